@@ -1,0 +1,161 @@
+# Builds every layer in layers/ for every backend there is: `make`, then `python test.py`.
+# `make help` lists the targets. No layer is named here: a folder with a .cu file is a layer.
+
+# ------------------------------------------------------------------------------------- settings
+# Each can be set on the command line (make ARCH=sm_90) or in the environment.
+PYTHON     ?= python3
+CXX        ?= g++
+CUDA_HOME  ?=
+# The CUDA compiler. Searched in CUDA_HOME, PATH, /usr/local/cuda and pip's nvidia-* packages; NVCC= does without.
+NVCC       ?= $(shell $(PYTHON) tools/find_nvcc.py "$(CUDA_HOME)")
+# GPU architectures: all-major, native, or a list such as "sm_80 sm_90". The newest is also kept as PTX.
+ARCH       ?= all-major
+# Processor the host backend is for: native, or x86-64-v3 and the like for a batch of machines.
+HOST_ARCH  ?= native
+# Where the layers are, and which of them to build.
+LAYERS_DIR ?= layers
+LAYERS     ?=
+# V=1 shows the commands.
+V          ?=
+
+SETTINGS := PYTHON CXX CUDA_HOME NVCC ARCH HOST_ARCH LAYERS_DIR LAYERS V LAYER FROM BUILD
+
+# ------------------------------------------------------------------------------------------ make
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+.SUFFIXES:
+.DELETE_ON_ERROR:
+.SECONDARY:
+.DEFAULT_GOAL := all
+.PHONY: all libraries report test bench new lint clean help FORCE
+Q := $(if $(V),,@)
+
+# A misspelt setting would otherwise be ignored in silence.
+UNKNOWN := $(filter-out $(SETTINGS),$(foreach word,$(MAKEOVERRIDES),$(firstword $(subst =, ,$(word)))))
+$(if $(UNKNOWN),$(error $(UNKNOWN): no such setting. There are: $(SETTINGS)))
+
+override LAYERS_DIR := $(patsubst %/,%,$(LAYERS_DIR))
+OUTSIDE := $(if $(filter-out layers $(CURDIR)/layers,$(LAYERS_DIR)),yes)
+BUILD   ?= $(if $(OUTSIDE),$(LAYERS_DIR)/build,build)
+
+KNOWN := $(sort $(foreach file,$(wildcard $(LAYERS_DIR)/*/*.cu),$(notdir $(patsubst %/,%,$(dir $(file))))))
+override LAYERS := $(if $(strip $(LAYERS)),$(LAYERS),$(KNOWN))
+NO_SUCH := $(filter-out $(KNOWN),$(LAYERS))
+$(if $(NO_SUCH),$(error LAYERS: no layer $(NO_SUCH) in $(LAYERS_DIR). There are: $(or $(KNOWN),none)))
+
+# `make clean` and `make help` need no toolchain.
+NEEDS_TOOLS := $(if $(filter-out clean help lint new test,$(or $(MAKECMDGOALS),all)),yes)
+ifneq ($(NEEDS_TOOLS),)
+override NVCC := $(NVCC)
+BACKENDS := host $(if $(NVCC),cuda)
+$(shell mkdir -p $(BUILD))
+
+# ------------------------------------------------------------------------------------------ flags
+COMMON     := -std=c++17 -Iinclude
+HOST_FLAGS := $(COMMON) -Iinclude/host -O3 -march=$(HOST_ARCH) -fno-math-errno -fno-trapping-math -fPIC \
+              -fvisibility=hidden -Wall -Wno-unknown-pragmas -g1
+comma      := ,
+# gencode(virtual or real architecture it is kept as, number)
+gencode     = -gencode arch=compute_$(2)$(comma)code=$(1)_$(2)
+NUMBERS    := $(patsubst sm_%,%,$(filter sm_%,$(ARCH)))
+GENCODE    := $(if $(NUMBERS),$(foreach n,$(NUMBERS),$(call gencode,sm,$(n))) \
+                $(call gencode,compute,$(lastword $(NUMBERS))),-arch=$(ARCH))
+CUDA_FLAGS := $(COMMON) -O3 $(GENCODE) --threads 0 -Wno-deprecated-gpu-targets -lineinfo -ccbin $(CXX) \
+              -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wno-unknown-pragmas
+CUDA_LIB   := $(if $(NVCC),$(dir $(firstword $(wildcard $(foreach lib,lib64 lib targets/x86_64-linux/lib \
+                targets/sbsa-linux/lib,$(dir $(NVCC))../$(lib)/libcudart_static.a)))))
+host_FLAGS := $(HOST_FLAGS)
+cuda_FLAGS :=
+host_LINK  := -pthread -lm
+cuda_LINK  := -L$(CUDA_LIB) -lcudart_static -ldl -lrt -pthread
+host_INFO  := host $(HOST_ARCH)
+cuda_INFO  := CUDA $(ARCH)
+
+# A file that holds what is built with, rewritten only when that changes; whatever depends on it follows.
+remember = $(if $(subst x$(strip $(file <$(1)))x,,x$(strip $(2))x),$(file >$(1),$(strip $(2))))
+$(call remember,$(BUILD)/host.flags,$(CXX) $(HOST_FLAGS))
+$(if $(NVCC),$(call remember,$(BUILD)/cuda.flags,$(NVCC) $(CUDA_FLAGS)))
+$(call remember,$(BUILD)/python.flags,$(shell $(PYTHON) -c 'import sys; print(sys.executable, *sys.version_info)'))
+
+# step(word, what, log, command): one short line, the command's output in the log, shown if it failed.
+define step
+$(Q)mkdir -p $(dir $@) $(dir $(3)); printf '  %-5s %s\n' '$(1)' '$(2)'; $(if $(V),echo '$(subst ','\'',$(4))';) \
+if $(4) >$(3) 2>&1; then $(if $(V),cat $(3),:); else head -n 20 $(3); echo '  FAIL  $(2): all of it in $(3)'; exit 1; fi
+endef
+
+# ------------------------------------------------------------------------------------------ rules
+PACKAGES := $(BUILD)/packages
+$(PACKAGES): requirements.txt tools/install_packages.py $(BUILD)/python.flags
+	$(Q)$(PYTHON) tools/install_packages.py requirements.txt && touch $@
+
+$(BUILD)/engine/host_launch.o: src/host_launch.cpp $(BUILD)/host.flags
+	$(call step,CXX,host_launch.cpp,$@.log,$(CXX) $(HOST_FLAGS) -MMD -MP -c $< -o $@)
+
+# The rules of one layer: (layer). Sources are all its .cu files.
+define layer_rules
+$(1)_SOURCES := $(notdir $(wildcard $(LAYERS_DIR)/$(1)/*.cu))
+
+# Every source sees the layer's own declarations, so that one that drifted from them does not compile.
+$(BUILD)/$(1)/declarations.h: $(BUILD)/host.flags
+	$(Q)mkdir -p $$(dir $$@); printf 'extern "C" {\n#include "%s"\n}\n' '$(abspath $(LAYERS_DIR)/$(1)/$(1).h)' >$$@
+
+$(BUILD)/$(1)/host/%.cpp: $(LAYERS_DIR)/$(1)/%.cu $(wildcard tools/cuda_*.py) | $(PACKAGES)
+	$$(call step,HOST,$(1)/$$(notdir $$<),$$@.log,$(PYTHON) tools/cuda_to_host.py $$< $$@ --depfile $$@.d)
+
+$(BUILD)/$(1)/host/%.o: $(BUILD)/$(1)/host/%.cpp $(BUILD)/$(1)/declarations.h $(BUILD)/host.flags
+	$$(call step,CXX,$(1)/$$*.cu,$$@.log,$(CXX) $$(HOST_FLAGS) -I$(LAYERS_DIR)/$(1) -include stdint.h \
+	  -include $(BUILD)/$(1)/declarations.h -MMD -MP -c $$< -o $$@)
+
+$(BUILD)/$(1)/cuda/%.o: $(LAYERS_DIR)/$(1)/%.cu $(BUILD)/$(1)/declarations.h $(BUILD)/cuda.flags
+	$$(call step,NVCC,$(1)/$$*.cu,$$@.log,$(NVCC) $$(CUDA_FLAGS) -I$(LAYERS_DIR)/$(1) -include stdint.h \
+	  -include $(BUILD)/$(1)/declarations.h -MMD -MP -MF $$(@:.o=.d) -c $$< -o $$@)
+endef
+
+# (layer, backend): objects -> archive -> extension.
+define library_rules
+$(BUILD)/$(1)/$(2)/lib$(1).a: $$($(1)_SOURCES:%.cu=$(BUILD)/$(1)/$(2)/%.o) $(if $(filter host,$(2)),$(BUILD)/engine/host_launch.o)
+	$(Q)rm -f $$@ && ar rcs $$@ $$^
+
+$(LAYERS_DIR)/$(1)/_$(2).abi3.so: $(BUILD)/$(1)/$(2)/lib$(1).a $(LAYERS_DIR)/$(1)/$(1).h \
+  $(wildcard $(LAYERS_DIR)/$(1)/$(1)_ffi.cpp) build_ffi.py include/caffe_ffi.h src/ffi_guard.h | $(PACKAGES)
+	$$(call step,FFI,$(1) ($(2)),$(BUILD)/$(1)/$(2)/ffi.log,$(PYTHON) build_ffi.py $(LAYERS_DIR)/$(1)/$(1).h $$< $$@ \
+	  --cxx '$$(CXX) -O2' --flags '$$($(2)_FLAGS)' --link '$$($(2)_LINK)' --info '$$($(2)_INFO)')
+
+LIBRARIES += $(LAYERS_DIR)/$(1)/_$(2).abi3.so
+endef
+
+LIBRARIES :=
+$(foreach layer,$(LAYERS),$(eval $(call layer_rules,$(layer))) \
+  $(foreach backend,$(BACKENDS),$(eval $(call library_rules,$(layer),$(backend)))))
+-include $(wildcard $(BUILD)/engine/*.d $(foreach layer,$(LAYERS),$(BUILD)/$(layer)/*/*.d))
+
+# A folder of layers outside of this tree is a package of its own: it gets the runtime beside it.
+RUNTIME := $(if $(OUTSIDE),$(patsubst layers/%,$(LAYERS_DIR)/%,$(wildcard layers/_*.py)))
+$(LAYERS_DIR)/_%.py: layers/_%.py
+	$(Q)cp $< $@
+
+libraries: $(LIBRARIES) $(if $(OUTSIDE),$(RUNTIME))
+endif
+
+# ---------------------------------------------------------------------------------------- targets
+help:  ## this list
+	@grep -hE '^[a-z]+:.*##' Makefile | sed -E 's/:.*##/\t/' | sort
+
+all: $(PACKAGES)  ## build every layer for every backend, run each once, print a table
+	@$(if $(LAYERS),,echo "No layers in $(LAYERS_DIR): make new LAYER=foo makes one."; exit 0;) \
+	$(MAKE) -k libraries; status=$$?; \
+	$(PYTHON) tools/report.py --layers-dir '$(LAYERS_DIR)' --build '$(BUILD)' --backends '$(BACKENDS)' --status $$status $(LAYERS)
+
+test:  ## run the whole suite
+	@LAYERS_DIR='$(LAYERS_DIR)' $(PYTHON) test.py
+
+bench:  ## measure, with the peers in the same run; LAYER=x for one
+	@$(PYTHON) benchmarks/run.py $(LAYER)
+
+new:  ## LAYER=foo: a layer folder that works as written; FROM=/path/foo_layer.cu: from an existing Caffe layer
+	@$(PYTHON) tools/new_layer.py --layers-dir '$(LAYERS_DIR)' --from '$(FROM)' '$(LAYER)'
+
+lint:  ## ruff and clang-format
+	@ruff check . && ruff format --check . && clang-format --dry-run -Werror $$(git ls-files '*.cu' '*.cuh' '*.h' '*.cpp' ':!tests/rewrite')
+
+clean:  ## remove all that was made
+	rm -rf $(BUILD) $(LAYERS_DIR)/*/_host.abi3.so $(LAYERS_DIR)/*/_cuda.abi3.so

@@ -1,0 +1,194 @@
+// What a Caffe kernel expects to find: the kernel loop, the block count, the launch check, atomics,
+// and, new here, dtype dispatch. One header for nvcc and for the host compiler; it stands alone.
+//
+//   template <typename Dtype>
+//   __global__ void ReLUForward(const int n, const Dtype* in, Dtype* out) {
+//     CUDA_KERNEL_LOOP(i, n) { out[i] = in[i] > 0 ? in[i] : Dtype(0); }
+//   }
+#ifndef CAFFE_CUDA_MACRO_H_
+#define CAFFE_CUDA_MACRO_H_
+
+#include <float.h>
+#include <math.h>
+#include <stdint.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+
+#ifdef __CUDACC__
+#include <cuda_runtime.h>
+#else
+#include "host/cuda_runtime.h"
+#endif
+
+#include "caffe_half.h"
+#ifndef CAFFE_FFI_H_INCLUDED  // caffe_ffi.h has no guard of its own: cffi reads it too
+#define CAFFE_FFI_H_INCLUDED
+extern "C" {
+#include "caffe_ffi.h"
+}
+#endif
+
+// ------------------------------------------------------------------------------ launch geometry
+
+// Threads per block: Caffe's own number.
+constexpr int CAFFE_CUDA_NUM_THREADS = 512;
+
+// Blocks that give each of `count` elements a thread of its own. At least 1, because CUDA refuses a
+// grid of 0 and the loop then simply has nothing to do; at most what a grid's x can hold.
+__host__ __device__ inline int CAFFE_GET_BLOCKS(int64_t count) {
+  const int64_t blocks = (count + CAFFE_CUDA_NUM_THREADS - 1) / CAFFE_CUDA_NUM_THREADS;
+  return static_cast<int>(blocks < 1 ? 1 : blocks > INT32_MAX ? INT32_MAX : blocks);
+}
+
+// The stream that Python handed over as an address.
+#define CAFFE_STREAM(stream) static_cast<cudaStream_t>(stream)
+
+// --------------------------------------------------------------------------------- kernel loops
+
+namespace caffe {
+using ::CAFFE_CUDA_NUM_THREADS;
+using ::CAFFE_GET_BLOCKS;
+
+// A position that walks the grid. 64 bits wide, because the last step of a 32-bit one wraps from
+// 2^30 + 1 elements on and then writes out of bounds; the body still sees an index of n's own type.
+struct KernelPosition {
+  int64_t at, stride, end;
+  __device__ __forceinline__ KernelPosition(int64_t first, int64_t step, int64_t n) : at(first), stride(step), end(n) {}
+  __device__ __forceinline__ bool inside() const { return at < end; }
+  __device__ __forceinline__ void next() { at += stride; }
+  static __device__ __forceinline__ KernelPosition x(int64_t n) {
+    return KernelPosition(int64_t(blockIdx.x) * blockDim.x + threadIdx.x, int64_t(gridDim.x) * blockDim.x, n);
+  }
+  static __device__ __forceinline__ KernelPosition y(int64_t n) {
+    return KernelPosition(int64_t(blockIdx.y) * blockDim.y + threadIdx.y, int64_t(gridDim.y) * blockDim.y, n);
+  }
+};
+}  // namespace caffe
+
+#define CAFFE_KERNEL_LOOP_ALONG(axis, i, n)                                                               \
+  for (::caffe::KernelPosition i##_position = ::caffe::KernelPosition::axis(n); i##_position.inside();    \
+       i##_position.next())                                                                               \
+    if (auto i = static_cast<decltype((n) + 0)>(i##_position.at); false) { /* `if` gives i its scope; */  \
+    } else /* `else` keeps break, continue and a dangling else as they are in a plain for loop */
+
+// Run the following statement for each i in [0, n), spread over the grid's x.
+#define CUDA_KERNEL_LOOP(i, n) CAFFE_KERNEL_LOOP_ALONG(x, i, n)
+
+// The same over two indices: i in [0, n) along the grid's x, j in [0, m) along its y (Caffe2's name).
+#define CUDA_2D_KERNEL_LOOP(i, n, j, m) CAFFE_KERNEL_LOOP_ALONG(x, i, n) CAFFE_KERNEL_LOOP_ALONG(y, j, m)
+
+// --------------------------------------------------------------------------------------- errors
+
+namespace caffe {
+
+// Thrown by the checks below; the generated C wrapper turns it into a status and a text, so it
+// never crosses into Python's C code.
+class Error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+#ifdef __CUDA_ARCH_LIST__
+#define CAFFE_STRINGIFY_(...) #__VA_ARGS__
+#define CAFFE_STRINGIFY(...) CAFFE_STRINGIFY_(__VA_ARGS__)
+// The architectures of this translation unit as nvcc lists them: "750,800" -> "sm_75 sm_80".
+inline std::string built_architectures() {
+  std::string text = "sm_";
+  for (const char* c = CAFFE_STRINGIFY(__CUDA_ARCH_LIST__); *c; ++c) {
+    if (*c == ',') text += " sm_";
+    if (*c >= '0' && *c <= '9' && !(*c == '0' && (c[1] == ',' || c[1] == '\0'))) text += *c;
+  }
+  return text;
+}
+#endif
+
+[[noreturn]] inline void throw_cuda_error(cudaError_t error, const char* what, const char* file, int line) {
+  (void)cudaGetLastError();  // torch's next call must not find our error
+  std::string text = std::string(file) + ":" + std::to_string(line) + ": " + what + ": " +
+                     cudaGetErrorName(error) + ": " + cudaGetErrorString(error);
+#ifdef __CUDA_ARCH_LIST__
+  if (error == cudaErrorNoKernelImageForDevice || error == cudaErrorInvalidDeviceFunction ||
+      error == cudaErrorUnsupportedPtxVersion) {
+    int device = 0, major = 0, minor = 0;
+    cudaGetDevice(&device);
+    cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+    cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
+    const std::string wanted = "sm_" + std::to_string(major * 10 + minor);
+    text += " (built for " + built_architectures() + ", this GPU is " + wanted + ": make ARCH=" + wanted + ")";
+  }
+#endif
+  throw Error(text);
+}
+
+}  // namespace caffe
+
+// Evaluate a CUDA call once; throw caffe::Error with file and line if it failed.
+#define CUDA_CHECK(condition)                                                              \
+  do {                                                                                     \
+    const cudaError_t caffe_error_ = (condition);                                          \
+    if (caffe_error_ != cudaSuccess)                                                       \
+      ::caffe::throw_cuda_error(caffe_error_, #condition, __FILE__, __LINE__);             \
+  } while (0)
+
+// After a launch: did the launch itself succeed? Does not wait for the kernel.
+#define CUDA_POST_KERNEL_CHECK CUDA_CHECK(cudaGetLastError())
+
+// The value an exported launcher returns: 0, or an exception on the way there.
+#define CAFFE_LAUNCH_STATUS() ::caffe::launch_status(__FILE__, __LINE__)
+
+namespace caffe {
+inline int launch_status(const char* file, int line) {
+  const cudaError_t error = cudaGetLastError();
+  if (error != cudaSuccess) throw_cuda_error(error, "kernel launch", file, line);
+  return 0;
+}
+}  // namespace caffe
+
+// -------------------------------------------------------------------------------------- atomics
+
+// Caffe's argument order: the value first.
+template <typename Dtype>
+__device__ inline Dtype caffe_gpu_atomic_add(const Dtype value, Dtype* address) {
+  return atomicAdd(address, value);
+}
+namespace caffe {
+using ::caffe_gpu_atomic_add;
+}
+
+// ------------------------------------------------------------------------------- dtype dispatch
+
+#define CAFFE_DISPATCH_CASE_(code, type, name, ...) \
+  case code: {                                      \
+    using name = type;                              \
+    __VA_ARGS__                                     \
+  } break;
+
+#define CAFFE_DISPATCH_OTHERWISE_(dtype) \
+  default:                               \
+    throw ::caffe::Error("dtype code " + std::to_string(dtype) + " is not one this function was compiled for")
+
+// Run the block with `name` standing for the C++ type that belongs to the caffe_dtype `dtype`.
+#define CAFFE_DISPATCH_FLOATING(dtype, name, ...)                                  \
+  do {                                                                             \
+    switch (dtype) {                                                               \
+      CAFFE_DISPATCH_CASE_(CAFFE_FLOAT32, float, name, __VA_ARGS__)                \
+      CAFFE_DISPATCH_CASE_(CAFFE_FLOAT64, double, name, __VA_ARGS__)               \
+      CAFFE_DISPATCH_CASE_(CAFFE_FLOAT16, ::caffe::half, name, __VA_ARGS__)        \
+      CAFFE_DISPATCH_CASE_(CAFFE_BFLOAT16, ::caffe::bfloat16, name, __VA_ARGS__)   \
+      CAFFE_DISPATCH_OTHERWISE_(dtype);                                            \
+    }                                                                              \
+  } while (0)
+
+// The same for Caffe's own pair, for bodies that do not compile for the half types.
+#define CAFFE_DISPATCH_FLOAT_DOUBLE(dtype, name, ...)               \
+  do {                                                              \
+    switch (dtype) {                                                \
+      CAFFE_DISPATCH_CASE_(CAFFE_FLOAT32, float, name, __VA_ARGS__) \
+      CAFFE_DISPATCH_CASE_(CAFFE_FLOAT64, double, name, __VA_ARGS__) \
+      CAFFE_DISPATCH_OTHERWISE_(dtype);                             \
+    }                                                               \
+  } while (0)
+
+#endif  // CAFFE_CUDA_MACRO_H_

@@ -1,0 +1,122 @@
+// caffe::half and caffe::bfloat16: two bytes in memory, float in every computation.
+//
+// Both convert from and to float implicitly and have no arithmetic of their own, so an expression
+// over them is an expression over float and is rounded once, where it is stored. The same types
+// serve nvcc and the host compiler, hence one meaning on both.
+//
+// One thing to know: `c ? x : 2.0f` with x a half is ambiguous to C++; write `c ? float(x) : 2.0f`.
+#ifndef CAFFE_HALF_H_
+#define CAFFE_HALF_H_
+
+#include <stdint.h>
+#include <string.h>
+
+#include <type_traits>
+
+#ifdef __CUDACC__
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#define CAFFE_HALF_INLINE __host__ __device__ __forceinline__
+#else
+#define CAFFE_HALF_INLINE inline
+#endif
+
+namespace caffe {
+namespace half_detail {
+
+template <typename To, typename From>
+CAFFE_HALF_INLINE To bit_cast(const From& from) {
+  static_assert(sizeof(To) == sizeof(From), "bit_cast keeps the size");
+  To to;
+  memcpy(&to, &from, sizeof(to));
+  return to;
+}
+
+// How one 16-bit format becomes float and back, rounding to nearest even.
+struct Ieee {
+  static CAFFE_HALF_INLINE uint16_t encode(float value) {
+#if defined(__CUDACC__)
+    return __half_as_ushort(__float2half_rn(value));
+#elif defined(__FLT16_MAX__)
+    return bit_cast<uint16_t>(static_cast<_Float16>(value));
+#else
+    const uint32_t bits = bit_cast<uint32_t>(value);
+    const uint32_t sign = (bits >> 16) & 0x8000u;
+    const uint32_t magnitude = bits & 0x7fffffffu;
+    if (magnitude > 0x7f800000u) return static_cast<uint16_t>(sign | 0x7e00u);   // NaN
+    if (magnitude >= 0x477ff000u) return static_cast<uint16_t>(sign | 0x7c00u);  // rounds to infinity
+    if (magnitude < 0x38800000u) {  // subnormal: let float addition do the rounding at 2^-24
+      const float shifted = bit_cast<float>(magnitude) + 0.5f;
+      return static_cast<uint16_t>(sign | (bit_cast<uint32_t>(shifted) - 0x3f000000u));
+    }
+    const uint32_t rounded = magnitude + 0x0fffu + ((magnitude >> 13) & 1u);
+    return static_cast<uint16_t>(sign | ((rounded - 0x38000000u) >> 13));
+#endif
+  }
+  static CAFFE_HALF_INLINE float decode(uint16_t bits) {
+#if defined(__CUDACC__)
+    return __half2float(__ushort_as_half(bits));
+#elif defined(__FLT16_MAX__)
+    return static_cast<float>(bit_cast<_Float16>(bits));
+#else
+    const uint32_t sign = (bits & 0x8000u) << 16;
+    const uint32_t rest = bits & 0x7fffu;
+    if (rest >= 0x7c00u) return bit_cast<float>(sign | 0x7f800000u | ((rest & 0x3ffu) << 13));
+    // 2^112 moves the exponent from half's bias to float's; subnormals come out right as well.
+    const float value = bit_cast<float>(rest << 13) * 5.192296858534828e+33f;
+    return bit_cast<float>(sign | bit_cast<uint32_t>(value));
+#endif
+  }
+};
+
+struct Brain {
+  static CAFFE_HALF_INLINE uint16_t encode(float value) {
+#if defined(__CUDACC__)
+    return __bfloat16_as_ushort(__float2bfloat16_rn(value));
+#else
+    const uint32_t bits = bit_cast<uint32_t>(value);
+    // One expression without a branch, so that loops over it vectorise.
+    const uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+    return static_cast<uint16_t>(value != value ? 0x7fc0u : rounded);
+#endif
+  }
+  static CAFFE_HALF_INLINE float decode(uint16_t bits) {
+    return bit_cast<float>(static_cast<uint32_t>(bits) << 16);
+  }
+};
+
+template <typename Format>
+struct alignas(2) Reduced {
+  uint16_t bits;
+
+  Reduced() = default;
+  template <typename T, typename = std::enable_if_t<std::is_arithmetic<T>::value>>
+  CAFFE_HALF_INLINE Reduced(T value) : bits(Format::encode(static_cast<float>(value))) {}
+  CAFFE_HALF_INLINE operator float() const { return Format::decode(bits); }
+
+  CAFFE_HALF_INLINE Reduced& operator+=(float other) { return *this = *this + other; }
+  CAFFE_HALF_INLINE Reduced& operator-=(float other) { return *this = *this - other; }
+  CAFFE_HALF_INLINE Reduced& operator*=(float other) { return *this = *this * other; }
+  CAFFE_HALF_INLINE Reduced& operator/=(float other) { return *this = *this / other; }
+};
+
+}  // namespace half_detail
+
+using half = half_detail::Reduced<half_detail::Ieee>;
+using bfloat16 = half_detail::Reduced<half_detail::Brain>;
+
+// The type to accumulate in: double for double, float for all others.
+template <typename Dtype>
+struct accumulate {
+  using type = float;
+};
+template <>
+struct accumulate<double> {
+  using type = double;
+};
+template <typename Dtype>
+using accumulate_t = typename accumulate<Dtype>::type;
+
+}  // namespace caffe
+
+#endif  // CAFFE_HALF_H_

@@ -1,0 +1,106 @@
+// The few runtime calls that kernel files make besides launching. Everything is synchronous here,
+// and "device memory" is the process's memory.
+#ifndef CAFFE_HOST_CUDA_API_H_
+#define CAFFE_HOST_CUDA_API_H_
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct CUstream_st *cudaStream_t;
+
+enum cudaError_t {
+  cudaSuccess = 0,
+  cudaErrorInvalidValue = 1,
+  cudaErrorMemoryAllocation = 2,
+  cudaErrorInvalidConfiguration = 9,
+  cudaErrorUnknown = 999,
+};
+
+enum cudaMemcpyKind {
+  cudaMemcpyHostToHost = 0,
+  cudaMemcpyHostToDevice = 1,
+  cudaMemcpyDeviceToHost = 2,
+  cudaMemcpyDeviceToDevice = 3,
+  cudaMemcpyDefault = 4,
+};
+
+enum cudaDeviceAttr {
+  cudaDevAttrMaxThreadsPerBlock = 1,
+  cudaDevAttrMultiProcessorCount = 16,
+};
+
+enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
+
+namespace cuda_host {
+// This thread's pending error, as in CUDA: reading the last error clears it, peeking does not.
+cudaError_t last_error(bool clear);
+int multiprocessor_count();
+}  // namespace cuda_host
+
+inline cudaError_t cudaGetLastError() { return cuda_host::last_error(true); }
+inline cudaError_t cudaPeekAtLastError() { return cuda_host::last_error(false); }
+
+inline const char *cudaGetErrorName(cudaError_t error) {
+  switch (error) {
+    case cudaSuccess:
+      return "cudaSuccess";
+    case cudaErrorInvalidValue:
+      return "cudaErrorInvalidValue";
+    case cudaErrorMemoryAllocation:
+      return "cudaErrorMemoryAllocation";
+    case cudaErrorInvalidConfiguration:
+      return "cudaErrorInvalidConfiguration";
+    default:
+      return "cudaErrorUnknown";
+  }
+}
+
+inline const char *cudaGetErrorString(cudaError_t error) {
+  switch (error) {
+    case cudaSuccess:
+      return "no error";
+    case cudaErrorInvalidValue:
+      return "invalid argument";
+    case cudaErrorMemoryAllocation:
+      return "out of memory";
+    case cudaErrorInvalidConfiguration:
+      return "invalid configuration argument";
+    default:
+      return "unknown error";
+  }
+}
+
+inline cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
+inline cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
+inline cudaError_t cudaGetDevice(int *device) { return *device = 0, cudaSuccess; }
+
+inline cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int) {
+  *value = attribute == cudaDevAttrMaxThreadsPerBlock ? 1024 : cuda_host::multiprocessor_count();
+  return cudaSuccess;
+}
+
+template <typename Kernel>
+inline cudaError_t cudaFuncSetAttribute(Kernel, cudaFuncAttribute, int) {
+  return cudaSuccess;  // dynamic shared memory is as large as the launch asks, up to the hardware's limit
+}
+
+template <typename T>
+inline cudaError_t cudaMalloc(T **pointer, size_t bytes) {
+  *pointer = static_cast<T *>(malloc(bytes ? bytes : 1));
+  return *pointer ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+inline cudaError_t cudaFree(void *pointer) { return free(pointer), cudaSuccess; }
+
+inline cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind) {
+  return memmove(to, from, bytes), cudaSuccess;
+}
+inline cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t = nullptr) {
+  return cudaMemcpy(to, from, bytes, kind);
+}
+inline cudaError_t cudaMemset(void *to, int byte, size_t bytes) { return memset(to, byte, bytes), cudaSuccess; }
+inline cudaError_t cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t = nullptr) {
+  return cudaMemset(to, byte, bytes);
+}
+
+#endif  // CAFFE_HOST_CUDA_API_H_

@@ -1,0 +1,79 @@
+// How a kernel runs on the host. tools/cuda_to_host.py turns
+//
+//   kernel<T><<<grid, block>>>(args);   into   (cuda_host::configure(grid, block), kernel<T>(args));
+//
+// and wraps the kernel's body in cuda_host::run, so that calling the kernel runs its whole grid.
+#ifndef CAFFE_HOST_CUDA_LAUNCH_H_
+#define CAFFE_HOST_CUDA_LAUNCH_H_
+
+#include "cuda_api.h"
+#include "cuda_words.h"
+
+namespace cuda_host {
+
+enum Mode {
+  kThreads,  // each thread of the grid on its own, blocks in parallel
+  kRange,    // a few calls, each for a contiguous part of the index range (CUDA_KERNEL_RANGE)
+};
+
+// Remember the geometry of the launch that follows. One that CUDA would refuse is refused the same
+// way: cudaGetLastError() tells, and the kernel does not run.
+void configure(dim3 grid, dim3 block, size_t shared_bytes = 0, cudaStream_t stream = nullptr);
+
+// Run the configured grid. `call(body)` runs one thread (kThreads) or one part (kRange).
+void run_grid(Mode mode, const char *name, void (*call)(const void *body), const void *body);
+
+template <typename Body>
+inline void run(Mode mode, const char *name, const Body &body) {
+  run_grid(
+      mode, name,
+      [](const void *shared) {
+        Body own(*static_cast<const Body *>(shared));  // a thread may change its copy of the parameters
+        own();
+      },
+      &body);
+}
+
+// kRange: this call's part of [0, n). The parts of all calls cover it once, in order.
+struct Part {
+  int64_t index, count;
+};
+extern __thread Part part;
+
+template <typename Index>
+inline Index part_edge(Index n, int64_t edge) {
+  // Rounded to 64 elements so that two host threads never share a cache line.
+  const int64_t share = (static_cast<int64_t>(n) / part.count + 64) & ~int64_t(63);
+  const int64_t at = share * edge;
+  return at < static_cast<int64_t>(n) ? static_cast<Index>(at) : n;
+}
+template <typename Index>
+inline Index part_begin(Index n) {
+  return part_edge(n, part.index);
+}
+template <typename Index>
+inline Index part_end(Index n) {
+  return part_edge(n, part.index + 1);
+}
+
+// The block's dynamic shared memory, `extern __shared__ T name[]`.
+void *dynamic_shared_bytes();
+template <typename T>
+inline T *dynamic_shared() {
+  return static_cast<T *>(dynamic_shared_bytes());
+}
+// The same where it is declared outside of a function.
+template <typename T>
+struct DynamicShared {
+  operator T *() const { return dynamic_shared<T>(); }
+};
+
+}  // namespace cuda_host
+
+// What the rewriter puts for CUDA_KERNEL_LOOP in a kRange kernel: a plain loop, which vectorises.
+#define CUDA_KERNEL_RANGE(i, n)                                                               \
+  for (auto i = ::cuda_host::part_begin((n) + 0), i##_end = ::cuda_host::part_end((n) + 0); i < i##_end; ++i)
+#define CUDA_2D_KERNEL_RANGE(i, n, j, m) \
+  CUDA_KERNEL_RANGE(i, n) for (decltype((m) + 0) j = 0; j < (m); ++j)
+
+#endif  // CAFFE_HOST_CUDA_LAUNCH_H_

@@ -1,0 +1,117 @@
+// CUDA's mathematical functions that C's <math.h> lacks, and its min and max.
+#ifndef CAFFE_HOST_CUDA_MATH_H_
+#define CAFFE_HOST_CUDA_MATH_H_
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+// Plain functions for each type, as in CUDA, so that they win over a `using std::max` in scope.
+#define CAFFE_HOST_MIN_MAX(result, a_type, b_type)                                              \
+  constexpr result min(a_type a, b_type b) {                                                    \
+    return static_cast<result>(a) < static_cast<result>(b) ? static_cast<result>(a) : static_cast<result>(b); \
+  }                                                                                             \
+  constexpr result max(a_type a, b_type b) {                                                    \
+    return static_cast<result>(a) < static_cast<result>(b) ? static_cast<result>(b) : static_cast<result>(a); \
+  }
+CAFFE_HOST_MIN_MAX(int, int, int)
+CAFFE_HOST_MIN_MAX(unsigned int, unsigned int, unsigned int)
+CAFFE_HOST_MIN_MAX(unsigned int, int, unsigned int)
+CAFFE_HOST_MIN_MAX(unsigned int, unsigned int, int)
+CAFFE_HOST_MIN_MAX(long, long, long)
+CAFFE_HOST_MIN_MAX(unsigned long, unsigned long, unsigned long)
+CAFFE_HOST_MIN_MAX(unsigned long, long, unsigned long)
+CAFFE_HOST_MIN_MAX(unsigned long, unsigned long, long)
+CAFFE_HOST_MIN_MAX(long long, long long, long long)
+CAFFE_HOST_MIN_MAX(unsigned long long, unsigned long long, unsigned long long)
+CAFFE_HOST_MIN_MAX(unsigned long long, long long, unsigned long long)
+CAFFE_HOST_MIN_MAX(unsigned long long, unsigned long long, long long)
+#undef CAFFE_HOST_MIN_MAX
+
+// For floating point CUDA's min and max ignore a NaN, as fmin and fmax do.
+inline float min(float a, float b) { return fminf(a, b); }
+inline float max(float a, float b) { return fmaxf(a, b); }
+inline double min(double a, double b) { return fmin(a, b); }
+inline double max(double a, double b) { return fmax(a, b); }
+inline double min(float a, double b) { return fmin(a, b); }
+inline double max(float a, double b) { return fmax(a, b); }
+inline double min(double a, float b) { return fmin(a, b); }
+inline double max(double a, float b) { return fmax(a, b); }
+
+inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
+inline double rsqrt(double x) { return 1.0 / sqrt(x); }
+inline float rsqrt(float x) { return rsqrtf(x); }
+inline float rcbrtf(float x) { return 1.0f / cbrtf(x); }
+inline float __saturatef(float x) { return x > 0.0f ? fminf(x, 1.0f) : 0.0f; }
+inline float __fdividef(float a, float b) { return a / b; }
+inline float __fdiv_rn(float a, float b) { return a / b; }
+inline float __frcp_rn(float x) { return 1.0f / x; }
+inline float __fsqrt_rn(float x) { return sqrtf(x); }
+inline float __fadd_rn(float a, float b) { return a + b; }
+inline float __fmul_rn(float a, float b) { return a * b; }
+inline float __fmaf_rn(float a, float b, float c) { return fmaf(a, b, c); }
+// Macros, because glibc's <math.h> declares functions of these names.
+#define __expf(x) expf(x)
+#define __logf(x) logf(x)
+#define __log2f(x) log2f(x)
+#define __log10f(x) log10f(x)
+#define __sinf(x) sinf(x)
+#define __cosf(x) cosf(x)
+#define __tanf(x) tanf(x)
+#define __powf(x, y) powf(x, y)
+
+inline int __float2int_rn(float x) { return static_cast<int>(nearbyintf(x)); }
+inline int __float2int_rz(float x) { return static_cast<int>(x); }
+inline int __float2int_rd(float x) { return static_cast<int>(floorf(x)); }
+inline int __float2int_ru(float x) { return static_cast<int>(ceilf(x)); }
+inline float __int2float_rn(int x) { return static_cast<float>(x); }
+
+// How often a bit is set, and where the first and last one is; 0 and the full width for 0, as in CUDA.
+inline int __popc(unsigned int x) { return __builtin_popcount(x); }
+inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
+inline int __ffs(int x) { return __builtin_ffs(x); }
+inline int __clz(int x) { return x ? __builtin_clz(static_cast<unsigned int>(x)) : 32; }
+inline int __clzll(long long x) { return x ? __builtin_clzll(static_cast<unsigned long long>(x)) : 64; }
+inline int __mul24(int a, int b) { return a * b; }
+
+#define CAFFE_HOST_REINTERPRET(name, from, to) \
+  inline to name(from x) {                     \
+    static_assert(sizeof(from) == sizeof(to), "the same bits"); \
+    to y;                                      \
+    memcpy(&y, &x, sizeof(y));                 \
+    return y;                                  \
+  }
+CAFFE_HOST_REINTERPRET(__float_as_int, float, int)
+CAFFE_HOST_REINTERPRET(__int_as_float, int, float)
+CAFFE_HOST_REINTERPRET(__float_as_uint, float, unsigned int)
+CAFFE_HOST_REINTERPRET(__uint_as_float, unsigned int, float)
+CAFFE_HOST_REINTERPRET(__double_as_longlong, double, long long)
+CAFFE_HOST_REINTERPRET(__longlong_as_double, long long, double)
+#undef CAFFE_HOST_REINTERPRET
+
+template <typename T>
+inline T __ldg(const T *address) {
+  return *address;
+}
+
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__)
+// glibc's libmvec has these for 4 to 16 numbers at once (error below 4 ulp). Its own headers say so
+// only under -ffast-math, which would also change the meaning of NaN; said here, loops vectorise.
+#define CAFFE_HOST_VECTORISED __attribute__((simd("notinbranch")))
+extern "C" {
+CAFFE_HOST_VECTORISED float expf(float) noexcept;
+CAFFE_HOST_VECTORISED double exp(double) noexcept;
+CAFFE_HOST_VECTORISED float logf(float) noexcept;
+CAFFE_HOST_VECTORISED double log(double) noexcept;
+CAFFE_HOST_VECTORISED float powf(float, float) noexcept;
+CAFFE_HOST_VECTORISED double pow(double, double) noexcept;
+CAFFE_HOST_VECTORISED float sinf(float) noexcept;
+CAFFE_HOST_VECTORISED double sin(double) noexcept;
+CAFFE_HOST_VECTORISED float cosf(float) noexcept;
+CAFFE_HOST_VECTORISED double cos(double) noexcept;
+}
+#undef CAFFE_HOST_VECTORISED
+#endif
+
+#endif  // CAFFE_HOST_CUDA_MATH_H_

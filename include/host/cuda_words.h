@@ -1,0 +1,65 @@
+// Qualifiers, vector types and the thread's identity.
+#ifndef CAFFE_HOST_CUDA_WORDS_H_
+#define CAFFE_HOST_CUDA_WORDS_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define __global__
+#define __device__
+#define __host__
+#define __constant__
+#define __managed__
+#define __grid_constant__
+#define __launch_bounds__(...)
+#define __forceinline__ inline __attribute__((always_inline))
+// glibc's and libstdc++'s own headers use __noinline__ inside __attribute__, so it stays a word there.
+#define __align__(bytes) __attribute__((aligned(bytes)))
+// All threads of a block run on one host thread, and one block at a time runs there.
+#define __shared__ static thread_local
+
+struct uint3 {
+  unsigned int x, y, z;
+};
+
+struct dim3 {
+  unsigned int x, y, z;
+  constexpr dim3(unsigned int x_ = 1, unsigned int y_ = 1, unsigned int z_ = 1) : x(x_), y(y_), z(z_) {}
+  constexpr dim3(uint3 v) : x(v.x), y(v.y), z(v.z) {}
+  constexpr operator uint3() const { return uint3{x, y, z}; }
+};
+
+#define CAFFE_HOST_VECTOR(type, name)               \
+  struct name##2 {                                  \
+    type x, y;                                      \
+  };                                                \
+  struct name##4 {                                  \
+    type x, y, z, w;                                \
+  };                                                \
+  inline name##2 make_##name##2(type x, type y) {   \
+    return name##2{x, y};                           \
+  }                                                 \
+  inline name##4 make_##name##4(type x, type y, type z, type w) { \
+    return name##4{x, y, z, w};                     \
+  }
+CAFFE_HOST_VECTOR(int, int)
+CAFFE_HOST_VECTOR(unsigned int, uint)
+CAFFE_HOST_VECTOR(float, float)
+CAFFE_HOST_VECTOR(double, double)
+#undef CAFFE_HOST_VECTOR
+
+struct float3 {
+  float x, y, z;
+};
+struct int3 {
+  int x, y, z;
+};
+inline uint3 make_uint3(unsigned int x, unsigned int y, unsigned int z) { return uint3{x, y, z}; }
+inline float3 make_float3(float x, float y, float z) { return float3{x, y, z}; }
+inline int3 make_int3(int x, int y, int z) { return int3{x, y, z}; }
+
+// Set by the launcher (src/host_launch.cpp) before each call of a kernel's body.
+extern __thread uint3 threadIdx, blockIdx, blockDim, gridDim;
+constexpr int warpSize = 32;
+
+#endif  // CAFFE_HOST_CUDA_WORDS_H_

@@ -1,0 +1,113 @@
+"""How a layer says what it must compute. From a layer's cases.py come its tests, its benchmark and its line in make's table."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+# |result - reference| <= absolute + relative * |reference|, where the reference is computed in double from the same
+# (already rounded) inputs: a few roundings of the result's own type.
+TOLERANCE = {
+    torch.float64: (1e-12, 1e-12),
+    torch.float32: (1e-6, 1e-6),
+    torch.float16: (1e-3, 1e-3),
+    torch.bfloat16: (8e-3, 8e-3),
+}
+
+
+class Draw:
+    """Seeded random tensors, in double on the CPU; the suite casts and moves them."""
+
+    def __init__(self, seed: int = 1701):
+        self.generator = torch.Generator().manual_seed(seed)
+
+    def normal(self, *shape: int, scale: float = 1.0) -> Tensor:
+        return torch.randn(shape, generator=self.generator, dtype=torch.float64) * scale
+
+    def uniform(self, *shape: int, low: float = 0.0, high: float = 1.0) -> Tensor:
+        return torch.rand(shape, generator=self.generator, dtype=torch.float64) * (high - low) + low
+
+
+@dataclass(frozen=True)
+class Bad:
+    """Arguments that must be refused: what is wrong, and what the message must contain."""
+
+    arguments: Callable[[Draw], tuple]
+    error: type[Exception]
+    message: str
+
+
+@dataclass(frozen=True)
+class Case:
+    """One function of a layer.
+
+    Attributes:
+        function: what users call, made by `operator` or calling such a one.
+        reference: the same in plain torch operations, differentiable, independent of the layer's code.
+        inputs: by name, functions of a Draw that give the call's arguments: tensors (double, CPU) and parameters.
+        module: a function of no argument that makes the layer's module; its call must equal the function's.
+        gradient: 'numeric': gradcheck in double; 'reference': only against the reference's autograd, for functions whose
+            derivative is not their gradient (straight-through); 'none': not differentiable.
+        twice: whether a second derivative is right (gradgradcheck) or must be refused.
+        kinks: (value, range) pairs: points where finite differences lie; gradcheck's inputs keep that far away.
+        tolerance: by dtype (relative, absolute), where it differs from TOLERANCE. Say why beside it.
+        empty: arguments with 0 elements; left out, each tensor is cut to 0 along its first axis.
+        bad: arguments that must be refused, by name. Wrong dtypes and devices are tried without being listed.
+        autocast: the dtype of the result under autocast from float32 inputs: 'same', or 'lower'.
+        elementwise: the result's i-th element depends on the inputs' i-th alone: tried with more than 2^31 of them.
+        bench: arguments by name, as in inputs, for the benchmark; each also names its bytes and peers there.
+        peers: by name, what else computes the same, for the benchmark.
+    """
+
+    function: Callable
+    reference: Callable
+    inputs: Mapping[str, Callable[[Draw], tuple]]
+    module: Callable[[], torch.nn.Module] | None = None
+    gradient: str = "numeric"
+    twice: bool = False
+    kinks: tuple[tuple[float, float], ...] = ()
+    tolerance: Mapping[torch.dtype, tuple[float, float]] = field(default_factory=dict)
+    empty: Callable[[Draw], tuple] | None = None
+    bad: Mapping[str, Bad] = field(default_factory=dict)
+    autocast: str = "same"
+    elementwise: bool = False
+    bench: Mapping[str, Callable[[Draw], tuple]] = field(default_factory=dict)
+    peers: Mapping[str, Callable] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return self.function.__name__
+
+    def tolerance_for(self, dtype: torch.dtype) -> tuple[float, float]:
+        return self.tolerance.get(dtype, TOLERANCE[dtype])
+
+
+def cast(arguments: tuple, dtype: torch.dtype | None = None, device: str | torch.device = "cpu", grad: bool = False) -> tuple:
+    """The arguments with their floating tensors in a dtype, on a device, as leaves that want a gradient or not."""
+
+    def one(argument):
+        if not isinstance(argument, Tensor):
+            return argument
+        if not argument.is_floating_point():
+            return argument.to(device)
+        return argument.detach().to(device, dtype).requires_grad_(grad)
+
+    return tuple(one(a) for a in arguments)
+
+
+def results(value) -> tuple[Tensor, ...]:
+    """One tensor or several, as a tuple."""
+    return (value,) if isinstance(value, Tensor) else tuple(value)
+
+
+def largest_error(result, reference) -> float:
+    """The largest |result - reference|, over all their tensors; infinite where a shape or a NaN differs."""
+    worst = 0.0
+    for got, wanted in zip(results(result), results(reference), strict=True):
+        if got.shape != wanted.shape:
+            return float("inf")
+        if got.numel():
+            difference = (got.detach().double().cpu() - wanted.detach().double().cpu()).abs().max().item()
+            worst = max(worst, difference if difference == difference else float("inf"))
+    return worst

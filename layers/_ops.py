@@ -1,0 +1,176 @@
+"""From a Python function to an operator: eager, autograd, autocast and torch.compile, stated once.
+
+    @operator(layer)
+    def round_ste(bottom: Tensor) -> Tensor:
+        top = layer.empty_like(bottom)
+        layer.round_forward(bottom, top, bottom.numel())
+        return top
+
+    @round_ste.backward
+    def _(ctx, top_diff):
+        return top_diff
+
+The function allocates and launches; it is the eager implementation, the shape function of
+torch.compile (where launches do nothing) and what autograd runs. Eager calls take the shortest way there
+is; tracing and exotic tensors take the way through torch.library.
+"""
+
+
+import inspect
+
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad
+
+from ._runtime import PLAIN, Layer
+
+_defined: dict[str, torch.library.Library] = {}
+
+
+def operator(layer: Layer, *, autocast: str = "promote"):
+    """Decorate a layer's function: tensors, then parameters, in; a tensor or a tuple of tensors out.
+
+    Args:
+        layer: whose operator it is. torch knows it as `torch.ops.<package>_<layer>.<function>`.
+        autocast: what happens to floating inputs under torch.autocast. 'promote': all get the widest
+            dtype among them (as torch does for pointwise functions); 'lower': all get autocast's dtype (as
+            torch does for convolutions); 'float32': all get float32.
+    """
+    if autocast not in ("promote", "lower", "float32"):
+        raise ValueError(f"autocast: expected 'promote', 'lower' or 'float32', got {autocast!r}")
+    return lambda function: Operator(layer, function, autocast).entry
+
+
+class Operator:
+    """What `operator` builds. Its `entry` is the function that users call."""
+
+    def __init__(self, layer: Layer, function, autocast: str):
+        self.layer, self.function, self.autocast = layer, function, autocast
+        self.signature = inspect.signature(function)
+        self.tensors = [n for n, p in self.signature.parameters.items() if _is_tensor(p.annotation)]
+        if not self.tensors:
+            raise TypeError(f"{layer.name}: {function.__name__}: annotate the tensors among its parameters")
+        self.torch_op = self._register()
+        self.scope = {
+            "forward": function,
+            "apply": function,  # replaced by `backward`: without a gradient the result simply has none
+            "torch_op": self.torch_op,
+            "PLAIN": PLAIN,
+            "cast": self.cast,
+            "refuse": self.refuse,
+            "Tensor": Tensor,
+            "tracing": torch.compiler.is_dynamo_compiling,
+            "autocasting": torch._C._is_any_autocast_enabled,
+            "modes": torch._C._len_torch_dispatch_stack,
+            "transforms": torch._C._are_functorch_transforms_active,
+            "grad_enabled": torch.is_grad_enabled,
+            "forward_ad": forward_ad,
+        }
+        self.entry = self._entry()
+        self.entry.backward = self.backward
+        self.entry.operator = self
+
+    def _register(self):
+        function, layer = self.function, self.layer
+        namespace = layer.module.replace(".", "_")
+        name = f"{namespace}::{function.__name__}"
+        if name in _defined:  # the module was reloaded
+            _defined.pop(name)._destroy()
+        library = _defined[name] = torch.library.Library(namespace, "FRAGMENT")
+        schema = torch.library.infer_schema(function, mutates_args=())
+        library.define(function.__name__ + schema, tags=(torch.Tag.pt2_compliant_tag,))
+        for key in ("CPU", "CUDA"):
+            library.impl(function.__name__, function, key)
+        torch.library.register_fake(name, function, lib=library)
+        return getattr(getattr(torch.ops, namespace), function.__name__).default
+
+    def _entry(self):
+        """The function users call, with this operator's own parameters: no *args, no loop, no binding."""
+        names, tensors = list(self.signature.parameters), self.tensors
+        given = ", ".join(names)
+        optional = {n for n in tensors if "None" in str(self.signature.parameters[n].annotation) or "Optional" in str(self.signature.parameters[n].annotation)}
+        plain = " and ".join(f"({n} is None or type({n}) in PLAIN)" if n in optional else f"type({n}) in PLAIN" for n in tensors)
+        wants = " or ".join(f"({n} is not None and {n}.requires_grad)" if n in optional else f"{n}.requires_grad" for n in tensors)
+        defaults = ", ".join(f"{n}=defaults[{n!r}]" if p.default is not p.empty else n for n, p in self.signature.parameters.items())
+        text = f"""
+def {self.function.__name__}({defaults}):
+    if tracing():
+        if autocasting():
+            {given}, = cast({given})
+        return torch_op({given})
+    if not ({plain}) or transforms() or modes():
+        refuse({given})
+        return torch_op({given})
+    if autocasting():
+        {given}, = cast({given})
+    if grad_enabled() and ({wants}) or forward_ad._current_level >= 0:
+        return apply({given})
+    return forward({given})
+"""
+        self.scope["defaults"] = {n: p.default for n, p in self.signature.parameters.items()}
+        exec(compile(text, f"<{self.layer.name}.{self.function.__name__}>", "exec"), self.scope)
+        entry = self.scope[self.function.__name__]
+        entry.__doc__, entry.__module__ = self.function.__doc__, self.function.__module__
+        entry.__signature__ = self.signature
+        return entry
+
+    def refuse(self, *arguments) -> None:
+        """Name the argument that is no tensor; torch's own message would name a schema."""
+        for (name, parameter), value in zip(self.signature.parameters.items(), arguments, strict=True):
+            if name in self.tensors and not isinstance(value, Tensor) and not (value is None and parameter.default is None):
+                raise self.layer.wrong(name, "a tensor", value)
+
+    def cast(self, *arguments):
+        """Bring floating tensors to one dtype, as autocast wants it for this operator."""
+        floating = [a for a in arguments if isinstance(a, Tensor) and a.dtype.is_floating_point]
+        kind = floating[0].device.type if floating else "cpu"
+        if not floating or not torch.is_autocast_enabled(kind):
+            return arguments
+        dtype = {"lower": torch.get_autocast_dtype(kind), "float32": torch.float32}.get(self.autocast)
+        if dtype is None:
+            dtype = max((a.dtype for a in floating), key=lambda d: (d.itemsize, d == torch.float16))
+            if {torch.float16, torch.bfloat16} <= {a.dtype for a in floating}:
+                dtype = max(dtype, torch.float32, key=lambda d: d.itemsize)
+        return tuple(
+            a.to(dtype) if isinstance(a, Tensor) and a.dtype.is_floating_point and a.dtype != torch.float64 else a
+            for a in arguments
+        )
+
+    def backward(self, function=None, *, save=None, twice: bool = False):
+        """Decorate `backward(ctx, *top_diffs)`, which returns one gradient (or None) per argument.
+
+        Args:
+            save: `save(ctx, arguments, result)` keeps what backward needs, by ctx.save_for_backward for tensors.
+            twice: backward is made of differentiable operators, so that it can be differentiated again. Otherwise
+                a second derivative is an error, never a wrong number.
+        """
+        if function is None:
+            return lambda function: self.backward(function, save=save, twice=twice)
+        forward = self.function
+
+        def run_forward(ctx, *arguments):
+            result = forward(*arguments)
+            if save is not None:
+                save(ctx, arguments, result)
+            return result
+
+        once = function if twice else torch.autograd.function.once_differentiable(function)
+        name = f"{self.layer.module}.{forward.__name__}"
+        kept = {"forward": staticmethod(run_forward), "backward": staticmethod(once), "__doc__": f"Autograd of {name}."}
+        node = type(f"{forward.__name__}_function", (torch.autograd.Function,), kept)
+        # Function.apply's Python part looks for functorch transforms, which `entry` has excluded already.
+        self.scope["apply"] = super(torch.autograd.Function, node).apply
+        torch.library.register_autograd(
+            self.torch_op.name().split(".")[0],
+            function,
+            setup_context=None if save is None else lambda ctx, inputs, output: save(ctx, inputs, output),
+            lib=_defined[f"{self.layer.module.replace('.', '_')}::{forward.__name__}"],
+        )
+        return function
+
+
+def _is_tensor(annotation) -> bool:
+    return "Tensor" in str(annotation)
+
+
+

@@ -1,0 +1,36 @@
+"""Differentiable round: 1 where x >= 0.5, else 0; the gradient passes straight through."""
+
+from torch import Tensor, nn
+
+from .._ops import operator
+from .._runtime import Layer
+
+layer = Layer(__name__)
+
+
+@operator(layer)
+def round_ste(bottom: Tensor) -> Tensor:
+    """Round to 0 or 1 with a straight-through gradient.
+
+    Args:
+        bottom: any shape; float32, float64, float16 or bfloat16; meant for values in (0, 1).
+
+    Returns:
+        1 where bottom >= 0.5, else 0; shape, dtype and device of bottom. Its gradient is top's, unchanged
+        (the straight-through estimator of Bengio et al., 2013, arXiv:1308.3432).
+    """
+    top = layer.empty_like(bottom)
+    layer.round_forward(bottom, top, bottom.numel())
+    return top
+
+
+@round_ste.backward(twice=True)
+def _(ctx, top_diff):
+    return top_diff
+
+
+class Round(nn.Module):
+    """`round_ste` as a module."""
+
+    def forward(self, bottom: Tensor) -> Tensor:
+        return round_ste(bottom)

@@ -1,0 +1,446 @@
+// The host launcher: runs a kernel's grid on the processor's cores.
+//
+// Blocks are spread over host threads. The threads of a block run one after the other on one host
+// thread, as a plain loop, until one of them waits at a barrier: it is then parked on its stack, and
+// the loop goes on with the next thread on a fresh stack (a fibre). So a kernel without barriers
+// costs a function call per thread and one with barriers a stack per thread, and nobody has to know
+// beforehand which it is. A thread that returned early no longer counts at barriers, as on the GPU.
+//
+// Host threads are started per launch and only if the launch is long enough to pay for them. There is no pool:
+// nothing idles, and a process that forks (a DataLoader) has nothing to repair.
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "host/cuda_runtime.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/common_interface_defs.h>
+#endif
+
+__thread uint3 threadIdx, blockIdx, blockDim, gridDim;
+
+namespace cuda_host {
+
+__thread Part part;
+
+namespace {
+
+constexpr int64_t kMaxThreadsPerBlock = 1024;
+constexpr size_t kMaxSharedBytes = 227 * 1024;  // what one block may have on a Hopper GPU
+constexpr int64_t kPartElements = 1 << 15;      // kRange: large enough to hide a call, small enough to balance
+constexpr double kThreadPaysOff = 100e-6;       // seconds of work that starting one more host thread is worth
+
+struct Launch {
+  dim3 grid, block;
+  size_t shared_bytes = 0;
+  bool pending = false, refused = false;
+};
+thread_local Launch next_launch;
+thread_local cudaError_t pending_error = cudaSuccess;
+
+std::atomic<int> thread_limit{0};  // 0: one per core
+
+struct Kernel {
+  const char *name;
+  void (*call)(const void *);
+  const void *body;
+  Launch launch;
+};
+
+[[noreturn]] void fail(const Kernel &kernel, const std::string &what) {
+  throw std::runtime_error(std::string("kernel ") + kernel.name + ": " + what);
+}
+
+// ------------------------------------------------------------------------------------- fibres
+
+constexpr size_t kStackBytes = 128 * 1024;
+constexpr uint64_t kCanary = 0x5afe57ac5afe57acu;  // at each stack's far end: an overflow is an error, not a mystery
+
+struct Fiber {
+  ucontext_t context;
+  char *stack = nullptr;
+  uint3 thread{};                 // the CUDA thread that runs here
+  unsigned int waits_for = 0;     // lanes it waits for at a warp barrier; 0: at the block's barrier
+  bool parked = false;
+  int outcome = 0;                // what the barrier it waited at gave
+#if defined(__SANITIZE_ADDRESS__)
+  void *fake_stack = nullptr;
+#endif
+};
+
+// One warp's meeting point. Its state is reset when the block starts.
+struct Warp {
+  unsigned int live = 0, arrived = 0;
+  unsigned int predicates = 0;
+  uint64_t published[32] = {};
+};
+
+// Runs one block at a time on this host thread.
+class BlockRunner {
+ public:
+  ~BlockRunner() {
+    if (stacks_) munmap(stacks_, kMaxThreadsPerBlock * kStackBytes);
+  }
+
+  void run(const Kernel &kernel, uint3 block);
+  int block_barrier(int predicate);
+  void warp_barrier(unsigned int mask);
+  uint64_t warp_exchange(unsigned int mask, uint64_t bits, int source);
+  unsigned int warp_ballot(unsigned int mask, int predicate);
+  unsigned int live_lanes() { return warp().live; }
+  void *shared_bytes() { return shared_.get(); }
+
+  static int flat() { return (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x; }
+
+ private:
+  void run_threads();
+  void resume(Fiber &fiber);
+  void park();
+  void release_block_barrier();
+  bool release_warp_barriers();
+  Fiber &fresh_fiber();
+  Fiber &new_fiber();
+  Warp &warp() { return warps_[flat() / 32]; }
+  static void entry();
+
+  const Kernel *kernel_ = nullptr;
+  int total_ = 0, started_ = 0, finished_ = 0;
+  int at_barrier_ = 0, predicate_sum_ = 0;
+  Warp warps_[kMaxThreadsPerBlock / 32];
+  std::vector<std::unique_ptr<Fiber>> fibers_;
+  std::vector<Fiber *> parked_, idle_;
+  Fiber *current_ = nullptr;
+  ucontext_t scheduler_;
+  char *stacks_ = nullptr;
+  std::exception_ptr thrown_;
+  std::unique_ptr<char[]> shared_;
+  size_t shared_capacity_ = 0;
+#if defined(__SANITIZE_ADDRESS__)
+  void *scheduler_fake_stack_ = nullptr;
+  const void *scheduler_stack_ = nullptr;
+  size_t scheduler_stack_bytes_ = 0;
+#endif
+};
+
+thread_local BlockRunner runner;
+
+void BlockRunner::run(const Kernel &kernel, uint3 block) {
+  kernel_ = &kernel;
+  blockIdx = block;
+  total_ = static_cast<int>(blockDim.x * blockDim.y * blockDim.z);
+  started_ = finished_ = at_barrier_ = predicate_sum_ = 0;
+  thrown_ = nullptr;
+  for (int w = 0; w * 32 < total_; ++w) {
+    const int lanes = total_ - w * 32;
+    warps_[w].live = lanes >= 32 ? 0xffffffffu : (1u << lanes) - 1;
+    warps_[w].arrived = 0;
+  }
+  if (kernel.launch.shared_bytes > shared_capacity_) {
+    shared_capacity_ = kernel.launch.shared_bytes;
+    shared_.reset(new char[shared_capacity_ + 64]);
+  }
+  while (!thrown_ && finished_ < total_) {
+    if (started_ < total_) {
+      resume(fresh_fiber());
+    } else if (at_barrier_ == total_ - finished_) {
+      release_block_barrier();
+    } else if (!release_warp_barriers()) {
+      parked_.clear();
+      idle_.clear();
+      fibers_.clear();  // their stacks are simply reused
+      fail(kernel, "threads of a block wait for each other at different barriers");
+    }
+  }
+  if (thrown_) {
+    parked_.clear();
+    idle_.clear();
+    fibers_.clear();
+    std::rethrow_exception(thrown_);
+  }
+}
+
+// The loop over the block's threads; it moves to another fibre whenever one of them waits.
+void BlockRunner::run_threads() {
+  while (started_ < total_) {
+    const unsigned int t = static_cast<unsigned int>(started_++);
+    threadIdx = uint3{t % blockDim.x, t / blockDim.x % blockDim.y, t / blockDim.x / blockDim.y};
+    current_->thread = threadIdx;
+    kernel_->call(kernel_->body);
+    threadIdx = current_->thread;
+    const int id = flat();
+    warps_[id / 32].live &= ~(1u << (id % 32));
+    ++finished_;
+    if (thrown_) return;
+  }
+}
+
+void BlockRunner::entry() {
+  BlockRunner &self = runner;
+  Fiber *fiber = self.current_;
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_finish_switch_fiber(fiber->fake_stack, &self.scheduler_stack_, &self.scheduler_stack_bytes_);
+#endif
+  for (;;) {  // a fibre is used again and again
+    try {
+      self.run_threads();
+    } catch (...) {
+      self.thrown_ = std::current_exception();
+    }
+    self.idle_.push_back(fiber);
+    self.park();
+  }
+}
+
+Fiber &BlockRunner::fresh_fiber() {
+  if (idle_.empty()) return new_fiber();
+  Fiber &fiber = *idle_.back();
+  idle_.pop_back();
+  return fiber;
+}
+
+Fiber &BlockRunner::new_fiber() {
+  if (!stacks_) {
+    void *memory = mmap(nullptr, kMaxThreadsPerBlock * kStackBytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) fail(*kernel_, "no address space for the threads' stacks");
+    stacks_ = static_cast<char *>(memory);
+  }
+  fibers_.emplace_back(new Fiber);
+  Fiber &fiber = *fibers_.back();
+  fiber.stack = stacks_ + (fibers_.size() - 1) * kStackBytes;
+  *reinterpret_cast<uint64_t *>(fiber.stack) = kCanary;
+  getcontext(&fiber.context);
+  fiber.context.uc_stack.ss_sp = fiber.stack;
+  fiber.context.uc_stack.ss_size = kStackBytes;
+  fiber.context.uc_link = nullptr;
+  makecontext(&fiber.context, &BlockRunner::entry, 0);
+  return fiber;
+}
+
+void BlockRunner::resume(Fiber &fiber) {
+  current_ = &fiber;
+  threadIdx = fiber.thread;
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_start_switch_fiber(&scheduler_fake_stack_, fiber.stack, kStackBytes);
+#endif
+  swapcontext(&scheduler_, &fiber.context);
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_finish_switch_fiber(scheduler_fake_stack_, nullptr, nullptr);
+#endif
+  if (*reinterpret_cast<uint64_t *>(fiber.stack) != kCanary)
+    fail(*kernel_, "a thread used more than 128 KiB of stack between two barriers");
+}
+
+void BlockRunner::park() {
+  Fiber *fiber = current_;
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_start_switch_fiber(&fiber->fake_stack, scheduler_stack_, scheduler_stack_bytes_);
+#endif
+  swapcontext(&fiber->context, &scheduler_);
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_finish_switch_fiber(fiber->fake_stack, &scheduler_stack_, &scheduler_stack_bytes_);
+#endif
+}
+
+int BlockRunner::block_barrier(int predicate) {
+  Fiber *fiber = current_;
+  ++at_barrier_;
+  predicate_sum_ += predicate;
+  fiber->waits_for = 0;
+  parked_.push_back(fiber);
+  park();
+  return fiber->outcome;
+}
+
+void BlockRunner::release_block_barrier() {
+  std::vector<Fiber *> waiting;
+  waiting.swap(parked_);
+  for (Fiber *fiber : waiting) fiber->outcome = predicate_sum_;
+  at_barrier_ = predicate_sum_ = 0;
+  for (Fiber *fiber : waiting) {
+    if (thrown_) return;
+    resume(*fiber);
+  }
+}
+
+void BlockRunner::warp_barrier(unsigned int mask) {
+  Warp &own = warp();
+  own.arrived |= 1u << (flat() % 32);
+  current_->waits_for = mask;
+  parked_.push_back(current_);
+  park();
+}
+
+// Wake the threads of each warp in which all that are waited for have arrived (or returned).
+bool BlockRunner::release_warp_barriers() {
+  std::vector<Fiber *> ready, waiting;
+  for (Fiber *fiber : parked_) {
+    const int id = (fiber->thread.z * blockDim.y + fiber->thread.y) * blockDim.x + fiber->thread.x;
+    const Warp &its = warps_[id / 32];
+    const bool open = fiber->waits_for && (its.arrived & its.live & fiber->waits_for) == (its.live & fiber->waits_for);
+    (open ? ready : waiting).push_back(fiber);
+  }
+  parked_.swap(waiting);
+  for (Fiber *fiber : ready) {
+    const int id = (fiber->thread.z * blockDim.y + fiber->thread.y) * blockDim.x + fiber->thread.x;
+    warps_[id / 32].arrived &= ~(1u << (id % 32));
+  }
+  for (Fiber *fiber : ready) {
+    if (thrown_) break;
+    resume(*fiber);
+  }
+  return !ready.empty();
+}
+
+uint64_t BlockRunner::warp_exchange(unsigned int mask, uint64_t bits, int source) {
+  Warp &own = warp();
+  own.published[flat() % 32] = bits;
+  warp_barrier(mask);
+  const uint64_t result = own.published[source & 31];
+  warp_barrier(mask);  // nobody publishes anew before all have read
+  return result;
+}
+
+unsigned int BlockRunner::warp_ballot(unsigned int mask, int predicate) {
+  Warp &own = warp();
+  own.published[flat() % 32] = predicate != 0;
+  warp_barrier(mask);
+  unsigned int votes = 0;
+  for (int lane = 0; lane < 32; ++lane)
+    if ((mask & own.live) >> lane & 1u) votes |= static_cast<unsigned int>(own.published[lane]) << lane;
+  warp_barrier(mask);
+  return votes;
+}
+
+// ----------------------------------------------------------------------------- spreading the work
+
+int max_threads() {
+  const int limit = thread_limit.load(std::memory_order_relaxed);
+  return limit > 0 ? limit : multiprocessor_count();
+}
+
+// Call work(0) ... work(count - 1), on other host threads too once the first call has shown that
+// there is enough to do. The first exception stops the rest and is thrown here.
+template <typename Work>
+void spread(int64_t count, const Work &work) {
+  using Clock = std::chrono::steady_clock;
+  const int threads = max_threads();
+  int64_t first = 0;
+  double seconds = 0;
+  if (threads > 1) {  // measure a few calls: the very first one may be slow for other reasons
+    const auto start = Clock::now();
+    for (; first < count && seconds < kThreadPaysOff / 4; ++first) {
+      work(first);
+      seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    }
+  }
+  std::atomic<int64_t> next{first};
+  std::exception_ptr thrown;
+  std::atomic_flag threw = ATOMIC_FLAG_INIT;
+  const uint3 block_dim = blockDim, grid_dim = gridDim;
+  const auto drain = [&] {
+    blockDim = block_dim;
+    gridDim = grid_dim;
+    try {
+      for (int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < count;) work(i);
+    } catch (...) {
+      next.store(count, std::memory_order_relaxed);
+      if (!threw.test_and_set()) thrown = std::current_exception();
+    }
+  };
+  std::vector<std::thread> helpers;
+  if (threads > 1 && first < count) {
+    const double left = seconds / first * (count - first);
+    const int64_t useful = std::min<int64_t>({threads - 1, count - first - 1, static_cast<int64_t>(left / kThreadPaysOff)});
+    for (int64_t i = 0; i < useful; ++i) {
+      try {
+        helpers.emplace_back(drain);
+      } catch (const std::system_error &) {
+        break;  // no more threads to be had: fewer do the work
+      }
+    }
+  }
+  drain();
+  for (std::thread &helper : helpers) helper.join();
+  if (thrown) std::rethrow_exception(thrown);
+}
+
+}  // namespace
+
+// --------------------------------------------------------------------------------- what kernels call
+
+int multiprocessor_count() {
+  static const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  return cores;
+}
+
+cudaError_t last_error(bool clear) {
+  const cudaError_t error = pending_error;
+  if (clear) pending_error = cudaSuccess;
+  return error;
+}
+
+void configure(dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t) {
+  const uint64_t threads = uint64_t(block.x) * block.y * block.z;
+  next_launch.grid = grid;
+  next_launch.block = block;
+  next_launch.shared_bytes = shared_bytes;
+  next_launch.pending = true;
+  next_launch.refused = !grid.x || !grid.y || !grid.z || !threads || threads > kMaxThreadsPerBlock || block.z > 64 ||
+                        grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535 || shared_bytes > kMaxSharedBytes;
+}
+
+void run_grid(Mode mode, const char *name, void (*call)(const void *), const void *body) {
+  Kernel kernel{name, call, body, next_launch};
+  next_launch.pending = false;
+  if (!kernel.launch.pending) fail(kernel, "called without a launch (<<<grid, block>>>)");
+  if (kernel.launch.refused) {
+    pending_error = cudaErrorInvalidConfiguration;
+    return;
+  }
+  const dim3 grid = kernel.launch.grid, block = kernel.launch.block;
+  gridDim = grid;
+  blockDim = block;
+  const int64_t blocks = int64_t(grid.x) * grid.y * grid.z;
+  if (mode == kRange) {
+    const int64_t threads = blocks * block.x * block.y * block.z;
+    const int64_t count = std::max<int64_t>(1, threads / kPartElements);
+    spread(count, [&](int64_t index) {
+      part = Part{index, count};
+      call(body);
+    });
+  } else {
+    spread(blocks, [&](int64_t b) {
+      runner.run(kernel, uint3{static_cast<unsigned int>(b % grid.x), static_cast<unsigned int>(b / grid.x % grid.y),
+                               static_cast<unsigned int>(b / grid.x / grid.y)});
+    });
+  }
+}
+
+void *dynamic_shared_bytes() {
+  // 64-byte alignment, as generous as CUDA's.
+  return reinterpret_cast<void *>((reinterpret_cast<uintptr_t>(runner.shared_bytes()) + 63) & ~uintptr_t(63));
+}
+
+int lane() { return BlockRunner::flat() % 32; }
+int block_barrier(int predicate) { return runner.block_barrier(predicate); }
+void warp_barrier(unsigned int mask) { runner.warp_barrier(mask); }
+unsigned int live_lanes() { return runner.live_lanes(); }
+uint64_t warp_exchange(unsigned int mask, uint64_t bits, int source) { return runner.warp_exchange(mask, bits, source); }
+unsigned int warp_ballot(unsigned int mask, int predicate) { return runner.warp_ballot(mask, predicate); }
+
+}  // namespace cuda_host
+
+extern "C" void caffe_set_num_threads(int count) { cuda_host::thread_limit = count; }

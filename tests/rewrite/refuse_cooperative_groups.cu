@@ -1,0 +1,2 @@
+// error: 2: cooperative groups
+#include <cooperative_groups.h>

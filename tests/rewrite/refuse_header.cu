@@ -1,0 +1,2 @@
+// error: 1: inline PTX
+#include "sub/refused.cuh"

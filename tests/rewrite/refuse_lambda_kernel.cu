@@ -1,0 +1,2 @@
+// error: 2: lambda
+auto kernel = [] __global__ (float* x) { x[0] = 1; };

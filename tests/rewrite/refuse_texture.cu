@@ -1,0 +1,2 @@
+// error: 2: texture reference
+texture<float, 1> table;

@@ -1,0 +1,1 @@
+__device__ inline void nothing() { asm("x"); }

@@ -1,0 +1,516 @@
+"""What a CUDA source file contains: its functions, kernel launches, shared variables, local includes.
+
+Tokens and brackets come from the lexer, which nothing confuses; the shape of a launch, an expression, comes
+from tree-sitter's CUDA grammar, and is believed only where the brackets agree. What cannot be located
+reliably becomes a `Problem`, never a silent omission: every `<<<` and every `__global__` that the lexer
+sees must be accounted for.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+import tree_sitter
+import tree_sitter_cuda
+from cuda_lexer import CLOSING, OPENING, Directive, Lexed, Token, mask, match_brackets
+
+_PARSER = tree_sitter.Parser(tree_sitter.Language(tree_sitter_cuda.language()))
+
+
+def parse(masked: str):
+    """tree-sitter's root node for text that the lexer's mask() made."""
+    return _PARSER.parse(masked.encode("latin-1")).root_node
+
+
+# name(...) groups in a function's head that are not its parameters
+ATTRIBUTES = {
+    "__launch_bounds__",
+    "__cluster_dims__",
+    "__maxnreg__",
+    "__attribute__",
+    "__align__",
+    "__declspec",
+    "alignas",
+    "decltype",
+    "noexcept",
+    "explicit",
+    "__global__",
+    "__host__",
+    "__device__",
+    "requires",
+    "sizeof",
+}
+BRACED_SCOPES = {"class", "struct", "union"}
+SCOPE_WORDS = BRACED_SCOPES | {"namespace", "enum"}
+
+
+class Problem(NamedTuple):
+    """Why a file cannot be rewritten, in words that tell its author what to do."""
+
+    path: str
+    line: int
+    column: int
+    text: str
+
+    def __str__(self):
+        return f"{self.path}:{self.line}:{self.column}: error: {self.text}"
+
+
+class Parameter(NamedTuple):
+    type: str
+    name: str
+
+
+class Function(NamedTuple):
+    """A function definition outside other functions. Offsets are into the text."""
+
+    name: str  # without scope and template arguments
+    words: frozenset[str]  # every word of its head: __global__, static, the return type, ...
+    parameters: tuple[Parameter, ...]
+    head: int  # its first token
+    at: int  # its name
+    body: int  # its `{`
+    end: int  # just after its `}`
+    member: bool
+
+    @property
+    def is_kernel(self) -> bool:
+        return "__global__" in self.words
+
+    @property
+    def is_device_only(self) -> bool:
+        return self.is_kernel or ("__device__" in self.words and "__host__" not in self.words)
+
+
+class Launch(NamedTuple):
+    """callee<template arguments> <<<grid, block, shared memory, stream>>> (arguments)"""
+
+    kernel: str  # the callee's plain name; "" for a kernel called through an expression
+    line: int
+    grid: str
+    block: str
+    shmem: str
+    stream: str
+    arguments: tuple[str, ...]
+    template_arguments: str
+    function: str  # the function that it stands in; "" in a macro's body
+    start: int  # offsets: the whole launch,
+    chevrons: tuple[int, int]  # <<<...>>>,
+    config: tuple[int, int]  # what is between them,
+    end: int
+
+
+class Source:
+    """One file, read and understood. `problems` says what stands in the way of building it for the host."""
+
+    def __init__(self, text: str, path: str):
+        self.text, self.path = text, path
+        self.lexed = Lexed(text)
+        self.functions: list[Function] = []
+        self.classes: dict[str, list[tuple[int, int]]] = {}  # name -> token ranges of its bodies
+        self.declared: list[tuple[int, int]] = []  # token ranges of heads: declarations and definitions
+        self.problems: list[Problem] = []
+        self._outline(0, len(self.lexed.tokens), member=False)
+        self.macros = [d for d in self.lexed.directives if d.word == "define" and d.tokens]
+        self.launches = self._launches() + [x for macro in self.macros for x in self._macro_launches(macro)]
+        self._check_kernels()
+
+    def problem(self, offset: int, text: str):
+        self.problems.append(Problem(self.path, *self.lexed.position(offset), text))
+
+    def function_around(self, offset: int) -> Function | None:
+        return next((f for f in self.functions if f.body <= offset < f.end), None)
+
+    def includes(self):
+        """Names of the quoted includes, in order."""
+        for directive in self.lexed.directives:
+            if directive.word == "include" and directive.tokens and directive.tokens[0].kind == "string":
+                yield directive.tokens[0].text[1:-1]
+
+    # ------------------------------------------------------------------------------- functions
+
+    def _outline(self, index: int, end: int, member: bool):
+        """Walk one namespace or class body: note the functions in it, enter the scopes in it."""
+        tokens, partner = self.lexed.tokens, self.lexed.partner
+        head = index
+        while index < end:
+            text = tokens[index].text if tokens[index].kind == "punct" else ""
+            if text in (";", "}"):
+                if text == ";" and head_name(tokens, partner, head, index) is not None:
+                    self.declared.append((head, index))
+                index = head = index + 1
+            elif text == "{":
+                close = partner.get(index)
+                if close is None:  # an imbalance; what follows is anybody's guess
+                    return
+                if self._braces(head, index, close, member):
+                    head = close + 1
+                index = close + 1
+            elif text in ("(", "["):
+                index = partner.get(index, index) + 1
+            elif text == ":" and tokens[index - 1].text in ("public", "private", "protected"):
+                index = head = index + 1
+            else:
+                index += 1
+
+    def _braces(self, head: int, index: int, close: int, member: bool) -> bool:
+        """Understand `head {`; False if the braces are only part of what is being declared."""
+        tokens, partner = self.lexed.tokens, self.lexed.partner
+        words = {token.text for token in tokens[head:index]}
+        name = head_name(tokens, partner, head, index)
+        if name is not None:
+            self.declared.append((head, index))
+            parameters = self._parameters(*parameters_after(tokens, partner, name, index))
+            self.functions.append(
+                Function(
+                    tokens[name].text,
+                    frozenset(words),
+                    tuple(parameters),
+                    tokens[head].start,
+                    tokens[name].start,
+                    tokens[index].start,
+                    tokens[close].end,
+                    member,
+                )
+            )
+            return True
+        scope = class_name(tokens, partner, head, index)
+        if "namespace" in words or (tokens[index - 1].kind == "string" and "extern" in words):
+            self._outline(index + 1, close, member)
+            return True
+        if scope is not None:
+            self.classes.setdefault(scope, []).append((index, close))
+            self._outline(index + 1, close, member=True)
+        return False
+
+    def _parameters(self, index: int, end: int):
+        for first, last in split_commas(self.lexed.tokens, self.lexed.partner, index, end):
+            tokens = self.lexed.tokens[first:last]
+            stop = next((i for i, t in enumerate(tokens) if t.text == "="), len(tokens))
+            names = [i for i, t in enumerate(tokens[:stop]) if t.kind == "name"]
+            if not names or (tokens[0].text == "void" and stop == 1):
+                continue
+            at = names[-1]
+            for i, token in enumerate(tokens[: stop - 1]):  # type (*name)(...), type (&name)[n]
+                if token.text == "(" and tokens[i + 1].text in "*&" and i + 2 in names:
+                    at = i + 2
+                    break
+            others = [token for token in tokens[:stop] if token is not tokens[at]]
+            type_text = mask(others, others[0].start, others[-1].end) if others else ""
+            yield Parameter(tidy(type_text), tokens[at].text)
+
+    def _check_kernels(self):
+        """Every live `__global__` must belong to a head that was understood."""
+        lexed = self.lexed
+        for index, token in enumerate(lexed.tokens):
+            if token.text != "__global__" or token.kind != "name":
+                continue
+            if index and lexed.tokens[index - 1].text == "]":
+                self.problem(token.start, "a kernel that is a lambda; write it as a named function")
+            elif not any(first <= index < last for first, last in self.declared):
+                self.problem(
+                    token.start,
+                    "__global__ here is no function definition that can be followed; "
+                    "write the kernel as a plain function at namespace scope",
+                )
+        for macro in self.macros:
+            for token in macro_body(macro):
+                if token.text == "__global__" and token.kind == "name":
+                    self.problem(
+                        token.start,
+                        "__global__ inside a macro; write the kernel outside (a template can "
+                        "take the macro's place)",
+                    )
+        for function in self.functions:
+            if not function.is_kernel:
+                continue
+            if function.member:
+                self.problem(function.at, "a kernel that is a member function; CUDA has none")
+            for imbalance in lexed.imbalances:
+                if function.head < imbalance.end and imbalance.start < function.end:
+                    self.problem(
+                        max(imbalance.start, function.head),
+                        f"brackets of kernel {function.name} do not surely match; where preprocessor "
+                        "branches open different ones, close them in each branch",
+                    )
+                    break
+
+    # -------------------------------------------------------------------------------- launches
+
+    def _launches(self) -> list[Launch]:
+        lexed, found = self.lexed, []
+        for launch, at in self._find_launches(lexed.tokens, lexed.partner):
+            if launch is None:
+                text = "cannot make out this kernel launch; write it as a statement `kernel<<<...>>>(...);`"
+                self.problem(at, text)
+                continue
+            found.append(launch)
+            function = self.function_around(at)
+            if function and function.is_device_only:
+                text = f"dynamic parallelism: {function.name} runs on the GPU itself; launch from host code"
+                self.problem(launch.start, text)
+        return found
+
+    def _macro_launches(self, macro: Directive) -> list[Launch]:
+        """Launches in a #define's body."""
+        tokens, found = macro_body(macro), []
+        for launch, at in self._find_launches(tokens, match_brackets(tokens)):
+            what = f"launch in macro {macro.tokens[0].text}; write the launch outside the macro"
+            if launch is None:
+                self.problem(at, f"cannot make out the kernel {what}")
+            elif any(
+                t.text in ("#", "##") and launch.start <= t.end and t.start <= launch.end for t in tokens
+            ):
+                self.problem(at, f"# or ## inside the kernel {what}")
+            else:
+                found.append(launch)
+        return found
+
+    def _find_launches(self, tokens, partner):
+        """For each `<<<` the launch, or None, and its offset. First all is parsed together, because context
+        helps; then, where some macro confused the parser, the statement or macro argument alone."""
+        openings = launch_openings(tokens)
+        whole = self._parse_statements(tokens) if openings else None
+        for index in openings:
+            at = tokens[index].start
+            launch = self._locate(*whole, at, tokens, partner)
+            for first, last in surroundings(tokens, partner, index):
+                if launch is None:
+                    part = self._parse_statements(tokens[first:last])
+                    launch = self._locate(*part, at, tokens, partner)
+            yield launch, at
+
+    def _parse_statements(self, tokens):
+        """Syntax tree of these tokens, and what to add to its offsets to get the text's."""
+        start, before = (tokens[0].start, "void f(){") if tokens is not self.lexed.tokens else (0, "")
+        root = parse(before + mask(tokens, start, tokens[-1].end) + (";}" if before else ""))
+        return root, start - len(before)
+
+    def _locate(self, root, shift: int, at: int, tokens, partner) -> Launch | None:
+        """The launch whose `<<<` is at `at`, if the grammar knows it and the brackets agree."""
+        node = root.descendant_for_byte_range(at - shift, at - shift + 2)
+        while node is not None and node.type != "kernel_call_syntax":
+            node = node.parent
+        if node is None or node.start_byte + shift != at or node.parent.type != "call_expression":
+            return None
+        call = node.parent
+        callee, arguments = call.child_by_field_name("function"), call.child_by_field_name("arguments")
+        if callee is None or arguments is None or node.children[-1].type != ">>>":
+            return None
+        start, end = call.start_byte + shift, call.end_byte + shift
+        config = node.children[0].end_byte + shift, node.children[-1].start_byte + shift
+        chevrons = at, node.end_byte + shift
+
+        first = position_from(tokens, start)
+        opening = position_from(tokens, arguments.start_byte + shift)
+        closing = position_from(tokens, end - 1)
+        if partner.get(opening) != closing or tokens[closing].start != end - 1:
+            return None
+        if first and not can_precede_expression(tokens[first - 1]):
+            return None
+        # every bracket of a part closes within that part
+        for low, high in ((start, at), config, (arguments.start_byte + shift, end)):
+            inside = range(position_from(tokens, low), position_from(tokens, high))
+            brackets = [i for i in inside if tokens[i].text in OPENING or tokens[i].text in CLOSING]
+            if not all(i in partner and partner[i] in inside for i in brackets):
+                return None
+
+        def text(child) -> str:
+            return tidy(self.text[child.start_byte + shift : child.end_byte + shift])
+
+        parts = [text(c) for c in node.named_children if c.type not in ("comment", "ERROR")]
+        name = callee
+        while name.type == "qualified_identifier":
+            name = name.child_by_field_name("name")
+        templates = ""
+        if name.type in ("template_function", "template_method"):
+            templates = text(name.child_by_field_name("arguments"))[1:-1].strip()
+            name = name.child_by_field_name("name")
+        function = self.function_around(at)
+        return Launch(
+            text(name) if name.type in ("identifier", "field_identifier") else "",
+            self.lexed.position(start)[0],
+            *(parts + [""] * 4)[:4],
+            tuple(text(c) for c in arguments.named_children if c.type not in ("comment", "ERROR")),
+            templates,
+            function.name if function else "",
+            start,
+            chevrons,
+            config,
+            end,
+        )
+
+
+def read(path: str) -> str:
+    with open(path, "rb") as file:
+        text = file.read().decode("latin-1")
+    return text.removeprefix("\xef\xbb\xbf")  # a byte order mark may only stand at the very start
+
+
+def local_headers(source: Source, folder: str, name: str) -> dict[str, Source]:
+    """The headers that `source` (file `name` in `folder`) includes by quotes and that lie beside or below it.
+
+    Keyed by their path relative to the folder, in order of first inclusion, theirs included.
+    """
+    found: dict[str, Source] = {}
+
+    def visit(source: Source, name: str):
+        for include in source.includes():
+            relative = os.path.normpath(os.path.join(os.path.dirname(name), include))
+            path = os.path.join(folder, relative)
+            outside = os.path.isabs(include) or relative.split(os.sep)[0] == os.pardir
+            if outside or relative in found or not os.path.isfile(path):
+                continue
+            found[relative] = Source(read(path), path)
+            visit(found[relative], relative)
+
+    visit(source, name)
+    return found
+
+
+# ------------------------------------------------------------------------------------------ tokens
+
+
+def tidy(text: str) -> str:
+    return " ".join(text.split())
+
+
+def position_from(tokens: list[Token], offset: int) -> int:
+    """Index of the first token at or after an offset."""
+    low, high = 0, len(tokens)
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (middle + 1, high) if tokens[middle].start < offset else (low, middle)
+    return low
+
+
+def launch_openings(tokens: list[Token]) -> list[int]:
+    """Indices of `<<<`, in any spelling. No other C++ has `<<` before `<`, save operator<< <T>."""
+    return [
+        i
+        for i, token in enumerate(tokens[:-1])
+        if token.text == "<<" and tokens[i + 1].text == "<" and not (i and tokens[i - 1].text == "operator")
+    ]
+
+
+def surroundings(tokens, partner, index: int):
+    """Token ranges around a token: its statement within the innermost brackets, then its part of that."""
+    first = last = index
+    while first and tokens[first - 1].text not in (";", "{", "}", "(", "["):
+        first = partner.get(first - 1, first - 1)
+    while last < len(tokens) and tokens[last].text not in (";", "}", ")", "]"):
+        last = partner.get(last, last) + 1
+    yield first, last
+    yield from ((a, b) for a, b in split_commas(tokens, partner, first, last) if a <= index < b)
+
+
+def can_precede_expression(token: Token) -> bool:
+    """May an expression start after this token? Otherwise the parser cut a callee short."""
+    if token.kind == "name":
+        return token.text in ("return", "else", "do", "co_return")
+    return token.kind == "punct" and token.text not in ("::", ".", "->", "]", ">", "##", "#")
+
+
+def macro_body(macro: Directive) -> list[Token]:
+    """A #define's tokens after its name and parameters."""
+    tokens = macro.tokens
+    if len(tokens) > 1 and tokens[1].text == "(" and tokens[1].start == tokens[0].end:
+        close = next((i for i, t in enumerate(tokens) if t.text == ")"), 0)
+        return tokens[close + 1 :]
+    return tokens[1:]
+
+
+def skip_angles(tokens: list[Token], partner: dict[int, int], index: int, end: int) -> int:
+    """Index after the `>` that closes the `<` at `index`; `index + 1` if that was a less-than."""
+    depth, i = 0, index
+    while i < end:
+        text = tokens[i].text if tokens[i].kind == "punct" else ""
+        if text in ("(", "["):
+            i = partner.get(i, i)
+        elif text == "<":
+            depth += 1
+        elif text in (">", ">>"):
+            depth -= len(text)
+            if depth <= 0:
+                return i + 1
+        elif text in (";", "{", ")"):
+            break
+        i += 1
+    return index + 1
+
+
+def split_commas(tokens, partner, index: int, end: int):
+    """Token ranges between the commas of a list, brackets and template arguments kept whole."""
+    first = index
+    while index < end:
+        text = tokens[index].text
+        if text == ",":
+            yield first, index
+            first = index + 1
+        if tokens[index].kind == "punct" and text in "([{":
+            index = partner.get(index, index) + 1
+        elif text == "<":
+            index = skip_angles(tokens, partner, index, end)
+        else:
+            index += 1
+    if first < end:
+        yield first, end
+
+
+def head_name(tokens, partner, head: int, end: int) -> int | None:
+    """Index of the function's name in a head `... name(...) ...`, or None if it is no function's.
+
+    The last name(...) counts, because a macro's call without a semicolon may stand before the function.
+    """
+    found, index = None, head
+    angles = (None, None)  # the last name<...>: where its brackets end, and the name
+    while index < end:
+        text = tokens[index].text
+        if text == "<" and index > head and tokens[index - 1].kind == "name":
+            after = skip_angles(tokens, partner, index, end)
+            angles, index = (after, index - 1), after
+        elif text == "operator":
+            found, index = index, index + (3 if tokens[index + 1].text == "(" else 1)
+        elif text == "(":
+            name = angles[1] if angles[0] == index else index - 1
+            if name >= head and tokens[name].kind == "name" and tokens[name].text not in ATTRIBUTES:
+                found = name
+            index = partner.get(index, index) + 1
+        elif text == ":" and found is not None:  # a constructor's initialisers
+            return found
+        elif text == "=" and found is not None and tokens[index - 1].text != "operator":
+            return None
+        else:
+            if text in SCOPE_WORDS:  # whatever came before was a macro's call
+                found = None
+            index = (partner.get(index, index) if text in ("[", "{") else index) + 1
+    return found
+
+
+def parameters_after(tokens, partner, name: int, end: int) -> tuple[int, int]:
+    """Token range of the parameters of the function named at `name`."""
+    index = name + 1
+    if tokens[index].text == "<":
+        index = skip_angles(tokens, partner, index, end)
+    if tokens[name].text == "operator":  # operator+(...), operator()(...)
+        index += 1
+        while index < end and tokens[index].text != "(":
+            index += 1
+    return index + 1, partner.get(index, index)
+
+
+def class_name(tokens, partner, head: int, end: int) -> str | None:
+    """The name in a head `template <...> struct Name : Base`, "" if it has none, None if it is no class."""
+    index = head
+    while index < end:
+        if tokens[index].text == "<":
+            index = skip_angles(tokens, partner, index, end)
+        elif tokens[index].text in ("(", "["):
+            index = partner.get(index, index) + 1
+        elif tokens[index].text in BRACED_SCOPES:
+            names = [t.text for t in tokens[index + 1 : end] if t.kind == "name" and t.text not in ATTRIBUTES]
+            return names[0] if names else ""
+        else:
+            index += 1
+    return None

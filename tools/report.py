@@ -1,0 +1,119 @@
+"""What make prints last: each built layer run once on a real input, what failed to build, what to type next."""
+
+import argparse
+import importlib
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("layers", nargs="*")
+    parser.add_argument("--layers-dir", type=Path, required=True)
+    parser.add_argument("--build", type=Path, required=True)
+    parser.add_argument("--backends", required=True, help="what the toolchain can build: 'host' or 'host cuda'")
+    parser.add_argument("--status", type=int, default=0, help="make's exit status")
+    arguments = parser.parse_args()
+    backends = arguments.backends.split()
+    libraries = {(n, b): arguments.layers_dir / n / f"_{b}.abi3.so" for n in arguments.layers for b in backends}
+    failed = [key for key, library in libraries.items() if is_stale(library, arguments.build / key[0] / key[1])]
+    built = [name for name in arguments.layers if any(libraries[name, b].exists() for b in backends)]
+    stamp = arguments.build / "report"
+    ok = True
+    if not failed and not arguments.status and stamp.exists():
+        if all(stamp.stat().st_mtime >= library.stat().st_mtime for library in libraries.values()):
+            print(f"Nothing to do: {len(built)} layers are built for {' and '.join(backends)}. Next: python test.py")
+            return 0
+    if built:
+        ok = show(arguments.layers_dir, built)
+    count = len(arguments.layers) - len({name for name, _ in failed})
+    print(f"{count} of {len(arguments.layers)} layers built for {' and '.join(backends)}.")
+    if "cuda" not in backends:
+        print("Left out: the CUDA backend, because no nvcc was found (README.md says where it is looked for).")
+    for name, backend in failed:
+        print(f"FAILED: {name} for {backend}: see the logs in {arguments.build / name / backend}")
+    if failed or arguments.status or not ok:
+        return 1
+    stamp.touch()
+    print("Next: python test.py")
+    return 0
+
+
+def is_stale(library: Path, objects: Path) -> bool:
+    """Whether a library is missing or older than what it is made of: then its build has failed."""
+    if not library.exists():
+        return True
+    made = max((f.stat().st_mtime for f in objects.glob("*.o")), default=0)
+    return library.stat().st_mtime < made or any(not f.with_suffix("").with_suffix(".o").exists() for f in objects.glob("*.cpp.log"))
+
+
+def show(layers_dir: Path, names: list[str]) -> bool:
+    import torch
+    from rich.console import Console
+    from rich.table import Table
+
+    package = load_package(layers_dir)
+    table = Table("layer", "backends", "ran on", "largest error", "time", title=None)
+    good = True
+    for name in names:
+        try:
+            module = importlib.import_module(f"{package}.{name}")
+            cases = importlib.import_module(f"{package}.{name}.cases").CASES
+            layer = next(v for v in vars(module).values() if type(v).__name__ == "Layer")
+            device = "cuda" if torch.cuda.is_available() and "cuda" in layer.backends() else "cpu"
+            error, limit, seconds = run_once(cases[0], device)
+            where = torch.cuda.get_device_name() if device == "cuda" else "cpu"
+            row = [name, " ".join(layer.backends()), where, f"{error:.1e}", f"{seconds * 1e6:.0f} us"]
+            if not error <= limit:
+                good, row[3] = False, f"[red]{error:.1e} > {limit:.1e}"
+        except Exception as error:
+            good, row = False, [name, "", "[red]failed", f"{type(error).__name__}: {error}", ""]
+        table.add_row(*row)
+    Console().print(table)
+    if not torch.cuda.is_available():
+        print("No GPU here: what was built for CUDA was not run.")
+    return good
+
+
+def run_once(case, device: str) -> tuple[float, float, float]:
+    """(largest error, what is allowed, seconds of the second call), in float32 on the case's first input."""
+    import torch
+    from layers._cases import Draw, cast, largest_error
+
+    arguments = cast(next(iter(case.inputs.values()))(Draw()), torch.float32, device)
+    result = case.function(*arguments)
+    reference = case.reference(*cast(arguments, torch.float64, "cpu"))
+    wait = torch.cuda.synchronize if device == "cuda" else lambda: None
+    wait()
+    start = time.perf_counter()
+    case.function(*arguments)
+    wait()
+    seconds = time.perf_counter() - start
+    relative, absolute = case.tolerance_for(torch.float32)
+    first = reference if isinstance(reference, torch.Tensor) else reference[0]
+    scale = first.abs().max().item() if first.numel() else 0.0
+    return largest_error(result, reference), absolute + relative * scale, seconds
+
+
+def load_package(layers_dir: Path) -> str:
+    """Import the folder of layers as a package, wherever it lies; return the package's name."""
+    sys.path.insert(0, str(ROOT))
+    if layers_dir.resolve() == ROOT / "layers":
+        return "layers"
+    import importlib.util
+
+    name = "outside_layers"
+    spec = importlib.util.spec_from_file_location(
+        name, layers_dir / "__init__.py", submodule_search_locations=[str(layers_dir.resolve())]
+    )
+    package = importlib.util.module_from_spec(spec)
+    package.__path__ = [str(layers_dir.resolve())]
+    sys.modules[name] = package
+    return name
+
+
+if __name__ == "__main__":
+    sys.exit(main())
