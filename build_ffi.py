@@ -31,8 +31,8 @@ class BuildError(Exception):
     """Something the layer's author has to mend; its text is the whole message."""
 
 
-def parse_declarations(header: Path) -> dict[str, list[tuple[str, str]]]:
-    """The functions a header declares: {name: [(parameter type, parameter name), ...]}."""
+def parse_declarations(header: Path) -> dict[str, dict]:
+    """The functions a header declares: {name: {"returns": type, "parameters": [(type, name), ...]}}."""
     text = header.read_text()
     if directive := re.search(r"^\s*#\s*\w+", text, re.M):
         line = text[: directive.end()].count("\n") + 1
@@ -47,9 +47,13 @@ def parse_declarations(header: Path) -> dict[str, list[tuple[str, str]]]:
     for node in tree.ext:
         if isinstance(node, c_ast.Decl) and isinstance(node.type, c_ast.FuncDecl):
             returned = node.type.type
-            if not isinstance(returned, c_ast.TypeDecl) or returned.type.names != ["int"]:
-                raise BuildError(f"{header}:{node.coord.line}: error: {node.name} must return int: 0, or a status")
-            functions[node.name] = [_parameter(header, node.name, p) for p in (node.type.args or c_ast.ParamList([])).params]
+            if not isinstance(returned, c_ast.TypeDecl) or returned.type.names not in (["int"], ["int64_t"]):
+                raise BuildError(f"{header}:{node.coord.line}: error: {node.name} must return int (0, or a status) or int64_t (a number)")
+            parameters = (node.type.args or c_ast.ParamList([])).params
+            functions[node.name] = {
+                "returns": returned.type.names[0],
+                "parameters": [_parameter(header, node.name, parameter) for parameter in parameters],
+            }
     if not functions:
         raise BuildError(f"{header}: error: declares no function")
     return functions
@@ -70,12 +74,14 @@ def _parameter(header: Path, function: str, node: c_ast.Node) -> tuple[str, str]
 def wrapper_source(header: Path, functions: dict, own_wrapper: Path | None) -> tuple[str, str]:
     """The C++ text cffi compiles, and the declarations it exports: addresses instead of pointers."""
     lines, exported = [], []
-    for function, parameters in functions.items():
+    for function, declared in functions.items():
+        returns, parameters = declared["returns"], declared["parameters"]
         taken = ", ".join(f"{'uintptr_t' if t.endswith('*') else t} {n}" for t, n in parameters)
         given = ", ".join(f"reinterpret_cast<{t}>({n})" if t.endswith("*") else n for t, n in parameters)
-        exported.append(f"int {function}_ffi({taken or 'void'});")
-        lines.append(f"static int {function}_ffi({taken}) {{")
-        lines.append(f"  return caffe_guard([&] {{ return {function}({given}); }});\n}}")
+        exported.append(f"{returns} {function}_ffi({taken or 'void'});")
+        lines.append(f"static {returns} {function}_ffi({taken}) {{")
+        called = f"{function}({given})"  # a number is all that comes back: nothing may be thrown there
+        lines.append(f"  return {f'caffe_guard([&] {{ return {called}; }})' if returns == 'int' else called};\n}}")
     if own_wrapper:
         lines = [f'#include "{own_wrapper}"']
     signatures = json.dumps(json.dumps(functions))

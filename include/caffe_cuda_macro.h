@@ -47,6 +47,12 @@ __host__ __device__ inline int CAFFE_GET_BLOCKS(int64_t count) {
 
 // --------------------------------------------------------------------------------- kernel loops
 
+#ifdef __CUDACC__
+#define CAFFE_NO_UNROLL _Pragma("unroll 1")
+#else
+#define CAFFE_NO_UNROLL
+#endif
+
 namespace caffe {
 using ::CAFFE_CUDA_NUM_THREADS;
 using ::CAFFE_GET_BLOCKS;
@@ -55,7 +61,8 @@ using ::CAFFE_GET_BLOCKS;
 // 2^30 + 1 elements on and then writes out of bounds; the body still sees an index of n's own type.
 struct KernelPosition {
   int64_t at, stride, end;
-  __device__ __forceinline__ KernelPosition(int64_t first, int64_t step, int64_t n) : at(first), stride(step), end(n) {}
+  __device__ __forceinline__ KernelPosition(int64_t first, int64_t step, int64_t n)
+      : at(first), stride(step), end(n) {}
   __device__ __forceinline__ bool inside() const { return at < end; }
   __device__ __forceinline__ void next() { at += stride; }
   static __device__ __forceinline__ KernelPosition x(int64_t n) {
@@ -67,8 +74,10 @@ struct KernelPosition {
 };
 }  // namespace caffe
 
+// Not unrolled: a grid made by CAFFE_GET_BLOCKS gives each thread one element, and copies of the body
+// that never run only cost registers.
 #define CAFFE_KERNEL_LOOP_ALONG(axis, i, n)                                                               \
-  for (::caffe::KernelPosition i##_position = ::caffe::KernelPosition::axis(n); i##_position.inside();    \
+  CAFFE_NO_UNROLL for (::caffe::KernelPosition i##_position = ::caffe::KernelPosition::axis(n); i##_position.inside();    \
        i##_position.next())                                                                               \
     if (auto i = static_cast<decltype((n) + 0)>(i##_position.at); false) { /* `if` gives i its scope; */  \
     } else /* `else` keeps break, continue and a dangling else as they are in a plain for loop */
@@ -190,5 +199,9 @@ using ::caffe_gpu_atomic_add;
       CAFFE_DISPATCH_OTHERWISE_(dtype);                             \
     }                                                               \
   } while (0)
+
+#ifdef __CUDACC__
+#include "caffe_kernel_stream.h"
+#endif
 
 #endif  // CAFFE_CUDA_MACRO_H_

@@ -44,4 +44,7 @@ extern "C" const char *caffe_unsupported(void) {
   return nullptr;
 }
 
+// The host launcher has its own; elsewhere there are no host threads to limit.
+extern "C" __attribute__((weak)) void caffe_set_num_threads(int) {}
+
 #endif  // CAFFE_FFI_GUARD_H_

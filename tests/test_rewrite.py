@@ -23,7 +23,14 @@ sys.path.insert(0, str(TOOL.parent))
 import cuda_lexer  # noqa: E402
 from cuda_analysis import analyse  # noqa: E402
 from cuda_source import read  # noqa: E402
-from cuda_to_host import depfile, rewrite  # noqa: E402
+import cuda_rewrite  # noqa: E402
+from cuda_rewrite import depfile  # noqa: E402
+from cuda_to_host import HostRewriter  # noqa: E402
+
+
+def rewrite(path: str):
+    return cuda_rewrite.rewrite(path, HostRewriter, "cuda_to_host.py", "#include <cuda_runtime.h>\n")
+
 
 GOLDEN = sorted(p.stem for p in CASES.glob("*.cu") if not p.stem.startswith("refuse_"))
 REFUSED = sorted(p.stem for p in CASES.glob("refuse_*.cu"))

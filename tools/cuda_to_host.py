@@ -17,14 +17,12 @@ is not read.
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 
 from cuda_analysis import RANGE_LOOPS, Unit
-from cuda_source import Function, Launch, Source, macro_body, position_from, read
-
-BANNER = "// Made by tools/cuda_to_host.py from {}; do not edit.\n"
+from cuda_rewrite import Rewriter, rewrite_files
+from cuda_source import Function, Launch, Source, macro_body, position_from
 
 TEXTURE_FETCH = re.compile(r"(tex[123]D\w*|texCubemap\w*|surf[123]D\w*|surfCubemap\w*)\Z")
 NO_HOST_MEANING = {
@@ -35,12 +33,11 @@ NO_HOST_MEANING = {
 }
 
 
-class Rewriter:
-    """The edits of one file. An edit is (start, end, replacement); edits never overlap, but may nest."""
+class HostRewriter(Rewriter):
+    """What the host compiler is to see of one file."""
 
     def __init__(self, unit: Unit, source: Source):
-        self.source, self.text = source, source.text
-        self.edits: list[tuple[int, int, object]] = []
+        super().__init__(source)
         modes = {kernel.body: kernel.mode for kernel in unit.kernels(source)}
         for function in source.functions:
             if function.is_kernel:
@@ -53,25 +50,6 @@ class Rewriter:
         for directive in source.lexed.directives:
             if directive.word == "include" and any(t.text == "cooperative_groups" for t in directive.tokens):
                 source.problem(directive.start, NO_HOST_MEANING["groups"])
-        self.edits.sort(key=lambda edit: edit[:2])
-
-    def rewritten(self) -> str:
-        result = self._render(0, len(self.text))
-        assert result.count("\n") == self.text.count("\n"), "an edit changed the number of lines"
-        return result
-
-    def _edit(self, start: int, end: int, replacement: object):
-        self.edits.append((start, end, replacement))
-
-    def _render(self, start: int, end: int) -> str:
-        """Part of the text with its edits made. A replacement may be a function: it renders what it moves."""
-        pieces, at = [], start
-        for low, high, replacement in self.edits:
-            if low < at or high > end:
-                continue
-            pieces += (self.text[at:low], replacement() if callable(replacement) else replacement)
-            at = high
-        return "".join(pieces) + self.text[at:end]
 
     def _kernel(self, function: Function, mode: str):
         # [=] and mutable: each thread has its own copy of the parameters; `return` leaves that thread alone
@@ -190,77 +168,6 @@ class Rewriter:
             self._edit(last, last, ">")
 
 
-# --------------------------------------------------------------------------------------------- files
-
-
-def rewrite(source_path: str) -> tuple[dict[str, str], list]:
-    """All texts to write, "" being the source's own and others by their relative path; and all problems."""
-    unit = Unit(read(source_path), source_path)
-    texts, problems = {}, []
-    for relative, source in {"": unit.main, **unit.headers}.items():
-        rewriter = Rewriter(unit, source)
-        name = source.path.replace("\\", "\\\\").replace('"', '\\"')
-        # only the main file includes CUDA's words: a header may well stand inside extern "C" { }
-        words = "" if relative else "#include <cuda_runtime.h>\n"
-        name = os.fsencode(name).decode("latin-1")
-        base = os.fsencode(os.path.basename(source.path)).decode("latin-1")
-        problems += source.problems
-        if not source.problems:
-            texts[relative] = BANNER.format(base) + words + f'#line 1 "{name}"\n' + rewriter.rewritten()
-    return texts, sorted(set(problems))
-
-
-def write(path: str, text: str, if_changed: bool = False):
-    """All of the text or none of it, whoever else is writing."""
-    data = text.encode("latin-1")
-    if if_changed and os.path.isfile(path):
-        with open(path, "rb") as file:
-            if file.read() == data:
-                return
-    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-    temporary = f"{path}.{os.getpid()}.tmp"
-    with open(temporary, "wb") as file:
-        file.write(data)
-    os.replace(temporary, path)
-
-
-def depfile(output: str, prerequisites: list[str]) -> str:
-    def escape(path: str) -> str:
-        path = re.sub(r"([ #\\])", r"\\\1", path.replace("$", "$$"))
-        return os.fsencode(path).decode("latin-1")
-
-    rule = f"{escape(output)}: {' '.join(map(escape, prerequisites))}\n"
-    return rule + "".join(f"{escape(path)}:\n" for path in prerequisites[1:])  # a lost header is no error
-
-
-def main(arguments: list[str]) -> int:
-    if len(arguments) not in (2, 4) or (len(arguments) == 4 and arguments[2] != "--depfile"):
-        print("usage: cuda_to_host.py SOURCE.cu OUTPUT.cpp [--depfile OUTPUT.d]", file=sys.stderr)
-        return 2
-    source, output = arguments[:2]
-    folder = os.path.dirname(output)
-    try:
-        texts, problems = rewrite(source)
-        same = os.path.realpath(folder or ".") == os.path.realpath(os.path.dirname(source) or ".")
-        if same and len(texts) > 1:
-            raise OSError("the output's folder must not be the source's: local headers would be overwritten")
-        if not problems:
-            headers = [name for name in texts if name]
-            for name in headers:  # unchanged ones keep their time stamp: they may serve several sources
-                write(os.path.join(folder, name), texts[name], if_changed=True)
-            if len(arguments) == 4:
-                inputs = [source] + [os.path.join(os.path.dirname(source), name) for name in headers]
-                write(arguments[3], depfile(output, inputs))
-            write(output, texts[""])
-            return 0
-        for problem in problems:
-            print(problem, file=sys.stderr)
-    except OSError as error:
-        print(f"{source}:1:1: error: {error}", file=sys.stderr)
-    if os.path.exists(output):
-        os.remove(output)
-    return 1
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    # only the main file includes CUDA's words: a header may well stand inside extern "C" { }
+    sys.exit(rewrite_files(__file__, HostRewriter, sys.argv[1:], prologue="#include <cuda_runtime.h>\n"))

@@ -1,0 +1,117 @@
+"""Rewrite a CUDA source for nvcc, so that its streaming kernels run at copy speed.
+
+    python tools/cuda_for_nvcc.py foo.cu build/foo.cu --depfile build/foo.d
+
+    CUDA_KERNEL_LOOP(i, n) body    that, and CUDA_KERNEL_STREAM(i, n, ...) body    where tools/cuda_stream.py says that it may
+    <<<CAFFE_GET_BLOCKS(n), ...>>> <<<caffe::stream_blocks(n, kernel), ...>>>    in the launches of such kernels
+
+All else stays as it is, on its own line. What was decided for each kernel, and why, is written to build/foo.cu.loops; a
+file `plain_loops` beside the source that names a kernel, one a line, keeps that kernel's loop as it is.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+
+from cuda_analysis import Unit
+from cuda_rewrite import Rewriter, quoted, rewrite_files, write
+from cuda_source import Launch, Source
+from cuda_stream import Stream, decide
+
+decisions: list[str] = []
+
+
+class NvccRewriter(Rewriter):
+    """What nvcc is to see of one file."""
+
+    def __init__(self, unit: Unit, source: Source):
+        super().__init__(source)
+        source.problems.clear()  # they say what has no meaning for the host
+        plain = plain_loops(unit.main.path)
+        streamed = set()
+        names = [kernel.name for s in unit.sources for kernel in unit.kernels(s)]
+        for kernel in unit.kernels(source):
+            decision = "plain_loops says so" if kernel.name in plain else decide(unit, source, kernel)
+            if isinstance(decision, Stream):
+                self._stream(decision)
+                streamed.add(kernel.name)
+            decisions.append(describe(source, kernel, decision))
+        if source is not unit.main:
+            streamed |= {k.name for k in unit.kernels(unit.main) if isinstance(decide(unit, unit.main, k), Stream)}
+        for header in unit.headers.values():
+            streamed |= {k.name for k in unit.kernels(header) if isinstance(decide(unit, header, k), Stream)}
+        for launch in source.launches:
+            if launch.kernel in streamed - plain:
+                self._launch(launch, known=names.count(launch.kernel) == 1)
+
+    def _stream(self, stream: Stream):
+        """The loop as it is, for grids with a thread for each element; else the same body again, over windows."""
+        windows = ", ".join(name for name, _ in stream.windows)
+        count = " ".join(stream.count.split())
+        parts = [f"CUDA_KERNEL_STREAM({stream.index}, {count}, {windows})"]
+        parts += [f"CAFFE_STREAM_{kind}({stream.index}, {name})" for name, kind in stream.windows]
+        parts += [f"CAFFE_STREAM_LANES({stream.index}, {count})"]
+        start, end = stream.body
+        again = f"{self._line_of(start)}{self.text[start:end]} }}{self._line_of(end)}"
+        self._edit(stream.head[0], stream.head[0], f"if (::caffe::one_each({count})) {{ ")
+        self._edit(end, end, f" }} else {{ {' '.join(parts)}{again}")
+
+    def _line_of(self, offset: int) -> str:
+        """Lead diagnostics to the user's line, though the text here stands a second time."""
+        return f'\n#line {self.source.lexed.position(offset)[0]} "{quoted(self.source.path)}"\n'
+
+    def _launch(self, launch: Launch, known: bool):
+        """Fewer blocks, where the grid is the usual one. Any other grid is right as well."""
+        low, high = launch.config
+        grid = re.match(r"(\s*)(?:::)?(?:caffe::)?CAFFE_GET_BLOCKS(?=\s*\()", self.text[low:high])
+        if not grid:
+            return
+        opening = self.text.index("(", low + grid.end())
+        closing = matching(self.text, opening)
+        if not re.match(r"\s*,", self.text[closing + 1 : high]):
+            return  # CAFFE_GET_BLOCKS is only a part of the expression
+        callee = self.text[launch.start : launch.chevrons[0]].strip()
+        kernel = f", {callee}" if known and "\n" not in callee and ("<" in callee or not is_template(self, launch)) else ""
+        self._edit(low + grid.end(1), opening, "::caffe::stream_blocks")
+        self._edit(closing, closing, kernel)
+
+
+def is_template(rewriter: NvccRewriter, launch: Launch) -> bool:
+    for function in rewriter.source.functions:
+        if function.is_kernel and function.name == launch.kernel:
+            return "template" in function.words
+    return True  # defined elsewhere: not known
+
+
+def matching(text: str, opening: int) -> int:
+    depth = 0
+    for at in range(opening, len(text)):
+        depth += (text[at] == "(") - (text[at] == ")")
+        if not depth:
+            return at
+    raise AssertionError("the parser has matched these parentheses already")
+
+
+def plain_loops(source_path: str) -> set[str]:
+    """The kernels whose loops the layer wants left alone."""
+    path = os.path.join(os.path.dirname(source_path), "plain_loops")
+    if not os.path.exists(path):
+        return set()
+    with open(path) as file:
+        return {line.split("#")[0].strip() for line in file} - {""}
+
+
+def describe(source: Source, kernel, decision) -> str:
+    place = f"{os.path.basename(source.path)}:{kernel.line}: {kernel.name}"
+    if isinstance(decision, Stream):
+        return f"{place}: stream ({', '.join(f'{name} {kind.lower()}' for name, kind in decision.windows)})"
+    return f"{place}: plain loop ({decision})"
+
+
+if __name__ == "__main__":
+    status = rewrite_files(__file__, NvccRewriter, sys.argv[1:])
+    if not status:
+        write(sys.argv[2] + ".loops", "".join(line + "\n" for line in decisions))
+    sys.exit(status)

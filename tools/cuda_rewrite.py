@@ -1,0 +1,112 @@
+"""What the rewriters share: edits, and the writing of files."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+
+from cuda_analysis import Unit
+from cuda_source import Source, read
+
+BANNER = "// Made by tools/{} from {}; do not edit.\n"
+
+
+class Rewriter:
+    """The edits of one file. An edit is (start, end, replacement); edits never overlap, but may nest."""
+
+    def __init__(self, source: Source):
+        self.source, self.text = source, source.text
+        self.edits: list[tuple[int, int, object]] = []
+
+    def rewritten(self) -> str:
+        self.edits.sort(key=lambda edit: edit[:2])
+        result = self._render(0, len(self.text))
+        return result
+
+    def _edit(self, start: int, end: int, replacement: object):
+        self.edits.append((start, end, replacement))
+
+    def _render(self, start: int, end: int) -> str:
+        """Part of the text with its edits made. A replacement may be a function: it renders what it moves."""
+        pieces, at = [], start
+        for low, high, replacement in self.edits:
+            if low < at or high > end:
+                continue
+            pieces += (self.text[at:low], replacement() if callable(replacement) else replacement)
+            at = high
+        return "".join(pieces) + self.text[at:end]
+
+
+def rewrite(source_path: str, rewriter_class, tool: str, prologue: str) -> tuple[dict[str, str], list]:
+    """All texts to write, "" being the source's own and others by their relative path; and all problems."""
+    unit = Unit(read(source_path), source_path)
+    texts, problems = {}, []
+    for relative, source in {"": unit.main, **unit.headers}.items():
+        rewriter = rewriter_class(unit, source)
+        words = "" if relative else prologue
+        base = os.fsencode(os.path.basename(source.path)).decode("latin-1")
+        problems += source.problems
+        if not source.problems:
+            texts[relative] = BANNER.format(tool, base) + words + f'#line 1 "{quoted(source.path)}"\n' + rewriter.rewritten()
+    return texts, sorted(set(problems))
+
+
+def quoted(path: str) -> str:
+    """A path as it stands in a #line directive, in the texts' own encoding."""
+    return os.fsencode(path.replace("\\", "\\\\").replace('"', '\\"')).decode("latin-1")
+
+
+def write(path: str, text: str, if_changed: bool = False):
+    """All of the text or none of it, whoever else is writing."""
+    data = text.encode("latin-1")
+    if if_changed and os.path.isfile(path):
+        with open(path, "rb") as file:
+            if file.read() == data:
+                return
+    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+    temporary = f"{path}.{os.getpid()}.tmp"
+    with open(temporary, "wb") as file:
+        file.write(data)
+    os.replace(temporary, path)
+
+
+def depfile(output: str, prerequisites: list[str]) -> str:
+    def escape(path: str) -> str:
+        path = re.sub(r"([ #\\])", r"\\\1", path.replace("$", "$$"))
+        return os.fsencode(path).decode("latin-1")
+
+    rule = f"{escape(output)}: {' '.join(map(escape, prerequisites))}\n"
+    return rule + "".join(f"{escape(path)}:\n" for path in prerequisites[1:])  # a lost header is no error
+
+
+def rewrite_files(tool: str, rewriter_class, arguments: list[str], prologue: str = "") -> int:
+    """The command line of a rewriter: SOURCE OUTPUT [--depfile FILE]. The exit status comes back."""
+    tool = os.path.basename(tool)
+    if len(arguments) not in (2, 4) or (len(arguments) == 4 and arguments[2] != "--depfile"):
+        print(f"usage: {tool} SOURCE.cu OUTPUT [--depfile OUTPUT.d]", file=sys.stderr)
+        return 2
+    source, output = arguments[:2]
+    folder = os.path.dirname(output)
+    try:
+        texts, problems = rewrite(source, rewriter_class, tool, prologue)
+        same = os.path.realpath(folder or ".") == os.path.realpath(os.path.dirname(source) or ".")
+        if same and len(texts) > 1:
+            raise OSError("the output's folder must not be the source's: local headers would be overwritten")
+        if not problems:
+            headers = [name for name in texts if name]
+            for name in headers:  # unchanged ones keep their time stamp: they may serve several sources
+                write(os.path.join(folder, name), texts[name], if_changed=True)
+            if len(arguments) == 4:
+                inputs = [source] + [os.path.join(os.path.dirname(source), name) for name in headers]
+                write(arguments[3], depfile(output, inputs))
+            write(output, texts[""])
+            return 0
+        for problem in problems:
+            print(problem, file=sys.stderr)
+    except OSError as error:
+        print(f"{source}:1:1: error: {error}", file=sys.stderr)
+    if os.path.exists(output):
+        os.remove(output)
+    return 1
+
