@@ -1,0 +1,520 @@
+// The gradient to weight and bias:
+//
+//   weight_diff[c,ki,kj] = sum over n,y,x: top_diff[n,c,y,x] * bottom[n,c, y*stride_h - pad_h +
+//   ki*dilation_h,
+//                                                                     x*stride_w - pad_w + kj*dilation_w]
+//   bias_diff[c]         = sum over n,y,x: top_diff[n,c,y,x]
+//
+// Two stages, without atomics, so that the sums are the same on every run. Stage one, here: the positions
+// (n,y,x) are dealt out to `parts` groups of threads; each keeps its K*K + 1 sums in registers while it
+// slides over the planes, reading bottom and top_diff once, and writes them to workspace [channels, K*K + 1,
+// parts]. Stage two adds the parts.
+#ifndef DEPTHWISE_BACKWARD_WEIGHT_CUH_
+#define DEPTHWISE_BACKWARD_WEIGHT_CUH_
+
+#include "forward_nchw_planes.cuh"
+#include "forward_nchw_rows.cuh"
+#include "forward_nhwc.cuh"
+
+namespace depthwise {
+
+// -------------------------------------------------------------------------------------------- NCHW
+
+constexpr int kWeightThreads = 128;
+
+constexpr int weight_patch_rows(int stride) { return stride == 1 ? 4 : 2; }  // as many as registers can hold
+
+struct WeightNchwGeometry {
+  RowsGeometry rows;
+  int items;  // (image, phase, chunk, group) of one channel
+  int items_per_part;
+  int parts;
+};
+
+// V neighbours in a row of top_diff, of which `left` exist.
+template <typename Dtype, int V, int L>
+struct DiffRow {
+  Pack<Dtype, V> pack;
+  __device__ __forceinline__ void load(const Dtype* row, bool exists, int left) {
+    pack = Pack<Dtype, V>{};
+    if (L > 1) {
+      if (exists) pack = *reinterpret_cast<const Pack<Dtype, V>*>(row);
+    } else {
+#pragma unroll
+      for (int v = 0; v < V; ++v)
+        if (exists && v < left) pack.v[v] = row[v];
+    }
+  }
+  __device__ __forceinline__ float at(int v) const { return pack.v[v]; }
+};
+
+// The sums of a block's threads, which all belong to channel blockIdx.x, as part blockIdx.y of the workspace.
+template <int K>
+__device__ __forceinline__ void add_block(const float (&sums)[K * K + 1], float* __restrict__ workspace,
+                                          int parts) {
+  __shared__ float warp_sums[kWeightThreads / 32][K * K + 1];
+#pragma unroll
+  for (int i = 0; i <= K * K; ++i) {
+    float sum = sums[i];
+#pragma unroll
+    for (int lanes = 16; lanes > 0; lanes /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, lanes);
+    if (threadIdx.x % 32 == 0) warp_sums[threadIdx.x / 32][i] = sum;
+  }
+  __syncthreads();
+  for (int i = threadIdx.x; i <= K * K; i += kWeightThreads) {
+    float sum = 0;
+    for (int warp = 0; warp < kWeightThreads / 32; ++warp) sum += warp_sums[warp][i];
+    workspace[(int64_t(blockIdx.x) * (K * K + 1) + i) * parts + blockIdx.y] = sum;
+  }
+}
+
+// A block adds up one part of one channel. The strips are those of forward_nchw_rows.cuh: V outputs wide.
+template <typename Dtype, int K, int S, int D, int V, int L>
+__global__ void __launch_bounds__(kWeightThreads)
+    backward_weight_nchw_strip_kernel(const WeightNchwGeometry geometry, const Dtype* __restrict__ bottom,
+                                      const Dtype* __restrict__ top_diff, float* __restrict__ workspace) {
+  const RowsGeometry& g = geometry.rows;
+  const int channel = blockIdx.x, part = blockIdx.y;
+  constexpr int kOpen = (K - 1) / S;
+  float sums[K * K + 1] = {};  // the last one is bias_diff
+  const int end = min(geometry.items, (part + 1) * geometry.items_per_part);
+  for (int item = part * geometry.items_per_part + threadIdx.x; item < end; item += kWeightThreads) {
+    const int x = item % g.groups * V;
+    int rest = item / g.groups;
+    const int chunk = rest % g.chunks;
+    rest /= g.chunks;
+    const int phase = rest % g.dilation_h;
+    const int64_t plane = int64_t(rest / g.dilation_h) * g.channels + channel;
+    const Dtype* in = bottom + plane * g.height * g.width;
+    const Dtype* out = top_diff + plane * g.top_height * g.top_width + x;
+    const int step = g.dilation_h;
+    const int first = phase + chunk * g.rows * step, last = min(g.top_height, first + g.rows * step);
+
+    // diffs[s]: the row of top_diff s steps above y. The S rows of bottom that y begins with meet all of
+    // them.
+    float diffs[kOpen + 1][V] = {};
+    using Row = Window<Dtype, K, S, D, V, L>;
+    const int column = Row::first_column(x, g.pad_w);
+    int iy = first * S - g.pad_h;
+    for (int y = first; y < last + kOpen * step; y += step) {
+      Row rows[S];
+      DiffRow<Dtype, V, L> diff;
+#pragma unroll
+      for (int i = 0; i < S; ++i, iy += step)
+        rows[i].load(in + iy * g.width, static_cast<unsigned>(iy) < static_cast<unsigned>(g.height), column,
+                     g.width);
+      diff.load(out + y * g.top_width, y < last, g.top_width - x);
+#pragma unroll
+      for (int s = kOpen; s > 0; --s)
+#pragma unroll
+        for (int v = 0; v < V; ++v) diffs[s][v] = diffs[s - 1][v];
+#pragma unroll
+      for (int v = 0; v < V; ++v) diffs[0][v] = diff.at(v);
+#pragma unroll
+      for (int v = 0; v < V; ++v) sums[K * K] += diffs[0][v];
+#pragma unroll
+      for (int s = 0; s <= kOpen; ++s)
+#pragma unroll
+        for (int i = 0; i < S; ++i) {
+          const int ki = i + S * s;
+          if (ki >= K) continue;
+#pragma unroll
+          for (int kj = 0; kj < K; ++kj)
+#pragma unroll
+            for (int v = 0; v < V; ++v)
+              sums[(ki < K ? ki : 0) * K + kj] += diffs[s][v] * rows[i].at(v * S + kj * D);
+        }
+    }
+  }
+
+  add_block<K>(sums, workspace, geometry.parts);
+}
+
+// The same for patches of R rows of top_diff, all loads before the first use; for K = 3, as in
+// forward_nchw_rows.cuh.
+template <typename Dtype, int K, int S, int D, int V, int L, int R>
+__global__ void __launch_bounds__(kWeightThreads)
+    backward_weight_nchw_patch_kernel(const WeightNchwGeometry geometry, const Dtype* __restrict__ bottom,
+                                      const Dtype* __restrict__ top_diff, float* __restrict__ workspace) {
+  const RowsGeometry& g = geometry.rows;
+  const int channel = blockIdx.x, part = blockIdx.y;
+  float sums[K * K + 1] = {};
+  const int end = min(geometry.items, (part + 1) * geometry.items_per_part);
+  for (int item = part * geometry.items_per_part + threadIdx.x; item < end; item += kWeightThreads) {
+    const int x = item % g.groups * V;
+    int rest = item / g.groups;
+    const int chunk = rest % g.chunks;
+    rest /= g.chunks;
+    const int phase = rest % g.dilation_h, step = g.dilation_h;
+    const int64_t plane = int64_t(rest / g.dilation_h) * g.channels + channel;
+    const int first = phase + chunk * R * step;
+    const Dtype* in = bottom + plane * g.height * g.width;
+    const Dtype* out = top_diff + plane * g.top_height * g.top_width + x;
+    using Row = Window<Dtype, K, S, D, V, L>;
+    const int column = Row::first_column(x, g.pad_w);
+    constexpr int kRows = (R - 1) * S + K;
+    Row rows[kRows];
+    DiffRow<Dtype, V, L> diffs[R];
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) {
+      const int iy = first * S - g.pad_h + i * step;
+      rows[i].load(in + iy * g.width, static_cast<unsigned>(iy) < static_cast<unsigned>(g.height), column,
+                   g.width);
+    }
+#pragma unroll
+    for (int t = 0; t < R; ++t) {
+      const int y = first + t * step;
+      diffs[t].load(out + y * g.top_width, y < g.top_height, g.top_width - x);
+    }
+#pragma unroll
+    for (int t = 0; t < R; ++t)
+#pragma unroll
+      for (int v = 0; v < V; ++v) {
+        const float diff = diffs[t].at(v);
+        sums[K * K] += diff;
+#pragma unroll
+        for (int ki = 0; ki < K; ++ki)
+#pragma unroll
+          for (int kj = 0; kj < K; ++kj) sums[ki * K + kj] += diff * rows[t * S + ki].at(v * S + kj * D);
+      }
+  }
+  add_block<K>(sums, workspace, geometry.parts);
+}
+
+// How the work is dealt out. It depends on the shape alone: the workspace's size is asked for before the
+// call.
+template <int K, int S>
+WeightNchwGeometry weight_nchw_geometry(const Shape& shape, int vector) {
+  WeightNchwGeometry geometry;
+  RowsGeometry& g = geometry.rows;
+  g = rows_geometry(
+      shape, vector,
+      K == 3 ? weight_patch_rows(S) : strip_rows(shape, K, ceil_div(shape.top_width, vector), 80000));
+  const int64_t items = shape.num * g.dilation_h * g.chunks * g.groups;
+  geometry.items = items < int64_t(1) << 30 ? static_cast<int>(items) : -1;
+  const int64_t most = ceil_div(items, (K == 3 ? 8 : 2) * kWeightThreads);  // or the end sums cost too much
+  const int64_t wanted = ceil_div(4096, shape.channels);                    // blocks enough for a large GPU
+  const int64_t parts = std::max<int64_t>(1, std::min<int64_t>({most, wanted, 65535}));
+  geometry.items_per_part = static_cast<int>(ceil_div(items, parts));
+  geometry.parts = static_cast<int>(ceil_div(items, geometry.items_per_part));
+  return geometry;
+}
+
+// Small planes, as in forward_nchw_planes.cuh: a block copies a run of planes of bottom and of top_diff into
+// shared memory, image after image; a thread keeps to its channel, so its sums need nobody else's.
+struct WeightPlanesGeometry {
+  PlanesGeometry planes;
+  int num, parts;  // parts of the images
+};
+
+template <typename Dtype, int K, int S, int V>
+__global__ void __launch_bounds__(64)
+    backward_weight_nchw_planes_kernel(const WeightPlanesGeometry geometry, const Dtype* __restrict__ bottom,
+                                       const Dtype* __restrict__ top_diff, float* __restrict__ workspace) {
+  extern __shared__ uint4 depthwise_shared[];
+  char* const shared = reinterpret_cast<char*>(depthwise_shared);
+  const PlanesGeometry& g = geometry.planes;
+  const int first_channel = blockIdx.x * g.planes_per_block, part = blockIdx.y;
+  const int planes = min(g.planes_per_block, g.channels - first_channel);
+  const int area = g.height * g.width, top_area = g.top_height * g.top_width;
+  const PlanesThread<V> thread(g);
+  constexpr int kOpen = (K - 1) / S;
+  float sums[K * K + 1] = {};
+  for (int image = part; image < geometry.num; image += geometry.parts) {
+    const int64_t first_plane = int64_t(image) * g.channels + first_channel;
+    const Dtype* in_global = bottom + first_plane * area;
+    const Dtype* out_global = top_diff + first_plane * top_area;
+    const Run<Dtype> in(shared, in_global, planes * area),
+        out(shared + g.top_offset, out_global, planes * top_area);
+    __syncthreads();  // the previous image has been read
+    in.load(in_global);
+    out.load(out_global);
+    __syncthreads();
+    if (thread.plane >= planes) continue;
+    const Dtype* from = in.begin() + thread.plane * area;
+    const Dtype* diff = out.begin() + thread.plane * top_area + thread.x;
+    const int column = thread.x * S - g.pad_w;
+    int iy = thread.first * S - g.pad_h;
+    float diffs[kOpen + 1][V] = {};
+    for (int y = thread.first; y < thread.last + kOpen; ++y) {
+      SharedWindow<Dtype, K, S, V, false> rows[S];
+#pragma unroll
+      for (int i = 0; i < S; ++i, ++iy)
+        rows[i].load(from + iy * g.width, static_cast<unsigned>(iy) < static_cast<unsigned>(g.height), column,
+                     g.width);
+#pragma unroll
+      for (int v = 0; v < V; ++v) {
+#pragma unroll
+        for (int s = kOpen; s > 0; --s) diffs[s][v] = diffs[s - 1][v];
+        diffs[0][v] = 0;
+        if (y < thread.last && thread.x + v < g.top_width) diffs[0][v] = diff[y * g.top_width + v];
+        sums[K * K] += diffs[0][v];
+      }
+#pragma unroll
+      for (int s = 0; s <= kOpen; ++s)
+#pragma unroll
+        for (int i = 0; i < S; ++i) {
+          const int ki = i + S * s;
+          if (ki >= K) continue;
+#pragma unroll
+          for (int kj = 0; kj < K; ++kj)
+#pragma unroll
+            for (int v = 0; v < V; ++v)
+              sums[(ki < K ? ki : 0) * K + kj] += diffs[s][v] * rows[i].at(v * S + kj);
+        }
+    }
+  }
+  if (thread.plane >= planes) return;
+  const int threads = g.groups * g.strips, all_parts = geometry.parts * threads;
+#pragma unroll
+  for (int i = 0; i <= K * K; ++i)
+    workspace[(int64_t(first_channel + thread.plane) * (K * K + 1) + i) * all_parts + part * threads +
+              thread.in_plane] = sums[i];
+}
+
+// Returns the number of parts, 0 if the planes do not suit.
+template <typename Dtype, int K, int S>
+int weight_nchw_planes(const Shape& shape, const Dtype* bottom, const Dtype* top_diff, float* workspace,
+                       cudaStream_t stream) {
+  WeightPlanesGeometry geometry;
+  PlanesGeometry& g = geometry.planes;
+  const int64_t bytes = planes_geometry(shape, shape.channels, sizeof(Dtype), &g);
+  if (bytes == 0) return 0;
+  geometry.num = static_cast<int>(shape.num);
+  const int64_t tiles = ceil_div(shape.channels, g.planes_per_block);
+  geometry.parts = static_cast<int>(std::min<int64_t>({shape.num, ceil_div(1024, tiles), 65535}));
+  const int parts = geometry.parts * g.groups * g.strips;
+  if (!workspace) return parts;
+  const dim3 grid(static_cast<unsigned>(tiles), static_cast<unsigned>(geometry.parts));
+  backward_weight_nchw_planes_kernel<Dtype, K, S, kPlaneColumns>
+      <<<grid, kPlaneThreads, static_cast<size_t>(bytes), stream>>>(geometry, bottom, top_diff, workspace);
+  return parts;
+}
+
+// -------------------------------------------------------------------------------------------- NHWC
+
+struct WeightNhwcGeometry {
+  NhwcGeometry rows;
+  int parts;
+};
+
+// A block adds up one part of lanes * V channels; its rows of lanes share the items of the part.
+template <typename Dtype, int K, int S, int V>
+__global__ void __launch_bounds__(kNhwcThreads)
+    backward_weight_nhwc_kernel(const WeightNhwcGeometry geometry, const Dtype* __restrict__ bottom,
+                                const Dtype* __restrict__ top_diff, float* __restrict__ workspace) {
+  const NhwcGeometry& g = geometry.rows;
+  const int tile = blockIdx.x * g.lanes * V;
+  const int lane = threadIdx.x % g.lanes, row = threadIdx.x / g.lanes, rows = kNhwcThreads / g.lanes;
+  const int channel = tile + lane * V;
+  constexpr int kOpen = (K - 1) / S;
+  float sums[K * K + 1][V] = {};
+  if (channel < g.channels) {
+    for (int i = blockIdx.y * rows + row; i < g.items; i += gridDim.y * rows) {
+      const NhwcItem item(g, i);
+      const NhwcColumn<Dtype, K, V> column(g, bottom, item, channel);
+      const Dtype* out =
+          top_diff + ((int64_t(item.image) * g.top_height + item.y) * g.top_width + item.first) * g.channels +
+          channel;
+      Pack<Dtype, V> diffs[kOpen + 1] = {};  // diffs[s]: top_diff s steps left of x
+      int ix = item.first * S - g.pad_w;
+      Pack<Dtype, V> pixels[S][K], next[S][K], diff, next_diff;
+      const auto load = [&](int x, Pack<Dtype, V>(&to)[S][K], Pack<Dtype, V>& to_diff) {
+#pragma unroll
+        for (int j = 0; j < S; ++j, ix += g.dilation_w)
+          column.load(g, x < item.count + kOpen ? ix : -1, to[j]);
+        to_diff = Pack<Dtype, V>{};
+        if (x < item.count)
+          to_diff = *reinterpret_cast<const Pack<Dtype, V>*>(out + x * g.dilation_w * g.channels);
+      };
+      load(0, pixels, diff);
+      for (int x = 0; x < item.count + kOpen; ++x) {
+        load(x + 1, next, next_diff);
+#pragma unroll
+        for (int s = kOpen; s > 0; --s) diffs[s] = diffs[s - 1];
+        diffs[0] = diff;
+#pragma unroll
+        for (int v = 0; v < V; ++v) {
+          sums[K * K][v] += float(diffs[0].v[v]);
+#pragma unroll
+          for (int s = 0; s <= kOpen; ++s)
+#pragma unroll
+            for (int j = 0; j < S; ++j) {
+              const int kj = j + S * s;
+              if (kj >= K) continue;
+#pragma unroll
+              for (int ki = 0; ki < K; ++ki)
+                sums[ki * K + (kj < K ? kj : 0)][v] += float(diffs[s].v[v]) * float(pixels[j][ki].v[v]);
+            }
+        }
+#pragma unroll
+        for (int j = 0; j < S; ++j)
+#pragma unroll
+          for (int ki = 0; ki < K; ++ki) pixels[j][ki] = next[j][ki];
+        diff = next_diff;
+      }
+    }
+  }
+  __shared__ float block_sums[kNhwcThreads * V];
+#pragma unroll
+  for (int i = 0; i <= K * K; ++i) {
+    __syncthreads();
+#pragma unroll
+    for (int v = 0; v < V; ++v) block_sums[(row * V + v) * g.lanes + lane] = sums[i][v];
+    __syncthreads();
+    // Not unrolled: these lines stand once for each tap, and copies of them are most of what ptxas would have to do.
+#pragma unroll 1
+    for (int k = threadIdx.x; k < g.lanes * V; k += kNhwcThreads) {  // k = v * lanes + lane
+      float sum = 0;
+#pragma unroll 1
+      for (int r = 0; r < rows; ++r) sum += block_sums[r * V * g.lanes + k];
+      const int c = tile + k % g.lanes * V + k / g.lanes;
+      if (c < g.channels) workspace[(int64_t(c) * (K * K + 1) + i) * geometry.parts + blockIdx.y] = sum;
+    }
+  }
+}
+
+inline WeightNhwcGeometry weight_nhwc_geometry(const Shape& shape, int vector) {
+  WeightNhwcGeometry geometry;
+  geometry.rows = nhwc_geometry(shape, vector);
+  const NhwcGeometry& g = geometry.rows;
+  const int64_t tiles = ceil_div(g.channels, g.lanes * vector), rows = kNhwcThreads / g.lanes;
+  const int64_t most = ceil_div(g.items, 2 * rows), wanted = ceil_div(1024, tiles);
+  geometry.parts = static_cast<int>(std::max<int64_t>(1, std::min<int64_t>({most, wanted, 65535})));
+  return geometry;
+}
+
+// ------------------------------------------------------------------------------- choice and stage two
+
+// One warp adds the parts of one sum.
+template <typename Dtype>
+__global__ void __launch_bounds__(128)
+    add_parts_kernel(const float* __restrict__ workspace, const int sums, const int taps, const int parts,
+                     Dtype* __restrict__ weight_diff, Dtype* __restrict__ bias_diff) {
+  const int index = blockIdx.x * 4 + threadIdx.x / 32, lane = threadIdx.x % 32;
+  if (index >= sums) return;
+  float sum = 0;
+  for (int part = lane; part < parts; part += 32) sum += workspace[int64_t(index) * parts + part];
+#pragma unroll
+  for (int lanes = 16; lanes > 0; lanes /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, lanes);
+  if (lane != 0) return;
+  const int channel = index / (taps + 1), tap = index % (taps + 1);
+  if (tap < taps) {
+    if (weight_diff) weight_diff[channel * taps + tap] = sum;
+  } else {
+    if (bias_diff) bias_diff[channel] = sum;
+  }
+}
+
+// Runs stage one if `workspace` is given. Returns the number of parts, 0 if no fast kernel takes this shape.
+template <typename Dtype, int K, int S, int D>
+int weight_nchw(const Shape& shape, const Dtype* bottom, const Dtype* top_diff, float* workspace,
+                cudaStream_t stream) {
+  // Pointers are unknown when the workspace's size is asked for, so the number of parts must not depend on
+  // them.
+  const bool same = shape.pad_w == (K - 1) * D / 2;
+  const auto rows_allow = [&](int n) { return same && shape.width % n == 0 && shape.top_width % n == 0; };
+  constexpr int kWidest = sizeof(Dtype) == 2 && K == 3 && S == 1 && D == 1 ? 8 : 4;
+  const WeightNchwGeometry planned = weight_nchw_geometry<K, S>(shape, rows_allow(kWidest) ? kWidest : 4);
+  if (planned.items < 0) return 0;
+  if (!workspace) return planned.parts;
+  const dim3 grid(static_cast<unsigned>(shape.channels), static_cast<unsigned>(planned.parts));
+  const auto launch = [&](auto outputs, auto pack) {
+    constexpr int V = decltype(outputs)::value, L = decltype(pack)::value;
+    WeightNchwGeometry geometry = weight_nchw_geometry<K, S>(shape, V);
+    geometry.parts = planned.parts;
+    geometry.items_per_part = static_cast<int>(ceil_div(geometry.items, geometry.parts));
+    if constexpr (K == 3)
+      backward_weight_nchw_patch_kernel<Dtype, K, S, D, V, L, weight_patch_rows(S)>
+          <<<grid, kWeightThreads, 0, stream>>>(geometry, bottom, top_diff, workspace);
+    else
+      backward_weight_nchw_strip_kernel<Dtype, K, S, D, V, L>
+          <<<grid, kWeightThreads, 0, stream>>>(geometry, bottom, top_diff, workspace);
+  };
+  const auto allows = [&](int n) {
+    return rows_allow(n) && aligned(bottom, n * sizeof(Dtype)) && aligned(top_diff, n * sizeof(Dtype));
+  };
+  using std::integral_constant;
+  if (allows(kWidest))
+    launch(integral_constant<int, kWidest>(), integral_constant<int, kWidest>());
+  else if (kWidest > 4 && allows(4))
+    launch(integral_constant<int, 4>(), integral_constant<int, 4>());
+  else
+    launch(integral_constant<int, 4>(), integral_constant<int, 1>());
+  return planned.parts;
+}
+
+template <typename Dtype, int K, int S>
+int weight_nhwc(const Shape& shape, const Dtype* bottom, const Dtype* top_diff, float* workspace,
+                cudaStream_t stream) {
+  constexpr int V = K == 3 ? 4 : K == 5 ? 2 : 1;
+  // Alignment is unknown when the workspace's size is asked for, so the parts must not depend on it.
+  const WeightNhwcGeometry geometry = weight_nhwc_geometry(shape, shape.channels % V == 0 ? V : 1);
+  if (geometry.rows.items < 0) return 0;
+  if (!workspace) return geometry.parts;
+  const bool wide =
+      shape.channels % V == 0 && aligned(bottom, V * sizeof(Dtype)) && aligned(top_diff, V * sizeof(Dtype));
+  WeightNhwcGeometry used = wide ? geometry : weight_nhwc_geometry(shape, 1);
+  used.parts = geometry.parts;
+  const dim3 grid(static_cast<unsigned>(ceil_div(shape.channels, used.rows.lanes * (wide ? V : 1))),
+                  static_cast<unsigned>(used.parts));
+  if (wide)
+    backward_weight_nhwc_kernel<Dtype, K, S, V>
+        <<<grid, kNhwcThreads, 0, stream>>>(used, bottom, top_diff, workspace);
+  else
+    backward_weight_nhwc_kernel<Dtype, K, S, 1>
+        <<<grid, kNhwcThreads, 0, stream>>>(used, bottom, top_diff, workspace);
+  return geometry.parts;
+}
+
+template <typename Dtype>
+int backward_weight_parts(const Shape& shape, bool channels_last, const Dtype* bottom, const Dtype* top_diff,
+                          float* workspace, cudaStream_t stream) {
+  const int s = shape.stride_w, d = shape.dilation_w;
+  if (!shape.fits_int()) return 0;
+  if (channels_last) {
+    if (s != 1 && d != 1) return 0;
+#define DEPTHWISE_TRY(K, S) \
+  if (shape.square(K) && s == S) return weight_nhwc<Dtype, K, S>(shape, bottom, top_diff, workspace, stream);
+    DEPTHWISE_TRY(3, 1)
+    DEPTHWISE_TRY(3, 2)
+    DEPTHWISE_TRY(5, 1)
+    DEPTHWISE_TRY(5, 2)
+    DEPTHWISE_TRY(7, 1)
+#undef DEPTHWISE_TRY
+  } else {
+    if (shape.stride_h != s || (s != 1 && shape.dilation_h != 1)) return 0;
+    int parts = 0;
+    if (shape.square(3) && s == 1)
+      parts = weight_nchw_planes<Dtype, 3, 1>(shape, bottom, top_diff, workspace, stream);
+    if (shape.square(3) && s == 2)
+      parts = weight_nchw_planes<Dtype, 3, 2>(shape, bottom, top_diff, workspace, stream);
+    if (shape.square(5) && s == 1)
+      parts = weight_nchw_planes<Dtype, 5, 1>(shape, bottom, top_diff, workspace, stream);
+    if (parts > 0) return parts;
+#define DEPTHWISE_TRY(K, S, D)             \
+  if (shape.square(K) && s == S && d == D) \
+    return weight_nchw<Dtype, K, S, D>(shape, bottom, top_diff, workspace, stream);
+    DEPTHWISE_TRY(3, 1, 1)
+    DEPTHWISE_TRY(3, 2, 1)
+    DEPTHWISE_TRY(3, 1, 2)
+    DEPTHWISE_TRY(5, 1, 1)
+    DEPTHWISE_TRY(5, 2, 1)
+    DEPTHWISE_TRY(5, 1, 2)
+    DEPTHWISE_TRY(7, 1, 1)
+#undef DEPTHWISE_TRY
+  }
+  return 0;
+}
+
+template <typename Dtype>
+void add_parts(const Shape& shape, int parts, const float* workspace, Dtype* weight_diff, Dtype* bias_diff,
+               cudaStream_t stream) {
+  const int sums = static_cast<int>(shape.channels * (shape.taps() + 1));
+  add_parts_kernel<Dtype><<<static_cast<unsigned>(ceil_div(sums, 4)), 128, 0, stream>>>(
+      workspace, sums, shape.taps(), parts, weight_diff, bias_diff);
+}
+
+}  // namespace depthwise
+
+#endif  // DEPTHWISE_BACKWARD_WEIGHT_CUH_

@@ -1,0 +1,52 @@
+// What all kernels of this layer share: the shape of a call and a few elements that move as one.
+#ifndef DEPTHWISE_SHAPE_H_
+#define DEPTHWISE_SHAPE_H_
+
+#include "caffe_cuda_macro.h"
+
+namespace depthwise {
+
+// The fast kernels gain from caches, warps and shared memory, none of which the host emulation has. Tests may
+// ask for them there all the same: that finds wrong indices without a GPU.
+#if defined(__CUDACC__) || defined(DEPTHWISE_EMULATE_FAST_KERNELS)
+constexpr bool kFastKernels = true;
+#else
+constexpr bool kFastKernels = false;
+#endif
+
+struct Shape {
+  int64_t num, channels, height, width, top_height, top_width;
+  int kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w;
+
+  __host__ __device__ int taps() const { return kernel_h * kernel_w; }
+  bool empty() const {
+    return num <= 0 || channels <= 0 || height <= 0 || width <= 0 || top_height <= 0 || top_width <= 0;
+  }
+  // Fast kernels count threads and the elements of an image in 32 bits.
+  bool fits_int() const {
+    const int64_t limit = int64_t(1) << 30;
+    if (std::max({num, channels, height, width, top_height, top_width, int64_t(dilation_h),
+                  int64_t(dilation_w)}) >= 1 << 24)
+      return false;
+    if (pad_h >= 1 << 20 || pad_w >= 1 << 20 || num * channels >= limit) return false;
+    const int64_t pixels = (height + 2 * pad_h) * (width + 2 * pad_w);  // top has no more
+    return pixels < limit && pixels * channels < limit && channels * taps() < limit;
+  }
+  bool square(int kernel) const { return kernel_h == kernel && kernel_w == kernel; }
+};
+
+inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// N elements that one instruction loads or stores.
+template <typename Dtype, int N>
+struct alignas(sizeof(Dtype) * N) Pack {
+  Dtype v[N];
+};
+
+inline bool aligned(const void* pointer, size_t bytes) {
+  return reinterpret_cast<uintptr_t>(pointer) % bytes == 0;
+}
+
+}  // namespace depthwise
+
+#endif  // DEPTHWISE_SHAPE_H_

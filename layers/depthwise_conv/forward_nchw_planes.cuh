@@ -1,0 +1,232 @@
+// Forward, NCHW, small planes (7 x 7, 14 x 14) whose rows are too short for wide loads.
+//
+// The planes of consecutive channels lie one after the other, so a block copies several of them, as one run
+// of bytes, into shared memory with 16-byte loads whatever their size; computes; and copies the results out
+// the same way. A thread owns V = 7 columns of one plane (every ImageNet-like width is a multiple of 7) and
+// slides down it as in forward_nchw_rows.cuh.
+#ifndef DEPTHWISE_FORWARD_NCHW_PLANES_CUH_
+#define DEPTHWISE_FORWARD_NCHW_PLANES_CUH_
+
+#include "forward_nchw_rows.cuh"
+
+namespace depthwise {
+
+// A run of global memory and its image in shared memory, which keeps the address modulo 16: so all but the
+// ends of the run move 16 bytes at a time on both sides. The buffer holds the run and 16 bytes more.
+template <typename Dtype>
+struct Run {
+  static constexpr int kWide = 16 / sizeof(Dtype);
+  using Wide = Pack<Dtype, kWide>;
+  Dtype* buffer;  // shared, 16-byte aligned
+  int head;       // elements between the 16-byte boundary before the run and its start
+  int count;
+
+  __device__ __forceinline__ Run(void* shared, const Dtype* global, int count_)
+      : buffer(static_cast<Dtype*>(shared)),
+        head(static_cast<int>(reinterpret_cast<uintptr_t>(global) % 16 / sizeof(Dtype))),
+        count(count_) {}
+
+  __device__ __forceinline__ Dtype* begin() const { return buffer + head; }
+
+  __device__ __forceinline__ void load(const Dtype* __restrict__ global) const {
+    copy_packs<8>(reinterpret_cast<const Wide*>(global - head), reinterpret_cast<Wide*>(buffer));
+    copy_ends(global, begin());
+  }
+
+  __device__ __forceinline__ void store(Dtype* __restrict__ global) const {
+    copy_packs<4>(reinterpret_cast<const Wide*>(buffer), reinterpret_cast<Wide*>(global - head));
+    copy_ends(begin(), global);
+  }
+
+ private:
+  // The packs that lie wholly inside of the run, and the few elements before and after them.
+  __device__ __forceinline__ int first_pack() const { return head > 0; }
+  __device__ __forceinline__ int last_pack() const { return (head + count) / kWide; }
+
+  // kBatch loads, then kBatch stores: a loop of one and one would wait for memory each time round.
+  template <int kBatch>
+  __device__ __forceinline__ void copy_packs(const Wide* __restrict__ from, Wide* __restrict__ to) const {
+    const int end = last_pack();
+    for (int first = first_pack() + threadIdx.x; first < end; first += kBatch * blockDim.x) {
+      Wide packs[kBatch];
+#pragma unroll
+      for (int k = 0; k < kBatch; ++k)
+        if (first + k * static_cast<int>(blockDim.x) < end)
+          packs[k] = from[first + k * static_cast<int>(blockDim.x)];
+#pragma unroll
+      for (int k = 0; k < kBatch; ++k)
+        if (first + k * static_cast<int>(blockDim.x) < end)
+          to[first + k * static_cast<int>(blockDim.x)] = packs[k];
+    }
+  }
+
+  __device__ __forceinline__ void copy_ends(const Dtype* __restrict__ from, Dtype* __restrict__ to) const {
+    const int i = threadIdx.x;
+    if (i >= kWide) return;
+    const int before = min(count, first_pack() * kWide - head),
+              after = max(before, last_pack() * kWide - head);
+    if (i < before) to[i] = from[i];
+    if (after + i < count) to[after + i] = from[after + i];
+  }
+};
+
+// The columns and rows of one plane that a thread computes.
+struct PlanesGeometry {
+  int channels, height, width, top_height, top_width, pad_h, pad_w;
+  int groups;        // of V columns in a plane
+  int strips, rows;  // of a plane, and output rows in each
+  int planes, planes_per_block;
+  int top_offset;  // bytes from the start of shared memory to top's run
+};
+
+template <int V>
+struct PlanesThread {
+  int plane, in_plane, x, first, last;
+  __device__ __forceinline__ explicit PlanesThread(const PlanesGeometry& g) {
+    const int threads = g.groups * g.strips;
+    plane = threadIdx.x / threads;
+    in_plane = threadIdx.x % threads;
+    x = in_plane % g.groups * V;
+    first = in_plane / g.groups * g.rows;
+    last = min(first + g.rows, g.top_height);
+  }
+};
+
+// One row of a plane in shared memory, as wide as V outputs need it. kInside: all V columns exist and the
+// padding keeps the size, so that only the elements that stick out have to be looked at.
+template <typename Dtype, int K, int S, int V, bool kInside>
+struct SharedWindow {
+  static constexpr int kElements = (V - 1) * S + K;
+  float v[kElements];
+
+  __device__ __forceinline__ void load(const Dtype* row, bool row_exists, int column, int width) {
+#pragma unroll
+    for (int i = 0; i < kElements; ++i) {
+      const bool certain = kInside && i >= K / 2 && i < K / 2 + V;
+      v[i] = 0;
+      if (row_exists && (certain || static_cast<unsigned>(column + i) < static_cast<unsigned>(width)))
+        v[i] = row[column + i];
+    }
+  }
+  __device__ __forceinline__ float at(int element) const { return v[element]; }
+};
+
+template <typename Dtype, int K, int S, int V, bool kInside>
+__global__ void __launch_bounds__(64)
+    forward_nchw_planes_kernel(const PlanesGeometry g, const Dtype* __restrict__ bottom,
+                               const Dtype* __restrict__ weight, const Dtype* __restrict__ bias,
+                               Dtype* __restrict__ top, const bool turned) {
+  extern __shared__ uint4 depthwise_shared[];
+  char* const shared = reinterpret_cast<char*>(depthwise_shared);
+  const int first_plane = blockIdx.x * g.planes_per_block;
+  const int planes = min(g.planes_per_block, g.planes - first_plane);
+  const int area = g.height * g.width, top_area = g.top_height * g.top_width;
+  bottom += int64_t(first_plane) * area;
+  top += int64_t(first_plane) * top_area;
+  const Run<Dtype> in(shared, bottom, planes * area), out(shared + g.top_offset, top, planes * top_area);
+  const PlanesThread<V> thread(g);
+  RowSums<K, S, 1, V> sums;
+  constexpr int kOpen = RowSums<K, S, 1, V>::kOpen;
+  if (thread.plane < planes) {  // these loads travel while the planes do
+    const int channel = (first_plane + thread.plane) % g.channels;
+    load_weights<K>(sums.w, weight + channel * (K * K), turned);
+    sums.bias = bias ? float(bias[channel]) : 0.f;
+#pragma unroll
+    for (int i = 0; i < kOpen * V; ++i) sums.sums[i / V][i % V] = 0;
+  }
+  in.load(bottom);
+  __syncthreads();
+  if (thread.plane < planes) {
+    const Dtype* from = in.begin() + thread.plane * area;
+    Dtype* to = out.begin() + thread.plane * top_area + thread.x;
+    const int column = thread.x * S - g.pad_w;
+    int iy = (thread.first - kOpen) * S - g.pad_h + K - S;
+    for (int y = thread.first - kOpen; y < thread.last; ++y) {
+      SharedWindow<Dtype, K, S, V, kInside> rows[S];
+#pragma unroll
+      for (int i = 0; i < S; ++i, ++iy)
+        rows[i].load(from + iy * g.width, static_cast<unsigned>(iy) < static_cast<unsigned>(g.height), column,
+                     g.width);
+      float done[V];
+      sums.step(rows, done);
+      if (y < thread.first) continue;
+#pragma unroll
+      for (int i = 0; i < V; ++i)
+        if (kInside || thread.x + i < g.top_width) to[y * g.top_width + i] = done[i];
+    }
+  }
+  __syncthreads();
+  out.store(top);
+}
+
+constexpr int kPlaneThreads = 64, kPlaneColumns = 7;
+
+// The bytes of shared memory that a block needs; 0 if the planes are too large. A plane with many columns
+// does not come here either: its rows suit forward_nchw_rows.cuh.
+inline int64_t planes_geometry(const Shape& shape, int64_t planes, int64_t element_bytes, PlanesGeometry* g) {
+  constexpr int64_t kSharedBytes = 26 * 1024;  // so that 8 blocks fit into a multiprocessor
+  if (shape.dilation_h != 1 || shape.dilation_w != 1 || shape.top_width % 4 == 0 || shape.top_width > 28)
+    return 0;
+  g->channels = static_cast<int>(shape.channels);
+  g->height = static_cast<int>(shape.height);
+  g->width = static_cast<int>(shape.width);
+  g->top_height = static_cast<int>(shape.top_height);
+  g->top_width = static_cast<int>(shape.top_width);
+  g->pad_h = shape.pad_h;
+  g->pad_w = shape.pad_w;
+  g->groups = static_cast<int>(ceil_div(shape.top_width, kPlaneColumns));
+  // Long strips repeat few rows; but a block is 64 threads, and if their planes fill more than 16 KiB, too
+  // few blocks fit into a multiprocessor to hide the waits.
+  int64_t strips = std::max<int64_t>(2, ceil_div(shape.top_height, 7));
+  const int64_t both = (shape.height * shape.width + shape.top_height * shape.top_width) * element_bytes;
+  while (kPlaneThreads / (g->groups * strips) * both > 16 * 1024 && shape.top_height / strips >= 6)
+    strips *= 2;
+  g->rows = static_cast<int>(ceil_div(shape.top_height, strips));
+  g->strips = static_cast<int>(ceil_div(shape.top_height, g->rows));
+  g->planes = static_cast<int>(planes);
+  const int64_t area = shape.height * shape.width * element_bytes;
+  const int64_t top_area = shape.top_height * shape.top_width * element_bytes;
+  const int64_t fit = (kSharedBytes - 64) / (area + top_area);
+  g->planes_per_block =
+      static_cast<int>(std::min<int64_t>({kPlaneThreads / (g->groups * g->strips), fit, planes}));
+  if (g->planes_per_block * g->groups * g->strips < kPlaneThreads / 4 && g->planes_per_block < planes)
+    return 0;
+  g->top_offset = static_cast<int>(ceil_div(g->planes_per_block * area + 16, 16) * 16);
+  return g->top_offset + ceil_div(g->planes_per_block * top_area + 16, 16) * 16;
+}
+
+template <typename Dtype, int K, int S>
+bool launch_forward_nchw_planes(const Shape& shape, const Dtype* bottom, const Dtype* weight,
+                                const Dtype* bias, Dtype* top, bool turned, cudaStream_t stream) {
+  PlanesGeometry g;
+  const int64_t bytes = planes_geometry(shape, shape.num * shape.channels, sizeof(Dtype), &g);
+  if (bytes == 0) return false;
+  const unsigned blocks = static_cast<unsigned>(ceil_div(g.planes, g.planes_per_block));
+  if (S == 1 && shape.pad_w == K / 2 && shape.width % kPlaneColumns == 0)
+    forward_nchw_planes_kernel<Dtype, K, S, kPlaneColumns, S == 1>
+        <<<blocks, kPlaneThreads, static_cast<size_t>(bytes), stream>>>(g, bottom, weight, bias, top, turned);
+  else
+    forward_nchw_planes_kernel<Dtype, K, S, kPlaneColumns, false>
+        <<<blocks, kPlaneThreads, static_cast<size_t>(bytes), stream>>>(g, bottom, weight, bias, top, turned);
+  return true;
+}
+
+template <typename Dtype>
+bool forward_nchw_planes(const Shape& shape, const Dtype* bottom, const Dtype* weight, const Dtype* bias,
+                         Dtype* top, bool turned, cudaStream_t stream) {
+  const int s = shape.stride_w;
+  if (shape.stride_h != s) return false;
+#define DEPTHWISE_TRY(K, S)      \
+  if (shape.square(K) && s == S) \
+    return launch_forward_nchw_planes<Dtype, K, S>(shape, bottom, weight, bias, top, turned, stream);
+  DEPTHWISE_TRY(3, 1)
+  DEPTHWISE_TRY(3, 2)
+  DEPTHWISE_TRY(5, 1)
+  DEPTHWISE_TRY(5, 2)
+#undef DEPTHWISE_TRY
+  return false;
+}
+
+}  // namespace depthwise
+
+#endif  // DEPTHWISE_FORWARD_NCHW_PLANES_CUH_
