@@ -1,0 +1,173 @@
+"""make new: write a layer's folder, to be edited.
+
+    python tools/new_layer --layers-dir layers foo                            works as written
+    python tools/new_layer --layers-dir layers --from /path/foo_layer.cu foo  from a Caffe layer
+
+Everything is worked out before anything is written, and what exists is never overwritten.
+"""
+
+from __future__ import annotations
+
+import argparse
+import keyword
+import os
+import re
+import sys
+from pathlib import Path
+from string import Template
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+TEMPLATES = HERE / "templates"
+
+USAGE = """make new LAYER=foo                              a layer that works as written, to edit
+make new LAYER=foo FROM=/path/foo_layer.cu      one from an existing Caffe layer
+make new LAYER=foo LAYERS_DIR=/my/layers        either, in a folder of your own"""
+# A layer's own module has these names already, and build/ these files.
+TAKEN = {"layer", "tensor", "operator", "nn", "torch", "case", "cases"}
+TAKEN |= {"build", "engine", "packages", "report"}
+
+
+class Refusal(Exception):
+    """Why nothing was written; the text is the whole message."""
+
+
+def main(argv: list[str] | None = None) -> int:
+    formatter = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=formatter)
+    parser.add_argument("name", nargs="?", default="", help="the new layer")
+    parser.add_argument("--layers-dir", type=Path, default=ROOT / "layers", help="the folder of layers")
+    parser.add_argument("--from", dest="source", default="", help="a Caffe layer's .cu")
+    arguments = parser.parse_args(argv)
+    try:
+        name, layers_dir = arguments.name.strip(), arguments.layers_dir.expanduser()
+        check_name(name)
+        check_free(layers_dir, name)
+        if arguments.source:
+            files, notes = from_caffe(name, caffe_source(arguments.source, name))
+        else:
+            files, notes = plain(name), []
+        made = write(layers_dir, name, files)
+    except Refusal as refusal:
+        print(f"make new: {refusal}", file=sys.stderr)
+        return 1
+    report(layers_dir, name, made, notes, filled_in=not arguments.source)
+    return 0
+
+
+# --------------------------------------------------------------------------------------------- checks
+
+
+def check_name(name: str):
+    if not name:
+        raise Refusal(f"which layer?\n{USAGE}")
+    if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name):
+        raise Refusal(f"LAYER={name}: a layer is named like a Python module: my_layer, roi_pool2")
+    if keyword.iskeyword(name) or name in TAKEN:
+        why = "a Python keyword" if keyword.iskeyword(name) else "taken by the toolkit"
+        raise Refusal(f"LAYER={name}: this name is {why}; my_{name} would do")
+
+
+def check_free(layers_dir: Path, name: str):
+    if layers_dir.exists() and not layers_dir.is_dir():
+        raise Refusal(f"LAYERS_DIR={layers_dir} is a file, not a folder")
+    if os.path.lexists(layers_dir / name):
+        raise Refusal(f"{layers_dir / name} exists already: nothing was changed")
+
+
+def caffe_source(given: str, name: str) -> Path:
+    """The file that FROM= names."""
+    path = Path(given).expanduser()
+    wanted = f"FROM={given}: give the layer's .cu, FROM=/path/to/{name}_layer.cu"
+    if not path.exists():
+        raise Refusal(f"{wanted}; there is no {path.absolute()}")
+    if path.is_dir():
+        raise Refusal(f"{wanted}; this is a folder")
+    if path.suffix not in (".cu", ".cuh"):
+        raise Refusal(f"{wanted}; this is a {path.suffix or 'file of no kind'}")
+    return path
+
+
+# ------------------------------------------------------------------------------------------ templates
+
+
+def fill(template: str, **values: str) -> str:
+    return Template((TEMPLATES / template).read_text()).substitute(values)
+
+
+def camel_case(name: str) -> str:
+    return "".join(part.capitalize() for part in name.split("_"))
+
+
+def plain(name: str) -> dict[str, str]:
+    """The files of an elementwise layer that works as written, by name."""
+    values = dict(name=name, Name=camel_case(name))
+    return {
+        f"{name}.h": fill("plain/layer.h.in", **values),
+        f"{name}.cu": fill("plain/layer.cu.in", **values),
+        "__init__.py": fill("plain/init.py.in", **values),
+        "cases.py": fill("plain/cases.py.in", **values),
+    }
+
+
+def from_caffe(name: str, path: Path) -> tuple[dict[str, str], list[str]]:
+    """The files made from a Caffe layer's .cu, and what to say about it."""
+    sys.path[:0] = [str(HERE), str(HERE.parent)]
+    try:
+        from from_caffe import NoKernels, layer_files
+    except ModuleNotFoundError as error:
+        raise Refusal(f"{error}: type `make` first, it installs what is missing") from None
+    try:
+        return layer_files(name, camel_case(name), path, fill)
+    except NoKernels as why:
+        raise Refusal(
+            f"FROM={path}: {why}. Such a layer works as a whole, with its host code, or not at all: "
+            "docs/port-a-caffe-layer.md says how to build it unedited. Nothing was written."
+        ) from None
+    except OSError as error:
+        raise Refusal(f"FROM={path}: {error.strerror or error}") from None
+
+
+# -------------------------------------------------------------------------------------------- writing
+
+
+def write(layers_dir: Path, name: str, files: dict[str, str]) -> list[Path]:
+    """Make the folder and its files; in a new folder of layers outside of the tree also a .gitignore."""
+    folder, made = layers_dir / name, []
+    try:
+        layers_dir.mkdir(parents=True, exist_ok=True)
+        ignored = layers_dir / ".gitignore"
+        if layers_dir.resolve() != ROOT / "layers" and not ignored.exists():
+            ignored.write_text(fill("gitignore.in"))
+            made.append(ignored)
+        folder.mkdir()
+        for file, text in files.items():
+            # latin-1 is how cuda_source.read took the bytes: they come out as they went in
+            (folder / file).write_bytes(text.encode("latin-1"))
+            made.append(folder / file)
+    except OSError as error:
+        raise Refusal(f"{error.filename or folder}: {error.strerror}") from None
+    return made
+
+
+def report(layers_dir: Path, name: str, made: list[Path], notes: list[str], filled_in: bool):
+    print(f"Made {layers_dir / name}:")
+    what = {
+        f"{name}.h": "what Python calls, declared",
+        f"{name}.cu": "the kernels and what launches them",
+        "__init__.py": "the Python side" + ("" if filled_in else ": to be filled in, it says with what"),
+        "cases.py": "what it must compute" + ("" if filled_in else ": to be filled in"),
+        ".gitignore": "what make puts here need not be kept",
+    }
+    for path in made:
+        print(f"  {path.name:<{max(12, len(name) + 3)}}  {what[path.name]}")
+    for note in notes:
+        print(note)
+    outside = layers_dir.resolve() != ROOT / "layers"
+    print("Next:")
+    print(f"  make LAYERS={name}" + (f" LAYERS_DIR={layers_dir}" if outside else ""))
+    print("  " + (f"LAYERS_DIR={layers_dir} " if outside else "") + f"python test.py -k {name}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

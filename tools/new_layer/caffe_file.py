@@ -1,0 +1,384 @@
+"""Split a Caffe layer's .cu into what runs on the GPU, to keep as it is, and the host code around it.
+
+    parts = split(text, "/path/foo_layer.cu")
+    print(parts.device, parts.host, parts.kernels)
+
+The text is cut at namespace level into pieces: function, class, declaration, preprocessor line. Each
+goes whole to one side, with the comment above it; conditionals and namespaces go wherever something is
+left in them.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from cuda_analysis import Kernel, Unit
+from cuda_lexer import Directive, Token, _items, evaluate
+from cuda_source import Source, head_name, macro_body, split_commas
+
+# What only Caffe's host code knows. A declaration that names one of these can't be compiled without Caffe.
+HOST_WORDS = re.compile(
+    r"(Blob|Layer|\w+Layer(Base)?|\w+Parameter|Caffe|Net|SyncedMemory|shared_ptr|vector|string|map|pair"
+    r"|ostream|boost|cv|google|thrust|cudnn\w*|cublas\w*|FILE)\Z"
+)
+# Macros and functions that include/caffe_cuda_macro.h has already; some forks carry copies of them.
+PROVIDED = {
+    "CUDA_KERNEL_LOOP",
+    "CUDA_2D_KERNEL_LOOP",
+    "CAFFE_CUDA_NUM_THREADS",
+    "CAFFE_GET_BLOCKS",
+    "CUDA_CHECK",
+    "CUDA_POST_KERNEL_CHECK",
+    "caffe_gpu_atomic_add",
+}
+# Macros that stand at namespace level as if they were statements.
+HOST_MACROS = re.compile(r"(INSTANTIATE_\w+|STUB_GPU\w*|REGISTER_\w+|DEFINE_\w+|NO_GPU)\Z")
+# Of what a layer includes: the standard library's headers, kept. CUDA's own are everywhere anyway.
+STANDARD = re.compile(r"<([a-z_]+|(assert|float|limits|math|stdint|stdio|stdlib|string)\.h)>\Z")
+OPENING_DIRECTIVES, CLOSING_DIRECTIVE = ("if", "ifdef", "ifndef"), "endif"
+CONDITIONALS = {*OPENING_DIRECTIVES, "elif", "else", CLOSING_DIRECTIVE}
+
+
+@dataclass
+class Piece:
+    """A part of the file. `text` has all up to the next piece: the comment above is the piece's own."""
+
+    kind: str  # device, host, include; open, branch, close: of a conditional or a namespace
+    start: int
+    end: int
+    scope: str = ""  # the namespace it is in: "caffe::"
+    words: frozenset[str] = frozenset()
+    text: str = ""
+    active: bool = True  # not in a branch that the preprocessor drops
+    open: Piece | None = None  # of a branch or close: its open
+    sides: set[str] = field(default_factory=set)  # of an open: what its inside holds
+
+
+@dataclass
+class Parts:
+    heading: str  # the comment at the very top, a licence maybe
+    kept_includes: list[str]
+    dropped_includes: list[str]
+    device: str
+    host: str
+    source: Source
+    # with its namespace ("caffe::") and the tokens of each template parameter
+    kernels: list[tuple[Kernel, str, list[list[Token]]]]
+    left_out: list[tuple[str, str]]  # (kernel, why it is in the host part)
+    constants: dict[str, str]  # macros and constants that launches may use -> qualified name
+    types: set[str]  # types that the device code defines
+
+
+def split(text: str, path: str) -> Parts:
+    """Cut a file's text (as cuda_source.read gives it) into its device and its host part."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    unit = Unit(text, path)
+    source = unit.main
+    cutter = _Cutter(source)
+    pieces = cutter.pieces
+    functions = {f.head: f for f in source.functions}
+    types = _types(cutter)
+    left_out = []
+    for piece in pieces:
+        function = functions.get(piece.start)
+        if piece.kind != "device" or function is None:
+            continue
+        foreign = _foreign(function, types, cutter)
+        why = f"takes a {foreign}, which only Caffe knows" if foreign else ""
+        if function.is_kernel and not piece.active:
+            why = "is in a preprocessor branch that is not compiled"
+        if why:
+            # A kernel in a dead branch harms nobody there, and the branch may hold more.
+            piece.kind = "host" if foreign else "device"
+            if function.is_kernel:
+                left_out.append((function.name, why))
+    scopes = {p.start: p.scope for p in pieces if p.kind == "device" and p.active}
+    kernels = []
+    heads = [f for f in source.functions if f.is_kernel]
+    for function, kernel in zip(heads, unit.kernels(source), strict=True):
+        if function.head in scopes:
+            kernels.append((kernel, scopes[function.head], cutter.template_parameters(function)))
+    heading, rest = cutter.heading()
+    device, host = _sides(pieces, rest)
+    return Parts(
+        heading,
+        *cutter.includes(),
+        device.strip("\n"),
+        host.strip("\n"),
+        source,
+        kernels,
+        left_out,
+        _constants(cutter),
+        types,
+    )
+
+
+class _Cutter:
+    """Cuts a file into pieces."""
+
+    def __init__(self, source: Source):
+        self.source, self.text, self.lexed = source, source.text, source.lexed
+        self.pieces: list[Piece] = []
+        self._outline(0, len(self.lexed.tokens), "")
+        self._directives()
+        self.pieces.sort(key=lambda piece: piece.start)
+        self._share_out_text()
+        self._mark_inactive()
+
+    # ---------------------------------------------------------------------------------- cutting
+
+    def _outline(self, index: int, end: int, scope: str):
+        tokens, partner = self.lexed.tokens, self.lexed.partner
+        bodies = {f.body: f for f in self.source.functions}
+        head = index
+        while index < end:
+            token = tokens[index]
+            text = token.text if token.kind == "punct" else ""
+            macro = index == head and token.kind == "name" and HOST_MACROS.match(token.text)
+            if text == "{" and partner.get(index) is not None:
+                close = partner[index]
+                words = [t.text for t in tokens[head:index]]
+                if "namespace" in words or (len(words) == 2 and words[0] == "extern"):
+                    names = [t.text for t in tokens[head:index] if t.kind == "name" and t.text != "namespace"]
+                    inner = scope + "".join(f"{name}::" for name in names if "namespace" in words)
+                    opening = self._add("open", head, index, scope)
+                    self._outline(index + 1, close, inner)
+                    self._add("close", close, close, scope).open = opening
+                    head = close + 1
+                elif token.start in bodies:
+                    self._add(self._function_side(head, index), head, close, scope)
+                    head = close + 1
+                index = close + 1
+            elif text == ";":
+                if head < index:
+                    self._add(self._declaration_side(head, index), head, index, scope)
+                index = head = index + 1
+            elif macro and tokens[index + 1].text == "(":
+                close = partner.get(index + 1, index + 1)
+                semicolon = close + 1 < end and tokens[close + 1].text == ";"
+                self._add("host", head, close + semicolon, scope)
+                index = head = close + semicolon + 1
+            elif text in ("(", "["):
+                index = partner.get(index, index) + 1
+            else:
+                index += 1
+        if head < end:  # what has no end that can be seen
+            self._add("host", head, end - 1, scope)
+
+    def _add(self, kind: str, first: int, last: int, scope: str) -> Piece:
+        tokens = self.lexed.tokens
+        words = frozenset(t.text for t in tokens[first : last + 1])
+        self.pieces.append(Piece(kind, tokens[first].start, tokens[last].end, scope, words))
+        return self.pieces[-1]
+
+    def _function_side(self, head: int, brace: int) -> str:
+        words = {t.text for t in self.lexed.tokens[head:brace]}
+        name = head_name(self.lexed.tokens, self.lexed.partner, head, brace)
+        if name is not None and self.lexed.tokens[name].text in PROVIDED:
+            return "host"
+        return "device" if words & {"__global__", "__device__", "constexpr"} else "host"
+
+    def _declaration_side(self, head: int, end: int) -> str:
+        tokens = self.lexed.tokens
+        words = [t.text for t in tokens[head:end]]
+        if words[0] == "using" and "=" not in words:
+            return "device" if "std" in words or words[1:] == ["namespace", "caffe"] else "host"
+        if words[0] == "template" and words[1] != "<":  # an explicit instantiation
+            return "host"
+        if set(words) & PROVIDED and not set(words) & {"__global__", "__device__"}:
+            return "host"
+        if any(t.kind == "name" and HOST_WORDS.match(t.text) for t in tokens[head:end]):
+            return "host"
+        if set(words) & {"__global__", "__device__", "__constant__"}:
+            return "device"
+        is_function = head_name(tokens, self.lexed.partner, head, end) is not None
+        return "host" if is_function and "{" not in words else "device"
+
+    def _directives(self):
+        live = {d.start for d in self.lexed.directives}
+        inside = sorted((p.start, p.end) for p in self.pieces)
+        stack: list[Piece] = []
+        for item in _items(self.text):
+            if not isinstance(item, Directive) or any(a < item.start < b for a, b in inside):
+                continue
+            if item.word in CONDITIONALS:
+                opens, closes = item.word in OPENING_DIRECTIVES, item.word == CLOSING_DIRECTIVE
+                piece = Piece("open" if opens else "close" if closes else "branch", item.start, item.end)
+                if opens:
+                    stack.append(piece)
+                elif stack:
+                    piece.open = stack.pop() if closes else stack[-1]
+            elif item.start not in live:
+                continue
+            elif item.word == "include":
+                piece = Piece("include", item.start, item.end)
+            else:
+                name = item.tokens[0].text if item.tokens else ""
+                side = "host" if item.word == "pragma" or name in PROVIDED else "device"
+                piece = Piece(side, item.start, item.end)
+            self.pieces.append(piece)
+
+    def _share_out_text(self):
+        """Each piece gets the rest of its last line, and all above it up to the piece before."""
+        at = 0
+        for i, piece in enumerate(self.pieces):
+            limit = self.pieces[i + 1].start if i + 1 < len(self.pieces) else len(self.text)
+            rest = re.match(
+                r"(?:[ \t;]|//[^\n]*|/\*.*?\*/)*\n?", self.text[piece.end : limit], re.DOTALL
+            ).end()
+            last = i + 1 == len(self.pieces)
+            above = re.sub(r"\n(?:[ \t]*\n){2,}", "\n\n", self.text[at : piece.start])
+            piece.text = above + self.text[piece.start : limit if last else piece.end + rest]
+            at = piece.end + rest
+
+    def _mark_inactive(self):
+        """Which pieces does the preprocessor drop? A macro not defined in the file counts as undefined."""
+        defined: set[str] = set()
+        stack: list[list] = []  # [active outside, taken, active]
+        items = {i.start: i for i in _items(self.text) if isinstance(i, Directive)}
+        for piece in self.pieces:
+            item = items.get(piece.start)
+            if item and item.word in OPENING_DIRECTIVES:
+                outer = stack[-1][2] if stack else True
+                value = _condition(item, defined)
+                stack.append([outer, value, outer and value])
+            elif item and item.word in ("elif", "else") and stack:
+                outer, taken, _ = stack[-1]
+                value = not taken and (item.word == "else" or _condition(item, defined))
+                stack[-1] = [outer, taken or value, outer and value]
+            elif item and item.word == CLOSING_DIRECTIVE and stack:
+                stack.pop()
+            piece.active = all(level[2] for level in stack)
+            if item and item.word == "define" and piece.active and item.tokens:
+                defined.add(item.tokens[0].text)
+
+    # --------------------------------------------------------------------------------- questions
+
+    def heading(self) -> tuple[str, str]:
+        """The comment at the very top, and what of the first piece's text is left."""
+        if not self.pieces:
+            return "", ""
+        first = self.pieces[0]
+        above = first.text[: first.text.index(self.text[first.start : first.end])]
+        if first.kind != "include" and "\n\n" not in above:
+            return "", first.text
+        return above.strip("\n"), first.text[len(above) :]
+
+    def includes(self) -> tuple[list[str], list[str]]:
+        """(those to keep, those that only Caffe's host code needs), each as it is written."""
+        names = [
+            re.sub(r"^\s*#\s*include\s*", "", self.text[p.start : p.end]).split("//")[0].strip()
+            for p in self.pieces
+            if p.kind == "include"
+        ]
+        names = list(dict.fromkeys(names))
+        return [n for n in names if STANDARD.match(n)], [n for n in names if not STANDARD.match(n)]
+
+    def template_parameters(self, function) -> list[list[Token]]:
+        """Tokens of each parameter in the function's `template <...>`."""
+        tokens, partner = self.lexed.tokens, self.lexed.partner
+        first = next(i for i, t in enumerate(tokens) if t.start == function.head)
+        if tokens[first].text != "template":
+            return []
+        close, depth = first + 1, 0
+        while True:
+            depth += (tokens[close].text == "<") - tokens[close].text.count(">")
+            if depth <= 0:
+                break
+            close += 1
+        return [tokens[a:b] for a, b in split_commas(tokens, partner, first + 2, close)]
+
+
+def _condition(directive: Directive, defined: set[str]) -> bool:
+    value = evaluate(directive)
+    if value is not None:
+        return bool(value)
+    words = [t.text for t in directive.tokens]
+    if directive.word in ("ifdef", "ifndef"):
+        return (bool(words) and words[0] in defined) == (directive.word == "ifdef")
+    # #if: good enough for `defined X` and `!defined(X)` alone; anything else is taken as compiled
+    asked = re.fullmatch(r"(!?)defined\(?(\w+)\)?", "".join(words))
+    return not asked or (asked[2] in defined) != bool(asked[1])
+
+
+def _sides(pieces: list[Piece], rest: str) -> tuple[str, str]:
+    """The texts of the two sides. Empty conditionals and namespaces go where nobody compiles them."""
+    stack: list[Piece] = []
+    for piece in pieces:
+        if piece.kind == "open":
+            stack.append(piece)
+        elif piece.kind == "close":
+            if piece.open in stack:
+                stack.remove(piece.open)
+        elif piece.kind in ("device", "host"):
+            for opening in stack:
+                opening.sides.add(piece.kind)
+        # a comment or code switched off, in front of an #endif, has nowhere else to go
+    device, host = [], []
+    for i, piece in enumerate(pieces):
+        text = rest if i == 0 else piece.text
+        opening = piece if piece.kind == "open" else piece.open
+        if piece.kind == "include":
+            above = text[: text.rfind("#")].strip("\n")
+            if above.strip():
+                device.append(above + "\n\n")
+        elif opening is not None or piece.kind in ("branch", "close"):
+            is_device = opening is not None and "device" in opening.sides
+            if is_device:
+                device.append(text)
+            if opening is None or "host" in opening.sides or not is_device:
+                host.append(text if not is_device else text.lstrip("\n"))
+        else:
+            (device if piece.kind == "device" else host).append(text)
+    return "".join(device), "".join(host)
+
+
+def _types(cutter: _Cutter) -> set[str]:
+    """Names of the types that the device part defines: classes, enums, typedefs."""
+    names = set()
+    for piece in cutter.pieces:
+        if piece.kind != "device":
+            continue
+        text = cutter.text[piece.start : piece.end]
+        names.update(re.findall(r"\b(?:class|struct|union|enum|using)\s+(\w+)", text))
+        if text.startswith("typedef"):
+            names.update(re.findall(r"(\w+)\s*;", text)[-1:])
+    return names
+
+
+# Words that a type may be made of without anybody's headers.
+BUILTIN = re.compile(
+    r"(const|volatile|unsigned|signed|void|bool|char|short|int|long|float|double|size_t|ptrdiff_t"
+    r"|u?int(8|16|32|64)?(_t)?|u?(char|short|int|long|float|double)[1234]|__restrict(__)?|restrict|typename|struct|enum|dim3)\Z"
+)
+
+
+def _foreign(function, types: set[str], cutter: _Cutter) -> str:
+    """The first of a device function's parameter types that only Caffe knows; "" if there is none."""
+    known = types | {p[1].text for p in cutter.template_parameters(function) if len(p) > 1}
+    for parameter in function.parameters:
+        for word in re.findall(r"[A-Za-z_]\w*", parameter.type):
+            strange = function.is_kernel and not BUILTIN.match(word) and word not in known
+            if strange or HOST_WORDS.match(word):
+                return tidy_type(parameter.type)
+    return ""
+
+
+def tidy_type(text: str) -> str:
+    return re.sub(r"\s*([*&<>])\s*", r"\1", text)
+
+
+def _constants(cutter: _Cutter) -> dict[str, str]:
+    """Names that a launch's expression may use because the device part defines them."""
+    constant = re.compile(r"(?:static\s+)?const(?:expr)?\s+(?:unsigned\s+)?(?:int|size_t)\s+(\w+)\s*=")
+    found = {}
+    for macro in cutter.source.macros:
+        name = macro.tokens[0].text
+        if macro_body(macro) and name not in PROVIDED:
+            found[name] = name
+    for piece in cutter.pieces:
+        text = cutter.text[piece.start : piece.end]
+        if piece.kind == "device" and (match := constant.match(text)):
+            found[match[1]] = piece.scope + match[1]
+    return found

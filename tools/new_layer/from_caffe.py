@@ -1,0 +1,155 @@
+"""The four files of a layer that starts from a Caffe layer's .cu."""
+
+from __future__ import annotations
+
+import keyword
+import os
+import re
+from pathlib import Path
+
+from caffe_file import Parts, split
+from cuda_source import read
+from launchers import CHECKED_INT, WIDTH, Launcher, make_launchers, snake_case, unique, without_layer
+
+# What a function of the skeleton must not be called: its module has these already.
+MODULE_NAMES = {"layer", "operator", "torch", "not_filled_in", *keyword.kwlist}
+
+
+class NoKernels(Exception):
+    """There is nothing that could be launched."""
+
+
+def layer_files(name: str, class_name: str, path: Path, fill) -> tuple[dict[str, str], list[str]]:
+    """(the files by name, what to tell the user). `fill` fills in a template."""
+    parts = split(read(str(path)), str(path))
+    if not parts.kernels and not parts.left_out:
+        raise NoKernels("it has no kernel of its own, only calls of Caffe's functions")
+    launchers, left_out = make_launchers(name, parts)
+    if not launchers:
+        reasons = "; ".join(f"{kernel} {why}" for kernel, why in left_out)
+        raise NoKernels(f"none of its kernels can be called from C: {reasons}")
+    values = dict(name=name, Name=class_name, file=os.fsencode(path.name).decode("latin-1"))
+    functions = python_functions(name, launchers)
+    used = {launcher.name for group in functions.values() for launcher in group}
+    files = {
+        f"{name}.h": fill("caffe/layer.h.in", **values, declarations=declarations(launchers)),
+        f"{name}.cu": cuda_text(parts, launchers, left_out, values, fill),
+        "__init__.py": fill(
+            "caffe/init.py.in",
+            **values,
+            further=further([x for x in launchers if x.name not in used]),
+            functions="".join(python_function(f, group, values, fill) for f, group in functions.items()),
+        ),
+        "cases.py": fill(
+            "caffe/cases.py.in",
+            **values,
+            imports=imported([*functions, "layer"]),
+            cases="".join(fill("caffe/case.py.in", function=f) for f in functions).rstrip("\n"),
+        ),
+    }
+    notes = [f"Launchers made: {len(launchers)}, for the kernels of {path.name}."]
+    notes += [f"No launcher for {kernel}: it {why}." for kernel, why in left_out]
+    return {file: text.rstrip("\n") + "\n" for file, text in files.items()}, notes
+
+
+# ------------------------------------------------------------------------------------------ C and CUDA
+
+
+def declarations(launchers: list[Launcher]) -> str:
+    return "".join(f"\n// {x.kernel.name}\n{x.declaration()}\n" for x in launchers)
+
+
+def cuda_text(parts: Parts, launchers, left_out, values, fill) -> str:
+    includes = '#include "caffe_cuda_macro.h"'
+    if parts.kept_includes:
+        includes += "\n\n" + "\n".join(f"#include {name}" for name in sorted(parts.kept_includes))
+    if parts.dropped_includes:
+        includes += "\n\n// It also included, for Caffe's sake:\n"
+        includes += "\n".join(f"//   {name}" for name in parts.dropped_includes)
+    definitions = [x.definition() for x in launchers]
+    definitions += [f"// No launcher for {kernel}: it {why}." for kernel, why in left_out]
+    if any("checked_int(" in text for text in definitions):
+        definitions.insert(0, CHECKED_INT.strip("\n"))
+    text = fill(
+        "caffe/layer.cu.in",
+        **values,
+        heading=parts.heading,
+        includes=includes,
+        device=parts.device,
+        launchers="\n" + "\n\n".join(definitions),
+        host="\n".join(commented(line) for line in parts.host.split("\n")),
+    )
+    return text.lstrip("\n")
+
+
+def commented(line: str) -> str:
+    """A line as a comment; one that ends in a backslash must not pull the next line in."""
+    return f"// {line.rstrip()}{' //' if line.rstrip().endswith(chr(92)) else ''}".rstrip()
+
+
+# --------------------------------------------------------------------------------------------- Python
+
+
+def stem(layer: str, launcher: Launcher, direction: str) -> str | None:
+    """What is left of a kernel's name without forward (or backward); None if that is not in it."""
+    words = without_layer(layer, snake_case(launcher.kernel.name)).split("_")
+    joined = "_".join(words)
+    if direction not in joined:
+        return None
+    rest = "_".join(w for w in joined.replace(direction, "_").split("_") if w not in ("", "kernel", "gpu"))
+    return rest if not re.match(r"\d", rest) else "_" + rest
+
+
+def python_functions(layer: str, launchers: list[Launcher]) -> dict[str, list[Launcher]]:
+    """The functions to write: one for each forward kernel, or one for all if none is called so."""
+    functions: dict[str, list[Launcher]] = {}
+    forward = [(stem(layer, x, "forward"), x) for x in launchers]
+    forward = [(rest, x) for rest, x in forward if rest is not None]
+    backward = [(stem(layer, x, "backward"), x) for x in launchers]
+    if not forward:
+        return {layer: launchers}
+    for rest, launcher in forward:
+        # A kernel of one word says too little: relu's forward_train becomes relu_train.
+        name = rest if rest.count("_") else f"{layer}_{rest}" if rest else layer
+        name = unique(name, set(functions) | MODULE_NAMES)
+        functions[name] = [launcher, *(x for other, x in backward if other == rest)]
+    return functions
+
+
+def listed(launchers: list[Launcher], indent: str) -> str:
+    """Calls, one below the other, long ones over several lines."""
+    lines = []
+    for launcher in launchers:
+        line = f"{indent}layer.{launcher.name}("
+        for i, name in enumerate(launcher.python_parameters):
+            piece = name + (")" if i + 1 == len(launcher.python_parameters) else ",")
+            if len(line) + len(piece) + 1 > WIDTH:
+                lines.append(line.rstrip())
+                line = indent + "    "
+            line += piece + " "
+        lines.append(line.rstrip())
+    return "\n".join(lines)
+
+
+def further(launchers: list[Launcher]) -> str:
+    """The launchers that no function's docstring lists."""
+    return f"\nFurther launchers:\n{listed(launchers, '    ')}\n" if launchers else ""
+
+
+def imported(names: list[str]) -> str:
+    """The end of an import line, as ruff would write it."""
+    line = ", ".join(sorted(names))
+    if len(line) + len("from . import ") <= WIDTH:
+        return line
+    return "(\n" + "".join(f"    {name},\n" for name in sorted(names)) + ")"
+
+
+def python_function(function: str, launchers: list[Launcher], values, fill) -> str:
+    return fill(
+        "caffe/function.py.in",
+        function=function,
+        kernel=launchers[0].kernel.name,
+        file=values["file"],
+        launchers=listed(launchers, "        "),
+        example=launchers[0].name,
+    )

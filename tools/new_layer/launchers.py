@@ -1,0 +1,493 @@
+"""From a kernel's signature and its launches to a function that C, and so Python, can call.
+
+launchers, left_out = make_launchers("foo", split(text, path))
+print(launchers[0].declaration(), launchers[0].definition())
+"""
+
+from __future__ import annotations
+
+import itertools
+import keyword
+import re
+import textwrap
+from dataclasses import dataclass, field
+
+from caffe_file import Parts, tidy_type
+from cuda_analysis import Kernel
+from cuda_lexer import LOOP
+from cuda_source import Launch
+
+WIDTH = 110
+MOST_INSTANCES = 8  # of a kernel with template parameters besides its dtype
+
+# A kernel's type -> (as a number in C, as what a C pointer points to).
+C_TYPES = {
+    "bool": ("bool", "bool"),
+    "float": ("float", "float"),
+    "double": ("double", "double"),
+    **dict.fromkeys(("int", "signed", "signed int", "int32_t"), ("int", "int32_t")),
+    **dict.fromkeys(("unsigned", "unsigned int", "uint", "uint32_t"), ("uint32_t", "int32_t")),
+    **dict.fromkeys(("long", "long int", "long long", "int64_t", "ptrdiff_t"), ("int64_t", "int64_t")),
+    **dict.fromkeys(("unsigned long", "unsigned long long", "size_t", "uint64_t"), ("uint64_t", "int64_t")),
+    **dict.fromkeys(("short", "int16_t"), ("int16_t", "int16_t")),
+    **dict.fromkeys(("char", "signed char", "int8_t"), ("int8_t", "int8_t")),
+    **dict.fromkeys(("unsigned char", "uint8_t", "uchar"), ("uint8_t", "uint8_t")),
+}
+# Those that are the same type to C++; a pointer to another one needs a cast.
+SAME = {
+    "bool",
+    "float",
+    "double",
+    "int",
+    "int32_t",
+    "int64_t",
+    "int16_t",
+    "int8_t",
+    "uint8_t",
+    "unsigned char",
+}
+# Those that can be a count.
+WHOLE = {"int", "unsigned", "unsigned int", "long", "long long", "size_t", "int64_t"}
+# Words of a launch's expression that mean the same in a launcher.
+EVERYWHERE = {"CAFFE_GET_BLOCKS", "CAFFE_CUDA_NUM_THREADS", "dim3", "sizeof", "int", "float", "double"}
+# The runtime fills these in; Python could not have the keywords as names.
+RESERVED = {"dtype", "stream", *keyword.kwlist}
+CHECKED_INT = """
+// The kernels count in int, as Caffe did: a number that does not fit is an error, never a wrong index.
+static int checked_int(int64_t number, const char* name) {
+  if (number >= 0 && number <= INT32_MAX) return static_cast<int>(number);
+  throw caffe::Error(std::string(name) + ": " + std::to_string(number) + " does not fit the kernel's int");
+}
+"""
+
+
+class NoLauncher(Exception):
+    """Why a kernel can't be called from C as it is."""
+
+
+@dataclass
+class Argument:
+    """One parameter of the C function, and what the kernel is given for it."""
+
+    type: str  # in the header
+    name: str
+    given: str = ""  # C++; "" if it is not the kernel's own but the launch's
+    kernel_name: str = ""
+    kernel_type: str = ""
+
+
+@dataclass
+class Launcher:
+    name: str
+    kernel: Kernel
+    callee: str  # qualified: caffe::ReLUForward
+    arguments: list[Argument]
+    dispatch: bool  # over dtype
+    # For each instance of the kernel: (condition on the C parameters, its template arguments).
+    instances: list[tuple[str, str]]
+    grid: str
+    block: str
+    shared: str
+    notes: list[str] = field(default_factory=list)
+    prologue: list[str] = field(default_factory=list)  # statements before the launch
+
+    @property
+    def parameters(self) -> list[tuple[str, str]]:
+        """(type, name) of each C parameter."""
+        dtype = [("int", "dtype")] if self.dispatch else []
+        return [*((a.type, a.name) for a in self.arguments), *dtype, ("void *", "stream")]
+
+    @property
+    def python_parameters(self) -> list[str]:
+        """What a call from Python gives: the runtime adds the others."""
+        return [a.name for a in self.arguments]
+
+    def declaration(self) -> str:
+        given = [f"{t}{n}" if t.endswith("*") else f"{t} {n}" for t, n in self.parameters]
+        return filled(f"int {self.name}(", given, ");")
+
+    def definition(self) -> str:
+        taken = [f"{t.replace(' *', '*')} {n}" for t, n in self.parameters]
+        lines = [f"// {note}" for note in self.notes]
+        lines.append(filled(f'extern "C" int {self.name}(', taken, ") {"))
+        indent = "    " if self.dispatch else "  "
+        body = []
+        for i, (condition, template_arguments) in enumerate(self.instances):
+            callee = f"{self.callee}<{template_arguments}>" if template_arguments else self.callee
+            call = [
+                filled(
+                    f"{callee}<<<",
+                    [self.grid, self.block, self.shared, "CAFFE_STREAM(stream)"],
+                    ">>>(",
+                    indent,
+                ),
+                filled("    ", [a.given for a in self.arguments if a.given], ");", indent),
+            ]
+            if condition:
+                body.append(f"{indent}{'} else ' if i else ''}if ({condition}) {{")
+                body += ["  " + line for part in call for line in part.split("\n")]
+            else:
+                body += call
+        if self.instances[0][0]:
+            known = " or ".join(condition for condition, _ in self.instances)
+            body += [
+                f"{indent}}} else {{",
+                f'{indent}  throw caffe::Error("compiled for {known} only");',
+                f"{indent}}}",
+            ]
+        if self.dispatch:
+            body = ["  CAFFE_DISPATCH_FLOAT_DOUBLE(dtype, Dtype, {", *body, "  });"]
+        return "\n".join([*lines, *self.prologue, *body, "  return CAFFE_LAUNCH_STATUS();", "}"])
+
+
+def make_launchers(layer: str, parts: Parts) -> tuple[list[Launcher], list[tuple[str, str]]]:
+    """A launcher for each kernel that can have one, and (kernel, why not) for the others."""
+    launchers, left_out = [], list(parts.left_out)
+    words = {token.text for token in parts.source.lexed.tokens}
+    taken: set[str] = set()
+    for kernel, scope, template_parameters in parts.kernels:
+        try:
+            name = launcher_name(layer, kernel.name)
+            while name in words:  # would be an overload of something in the file
+                name += "_launch"
+            name = unique(name, taken, "_{}")
+            launcher = _Maker(parts, kernel, scope, template_parameters).launcher(name)
+        except NoLauncher as why:
+            left_out.append((kernel.name, str(why)))
+        else:
+            taken.add(name)
+            launchers.append(launcher)
+    return launchers, left_out
+
+
+class _Maker:
+    """Works out one kernel's launcher."""
+
+    def __init__(self, parts: Parts, kernel: Kernel, scope: str, template_parameters):
+        self.parts, self.kernel, self.scope = parts, kernel, scope
+        count = len(kernel.parameters)
+        self.launches = [launch for launch in kernel.launches if len(launch.arguments) == count]
+        self.template = [_template_parameter(tokens) for tokens in template_parameters]
+        self.taken = set(RESERVED)
+        self.arguments: list[Argument] = []
+        self.notes: list[str] = []
+        self.prologue: list[str] = []
+
+    def launcher(self, name: str) -> Launcher:
+        if "std::" in self.scope or "::::" in self.scope:
+            raise NoLauncher("is in a namespace that can't be named")
+        types, choices = self._template_arguments()
+        for parameter in self.kernel.parameters:
+            self.arguments.append(self._argument(parameter, types))
+        if not any(a.type.endswith("*") for a in self.arguments):
+            raise NoLauncher("takes no tensor, so nothing says on which device to run")
+        dispatch = "Dtype" in types.values()
+        if dispatch and not any(a.type.endswith("void *") for a in self.arguments):
+            raise NoLauncher("has a dtype that none of its tensors decides")
+        instances = self._instances(types, choices)
+        file = self.parts.source.path.rpartition("/")[2]
+        self.notes.append(f"{self.kernel.name}, line {self.kernel.line} of {file}.")
+        for launch in self.launches[:1]:
+            where = f"{launch.function}, line {launch.line}" if launch.function else f"line {launch.line}"
+            config = ", ".join(filter(None, (launch.grid, launch.block, launch.shmem)))
+            self.notes += wrapped(f"Caffe, in {where}: <<<{config}>>>({', '.join(launch.arguments)})")
+        grid, block, shared = self._geometry(dispatch)
+        return Launcher(
+            name,
+            self.kernel,
+            self.scope + self.kernel.name,
+            self.arguments,
+            dispatch,
+            instances,
+            grid,
+            block,
+            shared,
+            self.notes,
+            self.prologue,
+        )
+
+    # ------------------------------------------------------------------------------- templates
+
+    def _template_arguments(self) -> tuple[dict[str, str], dict[str, list[str]]]:
+        """For each type parameter what it becomes; for each other one the values to compile for."""
+        given = [[a.strip() for a in split_top(x.template_arguments)] for x in self.launches]
+        types, choices = {}, {}
+        for i, (kind, name, default) in enumerate(self.template):
+            values = list(dict.fromkeys(arguments[i] for arguments in given if i < len(arguments)))
+            if kind in ("typename", "class"):
+                concrete = [v for v in values if tidy_words(v) in C_TYPES]
+                own = [v for v in values if re.match(r"\w+", v)[0] in self.parts.types]
+                if own:
+                    types[name] = own[0] if "<" not in own[0] else ""
+                    if len(values) > 1 or not types[name]:
+                        raise NoLauncher(f"has a template parameter {name} that stands for a class")
+                    types[name] = self.scope + types[name]
+                else:
+                    types[name] = concrete[0] if concrete and len(values) == 1 else "Dtype"
+            elif kind == "bool":
+                choices[name] = ["true", "false"]
+            else:
+                values = values or ([default] if default else [])
+                known = [v for v in values if re.fullmatch(r"-?\d+[uUlL]*", v) or v in self.parts.constants]
+                if not known or kind not in C_TYPES:
+                    raise NoLauncher(f"has a template parameter {kind} {name} whose values can't be told")
+                choices[name] = [self.parts.constants.get(v, v) for v in known]
+        return types, choices
+
+    def _instances(self, types, choices) -> list[tuple[str, str]]:
+        free = [name for name in choices if len(choices[name]) > 1]
+        combinations = list(itertools.product(*choices.values()))
+        if len(combinations) > MOST_INSTANCES:
+            raise NoLauncher(f"has {len(combinations)} instances, too many to compile all of them")
+        exported = {}
+        for name in free:
+            kind = "bool" if choices[name] == ["true", "false"] else "int"
+            exported[name] = self._own(kind, name)
+        instances = []
+        for values in combinations:
+            chosen = dict(zip(choices, values, strict=True))
+            arguments = ", ".join(types.get(name) or chosen[name] for _, name, _ in self.template)
+            tests = [
+                exported[n] if chosen[n] == "true" else f"!{exported[n]}" if chosen[n] == "false"
+                else f"{exported[n]} == {chosen[n]}"
+                for n in free
+            ]  # fmt: skip
+            instances.append((" && ".join(tests), arguments))
+        return instances
+
+    # ------------------------------------------------------------------------------- arguments
+
+    def _own(self, kind: str, name: str) -> str:
+        """Add a C parameter that is the launch's, not the kernel's; return its name."""
+        self.arguments.append(Argument(kind, unique(name, self.taken)))
+        self.taken.add(self.arguments[-1].name)
+        return self.arguments[-1].name
+
+    def _argument(self, parameter, types) -> Argument:
+        text = re.sub(r"\b(__restrict__|__restrict|restrict|volatile|typename|struct)\b", "", parameter.type)
+        words, stars = re.findall(r"\w+|::|[<>&]", text), text.count("*") + text.count("[")
+        if not parameter.type:
+            raise NoLauncher("has a parameter without a name")
+        is_const = "const" in text.split("*")[0].split()
+        base = " ".join(w for w in words if w != "const")
+        shown = tidy_type(parameter.type)
+        kernel_base = types.get(base, base)
+        if stars > 1 or re.search(r"[<>&:]|\d+\s*\]", text):
+            raise NoLauncher(f"takes a {shown} {parameter.name}, which C can't give it")
+        name = unique(parameter.name, self.taken)
+        self.taken.add(name)
+        const = "const " if is_const else ""
+        if kernel_base == "Dtype":
+            if stars:
+                given = f"static_cast<{const}Dtype*>({name})"
+                return Argument(f"{const}void *", name, given, parameter.name, "Dtype")
+            return Argument("double", name, f"static_cast<Dtype>({name})", parameter.name, "Dtype")
+        if kernel_base == "void" and stars:
+            return Argument(f"{const}void *", name, name, parameter.name, "void")
+        if tidy_words(kernel_base) not in C_TYPES:
+            raise NoLauncher(f"takes a {shown} {parameter.name}, which C can't give it")
+        number, pointed = C_TYPES[tidy_words(kernel_base)]
+        if not stars:
+            return Argument(number, name, name, parameter.name, kernel_base)
+        given = name if kernel_base in SAME else f"reinterpret_cast<{const}{kernel_base}*>({name})"
+        return Argument(f"{const}{pointed} *", name, given, parameter.name, kernel_base)
+
+    # -------------------------------------------------------------------------------- geometry
+
+    def _geometry(self, dispatch: bool) -> tuple[str, str, str]:
+        """Grid, block and shared memory of the launch; what only the caller knows becomes parameters."""
+        launch = self.launches[0] if self.launches else None
+        grid, block = self._grid_and_block(launch, dispatch)
+        return grid, block, self._shared(launch, dispatch)
+
+    def _grid_and_block(self, launch: Launch | None, dispatch: bool) -> tuple[str, str]:
+        kernel, bounds = self.kernel, self._loop_bounds()
+        # A kernel that only loops is right on any grid.
+        any_grid = kernel.has_loop and not kernel.uses_thread_identity and len(bounds) == 1
+        if any_grid and (count := self._count(bounds.pop())):
+            return f"CAFFE_GET_BLOCKS({count})", "CAFFE_CUDA_NUM_THREADS"
+        found = {
+            (self._translated(x.grid, x, dispatch), self._translated(x.block, x, dispatch))
+            for x in self.launches
+        }
+        if len(found) == 1 and None not in (only := found.pop()):
+            return only
+        three = launch is None or any(
+            re.search(rf"\bdim3\s[^;]*\b{re.escape(text)}\b", self._around(launch)) or "dim3" in text
+            for text in (launch.grid, launch.block)
+        )
+        why = "The file never launches it" if launch is None else "Caffe's host code worked out the launch"
+        self.notes.append(f"{why}: here the caller gives grid and block.")
+        parts = []
+        for what in ("grid", "block"):
+            if three:
+                names = [self._own("int", f"{what}_{axis}") for axis in "xyz"]
+                parts.append(f"dim3({', '.join(names)})")
+            else:
+                parts.append(self._own("int", what))
+        return parts[0], parts[1]
+
+    def _shared(self, launch: Launch | None, dispatch: bool) -> str:
+        if launch is not None and not launch.shmem:
+            return "0"
+        if launch is not None and (text := self._translated(launch.shmem, launch, dispatch)):
+            return text
+        low, high = self.kernel.body
+        if launch is None and not re.search(r"extern\s+__shared__", self.parts.source.text[low:high]):
+            return "0"
+        return self._own("int", "shared_bytes")
+
+    def _around(self, launch: Launch) -> str:
+        function = self.parts.source.function_around(launch.start)
+        return self.parts.source.text[function.body : launch.start] if function else ""
+
+    def _loop_bounds(self) -> set[str]:
+        """What the kernel's own loops run up to."""
+        tokens, partner = self.parts.source.lexed.tokens, self.parts.source.lexed.partner
+        low, high = self.kernel.body
+        bounds = set()
+        for i, token in enumerate(tokens):
+            if not (low < token.start < high and LOOP.match(token.text)):
+                continue
+            inside = tokens[i + 2 : partner.get(i + 1, i + 1)]
+            comma = next((j for j, t in enumerate(inside) if t.text == ","), len(inside))
+            plain = token.text == "CUDA_KERNEL_LOOP"  # a relative's bounds are not known here
+            bounds.add(" ".join(t.text for t in inside[comma + 1 :]) if plain else "")
+        return bounds
+
+    def _count(self, bound: str) -> str | None:
+        """A count for CAFFE_GET_BLOCKS: a parameter or a product of parameters."""
+        factors = [self._parameter(word) for word in bound.split(" * ")]
+        if not all(f is not None and f.kernel_type in WHOLE for f in factors):
+            return None
+        if len(factors) > 1:
+            product = " * ".join([f"int64_t({factors[0].name})", *(f.name for f in factors[1:])])
+            name = unique("count", self.taken)
+            self.taken.add(name)
+            self.prologue.append(f'  const int {name} = checked_int({product}, "{bound}");')
+            return name
+        return self._as_count(factors[0])
+
+    def _as_count(self, argument: Argument) -> str:
+        """The kernel's count: 64 bits at the edge, as everywhere in the toolkit, checked on the way in."""
+        if argument.kernel_type == "int" and argument.type != "int64_t":
+            argument.type = "int64_t"
+            argument.given = f'checked_int({argument.name}, "{argument.name}")'
+        return argument.name
+
+    def _parameter(self, kernel_name: str) -> Argument | None:
+        return next((a for a in self.arguments if a.kernel_name == kernel_name and a.given), None)
+
+    def _translated(self, text: str, launch: Launch, dispatch: bool) -> str | None:
+        """A launch's expression in terms of the C parameters; None if it needs Caffe's own variables."""
+        given = {re.sub(r"\s", "", a): self.arguments_of_kernel[i] for i, a in enumerate(launch.arguments)}
+
+        def number(expression: str) -> Argument | None:
+            found = given.get(re.sub(r"\s", "", expression))
+            return found if found is not None and not found.type.endswith("*") else None
+
+        blocks = re.fullmatch(r"(?:caffe::)?CAFFE_GET_BLOCKS\s*\((.*)\)", text, re.DOTALL)
+        if blocks and (argument := number(blocks[1])) is not None:
+            return f"CAFFE_GET_BLOCKS({self._as_count(argument)})"
+        if (argument := number(text)) is not None:
+            return argument.name
+        if re.search(r"\.|->|::|\[", text):
+            return None
+        result = text
+        words = set(re.findall(r"\b[A-Za-z_]\w*(?!\s*')", text))
+        for word in words:
+            if word in EVERYWHERE or (word == "Dtype" and dispatch):
+                continue
+            if (argument := number(word)) is not None:
+                result = re.sub(rf"\b{word}\b", argument.name, result)
+            elif word in self.parts.constants:
+                result = re.sub(rf"\b{word}\b", self.parts.constants[word], result)
+            else:
+                return None
+        return result
+
+    @property
+    def arguments_of_kernel(self) -> list[Argument]:
+        return [a for a in self.arguments if a.given]
+
+
+# --------------------------------------------------------------------------------------------- names
+
+
+def snake_case(name: str) -> str:
+    """MaxPoolForward -> max_pool_forward, ROIPool -> roi_pool, kernel_channel_max as it is."""
+    name = re.sub(r"([A-Z]+)([A-Z][a-z])", r"\1_\2", name)
+    name = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name)
+    return re.sub(r"_+", "_", name).strip("_").lower()
+
+
+def without_layer(layer: str, snake: str) -> str:
+    """`snake` without the layer's own name in front: re_lu_forward of layer relu is forward."""
+    words, wanted = snake.split("_"), layer.replace("_", "")
+    for count in range(1, len(words) + 1):
+        if "".join(words[:count]) == wanted:
+            return "_".join(words[count:])
+    return snake
+
+
+def launcher_name(layer: str, kernel: str) -> str:
+    rest = without_layer(layer, snake_case(kernel))
+    return f"{layer}_{rest}" if rest else f"{layer}_kernel"
+
+
+def unique(name: str, taken: set[str], suffix: str = "_") -> str:
+    """`name`, with a suffix until nobody has it."""
+    if name not in taken:
+        return name
+    if "{}" in suffix:
+        return next(n for i in itertools.count(2) if (n := name + suffix.format(i)) not in taken)
+    while name in taken:
+        name += suffix
+    return name
+
+
+# ---------------------------------------------------------------------------------------------- text
+
+
+def _template_parameter(tokens) -> tuple[str, str, str]:
+    """(kind, name, default) of `typename T`, `bool flag = true`, `int N`."""
+    texts = [t.text for t in tokens]
+    stop = texts.index("=") if "=" in texts else len(texts)
+    kind = " ".join(t for t in texts[: stop - 1] if t != "const")
+    return kind, texts[stop - 1], "".join(texts[stop + 1 :])
+
+
+def tidy_words(text: str) -> str:
+    return " ".join(word for word in text.split() if word not in ("const", "typename"))
+
+
+def split_top(text: str) -> list[str]:
+    """Split template arguments at their own commas."""
+    parts, depth = [""], 0
+    for character in text:
+        depth += (character in "<([") - (character in ">)]")
+        if character == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return [part for part in parts if part.strip()]
+
+
+def filled(opening: str, items: list[str], closing: str, indent: str = "") -> str:
+    """opening + items + closing, over as many lines as it needs."""
+    opening = indent + opening
+    aligned = opening.strip() and len(opening) < 70
+    hang = " " * len(opening) if aligned else indent + "    "
+    lines, line = [], opening
+    for i, item in enumerate(items):
+        piece = item + (closing if i + 1 == len(items) else ",")
+        if len(line) + len(piece) + 1 > WIDTH and line.strip() and line != opening:
+            lines.append(line)
+            line = hang
+        line += piece if line in (opening, hang) or not line.strip() else " " + piece
+    return "\n".join([*lines, line])
+
+
+def wrapped(text: str) -> list[str]:
+    """Comment lines."""
+    return textwrap.wrap(text, WIDTH - 3, subsequent_indent="    ", break_long_words=False)
