@@ -1,0 +1,75 @@
+"""The layers' own cases as the benchmarks use them: found, checked once, with their bytes counted."""
+
+import importlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from layers._cases import Case, cast, largest_error, results
+
+LAYERS = Path(__file__).resolve().parent.parent / "layers"
+
+
+def benched(device: str, only: str | None, notes: list[str]) -> Iterator[tuple[str, Case]]:
+    """(layer's name, case) of every case with benchmark inputs whose layer is built for a device."""
+    library = "_cuda.abi3.so" if device == "cuda" else "_host.abi3.so"
+    for folder in sorted(file.parent for file in LAYERS.glob("*/cases.py")):
+        if only not in (None, folder.name):
+            continue
+        if not (folder / library).exists():
+            notes.append(f"{folder.name} is not built for {device}.")
+            continue
+        for case in importlib.import_module(f"layers.{folder.name}.cases").CASES:
+            if case.bench:
+                yield folder.name, case
+
+
+def tensors(arguments: tuple) -> list[Tensor]:
+    return [a for a in arguments if isinstance(a, Tensor)]
+
+
+def bytes_of(values) -> int:
+    """The bytes of all tensors, one storage counted once."""
+    found = {value.untyped_storage().data_ptr(): value.nbytes for value in values if value is not None}
+    return sum(found.values())
+
+
+def forward_backward(arguments: tuple, top_diffs: tuple[Tensor, ...]):
+    """A call to time: the result and the gradients of all inputs. `arguments` are leaves that want one."""
+    wanting = [a for a in tensors(arguments) if a.requires_grad]
+
+    def call(function):
+        tops = results(function(*arguments))
+        return tops, torch.autograd.grad(tops, wanting, top_diffs)
+
+    return call
+
+
+def least_bytes(case: Case, arguments: tuple, backward: bool) -> int:
+    """The fewest bytes to move: every tensor in and out once. A case may know better (`bytes_moved`).
+
+    A gradient that is the one given, handed on, moves nothing.
+    """
+    if own := getattr(case, "bytes_moved", None):
+        return own(arguments, backward)
+    tops = results(case.function(*arguments))
+    moved = bytes_of([*tensors(arguments), *tops])
+    if backward:
+        wanting = [a for a in tensors(arguments) if a.requires_grad]
+        given = [torch.ones_like(top) for top in tops]
+        gradients = torch.autograd.grad(tops, wanting, given)
+        aliases = {g.data_ptr() for g in gradients} & {g.data_ptr() for g in given}
+        moved += bytes_of(t for t in [*gradients, *given] if t.data_ptr() not in aliases)
+    return moved
+
+
+def check(layer: str, case: Case, arguments: tuple) -> None:
+    """A fast wrong answer is no result: compare with the case's reference, in double."""
+    result = case.function(*arguments)
+    wanted = case.reference(*cast(arguments, torch.float64, tensors(arguments)[0].device))
+    relative, absolute = case.tolerance_for(results(result)[0].dtype)
+    allowed = absolute + relative * max(w.abs().max().item() for w in results(wanted))
+    if not (error := largest_error(result, wanted)) <= allowed:
+        raise RuntimeError(f"{layer}.{case.name}: an error of {error:.2e} where {allowed:.2e} is allowed")

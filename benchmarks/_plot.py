@@ -1,0 +1,50 @@
+"""Plots: matplotlib without a display, the machine's name below each."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+from matplotlib.figure import Figure
+
+from . import _machine
+
+# One colour per role, the same in every plot (and told apart by colour-blind readers).
+OURS, PEER, OTHER, LIMIT = "#0072b2", "#d55e00", "#999999", "#000000"
+
+STYLE = {
+    "svg.hashsalt": "benchmarks",  # the same numbers give the same file
+    "svg.fonttype": "path",
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": 10,
+    "legend.frameon": False,
+}
+
+
+def save(path: Path, draw: Callable[[Figure], None], machine: dict) -> None:
+    with plt.rc_context(STYLE):
+        figure = plt.figure(layout="constrained")
+        draw(figure)
+        figure.supxlabel(_machine.line(machine), fontsize=7, color="#555555", x=0.01, ha="left")
+        figure.savefig(path, metadata={"Date": None})
+        plt.close(figure)
+
+
+def sizes_axis(axes, sizes: list[int]) -> None:
+    """A horizontal axis of powers of two."""
+    axes.set_xscale("log", base=2)
+    axes.set_xlim(min(sizes), max(sizes))
+    axes.set_xlabel("elements")
+
+
+def bars(axes, values: dict[str, float], colours: list[str], unit: str) -> None:
+    """Horizontal bars, in order from the top, each with its number."""
+    drawn = axes.barh(list(values), list(values.values()), color=colours)
+    axes.bar_label(drawn, fmt=lambda v: f" {v:.3g}")
+    axes.invert_yaxis()
+    axes.set_xlabel(unit)
+    axes.margins(x=0.12)

@@ -1,0 +1,123 @@
+"""What a benchmark hands over: rows for its table, figures with their targets, plots."""
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from . import _machine
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to run: with few repetitions, for one layer, where results go."""
+
+    quick: bool
+    layer: str | None
+    out: Path
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A line of the closing table: a value, most often ours / peer, and what it should reach."""
+
+    what: str
+    on: str
+    value: float
+    target: float | None = None
+    at_most: bool = True
+
+    @property
+    def met(self) -> bool | None:
+        if self.target is None:
+            return None
+        return self.value <= self.target if self.at_most else self.value >= self.target
+
+
+@dataclass
+class Report:
+    """One benchmark's results.
+
+    Attributes:
+        title: the table's heading.
+        notes: what a reader must know to read the numbers right; printed below the table.
+        rows: one dict per line; its keys are the columns. Those added with show=False go to the JSON only.
+        figures: what the closing table shows.
+        plots: by file name, functions that draw into a matplotlib figure.
+    """
+
+    title: str
+    notes: list[str] = field(default_factory=list)
+    rows: list[dict] = field(default_factory=list)
+    shown: list[dict] = field(default_factory=list)
+    figures: list[Figure] = field(default_factory=list)
+    plots: dict[str, Callable] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    def row(self, show: bool = True, **columns) -> None:
+        self.rows.append(columns)
+        if show:
+            self.shown.append(columns)
+
+    def figure(
+        self, what: str, on: str, value: float, target: float | None = None, at_most: bool = True
+    ) -> None:
+        self.figures.append(Figure(what, on, value, target, at_most))
+
+    def table(self) -> Table:
+        columns = list(dict.fromkeys(key for row in self.shown for key in row))
+        caption = "\n".join([*self.notes, f"({self.seconds:.0f} s)"])
+        table = Table(
+            title=self.title, title_justify="left", caption=caption, caption_justify="left", box=None
+        )
+        for column in columns:
+            numbers = any(isinstance(row.get(column), int | float) for row in self.shown)
+            table.add_column(column, justify="right" if numbers else "left", no_wrap=numbers)
+        for row in self.shown:
+            table.add_row(*(show(row.get(column)) for column in columns))
+        return table
+
+
+def show(value) -> str:
+    """A table cell: three digits are more than a benchmark knows."""
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    return str(value)
+
+
+def console() -> Console:
+    plain = Console()
+    return plain if plain.is_terminal else Console(width=130)  # a log file has no width of its own
+
+
+def closing_table(reports: dict[str, Report], machine: dict) -> Table:
+    """All figures in one: what was measured, what it should reach, whether it does."""
+    table = Table("figure", "on", title=_machine.line(machine), title_justify="left", box=None)
+    for column in ("measured", "reach", "met"):
+        table.add_column(column, justify="right", no_wrap=True)
+    for report in reports.values():
+        for figure in report.figures:
+            sign = "<=" if figure.at_most else ">="
+            target = "" if figure.target is None else f"{sign} {figure.target:.3g}"
+            met = {True: "[green]yes", False: "[red]no", None: ""}[figure.met]
+            table.add_row(figure.what, figure.on, f"{figure.value:.3f}", target, met)
+    return table
+
+
+def write_json(path: Path, name: str, report: Report, machine: dict) -> None:
+    figures = [{**asdict(figure), "met": figure.met} for figure in report.figures]
+    content = {
+        "benchmark": name,
+        "title": report.title,
+        "notes": report.notes,
+        "machine": machine,
+        "seconds": round(report.seconds, 1),
+        "figures": figures,
+        "rows": report.rows,
+    }
+    path.write_text(json.dumps(content, indent=1) + "\n")

@@ -1,0 +1,66 @@
+"""Many layers: generated copies of one, both backends; then make again, and again after touching one."""
+
+import tempfile
+from pathlib import Path
+
+from . import _machine, _make, _plot
+from ._report import Report, Settings
+
+GROUP = "build"
+
+
+def measure(settings: Settings) -> Report:
+    report = Report(f"make -j{_machine.cores()} of copies of `round`, every backend there is")
+    counts = (2, 4, 8) if settings.quick else (10, 25, 50)
+    seconds = {count: copies(report, count) for count in counts}
+    per_layer = {count: taken / count for count, taken in seconds.items()}
+    few, many = counts[0], counts[-1]
+    here = _machine.here("cpu")
+    # Linear: a layer among many costs what one among few does (which also share what is built once).
+    report.figure(
+        f"build per layer, {many} copies / {few} copies", here, per_layer[many] / per_layer[few], 1.1
+    )
+    report.figure(f"second make of {many} copies, seconds", here, report.rows[-1]["second make, s"], 1.0)
+    report.figure(f"steps of the second make of {many}", here, report.rows[-1]["steps again"], 0)
+    one_layers = (report.rows[-1]["steps"] - report.rows[0]["steps"]) / (many - few)
+    report.figure(f"steps after touching one of {many}", here, report.rows[-1]["its steps"], one_layers)
+    report.plots["build_many"] = lambda figure: draw(figure, seconds)
+    return report
+
+
+def copies(report: Report, count: int) -> float:
+    """Build that many, add their row, return the seconds of the cold build."""
+    source = _make.ROOT / "layers" / "round"
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name).resolve()
+        for i in range(count):
+            _make.copy_layer(source, folder, f"copy{i:03d}")
+        cold = _make.make(folder, "libraries")
+        _make.make(folder, "all")  # runs each layer once, for the table
+        second = _make.make(folder, "all")
+        (folder / "layers" / "copy001" / "copy001.cu").touch()
+        touched = _make.make(folder, "libraries")
+    report.row(
+        **{
+            "layers": count,
+            "cold, s": cold.seconds,
+            "s per layer": cold.seconds / count,
+            "steps": cold.steps,
+            "second make, s": second.seconds,
+            "steps again": second.steps,
+            "after touching one, s": touched.seconds,
+            "its steps": touched.steps,
+        }
+    )
+    return cold.seconds
+
+
+def draw(figure, seconds: dict[int, float]) -> None:
+    figure.set_size_inches(5, 3.2)
+    axes = figure.subplots()
+    axes.plot(list(seconds), list(seconds.values()), "o-", color=_plot.OURS)
+    axes.set_xlim(0)
+    axes.set_ylim(0)
+    axes.set_xlabel("layers")
+    axes.set_ylabel("seconds")
+    axes.set_title("Cold build of many layers, every backend", loc="left")

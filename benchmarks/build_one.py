@@ -1,0 +1,96 @@
+"""Cold build of one layer, from nothing to a loadable operator, against cpp_extension.load of the same."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from . import _machine, _make, _peer, _plot
+from ._report import Report, Settings
+from ._timing import in_turns
+
+GROUP = "build"
+TARGET = 0.2  # of the peer's time
+
+
+def measure(settings: Settings) -> Report:
+    report = Report(
+        f"Cold build of one layer: make -j{_machine.cores()} against cpp_extension.load of the same kernel"
+    )
+    timers = ours()
+    peer = None
+    if reason := _peer.absent():
+        report.notes.append(f"The peer is absent: {reason}.")
+    else:
+        peer = " + ".join("." + source.rpartition(".")[2] for source in _peer.sources())
+        peer = f"cpp_extension.load, {peer}"
+        timers[peer] = lambda: peer_build(settings.out)
+        if not _peer.has_cuda():
+            report.notes.append(
+                "This torch has no CUDA: the peer compiles its C++ half alone, ours both halves."
+            )
+    times = in_turns(timers, 0, least=1 if settings.quick else 2, warm=False)
+    for name in timers:
+        ratio = times.ratio(name, peer) if peer else None
+        report.row(build=name, **{"s": times.median(name), "least": times.least(name), "of the peer": ratio})
+        if peer and name != peer:
+            compared = TARGET if name in targeted(timers) else None
+            report.figure(f"cold build, {name} / {peer}", _machine.here("cpu"), ratio, compared)
+    medians = {name: times.median(name) for name in timers}
+    report.plots["build_one"] = lambda figure: draw(figure, medians, peer)
+    report.notes.append(
+        "The layer is round, four dtypes. The peer's time leaves out `import torch`; ours is make's all."
+    )
+    return report
+
+
+def targeted(timers: dict) -> list[str]:
+    """What the target is for: all that make builds here, for the peer's architecture and for make's own."""
+    both = [name for name in timers if name.startswith("make, host and CUDA")]
+    return both or ["make, host"]
+
+
+def ours() -> dict:
+    """Each way of building our layer: name -> timer."""
+    one = f"sm_{_machine.gpu_arch().replace('.', '')}"
+    timers = {"make, host": lambda: our_build("_host.abi3.so")}
+    if _make.has_nvcc():
+        timers[f"make, CUDA {one}"] = lambda: our_build("_cuda.abi3.so", ARCH=one)
+        timers["make, CUDA all-major"] = lambda: our_build("_cuda.abi3.so")
+        timers[f"make, host and CUDA {one}"] = lambda: our_build(ARCH=one)
+        timers["make, host and CUDA all-major (default)"] = lambda: our_build()
+    return timers
+
+
+def our_build(library: str | None = None, **settings: str) -> float:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name).resolve()
+        _make.copy_layer(_make.ROOT / "layers" / "round", folder, "round")
+        target = str(folder / "layers" / "round" / library) if library else "libraries"
+        return _make.make(folder, target, LAYERS="round", **settings).seconds
+
+
+def peer_build(out: Path) -> float:
+    """Its seconds in a fresh process, into an empty folder, which stays for the benchmark `call`."""
+    shutil.rmtree(_peer.kept(out), ignore_errors=True)
+    _peer.kept(out).mkdir(parents=True)
+    environment = {**os.environ, "TORCH_EXTENSIONS_DIR": str(_peer.kept(out))}
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks._peer"],
+        cwd=_make.ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode:
+        raise RuntimeError(f"the peer's build failed:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+    return float(done.stdout.split()[-1])
+
+
+def draw(figure, medians: dict[str, float], peer: str | None) -> None:
+    figure.set_size_inches(8, 0.6 + 0.4 * len(medians))
+    axes = figure.subplots()
+    _plot.bars(axes, medians, [_plot.PEER if name == peer else _plot.OURS for name in medians], "seconds")
+    axes.set_title("Cold build of one layer", loc="left")

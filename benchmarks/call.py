@@ -1,0 +1,76 @@
+"""What one eager call costs, 1024 floats, output allocated: ours, the same by pybind11, torch's own."""
+
+import torch
+
+from layers.round import round_ste
+
+from . import _machine, _peer, _plot
+from ._report import Report, Settings
+from ._timing import Times, in_turns, loop
+
+GROUP = "call"
+ELEMENTS = 1024
+CALLS = 250  # between two waits for the GPU
+OURS, PEER = "round_ste", "pybind11"
+# ours / contender, by whether a gradient is wanted. On a GPU: a processor's own calls launch nothing.
+TARGETS = {(PEER, False): 0.85, (PEER, True): 0.85, ("torch.relu", True): 1.15}
+
+
+def measure(settings: Settings) -> Report:
+    report = Report(f"One eager call, {ELEMENTS} floats, output allocated (forward)")
+    extension = None
+    if reason := _peer.absent():
+        report.notes.append(f"The peer is absent: {reason}.")
+    else:
+        extension = _peer.load_kept(settings.out)
+    medians = {}
+    for device in _machine.devices():
+        for grad in (False, True):
+            times = one(extension, device, grad, settings)
+            add(report, times, device, grad)
+            medians[f"{device}, {'with' if grad else 'no'} grad"] = {
+                name: times.median(name) * 1e6 for name in times
+            }
+    report.notes.append(f"Medians over turns of {CALLS} calls each; spread: half of the turns lie within it.")
+    report.plots["call"] = lambda figure: draw(figure, medians)
+    return report
+
+
+def one(extension, device: str, grad: bool, settings: Settings) -> Times:
+    """All contenders on one device, with an input that wants a gradient or one that does not."""
+    bottom = torch.rand(ELEMENTS, device=device, requires_grad=grad)
+    contenders = {OURS: round_ste, "torch.relu": torch.relu, "torch.round": torch.round}
+    if extension is not None:
+        # Without a gradient one calls the extension itself; with one, a Function around it.
+        contenders[PEER] = _peer.function(extension) if grad else extension.round_forward
+        if not torch.equal(round_ste(bottom), contenders[PEER](bottom)):
+            raise RuntimeError("the peer computes something else")
+    timers = {name: loop(call, (bottom,), CALLS, device) for name, call in contenders.items()}
+    return in_turns(timers, seconds=1.0 if settings.quick else 3.0, least=30, most=400)
+
+
+def add(report: Report, times: Times, device: str, grad: bool) -> None:
+    for name in times:
+        report.row(
+            on=device,
+            grad="yes" if grad else "no",
+            call=name,
+            us=times.median(name) * 1e6,
+            least=times.least(name) * 1e6,
+            spread=times.spread(name),
+            **{"ours / it": times.ratio(OURS, name)},
+        )
+        if name != OURS:
+            target = TARGETS.get((name, grad)) if device == "cuda" else None
+            what = f"eager call {'with' if grad else 'without'} grad, {OURS} / {name}"
+            report.figure(what, _machine.here(device), times.ratio(OURS, name), target)
+
+
+def draw(figure, medians: dict[str, dict[str, float]]) -> None:
+    figure.set_size_inches(8, 1.9 * ((len(medians) + 1) // 2) + 0.3)
+    for axes, (title, values) in zip(
+        figure.subplots((len(medians) + 1) // 2, 2).flat, medians.items(), strict=True
+    ):
+        colours = {OURS: _plot.OURS, PEER: _plot.PEER}
+        _plot.bars(axes, values, [colours.get(name, _plot.OTHER) for name in values], "us per call")
+        axes.set_title(title, loc="left")

@@ -1,0 +1,54 @@
+"""Where the time of our own call goes: each part alone, from the C function outwards."""
+
+import torch
+
+from layers.round import layer, round_ste
+
+from . import _machine
+from ._report import Report, Settings
+from ._timing import in_turns, loop
+
+GROUP = "call"
+ELEMENTS, CALLS = 1024, 250
+
+
+def measure(settings: Settings) -> Report:
+    report = Report(f"The parts of round_ste on {ELEMENTS} floats, each measured alone")
+    for device in _machine.devices():
+        plain, wanting = (
+            torch.rand(ELEMENTS, device=device),
+            torch.rand(ELEMENTS, device=device, requires_grad=True),
+        )
+        timers = {name: loop(*part, CALLS, device) for name, part in parts(plain, wanting, device).items()}
+        times = in_turns(timers, seconds=1.0 if settings.quick else 3.0, least=30, most=400)
+        for name in timers:
+            report.row(
+                on=device,
+                part=name,
+                us=times.median(name) * 1e6,
+                least=times.least(name) * 1e6,
+                spread=times.spread(name),
+            )
+    report.notes.append(
+        "C function: wrapper, dispatch and launch, addresses given. Launcher: with checks, stream, addresses."
+    )
+    return report
+
+
+def parts(plain: torch.Tensor, wanting: torch.Tensor, device: str) -> dict[str, tuple]:
+    """name -> (function, arguments)."""
+    top = torch.empty_like(plain)
+    library = layer.library("cuda" if device == "cuda" else "host")
+    stream = torch.cuda.current_stream().cuda_stream if device == "cuda" else 0
+    addresses = (plain.data_ptr(), top.data_ptr(), plain.numel(), library.codes[plain.dtype], stream)
+    return {
+        "nothing (the loop itself)": (lambda x: None, (plain,)),
+        "torch.empty_like": (torch.empty_like, (plain,)),
+        "layer.empty_like": (layer.empty_like, (plain,)),
+        "C function": (library.lib.round_forward_ffi, addresses),
+        "launcher: layer.round_forward": (layer.round_forward, (plain, top, plain.numel())),
+        "allocation + launcher: the layer's own function": (round_ste.operator.function, (plain,)),
+        "whole call without grad": (round_ste, (plain,)),
+        "autograd node: apply": (round_ste.operator.scope["apply"], (wanting,)),
+        "whole call with grad": (round_ste, (wanting,)),
+    }

@@ -1,0 +1,144 @@
+"""Every layer's benchmark inputs, forward and forward + backward, against its peers and copy_."""
+
+import torch
+
+from layers._cases import Draw, cast, results
+
+from . import _machine, _plot
+from ._cases import benched, check, forward_backward, least_bytes
+from ._report import Report, Settings, show
+from ._timing import Timer, Times, in_turns, limit_on_gpu, on_cpu, on_gpu, sets_beyond_cache
+
+GROUP = "layers"
+DTYPES = {"cuda": (torch.float32, torch.float16, torch.bfloat16), "cpu": (torch.float32,)}
+OURS, COPY = "ours", "copy_"
+HOST_TARGET = 1.1  # elementwise layers, forward, against torch's own operator
+
+
+def measure(settings: Settings) -> Report:
+    report = Report("Layers on their benchmark inputs")
+    for device in _machine.devices():
+        for layer, case in benched(device, settings.layer, report.notes):
+            for name, inputs in case.bench.items():
+                arguments = inputs(Draw())
+                for dtype in DTYPES[device]:
+                    one(report, settings, layer, case, name, arguments, dtype, device)
+    report.notes += [
+        "Bytes: all tensors in and out once; what one pass saves for the other is not counted again.",
+        "of copy_: the time of copy_ into a new tensor, over ours; 1 is the memory's speed.",
+        "GPU: CUDA graphs over buffers beyond the L2, without launch gaps.",
+        "CPU: the first touch of a new tensor's pages costs more than the bytes; of copy_ may then exceed 1.",
+    ]
+    if report.rows:
+        report.plots["layer_cases"] = lambda figure: draw(figure, report)
+    return report
+
+
+def one(report, settings, layer, case, name, arguments, dtype, device) -> None:
+    check(layer, case, cast(arguments, dtype, device))
+    passes = (False,) if case.gradient == "none" else (False, True)
+    for backward in passes:
+        ready = cast(arguments, dtype, device, grad=backward)
+        moved = least_bytes(case, ready, backward)
+        contenders = {OURS: case.function, **case.peers}
+        calls = {peer: repeated(f, ready, backward, moved, device) for peer, f in contenders.items()}
+        calls[COPY] = copies(moved, device)
+        timers = {n: timer(n, c, moved, device) for n, c in calls.items()}
+        times = in_turns(timers, seconds=0.2 if device == "cuda" else 1.0 if settings.quick else 2.0)
+        del calls, timers  # their graphs hold the memory that the next ones need
+        add(
+            report,
+            times,
+            case,
+            moved,
+            device,
+            dict(
+                on=device,
+                layer=layer,
+                case=name,
+                dtype=str(dtype).removeprefix("torch."),
+                run="forward + backward" if backward else "forward",
+            ),
+        )
+
+
+def repeated(function, arguments: tuple, backward: bool, moved: int, device: str) -> list:
+    """The same call over several sets of buffers, as many as make the GPU's cache useless."""
+    count = sets_beyond_cache(moved) if device == "cuda" else 1
+    calls = []
+    for _ in range(count):
+        own = tuple(
+            a.detach().clone().requires_grad_(a.requires_grad) if isinstance(a, torch.Tensor) else a
+            for a in arguments
+        )
+        if backward:
+            with torch.no_grad():
+                top_diffs = tuple(torch.randn_like(top) for top in results(function(*own)))
+            calls.append(lambda own=own, diffs=top_diffs: forward_backward(own, diffs)(function))
+        else:
+            calls.append(lambda own=own: function(*own))
+    return calls
+
+
+def copies(moved: int, device: str) -> list:
+    """copy_ into a new tensor, as the layers write to new ones: half of the bytes are read, half written."""
+    count = sets_beyond_cache(moved) if device == "cuda" else 1
+    sources = [torch.rand(moved // 8, device=device) for _ in range(count)]
+    return [lambda s=source: torch.empty_like(s).copy_(s) for source in sources]
+
+
+def timer(name: str, calls: list, moved: int, device: str) -> Timer:
+    if device == "cpu":
+        return on_cpu(calls)
+    return limit_on_gpu(calls, 2e-4, moved) if name == COPY else on_gpu(calls, 2e-4)
+
+
+def add(report: Report, times: Times, case, moved: int, device: str, what: dict) -> None:
+    of_copy = times.ratio(COPY, OURS)
+    for peer in case.peers or [None]:
+        ratio = times.ratio(OURS, peer) if peer else None
+        report.row(
+            **what,
+            us=times.median(OURS) * 1e6,
+            **{
+                "GB/s": moved / times.median(OURS) / 1e9,
+                "of copy_": of_copy,
+                "spread": times.spread(OURS),
+                "peer": peer,
+                "its us": times.median(peer) * 1e6 if peer else None,
+                "ours / peer": ratio,
+            },
+        )
+        if peer:
+            aimed = device == "cpu" and case.elementwise and what["run"] == "forward"
+            title = f"{what['layer']} {what['case']} {what['dtype']} {what['run']}, ours / {peer}"
+            report.figure(title, _machine.here(device), ratio, HOST_TARGET if aimed else None)
+
+
+def draw(figure, report: Report) -> None:
+    """Ours and each peer as a share of copy_'s speed."""
+    rows = report.rows
+    figure.set_size_inches(8, 0.9 + 0.34 * max(len(rows), 1))
+    axes = figure.subplots()
+    for i, row in enumerate(rows):
+        axes.barh(i - 0.18, row["of copy_"], 0.34, color=_plot.OURS, label="" if i else OURS)
+        if row["peer"]:
+            axes.barh(
+                i + 0.18,
+                row["of copy_"] * row["ours / peer"],
+                0.34,
+                color=_plot.PEER,
+                label="" if i else "peer",
+            )
+        axes.text(row["of copy_"], i - 0.18, f" {show(row['us'])} us", va="center", fontsize=6)
+    axes.axvline(1, color=_plot.LIMIT, linewidth=1, label="copy_ of the same bytes")
+    labels = [
+        f"{r['on']} {r['layer']} {r['case']} {r['dtype']}, {r['run']}"
+        + (f" ({r['peer']})" if r["peer"] else "")
+        for r in rows
+    ]
+    axes.set_yticks(range(len(rows)), labels, fontsize=7)
+    axes.invert_yaxis()
+    axes.set_xlabel("share of copy_'s speed")
+    axes.margins(y=0.01)
+    figure.legend(loc="outside upper right", ncols=3, fontsize=7)

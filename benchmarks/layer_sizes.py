@@ -1,0 +1,116 @@
+"""Elementwise layers over all sizes on the GPU: bandwidth against copy_ and against the peer."""
+
+import torch
+
+from layers._cases import Draw, cast
+
+from . import _plot
+from ._cases import benched, least_bytes
+from ._report import Report, Settings
+from ._timing import in_turns
+from .layer_cases import COPY, DTYPES, OURS, copies, repeated, timer
+
+GROUP = "layers"
+
+
+def measure(settings: Settings) -> Report:
+    report = Report("Elementwise layers by size, forward, on the GPU (all sizes: JSON and plot)")
+    if not torch.cuda.is_available():
+        report.notes.append("No GPU here: nothing was measured.")
+        return report
+    sizes = [1 << e for e in (range(12, 29, 4) if settings.quick else [*range(12, 29), 29])]
+    for layer, case in benched("cuda", settings.layer, report.notes):
+        if case.elementwise:
+            arguments = next(iter(case.bench.values()))(Draw())
+            for dtype in DTYPES["cuda"]:
+                for count in sizes:
+                    one(report, layer, case, sized(arguments, dtype, count), count)
+                    torch.cuda.empty_cache()
+    report.notes.append(
+        f"of copy_: the least from 2^22 elements on, and where. GB/s: at {sizes[-1]} elements."
+    )
+    curves = {}
+    for row in report.rows:
+        curves.setdefault((row["layer"], row["dtype"]), []).append(row)
+    for (layer, dtype), rows in curves.items():
+        large = min((r for r in rows if r["elements"] >= 1 << 22), key=lambda r: r["of copy_"])
+        report.shown.append(
+            {
+                "layer": layer,
+                "dtype": dtype,
+                "of copy_": large["of copy_"],
+                "at": f"2^{large['elements'].bit_length() - 1}",
+                "GB/s": rows[-1]["GB/s"],
+                "copy_ GB/s": rows[-1]["copy_ GB/s"],
+                "peer GB/s": rows[-1]["peer GB/s"],
+                "ours / peer, largest": rows[-1]["ours / peer"],
+                "smallest": rows[0]["ours / peer"],
+            }
+        )
+    if curves:
+        report.plots["layer_sizes"] = lambda figure: draw(figure, curves, sizes)
+    return report
+
+
+def sized(arguments: tuple, dtype: torch.dtype, count: int) -> tuple:
+    """The arguments with every tensor repeated or cut to so many elements."""
+
+    def one(argument):
+        if not isinstance(argument, torch.Tensor):
+            return argument
+        flat = argument.flatten()
+        return (
+            flat.repeat(-(-count // flat.numel()))[:count].clone()
+            if count > flat.numel()
+            else flat[:count].clone()
+        )
+
+    return tuple(one(a) for a in cast(arguments, dtype, "cuda"))
+
+
+def one(report: Report, layer: str, case, arguments: tuple, count: int) -> None:
+    moved = least_bytes(case, arguments, backward=False)
+    calls = {
+        name: repeated(f, arguments, False, moved, "cuda")
+        for name, f in {OURS: case.function, **case.peers}.items()
+    }
+    calls[COPY] = copies(moved, "cuda")
+    timers = {name: timer(name, c, moved, "cuda") for name, c in calls.items()}
+    times = in_turns(timers, seconds=0.03)
+    peer = next(iter(case.peers), None)
+    report.row(
+        show=False,
+        layer=layer,
+        dtype=str(arguments[0].dtype).removeprefix("torch."),
+        elements=count,
+        us=times.median(OURS) * 1e6,
+        peer=peer,
+        **{
+            "GB/s": moved / times.median(OURS) / 1e9,
+            "copy_ GB/s": moved / times.median(COPY) / 1e9,
+            "peer GB/s": moved / times.median(peer) / 1e9 if peer else None,
+            "of copy_": times.ratio(COPY, OURS),
+            "ours / peer": times.ratio(OURS, peer) if peer else None,
+        },
+    )
+
+
+def draw(figure, curves: dict, sizes: list[int]) -> None:
+    layers, dtypes = (list(dict.fromkeys(key[i] for key in curves)) for i in (0, 1))
+    figure.set_size_inches(3.2 * len(dtypes), 2.3 * len(layers))
+    grid = figure.subplots(len(layers), len(dtypes), sharex=True, sharey=True, squeeze=False)
+    for i, layer in enumerate(layers):
+        for j, dtype in enumerate(dtypes):
+            rows, axes = curves[layer, dtype], grid[i][j]
+            for column, colour, label in (
+                ("copy_ GB/s", _plot.LIMIT, COPY),
+                ("peer GB/s", _plot.PEER, rows[0]["peer"]),
+                ("GB/s", _plot.OURS, OURS),
+            ):
+                if label:
+                    axes.plot(sizes, [row[column] for row in rows], color=colour, label=label, marker=".")
+            axes.set_title(f"{layer}, {dtype}", loc="left")
+            _plot.sizes_axis(axes, sizes)
+            axes.label_outer()
+            axes.legend(fontsize=7)
+        grid[i][0].set_ylabel("GB/s")

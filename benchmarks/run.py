@@ -1,0 +1,96 @@
+"""Run the benchmarks: a table each, then one of all figures with their targets; JSON and plots: build/bench/.
+
+    python benchmarks/run.py                     all of them
+    python benchmarks/run.py round               those of one layer
+    python benchmarks/run.py --only call build   by group
+    python benchmarks/run.py --quick             fewer repetitions and sizes: minutes become seconds
+
+A benchmark is a file in this folder that says its `GROUP` and has `measure(settings) -> Report`; it is found
+by being there. One that belongs to a layer also says `LAYER`. Every figure is a ratio within one run, the
+peer measured in turns with ours.
+"""
+
+import argparse
+import importlib
+import sys
+import time
+import traceback
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[0] = str(ROOT)  # instead of this folder: `benchmarks` and `layers` are both packages of the root
+
+from benchmarks import _machine, _plot, _report  # noqa: E402
+
+
+def benchmarks() -> dict[str, object]:
+    """Every benchmark by its file's name."""
+    names = sorted(f.stem for f in Path(__file__).parent.glob("*.py") if f.stem != "run" and f.stem[0] != "_")
+    return {name: importlib.import_module(f"benchmarks.{name}") for name in names}
+
+
+def chosen(available: dict[str, object], only: list[str], layer: str | None) -> dict[str, object]:
+    """Those whose group or name is asked for; with a layer, those that measure layers, and its own."""
+
+    def wanted(name, module) -> bool:
+        if only and module.GROUP not in only and name not in only:
+            return False
+        own = getattr(module, "LAYER", None)
+        return module.GROUP == "layers" and own in (None, layer) if layer else True
+
+    return {name: module for name, module in available.items() if wanted(name, module)}
+
+
+def main() -> int:
+    available = benchmarks()
+    groups = sorted({module.GROUP for module in available.values()})
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("layer", nargs="?", help="measure this layer alone")
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        default=[],
+        choices=sorted({*groups, *available}),
+        metavar="WHAT",
+        help=f"groups ({', '.join(groups)}) or files ({', '.join(available)})",
+    )
+    parser.add_argument("--quick", action="store_true", help="fewer repetitions and sizes")
+    parser.add_argument("--out", type=Path, default=ROOT / "build" / "bench", help="where JSON and plots go")
+    arguments = parser.parse_args()
+    if arguments.layer and not (ROOT / "layers" / arguments.layer).is_dir():
+        parser.error(f"no layer {arguments.layer!r} in layers/")
+    settings = _report.Settings(arguments.quick, arguments.layer, arguments.out)
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    machine = _machine.describe()
+    console = _report.console()
+    console.print(_machine.line(machine))
+    reports, failed = {}, []
+    for name, module in chosen(available, arguments.only, arguments.layer).items():
+        start = time.perf_counter()
+        try:
+            report = module.measure(settings)
+        except Exception:  # one benchmark that breaks must not take the others' numbers with it
+            traceback.print_exc()
+            failed.append(name)
+            continue
+        report.seconds = time.perf_counter() - start
+        reports[name] = report
+        console.print(report.table())
+        _report.write_json(arguments.out / f"{name}.json", name, report, machine)
+        try:
+            for plot, draw in report.plots.items():
+                _plot.save(arguments.out / f"{plot}.svg", draw, machine)
+        except Exception:  # the numbers are written already
+            traceback.print_exc()
+            failed.append(f"{name}'s plot")
+    console.print(_report.closing_table(reports, machine))
+    console.print(f"JSON and plots: {arguments.out}")
+    if failed:
+        console.print(f"FAILED: {', '.join(failed)}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
