@@ -24,20 +24,23 @@ SETTINGS := PYTHON CXX CUDA_HOME NVCC ARCH HOST_ARCH LAYERS_DIR LAYERS V LAYER F
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 .SUFFIXES:
 .DELETE_ON_ERROR:
-.SECONDARY:
 .DEFAULT_GOAL := all
-.PHONY: all libraries report test bench new lint clean help FORCE
+.PHONY: all libraries report test bench loops new lint clean help FORCE
 Q := $(if $(V),,@)
 
 # A misspelt setting would otherwise be ignored in silence.
-UNKNOWN := $(filter-out $(SETTINGS),$(foreach word,$(MAKEOVERRIDES),$(firstword $(subst =, ,$(word)))))
+space   := $(subst ,, )
+UNKNOWN := $(filter-out $(SETTINGS),$(foreach word,$(subst \$(space),_,$(MAKEOVERRIDES)),$(firstword $(subst =, ,$(word)))))
 $(if $(UNKNOWN),$(error $(UNKNOWN): no such setting. There are: $(SETTINGS)))
 
 override LAYERS_DIR := $(patsubst %/,%,$(LAYERS_DIR))
+$(if $(word 2,x$(CURDIR)),$(error make cannot work in a path with spaces: $(CURDIR)))
+$(if $(word 2,$(LAYERS_DIR)),$(error LAYERS_DIR: make cannot work in a path with spaces: $(LAYERS_DIR)))
 OUTSIDE := $(if $(filter-out layers $(CURDIR)/layers,$(LAYERS_DIR)),yes)
 BUILD   ?= $(if $(OUTSIDE),$(LAYERS_DIR)/build,build)
 
-KNOWN := $(sort $(foreach file,$(wildcard $(LAYERS_DIR)/*/*.cu),$(notdir $(patsubst %/,%,$(dir $(file))))))
+# By the shell: a wildcard would remember what $(LAYERS_DIR)/build held before the flags below are written there.
+KNOWN := $(sort $(patsubst %/,%,$(dir $(shell cd '$(LAYERS_DIR)' 2>/dev/null && ls -d */*.cu 2>/dev/null))))
 override LAYERS := $(if $(strip $(LAYERS)),$(LAYERS),$(KNOWN))
 NO_SUCH := $(filter-out $(KNOWN),$(LAYERS))
 $(if $(NO_SUCH),$(error LAYERS: no layer $(NO_SUCH) in $(LAYERS_DIR). There are: $(or $(KNOWN),none)))
@@ -45,6 +48,7 @@ $(if $(NO_SUCH),$(error LAYERS: no layer $(NO_SUCH) in $(LAYERS_DIR). There are:
 # `make clean` and `make help` need no toolchain.
 NEEDS_TOOLS := $(if $(filter-out clean help lint new test,$(or $(MAKECMDGOALS),all)),yes)
 ifneq ($(NEEDS_TOOLS),)
+$(if $(wildcard $(LAYERS_DIR)/.),,$(error LAYERS_DIR: there is no folder $(LAYERS_DIR)))
 override NVCC := $(NVCC)
 BACKENDS := host $(if $(NVCC),cuda)
 $(shell mkdir -p $(BUILD))
@@ -93,6 +97,8 @@ $(BUILD)/engine/host_launch.o: src/host_launch.cpp $(BUILD)/host.flags
 # The rules of one layer: (layer). Sources are all its .cu files.
 define layer_rules
 $(1)_SOURCES := $(notdir $(wildcard $(LAYERS_DIR)/$(1)/*.cu))
+# Kept, though made on the way. (`.SECONDARY:` for all would also overlook a header that has been deleted.)
+.SECONDARY: $$($(1)_SOURCES:%.cu=$(BUILD)/$(1)/host/%.cpp) $$($(1)_SOURCES:%=$(BUILD)/$(1)/cuda/%)
 
 # Every source sees the layer's own declarations, so that one that drifted from them does not compile.
 $(BUILD)/$(1)/declarations.h: $(BUILD)/host.flags
@@ -105,15 +111,20 @@ $(BUILD)/$(1)/host/%.o: $(BUILD)/$(1)/host/%.cpp $(BUILD)/$(1)/declarations.h $(
 	$$(call step,CXX,$(1)/$$*.cu,$$@.log,$(CXX) $$(HOST_FLAGS) -I$(LAYERS_DIR)/$(1) -include stdint.h \
 	  -include $(BUILD)/$(1)/declarations.h -MMD -MP -c $$< -o $$@)
 
-$(BUILD)/$(1)/cuda/%.o: $(LAYERS_DIR)/$(1)/%.cu $(BUILD)/$(1)/declarations.h $(BUILD)/cuda.flags
+$(BUILD)/$(1)/cuda/%.cu: $(LAYERS_DIR)/$(1)/%.cu $(wildcard $(LAYERS_DIR)/$(1)/plain_loops tools/cuda_*.py) | $(PACKAGES)
+	$$(call step,LOOPS,$(1)/$$(notdir $$<),$$@.log,$(PYTHON) tools/cuda_for_nvcc.py $$< $$@ --depfile $$@.d)
+
+$(BUILD)/$(1)/cuda/%.o: $(BUILD)/$(1)/cuda/%.cu $(BUILD)/$(1)/declarations.h $(BUILD)/cuda.flags
 	$$(call step,NVCC,$(1)/$$*.cu,$$@.log,$(NVCC) $$(CUDA_FLAGS) -I$(LAYERS_DIR)/$(1) -include stdint.h \
 	  -include $(BUILD)/$(1)/declarations.h -MMD -MP -MF $$(@:.o=.d) -c $$< -o $$@)
 endef
 
 # (layer, backend): objects -> archive -> extension.
 define library_rules
-$(BUILD)/$(1)/$(2)/lib$(1).a: $$($(1)_SOURCES:%.cu=$(BUILD)/$(1)/$(2)/%.o) $(if $(filter host,$(2)),$(BUILD)/engine/host_launch.o)
-	$(Q)rm -f $$@ && ar rcs $$@ $$^
+# The list of sources is remembered too: what a deleted one held must go.
+$$(call remember,$(BUILD)/$(1)-$(2).sources,$$($(1)_SOURCES))
+$(BUILD)/$(1)/$(2)/lib$(1).a: $(BUILD)/$(1)-$(2).sources $$($(1)_SOURCES:%.cu=$(BUILD)/$(1)/$(2)/%.o) $(if $(filter host,$(2)),$(BUILD)/engine/host_launch.o)
+	$(Q)rm -f $$@ && ar rcs $$@ $$(filter %.o,$$^)
 
 $(LAYERS_DIR)/$(1)/_$(2).abi3.so: $(BUILD)/$(1)/$(2)/lib$(1).a $(LAYERS_DIR)/$(1)/$(1).h \
   $(wildcard $(LAYERS_DIR)/$(1)/$(1)_ffi.cpp) build_ffi.py include/caffe_ffi.h src/ffi_guard.h | $(PACKAGES)
@@ -142,7 +153,7 @@ help:  ## this list
 
 all: $(PACKAGES)  ## build every layer for every backend, run each once, print a table
 	@$(if $(LAYERS),,echo "No layers in $(LAYERS_DIR): make new LAYER=foo makes one."; exit 0;) \
-	$(MAKE) -k libraries; status=$$?; \
+	$(PYTHON) tools/lock.py $(BUILD)/lock $(MAKE) -k libraries; status=$$?; \
 	$(PYTHON) tools/report.py --layers-dir '$(LAYERS_DIR)' --build '$(BUILD)' --backends '$(BACKENDS)' --status $$status $(LAYERS)
 
 test:  ## run the whole suite
@@ -152,7 +163,10 @@ bench:  ## measure, with the peers in the same run; LAYER=x for one
 	@$(PYTHON) benchmarks/run.py $(LAYER)
 
 new:  ## LAYER=foo: a layer folder that works as written; FROM=/path/foo_layer.cu: from an existing Caffe layer
-	@$(PYTHON) tools/new_layer.py --layers-dir '$(LAYERS_DIR)' --from '$(FROM)' '$(LAYER)'
+	@$(PYTHON) tools/new_layer --layers-dir '$(LAYERS_DIR)' --from '$(FROM)' '$(LAYER)'
+
+loops: libraries  ## which kernel loops run as streams (16 bytes a thread), which do not and why
+	@cat $(foreach layer,$(LAYERS),$(BUILD)/$(layer)/cuda/*.cu.loops)
 
 lint:  ## ruff and clang-format
 	@ruff check . && ruff format --check . && clang-format --dry-run -Werror $$(git ls-files '*.cu' '*.cuh' '*.h' '*.cpp' ':!tests/rewrite')

@@ -1,7 +1,10 @@
 """How a layer says what it must compute. From a layer's cases.py come its tests, its benchmark and its line in make's table."""
 
+import importlib.util
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -46,7 +49,8 @@ class Case:
         function: what users call, made by `operator` or calling such a one.
         reference: the same in plain torch operations, differentiable, independent of the layer's code.
         inputs: by name, functions of a Draw that give the call's arguments: tensors (double, CPU) and parameters.
-        module: a function of no argument that makes the layer's module; its call must equal the function's.
+        module: a function of no argument that makes the layer's module; its call must equal the function's on the first
+            input. Arguments named as the module's parameters become these; of the others the tensors are its call's.
         gradient: 'numeric': gradcheck in double; 'reference': only against the reference's autograd, for functions whose
             derivative is not their gradient (straight-through); 'none': not differentiable.
         twice: whether a second derivative is right (gradgradcheck) or must be refused.
@@ -94,6 +98,18 @@ def cast(arguments: tuple, dtype: torch.dtype | None = None, device: str | torch
         return argument.detach().to(device, dtype).requires_grad_(grad)
 
     return tuple(one(a) for a in arguments)
+
+
+def load_package(folder: Path, name: str = "outside_layers") -> str:
+    """Import a folder of layers as a package, wherever it lies; return the package's name."""
+    folder = Path(folder).resolve()
+    if folder == Path(__file__).resolve().parent:
+        return __package__
+    spec = importlib.util.spec_from_file_location(name, folder / "__init__.py", submodule_search_locations=[str(folder)])
+    package = importlib.util.module_from_spec(spec)  # without its __init__.py: a folder of layers needs none
+    package.__path__ = [str(folder)]
+    sys.modules[name] = package
+    return name
 
 
 def results(value) -> tuple[Tensor, ...]:

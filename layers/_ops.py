@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from ._runtime import PLAIN, Layer
+from ._runtime import PLAIN, CaffeRuntimeError, Layer
 
 _defined: dict[str, torch.library.Library] = {}
 
@@ -53,16 +53,16 @@ class Operator:
         self.torch_op = self._register()
         self.scope = {
             "forward": function,
-            "apply": function,  # replaced by `backward`: without a gradient the result simply has none
+            "apply": self._node(lambda ctx, *arguments: function(*arguments), self._no_backward),  # replaced by `backward`
             "torch_op": self.torch_op,
             "PLAIN": PLAIN,
             "cast": self.cast,
-            "refuse": self.refuse,
+            "exotic": self.exotic,
+            "rescued": self.rescued,
             "Tensor": Tensor,
             "tracing": torch.compiler.is_dynamo_compiling,
             "autocasting": torch._C._is_any_autocast_enabled,
             "modes": torch._C._len_torch_dispatch_stack,
-            "transforms": torch._C._are_functorch_transforms_active,
             "grad_enabled": torch.is_grad_enabled,
             "forward_ad": forward_ad,
         }
@@ -92,20 +92,26 @@ class Operator:
         plain = " and ".join(f"({n} is None or type({n}) in PLAIN)" if n in optional else f"type({n}) in PLAIN" for n in tensors)
         wants = " or ".join(f"({n} is not None and {n}.requires_grad)" if n in optional else f"{n}.requires_grad" for n in tensors)
         defaults = ", ".join(f"{n}=defaults[{n!r}]" if p.default is not p.empty else n for n, p in self.signature.parameters.items())
+        # 'promote' has nothing to do where all dtypes are one, and then is not worth asking whether autocast is on.
+        others = [n for n in tensors[1:]]
+        differ = " or ".join(f"{n} is not None and {n}.dtype is not {tensors[0]}.dtype" for n in others) or "False"
+        casting = f"({differ}) and autocasting()" if self.autocast == "promote" else "autocasting()"
         text = f"""
 def {self.function.__name__}({defaults}):
     if tracing():
         if autocasting():
             {given}, = cast({given})
         return torch_op({given})
-    if not ({plain}) or transforms() or modes():
-        refuse({given})
-        return torch_op({given})
-    if autocasting():
+    if not ({plain}) or modes():
+        return exotic({given})
+    if {casting}:
         {given}, = cast({given})
-    if grad_enabled() and ({wants}) or forward_ad._current_level >= 0:
-        return apply({given})
-    return forward({given})
+    try:
+        if ({wants}) and grad_enabled() or forward_ad._current_level >= 0:
+            return apply({given})
+        return forward({given})
+    except RuntimeError:
+        return rescued({given})
 """
         self.scope["defaults"] = {n: p.default for n, p in self.signature.parameters.items()}
         exec(compile(text, f"<{self.layer.name}.{self.function.__name__}>", "exec"), self.scope)
@@ -114,11 +120,27 @@ def {self.function.__name__}({defaults}):
         entry.__signature__ = self.signature
         return entry
 
+    def exotic(self, *arguments):
+        """Tensor subclasses, dispatch modes and functorch transforms: torch.library knows them."""
+        self.refuse(*arguments)
+        if forward_ad._current_level >= 0:  # it would drop the tangents in silence
+            raise CaffeRuntimeError(f"{self.layer.name}: {self.function.__name__} has no forward-mode derivative (jvp)")
+        return self.torch_op(*arguments)
+
+    def rescued(self, *arguments):
+        """Called while an error is handled: a functorch tensor has no address, and a sparse one is refused by name."""
+        if torch._C._are_functorch_transforms_active():
+            return self.exotic(*arguments)
+        self.refuse(*arguments)
+        raise  # noqa: PLE0704
+
     def refuse(self, *arguments) -> None:
-        """Name the argument that is no tensor; torch's own message would name a schema."""
+        """Name the argument that is no dense tensor; torch's own message would name a schema."""
         for (name, parameter), value in zip(self.signature.parameters.items(), arguments, strict=True):
             if name in self.tensors and not isinstance(value, Tensor) and not (value is None and parameter.default is None):
                 raise self.layer.wrong(name, "a tensor", value)
+            if isinstance(value, Tensor) and value.layout != torch.strided:
+                raise self.layer.wrong(name, "a dense tensor", value)
 
     def cast(self, *arguments):
         """Bring floating tensors to one dtype, as autocast wants it for this operator."""
@@ -154,19 +176,61 @@ def {self.function.__name__}({defaults}):
                 save(ctx, arguments, result)
             return result
 
-        once = function if twice else torch.autograd.function.once_differentiable(function)
         name = f"{self.layer.module}.{forward.__name__}"
-        kept = {"forward": staticmethod(run_forward), "backward": staticmethod(once), "__doc__": f"Autograd of {name}."}
-        node = type(f"{forward.__name__}_function", (torch.autograd.Function,), kept)
-        # Function.apply's Python part looks for functorch transforms, which `entry` has excluded already.
-        self.scope["apply"] = super(torch.autograd.Function, node).apply
+        once = function if twice else _once(function, name)
+        self.scope["apply"] = self._node(run_forward, once)
         torch.library.register_autograd(
             self.torch_op.name().split(".")[0],
-            function,
+            once,
             setup_context=None if save is None else lambda ctx, inputs, output: save(ctx, inputs, output),
             lib=_defined[f"{self.layer.module.replace('.', '_')}::{forward.__name__}"],
         )
         return function
+
+
+    def _node(self, forward, backward):
+        """The `apply` of an autograd.Function."""
+        name = self.function.__name__
+        kept = {"forward": staticmethod(forward), "backward": staticmethod(backward), "__doc__": f"Autograd of {name}."}
+        node = type(f"{name}_function", (torch.autograd.Function,), kept)
+        # Function.apply's Python part looks for functorch transforms, which `entry` has excluded already.
+        return super(torch.autograd.Function, node).apply
+
+    def _no_backward(self, ctx, *top_diffs):
+        raise CaffeRuntimeError(f"{self.layer.name}: {self.function.__name__} has no derivative")
+
+
+def _once(function, name: str):
+    """A backward whose own derivative is an error.
+
+    torch's once_differentiable looks at top_diff alone: where that is a constant, as in `y.sum()`, it returns
+    gradients without a graph, and a penalty on them would silently add nothing to the next gradient.
+    """
+
+    def backward(ctx, *top_diffs):
+        if not torch.is_grad_enabled():  # no create_graph=True: nobody can ask
+            return function(ctx, *top_diffs)
+        with torch.no_grad():
+            diffs = function(ctx, *top_diffs)
+        diffs = diffs if isinstance(diffs, tuple) else (diffs,)
+        kept = [d for d in diffs if d is not None]
+        refusing = iter(_Refuse.apply(name, len(kept), *kept, *top_diffs, *ctx.saved_tensors))
+        return tuple(None if d is None else next(refusing) for d in diffs)
+
+    return backward
+
+
+class _Refuse(torch.autograd.Function):
+    """Hands its first `count` tensors through; they then depend on all, by a derivative that is an error."""
+
+    @staticmethod
+    def forward(ctx, name, count, *tensors):
+        ctx.name = name
+        return tuple(t.view_as(t) for t in tensors[:count])
+
+    @staticmethod
+    def backward(ctx, *_):
+        raise CaffeRuntimeError(f"{ctx.name} can be differentiated once only: it has no second derivative")
 
 
 def _is_tensor(annotation) -> bool:

@@ -178,8 +178,15 @@ class _Launcher:
             raise AttributeError(
                 f"{layer.name} declares no C function {function!r}. There are: {', '.join(sorted(signatures))}"
             )
-        self.parameters = [tuple(p) for p in signatures[function]]
+        self.parameters = [tuple(p) for p in signatures[function]["parameters"]]
+        self.returns = signatures[function]["returns"]
         self.taken = [(t, n) for t, n in self.parameters if (t, n) not in (("int", "dtype"), ("void *", "stream"))]
+
+    def number(self, *arguments) -> int:
+        """What a function of numbers alone says, a workspace's size for one. Backends agree; a torch dtype goes as its code."""
+        library = self.layer.library(self.layer.backends()[0])
+        given = (library.codes[a] if isinstance(a, torch.dtype) else a for a in arguments)
+        return getattr(library.lib, self.function + "_ffi")(*given)
 
     # ------------------------------------------------------------------ the careful way
 
@@ -219,8 +226,10 @@ class _Launcher:
                 if not kind.startswith("const "):
                     raise layer.wrong(name, "a contiguous tensor to write to", argument)
                 argument = argument.contiguous()
+            if argument.is_neg():
+                argument = argument.resolve_neg()  # a view like z.conj().imag: its memory holds -value
             keep.append(argument)  # alive until the launch: its address is all that C gets
-            values[name] = argument.data_ptr()
+            values[name] = argument.data_ptr() or self.no_memory(name, argument)
         if device is None:
             raise CaffeTypeError(f"{layer.name}: {self.function}: no tensor came")
         outputs = [values[n] for t, n in self.taken if t.endswith("*") and not t.startswith("const ")]
@@ -241,6 +250,12 @@ class _Launcher:
         if status:
             library.fail(self.function)
 
+    def no_memory(self, name: str, argument: Tensor) -> int:
+        """The address of a tensor whose address is 0: 0 if it is empty, else an error before C follows it."""
+        if argument.numel():
+            raise self.layer.wrong(name, "a tensor that has memory (not a ZeroTensor or a freed one)", argument)
+        return 0
+
     def _check_tensor(self, name: str, argument) -> None:
         if not isinstance(argument, Tensor):
             raise self.layer.wrong(name, "a tensor", argument)
@@ -258,29 +273,40 @@ class _Launcher:
         the text of the function is made here: conditions, a stream, a call. Whatever fails a condition
         goes the careful way, which knows what to say.
         """
-        names = [name for _, name in self.taken]
-        pointers = [(t, n) for t, n in self.taken if t.endswith("*")]
+        if self.returns == "int64_t":
+            return self.number
+        # Prefixed, because a C parameter may be called `in`, `lambda` or like one of the helpers below.
+        names = ["a_" + name for _, name in self.taken]
+        pointers = [(t, "a_" + n) for t, n in self.taken if t.endswith("*")]
         voids = [n for t, n in pointers if t.removeprefix("const ") == "void *"]
         if not pointers or (("int", "dtype") in self.parameters and not voids):
             return self.careful
         lead = voids[0] if voids else pointers[0][1]
-        conditions = ["dtype in CODES"] if voids else []
+        conditions = ["(code := CODES.get(dtype)) is not None"] if voids else []
         for kind, name in pointers:
             base = kind.removeprefix("const ").removesuffix(" *")
-            tests = [] if name == lead else [f"type({name}) in PLAIN", f"{name}.get_device() == device"]
+            is_input = kind.startswith("const ")
+            tests = [] if name == lead else [f"{name}.get_device() == device"]
+            if is_input and name != lead:  # an output is the layer's own, never a subclass
+                tests.insert(0, f"type({name}) in PLAIN")
             if base != "void":
                 tests.append(f"{name}.dtype is POINTER_DTYPES[{base!r}]")
             elif name != lead:
                 tests.append(f"{name}.dtype is dtype")
             if not self.layer.any_layout:
                 tests.append(f"{name}.is_contiguous()")
+            if kind.startswith("const "):
+                tests.append(f"not {name}.is_neg()")
             test = " and ".join(tests) or "True"
             conditions.append(test if name == lead else f"({name} is None or {test})")
+        # Under names of their own: an argument may be a temporary that lives as long as its name.
         addresses = "; ".join(
-            f"{n} = {n}.data_ptr()" if n == lead else f"{n} = 0 if {n} is None else {n}.data_ptr()" for _, n in pointers
+            f"{n}_at = {'' if n == lead else f'0 if {n} is None else '}{n}.data_ptr() or no_memory({n[2:]!r}, {n})"
+            for _, n in pointers
         )
-        outputs = " or ".join(n for t, n in pointers if not t.startswith("const ")) or "True"
-        given = ", ".join({"dtype": "CODES[dtype]", "stream": "stream"}.get(n, n) for _, n in self.parameters)
+        outputs = " or ".join(f"{n}_at" for t, n in pointers if not t.startswith("const ")) or "True"
+        special = {"a_dtype": "code", "a_stream": "stream"} | {n: f"{n}_at" for _, n in pointers}
+        given = ", ".join(special.get("a_" + n, "a_" + n) for _, n in self.parameters)
         arguments = ", ".join(names)
         text = f"""
 def {self.function}({arguments}):
@@ -313,6 +339,7 @@ def {self.function}({arguments}):
             "CODES": self.layer.library(self.layer.backends()[0]).codes,
             "POINTER_DTYPES": _POINTER_DTYPES,
             "careful": self.careful,
+            "no_memory": self.no_memory,
             "library": self.layer.library,
             "raw_stream": _raw_stream,
             "current_device": torch.cuda.current_device,

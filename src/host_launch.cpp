@@ -346,33 +346,44 @@ void spread(int64_t count, const Work &work) {
       seconds = std::chrono::duration<double>(Clock::now() - start).count();
     }
   }
-  std::atomic<int64_t> next{first};
+  const double left = first ? seconds / first * (count - first) : 0;
+  const int64_t useful = std::min<int64_t>({threads, count - first, 1 + static_cast<int64_t>(left / kThreadPaysOff)});
+  const int64_t shares = std::max<int64_t>(1, useful);
+
+  // Each thread walks a stretch of its own, so that two do not touch the same new pages, and then helps the others.
+  struct alignas(64) Share {
+    std::atomic<int64_t> next;
+    int64_t end;
+  };
+  std::vector<Share> share(shares);
+  for (int64_t s = 0; s < shares; ++s) {
+    share[s].next = first + (count - first) * s / shares;
+    share[s].end = first + (count - first) * (s + 1) / shares;
+  }
   std::exception_ptr thrown;
-  std::atomic_flag threw = ATOMIC_FLAG_INIT;
+  std::atomic<bool> threw{false};
   const uint3 block_dim = blockDim, grid_dim = gridDim;
-  const auto drain = [&] {
+  const auto walk = [&](int64_t own) {
     blockDim = block_dim;
     gridDim = grid_dim;
     try {
-      for (int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < count;) work(i);
+      for (int64_t turn = 0; turn < shares; ++turn) {
+        Share &from = share[(own + turn) % shares];
+        for (int64_t i; !threw && (i = from.next.fetch_add(1, std::memory_order_relaxed)) < from.end;) work(i);
+      }
     } catch (...) {
-      next.store(count, std::memory_order_relaxed);
-      if (!threw.test_and_set()) thrown = std::current_exception();
+      if (!threw.exchange(true)) thrown = std::current_exception();
     }
   };
   std::vector<std::thread> helpers;
-  if (threads > 1 && first < count) {
-    const double left = seconds / first * (count - first);
-    const int64_t useful = std::min<int64_t>({threads - 1, count - first - 1, static_cast<int64_t>(left / kThreadPaysOff)});
-    for (int64_t i = 0; i < useful; ++i) {
-      try {
-        helpers.emplace_back(drain);
-      } catch (const std::system_error &) {
-        break;  // no more threads to be had: fewer do the work
-      }
+  for (int64_t s = 1; s < shares; ++s) {
+    try {
+      helpers.emplace_back(walk, s);
+    } catch (const std::system_error &) {
+      break;  // no more threads to be had: fewer do the work
     }
   }
-  drain();
+  walk(0);
   for (std::thread &helper : helpers) helper.join();
   if (thrown) std::rethrow_exception(thrown);
 }

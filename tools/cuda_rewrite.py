@@ -71,6 +71,19 @@ def write(path: str, text: str, if_changed: bool = False):
     os.replace(temporary, path)
 
 
+def remove_orphans(folder: str, source_folder: str):
+    """What was made of a local header that is gone must go too, or a compiler would still find it."""
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            made = os.path.join(parent, name)
+            if os.path.exists(os.path.join(source_folder, os.path.relpath(made, folder))):
+                continue
+            with open(made, "rb") as file:
+                banner = file.readline()
+            if banner.startswith(b"// Made by tools/") and os.fsencode(f" from {name};") in banner:
+                os.remove(made)
+
+
 def depfile(output: str, prerequisites: list[str]) -> str:
     def escape(path: str) -> str:
         path = re.sub(r"([ #\\])", r"\\\1", path.replace("$", "$$"))
@@ -94,6 +107,7 @@ def rewrite_files(tool: str, rewriter_class, arguments: list[str], prologue: str
         if same and len(texts) > 1:
             raise OSError("the output's folder must not be the source's: local headers would be overwritten")
         if not problems:
+            remove_orphans(folder or ".", os.path.dirname(source) or ".")
             headers = [name for name in texts if name]
             for name in headers:  # unchanged ones keep their time stamp: they may serve several sources
                 write(os.path.join(folder, name), texts[name], if_changed=True)

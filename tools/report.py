@@ -46,14 +46,19 @@ def is_stale(library: Path, objects: Path) -> bool:
     """Whether a library is missing or older than what it is made of: then its build has failed."""
     if not library.exists():
         return True
-    made = max((f.stat().st_mtime for f in objects.glob("*.o")), default=0)
-    return library.stat().st_mtime < made or any(not f.with_suffix("").with_suffix(".o").exists() for f in objects.glob("*.cpp.log"))
+    header = library.parent / f"{library.parent.name}.h"
+    # A failed step leaves its log, whatever else it leaves. The last step's is written beside the library.
+    made = [header, *(f for f in objects.iterdir() if f.name != "ffi.log")]
+    return any(f.stat().st_mtime > library.stat().st_mtime for f in made if f.is_file())
 
 
 def show(layers_dir: Path, names: list[str]) -> bool:
     import torch
     from rich.console import Console
     from rich.table import Table
+
+    sys.path.insert(0, str(ROOT))
+    from layers._cases import load_package
 
     package = load_package(layers_dir)
     table = Table("layer", "backends", "ran on", "largest error", "time", title=None)
@@ -96,23 +101,6 @@ def run_once(case, device: str) -> tuple[float, float, float]:
     first = reference if isinstance(reference, torch.Tensor) else reference[0]
     scale = first.abs().max().item() if first.numel() else 0.0
     return largest_error(result, reference), absolute + relative * scale, seconds
-
-
-def load_package(layers_dir: Path) -> str:
-    """Import the folder of layers as a package, wherever it lies; return the package's name."""
-    sys.path.insert(0, str(ROOT))
-    if layers_dir.resolve() == ROOT / "layers":
-        return "layers"
-    import importlib.util
-
-    name = "outside_layers"
-    spec = importlib.util.spec_from_file_location(
-        name, layers_dir / "__init__.py", submodule_search_locations=[str(layers_dir.resolve())]
-    )
-    package = importlib.util.module_from_spec(spec)
-    package.__path__ = [str(layers_dir.resolve())]
-    sys.modules[name] = package
-    return name
 
 
 if __name__ == "__main__":

@@ -84,18 +84,24 @@ def backward_weight(
     stride: Sequence[int],
     padding: Sequence[int],
     dilation: Sequence[int],
+    weight_wanted: bool,
+    bias_wanted: bool,
 ) -> tuple[Tensor, Tensor]:
-    """The gradients by weight, whose shape alone is used, and by bias; the same bits on every run."""
+    """The gradients by weight, whose shape alone is used, and by bias; the same bits on every run.
+
+    One that is not wanted is not computed and has 0 elements.
+    """
     layout = _layout(bottom)
-    weight_diff = torch.empty_like(weight, memory_format=torch.contiguous_format)
-    bias_diff = weight.new_empty(weight.shape[0])
+    weight_diff = weight.new_empty(weight.shape if weight_wanted else 0)
+    bias_diff = weight.new_empty(weight.shape[0] if bias_wanted else 0)
     top_diff, bottom = top_diff.contiguous(memory_format=layout), bottom.contiguous(memory_format=layout)
     geometry = _geometry(bottom, weight.shape[2:], stride, padding, dilation, layout)
     if not isinstance(bottom, torch._subclasses.FakeTensor):
         count = layer.depthwise_conv_backward_weight_workspace(*geometry, bottom.dtype)
         bytes_each = 8 if bottom.dtype == torch.float64 else 4
         workspace = torch.empty(count * bytes_each, dtype=torch.uint8, device=bottom.device)
-        layer.depthwise_conv_backward_weight(bottom, top_diff, weight_diff, bias_diff, workspace, *geometry)
+        outputs = weight_diff if weight_wanted else None, bias_diff if bias_wanted else None
+        layer.depthwise_conv_backward_weight(bottom, top_diff, *outputs, workspace, *geometry)
     return weight_diff, bias_diff
 
 
@@ -111,11 +117,10 @@ def _(ctx, top_diff):
     bottom_diff = weight_diff = bias_diff = None
     if bottom_wanted:
         bottom_diff = backward_input(top_diff, weight, bottom, *ctx.parameters)
-    if weight_wanted:
-        weight_diff, bias_diff = backward_weight(top_diff, bottom, weight, *ctx.parameters)
-    elif bias_wanted:
-        bias_diff = top_diff.sum((0, 2, 3))
-    return bottom_diff, weight_diff, bias_diff if bias_wanted else None, None, None, None
+    if weight_wanted or bias_wanted:
+        diffs = backward_weight(top_diff, bottom, weight, *ctx.parameters, weight_wanted, bias_wanted)
+        weight_diff, bias_diff = (d if wanted else None for d, wanted in zip(diffs, (weight_wanted, bias_wanted), strict=True))
+    return bottom_diff, weight_diff, bias_diff, None, None, None
 
 
 def _pair(name: str, value: Pair, least: int) -> tuple[int, int]:

@@ -41,9 +41,12 @@ def _(ctx, top_diff):
     return sigmoid_backward(top_diff, *ctx.saved_tensors)
 
 
+@operator(layer)
 def d_sigmoid(y: Tensor) -> Tensor:
     """The sigmoid's derivative where its value is y: y * (1 - y)."""
-    return sigmoid_backward(y.new_ones(()).expand_as(y), y)
+    bottom_diff = layer.empty_like(y)
+    layer.sigmoid_backward(y.new_ones(()).expand_as(y), y, bottom_diff, y.numel())
+    return bottom_diff
 
 
 class Sigmoid(nn.Module):

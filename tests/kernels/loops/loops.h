@@ -1,0 +1,12 @@
+// Each writes top[i] for all i of the loop; `blocks` is the grid, 0 for CAFFE_GET_BLOCKS(count).
+int loops_fill(float* top, int64_t count, int blocks, void* stream);
+int loops_fill_int(float* top, int count, int blocks, void* stream);
+int loops_two(float* top, int64_t rows, int64_t columns, int bx, int by, void* stream);
+int loops_own_parameters(const float* bottom, float* top, int64_t count, void* stream);
+int loops_return(const float* bottom, float* top, int64_t count, void* stream);
+int loops_break(const float* bottom, float* top, int64_t count, void* stream);
+int loops_continue(const float* bottom, float* top, int64_t count, void* stream);
+int loops_dangling_else(const float* bottom, float* top, int64_t count, void* stream);
+int loops_default_arguments(const float* bottom, float* top, int64_t count, void* stream);
+int loops_null(const float* bottom, const float* bias, float* top, float* again, int64_t count, void* stream);
+int loops_in_place(float* top, int64_t count, void* stream);

@@ -1,0 +1,32 @@
+#include "caffe_cuda_macro.h"
+
+__global__ void all_kernel(const int* bottom, int* top) {
+  const unsigned int everyone = 0xffffffffu;
+  const int at = blockIdx.x * blockDim.x + threadIdx.x, value = bottom[at];
+  int* own = top + 8 * at;
+  own[0] = __shfl_sync(everyone, value, 5);
+  own[1] = __shfl_sync(everyone, value, 3, 8);
+  own[2] = __shfl_up_sync(everyone, value, 2);
+  own[3] = __shfl_down_sync(everyone, value, 3, 16);
+  own[4] = __shfl_xor_sync(everyone, value, 1);
+  own[5] = static_cast<int>(__ballot_sync(everyone, value % 2));
+  own[6] = __any_sync(everyone, value == 7) != 0;
+  own[7] = __all_sync(everyone, value < 1000) != 0;
+}
+
+__global__ void sum_kernel(const double* bottom, double* top) {
+  const int at = blockIdx.x * blockDim.x + threadIdx.x;
+  double value = bottom[at];
+  for (int step = warpSize / 2; step > 0; step /= 2) value += __shfl_down_sync(0xffffffffu, value, step);
+  if (at % warpSize == 0) top[at / warpSize] = value;
+}
+
+extern "C" int warp_all(const int* bottom, int* top, int threads, int blocks, void* stream) {
+  all_kernel<<<blocks, threads / blocks, 0, CAFFE_STREAM(stream)>>>(bottom, top);
+  return CAFFE_LAUNCH_STATUS();
+}
+
+extern "C" int warp_sum(const double* bottom, double* top, int threads, void* stream) {
+  sum_kernel<<<1, threads, 0, CAFFE_STREAM(stream)>>>(bottom, top);
+  return CAFFE_LAUNCH_STATUS();
+}
