@@ -15,17 +15,19 @@ HOST_ARCH  ?= native
 # Where the layers are, and which of them to build.
 LAYERS_DIR ?= layers
 LAYERS     ?=
+# SANITIZE=1 puts AddressSanitizer and UBSan into the host backend (make sanitize does).
+SANITIZE   ?=
 # V=1 shows the commands.
 V          ?=
 
-SETTINGS := PYTHON CXX CUDA_HOME NVCC ARCH HOST_ARCH LAYERS_DIR LAYERS V LAYER FROM BUILD
+SETTINGS := PYTHON CXX CUDA_HOME NVCC ARCH HOST_ARCH LAYERS_DIR LAYERS SANITIZE V LAYER FROM BUILD
 
 # ------------------------------------------------------------------------------------------ make
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 .SUFFIXES:
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := all
-.PHONY: all libraries report test bench loops new lint clean help FORCE
+.PHONY: all libraries test bench loops sanitize new lint clean help FORCE
 Q := $(if $(V),,@)
 
 # A misspelt setting would otherwise be ignored in silence.
@@ -54,10 +56,11 @@ BACKENDS := host $(if $(NVCC),cuda)
 $(shell mkdir -p $(BUILD))
 
 # ------------------------------------------------------------------------------------------ flags
+comma      := ,
 COMMON     := -std=c++17 -Iinclude
 HOST_FLAGS := $(COMMON) -Iinclude/host -O3 -march=$(HOST_ARCH) -fno-math-errno -fno-trapping-math -fPIC \
-              -fvisibility=hidden -Wall -Wno-unknown-pragmas -g1
-comma      := ,
+              -fvisibility=hidden -Wall -Wno-unknown-pragmas -g1 \
+              $(if $(SANITIZE),-fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined)
 # gencode(virtual or real architecture it is kept as, number)
 gencode     = -gencode arch=compute_$(2)$(comma)code=$(1)_$(2)
 NUMBERS    := $(patsubst sm_%,%,$(filter sm_%,$(ARCH)))
@@ -69,7 +72,7 @@ CUDA_LIB   := $(if $(NVCC),$(dir $(firstword $(wildcard $(foreach lib,lib64 lib 
                 targets/sbsa-linux/lib,$(dir $(NVCC))../$(lib)/libcudart_static.a)))))
 host_FLAGS := $(HOST_FLAGS)
 cuda_FLAGS :=
-host_LINK  := -pthread -lm
+host_LINK  := -pthread -lm $(if $(SANITIZE),-fsanitize=address$(comma)undefined)
 cuda_LINK  := -L$(CUDA_LIB) -lcudart_static -ldl -lrt -pthread
 host_INFO  := host $(HOST_ARCH)
 cuda_INFO  := CUDA $(ARCH)
@@ -140,7 +143,7 @@ $(foreach layer,$(LAYERS),$(eval $(call layer_rules,$(layer))) \
 -include $(wildcard $(BUILD)/engine/*.d $(foreach layer,$(LAYERS),$(BUILD)/$(layer)/*/*.d))
 
 # A folder of layers outside of this tree is a package of its own: it gets the runtime beside it.
-RUNTIME := $(if $(OUTSIDE),$(patsubst layers/%,$(LAYERS_DIR)/%,$(wildcard layers/_*.py)))
+RUNTIME := $(if $(OUTSIDE),$(patsubst layers/%,$(LAYERS_DIR)/%,$(filter-out layers/__init__.py,$(wildcard layers/_*.py))))
 $(LAYERS_DIR)/_%.py: layers/_%.py
 	$(Q)cp $< $@
 
@@ -151,9 +154,12 @@ endif
 help:  ## this list
 	@grep -hE '^[a-z]+:.*##' Makefile | sed -E 's/:.*##/\t/' | sort
 
+# As many jobs as there are cores, unless the caller says how many.
+JOBS = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc 2>/dev/null || echo 2))
+
 all: $(PACKAGES)  ## build every layer for every backend, run each once, print a table
 	@$(if $(LAYERS),,echo "No layers in $(LAYERS_DIR): make new LAYER=foo makes one."; exit 0;) \
-	$(PYTHON) tools/lock.py $(BUILD)/lock $(MAKE) -k libraries; status=$$?; \
+	$(PYTHON) tools/lock.py $(BUILD)/lock $(MAKE) -k $(JOBS) libraries; status=$$?; \
 	$(PYTHON) tools/report.py --layers-dir '$(LAYERS_DIR)' --build '$(BUILD)' --backends '$(BACKENDS)' --status $$status $(LAYERS)
 
 test:  ## run the whole suite
@@ -167,6 +173,20 @@ new:  ## LAYER=foo: a layer folder that works as written; FROM=/path/foo_layer.c
 
 loops: libraries  ## which kernel loops run as streams (16 bytes a thread), which do not and why
 	@cat $(foreach layer,$(LAYERS),$(BUILD)/$(layer)/cuda/*.cu.loops)
+
+# In a copy, so that the libraries in use stay what they are. CUDA's allocator is told to keep no cache, as a
+# write behind a tensor's end would otherwise land in memory that is torch's.
+sanitize: libraries  ## every case under AddressSanitizer and UBSan and, where there is a GPU, compute-sanitizer
+	@rm -rf $(BUILD)/sanitize/layers && mkdir -p $(BUILD)/sanitize && cp -r $(LAYERS_DIR) $(BUILD)/sanitize/layers
+	@rm -rf $(BUILD)/sanitize/layers/build $(BUILD)/sanitize/layers/*/*.so
+	@$(MAKE) $(JOBS) NVCC= SANITIZE=1 LAYERS_DIR=$(BUILD)/sanitize/layers BUILD=$(BUILD)/sanitize/made LAYERS='$(LAYERS)' libraries
+	@echo "AddressSanitizer, UBSan:"; LD_PRELOAD=$$($(CXX) -print-file-name=libasan.so) \
+	  ASAN_OPTIONS=detect_leaks=0:detect_stack_use_after_return=0 UBSAN_OPTIONS=print_stacktrace=1 \
+	  $(PYTHON) tools/run_cases.py --layers-dir $(BUILD)/sanitize/layers --device cpu
+	@$(PYTHON) -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' || { echo "compute-sanitizer: no GPU here"; exit 0; }; \
+	for tool in memcheck racecheck initcheck; do echo "compute-sanitizer $$tool:"; \
+	  PYTORCH_NO_CUDA_MEMORY_CACHING=1 compute-sanitizer --tool $$tool --error-exitcode 9 --kernel-name-exclude regex=at:: \
+	  $(PYTHON) tools/run_cases.py --layers-dir $(LAYERS_DIR) --device cuda || exit 1; done
 
 lint:  ## ruff and clang-format
 	@ruff check . && ruff format --check . && clang-format --dry-run -Werror $$(git ls-files '*.cu' '*.cuh' '*.h' '*.cpp' ':!tests/rewrite')

@@ -15,6 +15,7 @@ import re
 import shlex
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 from cffi import FFI
@@ -36,7 +37,9 @@ def parse_declarations(header: Path) -> dict[str, dict]:
     text = header.read_text()
     if directive := re.search(r"^\s*#\s*\w+", text, re.M):
         line = text[: directive.end()].count("\n") + 1
-        raise BuildError(f"{header}:{line}: error: bare declarations only, no preprocessor lines: cffi reads this file")
+        raise BuildError(
+            f"{header}:{line}: error: bare declarations only, no preprocessor lines: cffi reads this file"
+        )
     text = re.sub(r"//[^\n]*|/\*.*?\*/", lambda m: "\n" * m[0].count("\n"), text, flags=re.S)
     sized = "".join(f"typedef long {sign}int{bits}_t;" for sign in ("", "u") for bits in (8, 16, 32, 64))
     try:
@@ -48,7 +51,9 @@ def parse_declarations(header: Path) -> dict[str, dict]:
         if isinstance(node, c_ast.Decl) and isinstance(node.type, c_ast.FuncDecl):
             returned = node.type.type
             if not isinstance(returned, c_ast.TypeDecl) or returned.type.names not in (["int"], ["int64_t"]):
-                raise BuildError(f"{header}:{node.coord.line}: error: {node.name} must return int (0, or a status) or int64_t (a number)")
+                raise BuildError(
+                    f"{header}:{node.coord.line}: error: {node.name} must return int (a status) or int64_t (a number)"
+                )
             parameters = (node.type.args or c_ast.ParamList([])).params
             functions[node.name] = {
                 "returns": returned.type.names[0],
@@ -62,7 +67,9 @@ def parse_declarations(header: Path) -> dict[str, dict]:
 def _parameter(header: Path, function: str, node: c_ast.Node) -> tuple[str, str]:
     name = getattr(node, "name", None)
     if not name:
-        raise BuildError(f"{header}: error: {function}: each parameter needs a name, it is what error messages say")
+        raise BuildError(
+            f"{header}: error: {function}: each parameter needs a name, it is what error messages say"
+        )
     is_pointer = isinstance(node.type, c_ast.PtrDecl)
     base = node.type.type if is_pointer else node.type
     if not isinstance(base, c_ast.TypeDecl):
@@ -81,7 +88,9 @@ def wrapper_source(header: Path, functions: dict, own_wrapper: Path | None) -> t
         exported.append(f"{returns} {function}_ffi({taken or 'void'});")
         lines.append(f"static {returns} {function}_ffi({taken}) {{")
         called = f"{function}({given})"  # a number is all that comes back: nothing may be thrown there
-        lines.append(f"  return {f'caffe_guard([&] {{ return {called}; }})' if returns == 'int' else called};\n}}")
+        lines.append(
+            f"  return {f'caffe_guard([&] {{ return {called}; }})' if returns == 'int' else called};\n}}"
+        )
     if own_wrapper:
         lines = [f'#include "{own_wrapper}"']
     signatures = json.dumps(json.dumps(functions))
@@ -93,9 +102,13 @@ def wrapper_source(header: Path, functions: dict, own_wrapper: Path | None) -> t
 def check_defined(header: Path, functions: dict, archive: Path) -> None:
     """A declaration nobody defines would only show up when Python loads the library: say it now."""
     listing = subprocess.run(["nm", "--defined-only", str(archive)], capture_output=True, text=True).stdout
-    defined = {fields[-1] for line in listing.splitlines() if len(fields := line.split()) == 3 and fields[1] in "TW"}
+    defined = {
+        fields[-1] for line in listing.splitlines() if len(fields := line.split()) == 3 and fields[1] in "TW"
+    }
     if missing := sorted(set(functions) - defined):
-        raise BuildError(f'{header}: error: declared here but defined nowhere as `extern "C"`: {", ".join(missing)}')
+        raise BuildError(
+            f'{header}: error: declared here but defined nowhere as `extern "C"`: {", ".join(missing)}'
+        )
 
 
 def cpu_features(cxx: list[str], flags: list[str]) -> list[str]:
@@ -110,29 +123,32 @@ def build(header, archive, output, cxx, flags, link, info, keep) -> None:
     own_wrapper = header.with_name(header.stem + "_ffi.cpp")
     source, exported = wrapper_source(header, functions, own_wrapper if own_wrapper.exists() else None)
     features = " ".join(f'X("{feature}")' for feature in cpu_features(cxx, flags))
-    preamble = f'#define CAFFE_BUILD_INFO {json.dumps(info)}\n#define CAFFE_CPU_FEATURES(X) {features}\n#include "ffi_guard.h"\n'
+    preamble = f"#define CAFFE_BUILD_INFO {json.dumps(info)}\n#define CAFFE_CPU_FEATURES(X) {features}\n"
+    preamble += '#include "ffi_guard.h"\n'
     ffi = FFI()
     ffi.cdef(ABI.read_text() + exported)
     module = output.name.split(".")[0]
     ffi.set_source(module, preamble + source, source_extension=".cpp", py_limited_api=True)
     generated = keep / f"{module}.cpp"
     ffi.emit_c_code(str(generated))
-    python = subprocess_include()
-    partial = output.with_name(output.name + ".partial")  # renamed when whole: a killed build leaves no broken library
+    includes = [f"-I{ROOT / folder}" for folder in ("include", "src")] + python_includes()
+    partial = output.with_name(
+        output.name + ".partial"
+    )  # renamed when whole: a killed build leaves no broken library
     subprocess.run(
-        [*cxx, "-std=c++17", "-fPIC", "-shared", "-fvisibility=hidden", f"-I{ROOT / 'include'}", f"-I{ROOT / 'src'}", *python,
+        [*cxx, "-std=c++17", "-fPIC", "-shared", "-fvisibility=hidden", *includes,
          str(generated), str(archive), "-Wl,--exclude-libs,ALL", *link, "-o", str(partial)], check=True)  # fmt: skip
     os.replace(partial, output)
 
 
-def subprocess_include() -> list[str]:
-    import sysconfig
-
+def python_includes() -> list[str]:
     return [f"-I{sysconfig.get_path(kind)}" for kind in ("include", "platinclude")]
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("header", type=Path, help="the layer's declarations")
     parser.add_argument("archive", type=Path, help="its compiled kernels")
     parser.add_argument("output", type=Path, help="the extension to write")

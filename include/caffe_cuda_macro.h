@@ -77,10 +77,11 @@ struct KernelPosition {
 // Not unrolled: a grid made by CAFFE_GET_BLOCKS gives each thread one element, and copies of the body
 // that never run only cost registers.
 #define CAFFE_KERNEL_LOOP_ALONG(axis, i, n)                                                               \
-  CAFFE_NO_UNROLL for (::caffe::KernelPosition i##_position = ::caffe::KernelPosition::axis(n); i##_position.inside();    \
-       i##_position.next())                                                                               \
-    if (auto i = static_cast<decltype((n) + 0)>(i##_position.at); false) { /* `if` gives i its scope; */  \
-    } else /* `else` keeps break, continue and a dangling else as they are in a plain for loop */
+  CAFFE_NO_UNROLL for (::caffe::KernelPosition i##_position = ::caffe::KernelPosition::axis(n);           \
+                       i##_position.inside();                                                             \
+                       i##_position.next()) if (auto i = static_cast<decltype((n) + 0)>(i##_position.at); \
+                                                false) { /* `if` gives i its scope; */ }                  \
+  else /* `else` keeps break, continue and a dangling else as they are in a plain for loop */
 
 // Run the following statement for each i in [0, n), spread over the grid's x.
 #define CUDA_KERNEL_LOOP(i, n) CAFFE_KERNEL_LOOP_ALONG(x, i, n)
@@ -125,7 +126,8 @@ inline std::string built_architectures() {
     cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
     cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
     const std::string wanted = "sm_" + std::to_string(major * 10 + minor);
-    text += " (built for " + built_architectures() + ", this GPU is " + wanted + ": make ARCH=" + wanted + ")";
+    text +=
+        " (built for " + built_architectures() + ", this GPU is " + wanted + ": make ARCH=" + wanted + ")";
   }
 #endif
   throw Error(text);
@@ -134,11 +136,11 @@ inline std::string built_architectures() {
 }  // namespace caffe
 
 // Evaluate a CUDA call once; throw caffe::Error with file and line if it failed.
-#define CUDA_CHECK(condition)                                                              \
-  do {                                                                                     \
-    const cudaError_t caffe_error_ = (condition);                                          \
-    if (caffe_error_ != cudaSuccess)                                                       \
-      ::caffe::throw_cuda_error(caffe_error_, #condition, __FILE__, __LINE__);             \
+#define CUDA_CHECK(condition)                                                  \
+  do {                                                                         \
+    const cudaError_t caffe_error_ = (condition);                              \
+    if (caffe_error_ != cudaSuccess)                                           \
+      ::caffe::throw_cuda_error(caffe_error_, #condition, __FILE__, __LINE__); \
   } while (0)
 
 // After a launch: did the launch itself succeed? Does not wait for the kernel.
@@ -179,25 +181,25 @@ using ::caffe_gpu_atomic_add;
     throw ::caffe::Error("dtype code " + std::to_string(dtype) + " is not one this function was compiled for")
 
 // Run the block with `name` standing for the C++ type that belongs to the caffe_dtype `dtype`.
-#define CAFFE_DISPATCH_FLOATING(dtype, name, ...)                                  \
-  do {                                                                             \
-    switch (dtype) {                                                               \
-      CAFFE_DISPATCH_CASE_(CAFFE_FLOAT32, float, name, __VA_ARGS__)                \
-      CAFFE_DISPATCH_CASE_(CAFFE_FLOAT64, double, name, __VA_ARGS__)               \
-      CAFFE_DISPATCH_CASE_(CAFFE_FLOAT16, ::caffe::half, name, __VA_ARGS__)        \
-      CAFFE_DISPATCH_CASE_(CAFFE_BFLOAT16, ::caffe::bfloat16, name, __VA_ARGS__)   \
-      CAFFE_DISPATCH_OTHERWISE_(dtype);                                            \
-    }                                                                              \
+#define CAFFE_DISPATCH_FLOATING(dtype, name, ...)                                \
+  do {                                                                           \
+    switch (dtype) {                                                             \
+      CAFFE_DISPATCH_CASE_(CAFFE_FLOAT32, float, name, __VA_ARGS__)              \
+      CAFFE_DISPATCH_CASE_(CAFFE_FLOAT64, double, name, __VA_ARGS__)             \
+      CAFFE_DISPATCH_CASE_(CAFFE_FLOAT16, ::caffe::half, name, __VA_ARGS__)      \
+      CAFFE_DISPATCH_CASE_(CAFFE_BFLOAT16, ::caffe::bfloat16, name, __VA_ARGS__) \
+      CAFFE_DISPATCH_OTHERWISE_(dtype);                                          \
+    }                                                                            \
   } while (0)
 
 // The same for Caffe's own pair, for bodies that do not compile for the half types.
-#define CAFFE_DISPATCH_FLOAT_DOUBLE(dtype, name, ...)               \
-  do {                                                              \
-    switch (dtype) {                                                \
-      CAFFE_DISPATCH_CASE_(CAFFE_FLOAT32, float, name, __VA_ARGS__) \
+#define CAFFE_DISPATCH_FLOAT_DOUBLE(dtype, name, ...)                \
+  do {                                                               \
+    switch (dtype) {                                                 \
+      CAFFE_DISPATCH_CASE_(CAFFE_FLOAT32, float, name, __VA_ARGS__)  \
       CAFFE_DISPATCH_CASE_(CAFFE_FLOAT64, double, name, __VA_ARGS__) \
-      CAFFE_DISPATCH_OTHERWISE_(dtype);                             \
-    }                                                               \
+      CAFFE_DISPATCH_OTHERWISE_(dtype);                              \
+    }                                                                \
   } while (0)
 
 #ifdef __CUDACC__

@@ -5,13 +5,13 @@
 enum caffe_dtype { CAFFE_FLOAT32 = 0, CAFFE_FLOAT64 = 1, CAFFE_FLOAT16 = 2, CAFFE_BFLOAT16 = 3 };
 
 // The text of this thread's last failed call. Valid until this thread's next call.
-const char *caffe_last_error(void);
+const char* caffe_last_error(void);
 
 // NULL if this machine can run the library, otherwise why it cannot (host: processor features).
-const char *caffe_unsupported(void);
+const char* caffe_unsupported(void);
 
 // What the library was built for, for people: "CUDA 13.0, sm_75 sm_80", "x86-64 avx2".
-const char *caffe_build_info(void);
+const char* caffe_build_info(void);
 
 // Host backend: the most threads a launch may use from now on. CUDA backend: no effect.
 void caffe_set_num_threads(int count);

@@ -1,10 +1,10 @@
 // CUDA_KERNEL_LOOP at copy speed, its body unedited.
 //
 // A body that touches some pointers only as `p[i]`, i being the loop's own index, and writes once, at
-// its end, is a stream: element in, element out. Caffe's loop gives each thread one such element and moves about 60%
-// of what the memory could. Here each thread takes 16 bytes of neighbours at once: they are loaded into
-// registers, the body runs on each, and what it wrote is stored together. Within the body the pointers' names
-// stand for these registers (Window), so not a byte of it changes.
+// its end, is a stream: element in, element out. Caffe's loop gives each thread one such element and moves
+// about 60% of what the memory could. Here each thread takes 16 bytes of neighbours at once: they are loaded
+// into registers, the body runs on each, and what it wrote is stored together. Within the body the pointers'
+// names stand for these registers (Window), so not a byte of it changes.
 //
 // tools/cuda_for_nvcc.py decides by analysis which loops are streams and rewrites
 //
@@ -38,7 +38,8 @@ constexpr int widest() {
   return bytes;
 }
 
-// Has the grid a thread for each element? Then Caffe's loop it is: small counts, and launches of some other shape.
+// Has the grid a thread for each element? Then Caffe's loop it is: small counts, and launches of some other
+// shape.
 __device__ __forceinline__ bool one_each(int64_t n) { return int64_t(gridDim.x) * blockDim.x >= n; }
 
 // Where a thread is: `count` elements from `first` on are its own now.
@@ -48,11 +49,15 @@ struct Stream {
   int64_t at, step, end;
 
   __device__ __forceinline__ explicit Stream(int64_t n)
-      : at((int64_t(blockIdx.x) * blockDim.x + threadIdx.x) * Lanes), step(int64_t(gridDim.x) * blockDim.x * Lanes), end(n) {}
+      : at((int64_t(blockIdx.x) * blockDim.x + threadIdx.x) * Lanes),
+        step(int64_t(gridDim.x) * blockDim.x * Lanes),
+        end(n) {}
   __device__ __forceinline__ bool inside() const { return at < end; }
   __device__ __forceinline__ void next() { at += step; }
   __device__ __forceinline__ Index first() const { return static_cast<Index>(at); }
-  __device__ __forceinline__ int count() const { return end - at < Lanes ? static_cast<int>(end - at) : Lanes; }
+  __device__ __forceinline__ int count() const {
+    return end - at < Lanes ? static_cast<int>(end - at) : Lanes;
+  }
 };
 
 template <typename Index, typename... Pointee>
@@ -123,19 +128,20 @@ inline int stream_blocks(int64_t count, int bytes) {
 // The kernel's pointers tell how many bytes.
 template <typename... Parameter>
 inline int stream_blocks(int64_t count, void (*)(Parameter...)) {
-  return stream_blocks(
-      count, widest<std::conditional_t<std::is_pointer<Parameter>::value, std::remove_pointer_t<Parameter>, char>...>());
+  return stream_blocks(count, widest<std::conditional_t<std::is_pointer<Parameter>::value,
+                                                        std::remove_pointer_t<Parameter>, char>...>());
 }
 // Where the kernel's template arguments are left to deduction, as for float.
 inline int stream_blocks(int64_t count) { return stream_blocks(count, static_cast<int>(sizeof(float))); }
 
 }  // namespace caffe
 
-#define CUDA_KERNEL_STREAM(i, n, ...)                                                                  \
-  for (decltype(::caffe::stream_over((n) + 0, __VA_ARGS__)) i##_stream(n); i##_stream.inside(); i##_stream.next())
+#define CUDA_KERNEL_STREAM(i, n, ...)                                                           \
+  for (decltype(::caffe::stream_over((n) + 0, __VA_ARGS__)) i##_stream(n); i##_stream.inside(); \
+       i##_stream.next())
 
-#define CAFFE_STREAM_WINDOW(i, p, load, store)                            \
-  if (auto& p##_memory = p; false) {                                      \
+#define CAFFE_STREAM_WINDOW(i, p, load, store)                                       \
+  if (auto& p##_memory = p; false) {                                                 \
   } else if (auto p = ::caffe::window<load, store>(p##_memory, i##_stream); false) { \
   } else
 
@@ -144,10 +150,13 @@ inline int stream_blocks(int64_t count) { return stream_blocks(count, static_cas
 // Written, but perhaps not always, or read as well.
 #define CAFFE_STREAM_UPDATE(i, p) CAFFE_STREAM_WINDOW(i, p, true, true)
 
-#define CAFFE_STREAM_LANES(i, n)                                                                      \
-  _Pragma("unroll") for (int i##_lane = 0; i##_lane < decltype(i##_stream)::kLanes; ++i##_lane)       \
-    if (auto i = static_cast<decltype((n) + 0)>(i##_stream.first() + i##_lane); i##_lane >= i##_stream.count()) { \
-      break;                                                                                          \
-    } else
+#define CAFFE_STREAM_LANES(i, n)                                                                            \
+  _Pragma("unroll") for (int i##_lane = 0; i##_lane < decltype(i##_stream)::kLanes;                         \
+                         ++i##_lane) if (auto i =                                                           \
+                                             static_cast<decltype((n) + 0)>(i##_stream.first() + i##_lane); \
+                                         i##_lane >= i##_stream.count()) {                                  \
+    break;                                                                                                  \
+  }                                                                                                         \
+  else
 
 #endif  // CAFFE_KERNEL_STREAM_H_

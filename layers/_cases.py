@@ -1,4 +1,7 @@
-"""How a layer says what it must compute. From a layer's cases.py come its tests, its benchmark and its line in make's table."""
+"""How a layer says what it must compute.
+
+From a layer's cases.py come its tests, its benchmark and its line in make's table.
+"""
 
 import importlib.util
 import sys
@@ -51,8 +54,8 @@ class Case:
         inputs: by name, functions of a Draw that give the call's arguments: tensors (double, CPU) and parameters.
         module: a function of no argument that makes the layer's module; its call must equal the function's on the first
             input. Arguments named as the module's parameters become these; of the others the tensors are its call's.
-        gradient: 'numeric': gradcheck in double; 'reference': only against the reference's autograd, for functions whose
-            derivative is not their gradient (straight-through); 'none': not differentiable.
+        gradient: 'numeric': gradcheck in double; 'reference': only against the reference's autograd, for functions
+            whose derivative is not their gradient (straight-through); 'none': not differentiable.
         twice: whether a second derivative is right (gradgradcheck) or must be refused.
         kinks: (value, range) pairs: points where finite differences lie; gradcheck's inputs keep that far away.
         tolerance: by dtype (relative, absolute), where it differs from TOLERANCE. Say why beside it.
@@ -87,7 +90,9 @@ class Case:
         return self.tolerance.get(dtype, TOLERANCE[dtype])
 
 
-def cast(arguments: tuple, dtype: torch.dtype | None = None, device: str | torch.device = "cpu", grad: bool = False) -> tuple:
+def cast(
+    arguments: tuple, dtype: torch.dtype | None = None, device: str | torch.device = "cpu", grad: bool = False
+) -> tuple:
     """The arguments with their floating tensors in a dtype, on a device, as leaves that want a gradient or not."""
 
     def one(argument):
@@ -105,7 +110,9 @@ def load_package(folder: Path, name: str = "outside_layers") -> str:
     folder = Path(folder).resolve()
     if folder == Path(__file__).resolve().parent:
         return __package__
-    spec = importlib.util.spec_from_file_location(name, folder / "__init__.py", submodule_search_locations=[str(folder)])
+    spec = importlib.util.spec_from_file_location(
+        name, folder / "__init__.py", submodule_search_locations=[str(folder)]
+    )
     package = importlib.util.module_from_spec(spec)  # without its __init__.py: a folder of layers needs none
     package.__path__ = [str(folder)]
     sys.modules[name] = package

@@ -15,7 +15,6 @@ torch.compile (where launches do nothing) and what autograd runs. Eager calls ta
 is; tracing and exotic tensors take the way through torch.library.
 """
 
-
 import inspect
 
 import torch
@@ -53,7 +52,9 @@ class Operator:
         self.torch_op = self._register()
         self.scope = {
             "forward": function,
-            "apply": self._node(lambda ctx, *arguments: function(*arguments), self._no_backward),  # replaced by `backward`
+            "apply": self._node(
+                lambda ctx, *arguments: function(*arguments), self._no_backward
+            ),  # replaced by `backward`
             "torch_op": self.torch_op,
             "PLAIN": PLAIN,
             "cast": self.cast,
@@ -88,13 +89,29 @@ class Operator:
         """The function users call, with this operator's own parameters: no *args, no loop, no binding."""
         names, tensors = list(self.signature.parameters), self.tensors
         given = ", ".join(names)
-        optional = {n for n in tensors if "None" in str(self.signature.parameters[n].annotation) or "Optional" in str(self.signature.parameters[n].annotation)}
-        plain = " and ".join(f"({n} is None or type({n}) in PLAIN)" if n in optional else f"type({n}) in PLAIN" for n in tensors)
-        wants = " or ".join(f"({n} is not None and {n}.requires_grad)" if n in optional else f"{n}.requires_grad" for n in tensors)
-        defaults = ", ".join(f"{n}=defaults[{n!r}]" if p.default is not p.empty else n for n, p in self.signature.parameters.items())
+        optional = {
+            n
+            for n in tensors
+            if "None" in str(self.signature.parameters[n].annotation)
+            or "Optional" in str(self.signature.parameters[n].annotation)
+        }
+        plain = " and ".join(
+            f"({n} is None or type({n}) in PLAIN)" if n in optional else f"type({n}) in PLAIN"
+            for n in tensors
+        )
+        wants = " or ".join(
+            f"({n} is not None and {n}.requires_grad)" if n in optional else f"{n}.requires_grad"
+            for n in tensors
+        )
+        defaults = ", ".join(
+            f"{n}=defaults[{n!r}]" if p.default is not p.empty else n
+            for n, p in self.signature.parameters.items()
+        )
         # 'promote' has nothing to do where all dtypes are one, and then is not worth asking whether autocast is on.
         others = [n for n in tensors[1:]]
-        differ = " or ".join(f"{n} is not None and {n}.dtype is not {tensors[0]}.dtype" for n in others) or "False"
+        differ = (
+            " or ".join(f"{n} is not None and {n}.dtype is not {tensors[0]}.dtype" for n in others) or "False"
+        )
         casting = f"({differ}) and autocasting()" if self.autocast == "promote" else "autocasting()"
         text = f"""
 def {self.function.__name__}({defaults}):
@@ -124,7 +141,9 @@ def {self.function.__name__}({defaults}):
         """Tensor subclasses, dispatch modes and functorch transforms: torch.library knows them."""
         self.refuse(*arguments)
         if forward_ad._current_level >= 0:  # it would drop the tangents in silence
-            raise CaffeRuntimeError(f"{self.layer.name}: {self.function.__name__} has no forward-mode derivative (jvp)")
+            raise CaffeRuntimeError(
+                f"{self.layer.name}: {self.function.__name__} has no forward-mode derivative (jvp)"
+            )
         return self.torch_op(*arguments)
 
     def rescued(self, *arguments):
@@ -132,12 +151,16 @@ def {self.function.__name__}({defaults}):
         if torch._C._are_functorch_transforms_active():
             return self.exotic(*arguments)
         self.refuse(*arguments)
-        raise  # noqa: PLE0704
+        raise
 
     def refuse(self, *arguments) -> None:
         """Name the argument that is no dense tensor; torch's own message would name a schema."""
         for (name, parameter), value in zip(self.signature.parameters.items(), arguments, strict=True):
-            if name in self.tensors and not isinstance(value, Tensor) and not (value is None and parameter.default is None):
+            if (
+                name in self.tensors
+                and not isinstance(value, Tensor)
+                and not (value is None and parameter.default is None)
+            ):
                 raise self.layer.wrong(name, "a tensor", value)
             if isinstance(value, Tensor) and value.layout != torch.strided:
                 raise self.layer.wrong(name, "a dense tensor", value)
@@ -154,7 +177,9 @@ def {self.function.__name__}({defaults}):
             if {torch.float16, torch.bfloat16} <= {a.dtype for a in floating}:
                 dtype = max(dtype, torch.float32, key=lambda d: d.itemsize)
         return tuple(
-            a.to(dtype) if isinstance(a, Tensor) and a.dtype.is_floating_point and a.dtype != torch.float64 else a
+            a.to(dtype)
+            if isinstance(a, Tensor) and a.dtype.is_floating_point and a.dtype != torch.float64
+            else a
             for a in arguments
         )
 
@@ -187,11 +212,14 @@ def {self.function.__name__}({defaults}):
         )
         return function
 
-
     def _node(self, forward, backward):
         """The `apply` of an autograd.Function."""
         name = self.function.__name__
-        kept = {"forward": staticmethod(forward), "backward": staticmethod(backward), "__doc__": f"Autograd of {name}."}
+        kept = {
+            "forward": staticmethod(forward),
+            "backward": staticmethod(backward),
+            "__doc__": f"Autograd of {name}.",
+        }
         node = type(f"{name}_function", (torch.autograd.Function,), kept)
         # Function.apply's Python part looks for functorch transforms, which `entry` has excluded already.
         return super(torch.autograd.Function, node).apply
@@ -235,6 +263,3 @@ class _Refuse(torch.autograd.Function):
 
 def _is_tensor(annotation) -> bool:
     return "Tensor" in str(annotation)
-
-
-

@@ -8,7 +8,6 @@ with tensors where the C declaration has pointers. `dtype` and `stream` are fill
 checked, made contiguous, guarded and reported is the same for every layer, and said once, here.
 """
 
-import contextlib
 import importlib.machinery
 import importlib.util
 import json
@@ -180,10 +179,12 @@ class _Launcher:
             )
         self.parameters = [tuple(p) for p in signatures[function]["parameters"]]
         self.returns = signatures[function]["returns"]
-        self.taken = [(t, n) for t, n in self.parameters if (t, n) not in (("int", "dtype"), ("void *", "stream"))]
+        self.taken = [
+            (t, n) for t, n in self.parameters if (t, n) not in (("int", "dtype"), ("void *", "stream"))
+        ]
 
     def number(self, *arguments) -> int:
-        """What a function of numbers alone says, a workspace's size for one. Backends agree; a torch dtype goes as its code."""
+        """What a function of numbers alone says, a workspace's size for one. A torch dtype goes as its code."""
         library = self.layer.library(self.layer.backends()[0])
         given = (library.codes[a] if isinstance(a, torch.dtype) else a for a in arguments)
         return getattr(library.lib, self.function + "_ffi")(*given)
@@ -195,7 +196,9 @@ class _Launcher:
         layer = self.layer
         if len(arguments) != len(self.taken):
             names = ", ".join(name for _, name in self.taken)
-            raise CaffeTypeError(f"{layer.name}: {self.function} takes {names}: {len(arguments)} arguments came")
+            raise CaffeTypeError(
+                f"{layer.name}: {self.function} takes {names}: {len(arguments)} arguments came"
+            )
         if any(is_fake(a) for a in arguments):
             return  # shape propagation (torch.compile, opcheck): the outputs exist, nothing is computed
         lead, lead_name, device = None, None, None
@@ -253,7 +256,9 @@ class _Launcher:
     def no_memory(self, name: str, argument: Tensor) -> int:
         """The address of a tensor whose address is 0: 0 if it is empty, else an error before C follows it."""
         if argument.numel():
-            raise self.layer.wrong(name, "a tensor that has memory (not a ZeroTensor or a freed one)", argument)
+            raise self.layer.wrong(
+                name, "a tensor that has memory (not a ZeroTensor or a freed one)", argument
+            )
         return 0
 
     def _check_tensor(self, name: str, argument) -> None:

@@ -18,11 +18,11 @@ extern "C" {
 static thread_local char caffe_error_text[2048];
 
 template <typename Call>
-static int caffe_guard(const Call &call) noexcept {
+static int caffe_guard(const Call& call) noexcept {
   caffe_error_text[0] = '\0';
   try {
     return call();
-  } catch (const std::exception &error) {
+  } catch (const std::exception& error) {
     snprintf(caffe_error_text, sizeof(caffe_error_text), "%s", error.what());
   } catch (...) {
     snprintf(caffe_error_text, sizeof(caffe_error_text), "an exception that is not a std::exception");
@@ -30,15 +30,16 @@ static int caffe_guard(const Call &call) noexcept {
   return 1;
 }
 
-extern "C" const char *caffe_last_error(void) { return caffe_error_text; }
+extern "C" const char* caffe_last_error(void) { return caffe_error_text; }
 
-extern "C" const char *caffe_build_info(void) { return CAFFE_BUILD_INFO; }
+extern "C" const char* caffe_build_info(void) { return CAFFE_BUILD_INFO; }
 
 // CAFFE_CPU_FEATURES(X) lists what the kernels' object files were compiled for; this file is
 // compiled for the plainest processor, so it can still say what is missing.
-extern "C" const char *caffe_unsupported(void) {
+extern "C" const char* caffe_unsupported(void) {
 #define CAFFE_CPU_FEATURE_CHECK(feature) \
-  if (!__builtin_cpu_supports(feature)) return "built for a processor with " feature ", which this one lacks: make HOST_ARCH=native";
+  if (!__builtin_cpu_supports(feature))  \
+    return "built for a processor with " feature ", which this one lacks: make HOST_ARCH=native";
   CAFFE_CPU_FEATURES(CAFFE_CPU_FEATURE_CHECK)
 #undef CAFFE_CPU_FEATURE_CHECK
   return nullptr;

@@ -6,8 +6,8 @@
 // costs a function call per thread and one with barriers a stack per thread, and nobody has to know
 // beforehand which it is. A thread that returned early no longer counts at barriers, as on the GPU.
 //
-// Host threads are started per launch and only if the launch is long enough to pay for them. There is no pool:
-// nothing idles, and a process that forks (a DataLoader) has nothing to repair.
+// Host threads are started per launch and only if the launch is long enough to pay for them. There is no
+// pool: nothing idles, and a process that forks (a DataLoader) has nothing to repair.
 #include <sys/mman.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -39,8 +39,8 @@ namespace {
 
 constexpr int64_t kMaxThreadsPerBlock = 1024;
 constexpr size_t kMaxSharedBytes = 227 * 1024;  // what one block may have on a Hopper GPU
-constexpr int64_t kPartElements = 1 << 15;      // kRange: large enough to hide a call, small enough to balance
-constexpr double kThreadPaysOff = 100e-6;       // seconds of work that starting one more host thread is worth
+constexpr int64_t kPartElements = 1 << 15;  // kRange: large enough to hide a call, small enough to balance
+constexpr double kThreadPaysOff = 100e-6;   // seconds of work that starting one more host thread is worth
 
 struct Launch {
   dim3 grid, block;
@@ -53,30 +53,31 @@ thread_local cudaError_t pending_error = cudaSuccess;
 std::atomic<int> thread_limit{0};  // 0: one per core
 
 struct Kernel {
-  const char *name;
-  void (*call)(const void *);
-  const void *body;
+  const char* name;
+  void (*call)(const void*);
+  const void* body;
   Launch launch;
 };
 
-[[noreturn]] void fail(const Kernel &kernel, const std::string &what) {
+[[noreturn]] void fail(const Kernel& kernel, const std::string& what) {
   throw std::runtime_error(std::string("kernel ") + kernel.name + ": " + what);
 }
 
 // ------------------------------------------------------------------------------------- fibres
 
 constexpr size_t kStackBytes = 128 * 1024;
-constexpr uint64_t kCanary = 0x5afe57ac5afe57acu;  // at each stack's far end: an overflow is an error, not a mystery
+constexpr uint64_t kCanary =
+    0x5afe57ac5afe57acu;  // at each stack's far end: an overflow is an error, not a mystery
 
 struct Fiber {
   ucontext_t context;
-  char *stack = nullptr;
-  uint3 thread{};                 // the CUDA thread that runs here
-  unsigned int waits_for = 0;     // lanes it waits for at a warp barrier; 0: at the block's barrier
+  char* stack = nullptr;
+  uint3 thread{};              // the CUDA thread that runs here
+  unsigned int waits_for = 0;  // lanes it waits for at a warp barrier; 0: at the block's barrier
   bool parked = false;
-  int outcome = 0;                // what the barrier it waited at gave
+  int outcome = 0;  // what the barrier it waited at gave
 #if defined(__SANITIZE_ADDRESS__)
-  void *fake_stack = nullptr;
+  void* fake_stack = nullptr;
 #endif
 };
 
@@ -94,49 +95,49 @@ class BlockRunner {
     if (stacks_) munmap(stacks_, kMaxThreadsPerBlock * kStackBytes);
   }
 
-  void run(const Kernel &kernel, uint3 block);
+  void run(const Kernel& kernel, uint3 block);
   int block_barrier(int predicate);
   void warp_barrier(unsigned int mask);
   uint64_t warp_exchange(unsigned int mask, uint64_t bits, int source);
   unsigned int warp_ballot(unsigned int mask, int predicate);
   unsigned int live_lanes() { return warp().live; }
-  void *shared_bytes() { return shared_.get(); }
+  void* shared_bytes() { return shared_.get(); }
 
   static int flat() { return (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x; }
 
  private:
   void run_threads();
-  void resume(Fiber &fiber);
+  void resume(Fiber& fiber);
   void park();
   void release_block_barrier();
   bool release_warp_barriers();
-  Fiber &fresh_fiber();
-  Fiber &new_fiber();
-  Warp &warp() { return warps_[flat() / 32]; }
+  Fiber& fresh_fiber();
+  Fiber& new_fiber();
+  Warp& warp() { return warps_[flat() / 32]; }
   static void entry();
 
-  const Kernel *kernel_ = nullptr;
+  const Kernel* kernel_ = nullptr;
   int total_ = 0, started_ = 0, finished_ = 0;
   int at_barrier_ = 0, predicate_sum_ = 0;
   Warp warps_[kMaxThreadsPerBlock / 32];
   std::vector<std::unique_ptr<Fiber>> fibers_;
-  std::vector<Fiber *> parked_, idle_;
-  Fiber *current_ = nullptr;
+  std::vector<Fiber*> parked_, idle_;
+  Fiber* current_ = nullptr;
   ucontext_t scheduler_;
-  char *stacks_ = nullptr;
+  char* stacks_ = nullptr;
   std::exception_ptr thrown_;
   std::unique_ptr<char[]> shared_;
   size_t shared_capacity_ = 0;
 #if defined(__SANITIZE_ADDRESS__)
-  void *scheduler_fake_stack_ = nullptr;
-  const void *scheduler_stack_ = nullptr;
+  void* scheduler_fake_stack_ = nullptr;
+  const void* scheduler_stack_ = nullptr;
   size_t scheduler_stack_bytes_ = 0;
 #endif
 };
 
 thread_local BlockRunner runner;
 
-void BlockRunner::run(const Kernel &kernel, uint3 block) {
+void BlockRunner::run(const Kernel& kernel, uint3 block) {
   kernel_ = &kernel;
   blockIdx = block;
   total_ = static_cast<int>(blockDim.x * blockDim.y * blockDim.z);
@@ -187,8 +188,8 @@ void BlockRunner::run_threads() {
 }
 
 void BlockRunner::entry() {
-  BlockRunner &self = runner;
-  Fiber *fiber = self.current_;
+  BlockRunner& self = runner;
+  Fiber* fiber = self.current_;
 #if defined(__SANITIZE_ADDRESS__)
   __sanitizer_finish_switch_fiber(fiber->fake_stack, &self.scheduler_stack_, &self.scheduler_stack_bytes_);
 #endif
@@ -203,24 +204,24 @@ void BlockRunner::entry() {
   }
 }
 
-Fiber &BlockRunner::fresh_fiber() {
+Fiber& BlockRunner::fresh_fiber() {
   if (idle_.empty()) return new_fiber();
-  Fiber &fiber = *idle_.back();
+  Fiber& fiber = *idle_.back();
   idle_.pop_back();
   return fiber;
 }
 
-Fiber &BlockRunner::new_fiber() {
+Fiber& BlockRunner::new_fiber() {
   if (!stacks_) {
-    void *memory = mmap(nullptr, kMaxThreadsPerBlock * kStackBytes, PROT_READ | PROT_WRITE,
+    void* memory = mmap(nullptr, kMaxThreadsPerBlock * kStackBytes, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) fail(*kernel_, "no address space for the threads' stacks");
-    stacks_ = static_cast<char *>(memory);
+    stacks_ = static_cast<char*>(memory);
   }
   fibers_.emplace_back(new Fiber);
-  Fiber &fiber = *fibers_.back();
+  Fiber& fiber = *fibers_.back();
   fiber.stack = stacks_ + (fibers_.size() - 1) * kStackBytes;
-  *reinterpret_cast<uint64_t *>(fiber.stack) = kCanary;
+  *reinterpret_cast<uint64_t*>(fiber.stack) = kCanary;
   getcontext(&fiber.context);
   fiber.context.uc_stack.ss_sp = fiber.stack;
   fiber.context.uc_stack.ss_size = kStackBytes;
@@ -229,7 +230,7 @@ Fiber &BlockRunner::new_fiber() {
   return fiber;
 }
 
-void BlockRunner::resume(Fiber &fiber) {
+void BlockRunner::resume(Fiber& fiber) {
   current_ = &fiber;
   threadIdx = fiber.thread;
 #if defined(__SANITIZE_ADDRESS__)
@@ -239,12 +240,12 @@ void BlockRunner::resume(Fiber &fiber) {
 #if defined(__SANITIZE_ADDRESS__)
   __sanitizer_finish_switch_fiber(scheduler_fake_stack_, nullptr, nullptr);
 #endif
-  if (*reinterpret_cast<uint64_t *>(fiber.stack) != kCanary)
+  if (*reinterpret_cast<uint64_t*>(fiber.stack) != kCanary)
     fail(*kernel_, "a thread used more than 128 KiB of stack between two barriers");
 }
 
 void BlockRunner::park() {
-  Fiber *fiber = current_;
+  Fiber* fiber = current_;
 #if defined(__SANITIZE_ADDRESS__)
   __sanitizer_start_switch_fiber(&fiber->fake_stack, scheduler_stack_, scheduler_stack_bytes_);
 #endif
@@ -255,7 +256,7 @@ void BlockRunner::park() {
 }
 
 int BlockRunner::block_barrier(int predicate) {
-  Fiber *fiber = current_;
+  Fiber* fiber = current_;
   ++at_barrier_;
   predicate_sum_ += predicate;
   fiber->waits_for = 0;
@@ -265,18 +266,18 @@ int BlockRunner::block_barrier(int predicate) {
 }
 
 void BlockRunner::release_block_barrier() {
-  std::vector<Fiber *> waiting;
+  std::vector<Fiber*> waiting;
   waiting.swap(parked_);
-  for (Fiber *fiber : waiting) fiber->outcome = predicate_sum_;
+  for (Fiber* fiber : waiting) fiber->outcome = predicate_sum_;
   at_barrier_ = predicate_sum_ = 0;
-  for (Fiber *fiber : waiting) {
+  for (Fiber* fiber : waiting) {
     if (thrown_) return;
     resume(*fiber);
   }
 }
 
 void BlockRunner::warp_barrier(unsigned int mask) {
-  Warp &own = warp();
+  Warp& own = warp();
   own.arrived |= 1u << (flat() % 32);
   current_->waits_for = mask;
   parked_.push_back(current_);
@@ -285,19 +286,20 @@ void BlockRunner::warp_barrier(unsigned int mask) {
 
 // Wake the threads of each warp in which all that are waited for have arrived (or returned).
 bool BlockRunner::release_warp_barriers() {
-  std::vector<Fiber *> ready, waiting;
-  for (Fiber *fiber : parked_) {
+  std::vector<Fiber*> ready, waiting;
+  for (Fiber* fiber : parked_) {
     const int id = (fiber->thread.z * blockDim.y + fiber->thread.y) * blockDim.x + fiber->thread.x;
-    const Warp &its = warps_[id / 32];
-    const bool open = fiber->waits_for && (its.arrived & its.live & fiber->waits_for) == (its.live & fiber->waits_for);
+    const Warp& its = warps_[id / 32];
+    const bool open =
+        fiber->waits_for && (its.arrived & its.live & fiber->waits_for) == (its.live & fiber->waits_for);
     (open ? ready : waiting).push_back(fiber);
   }
   parked_.swap(waiting);
-  for (Fiber *fiber : ready) {
+  for (Fiber* fiber : ready) {
     const int id = (fiber->thread.z * blockDim.y + fiber->thread.y) * blockDim.x + fiber->thread.x;
     warps_[id / 32].arrived &= ~(1u << (id % 32));
   }
-  for (Fiber *fiber : ready) {
+  for (Fiber* fiber : ready) {
     if (thrown_) break;
     resume(*fiber);
   }
@@ -305,7 +307,7 @@ bool BlockRunner::release_warp_barriers() {
 }
 
 uint64_t BlockRunner::warp_exchange(unsigned int mask, uint64_t bits, int source) {
-  Warp &own = warp();
+  Warp& own = warp();
   own.published[flat() % 32] = bits;
   warp_barrier(mask);
   const uint64_t result = own.published[source & 31];
@@ -314,7 +316,7 @@ uint64_t BlockRunner::warp_exchange(unsigned int mask, uint64_t bits, int source
 }
 
 unsigned int BlockRunner::warp_ballot(unsigned int mask, int predicate) {
-  Warp &own = warp();
+  Warp& own = warp();
   own.published[flat() % 32] = predicate != 0;
   warp_barrier(mask);
   unsigned int votes = 0;
@@ -334,7 +336,7 @@ int max_threads() {
 // Call work(0) ... work(count - 1), on other host threads too once the first call has shown that
 // there is enough to do. The first exception stops the rest and is thrown here.
 template <typename Work>
-void spread(int64_t count, const Work &work) {
+void spread(int64_t count, const Work& work) {
   using Clock = std::chrono::steady_clock;
   const int threads = max_threads();
   int64_t first = 0;
@@ -347,10 +349,12 @@ void spread(int64_t count, const Work &work) {
     }
   }
   const double left = first ? seconds / first * (count - first) : 0;
-  const int64_t useful = std::min<int64_t>({threads, count - first, 1 + static_cast<int64_t>(left / kThreadPaysOff)});
+  const int64_t useful =
+      std::min<int64_t>({threads, count - first, 1 + static_cast<int64_t>(left / kThreadPaysOff)});
   const int64_t shares = std::max<int64_t>(1, useful);
 
-  // Each thread walks a stretch of its own, so that two do not touch the same new pages, and then helps the others.
+  // Each thread walks a stretch of its own, so that two do not touch the same new pages, and then helps the
+  // others.
   struct alignas(64) Share {
     std::atomic<int64_t> next;
     int64_t end;
@@ -368,8 +372,9 @@ void spread(int64_t count, const Work &work) {
     gridDim = grid_dim;
     try {
       for (int64_t turn = 0; turn < shares; ++turn) {
-        Share &from = share[(own + turn) % shares];
-        for (int64_t i; !threw && (i = from.next.fetch_add(1, std::memory_order_relaxed)) < from.end;) work(i);
+        Share& from = share[(own + turn) % shares];
+        for (int64_t i; !threw && (i = from.next.fetch_add(1, std::memory_order_relaxed)) < from.end;)
+          work(i);
       }
     } catch (...) {
       if (!threw.exchange(true)) thrown = std::current_exception();
@@ -379,12 +384,12 @@ void spread(int64_t count, const Work &work) {
   for (int64_t s = 1; s < shares; ++s) {
     try {
       helpers.emplace_back(walk, s);
-    } catch (const std::system_error &) {
+    } catch (const std::system_error&) {
       break;  // no more threads to be had: fewer do the work
     }
   }
   walk(0);
-  for (std::thread &helper : helpers) helper.join();
+  for (std::thread& helper : helpers) helper.join();
   if (thrown) std::rethrow_exception(thrown);
 }
 
@@ -409,11 +414,12 @@ void configure(dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t) {
   next_launch.block = block;
   next_launch.shared_bytes = shared_bytes;
   next_launch.pending = true;
-  next_launch.refused = !grid.x || !grid.y || !grid.z || !threads || threads > kMaxThreadsPerBlock || block.z > 64 ||
-                        grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535 || shared_bytes > kMaxSharedBytes;
+  next_launch.refused = !grid.x || !grid.y || !grid.z || !threads || threads > kMaxThreadsPerBlock ||
+                        block.z > 64 || grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535 ||
+                        shared_bytes > kMaxSharedBytes;
 }
 
-void run_grid(Mode mode, const char *name, void (*call)(const void *), const void *body) {
+void run_grid(Mode mode, const char* name, void (*call)(const void*), const void* body) {
   Kernel kernel{name, call, body, next_launch};
   next_launch.pending = false;
   if (!kernel.launch.pending) fail(kernel, "called without a launch (<<<grid, block>>>)");
@@ -434,22 +440,25 @@ void run_grid(Mode mode, const char *name, void (*call)(const void *), const voi
     });
   } else {
     spread(blocks, [&](int64_t b) {
-      runner.run(kernel, uint3{static_cast<unsigned int>(b % grid.x), static_cast<unsigned int>(b / grid.x % grid.y),
-                               static_cast<unsigned int>(b / grid.x / grid.y)});
+      runner.run(kernel,
+                 uint3{static_cast<unsigned int>(b % grid.x), static_cast<unsigned int>(b / grid.x % grid.y),
+                       static_cast<unsigned int>(b / grid.x / grid.y)});
     });
   }
 }
 
-void *dynamic_shared_bytes() {
+void* dynamic_shared_bytes() {
   // 64-byte alignment, as generous as CUDA's.
-  return reinterpret_cast<void *>((reinterpret_cast<uintptr_t>(runner.shared_bytes()) + 63) & ~uintptr_t(63));
+  return reinterpret_cast<void*>((reinterpret_cast<uintptr_t>(runner.shared_bytes()) + 63) & ~uintptr_t(63));
 }
 
 int lane() { return BlockRunner::flat() % 32; }
 int block_barrier(int predicate) { return runner.block_barrier(predicate); }
 void warp_barrier(unsigned int mask) { runner.warp_barrier(mask); }
 unsigned int live_lanes() { return runner.live_lanes(); }
-uint64_t warp_exchange(unsigned int mask, uint64_t bits, int source) { return runner.warp_exchange(mask, bits, source); }
+uint64_t warp_exchange(unsigned int mask, uint64_t bits, int source) {
+  return runner.warp_exchange(mask, bits, source);
+}
 unsigned int warp_ballot(unsigned int mask, int predicate) { return runner.warp_ballot(mask, predicate); }
 
 }  // namespace cuda_host

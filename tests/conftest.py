@@ -26,7 +26,11 @@ PACKAGE = load_package(LAYERS_DIR)
 LAYERS = sorted({cu.parent.name for cu in LAYERS_DIR.glob("*/*.cu")})
 DEVICES = ("cpu", "cuda")
 # The engine's own tests are of no interest to somebody who tests a folder of layers.
-collect_ignore_glob = [] if PACKAGE == "layers" else ["test_engine_*.py", "test_rewrite.py"]
+collect_ignore_glob = (
+    []
+    if PACKAGE == "layers"
+    else ["test_engine_*.py", "test_rewrite.py", "test_new_layer.py", "test_examples.py"]
+)
 
 
 def cases_of(layer: str) -> list[Case]:

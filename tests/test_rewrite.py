@@ -21,10 +21,10 @@ TOOL = ROOT / "tools" / "cuda_to_host.py"
 sys.path.insert(0, str(TOOL.parent))
 
 import cuda_lexer  # noqa: E402
-from cuda_analysis import analyse  # noqa: E402
-from cuda_source import read  # noqa: E402
 import cuda_rewrite  # noqa: E402
+from cuda_analysis import analyse  # noqa: E402
 from cuda_rewrite import depfile  # noqa: E402
+from cuda_source import read  # noqa: E402
 from cuda_to_host import HostRewriter  # noqa: E402
 
 

@@ -2,7 +2,7 @@
 
     python tools/cuda_for_nvcc.py foo.cu build/foo.cu --depfile build/foo.d
 
-    CUDA_KERNEL_LOOP(i, n) body    that, and CUDA_KERNEL_STREAM(i, n, ...) body    where tools/cuda_stream.py says that it may
+    CUDA_KERNEL_LOOP(i, n) body    that, and CUDA_KERNEL_STREAM(i, n, ...) body    where cuda_stream.py says it may
     <<<CAFFE_GET_BLOCKS(n), ...>>> <<<caffe::stream_blocks(n, kernel), ...>>>    in the launches of such kernels
 
 All else stays as it is, on its own line. What was decided for each kernel, and why, is written to build/foo.cu.loops; a
@@ -39,7 +39,9 @@ class NvccRewriter(Rewriter):
                 streamed.add(kernel.name)
             decisions.append(describe(source, kernel, decision))
         if source is not unit.main:
-            streamed |= {k.name for k in unit.kernels(unit.main) if isinstance(decide(unit, unit.main, k), Stream)}
+            streamed |= {
+                k.name for k in unit.kernels(unit.main) if isinstance(decide(unit, unit.main, k), Stream)
+            }
         for header in unit.headers.values():
             streamed |= {k.name for k in unit.kernels(header) if isinstance(decide(unit, header, k), Stream)}
         for launch in source.launches:
@@ -73,7 +75,11 @@ class NvccRewriter(Rewriter):
         if not re.match(r"\s*,", self.text[closing + 1 : high]):
             return  # CAFFE_GET_BLOCKS is only a part of the expression
         callee = self.text[launch.start : launch.chevrons[0]].strip()
-        kernel = f", {callee}" if known and "\n" not in callee and ("<" in callee or not is_template(self, launch)) else ""
+        kernel = (
+            f", {callee}"
+            if known and "\n" not in callee and ("<" in callee or not is_template(self, launch))
+            else ""
+        )
         self._edit(low + grid.end(1), opening, "::caffe::stream_blocks")
         self._edit(closing, closing, kernel)
 

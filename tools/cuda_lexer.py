@@ -77,7 +77,7 @@ class Lexed:
         self.directives: list[Directive] = []
         self.imbalances: list[Imbalance] = []
         self._newlines = [m.start() for m in re.finditer("\n", text)]
-        self._keep_live(_items(text))
+        self._keep_live(items(text))
 
     def position(self, offset: int) -> tuple[int, int]:
         """Line and column of an offset, both from 1."""
@@ -133,7 +133,7 @@ class Lexed:
                 self.imbalances.append(Imbalance(token.start, token.end))
 
 
-def _items(text: str):
+def items(text: str):
     """Tokens and directives of the whole text, in order, dead ones included."""
     word, tokens, start = None, [], None  # the directive being read
     line_is_fresh = True

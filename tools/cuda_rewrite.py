@@ -48,7 +48,12 @@ def rewrite(source_path: str, rewriter_class, tool: str, prologue: str) -> tuple
         base = os.fsencode(os.path.basename(source.path)).decode("latin-1")
         problems += source.problems
         if not source.problems:
-            texts[relative] = BANNER.format(tool, base) + words + f'#line 1 "{quoted(source.path)}"\n' + rewriter.rewritten()
+            texts[relative] = (
+                BANNER.format(tool, base)
+                + words
+                + f'#line 1 "{quoted(source.path)}"\n'
+                + rewriter.rewritten()
+            )
     return texts, sorted(set(problems))
 
 
@@ -123,4 +128,3 @@ def rewrite_files(tool: str, rewriter_class, arguments: list[str], prologue: str
     if os.path.exists(output):
         os.remove(output)
     return 1
-

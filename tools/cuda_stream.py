@@ -18,7 +18,9 @@ ASSIGNMENTS = {"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="
 OTHER_CONTROL = {"for", "while", "do", "switch", "goto", "asm", "__asm__", "new", "delete", "try"}
 # Longer bodies are busy computing, and several copies of them want more registers than 16 bytes are worth.
 LONGEST_BODY = 250
-POINTER = re.compile(r"(?:const )?(?:unsigned )?[A-Za-z_]\w*(?: const)? ?\*(?: ?const)?(?: ?__restrict(?:__)?)?\Z")
+POINTER = re.compile(
+    r"(?:const )?(?:unsigned )?[A-Za-z_]\w*(?: const)? ?\*(?: ?const)?(?: ?__restrict(?:__)?)?\Z"
+)
 
 
 class Stream(NamedTuple):
@@ -52,7 +54,9 @@ class _Loop:
     def __init__(self, unit: Unit, source: Source, kernel: Kernel):
         self.source, self.kernel = source, kernel
         self.tokens, self.partner = source.lexed.tokens, source.lexed.partner
-        self.macros = {m.tokens[0].text: {t.text for t in m.tokens[1:]} for s in unit.sources for m in s.macros}
+        self.macros = {
+            m.tokens[0].text: {t.text for t in m.tokens[1:]} for s in unit.sources for m in s.macros
+        }
 
     def stream(self) -> Stream:
         kernel, tokens = self.kernel, self.tokens
@@ -87,7 +91,9 @@ class _Loop:
         tokens = self.tokens
         self.pointers = {p.name for p in self.kernel.parameters if "*" in p.type}
         for p in self.kernel.parameters:
-            _require("*" not in p.type or bool(POINTER.match(p.type.strip())), f"{p.name} is of type {p.type}")
+            _require(
+                "*" not in p.type or bool(POINTER.match(p.type.strip())), f"{p.name} is of type {p.type}"
+            )
         _require(last - first <= LONGEST_BODY, "a long body")
         for k in range(start, end):
             word = tokens[k].text
@@ -95,7 +101,9 @@ class _Loop:
             if word in self.pointers:
                 _require(in_body and tokens[k + 1].text == "[", f"{word} is used other than as {word}[...]")
             hidden = self.macros.get(word)
-            _require(not hidden or not hidden & (self.pointers | {"[", "*", "=", "return"}), f"the macro {word}")
+            _require(
+                not hidden or not hidden & (self.pointers | {"[", "*", "=", "return"}), f"the macro {word}"
+            )
             if not in_body:
                 continue
             _require(word not in OTHER_CONTROL, f"'{word}' in the loop")
@@ -103,9 +111,15 @@ class _Loop:
             if tokens[k + 1].text == "[" and word not in self.pointers:
                 _require(tokens[k].kind != "name" and word not in (")", "]"), f"{word}[...] is no parameter")
             if word == index:
-                changed = tokens[k + 1].text in ASSIGNMENTS | {"++", "--"} or tokens[k - 1].text in ("++", "--")
+                changed = tokens[k + 1].text in ASSIGNMENTS | {"++", "--"} or tokens[k - 1].text in (
+                    "++",
+                    "--",
+                )
                 _require(not changed, f"{index} is changed")
-                _require(tokens[k - 1].kind != "name" or tokens[k - 1].text in ("return", "else"), f"another {index}")
+                _require(
+                    tokens[k - 1].kind != "name" or tokens[k - 1].text in ("return", "else"),
+                    f"another {index}",
+                )
         self.writes = [k for k in range(first, last) if self._is_write(k)]
         _require(len(self.writes) == 1, f"{len(self.writes)} writes to memory")
         after = next(k for k in range(self.writes[0], last) if tokens[k].text == ";")

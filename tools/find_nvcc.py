@@ -28,6 +28,8 @@ def real(nvcc: Path) -> Path:
 
 
 if __name__ == "__main__":
-    found = next((c for c in candidates(sys.argv[1] if len(sys.argv) > 1 else "") if os.access(c, os.X_OK)), None)
+    found = next(
+        (c for c in candidates(sys.argv[1] if len(sys.argv) > 1 else "") if os.access(c, os.X_OK)), None
+    )
     if found:
         print(real(found))

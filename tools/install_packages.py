@@ -25,7 +25,9 @@ def main() -> int:
     wanted = missing(Path(sys.argv[1]))
     if not wanted:
         return 0
-    managed = sys.prefix == sys.base_prefix and Path(sysconfig.get_path("stdlib"), "EXTERNALLY-MANAGED").exists()
+    managed = (
+        sys.prefix == sys.base_prefix and Path(sysconfig.get_path("stdlib"), "EXTERNALLY-MANAGED").exists()
+    )
     if managed:
         print(f"Missing Python packages: {', '.join(wanted)}")
         print("This Python belongs to the operating system. Make one of your own, then make again:")

@@ -1,4 +1,4 @@
-"""Run every case of every layer once, forward and backward, on one device: what `make sanitize` puts under its checkers.
+"""Run every case of every layer once, forward and backward: what `make sanitize` puts under its checkers.
 
     python tools/run_cases.py --layers-dir layers --device cpu
 
@@ -31,7 +31,9 @@ def run(case, arguments: tuple, dtype: torch.dtype, device: str) -> bool:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--layers-dir", type=Path, default=ROOT / "layers")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     options = parser.parse_args()

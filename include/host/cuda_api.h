@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct CUstream_st *cudaStream_t;
+typedef struct CUstream_st* cudaStream_t;
 
 enum cudaError_t {
   cudaSuccess = 0,
@@ -41,7 +41,7 @@ int multiprocessor_count();
 inline cudaError_t cudaGetLastError() { return cuda_host::last_error(true); }
 inline cudaError_t cudaPeekAtLastError() { return cuda_host::last_error(false); }
 
-inline const char *cudaGetErrorName(cudaError_t error) {
+inline const char* cudaGetErrorName(cudaError_t error) {
   switch (error) {
     case cudaSuccess:
       return "cudaSuccess";
@@ -56,7 +56,7 @@ inline const char *cudaGetErrorName(cudaError_t error) {
   }
 }
 
-inline const char *cudaGetErrorString(cudaError_t error) {
+inline const char* cudaGetErrorString(cudaError_t error) {
   switch (error) {
     case cudaSuccess:
       return "no error";
@@ -73,9 +73,9 @@ inline const char *cudaGetErrorString(cudaError_t error) {
 
 inline cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
 inline cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
-inline cudaError_t cudaGetDevice(int *device) { return *device = 0, cudaSuccess; }
+inline cudaError_t cudaGetDevice(int* device) { return *device = 0, cudaSuccess; }
 
-inline cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int) {
+inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
   *value = attribute == cudaDevAttrMaxThreadsPerBlock ? 1024 : cuda_host::multiprocessor_count();
   return cudaSuccess;
 }
@@ -86,20 +86,23 @@ inline cudaError_t cudaFuncSetAttribute(Kernel, cudaFuncAttribute, int) {
 }
 
 template <typename T>
-inline cudaError_t cudaMalloc(T **pointer, size_t bytes) {
-  *pointer = static_cast<T *>(malloc(bytes ? bytes : 1));
+inline cudaError_t cudaMalloc(T** pointer, size_t bytes) {
+  *pointer = static_cast<T*>(malloc(bytes ? bytes : 1));
   return *pointer ? cudaSuccess : cudaErrorMemoryAllocation;
 }
-inline cudaError_t cudaFree(void *pointer) { return free(pointer), cudaSuccess; }
+inline cudaError_t cudaFree(void* pointer) { return free(pointer), cudaSuccess; }
 
-inline cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind) {
+inline cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind) {
   return memmove(to, from, bytes), cudaSuccess;
 }
-inline cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t = nullptr) {
+inline cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
+                                   cudaStream_t = nullptr) {
   return cudaMemcpy(to, from, bytes, kind);
 }
-inline cudaError_t cudaMemset(void *to, int byte, size_t bytes) { return memset(to, byte, bytes), cudaSuccess; }
-inline cudaError_t cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t = nullptr) {
+inline cudaError_t cudaMemset(void* to, int byte, size_t bytes) {
+  return memset(to, byte, bytes), cudaSuccess;
+}
+inline cudaError_t cudaMemsetAsync(void* to, int byte, size_t bytes, cudaStream_t = nullptr) {
   return cudaMemset(to, byte, bytes);
 }
 

@@ -8,7 +8,7 @@ namespace cuda_host {
 
 // Replace *address by change(*address); return what was there before.
 template <typename T, typename Change>
-inline T atomic_change(T *address, Change change) {
+inline T atomic_change(T* address, Change change) {
   T before;
   __atomic_load(address, &before, __ATOMIC_RELAXED);
   T after;
@@ -21,24 +21,24 @@ inline T atomic_change(T *address, Change change) {
 }  // namespace cuda_host
 
 // Functions for each type, not templates: CUDA's are such too, so that atomicAdd(&x, 1) converts the 1.
-#define CAFFE_HOST_ATOMIC(type, name, expression) \
-  inline type name(type *address, type value) {   \
+#define CAFFE_HOST_ATOMIC(type, name, expression)                                                 \
+  inline type name(type* address, type value) {                                                   \
     return ::cuda_host::atomic_change(address, [value](type old) -> type { return expression; }); \
   }
-#define CAFFE_HOST_ATOMIC_ARITHMETIC(type)                            \
-  CAFFE_HOST_ATOMIC(type, atomicAdd, old + value)                     \
+#define CAFFE_HOST_ATOMIC_ARITHMETIC(type)        \
+  CAFFE_HOST_ATOMIC(type, atomicAdd, old + value) \
   CAFFE_HOST_ATOMIC(type, atomicExch, ((void)old, value))
-#define CAFFE_HOST_ATOMIC_INTEGER(type)                               \
-  CAFFE_HOST_ATOMIC_ARITHMETIC(type)                                  \
-  CAFFE_HOST_ATOMIC(type, atomicSub, old - value)                     \
-  CAFFE_HOST_ATOMIC(type, atomicMax, old > value ? old : value)       \
-  CAFFE_HOST_ATOMIC(type, atomicMin, old < value ? old : value)       \
-  CAFFE_HOST_ATOMIC(type, atomicAnd, old & value)                     \
-  CAFFE_HOST_ATOMIC(type, atomicOr, old | value)                      \
-  CAFFE_HOST_ATOMIC(type, atomicXor, old ^ value)                     \
-  inline type atomicCAS(type *address, type compare, type value) {    \
+#define CAFFE_HOST_ATOMIC_INTEGER(type)                                                              \
+  CAFFE_HOST_ATOMIC_ARITHMETIC(type)                                                                 \
+  CAFFE_HOST_ATOMIC(type, atomicSub, old - value)                                                    \
+  CAFFE_HOST_ATOMIC(type, atomicMax, old > value ? old : value)                                      \
+  CAFFE_HOST_ATOMIC(type, atomicMin, old < value ? old : value)                                      \
+  CAFFE_HOST_ATOMIC(type, atomicAnd, old& value)                                                     \
+  CAFFE_HOST_ATOMIC(type, atomicOr, old | value)                                                     \
+  CAFFE_HOST_ATOMIC(type, atomicXor, old ^ value)                                                    \
+  inline type atomicCAS(type* address, type compare, type value) {                                   \
     __atomic_compare_exchange(address, &compare, &value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED); \
-    return compare;                                                   \
+    return compare;                                                                                  \
   }
 CAFFE_HOST_ATOMIC_ARITHMETIC(float)
 CAFFE_HOST_ATOMIC_ARITHMETIC(double)

@@ -21,14 +21,14 @@ enum Mode {
 void configure(dim3 grid, dim3 block, size_t shared_bytes = 0, cudaStream_t stream = nullptr);
 
 // Run the configured grid. `call(body)` runs one thread (kThreads) or one part (kRange).
-void run_grid(Mode mode, const char *name, void (*call)(const void *body), const void *body);
+void run_grid(Mode mode, const char* name, void (*call)(const void* body), const void* body);
 
 template <typename Body>
-inline void run(Mode mode, const char *name, const Body &body) {
+inline void run(Mode mode, const char* name, const Body& body) {
   run_grid(
       mode, name,
-      [](const void *shared) {
-        Body own(*static_cast<const Body *>(shared));  // a thread may change its copy of the parameters
+      [](const void* shared) {
+        Body own(*static_cast<const Body*>(shared));  // a thread may change its copy of the parameters
         own();
       },
       &body);
@@ -57,23 +57,22 @@ inline Index part_end(Index n) {
 }
 
 // The block's dynamic shared memory, `extern __shared__ T name[]`.
-void *dynamic_shared_bytes();
+void* dynamic_shared_bytes();
 template <typename T>
-inline T *dynamic_shared() {
-  return static_cast<T *>(dynamic_shared_bytes());
+inline T* dynamic_shared() {
+  return static_cast<T*>(dynamic_shared_bytes());
 }
 // The same where it is declared outside of a function.
 template <typename T>
 struct DynamicShared {
-  operator T *() const { return dynamic_shared<T>(); }
+  operator T*() const { return dynamic_shared<T>(); }
 };
 
 }  // namespace cuda_host
 
 // What the rewriter puts for CUDA_KERNEL_LOOP in a kRange kernel: a plain loop, which vectorises.
-#define CUDA_KERNEL_RANGE(i, n)                                                               \
+#define CUDA_KERNEL_RANGE(i, n) \
   for (auto i = ::cuda_host::part_begin((n) + 0), i##_end = ::cuda_host::part_end((n) + 0); i < i##_end; ++i)
-#define CUDA_2D_KERNEL_RANGE(i, n, j, m) \
-  CUDA_KERNEL_RANGE(i, n) for (decltype((m) + 0) j = 0; j < (m); ++j)
+#define CUDA_2D_KERNEL_RANGE(i, n, j, m) CUDA_KERNEL_RANGE(i, n) for (decltype((m) + 0) j = 0; j < (m); ++j)
 
 #endif  // CAFFE_HOST_CUDA_LAUNCH_H_

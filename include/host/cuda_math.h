@@ -8,12 +8,14 @@
 #include <string.h>
 
 // Plain functions for each type, as in CUDA, so that they win over a `using std::max` in scope.
-#define CAFFE_HOST_MIN_MAX(result, a_type, b_type)                                              \
-  constexpr result min(a_type a, b_type b) {                                                    \
-    return static_cast<result>(a) < static_cast<result>(b) ? static_cast<result>(a) : static_cast<result>(b); \
-  }                                                                                             \
-  constexpr result max(a_type a, b_type b) {                                                    \
-    return static_cast<result>(a) < static_cast<result>(b) ? static_cast<result>(b) : static_cast<result>(a); \
+#define CAFFE_HOST_MIN_MAX(result, a_type, b_type)                                   \
+  constexpr result min(a_type a, b_type b) {                                         \
+    return static_cast<result>(a) < static_cast<result>(b) ? static_cast<result>(a)  \
+                                                           : static_cast<result>(b); \
+  }                                                                                  \
+  constexpr result max(a_type a, b_type b) {                                         \
+    return static_cast<result>(a) < static_cast<result>(b) ? static_cast<result>(b)  \
+                                                           : static_cast<result>(a); \
   }
 CAFFE_HOST_MIN_MAX(int, int, int)
 CAFFE_HOST_MIN_MAX(unsigned int, unsigned int, unsigned int)
@@ -75,12 +77,12 @@ inline int __clz(int x) { return x ? __builtin_clz(static_cast<unsigned int>(x))
 inline int __clzll(long long x) { return x ? __builtin_clzll(static_cast<unsigned long long>(x)) : 64; }
 inline int __mul24(int a, int b) { return a * b; }
 
-#define CAFFE_HOST_REINTERPRET(name, from, to) \
-  inline to name(from x) {                     \
+#define CAFFE_HOST_REINTERPRET(name, from, to)                  \
+  inline to name(from x) {                                      \
     static_assert(sizeof(from) == sizeof(to), "the same bits"); \
-    to y;                                      \
-    memcpy(&y, &x, sizeof(y));                 \
-    return y;                                  \
+    to y;                                                       \
+    memcpy(&y, &x, sizeof(y));                                  \
+    return y;                                                   \
   }
 CAFFE_HOST_REINTERPRET(__float_as_int, float, int)
 CAFFE_HOST_REINTERPRET(__int_as_float, int, float)
@@ -91,7 +93,7 @@ CAFFE_HOST_REINTERPRET(__longlong_as_double, long long, double)
 #undef CAFFE_HOST_REINTERPRET
 
 template <typename T>
-inline T __ldg(const T *address) {
+inline T __ldg(const T* address) {
   return *address;
 }
 

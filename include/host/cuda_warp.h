@@ -41,9 +41,15 @@ inline int __syncthreads_and(int predicate) { return cuda_host::block_barrier(pr
 inline void __syncwarp(unsigned int mask = 0xffffffffu) { cuda_host::warp_barrier(mask); }
 inline unsigned int __activemask() { return cuda_host::live_lanes(); }
 
-inline unsigned int __ballot_sync(unsigned int mask, int predicate) { return cuda_host::warp_ballot(mask, predicate); }
-inline int __any_sync(unsigned int mask, int predicate) { return cuda_host::warp_ballot(mask, predicate) != 0; }
-inline int __all_sync(unsigned int mask, int predicate) { return cuda_host::warp_ballot(mask, !predicate) == 0; }
+inline unsigned int __ballot_sync(unsigned int mask, int predicate) {
+  return cuda_host::warp_ballot(mask, predicate);
+}
+inline int __any_sync(unsigned int mask, int predicate) {
+  return cuda_host::warp_ballot(mask, predicate) != 0;
+}
+inline int __all_sync(unsigned int mask, int predicate) {
+  return cuda_host::warp_ballot(mask, !predicate) == 0;
+}
 
 // `width` splits the warp into groups of lanes that exchange among themselves; a source outside of
 // the group leaves a lane with its own value.

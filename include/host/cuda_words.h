@@ -29,19 +29,11 @@ struct dim3 {
   constexpr operator uint3() const { return uint3{x, y, z}; }
 };
 
-#define CAFFE_HOST_VECTOR(type, name)               \
-  struct name##2 {                                  \
-    type x, y;                                      \
-  };                                                \
-  struct name##4 {                                  \
-    type x, y, z, w;                                \
-  };                                                \
-  inline name##2 make_##name##2(type x, type y) {   \
-    return name##2{x, y};                           \
-  }                                                 \
-  inline name##4 make_##name##4(type x, type y, type z, type w) { \
-    return name##4{x, y, z, w};                     \
-  }
+#define CAFFE_HOST_VECTOR(type, name)                                      \
+  struct name##2 { type x, y; };                                           \
+  struct name##4 { type x, y, z, w; };                                     \
+  inline name##2 make_##name##2(type x, type y) { return name##2 {x, y}; } \
+  inline name##4 make_##name##4(type x, type y, type z, type w) { return name##4 {x, y, z, w}; }
 CAFFE_HOST_VECTOR(int, int)
 CAFFE_HOST_VECTOR(unsigned int, uint)
 CAFFE_HOST_VECTOR(float, float)

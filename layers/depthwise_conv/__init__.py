@@ -106,7 +106,7 @@ def backward_weight(
 
 
 def _save(ctx, inputs, top):
-    bottom, weight, bias, *ctx.parameters = inputs
+    bottom, weight, _, *ctx.parameters = inputs
     ctx.save_for_backward(bottom, weight)
 
 
@@ -119,7 +119,9 @@ def _(ctx, top_diff):
         bottom_diff = backward_input(top_diff, weight, bottom, *ctx.parameters)
     if weight_wanted or bias_wanted:
         diffs = backward_weight(top_diff, bottom, weight, *ctx.parameters, weight_wanted, bias_wanted)
-        weight_diff, bias_diff = (d if wanted else None for d, wanted in zip(diffs, (weight_wanted, bias_wanted), strict=True))
+        weight_diff, bias_diff = (
+            d if wanted else None for d, wanted in zip(diffs, (weight_wanted, bias_wanted), strict=True)
+        )
     return bottom_diff, weight_diff, bias_diff, None, None, None
 
 

@@ -362,7 +362,8 @@ __global__ void __launch_bounds__(kNhwcThreads)
 #pragma unroll
     for (int v = 0; v < V; ++v) block_sums[(row * V + v) * g.lanes + lane] = sums[i][v];
     __syncthreads();
-    // Not unrolled: these lines stand once for each tap, and copies of them are most of what ptxas would have to do.
+    // Not unrolled: these lines stand once for each tap, and copies of them are most of what ptxas would have
+    // to do.
 #pragma unroll 1
     for (int k = threadIdx.x; k < g.lanes * V; k += kNhwcThreads) {  // k = v * lanes + lane
       float sum = 0;

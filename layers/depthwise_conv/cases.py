@@ -61,12 +61,20 @@ CASES = [
         tolerance={torch.float32: (1e-5, 1e-5), torch.float16: (2e-3, 4e-3), torch.bfloat16: (1.6e-2, 3e-2)},
         empty=arguments((0, 4, 9, 10), 3, padding=1, bias=True),
         bad={
-            "rank": Bad(lambda d: (d.normal(4, 9, 9), d.normal(4, 1, 3, 3)), CaffeValueError, "depthwise_conv: bottom:"),
+            "rank": Bad(
+                lambda d: (d.normal(4, 9, 9), d.normal(4, 1, 3, 3)),
+                CaffeValueError,
+                "depthwise_conv: bottom:",
+            ),
             "channels": Bad(
-                lambda d: (d.normal(1, 4, 9, 9), d.normal(5, 1, 3, 3)), CaffeValueError, "depthwise_conv: weight:"
+                lambda d: (d.normal(1, 4, 9, 9), d.normal(5, 1, 3, 3)),
+                CaffeValueError,
+                "depthwise_conv: weight:",
             ),
             "grouped": Bad(
-                lambda d: (d.normal(1, 4, 9, 9), d.normal(4, 2, 3, 3)), CaffeValueError, "depthwise_conv: weight:"
+                lambda d: (d.normal(1, 4, 9, 9), d.normal(4, 2, 3, 3)),
+                CaffeValueError,
+                "depthwise_conv: weight:",
             ),
             "bias": Bad(
                 lambda d: (d.normal(1, 4, 9, 9), d.normal(4, 1, 3, 3), d.normal(3)),
@@ -74,10 +82,14 @@ CASES = [
                 "depthwise_conv: bias:",
             ),
             "stride": Bad(
-                lambda d: (d.normal(1, 4, 9, 9), d.normal(4, 1, 3, 3), None, 0), CaffeValueError, "depthwise_conv: stride:"
+                lambda d: (d.normal(1, 4, 9, 9), d.normal(4, 1, 3, 3), None, 0),
+                CaffeValueError,
+                "depthwise_conv: stride:",
             ),
             "kernel": Bad(
-                lambda d: (d.normal(1, 4, 2, 9), d.normal(4, 1, 3, 3)), CaffeValueError, "depthwise_conv: weight:"
+                lambda d: (d.normal(1, 4, 2, 9), d.normal(4, 1, 3, 3)),
+                CaffeValueError,
+                "depthwise_conv: weight:",
             ),
         },
         autocast="lower",

@@ -11,10 +11,9 @@
 // This file holds the plain kernels: any shape, any device, the reference for the others. The launchers at
 // its end first offer a call to the fast kernels, each in a .cuh of its own, which take the shapes they were
 // made for.
-#include "caffe_cuda_macro.h"
-
 #include "backward_input_stride2.cuh"
 #include "backward_weight.cuh"
+#include "caffe_cuda_macro.h"
 #include "depthwise_shape.h"
 #include "forward_nchw_planes.cuh"
 #include "forward_nchw_rows.cuh"
@@ -365,9 +364,9 @@ extern "C" int depthwise_conv_backward_input(const void* top_diff, const void* w
 }
 
 extern "C" int depthwise_conv_backward_weight(const void* bottom, const void* top_diff, void* weight_diff,
-                                              void* bias_diff, uint8_t* workspace, int64_t num, int64_t channels,
-                                              int64_t height, int64_t width, int kernel_h, int kernel_w,
-                                              int stride_h, int stride_w, int pad_h, int pad_w,
+                                              void* bias_diff, uint8_t* workspace, int64_t num,
+                                              int64_t channels, int64_t height, int64_t width, int kernel_h,
+                                              int kernel_w, int stride_h, int stride_w, int pad_h, int pad_w,
                                               int dilation_h, int dilation_w, int channels_last, int dtype,
                                               void* stream) {
   const depthwise::Shape shape =

@@ -7,30 +7,28 @@
 //   bias, bias_diff       [channels]
 
 // bias: NULL for none.
-int depthwise_conv_forward(const void *bottom, const void *weight, const void *bias, void *top,
-                           int64_t num, int64_t channels, int64_t height, int64_t width,
-                           int kernel_h, int kernel_w, int stride_h, int stride_w, int pad_h, int pad_w,
-                           int dilation_h, int dilation_w, int channels_last, int dtype, void *stream);
+int depthwise_conv_forward(const void* bottom, const void* weight, const void* bias, void* top, int64_t num,
+                           int64_t channels, int64_t height, int64_t width, int kernel_h, int kernel_w,
+                           int stride_h, int stride_w, int pad_h, int pad_w, int dilation_h, int dilation_w,
+                           int channels_last, int dtype, void* stream);
 
 // height, width: those of bottom_diff.
-int depthwise_conv_backward_input(const void *top_diff, const void *weight, void *bottom_diff,
-                                  int64_t num, int64_t channels, int64_t height, int64_t width,
-                                  int kernel_h, int kernel_w, int stride_h, int stride_w,
-                                  int pad_h, int pad_w, int dilation_h, int dilation_w,
-                                  int channels_last, int dtype, void *stream);
+int depthwise_conv_backward_input(const void* top_diff, const void* weight, void* bottom_diff, int64_t num,
+                                  int64_t channels, int64_t height, int64_t width, int kernel_h, int kernel_w,
+                                  int stride_h, int stride_w, int pad_h, int pad_w, int dilation_h,
+                                  int dilation_w, int channels_last, int dtype, void* stream);
 
 // weight_diff, bias_diff: NULL if not wanted. The same bits on every run.
 // workspace: bytes for partial sums, as many floats (doubles for double tensors) as
 // depthwise_conv_backward_weight_workspace says; contents before and after do not matter.
-int depthwise_conv_backward_weight(const void *bottom, const void *top_diff,
-                                   void *weight_diff, void *bias_diff, uint8_t *workspace,
-                                   int64_t num, int64_t channels, int64_t height, int64_t width,
-                                   int kernel_h, int kernel_w, int stride_h, int stride_w,
-                                   int pad_h, int pad_w, int dilation_h, int dilation_w,
-                                   int channels_last, int dtype, void *stream);
+int depthwise_conv_backward_weight(const void* bottom, const void* top_diff, void* weight_diff,
+                                   void* bias_diff, uint8_t* workspace, int64_t num, int64_t channels,
+                                   int64_t height, int64_t width, int kernel_h, int kernel_w, int stride_h,
+                                   int stride_w, int pad_h, int pad_w, int dilation_h, int dilation_w,
+                                   int channels_last, int dtype, void* stream);
 
 // The number of elements (not bytes) of the workspace above; needs no device.
-int64_t depthwise_conv_backward_weight_workspace(
-    int64_t num, int64_t channels, int64_t height, int64_t width,
-    int kernel_h, int kernel_w, int stride_h, int stride_w, int pad_h, int pad_w,
-    int dilation_h, int dilation_w, int channels_last, int dtype);
+int64_t depthwise_conv_backward_weight_workspace(int64_t num, int64_t channels, int64_t height, int64_t width,
+                                                 int kernel_h, int kernel_w, int stride_h, int stride_w,
+                                                 int pad_h, int pad_w, int dilation_h, int dilation_w,
+                                                 int channels_last, int dtype);

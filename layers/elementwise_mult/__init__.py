@@ -28,7 +28,9 @@ def elementwise_mult(a: Tensor, b: Tensor) -> Tensor:
 def _(ctx, top_diff):
     a, b = ctx.saved_tensors
     a_wanted, b_wanted = ctx.needs_input_grad
-    return elementwise_mult(top_diff, b) if a_wanted else None, elementwise_mult(top_diff, a) if b_wanted else None
+    return elementwise_mult(top_diff, b) if a_wanted else None, elementwise_mult(
+        top_diff, a
+    ) if b_wanted else None
 
 
 class ElementwiseMult(nn.Module):

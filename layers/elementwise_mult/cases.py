@@ -15,8 +15,16 @@ CASES = [
         },
         twice=True,
         bad={
-            "shape": Bad(lambda draw: (draw.normal(2, 3), draw.normal(3, 2)), CaffeValueError, "elementwise_mult: b: expected"),
-            "rank": Bad(lambda draw: (draw.normal(2, 3), draw.normal(3)), CaffeValueError, "elementwise_mult: b: expected"),
+            "shape": Bad(
+                lambda draw: (draw.normal(2, 3), draw.normal(3, 2)),
+                CaffeValueError,
+                "elementwise_mult: b: expected",
+            ),
+            "rank": Bad(
+                lambda draw: (draw.normal(2, 3), draw.normal(3)),
+                CaffeValueError,
+                "elementwise_mult: b: expected",
+            ),
         },
         elementwise=True,
         bench={"2^24": lambda draw: (draw.normal(1 << 24), draw.normal(1 << 24))},

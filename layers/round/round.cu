@@ -4,7 +4,9 @@
 
 template <typename Dtype>
 __global__ void round_forward_kernel(const int64_t count, const Dtype* bottom, Dtype* top) {
-  CUDA_KERNEL_LOOP(i, count) { top[i] = bottom[i] >= Dtype(0.5) ? Dtype(1) : Dtype(0); }
+  CUDA_KERNEL_LOOP(i, count) {
+    top[i] = bottom[i] >= Dtype(0.5) ? Dtype(1) : Dtype(0);
+  }
 }
 
 extern "C" int round_forward(const void* bottom, void* top, int64_t count, int dtype, void* stream) {

@@ -10,7 +10,9 @@ __device__ inline Acc sigmoid_of(Acc x) {
 template <typename Dtype>
 __global__ void sigmoid_forward_kernel(const int64_t count, const Dtype* bottom, Dtype* top) {
   using Acc = caffe::accumulate_t<Dtype>;
-  CUDA_KERNEL_LOOP(i, count) { top[i] = sigmoid_of<Acc>(bottom[i]); }
+  CUDA_KERNEL_LOOP(i, count) {
+    top[i] = sigmoid_of<Acc>(bottom[i]);
+  }
 }
 
 template <typename Dtype>
@@ -25,8 +27,9 @@ __global__ void sigmoid_backward_kernel(const int64_t count, const Dtype* top_di
 
 extern "C" int sigmoid_forward(const void* bottom, void* top, int64_t count, int dtype, void* stream) {
   CAFFE_DISPATCH_FLOATING(dtype, Dtype, {
-    sigmoid_forward_kernel<Dtype><<<CAFFE_GET_BLOCKS(count), CAFFE_CUDA_NUM_THREADS, 0, CAFFE_STREAM(stream)>>>(
-        count, static_cast<const Dtype*>(bottom), static_cast<Dtype*>(top));
+    sigmoid_forward_kernel<Dtype>
+        <<<CAFFE_GET_BLOCKS(count), CAFFE_CUDA_NUM_THREADS, 0, CAFFE_STREAM(stream)>>>(
+            count, static_cast<const Dtype*>(bottom), static_cast<Dtype*>(top));
   });
   return CAFFE_LAUNCH_STATUS();
 }
@@ -34,9 +37,10 @@ extern "C" int sigmoid_forward(const void* bottom, void* top, int64_t count, int
 extern "C" int sigmoid_backward(const void* top_diff, const void* top_data, void* bottom_diff, int64_t count,
                                 int dtype, void* stream) {
   CAFFE_DISPATCH_FLOATING(dtype, Dtype, {
-    sigmoid_backward_kernel<Dtype><<<CAFFE_GET_BLOCKS(count), CAFFE_CUDA_NUM_THREADS, 0, CAFFE_STREAM(stream)>>>(
-        count, static_cast<const Dtype*>(top_diff), static_cast<const Dtype*>(top_data),
-        static_cast<Dtype*>(bottom_diff));
+    sigmoid_backward_kernel<Dtype>
+        <<<CAFFE_GET_BLOCKS(count), CAFFE_CUDA_NUM_THREADS, 0, CAFFE_STREAM(stream)>>>(
+            count, static_cast<const Dtype*>(top_diff), static_cast<const Dtype*>(top_data),
+            static_cast<Dtype*>(bottom_diff));
   });
   return CAFFE_LAUNCH_STATUS();
 }

@@ -14,7 +14,7 @@ import re
 from dataclasses import dataclass, field
 
 from cuda_analysis import Kernel, Unit
-from cuda_lexer import Directive, Token, _items, evaluate
+from cuda_lexer import Directive, Token, evaluate, items
 from cuda_source import Source, head_name, macro_body, split_commas
 
 # What only Caffe's host code knows. A declaration that names one of these can't be compiled without Caffe.
@@ -199,7 +199,7 @@ class _Cutter:
         live = {d.start for d in self.lexed.directives}
         inside = sorted((p.start, p.end) for p in self.pieces)
         stack: list[Piece] = []
-        for item in _items(self.text):
+        for item in items(self.text):
             if not isinstance(item, Directive) or any(a < item.start < b for a, b in inside):
                 continue
             if item.word in CONDITIONALS:
@@ -236,9 +236,9 @@ class _Cutter:
         """Which pieces does the preprocessor drop? A macro not defined in the file counts as undefined."""
         defined: set[str] = set()
         stack: list[list] = []  # [active outside, taken, active]
-        items = {i.start: i for i in _items(self.text) if isinstance(i, Directive)}
+        directives = {i.start: i for i in items(self.text) if isinstance(i, Directive)}
         for piece in self.pieces:
-            item = items.get(piece.start)
+            item = directives.get(piece.start)
             if item and item.word in OPENING_DIRECTIVES:
                 outer = stack[-1][2] if stack else True
                 value = _condition(item, defined)

@@ -3,7 +3,7 @@
 
 template <typename Dtype>
 __global__ void MultKernel(const int n, const Dtype* a, const Dtype* b, Dtype* out) {
-  CUDA_KERNEL_LOOP (index, n) {
+  CUDA_KERNEL_LOOP(index, n) {
     out[index] = a[index] * b[index];
   }
 }

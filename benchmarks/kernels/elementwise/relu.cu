@@ -3,7 +3,7 @@
 
 template <typename Dtype>
 __global__ void ReLUKernel(const int n, const Dtype* in, Dtype* out) {
-  CUDA_KERNEL_LOOP (index, n) {
+  CUDA_KERNEL_LOOP(index, n) {
     out[index] = in[index] > Dtype(0) ? in[index] : Dtype(0);
   }
 }

@@ -2,7 +2,7 @@
 
 template <typename Dtype>
 __global__ void add_kernel(const int64_t n, const Dtype* bottom, Dtype* top) {
-  CUDA_KERNEL_LOOP (i, n) {
+  CUDA_KERNEL_LOOP(i, n) {
     caffe_gpu_atomic_add(bottom[i], top);
   }
 }
@@ -13,7 +13,7 @@ __global__ void add_plain_kernel(const int64_t n, const float* bottom, float* to
 }
 
 __global__ void others_kernel(const int64_t n, const int* bottom, int* top) {
-  CUDA_KERNEL_LOOP (i, n) {
+  CUDA_KERNEL_LOOP(i, n) {
     atomicMax(top, bottom[i]);
     atomicMin(top + 1, bottom[i]);
     if (bottom[i] > 0) {

@@ -6,7 +6,7 @@ __global__ void one_kernel(float* top) { top[blockIdx.x] = 1; }
 
 // Exceptions exist on the host alone: there one must not leave a kernel's thread as std::terminate.
 __global__ void throwing_kernel(const int64_t n, float* top, int64_t at) {
-  CUDA_KERNEL_LOOP (i, n) {
+  CUDA_KERNEL_LOOP(i, n) {
 #ifndef __CUDACC__
     if (i == at) throw std::runtime_error("element " + std::to_string(i));
 #endif

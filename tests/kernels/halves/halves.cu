@@ -2,7 +2,7 @@
 
 template <typename From, typename To>
 __global__ void convert_kernel(const int64_t n, const From* bottom, To* top) {
-  CUDA_KERNEL_LOOP (i, n) {
+  CUDA_KERNEL_LOOP(i, n) {
     top[i] = bottom[i];
   }
 }

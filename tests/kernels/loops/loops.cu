@@ -1,19 +1,19 @@
 #include "caffe_cuda_macro.h"
 
 __global__ void fill_kernel(const int64_t n, float* top) {
-  CUDA_KERNEL_LOOP (i, n) {
+  CUDA_KERNEL_LOOP(i, n) {
     top[i] += i + 1;
   }
 }
 
 __global__ void fill_int_kernel(const int n, float* top) {
-  CUDA_KERNEL_LOOP (i, n) {
+  CUDA_KERNEL_LOOP(i, n) {
     top[i] += i + 1;
   }
 }
 
 __global__ void two_kernel(const int64_t rows, const int64_t columns, float* top) {
-  CUDA_2D_KERNEL_LOOP (row, rows, column, columns) {
+  CUDA_2D_KERNEL_LOOP(row, rows, column, columns) {
     top[row * columns + column] += row * 1000 + column;
   }
 }
@@ -30,21 +30,21 @@ __global__ void own_parameters_kernel(const int64_t n, float scale, const float*
 
 // With a thread for each element, as here, `return` means: on to the next.
 __global__ void return_kernel(const int64_t n, const float* bottom, float* top) {
-  CUDA_KERNEL_LOOP (i, n) {
+  CUDA_KERNEL_LOOP(i, n) {
     if (bottom[i] < 0) return;
     top[i] = bottom[i];
   }
 }
 
 __global__ void break_kernel(const int64_t n, const float* bottom, float* top) {
-  CUDA_KERNEL_LOOP (i, n) {
+  CUDA_KERNEL_LOOP(i, n) {
     if (bottom[i] < 0) break;
     top[i] = bottom[i];
   }
 }
 
 __global__ void continue_kernel(const int64_t n, const float* bottom, float* top) {
-  CUDA_KERNEL_LOOP (i, n) {
+  CUDA_KERNEL_LOOP(i, n) {
     if (bottom[i] < 0) continue;
     for (int k = 0; k < 10; ++k) {
       if (k == 2) break;
@@ -55,7 +55,7 @@ __global__ void continue_kernel(const int64_t n, const float* bottom, float* top
 
 __global__ void dangling_else_kernel(const int64_t n, const float* bottom, float* top) {
   if (n > 0)
-    CUDA_KERNEL_LOOP (i, n)
+    CUDA_KERNEL_LOOP(i, n)
       if (bottom[i] < 0)
         top[i] = -1;
       else
@@ -64,14 +64,14 @@ __global__ void dangling_else_kernel(const int64_t n, const float* bottom, float
 
 template <typename Dtype, int kScale = 3, typename Acc = double>
 __global__ void default_arguments_kernel(const int64_t n, const Dtype* bottom, Dtype* top) {
-  CUDA_KERNEL_LOOP (i, n) {
+  CUDA_KERNEL_LOOP(i, n) {
     top[i] = static_cast<Dtype>(Acc(bottom[i]) * kScale);
   }
 }
 
 __global__ void null_kernel(const int64_t n, const float* bottom, const float* bias, float* top,
                             float* again) {
-  CUDA_KERNEL_LOOP (i, n) {
+  CUDA_KERNEL_LOOP(i, n) {
     const float value = bottom[i] + (bias ? bias[i] : 0.0f);
     if (top) top[i] = value;
     if (again) again[i] = value;
@@ -79,7 +79,7 @@ __global__ void null_kernel(const int64_t n, const float* bottom, const float* b
 }
 
 __global__ void in_place_kernel(const int64_t n, const float* bottom, float* top) {
-  CUDA_KERNEL_LOOP (i, n) {
+  CUDA_KERNEL_LOOP(i, n) {
     top[i] = bottom[i] * 2;
   }
 }

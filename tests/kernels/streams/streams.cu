@@ -11,7 +11,7 @@ __global__ void relu(const int count, const Dtype* in, Dtype* out) {
   }
 }
 
-extern "C" int streams_relu(const void *in, void *out, int count, int dtype, void *stream) {
+extern "C" int streams_relu(const void* in, void* out, int count, int dtype, void* stream) {
   CAFFE_DISPATCH_FLOATING(dtype, Dtype, {
     relu<Dtype><<<CAFFE_GET_BLOCKS(count), CAFFE_CUDA_NUM_THREADS, 0, CAFFE_STREAM(stream)>>>(
         count, static_cast<const Dtype*>(in), static_cast<Dtype*>(out));
@@ -28,7 +28,7 @@ __global__ void early_return(const int count, const Dtype* in, Dtype* out) {
   }
 }
 
-extern "C" int streams_early_return(const void *in, void *out, int count, int dtype, void *stream) {
+extern "C" int streams_early_return(const void* in, void* out, int count, int dtype, void* stream) {
   CAFFE_DISPATCH_FLOATING(dtype, Dtype, {
     early_return<Dtype><<<CAFFE_GET_BLOCKS(count), CAFFE_CUDA_NUM_THREADS, 0, CAFFE_STREAM(stream)>>>(
         count, static_cast<const Dtype*>(in), static_cast<Dtype*>(out));
@@ -45,7 +45,7 @@ __global__ void broken_off(const int count, const Dtype* in, Dtype* out) {
   }
 }
 
-extern "C" int streams_broken_off(const void *in, void *out, int count, int dtype, void *stream) {
+extern "C" int streams_broken_off(const void* in, void* out, int count, int dtype, void* stream) {
   CAFFE_DISPATCH_FLOATING(dtype, Dtype, {
     broken_off<Dtype><<<CAFFE_GET_BLOCKS(count), CAFFE_CUDA_NUM_THREADS, 0, CAFFE_STREAM(stream)>>>(
         count, static_cast<const Dtype*>(in), static_cast<Dtype*>(out));
@@ -55,7 +55,8 @@ extern "C" int streams_broken_off(const void *in, void *out, int count, int dtyp
 
 // stream (in read, out write)
 template <typename Dtype>
-__global__ void optional(const int count, const Dtype* in, const Dtype* bias, const int has_bias, Dtype* out) {
+__global__ void optional(const int count, const Dtype* in, const Dtype* bias, const int has_bias,
+                         Dtype* out) {
   CUDA_KERNEL_LOOP(i, count) {
     float value = in[i];
     if (has_bias) value += bias[i];
@@ -63,10 +64,12 @@ __global__ void optional(const int count, const Dtype* in, const Dtype* bias, co
   }
 }
 
-extern "C" int streams_optional(const void *in, const void *bias, int has_bias, void *out, int count, int dtype, void *stream) {
+extern "C" int streams_optional(const void* in, const void* bias, int has_bias, void* out, int count,
+                                int dtype, void* stream) {
   CAFFE_DISPATCH_FLOATING(dtype, Dtype, {
     optional<Dtype><<<CAFFE_GET_BLOCKS(count), CAFFE_CUDA_NUM_THREADS, 0, CAFFE_STREAM(stream)>>>(
-        count, static_cast<const Dtype*>(in), static_cast<const Dtype*>(bias), has_bias, static_cast<Dtype*>(out));
+        count, static_cast<const Dtype*>(in), static_cast<const Dtype*>(bias), has_bias,
+        static_cast<Dtype*>(out));
   });
   return CAFFE_LAUNCH_STATUS();
 }
@@ -81,7 +84,7 @@ __global__ void conditional_write(const int count, const Dtype* in, Dtype* out) 
   }
 }
 
-extern "C" int streams_conditional_write(const void *in, void *out, int count, int dtype, void *stream) {
+extern "C" int streams_conditional_write(const void* in, void* out, int count, int dtype, void* stream) {
   CAFFE_DISPATCH_FLOATING(dtype, Dtype, {
     conditional_write<Dtype><<<CAFFE_GET_BLOCKS(count), CAFFE_CUDA_NUM_THREADS, 0, CAFFE_STREAM(stream)>>>(
         count, static_cast<const Dtype*>(in), static_cast<Dtype*>(out));
@@ -98,7 +101,7 @@ __global__ void skipped(const int count, const Dtype* in, Dtype* out) {
   }
 }
 
-extern "C" int streams_skipped(const void *in, void *out, int count, int dtype, void *stream) {
+extern "C" int streams_skipped(const void* in, void* out, int count, int dtype, void* stream) {
   CAFFE_DISPATCH_FLOATING(dtype, Dtype, {
     skipped<Dtype><<<CAFFE_GET_BLOCKS(count), CAFFE_CUDA_NUM_THREADS, 0, CAFFE_STREAM(stream)>>>(
         count, static_cast<const Dtype*>(in), static_cast<Dtype*>(out));
@@ -114,7 +117,7 @@ __global__ void accumulated(const int count, const Dtype* in, Dtype* out) {
   }
 }
 
-extern "C" int streams_accumulated(const void *in, void *out, int count, int dtype, void *stream) {
+extern "C" int streams_accumulated(const void* in, void* out, int count, int dtype, void* stream) {
   CAFFE_DISPATCH_FLOATING(dtype, Dtype, {
     accumulated<Dtype><<<CAFFE_GET_BLOCKS(count), CAFFE_CUDA_NUM_THREADS, 0, CAFFE_STREAM(stream)>>>(
         count, static_cast<const Dtype*>(in), static_cast<Dtype*>(out));
@@ -131,7 +134,8 @@ __global__ void two_writes(const int count, const Dtype* in, Dtype* out, Dtype* 
   }
 }
 
-extern "C" int streams_two_writes(const void *in, void *out, void *other, int count, int dtype, void *stream) {
+extern "C" int streams_two_writes(const void* in, void* out, void* other, int count, int dtype,
+                                  void* stream) {
   CAFFE_DISPATCH_FLOATING(dtype, Dtype, {
     two_writes<Dtype><<<CAFFE_GET_BLOCKS(count), CAFFE_CUDA_NUM_THREADS, 0, CAFFE_STREAM(stream)>>>(
         count, static_cast<const Dtype*>(in), static_cast<Dtype*>(out), static_cast<Dtype*>(other));
@@ -150,7 +154,7 @@ __global__ void read_after_write(const int count, const Dtype* in, Dtype* out) {
   }
 }
 
-extern "C" int streams_read_after_write(const void *in, void *out, int count, int dtype, void *stream) {
+extern "C" int streams_read_after_write(const void* in, void* out, int count, int dtype, void* stream) {
   CAFFE_DISPATCH_FLOATING(dtype, Dtype, {
     read_after_write<Dtype><<<CAFFE_GET_BLOCKS(count), CAFFE_CUDA_NUM_THREADS, 0, CAFFE_STREAM(stream)>>>(
         count, static_cast<const Dtype*>(in), static_cast<Dtype*>(out));
@@ -160,17 +164,20 @@ extern "C" int streams_read_after_write(const void *in, void *out, int count, in
 
 // stream (in read, out write)
 template <typename Dtype>
-__global__ void per_channel(const int count, const Dtype* in, const Dtype* scale, const int dim, const int channels, Dtype* out) {
+__global__ void per_channel(const int count, const Dtype* in, const Dtype* scale, const int dim,
+                            const int channels, Dtype* out) {
   CUDA_KERNEL_LOOP(i, count) {
     const int c = (i / dim) % channels;
     out[i] = in[i] * scale[c];
   }
 }
 
-extern "C" int streams_per_channel(const void *in, const void *scale, int dim, int channels, void *out, int count, int dtype, void *stream) {
+extern "C" int streams_per_channel(const void* in, const void* scale, int dim, int channels, void* out,
+                                   int count, int dtype, void* stream) {
   CAFFE_DISPATCH_FLOATING(dtype, Dtype, {
     per_channel<Dtype><<<CAFFE_GET_BLOCKS(count), CAFFE_CUDA_NUM_THREADS, 0, CAFFE_STREAM(stream)>>>(
-        count, static_cast<const Dtype*>(in), static_cast<const Dtype*>(scale), dim, channels, static_cast<Dtype*>(out));
+        count, static_cast<const Dtype*>(in), static_cast<const Dtype*>(scale), dim, channels,
+        static_cast<Dtype*>(out));
   });
   return CAFFE_LAUNCH_STATUS();
 }
@@ -183,7 +190,7 @@ __global__ void neighbour(const int count, const Dtype* in, Dtype* out) {
   }
 }
 
-extern "C" int streams_neighbour(const void *in, void *out, int count, int dtype, void *stream) {
+extern "C" int streams_neighbour(const void* in, void* out, int count, int dtype, void* stream) {
   CAFFE_DISPATCH_FLOATING(dtype, Dtype, {
     neighbour<Dtype><<<CAFFE_GET_BLOCKS(count), CAFFE_CUDA_NUM_THREADS, 0, CAFFE_STREAM(stream)>>>(
         count, static_cast<const Dtype*>(in), static_cast<Dtype*>(out));
@@ -199,7 +206,7 @@ __global__ void reversed_write(const int count, const Dtype* in, Dtype* out) {
   }
 }
 
-extern "C" int streams_reversed_write(const void *in, void *out, int count, int dtype, void *stream) {
+extern "C" int streams_reversed_write(const void* in, void* out, int count, int dtype, void* stream) {
   CAFFE_DISPATCH_FLOATING(dtype, Dtype, {
     reversed_write<Dtype><<<CAFFE_GET_BLOCKS(count), CAFFE_CUDA_NUM_THREADS, 0, CAFFE_STREAM(stream)>>>(
         count, static_cast<const Dtype*>(in), static_cast<Dtype*>(out));
@@ -217,7 +224,7 @@ __global__ void inner_loop(const int count, const Dtype* in, Dtype* out) {
   }
 }
 
-extern "C" int streams_inner_loop(const void *in, void *out, int count, int dtype, void *stream) {
+extern "C" int streams_inner_loop(const void* in, void* out, int count, int dtype, void* stream) {
   CAFFE_DISPATCH_FLOATING(dtype, Dtype, {
     inner_loop<Dtype><<<CAFFE_GET_BLOCKS(count), CAFFE_CUDA_NUM_THREADS, 0, CAFFE_STREAM(stream)>>>(
         count, static_cast<const Dtype*>(in), static_cast<Dtype*>(out));
@@ -234,7 +241,7 @@ __global__ void moved_pointer(const int count, const Dtype* in, Dtype* out) {
   }
 }
 
-extern "C" int streams_moved_pointer(const void *in, void *out, int count, int dtype, void *stream) {
+extern "C" int streams_moved_pointer(const void* in, void* out, int count, int dtype, void* stream) {
   CAFFE_DISPATCH_FLOATING(dtype, Dtype, {
     moved_pointer<Dtype><<<CAFFE_GET_BLOCKS(count), CAFFE_CUDA_NUM_THREADS, 0, CAFFE_STREAM(stream)>>>(
         count, static_cast<const Dtype*>(in), static_cast<Dtype*>(out));
@@ -251,7 +258,7 @@ __global__ void changed_index(const int count, const Dtype* in, Dtype* out) {
   }
 }
 
-extern "C" int streams_changed_index(const void *in, void *out, int count, int dtype, void *stream) {
+extern "C" int streams_changed_index(const void* in, void* out, int count, int dtype, void* stream) {
   CAFFE_DISPATCH_FLOATING(dtype, Dtype, {
     changed_index<Dtype><<<CAFFE_GET_BLOCKS(count), CAFFE_CUDA_NUM_THREADS, 0, CAFFE_STREAM(stream)>>>(
         count, static_cast<const Dtype*>(in), static_cast<Dtype*>(out));
@@ -267,7 +274,7 @@ __global__ void kept_plain(const int count, const Dtype* in, Dtype* out) {
   }
 }
 
-extern "C" int streams_kept_plain(const void *in, void *out, int count, int dtype, void *stream) {
+extern "C" int streams_kept_plain(const void* in, void* out, int count, int dtype, void* stream) {
   CAFFE_DISPATCH_FLOATING(dtype, Dtype, {
     kept_plain<Dtype><<<CAFFE_GET_BLOCKS(count), CAFFE_CUDA_NUM_THREADS, 0, CAFFE_STREAM(stream)>>>(
         count, static_cast<const Dtype*>(in), static_cast<Dtype*>(out));
@@ -282,7 +289,7 @@ __global__ void no_loop(const int count, const Dtype* in, Dtype* out) {
   if (i < count) out[i] = in[i] + 1.0f;
 }
 
-extern "C" int streams_no_loop(const void *in, void *out, int count, int dtype, void *stream) {
+extern "C" int streams_no_loop(const void* in, void* out, int count, int dtype, void* stream) {
   CAFFE_DISPATCH_FLOATING(dtype, Dtype, {
     no_loop<Dtype><<<CAFFE_GET_BLOCKS(count), CAFFE_CUDA_NUM_THREADS, 0, CAFFE_STREAM(stream)>>>(
         count, static_cast<const Dtype*>(in), static_cast<Dtype*>(out));
@@ -297,11 +304,12 @@ __global__ void mixed_types(const int64_t count, const Dtype* in, const int* at,
 }
 
 // Template arguments left to deduction, and any grid: the loop alone must see to every element.
-extern "C" int streams_mixed_types(const void *in, const int32_t *at, double *out, int64_t count, int blocks,
-                                   int threads, int dtype, void *stream) {
+extern "C" int streams_mixed_types(const void* in, const int32_t* at, double* out, int64_t count, int blocks,
+                                   int threads, int dtype, void* stream) {
   CAFFE_DISPATCH_FLOATING(dtype, Dtype, {
     if (blocks) {
-      mixed_types<<<blocks, threads, 0, CAFFE_STREAM(stream)>>>(count, static_cast<const Dtype*>(in), at, out);
+      mixed_types<<<blocks, threads, 0, CAFFE_STREAM(stream)>>>(count, static_cast<const Dtype*>(in), at,
+                                                                out);
     } else {
       mixed_types<<<CAFFE_GET_BLOCKS(count), CAFFE_CUDA_NUM_THREADS, 0, CAFFE_STREAM(stream)>>>(
           count, static_cast<const Dtype*>(in), at, out);
