@@ -38,7 +38,7 @@ constexpr int CAFFE_CUDA_NUM_THREADS = 512;
 // Blocks that give each of `count` elements a thread of its own. At least 1, because CUDA refuses a
 // grid of 0 and the loop then simply has nothing to do; at most what a grid's x can hold.
 __host__ __device__ inline int CAFFE_GET_BLOCKS(int64_t count) {
-  const int64_t blocks = (count + CAFFE_CUDA_NUM_THREADS - 1) / CAFFE_CUDA_NUM_THREADS;
+  const int64_t blocks = count / CAFFE_CUDA_NUM_THREADS + (count % CAFFE_CUDA_NUM_THREADS > 0);
   return static_cast<int>(blocks < 1 ? 1 : blocks > INT32_MAX ? INT32_MAX : blocks);
 }
 

@@ -329,7 +329,9 @@ except Exception as error:
 
     def python(self, script: str) -> str:
         command, folder = [sys.executable, "-c", script], self.folder.parent
-        environment = os.environ | {"PYTHONPATH": str(folder)}
+        environment = os.environ | {
+            "PYTHONPATH": os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")]))
+        }
         done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment)
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()

@@ -230,7 +230,8 @@ def test_21_four_dimensions_only(device):
 
 def test_21_both_gradients_were_always_computed(device):
     a, b = torch.rand(9, device=device, requires_grad=True), torch.rand(9, device=device)
-    diffs = elementwise_mult(a, b).grad_fn.apply(torch.ones(9, device=device))
+    top = elementwise_mult(a, b)  # alive while its node is asked
+    diffs = top.grad_fn.apply(torch.ones(9, device=device))
     assert torch.equal(diffs[0], b) and diffs[1] is None
 
 

@@ -288,13 +288,20 @@ def test_views(each_dtype, view):
         for a in differentiable(viewed + copies):
             a.requires_grad_()
     one, other = each_dtype.call(*viewed), each_dtype.call(*copies)
-    assert same_bits(one, other) and all(is_laid_out(t) for t in results(one))
+    # A layer with kernels for several layouts may add up in another order in each.
+    alike = each_dtype.assert_close if each_dtype.layer_object.any_layout else assert_same_bits
+    alike(one, other)
+    assert all(is_laid_out(t) for t in results(one))
     if each_dtype.case.gradient != "none":
         top_diffs = random_like(one)
         views = [view(d) if d.dim() else d for d in top_diffs]
         copied = [v.clone(memory_format=torch.contiguous_format) for v in views]
         found = torch.autograd.grad(results(one), differentiable(viewed), views)
-        assert same_bits(found, torch.autograd.grad(results(other), differentiable(copies), copied))
+        alike(found, torch.autograd.grad(results(other), differentiable(copies), copied))
+
+
+def assert_same_bits(one, other):
+    assert same_bits(one, other)
 
 
 def empty_arguments(case: Case, dtype, device, grad=False):
