@@ -38,7 +38,7 @@ $(if $(UNKNOWN),$(error $(UNKNOWN): no such setting. There are: $(SETTINGS)))
 override LAYERS_DIR := $(patsubst %/,%,$(LAYERS_DIR))
 $(if $(word 2,x$(CURDIR)),$(error make cannot work in a path with spaces: $(CURDIR)))
 $(if $(word 2,$(LAYERS_DIR)),$(error LAYERS_DIR: make cannot work in a path with spaces: $(LAYERS_DIR)))
-OUTSIDE := $(if $(filter-out layers $(CURDIR)/layers,$(LAYERS_DIR)),yes)
+OUTSIDE := $(if $(filter-out $(CURDIR)/layers,$(abspath $(LAYERS_DIR))),yes)
 BUILD   ?= $(if $(OUTSIDE),$(LAYERS_DIR)/build,build)
 
 # By the shell: a wildcard would remember what $(LAYERS_DIR)/build held before the flags below are written there.
@@ -84,10 +84,12 @@ $(if $(NVCC),$(call remember,$(BUILD)/cuda.flags,$(NVCC) $(CUDA_FLAGS)))
 $(call remember,$(BUILD)/python.flags,$(shell $(PYTHON) -c 'import sys; print(sys.executable, *sys.version_info)'))
 
 # step(word, what, log, command): one short line, the command's output in the log, shown if it failed.
+# Compilers write to a name of their own, so that a killed make leaves no half an object: compile(command).
 define step
 $(Q)mkdir -p $(dir $@) $(dir $(3)); printf '  %-5s %s\n' '$(1)' '$(2)'; $(if $(V),echo '$(subst ','\'',$(4))';) \
-if $(4) >$(3) 2>&1; then $(if $(V),cat $(3),:); else head -n 20 $(3); echo '  FAIL  $(2): all of it in $(3)'; exit 1; fi
+if ( $(4) ) >$(3) 2>&1; then $(if $(V),cat $(3),:); else head -n 20 $(3); echo '  FAIL  $(2): all of it in $(3)'; exit 1; fi
 endef
+compile = $(1) -MMD -MP -MT $@ -MF $(@:.o=.d) -c $< -o $@.partial && mv $@.partial $@
 
 # ------------------------------------------------------------------------------------------ rules
 PACKAGES := $(BUILD)/packages
@@ -95,7 +97,7 @@ $(PACKAGES): requirements.txt tools/install_packages.py $(BUILD)/python.flags
 	$(Q)$(PYTHON) tools/install_packages.py requirements.txt && touch $@
 
 $(BUILD)/engine/host_launch.o: src/host_launch.cpp $(BUILD)/host.flags
-	$(call step,CXX,host_launch.cpp,$@.log,$(CXX) $(HOST_FLAGS) -MMD -MP -c $< -o $@)
+	$(call step,CXX,host_launch.cpp,$@.log,$(call compile,$(CXX) $(HOST_FLAGS)))
 
 # The rules of one layer: (layer). Sources are all its .cu files.
 define layer_rules
@@ -111,15 +113,15 @@ $(BUILD)/$(1)/host/%.cpp: $(LAYERS_DIR)/$(1)/%.cu $(wildcard tools/cuda_*.py) | 
 	$$(call step,HOST,$(1)/$$(notdir $$<),$$@.log,$(PYTHON) tools/cuda_to_host.py $$< $$@ --depfile $$@.d)
 
 $(BUILD)/$(1)/host/%.o: $(BUILD)/$(1)/host/%.cpp $(BUILD)/$(1)/declarations.h $(BUILD)/host.flags
-	$$(call step,CXX,$(1)/$$*.cu,$$@.log,$(CXX) $$(HOST_FLAGS) -I$(LAYERS_DIR)/$(1) -include stdint.h \
-	  -include $(BUILD)/$(1)/declarations.h -MMD -MP -c $$< -o $$@)
+	$$(call step,CXX,$(1)/$$*.cu,$$@.log,$$(call compile,$(CXX) $$(HOST_FLAGS) -I$(LAYERS_DIR)/$(1) \
+	  -include stdint.h -include $(BUILD)/$(1)/declarations.h))
 
 $(BUILD)/$(1)/cuda/%.cu: $(LAYERS_DIR)/$(1)/%.cu $(wildcard $(LAYERS_DIR)/$(1)/plain_loops tools/cuda_*.py) | $(PACKAGES)
 	$$(call step,LOOPS,$(1)/$$(notdir $$<),$$@.log,$(PYTHON) tools/cuda_for_nvcc.py $$< $$@ --depfile $$@.d)
 
 $(BUILD)/$(1)/cuda/%.o: $(BUILD)/$(1)/cuda/%.cu $(BUILD)/$(1)/declarations.h $(BUILD)/cuda.flags
-	$$(call step,NVCC,$(1)/$$*.cu,$$@.log,$(NVCC) $$(CUDA_FLAGS) -I$(LAYERS_DIR)/$(1) -include stdint.h \
-	  -include $(BUILD)/$(1)/declarations.h -MMD -MP -MF $$(@:.o=.d) -c $$< -o $$@)
+	$$(call step,NVCC,$(1)/$$*.cu,$$@.log,$$(call compile,$(NVCC) $$(CUDA_FLAGS) -I$(LAYERS_DIR)/$(1) \
+	  -include stdint.h -include $(BUILD)/$(1)/declarations.h))
 endef
 
 # (layer, backend): objects -> archive -> extension.
@@ -148,6 +150,7 @@ $(LAYERS_DIR)/_%.py: layers/_%.py
 	$(Q)cp $< $@
 
 libraries: $(LIBRARIES) $(if $(OUTSIDE),$(RUNTIME))
+	@:
 endif
 
 # ---------------------------------------------------------------------------------------- targets

@@ -9,13 +9,12 @@ __global__ void elementwise_mult_kernel(const int64_t count, const Dtype* a, con
   }
 }
 
-extern "C" int elementwise_mult_forward(const void* bottom_a, const void* bottom_b, void* top, int64_t count,
-                                        int dtype, void* stream) {
+extern "C" int elementwise_mult_forward(const void* a, const void* b, void* top, int64_t count, int dtype,
+                                        void* stream) {
   CAFFE_DISPATCH_FLOATING(dtype, Dtype, {
     elementwise_mult_kernel<Dtype>
         <<<CAFFE_GET_BLOCKS(count), CAFFE_CUDA_NUM_THREADS, 0, CAFFE_STREAM(stream)>>>(
-            count, static_cast<const Dtype*>(bottom_a), static_cast<const Dtype*>(bottom_b),
-            static_cast<Dtype*>(top));
+            count, static_cast<const Dtype*>(a), static_cast<const Dtype*>(b), static_cast<Dtype*>(top));
   });
   return CAFFE_LAUNCH_STATUS();
 }
