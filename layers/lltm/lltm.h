@@ -1,0 +1,13 @@
+// gates: [batch, 3 * state] before their bias, bias: [3 * state], NULL if gates hold it,
+// old_cell, new_h, new_cell: [batch, state]
+int lltm_forward(const void* gates, const void* bias, const void* old_cell, void* new_h, void* new_cell,
+                 int64_t batch, int64_t state, int dtype, void* stream);
+
+// new_h_diff, new_cell_diff: [batch, state], element (r, c) at r * row + c * column; NULL where they are 0.
+// gates_diff: as gates, bias_diff: as bias, old_cell_diff: as old_cell; NULL where they are not wanted.
+// partial_sums: room for [64, 3 * state] float, or double if dtype is; may be NULL up to a batch of 128.
+// All others: rows one after another.
+int lltm_backward(const void* gates, const void* bias, const void* new_cell, const void* new_h_diff,
+                  const void* new_cell_diff, void* gates_diff, void* bias_diff, void* old_cell_diff,
+                  uint8_t* partial_sums, int64_t batch, int64_t state, int64_t h_row, int64_t h_column,
+                  int64_t cell_row, int64_t cell_column, int dtype, void* stream);
