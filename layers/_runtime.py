@@ -172,7 +172,8 @@ class _Launcher:
         built = layer.backends()
         if not built:
             raise CaffeRuntimeError(_how_to_build(layer, "host", layer.folder / "_host.abi3.so"))
-        signatures = layer.library(built[-1] if torch.cuda.is_available() else built[0]).signatures
+        self.library = layer.library(built[-1] if torch.cuda.is_available() else built[0])
+        signatures = self.library.signatures
         if function not in signatures:
             raise AttributeError(
                 f"{layer.name} declares no C function {function!r}. There are: {', '.join(sorted(signatures))}"
@@ -185,7 +186,7 @@ class _Launcher:
 
     def number(self, *arguments) -> int:
         """What a function of numbers alone says, a workspace's size for one. A torch dtype goes as its code."""
-        library = self.layer.library(self.layer.backends()[0])
+        library = self.library  # any will do: a function of numbers says the same on each
         given = (library.codes[a] if isinstance(a, torch.dtype) else a for a in arguments)
         return getattr(library.lib, self.function + "_ffi")(*given)
 
