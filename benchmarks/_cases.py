@@ -1,7 +1,8 @@
 """The layers' own cases as the benchmarks use them: found, checked once, with their bytes counted."""
 
 import importlib
-from collections.abc import Iterator
+import itertools
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import torch
@@ -73,3 +74,48 @@ def check(layer: str, case: Case, arguments: tuple) -> None:
     allowed = absolute + relative * max(w.abs().max().item() for w in results(wanted))
     if not (error := largest_error(result, wanted)) <= allowed:
         raise RuntimeError(f"{layer}.{case.name}: an error of {error:.2e} where {allowed:.2e} is allowed")
+
+
+def check_passes(layer: str, case: Case, arguments: tuple, exact: tuple, backward: bool) -> None:
+    """The same for results and gradients, compared where they lie: megabytes take no trip to the CPU.
+
+    Args:
+        arguments: as the function gets them; leaves that want a gradient if backward.
+        exact: the same values in double, for the reference.
+    """
+    with torch.no_grad():
+        given = tuple(torch.randn_like(top) for top in results(case.function(*arguments)))
+    got, wanted = (
+        (*tops, *gradients)
+        for tops, gradients in (
+            both_passes(case.function, arguments, given, backward),
+            both_passes(case.reference, exact, tuple(g.double() for g in given), backward),
+        )
+    )
+    relative, absolute = case.tolerance_for(got[0].dtype)
+    for ours, reference in zip(got, wanted, strict=True):
+        error = (ours.detach().double() - reference.detach()).abs().max().item()
+        allowed = absolute + relative * reference.detach().abs().max().item()
+        if ours.shape != reference.shape or not error <= allowed:
+            raise RuntimeError(f"{layer}.{case.name}: an error of {error:.2e} where {allowed:.2e} is allowed")
+
+
+def both_passes(function: Callable, arguments: tuple, top_diffs: tuple, backward: bool) -> tuple:
+    """(results, gradients), the latter empty without backward."""
+    if backward:
+        return forward_backward(arguments, top_diffs)(function)
+    return results(function(*arguments)), ()
+
+
+_copies = itertools.count()
+
+
+def compiled(function: Callable) -> Callable:
+    """torch.compile of a copy of a plain function, for one shape.
+
+    A copy, because dynamo counts recompilations by code object and gives up after a few; so each shape gets
+    code of its own and no shapes that vary, the best that torch.compile has.
+    """
+    code = function.__code__.replace(co_name=f"{function.__name__}_{next(_copies)}")
+    copy = type(function)(code, function.__globals__, function.__name__, function.__defaults__)
+    return torch.compile(copy, dynamic=False)

@@ -48,3 +48,14 @@ def bars(axes, values: dict[str, float], colours: list[str], unit: str) -> None:
     axes.invert_yaxis()
     axes.set_xlabel(unit)
     axes.margins(x=0.12)
+
+
+def groups(axes, labels: list[str], series: dict[str, list[float | None]], colours: dict[str, str]) -> None:
+    """Upright bars on a log axis, a group for each label; what is None is left out."""
+    width = 0.84 / len(series)
+    for i, (name, values) in enumerate(series.items()):
+        at = [j + (i - (len(series) - 1) / 2) * width for j in range(len(labels))]
+        drawn = [(x, v) for x, v in zip(at, values, strict=True) if v is not None]
+        axes.bar(*zip(*drawn, strict=True), width, color=colours[name], label=name) if drawn else None
+    axes.set_yscale("log")
+    axes.set_xticks(range(len(labels)), labels, rotation=30, ha="right", fontsize=7)
