@@ -87,10 +87,13 @@ def wrapper_source(header: Path, functions: dict, own_wrapper: Path | None) -> t
         given = ", ".join(f"reinterpret_cast<{t}>({n})" if t.endswith("*") else n for t, n in parameters)
         exported.append(f"{returns} {function}_ffi({taken or 'void'});")
         lines.append(f"static {returns} {function}_ffi({taken}) {{")
-        called = f"{function}({given})"  # a number is all that comes back: nothing may be thrown there
-        lines.append(
-            f"  return {f'caffe_guard([&] {{ return {called}; }})' if returns == 'int' else called};\n}}"
-        )
+        if returns == "int":
+            lines.append(f"  return caffe_guard([&] {{ return {function}({given}); }});\n}}")
+        else:  # a number: -1 if there is an error to be read
+            lines.append(f"  {returns} number = -1;")
+            lines.append(
+                f"  caffe_guard([&] {{ return number = {function}({given}), 0; }});\n  return number;\n}}"
+            )
     if own_wrapper:
         lines = [f'#include "{own_wrapper}"']
     signatures = json.dumps(json.dumps(functions))

@@ -110,12 +110,14 @@ def both_passes(function: Callable, arguments: tuple, top_diffs: tuple, backward
 _copies = itertools.count()
 
 
-def compiled(function: Callable) -> Callable:
-    """torch.compile of a copy of a plain function, for one shape.
+def compiled(function: Callable, dynamic: bool | None = False) -> Callable:
+    """torch.compile of a copy of a plain function, for one shape unless `dynamic` says otherwise.
 
     A copy, because dynamo counts recompilations by code object and gives up after a few; so each shape gets
     code of its own and no shapes that vary, the best that torch.compile has.
     """
     code = function.__code__.replace(co_name=f"{function.__name__}_{next(_copies)}")
-    copy = type(function)(code, function.__globals__, function.__name__, function.__defaults__)
-    return torch.compile(copy, dynamic=False)
+    copy = type(function)(
+        code, function.__globals__, function.__name__, function.__defaults__, function.__closure__
+    )
+    return torch.compile(copy, dynamic=dynamic)

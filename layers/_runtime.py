@@ -172,8 +172,7 @@ class _Launcher:
         built = layer.backends()
         if not built:
             raise CaffeRuntimeError(_how_to_build(layer, "host", layer.folder / "_host.abi3.so"))
-        self.library = layer.library(built[-1] if torch.cuda.is_available() else built[0])
-        signatures = self.library.signatures
+        signatures = layer.library(built[-1] if torch.cuda.is_available() else built[0]).signatures
         if function not in signatures:
             raise AttributeError(
                 f"{layer.name} declares no C function {function!r}. There are: {', '.join(sorted(signatures))}"
@@ -184,11 +183,18 @@ class _Launcher:
             (t, n) for t, n in self.parameters if (t, n) not in (("int", "dtype"), ("void *", "stream"))
         ]
 
-    def number(self, *arguments) -> int:
-        """What a function of numbers alone says, a workspace's size for one. A torch dtype goes as its code."""
-        library = self.library  # any will do: a function of numbers says the same on each
-        given = (library.codes[a] if isinstance(a, torch.dtype) else a for a in arguments)
-        return getattr(library.lib, self.function + "_ffi")(*given)
+    def number(self, like: Tensor, *arguments: int) -> int:
+        """What a C function of numbers alone says, a workspace's size for one.
+
+        `like` is a tensor of the call in question: its backend is asked (backends may differ), with its dtype.
+        """
+        library = self.layer.library("cuda" if like.is_cuda else "host")
+        rest = iter(arguments)
+        given = [library.codes[like.dtype] if name == "dtype" else next(rest) for _, name in self.parameters]
+        result = getattr(library.lib, self.function + "_ffi")(*given)
+        if result < 0:
+            library.fail(self.function)
+        return result
 
     # ------------------------------------------------------------------ the careful way
 

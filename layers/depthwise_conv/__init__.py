@@ -97,7 +97,7 @@ def backward_weight(
     top_diff, bottom = top_diff.contiguous(memory_format=layout), bottom.contiguous(memory_format=layout)
     geometry = _geometry(bottom, weight.shape[2:], stride, padding, dilation, layout)
     if not isinstance(bottom, torch._subclasses.FakeTensor):
-        count = layer.depthwise_conv_backward_weight_workspace(*geometry, bottom.dtype)
+        count = layer.depthwise_conv_backward_weight_workspace(bottom, *geometry)
         bytes_each = 8 if bottom.dtype == torch.float64 else 4
         workspace = torch.empty(count * bytes_each, dtype=torch.uint8, device=bottom.device)
         outputs = weight_diff if weight_wanted else None, bias_diff if bias_wanted else None

@@ -1,0 +1,265 @@
+"""Depthwise convolution in both layouts against all that torch offers: its layouts, cuDNN's search, compile."""
+
+import statistics
+import time
+
+import torch
+
+from layers._cases import Draw, cast
+
+from . import _machine, _plot
+from ._cases import benched, both_passes, check_passes, compiled, least_bytes
+from ._report import Report, Settings
+from ._timing import Timer, in_turns, limit_on_gpu, on_cpu, on_gpu, queued_on_gpu
+from .layer_cases import copies, repeated
+
+GROUP = "layers"
+LAYER = "depthwise_conv"
+
+NCHW, LAST = "", " last"  # how a contender's name ends
+OURS, TORCH, COMPILED, COPY = "ours", "torch", "compiled", "copy_"
+COLOURS = {
+    OURS: _plot.OURS,
+    OURS + LAST: "#56b4e9",
+    TORCH: _plot.PEER,
+    TORCH + LAST: "#e69f00",
+    COMPILED: _plot.OTHER,
+}
+DTYPES = {"cuda": (torch.float32, torch.float16), "cpu": (torch.float32,)}
+FORWARD, BOTH = "forward", "forward + backward"
+# (run, ratio) -> (geometric mean to reach, least of any shape), from issue 3
+TARGETS = {
+    (FORWARD, "x NCHW"): (3.0, 1.5),
+    (FORWARD, "x best"): (1.5, 1.0),
+    (BOTH, "x NCHW"): (4.0, None),
+    (BOTH, "x best"): (1.5, None),
+}
+OF_COPY, OF_COPY_AT = 0.70, "32x112 k3"
+ON_HOST = 1.0  # of torch on the CPU, for kernels of 3 x 3: those that the plain kernel blocks simply
+HOST_BATCH = 4
+# Seconds from the GPU's start after which nothing more is compiled for a run: the whole stays below 60.
+COMPILE_UNTIL = {FORWARD: 22, BOTH: 40}
+
+
+def measure(settings: Settings) -> Report:
+    report = Report("Depthwise convolution, us")
+    for device in _machine.devices():
+        for _, case in benched(device, LAYER, report.notes):
+            searching, torch.backends.cudnn.benchmark = torch.backends.cudnn.benchmark, True
+            start = time.perf_counter()
+            try:
+                drawn = inputs(device)
+                for run in (FORWARD, BOTH) if device == "cuda" else (FORWARD,):
+                    all_shapes(report, settings, case, device, drawn, run, start)
+            finally:
+                torch.backends.cudnn.benchmark = searching
+            report.notes.append(f"{device}: {time.perf_counter() - start:.0f} s.")
+    report.notes += [
+        "last: channels_last. x NCHW, x last: torch's time over ours in one layout. x best: torch's best over "
+        "our better; NCHW x best: over ours in NCHW.",
+        "of copy_: copy_'s time for the least possible bytes (all tensors in and out once) over our better.",
+        "forward + backward: gradients to input and weight. compiled: torch.compile of torch's faster layout.",
+    ]
+    for column in COLOURS:
+        if all(row.get(column) is None for row in report.shown):  # a contender that was nowhere
+            for row in report.shown:
+                row.pop(column, None)
+    for device in {row["on"]: None for row in report.rows}:
+        rows = [row for row in report.rows if row["on"] == device]
+        summarise(report, device, rows)
+        name = "depthwise" if device == "cuda" else f"depthwise_{device}"
+        report.plots[name] = lambda figure, rows=rows: draw(figure, rows)
+    return report
+
+
+def all_shapes(
+    report: Report, settings: Settings, case, device: str, drawn: dict, run: str, start: float
+) -> None:
+    compiles = device == "cuda" and (run == FORWARD or not settings.quick)
+    until = start + COMPILE_UNTIL[run] / (2 if settings.quick else 1) if compiles else start
+    for shape, arguments in drawn.items():
+        for dtype in DTYPES[device]:
+            one(report, settings, case, device, run, shape, arguments, dtype, until)
+            if device == "cuda":
+                torch.cuda.empty_cache()
+
+
+def inputs(device: str) -> dict[str, tuple]:
+    """By shape, arguments in double; on the GPU at the issue's batch, on the CPU at a small one."""
+    from layers.depthwise_conv.cases import BENCH, arguments  # imports the layer, which must be built
+
+    sizes = {
+        name: ((size[0] if device == "cuda" else HOST_BATCH, *size[1:]), *rest)
+        for name, (size, *rest) in BENCH.items()
+    }
+    return {name: arguments(*size)(Draw()) for name, size in sizes.items()}
+
+
+def in_layout(arguments: tuple, layout: torch.memory_format) -> tuple:
+    """The arguments with the bottom in a layout. The filters have one channel: both layouts are the same."""
+    x, *rest = arguments
+    return x.detach().contiguous(memory_format=layout).requires_grad_(x.requires_grad), *rest
+
+
+def one(report: Report, settings, case, device, run, shape, arguments, dtype, until) -> None:
+    """One shape, dtype and run: a row."""
+    backward = run == BOTH
+    nchw = cast(arguments, dtype, device, grad=backward)
+    ready = {NCHW: nchw, LAST: in_layout(nchw, torch.channels_last)}
+    exact = cast(nchw, torch.float64, device, grad=backward)
+    for own in ready.values():
+        check_passes(LAYER, case, own, exact, backward)
+    del exact
+    moved = least_bytes(case, nchw, backward)
+    label = f"{shape} {str(dtype).removeprefix('torch.')} {run}"
+    timers = {}
+
+    def enter(name: str, function, layout: str) -> None:
+        """A contender that fails is absent; ours must not."""
+        try:
+            calls = repeated(function, ready[layout], backward, moved, device)
+            timers[name] = gpu_timer(calls, label, name, report.notes) if device == "cuda" else on_cpu(calls)
+            timers[name]()
+        except Exception as error:
+            timers.pop(name, None)
+            if name.startswith(OURS):
+                raise
+            report.notes.append(f"{label}: {name} is absent: {brief(error)}")
+
+    for layout in ready:
+        enter(OURS + layout, case.function, layout)
+        enter(TORCH + layout, case.reference, layout)
+    if time.perf_counter() < until:
+        try:
+            layout = min((n.removeprefix(TORCH) for n in timers if n.startswith(TORCH)), key=quick(timers))
+            function = compiled(conv_of(nchw))
+            given = [torch.zeros_like(case.reference(*ready[layout]).detach())]
+            both_passes(function, ready[layout], given, backward)
+        except Exception as error:
+            report.notes.append(f"{label}: {COMPILED} is absent: {brief(error)}")
+        else:
+            enter(COMPILED, function, layout)
+    copied = copies(moved, device)
+    timers[COPY] = limit_on_gpu(copied, 2e-4, moved) if device == "cuda" else on_cpu(copied)
+    seconds = (0.08 if settings.quick else 0.2) if device == "cuda" else (0.3 if settings.quick else 1.5)
+    times = in_turns(timers, seconds, most=60 if device == "cuda" else 200)
+    timers.clear()  # their graphs hold the memory that the next ones need
+    add(report, times, device, run, shape, dtype, moved)
+
+
+def quick(timers: dict[str, Timer]):
+    """The time of torch in a layout, from one look."""
+    return lambda layout: timers[TORCH + layout]()
+
+
+def conv_of(arguments: tuple):
+    """torch's operator as a user writes it down, with no arithmetic for dynamo to guess at."""
+    channels = arguments[0].shape[1]
+
+    def conv(x, weight, bias, stride, padding, dilation):
+        return torch.nn.functional.conv2d(x, weight, bias, stride, padding, dilation, groups=channels)
+
+    return conv
+
+
+def gpu_timer(calls: list, label: str, name: str, notes: list[str]) -> Timer:
+    try:
+        return on_gpu(calls, 2e-4)
+    except Exception as error:
+        torch.cuda.synchronize()
+        notes.append(f"{label}: {name} is timed without a graph: {brief(error)}")
+        return queued_on_gpu(calls)
+
+
+def brief(error: Exception) -> str:
+    return f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0][:100]}"
+
+
+def add(report: Report, times, device, run, shape, dtype, moved) -> None:
+    def best(names) -> str:
+        return min((n for n in names if n in times), key=times.median)
+
+    ours, peer = best((OURS, OURS + LAST)), best((TORCH, TORCH + LAST, COMPILED))
+
+    def ratio(of: str, over: str) -> float | None:
+        return times.ratio(of, over) if of in times else None
+
+    report.row(
+        on=device,
+        shape=shape,
+        dtype={torch.float32: "float", torch.float16: "half"}[dtype],
+        run=run,
+        **{name: times.median(name) * 1e6 if name in times else None for name in (*COLOURS, COPY)},
+        **{
+            "x NCHW": ratio(TORCH, OURS),
+            "x last": ratio(TORCH + LAST, OURS + LAST),
+            "x best": ratio(peer, ours),
+            "NCHW x best": ratio(peer, OURS),
+            "of copy_": ratio(COPY, ours),
+        },
+    )
+    # For the JSON alone; the table is wide enough.
+    report.rows[-1] = {**report.rows[-1], "best of torch": peer, "better of ours": ours, "bytes": moved}
+    report.rows[-1] |= {f"{name} spread": times.spread(name) for name in times}
+    report.shown[-1]["run"] = {FORWARD: "fwd", BOTH: "fwd+bwd"}[run]
+
+
+def summarise(report: Report, device: str, rows: list[dict]) -> None:
+    here = _machine.here(device)
+    for run in dict.fromkeys(row["run"] for row in rows):
+        for key in ("x NCHW", "x best", "NCHW x best"):
+            for dtypes in all_and_each(rows):
+                found = [
+                    row[key]
+                    for row in rows
+                    if row["run"] == run and row["dtype"] in dtypes and row[key] is not None
+                ]
+                if not found:
+                    continue
+                mean, least = TARGETS.get((run, key), (None, None)) if device == "cuda" else (None, None)
+                what = f"depthwise {run}, {' and '.join(dtypes)}, {key}"
+                report.figure(
+                    f"{what}, geometric mean", here, statistics.geometric_mean(found), mean, at_most=False
+                )
+                report.figure(f"{what}, least", here, min(found), least, at_most=False)
+    for row in rows:
+        if device == "cuda" and row["run"] == FORWARD and row["shape"] == OF_COPY_AT:
+            for layout in (NCHW, LAST):
+                report.figure(
+                    f"depthwise {row['shape']} {row['dtype']} ours{layout}, share of copy_",
+                    here,
+                    row[COPY] / row[OURS + layout],
+                    OF_COPY,
+                    at_most=False,
+                )
+        if device == "cpu" and row["x NCHW"]:
+            aimed = ON_HOST if row["shape"].endswith("k3") else None
+            report.figure(f"depthwise {row['shape']}, x NCHW", here, row["x NCHW"], aimed, at_most=False)
+
+
+def all_and_each(rows: list[dict]) -> list[tuple[str, ...]]:
+    dtypes = tuple(dict.fromkeys(row["dtype"] for row in rows))
+    return [dtypes, *((d,) for d in dtypes)] if len(dtypes) > 1 else [dtypes]
+
+
+def draw(figure, rows: list[dict]) -> None:
+    """A panel for each run and dtype: bars by shape, and copy_ of the least bytes as a line over each group."""
+    runs, dtypes = (list(dict.fromkeys(row[key] for row in rows)) for key in ("run", "dtype"))
+    figure.set_size_inches(max(4.8 * len(dtypes), 7), 2.6 * len(runs) + 0.5)
+    grid = figure.subplots(len(runs), len(dtypes), sharex=True, sharey="row", squeeze=False)
+    for i, run in enumerate(runs):
+        for j, dtype in enumerate(dtypes):
+            mine, axes = [r for r in rows if (r["run"], r["dtype"]) == (run, dtype)], grid[i][j]
+            shapes = [row["shape"] for row in mine]
+            series = {name: [row[name] for row in mine] for name in COLOURS if any(r[name] for r in mine)}
+            _plot.groups(axes, shapes, series, COLOURS)
+            ends = [at - 0.46 for at in range(len(mine))], [at + 0.46 for at in range(len(mine))]
+            limits = [row[COPY] for row in mine]
+            axes.hlines(limits, *ends, color=_plot.LIMIT, linewidth=1.2, label="copy_ of the least bytes")
+            axes.set_title(f"{run}, {dtype}", loc="left")
+        of_run = [row for row in rows if row["run"] == run]
+        slowest = max(row[name] for row in of_run for name in COLOURS if row[name])
+        grid[i][0].set_ylim(min(row[COPY] for row in of_run) / 1.5, slowest * 1.3)
+        grid[i][0].set_ylabel("us")
+    handles, names = grid[0][0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside upper right", ncols=6, fontsize=7)
