@@ -36,12 +36,13 @@ def main() -> int:
     )
     parser.add_argument("--layers-dir", type=Path, default=ROOT / "layers")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--dtypes", nargs="+", default=["float32", "float64", "float16"])
     options = parser.parse_args()
     package, runs, wrong = load_package(options.layers_dir), 0, []
     for name in sorted({cu.parent.name for cu in options.layers_dir.glob("*/*.cu")}):
         for case in importlib.import_module(f"{package}.{name}.cases").CASES:
             for label, inputs in case.inputs.items():
-                for dtype in (torch.float32, torch.float64, torch.float16):
+                for dtype in (getattr(torch, d) for d in options.dtypes):
                     runs += 1
                     if not run(case, inputs(Draw()), dtype, options.device):
                         wrong.append(f"{name}-{case.name}-{label}-{dtype}")
