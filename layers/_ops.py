@@ -108,9 +108,8 @@ class Operator:
             for n, p in self.signature.parameters.items()
         )
         # 'promote' has nothing to do where all dtypes are one, and then is not worth asking whether autocast is on.
-        others = [n for n in tensors[1:]]
         differ = (
-            " or ".join(f"{n} is not None and {n}.dtype is not {tensors[0]}.dtype" for n in others) or "False"
+            " or ".join(f"{n} is not None and {n}.dtype is not {tensors[0]}.dtype" for n in tensors[1:]) or "False"
         )
         casting = f"({differ}) and autocasting()" if self.autocast == "promote" else "autocasting()"
         text = f"""
