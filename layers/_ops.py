@@ -109,7 +109,8 @@ class Operator:
         )
         # 'promote' has nothing to do where all dtypes are one, and then is not worth asking whether autocast is on.
         differ = (
-            " or ".join(f"{n} is not None and {n}.dtype is not {tensors[0]}.dtype" for n in tensors[1:]) or "False"
+            " or ".join(f"{n} is not None and {n}.dtype is not {tensors[0]}.dtype" for n in tensors[1:])
+            or "False"
         )
         casting = f"({differ}) and autocasting()" if self.autocast == "promote" else "autocasting()"
         text = f"""
