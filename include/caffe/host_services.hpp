@@ -28,6 +28,12 @@ struct HostServices {
   // Paths of the shared objects in which BLAS (sgemm_ and so on) and, or "", cuBLAS are to be found.
   const char* blas_library;
   const char* cublas_library;
+  // Caffe::set_random_seed: seeds torch's generators.
+  void (*set_seed)(int64_t seed);
+  // The wire format of a message in protobuf's text format, by real protobuf; `message` is its full name. Its size; -1 if
+  // the text is no such message. `take` is called with the bytes before it returns.
+  int64_t (*parse_text)(const char* message, const char* text, void (*take)(const void* bytes, int64_t size, void* where),
+                        void* where);
 };
 
 extern HostServices host_services;
