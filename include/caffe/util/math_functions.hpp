@@ -206,7 +206,7 @@ template <typename Dtype>
 Dtype caffe_cpu_strided_dot(const int n, const Dtype* x, const int incx, const Dtype* y, const int incy);
 template <typename Dtype>
 Dtype caffe_cpu_asum(const int n, const Dtype* x);
-// How many bits differ between the two vectors of values rounded towards zero to 32 bits (double: 64).
+// How many bits differ, each value taken as an unsigned integer of its own width (trees before 2015).
 template <typename Dtype>
 int caffe_cpu_hamming_distance(const int n, const Dtype* x, const Dtype* y);
 
@@ -215,8 +215,6 @@ template <typename Dtype>
 void caffe_gpu_dot(const int n, const Dtype* x, const Dtype* y, Dtype* out);
 template <typename Dtype>
 void caffe_gpu_asum(const int n, const Dtype* x, Dtype* y);
-template <typename Dtype>
-uint32_t caffe_gpu_hamming_distance(const int n, const Dtype* x, const Dtype* y);
 
 // ------------------------------------------------------------------------------ random numbers
 

@@ -1,0 +1,173 @@
+// cblas_* for Caffe sources: the matrix functions by the Fortran interface of the BLAS that torch has loaded
+// (every BLAS exports that one, libtorch_cpu.so too), the vector functions right here.
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+
+#include "caffe/host_services.hpp"
+#include "caffe/util/mkl_alternate.hpp"
+#include "find_symbol.hpp"
+
+namespace {
+
+template <typename Dtype>
+using Gemm = void(const char* trans_a, const char* trans_b, const int* m, const int* n, const int* k,
+                  const Dtype* alpha, const Dtype* a, const int* lda, const Dtype* b, const int* ldb,
+                  const Dtype* beta, Dtype* c, const int* ldc);
+template <typename Dtype>
+using Gemv = void(const char* trans, const int* m, const int* n, const Dtype* alpha, const Dtype* a,
+                  const int* lda, const Dtype* x, const int* incx, const Dtype* beta, Dtype* y,
+                  const int* incy);
+
+template <typename Function>
+Function* blas(const char* name) {
+  return caffe::find_symbol<Function>(caffe::host_services.blas_library, "BLAS", name);
+}
+
+char letter(CBLAS_TRANSPOSE trans) { return trans == CblasNoTrans ? 'N' : 'T'; }
+char opposite(CBLAS_TRANSPOSE trans) { return trans == CblasNoTrans ? 'T' : 'N'; }
+
+// A vector with a step. A negative one walks it from its far end, as BLAS has it.
+template <typename Dtype>
+struct Strided {
+  Dtype* first;
+  ptrdiff_t step;
+  Strided(int n, Dtype* x, int inc) : first(inc < 0 ? x - ptrdiff_t(n - 1) * inc : x), step(inc) {}
+  Dtype& operator[](ptrdiff_t i) const { return first[i * step]; }
+};
+
+// for (i < n) body(x, y, i), in a loop of its own where both lie densely: that one is vectorised.
+template <typename X, typename Y, typename Body>
+void walk(int n, X* x, int incx, Y* y, int incy, const Body& body) {
+  if (incx == 1 && incy == 1) {
+#pragma GCC ivdep
+    for (int i = 0; i < n; ++i) body(x[i], y[i]);
+  } else {
+    const Strided<X> xs(n, x, incx);
+    const Strided<Y> ys(n, y, incy);
+    for (int i = 0; i < n; ++i) body(xs[i], ys[i]);
+  }
+}
+
+// The sum of term(0) ... term(n - 1): in 16 lanes that the compiler keeps in vector registers, and by blocks
+// that are added up in double, so that a long float vector loses no digits.
+template <typename Dtype, typename Term>
+double sum(int n, const Term& term) {
+  constexpr int kLanes = 16, kBlock = 4096;
+  double total = 0;
+  for (int start = 0; start < n;) {
+    const int end = n - start > kBlock ? start + kBlock : n;
+    Dtype lane[kLanes] = {};
+    for (; end - start >= kLanes; start += kLanes)
+      for (int l = 0; l < kLanes; ++l) lane[l] += term(start + l);
+    for (; start < end; ++start) lane[0] += term(start);
+    for (int l = 0; l < kLanes; ++l) total += lane[l];
+  }
+  return total;
+}
+
+template <typename Dtype>
+void gemm(Gemm<Dtype>* function, CBLAS_ORDER order, CBLAS_TRANSPOSE trans_a, CBLAS_TRANSPOSE trans_b, int m,
+          int n, int k, Dtype alpha, const Dtype* a, int lda, const Dtype* b, int ldb, Dtype beta, Dtype* c,
+          int ldc) {
+  if (order == CblasRowMajor) {  // C' = op(B)' op(A)': a row-major matrix is its transpose, column-major
+    std::swap(trans_a, trans_b);
+    std::swap(m, n);
+    std::swap(a, b);
+    std::swap(lda, ldb);
+  }
+  if (m <= 0 || n <= 0) return;
+  // An empty matrix may have a leading dimension of 0, which BLAS refuses.
+  lda = std::max(lda, 1);
+  ldb = std::max(ldb, 1);
+  const char ta = letter(trans_a), tb = letter(trans_b);
+  function(&ta, &tb, &m, &n, &k, &alpha, a, &lda, b, &ldb, &beta, c, &ldc);
+}
+
+template <typename Dtype>
+void scal(int n, Dtype alpha, Dtype* x, int incx) {
+  if (incx == 1) {
+    for (int i = 0; i < n; ++i) x[i] *= alpha;
+  } else {
+    const Strided<Dtype> xs(n, x, incx);
+    for (int i = 0; i < n; ++i) xs[i] *= alpha;
+  }
+}
+
+template <typename Dtype>
+void axpby(int n, Dtype alpha, const Dtype* x, int incx, Dtype beta, Dtype* y, int incy) {
+  if (beta == 0) {
+    walk(n, x, incx, y, incy, [=](const Dtype& from, Dtype& to) { to = alpha * from; });
+  } else {
+    walk(n, x, incx, y, incy, [=](const Dtype& from, Dtype& to) { to = alpha * from + beta * to; });
+  }
+}
+
+template <typename Dtype>
+void gemv(Gemv<Dtype>* function, CBLAS_ORDER order, CBLAS_TRANSPOSE trans, int m, int n, Dtype alpha,
+          const Dtype* a, int lda, const Dtype* x, int incx, Dtype beta, Dtype* y, int incy) {
+  const int length = trans == CblasNoTrans ? m : n, terms = trans == CblasNoTrans ? n : m;
+  if (length <= 0) return;
+  if (terms <= 0) {  // BLAS would return without touching y
+    axpby(length, Dtype(0), y, incy, beta, y, incy);
+    return;
+  }
+  char t = letter(trans);
+  if (order == CblasRowMajor) {
+    std::swap(m, n);
+    t = opposite(trans);
+  }
+  function(&t, &m, &n, &alpha, a, &lda, x, &incx, &beta, y, &incy);
+}
+
+template <typename Dtype>
+Dtype dot(int n, const Dtype* x, int incx, const Dtype* y, int incy) {
+  if (incx == 1 && incy == 1) return static_cast<Dtype>(sum<Dtype>(n, [=](int i) { return x[i] * y[i]; }));
+  const Strided<const Dtype> xs(n, x, incx), ys(n, y, incy);
+  return static_cast<Dtype>(sum<Dtype>(n, [=](int i) { return xs[i] * ys[i]; }));
+}
+
+template <typename Dtype>
+Dtype asum(int n, const Dtype* x, int incx) {
+  if (incx == 1) return static_cast<Dtype>(sum<Dtype>(n, [=](int i) { return std::fabs(x[i]); }));
+  const Strided<const Dtype> xs(n, x, incx);
+  return static_cast<Dtype>(sum<Dtype>(n, [=](int i) { return std::fabs(xs[i]); }));
+}
+
+template <typename Dtype>
+Dtype nrm2(int n, const Dtype* x, int incx) {  // squares in double: a float's square does not overflow there
+  const Strided<const Dtype> xs(n, x, incx);
+  return static_cast<Dtype>(std::sqrt(sum<double>(n, [=](int i) { return double(xs[i]) * xs[i]; })));
+}
+
+}  // namespace
+
+#define CAFFE_DEFINE_CBLAS(s, Dtype)                                                                        \
+  void cblas_##s##gemm(CBLAS_ORDER order, CBLAS_TRANSPOSE trans_a, CBLAS_TRANSPOSE trans_b, int m, int n,   \
+                       int k, Dtype alpha, const Dtype* a, int lda, const Dtype* b, int ldb, Dtype beta,    \
+                       Dtype* c, int ldc) {                                                                 \
+    static Gemm<Dtype>* const function = blas<Gemm<Dtype>>(#s "gemm_");                                     \
+    gemm(function, order, trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);                  \
+  }                                                                                                         \
+  void cblas_##s##gemv(CBLAS_ORDER order, CBLAS_TRANSPOSE trans, int m, int n, Dtype alpha, const Dtype* a, \
+                       int lda, const Dtype* x, int incx, Dtype beta, Dtype* y, int incy) {                 \
+    static Gemv<Dtype>* const function = blas<Gemv<Dtype>>(#s "gemv_");                                     \
+    gemv(function, order, trans, m, n, alpha, a, lda, x, incx, beta, y, incy);                              \
+  }                                                                                                         \
+  void cblas_##s##axpy(int n, Dtype alpha, const Dtype* x, int incx, Dtype* y, int incy) {                  \
+    walk(n, x, incx, y, incy, [=](const Dtype& from, Dtype& to) { to += alpha * from; });                   \
+  }                                                                                                         \
+  void cblas_##s##axpby(int n, Dtype alpha, const Dtype* x, int incx, Dtype beta, Dtype* y, int incy) {     \
+    axpby(n, alpha, x, incx, beta, y, incy);                                                                \
+  }                                                                                                         \
+  void cblas_##s##scal(int n, Dtype alpha, Dtype* x, int incx) { scal(n, alpha, x, incx); }                 \
+  void cblas_##s##copy(int n, const Dtype* x, int incx, Dtype* y, int incy) {                               \
+    walk(n, x, incx, y, incy, [](const Dtype& from, Dtype& to) { to = from; });                             \
+  }                                                                                                         \
+  Dtype cblas_##s##dot(int n, const Dtype* x, int incx, const Dtype* y, int incy) {                         \
+    return dot(n, x, incx, y, incy);                                                                        \
+  }                                                                                                         \
+  Dtype cblas_##s##asum(int n, const Dtype* x, int incx) { return asum(n, x, incx); }                       \
+  Dtype cblas_##s##nrm2(int n, const Dtype* x, int incx) { return nrm2(n, x, incx); }
+CAFFE_DEFINE_CBLAS(s, float)
+CAFFE_DEFINE_CBLAS(d, double)

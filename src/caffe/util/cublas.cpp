@@ -1,0 +1,120 @@
+// Behind caffe/util/cublas.hpp: torch's own cuBLAS, looked up when first used; on the host backend, BLAS.
+#include "caffe/util/cublas.hpp"
+
+#ifdef CAFFE_HOST_BACKEND
+
+#include "caffe/util/mkl_alternate.hpp"
+
+namespace {
+CBLAS_TRANSPOSE transpose(cublasOperation_t operation) {
+  return operation == CUBLAS_OP_N ? CblasNoTrans : CblasTrans;
+}
+}  // namespace
+
+cublasStatus_t cublasSetStream(cublasHandle_t, cudaStream_t) { return CUBLAS_STATUS_SUCCESS; }
+cublasStatus_t cublasGetStream(cublasHandle_t, cudaStream_t* stream) {
+  return *stream = nullptr, CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasSetPointerMode(cublasHandle_t, cublasPointerMode_t) { return CUBLAS_STATUS_SUCCESS; }
+cublasStatus_t cublasGetPointerMode(cublasHandle_t, cublasPointerMode_t* mode) {
+  return *mode = CUBLAS_POINTER_MODE_HOST, CUBLAS_STATUS_SUCCESS;
+}
+
+#define CAFFE_DEFINE_CUBLAS(S, s, Dtype)                                                                    \
+  cublasStatus_t cublas##S##gemm(cublasHandle_t, cublasOperation_t trans_a, cublasOperation_t trans_b,      \
+                                 int m, int n, int k, const Dtype* alpha, const Dtype* a, int lda,          \
+                                 const Dtype* b, int ldb, const Dtype* beta, Dtype* c, int ldc) {           \
+    cblas_##s##gemm(CblasColMajor, transpose(trans_a), transpose(trans_b), m, n, k, *alpha, a, lda, b, ldb, \
+                    *beta, c, ldc);                                                                         \
+    return CUBLAS_STATUS_SUCCESS;                                                                           \
+  }                                                                                                         \
+  cublasStatus_t cublas##S##gemv(cublasHandle_t, cublasOperation_t trans, int m, int n, const Dtype* alpha, \
+                                 const Dtype* a, int lda, const Dtype* x, int incx, const Dtype* beta,      \
+                                 Dtype* y, int incy) {                                                      \
+    cblas_##s##gemv(CblasColMajor, transpose(trans), m, n, *alpha, a, lda, x, incx, *beta, y, incy);        \
+    return CUBLAS_STATUS_SUCCESS;                                                                           \
+  }                                                                                                         \
+  cublasStatus_t cublas##S##axpy(cublasHandle_t, int n, const Dtype* alpha, const Dtype* x, int incx,       \
+                                 Dtype* y, int incy) {                                                      \
+    return cblas_##s##axpy(n, *alpha, x, incx, y, incy), CUBLAS_STATUS_SUCCESS;                             \
+  }                                                                                                         \
+  cublasStatus_t cublas##S##scal(cublasHandle_t, int n, const Dtype* alpha, Dtype* x, int incx) {           \
+    return cblas_##s##scal(n, *alpha, x, incx), CUBLAS_STATUS_SUCCESS;                                      \
+  }                                                                                                         \
+  cublasStatus_t cublas##S##copy(cublasHandle_t, int n, const Dtype* x, int incx, Dtype* y, int incy) {     \
+    return cblas_##s##copy(n, x, incx, y, incy), CUBLAS_STATUS_SUCCESS;                                     \
+  }                                                                                                         \
+  cublasStatus_t cublas##S##dot(cublasHandle_t, int n, const Dtype* x, int incx, const Dtype* y, int incy,  \
+                                Dtype* result) {                                                            \
+    return *result = cblas_##s##dot(n, x, incx, y, incy), CUBLAS_STATUS_SUCCESS;                            \
+  }                                                                                                         \
+  cublasStatus_t cublas##S##asum(cublasHandle_t, int n, const Dtype* x, int incx, Dtype* result) {          \
+    return *result = cblas_##s##asum(n, x, incx), CUBLAS_STATUS_SUCCESS;                                    \
+  }                                                                                                         \
+  cublasStatus_t cublas##S##nrm2(cublasHandle_t, int n, const Dtype* x, int incx, Dtype* result) {          \
+    return *result = cblas_##s##nrm2(n, x, incx), CUBLAS_STATUS_SUCCESS;                                    \
+  }
+CAFFE_DEFINE_CUBLAS(S, s, float)
+CAFFE_DEFINE_CUBLAS(D, d, double)
+
+#else
+
+#include "caffe/host_services.hpp"
+#include "find_symbol.hpp"
+
+// The function of that name, which in the shared object has the suffix _v2, with these arguments.
+#define CAFFE_CUBLAS(name, ...)                                             \
+  static auto* const function = caffe::find_symbol<decltype(cublas##name)>( \
+      caffe::host_services.cublas_library, "cuBLAS", "cublas" #name "_v2"); \
+  return function(__VA_ARGS__)
+
+cublasStatus_t cublasSetStream(cublasHandle_t handle, cudaStream_t stream) {
+  CAFFE_CUBLAS(SetStream, handle, stream);
+}
+cublasStatus_t cublasGetStream(cublasHandle_t handle, cudaStream_t* stream) {
+  CAFFE_CUBLAS(GetStream, handle, stream);
+}
+cublasStatus_t cublasSetPointerMode(cublasHandle_t handle, cublasPointerMode_t mode) {
+  CAFFE_CUBLAS(SetPointerMode, handle, mode);
+}
+cublasStatus_t cublasGetPointerMode(cublasHandle_t handle, cublasPointerMode_t* mode) {
+  CAFFE_CUBLAS(GetPointerMode, handle, mode);
+}
+
+#define CAFFE_FORWARD_CUBLAS(S, Dtype)                                                                       \
+  cublasStatus_t cublas##S##gemm(cublasHandle_t handle, cublasOperation_t trans_a,                           \
+                                 cublasOperation_t trans_b, int m, int n, int k, const Dtype* alpha,         \
+                                 const Dtype* a, int lda, const Dtype* b, int ldb, const Dtype* beta,        \
+                                 Dtype* c, int ldc) {                                                        \
+    CAFFE_CUBLAS(S##gemm, handle, trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);           \
+  }                                                                                                          \
+  cublasStatus_t cublas##S##gemv(cublasHandle_t handle, cublasOperation_t trans, int m, int n,               \
+                                 const Dtype* alpha, const Dtype* a, int lda, const Dtype* x, int incx,      \
+                                 const Dtype* beta, Dtype* y, int incy) {                                    \
+    CAFFE_CUBLAS(S##gemv, handle, trans, m, n, alpha, a, lda, x, incx, beta, y, incy);                       \
+  }                                                                                                          \
+  cublasStatus_t cublas##S##axpy(cublasHandle_t handle, int n, const Dtype* alpha, const Dtype* x, int incx, \
+                                 Dtype* y, int incy) {                                                       \
+    CAFFE_CUBLAS(S##axpy, handle, n, alpha, x, incx, y, incy);                                               \
+  }                                                                                                          \
+  cublasStatus_t cublas##S##scal(cublasHandle_t handle, int n, const Dtype* alpha, Dtype* x, int incx) {     \
+    CAFFE_CUBLAS(S##scal, handle, n, alpha, x, incx);                                                        \
+  }                                                                                                          \
+  cublasStatus_t cublas##S##copy(cublasHandle_t handle, int n, const Dtype* x, int incx, Dtype* y,           \
+                                 int incy) {                                                                 \
+    CAFFE_CUBLAS(S##copy, handle, n, x, incx, y, incy);                                                      \
+  }                                                                                                          \
+  cublasStatus_t cublas##S##dot(cublasHandle_t handle, int n, const Dtype* x, int incx, const Dtype* y,      \
+                                int incy, Dtype* result) {                                                   \
+    CAFFE_CUBLAS(S##dot, handle, n, x, incx, y, incy, result);                                               \
+  }                                                                                                          \
+  cublasStatus_t cublas##S##asum(cublasHandle_t handle, int n, const Dtype* x, int incx, Dtype* result) {    \
+    CAFFE_CUBLAS(S##asum, handle, n, x, incx, result);                                                       \
+  }                                                                                                          \
+  cublasStatus_t cublas##S##nrm2(cublasHandle_t handle, int n, const Dtype* x, int incx, Dtype* result) {    \
+    CAFFE_CUBLAS(S##nrm2, handle, n, x, incx, result);                                                       \
+  }
+CAFFE_FORWARD_CUBLAS(S, float)
+CAFFE_FORWARD_CUBLAS(D, double)
+
+#endif
