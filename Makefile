@@ -1,5 +1,6 @@
 # Builds every layer in layers/ for every backend there is: `make`, then `python test.py`.
-# `make help` lists the targets. No layer is named here: a folder with a .cu file is a layer.
+# `make help` lists the targets. No layer is named here: a folder with a .cu file is a layer; one whose sources
+# register a Caffe layer is built by the rules in caffe.mk.
 
 # ------------------------------------------------------------------------------------- settings
 # Each can be set on the command line (make ARCH=sm_90) or in the environment.
@@ -43,6 +44,8 @@ BUILD   ?= $(if $(OUTSIDE),$(LAYERS_DIR)/build,build)
 
 # By the shell: a wildcard would remember what $(LAYERS_DIR)/build held before the flags below are written there.
 KNOWN := $(sort $(patsubst %/,%,$(dir $(shell cd '$(LAYERS_DIR)' 2>/dev/null && ls -d */*.cu 2>/dev/null))))
+include caffe.mk
+KNOWN := $(sort $(KNOWN) $(CAFFE_KNOWN))
 override LAYERS := $(if $(strip $(LAYERS)),$(LAYERS),$(KNOWN))
 NO_SUCH := $(filter-out $(KNOWN),$(LAYERS))
 $(if $(NO_SUCH),$(error LAYERS: no layer $(NO_SUCH) in $(LAYERS_DIR). There are: $(or $(KNOWN),none)))
@@ -140,9 +143,10 @@ LIBRARIES += $(LAYERS_DIR)/$(1)/_$(2).abi3.so
 endef
 
 LIBRARIES :=
-$(foreach layer,$(LAYERS),$(eval $(call layer_rules,$(layer))) \
+$(foreach layer,$(filter-out $(CAFFE_LAYERS),$(LAYERS)),$(eval $(call layer_rules,$(layer))) \
   $(foreach backend,$(BACKENDS),$(eval $(call library_rules,$(layer),$(backend)))))
--include $(wildcard $(BUILD)/engine/*.d $(foreach layer,$(LAYERS),$(BUILD)/$(layer)/*/*.d))
+$(if $(CAFFE_LAYERS),$(eval $(caffe_rules)))
+-include $(wildcard $(BUILD)/engine/*.d $(foreach layer,$(LAYERS) $(if $(CAFFE_LAYERS),caffe),$(BUILD)/$(layer)/*/*.d $(BUILD)/$(layer)/*/*/*.d))
 
 # A folder of layers outside of this tree is a package of its own: it gets the runtime beside it.
 RUNTIME := $(if $(OUTSIDE),$(patsubst layers/%,$(LAYERS_DIR)/%,$(filter-out layers/__init__.py,$(wildcard layers/_*.py))))
@@ -197,4 +201,4 @@ lint:  ## ruff and clang-format
 	@ruff check . && ruff format --check . && clang-format --dry-run -Werror $$(git ls-files '*.cu' '*.cuh' '*.h' '*.cpp' ':!tests/rewrite')
 
 clean:  ## remove all that was made
-	rm -rf $(BUILD) $(LAYERS_DIR)/*/_host.abi3.so $(LAYERS_DIR)/*/_cuda.abi3.so
+	rm -rf $(BUILD) $(foreach made,_host.abi3.so _cuda.abi3.so _caffe.desc,$(LAYERS_DIR)/*/$(made))

@@ -12,6 +12,7 @@ import os
 import re
 from typing import NamedTuple
 
+from caffe_folder import LayerFolder
 from cuda_lexer import LOOP, Lexed, mask
 from cuda_source import (
     Function,
@@ -62,12 +63,14 @@ class Kernel(NamedTuple):
 
 
 class Unit:
-    """A source file and the local headers that it includes."""
+    """A source file and the local headers that it includes, from its folder or from all of a Caffe layer's."""
 
-    def __init__(self, text: str, path: str):
-        self.main = Source(text, path)
-        name = os.path.basename(path)
-        self.headers = local_headers(self.main, os.path.dirname(path), name)
+    def __init__(self, text: str, path: str, layer: LayerFolder | None = None):
+        self.main, self.layer = Source(text, path), layer
+        if layer:
+            self.headers = local_headers(self.main, layer.path, layer.relative(path), layer.find)
+        else:
+            self.headers = local_headers(self.main, os.path.dirname(path), os.path.basename(path))
         self.sources = [self.main, *self.headers.values()]
         self._words = _words_by_name(self.sources)
         self._launches = [launch for source in self.sources for launch in source.launches]

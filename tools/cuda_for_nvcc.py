@@ -5,6 +5,10 @@
     CUDA_KERNEL_LOOP(i, n) body    that, and CUDA_KERNEL_STREAM(i, n, ...) body    where cuda_stream.py says it may
     <<<CAFFE_GET_BLOCKS(n), ...>>> <<<caffe::stream_blocks(n, kernel), ...>>>    in the launches of such kernels
 
+In a Caffe layer (--caffe FOLDER), whose launches name no stream, each goes to torch's:
+
+    <<<grid, block>>>              <<<grid, block, 0, ::caffe::current_stream()>>>
+
 All else stays as it is, on its own line. What was decided for each kernel, and why, is written to build/foo.cu.loops; a
 file `plain_loops` beside the source that names a kernel, one a line, keeps that kernel's loop as it is.
 """
@@ -28,7 +32,8 @@ class NvccRewriter(Rewriter):
 
     def __init__(self, unit: Unit, source: Source):
         super().__init__(source)
-        source.problems.clear()  # they say what has no meaning for the host
+        # Other problems say what has no meaning for the host; but each launch must get its stream.
+        source.problems[:] = source.lost_launches if unit.layer else []
         plain = plain_loops(unit.main.path)
         streamed = set()
         names = [kernel.name for s in unit.sources for kernel in unit.kernels(s)]
@@ -47,6 +52,9 @@ class NvccRewriter(Rewriter):
         for launch in source.launches:
             if launch.kernel in streamed - plain:
                 self._launch(launch, known=names.count(launch.kernel) == 1)
+            if unit.layer and not launch.stream:
+                shared = "" if launch.shmem else ", 0"
+                self._edit(launch.config[1], launch.config[1], f"{shared}, ::caffe::current_stream()")
 
     def _stream(self, stream: Stream):
         """The loop as it is, for grids with a thread for each element; else the same body again, over windows."""
@@ -117,7 +125,8 @@ def describe(source: Source, kernel, decision) -> str:
 
 
 if __name__ == "__main__":
-    status = rewrite_files(__file__, NvccRewriter, sys.argv[1:])
+    prologue = '#include "caffe/util/device_alternate.hpp"\n' if "--caffe" in sys.argv else ""
+    status = rewrite_files(__file__, NvccRewriter, sys.argv[1:], prologue)
     if not status:
         write(sys.argv[2] + ".loops", "".join(line + "\n" for line in decisions))
     sys.exit(status)

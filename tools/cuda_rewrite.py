@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import sys
 
+from caffe_folder import LayerFolder
 from cuda_analysis import Unit
 from cuda_source import Source, read
 
@@ -38,9 +40,11 @@ class Rewriter:
         return "".join(pieces) + self.text[at:end]
 
 
-def rewrite(source_path: str, rewriter_class, tool: str, prologue: str) -> tuple[dict[str, str], list]:
+def rewrite(
+    source_path: str, rewriter_class, tool: str, prologue: str, layer: LayerFolder | None = None
+) -> tuple[dict[str, str], list]:
     """All texts to write, "" being the source's own and others by their relative path; and all problems."""
-    unit = Unit(read(source_path), source_path)
+    unit = Unit(read(source_path), source_path, layer)
     texts, problems = {}, []
     for relative, source in {"": unit.main, **unit.headers}.items():
         rewriter = rewriter_class(unit, source)
@@ -99,26 +103,34 @@ def depfile(output: str, prerequisites: list[str]) -> str:
 
 
 def rewrite_files(tool: str, rewriter_class, arguments: list[str], prologue: str = "") -> int:
-    """The command line of a rewriter: SOURCE OUTPUT [--depfile FILE]. The exit status comes back."""
+    """The command line of a rewriter. The exit status comes back."""
     tool = os.path.basename(tool)
-    if len(arguments) not in (2, 4) or (len(arguments) == 4 and arguments[2] != "--depfile"):
-        print(f"usage: {tool} SOURCE.cu OUTPUT [--depfile OUTPUT.d]", file=sys.stderr)
-        return 2
-    source, output = arguments[:2]
-    folder = os.path.dirname(output)
+    parser = argparse.ArgumentParser(prog=tool)
+    parser.add_argument("source")
+    parser.add_argument("output")
+    parser.add_argument("--depfile", help="rules for make: what the output was made of")
+    parser.add_argument(
+        "--caffe", metavar="FOLDER", help="the source is of a Caffe layer, whose files lie in FOLDER"
+    )
+    options = parser.parse_args(arguments)
+    source, output, layer = options.source, options.output, options.caffe and LayerFolder(options.caffe)
+    here = os.path.dirname(source) or "."
+    folder = os.path.dirname(output) or "."
+    if layer:
+        up = os.path.relpath(layer.path, here)
+        here, folder = layer.path, os.path.normpath(os.path.join(folder, up))
     try:
-        texts, problems = rewrite(source, rewriter_class, tool, prologue)
-        same = os.path.realpath(folder or ".") == os.path.realpath(os.path.dirname(source) or ".")
-        if same and len(texts) > 1:
+        texts, problems = rewrite(source, rewriter_class, tool, prologue, layer)
+        if os.path.realpath(folder) == os.path.realpath(here) and len(texts) > 1:
             raise OSError("the output's folder must not be the source's: local headers would be overwritten")
         if not problems:
-            remove_orphans(folder or ".", os.path.dirname(source) or ".")
+            remove_orphans(folder, here)
             headers = [name for name in texts if name]
             for name in headers:  # unchanged ones keep their time stamp: they may serve several sources
                 write(os.path.join(folder, name), texts[name], if_changed=True)
-            if len(arguments) == 4:
-                inputs = [source] + [os.path.join(os.path.dirname(source), name) for name in headers]
-                write(arguments[3], depfile(output, inputs))
+            if options.depfile:
+                inputs = [source] + [os.path.normpath(os.path.join(here, name)) for name in headers]
+                write(options.depfile, depfile(output, inputs))
             write(output, texts[""])
             return 0
         for problem in problems:

@@ -111,6 +111,7 @@ class Source:
         self.classes: dict[str, list[tuple[int, int]]] = {}  # name -> token ranges of its bodies
         self.declared: list[tuple[int, int]] = []  # token ranges of heads: declarations and definitions
         self.problems: list[Problem] = []
+        self.lost_launches: list[Problem] = []  # those of the problems that are a `<<<` not made out
         self._outline(0, len(self.lexed.tokens), member=False)
         self.macros = [d for d in self.lexed.directives if d.word == "define" and d.tokens]
         self.launches = self._launches() + [x for macro in self.macros for x in self._macro_launches(macro)]
@@ -122,11 +123,16 @@ class Source:
     def function_around(self, offset: int) -> Function | None:
         return next((f for f in self.functions if f.body <= offset < f.end), None)
 
-    def includes(self):
-        """Names of the quoted includes, in order."""
+    def includes(self, angles: bool = False):
+        """Names of the quoted includes, in order; with `angles`, of those in <> too."""
         for directive in self.lexed.directives:
-            if directive.word == "include" and directive.tokens and directive.tokens[0].kind == "string":
-                yield directive.tokens[0].text[1:-1]
+            if directive.word != "include" or not directive.tokens:
+                continue
+            first, last = directive.tokens[0], directive.tokens[-1]
+            if first.kind == "string":
+                yield first.text[1:-1]
+            elif angles and first.text == "<" and last.text == ">":
+                yield self.text[first.end : last.start].strip()
 
     # ------------------------------------------------------------------------------- functions
 
@@ -243,7 +249,7 @@ class Source:
         for launch, at in self._find_launches(lexed.tokens, lexed.partner):
             if launch is None:
                 text = "cannot make out this kernel launch; write it as a statement `kernel<<<...>>>(...);`"
-                self.problem(at, text)
+                self._lost_launch(at, text)
                 continue
             found.append(launch)
             function = self.function_around(at)
@@ -258,14 +264,18 @@ class Source:
         for launch, at in self._find_launches(tokens, match_brackets(tokens)):
             what = f"launch in macro {macro.tokens[0].text}; write the launch outside the macro"
             if launch is None:
-                self.problem(at, f"cannot make out the kernel {what}")
+                self._lost_launch(at, f"cannot make out the kernel {what}")
             elif any(
                 t.text in ("#", "##") and launch.start <= t.end and t.start <= launch.end for t in tokens
             ):
-                self.problem(at, f"# or ## inside the kernel {what}")
+                self._lost_launch(at, f"# or ## inside the kernel {what}")
             else:
                 found.append(launch)
         return found
+
+    def _lost_launch(self, at: int, text: str):
+        self.problem(at, text)
+        self.lost_launches.append(self.problems[-1])
 
     def _find_launches(self, tokens, partner):
         """For each `<<<` the launch, or None, and its offset. First all is parsed together, because context
@@ -348,21 +358,23 @@ def read(path: str) -> str:
     return text.removeprefix("\xef\xbb\xbf")  # a byte order mark may only stand at the very start
 
 
-def local_headers(source: Source, folder: str, name: str) -> dict[str, Source]:
-    """The headers that `source` (file `name` in `folder`) includes by quotes and that lie beside or below it.
+def local_headers(source: Source, folder: str, name: str, find=None) -> dict[str, Source]:
+    """The headers that `source` (file `name` in `folder`) includes by quotes and that lie in the folder.
 
-    Keyed by their path relative to the folder, in order of first inclusion, theirs included.
+    Keyed by their path relative to the folder, in order of first inclusion, theirs included. `find` tells which file
+    of the folder, if any, an include means that names none beside its own file.
     """
     found: dict[str, Source] = {}
 
     def visit(source: Source, name: str):
-        for include in source.includes():
+        for include in source.includes(angles=find is not None):
             relative = os.path.normpath(os.path.join(os.path.dirname(name), include))
-            path = os.path.join(folder, relative)
             outside = os.path.isabs(include) or relative.split(os.sep)[0] == os.pardir
-            if outside or relative in found or not os.path.isfile(path):
+            if outside or not os.path.isfile(os.path.join(folder, relative)):
+                relative = find(include) if find else None
+            if relative is None or relative in found:
                 continue
-            found[relative] = Source(read(path), path)
+            found[relative] = Source(read(os.path.join(folder, relative)), os.path.join(folder, relative))
             visit(found[relative], relative)
 
     visit(source, name)

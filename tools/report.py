@@ -56,9 +56,12 @@ def is_stale(library: Path, objects: Path) -> bool:
     """Whether a library is missing or older than what it is made of: then its build has failed."""
     if not library.exists():
         return True
-    header = library.parent / f"{library.parent.name}.h"
+    header = library.parent / f"{library.parent.name}.h"  # a Caffe layer has none
+    prepared = [objects.parent / stamp for stamp in ("forward.stamp", "proto.stamp")]
+    if not header.exists() and not all(stamp.exists() for stamp in prepared):
+        return True
     # A failed step leaves its log, whatever else it leaves. The last step's is written beside the library.
-    made = [header, *(f for f in objects.iterdir() if f.name != "ffi.log")]
+    made = [header, *(f for f in objects.rglob("*") if f.name != "ffi.log")]
     return any(f.stat().st_mtime > library.stat().st_mtime for f in made if f.is_file())
 
 
@@ -76,6 +79,13 @@ def show(layers_dir: Path, names: list[str]) -> bool:
     for name in names:
         try:
             module = importlib.import_module(f"{package}.{name}")
+            if (
+                not (layers_dir / name / "cases.py").exists()
+                and not (layers_dir / name / f"{name}.h").exists()
+            ):
+                backends = [b for b in ("host", "cuda") if (layers_dir / name / f"_{b}.abi3.so").exists()]
+                table.add_row(name, " ".join(backends), "", f"make verify LAYER={name}", "")
+                continue
             cases = importlib.import_module(f"{package}.{name}.cases").CASES
             layer = next(v for v in vars(module).values() if type(v).__name__ == "Layer")
             device = "cuda" if torch.cuda.is_available() and "cuda" in layer.backends() else "cpu"

@@ -39,7 +39,7 @@ def main() -> int:
     parser.add_argument("--dtypes", nargs="+", default=["float32", "float64", "float16"])
     options = parser.parse_args()
     package, runs, wrong = load_package(options.layers_dir), 0, []
-    for name in sorted({cu.parent.name for cu in options.layers_dir.glob("*/*.cu")}):
+    for name in sorted(found.parent.name for found in options.layers_dir.glob("*/cases.py")):
         for case in importlib.import_module(f"{package}.{name}.cases").CASES:
             for label, inputs in case.inputs.items():
                 for dtype in (getattr(torch, d) for d in options.dtypes):

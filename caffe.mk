@@ -1,0 +1,93 @@
+# Caffe layers: folders whose sources register one. Their files are a fork's own; what lets them compile is made beside
+# them, in build/<layer>, and what they call is the engine, src/caffe, built once for each backend if any such layer is there.
+
+# Found by one look at all folders: "folder/file" of every source below a folder that registers a layer.
+CAFFE_FOUND := $(shell cd '$(LAYERS_DIR)' 2>/dev/null && find . -mindepth 2 \( -path ./build -o -name '.*' ! -name . \) -prune -o \
+  \( -name '*.cpp' -o -name '*.cc' -o -name '*.cu' \) -print 2>/dev/null | sed 's,^\./,,')
+CAFFE_KNOWN := $(sort $(foreach file,$(if $(CAFFE_FOUND),$(shell cd '$(LAYERS_DIR)' && grep -lE \
+  '^[[:space:]]*(REGISTER_LAYER_CLASS|REGISTER_LAYER_CREATOR|INSTANTIATE_CLASS)[^A-Z_]' $(CAFFE_FOUND))),\
+  $(firstword $(subst /, ,$(file)))))
+CAFFE_LAYERS = $(filter $(CAFFE_KNOWN),$(LAYERS))
+
+# ------------------------------------------------------------------------------------------ flags
+# The layer's folder and what was made for it come first: a fork's own header wins over the toolkit's.
+# caffe_includes(folder, build)
+caffe_includes    = -I$(2)/include -I$(1) -Iinclude -Iinclude/legacy
+CUDA_INCLUDE      = $(firstword $(wildcard $(foreach folder,include targets/x86_64-linux/include targets/sbsa-linux/include,\
+                      $(dir $(NVCC))../$(folder)/cuda_runtime.h)))
+CAFFE_host_FLAGS  = $(HOST_FLAGS) -fno-gnu-unique -DCAFFE_HOST_BACKEND=1
+CAFFE_cuda_FLAGS  = $(CUDA_FLAGS) -Xcompiler -fno-gnu-unique
+# A .cpp in the CUDA library. For the plainest processor: kernels do the work there.
+CAFFE_plain_FLAGS = $(COMMON) -isystem $(dir $(CUDA_INCLUDE)) -O2 -fPIC -fvisibility=hidden -fno-gnu-unique -Wall -Wno-unknown-pragmas -g1
+
+# ------------------------------------------------------------------------------------------ rules
+# The objects of one folder: (name, folder, build, its sources, further flags). The engine is such a folder too.
+define caffe_objects
+$(1)_SOURCES := $(4)
+$(1)_HEADERS := $(wildcard $(foreach kind,hpp h cuh hh inl,$(2)/*.$(kind) $(2)/*/*.$(kind)))
+.SECONDARY: $$(patsubst %.cu,$(3)/host/%.cu.cpp,$$(filter %.cu,$$($(1)_SOURCES))) $$(patsubst %,$(3)/cuda/%,$$(filter %.cu,$$($(1)_SOURCES)))
+
+# The messages for C++, and beside the layer's files their descriptor for Python.
+$$(call remember,$(BUILD)/$(1).protos,$(wildcard $(2)/*.proto))
+$(3)/proto.stamp: $(wildcard $(2)/*.proto) $(BUILD)/$(1).protos src/caffe/proto/caffe.proto $(wildcard tools/caffe_proto*.py) | $(PACKAGES)
+	$$(call step,PROTO,$(1),$(3)/proto.log,$(PYTHON) tools/caffe_proto.py $(if $(filter src/%,$(2)),,--layer-dir $(2) \
+	  --descriptor $(2)/_caffe.desc) --include-dir $(3)/include && touch $$@)
+$(3)/include/caffe/proto/caffe.pb.h: $(3)/proto.stamp ;
+
+# `forwarded` lists the headers that were made, and changes only with them: then any object may find another header.
+$(3)/forward.stamp: $$(addprefix $(2)/,$$($(1)_SOURCES)) $$($(1)_HEADERS) tools/caffe_build.py tools/caffe_folder.py | $(PACKAGES)
+	$(Q)mkdir -p $(3) && $(PYTHON) tools/caffe_build.py headers $(2) $(3) && touch $$@
+$(3)/forwarded $(3)/registration.cpp: $(3)/forward.stamp ;
+$(1)_READY := $(3)/forwarded $(3)/include/caffe/proto/caffe.pb.h
+
+$(3)/host/%.cu.cpp: $(2)/%.cu $(wildcard tools/cuda_*.py) | $(PACKAGES)
+	$$(call step,HOST,$(1)/$$*.cu,$$@.log,$(PYTHON) tools/cuda_to_host.py --caffe $(2) $$< $$@ --depfile $$@.d)
+$(3)/cuda/%.cu: $(2)/%.cu $(wildcard $(2)/plain_loops tools/cuda_*.py) | $(PACKAGES)
+	$$(call step,LOOPS,$(1)/$$*.cu,$$@.log,$(PYTHON) tools/cuda_for_nvcc.py --caffe $(2) $$< $$@ --depfile $$@.d)
+
+$(3)/host/%.cu.o: $(3)/host/%.cu.cpp $$($(1)_READY) $(BUILD)/host.flags
+	$$(call step,CXX,$(1)/$$*.cu,$$@.log,$$(call compile,$(CXX) -I$(3)/host $(call caffe_includes,$(2),$(3)) $$(CAFFE_host_FLAGS) $(5)))
+$(3)/cuda/%.cu.o: $(3)/cuda/%.cu $$($(1)_READY) $(BUILD)/cuda.flags
+	$$(call step,NVCC,$(1)/$$*.cu,$$@.log,$$(call compile,$(NVCC) -I$(3)/cuda $(call caffe_includes,$(2),$(3)) $$(CAFFE_cuda_FLAGS) $(5)))
+$(foreach kind,cpp cc,$(foreach from,$(2) $(3),
+$(3)/host/%.$(kind).o: $(from)/%.$(kind) $$($(1)_READY) $(BUILD)/host.flags
+	$$(call step,CXX,$(1)/$$*.$(kind),$$@.log,$$(call compile,$(CXX) $(call caffe_includes,$(2),$(3)) $$(CAFFE_host_FLAGS) $(5)))
+$(3)/cuda/%.$(kind).o: $(from)/%.$(kind) $$($(1)_READY) $(BUILD)/cuda.flags
+	$$(call step,CXX,$(1)/$$*.$(kind) (cuda),$$@.log,$$(call compile,$(CXX) $(call caffe_includes,$(2),$(3)) $$(CAFFE_plain_FLAGS) $(5)))
+))
+endef
+
+# The engine: objects that libraries take from it what they call; and Python's side of the C ABI, which is every layer's.
+define caffe_engine
+$(call remember,$(BUILD)/caffe-$(1).sources,$(caffe_SOURCES))
+$(BUILD)/caffe/$(1)/libcaffe.a: $(BUILD)/caffe-$(1).sources $(caffe_SOURCES:%=$(BUILD)/caffe/$(1)/%.o) $(if $(filter host,$(1)),$(BUILD)/engine/host_launch.o)
+	$(Q)rm -f $$@ && ar rcs $$@ $$(filter %.o,$$^)
+$(BUILD)/caffe/_$(1).o: $(BUILD)/caffe/$(1)/libcaffe.a src/caffe/caffe_layer.h build_ffi.py include/caffe_ffi.h src/ffi_guard.h | $(PACKAGES)
+	$$(call step,FFI,caffe ($(1)),$$@.log,$(PYTHON) build_ffi.py src/caffe/caffe_layer.h $$< $$@ \
+	  --cxx '$$(CXX) -O2 -fno-gnu-unique' --flags '$$($(1)_FLAGS)' --info '$$($(1)_INFO)')
+endef
+
+# (layer, backend): objects -> archive -> extension.
+define caffe_library
+$$(call remember,$(BUILD)/$(1)-$(2).sources,$$($(1)_SOURCES))
+$(BUILD)/$(1)/$(2)/lib$(1).a: $(BUILD)/$(1)-$(2).sources $$($(1)_SOURCES:%=$(BUILD)/$(1)/$(2)/%.o) $(BUILD)/$(1)/$(2)/registration.cpp.o
+	$(Q)rm -f $$@ && ar rcs $$@ $$(filter %.o,$$^)
+$(LAYERS_DIR)/$(1)/_$(2).abi3.so: $(BUILD)/caffe/_$(2).o $(BUILD)/$(1)/$(2)/lib$(1).a $(BUILD)/caffe/$(2)/libcaffe.a tools/caffe_link.py
+	$$(call step,LINK,$(1) ($(2)),$(BUILD)/$(1)/$(2)/ffi.log,$(PYTHON) tools/caffe_link.py $$@ $$(wordlist 1,3,$$^) -- $$(CXX) $$($(2)_LINK))
+LIBRARIES += $(LAYERS_DIR)/$(1)/_$(2).abi3.so
+endef
+
+$(LAYERS_DIR)/%/__init__.py:
+	$(Q)$(PYTHON) tools/caffe_build.py init $(@D)
+
+define caffe_rules
+$(if $(filter caffe engine,$(CAFFE_LAYERS)),$(error a layer cannot be called $(filter caffe engine,$(CAFFE_LAYERS)): rename its folder in $(LAYERS_DIR)))
+$(eval $(call caffe_objects,caffe,src/caffe,$(BUILD)/caffe,\
+  $(patsubst src/caffe/%,%,$(wildcard $(foreach kind,cpp cu,src/caffe/*.$(kind) src/caffe/*/*.$(kind))))))
+$(foreach backend,$(BACKENDS),$(eval $(call caffe_engine,$(backend))))
+$(foreach layer,$(CAFFE_LAYERS),\
+  $(eval $(call caffe_objects,$(layer),$(LAYERS_DIR)/$(layer),$(BUILD)/$(layer),\
+    $(patsubst $(layer)/%,%,$(filter $(layer)/%,$(CAFFE_FOUND))),-w)) \
+  $(foreach backend,$(BACKENDS),$(eval $(call caffe_library,$(layer),$(backend)))))
+LIBRARIES += $(CAFFE_LAYERS:%=$(LAYERS_DIR)/%/__init__.py)
+endef

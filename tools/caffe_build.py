@@ -1,0 +1,143 @@
+"""What the build of a Caffe layer needs besides its own files.
+
+    python tools/caffe_build.py headers layers/foo build/foo      so that its #includes find its files; its registration
+    python tools/caffe_build.py init layers/foo                   the __init__.py of a folder that has none
+
+A fork includes its files by their paths there, as in "caffe/layers/foo_layer.hpp". Where such an include means a file of
+the folder (caffe_folder.py says which), build/foo/include gets a header of that name that includes the file.
+
+A few layers, stock's Convolution among them, are not registered by their own file. build/foo/registration.cpp does that
+for each class of the folder that says its type and that nobody registers.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from caffe_folder import SOURCES, LayerFolder
+from cuda_rewrite import write
+from cuda_source import Source, read
+
+BANNER = "// Made by tools/caffe_build.py; do not edit.\n"
+
+INIT = '''"""{name}, a Caffe layer: see ORIGIN."""
+from .._caffe import caffe_layer
+
+{name} = caffe_layer(__name__, "{name}")
+'''
+
+
+class Types(NamedTuple):
+    """The layer types of a folder."""
+
+    registered: list[str]
+    unregistered: dict[str, tuple[str, str]]  # type -> (class, file that defines it)
+
+    def all(self) -> list[str]:
+        return [*self.registered, *self.unregistered]
+
+
+def sources_of(folder: LayerFolder) -> dict[str, Source]:
+    return {name: Source(read(path), path) for name in folder.files if (path := f"{folder.path}/{name}")}
+
+
+def types_of(sources: dict[str, Source]) -> Types:
+    registered, instantiated, classes = [], set(), {}
+    for name, source in sources.items():
+        classes.update({c: (t, name) for c, t in types_said(source).items()})
+        if not name.endswith(SOURCES):
+            continue
+        tokens = source.lexed.tokens
+        for i, token in enumerate(tokens[:-2]):
+            if token.text in ("REGISTER_LAYER_CLASS", "REGISTER_LAYER_CREATOR"):
+                registered.append(tokens[i + 2].text)
+            elif token.text == "INSTANTIATE_CLASS":
+                instantiated.add(tokens[i + 2].text)
+    left = {t: (c, name) for c, (t, name) in classes.items() if c in instantiated and t not in registered}
+    return Types(list(dict.fromkeys(registered)), left)
+
+
+def types_said(source: Source) -> dict[str, str]:
+    """By class, the text that its type() returns."""
+    found, tokens = {}, source.lexed.tokens
+    for name, bodies in source.classes.items():
+        for first, last in bodies:
+            for i in range(first, last):
+                words = [t.text for t in tokens[i : i + 7]]
+                if words[:3] == ["type", "(", ")"] and "return" in words:
+                    value = tokens[i + words.index("return") + 1]
+                    if value.kind == "string":
+                        found[name] = value.text[1:-1]
+    return found
+
+
+def forwards(folder: LayerFolder, sources: dict[str, Source]) -> dict[str, str]:
+    """By include, the folder's file that it means, where no include path would lead to it."""
+    found = {}
+    for source in sources.values():
+        for include in source.includes(angles=True):
+            relative = folder.find(include)
+            if "/" in include and relative not in (None, include):
+                found[include] = relative
+    return found
+
+
+def registration(types: Types) -> str:
+    """C++ text that registers what else nobody would."""
+    if not types.unregistered:
+        return BANNER + "// Each layer of the folder registers itself.\n"
+    headers = dict.fromkeys(name for _, name in types.unregistered.values())
+    lines = ['#include "caffe/layer_factory.hpp"', *(f"#include <{name}>" for name in headers)]
+    lines += ["namespace caffe {"]
+    for type_name, (class_name, _) in types.unregistered.items():
+        lines += [
+            "template <typename Dtype>",
+            f"shared_ptr<Layer<Dtype> > Create_{type_name}(const LayerParameter& parameter) {{",
+            f"  return shared_ptr<Layer<Dtype> >(new {class_name}<Dtype>(parameter));",
+            "}",
+            f"REGISTER_LAYER_CREATOR({type_name}, Create_{type_name});",
+        ]
+    return BANNER + "\n".join([*lines, "}  // namespace caffe", ""])
+
+
+def make_headers(folder: LayerFolder, build: Path) -> None:
+    sources = sources_of(folder)
+    wanted = {build / "include" / include: file for include, file in forwards(folder, sources).items()}
+    for made in (build / "include").rglob("*"):
+        if made.is_file() and made not in wanted and read(str(made)).startswith(BANNER):
+            made.unlink()
+    for path, file in wanted.items():
+        write(str(path), f"{BANNER}#include <{file}>\n", if_changed=True)
+    # Which header an include finds depends on this list: the layer's objects do too.
+    listing = "".join(f"{path.relative_to(build)}\n" for path in sorted(wanted))
+    write(str(build / "forwarded"), listing, if_changed=True)
+    write(str(build / "registration.cpp"), registration(types_of(sources)), if_changed=True)
+
+
+def init_text(types: list[str]) -> str:
+    if len(types) == 1:
+        return INIT.format(name=types[0])
+    lines = [f'"""{", ".join(types)}: Caffe layers, see ORIGIN."""', "from .._caffe import caffe_layer", ""]
+    return "\n".join([*lines, *(f'{t} = caffe_layer(__name__, "{t}")' for t in types), ""])
+
+
+def make_init(folder: LayerFolder) -> int:
+    types = types_of(sources_of(folder)).all()
+    if not types:
+        print(f"{folder.path}: error: no source here registers a layer (REGISTER_LAYER_CLASS)")
+        return 1
+    path = Path(folder.path) / "__init__.py"
+    path.write_text(init_text(types))
+    print(f"  wrote {path}: {', '.join(types)}")
+    return 0
+
+
+if __name__ == "__main__":
+    command, *paths = sys.argv[1:]
+    layer = LayerFolder(paths[0])
+    if command == "init":
+        sys.exit(make_init(layer))
+    make_headers(layer, Path(os.path.normpath(paths[1])))

@@ -1,0 +1,41 @@
+"""Which of a Caffe layer's files an #include means. The files lie flat in one folder; their includes say a fork's paths.
+
+An include means the file whose whole path in the folder is the end of the include's: `caffe/layers/x_layer.hpp` is
+x_layer.hpp, and `caffe/util/common.hpp` may be util/common.hpp beside a common.hpp. The longest wins.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import PurePosixPath
+
+SOURCES = (".cpp", ".cc", ".cu")
+HEADERS = (".hpp", ".h", ".cuh", ".hh", ".inl")
+# A line that makes a folder one of a Caffe layer.
+REGISTERS = re.compile(
+    rb"^[ \t]*(REGISTER_LAYER_CLASS|REGISTER_LAYER_CREATOR|INSTANTIATE_CLASS)[ \t]*\(", re.M
+)
+
+
+class LayerFolder:
+    def __init__(self, path: str):
+        self.path = os.path.normpath(path)
+        self.files = sorted(
+            os.path.relpath(os.path.join(parent, name), self.path)
+            for parent, _, names in os.walk(self.path)
+            for name in names
+            if name.endswith(SOURCES + HEADERS)
+        )
+        self._found: dict[str, str | None] = {}
+
+    def relative(self, path: str) -> str:
+        return os.path.relpath(path, self.path)
+
+    def find(self, include: str) -> str | None:
+        """The file, by its path in the folder, or None: the toolkit's own, or the system's."""
+        if include not in self._found:
+            parts = PurePosixPath(include).parts
+            ends = ["/".join(parts[i:]) for i in range(len(parts))]
+            self._found[include] = next((end for end in ends if end in self.files), None)
+        return self._found[include]
