@@ -1,0 +1,60 @@
+#ifndef CAFFE_CORRELATION_LAYER_HPP_
+#define CAFFE_CORRELATION_LAYER_HPP_
+
+#include <vector>
+
+#include "caffe/blob.hpp"
+#include "caffe/layer.hpp"
+#include "caffe/proto/caffe.pb.h"
+
+namespace caffe {
+
+// What the kernels need to know of sizes. Positions are counted in the image with its padding: patch (y, x)
+// of the first image begins at (max_displacement + y * stride_1, max_displacement + x * stride_1).
+struct CorrelationSizes {
+  int num, channels, height, width;
+  int pad, kernel_size, max_displacement, stride_1, stride_2;
+  int side, radius;               // displacements along one axis: side = 2 * radius + 1
+  int top_height, top_width;      // patches
+  int reach_height, reach_width;  // pixels that some patch covers
+  int patch_count;                // values of a patch, over its channels
+};
+
+/**
+ * How alike the patches of two images are, at each displacement (FlowNet, Dosovitskiy 2015, eq. 1).
+ *
+ * top[n, i * side + j, y, x] is the mean over channels and the kernel_size^2 pixels of a patch of
+ *
+ *     first(p) * second(p + d)        or, with correlation_type SUBTRACT, |first(p) - second(p + d)|
+ *
+ * where d = ((i - radius) * stride_2, (j - radius) * stride_2), radius = max_displacement / stride_2. Outside
+ * of the images there are `pad` zeros. Both bottoms have a gradient. Where |.| has none, at 0, it is taken as
+ * 0.
+ */
+template <typename Dtype>
+class CorrelationLayer : public Layer<Dtype> {
+ public:
+  explicit CorrelationLayer(const LayerParameter& param) : Layer<Dtype>(param) {}
+  virtual void LayerSetUp(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top);
+  virtual void Reshape(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top);
+
+  virtual inline const char* type() const { return "Correlation"; }
+  virtual inline int ExactNumBottomBlobs() const { return 2; }
+  virtual inline int ExactNumTopBlobs() const { return 1; }
+
+ protected:
+  virtual void Forward_cpu(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top);
+  virtual void Forward_gpu(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top);
+  virtual void Backward_cpu(const vector<Blob<Dtype>*>& top, const vector<bool>& propagate_down,
+                            const vector<Blob<Dtype>*>& bottom);
+  virtual void Backward_gpu(const vector<Blob<Dtype>*>& top, const vector<bool>& propagate_down,
+                            const vector<Blob<Dtype>*>& bottom);
+
+  CorrelationSizes sizes_;
+  bool subtract_;
+  Blob<Dtype> spread_;  // scratch of Backward_gpu: top's diff at each pixel that a patch covers
+};
+
+}  // namespace caffe
+
+#endif  // CAFFE_CORRELATION_LAYER_HPP_
