@@ -7,12 +7,12 @@ Real protoc parses. What it parses is, by what lies in the layer's folder:
 
     a .proto with `message LayerParameter {`   a fork's whole caffe.proto, taken as it is
     other .proto files                         additions to stock Caffe's messages:
-                                                   message NormalizeParameter { optional bool across_spatial = 1; }
-                                                   extend LayerParameter { optional NormalizeParameter norm_param = 206; }
+                                                 message NormalizeParameter { optional bool across = 1; }
+                                                 extend LayerParameter { optional NormalizeParameter n_param = 206; }
     none                                       stock Caffe's messages, src/caffe/proto/caffe.proto
 
-In additions, `syntax`, `import "caffe.proto"` and `package caffe` may be left out. Their extensions become plain fields: the result
-is one file of messages, in package and namespace caffe, as if somebody had edited caffe.proto.
+In additions, `syntax`, `import "caffe.proto"` and `package caffe` may be left out. Their extensions become plain
+fields: the result is one file of messages, in package and namespace caffe, as if somebody had edited caffe.proto.
 """
 
 from __future__ import annotations
@@ -126,8 +126,8 @@ class Sources:
             if clash := re.search(r'"caffe\.(\w+)" does not declare (\d+) as an extension', rest):
                 owner = self.owner(clash[1], int(clash[2]))
                 lines.append(
-                    f"    {clash[1]} has a field of that number{owner} in {self.base.name}: take a free one. (Numbers only matter "
-                    "where binary files hold the field; prototxt and Python go by name.)"
+                    f"    {clash[1]} has a field of that number{owner} in {self.base.name}: take a free one. "
+                    "(Numbers only matter where binary files hold the field; prototxt and Python go by name.)"
                 )
             elif "is already defined in file" in rest and self.base == STOCK:
                 lines.append(
@@ -211,8 +211,8 @@ class Merge:
             for field in message.field:
                 if field.name == extension.name:
                     raise ProtoError(
-                        f"{where}: {message.name} has a field {field.name} already. If it is the same, delete this one; "
-                        "otherwise put the fork's whole caffe.proto here instead."
+                        f"{where}: {message.name} has a field {field.name} already. If it is the same, delete "
+                        "this one; otherwise put the fork's whole caffe.proto here instead."
                     )
                 if field.number == extension.number:
                     raise ProtoError(

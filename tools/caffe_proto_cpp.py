@@ -1,6 +1,6 @@
-"""The C++ classes of a .proto, over include/caffe/proto/message.hpp: named as protoc would name them, each accessor a call.
+"""The C++ classes of a .proto, over include/caffe/proto/message.hpp: named as protoc would name them.
 
-Accessors are inlined without exception and hold no state. See message.hpp for why.
+Each accessor is a call, inlined without exception; it holds no state. message.hpp says why.
 """
 
 from __future__ import annotations
@@ -36,12 +36,15 @@ NUMBERS = {
 }
 
 KEYWORDS = frozenset(
-    """NULL alignas alignof and and_eq asm assert auto bitand bitor bool break case catch char class compl const
-    constexpr const_cast continue decltype default delete do double dynamic_cast else enum explicit export extern
-    false float for friend goto if inline int long mutable namespace new noexcept not not_eq nullptr operator or or_eq
-    private protected public register reinterpret_cast return short signed sizeof static static_assert static_cast
-    struct switch template this thread_local throw true try typedef typeid typename union unsigned using virtual void
-    volatile wchar_t while xor xor_eq char16_t char32_t""".split()
+    re.findall(
+        r"\w+",
+        """NULL alignas alignof and and_eq asm assert auto bitand bitor bool break case catch char class compl const
+        constexpr const_cast continue decltype default delete do double dynamic_cast else enum explicit export extern
+        false float for friend goto if inline int long mutable namespace new noexcept not not_eq nullptr operator or
+        or_eq private protected public register reinterpret_cast return short signed sizeof static static_assert
+        static_cast struct switch template this thread_local throw true try typedef typeid typename union unsigned
+        using virtual void volatile wchar_t while xor xor_eq char16_t char32_t""",
+    )
 )
 
 TOP = """\
@@ -155,7 +158,8 @@ CAFFE_PROTO_INLINE bool {name}_Parse(const std::string& name, {name}* value) {{
             ("bool", "Parse", f"const std::string& name, {name}* value", "name, value"),
         ):
             lines.append(
-                f"  CAFFE_PROTO_INLINE static {result} {short}_{function}({types}) {{ return {name}_{function}({call}); }}"
+                f"  CAFFE_PROTO_INLINE static {result} {short}_{function}({types})"
+                f" {{ return {name}_{function}({call}); }}"
             )
         return "\n".join(lines) + "\n"
 

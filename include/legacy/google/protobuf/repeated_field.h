@@ -1,0 +1,7 @@
+// protobuf's path to what include/caffe/proto/message.hpp has.
+#ifndef GOOGLE_PROTOBUF_REPEATED_FIELD_H_
+#define GOOGLE_PROTOBUF_REPEATED_FIELD_H_
+
+#include "caffe/proto/message.hpp"
+
+#endif  // GOOGLE_PROTOBUF_REPEATED_FIELD_H_

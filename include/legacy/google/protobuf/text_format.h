@@ -1,0 +1,7 @@
+// protobuf's path to what include/caffe/proto/text_format.hpp has.
+#ifndef GOOGLE_PROTOBUF_TEXT_FORMAT_H_
+#define GOOGLE_PROTOBUF_TEXT_FORMAT_H_
+
+#include "caffe/proto/text_format.hpp"
+
+#endif  // GOOGLE_PROTOBUF_TEXT_FORMAT_H_
