@@ -2,8 +2,8 @@
 # them, in build/<layer>, and what they call is the engine, src/caffe, built once for each backend if any such layer is there.
 
 # Found by one look at all folders: "folder/file" of every source below a folder that registers a layer.
-CAFFE_FOUND := $(shell cd '$(LAYERS_DIR)' 2>/dev/null && find . -mindepth 2 \( -path ./build -o -name '.*' ! -name . \) -prune -o \
-  \( -name '*.cpp' -o -name '*.cc' -o -name '*.cu' \) -print 2>/dev/null | sed 's,^\./,,')
+CAFFE_FOUND := $(shell cd '$(LAYERS_DIR)' 2>/dev/null && find . \( -path ./build -o -name '.?*' \) -prune -o \
+  -path './*/*' \( -name '*.cpp' -o -name '*.cc' -o -name '*.cu' \) -print 2>/dev/null | sed 's,^\./,,')
 CAFFE_KNOWN := $(sort $(foreach file,$(if $(CAFFE_FOUND),$(shell cd '$(LAYERS_DIR)' && grep -lE \
   '^[[:space:]]*(REGISTER_LAYER_CLASS|REGISTER_LAYER_CREATOR|INSTANTIATE_CLASS)[^A-Z_]' $(CAFFE_FOUND))),\
   $(firstword $(subst /, ,$(file)))))
@@ -28,7 +28,7 @@ $(1)_HEADERS := $(wildcard $(foreach kind,hpp h cuh hh inl,$(2)/*.$(kind) $(2)/*
 .SECONDARY: $$(patsubst %.cu,$(3)/host/%.cu.cpp,$$(filter %.cu,$$($(1)_SOURCES))) $$(patsubst %,$(3)/cuda/%,$$(filter %.cu,$$($(1)_SOURCES)))
 
 # The messages for C++, and beside the layer's files their descriptor for Python.
-$$(call remember,$(BUILD)/$(1).protos,$(wildcard $(2)/*.proto))
+$$(call remember,$(BUILD)/$(1).protos,messages: $(wildcard $(2)/*.proto))
 $(3)/proto.stamp: $(wildcard $(2)/*.proto) $(BUILD)/$(1).protos src/caffe/proto/caffe.proto $(wildcard tools/caffe_proto*.py) | $(PACKAGES)
 	$$(call step,PROTO,$(1),$(3)/proto.log,$(PYTHON) tools/caffe_proto.py $(if $(filter src/%,$(2)),,--layer-dir $(2) \
 	  --descriptor $(2)/_caffe.desc) --include-dir $(3)/include && touch $$@)
@@ -83,7 +83,7 @@ $(LAYERS_DIR)/%/__init__.py:
 define caffe_rules
 $(if $(filter caffe engine,$(CAFFE_LAYERS)),$(error a layer cannot be called $(filter caffe engine,$(CAFFE_LAYERS)): rename its folder in $(LAYERS_DIR)))
 $(eval $(call caffe_objects,caffe,src/caffe,$(BUILD)/caffe,\
-  $(patsubst src/caffe/%,%,$(wildcard $(foreach kind,cpp cu,src/caffe/*.$(kind) src/caffe/*/*.$(kind))))))
+  $(patsubst src/caffe/%,%,$(wildcard $(foreach kind,cpp cu,src/caffe/*.$(kind) src/caffe/*/*.$(kind)))),-DCAFFE_ENGINE=1))
 $(foreach backend,$(BACKENDS),$(eval $(call caffe_engine,$(backend))))
 $(foreach layer,$(CAFFE_LAYERS),\
   $(eval $(call caffe_objects,$(layer),$(LAYERS_DIR)/$(layer),$(BUILD)/$(layer),\

@@ -70,8 +70,8 @@ class Lexed:
     imbalances  places where matching brackets is not certain
     """
 
-    def __init__(self, text: str):
-        self.text = text
+    def __init__(self, text: str, defined: dict[str, int] = IS_DEFINED):
+        self.text, self._defined = text, defined
         self.tokens: list[Token] = []
         self.partner: dict[int, int] = {}
         self.directives: list[Directive] = []
@@ -94,7 +94,7 @@ class Lexed:
                 if live:
                     self._match(item, stack)
             elif item.word in ("if", "ifdef", "ifndef"):
-                conditionals.append(_Conditional(item, live, stack))
+                conditionals.append(_Conditional(item, live, stack, self._defined))
             elif item.word in ("elif", "else", "endif") and conditionals:
                 top = conditionals[-1]
                 if top.live:
@@ -164,26 +164,26 @@ def items(text: str):
 class _Conditional:
     """One #if ... #endif while it is being read."""
 
-    def __init__(self, directive: Directive, outer: bool, stack: list[int]):
-        self.start, self.outer = directive.start, outer
+    def __init__(self, directive: Directive, outer: bool, stack: list[int], defined: dict[str, int]):
+        self.start, self.outer, self.defined = directive.start, outer, defined
         self.entry, self.exits = list(stack), []
         self.decided = False  # a branch was certainly taken: all further ones are dead
         self.next_branch(directive)
 
     def next_branch(self, directive: Directive):
-        value = 1 if directive.word == "else" else evaluate(directive)
+        value = 1 if directive.word == "else" else evaluate(directive, self.defined)
         self.live = self.outer and not self.decided and value != 0
         self.decided = self.decided or bool(value)
 
 
-def evaluate(directive: Directive) -> int | None:
-    """Value of an #if condition in the host build, or None where it depends on unknown macros."""
+def evaluate(directive: Directive, defined: dict[str, int] = IS_DEFINED) -> int | None:
+    """Value of an #if condition, or None where it depends on macros that `defined` says nothing of."""
     words = [token.text for token in directive.tokens]
     if directive.word in ("ifdef", "ifndef"):
-        value = IS_DEFINED.get(words[0]) if words else None
+        value = defined.get(words[0]) if words else None
         return 1 - value if value is not None and directive.word == "ifndef" else value
     try:
-        value = _expression(words, 0)
+        value = _expression(words, 0, defined)
     except (IndexError, ValueError):
         return None
     return None if words else value
@@ -200,12 +200,12 @@ _COMPARE = {
 }
 
 
-def _expression(words: list[str], floor: int) -> int | None:
+def _expression(words: list[str], floor: int, defined: dict[str, int]) -> int | None:
     """Precedence climbing over 0, 1, numbers and None (unknown); consumes `words`."""
-    left = _operand(words)
+    left = _operand(words, defined)
     while words and _BINDING.get(words[0], 0) > floor:
         operator = words.pop(0)
-        right = _expression(words, _BINDING[operator])
+        right = _expression(words, _BINDING[operator], defined)
         if operator == "||":
             left = 1 if left or right else 0 if left == right == 0 else None
         elif operator == "&&":
@@ -215,13 +215,13 @@ def _expression(words: list[str], floor: int) -> int | None:
     return left
 
 
-def _operand(words: list[str]) -> int | None:
+def _operand(words: list[str], defined: dict[str, int]) -> int | None:
     word = words.pop(0)
     if word == "!":
-        value = _operand(words)
+        value = _operand(words, defined)
         return None if value is None else int(not value)
     if word == "(":
-        value = _expression(words, 0)
+        value = _expression(words, 0, defined)
         if words.pop(0) != ")":
             raise ValueError
         return value
@@ -230,7 +230,7 @@ def _operand(words: list[str]) -> int | None:
         if name == "(":
             name = words.pop(0)
             words.pop(0)
-        return IS_DEFINED.get(name)
+        return defined.get(name)
     if word[0].isdigit():
         return int(word.rstrip("uUlL"), 0)
     if word in NVCC_WORDS:

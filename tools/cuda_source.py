@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import tree_sitter
 import tree_sitter_cuda
-from cuda_lexer import CLOSING, OPENING, Directive, Lexed, Token, mask, match_brackets
+from cuda_lexer import CLOSING, IS_DEFINED, OPENING, Directive, Lexed, Token, mask, match_brackets
 
 _PARSER = tree_sitter.Parser(tree_sitter.Language(tree_sitter_cuda.language()))
 
@@ -104,9 +104,9 @@ class Launch(NamedTuple):
 class Source:
     """One file, read and understood. `problems` says what stands in the way of building it for the host."""
 
-    def __init__(self, text: str, path: str):
+    def __init__(self, text: str, path: str, defined: dict[str, int] = IS_DEFINED):
         self.text, self.path = text, path
-        self.lexed = Lexed(text)
+        self.lexed = Lexed(text, defined)
         self.functions: list[Function] = []
         self.classes: dict[str, list[tuple[int, int]]] = {}  # name -> token ranges of its bodies
         self.declared: list[tuple[int, int]] = []  # token ranges of heads: declarations and definitions
