@@ -1,0 +1,232 @@
+"""What a Caffe layer's engine asks of Python: memory, random numbers, BLAS, a place for its log lines.
+
+The C side is include/caffe/host_services.hpp: a list of function addresses, in the order of `_SERVICES` below.
+"""
+
+import contextlib
+import ctypes
+import functools
+import logging
+import os
+import threading
+from ctypes import CFUNCTYPE, POINTER, c_char_p, c_double, c_int64, c_void_p
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+logger = logging.getLogger("caffe")
+
+HOST, PAGE_LOCKED = -1, -2
+_DTYPES = {0: torch.float32, 1: torch.float64, 2: torch.int32}
+
+# Memory that engines hold, by token. A tensor stays alive here until its engine releases it.
+memory: dict[int, Tensor] = {}
+_tokens = iter(range(1, 1 << 62))
+
+
+class _Thread(threading.local):
+    failure: BaseException | None = None  # of a service, until the engine has returned
+    drawn: dict[int, Tensor | None] | None = None  # generators' states before the running call drew from them
+
+
+_thread = _Thread()
+
+
+def take_failure() -> BaseException | None:
+    """The exception that a service met during this thread's last call of an engine."""
+    failure, _thread.failure = _thread.failure, None
+    return failure
+
+
+def _service(result, *arguments):
+    """A C function from a Python one. Its exceptions wait in this thread until the engine has returned."""
+
+    def wrap(function):
+        @functools.wraps(function)
+        def guarded(*given):
+            try:
+                return function(*given)
+            except BaseException as error:  # nothing may unwind into C++
+                _thread.failure = error
+                return None if result is None else 0
+
+        return CFUNCTYPE(result, *arguments)(guarded)
+
+    return wrap
+
+
+# ---------------------------------------------------------------------------------------------- memory
+
+
+@_service(c_void_p, c_int64, c_int64, POINTER(c_int64))
+def _allocate(size, device, token):
+    # At least a byte, so that it has an address. Not an inference tensor, whatever the mode of this one call:
+    # the engine keeps it.
+    with torch.inference_mode(False):
+        place = "cpu" if device < 0 else f"cuda:{device}"
+        pin = device == PAGE_LOCKED
+        tensor = torch.empty(max(size, 1), dtype=torch.uint8, device=place, pin_memory=pin)
+    token[0] = number = next(_tokens)
+    memory[number] = tensor
+    return tensor.data_ptr()
+
+
+@_service(None, c_int64)
+def _release(token):
+    memory.pop(token, None)
+
+
+# -------------------------------------------------------------------------------------- random numbers
+
+
+def _generator(device: int) -> torch.Generator:
+    return torch.default_generator if device < 0 else torch.cuda.default_generators[device]
+
+
+def _about_to_draw(device: int) -> None:
+    drawn = _thread.drawn
+    if drawn is not None and device not in drawn:
+        # A generator has no single state while a CUDA graph is captured: None says that it cannot be replayed.
+        capturing = device >= 0 and torch.cuda.is_current_stream_capturing()
+        drawn[device] = None if capturing else _generator(device).get_state()
+
+
+@contextlib.contextmanager
+def recording():
+    """Within it, the states of the generators that engines draw from, by device, as they were before."""
+    outer, _thread.drawn = _thread.drawn, {}
+    try:
+        yield _thread.drawn
+    finally:
+        _thread.drawn = outer
+
+
+@contextlib.contextmanager
+def replaying(states: dict[int, Tensor]):
+    """Within it engines draw what they drew from these states; afterwards torch's generators are as they were."""
+    with recording() as drawn:
+        for device, state in states.items():
+            _about_to_draw(device)
+            _generator(device).set_state(state)
+        try:
+            yield
+        finally:
+            for device, state in drawn.items():
+                if state is not None:
+                    _generator(device).set_state(state)
+
+
+class _CudaArray:
+    """Memory on a GPU, as torch.as_tensor takes it."""
+
+    def __init__(self, address: int, count: int, dtype: torch.dtype):
+        kind = {torch.float32: "<f4", torch.float64: "<f8", torch.int32: "<i4"}[dtype]
+        self.__cuda_array_interface__ = {
+            "data": (address, False),
+            "shape": (count,),
+            "typestr": kind,
+            "version": 2,
+        }
+
+
+def view_memory(address: int, count: int, dtype: torch.dtype, device: int) -> Tensor:
+    """A tensor over memory that somebody else owns."""
+    if device >= 0:
+        return torch.as_tensor(_CudaArray(address, count, dtype), device=f"cuda:{device}")
+    buffer = (ctypes.c_char * (count * dtype.itemsize)).from_address(address)
+    return torch.frombuffer(buffer, dtype=dtype)
+
+
+@_service(c_int64, c_int64, c_void_p, c_int64, c_int64, c_int64, c_double, c_double)
+def _random(kind, address, count, dtype, device, a, b):
+    if count == 0:
+        return 1
+    _about_to_draw(device)
+    values = view_memory(address, count, _DTYPES[dtype], device)
+    if kind == 0:
+        values.uniform_(a, b)
+    elif kind == 1:
+        values.normal_(a, b)
+    elif kind == 2:
+        values.bernoulli_(a)
+    else:
+        values.random_(-(1 << 31), 1 << 31)
+    return 1
+
+
+@_service(c_int64)
+def _seed():
+    _about_to_draw(HOST)
+    return int(torch.randint(1 << 62, (), dtype=torch.int64, device="cpu"))
+
+
+@_service(None, c_int64)
+def _set_seed(seed):
+    torch.manual_seed(seed)
+
+
+# ------------------------------------------------------------------------------------------ BLAS, text
+
+
+@_service(c_void_p)
+def _blas_handle():
+    return torch.cuda.current_blas_handle()
+
+
+_SEVERITIES = {0: logging.INFO, 1: logging.WARNING}
+
+
+@_service(None, c_int64, c_char_p)
+def _log(severity, text):
+    logger.log(_SEVERITIES.get(severity, logging.ERROR), text.decode(errors="replace"))
+
+
+_Take = CFUNCTYPE(None, c_void_p, c_int64, c_void_p)
+
+
+@_service(c_int64, c_char_p, c_char_p, _Take, c_void_p)
+def _parse_text(message, text, take, where):
+    from ._caffe_param import parse_text  # needs protobuf, which most layers never ask for
+
+    wire = parse_text(message.decode(), text.decode())
+    if wire is None:
+        return -1
+    take(ctypes.cast(c_char_p(wire), c_void_p), len(wire), where)
+    return len(wire)
+
+
+def _loaded(name: str) -> str:
+    """The path of the shared object, among those this process has loaded, whose name starts so; or ''."""
+    with open("/proc/self/maps") as maps:
+        paths = {line.split(maxsplit=5)[5].strip() for line in maps if name in line}
+    return next((path for path in sorted(paths) if os.path.basename(path).startswith(name)), "")
+
+
+@functools.cache
+def _blas_library() -> str:
+    return _loaded("libtorch_cpu.so") or str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so")
+
+
+@functools.cache
+def _cublas_library() -> str:
+    torch.cuda.current_blas_handle()  # has torch load it
+    return _loaded("libcublas.so")
+
+
+# ------------------------------------------------------------------------------------------- the list
+
+
+@functools.cache
+def addresses(cuda: bool) -> ctypes.Array:
+    """The HostServices for a CUDA library or for a host one. Kept forever: engines hold its entries."""
+    libraries = [_blas_library(), _cublas_library() if cuda else ""]
+    texts = [ctypes.create_string_buffer(os.fsencode(path)) for path in libraries]
+    words = [
+        ctypes.cast(f, c_void_p).value for f in (_allocate, _release, _blas_handle, _random, _seed, _log)
+    ]
+    words += [ctypes.addressof(text) for text in texts]
+    words += [ctypes.cast(f, c_void_p).value for f in (_set_seed, _parse_text)]
+    array = (c_int64 * len(words))(*words)
+    array.texts = texts
+    return array
