@@ -1,0 +1,150 @@
+// The names that every Caffe source takes for granted.
+#ifndef CAFFE_COMMON_HPP_
+#define CAFFE_COMMON_HPP_
+
+#include <gflags/gflags.h>
+#include <glog/logging.h>
+
+#include <algorithm>
+#include <cfloat>
+#include <climits>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <random>
+#include <set>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "boost/shared_ptr.hpp"
+#include "caffe/util/device_alternate.hpp"
+
+#define STRINGIFY(m) #m
+#define AS_STRING(m) STRINGIFY(m)
+
+#define DISABLE_COPY_AND_ASSIGN(classname) \
+ private:                                  \
+  classname(const classname&);             \
+  classname& operator=(const classname&)
+
+#define INSTANTIATE_CLASS(classname)   \
+  char gInstantiationGuard##classname; \
+  template class classname<float>;     \
+  template class classname<double>
+
+#define CAFFE_INSTANTIATE_FORWARD_(classname, Dtype)                                   \
+  template void classname<Dtype>::Forward_gpu(const std::vector<Blob<Dtype>*>& bottom, \
+                                              const std::vector<Blob<Dtype>*>& top)
+#define CAFFE_INSTANTIATE_BACKWARD_(classname, Dtype)                                   \
+  template void classname<Dtype>::Backward_gpu(const std::vector<Blob<Dtype>*>& top,    \
+                                               const std::vector<bool>& propagate_down, \
+                                               const std::vector<Blob<Dtype>*>& bottom)
+#define INSTANTIATE_LAYER_GPU_FORWARD(classname) \
+  CAFFE_INSTANTIATE_FORWARD_(classname, float);  \
+  CAFFE_INSTANTIATE_FORWARD_(classname, double);
+#define INSTANTIATE_LAYER_GPU_BACKWARD(classname) \
+  CAFFE_INSTANTIATE_BACKWARD_(classname, float);  \
+  CAFFE_INSTANTIATE_BACKWARD_(classname, double)
+#define INSTANTIATE_LAYER_GPU_FUNCS(classname) \
+  INSTANTIATE_LAYER_GPU_FORWARD(classname);    \
+  INSTANTIATE_LAYER_GPU_BACKWARD(classname)
+
+// The text is what tells it from other fatal messages (src/caffe/logging.cpp): some forks write it out.
+#define NOT_IMPLEMENTED LOG(FATAL) << "Not Implemented Yet"
+
+namespace cv {
+class Mat;
+}
+
+namespace caffe {
+
+using boost::shared_ptr;
+using std::fstream;
+using std::ios;
+using std::isinf;
+using std::isnan;
+using std::iterator;
+using std::make_pair;
+using std::map;
+using std::ostringstream;
+using std::pair;
+using std::set;
+using std::string;
+using std::stringstream;
+using std::vector;
+
+void GlobalInit(int* pargc, char*** pargv);
+
+// What upstream keeps in a singleton per thread. Mode and device are the running call's (call_context).
+class Caffe {
+ public:
+  ~Caffe();
+  static Caffe& Get();
+
+  enum Brew { CPU, GPU };
+  enum Phase { TRAIN, TEST };  // trees before 2014-09 ask Caffe::phase() instead of the layer
+
+  // A handle of a std::mt19937; copies share it, as upstream's do.
+  class RNG {
+   public:
+    RNG();
+    explicit RNG(unsigned int seed);
+    explicit RNG(const RNG& other) = default;
+    RNG& operator=(const RNG& other) = default;
+    void* generator() { return generator_.get(); }
+
+   private:
+    shared_ptr<std::mt19937> generator_;
+  };
+
+  // The call's generator, seeded at its first use in the call.
+  static RNG& rng_stream();
+  // From now on a call's first use of rng_stream() seeds it: with this, or, 0, with a seed drawn from torch.
+  static void begin_call(uint64_t seed);
+
+  static cublasHandle_t cublas_handle();
+
+  static Brew mode() { return call_context.mode == 1 ? GPU : CPU; }
+  static void set_mode(Brew mode);
+  static Phase phase() { return call_context.is_train ? TRAIN : TEST; }
+  static void set_phase(Phase phase) { call_context.is_train = phase == TRAIN; }
+  static void set_random_seed(const unsigned int seed);
+  static void SetDevice(const int device_id);
+  static void DeviceQuery();
+  static bool CheckDevice(const int device_id);
+  static int FindDevice(const int start_id = 0);
+
+  // One process, one solver: a layer that asks gets that answer.
+  static int solver_count() { return Get().solver_count_; }
+  static void set_solver_count(int count) { Get().solver_count_ = count; }
+  static int solver_rank() { return Get().solver_rank_; }
+  static void set_solver_rank(int rank) { Get().solver_rank_ = rank; }
+  static bool multiprocess() { return Get().multiprocess_; }
+  static void set_multiprocess(bool multiprocess) { Get().multiprocess_ = multiprocess; }
+  static bool root_solver() { return Get().solver_rank_ == 0; }
+  static void set_root_solver(bool root) { Get().solver_rank_ = root ? 0 : 1; }
+
+ private:
+  Caffe();
+
+  shared_ptr<RNG> random_generator_;
+  uint64_t call_seed_ = 0;
+  bool reseed_ = false;
+  int solver_count_ = 1;
+  int solver_rank_ = 0;
+  bool multiprocess_ = false;
+
+  DISABLE_COPY_AND_ASSIGN(Caffe);
+};
+
+}  // namespace caffe
+
+#endif  // CAFFE_COMMON_HPP_

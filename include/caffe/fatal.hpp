@@ -1,0 +1,23 @@
+// What Caffe ends the process with, as exceptions. Not a header of upstream's.
+#ifndef CAFFE_FATAL_HPP_
+#define CAFFE_FATAL_HPP_
+
+#include "caffe/util/device_alternate.hpp"  // caffe::Error, the base, is what CUDA_CHECK throws
+
+namespace caffe {
+
+// A failed CHECK or LOG(FATAL). what(): "file.cpp:12: Check failed: a == b (1 vs. 2) message".
+class Fatal : public Error {
+ public:
+  using Error::Error;
+};
+
+// NOT_IMPLEMENTED: the layer has no code for this mode, which is no failure of the call.
+class NotImplemented : public Fatal {
+ public:
+  using Fatal::Fatal;
+};
+
+}  // namespace caffe
+
+#endif  // CAFFE_FATAL_HPP_

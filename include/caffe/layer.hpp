@@ -1,0 +1,205 @@
+// What every Caffe layer derives from.
+#ifndef CAFFE_LAYER_H_
+#define CAFFE_LAYER_H_
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "caffe/blob.hpp"
+#include "caffe/common.hpp"
+#include "caffe/layer_factory.hpp"
+#include "caffe/proto/caffe.pb.h"
+#include "caffe/util/math_functions.hpp"
+
+namespace boost {
+class mutex;
+}
+
+namespace caffe {
+
+template <typename Dtype>
+class BoundLayer;  // src/caffe/layer_ffi.cpp
+
+template <typename Dtype>
+class Net;
+
+template <typename Dtype>
+class Layer {
+ public:
+  explicit Layer(const LayerParameter& param);
+  virtual ~Layer() {}
+
+  // Once: the layer's own set up, the tops' shapes, the loss weights.
+  void SetUp(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) {
+    CheckBlobCounts(bottom, top);
+    LayerSetUp(bottom, top);
+    Reshape(bottom, top);
+    SetLossWeights(top);
+  }
+  virtual void LayerSetUp(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) {}
+  virtual void Reshape(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) = 0;
+
+  // Reshapes, runs Forward_cpu or Forward_gpu as the mode says, and returns the weighted loss.
+  Dtype Forward(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top);
+  void Backward(const vector<Blob<Dtype>*>& top, const vector<bool>& propagate_down,
+                const vector<Blob<Dtype>*>& bottom) {
+    Caffe::mode() == Caffe::GPU ? Backward_gpu(top, propagate_down, bottom)
+                                : Backward_cpu(top, propagate_down, bottom);
+  }
+
+  vector<shared_ptr<Blob<Dtype>>>& blobs() { return blobs_; }
+  const LayerParameter& layer_param() const { return layer_param_; }
+  virtual void ToProto(LayerParameter* param, bool write_diff = false);
+
+  Dtype loss(const int top_index) const {
+    return static_cast<int>(loss_.size()) > top_index ? loss_[top_index] : Dtype(0);
+  }
+  void set_loss(const int top_index, const Dtype value) {
+    if (static_cast<int>(loss_.size()) <= top_index) loss_.resize(top_index + 1, Dtype(0));
+    loss_[top_index] = value;
+  }
+
+  virtual inline const char* type() const { return ""; }
+  // How many bottoms and tops; -1: any number.
+  virtual inline int ExactNumBottomBlobs() const { return -1; }
+  virtual inline int MinBottomBlobs() const { return -1; }
+  virtual inline int MaxBottomBlobs() const { return -1; }
+  virtual inline int ExactNumTopBlobs() const { return -1; }
+  virtual inline int MinTopBlobs() const { return -1; }
+  virtual inline int MaxTopBlobs() const { return -1; }
+  virtual inline bool EqualNumBottomTopBlobs() const { return false; }
+  virtual inline bool AutoTopBlobs() const { return false; }
+  virtual inline bool AllowForceBackward(const int bottom_index) const { return true; }
+
+  bool param_propagate_down(const int param_id) {
+    return static_cast<int>(param_propagate_down_.size()) > param_id ? param_propagate_down_[param_id]
+                                                                     : false;
+  }
+  void set_param_propagate_down(const int param_id, const bool value) {
+    if (static_cast<int>(param_propagate_down_.size()) <= param_id)
+      param_propagate_down_.resize(param_id + 1, true);
+    param_propagate_down_[param_id] = value;
+  }
+
+  // Trees of 2015 to 2017: layers shared by several nets. Here none is.
+  virtual inline bool ShareInParallel() const { return false; }
+  bool IsShared() const { return is_shared_; }
+  void SetShared(bool is_shared) {
+    CHECK(ShareInParallel() || !is_shared) << type() << "Layer does not support sharing.";
+    is_shared_ = is_shared;
+  }
+  Phase phase() const { return phase_; }
+  virtual inline void set_phase(Phase phase) { phase_ = phase; }
+
+ protected:
+  LayerParameter layer_param_;
+  Phase phase_;
+  vector<shared_ptr<Blob<Dtype>>> blobs_;  // what is learnt
+  vector<bool> param_propagate_down_;
+  vector<Dtype> loss_;  // each top's weight in the loss
+
+  virtual void Forward_cpu(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) = 0;
+  virtual void Forward_gpu(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) {
+    Forward_cpu(bottom, top);
+  }
+  virtual void Backward_cpu(const vector<Blob<Dtype>*>& top, const vector<bool>& propagate_down,
+                            const vector<Blob<Dtype>*>& bottom) = 0;
+  virtual void Backward_gpu(const vector<Blob<Dtype>*>& top, const vector<bool>& propagate_down,
+                            const vector<Blob<Dtype>*>& bottom) {
+    Backward_cpu(top, propagate_down, bottom);
+  }
+  virtual void CheckBlobCounts(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top);
+
+  // A top with a weight carries it in every element of its diff.
+  void SetLossWeights(const vector<Blob<Dtype>*>& top);
+
+ private:
+  friend class BoundLayer<Dtype>;
+  bool is_shared_ = false;
+
+  DISABLE_COPY_AND_ASSIGN(Layer);
+};
+
+template <typename Dtype>
+Layer<Dtype>::Layer(const LayerParameter& param) : layer_param_(param), phase_(param.phase()) {
+  for (int i = 0; i < layer_param_.blobs_size(); ++i) {
+    blobs_.push_back(shared_ptr<Blob<Dtype>>(new Blob<Dtype>()));
+    blobs_[i]->FromProto(layer_param_.blobs(i));
+  }
+}
+
+template <typename Dtype>
+Dtype Layer<Dtype>::Forward(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) {
+  Reshape(bottom, top);
+  const bool on_gpu = Caffe::mode() == Caffe::GPU;
+  on_gpu ? Forward_gpu(bottom, top) : Forward_cpu(bottom, top);
+  Dtype loss = 0;
+  for (int i = 0; i < static_cast<int>(top.size()); ++i) {
+    if (!this->loss(i)) continue;
+    Dtype part = 0;
+    if (on_gpu) {
+      caffe_gpu_dot(top[i]->count(), top[i]->gpu_data(), top[i]->gpu_diff(), &part);
+    } else {
+      part = caffe_cpu_dot(top[i]->count(), top[i]->cpu_data(), top[i]->cpu_diff());
+    }
+    loss += part;
+  }
+  return loss;
+}
+
+template <typename Dtype>
+void Layer<Dtype>::ToProto(LayerParameter* param, bool write_diff) {
+  param->CopyFrom(layer_param_);
+  param->clear_blobs();
+  for (const auto& blob : blobs_) blob->ToProto(param->add_blobs(), write_diff);
+}
+
+template <typename Dtype>
+void Layer<Dtype>::CheckBlobCounts(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) {
+  if (ExactNumBottomBlobs() >= 0) {
+    CHECK_EQ(ExactNumBottomBlobs(), bottom.size())
+        << type() << " Layer takes " << ExactNumBottomBlobs() << " bottom blob(s) as input.";
+  }
+  if (MinBottomBlobs() >= 0) {
+    CHECK_LE(MinBottomBlobs(), bottom.size())
+        << type() << " Layer takes at least " << MinBottomBlobs() << " bottom blob(s) as input.";
+  }
+  if (MaxBottomBlobs() >= 0) {
+    CHECK_GE(MaxBottomBlobs(), bottom.size())
+        << type() << " Layer takes at most " << MaxBottomBlobs() << " bottom blob(s) as input.";
+  }
+  if (ExactNumTopBlobs() >= 0) {
+    CHECK_EQ(ExactNumTopBlobs(), top.size())
+        << type() << " Layer produces " << ExactNumTopBlobs() << " top blob(s) as output.";
+  }
+  if (MinTopBlobs() >= 0) {
+    CHECK_LE(MinTopBlobs(), top.size())
+        << type() << " Layer produces at least " << MinTopBlobs() << " top blob(s) as output.";
+  }
+  if (MaxTopBlobs() >= 0) {
+    CHECK_GE(MaxTopBlobs(), top.size())
+        << type() << " Layer produces at most " << MaxTopBlobs() << " top blob(s) as output.";
+  }
+  if (EqualNumBottomTopBlobs()) {
+    CHECK_EQ(bottom.size(), top.size())
+        << type() << " Layer produces one top blob as output for each bottom blob input.";
+  }
+}
+
+template <typename Dtype>
+void Layer<Dtype>::SetLossWeights(const vector<Blob<Dtype>*>& top) {
+  if (layer_param_.loss_weight_size() == 0) return;
+  CHECK_EQ(top.size(), layer_param_.loss_weight_size())
+      << "loss_weight must be unspecified or specified once per top blob.";
+  for (int i = 0; i < static_cast<int>(top.size()); ++i) {
+    const Dtype weight = layer_param_.loss_weight(i);
+    if (weight == Dtype(0)) continue;
+    set_loss(i, weight);
+    caffe_set(top[i]->count(), weight, top[i]->mutable_cpu_diff());
+  }
+}
+
+}  // namespace caffe
+
+#endif  // CAFFE_LAYER_H_

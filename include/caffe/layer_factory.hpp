@@ -1,0 +1,85 @@
+// From a layer's type name to the layer.
+#ifndef CAFFE_LAYER_FACTORY_H_
+#define CAFFE_LAYER_FACTORY_H_
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "caffe/common.hpp"
+#include "caffe/layer.hpp"
+#include "caffe/proto/caffe.pb.h"
+
+namespace caffe {
+
+template <typename Dtype>
+class Layer;
+
+// A layer of the engine's own, or null if it has none of that type (src/caffe/stock_layers.cpp).
+template <typename Dtype>
+shared_ptr<Layer<Dtype>> StockLayer(const LayerParameter& param);
+
+// Each library has its own registry: what its sources register, behind which stand the stock layers.
+template <typename Dtype>
+class LayerRegistry {
+ public:
+  typedef shared_ptr<Layer<Dtype>> (*Creator)(const LayerParameter&);
+  typedef std::map<string, Creator> CreatorRegistry;
+
+  static CreatorRegistry& Registry() {
+    static CreatorRegistry* registry = new CreatorRegistry();  // outlives every registerer
+    return *registry;
+  }
+
+  static void AddCreator(const string& type, Creator creator) {
+    CHECK_EQ(Registry().count(type), 0) << "Layer type " << type << " already registered.";
+    Registry()[type] = creator;
+  }
+
+  static shared_ptr<Layer<Dtype>> CreateLayer(const LayerParameter& param) {
+    const auto found = Registry().find(param.type());
+    if (found != Registry().end()) return found->second(param);
+    shared_ptr<Layer<Dtype>> stock = StockLayer<Dtype>(param);
+    CHECK(stock) << "Unknown layer type: " << param.type() << " (known types: " << LayerTypeListString()
+                 << ")";
+    return stock;
+  }
+
+  static vector<string> LayerTypeList() {
+    vector<string> types;
+    for (const auto& entry : Registry()) types.push_back(entry.first);
+    return types;
+  }
+
+ private:
+  LayerRegistry() {}
+
+  static string LayerTypeListString() {
+    string text;
+    for (const string& type : LayerTypeList()) text += (text.empty() ? "" : ", ") + type;
+    return text;
+  }
+};
+
+template <typename Dtype>
+class LayerRegisterer {
+ public:
+  LayerRegisterer(const string& type, shared_ptr<Layer<Dtype>> (*creator)(const LayerParameter&)) {
+    LayerRegistry<Dtype>::AddCreator(type, creator);
+  }
+};
+
+#define REGISTER_LAYER_CREATOR(type, creator)                              \
+  static LayerRegisterer<float> g_creator_f_##type(#type, creator<float>); \
+  static LayerRegisterer<double> g_creator_d_##type(#type, creator<double>)
+
+#define REGISTER_LAYER_CLASS(type)                                              \
+  template <typename Dtype>                                                     \
+  shared_ptr<Layer<Dtype>> Creator_##type##Layer(const LayerParameter& param) { \
+    return shared_ptr<Layer<Dtype>>(new type##Layer<Dtype>(param));             \
+  }                                                                             \
+  REGISTER_LAYER_CREATOR(type, Creator_##type##Layer)
+
+}  // namespace caffe
+
+#endif  // CAFFE_LAYER_FACTORY_H_

@@ -1,0 +1,76 @@
+// CUDA as Caffe layers expect to find it: the runtime, the checks, and every operation on the call's stream.
+#ifndef CAFFE_UTIL_DEVICE_ALTERNATE_H_
+#define CAFFE_UTIL_DEVICE_ALTERNATE_H_
+
+#if !defined(CAFFE_HOST_BACKEND) && !defined(__CUDACC__)
+#include <cuda_runtime.h>
+#include <device_launch_parameters.h>  // threadIdx and its like, which a .hpp may name outside kernels' files
+#endif
+
+#include "caffe/host_services.hpp"
+#include "caffe_cuda_macro.h"
+
+namespace caffe {
+
+// The stream of the running call; tools/cuda_for_nvcc.py gives it to every launch.
+inline cudaStream_t current_stream() { return static_cast<cudaStream_t>(call_context.stream); }
+
+}  // namespace caffe
+
+#ifndef CAFFE_HOST_BACKEND
+
+// A layer's own cudaMemcpy and cudaMemset would go to the legacy default stream, unordered with torch's.
+// Renamed, not function-like: headers that come later say ::cudaMemcpy as well.
+cudaError_t caffe_stream_memcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind);
+cudaError_t caffe_stream_memcpy_async(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
+                                      cudaStream_t stream = ::caffe::current_stream());
+cudaError_t caffe_stream_memset(void* to, int byte, size_t bytes);
+cudaError_t caffe_stream_memset_async(void* to, int byte, size_t bytes,
+                                      cudaStream_t stream = ::caffe::current_stream());
+#ifndef CAFFE_ENGINE
+#define cudaMemcpy caffe_stream_memcpy
+#define cudaMemcpyAsync caffe_stream_memcpy_async
+#define cudaMemset caffe_stream_memset
+#define cudaMemsetAsync caffe_stream_memset_async
+#endif
+
+#endif  // CAFFE_HOST_BACKEND
+
+#include "caffe/util/cublas.hpp"
+
+// cuBLAS and cuRAND report 0 for success; their headers are not needed to know that.
+#define CUBLAS_CHECK(condition)                                                                        \
+  do {                                                                                                 \
+    const int caffe_status_ = static_cast<int>(condition);                                             \
+    CHECK_EQ(caffe_status_, 0) << " " << ::caffe::cublasGetErrorString(cublasStatus_t(caffe_status_)); \
+  } while (0)
+
+#define CURAND_CHECK(condition)                            \
+  do {                                                     \
+    const int caffe_status_ = static_cast<int>(condition); \
+    CHECK_EQ(caffe_status_, 0) << " cuRAND's status";      \
+  } while (0)
+
+// Layers put these under their own #ifdef CPU_ONLY, which is never defined here.
+#define NO_GPU LOG(FATAL) << "Cannot use GPU in CPU-only Caffe: check mode."
+
+#define STUB_GPU_FORWARD(classname, funcname)                                    \
+  template <typename Dtype>                                                      \
+  void classname<Dtype>::funcname##_gpu(const std::vector<Blob<Dtype>*>& bottom, \
+                                        const std::vector<Blob<Dtype>*>& top) {  \
+    NO_GPU;                                                                      \
+  }
+
+#define STUB_GPU_BACKWARD(classname, funcname)                                     \
+  template <typename Dtype>                                                        \
+  void classname<Dtype>::funcname##_gpu(const std::vector<Blob<Dtype>*>& top,      \
+                                        const std::vector<bool>& propagate_down,   \
+                                        const std::vector<Blob<Dtype>*>& bottom) { \
+    NO_GPU;                                                                        \
+  }
+
+#define STUB_GPU(classname)            \
+  STUB_GPU_FORWARD(classname, Forward) \
+  STUB_GPU_BACKWARD(classname, Backward)
+
+#endif  // CAFFE_UTIL_DEVICE_ALTERNATE_H_

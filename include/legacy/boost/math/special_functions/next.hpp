@@ -1,0 +1,25 @@
+#ifndef CAFFE_LEGACY_BOOST_MATH_SPECIAL_FUNCTIONS_NEXT_HPP_
+#define CAFFE_LEGACY_BOOST_MATH_SPECIAL_FUNCTIONS_NEXT_HPP_
+
+#include <cmath>
+
+namespace boost {
+namespace math {
+
+template <typename T>
+T nextafter(T from, T to) {
+  return std::nextafter(from, to);
+}
+template <typename T>
+T float_next(T value) {
+  return std::nextafter(value, INFINITY);
+}
+template <typename T>
+T float_prior(T value) {
+  return std::nextafter(value, -INFINITY);
+}
+
+}  // namespace math
+}  // namespace boost
+
+#endif  // CAFFE_LEGACY_BOOST_MATH_SPECIAL_FUNCTIONS_NEXT_HPP_

@@ -1,0 +1,23 @@
+#ifndef CAFFE_LEGACY_BOOST_SCOPED_PTR_HPP_
+#define CAFFE_LEGACY_BOOST_SCOPED_PTR_HPP_
+
+#include <memory>
+
+namespace boost {
+
+// std::unique_ptr with a constructor of its own kind; a scoped pointer is never moved.
+template <typename T>
+class scoped_ptr : public std::unique_ptr<T> {
+ public:
+  explicit scoped_ptr(T* pointer = nullptr) : std::unique_ptr<T>(pointer) {}
+};
+
+template <typename T>
+class scoped_array : public std::unique_ptr<T[]> {
+ public:
+  explicit scoped_array(T* pointer = nullptr) : std::unique_ptr<T[]>(pointer) {}
+};
+
+}  // namespace boost
+
+#endif  // CAFFE_LEGACY_BOOST_SCOPED_PTR_HPP_

@@ -1,0 +1,1 @@
+// Empty: many layers include OpenCV and use nothing of it. One that does fails to compile.

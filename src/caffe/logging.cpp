@@ -1,0 +1,75 @@
+// Where log lines go, and what a fatal one becomes.
+#include <glog/logging.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <exception>
+
+#include "caffe/host_services.hpp"
+
+namespace google {
+namespace {
+
+struct CheckText {
+  std::string text;
+};
+thread_local CheckText last_check;
+
+bool says_not_implemented(const std::string& text) {
+  const char words[] = "not implemented";
+  return strncasecmp(text.c_str(), words, sizeof(words) - 1) == 0;
+}
+
+bool same_string(const char* a, const char* b, bool fold_case) {
+  if (!a || !b) return a == b;
+  return (fold_case ? strcasecmp(a, b) : strcmp(a, b)) == 0;
+}
+
+}  // namespace
+
+bool log_wanted(int severity) {
+  static const bool info = [] {
+    const char* level = getenv("CAFFE_LOG");
+    return level && strcasecmp(level, "info") == 0;
+  }();
+  return severity > INFO || info;
+}
+
+LogMessage::~LogMessage() {
+  if (!log_wanted(severity_)) return;
+  std::string text = stream_.str();
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  if (caffe::host_services.log) {
+    caffe::host_services.log(severity_, text.c_str());
+  } else {
+    fprintf(stderr, "%c %s\n", "IWE"[severity_], text.c_str());
+  }
+}
+
+FatalMessage::FatalMessage(const char* file, int line, const std::string& text)
+    : file_(file), line_(line), unwinding_(std::uncaught_exceptions()) {
+  stream_ << text;
+}
+
+FatalMessage::~FatalMessage() noexcept(false) {
+  if (std::uncaught_exceptions() > unwinding_) return;  // the exception under way tells more
+  const char* slash = strrchr(file_, '/');
+  const std::string text = stream_.str();
+  const std::string what = std::string(slash ? slash + 1 : file_) + ":" + std::to_string(line_) + ": " + text;
+  if (says_not_implemented(text)) throw caffe::NotImplemented(what);
+  throw caffe::Fatal(what);
+}
+
+void set_check_failure(const char* words, const std::string& left, const std::string& right) {
+  last_check.text = std::string("Check failed: ") + words + " (" + left + " vs. " + right + ") ";
+}
+
+std::string check_failure() { return std::move(last_check.text); }
+
+bool check_strings(const char* a, const char* b, bool equal, bool fold_case, const char* words) {
+  if (same_string(a, b, fold_case) == equal) return true;
+  set_check_failure(words, a ? a : "(null)", b ? b : "(null)");
+  return false;
+}
+
+}  // namespace google
