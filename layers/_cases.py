@@ -4,10 +4,12 @@ From a layer's cases.py come its tests, its benchmark and its line in make's tab
 """
 
 import importlib.util
+import inspect
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 
 import torch
 from torch import Tensor
@@ -86,8 +88,65 @@ class Case:
     def name(self) -> str:
         return self.function.__name__
 
+    @property
+    def is_caffe(self) -> bool:
+        """Whether a Caffe layer computes it: no operator of torch.library's, and integers are converted."""
+        return isinstance(self.function, CaffeFunction)
+
     def tolerance_for(self, dtype: torch.dtype) -> tuple[float, float]:
         return self.tolerance.get(dtype, TOLERANCE[dtype])
+
+
+class CaffeFunction:
+    """A Caffe layer's module as a function of its bottoms and parameter blobs.
+
+    Args:
+        name: what the case is called.
+        make: a function of no argument that makes the module.
+        reference: whose parameters say the arguments: blob0, blob1 ... are the layer's blobs, all others its bottoms.
+    """
+
+    def __init__(self, name: str, make: Callable[[], torch.nn.Module], reference: Callable):
+        self.__name__, self.make = name, make
+        self.__signature__ = inspect.signature(reference)
+        self._modules: dict[tuple, torch.nn.Module] = {}
+
+    def bottoms_and_blobs(self, arguments: tuple) -> tuple[tuple, dict[str, Tensor]]:
+        """Bottoms that are None were left out."""
+        named = self.__signature__.bind(*arguments).arguments
+        blobs = {name: value for name, value in named.items() if name.startswith("blob")}
+        return tuple(v for n, v in named.items() if n not in blobs and v is not None), blobs
+
+    def set_up(self, bottoms: tuple) -> torch.nn.Module:
+        """A module with its parameter blobs made for these bottoms."""
+        return self.make().setup(*(b if isinstance(b, Tensor) else () for b in bottoms))
+
+    def __call__(self, *arguments):
+        bottoms, blobs = self.bottoms_and_blobs(arguments)
+        shapes = tuple(tuple(b.shape) if isinstance(b, Tensor) else None for b in bottoms)
+        module = self._modules.get(shapes)
+        if module is None:
+            module = self._modules[shapes] = self.set_up(bottoms) if blobs else self.make()
+        return torch.func.functional_call(module, blobs, bottoms) if blobs else module(*bottoms)
+
+
+def caffe_case(name: str, make: Callable[[], torch.nn.Module], reference: Callable, inputs: Mapping, **options) -> Case:
+    """A Case of a Caffe layer; see CaffeFunction and Case."""
+    function = CaffeFunction(name, make, reference)
+    first = next(iter(inputs.values()))
+
+    def module() -> torch.nn.Module:
+        bottoms, blobs = function.bottoms_and_blobs(first(Draw()))
+        return function.set_up(bottoms) if blobs else make()
+
+    return Case(function=function, reference=reference, inputs=inputs, module=module, **options)
+
+
+def layer_of(module: ModuleType):
+    """The Layer that an imported layer package made; None if it made none."""
+    values = vars(module).values()
+    made = [v for v in (*values, *(getattr(v, "layer", None) for v in values)) if type(v).__name__ == "Layer"]
+    return made[0] if made else None
 
 
 def cast(
@@ -103,6 +162,21 @@ def cast(
         return argument.detach().to(device, dtype).requires_grad_(grad)
 
     return tuple(one(a) for a in arguments)
+
+
+def away_from_kinks(arguments: tuple, kinks: tuple[tuple[float, float], ...]) -> tuple:
+    """Caffe's rule: finite differences must not straddle a kink, so inputs within `range` move off."""
+
+    def moved(x: Tensor) -> Tensor:
+        for value, distance in kinks:
+            side = torch.where(x >= value, 1.0, -1.0).to(x.dtype)
+            x = torch.where((x - value).abs() < distance, value + side * distance, x)
+        return x
+
+    return tuple(
+        moved(a.detach()).requires_grad_() if isinstance(a, Tensor) and a.is_floating_point() else a
+        for a in arguments
+    )
 
 
 def load_package(folder: Path, name: str = "outside_layers") -> str:

@@ -19,7 +19,7 @@ from torch import Tensor
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from layers._cases import Case, Draw, cast, load_package, results  # noqa: E402
+from layers._cases import Case, Draw, cast, layer_of, load_package, results  # noqa: E402
 
 LAYERS_DIR = Path(os.environ.get("LAYERS_DIR") or ROOT / "layers").resolve()
 PACKAGE = load_package(LAYERS_DIR)
@@ -43,11 +43,10 @@ def cases_of(layer: str) -> list[Case]:
 
 def layer_object(layer: str):
     """The Layer that a layer's module made."""
-    values = vars(importlib.import_module(f"{PACKAGE}.{layer}")).values()
-    made = [v for v in values if type(v).__name__ == "Layer"]
-    if not made:
+    made = layer_of(importlib.import_module(f"{PACKAGE}.{layer}"))
+    if made is None:
         raise LookupError(f"layer {layer}: its __init__.py says no `layer = Layer(__name__)`")
-    return made[0]
+    return made
 
 
 @dataclass(frozen=True)

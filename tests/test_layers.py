@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.autograd import forward_ad
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from layers._cases import Bad, Case, Draw, cast, results
+from layers._cases import Bad, Case, Draw, away_from_kinks, cast, results
 
 # Of a grid's points, those whose case ...
 differentiated = pytest.mark.only(lambda case: case.gradient != "none")
@@ -25,6 +25,7 @@ twice = pytest.mark.only(lambda case: case.gradient != "none" and case.twice)
 once = pytest.mark.only(lambda case: case.gradient != "none" and not case.twice)
 elementwise = pytest.mark.only(lambda case: case.elementwise)
 of_module = pytest.mark.only(lambda case: case.module is not None)
+of_operators = pytest.mark.only(lambda case: not case.is_caffe)
 
 
 # ------------------------------------------------------------------------------------ is it all there
@@ -98,21 +99,6 @@ def test_backward(point):
     for diff, argument in zip(diffs, differentiable(arguments), strict=True):
         assert (diff.dtype, diff.device, diff.shape) == (argument.dtype, argument.device, argument.shape)
     point.assert_close(diffs, wanted)
-
-
-def away_from_kinks(arguments, kinks):
-    """Caffe's rule: finite differences must not straddle a kink, so inputs within `range` move off."""
-
-    def moved(x):
-        for value, distance in kinks:
-            side = torch.where(x >= value, 1.0, -1.0).to(x.dtype)
-            x = torch.where((x - value).abs() < distance, value + side * distance, x)
-        return x
-
-    return tuple(
-        moved(a.detach()).requires_grad_() if isinstance(a, Tensor) and a.is_floating_point() else a
-        for a in arguments
-    )
 
 
 def test_kinks_are_kept_away_from():
@@ -336,7 +322,16 @@ def test_empty(each_dtype):
 def tensor_places(case: Case, arguments) -> list[int]:
     """Where a tensor must stand: not where None would do."""
     parameters = list(inspect.signature(case.function).parameters.values())
-    return [i for i, a in enumerate(arguments) if isinstance(a, Tensor) and parameters[i].default is not None]
+    return [
+        i
+        for i, a in enumerate(arguments)
+        if isinstance(a, Tensor) and parameters[i].default is not None and not is_blob(case, parameters[i].name)
+    ]
+
+
+def is_blob(case: Case, name: str) -> bool:
+    """A parameter of a Caffe layer's module: torch.nn looks after these."""
+    return case.is_caffe and name.startswith("blob")
 
 
 def refused(point: Point, runtime, change, kind="CaffeTypeError"):
@@ -353,10 +348,14 @@ def refused(point: Point, runtime, change, kind="CaffeTypeError"):
         assert same_bits(point.call(*arguments), before)
 
 
-@pytest.mark.parametrize(
-    "dtype", [torch.int64, torch.int32, torch.uint8, torch.bool, torch.complex64], ids=str
-)
-def test_wrong_dtype(each_device, runtime, dtype):
+def test_complex(each_device, runtime):
+    refused(each_device, runtime, lambda x: x.to(torch.complex64))
+
+
+@of_operators
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.uint8, torch.bool], ids=str)
+def test_integers(each_device, runtime, dtype):
+    """A Caffe layer takes them, as labels, and computes in a floating type."""
     refused(each_device, runtime, lambda x: x.to(dtype))
 
 
@@ -443,6 +442,7 @@ def operator_calls(point: Point):
     return mode.calls
 
 
+@of_operators
 def test_opcheck(each_device):
     """torch's own check of each operator: schema, shape function, autograd registration, AOT dispatch."""
     calls = {op: args for op, args in operator_calls(each_device)}
@@ -462,6 +462,7 @@ def compiled(function, device: str):
     return torch.compile(function, fullgraph=True, backend="inductor" if device == "cuda" else "aot_eager")
 
 
+@of_operators
 def test_compile(each_device):
     """One graph, with a torch operation on either side; forward and backward equal eager."""
     case = each_device.case
@@ -481,11 +482,13 @@ def test_compile(each_device):
 
 
 @of_module
+@of_operators
 def test_compile_module(on_cpu):
     module, given = module_and_call(on_cpu)
     assert same_bits(compiled(module, "cpu")(*given), module(*given))
 
 
+@of_operators
 def test_subclass(on_cpu):
     """A tensor subclass goes through torch.library and comes back as one."""
 
@@ -661,7 +664,7 @@ def test_two_threads(each_device):
             for _ in range(50):
                 if seed == 2:
                     with pytest.raises(TypeError):
-                        each_device.call(*(a.long() if isinstance(a, Tensor) else a for a in arguments))
+                        each_device.call(*(a + 1j if isinstance(a, Tensor) else a for a in arguments))
                 if not same_bits(each_device.call(*arguments), wanted[seed]):
                     problems.append(f"thread {seed} computed something else")
         except BaseException as error:

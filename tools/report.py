@@ -71,7 +71,7 @@ def show(layers_dir: Path, names: list[str]) -> bool:
     from rich.table import Table
 
     sys.path.insert(0, str(ROOT))
-    from layers._cases import load_package
+    from layers._cases import layer_of, load_package
 
     package = load_package(layers_dir)
     table = Table("layer", "backends", "ran on", "largest error", "time", title=None)
@@ -87,7 +87,7 @@ def show(layers_dir: Path, names: list[str]) -> bool:
                 table.add_row(name, " ".join(backends), "", f"make verify LAYER={name}", "")
                 continue
             cases = importlib.import_module(f"{package}.{name}.cases").CASES
-            layer = next(v for v in vars(module).values() if type(v).__name__ == "Layer")
+            layer = layer_of(module)
             device = "cuda" if torch.cuda.is_available() and "cuda" in layer.backends() else "cpu"
             error, limit, seconds = run_once(cases[0], device)
             where = torch.cuda.get_device_name() if device == "cuda" else "cpu"

@@ -42,7 +42,7 @@ void PSROIPoolingLayer<Dtype>::Forward_cpu(const vector<Blob<Dtype>*>& bottom,
   const Dtype* region = bottom[1]->cpu_data();
   Dtype* top_data = top[0]->mutable_cpu_data();
   for (int r = 0; r < top[0]->shape(0); ++r, region += 5) {
-    const int image = static_cast<int>(region[0]);
+    const int image = PSROIImage(region);
     CHECK_GE(image, 0) << "number of the image of region " << r;
     CHECK_LT(image, bottom[0]->shape(0)) << "number of the image of region " << r;
     for (int c = 0; c < channels_; ++c) {
@@ -75,7 +75,7 @@ void PSROIPoolingLayer<Dtype>::Backward_cpu(const vector<Blob<Dtype>*>& top,
       const PSROISpan y(region[2], region[4], spatial_scale_, c / group_size_ % group_size_, group_size_,
                         height_);
       const PSROISpan x(region[1], region[3], spatial_scale_, c % group_size_, group_size_, width_);
-      Dtype* plane = scores_diff + (static_cast<int>(region[0]) * channels_ + c) * height_ * width_;
+      Dtype* plane = scores_diff + (PSROIImage(region) * channels_ + c) * height_ * width_;
       const int pixels = (y.end - y.begin) * (x.end - x.begin);
       for (int h = y.begin; h < y.end; ++h) {
         for (int w = x.begin; w < x.end; ++w) plane[h * width_ + w] += top_diff[r * channels_ + c] / pixels;

@@ -26,7 +26,7 @@ __global__ void PSROIPoolingForward(const int n, const Dtype* scores, const int 
     const Dtype* region = regions + output / channels * 5;
     const PSROISpan y(region[2], region[4], spatial_scale, c / group_size % group_size, group_size, height);
     const PSROISpan x(region[1], region[3], spatial_scale, c % group_size, group_size, width);
-    const int image = static_cast<int>(region[0]);
+    const int image = PSROIImage(region);
     if (image >= 0 && image < num_images) {
       const Dtype* plane = scores + (image * channels + c) * height * width;
       for (int h = y.begin; h < y.end; ++h) {
@@ -84,7 +84,7 @@ __global__ void PSROIPoolingBackward(const int blocks_per_map, const int num_reg
   for (int first = 0; first < num_regions; first += blockDim.x) {
     const int r = first + threadIdx.x;
     PSROIBin bin = {0, 0, 0, 0};
-    if (r < num_regions && static_cast<int>(regions[r * 5]) == image) {
+    if (r < num_regions && PSROIImage(regions + r * 5) == image) {
       const Dtype* region = regions + r * 5;
       const PSROISpan y(region[2], region[4], spatial_scale, c / group_size % group_size, group_size, height);
       const PSROISpan x(region[1], region[3], spatial_scale, c % group_size, group_size, width);
