@@ -1,0 +1,195 @@
+"""A Caffe fork as its text tells it: which types are registered, which class and which files make one."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+from caffe_build import types_said
+from cuda_lexer import NVCC_WORDS
+from cuda_source import Source, read
+
+# What a ported layer is compiled without. Code behind these does not count.
+DEFINED = {
+    **dict.fromkeys(NVCC_WORDS, 0),
+    **dict.fromkeys(("CPU_ONLY", "USE_CUDNN", "USE_OPENCV", "USE_LMDB", "USE_LEVELDB", "USE_HDF5", "USE_NCCL"), 0),
+    **dict.fromkeys(("WITH_PYTHON_LAYER", "USE_MPI", "_MSC_VER", "_WIN32", "WIN32", "_WINDOWS"), 0),
+    "__cplusplus": 1,
+}  # fmt: skip
+HEADER_KINDS = (".hpp", ".h", ".cuh")
+SOURCE_KINDS = (".cpp", ".cc", ".cu")
+PROTO = "src/caffe/proto/caffe.proto"
+
+
+class PortError(Exception):
+    """Why there is nothing to port, and what to do."""
+
+
+class Place(NamedTuple):
+    """Where something stands in the tree."""
+
+    file: str
+    line: int
+
+    def __str__(self):
+        return f"{self.file}:{self.line}"
+
+
+class Class(NamedTuple):
+    name: str
+    file: str
+    line: int
+    words: dict[str, int]  # each name in its head and body -> the line of its first use
+    bases: tuple[str, ...]
+    type: str  # what its type() returns, or ""
+
+
+class Tree:
+    """Files are named by their path in the tree, with slashes."""
+
+    def __init__(self, root: str):
+        self.root = Path(root)
+        if not root or not self.root.is_dir():
+            raise PortError(f"CAFFE={root}: there is no such folder. It is the root of a Caffe tree, the one with include/ and src/.")
+        if not _is_tree(self.root):
+            inside = [p for depth in ("*", "*/*") for p in sorted(self.root.glob(depth)) if p.is_dir() and _is_tree(p)]
+            hint = f" There is one in it: CAFFE={inside[0]}" if inside else " A Caffe tree has include/caffe, src/caffe/layers and " + PROTO + "."
+            raise PortError(f"CAFFE={root}: not a Caffe tree.{hint}")
+        self._sources: dict[str, Source] = {}
+
+    # ---------------------------------------------------------------------------------- files
+
+    @cached_property
+    def files(self) -> list[str]:
+        """The headers and sources of the library itself, its tests left out."""
+        found = []
+        for top in ("include", "src"):
+            for folder, folders, names in os.walk(self.root / top):
+                folders[:] = sorted(f for f in folders if f not in ("test", "gtest", "proto"))
+                found += [Path(folder, n).relative_to(self.root).as_posix() for n in sorted(names)
+                          if n.endswith(HEADER_KINDS + SOURCE_KINDS)]  # fmt: skip
+        return found
+
+    def text(self, file: str) -> str:
+        return read(str(self.root / file))
+
+    def source(self, file: str) -> Source:
+        if file not in self._sources:
+            self._sources[file] = Source(self.text(file), file, DEFINED)
+        return self._sources[file]
+
+    def resolve(self, include: str, includer: str) -> str | None:
+        """The file of the tree that an #include in `includer` names."""
+        for folder in (Path(includer).parent.as_posix(), "include", "src", "."):
+            file = os.path.normpath(f"{folder}/{include}")
+            if not file.startswith("..") and (self.root / file).is_file():
+                return file
+        return None
+
+    # ---------------------------------------------------------------------------------- types
+
+    @cached_property
+    def types(self) -> dict[str, Place]:
+        """Registered types, and where."""
+        found = {}
+        for file in self.files:
+            if not file.endswith(SOURCE_KINDS) or "REGISTER_LAYER_C" not in self.text(file):
+                continue
+            lexed = self.source(file).lexed
+            for i, token in enumerate(lexed.tokens[:-3]):
+                if token.text in ("REGISTER_LAYER_CLASS", "REGISTER_LAYER_CREATOR"):
+                    place = Place(file, lexed.position(token.start)[0])
+                    if lexed.tokens[i + 3].text == "," and token.text == "REGISTER_LAYER_CLASS":
+                        raise PortError(f"{place}: a tree of 2014, in which layers have types in capitals: its Layer is another one, "
+                                        "with tops by pointer. Take a later tree of the same layer, or change its four signatures by hand.")  # fmt: skip
+                    found[lexed.tokens[i + 2].text] = place
+        return found
+
+    def nearest(self, type_name: str) -> str:
+        """The registered types that look like this one, for an error's text."""
+        lower = {t.lower().removesuffix("layer"): t for t in self.types}
+        wanted = type_name.lower().removesuffix("layer").replace("_", "")
+        near = difflib.get_close_matches(wanted, lower, n=5, cutoff=0.55)
+        near += [k for k in lower if k not in near and wanted and wanted in k]
+        return ", ".join(lower[k] for k in near) or ", ".join(sorted(self.types))
+
+    def class_of(self, type_name: str) -> Class:
+        """The class that is made for a type."""
+        if type_name not in self.types:
+            raise PortError(f"{self.root} registers no layer {type_name}. Near it: {self.nearest(type_name)}")
+        said = [c for c in self.classes.values() if c.type == type_name]
+        named = self.classes.get(type_name + "Layer")
+        if named or said:
+            return named or said[0]
+        raise PortError(f"{self.types[type_name]}: {type_name} is registered, but no header defines a class {type_name}Layer, "
+                        f"nor one whose type() says \"{type_name}\"")  # fmt: skip
+
+    # -------------------------------------------------------------------------------- classes
+
+    @cached_property
+    def classes(self) -> dict[str, Class]:
+        """The classes that headers, and sources for their own use, define."""
+        found = {}
+        for file in sorted(self.files, key=lambda f: f.endswith(SOURCE_KINDS)):
+            if file.endswith(SOURCE_KINDS) and not re.search(r"^\s*(class|struct)\b", self.text(file), re.M):
+                continue
+            for one in classes_in(self.source(file), file):
+                found.setdefault(one.name, one)
+        return found
+
+    @cached_property
+    def members(self) -> dict[str, list[str]]:
+        """By class, the sources that define member functions of it."""
+        found: dict[str, dict[str, None]] = {}
+        for file in self.files:
+            if file.endswith(SOURCE_KINDS):
+                for name in re.findall(r"\b(\w+)\s*(?:<\s*\w+\s*>)?\s*::\s*~?\w+\s*\(", self.text(file)):
+                    found.setdefault(name, {})[file] = None
+        return {name: list(files) for name, files in found.items()}
+
+    @cached_property
+    def stems(self) -> dict[str, list[str]]:
+        """By file name without ending, the sources of that name."""
+        found: dict[str, list[str]] = {}
+        for file in self.files:
+            if file.endswith(SOURCE_KINDS):
+                found.setdefault(Path(file).stem, []).append(file)
+        return found
+
+    def definition(self, function: str) -> Place | None:
+        """Where the tree defines a function outside classes."""
+        pattern = re.compile(rf"\b{function}\s*(<[^<>;]*>)?\s*\(")
+        for file in self.files:
+            if pattern.search(self.text(file)):
+                source = self.source(file)
+                for one in source.functions:
+                    if one.name == function and not one.member:
+                        return Place(file, source.lexed.position(one.at)[0])
+        return None
+
+
+def _is_tree(folder: Path) -> bool:
+    return all((folder / part).exists() for part in ("include/caffe", "src/caffe/layers", PROTO))
+
+
+def classes_in(source: Source, file: str):
+    """Each class a file defines."""
+    lexed, types = source.lexed, types_said(source)
+    for name, bodies in source.classes.items():
+        for first, last in bodies:
+            head = first
+            while head and lexed.tokens[head - 1].text not in (";", "}", "{"):
+                head -= 1
+            words: dict[str, int] = {}
+            for token in lexed.tokens[head:last]:
+                if token.kind == "name":
+                    words.setdefault(token.text, lexed.position(token.start)[0])
+            heading = [t.text for t in lexed.tokens[head:first]]
+            after = heading[heading.index(":") + 1 :] if ":" in heading else []
+            bases = tuple(w for w in after if re.match(r"[A-Za-z_]\w*\Z", w) and w not in ("public", "virtual", "Dtype"))
+            yield Class(name, file, lexed.position(lexed.tokens[first].start)[0], words, bases, types.get(name, ""))
+
