@@ -153,6 +153,8 @@ class Blob {
   void ShareDiff(const Blob& other);
   bool ShapeEquals(const BlobProto& other);
 
+  // Ours: whether it was ever given a shape.
+  bool has_memory() const { return data_ != nullptr; }
   // Ours: whether the memory was made by this blob, not shared from another.
   bool owns_data() const { return data_ && data_->maker == this; }
   bool owns_diff() const { return diff_ && diff_->maker == this; }

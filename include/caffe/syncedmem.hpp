@@ -51,6 +51,7 @@ class SyncedMemory {
   const void* data() { return device_call() ? gpu_data() : cpu_data(); }
   void* mutable_data() { return device_call() ? mutable_gpu_data() : mutable_cpu_data(); }
   int64_t token() const { return side_of_call().token; }
+  int64_t host_token() const { return host_.token; }
   // The memory on the call's side is the caller's from now on.
   void release_to_caller();
   // In a call on the device: what the host wrote is on its way there.
@@ -100,6 +101,9 @@ class SyncedMemory {
 
   DISABLE_COPY_AND_ASSIGN(SyncedMemory);
 };
+
+// Ours: both ends are on the side where the running call has its tensors.
+void copy_on_side_of_call(void* to, const void* from, size_t bytes);
 
 // Upstream's names, for sources that take host memory directly.
 void CaffeMallocHost(void** ptr, size_t size, bool* use_cuda);

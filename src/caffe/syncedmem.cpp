@@ -204,8 +204,9 @@ void SyncedMemory::to_cpu() {
     head_ = HEAD_AT_CPU;
     return;
   }
-  CHECK(!capturing())
-      << "the layer reads or writes a blob on the host: this cannot be captured in a CUDA graph";
+  if (capturing()) {
+    LOG(FATAL) << "the layer reads or writes a blob on the host, which cannot be captured in a CUDA graph";
+  }
   CUDA_CHECK(
       cudaMemcpyAsync(host_.address, device_.address, bytes_, cudaMemcpyDeviceToHost, current_stream()));
   CUDA_CHECK(cudaStreamSynchronize(current_stream()));
@@ -242,6 +243,14 @@ void SyncedMemory::to_gpu() {
 }
 
 #endif
+
+void copy_on_side_of_call(void* to, const void* from, size_t bytes) {
+#ifdef CAFFE_HOST_BACKEND
+  copy(to, from, bytes, false);
+#else
+  copy(to, from, bytes, call_context.device >= 0);
+#endif
+}
 
 void CaffeMallocHost(void** ptr, size_t size, bool* use_cuda) {
   *use_cuda = false;

@@ -1,0 +1,58 @@
+// Messages in files. Text goes through real protobuf, where a host with Python is there to offer it.
+#include "caffe/util/io.hpp"
+
+#include <atomic>
+#include <fstream>
+
+#include "google/protobuf/text_format.h"
+
+namespace caffe {
+
+void MakeTempDir(string* temp_dirname) {
+  const path model = boost::filesystem::temp_directory_path() / "caffe_test.%%%%-%%%%";
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    const path directory = boost::filesystem::unique_path(model);
+    if (boost::filesystem::create_directory(directory)) {
+      *temp_dirname = directory.string();
+      return;
+    }
+  }
+  LOG(FATAL) << "Failed to create a temporary directory.";
+}
+
+void MakeTempFilename(string* temp_filename) {
+  static const string directory = [] {
+    string name;
+    MakeTempDir(&name);
+    return name;
+  }();
+  static std::atomic<int> next{0};
+  *temp_filename = (path(directory) / format_int(next++, 9)).string();
+}
+
+bool ReadProtoFromTextFile(const char* filename, Message* proto) {
+  std::ifstream file(filename);
+  CHECK(file) << "File not found: " << filename;
+  std::ostringstream text;
+  text << file.rdbuf();
+  return google::protobuf::TextFormat::ParseFromString(text.str(), proto);
+}
+
+bool ReadProtoFromBinaryFile(const char* filename, Message* proto) {
+  std::ifstream file(filename, std::ios::binary);
+  CHECK(file) << "File not found: " << filename;
+  return proto->ParseFromIstream(&file);
+}
+
+void WriteProtoToTextFile(const Message& proto, const char* filename) {
+  std::ofstream file(filename);
+  file << proto.DebugString();
+  CHECK(file.good()) << "Failed to write " << filename;
+}
+
+void WriteProtoToBinaryFile(const Message& proto, const char* filename) {
+  std::ofstream file(filename, std::ios::binary);
+  CHECK(proto.SerializeToOstream(&file)) << "Failed to write " << filename;
+}
+
+}  // namespace caffe
