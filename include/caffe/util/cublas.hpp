@@ -50,4 +50,8 @@ CAFFE_DECLARE_CUBLAS(S, float)
 CAFFE_DECLARE_CUBLAS(D, double)
 #undef CAFFE_DECLARE_CUBLAS
 
+namespace caffe {
+const char* cublasGetErrorString(cublasStatus_t status);
+}
+
 #endif  // CAFFE_UTIL_CUBLAS_HPP_

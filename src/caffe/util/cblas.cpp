@@ -109,7 +109,8 @@ void gemv(Gemv<Dtype>* function, CBLAS_ORDER order, CBLAS_TRANSPOSE trans, int m
   const int length = trans == CblasNoTrans ? m : n, terms = trans == CblasNoTrans ? n : m;
   if (length <= 0) return;
   if (terms <= 0) {  // BLAS would return without touching y
-    axpby(length, Dtype(0), y, incy, beta, y, incy);
+    const Strided<Dtype> ys(length, y, incy);
+    for (int i = 0; i < length; ++i) ys[i] = beta == 0 ? Dtype(0) : beta * ys[i];
     return;
   }
   char t = letter(trans);

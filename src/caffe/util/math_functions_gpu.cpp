@@ -30,6 +30,15 @@ cublasOperation_t operation(CBLAS_TRANSPOSE trans) {
   return trans == CblasNoTrans ? CUBLAS_OP_N : CUBLAS_OP_T;
 }
 
+template <typename Dtype>
+void scale_or_clear(int n, Dtype beta, Dtype* y) {
+  if (beta == 0) {
+    caffe_gpu_set(n, Dtype(0), y);
+  } else {
+    caffe_gpu_scal(n, beta, y);
+  }
+}
+
 // A result in host memory has to be waited for, which a graph being captured cannot do.
 void refuse_in_capture(const char* function) {
 #ifndef CAFFE_HOST_BACKEND
@@ -59,7 +68,7 @@ void refuse_in_capture(const char* function) {
                       const Dtype* A, const Dtype* x, const Dtype beta, Dtype* y) {                         \
     const bool plain = TransA == CblasNoTrans;                                                              \
     if (M <= 0 || N <= 0) { /* cuBLAS would return without touching y */                                    \
-      caffe_gpu_axpby(plain ? M : N, Dtype(0), y, beta, y);                                                 \
+      scale_or_clear(plain ? M : N, beta, y);                                                               \
     } else {                                                                                                \
       CUBLAS_CHECK(cublas##S##gemv(HostScalars(), plain ? CUBLAS_OP_T : CUBLAS_OP_N, N, M, &alpha, A, N, x, \
                                    1, &beta, y, 1));                                                        \
@@ -79,7 +88,12 @@ DEFINE_BLAS(S, float)
 DEFINE_BLAS(D, double)
 
 void caffe_gpu_memcpy(const size_t N, const void* X, void* Y) {
-  if (N && X != Y) CUDA_CHECK(cudaMemcpy(Y, X, N, cudaMemcpyDefault));
+  if (!N || X == Y) return;
+#ifdef CAFFE_HOST_BACKEND
+  memmove(Y, X, N);
+#else
+  CUDA_CHECK(caffe_stream_memcpy(Y, X, N, cudaMemcpyDefault));
+#endif
 }
 
 // ------------------------------------------------------------------------------ random numbers

@@ -1,0 +1,46 @@
+#ifndef CAFFE_LAYERS_BIAS_LAYER_HPP_
+#define CAFFE_LAYERS_BIAS_LAYER_HPP_
+
+#include <vector>
+
+#include "caffe/blob.hpp"
+#include "caffe/layer.hpp"
+#include "caffe/proto/caffe.pb.h"
+
+namespace caffe {
+
+// y = x plus a blob that spans some of its axes (a bottom, or learned).
+template <typename Dtype>
+class BiasLayer : public Layer<Dtype> {
+ public:
+  explicit BiasLayer(const LayerParameter& param) : Layer<Dtype>(param) {}
+  void LayerSetUp(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) override;
+  void Reshape(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) override;
+  int ExactNumTopBlobs() const override { return 1; }
+  int MinBottomBlobs() const override { return 1; }
+  int MaxBottomBlobs() const override { return 2; }
+  const char* type() const override { return "Bias"; }
+
+ protected:
+  void Forward_cpu(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) override;
+  void Forward_gpu(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) override;
+  void Backward_cpu(const vector<Blob<Dtype>*>& top, const vector<bool>& propagate_down,
+                    const vector<Blob<Dtype>*>& bottom) override;
+  void Backward_gpu(const vector<Blob<Dtype>*>& top, const vector<bool>& propagate_down,
+                    const vector<Blob<Dtype>*>& bottom) override;
+
+  Blob<Dtype> bias_multiplier_;  // ones
+  int outer_dim_, bias_dim_, inner_dim_, dim_;
+
+ private:
+  // Both sides' passes, written once (caffe/layers/side.hpp).
+  template <typename Side>
+  void ForwardOn(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top);
+  template <typename Side>
+  void BackwardOn(const vector<Blob<Dtype>*>& top, const vector<bool>& propagate_down,
+                  const vector<Blob<Dtype>*>& bottom);
+};
+
+}  // namespace caffe
+
+#endif  // CAFFE_LAYERS_BIAS_LAYER_HPP_

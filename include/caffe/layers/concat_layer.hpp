@@ -1,0 +1,47 @@
+#ifndef CAFFE_LAYERS_CONCAT_LAYER_HPP_
+#define CAFFE_LAYERS_CONCAT_LAYER_HPP_
+
+#include <vector>
+
+#include "caffe/blob.hpp"
+#include "caffe/layer.hpp"
+#include "caffe/proto/caffe.pb.h"
+
+namespace caffe {
+
+// Bottoms one behind the other along an axis.
+template <typename Dtype>
+class ConcatLayer : public Layer<Dtype> {
+ public:
+  explicit ConcatLayer(const LayerParameter& param) : Layer<Dtype>(param) {}
+  void LayerSetUp(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) override;
+  void Reshape(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) override;
+  int ExactNumTopBlobs() const override { return 1; }
+  int MinBottomBlobs() const override { return 1; }
+  const char* type() const override { return "Concat"; }
+
+ protected:
+  void Forward_cpu(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) override;
+  void Forward_gpu(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) override;
+  void Backward_cpu(const vector<Blob<Dtype>*>& top, const vector<bool>& propagate_down,
+                    const vector<Blob<Dtype>*>& bottom) override;
+  void Backward_gpu(const vector<Blob<Dtype>*>& top, const vector<bool>& propagate_down,
+                    const vector<Blob<Dtype>*>& bottom) override;
+
+  int count_;
+  int num_concats_;        // elements before the axis
+  int concat_input_size_;  // elements behind it
+  int concat_axis_;
+
+ private:
+  // Both sides' passes, written once (caffe/layers/side.hpp).
+  template <typename Side>
+  void ForwardOn(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top);
+  template <typename Side>
+  void BackwardOn(const vector<Blob<Dtype>*>& top, const vector<bool>& propagate_down,
+                  const vector<Blob<Dtype>*>& bottom);
+};
+
+}  // namespace caffe
+
+#endif  // CAFFE_LAYERS_CONCAT_LAYER_HPP_

@@ -1,0 +1,36 @@
+#ifndef CAFFE_LAYERS_RESHAPE_LAYER_HPP_
+#define CAFFE_LAYERS_RESHAPE_LAYER_HPP_
+
+#include <vector>
+
+#include "caffe/blob.hpp"
+#include "caffe/layer.hpp"
+#include "caffe/proto/caffe.pb.h"
+
+namespace caffe {
+
+// The bottom under another shape: the top shares its data and diff.
+template <typename Dtype>
+class ReshapeLayer : public Layer<Dtype> {
+ public:
+  explicit ReshapeLayer(const LayerParameter& param) : Layer<Dtype>(param) {}
+  void LayerSetUp(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) override;
+  void Reshape(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) override;
+  int ExactNumBottomBlobs() const override { return 1; }
+  int ExactNumTopBlobs() const override { return 1; }
+  const char* type() const override { return "Reshape"; }
+
+ protected:
+  void Forward_cpu(const vector<Blob<Dtype>*>&, const vector<Blob<Dtype>*>&) override {}
+  void Forward_gpu(const vector<Blob<Dtype>*>&, const vector<Blob<Dtype>*>&) override {}
+  void Backward_cpu(const vector<Blob<Dtype>*>&, const vector<bool>&, const vector<Blob<Dtype>*>&) override {}
+  void Backward_gpu(const vector<Blob<Dtype>*>&, const vector<bool>&, const vector<Blob<Dtype>*>&) override {}
+
+  vector<int> copy_axes_;  // axes whose size is the bottom's
+  int inferred_axis_;      // the one of size -1, or -1
+  int constant_count_;     // product of the sizes given
+};
+
+}  // namespace caffe
+
+#endif  // CAFFE_LAYERS_RESHAPE_LAYER_HPP_

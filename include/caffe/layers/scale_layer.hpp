@@ -1,0 +1,54 @@
+#ifndef CAFFE_LAYERS_SCALE_LAYER_HPP_
+#define CAFFE_LAYERS_SCALE_LAYER_HPP_
+
+#include <vector>
+
+#include "caffe/blob.hpp"
+#include "caffe/layer.hpp"
+#include "caffe/proto/caffe.pb.h"
+
+namespace caffe {
+
+// y = x times a blob that spans some of its axes (a bottom, or learned), perhaps plus a learned bias.
+template <typename Dtype>
+class ScaleLayer : public Layer<Dtype> {
+ public:
+  explicit ScaleLayer(const LayerParameter& param) : Layer<Dtype>(param) {}
+  void LayerSetUp(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) override;
+  void Reshape(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) override;
+  int ExactNumTopBlobs() const override { return 1; }
+  int MinBottomBlobs() const override { return 1; }
+  int MaxBottomBlobs() const override { return 2; }
+  const char* type() const override { return "Scale"; }
+
+ protected:
+  void Forward_cpu(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) override;
+  void Forward_gpu(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) override;
+  void Backward_cpu(const vector<Blob<Dtype>*>& top, const vector<bool>& propagate_down,
+                    const vector<Blob<Dtype>*>& bottom) override;
+  void Backward_gpu(const vector<Blob<Dtype>*>& top, const vector<bool>& propagate_down,
+                    const vector<Blob<Dtype>*>& bottom) override;
+
+  shared_ptr<Layer<Dtype>> bias_layer_;
+  vector<Blob<Dtype>*> bias_bottom_vec_;
+  vector<bool> bias_propagate_down_;
+  int bias_param_id_;
+
+  Blob<Dtype> sum_multiplier_;  // ones
+  Blob<Dtype> sum_result_;
+  Blob<Dtype> temp_;  // x of an in-place call, then the product of x and the top's diff
+  int axis_;
+  int outer_dim_, scale_dim_, inner_dim_;
+
+ private:
+  // Both sides' passes, written once (caffe/layers/side.hpp).
+  template <typename Side>
+  void ForwardOn(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top);
+  template <typename Side>
+  void BackwardOn(const vector<Blob<Dtype>*>& top, const vector<bool>& propagate_down,
+                  const vector<Blob<Dtype>*>& bottom);
+};
+
+}  // namespace caffe
+
+#endif  // CAFFE_LAYERS_SCALE_LAYER_HPP_
