@@ -47,8 +47,8 @@ class Parameters:
 
         Args:
             type_name: the layer's type.
-            prototxt: text: `layer { ... }`, or what stands in its braces, or a whole net, of which the layer of this type
-                is taken (and of the name given as keyword, if there are several). Or a dict of fields.
+            prototxt: text: `layer { ... }`, or what stands in its braces, or a whole net, of which the layer of this
+                type is taken (and of the name given as keyword, if there are several). Or a dict of fields.
             bottom, top: names of blobs.
             fields: fields of LayerParameter: numbers, strings, enums by name or number, messages as dicts, lists.
         """

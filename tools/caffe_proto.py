@@ -108,7 +108,7 @@ class Sources:
             command += ["--include_source_info", f"--descriptor_set_out={out}", *self.paths]
             done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
             if done.returncode:
-                raise ProtoError(self.explain(done.stderr or done.stdout))
+                raise ProtoError(self.explain((done.stderr or done.stdout).replace(f"{folder}/", "")))
             files = FileDescriptorSet.FromString(out.read_bytes()).file
             return [file for file in files if file.name in self.paths]
 

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <iostream>
 #include <stdexcept>
+#include <vector>
 
 #include "caffe/proto/descriptor.hpp"
 #include "wire.hpp"
@@ -261,12 +262,19 @@ class Printer {
 
   // `message` may be nullptr: numbers are shown for names.
   void Fields(const Descriptor* message, const char* data, size_t size) {
+    std::vector<WireField> fields;
     WireReader reader(data, size);
-    for (WireField field; !reader.done() && reader.Next(&field);) {
+    for (WireField field; !reader.done() && reader.Next(&field);) fields.push_back(field);
+    for (size_t i = 0; i < fields.size(); ++i) {
+      const WireField& field = fields[i];
       const FieldDescriptor* known =
           message ? message->FindFieldByNumber(static_cast<int>(field.number)) : nullptr;
       const std::string name = known ? known->name() : std::to_string(field.number);
-      if (known && field.type == TypeOnWire(known)) {
+      if (known && !known->is_repeated() && IsOverruled(fields, i)) {
+        continue;
+      } else if (known && known->message_type()) {
+        Child(known, name, fields, i);
+      } else if (known && field.type == TypeOnWire(known)) {
         One(known, name, field);
       } else if (known && known->is_repeated() && field.type == caffe::kWireBytes) {
         Packed(known, name, field);
@@ -282,14 +290,28 @@ class Printer {
   }
 
  private:
+  // Of a field that is not repeated, the last one wins.
+  static bool IsOverruled(const std::vector<WireField>& fields, size_t i) {
+    const auto same = [&](const WireField& other) { return other.number == fields[i].number; };
+    return std::any_of(fields.begin() + i + 1, fields.end(), same);
+  }
+
+  // ... but a message is merged with the earlier ones.
+  void Child(const FieldDescriptor* known, const std::string& name, const std::vector<WireField>& fields,
+             size_t i) {
+    std::string bytes;
+    for (size_t j = known->is_repeated() ? i : 0; j <= i; ++j) {
+      if (fields[j].number == fields[i].number) bytes.append(fields[j].data, fields[j].size);
+    }
+    Line(name + " {");
+    ++depth_;
+    Fields(known->message_type(), bytes.data(), bytes.size());
+    --depth_;
+    Line("}");
+  }
+
   void One(const FieldDescriptor* known, const std::string& name, const WireField& field) {
-    if (const Descriptor* type = known->message_type()) {
-      Line(name + " {");
-      ++depth_;
-      Fields(type, field.data, field.size);
-      --depth_;
-      Line("}");
-    } else if (field.type == caffe::kWireBytes) {
+    if (field.type == caffe::kWireBytes) {
       Line(name + ": " + Quoted(field));
     } else {
       WireReader reader(field.data, field.size);

@@ -1,0 +1,154 @@
+// Reads a LayerParameter by the accessors made of zoo.proto, shows what it finds, changes it and writes it.
+#include <fstream>
+#include <iomanip>
+#include <iostream>
+#include <numeric>
+#include <sstream>
+
+#include "caffe/proto/caffe.pb.h"
+#include "google/protobuf/descriptor.h"
+#include "google/protobuf/text_format.h"
+
+using caffe::LayerParameter;
+using caffe::ZooParameter;
+using caffe::ZooParameter_Cage;
+using caffe::ZooParameter_Size_Name;
+using caffe::ZooParameter_Size_Parse;
+using std::string;
+
+void StockView(const void* message, string* type,
+               LayerParameter* copy);  // stock_view.cpp, which knows no zoo_param
+
+namespace {
+
+template <typename T>
+void Show(const char* name, bool has, const T& value) {
+  std::cout << name << (has ? " set " : " unset ") << std::setprecision(17) << value << "\n";
+}
+
+template <typename List>
+void ShowList(const char* name, const List& list) {
+  std::cout << name << " list";
+  for (const auto& value : list) std::cout << " " << std::setprecision(17) << value;
+  std::cout << "\n";
+}
+
+string Hex(const string& text) {
+  std::ostringstream out;
+  for (unsigned char c : text) out << std::hex << std::setw(2) << std::setfill('0') << int{c};
+  return out.str();
+}
+
+void ShowAll(const ZooParameter& zoo) {
+#define SHOW(x) Show(#x, zoo.has_##x(), zoo.x())
+  SHOW(a_int32), SHOW(a_int64), SHOW(a_uint32), SHOW(a_uint64), SHOW(a_sint32), SHOW(a_sint64),
+      SHOW(a_fixed32);
+  SHOW(a_fixed64), SHOW(a_sfixed32), SHOW(a_sfixed64), SHOW(a_float), SHOW(a_double), SHOW(a_nan),
+      SHOW(a_bool);
+  SHOW(a_size), SHOW(a_diet), SHOW(camelcase);
+  Show("class", zoo.has_class_(), zoo.class_());
+  Show("a_string", zoo.has_a_string(), Hex(zoo.a_string()));
+  Show("a_bytes", zoo.has_a_bytes(), Hex(zoo.a_bytes()));
+  Show("a_cage.width", zoo.a_cage().has_width(), zoo.a_cage().width());
+  Show("a_cage.bars", zoo.a_cage().has_bars(), zoo.a_cage().bars());
+  Show("new.a_int32", zoo.new_().has_a_int32(), zoo.new_().a_int32());
+#define SHOW_LIST(x) ShowList(#x, zoo.x())
+  SHOW_LIST(r_int32), SHOW_LIST(r_sint64), SHOW_LIST(r_uint32), SHOW_LIST(r_float), SHOW_LIST(r_double);
+  SHOW_LIST(r_bool), SHOW_LIST(r_string), SHOW_LIST(r_size), SHOW_LIST(r_fixed64);
+  ShowList("operator", zoo.operator_());
+  std::cout << "r_cage list";
+  for (const ZooParameter::Cage& cage : zoo.r_cage())
+    std::cout << " " << cage.width() << "/" << cage.animals_size();
+  std::cout << "\n";
+}
+
+void Check(bool right, const char* what) {
+  if (!right) std::cout << "WRONG " << what << "\n";
+}
+#define CHECK(...) Check(static_cast<bool>(__VA_ARGS__), #__VA_ARGS__)
+
+void CheckSemantics() {
+  CHECK(caffe::ZooParameter_Size_LARGE == ZooParameter::BIG);
+  CHECK(ZooParameter::Size_Name(3) == "LARGE" && ZooParameter_Size_Name(1) == "SMALL");
+  CHECK(caffe::ZooParameter_Size_Size_MAX == 3 && ZooParameter::Size_MIN == 1 &&
+        ZooParameter::Size_ARRAYSIZE == 4);
+  CHECK(ZooParameter::Cage::default_ == caffe::ZooParameter_Cage_Bars_default);
+  CHECK(ZooParameter_Cage::kWidthFieldNumber == 1);
+  ZooParameter::Size size;
+  CHECK(ZooParameter_Size_Parse("BIG", &size) && size == ZooParameter::LARGE &&
+        !ZooParameter_Size_Parse("?", &size));
+  CHECK(caffe::Diet_IsValid(7) && !caffe::Diet_IsValid(8) && caffe::Phase_Name(caffe::TEST) == "TEST");
+
+  ZooParameter zoo;
+  ZooParameter::Cage* cage = zoo.mutable_a_cage();
+  string* text = zoo.mutable_a_string();
+  CHECK(*text == zoo.a_string() && !ZooParameter().has_a_string());
+  for (int i = 0; i < 100; ++i) zoo.add_r_cage()->add_animals("x");
+  const ZooParameter::Cage& first = zoo.r_cage(0);
+  zoo.set_a_float(2);
+  zoo.add_r_cage();
+  *zoo.mutable_r_cage(0)->mutable_animals(0) += "y";
+  cage->set_width(9), *text = "kept";
+  CHECK(zoo.a_cage().width() == 9 && zoo.a_string() == "kept" && &first == &zoo.r_cage(0));
+  CHECK(first.animals(0) == "xy" && zoo.r_cage_size() == 101);
+  zoo.mutable_new_()->mutable_new_()->set_class_(1);
+  const ZooParameter copy = zoo;
+  zoo = zoo;
+  zoo.CopyFrom(zoo.new_());
+  CHECK(zoo.new_().class_() == 1 && !zoo.has_a_float());
+  zoo.MergeFrom(copy);
+  CHECK(zoo.a_float() == 2 && zoo.new_().new_().class_() == 1 && zoo.new_().class_() == 1);
+  ZooParameter other;
+  other.Swap(&zoo);
+  CHECK(zoo.SerializeAsString().empty() && other.a_float() == 2);
+  zoo = std::move(other);
+  zoo.clear_a_float();
+  CHECK(!zoo.has_a_float() && zoo.a_float() == 1e-8f);
+  zoo.Clear();
+  CHECK(&zoo.a_cage() == &ZooParameter::Cage::default_instance());
+
+  caffe::RepeatedField<bool>* bools = zoo.mutable_r_bool();
+  bools->Add(true), bools->Add(false), bools->Set(1, true), bools->Resize(3, false);
+  CHECK(zoo.r_bool_size() == 3 && zoo.r_bool(1) && !zoo.r_bool().Get(2) && *bools->begin());
+  zoo.add_r_int32(1), zoo.add_r_int32(-2), zoo.set_r_int32(0, 5);
+  CHECK(std::accumulate(zoo.r_int32().begin(), zoo.r_int32().end(), 0) == 3 && zoo.r_int32().data()[1] == -2);
+  CHECK(!zoo.ParseFromString("\x0a") && !zoo.ParseFromString(string("\0", 1)) && zoo.ParseFromArray("", 0));
+  try {
+    zoo.r_int32(0);
+    CHECK(false);
+  } catch (const std::exception& error) {
+    CHECK(string(error.what()) == "protobuf message: element 0 of a repeated field that has 0");
+  }
+
+  caffe::PoolingParameter pooling;
+  CHECK(pooling.zoo_ratio() == 0.25f && pooling.pool() == caffe::PoolingParameter_PoolMethod_MAX);
+  const auto* ratio = pooling.GetDescriptor()->FindFieldByName("zoo_ratio");
+  pooling.GetReflection()->SetFloat(&pooling, ratio, 3);
+  CHECK(pooling.zoo_ratio() == 3 && ratio->default_value_float() == 0.25f &&
+        pooling.ShortDebugString() == "zoo_ratio: 3");
+}
+
+string Read(const char* path) {
+  std::ifstream file(path, std::ios::binary);
+  return string(std::istreambuf_iterator<char>(file), {});
+}
+
+}  // namespace
+
+int main(int, char** argv) {
+  LayerParameter layer;
+  CHECK(layer.ParseFromString(Read(argv[1])));
+  string type;
+  LayerParameter copy;
+  StockView(&layer, &type, &copy);
+  Show("type", layer.has_type(), type);
+  ShowAll(copy.zoo_param());
+  ShowAll(layer.zoo_param());
+  std::ofstream(argv[2]) << layer.DebugString();
+  std::ofstream(argv[3], std::ios::binary) << layer.SerializeAsString();
+  LayerParameter from_text;
+  CHECK(google::protobuf::TextFormat::ParseFromString(Read(argv[4]), &from_text));
+  std::ofstream(argv[5], std::ios::binary) << from_text.SerializeAsString();
+  CHECK(!google::protobuf::TextFormat::ParseFromString("zoo_param {\n a_size: HUGE }", &from_text));
+  CheckSemantics();
+}
