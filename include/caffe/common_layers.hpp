@@ -1,0 +1,18 @@
+// What trees before 2015-12 declare under this name, as far as it is provided.
+#ifndef CAFFE_COMMON_LAYERS_HPP_
+#define CAFFE_COMMON_LAYERS_HPP_
+
+#include "caffe/blob.hpp"
+#include "caffe/common.hpp"
+#include "caffe/layer.hpp"
+#include "caffe/proto/caffe.pb.h"
+#include "caffe/layers/concat_layer.hpp"
+#include "caffe/layers/eltwise_layer.hpp"
+#include "caffe/layers/flatten_layer.hpp"
+#include "caffe/layers/inner_product_layer.hpp"
+#include "caffe/layers/reshape_layer.hpp"
+#include "caffe/layers/slice_layer.hpp"
+#include "caffe/layers/softmax_layer.hpp"
+#include "caffe/layers/split_layer.hpp"
+
+#endif  // CAFFE_COMMON_LAYERS_HPP_

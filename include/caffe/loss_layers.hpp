@@ -1,0 +1,11 @@
+// What trees before 2015-12 declare under this name, as far as it is provided.
+#ifndef CAFFE_LOSS_LAYERS_HPP_
+#define CAFFE_LOSS_LAYERS_HPP_
+
+#include "caffe/blob.hpp"
+#include "caffe/common.hpp"
+#include "caffe/layer.hpp"
+#include "caffe/proto/caffe.pb.h"
+#include "caffe/layers/loss_layer.hpp"
+
+#endif  // CAFFE_LOSS_LAYERS_HPP_

@@ -1,0 +1,15 @@
+// What trees before 2015-12 declare under this name, as far as it is provided.
+#ifndef CAFFE_NEURON_LAYERS_HPP_
+#define CAFFE_NEURON_LAYERS_HPP_
+
+#include "caffe/blob.hpp"
+#include "caffe/common.hpp"
+#include "caffe/layer.hpp"
+#include "caffe/proto/caffe.pb.h"
+#include "caffe/layers/neuron_layer.hpp"
+#include "caffe/layers/power_layer.hpp"
+#include "caffe/layers/relu_layer.hpp"
+#include "caffe/layers/sigmoid_layer.hpp"
+#include "caffe/layers/tanh_layer.hpp"
+
+#endif  // CAFFE_NEURON_LAYERS_HPP_

@@ -1,0 +1,17 @@
+// What trees before 2015-12 declare under this name, as far as it is provided.
+#ifndef CAFFE_VISION_LAYERS_HPP_
+#define CAFFE_VISION_LAYERS_HPP_
+
+#include "caffe/blob.hpp"
+#include "caffe/common.hpp"
+#include "caffe/layer.hpp"
+#include "caffe/proto/caffe.pb.h"
+#include "caffe/common_layers.hpp"
+#include "caffe/data_layers.hpp"
+#include "caffe/loss_layers.hpp"
+#include "caffe/neuron_layers.hpp"
+#include "caffe/layers/base_conv_layer.hpp"
+#include "caffe/layers/conv_layer.hpp"
+#include "caffe/layers/pooling_layer.hpp"
+
+#endif  // CAFFE_VISION_LAYERS_HPP_
