@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from . import _caffe_services as services
+from ._caffe_param import Parameters
 from ._caffe_record import (
     BLOBS,
     DATA,
@@ -110,6 +111,8 @@ class Instance:
         self.record = Record(len(shapes), tops)
         for at, shape, address in zip(self.record.bottoms, shapes, addresses, strict=True):
             self.record.put(at, shape, address)
+        for top, bottom in engine.in_place.items():
+            self.record.put(self.record.tops[top], (), flags=IN_PLACE | bottom << 8)
         self._place(mode)
         self._call("caffe_layer_setup", self.record.address)
         self.weights = [self.record.loss_weight(at) for at in self.record.tops]
@@ -202,7 +205,7 @@ class Instance:
         if not count:
             return torch.empty(shape, dtype=self.site.dtype, device=self.site.torch_device)
         if token in services.memory:
-            return services.memory[token].view(self.site.dtype)[:count].view(shape)
+            return services.memory.pop(token).view(self.site.dtype)[:count].view(shape)
         for other in others:
             if other is not None and other.numel() == count and other.data_ptr() == address:
                 return other.view(shape)
@@ -281,11 +284,10 @@ class Engine:
 
     def library(self, backend: str):
         library = self.layer.library(backend)
-        if not getattr(library, "has_services", False):
-            array = services.addresses(backend == "cuda")
-            if library.lib.caffe_layer_services_ffi(ctypes.addressof(array)):
+        if not hasattr(library, "services"):
+            library.services = services.HostServices(Parameters(self.layer.folder), backend == "cuda")
+            if library.lib.caffe_layer_services_ffi(library.services.address):
                 self.fail(library, "services")
-            library.has_services = True
         return library
 
     def fail(self, library, doing: str):

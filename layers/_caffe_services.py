@@ -1,6 +1,6 @@
 """What a Caffe layer's engine asks of Python: memory, random numbers, BLAS, a place for its log lines.
 
-The C side is include/caffe/host_services.hpp: a list of function addresses, in the order of `_SERVICES` below.
+The C side is include/caffe/host_services.hpp: a list of addresses, made by `HostServices` below.
 """
 
 import contextlib
@@ -14,6 +14,9 @@ from pathlib import Path
 
 import torch
 from torch import Tensor
+
+from ._caffe_param import Parameters
+from ._runtime import CaffeValueError
 
 logger = logging.getLogger("caffe")
 
@@ -185,15 +188,19 @@ def _log(severity, text):
 _Take = CFUNCTYPE(None, c_void_p, c_int64, c_void_p)
 
 
-@_service(c_int64, c_char_p, c_char_p, _Take, c_void_p)
-def _parse_text(message, text, take, where):
-    from ._caffe_param import parse_text  # needs protobuf, which most layers never ask for
+def _parse_text(parameters: Parameters):
+    """By the messages of one layer: each has its own."""
 
-    wire = parse_text(message.decode(), text.decode())
-    if wire is None:
-        return -1
-    take(ctypes.cast(c_char_p(wire), c_void_p), len(wire), where)
-    return len(wire)
+    @_service(c_int64, c_char_p, c_char_p, _Take, c_void_p)
+    def parse_text(message, text, take, where):
+        try:
+            wire = parameters._parsed(message.decode().removeprefix("caffe."), text.decode()).SerializeToString()
+        except CaffeValueError:
+            return -1
+        take(ctypes.cast(c_char_p(wire), c_void_p), len(wire), where)
+        return len(wire)
+
+    return parse_text
 
 
 def _loaded(name: str) -> str:
@@ -217,16 +224,18 @@ def _cublas_library() -> str:
 # ------------------------------------------------------------------------------------------- the list
 
 
-@functools.cache
-def addresses(cuda: bool) -> ctypes.Array:
-    """The HostServices for a CUDA library or for a host one. Kept forever: engines hold its entries."""
-    libraries = [_blas_library(), _cublas_library() if cuda else ""]
-    texts = [ctypes.create_string_buffer(os.fsencode(path)) for path in libraries]
-    words = [
-        ctypes.cast(f, c_void_p).value for f in (_allocate, _release, _blas_handle, _random, _seed, _log)
-    ]
-    words += [ctypes.addressof(text) for text in texts]
-    words += [ctypes.cast(f, c_void_p).value for f in (_set_seed, _parse_text)]
-    array = (c_int64 * len(words))(*words)
-    array.texts = texts
-    return array
+class HostServices:
+    """The list for one library. It holds what the list points to, so it must live as long as the library: forever."""
+
+    def __init__(self, parameters: Parameters, cuda: bool):
+        paths = [_blas_library(), _cublas_library() if cuda else ""]
+        self.texts = [ctypes.create_string_buffer(os.fsencode(path)) for path in paths]
+        self.parse_text = _parse_text(parameters)
+        first = (_allocate, _release, _blas_handle, _random, _seed, _log)
+        words = [
+            *(ctypes.cast(function, c_void_p).value for function in first),
+            *(ctypes.addressof(text) for text in self.texts),
+            *(ctypes.cast(function, c_void_p).value for function in (_set_seed, self.parse_text)),
+        ]
+        self.words = (c_int64 * len(words))(*words)
+        self.address = ctypes.addressof(self.words)

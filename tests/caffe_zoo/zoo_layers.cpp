@@ -1,0 +1,208 @@
+#include "caffe/layers/zoo_layers.hpp"
+
+#include <vector>
+
+#include "caffe/filler.hpp"
+#include "caffe/util/math_functions.hpp"
+
+namespace caffe {
+
+#define ZOO_FORWARD_CPU(name) \
+  template <typename Dtype>   \
+  void name##Layer<Dtype>::Forward_cpu(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top)
+#define ZOO_BACKWARD_CPU(name)                                                                               \
+  template <typename Dtype>                                                                                  \
+  void name##Layer<Dtype>::Backward_cpu(const vector<Blob<Dtype>*>& top, const vector<bool>& propagate_down, \
+                                        const vector<Blob<Dtype>*>& bottom)
+#define ZOO_RESHAPE(name)   \
+  template <typename Dtype> \
+  void name##Layer<Dtype>::Reshape(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top)
+
+// ------------------------------------------------------------------------------------------- Ramp
+
+ZOO_RESHAPE(Ramp) {
+  NeuronLayer<Dtype>::Reshape(bottom, top);
+  CHECK_LE(bottom[0]->num_axes(), 4) << "no more than four axes";
+}
+
+ZOO_FORWARD_CPU(Ramp) {
+  const Dtype slope = this->layer_param_.zoo_param().slope();
+  const Dtype* x = bottom[0]->cpu_data();
+  Dtype* y = top[0]->mutable_cpu_data();
+  for (int i = 0; i < bottom[0]->count(); ++i) y[i] = x[i] > 0 ? x[i] : slope * x[i];
+}
+
+ZOO_BACKWARD_CPU(Ramp) {
+  if (!propagate_down[0]) return;
+  const Dtype slope = this->layer_param_.zoo_param().slope();
+  const Dtype* y = top[0]->cpu_data();
+  const Dtype* dy = top[0]->cpu_diff();
+  Dtype* dx = bottom[0]->mutable_cpu_diff();
+  for (int i = 0; i < bottom[0]->count(); ++i) dx[i] = y[i] > 0 ? dy[i] : slope * dy[i];
+}
+
+INSTANTIATE_CLASS(RampLayer);
+REGISTER_LAYER_CLASS(Ramp);
+
+// ------------------------------------------------------------------------------------------- Pair
+
+ZOO_RESHAPE(Pair) {
+  CHECK_EQ(bottom[0]->count(), bottom[1]->count()) << "a pair is of one size";
+  for (int i = 0; i < top.size(); ++i) top[i]->ReshapeLike(*bottom[0]);
+}
+
+ZOO_FORWARD_CPU(Pair) { NOT_IMPLEMENTED; }
+ZOO_BACKWARD_CPU(Pair) { NOT_IMPLEMENTED; }
+
+INSTANTIATE_CLASS(PairLayer);
+REGISTER_LAYER_CLASS(Pair);
+
+// -------------------------------------------------------------------------------------- Rewriting
+
+ZOO_RESHAPE(Rewriting) {
+  LossLayer<Dtype>::Reshape(bottom, top);
+  CHECK_EQ(bottom[0]->count(1), bottom[1]->count(1)) << "Inputs must have the same dimension.";
+  diff_.ReshapeLike(*bottom[0]);
+}
+
+ZOO_FORWARD_CPU(Rewriting) {
+  const int count = bottom[0]->count();
+  caffe_sub(count, bottom[0]->cpu_data(), bottom[1]->cpu_data(), diff_.mutable_cpu_data());
+  top[0]->mutable_cpu_data()[0] = caffe_cpu_dot(count, diff_.cpu_data(), diff_.cpu_data()) / count / 2;
+}
+
+ZOO_BACKWARD_CPU(Rewriting) {
+  const int count = bottom[0]->count();
+  caffe_scal(count, top[0]->cpu_diff()[0] / count, diff_.mutable_cpu_data());
+  for (int i = 0; i < 2; ++i) {
+    if (!propagate_down[i]) continue;
+    caffe_cpu_axpby(count, Dtype(i == 0 ? 1 : -1), diff_.cpu_data(), Dtype(0), bottom[i]->mutable_cpu_diff());
+  }
+}
+
+INSTANTIATE_CLASS(RewritingLayer);
+REGISTER_LAYER_CLASS(Rewriting);
+
+// ------------------------------------------------------------------------------------------ Noise
+
+ZOO_RESHAPE(Noise) {
+  NeuronLayer<Dtype>::Reshape(bottom, top);
+  mask_.ReshapeLike(*bottom[0]);
+}
+
+ZOO_FORWARD_CPU(Noise) {
+  const int count = bottom[0]->count();
+  Dtype* mask = mask_.mutable_cpu_data();
+  caffe_set(count, Dtype(1), mask);
+  if (this->phase_ == TRAIN) {
+    caffe_rng_uniform(count, Dtype(0), Dtype(1), mask);
+    for (int i = 0; i < count; ++i) mask[i] = mask[i] < 0.5;
+  }
+  caffe_mul(count, bottom[0]->cpu_data(), mask_.cpu_data(), top[0]->mutable_cpu_data());
+}
+
+ZOO_BACKWARD_CPU(Noise) {
+  if (this->layer_param_.zoo_param().slope()) NOT_IMPLEMENTED;
+  caffe_mul(bottom[0]->count(), top[0]->cpu_diff(), mask_.cpu_data(), bottom[0]->mutable_cpu_diff());
+}
+
+INSTANTIATE_CLASS(NoiseLayer);
+REGISTER_LAYER_CLASS(Noise);
+
+// ----------------------------------------------------------------------------------------- Affine
+
+template <typename Dtype>
+void AffineLayer<Dtype>::LayerSetUp(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) {
+  this->blobs_.resize(2);
+  for (int i = 0; i < 2; ++i) this->blobs_[i].reset(new Blob<Dtype>(vector<int>(1, bottom[0]->shape(1))));
+  shared_ptr<Filler<Dtype> > filler(GetFiller<Dtype>(this->layer_param_.zoo_param().filler()));
+  filler->Fill(this->blobs_[0].get());
+  this->param_propagate_down_.resize(2, true);
+}
+
+ZOO_RESHAPE(Affine) {
+  CHECK_EQ(bottom[0]->shape(1), this->blobs_[0]->count()) << "the number of channels changed";
+  top[0]->ReshapeLike(*bottom[0]);
+}
+
+ZOO_FORWARD_CPU(Affine) {
+  const int channels = bottom[0]->shape(1), inner = bottom[0]->count(2);
+  for (int i = 0; i < bottom[0]->count(); ++i) {
+    const int c = i / inner % channels;
+    top[0]->mutable_cpu_data()[i] =
+        this->blobs_[0]->cpu_data()[c] * bottom[0]->cpu_data()[i] + this->blobs_[1]->cpu_data()[c];
+  }
+}
+
+ZOO_BACKWARD_CPU(Affine) {
+  const int channels = bottom[0]->shape(1), inner = bottom[0]->count(2);
+  for (int i = 0; i < bottom[0]->count(); ++i) {
+    const int c = i / inner % channels;
+    const Dtype diff = top[0]->cpu_diff()[i];
+    if (this->param_propagate_down_[0])
+      this->blobs_[0]->mutable_cpu_diff()[c] += diff * bottom[0]->cpu_data()[i];
+    if (this->param_propagate_down_[1]) this->blobs_[1]->mutable_cpu_diff()[c] += diff;
+    if (propagate_down[0]) bottom[0]->mutable_cpu_diff()[i] = diff * this->blobs_[0]->cpu_data()[c];
+  }
+}
+
+INSTANTIATE_CLASS(AffineLayer);
+REGISTER_LAYER_CLASS(Affine);
+
+// --------------------------------------------------------------------------------------- Positive
+
+ZOO_RESHAPE(Positive) { top[0]->Reshape(vector<int>(1, bottom[0]->count())); }
+
+ZOO_FORWARD_CPU(Positive) {
+  const Dtype* x = bottom[0]->cpu_data();
+  vector<Dtype> kept;
+  for (int i = 0; i < bottom[0]->count(); ++i)
+    if (x[i] > 0) kept.push_back(x[i]);
+  top[0]->Reshape(vector<int>(1, kept.size()));
+  caffe_copy<Dtype>(kept.size(), kept.data(), top[0]->mutable_cpu_data());
+}
+
+ZOO_BACKWARD_CPU(Positive) {
+  const Dtype* x = bottom[0]->cpu_data();
+  for (int i = 0, at = 0; i < bottom[0]->count(); ++i)
+    if (x[i] > 0) bottom[0]->mutable_cpu_diff()[i] = top[0]->cpu_diff()[at++];
+}
+
+INSTANTIATE_CLASS(PositiveLayer);
+REGISTER_LAYER_CLASS(Positive);
+
+// ----------------------------------------------------------------------------------------- Shared
+
+ZOO_RESHAPE(Shared) {
+  top[0]->Reshape(vector<int>(1, bottom[0]->count()));
+  top[0]->ShareData(*bottom[0]);
+  top[0]->ShareDiff(*bottom[0]);
+}
+
+ZOO_FORWARD_CPU(Shared) {}
+ZOO_BACKWARD_CPU(Shared) {}
+
+INSTANTIATE_CLASS(SharedLayer);
+REGISTER_LAYER_CLASS(Shared);
+
+// ---------------------------------------------------------------------------------------- Kernels
+
+ZOO_FORWARD_CPU(Kernels) {
+  caffe_cpu_scale(bottom[0]->count(), Dtype(2), bottom[0]->cpu_data(), top[0]->mutable_cpu_data());
+}
+ZOO_BACKWARD_CPU(Kernels) { NOT_IMPLEMENTED; }
+
+INSTANTIATE_CLASS(KernelsLayer);
+REGISTER_LAYER_CLASS(Kernels);
+
+// --------------------------------------------------------------------------------------- Counting
+
+ZOO_FORWARD_CPU(Counting) { caffe_set(bottom[0]->count(), Dtype(++calls_), top[0]->mutable_cpu_data()); }
+ZOO_BACKWARD_CPU(Counting) {
+  if (propagate_down[0]) NOT_IMPLEMENTED;
+}
+
+INSTANTIATE_CLASS(CountingLayer);
+REGISTER_LAYER_CLASS(Counting);
+
+}  // namespace caffe

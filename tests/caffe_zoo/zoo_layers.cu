@@ -1,0 +1,216 @@
+#include <vector>
+
+#include "caffe/layers/zoo_layers.hpp"
+#include "caffe/util/gpu_util.cuh"
+#include "caffe/util/math_functions.hpp"
+
+namespace caffe {
+
+#define ZOO_FORWARD_GPU(name) \
+  template <typename Dtype>   \
+  void name##Layer<Dtype>::Forward_gpu(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top)
+#define ZOO_BACKWARD_GPU(name)                                                                               \
+  template <typename Dtype>                                                                                  \
+  void name##Layer<Dtype>::Backward_gpu(const vector<Blob<Dtype>*>& top, const vector<bool>& propagate_down, \
+                                        const vector<Blob<Dtype>*>& bottom)
+
+// ------------------------------------------------------------------------------------------- Ramp
+
+template <typename Dtype>
+__global__ void RampForward(const int n, const Dtype slope, const Dtype* x, Dtype* y) {
+  CUDA_KERNEL_LOOP(i, n) {
+    y[i] = x[i] > 0 ? x[i] : slope * x[i];
+  }
+}
+
+template <typename Dtype>
+__global__ void RampBackward(const int n, const Dtype slope, const Dtype* y, const Dtype* dy, Dtype* dx) {
+  CUDA_KERNEL_LOOP(i, n) {
+    dx[i] = y[i] > 0 ? dy[i] : slope * dy[i];
+  }
+}
+
+ZOO_FORWARD_GPU(Ramp) {
+  const int n = bottom[0]->count();
+  const Dtype slope = this->layer_param_.zoo_param().slope();
+  const Dtype* x = bottom[0]->gpu_data();
+  RampForward<Dtype>
+      <<<CAFFE_GET_BLOCKS(n), CAFFE_CUDA_NUM_THREADS>>>(n, slope, x, top[0]->mutable_gpu_data());
+  CUDA_POST_KERNEL_CHECK;
+}
+
+ZOO_BACKWARD_GPU(Ramp) {
+  if (!propagate_down[0]) return;
+  const int n = bottom[0]->count();
+  const Dtype slope = this->layer_param_.zoo_param().slope();
+  const Dtype* y = top[0]->gpu_data();
+  const Dtype* dy = top[0]->gpu_diff();
+  RampBackward<Dtype>
+      <<<CAFFE_GET_BLOCKS(n), CAFFE_CUDA_NUM_THREADS>>>(n, slope, y, dy, bottom[0]->mutable_gpu_diff());
+  CUDA_POST_KERNEL_CHECK;
+}
+
+INSTANTIATE_LAYER_GPU_FUNCS(RampLayer);
+
+// ------------------------------------------------------------------------------------------- Pair
+
+template <typename Dtype>
+__global__ void PairBackward(const int n, const Dtype* other, const Dtype* sum, const Dtype* product,
+                             const bool first, Dtype* dx) {
+  CUDA_KERNEL_LOOP(i, n) {
+    const Dtype diff = sum[i] + other[i] * product[i];
+    dx[i] = first ? diff : dx[i] + diff;
+  }
+}
+
+ZOO_FORWARD_GPU(Pair) {
+  const int n = bottom[0]->count();
+  for (int i = 0; i < top.size(); ++i) {
+    if (i % 2 == 0)
+      caffe_gpu_add(n, bottom[0]->gpu_data(), bottom[1]->gpu_data(), top[i]->mutable_gpu_data());
+    else
+      caffe_gpu_mul(n, bottom[0]->gpu_data(), bottom[1]->gpu_data(), top[i]->mutable_gpu_data());
+  }
+}
+
+ZOO_BACKWARD_GPU(Pair) {
+  const int n = bottom[0]->count();
+  CHECK_EQ(top.size() % 2, 0) << "sums go with products";
+  for (int i = 0; i < 2; ++i) {
+    if (!propagate_down[i]) continue;
+    Dtype* dx = bottom[i]->mutable_gpu_diff();
+    for (int j = 0; j < top.size(); j += 2)
+      PairBackward<Dtype><<<CAFFE_GET_BLOCKS(n), CAFFE_CUDA_NUM_THREADS>>>(
+          n, bottom[1 - i]->gpu_data(), top[j]->gpu_diff(), top[j + 1]->gpu_diff(), j == 0, dx);
+    CUDA_POST_KERNEL_CHECK;
+  }
+}
+
+INSTANTIATE_LAYER_GPU_FUNCS(PairLayer);
+
+// -------------------------------------------------------------------------------------- Rewriting
+
+ZOO_FORWARD_GPU(Rewriting) {
+  const int count = bottom[0]->count();
+  caffe_gpu_sub(count, bottom[0]->gpu_data(), bottom[1]->gpu_data(), diff_.mutable_gpu_data());
+  Dtype dot;
+  caffe_gpu_dot(count, diff_.gpu_data(), diff_.gpu_data(), &dot);
+  top[0]->mutable_cpu_data()[0] = dot / count / 2;
+}
+
+ZOO_BACKWARD_GPU(Rewriting) {
+  const int count = bottom[0]->count();
+  caffe_gpu_scal(count, top[0]->cpu_diff()[0] / count, diff_.mutable_gpu_data());
+  for (int i = 0; i < 2; ++i) {
+    if (!propagate_down[i]) continue;
+    caffe_gpu_axpby(count, Dtype(i == 0 ? 1 : -1), diff_.gpu_data(), Dtype(0), bottom[i]->mutable_gpu_diff());
+  }
+}
+
+INSTANTIATE_LAYER_GPU_FUNCS(RewritingLayer);
+
+// ------------------------------------------------------------------------------------------ Noise
+
+template <typename Dtype>
+__global__ void NoiseThreshold(const int n, Dtype* mask) {
+  CUDA_KERNEL_LOOP(i, n) {
+    mask[i] = mask[i] >= Dtype(0.5);
+  }
+}
+
+ZOO_FORWARD_GPU(Noise) {
+  const int n = bottom[0]->count();
+  Dtype* mask = mask_.mutable_gpu_data();
+  caffe_gpu_set(n, Dtype(1), mask);
+  if (this->phase_ == TRAIN) {
+    caffe_gpu_rng_uniform(n, Dtype(0), Dtype(1), mask);
+    NoiseThreshold<Dtype><<<CAFFE_GET_BLOCKS(n), CAFFE_CUDA_NUM_THREADS>>>(n, mask);
+  }
+  caffe_gpu_mul(n, bottom[0]->gpu_data(), mask_.gpu_data(), top[0]->mutable_gpu_data());
+}
+
+ZOO_BACKWARD_GPU(Noise) {
+  caffe_gpu_mul(bottom[0]->count(), top[0]->gpu_diff(), mask_.gpu_data(), bottom[0]->mutable_gpu_diff());
+}
+
+INSTANTIATE_LAYER_GPU_FUNCS(NoiseLayer);
+
+// ----------------------------------------------------------------------------------------- Affine
+
+template <typename Dtype>
+__global__ void AffineForward(const int n, const int inner, const int channels, const Dtype* x,
+                              const Dtype* weight, const Dtype* bias, Dtype* y) {
+  CUDA_KERNEL_LOOP(i, n) {
+    const int c = i / inner % channels;
+    y[i] = weight[c] * x[i] + bias[c];
+  }
+}
+
+template <typename Dtype>
+__global__ void AffineBackward(const int n, const int inner, const int channels, const Dtype* x,
+                               const Dtype* dy, const Dtype* weight, Dtype* dx, Dtype* dweight,
+                               Dtype* dbias) {
+  CUDA_KERNEL_LOOP(i, n) {
+    const int c = i / inner % channels;
+    if (dx) dx[i] = weight[c] * dy[i];
+    if (dweight) caffe_gpu_atomic_add(dy[i] * x[i], dweight + c);
+    if (dbias) caffe_gpu_atomic_add(dy[i], dbias + c);
+  }
+}
+
+ZOO_FORWARD_GPU(Affine) {
+  const int n = bottom[0]->count();
+  AffineForward<Dtype><<<CAFFE_GET_BLOCKS(n), CAFFE_CUDA_NUM_THREADS>>>(
+      n, bottom[0]->count(2), bottom[0]->shape(1), bottom[0]->gpu_data(), this->blobs_[0]->gpu_data(),
+      this->blobs_[1]->gpu_data(), top[0]->mutable_gpu_data());
+  CUDA_POST_KERNEL_CHECK;
+}
+
+ZOO_BACKWARD_GPU(Affine) {
+  const int n = bottom[0]->count();
+  Dtype* dx = propagate_down[0] ? bottom[0]->mutable_gpu_diff() : NULL;
+  Dtype* dweight = this->param_propagate_down_[0] ? this->blobs_[0]->mutable_gpu_diff() : NULL;
+  Dtype* dbias = this->param_propagate_down_[1] ? this->blobs_[1]->mutable_gpu_diff() : NULL;
+  AffineBackward<Dtype><<<CAFFE_GET_BLOCKS(n), CAFFE_CUDA_NUM_THREADS>>>(
+      n, bottom[0]->count(2), bottom[0]->shape(1), bottom[0]->gpu_data(), top[0]->gpu_diff(),
+      this->blobs_[0]->gpu_data(), dx, dweight, dbias);
+  CUDA_POST_KERNEL_CHECK;
+}
+
+INSTANTIATE_LAYER_GPU_FUNCS(AffineLayer);
+
+// --------------------------------------------------------------------------------------- Positive
+
+ZOO_FORWARD_GPU(Positive) { Forward_cpu(bottom, top); }
+ZOO_BACKWARD_GPU(Positive) { Backward_cpu(top, propagate_down, bottom); }
+
+INSTANTIATE_LAYER_GPU_FUNCS(PositiveLayer);
+
+// ----------------------------------------------------------------------------------------- Shared
+
+ZOO_FORWARD_GPU(Shared) {}
+ZOO_BACKWARD_GPU(Shared) {}
+
+INSTANTIATE_LAYER_GPU_FUNCS(SharedLayer);
+
+// ---------------------------------------------------------------------------------------- Kernels
+
+ZOO_FORWARD_GPU(Kernels) {
+  caffe_gpu_scale(bottom[0]->count(), Dtype(2), bottom[0]->gpu_data(), top[0]->mutable_gpu_data());
+}
+ZOO_BACKWARD_GPU(Kernels) {
+  caffe_gpu_scale(bottom[0]->count(), Dtype(2), top[0]->gpu_diff(), bottom[0]->mutable_gpu_diff());
+}
+
+INSTANTIATE_LAYER_GPU_FUNCS(KernelsLayer);
+
+// --------------------------------------------------------------------------------------- Counting
+
+ZOO_FORWARD_GPU(Counting) { caffe_gpu_set(bottom[0]->count(), Dtype(++calls_), top[0]->mutable_gpu_data()); }
+ZOO_BACKWARD_GPU(Counting) {
+  if (propagate_down[0]) NOT_IMPLEMENTED;
+}
+
+INSTANTIATE_LAYER_GPU_FUNCS(CountingLayer);
+
+}  // namespace caffe

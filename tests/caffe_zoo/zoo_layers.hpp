@@ -1,0 +1,150 @@
+#ifndef CAFFE_ZOO_LAYERS_HPP_
+#define CAFFE_ZOO_LAYERS_HPP_
+
+#include <vector>
+
+#include "caffe/blob.hpp"
+#include "caffe/layer.hpp"
+#include "caffe/layers/loss_layer.hpp"
+#include "caffe/layers/neuron_layer.hpp"
+#include "caffe/proto/caffe.pb.h"
+
+namespace caffe {
+
+#define ZOO_PASS(name)                                                                          \
+  virtual void name##_cpu(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top); \
+  virtual void name##_gpu(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top);
+#define ZOO_BACK(name)                                                                         \
+  virtual void name##_cpu(const vector<Blob<Dtype>*>& top, const vector<bool>& propagate_down, \
+                          const vector<Blob<Dtype>*>& bottom);                                 \
+  virtual void name##_gpu(const vector<Blob<Dtype>*>& top, const vector<bool>& propagate_down, \
+                          const vector<Blob<Dtype>*>& bottom);
+
+// x where x > 0, else slope * x; reads the top's sign in Backward, so that it may work in place. At most 4
+// axes.
+template <typename Dtype>
+class RampLayer : public NeuronLayer<Dtype> {
+ public:
+  explicit RampLayer(const LayerParameter& param) : NeuronLayer<Dtype>(param) {}
+  virtual void Reshape(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top);
+  virtual inline const char* type() const { return "Ramp"; }
+
+ protected:
+  ZOO_PASS(Forward)
+  ZOO_BACK(Backward)
+};
+
+// Two bottoms of one shape; tops: their sum, their product, and again so, as many as are named. No CPU code.
+template <typename Dtype>
+class PairLayer : public Layer<Dtype> {
+ public:
+  explicit PairLayer(const LayerParameter& param) : Layer<Dtype>(param) {}
+  virtual void Reshape(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top);
+  virtual inline const char* type() const { return "Pair"; }
+  virtual inline int ExactNumBottomBlobs() const { return 2; }
+  virtual inline int MinTopBlobs() const { return 2; }
+
+ protected:
+  ZOO_PASS(Forward)
+  ZOO_BACK(Backward)
+};
+
+// Half the squared distance, by element; Backward scales the difference that Forward left, in place.
+template <typename Dtype>
+class RewritingLayer : public LossLayer<Dtype> {
+ public:
+  explicit RewritingLayer(const LayerParameter& param) : LossLayer<Dtype>(param) {}
+  virtual void Reshape(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top);
+  virtual inline const char* type() const { return "Rewriting"; }
+
+ protected:
+  ZOO_PASS(Forward)
+  ZOO_BACK(Backward)
+  Blob<Dtype> diff_;
+};
+
+// Dropout of a half when training, without scaling. The kernels draw their numbers in another way than the
+// CPU code.
+template <typename Dtype>
+class NoiseLayer : public NeuronLayer<Dtype> {
+ public:
+  explicit NoiseLayer(const LayerParameter& param) : NeuronLayer<Dtype>(param) {}
+  virtual void Reshape(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top);
+  virtual inline const char* type() const { return "Noise"; }
+
+ protected:
+  ZOO_PASS(Forward)
+  ZOO_BACK(Backward)
+  Blob<Dtype> mask_;
+};
+
+// weight_c * x + bias_c over axis 1, whose size is fixed by the first call.
+template <typename Dtype>
+class AffineLayer : public Layer<Dtype> {
+ public:
+  explicit AffineLayer(const LayerParameter& param) : Layer<Dtype>(param) {}
+  virtual void LayerSetUp(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top);
+  virtual void Reshape(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top);
+  virtual inline const char* type() const { return "Affine"; }
+  virtual inline int ExactNumBottomBlobs() const { return 1; }
+  virtual inline int ExactNumTopBlobs() const { return 1; }
+
+ protected:
+  ZOO_PASS(Forward)
+  ZOO_BACK(Backward)
+};
+
+// The positive elements: the top's shape is known in Forward only.
+template <typename Dtype>
+class PositiveLayer : public Layer<Dtype> {
+ public:
+  explicit PositiveLayer(const LayerParameter& param) : Layer<Dtype>(param) {}
+  virtual void Reshape(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top);
+  virtual inline const char* type() const { return "Positive"; }
+
+ protected:
+  ZOO_PASS(Forward)
+  ZOO_BACK(Backward)
+};
+
+// The bottom as a vector, by sharing its memory both ways.
+template <typename Dtype>
+class SharedLayer : public Layer<Dtype> {
+ public:
+  explicit SharedLayer(const LayerParameter& param) : Layer<Dtype>(param) {}
+  virtual void Reshape(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top);
+  virtual inline const char* type() const { return "Shared"; }
+
+ protected:
+  ZOO_PASS(Forward)
+  ZOO_BACK(Backward)
+};
+
+// Twice the bottom. Backward is there as a kernel only.
+template <typename Dtype>
+class KernelsLayer : public NeuronLayer<Dtype> {
+ public:
+  explicit KernelsLayer(const LayerParameter& param) : NeuronLayer<Dtype>(param) {}
+  virtual inline const char* type() const { return "Kernels"; }
+
+ protected:
+  ZOO_PASS(Forward)
+  ZOO_BACK(Backward)
+};
+
+// One more at each call of this object. Has no Backward.
+template <typename Dtype>
+class CountingLayer : public NeuronLayer<Dtype> {
+ public:
+  explicit CountingLayer(const LayerParameter& param) : NeuronLayer<Dtype>(param), calls_(0) {}
+  virtual inline const char* type() const { return "Counting"; }
+
+ protected:
+  ZOO_PASS(Forward)
+  ZOO_BACK(Backward)
+  int calls_;
+};
+
+}  // namespace caffe
+
+#endif  // CAFFE_ZOO_LAYERS_HPP_
