@@ -4,7 +4,11 @@
 #ifndef CAFFE_UTIL_CUBLAS_HPP_
 #define CAFFE_UTIL_CUBLAS_HPP_
 
-#include "caffe_cuda_macro.h"
+#ifdef CAFFE_HOST_BACKEND
+#include "host/cuda_runtime.h"
+#else
+#include <cuda_runtime.h>
+#endif
 
 typedef struct cublasContext* cublasHandle_t;
 

@@ -2,6 +2,6 @@
 #ifndef CAFFE_UTIL_GPU_UTIL_CUH_
 #define CAFFE_UTIL_GPU_UTIL_CUH_
 
-#include "caffe_cuda_macro.h"
+#include "caffe/util/device_alternate.hpp"
 
 #endif  // CAFFE_UTIL_GPU_UTIL_CUH_
