@@ -15,7 +15,6 @@ What runs is the layer's own C++: SetUp at the first call, Reshape and Forward a
 """
 
 import contextlib
-import functools
 
 import torch
 from torch import Tensor, nn
@@ -23,7 +22,7 @@ from torch.autograd import forward_ad
 from torch.utils._python_dispatch import _disable_current_modes
 
 from ._caffe_autograd import CaffeFunction, Call, weighted
-from ._caffe_engine import DTYPES, MODES, Engine, Site
+from ._caffe_engine import DTYPES, MODES, Engine, Site, layer_of
 from ._caffe_model_file import blobs_of
 from ._caffe_param import Parameters
 from ._caffe_record import MOST_AXES
@@ -38,8 +37,6 @@ from ._runtime import (
     describe,
     is_fake,
 )
-
-_layer = functools.cache(functools.partial(Layer, dtypes=tuple(DTYPES)))
 
 _DOCUMENTATION = """The Caffe layer {type} of {folder}, run as its authors wrote it.
 
@@ -64,7 +61,7 @@ def caffe_layer(module: str, type: str) -> type["CaffeModule"]:
         module: the layer package's `__name__`.
         type: Caffe's name of the layer, as REGISTER_LAYER_CLASS has it.
     """
-    layer = _layer(module)
+    layer = layer_of(module)
     fields = Parameters(layer.folder).describe(type)
     text = _DOCUMENTATION.format(type=type, folder=f"layers/{layer.name}", fields=fields)
     return _class(type, layer, module, text)
@@ -91,7 +88,7 @@ class CaffeModule(nn.Module):
         )
         self.lr_mult = [spec.lr_mult for spec in message.param]
         self._engine = Engine(
-            self.layer,
+            self.layer.module,
             self.type_name,
             message.SerializeToString(),
             tuple(message.bottom),

@@ -7,6 +7,7 @@ calls that overlap (several forwards before a backward, threads, streams) each g
 import atexit
 import contextlib
 import ctypes
+import functools
 import threading
 from collections import defaultdict
 from typing import NamedTuple
@@ -42,6 +43,12 @@ TOLERANCES = {torch.float32: 1e-5, torch.float64: 1e-12}
 
 _exiting = threading.Event()
 atexit.register(_exiting.set)
+
+
+@functools.cache
+def layer_of(module: str) -> Layer:
+    """A Caffe layer's libraries, by the name of its package."""
+    return Layer(module, dtypes=tuple(DTYPES))
 
 
 def device_guard(device: int):
@@ -134,7 +141,7 @@ class Instance:
         if self.site.device < 0:
             self.lib.caffe_set_num_threads(torch.get_num_threads())
         status = getattr(self.lib, function + "_ffi")(self.handle, address)
-        if status not in (0, NOT_IMPLEMENTED):
+        if status not in (0, NOT_IMPLEMENTED) or services.thread.failure:
             self.engine.fail(self.library, function.removeprefix("caffe_layer_"))
         return status
 
@@ -253,15 +260,21 @@ class Engine:
     Copying and pickling give one without instances, which are made again when they are needed.
 
     Args:
-        layer: whose libraries hold the code.
+        module: the layer package's name.
         type: Caffe's name of the layer.
         parameter: the LayerParameter, serialized.
         bottoms, tops: names, where they were given. A top that has a bottom's name is computed in place.
     """
 
-    def __init__(self, layer: Layer, type: str, parameter: bytes, bottoms: tuple = (), tops: tuple = ()):
-        self.layer, self.type, self.parameter, self.bottoms, self.tops = layer, type, parameter, bottoms, tops
-        self.name = layer.name
+    def __init__(self, module: str, type: str, parameter: bytes, bottoms: tuple = (), tops: tuple = ()):
+        self.layer, self.type, self.parameter, self.bottoms, self.tops = (
+            layer_of(module),
+            type,
+            parameter,
+            bottoms,
+            tops,
+        )
+        self.name = self.layer.name
         self.in_place = {i: bottoms.index(name) for i, name in enumerate(tops) if name in bottoms}
         self.host_mode = None  # CPU or GPU, once it is known which of them the layer has code for
         self.pools: dict[Site, list[Instance]] = defaultdict(list)
@@ -277,7 +290,7 @@ class Engine:
         self._nothing: dict[torch.device, Tensor] = {}
 
     def __reduce__(self):
-        return Engine, (self.layer, self.type, self.parameter, self.bottoms, self.tops)
+        return Engine, (self.layer.module, self.type, self.parameter, self.bottoms, self.tops)
 
     def __deepcopy__(self, memo):
         return Engine(*self.__reduce__()[1])

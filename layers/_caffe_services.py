@@ -29,16 +29,16 @@ _tokens = iter(range(1, 1 << 62))
 
 
 class _Thread(threading.local):
-    failure: BaseException | None = None  # of a service, until the engine has returned
+    failure: BaseException | None = None  # of a service, in the call that is running
     drawn: dict[int, Tensor | None] | None = None  # generators' states before the running call drew from them
 
 
-_thread = _Thread()
+thread = _Thread()
 
 
 def take_failure() -> BaseException | None:
-    """The exception that a service met during this thread's last call of an engine."""
-    failure, _thread.failure = _thread.failure, None
+    """The exception that a service met during the call that this thread made last."""
+    failure, thread.failure = thread.failure, None
     return failure
 
 
@@ -51,7 +51,7 @@ def _service(result, *arguments):
             try:
                 return function(*given)
             except BaseException as error:  # nothing may unwind into C++
-                _thread.failure = error
+                thread.failure = error
                 return None if result is None else 0
 
         return CFUNCTYPE(result, *arguments)(guarded)
@@ -88,7 +88,7 @@ def _generator(device: int) -> torch.Generator:
 
 
 def _about_to_draw(device: int) -> None:
-    drawn = _thread.drawn
+    drawn = thread.drawn
     if drawn is not None and device not in drawn:
         # A generator has no single state while a CUDA graph is captured: None says that it cannot be replayed.
         capturing = device >= 0 and torch.cuda.is_current_stream_capturing()
@@ -98,11 +98,11 @@ def _about_to_draw(device: int) -> None:
 @contextlib.contextmanager
 def recording():
     """Within it, the states of the generators that engines draw from, by device, as they were before."""
-    outer, _thread.drawn = _thread.drawn, {}
+    outer, thread.drawn = thread.drawn, {}
     try:
-        yield _thread.drawn
+        yield thread.drawn
     finally:
-        _thread.drawn = outer
+        thread.drawn = outer
 
 
 @contextlib.contextmanager
@@ -194,7 +194,9 @@ def _parse_text(parameters: Parameters):
     @_service(c_int64, c_char_p, c_char_p, _Take, c_void_p)
     def parse_text(message, text, take, where):
         try:
-            wire = parameters._parsed(message.decode().removeprefix("caffe."), text.decode()).SerializeToString()
+            wire = parameters._parsed(
+                message.decode().removeprefix("caffe."), text.decode()
+            ).SerializeToString()
         except CaffeValueError:
             return -1
         take(ctypes.cast(c_char_p(wire), c_void_p), len(wire), where)
@@ -224,6 +226,10 @@ def _cublas_library() -> str:
 # ------------------------------------------------------------------------------------------- the list
 
 
+def _address(function) -> int:
+    return 0 if function is None else ctypes.cast(function, c_void_p).value
+
+
 class HostServices:
     """The list for one library. It holds what the list points to, so it must live as long as the library: forever."""
 
@@ -231,11 +237,11 @@ class HostServices:
         paths = [_blas_library(), _cublas_library() if cuda else ""]
         self.texts = [ctypes.create_string_buffer(os.fsencode(path)) for path in paths]
         self.parse_text = _parse_text(parameters)
-        first = (_allocate, _release, _blas_handle, _random, _seed, _log)
+        functions = (_allocate, _release, _blas_handle if cuda else None, _random, _seed, _log)
         words = [
-            *(ctypes.cast(function, c_void_p).value for function in first),
-            *(ctypes.addressof(text) for text in self.texts),
-            *(ctypes.cast(function, c_void_p).value for function in (_set_seed, self.parse_text)),
+            *map(_address, functions),
+            *map(ctypes.addressof, self.texts),
+            *map(_address, (_set_seed, self.parse_text)),
         ]
         self.words = (c_int64 * len(words))(*words)
         self.address = ctypes.addressof(self.words)

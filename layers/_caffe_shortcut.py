@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
+from . import _caffe_services as services
 from ._caffe_engine import Instance
 from ._caffe_record import AXES, DATA, DATA_TOKEN, DATA_UNDEFINED, FLAGS, SHAPE
 from ._runtime import PLAIN, _raw_stream
@@ -115,8 +116,7 @@ class Shortcut:
             top = torch.empty_like(first) if shape is None else first.new_empty(shape)
             words[at + DATA], words[at + DATA_TOKEN], words[at + FLAGS] = top.data_ptr(), -1, DATA_UNDEFINED
             tops.append(top)
-        if self.run(instance.handle, instance.record.address):
-            instance.shortcut = None
+        if self.run(instance.handle, instance.record.address) or services.thread.failure:
             self.engine.fail(instance.library, "forward")
         for i, (_, at, axes, expected) in enumerate(self.tops):
             if (

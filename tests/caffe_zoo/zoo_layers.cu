@@ -199,6 +199,7 @@ ZOO_FORWARD_GPU(Kernels) {
   caffe_gpu_scale(bottom[0]->count(), Dtype(2), bottom[0]->gpu_data(), top[0]->mutable_gpu_data());
 }
 ZOO_BACKWARD_GPU(Kernels) {
+  if (this->layer_param_.zoo_param().slope()) NOT_IMPLEMENTED;
   caffe_gpu_scale(bottom[0]->count(), Dtype(2), top[0]->gpu_diff(), bottom[0]->mutable_gpu_diff());
 }
 

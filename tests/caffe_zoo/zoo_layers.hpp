@@ -120,7 +120,7 @@ class SharedLayer : public Layer<Dtype> {
   ZOO_BACK(Backward)
 };
 
-// Twice the bottom. Backward is there as a kernel only.
+// Twice the bottom. Backward is there as a kernel only, and with a slope not at all.
 template <typename Dtype>
 class KernelsLayer : public NeuronLayer<Dtype> {
  public:
