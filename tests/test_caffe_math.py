@@ -1,5 +1,7 @@
-"""The engine's math, called from a layer of caffe_stock, against torch in double; and the stock layers that other
-layers own. Each on the host's CPU functions, on the kernels run on the host, and on a GPU."""
+"""The engine's math, called from a layer of caffe_stock, against torch in double; and the stock layers.
+
+Each on the host's CPU functions, on the kernels run on the host, and on a GPU.
+"""
 
 import importlib
 import math
