@@ -6,6 +6,9 @@
 A fork includes its files by their paths there, as in "caffe/layers/foo_layer.hpp". Where such an include means a file of
 the folder (caffe_folder.py says which), build/foo/include gets a header of that name that includes the file.
 
+An include of what the toolkit has nothing of, a database say, finds an empty header: most layers that say such a name do
+not use it.
+
 A few layers, stock's Convolution among them, are not registered by their own file. build/foo/registration.cpp does that
 for each class of the folder that says its type and that nobody registers.
 """
@@ -17,10 +20,11 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from caffe_folder import SOURCES, LayerFolder
+from caffe_folder import NOTHING, SOURCES, LayerFolder
 from cuda_rewrite import write
 from cuda_source import Source, read
 
+TOOLKIT = Path(__file__).resolve().parent.parent / "include"
 BANNER = "// Made by tools/caffe_build.py; do not edit.\n"
 
 INIT = '''"""{name}, a Caffe layer: see ORIGIN."""
@@ -75,13 +79,15 @@ def types_said(source: Source) -> dict[str, str]:
 
 
 def forwards(folder: LayerFolder, sources: dict[str, Source]) -> dict[str, str]:
-    """By include, the folder's file that it means, where no include path would lead to it."""
+    """By include, the text of a header of that name, for those that no include path would lead to."""
     found = {}
     for source in sources.values():
         for include in source.includes(angles=True):
             relative = folder.find(include)
-            if "/" in include and relative not in (None, include):
-                found[include] = relative
+            if relative is None and NOTHING.match(include) and not (TOOLKIT / include).exists():
+                found[include] = "// The toolkit has nothing of this.\n"
+            elif "/" in include and relative not in (None, include):
+                found[include] = f"#include <{relative}>\n"
     return found
 
 
@@ -105,12 +111,12 @@ def registration(types: Types) -> str:
 
 def make_headers(folder: LayerFolder, build: Path) -> None:
     sources = sources_of(folder)
-    wanted = {build / "include" / include: file for include, file in forwards(folder, sources).items()}
+    wanted = {build / "include" / include: text for include, text in forwards(folder, sources).items()}
     for made in (build / "include").rglob("*"):
         if made.is_file() and made not in wanted and read(str(made)).startswith(BANNER):
             made.unlink()
-    for path, file in wanted.items():
-        write(str(path), f"{BANNER}#include <{file}>\n", if_changed=True)
+    for path, text in wanted.items():
+        write(str(path), BANNER + text, if_changed=True)
     # Which header an include finds depends on this list: the layer's objects do too.
     listing = "".join(f"{path.relative_to(build)}\n" for path in sorted(wanted))
     write(str(build / "forwarded"), listing, if_changed=True)

@@ -20,7 +20,7 @@ import re
 import sys
 
 from cuda_analysis import Unit
-from cuda_rewrite import Rewriter, quoted, rewrite_files, write
+from cuda_rewrite import Rewriter, quoted, rewrite_files
 from cuda_source import Launch, Source
 from cuda_stream import Stream, decide
 
@@ -124,9 +124,9 @@ def describe(source: Source, kernel, decision) -> str:
     return f"{place}: plain loop ({decision})"
 
 
+def prologue(caffe: bool) -> str:
+    return '#include "caffe/util/device_alternate.hpp"\n' if caffe else ""
+
+
 if __name__ == "__main__":
-    prologue = '#include "caffe/util/device_alternate.hpp"\n' if "--caffe" in sys.argv else ""
-    status = rewrite_files(__file__, NvccRewriter, sys.argv[1:], prologue)
-    if not status:
-        write(sys.argv[2] + ".loops", "".join(line + "\n" for line in decisions))
-    sys.exit(status)
+    sys.exit(rewrite_files(__file__, NvccRewriter, sys.argv[1:], prologue, (".loops", decisions)))

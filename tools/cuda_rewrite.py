@@ -102,8 +102,12 @@ def depfile(output: str, prerequisites: list[str]) -> str:
     return rule + "".join(f"{escape(path)}:\n" for path in prerequisites[1:])  # a lost header is no error
 
 
-def rewrite_files(tool: str, rewriter_class, arguments: list[str], prologue: str = "") -> int:
-    """The command line of a rewriter. The exit status comes back."""
+def rewrite_files(tool: str, rewriter_class, arguments: list[str], prologue="", notes=None) -> int:
+    """The command line of a rewriter. The exit status comes back.
+
+    prologue: what the output starts with, or a function that tells by whether this is a Caffe layer's. notes: a file
+    ending, and lines that the rewriter collects for a file of that ending beside the output.
+    """
     tool = os.path.basename(tool)
     parser = argparse.ArgumentParser(prog=tool)
     parser.add_argument("source")
@@ -120,7 +124,8 @@ def rewrite_files(tool: str, rewriter_class, arguments: list[str], prologue: str
         up = os.path.relpath(layer.path, here)
         here, folder = layer.path, os.path.normpath(os.path.join(folder, up))
     try:
-        texts, problems = rewrite(source, rewriter_class, tool, prologue, layer)
+        words = prologue(layer is not None) if callable(prologue) else prologue
+        texts, problems = rewrite(source, rewriter_class, tool, words, layer)
         if os.path.realpath(folder) == os.path.realpath(here) and len(texts) > 1:
             raise OSError("the output's folder must not be the source's: local headers would be overwritten")
         if not problems:
@@ -131,6 +136,8 @@ def rewrite_files(tool: str, rewriter_class, arguments: list[str], prologue: str
             if options.depfile:
                 inputs = [source] + [os.path.normpath(os.path.join(here, name)) for name in headers]
                 write(options.depfile, depfile(output, inputs))
+            if notes:
+                write(output + notes[0], "".join(line + "\n" for line in notes[1]))
             write(output, texts[""])
             return 0
         for problem in problems:

@@ -19,8 +19,8 @@ RESERVED = {"build", "caffe", "engine"}
 
 def folder_name(needs: Needs, type_name: str) -> str:
     """psroi_pooling, of psroi_pooling_layer.cpp; of the type where the file is another's too."""
-    stems = [Path(f).stem for f in needs.tree.members.get(needs.target.name, []) if f.endswith(SOURCE_KINDS)]
-    snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", type_name).lower()
+    stems = [Path(f).stem for f in needs.tree.members(needs.target.name) if f.endswith(SOURCE_KINDS)]
+    snake = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z0-9])(?=[A-Z][a-z])", "_", type_name).lower()
     for name in [*(s.removesuffix("_layer") for s in stems if s.endswith("_layer")), snake]:
         if name.replace("_", "") == type_name.lower() and name.isidentifier():
             break

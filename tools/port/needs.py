@@ -7,38 +7,45 @@ always the toolkit's own; where a fork has changed them and the layer uses the c
 
 from __future__ import annotations
 
+import functools
 import re
 from pathlib import Path
 from typing import NamedTuple
 
 from cuda_lexer import Token
 from toolkit import Toolkit
-from tree import PROTO, SOURCE_KINDS, Place, Tree
+from tree import NOT_CAFFE, PROTO, SOURCE_KINDS, Place, Tree
 
 # Words of things that the toolkit does not do, in layers that use them: what to say.
-DATA = "reads its data itself; in PyTorch that is a DataLoader's work"
+DATA = "reads its data itself: in PyTorch that is a DataLoader's work"
 UNSUPPORTED = [
     (r"(BaseDataLayer|BasePrefetchingDataLayer|DataReader|DataTransformer|InternalThread|BlockingQueue|Batch)\Z", DATA),
-    (r"(leveldb|lmdb|MDB_\w+|mdb_\w+)\Z", "needs a database; " + DATA),
-    (r"(hid_t|H5\w+|hdf5_\w+)\Z", "needs HDF5"),
+    (r"(leveldb|lmdb|MDB_\w+|mdb_\w+)\Z", "reads a database: in PyTorch that is a DataLoader's work"),
+    (r"(hid_t|H5\w+|hdf5_(load|save)\w+)\Z", "needs HDF5"),
     (r"(Solver|SGDSolver|SolverParameter|P2PSync|SolverRegistry)\Z", "needs the Solver; in PyTorch the training loop is Python"),
     (r"(cudnn[A-Z]\w*|cudnn|CUDNN_\w+)\Z", "works by cuDNN only"),
     (r"(PyObject|PyErr_\w+|Py_\w+)\Z", "is a Python layer: call its Python code from PyTorch"),
     (r"(MPI_\w+|ncclAllReduce)\Z", "talks to other processes"),
-    (r"(curandState\w*|curand_\w+)\Z", "uses cuRAND in its kernels, whose headers are no part of the CUDA compiler"),
+    (r"(curandState\w*|curand_(init|uniform|normal)\w*|curand)\Z", "uses cuRAND in its kernels, whose headers are no part of the CUDA compiler"),
+    (r"(curand[A-Z]\w*|curand_generator)\Z", "calls cuRAND itself"),
     (r"(Mat_Open|Mat_VarRead\w*|matvar_t|CImg)\Z", "needs a library that the toolkit does not have"),
     (r"(Ftype|Btype)\Z", "is NVCaffe's, whose layers have two types each"),
 ]  # fmt: skip
 NAMESPACES = {
     "cv": "needs OpenCV",
-    "leveldb": "needs a database; " + DATA,
-    "db": "needs a database; " + DATA,
+    "leveldb": "reads a database: in PyTorch that is a DataLoader's work",
+    "db": "reads a database: in PyTorch that is a DataLoader's work",
     "bp": "is a Python layer: call its Python code from PyTorch",
     "thrust": "uses thrust, which has no meaning on the host and runs outside of torch's stream",
     "cub": "uses cub, which has no meaning on the host",
 }
 # A fork's versions of these are not taken: they are the engine.
 CORE = ["blob", "syncedmem", "common", "layer", "net", "layer_factory", "internal_thread"]
+
+
+@functools.cache
+def unsupported(word: str) -> str | None:
+    return next((reason for pattern, reason in UNSUPPORTED if re.match(pattern, word)), None)
 
 
 class Problem(NamedTuple):
@@ -54,16 +61,23 @@ class Needs:
     def __init__(self, tree: Tree, toolkit: Toolkit, type_name: str):
         self.tree, self.toolkit = tree, toolkit
         self.target = tree.class_of(type_name)
-        self.files: dict[str, str] = {}  # file -> why it is copied
-        self.problems: list[Problem] = []
-        self._classes: set[str] = set()
-        self._scanned: list[tuple[str, list[Token]]] = []  # what is compiled for sure: file, tokens
-        self._class(self.target.name, "the layer itself")
+        # Headers of the fork that are taken though the toolkit has one of that name: they define what the toolkit's does not.
+        self._own: set[str] = {self.target.file}
+        before: set[str] = set()
+        while before != self._own:
+            before = set(self._own)
+            self.files: dict[str, str] = {}  # file -> why it is copied
+            self.problems: list[Problem] = []
+            self._classes: set[str] = set()
+            self._scanned: list[tuple[str, list[Token]]] = []  # what is compiled for sure: file, tokens
+            self._class(self.target.name, "the layer itself")
+            self._functions()
         if not any(file.endswith(SOURCE_KINDS) for file in self.files):
             self._problem(Place(self.target.file, self.target.line), f"no source defines {self.target.name}'s functions", True)
-        self._functions()
         self._refusals()
         self._core_changes()
+        own = {self.target.file, *tree.members(self.target.name)}
+        self.problems.sort(key=lambda problem: problem.place.file not in own)
 
     def _problem(self, place: Place, text: str, fatal: bool):
         problem = Problem(place, text, fatal)
@@ -78,7 +92,7 @@ class Needs:
         self._classes.add(name)
         one = self.tree.classes[name]
         self._file(one.file, why)
-        for file in self.tree.members.get(name, []):
+        for file in self.tree.members(name):
             self._file(file, f"functions of {name}")
         tokens = [t for t in self.tree.source(one.file).lexed.tokens if t.kind == "name"]
         wanted = {t.text for t in tokens} & set(one.words)
@@ -95,10 +109,16 @@ class Needs:
             one = self.tree.classes.get(word)
             if not one or word in self._classes or one.file.endswith(SOURCE_KINDS):
                 continue
-            from_toolkit = word in self.toolkit.classes and one.file not in self.files
-            if not from_toolkit and (one.file in self.files or not self._is_toolkits(one.file)):
-                if word.endswith("Layer") or one.file in self.files or word in self.tree.members:
-                    self._class(word, f"{word}, which {Path(file).name} uses")
+            if one.file not in self._own:
+                if word in self.toolkit.classes or self._is_core(one.file):
+                    continue
+                if self._is_toolkits(one.file):
+                    self._own.add(one.file)
+            if word.endswith("Layer") or one.file in self.files or self.tree.members(word):
+                self._class(word, f"{word}, which {Path(file).name} uses")
+
+    def _is_core(self, file: str) -> bool:
+        return Path(file).parent.as_posix() == "include/caffe" and Path(file).stem in CORE
 
     def _is_toolkits(self, file: str) -> bool:
         return self.toolkit.header(file.removeprefix("include/")) is not None
@@ -115,14 +135,19 @@ class Needs:
             self._mentioned(dict.fromkeys(t.text for t in source.lexed.tokens if t.kind == "name"), file)
         elif not any(name.endswith("Layer") for name in source.classes):  # a header of helpers: all of it
             self._scanned.append((file, source.lexed.tokens))
-            for companion in self.tree.stems.get(Path(file).stem, []):
-                self._file(companion, f"what {Path(file).name} declares")
+            for companion in self.tree.companions(file):
+                if not self._replaced(companion):
+                    self._file(companion, f"what {Path(file).name} declares")
 
     def _include(self, include: str, includer: str):
         found = self.tree.resolve(include, includer)
-        if found and (found in self.files or not self.toolkit.header(include)):
-            if found != PROTO and not found.startswith("src/gtest"):
-                self._file(found, f"included by {Path(includer).name}")
+        if found and NOT_CAFFE & set(Path(found).parts) and found != PROTO:
+            source = self.tree.source(includer)
+            line = next(d for d in source.lexed.directives if d.word == "include" and include in source.text[d.start : d.end])
+            place = Place(includer, source.lexed.position(line.start)[0])
+            self._problem(place, f"{self.target.name} needs {found}, a library that the tree carries with it", True)
+        elif found and found != PROTO and (found in self._own or not self.toolkit.header(include)):
+            self._file(found, f"included by {Path(includer).name}")
 
     # ------------------------------------------------------------------------------ functions
 
@@ -159,8 +184,8 @@ class Needs:
             return
         header = self._header_of(found.file)
         if self._replaced(found.file):
-            self._problem(place, f"{name} is the fork's own, at {found}. The toolkit has its own {Path(found.file).name}: copy that function, "
-                                 "declared before its use, into a file in the layer's folder.", False)  # fmt: skip
+            self._problem(place, f"{name} is the fork's own, at {found}, in a file that the toolkit replaces: "
+                                 "copy that function, declared before its use, into a file in the layer's folder", False)  # fmt: skip
         elif header is None or header in self.files or not self._is_toolkits(header):
             self._file(found.file, f"{name}, which {Path(place.file).name} calls")
 
@@ -193,7 +218,7 @@ class Needs:
         word = tokens[i].text
         if i + 1 < len(tokens) and tokens[i + 1].text == "::" and word in NAMESPACES:
             return NAMESPACES[word]
-        return next((reason for pattern, reason in UNSUPPORTED if re.match(pattern, word)), None)
+        return unsupported(word)
 
     def _old_signature(self, file: str, tokens: list[Token]):
         words = [t.text for t in tokens]

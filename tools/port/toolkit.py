@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from pathlib import Path
 
+from caffe_folder import NOTHING
 from cuda_source import Source, read
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -15,6 +16,8 @@ class Toolkit:
     def header(self, include: str) -> Path | None:
         """The toolkit's header of that name; caffe.pb.h is made from the fork's messages."""
         if include.endswith("caffe/proto/caffe.pb.h") or include == "caffe.pb.h":
+            return Path(include)
+        if NOTHING.match(include):
             return Path(include)
         return next((folder / include for folder in INCLUDE if (folder / include).is_file()), None)
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from caffe_build import types_said
 from cuda_lexer import NVCC_WORDS
-from cuda_source import Source, read
+from cuda_source import Source, position_from, read
 
 # What a ported layer is compiled without. Code behind these does not count.
 DEFINED = {
@@ -20,6 +20,8 @@ DEFINED = {
     **dict.fromkeys(("WITH_PYTHON_LAYER", "USE_MPI", "_MSC_VER", "_WIN32", "WIN32", "_WINDOWS"), 0),
     "__cplusplus": 1,
 }  # fmt: skip
+# Folders of tests, and of other people's libraries that a tree carries.
+NOT_CAFFE = {"test", "gtest", "proto", "thirdparty", "3rdparty", "third_party"}
 HEADER_KINDS = (".hpp", ".h", ".cuh")
 SOURCE_KINDS = (".cpp", ".cc", ".cu")
 PROTO = "src/caffe/proto/caffe.proto"
@@ -60,6 +62,8 @@ class Tree:
             hint = f" There is one in it: CAFFE={inside[0]}" if inside else " A Caffe tree has include/caffe, src/caffe/layers and " + PROTO + "."
             raise PortError(f"CAFFE={root}: not a Caffe tree.{hint}")
         self._sources: dict[str, Source] = {}
+        self._texts: dict[str, str] = {}
+        self._members: dict[str, list[str]] = {}
 
     # ---------------------------------------------------------------------------------- files
 
@@ -69,13 +73,15 @@ class Tree:
         found = []
         for top in ("include", "src"):
             for folder, folders, names in os.walk(self.root / top):
-                folders[:] = sorted(f for f in folders if f not in ("test", "gtest", "proto"))
+                folders[:] = sorted(f for f in folders if f not in NOT_CAFFE)
                 found += [Path(folder, n).relative_to(self.root).as_posix() for n in sorted(names)
                           if n.endswith(HEADER_KINDS + SOURCE_KINDS)]  # fmt: skip
         return found
 
     def text(self, file: str) -> str:
-        return read(str(self.root / file))
+        if file not in self._texts:
+            self._texts[file] = read(str(self.root / file))
+        return self._texts[file]
 
     def source(self, file: str) -> Source:
         if file not in self._sources:
@@ -141,27 +147,30 @@ class Tree:
                 found.setdefault(one.name, one)
         return found
 
-    @cached_property
-    def members(self) -> dict[str, list[str]]:
-        """By class, the sources that define member functions of it."""
-        found: dict[str, dict[str, None]] = {}
-        for file in self.files:
-            if file.endswith(SOURCE_KINDS):
-                for name in re.findall(r"\b(\w+)\s*(?:<\s*\w+\s*>)?\s*::\s*~?\w+\s*\(", self.text(file)):
-                    found.setdefault(name, {})[file] = None
-        return {name: list(files) for name, files in found.items()}
+    def members(self, name: str) -> list[str]:
+        """The sources that define member functions of a class, or instantiate it."""
+        if name not in self._members:
+            mention = re.compile(rf"\b{name}\b")
+            texts = ((f, self.text(f)) for f in self.files if f.endswith(SOURCE_KINDS))
+            self._members[name] = [f for f, text in texts if mention.search(text) and name in members_in(self.source(f))]
+        return self._members[name]
+
+    def companions(self, header: str) -> list[str]:
+        """The sources that lie where a header's do: src/caffe/util/nms.cpp and .cu of include/caffe/util/nms.hpp."""
+        stem = re.sub(r"\.\w+$", "", header)
+        stems = {stem, stem.replace("include/", "src/", 1)}
+        return [f for f in self.files if f.endswith(SOURCE_KINDS) and f.rpartition(".")[0] in stems]
 
     @cached_property
-    def stems(self) -> dict[str, list[str]]:
-        """By file name without ending, the sources of that name."""
-        found: dict[str, list[str]] = {}
-        for file in self.files:
-            if file.endswith(SOURCE_KINDS):
-                found.setdefault(Path(file).stem, []).append(file)
-        return found
+    def declared(self) -> set[str]:
+        """Words before a parenthesis or a template argument in headers: what is not among them is a source's own."""
+        headers = (self.source(file).lexed.tokens for file in self.files if file.startswith("include/caffe/"))
+        return {t.text for tokens in headers for t, after in zip(tokens, tokens[1:], strict=False) if after.text in "(<"}
 
     def definition(self, function: str) -> Place | None:
-        """Where the tree defines a function outside classes."""
+        """Where the tree defines a function outside classes that its headers declare."""
+        if function not in self.declared:
+            return None
         pattern = re.compile(rf"\b{function}\s*(<[^<>;]*>)?\s*\(")
         for file in self.files:
             if pattern.search(self.text(file)):
@@ -170,6 +179,22 @@ class Tree:
                     if one.name == function and not one.member:
                         return Place(file, source.lexed.position(one.at)[0])
         return None
+
+
+def members_in(source: Source) -> set[str]:
+    """The classes whose member functions a source defines, or which it instantiates."""
+    tokens, found = source.lexed.tokens, set()
+    for function in source.functions:
+        i = position_from(tokens, function.at) - 1
+        if i > 0 and tokens[i].text == "~":
+            i -= 1
+        if i > 0 and tokens[i].text == "::":
+            i -= 1
+            if tokens[i].text == ">":
+                i = next((k for k in range(i, 0, -1) if tokens[k].text == "<"), 1) - 1
+            found.add(tokens[i].text)
+    found |= {tokens[i + 2].text for i, t in enumerate(tokens[:-2]) if t.text == "INSTANTIATE_CLASS"}
+    return found
 
 
 def _is_tree(folder: Path) -> bool:
