@@ -4,8 +4,8 @@
 
 #include "caffe/blob.hpp"
 #include "caffe/common.hpp"
+#include "caffe/data_layers.hpp"
 #include "caffe/layer.hpp"
-#include "caffe/proto/caffe.pb.h"
 #include "caffe/layers/concat_layer.hpp"
 #include "caffe/layers/eltwise_layer.hpp"
 #include "caffe/layers/flatten_layer.hpp"
@@ -14,5 +14,8 @@
 #include "caffe/layers/slice_layer.hpp"
 #include "caffe/layers/softmax_layer.hpp"
 #include "caffe/layers/split_layer.hpp"
+#include "caffe/loss_layers.hpp"
+#include "caffe/neuron_layers.hpp"
+#include "caffe/proto/caffe.pb.h"
 
 #endif  // CAFFE_COMMON_LAYERS_HPP_

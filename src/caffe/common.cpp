@@ -1,5 +1,4 @@
 // The singleton's state, and the few functions of the CUDA runtime that a layer calls on its own.
-#define CAFFE_ENGINE
 #include "caffe/common.hpp"
 
 namespace caffe {

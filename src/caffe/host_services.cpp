@@ -1,5 +1,4 @@
 // The services until somebody gives others: enough for a program without Python, a test for one.
-#define CAFFE_ENGINE
 #include "caffe/host_services.hpp"
 
 #include <stdio.h>

@@ -2,7 +2,6 @@
 // memory.
 //
 // A call does little besides the layer's own work: no allocation, no look-up by name, no text.
-#define CAFFE_ENGINE
 #include <string.h>
 
 #include "caffe/layer.hpp"

@@ -1,4 +1,3 @@
-#define CAFFE_ENGINE
 #include "caffe/syncedmem.hpp"
 
 #include <string.h>

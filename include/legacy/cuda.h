@@ -1,0 +1,6 @@
+// Headers of forks include the driver's interface and use the runtime's.
+#ifdef CAFFE_HOST_BACKEND
+#include "cuda_runtime.h"
+#else
+#include_next <cuda.h>
+#endif

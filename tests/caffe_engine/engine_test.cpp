@@ -1,0 +1,231 @@
+// Prints one "name<TAB>what happened" line for each thing that tests/test_caffe_engine.py expects of the
+// engine.
+#include <stdio.h>
+
+#include <functional>
+
+#include "boost/algorithm/string.hpp"
+#include "boost/lexical_cast.hpp"
+#include "caffe/filler.hpp"
+#include "caffe/layer.hpp"
+#include "caffe/util/rng.hpp"
+
+using namespace caffe;
+
+static void say(const string& name, const string& text) { printf("%s\t%s\n", name.c_str(), text.c_str()); }
+
+template <typename T>
+static string list(const T* values, int count) {
+  std::ostringstream text;
+  for (int i = 0; i < count; ++i) text << (i ? " " : "") << values[i];
+  return text.str();
+}
+
+// The exception's kind and its text from the second colon on: the line number is nobody's business.
+static string caught(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const NotImplemented& error) {
+    return string("NotImplemented ") + error.what();
+  } catch (const Fatal& error) {
+    const string text = error.what();
+    return text.substr(0, text.find(':')) + text.substr(text.find(": "));
+  } catch (const std::exception& error) {
+    return string("other: ") + error.what();
+  }
+  return "nothing";
+}
+
+enum class Color { kRed = 3 };
+struct Opaque {
+  bool operator==(const Opaque&) const { return false; }
+};
+
+static void test_checks() {
+  int evaluated = 0;
+  const auto once = [&] { return ++evaluated; };
+  say("check_eq", caught([&] { CHECK_EQ(once(), 2) << "so " << 7; }));
+  say("operands_evaluated", std::to_string(evaluated));
+  say("check", caught([] { CHECK(1 > 2) << "really"; }));
+  say("check_passes", caught([] { CHECK_EQ(size_t(3), 3) << "no"; }));
+  say("check_enum", caught([] { CHECK(Color::kRed == Color::kRed), CHECK_NE(Color::kRed, Color::kRed); }));
+  say("check_opaque", caught([] { CHECK_EQ(Opaque(), Opaque()); }));
+  say("check_string", caught([] { CHECK_EQ(string("a"), "b"); }));
+  say("check_near", caught([] { CHECK_NEAR(1.0, 2.0, 0.5); }));
+  say("check_notnull", caught([] { CHECK_NOTNULL(static_cast<int*>(nullptr)); }));
+  say("check_streq", caught([] { CHECK_STREQ("a", "b"); }));
+  say("fatal", caught([] { LOG(FATAL) << "no " << 1; }));
+  say("not_implemented", caught([] { NOT_IMPLEMENTED; }).substr(0, 14));
+  say("not_implemented_by_hand", caught([] { LOG(FATAL) << "not implemented yet."; }).substr(0, 14));
+  say("operand_throws", caught([] {
+        const auto thrower = []() -> int { throw std::runtime_error("inner"); };
+        LOG(FATAL) << thrower();
+      }));
+  say("nested", caught([] {
+        const auto inner = [] { return CHECK_EQ(1, 2), 0; };
+        CHECK_EQ(3, 4) << inner();
+      }));
+  string branch = "none";
+  for (int i = 0; i < 2; ++i) {
+    if (i)
+      CHECK_EQ(1, 1) << "unreached";
+    else
+      branch = "else";
+  }
+  true ? CHECK_EQ(1, 1) : CHECK(false);
+  say("dangling_else", branch);
+  int every = 0;
+  for (int i = 0; i < 7; ++i) LOG_EVERY_N(INFO, 3) << ++every;
+  LOG(INFO) << ++every;
+  DCHECK_EQ(++every, -1);
+  DLOG(ERROR) << ++every;
+  say("info_evaluated", std::to_string(every));
+}
+
+static const char* head(const SyncedMemory& memory) {
+  const char* names[] = {"UNINITIALIZED", "HEAD_AT_CPU", "HEAD_AT_GPU", "SYNCED"};
+  return names[memory.head()];
+}
+
+static void test_memory() {
+  SyncedMemory memory(4);
+  string states = head(memory);
+  const auto step = [&](const void* address) { states += string(" ") + (address ? head(memory) : "NULL"); };
+  step(memory.gpu_data());
+  step(memory.cpu_data());
+  step(memory.mutable_cpu_data());
+  step(memory.gpu_data());
+  step(memory.mutable_gpu_data());
+  say("states", states);
+  SyncedMemory fresh(64);
+  string all(static_cast<const char*>(fresh.cpu_data()), 64);
+  say("zero_filled", all == string(64, '\0') ? "yes" : "no");
+
+  float tensor[4] = {1, 2, 3, 4}, smaller[2] = {5, 6};
+  SyncedMemory lent(16);
+  lent.adopt(tensor, 16, true, false);
+  string at = lent.cpu_data() == tensor ? "tensor" : "copy";
+  static_cast<float*>(lent.mutable_cpu_data())[0] = 9;
+  at += lent.cpu_data() == tensor ? " tensor" : " copy";
+  say("read_only", at + " " + list(tensor, 4) + " | " + list(static_cast<const float*>(lent.cpu_data()), 4));
+  lent.drop();
+  lent.adopt(smaller, 8, false, true);
+  lent.cpu_data();
+  say("undefined_is_zeroed", list(smaller, 2));
+  lent.fit(12);
+  say("too_small_is_dropped", lent.cpu_data() == smaller ? "no" : "yes");
+  say("own_after_drop", list(static_cast<const float*>(lent.cpu_data()), 4));
+}
+
+static void test_blobs() {
+  Blob<float> blob(2, 3, 4, 5), other;
+  say("shape", blob.shape_string() + " " + std::to_string(blob.offset(1, 2, 3, 4)) + " " +
+                   std::to_string(blob.count(1, 3)) + " " + std::to_string(blob.shape(-1)));
+  float* before = blob.mutable_cpu_data();
+  before[0] = 7;
+  blob.Reshape(vector<int>{5, 2});
+  string growth = blob.cpu_data() == before ? "kept" : "new";
+  blob.Reshape(2, 3, 4, 6);
+  growth += blob.cpu_data()[0] == 0 ? " zeroed" : " kept";
+  say("reshape", growth);
+  say("legacy", list(std::vector<int>{blob.num(), blob.channels(), blob.height(), blob.width()}.data(), 4));
+  blob.Reshape(vector<int>{5, 2});
+  say("legacy_padded",
+      list(std::vector<int>{blob.num(), blob.channels(), blob.height(), blob.width()}.data(), 4));
+  say("too_large", caught([&] { other.Reshape(vector<int>{70000, 70000}); }));
+  say("negative", caught([&] { other.Reshape(vector<int>{-1}); }));
+  say("axis", caught([&] { blob.CanonicalAxisIndex(2); }));
+  say("no_data", caught([] { Blob<float>().cpu_data(); }));
+  other.Reshape(vector<int>{10});
+  other.ShareData(blob);
+  say("share", string(other.cpu_data() == blob.cpu_data() ? "one" : "two") +
+                   (blob.owns_data() && !other.owns_data() ? " owner" : ""));
+  other.Reshape(vector<int>{0, 3});
+  say("empty", std::to_string(other.count()) + (other.cpu_data() ? " address" : " null"));
+  Blob<int> indices(vector<int>{3});
+  say("int_blob", list(indices.cpu_data(), 3) + " " + caught([&] { indices.asum_data(); }).substr(0, 14));
+
+  Blob<double> values(vector<int>{3}), loaded;
+  for (int i = 0; i < 3; ++i) values.mutable_cpu_data()[i] = i - 1, values.mutable_cpu_diff()[i] = 2;
+  BlobProto proto;
+  values.ToProto(&proto, true);
+  loaded.FromProto(proto);
+  say("proto", loaded.shape_string() + " " + list(loaded.cpu_data(), 3) + " " + list(loaded.cpu_diff(), 3));
+  BlobProto legacy;
+  legacy.set_num(1), legacy.set_channels(1), legacy.set_height(1), legacy.set_width(2);
+  legacy.add_data(4), legacy.add_data(5);
+  Blob<float> old;
+  old.FromProto(legacy);
+  say("legacy_proto", old.shape_string() + " " + list(old.cpu_data(), 2));
+  Blob<float> flat(vector<int>{2});
+  say("shape_equals", flat.ShapeEquals(legacy) ? "yes" : "no");
+  say("copy_from", caught([&] { old.CopyFrom(flat); }));
+}
+
+static void test_fillers() {
+  Caffe::set_random_seed(1701);
+  FillerParameter param;
+  Blob<float> blob(vector<int>{40, 30});
+  const auto range = [&](const char* type) {
+    param.set_type(type);
+    shared_ptr<Filler<float> > filler(GetFiller<float>(param));
+    filler->Fill(&blob);
+    return *std::max_element(blob.cpu_data(), blob.cpu_data() + blob.count());
+  };
+  param.set_value(3);
+  say("constant", std::to_string(range("constant")));
+  param.set_min(-1), param.set_max(2);
+  const float uniform = range("uniform");
+  say("uniform", uniform > 1.9f && uniform < 2 ? "within" : std::to_string(uniform));
+  const float xavier = range("xavier"), bound = std::sqrt(3.0f / 30);
+  say("xavier", xavier > 0.95f * bound && xavier <= bound ? "within" : std::to_string(xavier));
+  param.set_variance_norm(FillerParameter_VarianceNorm_FAN_OUT);
+  say("xavier_out", range("xavier") <= std::sqrt(3.0f / 40) ? "within" : "beyond");
+  range("positive_unitball");
+  float sum = 0;
+  for (int i = 0; i < 30; ++i) sum += blob.cpu_data()[i];
+  say("unitball", std::fabs(sum - 1) < 1e-5 ? "one" : std::to_string(sum));
+  param.set_std(2);
+  range("gaussian");
+  double squares = 0;
+  for (int i = 0; i < blob.count(); ++i) squares += blob.cpu_data()[i] * blob.cpu_data()[i];
+  say("gaussian", std::fabs(std::sqrt(squares / blob.count()) - 2) < 0.2 ? "two" : std::to_string(squares));
+  param.set_sparse(4);
+  range("gaussian");
+  const int kept = blob.count() - std::count(blob.cpu_data(), blob.cpu_data() + blob.count(), 0.0f);
+  say("sparse", kept > 60 && kept < 180 ? "a tenth" : std::to_string(kept));
+  param.clear_sparse();
+  Blob<float> kernel(1, 1, 4, 4);
+  param.set_type("bilinear");
+  shared_ptr<Filler<float> >(GetFiller<float>(param))->Fill(&kernel);
+  say("bilinear", list(kernel.cpu_data(), 4));
+  say("unknown_filler", caught([&] { range("nonesuch"); }));
+  Caffe::set_random_seed(5);
+  const unsigned first = (*caffe_rng())();
+  Caffe::set_random_seed(5);
+  say("seed", first == (*caffe_rng())() ? "same" : "other");
+}
+
+static void test_legacy_names() {
+  vector<string> parts;
+  string text = "  a,b,,c ";
+  boost::trim(text);
+  boost::split(parts, text, boost::is_any_of(","));
+  say("split", boost::join(parts, "|"));
+  say("lexical_cast",
+      boost::lexical_cast<string>(0.1f) + " " + std::to_string(boost::lexical_cast<int>("12")));
+  try {
+    boost::lexical_cast<int>("12x");
+  } catch (const boost::bad_lexical_cast& error) {
+    say("bad_cast", error.what());
+  }
+}
+
+int main() {
+  host_services.log = [](int64_t, const char*) {};
+  test_checks();
+  test_memory();
+  test_blobs();
+  test_fillers();
+  test_legacy_names();
+}

@@ -1,0 +1,320 @@
+// Drives small layers through the C ABI as Python does, and prints what comes of it.
+#include "caffe/layer.hpp"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <map>
+
+#include "caffe/layers/loss_layer.hpp"
+#include "caffe/layers/neuron_layer.hpp"
+
+extern "C" {
+#include "caffe_layer.h"
+}
+
+namespace caffe {
+
+#define FORWARD(side) \
+  virtual void Forward_##side(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top)
+#define BACKWARD(side)                                                                              \
+  virtual void Backward_##side(const vector<Blob<Dtype>*>& top, const vector<bool>& propagate_down, \
+                               const vector<Blob<Dtype>*>& bottom)
+
+// top = 2 bottom; its GPU code is not implemented; asked for a 13 it fails half way.
+template <typename Dtype>
+class DoubleLayer : public NeuronLayer<Dtype> {
+ public:
+  explicit DoubleLayer(const LayerParameter& param) : NeuronLayer<Dtype>(param) {}
+  virtual inline const char* type() const { return "Double"; }
+
+ protected:
+  FORWARD(cpu) {
+    for (int i = 0; i < bottom[0]->count(); ++i) {
+      CHECK_NE(bottom[0]->cpu_data()[i], 13);
+      top[0]->mutable_cpu_data()[i] = 2 * bottom[0]->cpu_data()[i];
+    }
+  }
+  FORWARD(gpu) { NOT_IMPLEMENTED; }
+  BACKWARD(cpu) {
+    if (!propagate_down[0]) return;
+    for (int i = 0; i < bottom[0]->count(); ++i) bottom[0]->mutable_cpu_diff()[i] = 2 * top[0]->cpu_diff()[i];
+  }
+};
+
+// Shares its bottom as Caffe's Flatten does, data in Forward and diff in Backward, and scribbles on its
+// bottom and on its top's diff if told to.
+template <typename Dtype>
+class ShareLayer : public Layer<Dtype> {
+ public:
+  explicit ShareLayer(const LayerParameter& param) : Layer<Dtype>(param) {}
+  virtual void Reshape(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) {
+    top[0]->Reshape(vector<int>{bottom[0]->count()});
+  }
+
+ protected:
+  FORWARD(cpu) { top[0]->ShareData(*bottom[0]); }
+  BACKWARD(cpu) { bottom[0]->ShareDiff(*top[0]); }
+};
+
+// Writes into what it is only given, leaves its gradient in the bottom's diff in Forward, and has a top that
+// grows.
+template <typename Dtype>
+class RudeLayer : public Layer<Dtype> {
+ public:
+  explicit RudeLayer(const LayerParameter& param) : Layer<Dtype>(param) {}
+  virtual void LayerSetUp(const vector<Blob<Dtype>*>&, const vector<Blob<Dtype>*>&) {
+    this->blobs_.resize(1);
+    this->blobs_[0].reset(new Blob<Dtype>(vector<int>{1}));
+    this->blobs_[0]->mutable_cpu_data()[0] = 5;
+  }
+  virtual void Reshape(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) {
+    top[0]->ReshapeLike(*bottom[0]);
+    if (kept_.count() == 0) kept_.Reshape(vector<int>{2}), kept_.mutable_cpu_data()[0] = 8;
+    top[1]->Reshape(vector<int>{2});
+    top[1]->ShareData(kept_);
+  }
+
+ protected:
+  FORWARD(cpu) {
+    Dtype* data = bottom[0]->mutable_cpu_data();
+    data[0] += 1;
+    top[0]->Reshape(vector<int>{int(data[0])});
+    caffe_set(top[0]->count(), data[0], top[0]->mutable_cpu_data());
+    bottom[0]->mutable_cpu_diff()[0] = 3;
+    kept_.mutable_cpu_data()[1] += 1;
+    this->blobs_[0]->mutable_cpu_data()[0] += 1;
+  }
+  BACKWARD(cpu) {
+    Dtype* gradient = top[0]->mutable_cpu_diff();
+    gradient[0] *= 10;
+    bottom[0]->mutable_cpu_diff()[0] *= gradient[0];
+    if (this->param_propagate_down_[0]) this->blobs_[0]->mutable_cpu_diff()[0] += 1;
+  }
+  Blob<Dtype> kept_;
+};
+
+template <typename Dtype>
+class MeanLossLayer : public LossLayer<Dtype> {
+ public:
+  explicit MeanLossLayer(const LayerParameter& param) : LossLayer<Dtype>(param) {}
+
+ protected:
+  FORWARD(cpu) { top[0]->mutable_cpu_data()[0] = caffe_cpu_asum(bottom[0]->count(), bottom[0]->cpu_data()); }
+  BACKWARD(cpu) { caffe_set(bottom[0]->count(), top[0]->cpu_diff()[0], bottom[0]->mutable_cpu_diff()); }
+};
+
+REGISTER_LAYER_CLASS(Double);
+REGISTER_LAYER_CLASS(Share);
+REGISTER_LAYER_CLASS(Rude);
+REGISTER_LAYER_CLASS(MeanLoss);
+
+}  // namespace caffe
+
+using std::string;
+using std::vector;
+
+static std::map<int64_t, void*> allocations;
+static int64_t next_token = 100;
+
+static void say(const string& name, const string& text) { printf("%s\t%s\n", name.c_str(), text.c_str()); }
+
+struct Record {
+  vector<int64_t> words;
+  int64_t& operator[](int i) { return words[i]; }
+  int64_t* blob(int i) { return &words[16 + 48 * i]; }
+  void* address() { return words.data(); }
+};
+
+static Record make(int bottoms, int tops, int blobs, int mode = 0) {
+  Record record{vector<int64_t>(16 + 48 * (bottoms + tops + blobs))};
+  record[0] = mode, record[1] = -1, record[4] = bottoms, record[5] = tops, record[6] = blobs;
+  return record;
+}
+
+static void put(Record& record, int i, vector<int64_t> shape, const void* data, const void* diff = nullptr,
+                int64_t flags = 0) {
+  int64_t* words = record.blob(i);
+  words[0] = int64_t(data), words[1] = -1, words[2] = int64_t(diff), words[3] = -1, words[4] = flags;
+  words[6] = shape.size();
+  std::copy(shape.begin(), shape.end(), words + 8);
+}
+
+static string floats(const void* address, int count) {
+  string text;
+  for (int i = 0; i < count; ++i)
+    text += (i ? " " : "") + std::to_string(int(static_cast<const float*>(address)[i]));
+  return text;
+}
+static string top_text(Record& record, int i) {
+  int64_t count = 1;
+  for (int axis = 0; axis < record.blob(i)[6]; ++axis) count *= record.blob(i)[8 + axis];
+  return floats(reinterpret_cast<void*>(record.blob(i)[0]), count);
+}
+
+template <typename Body>
+static string caught(const Body& body) {
+  try {
+    return std::to_string(body());
+  } catch (const std::exception& error) {
+    const string text = error.what();
+    return text.substr(text.find(": ") + 2);
+  }
+}
+
+static int64_t create(const char* type) { return caffe_layer_create(type, "", 0, 0); }
+
+static void test_neuron() {
+  const int64_t layer = create("Double");
+  int64_t facts[26];
+  caffe_layer_facts(layer, facts);
+  say("facts", std::to_string(facts[0]) + " " + std::to_string(facts[8]) + " " + std::to_string(facts[9]));
+  Record setup = make(1, 1, 0);
+  put(setup, 0, {2, 2}, nullptr), put(setup, 1, {}, nullptr);
+  caffe_layer_setup(layer, setup.address());
+  say("setup", std::to_string(setup.blob(1)[6]) + " " + std::to_string(setup[6]));
+  float x[4] = {1, 2, 3, 4}, y[4] = {9, 9, 9, 9}, dx[4], bad[4] = {1, 13, 0, 0};
+  Record call = make(1, 1, 0);
+  put(call, 0, {2, 2}, x), put(call, 1, {2, 2}, y, nullptr, 2);
+  const int before = allocations.size();
+  const int status = caffe_layer_forward(layer, call.address());
+  say("forward", std::to_string(status) + " " + floats(y, 4) +
+                     (call.blob(1)[0] == int64_t(y) ? " there" : " elsewhere"));
+  put(call, 0, {2, 2}, x, dx, 1), put(call, 1, {2, 2}, y, x);
+  caffe_layer_backward(layer, call.address());
+  say("backward", floats(dx, 4) + " " + std::to_string(allocations.size() - before) + " allocations");
+  put(call, 0, {2, 2}, bad), put(call, 1, {2, 2}, y, nullptr, 2);
+  say("failure", caught([&] { return caffe_layer_forward(layer, call.address()); }));
+  put(call, 0, {2, 2}, x), put(call, 1, {7}, nullptr);
+  const int again = caffe_layer_forward(layer, call.address());
+  say("after_failure",
+      std::to_string(again) + " " + top_text(call, 1) + (call.blob(1)[1] >= 100 ? " token" : " none"));
+  call[0] = 1;
+  say("no_gpu_code", std::to_string(caffe_layer_forward(layer, call.address())));
+  call[0] = 0;
+  put(call, 0, {3, 1}, x), put(call, 1, {2, 2}, y, nullptr, 2);
+  caffe_layer_forward(layer, call.address());
+  say("other_shape", top_text(call, 1) + (call.blob(1)[0] == int64_t(y) ? " there" : " elsewhere"));
+  put(call, 0, {1LL << 32}, x);
+  say("too_many", caught([&] { return caffe_layer_forward(layer, call.address()); }));
+  Record two = make(2, 1, 0);
+  put(two, 0, {1}, x), put(two, 1, {1}, x);
+  say("bottoms", caught([&] { return caffe_layer_forward(layer, two.address()); }));
+  const int64_t fresh = create("Double");
+  say("wrong_bottoms", caught([&] { return caffe_layer_setup(fresh, two.address()); }));
+  say("not_set_up", caught([&] { return caffe_layer_forward(fresh, call.address()); }));
+  caffe_layer_destroy(fresh);
+  caffe_layer_destroy(layer);
+  say("unknown_type", caught([] { return create("Treble"); }));
+  string names(caffe_layer_types(nullptr, 0), ' ');
+  caffe_layer_types(&names[0], names.size());
+  for (char& c : names) c = c == '\n' ? ' ' : c;
+  say("types", names.c_str());
+}
+
+static void test_in_place() {
+  const int64_t layer = create("Double");
+  Record call = make(1, 1, 0);
+  put(call, 0, {2}, nullptr), put(call, 1, {}, nullptr, nullptr, 8);
+  caffe_layer_setup(layer, call.address());
+  float x[2] = {1, 2}, y[2] = {0, 0}, dy[2] = {3, 4}, dx[2];
+  put(call, 0, {2}, x), put(call, 1, {2}, y, nullptr, 8);
+  caffe_layer_forward(layer, call.address());
+  say("in_place_elsewhere", floats(x, 2) + " | " + floats(y, 2));
+  put(call, 0, {2}, x), put(call, 1, {2}, x, nullptr, 8);
+  caffe_layer_forward(layer, call.address());
+  say("in_place", floats(x, 2));
+  put(call, 0, {2}, x, dx, 1), put(call, 1, {2}, x, dy, 8);
+  caffe_layer_backward(layer, call.address());
+  say("in_place_backward", floats(dx, 2) + " | " + floats(dy, 2));
+  caffe_layer_destroy(layer);
+}
+
+static void test_sharing() {
+  const int64_t layer = create("Share");
+  Record call = make(1, 1, 0);
+  put(call, 0, {2, 1}, nullptr), put(call, 1, {}, nullptr);
+  caffe_layer_setup(layer, call.address());
+  string text;
+  for (int round = 0; round < 2; ++round) {
+    float x[2] = {1, 2}, y[2] = {0, 0}, dy[2] = {3, 4}, dx[2] = {0, 0};
+    put(call, 0, {2, 1}, x), put(call, 1, {2}, y, nullptr, 2);
+    caffe_layer_forward(layer, call.address());
+    text += call.blob(1)[0] == int64_t(x) ? "bottom " : "elsewhere ";
+    put(call, 0, {2, 1}, x, dx, 1), put(call, 1, {2}, x, dy);
+    caffe_layer_backward(layer, call.address());
+    text += floats(dx, 2) + " ";
+  }
+  say("shared", text);
+  caffe_layer_destroy(layer);
+}
+
+static void test_rude() {
+  const int64_t layer = create("Rude");
+  Record call = make(1, 2, 0);
+  put(call, 0, {1}, nullptr), put(call, 1, {}, nullptr), put(call, 2, {}, nullptr);
+  caffe_layer_setup(layer, call.address());
+  Record parameter = make(1, 0, 0);
+  caffe_layer_parameter(layer, 0, parameter.blob(0));
+  say("parameter", std::to_string(call[6]) + " " + top_text(parameter, 0) +
+                       (parameter.blob(0)[1] >= 100 ? " token" : " none"));
+  call = make(1, 2, 1);
+  float x[1] = {2}, y[1] = {0}, k[2] = {0, 0}, w[1] = {20}, dw[1] = {4}, dy[3] = {1, 1, 1}, dx[1] = {0};
+  put(call, 0, {1}, x), put(call, 1, {1}, y, nullptr, 2), put(call, 2, {2}, k, nullptr, 2),
+      put(call, 3, {1}, w, nullptr, 1);
+  caffe_layer_forward(layer, call.address());
+  say("grown_top", top_text(call, 1) + (call.blob(1)[1] >= 100 ? " token" : " none"));
+  say("given_is_not_written", floats(x, 1));
+  say("parameter_is_written", floats(w, 1));
+  const string kept = top_text(call, 2);
+  float* const first = reinterpret_cast<float*>(call.blob(2)[0]);
+  first[0] = -1;  // the caller's own
+  put(call, 0, {1}, x, dx, 1), put(call, 1, {3}, dy, dy), put(call, 2, {2}, k), put(call, 3, {1}, w, dw, 1);
+  caffe_layer_backward(layer, call.address());
+  say("gradient_from_forward", floats(dx, 1) + " | " + floats(dy, 3) + " | " + floats(dw, 1));
+  put(call, 0, {1}, x), put(call, 1, {1}, y, nullptr, 2), put(call, 2, {2}, k, nullptr, 2),
+      put(call, 3, {1}, w, nullptr, 1);
+  caffe_layer_forward(layer, call.address());
+  say("kept_by_the_layer", kept + " | " + top_text(call, 2));
+  put(call, 3, {2}, w);
+  say("parameter_shape", caught([&] { return caffe_layer_forward(layer, call.address()); }));
+  caffe_layer_destroy(layer);
+}
+
+static void test_loss() {
+  const int64_t layer = create("MeanLoss");
+  Record call = make(2, 1, 0);
+  float x[2] = {3, -4}, loss[1], gradient[1] = {7}, dx[2];
+  put(call, 0, {2}, x), put(call, 1, {2}, x), put(call, 2, {}, nullptr);
+  caffe_layer_setup(layer, call.address());
+  double weight;
+  memcpy(&weight, &call.blob(2)[5], sizeof(weight));
+  put(call, 2, {}, loss, nullptr, 2);
+  caffe_layer_forward(layer, call.address());
+  put(call, 0, {2}, x, dx, 1), put(call, 2, {}, loss, gradient);
+  caffe_layer_backward(layer, call.address());
+  say("loss", std::to_string(weight) + " " + floats(loss, 1) + " " + floats(dx, 2));
+  put(call, 1, {3}, x);
+  say("loss_shapes", caught([&] { return caffe_layer_forward(layer, call.address()); }));
+  caffe_layer_destroy(layer);
+}
+
+int main() {
+  caffe::HostServices services = caffe::host_services;
+  services.allocate = [](int64_t bytes, int64_t, int64_t* token) {
+    *token = next_token++;
+    return allocations[*token] = malloc(bytes + 1);
+  };
+  services.release = [](int64_t token) {
+    free(allocations[token]);
+    allocations.erase(token);
+  };
+  services.log = [](int64_t, const char*) {};
+  caffe_layer_services(&services);
+  test_neuron();
+  test_in_place();
+  test_sharing();
+  test_rude();
+  test_loss();
+  say("nothing_is_kept", std::to_string(allocations.size()));
+}
