@@ -1,4 +1,4 @@
-"""The C++ engine that Caffe layers stand on: checks, memory, blobs, fillers, and the C ABI, on the host backend.
+"""The C++ engine that Caffe layers stand on: checks, memory, blobs, fillers, and the C ABI, on the host.
 
 The programs under tests/caffe_engine are compiled against the headers as a layer is, and say what happens.
 """
@@ -69,9 +69,11 @@ EXPECTED = {
     "reshape": "kept zeroed",
     "legacy": "2 3 4 6",
     "legacy_padded": "5 2 1 1",
-    "too_large": "blob.cpp: Check failed: shape[i] <= INT_MAX / count (70000 vs. 30678) blob size exceeds INT_MAX",
+    "too_large": "blob.cpp: Check failed: shape[i] <= INT_MAX / count (70000 vs. 30678) "
+    "blob size exceeds INT_MAX",
     "negative": "blob.cpp: Check failed: shape[i] >= 0 (-1 vs. 0) ",
-    "axis": "blob.hpp: Check failed: axis_index < num_axes() (2 vs. 2) axis 2 out of range for 2-D Blob with shape 5 2 (10)",
+    "axis": "blob.hpp: Check failed: axis_index < num_axes() (2 vs. 2) "
+    "axis 2 out of range for 2-D Blob with shape 5 2 (10)",
     "no_data": "blob.hpp: Check failed: data_ ",
     "share": "one owner",
     "empty": "0 address",
@@ -104,10 +106,11 @@ EXPECTED = {
     "after_failure": "0 2 4 6 8 token",
     "no_gpu_code": "2",
     "other_shape": "2 4 6 elsewhere",
-    "too_many": "Check failed: record.shape[i] <= INT_MAX (4294967296 vs. 2147483647) axis 0: Caffe counts in int",
+    "too_many": "Check failed: record.shape[i] <= INT_MAX (4294967296 vs. 2147483647) "
+    "axis 0: Caffe counts in int",
     "bottoms": "Check failed: record.bottoms == bottom_.size() (2 vs. 1) bottoms, as many as at set up",
-    "wrong_bottoms": "Check failed: ExactNumBottomBlobs() == bottom.size() (1 vs. 2) Double Layer takes 1 bottom blob(s) "
-    "as input.",
+    "wrong_bottoms": "Check failed: ExactNumBottomBlobs() == bottom.size() (1 vs. 2) "
+    "Double Layer takes 1 bottom blob(s) as input.",
     "not_set_up": "Check failed: ready_ set the layer up first",
     "unknown_type": "Unknown layer type: Treble (this library has: Double MeanLoss Rude Share)",
     "types": "Double MeanLoss Rude Share ",
@@ -124,8 +127,8 @@ EXPECTED = {
     "kept_by_the_layer": "8 1 | 8 2",
     "parameter_shape": "Check failed: has_shape_of(blob, parameter) parameter blob 0 has the shape 1 (1)",
     "loss": "1.000000 7 7 7",
-    "loss_shapes": "Check failed: bottom[0]->shape(0) == bottom[1]->shape(0) (2 vs. 3) The data and label should have the "
-    "same first dimension.",
+    "loss_shapes": "Check failed: bottom[0]->shape(0) == bottom[1]->shape(0) (2 vs. 3) "
+    "The data and label should have the same first dimension.",
     "nothing_is_kept": "0",
 }
 

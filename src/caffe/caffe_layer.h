@@ -5,14 +5,20 @@
 //
 //   word 0 mode (0 Forward_cpu/Backward_cpu, 1 Forward_gpu/Backward_gpu)   1 device (-1 host, else the CUDA index)
 //        2 stream    3 phase (0 TRAIN, 1 TEST)    4 number of bottoms    5 of tops    6 of parameter blobs (`blobs_`)
-//        7 seed of caffe_rng_rand() and friends; 8..15 reserved
+//        7 seed of caffe_rng_rand() and friends (0: drawn by host_services.seed at their first use in the call); 8..15 reserved
 //   then one blob record of 48 words for each bottom, each top, each parameter, in this order:
 //        0 address of data   1 token of data    2 address of diff   3 token of diff
 //        4 flags (see below) 5 loss weight (the bits of a double)   6 number of axes   7 reserved    8..39 shape
 //
 // Flags: 1 a gradient is wanted (propagate_down, param_propagate_down)    2 data lies at an address given by the caller, whose
 // contents are not yet defined (zeroed at first touch, as SyncedMemory does)   4 the same for diff   8 (top) is bottom
-// number flags >> 8: in place. Tokens name tensors that the `allocate` callback made; -1: not one of these.
+// number flags >> 8: in place. Tokens name tensors that the `allocate` callback made; -1: not one of these. A tensor that a call hands
+// out is released by the same layer's next call, or its end: take hold of it before.
+//
+// Nothing given to be read is written: bottoms' data and tops' diff are copied first if the layer writes to them. In place, bottom and
+// top are one blob: its data lies at the top's address (the bottom's contents are copied there if that is another), its diff
+// at the bottom's (so with the top's). A top that shares a bottom's data reports that bottom's address; memory that the
+// layer itself keeps is reported as a copy.
 
 // Type names this library registers, one a line, written to `text` (0 terminated) if they fit in `size` bytes. How many bytes they need.
 int64_t caffe_layer_types(char *text, int64_t size);
