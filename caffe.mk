@@ -67,12 +67,18 @@ $(BUILD)/caffe/_$(1).o: $(BUILD)/caffe/$(1)/libcaffe.a src/caffe/caffe_layer.h b
 	  --cxx '$$(CXX) -O2 -fno-gnu-unique' --flags '$$($(1)_FLAGS)' --info '$$($(1)_INFO)')
 endef
 
+# A folder of Caffe's tests (make caffetest) has a C ABI of its own.
+caffe_wrapper = $(BUILD)/$(if $(wildcard $(LAYERS_DIR)/$(1)/caffe_test.h),$(1),caffe)
+
 # (layer, backend): objects -> archive -> extension.
 define caffe_library
 $$(call remember,$(BUILD)/$(1)-$(2).sources,$$($(1)_SOURCES))
 $(BUILD)/$(1)/$(2)/lib$(1).a: $(BUILD)/$(1)-$(2).sources $$($(1)_SOURCES:%=$(BUILD)/$(1)/$(2)/%.o) $(BUILD)/$(1)/$(2)/registration.cpp.o
 	$(Q)rm -f $$@ && ar rcs $$@ $$(filter %.o,$$^)
-$(LAYERS_DIR)/$(1)/_$(2).abi3.so: $(BUILD)/caffe/_$(2).o $(BUILD)/$(1)/$(2)/lib$(1).a $(BUILD)/caffe/$(2)/libcaffe.a tools/caffe_link.py
+$(BUILD)/$(1)/_$(2).o: $(wildcard $(LAYERS_DIR)/$(1)/caffe_test.h) $(BUILD)/$(1)/$(2)/lib$(1).a build_ffi.py include/caffe_ffi.h src/ffi_guard.h | $(PACKAGES)
+	$$(call step,FFI,$(1) ($(2)),$$@.log,$(PYTHON) build_ffi.py $$(wordlist 1,2,$$^) $$@ \
+	  --cxx '$$(CXX) -O2 -fno-gnu-unique' --flags '$$($(2)_FLAGS)' --info '$$($(2)_INFO)')
+$(LAYERS_DIR)/$(1)/_$(2).abi3.so: $(call caffe_wrapper,$(1))/_$(2).o $(BUILD)/$(1)/$(2)/lib$(1).a $(BUILD)/caffe/$(2)/libcaffe.a tools/caffe_link.py
 	$$(call step,LINK,$(1) ($(2)),$(BUILD)/$(1)/$(2)/ffi.log,$(PYTHON) tools/caffe_link.py $$@ $$(wordlist 1,3,$$^) -- $$(CXX) $$($(2)_LINK))
 LIBRARIES += $(LAYERS_DIR)/$(1)/_$(2).abi3.so
 endef

@@ -1,0 +1,119 @@
+"""Build Caffe's own layer tests, unedited, against the toolkit's engine, and run them.
+
+    make caffetest CAFFE=/path/to/caffe TEST=test_pooling_layer.cpp        (TEST=all: every layer's)
+
+The tests and the layers under test are the tree's own files. They run on the host backend (Caffe's CPU tests, and its
+GPU tests with the kernels on the host) and, where there is a GPU, on it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+from gather import NotATree, Tree
+from rich.console import Console
+from rich.table import Table
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+
+
+def lay_out(tree: Tree, tests: list[Path], folder: Path) -> None:
+    """The folder that make builds. Unchanged files keep their time stamps."""
+    folder.mkdir(parents=True, exist_ok=True)
+    wanted = {path.name: path for path in [*tree.files(tests), HERE / "runner.cpp", HERE / "caffe_test.h"]}
+    wanted["caffe.proto"] = tree.root / "src/caffe/proto/caffe.proto"
+    wanted.pop("test_caffe_main.cpp", None)
+    for there in folder.iterdir():
+        if there.is_file() and there.name not in wanted and not there.name.startswith("_"):
+            there.unlink()
+    for name, source in wanted.items():
+        data, target = source.read_bytes(), folder / name
+        if not target.exists() or target.read_bytes() != data:
+            target.write_bytes(data)
+
+
+def build(folder: Path, made: Path, settings: list[str]) -> int:
+    jobs = [] if "MAKEFLAGS" in os.environ and "-j" in os.environ["MAKEFLAGS"] else [f"-j{os.cpu_count()}"]
+    command = ["make", "-C", str(ROOT), "-k", *jobs, f"LAYERS_DIR={folder.parent}", f"BUILD={made}",
+               f"LAYERS={folder.name}", f"PYTHON={sys.executable}", *settings, "libraries"]  # fmt: skip
+    return subprocess.run(command).returncode
+
+
+def run(folder: Path, backend: str, filters: str, report: Path) -> int:
+    """In a process of its own: a test that crashes must not take the others' table with it."""
+    command = [sys.executable, str(HERE / "run.py"), str(folder), backend, filters, str(report)]
+    return subprocess.run(command).returncode
+
+
+def results(report: Path) -> dict[str, list[tuple[str, str]]]:
+    """By test fixture: (test, what failed or '')."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    for suite in ElementTree.parse(report).getroot().iter("testsuite"):
+        for case in suite.iter("testcase"):
+            failure = case.find("failure")
+            text = "" if failure is None else (failure.get("message") or failure.text or "failed").strip()
+            found.setdefault(suite.get("name", "?"), []).append((case.get("name", "?"), text))
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("caffe", type=Path, help="a Caffe tree")
+    parser.add_argument("tests", nargs="+", help="test files, or 'all'")
+    parser.add_argument("--build", type=Path, default=ROOT / "build")
+    parser.add_argument("--backends", nargs="+", default=["host", "cuda"])
+    parser.add_argument("--filter", default="*", help="gtest's own filter")
+    parser.add_argument("--make", nargs="*", default=[], help="settings for make, such as ARCH=sm_90")
+    options = parser.parse_args()
+    console = Console(width=max(100, shutil.get_terminal_size().columns))
+    try:
+        tree = Tree(options.caffe)
+        tests, left_out = tree.select(options.tests)
+        name = tree.root.name if options.tests == ["all"] else f"{tree.root.name}-{tests[0].stem}"
+        folder = options.build.resolve() / "caffetest/layers" / name
+        lay_out(tree, tests, folder)
+    except NotATree as error:
+        print(error, file=sys.stderr)
+        return 2
+    for test, reason in left_out.items():
+        console.print(f"left out: {test}: needs {reason}")
+    if build(folder, options.build.resolve() / "caffetest/made", options.make):
+        console.print("not everything was built: the compiler's words are above")
+    table = Table("backend", "test files", "tests", "passed", "failed", title=f"Caffe's own tests of {tree.root.name}")
+    status, ran = 0, 0
+    for backend in options.backends:
+        if not (folder / f"_{backend}.abi3.so").exists():
+            console.print(f"{backend}: not built")
+            status |= backend == "host"
+            continue
+        report = folder / f"_{backend}.xml"
+        report.unlink(missing_ok=True)
+        code = run(folder, backend, options.filter, report)
+        if code == 77:
+            console.print(f"{backend}: no GPU here: left out")
+            continue
+        if not report.exists():
+            console.print(f"{backend}: ended before its report was written (status {code})")
+            status = 1
+            continue
+        cases = results(report)
+        failed = [(fixture, *case) for fixture, listed in cases.items() for case in listed if case[1]]
+        total = sum(map(len, cases.values()))
+        ran += total
+        table.add_row(backend, str(len(tests)), str(total), str(total - len(failed)), str(len(failed)))
+        for fixture, case, text in failed:
+            console.print(f"[red]FAILED[/red] {backend} {fixture}.{case}: {text.splitlines()[0]}", highlight=False)
+        status |= bool(failed)
+    console.print(table)
+    return int(status or not ran)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,102 @@
+"""Find what a Caffe tree's layer tests are made of: the tests, the layers that they test, gtest.
+
+The layers come from the tree itself, unedited; all else that they include is the toolkit's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*["<]([^">]+)[">]', re.M)
+COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
+CUDNN = re.compile(r"#ifdef USE_CUDNN.*?#endif", re.S)
+TYPE_NAMED = re.compile(r'set_type\(\s*"(\w+)"\s*\)')
+REGISTERED = re.compile(r"REGISTER_LAYER_CLASS\(\s*(\w+)\s*\)")
+# What the toolkit does not have, by the header that gives it away.
+LACKING = {
+    "caffe/util/db.hpp": "a database",
+    "caffe/util/hdf5.hpp": "HDF5",
+    "hdf5.h": "HDF5",
+    "caffe/layers/image_data_layer.hpp": "OpenCV",
+    "caffe/layers/memory_data_layer.hpp": "a data source",
+    "caffe/layers/dummy_data_layer.hpp": "a data source",
+    "caffe/solver.hpp": "a solver",
+}
+
+
+class NotATree(Exception):
+    """The folder is no Caffe tree, or has no such test."""
+
+
+def read(path: Path) -> str:
+    return CUDNN.sub("", COMMENT.sub("", path.read_text(encoding="latin-1")))
+
+
+def includes(path: Path) -> list[str]:
+    return INCLUDE.findall(read(path))
+
+
+class Tree:
+    """A Caffe tree: include/caffe, src/caffe, src/gtest."""
+
+    def __init__(self, root: Path):
+        self.root = Path(root).resolve()
+        self.tests = self.root / "src/caffe/test"
+        if not self.tests.is_dir():
+            raise NotATree(f"{self.root}: no Caffe tree: it has no src/caffe/test")
+        self.gtest = self.root / "src/gtest"
+        if not (self.gtest / "gtest-all.cpp").exists():
+            raise NotATree(f"{self.root}: src/gtest/gtest-all.cpp, which Caffe's tests are built with, is missing")
+        self.layers = {p.stem: p for p in self.root.glob("src/caffe/layers/*.cpp")}
+        self.by_type = {t: p for p in self.layers.values() for t in REGISTERED.findall(read(p))}
+
+    def select(self, names: list[str]) -> tuple[list[Path], dict[str, str]]:
+        """The tests of these names ('all': every layer's), and those left out with the reason."""
+        every = sorted(self.tests.glob("test_*_layer.cpp"))
+        if names == ["all"]:
+            reasons = {p.name: r for p in every if (r := next((LACKING[i] for i in includes(p) if i in LACKING), ""))}
+            return [p for p in every if p.name not in reasons], reasons
+        chosen = []
+        for name in names:
+            path = self.tests / (name if name.endswith(".cpp") else f"{name}.cpp")
+            if not path.exists():
+                there = ", ".join(p.name for p in every)
+                raise NotATree(f"{self.root}: no test {path.name}. There are: {there}")
+            chosen.append(path)
+        return chosen, {}
+
+    def files(self, tests: list[Path]) -> list[Path]:
+        """All that these tests need of this tree, each once."""
+        found: dict[Path, None] = dict.fromkeys([self.gtest / "gtest-all.cpp", self.gtest / "gtest.h"])
+        waiting = list(tests)
+        while waiting:
+            path = waiting.pop()
+            if path in found:
+                continue
+            found[path] = None
+            waiting += self._wanted(path)
+        return list(found)
+
+    def _wanted(self, path: Path) -> Iterator[Path]:
+        for name in includes(path):
+            header = self.root / "include" / name
+            if name.startswith(("caffe/layers/", "caffe/test/")) and header.exists() and "cudnn" not in name:
+                yield header
+                yield from self._sources(header.stem)
+            elif header.exists() and not (ROOT / "include" / name).exists() and name.startswith("caffe/"):
+                yield header
+        if path.is_relative_to(self.tests):
+            return
+        for layer_type in TYPE_NAMED.findall(read(path)):  # layers that it makes by name
+            if layer_type in self.by_type:
+                yield self.by_type[layer_type]
+                yield from self._sources(self.by_type[layer_type].stem)
+
+    def _sources(self, stem: str) -> Iterator[Path]:
+        for suffix in (".cpp", ".cu"):
+            source = self.root / "src/caffe/layers" / (stem + suffix)
+            if source.exists():
+                yield source
