@@ -315,6 +315,18 @@ def compare(at, module, reference, *inputs, scale=100.0):
             {"reshape_param": {"axis": 1, "num_axes": 1, "shape": {"dim": [1, 3]}}},
             lambda x: x.reshape(2, 1, 3, 4, 5),
         ),
+        ("Reduction", {}, lambda x: x.sum()),
+        ("Reduction", {"reduction_param": {"operation": "MEAN", "axis": 2}}, lambda x: x.mean((2, 3))),
+        (
+            "Reduction",
+            {"reduction_param": {"operation": "ASUM", "axis": 1, "coeff": 0.5}},
+            lambda x: 0.5 * x.abs().sum((1, 2, 3)),
+        ),
+        (
+            "Reduction",
+            {"reduction_param": {"operation": "SUMSQ", "axis": -1, "coeff": 2}},
+            lambda x: 2 * (x**2).sum(-1),
+        ),
         ("Split", {"top": ["a", "b", "c"]}, lambda x: (x + 0, x + 0, x + 0)),
         ("Slice", {"top": ["a", "b", "c"]}, lambda x: x.split(1, 1)),
         (

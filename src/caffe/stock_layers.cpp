@@ -10,8 +10,10 @@
 #include "caffe/layers/eltwise_layer.hpp"
 #include "caffe/layers/flatten_layer.hpp"
 #include "caffe/layers/inner_product_layer.hpp"
+#include "caffe/layers/input_layer.hpp"
 #include "caffe/layers/pooling_layer.hpp"
 #include "caffe/layers/power_layer.hpp"
+#include "caffe/layers/reduction_layer.hpp"
 #include "caffe/layers/relu_layer.hpp"
 #include "caffe/layers/reshape_layer.hpp"
 #include "caffe/layers/scale_layer.hpp"
@@ -41,10 +43,12 @@ shared_ptr<Layer<Dtype>> StockLayer(const LayerParameter& param) {
       {"Convolution", make<Dtype, ConvolutionLayer>},
       {"Eltwise", make<Dtype, EltwiseLayer>},
       {"Flatten", make<Dtype, FlattenLayer>},
+      {"Input", make<Dtype, InputLayer>},
       {"InnerProduct", make<Dtype, InnerProductLayer>},
       {"Pooling", make<Dtype, PoolingLayer>},
       {"Power", make<Dtype, PowerLayer>},
       {"ReLU", make<Dtype, ReLULayer>},
+      {"Reduction", make<Dtype, ReductionLayer>},
       {"Reshape", make<Dtype, ReshapeLayer>},
       {"Scale", make<Dtype, ScaleLayer>},
       {"Sigmoid", make<Dtype, SigmoidLayer>},

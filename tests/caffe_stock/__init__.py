@@ -18,7 +18,7 @@ Bias, Concat, Convolution, Eltwise, Flatten, InnerProduct, Pooling, Power, ReLU 
         "ReLU",
     )
 )
-Reshape, Scale, Sigmoid, Slice, Softmax, Split, TanH = (
+Reduction, Reshape, Scale, Sigmoid, Slice, Softmax, Split, TanH = (
     caffe_layer(__name__, name)
-    for name in ("Reshape", "Scale", "Sigmoid", "Slice", "Softmax", "Split", "TanH")
+    for name in ("Reduction", "Reshape", "Scale", "Sigmoid", "Slice", "Softmax", "Split", "TanH")
 )

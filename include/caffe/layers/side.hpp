@@ -93,6 +93,8 @@ void gpu_col2im_nd(Arguments... arguments) {
     CAFFE_SIDE_FUNCTION_(gemm, caffe_##side##_gemm)             \
     CAFFE_SIDE_FUNCTION_(gemv, caffe_##side##_gemv)             \
     CAFFE_SIDE_FUNCTION_(scale, caffe_##side##_scale)           \
+    CAFFE_SIDE_FUNCTION_(sign, caffe_##side##_sign)             \
+    CAFFE_SIDE_FUNCTION_(abs, vector_prefix##abs)               \
     CAFFE_SIDE_FUNCTION_(axpy, vector_prefix##axpy)             \
     CAFFE_SIDE_FUNCTION_(scal, vector_prefix##scal)             \
     CAFFE_SIDE_FUNCTION_(set, vector_prefix##set)               \
