@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "caffe/filler.hpp"
-#include "caffe/util/math_functions.hpp"
 
 namespace caffe {
 
@@ -54,63 +53,52 @@ void NormalizeLayer<Dtype>::Reshape(const vector<Blob<Dtype>*>& bottom, const ve
   }
 }
 
+// Sums are in double: over an image they have a million terms.
 template <typename Dtype>
 void NormalizeLayer<Dtype>::Forward_cpu(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) {
   const Dtype* scale = this->blobs_[0]->cpu_data();
   const Dtype* x = bottom[0]->cpu_data();
   Dtype* y = top[0]->mutable_cpu_data();
-  const int groups = across_spatial_ ? 1 : spatial_;
-  Dtype* inverse_norm = inverse_norm_.mutable_cpu_data();
-  for (int n = 0; n < num_; ++n) {
-    caffe_set(groups, eps_, inverse_norm);
-    for (int i = 0; i < channels_ * spatial_; ++i) {
-      inverse_norm[across_spatial_ ? 0 : i % spatial_] += x[i] * x[i];
-    }
-    for (int g = 0; g < groups; ++g) inverse_norm[g] = 1 / std::sqrt(inverse_norm[g]);
-    for (int c = 0; c < channels_; ++c) {
-      const Dtype channel_scale = scale[channel_shared_ ? 0 : c];
-      for (int s = 0; s < spatial_; ++s) {
-        *y++ = channel_scale * *x++ * inverse_norm[across_spatial_ ? 0 : s];
-      }
+  const int dim = channels_ * spatial_;
+  for (int n = 0; n < num_; ++n, x += dim, y += dim) {
+    vector<double> squares(across_spatial_ ? 1 : spatial_, eps_);
+    for (int i = 0; i < dim; ++i) squares[across_spatial_ ? 0 : i % spatial_] += x[i] * x[i];
+    for (int i = 0; i < dim; ++i) {
+      const Dtype norm = std::sqrt(squares[across_spatial_ ? 0 : i % spatial_]);
+      y[i] = scale[channel_shared_ ? 0 : i / spatial_] * x[i] / norm;
     }
   }
 }
 
 // With y = scale * x / norm:
 //   dL/dscale = sum top_diff * x / norm
-//   dL/dx     = scale * top_diff / norm - x * (sum scale * top_diff * x) / norm^3
+//   dL/dx     = (scale * top_diff - x * (sum scale * top_diff * x) / norm^2) / norm
 template <typename Dtype>
 void NormalizeLayer<Dtype>::Backward_cpu(const vector<Blob<Dtype>*>& top, const vector<bool>& propagate_down,
                                          const vector<Blob<Dtype>*>& bottom) {
   const Dtype* scale = this->blobs_[0]->cpu_data();
   const Dtype* x = bottom[0]->cpu_data();
   const Dtype* top_diff = top[0]->cpu_diff();
-  Dtype* scale_diff = this->param_propagate_down_[0] ? this->blobs_[0]->mutable_cpu_diff() : NULL;
   Dtype* x_diff = propagate_down[0] ? bottom[0]->mutable_cpu_diff() : NULL;
-  const int groups = across_spatial_ ? 1 : spatial_;
-  Dtype* inverse_norm = inverse_norm_.mutable_cpu_data();
-  Dtype* dot = dot_.mutable_cpu_data();
-  for (int n = 0; n < num_; ++n) {
-    caffe_set(groups, eps_, inverse_norm);
-    caffe_set(groups, Dtype(0), dot);
-    for (int i = 0; i < channels_ * spatial_; ++i) {
-      const int g = across_spatial_ ? 0 : i % spatial_;
-      inverse_norm[g] += x[i] * x[i];
-      dot[g] += scale[channel_shared_ ? 0 : i / spatial_] * top_diff[i] * x[i];
+  vector<double> scale_diffs(this->blobs_[0]->count(), 0);
+  const int dim = channels_ * spatial_;
+  for (int n = 0; n < num_; ++n, x += dim, top_diff += dim) {
+    vector<double> squares(across_spatial_ ? 1 : spatial_, eps_), dots(squares.size(), 0);
+    for (int i = 0; i < dim; ++i) {
+      const int group = across_spatial_ ? 0 : i % spatial_;
+      squares[group] += x[i] * x[i];
+      dots[group] += scale[channel_shared_ ? 0 : i / spatial_] * top_diff[i] * x[i];
     }
-    for (int g = 0; g < groups; ++g) inverse_norm[g] = 1 / std::sqrt(inverse_norm[g]);
-    for (int i = 0; i < channels_ * spatial_; ++i) {
-      const int g = across_spatial_ ? 0 : i % spatial_;
+    for (int i = 0; i < dim; ++i) {
+      const int group = across_spatial_ ? 0 : i % spatial_;
       const int c = channel_shared_ ? 0 : i / spatial_;
-      const Dtype unit = x[i] * inverse_norm[g];
-      if (scale_diff) scale_diff[c] += top_diff[i] * unit;
-      if (x_diff) {
-        x_diff[i] = inverse_norm[g] * (scale[c] * top_diff[i] - unit * dot[g] * inverse_norm[g]);
-      }
+      const double norm = std::sqrt(squares[group]);
+      scale_diffs[c] += top_diff[i] * x[i] / norm;
+      if (x_diff) *x_diff++ = (scale[c] * top_diff[i] - x[i] * dots[group] / squares[group]) / norm;
     }
-    x += channels_ * spatial_;
-    top_diff += channels_ * spatial_;
-    if (x_diff) x_diff += channels_ * spatial_;
+  }
+  if (this->param_propagate_down_[0]) {  // added, as everywhere in Caffe
+    for (int c = 0; c < scale_diffs.size(); ++c) this->blobs_[0]->mutable_cpu_diff()[c] += scale_diffs[c];
   }
 }
 

@@ -1,0 +1,229 @@
+"""Caffe's gradient check: what Backward computes against central differences of Forward.
+
+Two objectives, as in Caffe's GradientChecker: 2 * top[j] for each element of the tops by itself (the factor catches
+a layer that ignores the diff it is given), and half the sum of the squares of all of them.
+
+The differences of one input give its column for every objective at once, so that Forward runs twice an input and
+not twice for each pair of input and output.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+# |computed - estimated| <= threshold * max(|computed|, |estimated|, 1). Caffe's own step and threshold; in double much
+# finer ones. An input that fails is tried again with the later ones: a kink, or a curve, that one step saw, a smaller
+# one does not, while a wrong gradient is wrong at each of them.
+STEPS = {
+    torch.float32: ((1e-2, 1e-3), (1e-3, 1e-3)),
+    torch.float64: ((1e-4, 1e-5), (1e-5, 1e-5), (1e-6, 1e-5)),
+}
+COARSE = (1e-2, 1e-3)  # the last resort in double: a layer that computes partly in float
+
+# Seconds that a check may take, about: of kernels that run as fibres on the host a call takes milliseconds.
+SECONDS = 2.0
+MOST_INPUTS, MOST_OUTPUTS, LEAST = 1500, 400, 8
+
+
+@dataclass
+class Wrong:
+    """One element of a gradient that is not what the differences say."""
+
+    tensor: str
+    index: tuple[int, ...]
+    value: float
+    objective: str
+    computed: float
+    estimated: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.tensor}{list(self.index)} = {self.value:.6g}: Backward says {self.computed:.6g}, "
+            f"differences say {self.estimated:.6g} (objective: {self.objective})"
+        )
+
+
+@dataclass
+class Checked:
+    """What came of one check."""
+
+    error: float = 0.0  # the largest |computed - estimated| / max(|computed|, |estimated|, 1)
+    checked: int = 0
+    coarse: bool = False  # right at Caffe's step, not at the finer ones
+    sampled: bool = False
+    wrong: list[Wrong] = field(default_factory=list)
+    wrong_count: int = 0
+    notes: list[str] = field(default_factory=list)
+
+
+def flat(tensors: list[Tensor]) -> Tensor:
+    """All their elements in one row of doubles on the CPU."""
+    return torch.cat([t.detach().double().cpu().flatten() for t in tensors]) if tensors else torch.zeros(0)
+
+
+def relative(computed: Tensor, estimated: Tensor) -> Tensor:
+    scale = torch.stack([computed.abs(), estimated.abs(), torch.ones_like(computed)]).amax(0)
+    error = (computed - estimated).abs() / scale
+    return torch.where(error.isfinite(), error, torch.inf)
+
+
+def sample(count: int, most: int) -> list[int]:
+    if count <= most:
+        return list(range(count))
+    generator = torch.Generator().manual_seed(1701)
+    return sorted(torch.randperm(count, generator=generator)[:most].tolist())
+
+
+class GradientCheck:
+    """The check of one probe.
+
+    Args:
+        probe: a layer object; see verify_probe.
+        wanted: for each bottom, then each blob, whether to check its gradient.
+        finer: makes the same probe in double: for a check in float to fall back on, whose differences may be too coarse.
+    """
+
+    def __init__(self, probe, wanted: list[bool], finer: Callable | None = None):
+        self.probe, self.wanted, self.finer = probe, wanted, finer
+        values = probe.bottoms + probe.blobs
+        self.names = [f"bottom {i}" for i in range(len(probe.bottoms))] + [
+            f"blob {i}" for i in range(len(probe.blobs))
+        ]
+        self.values = values
+        self.dtype = values[0].dtype if values else torch.float32
+        self.shapes = [t.shape for t in probe.run_forward()]
+        self.tops = flat(probe.tops)
+        total = sum(v.numel() for v, want in zip(values, wanted, strict=True) if want)
+        inputs, outputs = self.affordable()
+        self.outputs = sample(len(self.tops), outputs)
+        self.inputs = [
+            (i, e)
+            for i, (v, want) in enumerate(zip(values, wanted, strict=True))
+            if want
+            for e in sample(v.numel(), max(LEAST, v.numel() * inputs // max(total, 1)))
+        ]
+        self.sampled = len(self.inputs) < total or len(self.outputs) < len(self.tops)
+
+    def affordable(self) -> tuple[int, int]:
+        """How many inputs to vary, and outputs to go back from, one by one."""
+        start = time.perf_counter()
+        tops = self.probe.run_forward(self.wanted)
+        forward = time.perf_counter() - start
+        self.probe.run_backward(tops, self.wanted)
+        both = time.perf_counter() - start
+        inputs, outputs = SECONDS / 2 / (2 * forward), SECONDS / 2 / both
+        return tuple(
+            max(LEAST, min(most, int(n))) for most, n in ((MOST_INPUTS, inputs), (MOST_OUTPUTS, outputs))
+        )
+
+    # --------------------------------------------------------------------------------- what Backward says
+
+    def computed(self, fill: float = 3.0) -> Tensor:
+        """A row for each input, a column for each objective; the last one is the sum of squares."""
+        columns = []
+        for j in self.outputs:
+            diff = torch.zeros_like(self.tops)
+            diff[j] = 2.0
+            columns.append(self.backward(diff, fill))
+        columns.append(self.backward(None, fill))
+        return torch.stack(columns, 1)
+
+    def backward(self, top_diff: Tensor | None, fill: float) -> Tensor:
+        tops = self.probe.run_forward(self.wanted)
+        if top_diff is None:
+            diffs = [t.clone() for t in tops]
+        else:
+            pieces = top_diff.split([s.numel() for s in self.shapes])
+            diffs = [
+                p.view(s).to(t.device, t.dtype) for p, s, t in zip(pieces, self.shapes, tops, strict=True)
+            ]
+        found = [None if d is None else flat([d]) for d in self.probe.run_backward(diffs, self.wanted, fill)]
+        return torch.stack([found[i][e] for i, e in self.inputs]) if self.inputs else torch.zeros(0)
+
+    # ------------------------------------------------------------------------------ what differences say
+
+    def estimated(self, probe, i: int, e: int, step: float) -> Tensor:
+        """One input's row."""
+        values = (probe.bottoms + probe.blobs)[i].view(-1)
+        before = values[e].item()
+        rows, places = [], []
+        for side in (step, -step):
+            values[e] = before + side
+            places.append(values[e].item())  # what rounding made of it
+            rows.append(flat(probe.run_forward()))
+        values[e] = before
+        width = places[0] - places[1]
+        row = 2 * (rows[0] - rows[1])[self.outputs]
+        squares = (rows[0].square().sum() - rows[1].square().sum()) / 2
+        return torch.cat([row, squares[None]]) / width
+
+    # -------------------------------------------------------------------------------------------- check
+
+    def run(self) -> Checked:
+        found = Checked(sampled=self.sampled)
+        if not self.inputs or not len(self.tops):
+            return found
+        computed = self.computed()
+        if self.accumulates(computed):
+            found.notes.append("adds to a bottom's diff, which Caffe does not clear, instead of writing it")
+        for row, (i, e) in enumerate(self.inputs):
+            self.check_input(found, i, e, computed[row])
+        found.checked = computed.numel()
+        return found
+
+    def accumulates(self, computed: Tensor) -> bool:
+        other = self.backward(None, -5.0)
+        return bool((relative(other, computed[:, -1]) > 1e-3).any())
+
+    def attempts(self) -> Iterator[tuple]:
+        """(probe, step, threshold), from the coarsest, for an input that fails with the ones before."""
+        yield from ((self.probe, *step) for step in STEPS[self.dtype])
+        if self.dtype == torch.float64:
+            yield self.probe, *COARSE
+        elif self.finer:
+            if callable(self.finer):
+                self.finer = self.finer()
+            yield self.finer, STEPS[torch.float64][0][0], STEPS[self.dtype][0][1]
+
+    def check_input(self, found: Checked, i: int, e: int, computed: Tensor) -> None:
+        best = None
+        for probe, step, threshold in self.attempts():
+            estimate = self.estimated(probe, i, e, step)
+            errors = relative(computed, estimate)
+            if best is None or errors.max() < best[0].max() or errors.max() <= threshold:
+                best = errors, estimate, threshold
+            if errors.max() <= threshold:
+                found.coarse |= self.dtype == torch.float64 and step == COARSE[0]
+                break
+        errors, estimate, threshold = best
+        found.error = max(found.error, errors.max().item())
+        for at in (errors > threshold).nonzero().flatten().tolist():
+            found.wrong_count += 1
+            if len(found.wrong) < 3:
+                self.note(found, i, e, at, computed[at].item(), estimate[at].item())
+
+    def note(self, found: Checked, i: int, e: int, at: int, computed: float, estimated: float) -> None:
+        value = self.values[i]
+        index = (
+            tuple(int(n) for n in torch.unravel_index(torch.tensor(e), value.shape)) if value.dim() else ()
+        )
+        objective = (
+            "half the sum of squares"
+            if at == len(self.outputs)
+            else f"2 * {self.output_name(self.outputs[at])}"
+        )
+        wrong = Wrong(self.names[i], index, value.flatten()[e].item(), objective, computed, estimated)
+        found.wrong.append(wrong)
+
+    def output_name(self, j: int) -> str:
+        for number, shape in enumerate(self.shapes):
+            if j < shape.numel():
+                index = [int(n) for n in torch.unravel_index(torch.tensor(j), shape)] if len(shape) else []
+                return f"top {number}{index}"
+            j -= shape.numel()
+        raise IndexError(j)
