@@ -15,6 +15,7 @@ What runs is the layer's own C++: SetUp at the first call, Reshape and Forward a
 """
 
 import contextlib
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
@@ -26,7 +27,7 @@ from ._caffe_engine import DTYPES, MODES, Engine, Site, layer_of
 from ._caffe_model_file import blobs_of
 from ._caffe_param import Parameters
 from ._caffe_record import MOST_AXES
-from ._caffe_shortcut import Shortcut
+from ._caffe_shortcut import shortcut
 from ._runtime import (
     PLAIN,
     CaffeRuntimeError,
@@ -96,7 +97,7 @@ class CaffeModule(nn.Module):
         )
         self._text = str(message)
         self._mode: str | None = None
-        self._shortcut: Shortcut | None = None
+        self._shortcut: Callable | None = None
 
     def extra_repr(self) -> str:
         return ", ".join(self._text.split("\n")).strip(", ").replace("{,", "{")
@@ -150,7 +151,7 @@ class CaffeModule(nn.Module):
                 tops = weighted(tops, engine.weights)
                 for i in engine.in_place.values():
                     torch.autograd.graph.increment_version(bottoms[i])
-                self._shortcut = Shortcut.of(self, instance, bottoms, tops)
+                self._shortcut = shortcut(self, instance, forced, bottoms, tops)
                 engine.release(instance)
         return tops[0] if len(tops) == 1 else tuple(tops)
 

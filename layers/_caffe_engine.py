@@ -9,6 +9,7 @@ import contextlib
 import ctypes
 import functools
 import threading
+import weakref
 from collections import defaultdict
 from typing import NamedTuple
 
@@ -99,7 +100,9 @@ class Instance:
     def __init__(
         self, engine: "Engine", site: Site, mode: int, shapes: tuple[Shape, ...], addresses: list[int]
     ):
-        self.engine, self.site, self.shortcut, self.handle = engine, site, None, -1
+        self.engine = weakref.proxy(engine)  # which holds the instances that are free
+        self.site, self.handle = site, -1
+        self.shortcut = None  # for whose calls the record is filled in
         self.library = engine.library(site.backend)
         self.lib = self.library.lib
         parameter = engine.parameter + bytes(
@@ -137,7 +140,7 @@ class Instance:
         words[MODE], words[DEVICE], words[STREAM], words[PHASE] = mode, site.device, site.stream, site.phase
 
     def _call(self, function: str, address: int) -> int:
-        """0, or NOT_IMPLEMENTED; any other status is an error."""
+        """0, or NOT_IMPLEMENTED; any other status raises."""
         if self.site.device < 0:
             self.lib.caffe_set_num_threads(torch.get_num_threads())
         status = getattr(self.lib, function + "_ffi")(self.handle, address)

@@ -27,12 +27,8 @@ class Record:
 
     def put(self, at: int, shape: Shape, data: int = 0, diff: int = 0, flags: int = 0) -> None:
         """Fill in the blob record at this word."""
-        words = self.words
-        words[at + DATA], words[at + DATA_TOKEN] = data, -1
-        words[at + DIFF], words[at + DIFF_TOKEN] = diff, -1
-        words[at + FLAGS], words[at + AXES] = flags, len(shape)
-        for axis, size in enumerate(shape):
-            words[at + SHAPE + axis] = size
+        blob = (data, -1, diff, -1, flags, 0, len(shape), 0, *shape)
+        self.words[at : at + len(blob)] = array("q", blob)
 
     def shape(self, at: int) -> Shape:
         return tuple(self.words[at + SHAPE : at + SHAPE + self.words[at + AXES]])

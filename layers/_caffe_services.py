@@ -166,7 +166,7 @@ def _seed():
 
 @_service(None, c_int64)
 def _set_seed(seed):
-    # Not torch.manual_seed: Caffe's tests seed before every forward, and that function asks each accelerator there may be.
+    # Not torch.manual_seed, which asks each accelerator there may be: Caffe's tests seed before every forward.
     torch.default_generator.manual_seed(seed)
     if torch.cuda.is_initialized():
         torch.cuda.manual_seed_all(seed)

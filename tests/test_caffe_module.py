@@ -21,14 +21,14 @@ DEVICES = ["cpu", "kernels", "cuda"]  # the layer's CPU code, its kernels on the
 
 @pytest.fixture(scope="session")
 def zoo(tmp_path_factory):
-    """The layers of caffe_zoo, built outside of the tree. The engine's objects are kept in build/tests."""
+    """The layers of caffe_zoo, built outside of the tree, but with the engine that make has compiled for it."""
     folder = tmp_path_factory.mktemp("caffe") / "layers"
-    shutil.copytree(ROOT / "tests" / "caffe_zoo", folder / "zoo")
-    settings = ["ARCH=native"] if torch.cuda.is_available() else ["NVCC="]
-    build = f"BUILD={ROOT / 'build' / 'tests'}"
+    shutil.copytree(ROOT / "tests" / "caffe_zoo", folder / "caffe_zoo")
+    settings = [] if torch.cuda.is_available() else ["NVCC="]
+    build = f"BUILD={ROOT / 'build'}"
     done = make(f"LAYERS_DIR={folder}", build, *settings, "-j4", "libraries", timeout=900)
     assert done.returncode == 0, done.stdout + done.stderr
-    return importlib.import_module(f"{load_package(folder, 'caffe_zoo')}.zoo")
+    return importlib.import_module(f"{load_package(folder, 'caffe_zoo_layers')}.caffe_zoo")
 
 
 @pytest.fixture(params=DEVICES)
@@ -203,6 +203,53 @@ def test_instances_come_back(zoo, place):
             m(x)
     gc.collect()
     assert sum(map(len, m._engine.pools.values())) == 1
+
+
+def test_memory_goes_with_the_module(zoo, place):
+    services = importlib.import_module(f"{zoo.__package__.rpartition('.')[0]}._caffe_services")
+    gc.collect()
+    before = set(services.memory)
+    m, x = place(zoo.Noise()), place.draw(4, grad=True)
+    y = m(x)
+    with torch.no_grad():
+        m(x), m(x)
+    assert set(services.memory) > before
+    gc.disable()
+    try:
+        del m
+        y.sum().backward()  # what it needs is still there
+        del y
+        assert set(services.memory) == before
+    finally:
+        gc.enable()
+
+
+def test_short_and_careful_way_agree(zoo, place):
+    """The short way is for calls like the last one; whatever else comes must not take it."""
+    m = place(zoo.Ramp(zoo_param={"slope": 0.5}))
+    reference = torch.nn.functional.leaky_relu
+    x = place.draw(4, 6, dtype=torch.float32)
+    grad = x.clone().requires_grad_()
+    calls = [x, grad, x.t(), x[:2], x.double(), x.round().int(), x[:0], x.view(6, 4), x.unsqueeze(0), x, grad]
+    calls += [torch._neg_view(x), x.as_strided((4, 6), (1, 1)), torch.nn.Parameter(x), x]
+    with torch.no_grad():
+        for other in calls:
+            for again in (other, other, x):
+                floating = again if again.is_floating_point() else again.float()
+                torch.testing.assert_close(m(again), reference(floating, 0.5))
+                assert not m(again).requires_grad
+    assert m._shortcut is not None
+    assert m(grad).requires_grad and not m(x).requires_grad
+    torch.testing.assert_close(grads(m(grad), grad), grads(reference(grad, 0.5), grad))
+    with (
+        torch.autograd.forward_ad.dual_level(),
+        pytest.raises((RuntimeError, NotImplementedError), match="forward"),
+    ):
+        m(torch.autograd.forward_ad.make_dual(x, x))
+    with raises(CaffeRuntimeError, "torch.func"):
+        torch.func.grad(lambda x: m(x).sum())(x)
+    with raises(CaffeValueError, "2 bottoms came, expected 1"):
+        m(x, x)
 
 
 def test_backward_twice(zoo, place):

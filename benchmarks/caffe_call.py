@@ -1,0 +1,83 @@
+"""What one eager call of a ported Caffe layer costs, 1024 floats: a ReLU-like one against a native layer's module."""
+
+import importlib
+from pathlib import Path
+
+import torch
+
+from layers._cases import load_package
+from layers.sigmoid import Sigmoid
+
+from . import _machine, _make, _plot
+from ._report import Report, Settings
+from ._timing import Times, in_turns, loop
+
+GROUP = "call"
+ELEMENTS = 1024
+CALLS = 250  # between two waits for the GPU
+PORTED, NATIVE = "ported Ramp", "native Sigmoid"
+TARGET = 2.0  # ported / native, on a GPU, without a gradient
+
+
+def measure(settings: Settings) -> Report:
+    report = Report(f"One eager call of a module, {ELEMENTS} floats (forward)")
+    ported = build(settings.out)
+    medians = {}
+    for device in _machine.devices():
+        for grad in (False, True):
+            times = one(ported, device, grad, settings)
+            add(report, times, device, grad)
+            medians[f"{device}, {'with' if grad else 'no'} grad"] = {
+                name: times.median(name) * 1e6 for name in times
+            }
+    report.notes.append(f"Medians over turns of {CALLS} calls each; spread: half of the turns lie within it.")
+    report.plots["caffe_call"] = lambda figure: draw(figure, medians)
+    return report
+
+
+def build(out: Path):
+    """The package of the tests' tiny Caffe layers."""
+    folder = out.resolve() / "caffe"
+    if not (folder / "layers" / "zoo").exists():
+        _make.copy_layer(_make.ROOT / "tests" / "caffe_zoo", folder, "zoo")
+    settings = {"ARCH": "native"} if "cuda" in _machine.devices() else {"NVCC": ""}
+    _make.make(folder, "libraries", **settings)
+    return importlib.import_module(f"{load_package(folder / 'layers', 'benchmark_caffe')}.zoo")
+
+
+def one(ported, device: str, grad: bool, settings: Settings) -> Times:
+    """All contenders on one device, with an input that wants a gradient or one that does not."""
+    bottom = torch.randn(ELEMENTS, device=device, requires_grad=grad)
+    contenders = {PORTED: ported.Ramp(), NATIVE: Sigmoid(), "torch.nn.ReLU": torch.nn.ReLU()}
+    if not torch.equal(contenders[PORTED](bottom), torch.relu(bottom)):
+        raise RuntimeError("the ported layer computes something else")
+    with torch.no_grad():
+        contenders[PORTED](bottom)
+    timers = {name: loop(module, (bottom,), CALLS, device) for name, module in contenders.items()}
+    return in_turns(timers, seconds=1.0 if settings.quick else 3.0, least=30, most=400)
+
+
+def add(report: Report, times: Times, device: str, grad: bool) -> None:
+    for name in times:
+        report.row(
+            on=device,
+            grad="yes" if grad else "no",
+            call=name,
+            us=times.median(name) * 1e6,
+            least=times.least(name) * 1e6,
+            spread=times.spread(name),
+            **{"ported / it": times.ratio(PORTED, name)},
+        )
+    target = TARGET if device == "cuda" and not grad else None
+    what = f"eager call {'with' if grad else 'without'} grad, ported / native module"
+    report.figure(what, _machine.here(device), times.ratio(PORTED, NATIVE), target)
+
+
+def draw(figure, medians: dict[str, dict[str, float]]) -> None:
+    figure.set_size_inches(8, 1.9 * ((len(medians) + 1) // 2) + 0.3)
+    for axes, (title, values) in zip(
+        figure.subplots((len(medians) + 1) // 2, 2).flat, medians.items(), strict=True
+    ):
+        colours = {PORTED: _plot.OURS, NATIVE: _plot.PEER}
+        _plot.bars(axes, values, [colours.get(name, _plot.OTHER) for name in values], "us per call")
+        axes.set_title(title, loc="left")
