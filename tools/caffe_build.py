@@ -27,6 +27,23 @@ from cuda_source import Source, read
 TOOLKIT = Path(__file__).resolve().parent.parent / "include"
 BANNER = "// Made by tools/caffe_build.py; do not edit.\n"
 
+# A class that others derive from may say a type of its own, too: Recurrent.
+REGISTER = """\
+template <template <typename> class LayerClass, typename Dtype>
+void RegisterFor(const char* type) {
+  if constexpr (!std::is_abstract<LayerClass<Dtype> >::value) {
+    LayerRegistry<Dtype>::AddCreator(type, [](const LayerParameter& parameter) {
+      return shared_ptr<Layer<Dtype> >(new LayerClass<Dtype>(parameter));
+    });
+  }
+}
+template <template <typename> class LayerClass>
+bool Register(const char* type) {
+  RegisterFor<LayerClass, float>(type);
+  RegisterFor<LayerClass, double>(type);
+  return true;
+}"""
+
 INIT = '''"""{name}, a Caffe layer: see ORIGIN."""
 from .._caffe import caffe_layer
 
@@ -96,16 +113,10 @@ def registration(types: Types) -> str:
     if not types.unregistered:
         return BANNER + "// Each layer of the folder registers itself.\n"
     headers = dict.fromkeys(name for _, name in types.unregistered.values())
-    lines = ['#include "caffe/layer_factory.hpp"', *(f"#include <{name}>" for name in headers)]
-    lines += ["namespace caffe {"]
+    lines = ["#include <type_traits>", '#include "caffe/layer_factory.hpp"', *(f"#include <{n}>" for n in headers)]
+    lines += ["namespace caffe {", REGISTER]
     for type_name, (class_name, _) in types.unregistered.items():
-        lines += [
-            "template <typename Dtype>",
-            f"shared_ptr<Layer<Dtype> > Create_{type_name}(const LayerParameter& parameter) {{",
-            f"  return shared_ptr<Layer<Dtype> >(new {class_name}<Dtype>(parameter));",
-            "}",
-            f"REGISTER_LAYER_CREATOR({type_name}, Create_{type_name});",
-        ]
+        lines.append(f'static const bool {class_name}_registered = Register<{class_name}>("{type_name}");')
     return BANNER + "\n".join([*lines, "}  // namespace caffe", ""])
 
 

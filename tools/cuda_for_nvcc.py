@@ -82,12 +82,9 @@ class NvccRewriter(Rewriter):
         closing = matching(self.text, opening)
         if not re.match(r"\s*,", self.text[closing + 1 : high]):
             return  # CAFFE_GET_BLOCKS is only a part of the expression
-        callee = self.text[launch.start : launch.chevrons[0]].strip()
-        kernel = (
-            f", {callee}"
-            if known and "\n" not in callee and ("<" in callee or not is_template(self, launch))
-            else ""
-        )
+        tokens = [t.text for t in self.source.lexed.tokens if launch.start <= t.start < launch.chevrons[0]]
+        callee = re.sub(r"(?<=\W) | (?=\W)", "", " ".join(tokens))  # without comments that stand between
+        kernel = f", {callee}" if known and ("<" in callee or not is_template(self, launch)) else ""
         self._edit(low + grid.end(1), opening, "::caffe::stream_blocks")
         self._edit(closing, closing, kernel)
 

@@ -87,6 +87,8 @@ def remove_orphans(folder: str, source_folder: str):
             made = os.path.join(parent, name)
             if os.path.exists(os.path.join(source_folder, os.path.relpath(made, folder))):
                 continue
+            if name.endswith(".tmp"):  # somebody is writing it at this moment
+                continue
             with open(made, "rb") as file:
                 banner = file.readline()
             if banner.startswith(b"// Made by tools/") and os.fsencode(f" from {name};") in banner:
