@@ -140,17 +140,18 @@ class CaffeModule(nn.Module):
             blobs = self._blobs(site)
             wants = torch.is_grad_enabled() and any(t.requires_grad for t in (*bottoms, *blobs))
             forced = self._forced(site)
-            if (
-                wants or forward_ad._current_level >= 0
-            ) and engine.weights:  # with tangents autograd says that it cannot
-                tops = CaffeFunction.apply(Call(engine, site, forced, len(bottoms)), *bottoms, *blobs)
+            if engine.weights and (wants or forward_ad._current_level >= 0):  # autograd refuses tangents
+                call = Call(engine, site, forced, len(bottoms))
+                tops = CaffeFunction.apply(call, *bottoms, *blobs)
+                self._shortcut = shortcut(self, call.instance, forced, bottoms, tops)
             else:
                 instance, _, tops = engine.forward(
                     site, forced, bottoms, blobs, [False] * len((*bottoms, *blobs))
                 )
                 tops = weighted(tops, engine.weights)
                 for i in engine.in_place.values():
-                    torch.autograd.graph.increment_version(bottoms[i])
+                    if not bottoms[i].is_inference():
+                        torch.autograd.graph.increment_version(bottoms[i])
                 self._shortcut = shortcut(self, instance, forced, bottoms, tops)
                 engine.release(instance)
         return tops[0] if len(tops) == 1 else tuple(tops)
@@ -194,6 +195,10 @@ class CaffeModule(nn.Module):
                     raise layer.wrong(name, _wanted_dtype(bottoms, dtype), bottom)
                 converted = bottom.to(dtype)
             converted = converted.contiguous().resolve_neg()
+            if i in written and bottom.is_leaf and bottom.requires_grad and torch.is_grad_enabled():
+                raise CaffeRuntimeError(
+                    f"{layer.name}: {name} is a leaf that requires grad: it cannot be computed in place"
+                )
             if converted is not bottom and i in written:
                 raise layer.wrong(name, f"a contiguous {dtype} tensor: it is computed in place", bottom)
             if bottom.device != bottoms[0].device:

@@ -124,7 +124,10 @@ class Instance:
         for top, bottom in engine.in_place.items():
             self.record.put(self.record.tops[top], (), flags=IN_PLACE | bottom << 8)
         self._place(mode)
-        self._call("caffe_layer_setup", self.record.address)
+        if self._call("caffe_layer_setup", self.record.address):
+            raise CaffeRuntimeError(
+                f"{engine.name}: {engine.type}'s own LayerSetUp or Reshape is NOT_IMPLEMENTED"
+            )
         self.weights = [self.record.loss_weight(at) for at in self.record.tops]
         self.top_shapes = tuple(self.record.shape(at) for at in self.record.tops)
         blobs = self.record.words[BLOBS]
@@ -202,7 +205,7 @@ class Instance:
         tops = [
             self.result(at, DATA, top, bottoms + blobs) for at, top in zip(record.tops, tops, strict=True)
         ]
-        engine.top_shapes[shapes] = shapes_of(tops)
+        engine.expect(shapes, shapes_of(tops))
         return tops
 
     def result(self, at: int, word: int, given: Tensor | None, others: list[Tensor]) -> Tensor:
@@ -366,7 +369,7 @@ class Engine:
         with contextlib.nullcontext() if draw else services.replaying({}):
             instance = Instance(self, site, mode, shapes, addresses)
         self.weights = [weight or 1.0 for weight in instance.weights]
-        self.top_shapes[shapes] = instance.top_shapes
+        self.expect(shapes, instance.top_shapes)
         self.set_up_shapes = shapes
         return instance
 
@@ -428,6 +431,12 @@ class Engine:
     def _same(one: Tensor, other: Tensor) -> bool:
         tolerance = TOLERANCES[one.dtype]
         return one.shape == other.shape and torch.allclose(one, other, tolerance, tolerance, equal_nan=True)
+
+    def expect(self, bottoms: tuple[Shape, ...], tops: tuple[Shape, ...]) -> None:
+        """Bottoms of these shapes will probably make such tops again."""
+        if len(self.top_shapes) > 1000:  # where every batch has a shape of its own
+            self.top_shapes.clear()
+        self.top_shapes[bottoms] = tops
 
     # ---------------------------------------------------------------------------------------- words
 

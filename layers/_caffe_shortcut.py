@@ -18,7 +18,7 @@ from ._runtime import PLAIN, _raw_stream
 
 
 def shortcut(module, instance: Instance, forced: int | None, bottoms: list[Tensor], tops) -> Callable | None:
-    """A function of a module and its bottoms, made from a call that has just gone the careful way without a gradient.
+    """A function of a module and its bottoms, made from a call that has just gone the careful way.
 
     It returns what the module returns, or None: go the careful way. There is no such function where each call needs
     care: in place, weighted, tops that share memory, nothing to compute.
