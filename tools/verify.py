@@ -6,8 +6,8 @@
 The ways: the layer's own CPU code, its kernels on the host, its kernels on the GPU; each in float and in double. They
 are compared with each other, and each one's Backward with central differences of its Forward, as Caffe's
 GradientChecker does (verify_gradient.py says how), so that no reference is needed from anyone. What they are run on
-comes from the layer's cases.py; a layer without one is run on shapes that are given (SHAPES) or guessed. Exits with 1 if
-a gradient is wrong, or two ways differ, or nothing could be run.
+comes from the layer's cases.py; a layer without one is run on shapes that are given (SHAPES) or guessed. Exits with 1
+if a gradient is wrong, or two ways differ, or nothing could be run.
 """
 
 from __future__ import annotations
@@ -70,10 +70,20 @@ class Row:
 
 class Verification:
     """Of one layer's folder. What comes of it is handed to `send`, line by line: ("row", Row), ("say", text), and
-    ("trying", text) before anything that may end the process."""
+    ("guessing", text) or ("running", text) before anything that may end the process.
 
-    def __init__(self, package: str, layer: str, options, send, skip: set[str]):
-        self.package, self.layer, self.options, self.send, self.skip = package, layer, options, send, skip
+    Args:
+        crashed: the guesses that ended an earlier process, and how.
+    """
+
+    def __init__(self, package: str, layer: str, options, send, crashed: dict[str, str]):
+        self.package, self.layer, self.options, self.send, self.crashed = (
+            package,
+            layer,
+            options,
+            send,
+            crashed,
+        )
         self.Probe = probe_class(package)
         self.CaffeError = importlib.import_module(f"{package}._runtime").CaffeError
         self.codes = [c for c in CODES if c.device == "cpu" or torch.cuda.is_available()]
@@ -119,10 +129,10 @@ class Verification:
         refusals: dict[str, str] = {}
         for shapes in trials:
             label = f"{type_name} on " + (" ".join(map(str, shapes)) or "no bottoms")
-            if label in self.skip:
-                refusals.setdefault("it crashed", label)
+            if label in self.crashed:
+                refusals.setdefault(self.crashed[label], label)
                 continue
-            self.send("trying", label)
+            self.send("guessing", label)
             values = values_of(shapes)
             smooth = [
                 shape.kind == "" and (i >= len(differentiable) or differentiable[i])
@@ -165,7 +175,7 @@ class Verification:
             for code in self.codes:
                 row = Row(setting.name, code.label, str(dtype).removeprefix("torch.float"))
                 row.dtype = {"32": "float", "64": "double"}[row.dtype]
-                self.send("trying", f"{setting.name}: {code.label}, {row.dtype}")
+                self.send("running", f"{setting.name}: {code.label}, {row.dtype}")
                 try:
                     first = self.code(setting, code, dtype, row, first)
                 except NoCode as error:
@@ -296,35 +306,36 @@ def random_like(tops):
 
 HELP = (
     "Give parameters as prototxt, PARAM='norm_param { eps: 0.1 }', and a shape for each bottom,"
-    " SHAPES='2,3,6,5 2,1,1,1:label' (:label integers below the first bottom's channels, :roi rows of image, x1, y1, x2, y2)."
+    " SHAPES='2,3,6,5 2,1,1,1:label' (:label integers below the first bottom's channels,"
+    " :roi rows of image, x1, y1, x2, y2)."
 )
 
 # ------------------------------------------------------------------------------------------- processes
 
 
-def in_child(pipe, layers_dir: Path, layer: str, options, skip: set[str]) -> None:
+def in_child(pipe, layers_dir: Path, layer: str, options, crashed: dict[str, str]) -> None:
     def send(kind: str, value) -> None:
         pipe.send((kind, value))
 
     logging.getLogger("caffe").setLevel(logging.CRITICAL)
     torch.set_num_threads(1)  # all is tiny
     try:
-        Verification(load_package(layers_dir), layer, options, send, skip).run()
+        Verification(load_package(layers_dir), layer, options, send, crashed).run()
     except Exception as error:
         send("row", Row(layer, "", "", remark=f"{type(error).__name__}: {error}"))
     pipe.close()
 
 
 def verify(layers_dir: Path, layer: str, options) -> list[Row]:
-    """In a process of its own: code that was written for other shapes may crash. What crashed is then left out."""
-    skip: set[str] = set()
+    """In a process of its own: code that was written for other shapes may crash. Such a guess is left out the next time."""
+    crashed: dict[str, str] = {}
     while True:
         context = multiprocessing.get_context("fork")
         ours, theirs = context.Pipe(duplex=False)
-        child = context.Process(target=in_child, args=(theirs, layers_dir, layer, options, skip))
+        child = context.Process(target=in_child, args=(theirs, layers_dir, layer, options, crashed))
         child.start()
         theirs.close()
-        rows, trying = [], ""
+        rows, said, doing, what = [], [], "", layer
         while True:
             try:
                 kind, value = ours.recv()
@@ -332,18 +343,20 @@ def verify(layers_dir: Path, layer: str, options) -> list[Row]:
                 break
             if kind == "row":
                 rows.append(value)
-            elif kind == "trying":
-                trying = value
+            elif kind == "say":
+                said.append(value)
             else:
-                print(value)
+                doing, what = kind, value
         child.join()
+        if child.exitcode == 0 or doing == "running":
+            print(*said, sep="\n", end="\n" * bool(said))
         if child.exitcode == 0:
             return rows
-        if trying in skip or rows or ":" in trying.replace(":label", "").replace(":roi", ""):
-            number = -child.exitcode
-            name = signal.Signals(number).name if number > 0 else f"exit status {child.exitcode}"
-            return [*rows, Row(trying or layer, "", "", remark=f"the process ended by {name}")]
-        skip.add(trying)
+        number = -child.exitcode
+        end = f"ended by {signal.Signals(number).name if number > 0 else f'exit status {child.exitcode}'}"
+        if doing != "guessing" or what in crashed:
+            return [*rows, Row(what, "", "", remark=f"its process {end}")]
+        crashed[what] = f"its process {end}"
 
 
 # ----------------------------------------------------------------------------------------------- main

@@ -85,7 +85,7 @@ class GradientCheck:
     Args:
         probe: a layer object; see verify_probe.
         wanted: for each bottom, then each blob, whether to check its gradient.
-        finer: makes the same probe in double: for a check in float to fall back on, whose differences may be too coarse.
+        finer: makes the same probe in double: for a check in float, where differences are coarse, to fall back on.
     """
 
     def __init__(self, probe, wanted: list[bool], finer: Callable | None = None):

@@ -1,4 +1,4 @@
-"""How alike the patches of two images are, at each displacement (FlowNet): a Caffe layer, written here from the paper."""
+"""How alike two images are at each displacement (FlowNet): a Caffe layer, written here from the paper."""
 
 from .._caffe import caffe_layer
 

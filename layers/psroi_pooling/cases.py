@@ -39,9 +39,11 @@ def reference(output_dim, group, scale):
                 edges(x1, x2, scale, group, scores.shape[3]),
             )
             bins = [
-                maps[:, i, j, t:b, l:r].mean((1, 2)) if b > t and r > l else maps.new_zeros(output_dim)
-                for i, (t, b) in enumerate(rows)
-                for j, (l, r) in enumerate(columns)
+                maps[:, i, j, slice(*row), slice(*column)].mean((1, 2))
+                if row[1] > row[0] and column[1] > column[0]
+                else maps.new_zeros(output_dim)
+                for i, row in enumerate(rows)
+                for j, column in enumerate(columns)
             ]
             tops.append(torch.stack(bins, 1).view(output_dim, group, group))
         found = torch.stack(tops) if tops else scores.new_zeros(0, output_dim, group, group)

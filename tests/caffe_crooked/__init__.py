@@ -1,0 +1,16 @@
+from .._caffe import caffe_layer
+
+SquareRight = caffe_layer(__name__, "SquareRight")
+SquareHalved = caffe_layer(__name__, "SquareHalved")
+SquareAdding = caffe_layer(__name__, "SquareAdding")
+SquareDeaf = caffe_layer(__name__, "SquareDeaf")
+SquareTorn = caffe_layer(__name__, "SquareTorn")
+SquareTornBack = caffe_layer(__name__, "SquareTornBack")
+SquareOneWay = caffe_layer(__name__, "SquareOneWay")
+SquareByKernels = caffe_layer(__name__, "SquareByKernels")
+SquareOfLabelled = caffe_layer(__name__, "SquareOfLabelled")
+SquareOfSize = caffe_layer(__name__, "SquareOfSize")
+SquareInFloat = caffe_layer(__name__, "SquareInFloat")
+SquareWithBlob = caffe_layer(__name__, "SquareWithBlob")
+SquareOfSeventeen = caffe_layer(__name__, "SquareOfSeventeen")
+SquareThatCrashes = caffe_layer(__name__, "SquareThatCrashes")

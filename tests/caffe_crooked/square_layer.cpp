@@ -1,0 +1,89 @@
+#include "square_layer.hpp"
+
+#include <cmath>
+#include <vector>
+
+namespace caffe {
+
+template <typename Dtype>
+void SquareLayer<Dtype>::LayerSetUp(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) {
+  if (is("SquareWithBlob")) {
+    this->blobs_.resize(1);
+    this->blobs_[0].reset(new Blob<Dtype>(vector<int>(1, 1)));
+    this->blobs_[0]->mutable_cpu_data()[0] = 1;
+    this->param_propagate_down_.resize(1, true);
+  }
+}
+
+template <typename Dtype>
+void SquareLayer<Dtype>::Reshape(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) {
+  if (is("SquareOfSeventeen")) CHECK_EQ(bottom[0]->shape(1), 17) << "channels of the famous paper";
+  if (is("SquareThatCrashes") && bottom[0]->num_axes() != 2) *static_cast<volatile int*>(NULL) = 1;
+  top[0]->ReshapeLike(*bottom[0]);
+}
+
+template <typename Dtype>
+void SquareLayer<Dtype>::Forward_cpu(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) {
+  if (is("SquareByKernels")) NOT_IMPLEMENTED;
+  const Dtype scale = this->blobs_.empty() ? 1 : this->blobs_[0]->cpu_data()[0];
+  for (int i = 0; i < top[0]->count(); ++i) {
+    const Dtype x = bottom[0]->cpu_data()[i];
+    top[0]->mutable_cpu_data()[i] = is("SquareOfSize")    ? std::abs(x)
+                                    : is("SquareInFloat") ? static_cast<float>(x * x)
+                                                          : scale * x * x;
+  }
+}
+
+template <typename Dtype>
+void SquareLayer<Dtype>::CheckPropagation(const vector<bool>& propagate_down) {
+  if (is("SquareOneWay")) NOT_IMPLEMENTED;
+  if (is("SquareOfLabelled") && propagate_down[1]) LOG(FATAL) << "cannot backpropagate to labels";
+}
+
+template <typename Dtype>
+void SquareLayer<Dtype>::Backward_cpu(const vector<Blob<Dtype>*>& top, const vector<bool>& propagate_down,
+                                      const vector<Blob<Dtype>*>& bottom) {
+  CheckPropagation(propagate_down);
+  if (is("SquareByKernels")) NOT_IMPLEMENTED;
+  const Dtype scale = this->blobs_.empty() ? 1 : this->blobs_[0]->cpu_data()[0];
+  for (int i = 0; i < top[0]->count(); ++i) {
+    const Dtype x = bottom[0]->cpu_data()[i], diff = top[0]->cpu_diff()[i];
+    if (!this->blobs_.empty()) this->blobs_[0]->mutable_cpu_diff()[0] += diff * x * x / 2;
+    if (!propagate_down[0]) continue;
+    Dtype* bottom_diff = bottom[0]->mutable_cpu_diff() + i;
+    if (is("SquareHalved")) {
+      *bottom_diff = x * diff;
+    } else if (is("SquareAdding")) {
+      *bottom_diff += 2 * x * diff;
+    } else if (is("SquareDeaf")) {
+      *bottom_diff = diff != 0 ? 2 * x : 0;
+    } else if (is("SquareOfSize")) {
+      *bottom_diff = x > 0 ? diff : -diff;
+    } else {
+      *bottom_diff = scale * 2 * x * diff;
+    }
+  }
+}
+
+template <typename Dtype>
+shared_ptr<Layer<Dtype> > GetSquare(const LayerParameter& param) {
+  return shared_ptr<Layer<Dtype> >(new SquareLayer<Dtype>(param));
+}
+
+INSTANTIATE_CLASS(SquareLayer);
+REGISTER_LAYER_CREATOR(SquareRight, GetSquare);
+REGISTER_LAYER_CREATOR(SquareHalved, GetSquare);
+REGISTER_LAYER_CREATOR(SquareAdding, GetSquare);
+REGISTER_LAYER_CREATOR(SquareDeaf, GetSquare);
+REGISTER_LAYER_CREATOR(SquareTorn, GetSquare);
+REGISTER_LAYER_CREATOR(SquareTornBack, GetSquare);
+REGISTER_LAYER_CREATOR(SquareOneWay, GetSquare);
+REGISTER_LAYER_CREATOR(SquareByKernels, GetSquare);
+REGISTER_LAYER_CREATOR(SquareOfLabelled, GetSquare);
+REGISTER_LAYER_CREATOR(SquareOfSize, GetSquare);
+REGISTER_LAYER_CREATOR(SquareInFloat, GetSquare);
+REGISTER_LAYER_CREATOR(SquareWithBlob, GetSquare);
+REGISTER_LAYER_CREATOR(SquareOfSeventeen, GetSquare);
+REGISTER_LAYER_CREATOR(SquareThatCrashes, GetSquare);
+
+}  // namespace caffe

@@ -1,0 +1,152 @@
+"""make verify's tool: layers with a mistake each are caught, right ones pass, on tests/caffe_crooked."""
+
+import re
+import shutil
+import subprocess
+import sys
+from typing import NamedTuple
+
+import pytest
+import torch
+from conftest import ROOT, make
+
+
+class Outcome(NamedTuple):
+    status: int
+    text: str
+
+    @property
+    def verdicts(self) -> set[str]:
+        return set(re.findall(r"\b(right|no gradient|no code|WRONG|FAILED)\b", self.table))
+
+    @property
+    def table(self) -> str:
+        return "\n".join(line for line in self.text.splitlines() if line.startswith("│"))
+
+
+@pytest.fixture(scope="session")
+def crooked(tmp_path_factory):
+    """A folder with the layers of caffe_crooked, built."""
+    folder = tmp_path_factory.mktemp("verify") / "layers"
+    shutil.copytree(ROOT / "tests" / "caffe_crooked", folder / "crooked")
+    settings = [] if torch.cuda.is_available() else ["NVCC="]
+    done = make(f"LAYERS_DIR={folder}", f"BUILD={ROOT / 'build'}", *settings, "-j4", "libraries", timeout=900)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+@pytest.fixture
+def verify(crooked):
+    def run(type_name: str, *options: str) -> Outcome:
+        command = [sys.executable, ROOT / "tools" / "verify.py", "--layers-dir", crooked, "--type", type_name]
+        done = subprocess.run([*command, *options, "crooked"], capture_output=True, text=True, timeout=300)
+        assert not done.stderr, done.stderr
+        return Outcome(done.returncode, done.stdout)
+
+    return run
+
+
+def test_right(verify):
+    found = verify("SquareRight")
+    assert found.status == 0, found.text
+    assert found.verdicts == {"right"}
+    assert "its own CPU code" in found.table and "its kernels, host" in found.table
+    assert ("GPU" in found.table) == torch.cuda.is_available()
+    assert "guessed: SquareRight on 2,3,6,5" in found.text
+
+
+@pytest.mark.parametrize("type_name", ["SquareHalved", "SquareDeaf", "SquareAdding"])
+def test_wrong_everywhere(verify, type_name):
+    found = verify(type_name)
+    assert found.status == 1 and found.verdicts == {"WRONG"}, found.text
+    assert "Backward says" in found.text and "bottom 0[" in found.text
+    assert ("adds to a bottom's diff" in found.text) == (type_name == "SquareAdding")
+
+
+def test_wrong_kernels_alone(verify):
+    """Half a percent."""
+    found = verify("SquareTornBack")
+    assert found.status == 1 and found.verdicts == {"right", "WRONG"}, found.text
+    assert all(
+        ("WRONG" in line) == ("kernels" in line)
+        for line in found.table.splitlines()
+        if "double" in line or "float" in line
+    )
+
+
+def test_two_ways_that_differ(verify):
+    """Each has the right gradient of what it computes."""
+    found = verify("SquareTorn")
+    assert found.status == 1 and found.verdicts == {"right", "WRONG"}, found.text
+    assert "forward differs" in found.text
+
+
+def test_wrong_parameter_diff(verify):
+    found = verify("SquareWithBlob")
+    assert found.status == 1 and found.verdicts == {"WRONG"}, found.text
+    assert "blob 0[0]" in found.text and "bottom 0[" not in found.text
+
+
+def test_no_gradient_is_not_a_right_one(verify):
+    found = verify("SquareOneWay")
+    assert found.status == 0 and found.verdicts == {"no gradient"}, found.text
+
+
+def test_kernels_alone(verify):
+    found = verify("SquareByKernels")
+    assert found.status == 0 and found.verdicts == {"no code", "right"}, found.text
+
+
+def test_labels_are_left_out(verify):
+    """The layer refuses to go back to them; the other bottom is checked."""
+    found = verify("SquareOfLabelled", "--shapes", "3,4 3,4")
+    assert found.status == 0 and found.verdicts == {"right"}, found.text
+    assert "no gradient for bottom 1" in found.text and "cannot backpropagate to labels" in found.text
+
+
+def test_kink(verify):
+    """|x|, with values as near to 0 as the steps are wide."""
+    found = verify("SquareOfSize", "--shapes", "40,40")
+    assert found.status == 0 and found.verdicts == {"right"}, found.text
+
+
+def test_rounded_to_float(verify):
+    found = verify("SquareInFloat")
+    assert found.status == 0 and found.verdicts == {"right"}, found.text
+    assert "partly in float" in re.sub(r"[│\s]+", " ", found.table)
+
+
+def test_shapes_it_does_not_take(verify):
+    found = verify("SquareOfSeventeen")
+    assert found.status == 1 and found.verdicts == {"FAILED"}, found.text
+    told = re.sub(r"\s+", " ", found.text)
+    assert "(3 vs. 17) channels of the famous paper" in told and "SHAPES='" in told
+    given = verify("SquareOfSeventeen", "--shapes", "2,17")
+    assert given.status == 0 and given.verdicts == {"right"}, given.text
+
+
+def test_crash(verify):
+    """What crashes is left out of the guesses; given explicitly, it is named."""
+    found = verify("SquareThatCrashes")
+    assert found.status == 0 and found.verdicts == {"right"}, found.text
+    assert "guessed: SquareThatCrashes on 5,4" in found.text
+    given = verify("SquareThatCrashes", "--shapes", "2,3,4,5")
+    assert given.status == 1 and "SIGSEGV" in given.text, given.text
+
+
+def test_unknown_shapes_and_fields(verify):
+    assert "expected sizes" in verify("SquareRight", "--shapes", "2,x").text
+    found = verify("SquareRight", "--param", "no_such_param { a: 1 }")
+    assert found.status == 1 and "no_such_param" in found.text
+
+
+@pytest.mark.parametrize("layer", ["normalize", "smooth_l1_loss", "psroi_pooling", "correlation"])
+def test_own_layers(layer):
+    """From their cases; those that are built."""
+    if not (ROOT / "layers" / layer / "_host.abi3.so").exists():
+        pytest.skip(f"{layer} is not built")
+    done = subprocess.run(
+        [sys.executable, ROOT / "tools" / "verify.py", layer], capture_output=True, text=True, timeout=600
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"{layer}: gradient right in" in done.stdout
