@@ -3,9 +3,10 @@
     python build_ffi.py layers/round/round.h build/round/host/libround.a layers/round/_host.abi3.so \\
         --cxx "g++ -O2" --flags "-march=native" --link "-pthread"
 
-The extension speaks CPython's stable ABI only, so the same file loads under every Python from 3.9 on
+The extension speaks CPython's stable ABI only, so the same file loads under every Python from 3.10 on
 and, since nothing of torch is in it, under every torch. Tensors arrive as addresses (`uintptr_t`): a
-call costs 0.12 us that way, against 0.4 us with `ffi.cast`.
+call costs 0.12 us that way, against 0.4 us with `ffi.cast`. Beside them each function is there as a builtin that
+takes torch's tensors themselves (src/ffi_call.h).
 
 Caffe layers all have the same declarations. For them the output is named _host.o: the wrapper alone, compiled once and
 linked to each (tools/caffe_link.py).
@@ -29,6 +30,11 @@ ABI = ROOT / "include" / "caffe_ffi.h"
 # What the cpu must have, by the macro that the compiler defines for it.
 CPU_FEATURES = {"__AVX2__": "avx2", "__FMA__": "fma", "__AVX512F__": "avx512f", "__AVX512VL__": "avx512vl",
                 "__AVX512BW__": "avx512bw", "__AVX512DQ__": "avx512dq", "__SSE4_2__": "sse4.2"}  # fmt: skip
+# Python 3.10's stable ABI: the first that calls builtins without making a tuple of their arguments.
+PYTHON_ABI = "-DPy_LIMITED_API=0x030A0000"
+# What src/ffi_call.h converts, a pointer's target or a number.
+CONVERTED = {"void", "float", "double", "int", "bool",
+             *(f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64))}  # fmt: skip
 
 
 class BuildError(Exception):
@@ -99,10 +105,45 @@ def wrapper_source(header: Path, functions: dict, own_wrapper: Path | None) -> t
             )
     if own_wrapper:
         lines = [f'#include "{own_wrapper}"']
+    lines += call_source(functions)
+    exported.append("uintptr_t caffe_bind_address(void);")
     signatures = json.dumps(json.dumps(functions))
     lines.append(f"static const char *caffe_signatures(void) {{ return {signatures}; }}")
     exported.append("const char *caffe_signatures(void);")
     return f'extern "C" {{\n#include "{header}"\n}}\n' + "\n".join(lines) + "\n", "\n".join(exported)
+
+
+def call_source(functions: dict) -> list[str]:
+    """The functions as Python builtins (src/ffi_call.h), as far as it converts their parameters."""
+    lines, methods = [], []
+    filled_in = {
+        ("int", "dtype"): "call.dtype",
+        ("void *", "stream"): "reinterpret_cast<uintptr_t>(call.stream)",
+    }
+    for function, declared in functions.items():
+        taken = [parameter for parameter in declared["parameters"] if parameter not in filled_in]
+        types = {kind.removeprefix("const ").removesuffix(" *") for kind, _ in taken}
+        dtype_unknown = "void" not in types and ("int", "dtype") in declared["parameters"]
+        if declared["returns"] != "int" or dtype_unknown or not types <= CONVERTED:
+            continue
+        lines.append(
+            f"static PyObject *{function}_call(PyObject *self, PyObject *const *given, Py_ssize_t count) {{"
+        )
+        lines.append(f"  caffe::Call call(self, given, count, {len(taken)});")
+        for kind, name in taken:
+            take = f"tensor<{kind[:-2]}>" if kind.endswith(" *") else f"number<{kind}>"
+            lines.append(f"  const auto a_{name} = call.{take}();")
+        arguments = ", ".join(
+            filled_in.get((kind, name), f"a_{name}") for kind, name in declared["parameters"]
+        )
+        lines.append(f"  return call.run([&] {{ return {function}_ffi({arguments}); }});\n}}")
+        methods.append(f'  {{"{function}", caffe::builtin({function}_call), METH_FASTCALL, nullptr}},')
+    lines += ["static PyMethodDef caffe_calls[] = {", *methods, "  {nullptr, nullptr, 0, nullptr}};"]
+    lines.append("static PyObject *caffe_bind(PyObject *all) { return caffe::bind(caffe_calls, all); }")
+    lines.append(
+        "static uintptr_t caffe_bind_address(void) { return reinterpret_cast<uintptr_t>(caffe_bind); }"
+    )
+    return lines
 
 
 def check_defined(header: Path, functions: dict, archive: Path) -> None:
@@ -130,7 +171,7 @@ def build(header, archive, output, cxx, flags, link, info, keep) -> None:
     source, exported = wrapper_source(header, functions, own_wrapper if own_wrapper.exists() else None)
     features = " ".join(f'X("{feature}")' for feature in cpu_features(cxx, flags))
     preamble = f"#define CAFFE_BUILD_INFO {json.dumps(info)}\n#define CAFFE_CPU_FEATURES(X) {features}\n"
-    preamble += '#include "ffi_guard.h"\n'
+    preamble += '#include "ffi_call.h"\n'
     ffi = FFI()
     ffi.cdef(ABI.read_text() + exported)
     module = output.name.split(".")[0]
@@ -143,7 +184,7 @@ def build(header, archive, output, cxx, flags, link, info, keep) -> None:
     )  # renamed when whole: a killed build leaves no broken library
     whole = ["-shared", str(archive), "-Wl,--exclude-libs,ALL", *link]
     subprocess.run(
-        [*cxx, "-std=c++17", "-fPIC", "-fvisibility=hidden", *includes, str(generated),
+        [*cxx, "-std=c++17", PYTHON_ABI, "-fPIC", "-fvisibility=hidden", *includes, str(generated),
          *(["-c"] if output.suffix == ".o" else whole), "-o", str(partial)], check=True)  # fmt: skip
     os.replace(partial, output)
 

@@ -52,9 +52,7 @@ class Operator:
         self.torch_op = self._register()
         self.scope = {
             "forward": function,
-            "apply": self._node(
-                lambda ctx, *arguments: function(*arguments), self._no_backward
-            ),  # replaced by `backward`
+            "apply": self._node(self._no_backward),  # replaced by `backward`
             "torch_op": self.torch_op,
             "PLAIN": PLAIN,
             "cast": self.cast,
@@ -193,30 +191,30 @@ def {self.function.__name__}({defaults}):
         """
         if function is None:
             return lambda function: self.backward(function, save=save, twice=twice)
-        forward = self.function
-
-        def run_forward(ctx, *arguments):
-            result = forward(*arguments)
-            if save is not None:
-                save(ctx, arguments, result)
-            return result
-
-        name = f"{self.layer.module}.{forward.__name__}"
+        name = f"{self.layer.module}.{self.function.__name__}"
         once = function if twice else _once(function, name)
-        self.scope["apply"] = self._node(run_forward, once)
+        self.scope["apply"] = self._node(once, save)
         torch.library.register_autograd(
             self.torch_op.name().split(".")[0],
             once,
             setup_context=None if save is None else lambda ctx, inputs, output: save(ctx, inputs, output),
-            lib=_defined[f"{self.layer.module.replace('.', '_')}::{forward.__name__}"],
+            lib=_defined[f"{self.layer.module.replace('.', '_')}::{self.function.__name__}"],
         )
         return function
 
-    def _node(self, forward, backward):
+    def _node(self, backward, save=None):
         """The `apply` of an autograd.Function."""
-        name = self.function.__name__
+        name, given = self.function.__name__, ", ".join(self.signature.parameters)
+        text = f"""
+def forward(ctx, {given}):
+    result = function({given})
+    {"" if save is None else f"save(ctx, ({given},), result)"}
+    return result
+"""
+        scope = {"function": self.function, "save": save}
+        exec(compile(text, f"<{self.layer.name}.{name}.forward>", "exec"), scope)
         kept = {
-            "forward": staticmethod(forward),
+            "forward": staticmethod(scope["forward"]),
             "backward": staticmethod(backward),
             "__doc__": f"Autograd of {name}.",
         }

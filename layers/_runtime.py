@@ -8,6 +8,8 @@ with tensors where the C declaration has pointers. `dtype` and `stream` are fill
 checked, made contiguous, guarded and reported is the same for every layer, and said once, here.
 """
 
+import contextlib
+import ctypes
 import importlib.machinery
 import importlib.util
 import json
@@ -61,6 +63,8 @@ _POINTER_DTYPES = {
     "int64_t": torch.int64,
     "bool": torch.bool,
 }
+# DLPack's C functions on torch's tensors, from torch 2.10 on: what src/ffi_call.h reads tensors with.
+_EXCHANGE = getattr(Tensor, "__dlpack_c_exchange_api__", None)
 PLAIN = frozenset({Tensor, torch.nn.Parameter})
 
 
@@ -97,6 +101,19 @@ class _Library:
 
     def _text(self, pointer) -> str:
         return self.ffi.string(pointer).decode(errors="replace") if pointer else ""
+
+    def builtin(self, function: str, otherwise):
+        """A C function as a builtin that takes tensors and, in any doubt, calls `otherwise`; None if it cannot be."""
+        if _EXCHANGE is None:
+            return None
+        # cffi knows the address, but has no Python objects to pass: ctypes has.
+        bind = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)(self.lib.caffe_bind_address())
+        device = None if torch.cuda.device_count() <= 1 else torch.cuda.current_device
+        return bind(
+            (function, otherwise, lambda: self.fail(function), Tensor, torch.nn.Parameter, Tensor.is_neg,
+             torch.get_num_threads, device, {"host": 1, "cuda": 2}[self.backend],
+             sum(1 << code for code in self.codes.values()), self.layer.any_layout, _EXCHANGE)
+        )  # fmt: skip
 
     def fail(self, function: str):
         """Raise what the C side left in its error slot."""
@@ -143,7 +160,7 @@ class Layer:
     def __getattr__(self, function: str):
         if function.startswith("_"):
             raise AttributeError(function)
-        launcher = _Launcher(self, function).fast()
+        launcher = _Launcher(self, function).fastest()
         setattr(self, function, launcher)  # the next access finds it without coming here
         return launcher
 
@@ -276,7 +293,17 @@ class _Launcher:
         if argument.device.type not in ("cpu", "cuda"):
             raise self.layer.wrong(name, "a tensor on cpu or cuda", argument)
 
-    # -------------------------------------------------------------------- the fast way
+    # ------------------------------------------------------------------- the fast ways
+
+    def fastest(self):
+        """The libraries' own builtins, one behind the other (the GPU's first), and last what is made below."""
+        launcher = self.fast()
+        for backend in self.layer.backends() if self.returns == "int" else ():
+            if backend == "cuda" and not torch.cuda.is_available():
+                continue
+            with contextlib.suppress(CaffeRuntimeError, ImportError):  # said when a tensor is there for it
+                launcher = self.layer.library(backend).builtin(self.function, launcher) or launcher
+        return launcher
 
     def fast(self):
         """A function with this launcher's own checks written out, for plain tensors that need no care.
