@@ -100,7 +100,7 @@ class CaffeModule(nn.Module):
         self._shortcut: Callable | None = None
 
     def extra_repr(self) -> str:
-        return ", ".join(self._text.split("\n")).strip(", ").replace("{,", "{")
+        return " ".join(self._text.split())
 
     def __getstate__(self) -> dict:
         return self.__dict__ | {"_shortcut": None}
