@@ -21,14 +21,14 @@ SANITIZE   ?=
 # V=1 shows the commands.
 V          ?=
 
-SETTINGS := PYTHON CXX CUDA_HOME NVCC ARCH HOST_ARCH LAYERS_DIR LAYERS SANITIZE V LAYER FROM BUILD
+SETTINGS := PYTHON CXX CUDA_HOME NVCC ARCH HOST_ARCH LAYERS_DIR LAYERS SANITIZE V LAYER FROM BUILD CAFFE TYPE NAME FORCE
 
 # ------------------------------------------------------------------------------------------ make
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 .SUFFIXES:
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := all
-.PHONY: all libraries test bench loops sanitize new lint clean help FORCE
+.PHONY: all libraries test bench port loops sanitize new lint clean help FORCE
 Q := $(if $(V),,@)
 
 # A misspelt setting would otherwise be ignored in silence.
@@ -44,7 +44,12 @@ BUILD   ?= $(if $(OUTSIDE),$(LAYERS_DIR)/build,build)
 
 # By the shell: a wildcard would remember what $(LAYERS_DIR)/build held before the flags below are written there.
 KNOWN := $(sort $(patsubst %/,%,$(dir $(shell cd '$(LAYERS_DIR)' 2>/dev/null && ls -d */*.cu 2>/dev/null))))
-include caffe.mk
+# Found by one look at all folders: "folder/file" of every source below a folder that registers a layer.
+CAFFE_FOUND := $(shell cd '$(LAYERS_DIR)' 2>/dev/null && find . \( -path ./build -o -name '.?*' \) -prune -o \
+  -path './*/*' \( -name '*.cpp' -o -name '*.cc' -o -name '*.cu' \) -print 2>/dev/null | sed 's,^\./,,')
+CAFFE_KNOWN := $(sort $(foreach file,$(if $(CAFFE_FOUND),$(shell cd '$(LAYERS_DIR)' && grep -lE \
+  '^[[:space:]]*(REGISTER_LAYER_CLASS|REGISTER_LAYER_CREATOR|INSTANTIATE_CLASS)[^A-Z_]' $(CAFFE_FOUND))),\
+  $(firstword $(subst /, ,$(file)))))
 KNOWN := $(sort $(KNOWN) $(CAFFE_KNOWN))
 override LAYERS := $(if $(strip $(LAYERS)),$(LAYERS),$(KNOWN))
 NO_SUCH := $(filter-out $(KNOWN),$(LAYERS))
@@ -143,9 +148,9 @@ LIBRARIES += $(LAYERS_DIR)/$(1)/_$(2).abi3.so
 endef
 
 LIBRARIES :=
-$(foreach layer,$(filter-out $(CAFFE_LAYERS),$(LAYERS)),$(eval $(call layer_rules,$(layer))) \
+$(foreach layer,$(filter-out $(CAFFE_KNOWN),$(LAYERS)),$(eval $(call layer_rules,$(layer))) \
   $(foreach backend,$(BACKENDS),$(eval $(call library_rules,$(layer),$(backend)))))
-$(if $(CAFFE_LAYERS),$(eval $(caffe_rules)))
+include caffe.mk
 -include $(wildcard $(BUILD)/engine/*.d $(foreach layer,$(LAYERS) $(if $(CAFFE_LAYERS),caffe),$(BUILD)/$(layer)/*/*.d $(BUILD)/$(layer)/*/*/*.d))
 
 # A folder of layers outside of this tree is a package of its own: it gets the runtime beside it.
@@ -177,6 +182,10 @@ bench:  ## measure, with the peers in the same run; LAYER=x for one
 
 new:  ## LAYER=foo: a layer folder that works as written; FROM=/path/foo_layer.cu: from an existing Caffe layer
 	@$(PYTHON) tools/new_layer --layers-dir '$(LAYERS_DIR)' --from '$(FROM)' '$(LAYER)'
+
+port:  ## CAFFE=/path/to/fork TYPE=Normalize: a layer out of a Caffe tree, unedited; several types, or all of the tree's
+	+@$(PYTHON) tools/port --caffe '$(CAFFE)' --layers-dir '$(LAYERS_DIR)' --build '$(BUILD)' --backends '$(BACKENDS)' \
+	  $(if $(NAME),--name '$(NAME)') $(if $(FORCE),--force) --make '$(MAKE) $(JOBS)' $(TYPE)
 
 loops: libraries  ## which kernel loops run as streams (up to 16 bytes a thread), which do not and why
 	@cat $(foreach layer,$(LAYERS),$(BUILD)/$(layer)/cuda/*.cu.loops)

@@ -1,24 +1,32 @@
 # Caffe layers: folders whose sources register one. Their files are a fork's own; what lets them compile is made beside
 # them, in build/<layer>, and what they call is the engine, src/caffe, built once for each backend if any such layer is there.
 
-# Found by one look at all folders: "folder/file" of every source below a folder that registers a layer.
-CAFFE_FOUND := $(shell cd '$(LAYERS_DIR)' 2>/dev/null && find . \( -path ./build -o -name '.?*' \) -prune -o \
-  -path './*/*' \( -name '*.cpp' -o -name '*.cc' -o -name '*.cu' \) -print 2>/dev/null | sed 's,^\./,,')
-CAFFE_KNOWN := $(sort $(foreach file,$(if $(CAFFE_FOUND),$(shell cd '$(LAYERS_DIR)' && grep -lE \
-  '^[[:space:]]*(REGISTER_LAYER_CLASS|REGISTER_LAYER_CREATOR|INSTANTIATE_CLASS)[^A-Z_]' $(CAFFE_FOUND))),\
-  $(firstword $(subst /, ,$(file)))))
-CAFFE_LAYERS = $(filter $(CAFFE_KNOWN),$(LAYERS))
+CAFFE_LAYERS := $(filter $(CAFFE_KNOWN),$(LAYERS))
+ifneq ($(CAFFE_LAYERS),)
+$(if $(filter caffe engine,$(CAFFE_LAYERS)),$(error a layer cannot be called $(filter caffe engine,$(CAFFE_LAYERS)): rename its folder in $(LAYERS_DIR)))
 
 # ------------------------------------------------------------------------------------------ flags
 # The layer's folder and what was made for it come first: a fork's own header wins over the toolkit's.
 # caffe_includes(folder, build)
 caffe_includes    = -I$(2)/include -I$(1) -Iinclude -Iinclude/legacy
-CUDA_INCLUDE      = $(firstword $(wildcard $(foreach folder,include targets/x86_64-linux/include targets/sbsa-linux/include,\
+CUDA_INCLUDE     := $(firstword $(wildcard $(foreach folder,include targets/x86_64-linux/include targets/sbsa-linux/include,\
                       $(dir $(NVCC))../$(folder)/cuda_runtime.h)))
-CAFFE_host_FLAGS  = $(HOST_FLAGS) -fno-gnu-unique -DCAFFE_HOST_BACKEND=1
-CAFFE_cuda_FLAGS  = $(CUDA_FLAGS) -Xcompiler -fno-gnu-unique
+CAFFE_host_FLAGS := $(HOST_FLAGS) -fno-gnu-unique -DCAFFE_HOST_BACKEND=1
+# Device code goes through nvcc's front once, as for the oldest architecture, and is then assembled for each: six fronts, which
+# ARCH=all-major would run, take two thirds of a layer's build, and no Caffe layer knows of what newer ones have.
+CUDA_KNOWN        := $(if $(filter all-major all,$(ARCH)),$(if $(NVCC),$(patsubst sm_%,%,$(shell $(NVCC) --list-gpu-code))))
+CAFFE_NUMBERS     := $(if $(filter all-major,$(ARCH)),$(firstword $(CUDA_KNOWN)) $(filter %0,$(CUDA_KNOWN)),$(or $(CUDA_KNOWN),$(NUMBERS)))
+CAFFE_OLDEST      := $(if $(CAFFE_NUMBERS),$(shell printf '%s\n' $(CAFFE_NUMBERS) | sort -n | head -n 1))
+CAFFE_GENCODE    := $(if $(CAFFE_NUMBERS),-gencode 'arch=compute_$(CAFFE_OLDEST)$(comma)code=[$(subst $(space),$(comma),$(strip \
+                      $(patsubst %,sm_%,$(sort $(CAFFE_NUMBERS))) compute_$(CAFFE_OLDEST)))]',$(GENCODE))
+CAFFE_cuda_FLAGS := $(subst $(GENCODE),$(CAFFE_GENCODE),$(CUDA_FLAGS)) -Xcompiler -fno-gnu-unique
 # A .cpp in the CUDA library. For the plainest processor: kernels do the work there.
-CAFFE_plain_FLAGS = $(COMMON) -isystem $(dir $(CUDA_INCLUDE)) -O2 -fPIC -fvisibility=hidden -fno-gnu-unique -Wall -Wno-unknown-pragmas -g1
+CAFFE_plain_FLAGS:= $(COMMON) -isystem $(dir $(CUDA_INCLUDE)) -O2 -fPIC -fvisibility=hidden -fno-gnu-unique -Wall -Wno-unknown-pragmas -g1
+
+# A .cu without device code, as half of stock Caffe's are, needs no nvcc, unless it leans on what nvcc declares for the host.
+# caffe_nvcc(includes, further flags)
+caffe_nvcc = { grep -q '^// No device code' $< && $(call compile,$(CXX) $(1) $(CAFFE_plain_FLAGS) $(2) -x c++); } || \
+             { $(call compile,$(NVCC) $(1) $(CAFFE_cuda_FLAGS) $(2)); }
 
 # ------------------------------------------------------------------------------------------ rules
 # The objects of one folder: (name, folder, build, its sources, further flags). The engine is such a folder too.
@@ -45,14 +53,14 @@ $(3)/host/%.cu.cpp: $(2)/%.cu $(wildcard tools/cuda_*.py) | $(PACKAGES)
 $(3)/cuda/%.cu: $(2)/%.cu $(wildcard $(2)/plain_loops tools/cuda_*.py) | $(PACKAGES)
 	$$(call step,LOOPS,$(1)/$$*.cu,$$@.log,$(PYTHON) tools/cuda_for_nvcc.py --caffe $(2) $$< $$@ --depfile $$@.d)
 
-$(3)/host/%.cu.o: $(3)/host/%.cu.cpp $$($(1)_READY) $(BUILD)/host.flags
+$(3)/host/%.cu.o: $(3)/host/%.cu.cpp $$($(1)_READY) $(BUILD)/caffe-host.flags
 	$$(call step,CXX,$(1)/$$*.cu,$$@.log,$$(call compile,$(CXX) -I$(3)/host $(call caffe_includes,$(2),$(3)) $$(CAFFE_host_FLAGS) $(5)))
-$(3)/cuda/%.cu.o: $(3)/cuda/%.cu $$($(1)_READY) $(BUILD)/cuda.flags
-	$$(call step,NVCC,$(1)/$$*.cu,$$@.log,$$(call compile,$(NVCC) -I$(3)/cuda $(call caffe_includes,$(2),$(3)) $$(CAFFE_cuda_FLAGS) $(5)))
+$(3)/cuda/%.cu.o: $(3)/cuda/%.cu $$($(1)_READY) $(BUILD)/caffe-cuda.flags
+	$$(call step,NVCC,$(1)/$$*.cu,$$@.log,$$(call caffe_nvcc,-I$(3)/cuda $(call caffe_includes,$(2),$(3)),$(5)))
 $(foreach kind,cpp cc,$(foreach from,$(2) $(3),
-$(3)/host/%.$(kind).o: $(from)/%.$(kind) $$($(1)_READY) $(BUILD)/host.flags
+$(3)/host/%.$(kind).o: $(from)/%.$(kind) $$($(1)_READY) $(BUILD)/caffe-host.flags
 	$$(call step,CXX,$(1)/$$*.$(kind),$$@.log,$$(call compile,$(CXX) $(call caffe_includes,$(2),$(3)) $$(CAFFE_host_FLAGS) $(5)))
-$(3)/cuda/%.$(kind).o: $(from)/%.$(kind) $$($(1)_READY) $(BUILD)/cuda.flags
+$(3)/cuda/%.$(kind).o: $(from)/%.$(kind) $$($(1)_READY) $(BUILD)/caffe-cuda.flags
 	$$(call step,CXX,$(1)/$$*.$(kind) (cuda),$$@.log,$$(call compile,$(CXX) $(call caffe_includes,$(2),$(3)) $$(CAFFE_plain_FLAGS) $(5)))
 ))
 endef
@@ -86,8 +94,8 @@ endef
 $(LAYERS_DIR)/%/__init__.py:
 	$(Q)$(PYTHON) tools/caffe_build.py init $(@D)
 
-define caffe_rules
-$(if $(filter caffe engine,$(CAFFE_LAYERS)),$(error a layer cannot be called $(filter caffe engine,$(CAFFE_LAYERS)): rename its folder in $(LAYERS_DIR)))
+$(call remember,$(BUILD)/caffe-host.flags,$(CXX) $(CAFFE_host_FLAGS))
+$(if $(NVCC),$(call remember,$(BUILD)/caffe-cuda.flags,$(NVCC) $(CAFFE_cuda_FLAGS) $(CXX) $(CAFFE_plain_FLAGS)))
 $(eval $(call caffe_objects,caffe,src/caffe,$(BUILD)/caffe,\
   $(patsubst src/caffe/%,%,$(wildcard $(foreach kind,cpp cu,src/caffe/*.$(kind) src/caffe/*/*.$(kind)))),-DCAFFE_ENGINE=1))
 $(foreach backend,$(BACKENDS),$(eval $(call caffe_engine,$(backend))))
@@ -96,4 +104,4 @@ $(foreach layer,$(CAFFE_LAYERS),\
     $(patsubst $(layer)/%,%,$(filter $(layer)/%,$(CAFFE_FOUND))),-w)) \
   $(foreach backend,$(BACKENDS),$(eval $(call caffe_library,$(layer),$(backend)))))
 LIBRARIES += $(CAFFE_LAYERS:%=$(LAYERS_DIR)/%/__init__.py)
-endef
+endif

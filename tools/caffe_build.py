@@ -113,7 +113,11 @@ def registration(types: Types) -> str:
     if not types.unregistered:
         return BANNER + "// Each layer of the folder registers itself.\n"
     headers = dict.fromkeys(name for _, name in types.unregistered.values())
-    lines = ["#include <type_traits>", '#include "caffe/layer_factory.hpp"', *(f"#include <{n}>" for n in headers)]
+    lines = [
+        "#include <type_traits>",
+        '#include "caffe/layer_factory.hpp"',
+        *(f"#include <{n}>" for n in headers),
+    ]
     lines += ["namespace caffe {", REGISTER]
     for type_name, (class_name, _) in types.unregistered.items():
         lines.append(f'static const bool {class_name}_registered = Register<{class_name}>("{type_name}");')

@@ -25,6 +25,10 @@ from cuda_source import Launch, Source
 from cuda_stream import Stream, decide
 
 decisions: list[str] = []
+# What only nvcc gives a meaning to. A Caffe layer's file without any of it can do with a C++ compiler.
+DEVICE = re.compile(
+    r"__(global|device|shared|constant|managed)__|__CUDA|__NVCC|<<\s*<|\bthrust\b|\bcub\b|curand_kernel|\.cuh|KERNEL_LOOP|atomic"
+)
 
 
 class NvccRewriter(Rewriter):
@@ -37,6 +41,8 @@ class NvccRewriter(Rewriter):
         plain = plain_loops(unit.main.path)
         streamed = set()
         names = [kernel.name for s in unit.sources for kernel in unit.kernels(s)]
+        if source is unit.main and unit.layer and not any(DEVICE.search(s.text) for s in unit.sources):
+            self._edit(0, 0, "// No device code\n#line 1\n")
         for kernel in unit.kernels(source):
             decision = "plain_loops says so" if kernel.name in plain else decide(unit, source, kernel)
             if isinstance(decision, Stream):

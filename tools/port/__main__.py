@@ -1,7 +1,7 @@
 """make port: take layers out of a Caffe fork, unedited.
 
-    make port CAFFE=/path/to/fork TYPE=Normalize          one layer, or several: TYPE="Normalize PSROIPooling"
-    make port CAFFE=/path/to/fork TYPE=all                every registered layer: ported, built, and a table of both
+make port CAFFE=/path/to/fork TYPE=Normalize          one layer, or several: TYPE="Normalize PSROIPooling"
+make port CAFFE=/path/to/fork TYPE=all                every registered layer: ported, built, and a table of both
 """
 
 from __future__ import annotations
@@ -56,7 +56,9 @@ def port_named(tree: Tree, types: list[str], options) -> int:
         for note in done.notes:
             print(f"  to do by hand: {note}")
         setting = "" if options.layers_dir.name == "layers" else f" LAYERS_DIR={options.layers_dir}"
-        print(f"Next: make{setting} LAYERS={done.folder.name}, then make verify{setting} LAYER={done.folder.name}")
+        print(
+            f"Next: make{setting} LAYERS={done.folder.name}, then make verify{setting} LAYER={done.folder.name}"
+        )
     return int(bool(failed))
 
 
@@ -101,7 +103,9 @@ def show(tree: Tree, rows: list[tuple]):
     for row in rows:
         table.add_row(*row)
     Console(width=None if sys.stdout.isatty() else 160, markup=False, highlight=False).print(table)
-    counts = {result: sum(row[2] == result for row in rows) for result in dict.fromkeys(row[2] for row in rows)}
+    counts = {
+        result: sum(row[2] == result for row in rows) for result in dict.fromkeys(row[2] for row in rows)
+    }
     print(f"{len(rows)} types: " + ", ".join(f"{count} {result}" for result, count in counts.items()))
 
 
@@ -118,7 +122,9 @@ def main() -> int:
     options = parser.parse_args()
     try:
         if not options.caffe or not options.types:
-            raise PortError("make port CAFFE=/path/to/fork TYPE=Normalize: both are needed; TYPE is the type in a prototxt, or all")
+            raise PortError(
+                "make port CAFFE=/path/to/fork TYPE=Normalize: both are needed; TYPE is the type in a prototxt, or all"
+            )
         tree = Tree(options.caffe)
         if options.types == ["all"]:
             return port_all(tree, options)

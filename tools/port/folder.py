@@ -67,19 +67,32 @@ def write_folder(needs: Needs, type_name: str, folder: Path, force: bool) -> lis
 
 def make_room(folder: Path, contents: dict[str, bytes], force: bool):
     """An existing folder is only ever replaced by the same, or on demand."""
-    here = [p for p in folder.rglob("*") if p.suffix in (".hpp", ".h", ".cuh", ".cpp", ".cc", ".cu", ".proto")]
+    here = [
+        p for p in folder.rglob("*") if p.suffix in (".hpp", ".h", ".cuh", ".cpp", ".cc", ".cu", ".proto")
+    ]
     same = all(contents.get(p.relative_to(folder).as_posix()) == p.read_bytes() for p in here)
     if same:
         return
     if not force:
-        raise PortError(f"{folder} exists, with other contents. NAME=another_name puts the layer elsewhere, FORCE=1 replaces its files.")
+        raise PortError(
+            f"{folder} exists, with other contents. NAME=another_name puts the layer elsewhere, FORCE=1 replaces its files."
+        )
     for path in here:
         path.unlink()
 
 
 def origin(tree: Tree, type_name: str, wanted: dict[str, str], contents: dict[str, bytes]) -> str:
-    licence = next((p.name for p in sorted(tree.root.glob("*")) if re.match(r"(licen[cs]e|copying)", p.name, re.I)), "none found")
-    lines = [f"type     {type_name}", f"tree     {tree.root.resolve().name}", *git_lines(tree.root), f"licence  {licence} in the tree", ""]
+    licence = next(
+        (p.name for p in sorted(tree.root.glob("*")) if re.match(r"(licen[cs]e|copying)", p.name, re.I)),
+        "none found",
+    )
+    lines = [
+        f"type     {type_name}",
+        f"tree     {tree.root.resolve().name}",
+        *git_lines(tree.root),
+        f"licence  {licence} in the tree",
+        "",
+    ]
     lines += ["The files, byte for byte: SHA-256, name here, name in the tree", ""]
     for file, path in sorted(wanted.items(), key=lambda pair: pair[1]):
         lines.append(f"{hashlib.sha256(contents[path]).hexdigest()}  {path}  {file}")

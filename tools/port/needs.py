@@ -73,7 +73,11 @@ class Needs:
             self._class(self.target.name, "the layer itself")
             self._functions()
         if not any(file.endswith(SOURCE_KINDS) for file in self.files):
-            self._problem(Place(self.target.file, self.target.line), f"no source defines {self.target.name}'s functions", True)
+            self._problem(
+                Place(self.target.file, self.target.line),
+                f"no source defines {self.target.name}'s functions",
+                True,
+            )
         self._refusals()
         self._core_changes()
         own = {self.target.file, *tree.members(self.target.name)}
@@ -101,7 +105,11 @@ class Needs:
 
     def _body(self, one) -> list[Token]:
         source = self.tree.source(one.file)
-        return [t for first, last in source.classes[one.name] for t in source.lexed.tokens[max(first - 12, 0) : last]]
+        return [
+            t
+            for first, last in source.classes[one.name]
+            for t in source.lexed.tokens[max(first - 12, 0) : last]
+        ]
 
     def _mentioned(self, words, file: str):
         """Classes of the fork among these words, unless the toolkit has them."""
@@ -143,9 +151,15 @@ class Needs:
         found = self.tree.resolve(include, includer)
         if found and NOT_CAFFE & set(Path(found).parts) and found != PROTO:
             source = self.tree.source(includer)
-            line = next(d for d in source.lexed.directives if d.word == "include" and include in source.text[d.start : d.end])
+            line = next(
+                d
+                for d in source.lexed.directives
+                if d.word == "include" and include in source.text[d.start : d.end]
+            )
             place = Place(includer, source.lexed.position(line.start)[0])
-            self._problem(place, f"{self.target.name} needs {found}, a library that the tree carries with it", True)
+            self._problem(
+                place, f"{self.target.name} needs {found}, a library that the tree carries with it", True
+            )
         elif found and found != PROTO and (found in self._own or not self.toolkit.header(include)):
             self._file(found, f"included by {Path(includer).name}")
 
@@ -155,7 +169,12 @@ class Needs:
         """Functions that are called, and that the fork defines elsewhere."""
         done: set[str] = set()
         while True:
-            known = self.toolkit.words | {t.text for s in map(self.tree.source, self.files) for f in s.functions for t in [self._name(s, f)]}
+            known = self.toolkit.words | {
+                t.text
+                for s in map(self.tree.source, self.files)
+                for f in s.functions
+                for t in [self._name(s, f)]
+            }
             called = {}
             for file, tokens in list(self._scanned):
                 for i, token in enumerate(tokens[:-1]):
@@ -210,7 +229,11 @@ class Needs:
                     continue
                 reason = self._unsupported(tokens, i)
                 if reason and not (token.text in self.toolkit.words and token.text not in NAMESPACES):
-                    self._problem(Place(file, self._line(file, token)), f"{self.target.name} {reason} ({token.text})", True)
+                    self._problem(
+                        Place(file, self._line(file, token)),
+                        f"{self.target.name} {reason} ({token.text})",
+                        True,
+                    )
                     break
             self._old_signature(file, tokens)
 
@@ -223,7 +246,11 @@ class Needs:
     def _old_signature(self, file: str, tokens: list[Token]):
         words = [t.text for t in tokens]
         for i, word in enumerate(words[:-9]):
-            if word == "vector" and words[i + 1 : i + 8] == ["<", "Blob", "<", "Dtype", ">", "*", ">"] and words[i + 8 : i + 10] == ["*", "top"]:
+            if (
+                word == "vector"
+                and words[i + 1 : i + 8] == ["<", "Blob", "<", "Dtype", ">", "*", ">"]
+                and words[i + 8 : i + 10] == ["*", "top"]
+            ):
                 self._problem(Place(file, self._line(file, tokens[i])), f"{self.target.name} is from before the Layer interface of 2014 "
                               "(tops by pointer, not by reference)", True)  # fmt: skip
                 return
@@ -243,7 +270,12 @@ class Needs:
         own |= {w for name in self._classes for w in self.tree.classes[name].words}
         for file, tokens in self._scanned:
             for i, token in enumerate(tokens[1:-1], 1):
-                if token.text in added and token.text not in own and tokens[i + 1].text == "(" and tokens[i - 1].text in (".", "->", "::"):
+                if (
+                    token.text in added
+                    and token.text not in own
+                    and tokens[i + 1].text == "("
+                    and tokens[i - 1].text in (".", "->", "::")
+                ):
                     self._problem(Place(file, self._line(file, token)), f"{self.target.name} uses {token.text}, which this fork added to "
                                   f"Caffe's core ({added[token.text]}); the toolkit's core is stock Caffe's", True)  # fmt: skip
                     return

@@ -56,10 +56,21 @@ class Tree:
     def __init__(self, root: str):
         self.root = Path(root)
         if not root or not self.root.is_dir():
-            raise PortError(f"CAFFE={root}: there is no such folder. It is the root of a Caffe tree, the one with include/ and src/.")
+            raise PortError(
+                f"CAFFE={root}: there is no such folder. It is the root of a Caffe tree, the one with include/ and src/."
+            )
         if not _is_tree(self.root):
-            inside = [p for depth in ("*", "*/*") for p in sorted(self.root.glob(depth)) if p.is_dir() and _is_tree(p)]
-            hint = f" There is one in it: CAFFE={inside[0]}" if inside else " A Caffe tree has include/caffe, src/caffe/layers and " + PROTO + "."
+            inside = [
+                p
+                for depth in ("*", "*/*")
+                for p in sorted(self.root.glob(depth))
+                if p.is_dir() and _is_tree(p)
+            ]
+            hint = (
+                f" There is one in it: CAFFE={inside[0]}"
+                if inside
+                else " A Caffe tree has include/caffe, src/caffe/layers and " + PROTO + "."
+            )
             raise PortError(f"CAFFE={root}: not a Caffe tree.{hint}")
         self._sources: dict[str, Source] = {}
         self._texts: dict[str, str] = {}
@@ -152,7 +163,9 @@ class Tree:
         if name not in self._members:
             mention = re.compile(rf"\b{name}\b")
             texts = ((f, self.text(f)) for f in self.files if f.endswith(SOURCE_KINDS))
-            self._members[name] = [f for f, text in texts if mention.search(text) and name in members_in(self.source(f))]
+            self._members[name] = [
+                f for f, text in texts if mention.search(text) and name in members_in(self.source(f))
+            ]
         return self._members[name]
 
     def companions(self, header: str) -> list[str]:
@@ -165,7 +178,12 @@ class Tree:
     def declared(self) -> set[str]:
         """Words before a parenthesis or a template argument in headers: what is not among them is a source's own."""
         headers = (self.source(file).lexed.tokens for file in self.files if file.startswith("include/caffe/"))
-        return {t.text for tokens in headers for t, after in zip(tokens, tokens[1:], strict=False) if after.text in "(<"}
+        return {
+            t.text
+            for tokens in headers
+            for t, after in zip(tokens, tokens[1:], strict=False)
+            if after.text in "(<"
+        }
 
     def definition(self, function: str) -> Place | None:
         """Where the tree defines a function outside classes that its headers declare."""
@@ -215,6 +233,9 @@ def classes_in(source: Source, file: str):
                     words.setdefault(token.text, lexed.position(token.start)[0])
             heading = [t.text for t in lexed.tokens[head:first]]
             after = heading[heading.index(":") + 1 :] if ":" in heading else []
-            bases = tuple(w for w in after if re.match(r"[A-Za-z_]\w*\Z", w) and w not in ("public", "virtual", "Dtype"))
-            yield Class(name, file, lexed.position(lexed.tokens[first].start)[0], words, bases, types.get(name, ""))
-
+            bases = tuple(
+                w for w in after if re.match(r"[A-Za-z_]\w*\Z", w) and w not in ("public", "virtual", "Dtype")
+            )
+            yield Class(
+                name, file, lexed.position(lexed.tokens[first].start)[0], words, bases, types.get(name, "")
+            )
