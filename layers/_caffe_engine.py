@@ -17,7 +17,6 @@ import torch
 from torch import Tensor
 
 from . import _caffe_services as services
-from ._caffe_param import Parameters
 from ._caffe_record import (
     BLOBS,
     DATA,
@@ -304,7 +303,7 @@ class Engine:
     def library(self, backend: str):
         library = self.layer.library(backend)
         if not hasattr(library, "services"):
-            library.services = services.HostServices(Parameters(self.layer.folder), backend == "cuda")
+            library.services = services.HostServices(backend == "cuda")
             if library.lib.caffe_layer_services_ffi(library.services.address):
                 self.fail(library, "services")
         return library

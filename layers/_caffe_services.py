@@ -15,13 +15,10 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from ._caffe_param import Parameters
-from ._runtime import CaffeValueError
-
 logger = logging.getLogger("caffe")
 
 HOST, PAGE_LOCKED = -1, -2
-_DTYPES = {0: torch.float32, 1: torch.float64, 2: torch.int32}
+DTYPES = {0: torch.float32, 1: torch.float64, 2: torch.int32}
 
 # Memory that engines hold, by token. A tensor stays alive here until its engine releases it.
 memory: dict[int, Tensor] = {}
@@ -42,7 +39,7 @@ def take_failure() -> BaseException | None:
     return failure
 
 
-def _service(result, *arguments):
+def service(result, *arguments):
     """A C function from a Python one. Its exceptions wait in this thread until the engine has returned."""
 
     def wrap(function):
@@ -62,7 +59,7 @@ def _service(result, *arguments):
 # ---------------------------------------------------------------------------------------------- memory
 
 
-@_service(c_void_p, c_int64, c_int64, POINTER(c_int64))
+@service(c_void_p, c_int64, c_int64, POINTER(c_int64))
 def _allocate(size, device, token):
     # At least a byte, so that it has an address. Not an inference tensor, whatever the mode of this one call:
     # the engine keeps it.
@@ -75,7 +72,7 @@ def _allocate(size, device, token):
     return tensor.data_ptr()
 
 
-@_service(None, c_int64)
+@service(None, c_int64)
 def _release(token):
     memory.pop(token, None)
 
@@ -141,12 +138,12 @@ def view_memory(address: int, count: int, dtype: torch.dtype, device: int) -> Te
     return torch.frombuffer(buffer, dtype=dtype)
 
 
-@_service(c_int64, c_int64, c_void_p, c_int64, c_int64, c_int64, c_double, c_double)
+@service(c_int64, c_int64, c_void_p, c_int64, c_int64, c_int64, c_double, c_double)
 def _random(kind, address, count, dtype, device, a, b):
     if count == 0:
         return 1
     _about_to_draw(device)
-    values = view_memory(address, count, _DTYPES[dtype], device)
+    values = view_memory(address, count, DTYPES[dtype], device)
     if kind == 0:
         values.uniform_(a, b)
     elif kind == 1:
@@ -158,13 +155,13 @@ def _random(kind, address, count, dtype, device, a, b):
     return 1
 
 
-@_service(c_int64)
+@service(c_int64)
 def _seed():
     _about_to_draw(HOST)
     return int(torch.randint(1 << 62, (), dtype=torch.int64, device="cpu"))
 
 
-@_service(None, c_int64)
+@service(None, c_int64)
 def _set_seed(seed):
     # Not torch.manual_seed, which asks each accelerator there may be: Caffe's tests seed before every forward.
     torch.default_generator.manual_seed(seed)
@@ -175,7 +172,7 @@ def _set_seed(seed):
 # ------------------------------------------------------------------------------------------ BLAS, text
 
 
-@_service(c_void_p)
+@service(c_void_p)
 def _blas_handle():
     return torch.cuda.current_blas_handle()
 
@@ -183,29 +180,9 @@ def _blas_handle():
 _SEVERITIES = {0: logging.INFO, 1: logging.WARNING}
 
 
-@_service(None, c_int64, c_char_p)
+@service(None, c_int64, c_char_p)
 def _log(severity, text):
     logger.log(_SEVERITIES.get(severity, logging.ERROR), text.decode(errors="replace"))
-
-
-_Take = CFUNCTYPE(None, c_void_p, c_int64, c_void_p)
-
-
-def _parse_text(parameters: Parameters):
-    """By the messages of one layer: each has its own."""
-
-    @_service(c_int64, c_char_p, c_char_p, _Take, c_void_p)
-    def parse_text(message, text, take, where):
-        try:
-            wire = parameters._parsed(
-                message.decode().removeprefix("caffe."), text.decode()
-            ).SerializeToString()
-        except CaffeValueError:
-            return -1
-        take(ctypes.cast(c_char_p(wire), c_void_p), len(wire), where)
-        return len(wire)
-
-    return parse_text
 
 
 def _loaded(name: str) -> str:
@@ -229,22 +206,14 @@ def _cublas_library() -> str:
 # ------------------------------------------------------------------------------------------- the list
 
 
-def _address(function) -> int:
-    return 0 if function is None else ctypes.cast(function, c_void_p).value
-
-
 class HostServices:
     """The list for one library. It holds what the list points to, so it must live as long as the library: forever."""
 
-    def __init__(self, parameters: Parameters, cuda: bool):
+    def __init__(self, cuda: bool, random=_random, seed=_seed, set_seed=_set_seed):
         paths = [_blas_library(), _cublas_library() if cuda else ""]
         self.texts = [ctypes.create_string_buffer(os.fsencode(path)) for path in paths]
-        self.parse_text = _parse_text(parameters)
-        functions = (_allocate, _release, _blas_handle if cuda else None, _random, _seed, _log)
-        words = [
-            *map(_address, functions),
-            *map(ctypes.addressof, self.texts),
-            *map(_address, (_set_seed, self.parse_text)),
-        ]
+        self.functions = (_allocate, _release, _blas_handle if cuda else None, random, seed, _log, set_seed)
+        addresses = [0 if f is None else ctypes.cast(f, c_void_p).value for f in self.functions]
+        words = [*addresses[:-1], *map(ctypes.addressof, self.texts), addresses[-1]]
         self.words = (c_int64 * len(words))(*words)
         self.address = ctypes.addressof(self.words)

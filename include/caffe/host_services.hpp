@@ -1,5 +1,5 @@
-// What the engine asks of the process that loaded it (Python with torch; a test program has its own), and what the
-// running call told the engine. Not a header of upstream's.
+// What the engine asks of the process that loaded it (Python with torch; a test program has its own), and
+// what the running call told the engine. Not a header of upstream's.
 #ifndef CAFFE_HOST_SERVICES_HPP_
 #define CAFFE_HOST_SERVICES_HPP_
 
@@ -8,19 +8,22 @@
 
 namespace caffe {
 
-// Function addresses, in the order in which Python packs them as 64-bit words. A function that fails returns 0 (allocate, random) and
-// leaves its reason with its own side, which raises it instead of the engine's error.
+// Function addresses, in the order in which Python packs them as 64-bit words. A function that fails returns
+// 0 (allocate, random) and leaves its reason with its own side, which raises it instead of the engine's
+// error.
 struct HostServices {
-  // `bytes` of memory, not zeroed. device: -1 host memory, -2 page-locked host memory, else the CUDA device's own. A token for it comes back.
+  // `bytes` of memory, not zeroed. device: -1 host memory, -2 page-locked host memory, else the CUDA device's
+  // own. A token for it comes back.
   void* (*allocate)(int64_t bytes, int64_t device, int64_t* token);
   // The engine's last use of that memory is enqueued on the current stream.
   void (*release)(int64_t token);
   // A cublasHandle_t for the current device, set to the current stream.
   void* (*blas_handle)();
   // Fill `count` elements at `address` from torch's generator of that device (-1: the CPU's). 1 if done.
-  // kind: 0 uniform in [a, b), 1 normal of mean a and deviation b, 2 Bernoulli of probability a, 3 all bits of a 32-bit word.
-  // dtype: 0 float, 1 double, 2 32-bit integer.
-  int64_t (*random)(int64_t kind, void* address, int64_t count, int64_t dtype, int64_t device, double a, double b);
+  // kind: 0 uniform in [a, b), 1 normal of mean a and deviation b, 2 Bernoulli of probability a, 3 all bits
+  // of a 32-bit word. dtype: 0 float, 1 double, 2 32-bit integer.
+  int64_t (*random)(int64_t kind, void* address, int64_t count, int64_t dtype, int64_t device, double a,
+                    double b);
   // A seed drawn from torch's CPU generator, for caffe_rng().
   int64_t (*seed)();
   // One line for people: severity 0 INFO, 1 WARNING, 2 ERROR.
@@ -30,10 +33,6 @@ struct HostServices {
   const char* cublas_library;
   // Caffe::set_random_seed: seeds torch's generators.
   void (*set_seed)(int64_t seed);
-  // The wire format of a message in protobuf's text format, by real protobuf; `message` is its full name. Its size; -1 if
-  // the text is no such message. `take` is called with the bytes before it returns.
-  int64_t (*parse_text)(const char* message, const char* text, void (*take)(const void* bytes, int64_t size, void* where),
-                        void* where);
 };
 
 extern HostServices host_services;

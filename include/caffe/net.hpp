@@ -1,5 +1,5 @@
-// A small Net, for layers that own one (RecurrentLayer unrolls itself into a Net). It runs layers in order and shares
-// parameters by name; it reads no files, applies no include/exclude rules and serves no solver.
+// A small Net, for layers that own one (RecurrentLayer unrolls itself into a Net). It runs layers in order
+// and shares parameters by name; it reads no files, applies no include/exclude rules and serves no solver.
 #ifndef CAFFE_NET_HPP_
 #define CAFFE_NET_HPP_
 
@@ -61,7 +61,8 @@ class Net {
   int num_inputs() const { return static_cast<int>(input_blobs_.size()); }
   int num_outputs() const { return static_cast<int>(output_blobs_.size()); }
 
-  // All layers' parameter blobs in order. The owner of a shared one is params()[param_owners()[i]]; -1: its own.
+  // All layers' parameter blobs in order. The owner of a shared one is params()[param_owners()[i]]; -1: its
+  // own.
   const vector<shared_ptr<Blob<Dtype>>>& params() const { return params_; }
   const vector<int>& param_owners() const { return param_owners_; }
   const vector<string>& param_display_names() const { return param_display_names_; }

@@ -18,7 +18,8 @@ Net<Dtype>::Net(const NetParameter& in_param) : name_(in_param.name()) {
   for (int i = 0; i < param.layer_size(); ++i) {
     LayerParameter* layer_param = param.mutable_layer(i);
     CHECK(layer_param->include_size() == 0 && layer_param->exclude_size() == 0)
-        << "layer '" << layer_param->name() << "': include and exclude rules are not known to a layer's own Net";
+        << "layer '" << layer_param->name()
+        << "': include and exclude rules are not known to a layer's own Net";
     if (!layer_param->has_phase()) layer_param->set_phase(phase_);
     AppendLayer(*layer_param, param.force_backward());
   }
@@ -42,10 +43,12 @@ void Net<Dtype>::AppendLayer(const LayerParameter& layer_param, bool force_backw
     need_backward |= blob_need_backward_[id];
   }
   int top_count = layer_param.top_size();
-  if (layer->AutoTopBlobs()) top_count = std::max({top_count, layer->MinTopBlobs(), layer->ExactNumTopBlobs()});
+  if (layer->AutoTopBlobs())
+    top_count = std::max({top_count, layer->MinTopBlobs(), layer->ExactNumTopBlobs()});
   for (int i = 0; i < top_count; ++i) {
     const string blob_name = i < layer_param.top_size() ? layer_param.top(i) : "(automatic)";
-    const bool in_place = i < layer_param.bottom_size() && i < layer_param.top_size() && blob_name == layer_param.bottom(i);
+    const bool in_place =
+        i < layer_param.bottom_size() && i < layer_param.top_size() && blob_name == layer_param.bottom(i);
     if (in_place) {
       top_ids.push_back(bottom_ids[i]);
     } else {
@@ -62,7 +65,8 @@ void Net<Dtype>::AppendLayer(const LayerParameter& layer_param, bool force_backw
   }
   layer->SetUp(bottom, top);
   const int param_count = static_cast<int>(layer->blobs().size());
-  CHECK_LE(layer_param.param_size(), param_count) << "Too many params specified for layer " << layer_param.name();
+  CHECK_LE(layer_param.param_size(), param_count)
+      << "Too many params specified for layer " << layer_param.name();
   for (int i = 0; i < param_count; ++i) {
     const bool learns = i >= layer_param.param_size() || layer_param.param(i).lr_mult() != 0;
     need_backward |= learns;
@@ -103,8 +107,9 @@ void Net<Dtype>::AppendParam(const LayerParameter& layer_param, int param_id) {
   const Blob<Dtype>& owned = *params_[owner->second];
   const bool permissive = spec.share_mode() == ParamSpec_DimCheckMode_PERMISSIVE;
   CHECK(permissive ? blob->count() == owned.count() : blob->shape() == owned.shape())
-      << "Cannot share param '" << spec.name() << "' with layer '" << layer_param.name() << "': shape mismatch: owner's is "
-      << owned.shape_string() << "; this layer expects shape " << blob->shape_string();
+      << "Cannot share param '" << spec.name() << "' with layer '" << layer_param.name()
+      << "': shape mismatch: owner's is " << owned.shape_string() << "; this layer expects shape "
+      << blob->shape_string();
 }
 
 // Layers that no loss depends on need no backward pass.
@@ -155,7 +160,8 @@ void Net<Dtype>::BackwardFromTo(int start, int end) {
   CHECK_GE(end, 0);
   CHECK_LT(start, static_cast<int>(layers_.size()));
   for (int i = start; i >= end; --i) {
-    if (layer_need_backward_[i]) layers_[i]->Backward(top_vecs_[i], bottom_need_backward_[i], bottom_vecs_[i]);
+    if (layer_need_backward_[i])
+      layers_[i]->Backward(top_vecs_[i], bottom_need_backward_[i], bottom_vecs_[i]);
   }
 }
 

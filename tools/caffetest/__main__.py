@@ -64,7 +64,9 @@ def results(report: Path) -> dict[str, list[tuple[str, str]]]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("caffe", type=Path, help="a Caffe tree")
     parser.add_argument("tests", nargs="+", help="test files, or 'all'")
     parser.add_argument("--build", type=Path, default=ROOT / "build")
@@ -86,7 +88,9 @@ def main() -> int:
         console.print(f"left out: {test}: needs {reason}")
     if build(folder, options.build.resolve() / "caffetest/made", options.make):
         console.print("not everything was built: the compiler's words are above")
-    table = Table("backend", "test files", "tests", "passed", "failed", title=f"Caffe's own tests of {tree.root.name}")
+    table = Table(
+        "backend", "test files", "tests", "passed", "failed", title=f"Caffe's own tests of {tree.root.name}"
+    )
     status, ran = 0, 0
     for backend in options.backends:
         if not (folder / f"_{backend}.abi3.so").exists():
@@ -109,7 +113,9 @@ def main() -> int:
         ran += total
         table.add_row(backend, str(len(tests)), str(total), str(total - len(failed)), str(len(failed)))
         for fixture, case, text in failed:
-            console.print(f"[red]FAILED[/red] {backend} {fixture}.{case}: {text.splitlines()[0]}", highlight=False)
+            console.print(
+                f"[red]FAILED[/red] {backend} {fixture}.{case}: {text.splitlines()[0]}", highlight=False
+            )
         status |= bool(failed)
     console.print(table)
     return int(status or not ran)

@@ -49,7 +49,9 @@ class Tree:
             raise NotATree(f"{self.root}: no Caffe tree: it has no src/caffe/test")
         self.gtest = self.root / "src/gtest"
         if not (self.gtest / "gtest-all.cpp").exists():
-            raise NotATree(f"{self.root}: src/gtest/gtest-all.cpp, which Caffe's tests are built with, is missing")
+            raise NotATree(
+                f"{self.root}: src/gtest/gtest-all.cpp, which Caffe's tests are built with, is missing"
+            )
         self.layers = {p.stem: p for p in self.root.glob("src/caffe/layers/*.cpp")}
         self.by_type = {t: p for p in self.layers.values() for t in REGISTERED.findall(read(p))}
 
@@ -57,7 +59,9 @@ class Tree:
         """The tests of these names ('all': every layer's), and those left out with the reason."""
         every = sorted(self.tests.glob("test_*_layer.cpp"))
         if names == ["all"]:
-            reasons = {p.name: r for p in every if (r := next((LACKING[i] for i in includes(p) if i in LACKING), ""))}
+            reasons = {
+                p.name: r for p in every if (r := next((LACKING[i] for i in includes(p) if i in LACKING), ""))
+            }
             return [p for p in every if p.name not in reasons], reasons
         chosen = []
         for name in names:

@@ -265,6 +265,9 @@ class Printer {
     std::vector<WireField> fields;
     WireReader reader(data, size);
     for (WireField field; !reader.done() && reader.Next(&field);) fields.push_back(field);
+    // By number, whatever the order of the text or the bytes that the message came from.
+    std::stable_sort(fields.begin(), fields.end(),
+                     [](const WireField& a, const WireField& b) { return a.number < b.number; });
     for (size_t i = 0; i < fields.size(); ++i) {
       const WireField& field = fields[i];
       const FieldDescriptor* known =
