@@ -241,7 +241,7 @@ class CaffeModule(nn.Module):
                 raise CaffeValueError(
                     f"{self.layer.name}: blob{i}: expected {list(shape)}, got {describe(blob)}"
                 )
-        return [blob.contiguous() for blob in blobs]
+        return [blob.contiguous().resolve_neg() for blob in blobs]
 
     # --------------------------------------------------------------------------------------- set up
 

@@ -27,17 +27,20 @@ class Call:
     def __del__(self):  # no backward came
         if self.instance is not None:
             self.engine.release(self.instance)
+            self.engine.lent.discard(self.instance)
 
     def forward(self, bottoms: list[Tensor], blobs: list[Tensor], wanted: tuple[bool, ...]) -> list[Tensor]:
         with services.recording() as self.states:
             self.instance, self.mode, tops = self.engine.forward(
                 self.site, self.forced, bottoms, blobs, wanted
             )
+        self.engine.lent.add(self.instance)
         return tops
 
     def backward(self, bottoms, tops, blobs, top_diffs, wanted) -> list[Tensor | None]:
         engine = self.engine
         instance, self.instance = self.instance, None
+        self.engine.lent.discard(instance)
         if instance is None:
             instance = engine.forward_again(self.site, self.mode, bottoms, blobs, wanted, tops, self.states)
         diffs = instance.backward(self.mode, bottoms, tops, blobs, top_diffs, wanted)
@@ -97,7 +100,7 @@ def _backward(ctx, *top_diffs: Tensor):
             diff = diff * weight
         elif i in engine.in_place:
             diff = diff.clone(memory_format=torch.contiguous_format)  # it becomes the bottom's
-        diffs.append(diff.contiguous())
+        diffs.append(diff.contiguous().resolve_neg())
     site = call.site
     with device_guard(site.device):
         if site.device >= 0 and _raw_stream(site.device) != site.stream:

@@ -287,6 +287,9 @@ class Engine:
         self.captured: list[
             Instance
         ] = []  # their memory is part of CUDA graphs: never used again, never freed
+        # Those that wait for a backward. Held here, or the collector of cycles would destroy an instance together with
+        # the Call that then hands it back.
+        self.lent: set[Instance] = set()
         # Known once it is set up:
         self.blob_shapes: tuple[Shape, ...] | None = None
         self.set_up_shapes: tuple[Shape, ...] = ()
