@@ -112,32 +112,34 @@ class CaffeFunction:
         self._modules: dict[tuple, torch.nn.Module] = {}
 
     def bottoms_and_blobs(self, arguments: tuple) -> tuple[tuple, dict[str, Tensor]]:
-        """Bottoms that are None were left out."""
+        """A bottom whose default is None may be left out by None."""
         named = self.__signature__.bind(*arguments).arguments
         blobs = {name: value for name, value in named.items() if name.startswith("blob")}
-        return tuple(v for n, v in named.items() if n not in blobs and v is not None), blobs
-
-    def set_up(self, bottoms: tuple) -> torch.nn.Module:
-        """A module with its parameter blobs made for these bottoms."""
-        return self.make().setup(*(b if isinstance(b, Tensor) else () for b in bottoms))
+        optional = {p.name for p in self.__signature__.parameters.values() if p.default is None}
+        left_out = {name for name in optional if named.get(name) is None}
+        return tuple(v for n, v in named.items() if n not in blobs and n not in left_out), blobs
 
     def __call__(self, *arguments):
         bottoms, blobs = self.bottoms_and_blobs(arguments)
-        shapes = tuple(tuple(b.shape) if isinstance(b, Tensor) else None for b in bottoms)
+        if not all(isinstance(b, Tensor) for b in bottoms):
+            return self.make()(*bottoms)  # which refuses them
+        shapes = tuple(b.shape for b in bottoms)
         module = self._modules.get(shapes)
         if module is None:
-            module = self._modules[shapes] = self.set_up(bottoms) if blobs else self.make()
+            module = self._modules[shapes] = self.make().setup(*bottoms) if blobs else self.make()
         return torch.func.functional_call(module, blobs, bottoms) if blobs else module(*bottoms)
 
 
-def caffe_case(name: str, make: Callable[[], torch.nn.Module], reference: Callable, inputs: Mapping, **options) -> Case:
+def caffe_case(
+    name: str, make: Callable[[], torch.nn.Module], reference: Callable, inputs: Mapping, **options
+) -> Case:
     """A Case of a Caffe layer; see CaffeFunction and Case."""
     function = CaffeFunction(name, make, reference)
     first = next(iter(inputs.values()))
 
     def module() -> torch.nn.Module:
         bottoms, blobs = function.bottoms_and_blobs(first(Draw()))
-        return function.set_up(bottoms) if blobs else make()
+        return make().setup(*bottoms) if blobs else make()
 
     return Case(function=function, reference=reference, inputs=inputs, module=module, **options)
 

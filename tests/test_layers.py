@@ -7,6 +7,7 @@ import copy
 import importlib
 import inspect
 import pickle
+import re
 import threading
 
 import pytest
@@ -325,7 +326,9 @@ def tensor_places(case: Case, arguments) -> list[int]:
     return [
         i
         for i, a in enumerate(arguments)
-        if isinstance(a, Tensor) and parameters[i].default is not None and not is_blob(case, parameters[i].name)
+        if isinstance(a, Tensor)
+        and parameters[i].default is not None
+        and not is_blob(case, parameters[i].name)
     ]
 
 
@@ -560,7 +563,7 @@ def test_forward_mode(on_cpu, way):
 
             _, found = torch.func.jvp(function, tuple(differentiable(arguments)), tangents)
     except (RuntimeError, NotImplementedError) as error:
-        assert "forward" in str(error) or "jvp" in str(error), error
+        assert re.search("forward|jvp|torch.func", str(error)), error
         return
     on_cpu.assert_close(found, reference_tangents(on_cpu, arguments, tangents))
 

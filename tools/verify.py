@@ -327,7 +327,7 @@ def in_child(pipe, layers_dir: Path, layer: str, options, crashed: dict[str, str
 
 
 def verify(layers_dir: Path, layer: str, options) -> list[Row]:
-    """In a process of its own: code that was written for other shapes may crash. Such a guess is left out the next time."""
+    """In a process of its own: code that was written for other shapes may crash. Such a guess is then left out."""
     crashed: dict[str, str] = {}
     while True:
         context = multiprocessing.get_context("fork")

@@ -48,7 +48,6 @@ CASES = [
             "nums": Bad(
                 lambda draw: (draw.normal(2, 3), draw.normal(3, 3)), CaffeRuntimeError, "Check failed"
             ),
-            "one bottom": Bad(lambda draw: (draw.normal(2, 3), None), CaffeRuntimeError, "at least 2 bottom"),
         },
         tolerance=TOLERANCE,
     ),
