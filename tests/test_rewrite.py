@@ -1,6 +1,7 @@
 """The source rewriter: golden pairs, refusals, analysis, and the command itself.
 
 tests/rewrite/x.cu is rewritten to exactly x.expected (a local header sub/y.h to sub/y.h.expected);
+tests/rewrite/caffe is a Caffe layer's folder, rewritten for both compilers: x.host.expected, x.nvcc.expected.
 tests/rewrite/refuse_x.cu is refused, at the line and with the words that its first line gives.
 After a deliberate change: `python tests/test_rewrite.py --update` writes the goldens anew, shows the diff.
 """
@@ -22,7 +23,9 @@ sys.path.insert(0, str(TOOL.parent))
 
 import cuda_lexer  # noqa: E402
 import cuda_rewrite  # noqa: E402
+from caffe_folder import LayerFolder  # noqa: E402
 from cuda_analysis import analyse  # noqa: E402
+from cuda_for_nvcc import NvccRewriter  # noqa: E402
 from cuda_rewrite import depfile  # noqa: E402
 from cuda_source import read  # noqa: E402
 from cuda_to_host import HostRewriter  # noqa: E402
@@ -34,6 +37,16 @@ def rewrite(path: str):
 
 GOLDEN = sorted(p.stem for p in CASES.glob("*.cu") if not p.stem.startswith("refuse_"))
 REFUSED = sorted(p.stem for p in CASES.glob("refuse_*.cu"))
+
+
+def caffe_outputs(source):
+    """The same for a source in the Caffe layer's folder, for both compilers."""
+    folder, found = LayerFolder("caffe"), {}
+    for compiler, rewriter in (("host", HostRewriter), ("nvcc", NvccRewriter)):
+        texts, problems = cuda_rewrite.rewrite(f"caffe/{source}", rewriter, "tool", "", folder)
+        assert not problems, "\n".join(map(str, problems))
+        found |= {CASES / "caffe" / f"{n or source}.{compiler}.expected": text for n, text in texts.items()}
+    return found
 
 
 def outputs(case):
@@ -69,6 +82,48 @@ def command(tmp_path):
 def test_golden(case, in_cases):
     for path, text in outputs(case).items():
         assert text == read(path), f"{path.name} differs; `python tests/test_rewrite.py --update` shows how"
+
+
+def test_golden_caffe_layer(in_cases):
+    """A header that is included by its path in a fork is the folder's, and its launches get the stream too."""
+    found = caffe_outputs("blend_layer.cu")
+    assert {path.name.split(".", 1)[0] for path in found} == {"blend_layer", "blend_kernels"}
+    for path, text in found.items():
+        assert text == read(path), f"{path.name} differs; `python tests/test_rewrite.py --update` shows how"
+
+
+def test_each_launch_of_a_caffe_layer_gets_the_stream(in_cases):
+    text = caffe_outputs("blend_layer.cu")[CASES / "caffe" / "blend_layer.cu.nvcc.expected"]
+    assert text.count("::caffe::current_stream()") == 3  # one in a macro; and one launch that names its own
+    assert "CAFFE_CUDA_NUM_THREADS, 0, ::caffe::current_stream()>>>" in text
+    assert "64 * sizeof(Dtype) , ::caffe::current_stream()>> >" in text and "<<<1, 64, 0, mine_>>>" in text
+
+
+@pytest.mark.parametrize("macro", ["#define GO(k, n) k##n<<<1, 2>>>()", "#define GO k<<<1, 2(x)"])
+def test_launch_of_a_caffe_layer_that_cannot_get_the_stream(tmp_path, macro):
+    (tmp_path / "x.cu").write_text(f"\n{macro}\n")
+    path, folder = str(tmp_path / "x.cu"), LayerFolder(str(tmp_path))
+    _, problems = cuda_rewrite.rewrite(path, NvccRewriter, "tool", "", folder)
+    assert [problem.line for problem in problems] == [2] and "launch" in problems[0].text
+    assert not cuda_rewrite.rewrite(path, NvccRewriter, "tool", "")[
+        1
+    ]  # a native layer's is its author's affair
+
+
+def test_caffe_file_without_device_code_says_so(tmp_path):
+    folder = tmp_path / "x"
+    folder.mkdir()
+    (folder / "x.cu").write_text('#include "caffe/layers/x.hpp"\nint x;\n')
+    (folder / "x.hpp").write_text("int y;\n")
+
+    def text():
+        return cuda_rewrite.rewrite(str(folder / "x.cu"), NvccRewriter, "tool", "", LayerFolder(str(folder)))[
+            0
+        ][""]
+
+    assert "// No device code\n#line 1\n#include" in text()
+    (folder / "x.hpp").write_text("__global__ void k();\n")
+    assert "// No device code" not in text()
 
 
 @pytest.mark.parametrize("case", GOLDEN)
@@ -279,6 +334,7 @@ def update():
     wanted = {}
     for case in GOLDEN:
         wanted.update(outputs(case))
+    wanted.update(caffe_outputs("blend_layer.cu"))
     for path in CASES.rglob("*.expected"):
         if path not in wanted:
             print(f"removed {path.name}")

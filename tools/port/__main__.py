@@ -74,7 +74,8 @@ def port_all(tree: Tree, options) -> int:
         names = " ".join(sorted({p.folder.name for p in ported.values()}))
         environment = {k: v for k, v in os.environ.items() if k not in ("TYPE", "CAFFE", "NAME", "FORCE")}
         settings = [f"LAYERS_DIR={options.layers_dir}", f"LAYERS={names}"]
-        subprocess.run([*options.make.split(), "-k", *settings, "libraries"], env=environment)
+        command = [*options.make.split(), "-k", *settings, "libraries"]
+        subprocess.run(command, env=environment, close_fds=False)  # open: make's job server
     for type_name, done in ported.items():
         error = first_error(done.folder, options) if options.make else None
         rows.append((type_name, done.folder.name, "does not compile" if error else "compiles" if options.make else "ported",

@@ -59,6 +59,8 @@ class Tree:
             raise PortError(
                 f"CAFFE={root}: there is no such folder. It is the root of a Caffe tree, the one with include/ and src/."
             )
+        if self.root.resolve() == Path(__file__).resolve().parent.parent.parent:
+            raise PortError(f"CAFFE={root}: that is the toolkit itself. CAFFE= names the Caffe tree that has the layer.")
         if not _is_tree(self.root):
             inside = [
                 p

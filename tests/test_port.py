@@ -1,0 +1,423 @@
+"""make port, on a small tree of the shape of a Caffe fork; and what the build makes for a Caffe layer's folder."""
+
+import hashlib
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, make
+
+sys.path.insert(0, str(ROOT / "tools"))
+
+import caffe_build  # noqa: E402
+from caffe_folder import LayerFolder  # noqa: E402
+
+CLASS = """
+namespace caffe {{
+template <typename Dtype>
+class {name}Layer : public {base}<Dtype> {{
+ public:
+  explicit {name}Layer(const LayerParameter& param) : {base}<Dtype>(param) {{}}
+  virtual inline const char* type() const {{ return "{name}"; }}
+ protected:
+  virtual void Forward_cpu(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top);
+  {members}
+}};
+}}
+"""
+SOURCE = """
+#include "{header}"
+{includes}
+namespace caffe {{
+template <typename Dtype>
+void {name}Layer<Dtype>::Forward_cpu(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) {{
+  {body}
+}}
+INSTANTIATE_CLASS({name}Layer);
+{register}
+}}
+"""
+CORE = "namespace caffe {\ntemplate <typename Dtype> class %s {\n public:\n  %s\n};\n}\n"
+
+
+class Fork:
+    """A Caffe tree in the making."""
+
+    def __init__(self, root: Path):
+        self.root = root
+        self.write("include/caffe/blob.hpp", CORE % ("Blob", "const Dtype* gpu_data_of_row(int n) const;"))
+        self.write("include/caffe/layer.hpp", CORE % ("Layer", "void SetUp();"))
+        self.write(
+            "src/caffe/proto/caffe.proto", 'syntax = "proto2";\npackage caffe;\nmessage LayerParameter {}\n'
+        )
+        self.write("LICENSE", "do what you like\n")
+        (root / "src/caffe/layers").mkdir()
+
+    def write(self, path: str, text: str) -> Path:
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        return file
+
+    def layer(
+        self, name, body="", includes="", base="Layer", members="", header="", register="REGISTER_LAYER_CLASS"
+    ):
+        """One class, in a header of its own or at the end of `header`, and its source."""
+        stem = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower() + "_layer"
+        path = header or f"caffe/layers/{stem}.hpp"
+        text = CLASS.format(name=name, base=base, members=members)
+        file = self.root / "include" / path
+        self.write(
+            f"include/{path}", (file.read_text() if file.exists() else '#include "caffe/layer.hpp"\n') + text
+        )
+        source = SOURCE.format(
+            name=name, header=path, includes=includes, body=body, register=f"{register}({name});"
+        )
+        return self.write(f"src/caffe/layers/{stem}.cpp", source)
+
+
+@pytest.fixture
+def fork(tmp_path):
+    return Fork(tmp_path / "fork")
+
+
+@pytest.fixture
+def port(fork, tmp_path):
+    """Run the tool; what it printed, and the folder of layers."""
+    (tmp_path / "mine").mkdir()
+
+    def run(*arguments, caffe=fork.root, fails=False):
+        command = [
+            sys.executable,
+            ROOT / "tools" / "port",
+            "--caffe",
+            caffe,
+            "--layers-dir",
+            tmp_path / "mine",
+        ]
+        done = subprocess.run([*command, *arguments], capture_output=True, text=True)
+        assert not done.stderr and done.returncode == int(fails), done.stderr + done.stdout
+        return done.stdout
+
+    run.folder = tmp_path / "mine"
+    return run
+
+
+def names(folder: Path) -> set[str]:
+    return {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()}
+
+
+# ------------------------------------------------------------------------------------ what is copied
+
+
+def test_layer_is_copied_byte_for_byte(fork, port):
+    source = fork.layer("EdgeShift")
+    source.write_bytes(b"// \xc0\xb1\r\n" + source.read_bytes())
+    fork.write("src/caffe/layers/edge_shift_layer.cu", "INSTANTIATE_CLASS(EdgeShiftLayer);\n")
+    fork.layer("Other")
+    output = port("EdgeShift")
+    folder = port.folder / "edge_shift"
+    files = {"edge_shift_layer.cpp", "edge_shift_layer.cu", "edge_shift_layer.hpp", "caffe.proto"}
+    assert names(folder) == files | {"ORIGIN", "__init__.py"}
+    assert (folder / "edge_shift_layer.cpp").read_bytes() == source.read_bytes()
+    origin = (folder / "ORIGIN").read_text()
+    for file in files:
+        assert f"{hashlib.sha256((folder / file).read_bytes()).hexdigest()}  {file}  " in origin
+    assert "tree     fork\n" in origin and "licence  LICENSE" in origin and "not under git" in origin
+    assert (folder / "__init__.py").read_text() == (
+        '"""EdgeShift, a Caffe layer: see ORIGIN."""\n'
+        "from .._caffe import caffe_layer\n\n"
+        'EdgeShift = caffe_layer(__name__, "EdgeShift")\n'
+    )
+    assert "make LAYERS_DIR=" in output and "verify" in output
+
+
+@pytest.mark.skipif(not shutil.which("git"), reason="no git")
+def test_origin_knows_the_commit(fork, port):
+    fork.layer("Shift")
+    git = ["git", "-C", str(fork.root), "-c", "user.name=n", "-c", "user.email=e"]
+    for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "x"]):
+        subprocess.run([*git, *command], check=True)
+    head = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True).stdout
+    port("Shift")
+    assert f"commit   {head}" in (port.folder / "shift" / "ORIGIN").read_text()
+
+
+def test_class_in_an_aggregate_header(fork, port):
+    """The header comes whole; of the classes in it only the base has its source copied."""
+    for name, base in (("Base", "Layer"), ("Shift", "BaseLayer"), ("Other", "Layer")):
+        fork.layer(name, base=base, header="caffe/vision_layers.hpp")
+    port("Shift")
+    found = names(port.folder / "shift")
+    assert {
+        "vision_layers.hpp",
+        "shift_layer.cpp",
+        "base_layer.cpp",
+    } <= found and "other_layer.cpp" not in found
+
+
+def test_class_that_only_the_forks_aggregate_header_has(fork, port):
+    """The toolkit has a loss_layers.hpp, without this class: the fork's is taken."""
+    fork.layer("SpecialLoss", header="caffe/loss_layers.hpp")
+    fork.layer("Shift", base="SpecialLossLayer", includes='#include "caffe/loss_layers.hpp"')
+    port("Shift")
+    assert {"loss_layers.hpp", "special_loss_layer.cpp"} <= names(port.folder / "shift")
+
+
+def test_helpers_and_sublayers_come_along(fork, port):
+    fork.write("include/caffe/util/twist.hpp", '#include "caffe/util/deeper.hpp"\nvoid twist();\n')
+    fork.write("include/caffe/util/deeper.hpp", "void deeper();\n")
+    fork.write("src/caffe/util/twist.cpp", "void twist() {}\n")
+    fork.write("src/caffe/util/twist.cu", "void twist_gpu() {}\n")
+    fork.write("include/caffe/util/unused.hpp", "void unused();\n")
+    fork.layer("Inner")
+    includes = '#include "caffe/util/twist.hpp"\n#include <caffe/layers/inner_layer.hpp>'
+    fork.layer("Shift", includes=includes, members="shared_ptr<InnerLayer<Dtype> > inner_;")
+    output = port("Shift")
+    found = names(port.folder / "shift")
+    assert {"twist.hpp", "deeper.hpp", "twist.cpp", "twist.cu", "inner_layer.hpp", "inner_layer.cpp"} <= found
+    assert "unused.hpp" not in found
+    assert re.search(r"src/caffe/util/twist.cu: .*twist\.hpp declares", output)
+
+
+def test_base_that_the_toolkit_has_is_not_copied(fork, port):
+    fork.layer("Loss")
+    fork.layer("ShiftLoss", base="LossLayer", includes='#include "caffe/layers/loss_layer.hpp"')
+    port("ShiftLoss")
+    assert not {"loss_layer.hpp", "loss_layer.cpp"} & names(port.folder / "shift_loss")
+
+
+def test_the_forks_own_version_of_a_stock_layer(fork, port):
+    fork.layer("Softmax")
+    port("Softmax")
+    assert {"softmax_layer.hpp", "softmax_layer.cpp"} <= names(port.folder / "softmax")
+
+
+def test_function_that_is_called_without_a_header_of_its_own(fork, port):
+    """Declared in a header that came along, defined in a file of another name."""
+    fork.write("include/caffe/util/twist.hpp", "void caffe_twist(int n);\n")
+    fork.write("src/caffe/util/all_kinds.cpp", "void caffe_twist(int n) {}\n")
+    fork.layer("Shift", body="caffe_twist(3);", includes='#include "caffe/util/twist.hpp"')
+    port("Shift")
+    assert "all_kinds.cpp" in names(port.folder / "shift")
+
+
+def test_equal_names_get_folders(fork, port):
+    """Of two files, and of one that would hide a header of the toolkit's."""
+    fork.write("include/caffe/util/shift.hpp", "int a;\n")
+    fork.write("include/caffe/other/shift.hpp", "int b;\n")
+    fork.write("include/caffe/util/common.hpp", "int c;\n")
+    includes = "".join(f'#include "caffe/{p}.hpp"\n' for p in ("util/shift", "other/shift", "util/common"))
+    fork.layer("Shift", includes=includes)
+    port("Shift")
+    folder = port.folder / "shift"
+    assert {"util/shift.hpp", "other/shift.hpp", "util/common.hpp"} <= names(folder)
+    layer = LayerFolder(str(folder))
+    assert layer.find("caffe/other/shift.hpp") == "other/shift.hpp"
+    assert layer.find("caffe/util/common.hpp") == "util/common.hpp" and layer.find("caffe/common.hpp") is None
+
+
+# -------------------------------------------------------------------------------------- what is refused
+
+
+def test_unknown_type_names_the_nearest(fork, port):
+    fork.layer("EdgeShift"), fork.layer("Twist")
+    output = port("EgdeShift", fails=True)
+    assert "registers no layer EgdeShift" in output and "EdgeShift" in output and "Twist" not in output
+
+
+def test_not_a_tree(fork, port, tmp_path):
+    assert "no such folder" in port("X", caffe=tmp_path / "nowhere", fails=True)
+    assert f"There is one in it: CAFFE={fork.root}" in port("X", caffe=tmp_path, fails=True)
+    assert "the toolkit itself" in port("X", caffe=ROOT, fails=True)
+    assert "not a Caffe tree" in port("X", caffe=ROOT / "docs", fails=True)
+
+
+@pytest.mark.parametrize(
+    "made, reason",
+    [
+        (dict(base="BaseDataLayer"), r"shift_layer\.hpp:\d+: ShiftLayer reads its data itself"),
+        (dict(body="cv::Mat image;"), r"shift_layer\.cpp:7: ShiftLayer needs OpenCV"),
+        (dict(body="Solver<Dtype>* s = 0;"), r"shift_layer\.cpp:7: ShiftLayer needs the Solver"),
+        (dict(body="leveldb::DB* db;"), r"shift_layer\.cpp:7: ShiftLayer reads a database"),
+        (dict(members="bp::object self_;"), r"shift_layer\.hpp:\d+: ShiftLayer is a Python layer"),
+        (dict(body="CUDNN_CHECK(cudnnCreate(&handle_));"), r"shift_layer\.cpp:7: ShiftLayer works by cuDNN only"),
+        (dict(body="bottom[0]->gpu_data_of_row(1);"), r"shift_layer\.cpp:7: .*gpu_data_of_row.*include/caffe/blob\.hpp:4"),
+        (dict(body="thrust::sort(a, b);"), r"shift_layer\.cpp:7: ShiftLayer uses thrust"),
+        (dict(members="void F(const vector<Blob<Dtype>*>& bottom, vector<Blob<Dtype>*>* top);"), "interface of 2014"),
+    ],
+)  # fmt: skip
+def test_refused_with_place_and_reason(fork, port, made, reason):
+    fork.layer("Shift", **made)
+    output = port("Shift", fails=True)
+    assert re.search(reason, output), output
+    assert not list(port.folder.iterdir())
+
+
+@pytest.mark.parametrize("macro", ["USE_OPENCV", "USE_CUDNN", "CPU_ONLY"])
+def test_what_is_not_compiled_does_not_count(fork, port, macro):
+    fork.layer(
+        "Shift",
+        body=f"\n#ifdef {macro}\ncv::Mat m; cudnnCreate(0);\n#endif",
+        includes="#include <opencv2/opencv.hpp>",
+    )
+    port("Shift")
+
+
+def test_headers_of_what_is_not_used_do_not_matter(fork, port):
+    fork.write("include/caffe/data_transformer.hpp", "class DataTransformer { cv::Mat m; };\n")
+    fork.layer("Shift", includes='#include "caffe/data_transformer.hpp"\n#include "hdf5.h"')
+    port("Shift")
+    assert "data_transformer.hpp" not in names(port.folder / "shift")
+
+
+def test_tree_of_2014(fork, port):
+    fork.layer("Shift")
+    fork.write("src/caffe/layers/old_layer.cpp", "REGISTER_LAYER_CLASS(OLD, OldLayer);\n")
+    assert re.search(r"old_layer\.cpp:1: a tree of 2014", port("Shift", fails=True))
+
+
+def test_function_in_a_file_that_the_toolkit_replaces(fork, port):
+    """Ported, and said: where it is called and where it is."""
+    fork.write("include/caffe/util/math_functions.hpp", "void caffe_gpu_twist(int n);\n")
+    fork.write("src/caffe/util/math_functions.cu", "\n\nvoid caffe_gpu_twist(int n) {}\n")
+    fork.layer("Shift", body="caffe_gpu_twist(3);")
+    output = port("Shift")
+    assert re.search(
+        r"by hand: src/caffe/layers/shift_layer\.cpp:7: caffe_gpu_twist .*math_functions\.cu:3", output
+    )
+
+
+def test_existing_folder_is_kept(fork, port):
+    source = fork.layer("Shift")
+    port("Shift")
+    (port.folder / "shift" / "cases.py").write_text("mine\n")
+    port("Shift")  # the same again is no harm
+    source.write_text(source.read_text() + "// changed\n")
+    assert "FORCE=1" in port("Shift", fails=True)
+    assert "changed" not in (port.folder / "shift" / "shift_layer.cpp").read_text()
+    port("Shift", "--name", "shift2")
+    port("Shift", "--force")
+    assert "changed" in (port.folder / "shift" / "shift_layer.cpp").read_text()
+    assert (port.folder / "shift" / "cases.py").exists()
+    assert (port.folder / "shift2" / "shift_layer.cpp").exists()
+
+
+def test_all_types_in_a_table(fork, port):
+    fork.layer("Shift"), fork.layer("Twist"), fork.layer("Feed", base="BaseDataLayer")
+    output = port("all")
+    assert "3 types: " in output and "1 refused" in output and "2 ported" in output
+    assert {p.name for p in port.folder.iterdir()} == {"shift", "twist"}
+
+
+def test_make_port(fork, tmp_path):
+    fork.layer("Shift")
+    (tmp_path / "mine").mkdir()
+    done = make("port", f"CAFFE={fork.root}", "TYPE=Shift", f"LAYERS_DIR={tmp_path / 'mine'}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "mine" / "shift" / "ORIGIN").exists()
+    done = make("port", f"LAYERS_DIR={tmp_path / 'mine'}")
+    assert done.returncode and "CAFFE=/path/to/fork TYPE=" in done.stdout
+
+
+# ----------------------------------------------------------------- what the build makes for a folder
+
+
+@pytest.fixture
+def built(tmp_path):
+    """The headers made for a folder of the given files."""
+
+    def run(**files):
+        folder = tmp_path / "x"
+        folder.mkdir(exist_ok=True)
+        for name, text in files.items():
+            (folder / re.sub("_(cpp|cu|hpp|cuh)$", r".\1", name)).write_text(text)
+        caffe_build.make_headers(LayerFolder(str(folder)), tmp_path / "made")
+        return tmp_path / "made"
+
+    return run
+
+
+def test_includes_by_a_forks_paths_find_the_folders_files(built, tmp_path):
+    made = built(
+        a_cpp='#include "caffe/layers/a.hpp"\n#include "caffe/layer.hpp"\n',
+        a_hpp="#include <caffe/b.hpp>\n",
+        b_hpp="",
+    )
+    assert names(made / "include") == {"caffe/layers/a.hpp", "caffe/b.hpp"}
+    assert "#include <a.hpp>" in (made / "include/caffe/layers/a.hpp").read_text()
+    listed = (made / "forwarded").stat().st_mtime_ns
+    (tmp_path / "x" / "b.hpp").unlink()
+    built()
+    assert names(made / "include") == {"caffe/layers/a.hpp"}
+    assert (made / "forwarded").stat().st_mtime_ns > listed
+
+
+def test_list_of_headers_keeps_its_date(built):
+    made = built(a_cpp='#include "caffe/layers/a.hpp"\n', a_hpp="")
+    listed = (made / "forwarded").stat().st_mtime_ns
+    built(a_cpp='#include "caffe/layers/a.hpp"\nint changed;\n')
+    assert (made / "forwarded").stat().st_mtime_ns == listed
+
+
+def test_empty_header_for_what_the_toolkit_has_nothing_of(built):
+    made = built(a_cpp='#include "caffe/util/db.hpp"\n#include <leveldb/db.h>\n#include <vector>\n')
+    assert names(made / "include") == {"caffe/util/db.hpp", "leveldb/db.h"}
+
+
+HEADER = 'template <typename Dtype> class AOneLayer { const char* type() const { return "One"; } };\n'
+
+
+def test_class_that_nobody_registers(built):
+    made = built(a_hpp=HEADER, a_cpp="INSTANTIATE_CLASS(AOneLayer);\n")
+    text = (made / "registration.cpp").read_text()
+    assert "#include <a.hpp>" in text and 'Register<AOneLayer>("One")' in text
+    built(a_cpp="INSTANTIATE_CLASS(AOneLayer);\nREGISTER_LAYER_CLASS(One);\n")
+    assert "AOneLayer" not in (made / "registration.cpp").read_text()
+
+
+def test_init_of_a_folder_made_by_hand(tmp_path, capsys):
+    (tmp_path / "a.hpp").write_text(HEADER)
+    (tmp_path / "a.cpp").write_text("INSTANTIATE_CLASS(AOneLayer);\nREGISTER_LAYER_CREATOR(Two, GetTwo);\n")
+    assert caffe_build.make_init(LayerFolder(str(tmp_path))) == 0
+    text = (tmp_path / "__init__.py").read_text()
+    assert 'One = caffe_layer(__name__, "One")' in text and 'Two = caffe_layer(__name__, "Two")' in text
+    compile(text, "__init__.py", "exec")
+    assert "Two, One" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(not shutil.which("g++"), reason="no g++")
+def test_link_names_what_nobody_defines(tmp_path):
+    texts = {
+        "wrapper": 'extern "C" void *PyList_New(long); void *w() { return PyList_New(0); }',
+        "layer": "namespace caffe { int engine(); int gone(int); }\nint l(int n) { return caffe::engine() + caffe::gone(n); }",
+        "engine": "namespace caffe { int engine() { return 1; } }",
+    }
+    for name, text in texts.items():
+        (tmp_path / f"{name}.cpp").write_text(text)
+
+    def link():
+        for name in texts:
+            subprocess.run(
+                ["g++", "-fPIC", "-g1", "-c", f"{name}.cpp", "-o", f"{name}.o"], cwd=tmp_path, check=True
+            )
+            subprocess.run(["ar", "rcs", f"{name}.a", f"{name}.o"], cwd=tmp_path, check=True)
+        tool = [
+            sys.executable,
+            ROOT / "tools" / "caffe_link.py",
+            "out.so",
+            "wrapper.o",
+            "layer.a",
+            "engine.a",
+        ]
+        return subprocess.run([*tool, "--", "g++"], cwd=tmp_path, capture_output=True, text=True)
+
+    done = link()
+    assert done.returncode == 1 and "layer.cpp" in done.stdout and "caffe::gone(int)" in done.stdout
+    assert "PyList" not in done.stdout and not list(tmp_path.glob("out*"))
+    (tmp_path / "layer.cpp").write_text(texts["layer"].replace(" + caffe::gone(n)", ""))
+    done = link()
+    assert done.returncode == 0 and (tmp_path / "out.so").exists(), done.stdout
