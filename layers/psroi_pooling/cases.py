@@ -46,7 +46,9 @@ def reference(output_dim, group, scale):
                 for j, column in enumerate(columns)
             ]
             tops.append(torch.stack(bins, 1).view(output_dim, group, group))
-        found = torch.stack(tops) if tops else scores.new_zeros(0, output_dim, group, group)
+        found = (
+            torch.stack(tops) if tops else scores.new_zeros(0, output_dim, group, group) + 0 * scores.sum()
+        )
         # Corners are rounded: their gradient is 0, where autograd would find none.
         return found + 0 * regions.sum()
 
