@@ -3,11 +3,11 @@
     python tools/caffe_build.py headers layers/foo build/foo      so that its #includes find its files; its registration
     python tools/caffe_build.py init layers/foo                   the __init__.py of a folder that has none
 
-A fork includes its files by their paths there, as in "caffe/layers/foo_layer.hpp". Where such an include means a file of
-the folder (caffe_folder.py says which), build/foo/include gets a header of that name that includes the file.
+A fork includes its files by their paths there, as in "caffe/layers/foo_layer.hpp". Where such an include means a file
+of the folder (caffe_folder.py says which), build/foo/include gets a header of that name that includes the file.
 
-An include of what the toolkit has nothing of, a database say, finds an empty header: most layers that say such a name do
-not use it.
+An include of what the toolkit has nothing of, a database say, finds an empty header: most layers that say such a name
+do not use it.
 
 A few layers, stock's Convolution among them, are not registered by their own file. build/foo/registration.cpp does that
 for each class of the folder that says its type and that nobody registers.

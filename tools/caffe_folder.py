@@ -1,4 +1,4 @@
-"""Which of a Caffe layer's files an #include means. The files lie flat in one folder; their includes say a fork's paths.
+"""Which of a Caffe layer's files an #include means: they lie flat in one folder, and say each other's paths in a fork.
 
 An include means the file whose whole path in the folder is the end of the include's: `caffe/layers/x_layer.hpp` is
 x_layer.hpp, and `caffe/util/common.hpp` may be util/common.hpp beside a common.hpp. The longest wins.

@@ -18,14 +18,9 @@ UNDEFINED = re.compile(r"undefined reference to [`']([^']+)'")
 
 def missing(linker_output: str) -> list[str]:
     """The linker's lines about names that are not Python's, without its own name before them."""
-    lines, place = [], ""
-    for line in linker_output.splitlines():
-        if "in function" in line:
-            place = line
-        name = UNDEFINED.search(line)
-        if name and not re.match(r"_?Py", name[1]):
-            lines.append(re.sub(r"^\S*ld: (warning: )?", "", line))
-    return lines if lines or not place else []
+    lines = linker_output.splitlines()
+    ours = [line for line in lines if (name := UNDEFINED.search(line)) and not re.match(r"_?Py", name[1])]
+    return [re.sub(r"^\S*ld: (warning: )?", "", line) for line in ours]
 
 
 def main() -> int:

@@ -78,8 +78,8 @@ def port_all(tree: Tree, options) -> int:
         subprocess.run(command, env=environment, close_fds=False)  # open: make's job server
     for type_name, done in ported.items():
         error = first_error(done.folder, options) if options.make else None
-        rows.append((type_name, done.folder.name, "does not compile" if error else "compiles" if options.make else "ported",
-                     error or "; ".join(done.notes)))  # fmt: skip
+        result = "does not compile" if error else "compiles" if options.make else "ported"
+        rows.append((type_name, done.folder.name, result, error or "; ".join(done.notes)))
     show(tree, sorted(rows))
     return 0
 

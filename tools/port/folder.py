@@ -75,7 +75,8 @@ def make_room(folder: Path, contents: dict[str, bytes], force: bool):
         return
     if not force:
         raise PortError(
-            f"{folder} exists, with other contents. NAME=another_name puts the layer elsewhere, FORCE=1 replaces its files."
+            f"{folder} exists, with other contents. NAME=another_name puts the layer elsewhere, "
+            "FORCE=1 replaces its files."
         )
     for path in here:
         path.unlink()

@@ -6,6 +6,7 @@ import difflib
 import os
 import re
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -45,8 +46,7 @@ class Class(NamedTuple):
     name: str
     file: str
     line: int
-    words: dict[str, int]  # each name in its head and body -> the line of its first use
-    bases: tuple[str, ...]
+    tokens: tuple[int, int]  # its head and body, among the file's tokens
     type: str  # what its type() returns, or ""
 
 
@@ -57,10 +57,12 @@ class Tree:
         self.root = Path(root)
         if not root or not self.root.is_dir():
             raise PortError(
-                f"CAFFE={root}: there is no such folder. It is the root of a Caffe tree, the one with include/ and src/."
+                f"CAFFE={root}: there is no such folder. It is the root of a Caffe tree, with include/ and src/."
             )
         if self.root.resolve() == Path(__file__).resolve().parent.parent.parent:
-            raise PortError(f"CAFFE={root}: that is the toolkit itself. CAFFE= names the Caffe tree that has the layer.")
+            raise PortError(
+                f"CAFFE={root}: that is the toolkit itself. CAFFE= names the tree that has the layer."
+            )
         if not _is_tree(self.root):
             inside = [
                 p
@@ -123,8 +125,10 @@ class Tree:
                 if token.text in ("REGISTER_LAYER_CLASS", "REGISTER_LAYER_CREATOR"):
                     place = Place(file, lexed.position(token.start)[0])
                     if lexed.tokens[i + 3].text == "," and token.text == "REGISTER_LAYER_CLASS":
-                        raise PortError(f"{place}: a tree of 2014, in which layers have types in capitals: its Layer is another one, "
-                                        "with tops by pointer. Take a later tree of the same layer, or change its four signatures by hand.")  # fmt: skip
+                        raise PortError(
+                            f"{place}: a tree of 2014, whose layers have types in capitals and get their tops by "
+                            "pointer. Take a later tree of the same layer, or change its four signatures by hand."
+                        )
                     found[lexed.tokens[i + 2].text] = place
         return found
 
@@ -144,8 +148,10 @@ class Tree:
         named = self.classes.get(type_name + "Layer")
         if named or said:
             return named or said[0]
-        raise PortError(f"{self.types[type_name]}: {type_name} is registered, but no header defines a class {type_name}Layer, "
-                        f"nor one whose type() says \"{type_name}\"")  # fmt: skip
+        raise PortError(
+            f"{self.types[type_name]}: {type_name} is registered, but no header defines a class {type_name}Layer "
+            f'nor one whose type() says "{type_name}"'
+        )
 
     # -------------------------------------------------------------------------------- classes
 
@@ -180,12 +186,7 @@ class Tree:
     def declared(self) -> set[str]:
         """Words before a parenthesis or a template argument in headers: what is not among them is a source's own."""
         headers = (self.source(file).lexed.tokens for file in self.files if file.startswith("include/caffe/"))
-        return {
-            t.text
-            for tokens in headers
-            for t, after in zip(tokens, tokens[1:], strict=False)
-            if after.text in "(<"
-        }
+        return {t.text for tokens in headers for t, after in pairwise(tokens) if after.text in "(<"}
 
     def definition(self, function: str) -> Place | None:
         """Where the tree defines a function outside classes that its headers declare."""
@@ -229,15 +230,5 @@ def classes_in(source: Source, file: str):
             head = first
             while head and lexed.tokens[head - 1].text not in (";", "}", "{"):
                 head -= 1
-            words: dict[str, int] = {}
-            for token in lexed.tokens[head:last]:
-                if token.kind == "name":
-                    words.setdefault(token.text, lexed.position(token.start)[0])
-            heading = [t.text for t in lexed.tokens[head:first]]
-            after = heading[heading.index(":") + 1 :] if ":" in heading else []
-            bases = tuple(
-                w for w in after if re.match(r"[A-Za-z_]\w*\Z", w) and w not in ("public", "virtual", "Dtype")
-            )
-            yield Class(
-                name, file, lexed.position(lexed.tokens[first].start)[0], words, bases, types.get(name, "")
-            )
+            line = lexed.position(lexed.tokens[first].start)[0]
+            yield Class(name, file, line, (head, last), types.get(name, ""))

@@ -1,0 +1,105 @@
+"""What a layer may use that keeps it from running here, and how to say so.
+
+Only code that is compiled counts: not what stands behind USE_CUDNN, USE_OPENCV or CPU_ONLY, nor the other classes of an
+aggregate header, nor an include of which nothing is used.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from itertools import pairwise
+
+from cuda_lexer import Token
+from tree import SOURCE_KINDS, Place
+
+# Words of things that the toolkit does not do, in layers that use them: what to say.
+DATA = "reads its data itself: in PyTorch that is a DataLoader's work"
+UNSUPPORTED = [
+    (r"(BaseDataLayer|BasePrefetchingDataLayer|DataReader|DataTransformer|InternalThread|BlockingQueue|Batch)\Z", DATA),
+    (r"(leveldb|lmdb|MDB_\w+|mdb_\w+)\Z", "reads a database: in PyTorch that is a DataLoader's work"),
+    (r"(hid_t|H5\w+|hdf5_(load|save)\w+)\Z", "needs HDF5"),
+    (r"(Solver|SGDSolver|SolverParameter|P2PSync|SolverRegistry)\Z", "needs the Solver: in PyTorch that is your loop"),
+    (r"(cudnn[A-Z]\w*|cudnn|CUDNN_\w+)\Z", "works by cuDNN only"),
+    (r"(PyObject|PyErr_\w+|Py_\w+)\Z", "is a Python layer: call its Python code from PyTorch"),
+    (r"(MPI_\w+|ncclAllReduce)\Z", "talks to other processes"),
+    (r"(curandState\w*|curand_(init|uniform|normal)\w*|curand)\Z", "uses cuRAND inside its kernels"),
+    (r"(curand[A-Z]\w*|curand_generator)\Z", "calls cuRAND itself"),
+    (r"(Mat_Open|Mat_VarRead\w*|matvar_t|CImg)\Z", "needs a library that the toolkit does not have"),
+    (r"(Ftype|Btype)\Z", "is NVCaffe's, whose layers have two types each"),
+]  # fmt: skip
+NAMESPACES = {
+    "cv": "needs OpenCV",
+    "leveldb": "reads a database: in PyTorch that is a DataLoader's work",
+    "db": "reads a database: in PyTorch that is a DataLoader's work",
+    "bp": "is a Python layer: call its Python code from PyTorch",
+    "thrust": "uses thrust, which has no meaning on the host and runs outside of torch's stream",
+    "cub": "uses cub, which has no meaning on the host",
+}
+# A fork's versions of these are not taken: they are the engine.
+CORE = ["blob", "syncedmem", "common", "layer", "net", "layer_factory", "internal_thread"]
+
+
+@functools.cache
+def unsupported(word: str) -> str | None:
+    return next((reason for pattern, reason in UNSUPPORTED if re.match(pattern, word)), None)
+
+
+def refuse(needs):
+    """Add to needs.problems what stands in the way. One place for each file and reason will do."""
+    added = core_additions(needs)
+    for file, tokens in needs.scanned:
+        for uses in (unsupported_use, old_signature, functools.partial(core_use, added=added)):
+            found = uses(needs, tokens)
+            if found:
+                token, text = found
+                needs.problem(Place(file, needs.line(file, token)), f"{needs.target.name} {text}", True)
+
+
+def unsupported_use(needs, tokens: list[Token]) -> tuple[Token, str] | None:
+    """The first word of something that the toolkit does not do."""
+    for i, token in enumerate(tokens):
+        if token.kind != "name":
+            continue
+        after = tokens[i + 1].text if i + 1 < len(tokens) else ""
+        reason = NAMESPACES.get(token.text) if after == "::" else None
+        if reason is None and token.text not in needs.toolkit.words:
+            reason = unsupported(token.text)
+        if reason:
+            return token, f"{reason} ({token.text})"
+    return None
+
+
+def old_signature(needs, tokens: list[Token]) -> tuple[Token, str] | None:
+    """`vector<Blob<Dtype>*>* top`: tops by pointer."""
+    pattern = ["vector", "<", "Blob", "<", "Dtype", ">", "*", ">", "*", "top"]
+    for i, token in enumerate(tokens):
+        if token.text == "vector" and [t.text for t in tokens[i : i + len(pattern)]] == pattern:
+            return token, "is from before the Layer interface of late 2014 (tops by pointer)"
+    return None
+
+
+def core_additions(needs) -> dict[str, Place]:
+    """Members that the fork gave to Blob, Layer and their like."""
+    found: dict[str, Place] = {}
+    for stem in CORE:
+        file = f"include/caffe/{stem}.hpp"
+        if not (needs.tree.root / file).is_file():
+            continue
+        lexed = needs.tree.source(file).lexed
+        for token, after in pairwise(lexed.tokens):
+            if token.kind == "name" and after.text == "(" and token.text not in needs.toolkit.words:
+                found.setdefault(token.text, Place(file, lexed.position(token.start)[0]))
+    own = {function.name for file in needs.files for function in needs.tree.source(file).functions}
+    own |= {t.text for file, tokens in needs.scanned if not file.endswith(SOURCE_KINDS) for t in tokens}
+    return {name: place for name, place in found.items() if name not in own}
+
+
+def core_use(needs, tokens: list[Token], added: dict[str, Place]) -> tuple[Token, str] | None:
+    """The first call of such a member."""
+    for i, token in enumerate(tokens[1:-1], 1):
+        called = tokens[i + 1].text == "(" and tokens[i - 1].text in (".", "->", "::")
+        if called and token.text in added:
+            text = f"uses {token.text}, which this fork added to Caffe's core ({added[token.text]})"
+            return token, text + "; the toolkit's core is stock Caffe's"
+    return None
