@@ -23,9 +23,13 @@ CAFFE_cuda_FLAGS := $(subst $(GENCODE),$(CAFFE_GENCODE),$(CUDA_FLAGS)) -Xcompile
 # A .cpp in the CUDA library. For the plainest processor: kernels do the work there.
 CAFFE_plain_FLAGS:= $(COMMON) -isystem $(dir $(CUDA_INCLUDE)) -O2 -fPIC -fvisibility=hidden -fno-gnu-unique -Wall -Wno-unknown-pragmas -g1
 
+# The standard headers that every Caffe file includes, compiled once: a fifth of each compilation.
+CAFFE_host_STD   := -include $(BUILD)/caffe/host/std.hpp
+CAFFE_cuda_STD   := -include $(BUILD)/caffe/cuda/std.hpp
+
 # A .cu without device code, as half of stock Caffe's are, needs no nvcc, unless it leans on what nvcc declares for the host.
 # caffe_nvcc(includes, further flags)
-caffe_nvcc = { grep -q '^// No device code' $< && $(call compile,$(CXX) $(1) $(CAFFE_plain_FLAGS) $(2) -x c++); } || \
+caffe_nvcc = { grep -q '^// No device code' $< && $(call compile,$(CXX) $(1) $(CAFFE_cuda_STD) $(CAFFE_plain_FLAGS) $(2) -x c++); } || \
              { $(call compile,$(NVCC) $(1) $(CAFFE_cuda_FLAGS) $(2)); }
 
 # ------------------------------------------------------------------------------------------ rules
@@ -53,17 +57,25 @@ $(3)/host/%.cu.cpp: $(2)/%.cu $(wildcard tools/cuda_*.py) | $(PACKAGES)
 $(3)/cuda/%.cu: $(2)/%.cu $(wildcard $(2)/plain_loops tools/cuda_*.py) | $(PACKAGES)
 	$$(call step,LOOPS,$(1)/$$*.cu,$$@.log,$(PYTHON) tools/cuda_for_nvcc.py --caffe $(2) $$< $$@ --depfile $$@.d)
 
-$(3)/host/%.cu.o: $(3)/host/%.cu.cpp $$($(1)_READY) $(BUILD)/caffe-host.flags
-	$$(call step,CXX,$(1)/$$*.cu,$$@.log,$$(call compile,$(CXX) -I$(3)/host $(call caffe_includes,$(2),$(3)) $$(CAFFE_host_FLAGS) $(5)))
-$(3)/cuda/%.cu.o: $(3)/cuda/%.cu $$($(1)_READY) $(BUILD)/caffe-cuda.flags
+$(3)/host/%.cu.o: $(3)/host/%.cu.cpp $$($(1)_READY) $(BUILD)/caffe/host/std.hpp.gch
+	$$(call step,CXX,$(1)/$$*.cu,$$@.log,$$(call compile,$(CXX) $$(CAFFE_host_STD) -I$(3)/host $(call caffe_includes,$(2),$(3)) $$(CAFFE_host_FLAGS) $(5)))
+$(3)/cuda/%.cu.o: $(3)/cuda/%.cu $$($(1)_READY) $(BUILD)/caffe/cuda/std.hpp.gch
 	$$(call step,NVCC,$(1)/$$*.cu,$$@.log,$$(call caffe_nvcc,-I$(3)/cuda $(call caffe_includes,$(2),$(3)),$(5)))
 $(foreach kind,cpp cc,$(foreach from,$(2) $(3),
-$(3)/host/%.$(kind).o: $(from)/%.$(kind) $$($(1)_READY) $(BUILD)/caffe-host.flags
-	$$(call step,CXX,$(1)/$$*.$(kind),$$@.log,$$(call compile,$(CXX) $(call caffe_includes,$(2),$(3)) $$(CAFFE_host_FLAGS) $(5)))
-$(3)/cuda/%.$(kind).o: $(from)/%.$(kind) $$($(1)_READY) $(BUILD)/caffe-cuda.flags
-	$$(call step,CXX,$(1)/$$*.$(kind) (cuda),$$@.log,$$(call compile,$(CXX) $(call caffe_includes,$(2),$(3)) $$(CAFFE_plain_FLAGS) $(5)))
+$(3)/host/%.$(kind).o: $(from)/%.$(kind) $$($(1)_READY) $(BUILD)/caffe/host/std.hpp.gch
+	$$(call step,CXX,$(1)/$$*.$(kind),$$@.log,$$(call compile,$(CXX) $$(CAFFE_host_STD) $(call caffe_includes,$(2),$(3)) $$(CAFFE_host_FLAGS) $(5)))
+$(3)/cuda/%.$(kind).o: $(from)/%.$(kind) $$($(1)_READY) $(BUILD)/caffe/cuda/std.hpp.gch
+	$$(call step,CXX,$(1)/$$*.$(kind) (cuda),$$@.log,$$(call compile,$(CXX) $$(CAFFE_cuda_STD) $(call caffe_includes,$(2),$(3)) $$(CAFFE_plain_FLAGS) $(5)))
 ))
 endef
+
+# precompile(backend, flags)
+define caffe_precompile
+$(BUILD)/caffe/$(1)/std.hpp.gch: src/caffe/std.hpp $(BUILD)/caffe-$(1).flags
+	$(Q)mkdir -p $$(@D) && cp $$< $$(@D) && $(CXX) $$(CAFFE_$(2)_FLAGS) -x c++-header $$< -o $$@
+endef
+$(eval $(call caffe_precompile,host,host))
+$(eval $(call caffe_precompile,cuda,plain))
 
 # The engine: objects that libraries take from it what they call; and Python's side of the C ABI, which is every layer's.
 define caffe_engine

@@ -1,0 +1,16 @@
+// The standard headers behind every Caffe file, for precompilation alone (caffe.mk).
+#include <algorithm>
+#include <cfloat>
+#include <cmath>
+#include <fstream>
+#include <functional>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <set>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
