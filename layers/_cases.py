@@ -104,10 +104,13 @@ class CaffeFunction:
         name: what the case is called.
         make: a function of no argument that makes the module.
         reference: whose parameters say the arguments: blob0, blob1 ... are the layer's blobs, all others its bottoms.
+
+    Attributes:
+        mode: that of the module: 'gpu' runs its kernels on CPU tensors too.
     """
 
     def __init__(self, name: str, make: Callable[[], torch.nn.Module], reference: Callable):
-        self.__name__, self.make = name, make
+        self.__name__, self.make, self.mode = name, make, None
         self.__signature__ = inspect.signature(reference)
         self._modules: dict[tuple, torch.nn.Module] = {}
 
@@ -127,6 +130,8 @@ class CaffeFunction:
         module = self._modules.get(shapes)
         if module is None:
             module = self._modules[shapes] = self.make().setup(*bottoms) if blobs else self.make()
+        if module.mode != self.mode:
+            module.mode = self.mode
         return torch.func.functional_call(module, blobs, bottoms) if blobs else module(*bottoms)
 
 

@@ -58,16 +58,19 @@ class Point:
     input: str
     device: str
     dtype: torch.dtype
+    kernels: bool = False  # of a Caffe layer, on CPU tensors, where its own CPU code would run
 
     def __str__(self) -> str:
         dtype = str(self.dtype).removeprefix("torch.")
-        return f"{self.layer}-{self.case.name}-{self.input}-{self.device}-{dtype}"
+        return f"{self.layer}-{self.case.name}-{self.input}-{self.device}{'-kernels' * self.kernels}-{dtype}"
 
     def arguments(self, grad: bool = False, seed: int = 1701) -> tuple:
         """The input's arguments in the point's dtype, on its device."""
         return cast(self.case.inputs[self.input](Draw(seed)), self.dtype, self.device, grad)
 
     def call(self, *arguments):
+        if self.case.is_caffe:
+            self.case.function.mode = "gpu" if self.kernels else None
         return self.case.function(*arguments)
 
     def reference(self, *arguments, grad: bool = False):
@@ -128,18 +131,25 @@ def _bits(tensor: Tensor) -> Tensor:
 # --------------------------------------------------------------------------------------------- grids
 
 
-def points(layers=LAYERS, *, every_input=False, devices=DEVICES, dtypes=(torch.float32,)):
-    """dtypes: those to take if the layer has them; None for all it has; its first if it has none of them."""
+def points(layers=LAYERS, *, every_input=False, devices=DEVICES, dtypes=(torch.float32,), kernels=False):
+    """The points of a grid.
+
+    Args:
+        dtypes: those to take if the layer has them; None for all it has; its first if it has none of them.
+        kernels: a Caffe layer's kernels on the host as well.
+    """
     for layer in layers:
         for case in cases_of(layer):
             own = layer_object(layer).dtypes
             wanted = own if dtypes is None else [d for d in dtypes if d in own] or own[:1]
             names = list(case.inputs) if every_input else list(case.inputs)[:1]
             yield from (Point(layer, case, n, v, d) for n in names for v in devices for d in wanted)
+            if kernels and case.is_caffe and "cpu" in devices:
+                yield from (Point(layer, case, n, "cpu", d, kernels=True) for n in names for d in wanted)
 
 
 GRIDS = {
-    "point": dict(every_input=True, dtypes=None),
+    "point": dict(every_input=True, dtypes=None, kernels=True),
     "each_dtype": dict(dtypes=None),
     "each_device": dict(),
     "double": dict(every_input=True, dtypes=(torch.float64,)),

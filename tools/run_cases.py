@@ -7,6 +7,7 @@ Prints one closing line; exits with 1 if a result is wrong, or with the checker'
 
 import argparse
 import importlib
+import importlib.util
 import sys
 from pathlib import Path
 
@@ -15,7 +16,7 @@ import torch
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from layers._cases import Draw, cast, largest_error, load_package, results  # noqa: E402
+from layers._cases import Draw, cast, largest_error, layer_of, load_package, results  # noqa: E402
 
 
 def run(case, arguments: tuple, dtype: torch.dtype, device: str) -> bool:
@@ -30,6 +31,37 @@ def run(case, arguments: tuple, dtype: torch.dtype, device: str) -> bool:
     return largest_error(top, wanted) <= absolute + relative * largest
 
 
+def run_caffe(package: str, name: str, dtype: torch.dtype, device: str) -> int:
+    """A Caffe layer without cases, on what `make verify` guesses: forward and backward. How often it was run."""
+    from verify import Verification, random_like
+    from verify_probe import NoCode
+
+    options = argparse.Namespace(param="", shapes="", type="")
+    verification, runs = Verification(package, name, options, lambda *_: None, {}), 0
+    for setting in verification.settings():
+        verification.choose_blobs(setting)
+        for code in (c for c in verification.codes if c.device == device):
+            try:
+                probe = verification.Probe(setting.module, code, dtype, setting.bottoms, setting.blobs)
+                wanted, _ = verification.wanted(probe, setting)
+                tops = probe.run_forward(wanted)
+                if any(wanted):
+                    probe.run_backward(random_like(tops), wanted)
+                runs += 1
+            except NoCode:
+                pass
+    return runs
+
+
+def points_of(package: str, name: str, device: str, dtypes: list[torch.dtype]):
+    """All that a layer's cases ask for; of Caffe layers on the host, once more by their kernels."""
+    for case in importlib.import_module(f"{package}.{name}.cases").CASES:
+        for mode in (None, "gpu") if case.is_caffe and device == "cpu" else (None,):
+            if case.is_caffe:
+                case.function.mode = mode
+            yield from ((case, mode, label, dtype) for label in case.inputs for dtype in dtypes)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -38,18 +70,27 @@ def main() -> int:
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--dtypes", nargs="+", default=["float32", "float64", "float16"])
     options = parser.parse_args()
-    package, runs, wrong = load_package(options.layers_dir), 0, []
-    for name in sorted(found.parent.name for found in options.layers_dir.glob("*/cases.py")):
-        for case in importlib.import_module(f"{package}.{name}.cases").CASES:
-            for label, inputs in case.inputs.items():
-                for dtype in (getattr(torch, d) for d in options.dtypes):
-                    runs += 1
-                    if not run(case, inputs(Draw()), dtype, options.device):
-                        wrong.append(f"{name}-{case.name}-{label}-{dtype}")
+    package, runs, wrong, untested = load_package(options.layers_dir), 0, [], []
+    for name in sorted({cu.parent.name for cu in options.layers_dir.glob("*/*.cu")}):
+        layer = layer_of(importlib.import_module(f"{package}.{name}"))
+        dtypes = [d for d in (getattr(torch, d) for d in options.dtypes) if d in layer.dtypes]
+        if importlib.util.find_spec(f"{package}.{name}.cases") is None:
+            before = runs
+            runs += sum(run_caffe(package, name, dtype, options.device) for dtype in dtypes)
+            untested += [name] * (runs == before)
+            continue
+        for case, mode, label, dtype in points_of(package, name, options.device, dtypes):
+            runs += 1
+            if not run(case, case.inputs[label](Draw()), dtype, options.device):
+                wrong.append(f"{name}-{case.name}-{label}-{dtype}" + "-kernels" * bool(mode))
     if options.device == "cuda":
         torch.cuda.synchronize()
     print(f"{runs} runs on {options.device}, wrong: {', '.join(wrong) or 'none'}")
-    return bool(wrong)
+    if untested:
+        print(
+            f"Not run, for no cases.py says on what, and no shapes that were guessed fit: {', '.join(untested)}"
+        )
+    return bool(wrong or untested)
 
 
 if __name__ == "__main__":
