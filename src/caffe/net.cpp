@@ -65,6 +65,9 @@ void Net<Dtype>::AppendLayer(const LayerParameter& layer_param, bool force_backw
   }
   layer->SetUp(bottom, top);
   const int param_count = static_cast<int>(layer->blobs().size());
+  CHECK(layer_param.propagate_down_size() == 0 ||
+        layer_param.propagate_down_size() == layer_param.bottom_size())
+      << "propagate_down param must be specified either 0 or bottom_size times";
   CHECK_LE(layer_param.param_size(), param_count)
       << "Too many params specified for layer " << layer_param.name();
   for (int i = 0; i < param_count; ++i) {
@@ -76,8 +79,11 @@ void Net<Dtype>::AppendLayer(const LayerParameter& layer_param, bool force_backw
   need_backward |= force_backward;
   vector<bool> bottom_need_backward;
   for (size_t i = 0; i < bottom_ids.size(); ++i) {
-    const bool forced = force_backward && layer->AllowForceBackward(static_cast<int>(i));
-    bottom_need_backward.push_back(blob_need_backward_[bottom_ids[i]] || forced);
+    const int index = static_cast<int>(i);
+    const bool asked = layer_param.propagate_down_size() > 0 ? layer_param.propagate_down(index)
+                                                             : blob_need_backward_[bottom_ids[i]];
+    const bool forced = force_backward && layer->AllowForceBackward(index);
+    bottom_need_backward.push_back(asked || forced);
     if (forced) blob_need_backward_[bottom_ids[i]] = true;
   }
   for (int id : top_ids) blob_need_backward_[id] = need_backward;
