@@ -422,3 +422,47 @@ def test_link_names_what_nobody_defines(tmp_path):
     (tmp_path / "layer.cpp").write_text(texts["layer"].replace(" + caffe::gone(n)", ""))
     done = link()
     assert done.returncode == 0 and (tmp_path / "out.so").exists(), done.stdout
+
+
+# ------------------------------------------------------------------------------------------ make's rules
+
+
+@pytest.fixture
+def planned(tmp_path):
+    """What make would do for folders of the given sources; nothing is compiled."""
+
+    def run(*settings, **folders):
+        for name, files in folders.items():
+            (tmp_path / name).mkdir(exist_ok=True)
+            for file, text in files.items():
+                (tmp_path / name / file).write_text(text)
+        return make("-n", f"LAYERS_DIR={tmp_path}", "NVCC=", "V=1", *settings, "libraries")
+
+    return run
+
+
+REGISTERED = {"a_layer.cpp": "namespace caffe {\nREGISTER_LAYER_CLASS(A);\n}\n", "a_layer.cu": ""}
+NATIVE = {"b.cu": "// INSTANTIATE_CLASS is only mentioned\n", "b.h": ""}
+
+
+def test_folder_that_registers_a_layer_is_a_caffe_layer(planned, tmp_path):
+    plan = planned(a=REGISTERED, b=NATIVE).stdout
+    assert f"caffe_build.py init {tmp_path}/a" in plan and f"caffe_build.py init {tmp_path}/b" not in plan
+    for source in ("a_layer.cpp", "a_layer.cu", "registration.cpp"):
+        assert f"{tmp_path}/build/a/host/{source}.o" in plan
+    assert f"caffe_link.py {tmp_path}/a/_host.abi3.so {tmp_path}/build/caffe/_host.o" in plan
+    compiled = next(line for line in plan.splitlines() if f"-c {tmp_path}/a/a_layer.cpp" in line)
+    assert re.search(
+        rf"-I{tmp_path}/build/a/include -I{tmp_path}/a -Iinclude -Iinclude/legacy .* -w ", compiled
+    )
+    assert f"build_ffi.py {tmp_path}/b/b.h" in plan  # a native layer, as ever
+
+
+def test_no_engine_without_a_caffe_layer(planned):
+    assert "libcaffe.a" not in planned(b=NATIVE).stdout
+    assert "libcaffe.a" not in planned("LAYERS=b", a=REGISTERED, b=NATIVE).stdout
+
+
+def test_names_that_the_build_needs(planned):
+    done = planned(engine=REGISTERED)
+    assert done.returncode and "a layer cannot be called engine" in done.stderr

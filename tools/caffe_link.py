@@ -13,13 +13,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+# The interpreter's, and the sanitizers' (make sanitize loads them first).
+ELSEWHERE = re.compile(r"_?Py|__\w+san_")
 UNDEFINED = re.compile(r"undefined reference to [`']([^']+)'")
 
 
 def missing(linker_output: str) -> list[str]:
     """The linker's lines about names that are not Python's, without its own name before them."""
     lines = linker_output.splitlines()
-    ours = [line for line in lines if (name := UNDEFINED.search(line)) and not re.match(r"_?Py", name[1])]
+    ours = [line for line in lines if (name := UNDEFINED.search(line)) and not ELSEWHERE.match(name[1])]
     return [re.sub(r"^\S*ld: (warning: )?", "", line) for line in ours]
 
 
