@@ -29,7 +29,15 @@ DEVICES = ("cpu", "cuda")
 collect_ignore_glob = (
     []
     if PACKAGE == "layers"
-    else ["test_engine_*.py", "test_rewrite.py", "test_new_layer.py", "test_examples.py"]
+    else [
+        "test_engine_*.py",
+        "test_caffe_*.py",
+        "test_port.py",
+        "test_verify.py",
+        "test_rewrite.py",
+        "test_new_layer.py",
+        "test_examples.py",
+    ]
 )
 
 
