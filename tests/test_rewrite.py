@@ -92,6 +92,11 @@ def test_golden_caffe_layer(in_cases):
         assert text == read(path), f"{path.name} differs; `python tests/test_rewrite.py --update` shows how"
 
 
+def test_a_forks_own_atomic_add_does_not_meet_cudas(in_cases):
+    for path, text in caffe_outputs("blend_layer.cu").items():
+        assert ("double forks_own_atomicAdd(double* address" in text) == ("kernels" in path.name)
+
+
 def test_each_launch_of_a_caffe_layer_gets_the_stream(in_cases):
     text = caffe_outputs("blend_layer.cu")[CASES / "caffe" / "blend_layer.cu.nvcc.expected"]
     assert text.count("::caffe::current_stream()") == 3  # one in a macro; and one launch that names its own

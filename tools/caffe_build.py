@@ -24,7 +24,8 @@ from caffe_folder import NOTHING, SOURCES, LayerFolder
 from cuda_rewrite import write
 from cuda_source import Source, read
 
-TOOLKIT = Path(__file__).resolve().parent.parent / "include"
+ROOT = Path(__file__).resolve().parent.parent
+TOOLKIT = [ROOT / "include", ROOT / "include" / "legacy"]
 BANNER = "// Made by tools/caffe_build.py; do not edit.\n"
 
 # A class that others derive from may say a type of its own, too: Recurrent.
@@ -101,7 +102,11 @@ def forwards(folder: LayerFolder, sources: dict[str, Source]) -> dict[str, str]:
     for source in sources.values():
         for include in source.includes(angles=True):
             relative = folder.find(include)
-            if relative is None and NOTHING.match(include) and not (TOOLKIT / include).exists():
+            if (
+                relative is None
+                and NOTHING.match(include)
+                and not any((d / include).exists() for d in TOOLKIT)
+            ):
                 found[include] = "// The toolkit has nothing of this.\n"
             elif "/" in include and relative not in (None, include):
                 found[include] = f"#include <{relative}>\n"

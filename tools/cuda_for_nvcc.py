@@ -41,6 +41,8 @@ class NvccRewriter(Rewriter):
         plain = plain_loops(unit.main.path)
         streamed = set()
         names = [kernel.name for s in unit.sources for kernel in unit.kernels(s)]
+        if unit.layer:
+            self._rename_own_atomics()
         if source is unit.main and unit.layer and not any(DEVICE.search(s.text) for s in unit.sources):
             self._edit(0, 0, "// No device code\n#line 1\n")
         for kernel in unit.kernels(source):

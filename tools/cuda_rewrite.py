@@ -26,6 +26,13 @@ class Rewriter:
         result = self._render(0, len(self.text))
         return result
 
+    def _rename_own_atomics(self):
+        """`atomicAdd(double*, double)`, which CUDA has had since 8 and many a fork from before defines for itself."""
+        for function in self.source.functions:
+            first = function.parameters[0].type.replace(" ", "") if function.parameters else ""
+            if function.name == "atomicAdd" and first == "double*" and "__device__" in function.words:
+                self._edit(function.at, function.at, "forks_own_")
+
     def _edit(self, start: int, end: int, replacement: object):
         self.edits.append((start, end, replacement))
 

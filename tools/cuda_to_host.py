@@ -38,6 +38,8 @@ class HostRewriter(Rewriter):
 
     def __init__(self, unit: Unit, source: Source):
         super().__init__(source)
+        if unit.layer:
+            self._rename_own_atomics()
         modes = {kernel.body: kernel.mode for kernel in unit.kernels(source)}
         for function in source.functions:
             if function.is_kernel:

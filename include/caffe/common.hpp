@@ -6,6 +6,7 @@
 #include <glog/logging.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cfloat>
 #include <climits>
 #include <cmath>

@@ -1,5 +1,6 @@
 // The standard headers behind every Caffe file, for precompilation alone (caffe.mk).
 #include <algorithm>
+#include <cassert>
 #include <cfloat>
 #include <cmath>
 #include <fstream>

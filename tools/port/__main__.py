@@ -89,10 +89,11 @@ def first_error(folder: Path, options) -> str | None:
     logs = options.build / folder.name
     if all((folder / f"_{backend}.abi3.so").exists() for backend in options.backends.split()):
         return None
-    for log in sorted(logs.rglob("*.log"), key=lambda p: (p.name == "ffi.log", str(p))):
-        for line in log.read_text(errors="replace").splitlines():
-            if re.search(r"\berror\b|undefined reference", line):
-                return line.replace(str(folder) + "/", "")
+    for of in (logs, options.build / "caffe"):  # the layer's own, then the engine's
+        for log in sorted(of.rglob("*.log"), key=lambda p: (p.name == "ffi.log", str(p))):
+            for line in log.read_text(errors="replace").splitlines():
+                if re.search(r"\berror\b|undefined reference", line):
+                    return line.replace(str(folder) + "/", "")
     return f"see the logs in {logs}"
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from cuda_lexer import Token
 from refusals import CORE, refuse
-from toolkit import Toolkit
+from toolkit import ROOT, Toolkit
 from tree import NOT_CAFFE, PROTO, SOURCE_KINDS, Place, Tree
 
 
@@ -147,7 +147,12 @@ class Needs:
         if not found or found.file in self.files:
             return
         header = self._header_of(found.file)
-        if self._replaced(found.file):
+        if self._replaced(found.file) and header and not (ROOT / found.file).exists():
+            # The toolkit has a header of that name, and no source: the fork's pair stands for itself.
+            self._own.add(header)
+            self._file(header, f"declares {name}, which {Path(place.file).name} calls")
+            self._file(found.file, f"{name}, which {Path(place.file).name} calls")
+        elif self._replaced(found.file):
             text = (
                 f"{name} is the fork's own, at {found}, in a file that the toolkit replaces: copy that function, "
                 "declared before its use, into a file in the layer's folder"

@@ -17,9 +17,8 @@ class Toolkit:
         """The toolkit's header of that name; caffe.pb.h is made from the fork's messages."""
         if include.endswith("caffe/proto/caffe.pb.h") or include == "caffe.pb.h":
             return Path(include)
-        if NOTHING.match(include):
-            return Path(include)
-        return next((folder / include for folder in INCLUDE if (folder / include).is_file()), None)
+        found = next((folder / include for folder in INCLUDE if (folder / include).is_file()), None)
+        return found or (Path(include) if NOTHING.match(include) else None)
 
     @cached_property
     def headers(self) -> dict[str, Source]:

@@ -1,5 +1,10 @@
 #pragma once
 
+static __inline__ __device__ double atomicAdd(double* address, double value) {
+  *address += value;
+  return 0;
+}
+
 namespace caffe {
 
 template <typename Dtype>
