@@ -27,7 +27,7 @@ COARSE = (1e-2, 1e-3)  # the last resort in double: a layer that computes partly
 
 # Seconds that a check may take, about: of kernels that run as fibres on the host a call takes milliseconds.
 SECONDS = 2.0
-MOST_INPUTS, MOST_OUTPUTS, LEAST = 1500, 400, 8
+MOST_INPUTS, MOST_OUTPUTS, LEAST = 1500, 400, 16
 
 
 @dataclass
@@ -72,11 +72,16 @@ def relative(computed: Tensor, estimated: Tensor) -> Tensor:
     return torch.where(error.isfinite(), error, torch.inf)
 
 
-def sample(count: int, most: int) -> list[int]:
+def sample(count: int, most: int, telling: Tensor | None = None) -> list[int]:
+    """Up to `most` of `count` places, half of them, if there are so many, from the telling ones."""
     if count <= most:
         return list(range(count))
     generator = torch.Generator().manual_seed(1701)
-    return sorted(torch.randperm(count, generator=generator)[:most].tolist())
+    order = torch.randperm(count, generator=generator).tolist()
+    if telling is not None:
+        first = [at for at in order if telling[at]][: most // 2]
+        order = list(dict.fromkeys(first + order))
+    return sorted(order[:most])
 
 
 class GradientCheck:
@@ -99,27 +104,27 @@ class GradientCheck:
         self.shapes = [t.shape for t in probe.run_forward()]
         self.tops = flat(probe.tops)
         total = sum(v.numel() for v, want in zip(values, wanted, strict=True) if want)
-        inputs, outputs = self.affordable()
-        self.outputs = sample(len(self.tops), outputs)
+        inputs, outputs, diffs = self.affordable()
+        self.outputs = sample(len(self.tops), outputs, self.tops != 0)
         self.inputs = [
             (i, e)
             for i, (v, want) in enumerate(zip(values, wanted, strict=True))
             if want
-            for e in sample(v.numel(), max(LEAST, v.numel() * inputs // max(total, 1)))
+            for e in sample(
+                v.numel(), max(LEAST, v.numel() * inputs // max(total, 1)), diffs[i].flatten() != 0
+            )
         ]
         self.sampled = len(self.inputs) < total or len(self.outputs) < len(self.tops)
 
-    def affordable(self) -> tuple[int, int]:
-        """How many inputs to vary, and outputs to go back from, one by one."""
+    def affordable(self) -> tuple[int, int, list[Tensor | None]]:
+        """How many inputs to vary, and outputs to go back from, one by one; and the diffs of one Backward."""
         start = time.perf_counter()
         tops = self.probe.run_forward(self.wanted)
         forward = time.perf_counter() - start
-        self.probe.run_backward(tops, self.wanted)
+        diffs = self.probe.run_backward(tops, self.wanted)
         both = time.perf_counter() - start
         inputs, outputs = SECONDS / 2 / (2 * forward), SECONDS / 2 / both
-        return tuple(
-            max(LEAST, min(most, int(n))) for most, n in ((MOST_INPUTS, inputs), (MOST_OUTPUTS, outputs))
-        )
+        return max(LEAST, min(MOST_INPUTS, int(inputs))), max(LEAST, min(MOST_OUTPUTS, int(outputs))), diffs
 
     # --------------------------------------------------------------------------------- what Backward says
 
