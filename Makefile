@@ -21,14 +21,14 @@ SANITIZE   ?=
 # V=1 shows the commands.
 V          ?=
 
-SETTINGS := PYTHON CXX CUDA_HOME NVCC ARCH HOST_ARCH LAYERS_DIR LAYERS SANITIZE V LAYER FROM BUILD CAFFE TYPE NAME FORCE
+SETTINGS := PYTHON CXX CUDA_HOME NVCC ARCH HOST_ARCH LAYERS_DIR LAYERS SANITIZE V LAYER FROM BUILD CAFFE TYPE NAME FORCE PARAM SHAPES TEST FILTER
 
 # ------------------------------------------------------------------------------------------ make
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 .SUFFIXES:
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := all
-.PHONY: all libraries test bench port loops sanitize new lint clean help FORCE
+.PHONY: all libraries test bench port loops sanitize new verify caffetest lint clean help FORCE
 Q := $(if $(V),,@)
 
 # A misspelt setting would otherwise be ignored in silence.
@@ -51,7 +51,7 @@ CAFFE_KNOWN := $(sort $(foreach file,$(if $(CAFFE_FOUND),$(shell cd '$(LAYERS_DI
   '^[[:space:]]*(REGISTER_LAYER_CLASS|REGISTER_LAYER_CREATOR|INSTANTIATE_CLASS)[^A-Z_]' $(CAFFE_FOUND))),\
   $(firstword $(subst /, ,$(file)))))
 KNOWN := $(sort $(KNOWN) $(CAFFE_KNOWN))
-override LAYERS := $(if $(strip $(LAYERS)),$(LAYERS),$(KNOWN))
+override LAYERS := $(or $(strip $(LAYERS)),$(if $(filter verify,$(MAKECMDGOALS)),$(LAYER)),$(KNOWN))
 NO_SUCH := $(filter-out $(KNOWN),$(LAYERS))
 $(if $(NO_SUCH),$(error LAYERS: no layer $(NO_SUCH) in $(LAYERS_DIR). There are: $(or $(KNOWN),none)))
 
@@ -140,7 +140,7 @@ $(BUILD)/$(1)/$(2)/lib$(1).a: $(BUILD)/$(1)-$(2).sources $$($(1)_SOURCES:%.cu=$(
 	$(Q)rm -f $$@ && ar rcs $$@ $$(filter %.o,$$^)
 
 $(LAYERS_DIR)/$(1)/_$(2).abi3.so: $(BUILD)/$(1)/$(2)/lib$(1).a $(LAYERS_DIR)/$(1)/$(1).h \
-  $(wildcard $(LAYERS_DIR)/$(1)/$(1)_ffi.cpp) build_ffi.py include/caffe_ffi.h src/ffi_guard.h | $(PACKAGES)
+  $(wildcard $(LAYERS_DIR)/$(1)/$(1)_ffi.cpp) build_ffi.py include/caffe_ffi.h src/ffi_guard.h src/ffi_call.h | $(PACKAGES)
 	$$(call step,FFI,$(1) ($(2)),$(BUILD)/$(1)/$(2)/ffi.log,$(PYTHON) build_ffi.py $(LAYERS_DIR)/$(1)/$(1).h $$< $$@ \
 	  --cxx '$$(CXX) -O2' --flags '$$($(2)_FLAGS)' --link '$$($(2)_LINK)' --info '$$($(2)_INFO)')
 
@@ -187,8 +187,16 @@ port:  ## CAFFE=/path/to/fork TYPE=Normalize: a layer out of a Caffe tree, unedi
 	+@$(PYTHON) tools/port --caffe '$(CAFFE)' --layers-dir '$(LAYERS_DIR)' --build '$(BUILD)' --backends '$(BACKENDS)' \
 	  $(if $(NAME),--name '$(NAME)') $(if $(FORCE),--force) --make '$(MAKE) $(JOBS)' $(TYPE)
 
+verify: libraries  ## LAYER=x [PARAM= SHAPES= TYPE=]: a Caffe layer's CPU code, its kernels on the host and on the GPU against each other and differences
+	@$(PYTHON) tools/verify.py --layers-dir '$(LAYERS_DIR)' $(if $(PARAM),--param '$(PARAM)') \
+	  $(if $(SHAPES),--shapes '$(SHAPES)') $(if $(TYPE),--type '$(TYPE)') $(LAYER)
+
+caffetest: $(PACKAGES)  ## CAFFE=/path/to/fork TEST=test_pooling_layer.cpp (or all) [FILTER=]: the fork's own layer tests, unedited
+	@$(if $(and $(CAFFE),$(TEST)),,echo "make caffetest CAFFE=/path/to/fork TEST=test_x_layer.cpp"; exit 2;) \
+	$(PYTHON) tools/caffetest '$(CAFFE)' $(TEST) --build $(BUILD) $(if $(FILTER),--filter '$(FILTER)') --make ARCH='$(ARCH)' NVCC='$(NVCC)' CXX='$(CXX)'
+
 loops: libraries  ## which kernel loops run as streams (up to 16 bytes a thread), which do not and why
-	@cat $(foreach layer,$(LAYERS),$(BUILD)/$(layer)/cuda/*.cu.loops)
+	@cat $(foreach layer,$(LAYERS),$(BUILD)/$(layer)/cuda/*.cu.loops) 2>/dev/null; true  # a Caffe layer may have no .cu
 
 # initcheck goes without half: it does not see what cuBLAS's half products write (by TMA, on Hopper) and takes
 # their results for uninitialised. In a copy, so that the libraries in use stay what they are. CUDA's allocator is told to keep no cache, as a

@@ -41,13 +41,15 @@ def lay_out(tree: Tree, tests: list[Path], folder: Path) -> None:
 
 def build(folder: Path, made: Path, settings: list[str], backends: list[str]) -> list[str]:
     """The backends whose library is up to date."""
-    jobs = [] if "MAKEFLAGS" in os.environ and "-j" in os.environ["MAKEFLAGS"] else [f"-j{os.cpu_count()}"]
-    command = ["make", "-C", str(ROOT), "-k", *jobs, f"LAYERS_DIR={folder.parent}", f"BUILD={made}",
+    calm = {
+        k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES")
+    }
+    command = ["make", "-C", str(ROOT), "-k", f"-j{os.cpu_count()}", f"LAYERS_DIR={folder.parent}", f"BUILD={made}",
                f"LAYERS={folder.name}", f"PYTHON={sys.executable}", *settings]  # fmt: skip
     built = []
     for backend in backends:  # one after the other: a failure in one must not hide the other's success
         only = ["NVCC="] if backend == "host" else []
-        done = subprocess.run([*command, *only, "libraries"]).returncode == 0
+        done = subprocess.run([*command, *only, "libraries"], env=calm).returncode == 0
         if done and (folder / f"_{backend}.abi3.so").exists():
             built.append(backend)
     return built
