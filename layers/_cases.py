@@ -6,6 +6,7 @@ From a layer's cases.py come its tests, its benchmark and its line in make's tab
 import importlib.util
 import inspect
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -126,10 +127,12 @@ class CaffeFunction:
         bottoms, blobs = self.bottoms_and_blobs(arguments)
         if not all(isinstance(b, Tensor) for b in bottoms):
             return self.make()(*bottoms)  # which refuses them
-        shapes = tuple(b.shape for b in bottoms)
-        module = self._modules.get(shapes)
+        key = tuple(b.shape for b in bottoms)
+        if blobs:
+            key += (threading.get_ident(),)  # functional_call changes the module while it runs
+        module = self._modules.get(key)
         if module is None:
-            module = self._modules[shapes] = self.make().setup(*bottoms) if blobs else self.make()
+            module = self._modules[key] = self.make().setup(*bottoms) if blobs else self.make()
         if module.mode != self.mode:
             module.mode = self.mode
         return torch.func.functional_call(module, blobs, bottoms) if blobs else module(*bottoms)

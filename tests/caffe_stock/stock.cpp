@@ -37,6 +37,7 @@ class MathLayer : public Layer<Dtype> {
   void Run(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top, bool gpu) {
     const MathParameter& param = this->layer_param_.math_param();
     const std::string& function = param.function();
+    gpu = gpu && function != "strided_dot" && function != "hamming";  // upstream has them for the CPU alone
     const vector<int> i(param.n().begin(), param.n().end());
     const vector<double> s(param.v().begin(), param.v().end());
     const auto data = [&](size_t b) -> const Dtype* {
