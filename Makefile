@@ -215,7 +215,7 @@ sanitize: libraries  ## every case under AddressSanitizer and UBSan and, where t
 	  --layers-dir $(LAYERS_DIR) --device cuda $$([ $$tool = initcheck ] && echo --dtypes float32 float64) || exit 1; done
 
 lint:  ## ruff and clang-format
-	@ruff check . && ruff format --check . && clang-format --dry-run -Werror $$(git ls-files '*.cu' '*.cuh' '*.h' '*.cpp' ':!tests/rewrite')
+	@ruff check . && ruff format --check . && clang-format --dry-run -Werror $$(git ls-files '*.cu' '*.cuh' '*.h' '*.hpp' '*.cpp' ':!tests/rewrite')
 
 clean:  ## remove all that was made
 	rm -rf $(BUILD) $(foreach made,_host.abi3.so _cuda.abi3.so _caffe.desc,$(LAYERS_DIR)/*/$(made))

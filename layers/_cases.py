@@ -155,7 +155,9 @@ def caffe_case(
 def layer_of(module: ModuleType):
     """The Layer that an imported layer package made; None if it made none."""
     values = list(vars(module).values())
-    owned = [vars(v).get("layer") for v in values if hasattr(v, "__dict__")]  # getattr would ask a Layer's library
+    owned = [
+        vars(v).get("layer") for v in values if hasattr(v, "__dict__")
+    ]  # getattr would ask a Layer's library
     made = [v for v in (*values, *owned) if type(v).__name__ == "Layer"]
     return made[0] if made else None
 

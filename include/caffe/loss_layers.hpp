@@ -5,7 +5,7 @@
 #include "caffe/blob.hpp"
 #include "caffe/common.hpp"
 #include "caffe/layer.hpp"
-#include "caffe/proto/caffe.pb.h"
 #include "caffe/layers/loss_layer.hpp"
+#include "caffe/proto/caffe.pb.h"
 
 #endif  // CAFFE_LOSS_LAYERS_HPP_

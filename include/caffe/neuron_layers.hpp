@@ -5,11 +5,11 @@
 #include "caffe/blob.hpp"
 #include "caffe/common.hpp"
 #include "caffe/layer.hpp"
-#include "caffe/proto/caffe.pb.h"
 #include "caffe/layers/neuron_layer.hpp"
 #include "caffe/layers/power_layer.hpp"
 #include "caffe/layers/relu_layer.hpp"
 #include "caffe/layers/sigmoid_layer.hpp"
 #include "caffe/layers/tanh_layer.hpp"
+#include "caffe/proto/caffe.pb.h"
 
 #endif  // CAFFE_NEURON_LAYERS_HPP_

@@ -135,7 +135,7 @@ void CorrelationLayer<Dtype>::Backward_cpu(const vector<Blob<Dtype>*>& top,
     if (diffs[i]) caffe_set(bottom[i]->count(), Dtype(0), diffs[i]);
   }
   Differentiator<Dtype> differentiator = {
-      subtract_, bottom[0]->cpu_data(),          bottom[1]->cpu_data(), top[0]->cpu_diff(), diffs[0],
+      subtract_, bottom[0]->cpu_data(),        bottom[1]->cpu_data(), top[0]->cpu_diff(), diffs[0],
       diffs[1],  Dtype(1) / sizes_.patch_count};
   ForEachProduct(sizes_, &differentiator);
 }

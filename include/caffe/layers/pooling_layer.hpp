@@ -39,7 +39,7 @@ class PoolingLayer : public Layer<Dtype> {
   int height_, width_;
   int pooled_height_, pooled_width_;
   bool global_pooling_;
-  int round_mode_;  // PoolingParameter_RoundMode, which trees before 2018 lack
+  int round_mode_;        // PoolingParameter_RoundMode, which trees before 2018 lack
   Blob<Dtype> rand_idx_;  // stochastic: a random number, then where the element was taken
   Blob<int> max_idx_;
 };
