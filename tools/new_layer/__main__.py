@@ -121,8 +121,8 @@ def from_caffe(name: str, path: Path) -> tuple[dict[str, str], list[str]]:
         return layer_files(name, camel_case(name), path, fill)
     except NoKernels as why:
         raise Refusal(
-            f"FROM={path}: {why}. Such a layer is made of calls into Caffe itself, which this toolkit does not "
-            "provide: write its sums as torch operations, or as kernels of your own. Nothing was written."
+            f"FROM={path}: {why}. The whole layer, unedited, is what `make port CAFFE=/path/to/fork TYPE=...` takes. "
+            "Nothing was written."
         ) from None
     except OSError as error:
         raise Refusal(f"FROM={path}: {error.strerror or error}") from None
