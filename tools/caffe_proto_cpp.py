@@ -60,6 +60,7 @@ TOP = """\
 #include <limits>
 #include <string>
 
+#include "caffe/proto/descriptor.hpp"
 #include "caffe/proto/message.hpp"
 
 namespace caffe {

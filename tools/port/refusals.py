@@ -25,7 +25,7 @@ UNSUPPORTED = [
     (r"(MPI_\w+|ncclAllReduce)\Z", "talks to other processes"),
     (r"(curandState\w*|curand_(init|uniform|normal)\w*|curand)\Z", "uses cuRAND inside its kernels"),
     (r"(curand[A-Z]\w*|curand_generator)\Z", "calls cuRAND itself"),
-    (r"(FieldDescriptor|Reflection)\Z", "asks protobuf what its messages consist of (reflection)"),
+    (r"(GetReflection|Reflection|FieldDescriptor)\Z", "asks protobuf what its messages consist of (reflection)"),
     (r"(Mat_Open|Mat_VarRead\w*|matvar_t|CImg)\Z", "needs a library that the toolkit does not have"),
     (r"(Ftype|Btype)\Z", "is NVCaffe's, whose layers have two types each"),
 ]  # fmt: skip
