@@ -89,7 +89,9 @@ def test_kernels_compile_under_nvcc(tmp_path, nvcc):
     )
 
 
-@pytest.mark.parametrize("header", ["caffe_ffi.h", *(f"{name}.h" for name in LAYERS)])
+@pytest.mark.parametrize(
+    "header", ["caffe_ffi.h", *(f"{n}.h" for n in LAYERS if (LAYERS_DIR / n / f"{n}.h").exists())]
+)
 def test_declarations_are_c(tmp_path, header):
     """cffi reads them as C, so a C compiler must too."""
     path = ROOT / "include" / header if header == "caffe_ffi.h" else LAYERS_DIR / header[:-2] / header
