@@ -389,7 +389,9 @@ def closing(layer: str, rows: list[Row]) -> bool:
     ran = [r for r in rows if r.verdict != NO_CODE]
     right = [r for r in rows if r.verdict == RIGHT]
     if bad or not ran:
-        what = f"wrong in {len(bad)} of {len(ran)} ways" if ran else "could not be run in any way"
+        what = "could not be run in any way"
+        if any(r.verdict != FAILED for r in ran):
+            what = f"wrong in {len(bad)} of {len(ran)} ways"
         print(f"{layer}: {what}")
         return False
     print(
