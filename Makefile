@@ -58,6 +58,7 @@ $(if $(NO_SUCH),$(error LAYERS: no layer $(NO_SUCH) in $(LAYERS_DIR). There are:
 # `make clean` and `make help` need no toolchain.
 NEEDS_TOOLS := $(if $(filter-out clean help lint new test,$(or $(MAKECMDGOALS),all)),yes)
 ifneq ($(NEEDS_TOOLS),)
+$(if $(filter port,$(MAKECMDGOALS)),$(shell mkdir -p $(LAYERS_DIR)))
 $(if $(wildcard $(LAYERS_DIR)/.),,$(error LAYERS_DIR: there is no folder $(LAYERS_DIR)))
 override NVCC := $(NVCC)
 BACKENDS := host $(if $(NVCC),cuda)
