@@ -314,7 +314,7 @@ class CaffeModule(nn.Module):
 
     def load_caffemodel(self, path, layer_name: str) -> "CaffeModule":
         """Take the parameter blobs of the layer of that name in a .caffemodel file."""
-        blobs = blobs_of(path, layer_name)
+        blobs = blobs_of(Parameters(self.layer.folder), path, layer_name)
         known = dict(self.named_parameters(recurse=False))
         if known and len(known) != len(blobs):
             raise CaffeValueError(

@@ -73,6 +73,10 @@ class Parameters:
             raise CaffeValueError(f"{self.name}: {', '.join(missing)}: required, but not given")
         return message
 
+    def net_parameter(self, data: bytes):
+        """A .caffemodel's bytes as a NetParameter; protobuf's DecodeError if they are none."""
+        return self._class("NetParameter").FromString(data)
+
     # ---------------------------------------------------------------------------------------- classes
 
     def _class(self, name: str):

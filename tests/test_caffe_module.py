@@ -517,6 +517,10 @@ def test_caffemodel(zoo, tmp_path):
         100, field(1, "a") + field(2, "Affine") + b"".join(field(7, b) for b in new)
     )
     net += field(2, field(4, "b") + b"".join(field(6, b) for b in old))
+    # Caffe's first format: name and blobs in a message within the layer; a blob in double
+    eight = b"".join(struct.pack("d", v) for v in (2, 2, 2))
+    first = [field(8, eight) + field(7, field(1, 3)), old[1]]
+    net += field(2, field(1, field(1, "v0") + b"".join(field(50, b) for b in first)))
     path = tmp_path / "net.caffemodel"
     path.write_bytes(field(1, "net") + net)
     m = zoo.Affine().load_caffemodel(path, "a")
@@ -525,7 +529,8 @@ def test_caffemodel(zoo, tmp_path):
     assert m.load_caffemodel(path, "b").blob0.tolist() == [7, 8, 9]  # into blobs that are there
     m = zoo.Affine().load_caffemodel(path, "b")  # four axes, as old files have it
     assert m(torch.ones(1, 3)).tolist() == [[8, 9, 10]] and m.blob0.shape == (3,)
-    with raises(CaffeValueError, "no layer 'c'", "data, a, b"):
+    assert m.load_caffemodel(path, "v0").blob0.tolist() == [2, 2, 2]
+    with raises(CaffeValueError, "no layer 'c'", "data, a, b, v0"):
         m.load_caffemodel(path, "c")
     with raises(CaffeValueError, "0 blobs for 'data'", "has 2"):
         m.load_caffemodel(path, "data")
