@@ -507,17 +507,17 @@ def test_subclass(on_cpu):
 
 @pytest.mark.filterwarnings("ignore:.*performance drop.*")
 def test_vmap(on_cpu):
-    """Right, or refused."""
+    """Right; a Caffe layer, into which torch.func cannot look, refuses it."""
     first, second = on_cpu.arguments(seed=1), on_cpu.arguments(seed=2)
     stacked = [
         torch.stack([a, b]) if isinstance(a, Tensor) else a for a, b in zip(first, second, strict=True)
     ]
     places = tuple(0 if isinstance(a, Tensor) else None for a in stacked)
-    try:
-        found = torch.vmap(on_cpu.call, in_dims=places)(*stacked)
-    except (RuntimeError, NotImplementedError, TypeError) as error:
-        assert str(error)
+    if on_cpu.case.is_caffe:
+        with pytest.raises(RuntimeError, match="torch.func"):
+            torch.vmap(on_cpu.call, in_dims=places)(*stacked)
         return
+    found = torch.vmap(on_cpu.call, in_dims=places)(*stacked)
     wanted = zip(results(on_cpu.call(*first)), results(on_cpu.call(*second)), strict=True)
     assert same_bits(found, [torch.stack(pair) for pair in wanted])
 
@@ -562,7 +562,7 @@ def test_forward_mode(on_cpu, way):
                 )
 
             _, found = torch.func.jvp(function, tuple(differentiable(arguments)), tangents)
-    except (RuntimeError, NotImplementedError) as error:
+    except RuntimeError as error:  # NotImplementedError is one
         assert re.search("forward|jvp|torch.func", str(error)), error
         return
     on_cpu.assert_close(found, reference_tangents(on_cpu, arguments, tangents))
