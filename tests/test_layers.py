@@ -514,7 +514,7 @@ def test_vmap(on_cpu):
     ]
     places = tuple(0 if isinstance(a, Tensor) else None for a in stacked)
     if on_cpu.case.is_caffe:
-        with pytest.raises(RuntimeError, match="torch.func"):
+        with pytest.raises(RuntimeError, match=r"torch\.func"):
             torch.vmap(on_cpu.call, in_dims=places)(*stacked)
         return
     found = torch.vmap(on_cpu.call, in_dims=places)(*stacked)
