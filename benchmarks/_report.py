@@ -62,6 +62,19 @@ class Report:
         if show:
             self.shown.append(columns)
 
+    def calls(self, times, ours: str, device: str, grad: bool, ratio: str = "ours / it") -> None:
+        """A row for each contender of one eager call."""
+        for name in times:
+            self.row(
+                on=device,
+                grad="yes" if grad else "no",
+                call=name,
+                us=times.median(name) * 1e6,
+                least=times.least(name) * 1e6,
+                spread=times.spread(name),
+                **{ratio: times.ratio(ours, name)},
+            )
+
     def figure(
         self, what: str, on: str, value: float, target: float | None = None, at_most: bool = True
     ) -> None:

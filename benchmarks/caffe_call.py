@@ -58,16 +58,7 @@ def one(ported, device: str, grad: bool, settings: Settings) -> Times:
 
 
 def add(report: Report, times: Times, device: str, grad: bool) -> None:
-    for name in times:
-        report.row(
-            on=device,
-            grad="yes" if grad else "no",
-            call=name,
-            us=times.median(name) * 1e6,
-            least=times.least(name) * 1e6,
-            spread=times.spread(name),
-            **{"ported / it": times.ratio(PORTED, name)},
-        )
+    report.calls(times, PORTED, device, grad, ratio="ported / it")
     target = TARGET if device == "cuda" and not grad else None
     what = f"eager call {'with' if grad else 'without'} grad, ported / native module"
     report.figure(what, _machine.here(device), times.ratio(PORTED, NATIVE), target)

@@ -50,16 +50,8 @@ def one(extension, device: str, grad: bool, settings: Settings) -> Times:
 
 
 def add(report: Report, times: Times, device: str, grad: bool) -> None:
+    report.calls(times, OURS, device, grad)
     for name in times:
-        report.row(
-            on=device,
-            grad="yes" if grad else "no",
-            call=name,
-            us=times.median(name) * 1e6,
-            least=times.least(name) * 1e6,
-            spread=times.spread(name),
-            **{"ours / it": times.ratio(OURS, name)},
-        )
         if name != OURS:
             target = TARGETS.get((name, grad)) if device == "cuda" else None
             what = f"eager call {'with' if grad else 'without'} grad, {OURS} / {name}"
