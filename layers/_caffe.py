@@ -185,6 +185,9 @@ class CaffeModule(nn.Module):
                 raise layer.wrong(name, "real numbers", bottom)
             if bottom.dim() > MOST_AXES:
                 raise layer.wrong(name, f"at most {MOST_AXES} axes", bottom)
+            if bottoms and bottom.device != bottoms[0].device:
+                wanted = f"a tensor on {bottoms[0].device} as {engine.bottom_name(0)} is"
+                raise layer.wrong(name, wanted, bottom)
             bottoms.append(bottom)
         dtype = self._dtype(bottoms)
         written = set(engine.in_place.values())
@@ -201,9 +204,6 @@ class CaffeModule(nn.Module):
                 )
             if converted is not bottom and i in written:
                 raise layer.wrong(name, f"a contiguous {dtype} tensor: it is computed in place", bottom)
-            if bottom.device != bottoms[0].device:
-                wanted = f"a tensor on {bottoms[0].device} as {engine.bottom_name(0)} is"
-                raise layer.wrong(name, wanted, bottom)
             bottoms[i] = converted
         return bottoms
 

@@ -23,7 +23,7 @@ from layers._cases import Case, Draw, cast, layer_of, load_package, results  # n
 
 LAYERS_DIR = Path(os.environ.get("LAYERS_DIR") or ROOT / "layers").resolve()
 PACKAGE = load_package(LAYERS_DIR)
-LAYERS = sorted({cu.parent.name for cu in LAYERS_DIR.glob("*/*.cu")})
+LAYERS = sorted({f.parent.name for name in ("*.cu", "__init__.py") for f in LAYERS_DIR.glob(f"*/{name}")})
 DEVICES = ("cpu", "cuda")
 # The engine's own tests are of no interest to somebody who tests a folder of layers.
 collect_ignore_glob = (

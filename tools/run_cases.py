@@ -71,7 +71,7 @@ def main() -> int:
     parser.add_argument("--dtypes", nargs="+", default=["float32", "float64", "float16"])
     options = parser.parse_args()
     package, runs, wrong, untested = load_package(options.layers_dir), 0, [], []
-    for name in sorted({cu.parent.name for cu in options.layers_dir.glob("*/*.cu")}):
+    for name in sorted({library.parent.name for library in options.layers_dir.glob("*/_*.abi3.so")}):
         layer = layer_of(importlib.import_module(f"{package}.{name}"))
         dtypes = [d for d in (getattr(torch, d) for d in options.dtypes) if d in layer.dtypes]
         if importlib.util.find_spec(f"{package}.{name}.cases") is None:

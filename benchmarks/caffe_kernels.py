@@ -1,0 +1,61 @@
+"""A ported Caffe layer's elementwise kernel against the same one of a native layer, and copy_: the GPU's time."""
+
+import torch
+
+from . import _kernels, _machine, _make
+from ._report import Report, Settings
+from ._timing import in_turns, limit_on_gpu, on_gpu, sets_beyond_cache
+from .caffe_call import build
+from .elementwise import COPY, LARGE
+
+GROUP = "elementwise"
+PORTED, NATIVE = "ported Ramp", "native relu"
+TARGET = 1.02  # ported / native, from 2^22 elements
+
+
+def measure(settings: Settings) -> Report:
+    report = Report("An elementwise kernel, max(x, slope * x), of a ported Caffe layer, float (forward)")
+    if not torch.cuda.is_available() or not _make.has_nvcc():
+        report.notes.append("Nothing was measured: this takes a GPU and nvcc.")
+        return report
+    module = build(settings.out).Ramp()
+    native = _kernels.by_toolkit("elementwise", settings.out)
+    exponents = [12, 16, 20, 22, 24, 26, 28] if settings.quick else [*range(12, 29)]
+    for exponent in exponents:
+        report.row(**one(module, native, 1 << exponent))
+    large = [row["ported / native"] for row in report.rows if row["elements"] >= LARGE]
+    what = "ported elementwise kernel from 2^22, ported / native, worst"
+    report.figure(what, _machine.here("cuda"), max(large), TARGET)
+    report.notes.append("GB/s. Calls lie in CUDA graphs, a module's own allocation with them.")
+    return report
+
+
+def one(module, native, count: int) -> dict:
+    """One size: a row."""
+    moved = 2 * count * 4
+    bottoms = [torch.randn(count, device="cuda") for _ in range(sets_beyond_cache(moved))]
+
+    def relu(x: torch.Tensor) -> torch.Tensor:
+        y = torch.empty_like(x)
+        stream = torch.cuda.current_stream().cuda_stream
+        if native.relu_forward_ffi(x.data_ptr(), y.data_ptr(), count, 0, stream):
+            raise RuntimeError("relu: the launch failed")
+        return y
+
+    for name, function in ((PORTED, module), (NATIVE, relu)):
+        if not torch.equal(function(bottoms[0]), torch.relu(bottoms[0])):
+            raise RuntimeError(f"{name} of {count} elements is wrong")
+    pairs = [(torch.empty_like(x), x) for x in bottoms]
+    timers = {
+        name: on_gpu([lambda x=x, function=function: function(x) for x in bottoms], at_least=2e-4)
+        for name, function in ((PORTED, module), (NATIVE, relu))
+    }
+    copies = [lambda pair=pair: pair[0].copy_(pair[1]) for pair in pairs]
+    timers[COPY] = limit_on_gpu(copies, at_least=2e-4, bytes_each=moved)
+    times = in_turns(timers, seconds=0.06)
+    return {
+        "elements": count,
+        **{name: moved / times.median(name) / 1e9 for name in times},
+        "ported / native": times.ratio(PORTED, NATIVE),
+        "of copy_": times.ratio(COPY, PORTED),
+    }
