@@ -93,12 +93,12 @@ $(if $(NVCC),$(call remember,$(BUILD)/cuda.flags,$(NVCC) $(CUDA_FLAGS)))
 $(call remember,$(BUILD)/python.flags,$(shell $(PYTHON) -c 'import sys; print(sys.executable, *sys.version_info)'))
 
 # step(word, what, log, command): one short line, the command's output in the log, shown if it failed.
-# Compilers write to a name of their own, so that a killed make leaves no half an object: compile(command).
+# Compilers write to names of their own, so that a killed make leaves no half an object, nor half a rule: compile(command).
 define step
 $(Q)mkdir -p $(dir $@) $(dir $(3)); printf '  %-5s %s\n' '$(1)' '$(2)'; $(if $(V),echo '$(subst ','\'',$(4))';) \
 if ( $(4) ) >$(3) 2>&1; then $(if $(V),cat $(3),:); else head -n 20 $(3); echo '  FAIL  $(2): all of it in $(3)'; exit 1; fi
 endef
-compile = $(1) -MMD -MP -MT $@ -MF $(@:.o=.d) -c $< -o $@.partial && mv $@.partial $@
+compile = $(1) -MMD -MP -MT $@ -MF $@.d.partial -c $< -o $@.partial && mv $@.d.partial $(@:.o=.d) && mv $@.partial $@
 
 # ------------------------------------------------------------------------------------------ rules
 PACKAGES := $(BUILD)/packages
@@ -116,7 +116,7 @@ $(1)_SOURCES := $(notdir $(wildcard $(LAYERS_DIR)/$(1)/*.cu))
 
 # Every source sees the layer's own declarations, so that one that drifted from them does not compile.
 $(BUILD)/$(1)/declarations.h: $(BUILD)/host.flags
-	$(Q)mkdir -p $$(dir $$@); printf 'extern "C" {\n#include "%s"\n}\n' '$(abspath $(LAYERS_DIR)/$(1)/$(1).h)' >$$@
+	$(Q)mkdir -p $$(dir $$@); printf 'extern "C" {\n#include "%s"\n}\n' '$(abspath $(LAYERS_DIR)/$(1)/$(1).h)' >$$@.partial && mv $$@.partial $$@
 
 $(BUILD)/$(1)/host/%.cpp: $(LAYERS_DIR)/$(1)/%.cu $(wildcard tools/cuda_*.py) | $(PACKAGES)
 	$$(call step,HOST,$(1)/$$(notdir $$<),$$@.log,$(PYTHON) tools/cuda_to_host.py $$< $$@ --depfile $$@.d)

@@ -72,7 +72,7 @@ endef
 # precompile(backend, flags)
 define caffe_precompile
 $(BUILD)/caffe/$(1)/std.hpp.gch: src/caffe/std.hpp $(BUILD)/caffe-$(1).flags
-	$(Q)mkdir -p $$(@D) && cp $$< $$(@D) && $(CXX) $$(CAFFE_$(2)_FLAGS) -x c++-header $$< -o $$@
+	$(Q)mkdir -p $$(@D) && cp $$< $$(@D) && $(CXX) $$(CAFFE_$(2)_FLAGS) -x c++-header $$< -o $$@.partial && mv $$@.partial $$@
 endef
 $(eval $(call caffe_precompile,host,host))
 $(eval $(call caffe_precompile,cuda,plain))

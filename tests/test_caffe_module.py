@@ -634,6 +634,18 @@ def gpu():
     return Place("cuda")
 
 
+def test_kernels_on_host_mirrors(zoo, place):
+    """Page-locked, so that a GPU reads them where they lie."""
+    m = place(zoo.Mirrored())
+    m.mode = None  # it has no CPU code
+    x = place.draw(2, 3, 4, 5, grad=True)
+    for _ in range(2):
+        y = m(x)
+        table = torch.arange(1.0, 4.0).to(x).view(3, 1, 1)
+        torch.testing.assert_close(y, x * table)
+        torch.testing.assert_close(grads(y, x), grads(x * table, x))
+
+
 def test_devices_are_not_mixed(zoo, gpu):
     with raises(CaffeTypeError, "bottom 1", "cuda:0 as bottom 0 is"):
         zoo.Pair()(gpu.draw(3), torch.randn(3))

@@ -226,7 +226,9 @@ def test_equal_names_get_folders(fork, port):
 def test_unknown_type_names_the_nearest(fork, port):
     fork.layer("EdgeShift"), fork.layer("Twist")
     output = port("EgdeShift", fails=True)
-    assert "registers no layer EgdeShift" in output and "EdgeShift" in output and "Twist" not in output
+    assert "registers no layer EgdeShift. Near it: EdgeShift" in output and "Twist" not in output
+    assert "It has: EdgeShift, Twist" in port("Xyz", fails=True)
+    assert "Python: not ported. it runs Python code" in port("Python", fails=True)
 
 
 def test_not_a_tree(fork, port, tmp_path):

@@ -2,7 +2,18 @@
 
 from .._caffe import caffe_layer
 
-Ramp, Pair, Rewriting, Noise, Affine, Positive, Shared, Kernels, Counting = (
-    caffe_layer(__name__, name)
-    for name in ("Ramp", "Pair", "Rewriting", "Noise", "Affine", "Positive", "Shared", "Kernels", "Counting")
+NAMES = (
+    "Ramp",
+    "Pair",
+    "Rewriting",
+    "Noise",
+    "Affine",
+    "Positive",
+    "Shared",
+    "Kernels",
+    "Counting",
+    "Mirrored",
+)
+Ramp, Pair, Rewriting, Noise, Affine, Positive, Shared, Kernels, Counting, Mirrored = (
+    caffe_layer(__name__, name) for name in NAMES
 )

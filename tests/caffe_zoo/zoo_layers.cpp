@@ -205,4 +205,17 @@ ZOO_BACKWARD_CPU(Counting) {
 INSTANTIATE_CLASS(CountingLayer);
 REGISTER_LAYER_CLASS(Counting);
 
+// --------------------------------------------------------------------------------------- Mirrored
+
+ZOO_RESHAPE(Mirrored) {
+  top[0]->ReshapeLike(*bottom[0]);
+  table_.Reshape(vector<int>(1, bottom[0]->shape(1)));
+  for (int c = 0; c < table_.count(); ++c) table_.mutable_cpu_data()[c] = Dtype(c + 1);
+}
+ZOO_FORWARD_CPU(Mirrored) { NOT_IMPLEMENTED; }
+ZOO_BACKWARD_CPU(Mirrored) { NOT_IMPLEMENTED; }
+
+INSTANTIATE_CLASS(MirroredLayer);
+REGISTER_LAYER_CLASS(Mirrored);
+
 }  // namespace caffe

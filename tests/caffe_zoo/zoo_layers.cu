@@ -214,4 +214,32 @@ ZOO_BACKWARD_GPU(Counting) {
 
 INSTANTIATE_LAYER_GPU_FUNCS(CountingLayer);
 
+// --------------------------------------------------------------------------------------- Mirrored
+
+template <typename Dtype>
+__global__ void MirroredKernel(const int n, const int channels, const int inner, const Dtype* x,
+                               const Dtype* table, Dtype* y) {
+  CUDA_KERNEL_LOOP(i, n) {
+    y[i] = x[i] * table[i / inner % channels];
+  }
+}
+
+ZOO_FORWARD_GPU(Mirrored) {
+  const int n = bottom[0]->count();
+  MirroredKernel<Dtype><<<CAFFE_GET_BLOCKS(n), CAFFE_CUDA_NUM_THREADS>>>(
+      n, table_.count(), bottom[0]->count(2), bottom[0]->cpu_data(), table_.cpu_data(),
+      top[0]->mutable_gpu_data());
+  CUDA_POST_KERNEL_CHECK;
+}
+ZOO_BACKWARD_GPU(Mirrored) {
+  if (!propagate_down[0]) return;
+  const int n = bottom[0]->count();
+  MirroredKernel<Dtype><<<CAFFE_GET_BLOCKS(n), CAFFE_CUDA_NUM_THREADS>>>(
+      n, table_.count(), bottom[0]->count(2), top[0]->cpu_diff(), table_.cpu_data(),
+      bottom[0]->mutable_gpu_diff());
+  CUDA_POST_KERNEL_CHECK;
+}
+
+INSTANTIATE_LAYER_GPU_FUNCS(MirroredLayer);
+
 }  // namespace caffe

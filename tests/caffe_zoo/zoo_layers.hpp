@@ -145,6 +145,22 @@ class CountingLayer : public NeuronLayer<Dtype> {
   int calls_;
 };
 
+// x * table[channel], whose kernels are handed the host mirrors of the bottom and of the table. No CPU code.
+template <typename Dtype>
+class MirroredLayer : public Layer<Dtype> {
+ public:
+  explicit MirroredLayer(const LayerParameter& param) : Layer<Dtype>(param) {}
+  virtual void Reshape(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top);
+  virtual inline const char* type() const { return "Mirrored"; }
+  virtual inline int ExactNumBottomBlobs() const { return 1; }
+  virtual inline int ExactNumTopBlobs() const { return 1; }
+
+ protected:
+  ZOO_PASS(Forward)
+  ZOO_BACK(Backward)
+  Blob<Dtype> table_;
+};
+
 }  // namespace caffe
 
 #endif  // CAFFE_ZOO_LAYERS_HPP_

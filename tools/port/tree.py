@@ -73,7 +73,8 @@ class Tree:
             hint = (
                 f" There is one in it: CAFFE={inside[0]}"
                 if inside
-                else " A Caffe tree has include/caffe, src/caffe/layers and " + PROTO + "."
+                else f" A Caffe tree has include/caffe, src/caffe/layers and {PROTO}. One layer's files alone are"
+                " put into a folder of layers/ by hand: docs/port-a-caffe-layer.md."
             )
             raise PortError(f"CAFFE={root}: not a Caffe tree.{hint}")
         self._sources: dict[str, Source] = {}
@@ -133,17 +134,21 @@ class Tree:
         return found
 
     def nearest(self, type_name: str) -> str:
-        """The registered types that look like this one, for an error's text."""
+        """For an error's text: the registered types that look like this one, or all."""
         lower = {t.lower().removesuffix("layer"): t for t in self.types}
         wanted = type_name.lower().removesuffix("layer").replace("_", "")
         near = difflib.get_close_matches(wanted, lower, n=5, cutoff=0.55)
         near += [k for k in lower if k not in near and wanted and wanted in k]
-        return ", ".join(lower[k] for k in near) or ", ".join(sorted(self.types))
+        if not near:
+            return "It has: " + ", ".join(sorted(self.types))
+        return "Near it: " + ", ".join(lower[k] for k in near)
 
     def class_of(self, type_name: str) -> Class:
         """The class that is made for a type."""
         if type_name not in self.types:
-            raise PortError(f"{self.root} registers no layer {type_name}. Near it: {self.nearest(type_name)}")
+            if type_name == "Python":
+                raise PortError("it runs Python code that the prototxt names: call that code from PyTorch")
+            raise PortError(f"{self.root} registers no layer {type_name}. {self.nearest(type_name)}")
         said = [c for c in self.classes.values() if c.type == type_name]
         named = self.classes.get(type_name + "Layer")
         if named or said:
