@@ -1,7 +1,7 @@
 """A Caffe layer's parameters: keywords, a dict or prototxt text become a LayerParameter of the layer's own caffe.proto.
 
 The descriptor beside the layer (`_caffe.desc`, made by tools/caffe_proto.py) is all that is known of its messages. Each
-layer has a pool of its own: two forks may have different messages of one name.
+descriptor has a pool of its own: two forks may have different messages of one name.
 """
 
 import difflib
@@ -263,19 +263,26 @@ def unknown_field(name: str, descriptor) -> str:
 @functools.cache
 def _message_class(path: Path, changed: int, full_name: str):
     """`changed`: the file's date, so that a rebuilt layer is read anew."""
+    from google.protobuf import descriptor_pb2
+
+    (file,) = descriptor_pb2.FileDescriptorSet.FromString(path.read_bytes()).file
+    return message_class(file.SerializeToString(), full_name)
+
+
+def message_class(file: bytes, full_name: str):
+    """`file`: the serialized FileDescriptorProto that describes the message."""
     from google.protobuf import message_factory
 
-    return message_factory.GetMessageClass(_pool(path, changed).FindMessageTypeByName(full_name))
+    return message_factory.GetMessageClass(_pool(file).FindMessageTypeByName(full_name))
 
 
 @functools.cache
-def _pool(path: Path, changed: int):
+def _pool(file: bytes):
     # Only here: native layers run without protobuf.
-    from google.protobuf import descriptor_pb2, descriptor_pool
+    from google.protobuf import descriptor_pool
 
     pool = descriptor_pool.DescriptorPool()
-    for file in descriptor_pb2.FileDescriptorSet.FromString(path.read_bytes()).file:
-        pool.Add(file)
+    pool.AddSerializedFile(file)
     return pool
 
 

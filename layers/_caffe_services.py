@@ -1,4 +1,4 @@
-"""What a Caffe layer's engine asks of Python: memory, random numbers, BLAS, a place for its log lines.
+"""What a Caffe layer's engine asks of Python: memory, random numbers, BLAS, text format, a place for its log lines.
 
 The C side is include/caffe/host_services.hpp: a list of addresses, made by `HostServices` below.
 """
@@ -14,6 +14,8 @@ from pathlib import Path
 
 import torch
 from torch import Tensor
+
+from ._caffe_param import message_class
 
 logger = logging.getLogger("caffe")
 
@@ -185,6 +187,34 @@ def _log(severity, text):
     logger.log(_SEVERITIES.get(severity, logging.ERROR), text.decode(errors="replace"))
 
 
+@service(
+    c_int64, c_int64, c_void_p, c_int64, c_char_p, c_void_p, c_int64,
+    CFUNCTYPE(None, c_void_p, c_char_p, c_int64), c_void_p,
+)  # fmt: skip
+def _text(kind, file, file_size, name, given, size, take, to):
+    # Only here: native layers run without protobuf.
+    from google.protobuf import text_format
+    from google.protobuf.message import EncodeError
+
+    made = message_class(ctypes.string_at(file, file_size), name.decode())
+    data, done = ctypes.string_at(given, size), 1
+    try:
+        if kind < 2:
+            # As C++'s DebugString, which is ASCII and leaves nothing out.
+            shown = {"as_utf8": False, "print_unknown_fields": True, "as_one_line": kind == 1}
+            result = text_format.MessageToString(made.FromString(data), **shown).encode()
+        else:
+            text = data.decode(errors="surrogateescape")  # a comment may be in any encoding
+            if kind == 2:
+                result = text_format.Parse(text, made()).SerializeToString()
+            else:
+                result = text_format.Merge(text, made()).SerializePartialToString()
+    except (text_format.ParseError, EncodeError) as error:
+        result, done = str(error).encode(errors="surrogateescape"), 2
+    take(to, result, len(result))
+    return done
+
+
 def _loaded(name: str) -> str:
     """The path of the shared object, among those this process has loaded, whose name starts so; or ''."""
     with open("/proc/self/maps") as maps:
@@ -212,8 +242,9 @@ class HostServices:
     def __init__(self, cuda: bool, random=_random, seed=_seed, set_seed=_set_seed):
         paths = [_blas_library(), _cublas_library() if cuda else ""]
         self.texts = [ctypes.create_string_buffer(os.fsencode(path)) for path in paths]
-        self.functions = (_allocate, _release, _blas_handle if cuda else None, random, seed, _log, set_seed)
+        blas_handle = _blas_handle if cuda else None
+        self.functions = (_allocate, _release, blas_handle, random, seed, _log, set_seed, _text)
         addresses = [0 if f is None else ctypes.cast(f, c_void_p).value for f in self.functions]
-        words = [*addresses[:-1], *map(ctypes.addressof, self.texts), addresses[-1]]
+        words = [*addresses[:-2], *map(ctypes.addressof, self.texts), *addresses[-2:]]
         self.words = (c_int64 * len(words))(*words)
         self.address = ctypes.addressof(self.words)

@@ -1,6 +1,8 @@
 """Caffe layers' messages: C++ accessors against protobuf's own runtime; what tools/caffe_proto.py makes of .protos."""
 
+import ctypes
 import os
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -8,14 +10,17 @@ from pathlib import Path
 
 import pytest
 from google.protobuf import text_format
+from google.protobuf.message import DecodeError
 
+from layers import _caffe_services as services
 from layers._caffe_param import Parameters
 from layers._runtime import CaffeError, CaffeRuntimeError, CaffeTypeError, CaffeValueError
 
 ROOT = Path(__file__).resolve().parent.parent
 PROTO = ROOT / "tests" / "proto"
 ENGINE = [
-    ROOT / "src" / "caffe" / "proto" / f"{name}.cpp" for name in ("message", "descriptor", "text_format")
+    ROOT / "src" / "caffe" / f"{name}.cpp"
+    for name in ("proto/message", "proto/descriptor", "proto/text_format", "host_services", "logging")
 ]
 CXX = os.environ.get("CXX", "g++")
 
@@ -54,7 +59,7 @@ def zoo(tmp_path_factory) -> Parameters:
 
 
 @pytest.fixture(scope="module")
-def program(zoo, tmp_path_factory) -> Path:
+def library(zoo, tmp_path_factory) -> Path:
     """zoo.cpp over zoo's messages, linked with an engine that knows stock Caffe's alone."""
     build = tmp_path_factory.mktemp("build")
     stock = build / "stock"
@@ -76,6 +81,9 @@ def program(zoo, tmp_path_factory) -> Path:
             "-O0",
             "-Wall",
             "-Werror",
+            "-fPIC",
+            "-fno-gnu-unique",
+            "-DCAFFE_HOST_BACKEND=1",
             *(f"-I{i}" for i in include),
             "-c",
             source,
@@ -88,8 +96,17 @@ def program(zoo, tmp_path_factory) -> Path:
 
     with ThreadPoolExecutor(2) as pool:
         objects = list(pool.map(compile, [PROTO / "zoo.cpp", *ENGINE, PROTO / "stock_view.cpp"]))
-    subprocess.run([CXX, *objects, "-o", build / "zoo"], check=True)
-    return build / "zoo"
+    subprocess.run([CXX, "-shared", *objects, "-o", build / "zoo.so"], check=True)
+    return build / "zoo.so"
+
+
+@pytest.fixture(scope="module")
+def program(library):
+    """zoo.cpp's function of five paths."""
+    loaded = ctypes.CDLL(str(library))
+    loaded.host_services = services.HostServices(cuda=False)
+    loaded.caffe_layer_services(ctypes.c_void_p(loaded.host_services.address))
+    return lambda *paths: loaded.zoo((ctypes.c_char_p * len(paths))(*map(os.fsencode, paths)))
 
 
 CAGE = {"width": -1, "bars": "default", "animals": ["lion", ""], "inner": {"width": 3}}
@@ -163,10 +180,22 @@ def shown(zoo) -> list[str]:
     return lines
 
 
+# What zoo.cpp's wrong texts leave in the log.
+REASONS = [
+    r'LayerParameter: 2:10 : .*Enum type "caffe\.ZooParameter\.Size" has no value named HUGE\.',
+    r'ZooParameter: 2:10 : .*Enum type "caffe\.Diet" has no value named HUGE\.',
+    r"ZooParameter: .*missing required fields: needed",
+    r'ZooParameter: 1:\d+ : .*"caffe\.ZooParameter" should not have multiple "needed" fields\.',
+    r"ZooParameter: 1:\d+ : .*",
+    r"ZooParameter: 1:21 : .*'utf-8' codec can't encode .*",
+    r"ZooParameter: 1:10 : .*Couldn't parse integer: x",
+]
+
+
 @pytest.mark.parametrize(
     "fields", [FULL, {"needed": 0}, {"a_cage": {}, "needed": 3}], ids=["full", "empty", "cage"]
 )
-def test_accessors_agree_with_protobuf(program, zoo, tmp_path, fields):
+def test_accessors_agree_with_protobuf(program, zoo, tmp_path, capfd, caplog, fields):
     message = zoo.layer_parameter("Zoo", zoo_param=fields, loss_weight=[1, 0.5], phase="TEST")
     wire = message.SerializeToString()
     # Again, with some fields in the other form: the last number wins, lists and messages are merged.
@@ -178,20 +207,23 @@ def test_accessors_agree_with_protobuf(program, zoo, tmp_path, fields):
         paths = [tmp_path / f"{name}{i}" for name in ("in", "text", "out", "prototxt", "parsed")]
         paths[0].write_bytes(data)
         paths[3].write_text(f"# a comment\n{text_format.MessageToString(message)}")
-        done = subprocess.run([program, *paths], capture_output=True, text=True, check=True)
+        program(*paths)
         expected = type(message).FromString(data)
         lines = shown(expected.zoo_param)
-        assert done.stdout.splitlines() == ["type set Zoo", *lines, *lines]
-        assert "expected one of SMALL, LARGE, BIG" in done.stderr
+        assert capfd.readouterr().out.splitlines() == ["type set Zoo", *lines, *lines]
+        for said, reason in zip(caplog.messages, REASONS, strict=True):
+            assert re.fullmatch(rf"Error parsing text-format caffe\.{reason}", said)
+        caplog.clear()
+        assert isinstance(services.take_failure(), DecodeError)
         assert type(message).FromString(paths[2].read_bytes()) == expected
-        assert text_format.Parse(paths[1].read_text(), type(message)()) == expected
+        assert paths[1].read_text() == text_format.MessageToString(expected, as_utf8=False)
         assert type(message).FromString(paths[4].read_bytes()) == message
 
 
-def test_no_accessor_is_a_symbol(program):
+def test_no_accessor_is_a_symbol(library):
     """No symbol of a message's own may remain: classes of one name from two .protos would share it."""
     symbols = subprocess.run(
-        ["nm", "-C", program.parent / "stock_view.o"], capture_output=True, text=True
+        ["nm", "-C", library.parent / "stock_view.o"], capture_output=True, text=True
     ).stdout
     shared = [line for line in symbols.splitlines() if " W " in line and "caffe::LayerParameter::" in line]
     assert [

@@ -9,7 +9,7 @@
 namespace caffe {
 
 // Function addresses, in the order in which Python packs them as 64-bit words. A function that fails returns
-// 0 (allocate, random) and leaves its reason with its own side, which raises it instead of the engine's
+// 0 (allocate, random, text) and leaves its reason with its own side, which raises it instead of the engine's
 // error.
 struct HostServices {
   // `bytes` of memory, not zeroed. device: -1 host memory, -2 page-locked host memory, else the CUDA device's
@@ -33,6 +33,12 @@ struct HostServices {
   const char* cublas_library;
   // Caffe::set_random_seed: seeds torch's generators.
   void (*set_seed)(int64_t seed);
+  // Real protobuf's text format, of the message of that full name in `file`, a serialized
+  // FileDescriptorProto. kind: 0 wire format to text, 1 to text in one line, 2 text to wire format, 3 the
+  // same for a part of a message: a single field may come twice, a required one not at all. take(to, ...) is
+  // called once, with the result. 1 if done, 2 if the text is wrong: the result then says why.
+  int64_t (*text)(int64_t kind, const char* file, int64_t file_bytes, const char* message, const char* input,
+                  int64_t input_bytes, void (*take)(void* to, const char* data, int64_t bytes), void* to);
 };
 
 extern HostServices host_services;

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <sstream>
 
+#include "caffe/host_services.hpp"
 #include "caffe/proto/caffe.pb.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/text_format.h"
@@ -14,6 +15,7 @@ using caffe::ZooParameter;
 using caffe::ZooParameter_Cage;
 using caffe::ZooParameter_Size_Name;
 using caffe::ZooParameter_Size_Parse;
+using google::protobuf::TextFormat;
 using std::string;
 
 void StockView(const void* message, string* type,
@@ -124,8 +126,47 @@ void CheckSemantics() {
   CHECK(pooling.zoo_ratio() == 0.25f && pooling.pool() == caffe::PoolingParameter_PoolMethod_MAX);
   const auto* ratio = pooling.GetDescriptor()->FindFieldByName("zoo_ratio");
   pooling.GetReflection()->SetFloat(&pooling, ratio, 3);
-  CHECK(pooling.zoo_ratio() == 3 && ratio->default_value_float() == 0.25f &&
-        pooling.ShortDebugString() == "zoo_ratio: 3");
+  CHECK(pooling.zoo_ratio() == 3 && ratio->default_value_float() == 0.25f);
+}
+
+template <typename F>
+string Thrown(F f) {
+  try {
+    f();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "nothing";
+}
+
+void CheckText() {
+  ZooParameter zoo;
+  CHECK(!TextFormat::ParseFromString("a_size: SMALL\n a_diet: HUGE", &zoo) && zoo.ByteSize() == 0);
+  CHECK(!TextFormat::ParseFromString("a_int32: 1", &zoo));
+  CHECK(!TextFormat::ParseFromString("needed: 1 needed: 2", &zoo));
+  CHECK(!TextFormat::ParseFromString(string("needed: 1\0", 10), &zoo));
+  CHECK(!TextFormat::ParseFromString("needed: 1 a_string: '\xff'", &zoo));
+  CHECK(TextFormat::ParseFromString("needed: 1 a_bytes: 'a\\000' 'b' a_cage < width: 3 >; r_int32: 1", &zoo));
+  CHECK(zoo.a_bytes() == string("a\0b", 3) && zoo.needed() == 1 && zoo.r_int32_size() == 1);
+  CHECK(TextFormat::MergeFromString("a_int32: 4 a_int32: 5 a_cage { animals: 'x' } r_int32: [2, 3]", &zoo));
+  CHECK(!TextFormat::MergeFromString("a_int32: x", &zoo));
+  CHECK(zoo.a_int32() == 5 && zoo.needed() == 1 && zoo.r_int32_size() == 3 && zoo.a_cage().width() == 3);
+  CHECK(TextFormat::ParseFromString("needed: 2 # \xff", &zoo) && zoo.ShortDebugString() == "needed: 2");
+
+  string text;
+  zoo.Clear();
+  CHECK(zoo.DebugString().empty() && zoo.ShortDebugString().empty());
+  zoo.set_a_int32(4), zoo.mutable_a_cage()->set_width(3);  // without what is required
+  CHECK(TextFormat::PrintToString(zoo, &text) && text == "a_int32: 4\na_cage {\n  width: 3\n}\n");
+  CHECK(zoo.ShortDebugString() == "a_int32: 4 a_cage { width: 3 }");
+  CHECK(zoo.ParseFromString("\xf8\x3f\x05") && zoo.ShortDebugString() == "1023: 5");  // no field's number
+
+  const auto service = caffe::host_services.text;
+  caffe::host_services.text = nullptr;
+  CHECK(Thrown([&] { zoo.DebugString(); }).find("needs Python's protobuf") != string::npos);
+  caffe::host_services.text = service;
+  CHECK(zoo.ParseFromString("\x9a\x01\x01\x0a"));  // a_cage, damaged
+  CHECK(Thrown([&] { zoo.DebugString(); }).find("Python's protobuf failed") != string::npos);
 }
 
 string Read(const char* path) {
@@ -135,20 +176,25 @@ string Read(const char* path) {
 
 }  // namespace
 
-int main(int, char** argv) {
+// Reads the first path; writes the next two; reads the fourth, as text, and writes it to the last.
+extern "C" void zoo(const char* const* paths) try {
   LayerParameter layer;
-  CHECK(layer.ParseFromString(Read(argv[1])));
+  CHECK(layer.ParseFromString(Read(paths[0])));
   string type;
   LayerParameter copy;
   StockView(&layer, &type, &copy);
   Show("type", layer.has_type(), type);
   ShowAll(copy.zoo_param());
   ShowAll(layer.zoo_param());
-  std::ofstream(argv[2]) << layer.DebugString();
-  std::ofstream(argv[3], std::ios::binary) << layer.SerializeAsString();
+  std::ofstream(paths[1]) << layer.DebugString();
+  std::ofstream(paths[2], std::ios::binary) << layer.SerializeAsString();
   LayerParameter from_text;
-  CHECK(google::protobuf::TextFormat::ParseFromString(Read(argv[4]), &from_text));
-  std::ofstream(argv[5], std::ios::binary) << from_text.SerializeAsString();
-  CHECK(!google::protobuf::TextFormat::ParseFromString("zoo_param {\n a_size: HUGE }", &from_text));
+  CHECK(TextFormat::ParseFromString(Read(paths[3]), &from_text));
+  std::ofstream(paths[4], std::ios::binary) << from_text.SerializeAsString();
+  CHECK(!TextFormat::ParseFromString("zoo_param {\n a_size: HUGE }", &from_text));
   CheckSemantics();
+  CheckText();
+  std::cout.flush();
+} catch (const std::exception& error) {
+  std::cout << "WRONG " << error.what() << std::endl;
 }

@@ -18,7 +18,6 @@ class EnumDescriptor {
  public:
   const std::string* FindName(int number) const;
   const int* FindNumber(const std::string& name) const;
-  const std::vector<std::pair<std::string, int>>& values() const { return values_; }
 
  private:
   friend class DescriptorFile;
@@ -55,20 +54,16 @@ class FieldDescriptor {
   bool is_required() const { return label_ == 2; }
   bool is_repeated() const { return label_ == 3; }
   bool has_default_value() const { return !default_value_.empty(); }
-  const Descriptor* message_type() const;                              // nullptr if it is none
-  const EnumDescriptor* enum_type() const;                             // nullptr if it is none
   caffe::Coding coding() const;                                        // of a number
   const std::string& default_value() const { return default_value_; }  // as the .proto has it
   double default_value_double() const;
   float default_value_float() const { return static_cast<float>(default_value_double()); }
   int default_value_int32() const { return static_cast<int>(default_value_double()); }
   bool default_value_bool() const { return default_value_ == "true"; }
-  int default_value_enum() const;
 
  private:
   friend class DescriptorFile;
-  const class DescriptorFile* file_ = nullptr;
-  std::string name_, type_name_, default_value_;
+  std::string name_, default_value_;
   int number_ = 0, label_ = 1, index_ = 0;
   Type type_ = TYPE_INT32;
 };
@@ -82,7 +77,6 @@ class Descriptor {
     return &fields_[caffe::CheckListIndex(index, field_count())];
   }
   const FieldDescriptor* FindFieldByName(const std::string& name) const;
-  const FieldDescriptor* FindFieldByNumber(int number) const;
 
  private:
   friend class DescriptorFile;

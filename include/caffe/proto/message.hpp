@@ -27,6 +27,7 @@ namespace google {
 namespace protobuf {
 class Descriptor;
 class Reflection;
+class TextFormat;
 }  // namespace protobuf
 }  // namespace google
 
@@ -133,6 +134,7 @@ class Message {
 
  private:
   friend class google::protobuf::Reflection;
+  friend class google::protobuf::TextFormat;
   struct Field;
   using Maker = Message* (*)();
   using ListMaker = RepeatedMessages* (*)();
@@ -146,6 +148,8 @@ class Message {
     return new RepeatedPtrField<T>;
   }
 
+  // By host_services.text, whose kinds these are. False if `input` is a text that is wrong.
+  bool Convert(int64_t kind, const std::string& input, std::string* output) const;
   Field* Find(int number) const;
   Field* Make(int number);
   bool Merge(const char* data, size_t size);

@@ -11,8 +11,9 @@ namespace protobuf {
 
 class TextFormat {
  public:
-  // False if the text is wrong, and what is wrong with it on stderr, as protobuf's own does.
+  // False if the text is wrong, or a required field is missing; what is wrong goes to the log.
   static bool ParseFromString(const std::string& text, Message* message);
+  // Here the required ones are not asked for: `message` may have them.
   static bool MergeFromString(const std::string& text, Message* message);
   static bool PrintToString(const Message& message, std::string* output);
 };

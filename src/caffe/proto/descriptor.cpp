@@ -63,14 +63,6 @@ const int* EnumDescriptor::FindNumber(const std::string& name) const {
   return nullptr;
 }
 
-const Descriptor* FieldDescriptor::message_type() const {
-  return type_ == TYPE_MESSAGE ? file_->FindMessage(type_name_) : nullptr;
-}
-
-const EnumDescriptor* FieldDescriptor::enum_type() const {
-  return type_ == TYPE_ENUM ? file_->FindEnum(type_name_) : nullptr;
-}
-
 caffe::Coding FieldDescriptor::coding() const {
   switch (type_) {
     case TYPE_SINT32:
@@ -90,22 +82,9 @@ caffe::Coding FieldDescriptor::coding() const {
 
 double FieldDescriptor::default_value_double() const { return strtod(default_value_.c_str(), nullptr); }
 
-int FieldDescriptor::default_value_enum() const {
-  const EnumDescriptor* type = enum_type();
-  const int* number = type->FindNumber(default_value_);
-  return number ? *number : type->values().front().second;
-}
-
 const FieldDescriptor* Descriptor::FindFieldByName(const std::string& name) const {
   for (const FieldDescriptor& field : fields_) {
     if (field.name() == name) return &field;
-  }
-  return nullptr;
-}
-
-const FieldDescriptor* Descriptor::FindFieldByNumber(int number) const {
-  for (const FieldDescriptor& field : fields_) {
-    if (field.number() == number) return &field;
   }
   return nullptr;
 }
@@ -147,7 +126,6 @@ void DescriptorFile::AddMessage(const std::string& scope, const char* data, size
 
 void DescriptorFile::AddField(Descriptor* owner, const char* data, size_t size) {
   FieldDescriptor result;
-  result.file_ = this;
   result.index_ = owner->field_count();
   ForEachField(data, size, [&](const WireField& field) {
     switch (field.number) {
@@ -162,9 +140,6 @@ void DescriptorFile::AddField(Descriptor* owner, const char* data, size_t size) 
         break;
       case 5:
         result.type_ = static_cast<FieldDescriptor::Type>(Integer(field));
-        break;
-      case 6:
-        result.type_name_ = String(field);
         break;
       case 7:
         result.default_value_ = String(field);
