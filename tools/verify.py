@@ -31,6 +31,8 @@ from rich.markup import escape  # noqa: E402
 from rich.table import Table  # noqa: E402
 from verify_gradient import GradientCheck, flat, relative  # noqa: E402
 from verify_inputs import (  # noqa: E402
+    DATA,
+    PROBABILITIES,
     Setting,
     Shape,
     candidates,
@@ -135,7 +137,7 @@ class Verification:
             self.send("guessing", label)
             values = values_of(shapes)
             smooth = [
-                shape.kind == "" and (i >= len(differentiable) or differentiable[i])
+                shape.kind in (DATA, PROBABILITIES) and (i >= len(differentiable) or differentiable[i])
                 for i, shape in enumerate(shapes)
             ]
             setting = Setting(label, module, values, None, smooth)
@@ -307,7 +309,7 @@ def random_like(tops):
 HELP = (
     "Give parameters as prototxt, PARAM='norm_param { eps: 0.1 }', and a shape for each bottom,"
     " SHAPES='2,3,6,5 2,1,1,1:label' (:label integers below the first bottom's channels,"
-    " :roi rows of image, x1, y1, x2, y2)."
+    " :roi rows of image, x1, y1, x2, y2; :prob numbers within (0, 1))."
 )
 
 # ------------------------------------------------------------------------------------------- processes
@@ -379,7 +381,10 @@ def show(console: Console, layer: str, rows: list[Row]) -> None:
     for row in rows:
         for detail in row.details:
             console.print(
-                f"  {row.setting}: {row.code}, {row.dtype}: {detail}", markup=False, highlight=False
+                f"  {row.setting}: {row.code}, {row.dtype}: {detail}",
+                markup=False,
+                emoji=False,
+                highlight=False,
             )
 
 

@@ -52,12 +52,12 @@ def settings_of_cases(cases, draw, away_from_kinks) -> Iterator[Setting]:
 
 # ----------------------------------------------------------------------------------------- guesses
 
-DATA, LABEL, REGIONS = "", "label", "roi"
+DATA, LABEL, REGIONS, PROBABILITIES = "", "label", "roi", "prob"
 
 
 @dataclass(frozen=True)
 class Shape:
-    """A bottom's shape, and what its numbers are: any, labels, or regions (image, x1, y1, x2, y2)."""
+    """A bottom's shape, and what its numbers are: any, labels, regions (image, x1, y1, x2, y2), or within (0, 1)."""
 
     sizes: tuple[int, ...]
     kind: str = DATA
@@ -68,8 +68,8 @@ class Shape:
     @classmethod
     def parse(cls, text: str) -> Shape:
         sizes, _, kind = text.partition(":")
-        if kind not in (DATA, LABEL, REGIONS):
-            raise ValueError(f"SHAPES: {text}: after the colon stands label or roi, not {kind!r}")
+        if kind not in (DATA, LABEL, REGIONS, PROBABILITIES):
+            raise ValueError(f"SHAPES: {text}: after the colon stands label, roi or prob, not {kind!r}")
         try:
             return cls(tuple(int(s) for s in sizes.split(",") if s), kind)
         except ValueError:
@@ -88,7 +88,8 @@ class Shape:
             corners = (corners * torch.tensor([width, height])).floor().view(count, 4)
             image = torch.randint(images, (count, 1), generator=generator).double()
             return torch.cat([image, corners], 1).view(self.sizes)
-        return torch.randn(self.sizes, generator=generator, dtype=torch.float64)
+        values = torch.randn(self.sizes, generator=generator, dtype=torch.float64)
+        return values.sigmoid() if self.kind == PROBABILITIES else values
 
 
 SQUARE = Shape((2, 4, 6, 6))
