@@ -172,6 +172,8 @@ def test_two_dimensional_loop(kernels, device, grid):
 
 BODIES = {
     "loops_own_parameters": lambda x: x * (1 + torch.arange(x.numel(), device=x.device)),
+    "loops_moved_parameters": lambda x: x,
+    "loops_changed_parameters": lambda x: x * (1 + torch.arange(x.numel(), device=x.device) % 3),
     "loops_return": lambda x: torch.where(x < 0, 0, x),
     "loops_break": lambda x: torch.where(x < 0, 0, x),
     "loops_continue": lambda x: torch.where(x < 0, 0, 2 * x),

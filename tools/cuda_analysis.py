@@ -35,6 +35,8 @@ THREAD_IDENTITY = re.compile(
     r"|__activemask|__match_\w+|__reduce_\w+_sync|__nanosleep)\Z"
 )
 ATOMIC = re.compile(r"\w*atomic\w*\Z", re.IGNORECASE)
+ASSIGNMENTS = {"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="}
+CHANGES = ASSIGNMENTS | {"++", "--"}
 HARMLESS_CALLS = {"assert", "CUDA_KERNEL_ASSERT", "static_assert"}
 
 
@@ -48,6 +50,7 @@ class Kernel(NamedTuple):
     nested_loop: bool  # a kernel loop inside a kernel loop, a function's that it calls included
     returns_in_loop: bool  # `return` inside the loop: "this thread is done"
     breaks_loop: bool  # `break` of the kernel loop itself, or a goto
+    carries: bool  # the loop's body changes a variable from outside of it: one thread's second index would see that
     uses_thread_identity: bool  # threadIdx, __shared__, a barrier ..., in the functions it calls too
     writes_outside_loop: bool  # memory written, or may be, outside the loops: once for each thread
     launches: tuple[Launch, ...]
@@ -58,7 +61,7 @@ class Kernel(NamedTuple):
         """kRange: a few calls, each on a part of the indices. kThreads: a call for each thread."""
         whole = self.has_loop and self.range_loop and not self.nested_loop
         leaves = self.returns_in_loop or self.breaks_loop
-        personal = self.uses_thread_identity or self.writes_outside_loop
+        personal = self.uses_thread_identity or self.writes_outside_loop or self.carries
         return "kRange" if whole and not leaves and not personal else "kThreads"
 
 
@@ -111,6 +114,7 @@ class Unit:
             nested_loop=body.nested_loop or (bool(loops) and called_loops),
             returns_in_loop=body.returns_in_loop,
             breaks_loop=body.breaks_loop,
+            carries=body.carries,
             uses_thread_identity=any(THREAD_IDENTITY.match(word) for word in everything),
             writes_outside_loop=body.writes_outside_loop,
             launches=launches,
@@ -155,9 +159,17 @@ class _Body:
         self._text = mask(body, function.body, function.end)
         self._source, self._shift = source, function.body - len("void f()")
         self._macros = {macro.tokens[0].text for s in unit.sources for macro in s.macros}
+        self._changing_macros = {
+            macro.tokens[0].text
+            for s in unit.sources
+            for macro in s.macros
+            if any(t.text in CHANGES for t in macro_body(macro))
+        }
         self._values = {parameter.name for parameter in function.parameters}
         self._arrays: set[str] = set()
+        self._of_the_loop: set[str] = set()  # declared in the kernel loops' bodies
         self.nested_loop = self.returns_in_loop = self.breaks_loop = self.writes_outside_loop = False
+        self.carries = False
         root = parse("void f()" + self._text)
         self._declare(root)
         self._visit(root, in_loop=False, breakable=False)
@@ -167,13 +179,25 @@ class _Body:
             self.breaks_loop = self.breaks_loop or "break" in words or "goto" in words
             self.writes_outside_loop = True
 
-    def _declare(self, node):
-        """Collect the local variables: what is written to them stays in the thread."""
-        if node.type in ("declaration", "for_range_loop"):
+    def _declare(self, node, in_loop: bool = False):
+        """Collect the local variables: what is written to them stays in the thread, or even in one turn of the loop."""
+        if node.type in ("declaration", "for_range_loop", "parameter_declaration"):
             for declarator in node.children_by_field_name("declarator"):
                 self._declarator(declarator, array=False)
+                if in_loop:
+                    self._of_the_loop.add(self._declared(declarator))
+        in_loop = in_loop or (node.type == "while_statement" and self._is_kernel_loop(node))
         for child in node.named_children:
-            self._declare(child)
+            self._declare(child, in_loop)
+
+    def _declared(self, node) -> str:
+        """The name that a declarator gives, of a value, a pointer, an array or a reference."""
+        while node.type != "identifier":
+            inner = node.child_by_field_name("declarator") or next(iter(node.named_children), None)
+            if inner is None:
+                return ""
+            node = inner
+        return self._of(node)
 
     def _declarator(self, node, array: bool):
         if node.type == "identifier":
@@ -206,7 +230,10 @@ class _Body:
             hidden = self._unit.reachable({self._of(node)})
             self.returns_in_loop = self.returns_in_loop or "return" in hidden
             self.breaks_loop = self.breaks_loop or bool(hidden & {"break", "goto"})
-        if not in_loop:
+            self.carries = self.carries or bool(hidden & self._changing_macros)
+        if in_loop:
+            self._check_change(node)
+        else:
             self._check_write(node)
         for child in node.named_children:
             self._visit(child, in_loop, breakable)
@@ -236,6 +263,35 @@ class _Body:
         else:
             return
         self.writes_outside_loop = self.writes_outside_loop or wrote
+
+    def _check_change(self, node):
+        """In a loop: is a variable changed that the next turn sees, or handed on to be changed?"""
+        address = node.type == "pointer_expression" and node.child_by_field_name("operator").type == "&"
+        if node.type == "assignment_expression":
+            place = node.child_by_field_name("left")
+        elif node.type == "update_expression" or address:
+            place = node.child_by_field_name("argument")
+        elif self._is_reference(node):
+            place = node.child_by_field_name("value")
+        else:
+            return
+        while place.type == "parenthesized_expression":
+            place = place.named_children[0]
+        while place.type == "field_expression" and place.child_by_field_name("operator").type == ".":
+            place = place.child_by_field_name("argument")
+        element = False
+        while place.type == "subscript_expression":
+            place, element = place.child_by_field_name("argument"), True
+        if place.type != "identifier" or self._of(place) in self._of_the_loop:
+            return  # memory, or this turn's own
+        self.carries = self.carries or not element or self._of(place) in self._arrays
+
+    def _is_reference(self, node) -> bool:
+        """`T& name = value`, by which the value may be changed."""
+        if node.type != "init_declarator" or node.child_by_field_name("value") is None:
+            return False
+        named = node.child_by_field_name("declarator").type == "reference_declarator"
+        return named and "const" not in self._of(node.parent).split("=")[0].split()
 
     def _is_private(self, node) -> bool:
         """Is this place a variable of the thread's own?"""

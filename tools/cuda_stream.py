@@ -10,10 +10,9 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from cuda_analysis import Kernel, Unit
+from cuda_analysis import CHANGES, Kernel, Unit
 from cuda_source import Source, position_from
 
-ASSIGNMENTS = {"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="}
 # A chain of such words reads memory in an order of its own, or more than once.
 OTHER_CONTROL = {"for", "while", "do", "switch", "goto", "asm", "__asm__", "new", "delete", "try"}
 # Longer bodies are busy computing, and several copies of them want more registers than 16 bytes are worth.
@@ -63,6 +62,7 @@ class _Loop:
         _require(kernel.has_loop, "no kernel loop")
         _require(not kernel.returns_in_loop, "a return in the loop")
         _require(not kernel.breaks_loop, "a break out of the loop")
+        _require(not kernel.carries, "a variable from outside of the loop is changed")
         _require(kernel.mode == "kRange", "threads that know who they are, or more than one plain loop")
         text = source_text(self.source, kernel)
         _require(not re.search(r"^[ \t]*#", text, re.MULTILINE), "preprocessor lines in the kernel")
@@ -111,7 +111,7 @@ class _Loop:
             if tokens[k + 1].text == "[" and word not in self.pointers:
                 _require(tokens[k].kind != "name" and word not in (")", "]"), f"{word}[...] is no parameter")
             if word == index:
-                changed = tokens[k + 1].text in ASSIGNMENTS | {"++", "--"} or tokens[k - 1].text in (
+                changed = tokens[k + 1].text in CHANGES or tokens[k - 1].text in (
                     "++",
                     "--",
                 )
@@ -130,7 +130,7 @@ class _Loop:
         if self.tokens[k].text not in self.pointers:
             return False
         behind = self.tokens[self.partner[k + 1] + 1].text
-        return behind in ASSIGNMENTS | {"++", "--"} or self.tokens[k - 1].text in ("++", "--")
+        return behind in CHANGES or self.tokens[k - 1].text in ("++", "--")
 
     def _windows(self, first: int, last: int, index: str) -> tuple[tuple[str, str], ...]:
         """The pointers that registers can stand for: only ever p[i], and touched for every element.

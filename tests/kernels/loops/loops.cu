@@ -36,6 +36,21 @@ __global__ void return_kernel(const int64_t n, const float* bottom, float* top) 
   }
 }
 
+// As Caffe's ROI pooling does: right where a thread has one index alone, as here.
+__global__ void moved_parameters_kernel(const int64_t n, const float* bottom, float* top) {
+  CUDA_KERNEL_LOOP(i, n) {
+    bottom += i;
+    top[i] = bottom[0];
+  }
+}
+
+__global__ void changed_parameters_kernel(const int64_t n, float scale, const float* bottom, float* top) {
+  CUDA_KERNEL_LOOP(i, n) {
+    scale += i % 3;
+    top[i] = bottom[i] * scale;
+  }
+}
+
 __global__ void break_kernel(const int64_t n, const float* bottom, float* top) {
   CUDA_KERNEL_LOOP(i, n) {
     if (bottom[i] < 0) break;
@@ -110,6 +125,18 @@ extern "C" int loops_own_parameters(const float* bottom, float* top, int64_t cou
 extern "C" int loops_return(const float* bottom, float* top, int64_t count, void* stream) {
   return_kernel<<<CAFFE_GET_BLOCKS(count), CAFFE_CUDA_NUM_THREADS, 0, CAFFE_STREAM(stream)>>>(count, bottom,
                                                                                               top);
+  return CAFFE_LAUNCH_STATUS();
+}
+
+extern "C" int loops_moved_parameters(const float* bottom, float* top, int64_t count, void* stream) {
+  moved_parameters_kernel<<<CAFFE_GET_BLOCKS(count), CAFFE_CUDA_NUM_THREADS, 0, CAFFE_STREAM(stream)>>>(
+      count, bottom, top);
+  return CAFFE_LAUNCH_STATUS();
+}
+
+extern "C" int loops_changed_parameters(const float* bottom, float* top, int64_t count, void* stream) {
+  changed_parameters_kernel<<<CAFFE_GET_BLOCKS(count), CAFFE_CUDA_NUM_THREADS, 0, CAFFE_STREAM(stream)>>>(
+      count, 1.f, bottom, top);
   return CAFFE_LAUNCH_STATUS();
 }
 

@@ -4,6 +4,8 @@ int loops_fill_int(float* top, int count, int blocks, void* stream);
 int loops_two(float* top, int64_t rows, int64_t columns, int bx, int by, void* stream);
 int loops_own_parameters(const float* bottom, float* top, int64_t count, void* stream);
 int loops_return(const float* bottom, float* top, int64_t count, void* stream);
+int loops_moved_parameters(const float* bottom, float* top, int64_t count, void* stream);
+int loops_changed_parameters(const float* bottom, float* top, int64_t count, void* stream);
 int loops_break(const float* bottom, float* top, int64_t count, void* stream);
 int loops_continue(const float* bottom, float* top, int64_t count, void* stream);
 int loops_dangling_else(const float* bottom, float* top, int64_t count, void* stream);
