@@ -4,6 +4,8 @@ import re
 import shutil
 import subprocess
 import sys
+import time
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -133,6 +135,42 @@ def test_crash(verify):
     assert "guessed: SquareThatCrashes on 5,4" in found.text
     given = verify("SquareThatCrashes", "--shapes", "2,3,4,5")
     assert given.status == 1 and "SIGSEGV" in given.text, given.text
+
+
+def test_no_end(crooked):
+    """A guess that takes for ever is left out, and its process with it."""
+    program = f"import sys; sys.path.insert(0, {str(ROOT / 'tools')!r}); import verify; verify.PATIENCE = 5"
+    program += f"; sys.argv[1:] = ['--layers-dir', {str(crooked)!r}, '--type', 'SquareInCircles', 'crooked']"
+    command = [sys.executable, "-c", program + "; sys.exit(verify.main())"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0 and "guessed: SquareInCircles on 5,4" in done.stdout, (
+        done.stdout + done.stderr
+    )
+    command = [
+        sys.executable,
+        ROOT / "tools" / "verify.py",
+        "--layers-dir",
+        crooked,
+        "--type",
+        "SquareInCircles",
+    ]
+    with subprocess.Popen([*command, "crooked"], stdout=subprocess.DEVNULL) as parent:
+        children = Path(f"/proc/{parent.pid}/task/{parent.pid}/children")
+        give_up = time.monotonic() + 60
+        while not (child := children.read_text().split()) and time.monotonic() < give_up:
+            time.sleep(0.1)
+        parent.kill()
+    status = Path(f"/proc/{child[0]}/stat")
+    while alive(status) and time.monotonic() < give_up:
+        time.sleep(0.1)
+    assert not alive(status)
+
+
+def alive(status: Path) -> bool:
+    try:
+        return status.read_text().rpartition(")")[2].split()[0] not in "ZX"  # ended, and not yet asked about
+    except FileNotFoundError:
+        return False
 
 
 def test_unknown_shapes_and_fields(verify):

@@ -13,6 +13,7 @@ if a gradient is wrong, or two ways differ, or nothing could be run.
 from __future__ import annotations
 
 import argparse
+import ctypes
 import importlib
 import importlib.util
 import logging
@@ -314,11 +315,15 @@ HELP = (
 
 # ------------------------------------------------------------------------------------------- processes
 
+PR_SET_PDEATHSIG = 1  # linux/prctl.h
+PATIENCE = 30  # seconds for a guess: on what it was not written for, a layer may run in circles
+
 
 def in_child(pipe, layers_dir: Path, layer: str, options, crashed: dict[str, str]) -> None:
     def send(kind: str, value) -> None:
         pipe.send((kind, value))
 
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # or a layer's endless loop would outlive us
     logging.getLogger("caffe").setLevel(logging.CRITICAL)
     torch.set_num_threads(1)  # all is tiny
     try:
@@ -337,8 +342,12 @@ def verify(layers_dir: Path, layer: str, options) -> list[Row]:
         child = context.Process(target=in_child, args=(theirs, layers_dir, layer, options, crashed))
         child.start()
         theirs.close()
-        rows, said, doing, what = [], [], "", layer
+        rows, said, doing, what, slow = [], [], "", layer, False
         while True:
+            if doing == "guessing" and not ours.poll(PATIENCE):
+                slow = True
+                child.kill()
+                break
             try:
                 kind, value = ours.recv()
             except EOFError:
@@ -355,10 +364,10 @@ def verify(layers_dir: Path, layer: str, options) -> list[Row]:
         if child.exitcode == 0:
             return rows
         number = -child.exitcode
-        end = f"ended by {signal.Signals(number).name if number > 0 else f'exit status {child.exitcode}'}"
+        end = f"its process ended by {signal.Signals(number).name if number > 0 else f'exit status {child.exitcode}'}"
         if doing != "guessing" or what in crashed:
-            return [*rows, Row(what, "", "", remark=f"its process {end}")]
-        crashed[what] = f"its process {end}"
+            return [*rows, Row(what, "", "", remark=end)]
+        crashed[what] = f"no end after {PATIENCE} s" if slow else end
 
 
 # ----------------------------------------------------------------------------------------------- main

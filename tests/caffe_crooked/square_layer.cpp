@@ -19,6 +19,7 @@ template <typename Dtype>
 void SquareLayer<Dtype>::Reshape(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) {
   if (is("SquareOfSeventeen")) CHECK_EQ(bottom[0]->shape(1), 17) << "channels of the famous paper";
   if (is("SquareThatCrashes") && bottom[0]->num_axes() != 2) *static_cast<volatile int*>(NULL) = 1;
+  for (volatile int i = 0; is("SquareInCircles") && bottom[0]->num_axes() != 2;) i = 0;
   top[0]->ReshapeLike(*bottom[0]);
 }
 
@@ -85,5 +86,6 @@ REGISTER_LAYER_CREATOR(SquareInFloat, GetSquare);
 REGISTER_LAYER_CREATOR(SquareWithBlob, GetSquare);
 REGISTER_LAYER_CREATOR(SquareOfSeventeen, GetSquare);
 REGISTER_LAYER_CREATOR(SquareThatCrashes, GetSquare);
+REGISTER_LAYER_CREATOR(SquareInCircles, GetSquare);
 
 }  // namespace caffe
