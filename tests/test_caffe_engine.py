@@ -62,6 +62,7 @@ EXPECTED = {
     "zero_filled": "yes",
     "read_only": "tensor copy 1 2 3 4 | 9 2 3 4",
     "undefined_is_zeroed": "0 0",
+    "overwritten": "7 8 | 0 0",
     "too_small_is_dropped": "yes",
     "own_after_drop": "0 0 0 0",
     # Blob

@@ -175,7 +175,7 @@ def alive(status: Path) -> bool:
 
 def test_unknown_shapes_and_fields(verify):
     assert "expected sizes" in verify("SquareRight", "--shapes", "2,x").text
-    assert "stands label, roi or prob, not 'lable'" in verify("SquareRight", "--shapes", "2,3:lable").text
+    assert "not 'lable'" in verify("SquareRight", "--shapes", "2,3:lable").text
     assert verify("SquareRight", "--shapes", "2,3:prob").status == 0
     found = verify("SquareRight", "--param", "no_such_param { a: 1 }")
     assert found.status == 1 and "no_such_param" in found.text

@@ -32,9 +32,12 @@ class SyncedMemory {
   // What follows is ours: one call's memory (a tensor's) in the place of our own, on the side where the call
   // has it.
 
-  // Use `bytes` at `address` until drop(). Not defined: zeroed at first touch. Not writable: the first write
-  // moves the contents to memory of our own.
-  void adopt(void* address, size_t bytes, bool defined, bool writable);
+  // What adopted memory holds: something; nothing, so that it is zeroed at first touch; nothing, but whoever
+  // writes it first writes all of it, so that it is zeroed only if it is read before.
+  enum Contents { kDefined, kUndefined, kOverwritten };
+  // Use `bytes` at `address` until drop(). Not writable: the first write moves the contents to memory of our
+  // own.
+  void adopt(void* address, size_t bytes, Contents contents, bool writable);
   bool adopted() const { return adopted_; }
   // Forget what was adopted, contents and all; memory of our own keeps its contents.
   void drop() {
@@ -56,7 +59,7 @@ class SyncedMemory {
   void release_to_caller();
   // In a call on the device: what the host wrote is on its way there.
   void settle() {
-    if (head_ == HEAD_AT_CPU) (void)data();
+    if (head_ == HEAD_AT_CPU || unwritten_) (void)data();
   }
 
   // The blob that made this, to tell its own memory from another's that it shares.
@@ -88,6 +91,7 @@ class SyncedMemory {
   void free(Side* side);
   void drop_adopted();
   void detach();
+  void nobody_wrote();
   void await_push();
 
   Side host_;
@@ -96,6 +100,7 @@ class SyncedMemory {
   SyncedHead head_ = UNINITIALIZED;
   bool adopted_ = false;
   bool read_only_ = false;
+  bool unwritten_ = false;
   struct Push;  // a copy from host to device that may be under way
   std::unique_ptr<Push, void (*)(Push*)> push_{nullptr, nullptr};
 

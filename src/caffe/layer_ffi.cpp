@@ -182,7 +182,8 @@ class BoundLayer : public LayerObject {
       Blob<Dtype>& blob = *top_[i];
       // What the layer shares, or keeps itself since it was set up, it has already.
       if (top.source() >= 0 || !top.data || !blob.owns_data()) continue;
-      if (blob.data()->head() == SyncedMemory::UNINITIALIZED) adopt(blob, blob.data(), top.data, true, false);
+      if (blob.data()->head() == SyncedMemory::UNINITIALIZED)
+        adopt(blob, blob.data(), top.data, SyncedMemory::kDefined, false);
     }
     for (int i = 0; i < record->bottoms; ++i) bind_bottom_diff(i, record);
     for (int i = 0; i < record->tops; ++i) bind_top_diff(i, record->top(i));
@@ -250,9 +251,16 @@ class BoundLayer : public LayerObject {
     CHECK_EQ(record.tops, top_.size()) << "tops, as many as at set up";
   }
 
-  static void adopt(const Blob<Dtype>& blob, const shared_ptr<SyncedMemory>& memory, int64_t at, bool defined,
-                    bool writable) {
-    memory->adopt(address(at), sizeof(Dtype) * blob.count(), defined, writable);
+  static void adopt(const Blob<Dtype>& blob, const shared_ptr<SyncedMemory>& memory, int64_t at,
+                    SyncedMemory::Contents contents, bool writable) {
+    memory->adopt(address(at), sizeof(Dtype) * blob.count(), contents, writable);
+  }
+
+  // Of a result's memory that comes from the caller: neuron layers write all of what they write.
+  SyncedMemory::Contents contents(bool undefined) const {
+    return !undefined ? SyncedMemory::kDefined
+           : neuron_  ? SyncedMemory::kOverwritten
+                      : SyncedMemory::kUndefined;
   }
 
   static void copy(const Blob<Dtype>& blob, int64_t to, const void* from) {
@@ -290,7 +298,7 @@ class BoundLayer : public LayerObject {
       const int64_t at = in_place ? in_place : bottom.data;
       if (!at) continue;
       if (in_place && bottom.data && in_place != bottom.data) copy(blob, in_place, address(bottom.data));
-      adopt(blob, blob.data(), at, true, top >= 0);
+      adopt(blob, blob.data(), at, SyncedMemory::kDefined, top >= 0);
     }
   }
 
@@ -301,11 +309,11 @@ class BoundLayer : public LayerObject {
       Blob<Dtype>& blob = *layer_->blobs()[i];
       CHECK(has_shape_of(blob, parameter))
           << "parameter blob " << i << " has the shape " << blob.shape_string();
-      if (parameter.data) adopt(blob, blob.data(), parameter.data, true, true);
+      if (parameter.data) adopt(blob, blob.data(), parameter.data, SyncedMemory::kDefined, true);
       if (layer_->param_propagate_down(i) != parameter.has(kWanted)) {
         layer_->set_param_propagate_down(i, parameter.has(kWanted));
       }
-      if (diffs && parameter.diff) adopt(blob, blob.diff(), parameter.diff, true, true);
+      if (diffs && parameter.diff) adopt(blob, blob.diff(), parameter.diff, SyncedMemory::kDefined, true);
     }
   }
 
@@ -314,7 +322,7 @@ class BoundLayer : public LayerObject {
     Blob<Dtype>& blob = *top_[i];
     fresh_[i] = top.source() < 0 && blob.owns_data() && blob.data()->head() == SyncedMemory::UNINITIALIZED;
     if (!fresh_[i] || !top.data || !has_shape_of(blob, top)) return;
-    adopt(blob, blob.data(), top.data, neuron_ || !top.has(kDataUndefined), true);
+    adopt(blob, blob.data(), top.data, contents(top.has(kDataUndefined)), true);
   }
 
   void report_top(int i, BlobRecord* top) {
@@ -361,13 +369,13 @@ class BoundLayer : public LayerObject {
       const int64_t gradient = record->top(in_place_of_[i]).diff;
       const int64_t at = wanted && bottom.diff ? bottom.diff : gradient;
       if (at && gradient && at != gradient) copy(blob, at, address(gradient));
-      if (at) adopt(blob, blob.diff(), at, true, wanted);
+      if (at) adopt(blob, blob.diff(), at, SyncedMemory::kDefined, wanted);
     } else if (wanted && bottom.diff && blob.owns_diff()) {
       SyncedMemory& memory = *blob.diff();
       // Some layers leave the gradient here in Forward already, and Backward only scales it.
       const bool written = memory.head() != SyncedMemory::UNINITIALIZED;
       if (written) copy(blob, bottom.diff, memory.data());
-      adopt(blob, blob.diff(), bottom.diff, written || neuron_ || !bottom.has(kDiffUndefined), true);
+      adopt(blob, blob.diff(), bottom.diff, contents(!written && bottom.has(kDiffUndefined)), true);
     }
   }
 
@@ -378,7 +386,7 @@ class BoundLayer : public LayerObject {
     if (!top.diff) {
       if (blob.owns_diff()) memory.clear();  // no gradient comes from there: zeros
     } else if (blob.owns_diff()) {
-      adopt(blob, blob.diff(), top.diff, true, false);
+      adopt(blob, blob.diff(), top.diff, SyncedMemory::kDefined, false);
     } else {
       copy(blob, word(memory.mutable_data()), address(top.diff));
     }

@@ -77,16 +77,19 @@ SyncedMemory::~SyncedMemory() {
 }
 
 const void* SyncedMemory::cpu_data() {
+  if (unwritten_) nobody_wrote();
   to_cpu();
   return host_.address;
 }
 
 const void* SyncedMemory::gpu_data() {
+  if (unwritten_) nobody_wrote();
   to_gpu();
   return device_side().address;
 }
 
 void* SyncedMemory::mutable_cpu_data() {
+  unwritten_ = false;
   if (read_only_) detach();
   to_cpu();
   await_push();
@@ -95,6 +98,7 @@ void* SyncedMemory::mutable_cpu_data() {
 }
 
 void* SyncedMemory::mutable_gpu_data() {
+  unwritten_ = false;
   if (read_only_) detach();
   to_gpu();
   head_ = HEAD_AT_GPU;
@@ -117,21 +121,27 @@ void SyncedMemory::set_gpu_data(void* data) {
   head_ = HEAD_AT_GPU;
 }
 
-void SyncedMemory::adopt(void* address, size_t bytes, bool defined, bool writable) {
+void SyncedMemory::adopt(void* address, size_t bytes, Contents contents, bool writable) {
   CHECK_LE(bytes, size_);
   Side& side = side_of_call();
   free(&side);
   side.address = address;
   bytes_ = bytes;
-  head_ = !defined ? UNINITIALIZED : device_call() ? HEAD_AT_GPU : HEAD_AT_CPU;
+  head_ = contents == kUndefined ? UNINITIALIZED : device_call() ? HEAD_AT_GPU : HEAD_AT_CPU;
+  unwritten_ = contents == kOverwritten;
   adopted_ = true;
   read_only_ = !writable;
 }
 
 void SyncedMemory::drop_adopted() {
-  adopted_ = read_only_ = false;
+  adopted_ = read_only_ = unwritten_ = false;
   bytes_ = size_;
   clear();
+}
+
+void SyncedMemory::nobody_wrote() {
+  unwritten_ = false;
+  head_ = UNINITIALIZED;
 }
 
 void SyncedMemory::clear() {

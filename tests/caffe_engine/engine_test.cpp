@@ -103,15 +103,21 @@ static void test_memory() {
 
   float tensor[4] = {1, 2, 3, 4}, smaller[2] = {5, 6};
   SyncedMemory lent(16);
-  lent.adopt(tensor, 16, true, false);
+  lent.adopt(tensor, 16, SyncedMemory::kDefined, false);
   string at = lent.cpu_data() == tensor ? "tensor" : "copy";
   static_cast<float*>(lent.mutable_cpu_data())[0] = 9;
   at += lent.cpu_data() == tensor ? " tensor" : " copy";
   say("read_only", at + " " + list(tensor, 4) + " | " + list(static_cast<const float*>(lent.cpu_data()), 4));
   lent.drop();
-  lent.adopt(smaller, 8, false, true);
+  lent.adopt(smaller, 8, SyncedMemory::kUndefined, true);
   lent.cpu_data();
   say("undefined_is_zeroed", list(smaller, 2));
+  float before[2] = {7, 8};
+  SyncedMemory whole(8);
+  whole.adopt(before, 8, SyncedMemory::kOverwritten, true);
+  string kept = list(static_cast<float*>(whole.mutable_cpu_data()), 2);
+  whole.adopt(before, 8, SyncedMemory::kOverwritten, true);
+  say("overwritten", kept + " | " + list(static_cast<const float*>(whole.cpu_data()), 2));
   lent.fit(12);
   say("too_small_is_dropped", lent.cpu_data() == smaller ? "no" : "yes");
   say("own_after_drop", list(static_cast<const float*>(lent.cpu_data()), 4));

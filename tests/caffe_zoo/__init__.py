@@ -12,8 +12,9 @@ NAMES = (
     "Shared",
     "Kernels",
     "Counting",
+    "Stopping",
     "Mirrored",
 )
-Ramp, Pair, Rewriting, Noise, Affine, Positive, Shared, Kernels, Counting, Mirrored = (
+Ramp, Pair, Rewriting, Noise, Affine, Positive, Shared, Kernels, Counting, Stopping, Mirrored = (
     caffe_layer(__name__, name) for name in NAMES
 )

@@ -205,6 +205,16 @@ ZOO_BACKWARD_CPU(Counting) {
 INSTANTIATE_CLASS(CountingLayer);
 REGISTER_LAYER_CLASS(Counting);
 
+// --------------------------------------------------------------------------------------- Stopping
+
+ZOO_FORWARD_CPU(Stopping) {
+  caffe_copy(bottom[0]->count(), bottom[0]->cpu_data(), top[0]->mutable_cpu_data());
+}
+ZOO_BACKWARD_CPU(Stopping) {}
+
+INSTANTIATE_CLASS(StoppingLayer);
+REGISTER_LAYER_CLASS(Stopping);
+
 // --------------------------------------------------------------------------------------- Mirrored
 
 ZOO_RESHAPE(Mirrored) {

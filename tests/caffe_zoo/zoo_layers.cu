@@ -214,6 +214,15 @@ ZOO_BACKWARD_GPU(Counting) {
 
 INSTANTIATE_LAYER_GPU_FUNCS(CountingLayer);
 
+// --------------------------------------------------------------------------------------- Stopping
+
+ZOO_FORWARD_GPU(Stopping) {
+  caffe_copy(bottom[0]->count(), bottom[0]->gpu_data(), top[0]->mutable_gpu_data());
+}
+ZOO_BACKWARD_GPU(Stopping) {}
+
+INSTANTIATE_LAYER_GPU_FUNCS(StoppingLayer);
+
 // --------------------------------------------------------------------------------------- Mirrored
 
 template <typename Dtype>

@@ -145,6 +145,18 @@ class CountingLayer : public NeuronLayer<Dtype> {
   int calls_;
 };
 
+// The bottom; Backward does nothing at all.
+template <typename Dtype>
+class StoppingLayer : public NeuronLayer<Dtype> {
+ public:
+  explicit StoppingLayer(const LayerParameter& param) : NeuronLayer<Dtype>(param) {}
+  virtual inline const char* type() const { return "Stopping"; }
+
+ protected:
+  ZOO_PASS(Forward)
+  ZOO_BACK(Backward)
+};
+
 // x * table[channel], whose kernels are handed the host mirrors of the bottom and of the table. No CPU code.
 template <typename Dtype>
 class MirroredLayer : public Layer<Dtype> {
