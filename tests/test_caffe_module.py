@@ -647,6 +647,13 @@ def test_a_diff_that_nobody_writes_is_zero(zoo, place):
         assert torch.equal(y, x)
 
 
+def test_a_failed_setup_is_not_taken_down(zoo):
+    """The destructor would free what LayerSetUp has not made."""
+    with raises(CaffeRuntimeError, "a table needs channels"):
+        zoo.Mirrored()(torch.randn(3))
+    gc.collect()
+
+
 def test_kernels_on_host_mirrors(zoo, place):
     """Page-locked, so that a GPU reads them where they lie."""
     m = place(zoo.Mirrored())

@@ -99,7 +99,11 @@ class BoundLayer : public LayerObject {
  public:
   explicit BoundLayer(const shared_ptr<Layer<Dtype>>& layer)
       : layer_(layer), neuron_(dynamic_cast<NeuronLayer<Dtype>*>(layer.get()) != nullptr) {}
-  ~BoundLayer() override { release_given(); }
+  ~BoundLayer() override {
+    release_given();
+    // A destructor may free what LayerSetUp would have set: without one the layer is left alone, for good.
+    if (!ready_) new shared_ptr<Layer<Dtype>>(layer_);
+  }
 
   void facts(int64_t* facts) override {
     *facts++ = layer_->ExactNumBottomBlobs();

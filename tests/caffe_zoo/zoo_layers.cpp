@@ -217,6 +217,11 @@ REGISTER_LAYER_CLASS(Stopping);
 
 // --------------------------------------------------------------------------------------- Mirrored
 
+template <typename Dtype>
+void MirroredLayer<Dtype>::LayerSetUp(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) {
+  CHECK_GE(bottom[0]->num_axes(), 2) << "a table needs channels";
+  held_ = new int(1);
+}
 ZOO_RESHAPE(Mirrored) {
   top[0]->ReshapeLike(*bottom[0]);
   table_.Reshape(vector<int>(1, bottom[0]->shape(1)));

@@ -158,10 +158,14 @@ class StoppingLayer : public NeuronLayer<Dtype> {
 };
 
 // x * table[channel], whose kernels are handed the host mirrors of the bottom and of the table. No CPU code.
+// Its destructor counts on LayerSetUp.
 template <typename Dtype>
 class MirroredLayer : public Layer<Dtype> {
  public:
-  explicit MirroredLayer(const LayerParameter& param) : Layer<Dtype>(param) {}
+  explicit MirroredLayer(const LayerParameter& param)
+      : Layer<Dtype>(param), held_(reinterpret_cast<int*>(8)) {}
+  virtual ~MirroredLayer() { delete held_; }
+  virtual void LayerSetUp(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top);
   virtual void Reshape(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top);
   virtual inline const char* type() const { return "Mirrored"; }
   virtual inline int ExactNumBottomBlobs() const { return 1; }
@@ -171,6 +175,7 @@ class MirroredLayer : public Layer<Dtype> {
   ZOO_PASS(Forward)
   ZOO_BACK(Backward)
   Blob<Dtype> table_;
+  int* held_;
 };
 
 }  // namespace caffe
