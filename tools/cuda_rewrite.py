@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import re
 import sys
@@ -94,12 +95,15 @@ def remove_orphans(folder: str, source_folder: str):
             made = os.path.join(parent, name)
             if os.path.exists(os.path.join(source_folder, os.path.relpath(made, folder))):
                 continue
-            if name.endswith(".tmp"):  # somebody is writing it at this moment
+            if name.endswith((".tmp", ".partial")):  # somebody is writing it at this moment
                 continue
-            with open(made, "rb") as file:
-                banner = file.readline()
-            if banner.startswith(b"// Made by tools/") and os.fsencode(f" from {name};") in banner:
-                os.remove(made)
+            with contextlib.suppress(
+                FileNotFoundError
+            ):  # a make beside this one may have renamed or removed it
+                with open(made, "rb") as file:
+                    banner = file.readline()
+                if banner.startswith(b"// Made by tools/") and os.fsencode(f" from {name};") in banner:
+                    os.remove(made)
 
 
 def depfile(output: str, prerequisites: list[str]) -> str:
