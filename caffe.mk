@@ -11,7 +11,8 @@ $(if $(filter caffe engine,$(CAFFE_LAYERS)),$(error a layer cannot be called $(f
 caffe_includes    = -I$(2)/include -I$(1) -Iinclude -Iinclude/legacy
 CUDA_INCLUDE     := $(firstword $(wildcard $(foreach folder,include targets/x86_64-linux/include targets/sbsa-linux/include,\
                       $(dir $(NVCC))../$(folder)/cuda_runtime.h)))
-CAFFE_host_FLAGS := $(HOST_FLAGS) -fno-gnu-unique -DCAFFE_HOST_BACKEND=1
+# Each product is rounded, as on the processors that Caffe was built for: fused with a sum, a box of 50 pixels ends at 49.99999.
+CAFFE_host_FLAGS := $(HOST_FLAGS) -ffp-contract=off -fno-gnu-unique -DCAFFE_HOST_BACKEND=1
 # Device code goes through nvcc's front once, as for the oldest architecture, and is then assembled for each: six fronts, which
 # ARCH=all-major would run, take two thirds of a layer's build, and no Caffe layer knows of what newer ones have.
 CUDA_KNOWN        := $(if $(filter all-major all,$(ARCH)),$(if $(NVCC),$(patsubst sm_%,%,$(shell $(NVCC) --list-gpu-code))))
@@ -30,10 +31,11 @@ CAFFE_cuda_STD   := -include $(BUILD)/caffe/cuda/std.hpp
 # A .cu without device code, as half of stock Caffe's are, needs no nvcc, unless it leans on what nvcc declares for the host.
 # caffe_nvcc(includes, further flags)
 caffe_nvcc = { grep -q '^// No device code' $< && $(call compile,$(CXX) $(1) $(CAFFE_cuda_STD) $(CAFFE_plain_FLAGS) $(2) -x c++); } || \
-             { $(call compile,$(NVCC) $(1) $(CAFFE_cuda_FLAGS) $(2)); }
+             { $(call compile,$(NVCC) $(1) $(CAFFE_cuda_FLAGS) $(patsubst -f%,-Xcompiler -f%,$(2))); }
 
 # ------------------------------------------------------------------------------------------ rules
-# The objects of one folder: (name, folder, build, its sources, further flags). The engine is such a folder too.
+# The objects of one folder: (name, folder, build, its sources, further flags). The engine is such a folder too. A fork's files
+# were written for compilers of 2014, which took more than C++ says.
 define caffe_objects
 $(1)_SOURCES := $(4)
 $(1)_HEADERS := $(wildcard $(foreach kind,hpp h cuh hh inl,$(2)/*.$(kind) $(2)/*/*.$(kind)))
@@ -113,7 +115,7 @@ $(eval $(call caffe_objects,caffe,src/caffe,$(BUILD)/caffe,\
 $(foreach backend,$(BACKENDS),$(eval $(call caffe_engine,$(backend))))
 $(foreach layer,$(CAFFE_LAYERS),\
   $(eval $(call caffe_objects,$(layer),$(LAYERS_DIR)/$(layer),$(BUILD)/$(layer),\
-    $(patsubst $(layer)/%,%,$(filter $(layer)/%,$(CAFFE_FOUND))),-w)) \
+    $(patsubst $(layer)/%,%,$(filter $(layer)/%,$(CAFFE_FOUND))),-w -fpermissive)) \
   $(foreach backend,$(BACKENDS),$(eval $(call caffe_library,$(layer),$(backend)))))
 LIBRARIES += $(CAFFE_LAYERS:%=$(LAYERS_DIR)/%/__init__.py)
 endif

@@ -1,6 +1,7 @@
 """make port, on a small tree of the shape of a Caffe fork; and what the build makes for a Caffe layer's folder."""
 
 import hashlib
+import importlib
 import re
 import shutil
 import subprocess
@@ -8,12 +9,17 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 from conftest import ROOT, make
 
 sys.path.insert(0, str(ROOT / "tools"))
+sys.path.insert(0, str(ROOT / "tools" / "caffetest"))
 
 import caffe_build
+import gather
 from caffe_folder import LayerFolder
+
+from layers._cases import load_package
 
 CLASS = """
 namespace caffe {{
@@ -205,6 +211,26 @@ def test_function_that_is_called_without_a_header_of_its_own(fork, port):
     assert "all_kinds.cpp" in names(port.folder / "shift")
 
 
+def test_sublayers_made_by_type_come_along(fork, port):
+    """Named by no class; the toolkit has a Softmax."""
+    fork.layer("Inner"), fork.layer("Softmax")
+    fork.layer("Shift", body='p.set_type("Inner"); q.set_type("Softmax"); filler.set_type("constant");')
+    port("Shift")
+    found = names(port.folder / "shift")
+    assert {"inner_layer.hpp", "inner_layer.cpp"} <= found and "softmax_layer.cpp" not in found
+
+
+def test_stock_layer_with_a_member_of_the_forks(fork, port):
+    """The toolkit's LossLayer has no such function: where it is called, the fork's LossLayer is taken."""
+    fork.layer("Loss", members="Dtype TwistedNormalizer(int n);")
+    loss = dict(base="LossLayer", includes='#include "caffe/layers/loss_layer.hpp"')
+    fork.layer("Shift", body="this->TwistedNormalizer(3);", **loss)
+    fork.layer("Other", **loss)
+    port("Shift", "Other")
+    assert {"loss_layer.hpp", "loss_layer.cpp"} <= names(port.folder / "shift")
+    assert not {"loss_layer.hpp", "loss_layer.cpp"} & names(port.folder / "other")
+
+
 def test_equal_names_get_folders(fork, port):
     """Of two files, and of one that would hide a header of the toolkit's."""
     fork.write("include/caffe/util/shift.hpp", "int a;\n")
@@ -248,7 +274,10 @@ def test_not_a_tree(fork, port, tmp_path):
         (dict(members="bp::object self_;"), r"shift_layer\.hpp:\d+: ShiftLayer is a Python layer"),
         (dict(body="CUDNN_CHECK(cudnnCreate(&handle_));"), r"shift_layer\.cpp:7: ShiftLayer works by cuDNN only"),
         (dict(body="bottom[0]->gpu_data_of_row(1);"), r"shift_layer\.cpp:7: .*gpu_data_of_row.*/blob\.hpp:4"),
-        (dict(body="thrust::sort(a, b);"), r"shift_layer\.cpp:7: ShiftLayer uses thrust"),
+        (dict(body="using namespace thrust; device_vector<Dtype> v;"), r"shift_layer\.cpp:7: .*uses thrust on"),
+        (dict(body="thrust::sort(thrust::cuda::par, a, b);"), r"shift_layer\.cpp:7: .*thrust::cuda"),
+        (dict(members="DataTransformer<Dtype> t_;", body="t_.Transform(image, top[0]);"),
+         r"shift_layer\.cpp:7: ShiftLayer reads its data itself.*DataTransformer::Transform"),
         (dict(members="void F(vector<Blob<Dtype>*>* top);"), "interface of late 2014"),
     ],
 )  # fmt: skip
@@ -323,6 +352,169 @@ def test_make_port(fork, tmp_path):
     assert (tmp_path / "mine" / "shift" / "ORIGIN").exists()
     done = make("port", f"LAYERS_DIR={tmp_path / 'mine'}")
     assert done.returncode and "CAFFE=/path/to/fork TYPE=" in done.stdout
+
+
+# ------------------------------------------------------------- names of thrust and boost, and what they do
+
+SORTS = """
+#include "boost/iterator/counting_iterator.hpp"
+#include "thrust/functional.h"
+#include "thrust/reduce.h"
+#include "thrust/sort.h"
+#ifndef CAFFE_LEGACY_THRUST_SORT_H_
+#error "another thrust"
+#endif
+#include <stdio.h>
+#include <vector>
+int main() {
+  const int n = 40;
+  std::vector<float> keys;
+  for (int i = 0; i < n; ++i) keys.push_back(i * 7 % 3);
+  std::vector<int> at(boost::counting_iterator<int>(0), boost::counting_iterator<int>(n)), sorted = at;
+  thrust::sort_by_key(&keys[0], &keys[0] + n, &at[0], thrust::greater<float>());
+  for (int i = 0; i < n; ++i) printf("%g:%d ", keys[i], at[i]);
+  thrust::sort_by_key(at.begin(), at.end(), keys.begin());
+  for (int i = 0; i < n; ++i) printf("%d:%g ", at[i], keys[i]);
+  thrust::sort(sorted.begin(), sorted.end(), thrust::greater<int>());
+  printf("%d %d ", sorted[0], sorted[n - 1]);
+  const int most = thrust::reduce(at.begin(), at.end(), 1, thrust::maximum<int>());
+  printf("%d %d\\n", thrust::reduce(at.begin(), at.end()), most);
+}
+"""
+
+
+@pytest.mark.parametrize("compiler", ["host", "nvcc"])
+def test_thrust_sorts_host_memory(compiler, tmp_path, request):
+    """Equal keys keep their order; and nvcc, which has a thrust of its own, takes ours."""
+    (tmp_path / "sorts.cu").write_text(SORTS)
+    command = [request.getfixturevalue("nvcc")]
+    if compiler == "host":
+        command = ["g++", "-DCAFFE_HOST_BACKEND=1", "-Iinclude/host", "-x", "c++"]
+    command += [
+        "-std=c++17",
+        "-Iinclude",
+        "-Iinclude/legacy",
+        tmp_path / "sorts.cu",
+        "-o",
+        tmp_path / "sorts",
+    ]
+    subprocess.run(command, cwd=ROOT, check=True)
+    said = subprocess.run([tmp_path / "sorts"], capture_output=True, text=True, check=True).stdout
+    descending = sorted(range(40), key=lambda i: -(i * 7 % 3))
+    pairs = [f"{i * 7 % 3}:{i}" for i in descending] + [f"{i}:{i * 7 % 3}" for i in range(40)]
+    assert said == " ".join([*pairs, "39 0", "780 39\n"])
+
+
+RANKS = """
+#include "boost/foreach.hpp"
+#include "boost/property_tree/json_parser.hpp"
+#include "boost/regex.hpp"
+#include "caffe/data_transformer.hpp"
+#include "thrust/sort.h"
+"""
+RANK = """
+  using namespace boost::property_tree;
+  vector<Dtype> keys(bottom[0]->cpu_data(), bottom[0]->cpu_data() + bottom[0]->count());
+  Dtype* ranks = top[0]->mutable_cpu_data();
+  for (int i = 0; i < keys.size(); ++i) ranks[i] = i;
+  thrust::sort_by_key(keys.begin(), keys.end(), ranks, thrust::greater<Dtype>());
+
+  LabelMap labels;
+  labels.add_item()->set_name("a/\\"b");
+  map<int, string> names;
+  MapLabelToName(labels, true, &names);
+  ptree list, one, all;
+  one.put("name", names[0]);
+  one.put("at.first", 3);
+  BOOST_FOREACH(Dtype key, keys) {
+    ptree value;
+    value.template put<float>("", key);
+    list.push_back(std::make_pair("", value));
+  }
+  one.add_child("keys", list);
+  CHECK_EQ(one.get_child("keys").begin()->second.template get_value<float>(), float(keys[0]));
+  CHECK_EQ(one.template get<int>("at.second", 7), 7);
+  all.push_back(std::make_pair("one", one));
+  std::stringstream text;
+  write_json(text, all);
+  boost::regex number("\\"(-?[0-9.]+)\\"");
+  std::ofstream(this->layer_param_.name()) << boost::regex_replace(text.str(), number, "$1");
+"""
+SHOW = """
+  virtual void LayerSetUp(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) {
+    transformer_.reset(new DataTransformer<Dtype>(this->layer_param_.transform_param(), this->phase_));
+    if (this->layer_param_.transform_param().mirror()) transformer_->InitRand();
+  }
+  virtual void Reshape(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) {
+    top[0]->ReshapeLike(*bottom[0]);
+  }
+  virtual void Backward_cpu(const vector<Blob<Dtype>*>&, const vector<bool>&, const vector<Blob<Dtype>*>&) {}
+  shared_ptr<DataTransformer<Dtype> > transformer_;
+"""
+LABELS = """
+message LabelMapItem {
+  optional string name = 1;
+  optional int32 label = 2;
+  optional string display_name = 3;
+}
+message LabelMap { repeated LabelMapItem item = 1; }
+"""
+WRITTEN = """{
+    "one": {
+        "name": "a\\/\\"b",
+        "at": {
+            "first": 3
+        },
+        "keys": [
+            2,
+            0.100000001,
+            0.100000001
+        ]
+    }
+}
+"""
+
+
+def test_layer_that_sorts_writes_and_could_show(fork, port, tmp_path):
+    """As SSD's DetectionOutput does: by thrust, boost's property tree, and a DataTransformer that is only made."""
+    stock = (ROOT / "src/caffe/proto/caffe.proto").read_text()
+    fork.write("src/caffe/proto/caffe.proto", stock + LABELS)
+    header = fork.root / "include/caffe/layers/ranks_layer.hpp"
+    fork.layer("Ranks", body=RANK, includes='#include "caffe/util/io.hpp"', members=SHOW)
+    header.write_text(RANKS + header.read_text())
+    port("Ranks")
+    shutil.rmtree(ROOT / "build" / "ranks", ignore_errors=True)  # made from another folder
+    settings = [f"LAYERS_DIR={port.folder}", f"BUILD={ROOT / 'build'}", "NVCC=", "-j4"]
+    done = make(*settings, "libraries", timeout=900)
+    assert done.returncode == 0, done.stdout + done.stderr
+    Ranks = importlib.import_module(f"{load_package(port.folder, 'ported_layers')}.ranks").Ranks
+    x = torch.tensor([0.1, 2.0, 0.1])
+    assert Ranks(name=str(tmp_path / "ranks.json"))(x).tolist() == [1, 0, 2]
+    assert (tmp_path / "ranks.json").read_text() == WRITTEN
+    with pytest.raises(RuntimeError, match="neither reads nor shows images"):
+        Ranks(transform_param={"mirror": True})(x)
+
+
+# ------------------------------------------------------------------------------ a fork's own tests of it
+
+
+def test_what_a_forks_test_is_made_of(fork):
+    """Helpers' sources come along, and a database is only missed where it is used."""
+    for file in ("src/gtest/gtest-all.cpp", "src/caffe/util/twist.cpp", "src/caffe/util/twist.cu"):
+        fork.write(file, "")
+    for header in ("twist", "db"):
+        fork.write(f"include/caffe/util/{header}.hpp", "")
+    fork.layer("Shift", includes='#include "caffe/util/twist.hpp"')
+    text = '#include "caffe/util/db.hpp"\n#include "caffe/layers/shift_layer.hpp"\n'
+    fork.write("src/caffe/test/test_feed_layer.cpp", text + "db::DB* db;\n")
+    fork.write("src/caffe/test/test_shift_layer.cpp", text + "#ifdef USE_LMDB\ndb::DB* db;\n#else\n#endif\n")
+    tree = gather.Tree(fork.root)
+    tests, left_out = tree.select(["all"])
+    assert [t.name for t in tests] == ["test_shift_layer.cpp"]
+    assert left_out == {"test_feed_layer.cpp": "a database"}
+    found = {path.name for path in tree.files(tests)}
+    assert {"shift_layer.hpp", "shift_layer.cpp", "twist.hpp", "twist.cpp", "twist.cu"} <= found
+    assert "db.hpp" not in found
 
 
 # ----------------------------------------------------------------- what the build makes for a folder

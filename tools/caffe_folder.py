@@ -14,9 +14,9 @@ SOURCES = (".cpp", ".cc", ".cu")
 HEADERS = (".hpp", ".h", ".cuh", ".hh", ".inl")
 # Headers that the toolkit has nothing of, and that many a layer includes without using them: an empty one will do.
 NOTHING = re.compile(
-    r"caffe/(solver|sgd_solvers|solver_factory|parallel|data_transformer|data_reader|internal_thread|python_layer)\.hpp\Z"
+    r"caffe/(solver|sgd_solvers|solver_factory|parallel|data_reader|internal_thread|python_layer)\.hpp\Z"
     r"|caffe/util/(db|db_lmdb|db_leveldb|hdf5|blocking_queue|upgrade_proto|cudnn|nccl|signal_handler)\.h(pp)?\Z"
-    r"|caffe/layers/\w*data_layer\.hpp\Z|thrust/\w+\.h\Z|(leveldb/\w+|lmdb|hdf5|hdf5_hl|curand_kernel|google/protobuf/.+)\.h\Z"
+    r"|caffe/layers/\w*data_layer\.hpp\Z|thrust/[\w/]+\.h\Z|(leveldb/\w+|lmdb|hdf5|hdf5_hl|curand_kernel|google/protobuf/.+)\.h\Z"
 )
 # A line that makes a folder one of a Caffe layer.
 REGISTERS = re.compile(

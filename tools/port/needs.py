@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cuda_lexer import Token
-from refusals import CORE, refuse
+from refusals import CORE, functions_lacking, is_called, refuse
 from toolkit import ROOT, Toolkit
 from tree import NOT_CAFFE, PROTO, SOURCE_KINDS, Place, Tree
 
@@ -38,9 +38,11 @@ class Needs:
             self.files: dict[str, str] = {}  # file -> why it is copied
             self.problems: list[Problem] = []
             self.class_names: set[str] = set()
+            self.stock: set[str] = set()  # headers of layers for which the toolkit's own stand in
             self.scanned: list[tuple[str, list[Token]]] = []  # what is compiled for sure: file, tokens
             self._class(self.target.name, "the layer itself")
             self._functions()
+            self._changed_layers()
         if not any(file.endswith(SOURCE_KINDS) for file in self.files):
             place = Place(self.target.file, self.target.line)
             self.problem(place, f"no source defines {self.target.name}'s functions", True)
@@ -67,7 +69,13 @@ class Needs:
 
     def _scan(self, file: str, tokens: list[Token]):
         self.scanned.append((file, tokens))
-        self._mentioned(dict.fromkeys(t.text for t in tokens if t.kind == "name"), file)
+        words = [t.text for t in tokens if t.kind == "name"]
+        self._mentioned(dict.fromkeys(words + self._made_by_type(tokens)), file)
+
+    def _made_by_type(self, tokens: list[Token]) -> list[str]:
+        """The classes of sub-layers that are made by their types: set_type("SmoothL1Loss")."""
+        types = [t.text[1:-1] for i, t in enumerate(tokens[2:]) if tokens[i].text == "set_type"]
+        return [self.tree.class_of(t).name for t in types if t in self.tree.types]
 
     def _mentioned(self, words, file: str):
         """Classes of the fork among these words, unless the toolkit has them."""
@@ -114,6 +122,16 @@ class Needs:
             self.problem(Place(includer, line), text, True)
         elif found and found != PROTO and (found in self._own or not self.toolkit.header(include)):
             self._file(found, f"included by {Path(includer).name}")
+        elif found and found.startswith("include/caffe/layers/"):
+            self.stock.add(found)
+
+    def _changed_layers(self):
+        """Layers of the toolkit's that the fork gave members which are used here: the fork's own are taken."""
+        for header in self.stock - self._own:
+            lacking = {token.text for token in functions_lacking(self, header)}
+            for _, tokens in self.scanned:
+                if any(tokens[i].text in lacking and is_called(tokens, i) for i in range(1, len(tokens) - 1)):
+                    self._own.add(header)
 
     # ------------------------------------------------------------------------------ functions
 

@@ -15,8 +15,10 @@ from tree import SOURCE_KINDS, Place
 
 # Words of things that the toolkit does not do, in layers that use them: what to say.
 DATA = "reads its data itself: in PyTorch that is a DataLoader's work"
+# Of thrust there is what sorts and sums host memory (include/legacy/thrust).
+THRUST = "uses thrust on the device, where it runs outside of torch's stream"
 UNSUPPORTED = [
-    (r"(BaseDataLayer|BasePrefetchingDataLayer|DataReader|DataTransformer|InternalThread|BlockingQueue|Batch)\Z", DATA),
+    (r"(BaseDataLayer|BasePrefetchingDataLayer|DataReader|InternalThread|BlockingQueue|Batch)\Z", DATA),
     (r"(leveldb|lmdb|MDB_\w+|mdb_\w+)\Z", "reads a database: in PyTorch that is a DataLoader's work"),
     (r"(hid_t|H5\w+|hdf5_(load|save)\w+)\Z", "needs HDF5"),
     (r"(Solver|SGDSolver|SolverParameter|P2PSync|SolverRegistry)\Z", "needs the Solver: in PyTorch that is your loop"),
@@ -25,6 +27,8 @@ UNSUPPORTED = [
     (r"(MPI_\w+|ncclAllReduce)\Z", "talks to other processes"),
     (r"(curandState\w*|curand_(init|uniform|normal)\w*|curand)\Z", "uses cuRAND inside its kernels"),
     (r"(curand[A-Z]\w*|curand_generator)\Z", "calls cuRAND itself"),
+    (r"(cufft\w*|CUFFT_\w+)\Z", "calls cuFFT itself"),
+    (r"device_(vector|ptr|pointer_cast)\Z", THRUST),
     (r"(GetReflection|Reflection|FieldDescriptor)\Z", "asks protobuf what its messages consist of (reflection)"),
     (r"(Mat_Open|Mat_VarRead\w*|matvar_t|CImg)\Z", "needs a library that the toolkit does not have"),
     (r"(Ftype|Btype)\Z", "is NVCaffe's, whose layers have two types each"),
@@ -34,9 +38,10 @@ NAMESPACES = {
     "leveldb": "reads a database: in PyTorch that is a DataLoader's work",
     "db": "reads a database: in PyTorch that is a DataLoader's work",
     "bp": "is a Python layer: call its Python code from PyTorch",
-    "thrust": "uses thrust, which has no meaning on the host and runs outside of torch's stream",
     "cub": "uses cub, which has no meaning on the host",
 }
+# What a DataTransformer does. A layer may own one in order to show images, behind USE_OPENCV.
+TRANSFORMS = re.compile(r"(Transform\w*|InferBlobShape|CropImage|ExpandImage|DistortImage)\Z")
 # A fork's versions of these are not taken: they are the engine.
 CORE = ["blob", "syncedmem", "common", "layer", "net", "layer_factory", "internal_thread"]
 
@@ -48,9 +53,9 @@ def unsupported(word: str) -> str | None:
 
 def refuse(needs):
     """Add to needs.problems what stands in the way. One place for each file and reason will do."""
-    added = core_additions(needs)
+    core = functools.partial(core_use, added=core_additions(needs))
     for file, tokens in needs.scanned:
-        for uses in (unsupported_use, old_signature, functools.partial(core_use, added=added)):
+        for uses in (unsupported_use, thrust_use, transformer_use, old_signature, core):
             found = uses(needs, tokens)
             if found:
                 token, text = found
@@ -71,6 +76,25 @@ def unsupported_use(needs, tokens: list[Token]) -> tuple[Token, str] | None:
     return None
 
 
+def thrust_use(needs, tokens: list[Token]) -> tuple[Token, str] | None:
+    """The first of thrust's names that our headers lack: device_vector, device_ptr, cuda::par ..."""
+    for i, name in enumerate(tokens[2:]):
+        said = tokens[i].text == "thrust" and tokens[i + 1].text == "::"
+        if said and name.text not in needs.toolkit.thrust:
+            return tokens[i], f"{THRUST} (thrust::{name.text})"
+    return None
+
+
+def transformer_use(needs, tokens: list[Token]) -> tuple[Token, str] | None:
+    """The first call by which a layer that has a DataTransformer lets it read something."""
+    if not any(token.text == "DataTransformer" for _, scanned in needs.scanned for token in scanned):
+        return None
+    for i, token in enumerate(tokens[1:-1], 1):
+        if TRANSFORMS.match(token.text) and is_called(tokens, i):
+            return token, f"{DATA} (DataTransformer::{token.text})"
+    return None
+
+
 def old_signature(needs, tokens: list[Token]) -> tuple[Token, str] | None:
     """`vector<Blob<Dtype>*>* top`: tops by pointer."""
     pattern = ["vector", "<", "Blob", "<", "Dtype", ">", "*", ">", "*", "top"]
@@ -87,20 +111,29 @@ def core_additions(needs) -> dict[str, Place]:
         file = f"include/caffe/{stem}.hpp"
         if not (needs.tree.root / file).is_file():
             continue
-        lexed = needs.tree.source(file).lexed
-        for token, after in pairwise(lexed.tokens):
-            if token.kind == "name" and after.text == "(" and token.text not in needs.toolkit.words:
-                found.setdefault(token.text, Place(file, lexed.position(token.start)[0]))
+        for token in functions_lacking(needs, file):
+            found.setdefault(token.text, Place(file, needs.line(file, token)))
     own = {function.name for file in needs.files for function in needs.tree.source(file).functions}
     own |= {t.text for file, tokens in needs.scanned if not file.endswith(SOURCE_KINDS) for t in tokens}
     return {name: place for name, place in found.items() if name not in own}
 
 
+def functions_lacking(needs, file: str) -> list[Token]:
+    """What a header of the fork declares with a parameter list, by names that the toolkit does not know."""
+    tokens = needs.tree.source(file).lexed.tokens
+    named = (t for t, after in pairwise(tokens) if t.kind == "name" and after.text == "(")
+    return [token for token in named if token.text not in needs.toolkit.words]
+
+
+def is_called(tokens: list[Token], i: int) -> bool:
+    """As a member: x.f(, x->f(, X::f(."""
+    return tokens[i + 1].text == "(" and tokens[i - 1].text in (".", "->", "::")
+
+
 def core_use(needs, tokens: list[Token], added: dict[str, Place]) -> tuple[Token, str] | None:
     """The first call of such a member."""
     for i, token in enumerate(tokens[1:-1], 1):
-        called = tokens[i + 1].text == "(" and tokens[i - 1].text in (".", "->", "::")
-        if called and token.text in added:
+        if token.text in added and is_called(tokens, i):
             text = f"uses {token.text}, which this fork added to Caffe's core ({added[token.text]})"
             return token, text + "; the toolkit's core is stock Caffe's"
     return None

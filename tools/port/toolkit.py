@@ -45,6 +45,12 @@ class Toolkit:
         return words
 
     @cached_property
+    def thrust(self) -> set[str]:
+        """The names of thrust that there are."""
+        sources = [source for name, source in self.headers.items() if name.startswith("thrust/")]
+        return {t.text for source in sources for t in source.lexed.tokens}
+
+    @cached_property
     def base_names(self) -> dict[str, list[str]]:
         found: dict[str, list[str]] = {}
         for name in self.headers:

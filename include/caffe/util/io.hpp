@@ -11,6 +11,7 @@
 #include "caffe/common.hpp"
 #include "caffe/proto/caffe.pb.h"
 #include "caffe/util/format.hpp"
+#include "caffe/util/label_map.hpp"
 
 namespace caffe {
 

@@ -1,0 +1,18 @@
+#ifndef CAFFE_LEGACY_BOOST_REGEX_HPP_
+#define CAFFE_LEGACY_BOOST_REGEX_HPP_
+
+#include <regex>
+
+namespace boost {
+using std::cmatch;
+using std::regex;
+using std::regex_error;
+using std::regex_match;
+using std::regex_replace;
+using std::regex_search;
+using std::smatch;
+using std::sregex_iterator;
+using std::sregex_token_iterator;
+}  // namespace boost
+
+#endif  // CAFFE_LEGACY_BOOST_REGEX_HPP_
