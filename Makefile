@@ -44,12 +44,13 @@ BUILD   ?= $(if $(OUTSIDE),$(LAYERS_DIR)/build,build)
 
 # By the shell: a wildcard would remember what $(LAYERS_DIR)/build held before the flags below are written there.
 KNOWN := $(sort $(patsubst %/,%,$(dir $(shell cd '$(LAYERS_DIR)' 2>/dev/null && ls -d */*.cu 2>/dev/null))))
-# Found by one look at all folders: "folder/file" of every source below a folder that registers a layer.
+# Found by one look at all folders: "folder/file" of every source below a folder that registers a layer, or has Caffe's tests.
 CAFFE_FOUND := $(shell cd '$(LAYERS_DIR)' 2>/dev/null && find . \( -path ./build -o -name '.?*' \) -prune -o \
   -path './*/*' \( -name '*.cpp' -o -name '*.cc' -o -name '*.cu' \) -print 2>/dev/null | sed 's,^\./,,')
 CAFFE_KNOWN := $(sort $(foreach file,$(if $(CAFFE_FOUND),$(shell cd '$(LAYERS_DIR)' && grep -lE \
   '^[[:space:]]*(REGISTER_LAYER_CLASS|REGISTER_LAYER_CREATOR|INSTANTIATE_CLASS)[^A-Z_]' $(CAFFE_FOUND))),\
   $(firstword $(subst /, ,$(file)))))
+CAFFE_KNOWN += $(patsubst %/caffe_test.h,%,$(shell cd '$(LAYERS_DIR)' 2>/dev/null && ls -d */caffe_test.h 2>/dev/null))
 KNOWN := $(sort $(KNOWN) $(CAFFE_KNOWN))
 override LAYERS := $(or $(strip $(LAYERS)),$(if $(filter verify,$(MAKECMDGOALS)),$(LAYER)),$(KNOWN))
 NO_SUCH := $(filter-out $(KNOWN),$(LAYERS))

@@ -27,6 +27,7 @@ ROOT = HERE.parent.parent
 def lay_out(tree: Tree, tests: list[Path], folder: Path) -> None:
     """The folder that make builds. Unchanged files keep their time stamps."""
     folder.mkdir(parents=True, exist_ok=True)
+    (folder / "__init__.py").touch()  # make would want a layer for it; Caffe's core has tests too
     wanted = {path.name: path for path in [*tree.files(tests), HERE / "runner.cpp", HERE / "caffe_test.h"]}
     wanted["caffe.proto"] = tree.root / "src/caffe/proto/caffe.proto"
     wanted.pop("test_caffe_main.cpp", None)
@@ -37,6 +38,7 @@ def lay_out(tree: Tree, tests: list[Path], folder: Path) -> None:
         data, target = source.read_bytes(), folder / name
         if not target.exists() or target.read_bytes() != data:
             target.write_bytes(data)
+    (folder / "__init__.py").touch()  # which make would write for layers alone: a test need have none
 
 
 def build(folder: Path, made: Path, settings: list[str], backends: list[str]) -> list[str]:

@@ -6,16 +6,21 @@ The layers come from the tree itself, unedited; all else that they include is th
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from caffe_folder import NOTHING
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*["<]([^">]+)[">]', re.M)
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
-CUDNN = re.compile(r"#ifdef USE_CUDNN.*?#endif", re.S)
+NOT_COMPILED = re.compile(r"#ifdef USE_(CUDNN|LMDB).*?#(else|endif)", re.S)
 TYPE_NAMED = re.compile(r'set_type\(\s*"(\w+)"\s*\)')
 REGISTERED = re.compile(r"REGISTER_LAYER_CLASS\(\s*(\w+)\s*\)")
-# What the toolkit does not have, by the header that gives it away.
+# What the toolkit does not have, by the header that gives it away; a database may be included and not used.
 LACKING = {
     "caffe/util/db.hpp": "a database",
     "caffe/util/hdf5.hpp": "HDF5",
@@ -32,11 +37,17 @@ class NotATree(Exception):
 
 
 def read(path: Path) -> str:
-    return CUDNN.sub("", COMMENT.sub("", path.read_text(encoding="latin-1")))
+    return NOT_COMPILED.sub("", COMMENT.sub("", path.read_text(encoding="latin-1")))
 
 
 def includes(path: Path) -> list[str]:
     return INCLUDE.findall(read(path))
+
+
+def lacks(test: Path) -> str:
+    """What the test needs that the toolkit does not have, or ''."""
+    reasons = (LACKING[name] for name in includes(test) if name in LACKING)
+    return next((reason for reason in reasons if reason != "a database" or "db::" in read(test)), "")
 
 
 class Tree:
@@ -59,9 +70,7 @@ class Tree:
         """The tests of these names ('all': every layer's), and those left out with the reason."""
         every = sorted(self.tests.glob("test_*_layer.cpp"))
         if names == ["all"]:
-            reasons = {
-                p.name: r for p in every if (r := next((LACKING[i] for i in includes(p) if i in LACKING), ""))
-            }
+            reasons = {p.name: reason for p in every if (reason := lacks(p))}
             return [p for p in every if p.name not in reasons], reasons
         chosen = []
         for name in names:
@@ -87,20 +96,20 @@ class Tree:
     def _wanted(self, path: Path) -> Iterator[Path]:
         for name in includes(path):
             header = self.root / "include" / name
-            if name.startswith(("caffe/layers/", "caffe/test/")) and header.exists() and "cudnn" not in name:
-                yield header
-                yield from self._sources(header.stem)
-            elif header.exists() and not (ROOT / "include" / name).exists() and name.startswith("caffe/"):
-                yield header
+            if not name.startswith("caffe/") or not header.exists() or NOTHING.match(name):
+                continue
+            own = name.startswith(("caffe/layers/", "caffe/test/"))
+            if own or not (ROOT / "include" / name).exists():
+                yield header  # cuDNN's, too: there is nothing in it without USE_CUDNN
+                if "cudnn" not in name:
+                    yield from self._sources(self.root / "src" / name)
         if path.is_relative_to(self.tests):
             return
         for layer_type in TYPE_NAMED.findall(read(path)):  # layers that it makes by name
             if layer_type in self.by_type:
                 yield self.by_type[layer_type]
-                yield from self._sources(self.by_type[layer_type].stem)
+                yield from self._sources(self.by_type[layer_type])
 
-    def _sources(self, stem: str) -> Iterator[Path]:
-        for suffix in (".cpp", ".cu"):
-            source = self.root / "src/caffe/layers" / (stem + suffix)
-            if source.exists():
-                yield source
+    def _sources(self, path: Path) -> Iterator[Path]:
+        """The sources of that name, whatever it ends in."""
+        yield from (source for kind in (".cpp", ".cu") if (source := path.with_suffix(kind)).exists())
