@@ -83,6 +83,7 @@ def library(zoo, tmp_path_factory) -> Path:
             "-Werror",
             "-fPIC",
             "-fno-gnu-unique",
+            "-fvisibility=hidden",  # as in layers' libraries: torch may have a protobuf of its own
             "-DCAFFE_HOST_BACKEND=1",
             *(f"-I{i}" for i in include),
             "-c",
@@ -96,7 +97,7 @@ def library(zoo, tmp_path_factory) -> Path:
 
     with ThreadPoolExecutor(2) as pool:
         objects = list(pool.map(compile, [PROTO / "zoo.cpp", *ENGINE, PROTO / "stock_view.cpp"]))
-    subprocess.run([CXX, "-shared", *objects, "-o", build / "zoo.so"], check=True)
+    subprocess.run([CXX, "-shared", "-Wl,-Bsymbolic", *objects, "-o", build / "zoo.so"], check=True)
     return build / "zoo.so"
 
 
@@ -105,8 +106,10 @@ def program(library):
     """zoo.cpp's function of five paths."""
     loaded = ctypes.CDLL(str(library))
     loaded.host_services = services.HostServices(cuda=False)
-    loaded.caffe_layer_services(ctypes.c_void_p(loaded.host_services.address))
-    return lambda *paths: loaded.zoo((ctypes.c_char_p * len(paths))(*map(os.fsencode, paths)))
+    loaded.zoo.argtypes = [ctypes.c_void_p, ctypes.POINTER(ctypes.c_char_p)]
+    return lambda *paths: loaded.zoo(
+        loaded.host_services.address, (ctypes.c_char_p * len(paths))(*map(os.fsencode, paths))
+    )
 
 
 CAGE = {"width": -1, "bars": "default", "animals": ["lion", ""], "inner": {"width": 3}}

@@ -227,7 +227,7 @@ ZOO_RESHAPE(Mirrored) {
   table_.Reshape(vector<int>(1, bottom[0]->shape(1)));
   for (int c = 0; c < table_.count(); ++c) table_.mutable_cpu_data()[c] = Dtype(c + 1);
 }
-ZOO_FORWARD_CPU(Mirrored) { NOT_IMPLEMENTED; }
+ZOO_FORWARD_CPU(Mirrored) { LOG(FATAL) << "Mirrored: CPU Forward not yet implemented."; }
 ZOO_BACKWARD_CPU(Mirrored) { NOT_IMPLEMENTED; }
 
 INSTANTIATE_CLASS(MirroredLayer);

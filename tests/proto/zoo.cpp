@@ -176,8 +176,12 @@ string Read(const char* path) {
 
 }  // namespace
 
+extern "C" int caffe_layer_services(const void* services);
+
 // Reads the first path; writes the next two; reads the fourth, as text, and writes it to the last.
-extern "C" void zoo(const char* const* paths) try {
+extern "C" __attribute__((visibility("default"))) void zoo(const void* services,
+                                                           const char* const* paths) try {
+  caffe_layer_services(services);
   LayerParameter layer;
   CHECK(layer.ParseFromString(Read(paths[0])));
   string type;
