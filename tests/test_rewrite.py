@@ -247,6 +247,17 @@ def test_depfile_escapes_what_make_would_read():
     assert depfile("o $x.cpp", ["a b.cu"]) == "o\\ $$x.cpp: a\\ b.cu\n"
 
 
+def test_files_that_others_are_writing(tmp_path):
+    """A folder is cleared of headers whose source is gone while other steps of make write into it."""
+    (tmp_path / "made").mkdir()
+    banner = cuda_rewrite.BANNER.format("cuda_to_host.py", "old.h")
+    (tmp_path / "made" / "old.h").write_text(banner)
+    (tmp_path / "made" / "vanished.o").symlink_to("nowhere")  # listed, and gone when it is opened
+    (tmp_path / "made" / "x.o.partial").write_bytes(b"half")
+    cuda_rewrite.remove_orphans(str(tmp_path / "made"), str(tmp_path))
+    assert sorted(os.listdir(tmp_path / "made")) == ["vanished.o", "x.o.partial"]
+
+
 # -------------------------------------------------------------------------------- analysis and lexer
 
 
