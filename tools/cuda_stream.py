@@ -111,11 +111,6 @@ class _Loop:
             if tokens[k + 1].text == "[" and word not in self.pointers:
                 _require(tokens[k].kind != "name" and word not in (")", "]"), f"{word}[...] is no parameter")
             if word == index:
-                changed = tokens[k + 1].text in CHANGES or tokens[k - 1].text in (
-                    "++",
-                    "--",
-                )
-                _require(not changed, f"{index} is changed")
                 _require(
                     tokens[k - 1].kind != "name" or tokens[k - 1].text in ("return", "else"),
                     f"another {index}",

@@ -249,7 +249,7 @@ extern "C" int streams_moved_pointer(const void* in, void* out, int count, int d
   return CAFFE_LAUNCH_STATUS();
 }
 
-// plain loop (i is changed)
+// plain loop (a variable from outside of the loop is changed)
 template <typename Dtype>
 __global__ void changed_index(const int count, const Dtype* in, Dtype* out) {
   CUDA_KERNEL_LOOP(i, count) {
