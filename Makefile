@@ -48,9 +48,8 @@ KNOWN := $(sort $(patsubst %/,%,$(dir $(shell cd '$(LAYERS_DIR)' 2>/dev/null && 
 CAFFE_FOUND := $(shell cd '$(LAYERS_DIR)' 2>/dev/null && find . \( -path ./build -o -name '.?*' \) -prune -o \
   -path './*/*' \( -name '*.cpp' -o -name '*.cc' -o -name '*.cu' \) -print 2>/dev/null | sed 's,^\./,,')
 CAFFE_KNOWN := $(sort $(foreach file,$(if $(CAFFE_FOUND),$(shell cd '$(LAYERS_DIR)' && grep -lE \
-  '^[[:space:]]*(REGISTER_LAYER_CLASS|REGISTER_LAYER_CREATOR|INSTANTIATE_CLASS)[^A-Z_]' $(CAFFE_FOUND))),\
+  '^[[:space:]]*(REGISTER_LAYER_CLASS|REGISTER_LAYER_CREATOR|INSTANTIATE_CLASS)[^A-Z_]|^extern "C" int64_t caffe_test_run' $(CAFFE_FOUND))),\
   $(firstword $(subst /, ,$(file)))))
-CAFFE_KNOWN += $(patsubst %/caffe_test.h,%,$(shell cd '$(LAYERS_DIR)' 2>/dev/null && ls -d */caffe_test.h 2>/dev/null))
 KNOWN := $(sort $(KNOWN) $(CAFFE_KNOWN))
 override LAYERS := $(or $(strip $(LAYERS)),$(if $(filter verify,$(MAKECMDGOALS)),$(LAYER)),$(KNOWN))
 NO_SUCH := $(filter-out $(KNOWN),$(LAYERS))

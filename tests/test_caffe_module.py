@@ -654,6 +654,17 @@ def test_a_failed_setup_is_not_taken_down(zoo):
     gc.collect()
 
 
+@pytest.mark.parametrize("mode", ["cpu", "gpu"])
+def test_products_are_rounded_on_the_host(zoo, mode):
+    """Not fused with the sum, as Caffe's were not: bit by bit what two steps give."""
+    m = zoo.Affine(zoo_param=FILLER).setup((2, 3, 1000))
+    m.mode, x = mode, torch.randn(2, 3, 1000)
+    with torch.no_grad():
+        m.blob0.normal_(), m.blob1.normal_()
+        product = x * m.blob0.view(3, 1)
+        assert torch.equal(m(x), product + m.blob1.view(3, 1))
+
+
 def test_kernels_on_host_mirrors(zoo, place):
     """Page-locked, so that a GPU reads them where they lie."""
     m = place(zoo.Mirrored())

@@ -225,10 +225,13 @@ void MirroredLayer<Dtype>::LayerSetUp(const vector<Blob<Dtype>*>& bottom, const 
 ZOO_RESHAPE(Mirrored) {
   top[0]->ReshapeLike(*bottom[0]);
   table_.Reshape(vector<int>(1, bottom[0]->shape(1)));
-  for (int c = 0; c < table_.count(); ++c) table_.mutable_cpu_data()[c] = Dtype(c + 1);
+  for (int c = 0; c < table_.count(); ++c) table_.mutable_cpu_data()[c] = c + kFirst;
 }
 ZOO_FORWARD_CPU(Mirrored) { LOG(FATAL) << "Mirrored: CPU Forward not yet implemented."; }
 ZOO_BACKWARD_CPU(Mirrored) { NOT_IMPLEMENTED; }
+
+template <typename Dtype>
+const Dtype MirroredLayer<Dtype>::kFirst;
 
 INSTANTIATE_CLASS(MirroredLayer);
 REGISTER_LAYER_CLASS(Mirrored);

@@ -176,6 +176,7 @@ class MirroredLayer : public Layer<Dtype> {
   ZOO_BACK(Backward)
   Blob<Dtype> table_;
   int* held_;
+  static const Dtype kFirst = 1;  // as compilers of 2014 took it
 };
 
 }  // namespace caffe

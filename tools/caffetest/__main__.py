@@ -27,7 +27,6 @@ ROOT = HERE.parent.parent
 def lay_out(tree: Tree, tests: list[Path], folder: Path) -> None:
     """The folder that make builds. Unchanged files keep their time stamps."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "__init__.py").touch()  # make would want a layer for it; Caffe's core has tests too
     wanted = {path.name: path for path in [*tree.files(tests), HERE / "runner.cpp", HERE / "caffe_test.h"]}
     wanted["caffe.proto"] = tree.root / "src/caffe/proto/caffe.proto"
     wanted.pop("test_caffe_main.cpp", None)
