@@ -97,7 +97,10 @@ def library(zoo, tmp_path_factory) -> Path:
 
     with ThreadPoolExecutor(2) as pool:
         objects = list(pool.map(compile, [PROTO / "zoo.cpp", *ENGINE, PROTO / "stock_view.cpp"]))
-    subprocess.run([CXX, "-shared", "-Wl,-Bsymbolic", *objects, "-o", build / "zoo.so"], check=True)
+    # As layers are linked. A compiler may take libstdc++'s static archive, whose unique symbols (locale's ids) would
+    # otherwise be those of the process, beside the archive's own facets.
+    link = [CXX, "-shared", *objects, "-Wl,--exclude-libs,ALL", "-o", build / "zoo.so"]
+    subprocess.run(link, check=True)
     return build / "zoo.so"
 
 

@@ -1,8 +1,7 @@
 // Reads a LayerParameter by the accessors made of zoo.proto, shows what it finds, changes it and writes it.
-#include <stdio.h>
-
 #include <fstream>
 #include <iomanip>
+#include <iostream>
 #include <numeric>
 #include <sstream>
 
@@ -24,28 +23,16 @@ void StockView(const void* message, string* type,
 
 namespace {
 
-// By C's stdout: a library that a process loads late may find a std::cout that is not its own.
-std::ostringstream& Out() {
-  static std::ostringstream out;
-  return out;
-}
-
-void Tell() {
-  fputs(Out().str().c_str(), stdout);
-  fflush(stdout);
-  Out().str("");
-}
-
 template <typename T>
 void Show(const char* name, bool has, const T& value) {
-  Out() << name << (has ? " set " : " unset ") << std::setprecision(17) << value << "\n";
+  std::cout << name << (has ? " set " : " unset ") << std::setprecision(17) << value << "\n";
 }
 
 template <typename List>
 void ShowList(const char* name, const List& list) {
-  Out() << name << " list";
-  for (const auto& value : list) Out() << " " << std::setprecision(17) << value;
-  Out() << "\n";
+  std::cout << name << " list";
+  for (const auto& value : list) std::cout << " " << std::setprecision(17) << value;
+  std::cout << "\n";
 }
 
 string Hex(const string& text) {
@@ -71,14 +58,14 @@ void ShowAll(const ZooParameter& zoo) {
   SHOW_LIST(r_int32), SHOW_LIST(r_sint64), SHOW_LIST(r_uint32), SHOW_LIST(r_float), SHOW_LIST(r_double);
   SHOW_LIST(r_bool), SHOW_LIST(r_string), SHOW_LIST(r_size), SHOW_LIST(r_fixed64);
   ShowList("operator", zoo.operator_());
-  Out() << "r_cage list";
+  std::cout << "r_cage list";
   for (const ZooParameter::Cage& cage : zoo.r_cage())
-    Out() << " " << cage.width() << "/" << cage.animals_size();
-  Out() << "\n";
+    std::cout << " " << cage.width() << "/" << cage.animals_size();
+  std::cout << "\n";
 }
 
 void Check(bool right, const char* what) {
-  if (!right) Out() << "WRONG " << what << "\n";
+  if (!right) std::cout << "WRONG " << what << "\n";
 }
 #define CHECK(...) Check(static_cast<bool>(__VA_ARGS__), #__VA_ARGS__)
 
@@ -211,8 +198,7 @@ extern "C" __attribute__((visibility("default"))) void zoo(const void* services,
   CHECK(!TextFormat::ParseFromString("zoo_param {\n a_size: HUGE }", &from_text));
   CheckSemantics();
   CheckText();
-  Tell();
+  std::cout.flush();
 } catch (const std::exception& error) {
-  Out() << "WRONG " << error.what() << "\n";
-  Tell();
+  std::cout << "WRONG " << error.what() << std::endl;
 }
