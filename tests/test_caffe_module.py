@@ -442,6 +442,23 @@ def test_another_shape_meets_the_layers_own_check(zoo):
     assert m(torch.randn(7, 3, 2)).shape == (7, 3, 2)
 
 
+def test_blobs_that_the_layer_was_not_given(zoo):
+    """Where a layer does not say how many it takes, Caffe reads behind the end of a list."""
+    x = torch.ones(2, 3)
+    with raises(CaffeRuntimeError, "forward", "a bottom or top that the layer was not given"):
+        zoo.Careless()(x)
+    assert zoo.Careless()(x, 2 * x).tolist() == (2 * x).tolist()
+    m = zoo.Careless(zoo_param={"slope": 1})
+    with raises(CaffeRuntimeError, "setup", r"it has 2 bottom\(s\) and 1 top\(s\), and needs more"):
+        m(x, x)
+    assert m(x[:1], 2 * x[:1]).tolist() == [[2, 2, 2]]
+    with raises(CaffeRuntimeError, "forward", "and needs more"):
+        m(x, x)
+    assert m(3 * x[:1], x[:1]).tolist() == [[3, 3, 3]]
+    tops = zoo.Careless(top=["product", "other"], zoo_param={"slope": 1})(x, x)
+    assert [top.tolist() for top in tops] == [x.tolist(), (0 * x).tolist()]
+
+
 def test_more_instances_leave_the_generator_alone(zoo):
     m = zoo.Affine(zoo_param=FILLER).setup((2, 3))
     x = torch.randn(2, 3)

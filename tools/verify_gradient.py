@@ -175,7 +175,7 @@ class GradientCheck:
             return found
         computed = self.computed()
         if self.accumulates(computed):
-            found.notes.append("adds to a bottom's diff, which Caffe does not clear, instead of writing it")
+            found.notes.append("adds to a diff, or leaves one as it was: Caffe clears none before Backward")
         for row, (i, e) in enumerate(self.inputs):
             self.check_input(found, i, e, computed[row])
         found.checked = computed.numel()

@@ -14,6 +14,8 @@ const int kMaxBlobAxes = 32;
 
 namespace caffe {
 
+const char kNoShape[] = "a bottom or top that the layer was not given, or a blob that was never shaped";
+
 template <typename Dtype>
 class Blob {
  public:
@@ -92,11 +94,11 @@ class Blob {
   Dtype diff_at(const vector<int>& index) const { return cpu_diff()[offset(index)]; }
 
   const shared_ptr<SyncedMemory>& data() const {
-    CHECK(data_);
+    CHECK(data_) << kNoShape;
     return data_;
   }
   const shared_ptr<SyncedMemory>& diff() const {
-    CHECK(diff_);
+    CHECK(diff_) << kNoShape;
     return diff_;
   }
 

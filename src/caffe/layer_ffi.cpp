@@ -4,6 +4,8 @@
 // A call does little besides the layer's own work: no allocation, no look-up by name, no text.
 #include <string.h>
 
+#include <optional>
+
 #include "caffe/layer.hpp"
 #include "caffe/layers/loss_layer.hpp"
 #include "caffe/layers/neuron_layer.hpp"
@@ -124,6 +126,7 @@ class BoundLayer : public LayerObject {
     make_blobs(record);
     bind_bottoms(record);
     layer_->SetUp(bottom_, top_);
+    check_absent();
     for (int i = 0; i < record->tops; ++i) {
       BlobRecord& top = record->top(i);
       top.loss_weight = layer_->loss(i);
@@ -151,6 +154,7 @@ class BoundLayer : public LayerObject {
     check_ready(*record);
     bind_bottoms(record);
     layer_->Reshape(bottom_, top_);
+    check_absent();
     for (int i = 0; i < record->tops; ++i) report_shape(*top_[i], &record->top(i));
   }
 
@@ -160,6 +164,7 @@ class BoundLayer : public LayerObject {
     bind_bottoms(record);
     bind_parameters(record, false);
     layer_->Reshape(bottom_, top_);
+    check_absent();
     for (int i = 0; i < record->tops; ++i) bind_top_data(i, record->top(i));
     if (record->mode == 1) {
       layer_->Forward_gpu(bottom_, top_);
@@ -230,18 +235,35 @@ class BoundLayer : public LayerObject {
     bottom_.clear();
     top_.clear();
     for (int i = 0; i < record->bottoms; ++i) bottom_.push_back(new_blob());
+    guard(&bottom_);
     for (int i = 0; i < record->tops; ++i) {
       const int source = record->top(i).source();
       CHECK_LT(source, record->bottoms)
           << "top " << i << " is to be in place of a bottom that does not exist";
       top_.push_back(source < 0 ? new_blob() : bottom_[source]);
     }
+    guard(&top_);
     in_place_of_.assign(record->bottoms, -1);
     for (int i = 0; i < record->tops; ++i) {
       if (record->top(i).source() >= 0) in_place_of_[record->top(i).source()] = i;
     }
     fresh_.assign(record->tops, false);
     propagate_down_.assign(record->bottoms, false);
+  }
+
+  // Many layers that say no number of blobs read bottom[1] all the same. Behind the end stands a blob that
+  // has no memory, whose CHECKs answer, where Caffe's process would end.
+  void guard(vector<Blob<Dtype>*>* blobs) {
+    const size_t behind = 8;
+    blobs->reserve(blobs->size() + behind);
+    std::fill_n(blobs->data() + blobs->size(), behind, &*absent_);
+  }
+
+  void check_absent() {
+    if (!absent_->has_memory()) return;
+    absent_.emplace();
+    LOG(FATAL) << "the layer shapes a blob that it was not given: it has " << bottom_.size()
+               << " bottom(s) and " << top_.size() << " top(s), and needs more";
   }
 
   Blob<Dtype>* new_blob() {
@@ -421,6 +443,7 @@ class BoundLayer : public LayerObject {
   CallContext context_;  // of the last call
   vector<std::unique_ptr<Blob<Dtype>>> owned_;
   vector<Blob<Dtype>*> bottom_, top_;
+  std::optional<Blob<Dtype>> absent_{std::in_place};
   vector<int> in_place_of_;  // for each bottom the top that is the same blob, or -1
   vector<bool> propagate_down_;
   vector<char> fresh_;  // for each top: what is in it after Forward, this Forward made

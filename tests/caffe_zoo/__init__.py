@@ -2,19 +2,5 @@
 
 from .._caffe import caffe_layer
 
-NAMES = (
-    "Ramp",
-    "Pair",
-    "Rewriting",
-    "Noise",
-    "Affine",
-    "Positive",
-    "Shared",
-    "Kernels",
-    "Counting",
-    "Stopping",
-    "Mirrored",
-)
-Ramp, Pair, Rewriting, Noise, Affine, Positive, Shared, Kernels, Counting, Stopping, Mirrored = (
-    caffe_layer(__name__, name) for name in NAMES
-)
+NAMES = "Ramp Pair Rewriting Noise Affine Positive Shared Kernels Counting Stopping Mirrored Careless"
+globals().update({name: caffe_layer(__name__, name) for name in NAMES.split()})

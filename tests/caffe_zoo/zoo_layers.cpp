@@ -236,4 +236,18 @@ const Dtype MirroredLayer<Dtype>::kFirst;
 INSTANTIATE_CLASS(MirroredLayer);
 REGISTER_LAYER_CLASS(Mirrored);
 
+// --------------------------------------------------------------------------------------- Careless
+
+ZOO_RESHAPE(Careless) {
+  top[0]->ReshapeLike(*bottom[0]);
+  if (this->layer_param_.zoo_param().slope() && bottom[0]->num() > 1) top[1]->ReshapeLike(*bottom[0]);
+}
+ZOO_FORWARD_CPU(Careless) {
+  caffe_mul(bottom[0]->count(), bottom[0]->cpu_data(), bottom[1]->cpu_data(), top[0]->mutable_cpu_data());
+}
+ZOO_BACKWARD_CPU(Careless) { NOT_IMPLEMENTED; }
+
+INSTANTIATE_CLASS(CarelessLayer);
+REGISTER_LAYER_CLASS(Careless);
+
 }  // namespace caffe

@@ -179,6 +179,21 @@ class MirroredLayer : public Layer<Dtype> {
   static const Dtype kFirst = 1;  // as compilers of 2014 took it
 };
 
+// The product of two bottoms and, with a slope, a second top. Does not say how many of either. CPU code
+// alone.
+template <typename Dtype>
+class CarelessLayer : public Layer<Dtype> {
+ public:
+  explicit CarelessLayer(const LayerParameter& param) : Layer<Dtype>(param) {}
+  virtual void Reshape(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top);
+  virtual inline const char* type() const { return "Careless"; }
+
+ protected:
+  virtual void Forward_cpu(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top);
+  virtual void Backward_cpu(const vector<Blob<Dtype>*>& top, const vector<bool>& propagate_down,
+                            const vector<Blob<Dtype>*>& bottom);
+};
+
 }  // namespace caffe
 
 #endif  // CAFFE_ZOO_LAYERS_HPP_
