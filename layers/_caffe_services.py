@@ -1,4 +1,4 @@
-"""What a Caffe layer's engine asks of Python: memory, random numbers, BLAS, text format, a place for its log lines.
+"""What a Caffe layer's engine asks of Python: memory, random numbers, BLAS, Fourier transforms, text format, a log.
 
 The C side is include/caffe/host_services.hpp: a list of addresses, made by `HostServices` below.
 """
@@ -123,11 +123,11 @@ class _CudaArray:
     """Memory on a GPU, as torch.as_tensor takes it."""
 
     def __init__(self, address: int, count: int, dtype: torch.dtype):
-        kind = {torch.float32: "<f4", torch.float64: "<f8", torch.int32: "<i4"}[dtype]
+        letter = "c" if dtype.is_complex else "f" if dtype.is_floating_point else "i"
         self.__cuda_array_interface__ = {
             "data": (address, False),
             "shape": (count,),
-            "typestr": kind,
+            "typestr": f"<{letter}{dtype.itemsize}",
             "version": 2,
         }
 
@@ -169,6 +169,44 @@ def _set_seed(seed):
     torch.default_generator.manual_seed(seed)
     if torch.cuda.is_initialized():
         torch.cuda.manual_seed_all(seed)
+
+
+# ----------------------------------------------------------------------------------- Fourier transforms
+
+# By cufftType: dtypes of input and output, torch's function, and its norm, which is to be none.
+FORWARD = -1
+TRANSFORMS = {
+    0x2A: (torch.float32, torch.complex64, torch.fft.rfftn, "backward"),
+    0x2C: (torch.complex64, torch.float32, torch.fft.irfftn, "forward"),
+    0x6A: (torch.float64, torch.complex128, torch.fft.rfftn, "backward"),
+    0x6C: (torch.complex128, torch.float64, torch.fft.irfftn, "forward"),
+}
+COMPLEX = {0x29: torch.complex64, 0x69: torch.complex128}
+
+
+def _strided(address: int, sizes: list[int], strides: list[int], dtype: torch.dtype, device: int) -> Tensor:
+    count = 1 + sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True))
+    return view_memory(address, count, dtype, device).as_strided(sizes, strides)
+
+
+@service(c_int64, POINTER(c_int64), c_int64)
+def _fft(words, axes):
+    kind, direction, device, source, target, batch = words[:6]
+    (*strides,) = words[6 : 6 + 2 * (1 + axes)]
+    (*sizes,) = words[8 + 2 * axes : 8 + 3 * axes]
+    if kind in COMPLEX:
+        taken = made = COMPLEX[kind]
+        forward = direction == FORWARD
+        transform, norm = (torch.fft.fftn, "backward") if forward else (torch.fft.ifftn, "forward")
+    else:
+        taken, made, transform, norm = TRANSFORMS[kind]
+    whole, half = [batch, *sizes], [batch, *sizes[:-1], sizes[-1] // 2 + 1]
+    real = taken.is_complex != made.is_complex
+    given, wanted = (half if real and one.is_complex else whole for one in (taken, made))
+    x = _strided(source, given, strides[: 1 + axes], taken, device)
+    y = _strided(target, wanted, strides[1 + axes :], made, device)
+    y.copy_(transform(x, s=sizes, dim=list(range(1, 1 + axes)), norm=norm))
+    return 1
 
 
 # ------------------------------------------------------------------------------------------ BLAS, text
@@ -243,8 +281,8 @@ class HostServices:
         paths = [_blas_library(), _cublas_library() if cuda else ""]
         self.texts = [ctypes.create_string_buffer(os.fsencode(path)) for path in paths]
         blas_handle = _blas_handle if cuda else None
-        self.functions = (_allocate, _release, blas_handle, random, seed, _log, set_seed, _text)
+        self.functions = (_allocate, _release, blas_handle, random, seed, _log, set_seed, _text, _fft)
         addresses = [0 if f is None else ctypes.cast(f, c_void_p).value for f in self.functions]
-        words = [*addresses[:-2], *map(ctypes.addressof, self.texts), *addresses[-2:]]
+        words = [*addresses[:6], *map(ctypes.addressof, self.texts), *addresses[6:]]
         self.words = (c_int64 * len(words))(*words)
         self.address = ctypes.addressof(self.words)

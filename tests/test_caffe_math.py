@@ -10,6 +10,7 @@ import shutil
 import pytest
 import torch
 from conftest import ROOT, make
+from torch import Tensor
 from torch.nn import functional as F
 
 from layers._cases import load_package
@@ -186,6 +187,75 @@ def test_gemv(at, trans, beta):
 def test_a_call_of_cublas(at):
     a = at.draw(11)
     at.close(at.math("cublas", a, shape=[1]), 3 * a[-1:])
+
+
+@pytest.mark.parametrize("trans_a", [0, 1])
+@pytest.mark.parametrize("trans_b", [0, 1])
+def test_sum_of_matrices(at, trans_a, trans_b):
+    """cuBLAS's own, column-major: c = alpha op(a) + beta op(b)."""
+    m, n, gap = 5, 3, 2
+    a, b = (
+        at.draw(*((m, n) if trans else (n, m)), seed=seed) for seed, trans in enumerate((trans_a, trans_b))
+    )
+    wide = [torch.nn.functional.pad(x, (0, gap)) for x in (a, b)]
+    sizes = [trans_a, trans_b, m, n, wide[0].shape[1], wide[1].shape[1], m + gap]
+    for alpha, beta in ((2, -0.5), (1, 0), (0, 1)):
+        result = at.math("geam", *wide, n=sizes, v=[alpha, beta], shape=[n, m + gap])
+        expected = alpha * (a.T if trans_a else a) + beta * (b.T if trans_b else b)
+        at.close(result[:, :m], expected, scale=10)
+        assert result[:, m:].isnan().all()
+
+
+def dft(x: Tensor, axes: int, sign: int = -1) -> Tensor:
+    """The definition, along the last axes, not normalised."""
+    x = x.to(torch.complex128)
+    for axis in range(-axes, 0):
+        k = torch.arange(x.shape[axis], dtype=torch.float64)
+        wave = torch.exp(sign * 2j * math.pi * k[:, None] * k / len(k))
+        x = torch.tensordot(x.movedim(axis, -1), wave, 1).movedim(-1, axis)
+    return x
+
+
+@pytest.mark.parametrize("sizes", [(8,), (7,), (1,), (4, 6), (3, 2, 5)], ids=str)
+def test_fourier_transforms(at, sizes):
+    """cuFFT's calls, with its usual layouts."""
+    batch, axes = 3, len(sizes)
+    real, scale = at.draw(batch, *sizes), 100
+    pairs = at.draw(batch, *sizes, 2, seed=2)
+    for sign in (-1, 1):
+        n = [sign, batch, 0, axes, *sizes]
+        result = at.math("fft", pairs, n=n, shape=pairs.shape)
+        at.close(result, torch.view_as_real(dft(torch.view_as_complex(pairs), axes, sign)), scale)
+        at.close(at.math("fft", pairs, n=[sign, batch, 1, *n[3:]], start=0, shape=pairs.shape), result, scale)
+
+    full = dft(real, axes)
+    half = torch.view_as_real(full[..., : sizes[-1] // 2 + 1]).contiguous()
+    n = [-1, batch, 0, axes, *sizes]
+    at.close(at.math("rfft", real, n=n, shape=half.shape), half, scale)
+    at.close(at.math("irfft", half, n=n, shape=real.shape), real * math.prod(sizes), scale)
+    # In place, rows of real numbers are as long as those of complex ones.
+    rows = half.shape[-2] * 2
+    padded = torch.nn.functional.pad(real, (0, rows - sizes[-1]))
+    n[2] = 1
+    at.close(at.math("rfft", padded, n=n, start=0, shape=half.shape), half, scale)
+    back = at.math("irfft", half, n=n, start=0, shape=padded.shape)
+    at.close(back[..., : sizes[-1]], real * math.prod(sizes), scale)
+
+
+def test_fourier_transforms_of_other_layouts(at):
+    """Along the first axis of a matrix, into rows with gaps; and a corner of a matrix."""
+    n, batch, gap = 6, 4, 3
+    x = at.draw(n, batch, 2)
+    result = at.math("fft", x, n=[-1, batch, 0, 1, n, batch, 1, n, 1, n + gap, n], shape=[batch, n + gap, 2])
+    at.close(result[:, :n], torch.view_as_real(dft(torch.view_as_complex(x).T, 1)), 100)
+    assert result[:-1, n:].isnan().all()
+
+    rows, columns = 3, 4
+    x = at.draw(2, 5, 7, seed=2)
+    layout = [1, 35, 5, 7, 1, 0, rows, columns // 2 + 1]
+    result = at.math("rfft", x, n=[-1, 2, 0, 2, rows, columns, *layout], shape=[2, rows, columns // 2 + 1, 2])
+    expected = dft(x[:, :rows, :columns], 2)[..., : columns // 2 + 1]
+    at.close(result, torch.view_as_real(expected), 100)
 
 
 def test_not_in_a_cuda_graph(at):

@@ -9,8 +9,8 @@
 namespace caffe {
 
 // Function addresses, in the order in which Python packs them as 64-bit words. A function that fails returns
-// 0 (allocate, random, text) and leaves its reason with its own side, which raises it instead of the engine's
-// error.
+// 0 (allocate, random, text, fft) and leaves its reason with its own side, which raises it instead of the
+// engine's error.
 struct HostServices {
   // `bytes` of memory, not zeroed. device: -1 host memory, -2 page-locked host memory, else the CUDA device's
   // own. A token for it comes back.
@@ -39,6 +39,11 @@ struct HostServices {
   // called once, with the result. 1 if done, 2 if the text is wrong: the result then says why.
   int64_t (*text)(int64_t kind, const char* file, int64_t file_bytes, const char* message, const char* input,
                   int64_t input_bytes, void (*take)(void* to, const char* data, int64_t bytes), void* to);
+  // A batch of Fourier transforms, not normalised, by torch.fft on the current stream. words: cufftType,
+  // direction, device (-1: host), the addresses of input and output, batch; of input, then of output, the
+  // distance from one transform to the next and the stride of each axis, in elements; the `axes` sizes. 1 if
+  // done.
+  int64_t (*fft)(const int64_t* words, int64_t axes);
 };
 
 extern HostServices host_services;

@@ -1,5 +1,7 @@
 // A layer that computes whatever function of the engine's math it is told to, and the stock layers as
 // registered ones.
+#include <cufft.h>
+
 #include <limits>
 #include <string>
 #include <vector>
@@ -99,6 +101,11 @@ class MathLayer : public Layer<Dtype> {
 #undef BOTH
     if (function == "bernoulli" || function == "bits" || function == "rand") {
       Integers(function, n, s.empty() ? 0 : scalar(0), top[0], gpu);
+    } else if (function == "geam") {
+      geam(Caffe::cublas_handle(), cublas_transpose(i[0]), cublas_transpose(i[1]), i[2], i[3], scalar(0), a,
+           i[4], scalar(1), b, i[5], y, i[6]);
+    } else if (function == "fft" || function == "rfft" || function == "irfft") {
+      Transform(function, i, a, y);
     } else if (function == "im2col_nd" || function == "col2im_nd") {
       ManyAxes(function == "im2col_nd", i, a, y, gpu);
     } else {
@@ -133,6 +140,49 @@ class MathLayer : public Layer<Dtype> {
       LOG(FATAL) << "no function " << function;
     }
     return result;
+  }
+  static cublasOperation_t cublas_transpose(int wanted) { return wanted ? CUBLAS_OP_T : CUBLAS_OP_N; }
+  static void geam(cublasHandle_t handle, cublasOperation_t trans_a, cublasOperation_t trans_b, int m, int n,
+                   Dtype alpha, const Dtype* a, int lda, Dtype beta, const Dtype* b, int ldb, Dtype* c,
+                   int ldc) {
+    if constexpr (std::is_same<Dtype, float>::value) {
+      CUBLAS_CHECK(cublasSgeam(handle, trans_a, trans_b, m, n, &alpha, a, lda, &beta, b, ldb, c, ldc));
+    } else {
+      CUBLAS_CHECK(cublasDgeam(handle, trans_a, trans_b, m, n, &alpha, a, lda, &beta, b, ldb, c, ldc));
+    }
+  }
+  // i: direction, batch, 0 or 1 for a transform in place (from y), rank, sizes; then, or nothing: input's
+  // stride, distance and array sizes, and the output's. Complex numbers are pairs.
+  static void Transform(const std::string& function, const std::vector<int>& i, const Dtype* a, Dtype* y) {
+    const bool single = std::is_same<Dtype, float>::value, forward = function == "rfft";
+    const cufftType type = function == "fft" ? (single ? CUFFT_C2C : CUFFT_Z2Z)
+                           : forward         ? (single ? CUFFT_R2C : CUFFT_D2Z)
+                                             : (single ? CUFFT_C2R : CUFFT_Z2D);
+    const int rank = i[3], side = 4 + rank;
+    std::vector<int> more(i.begin() + side, i.end()), n(i.begin() + 4, i.begin() + side);
+    const bool plain = more.empty();
+    more.resize(2 * (2 + rank));
+    int *in = more.data(), *out = more.data() + 2 + rank;
+    cufftHandle plan, another;
+    CHECK_EQ(cufftPlanMany(&plan, rank, n.data(), plain ? nullptr : in + 2, in[0], in[1],
+                           plain ? nullptr : out + 2, out[0], out[1], type, i[1]),
+             CUFFT_SUCCESS);
+    Dtype* x = i[2] ? y : const_cast<Dtype*>(a);
+    if constexpr (std::is_same<Dtype, float>::value) {
+      CHECK_EQ(type == CUFFT_C2C   ? cufftExecC2C(plan, (cufftComplex*)x, (cufftComplex*)y, i[0])
+               : type == CUFFT_R2C ? cufftExecR2C(plan, x, (cufftComplex*)y)
+                                   : cufftExecC2R(plan, (cufftComplex*)x, y),
+               CUFFT_SUCCESS);
+    } else {
+      CHECK_EQ(type == CUFFT_Z2Z   ? cufftExecZ2Z(plan, (cufftDoubleComplex*)x, (cufftDoubleComplex*)y, i[0])
+               : type == CUFFT_D2Z ? cufftExecD2Z(plan, x, (cufftDoubleComplex*)y)
+                                   : cufftExecZ2D(plan, (cufftDoubleComplex*)x, y),
+               CUFFT_SUCCESS);
+    }
+    CHECK_EQ(cufftPlan1d(&another, 0, type, 1), CUFFT_INVALID_SIZE);
+    CHECK_EQ(cufftExecC2C(another = plan + 1000, nullptr, nullptr, CUFFT_FORWARD), CUFFT_INVALID_PLAN);
+    CHECK_EQ(cufftDestroy(plan), CUFFT_SUCCESS);
+    CHECK_EQ(cufftDestroy(plan), CUFFT_INVALID_PLAN);
   }
   void cublas_scal(int n, float alpha, float* x) {
     CUBLAS_CHECK(cublasSscal(Caffe::cublas_handle(), n, &alpha, x, 1));

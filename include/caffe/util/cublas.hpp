@@ -49,7 +49,11 @@ cublasStatus_t cublasGetPointerMode(cublasHandle_t handle, cublasPointerMode_t* 
   cublasStatus_t cublas##S##dot(cublasHandle_t handle, int n, const Dtype* x, int incx, const Dtype* y,      \
                                 int incy, Dtype* result);                                                    \
   cublasStatus_t cublas##S##asum(cublasHandle_t handle, int n, const Dtype* x, int incx, Dtype* result);     \
-  cublasStatus_t cublas##S##nrm2(cublasHandle_t handle, int n, const Dtype* x, int incx, Dtype* result);
+  cublasStatus_t cublas##S##nrm2(cublasHandle_t handle, int n, const Dtype* x, int incx, Dtype* result);     \
+  cublasStatus_t cublas##S##geam(cublasHandle_t handle, cublasOperation_t trans_a,                           \
+                                 cublasOperation_t trans_b, int m, int n, const Dtype* alpha,                \
+                                 const Dtype* a, int lda, const Dtype* beta, const Dtype* b, int ldb,        \
+                                 Dtype* c, int ldc);
 CAFFE_DECLARE_CUBLAS(S, float)
 CAFFE_DECLARE_CUBLAS(D, double)
 #undef CAFFE_DECLARE_CUBLAS

@@ -3,11 +3,29 @@
 
 #ifdef CAFFE_HOST_BACKEND
 
+#include <stdint.h>
+
 #include "caffe/util/mkl_alternate.hpp"
 
 namespace {
 CBLAS_TRANSPOSE transpose(cublasOperation_t operation) {
   return operation == CUBLAS_OP_N ? CblasNoTrans : CblasTrans;
+}
+
+// c = alpha op(a) + beta op(b), of which BLAS itself has nothing. What has the factor 0 is not read.
+template <typename Dtype>
+cublasStatus_t add_matrices(cublasOperation_t trans_a, cublasOperation_t trans_b, int m, int n, Dtype alpha,
+                            const Dtype* a, int lda, Dtype beta, const Dtype* b, int ldb, Dtype* c, int ldc) {
+  const auto at = [](cublasOperation_t trans, int64_t ld, int64_t i, int64_t j) {
+    return trans == CUBLAS_OP_N ? j * ld + i : i * ld + j;
+  };
+  for (int j = 0; j < n; ++j) {
+    for (int i = 0; i < m; ++i) {
+      const Dtype first = alpha == 0 ? 0 : alpha * a[at(trans_a, lda, i, j)];
+      c[at(CUBLAS_OP_N, ldc, i, j)] = beta == 0 ? first : first + beta * b[at(trans_b, ldb, i, j)];
+    }
+  }
+  return CUBLAS_STATUS_SUCCESS;
 }
 }  // namespace
 
@@ -53,6 +71,11 @@ cublasStatus_t cublasGetPointerMode(cublasHandle_t, cublasPointerMode_t* mode) {
   }                                                                                                         \
   cublasStatus_t cublas##S##nrm2(cublasHandle_t, int n, const Dtype* x, int incx, Dtype* result) {          \
     return *result = cblas_##s##nrm2(n, x, incx), CUBLAS_STATUS_SUCCESS;                                    \
+  }                                                                                                         \
+  cublasStatus_t cublas##S##geam(cublasHandle_t, cublasOperation_t trans_a, cublasOperation_t trans_b,      \
+                                 int m, int n, const Dtype* alpha, const Dtype* a, int lda,                 \
+                                 const Dtype* beta, const Dtype* b, int ldb, Dtype* c, int ldc) {           \
+    return add_matrices(trans_a, trans_b, m, n, *alpha, a, lda, *beta, b, ldb, c, ldc);                     \
   }
 CAFFE_DEFINE_CUBLAS(S, s, float)
 CAFFE_DEFINE_CUBLAS(D, d, double)
@@ -62,11 +85,12 @@ CAFFE_DEFINE_CUBLAS(D, d, double)
 #include "caffe/host_services.hpp"
 #include "find_symbol.hpp"
 
-// The function of that name, which in the shared object has the suffix _v2, with these arguments.
-#define CAFFE_CUBLAS(name, ...)                                             \
-  static auto* const function = caffe::find_symbol<decltype(cublas##name)>( \
-      caffe::host_services.cublas_library, "cuBLAS", "cublas" #name "_v2"); \
+// The function of that name, which in the shared object may have a suffix, with these arguments.
+#define CAFFE_CUBLAS_NAMED(name, suffix, ...)                                \
+  static auto* const function = caffe::find_symbol<decltype(cublas##name)>(  \
+      caffe::host_services.cublas_library, "cuBLAS", "cublas" #name suffix); \
   return function(__VA_ARGS__)
+#define CAFFE_CUBLAS(name, ...) CAFFE_CUBLAS_NAMED(name, "_v2", __VA_ARGS__)
 
 cublasStatus_t cublasSetStream(cublasHandle_t handle, cudaStream_t stream) {
   CAFFE_CUBLAS(SetStream, handle, stream);
@@ -113,6 +137,12 @@ cublasStatus_t cublasGetPointerMode(cublasHandle_t handle, cublasPointerMode_t* 
   }                                                                                                          \
   cublasStatus_t cublas##S##nrm2(cublasHandle_t handle, int n, const Dtype* x, int incx, Dtype* result) {    \
     CAFFE_CUBLAS(S##nrm2, handle, n, x, incx, result);                                                       \
+  }                                                                                                          \
+  cublasStatus_t cublas##S##geam(cublasHandle_t handle, cublasOperation_t trans_a,                           \
+                                 cublasOperation_t trans_b, int m, int n, const Dtype* alpha,                \
+                                 const Dtype* a, int lda, const Dtype* beta, const Dtype* b, int ldb,        \
+                                 Dtype* c, int ldc) {                                                        \
+    CAFFE_CUBLAS_NAMED(S##geam, "", handle, trans_a, trans_b, m, n, alpha, a, lda, beta, b, ldb, c, ldc);    \
   }
 CAFFE_FORWARD_CUBLAS(S, float)
 CAFFE_FORWARD_CUBLAS(D, double)

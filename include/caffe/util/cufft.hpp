@@ -1,0 +1,57 @@
+// The part of cuFFT's interface that layers use. The transforms are torch.fft's, on either backend and always
+// on the call's stream: nothing of cuFFT is needed to build, and its plans and work space are torch's.
+#ifndef CAFFE_UTIL_CUFFT_HPP_
+#define CAFFE_UTIL_CUFFT_HPP_
+
+#ifdef CAFFE_HOST_BACKEND
+#include "host/cuda_runtime.h"
+#else
+#include <cuda_runtime.h>
+#endif
+
+typedef int cufftHandle;
+
+enum cufftResult {
+  CUFFT_SUCCESS = 0,
+  CUFFT_INVALID_PLAN = 1,
+  CUFFT_ALLOC_FAILED = 2,
+  CUFFT_INVALID_TYPE = 3,
+  CUFFT_INVALID_VALUE = 4,
+  CUFFT_INTERNAL_ERROR = 5,
+  CUFFT_EXEC_FAILED = 6,
+  CUFFT_SETUP_FAILED = 7,
+  CUFFT_INVALID_SIZE = 8,
+};
+enum cufftType {
+  CUFFT_R2C = 0x2a,
+  CUFFT_C2R = 0x2c,
+  CUFFT_C2C = 0x29,
+  CUFFT_D2Z = 0x6a,
+  CUFFT_Z2D = 0x6c,
+  CUFFT_Z2Z = 0x69,
+};
+const int CUFFT_FORWARD = -1, CUFFT_INVERSE = 1;
+
+typedef float cufftReal;
+typedef double cufftDoubleReal;
+typedef float2 cufftComplex;
+typedef double2 cufftDoubleComplex;
+
+cufftResult cufftPlan1d(cufftHandle* plan, int nx, cufftType type, int batch);
+cufftResult cufftPlan2d(cufftHandle* plan, int nx, int ny, cufftType type);
+cufftResult cufftPlan3d(cufftHandle* plan, int nx, int ny, int nz, cufftType type);
+// inembed, onembed: the sizes of the arrays that hold the transforms; null: the transforms' own, without
+// gaps.
+cufftResult cufftPlanMany(cufftHandle* plan, int rank, int* n, int* inembed, int istride, int idist,
+                          int* onembed, int ostride, int odist, cufftType type, int batch);
+cufftResult cufftDestroy(cufftHandle plan);
+cufftResult cufftSetStream(cufftHandle plan, cudaStream_t stream);  // the call's stream, whatever is said
+
+cufftResult cufftExecC2C(cufftHandle plan, cufftComplex* in, cufftComplex* out, int direction);
+cufftResult cufftExecR2C(cufftHandle plan, cufftReal* in, cufftComplex* out);
+cufftResult cufftExecC2R(cufftHandle plan, cufftComplex* in, cufftReal* out);
+cufftResult cufftExecZ2Z(cufftHandle plan, cufftDoubleComplex* in, cufftDoubleComplex* out, int direction);
+cufftResult cufftExecD2Z(cufftHandle plan, cufftDoubleReal* in, cufftDoubleComplex* out);
+cufftResult cufftExecZ2D(cufftHandle plan, cufftDoubleComplex* in, cufftDoubleReal* out);
+
+#endif  // CAFFE_UTIL_CUFFT_HPP_
