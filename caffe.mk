@@ -7,8 +7,9 @@ $(if $(filter caffe engine,$(CAFFE_LAYERS)),$(error a layer cannot be called $(f
 
 # ------------------------------------------------------------------------------------------ flags
 # The layer's folder and what was made for it come first: a fork's own header wins over the toolkit's.
+# Its additions.hpp, if it has one, is seen by every file: functions that the fork added to headers which here are the toolkit's.
 # caffe_includes(folder, build)
-caffe_includes    = -I$(2)/include -I$(1) -Iinclude -Iinclude/legacy
+caffe_includes    = -I$(2)/include -I$(1) -Iinclude -Iinclude/legacy $(patsubst %,-include %,$(wildcard $(1)/additions.hpp))
 CUDA_INCLUDE     := $(firstword $(wildcard $(foreach folder,include targets/x86_64-linux/include targets/sbsa-linux/include,\
                       $(dir $(NVCC))../$(folder)/cuda_runtime.h)))
 # Each product is rounded, as on the processors that Caffe was built for: fused with a sum, a box of 50 pixels ends at 49.99999.

@@ -312,14 +312,86 @@ def test_tree_of_2014(fork, port):
 
 
 def test_function_in_a_file_that_the_toolkit_replaces(fork, port):
-    """Ported, and said: where it is called and where it is."""
-    fork.write("include/caffe/util/math_functions.hpp", "void caffe_gpu_twist(int n);\n")
+    """Without a header of its own there it is not cut out, but said: where it is called and where it is."""
+    fork.write("include/caffe/util/twist.hpp", "void caffe_gpu_twist(int n);\n")
     fork.write("src/caffe/util/math_functions.cu", "\n\nvoid caffe_gpu_twist(int n) {}\n")
     fork.layer("Shift", body="caffe_gpu_twist(3);")
     output = port("Shift")
     assert re.search(
         r"by hand: src/caffe/layers/shift_layer\.cpp:7: caffe_gpu_twist .*math_functions\.cu:3", output
     )
+
+
+MATH = """
+#include <cmath>
+#include "caffe/common.hpp"
+#define DEFINE_TWICE(name) inline int name##_twice(int n) { return 2 * n; }
+namespace caffe {
+struct Turn {  // in degrees
+  float angle = 90;
+};
+DEFINE_TWICE(turn)
+inline float in_radians(const Turn& turn) { return turn.angle * 3.14159274f / 180; }
+DEFINE_TWICE(twist)
+template <typename Dtype>
+void caffe_gpu_twist(const int n, const Turn& turn, const Dtype* x, Dtype* y);
+template <typename Dtype>
+void caffe_gpu_nobody_asks_for(const int n, Dtype* y);
+}  // namespace caffe
+"""
+MATH_CU = """
+#include "caffe/util/math_functions.hpp"
+namespace caffe {
+template <typename Dtype>
+__global__ void twist_kernel(const int n, const float angle, const Dtype* x, Dtype* y) {
+  CUDA_KERNEL_LOOP(i, n) { y[i] = x[i] * angle; }
+}
+template <>
+void caffe_gpu_twist<float>(const int n, const Turn& turn, const float* x, float* y) {
+  twist_kernel<float><<<CAFFE_GET_BLOCKS(n), CAFFE_CUDA_NUM_THREADS>>>(n, in_radians(turn), x, y);
+}
+template <>
+void caffe_gpu_twist<double>(const int n, const Turn& turn, const double* x, double* y) {
+  twist_kernel<double><<<CAFFE_GET_BLOCKS(n), CAFFE_CUDA_NUM_THREADS>>>(n, in_radians(turn), x, y);
+}
+template <> void caffe_gpu_nobody_asks_for<float>(const int n, float* y) { not even C++; }
+}  // namespace caffe
+"""
+TWIST = """
+  virtual void Reshape(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) {
+    top[0]->ReshapeLike(*bottom[0]);
+  }
+  virtual void Forward_gpu(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) {
+    caffe_gpu_twist(bottom[0]->count(), Turn(), bottom[0]->gpu_data(), top[0]->mutable_gpu_data());
+  }
+  virtual void Backward_cpu(const vector<Blob<Dtype>*>&, const vector<bool>&, const vector<Blob<Dtype>*>&) {}
+"""
+
+
+def test_what_a_fork_added_to_a_file_that_the_toolkit_replaces(fork, port):
+    """What a layer names of it, and what that names in turn, word for word; and it works."""
+    fork.write("src/caffe/proto/caffe.proto", (ROOT / "src/caffe/proto/caffe.proto").read_text())
+    fork.write("include/caffe/util/math_functions.hpp", MATH)
+    fork.write("src/caffe/util/math_functions.cu", MATH_CU)
+    fork.layer("Twist", body="Forward_gpu(bottom, top);", members=TWIST)
+    assert "by hand" not in port("Twist")
+    folder = port.folder / "twist"
+    header, source = (folder / "additions.hpp").read_text(), (folder / "additions.cu").read_text()
+    assert "struct Turn {  // in degrees\n  float angle = 90;\n};\ninline float in_radians" in header
+    assert "template <typename Dtype>\n__global__ void twist_kernel" in source
+    assert not re.search("TWICE|nobody_asks_for", header + source)
+    origin = (folder / "ORIGIN").read_text()
+    assert "additions.hpp  include/caffe/util/math_functions.hpp:6\n" in origin
+    assert "additions.cu  src/caffe/util/math_functions.cu:4\n" in origin
+
+    shutil.rmtree(ROOT / "build" / "twist", ignore_errors=True)  # made from another folder
+    settings = [f"LAYERS_DIR={port.folder}", f"BUILD={ROOT / 'build'}", "-j4"]
+    done = make(*settings, *([] if torch.cuda.is_available() else ["NVCC="]), "libraries", timeout=900)
+    assert done.returncode == 0, done.stdout + done.stderr
+    Twist = importlib.import_module(f"{load_package(port.folder, 'twisted_layers')}.twist").Twist
+    for device in ["cpu", "cuda"][: 1 + torch.cuda.is_available()]:
+        x = torch.randn(5, dtype=torch.float64, device=device)
+        torch.testing.assert_close(Twist()(x), x * float(torch.tensor(torch.pi / 2, dtype=torch.float32)))
 
 
 def test_existing_folder_is_kept(fork, port):
@@ -555,6 +627,14 @@ def test_list_of_headers_keeps_its_date(built):
     listed = (made / "forwarded").stat().st_mtime_ns
     built(a_cpp='#include "caffe/layers/a.hpp"\nint changed;\n')
     assert (made / "forwarded").stat().st_mtime_ns == listed
+    built(additions_hpp="")  # which is included by an option: all objects are made anew
+    assert (made / "forwarded").stat().st_mtime_ns > listed
+
+
+def test_toolkits_headers_find_the_folders_files(built):
+    """vision_layers.hpp is the toolkit's, and includes a common_layers.hpp, which here is the fork's."""
+    made = built(a_cpp='#include "caffe/vision_layers.hpp"\n', common_layers_hpp="")
+    assert names(made / "include") == {"caffe/common_layers.hpp"}
 
 
 def test_empty_header_for_what_the_toolkit_has_nothing_of(built):

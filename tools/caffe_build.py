@@ -110,6 +110,10 @@ def forwards(folder: LayerFolder, sources: dict[str, Source]) -> dict[str, str]:
                 found[include] = "// The toolkit has nothing of this.\n"
             elif "/" in include and relative not in (None, include):
                 found[include] = f"#include <{relative}>\n"
+    # What the toolkit's headers include: a fork's common_layers.hpp, of which its vision_layers.hpp consists.
+    for header in (h.relative_to(TOOLKIT[0]).as_posix() for h in TOOLKIT[0].glob("caffe/**/*.hpp")):
+        if (relative := folder.find(header)) not in (None, header):
+            found[header] = f"#include <{relative}>\n"
     return found
 
 
@@ -139,6 +143,7 @@ def make_headers(folder: LayerFolder, build: Path) -> None:
         write(str(path), BANNER + text, if_changed=True)
     # Which header an include finds depends on this list: the layer's objects do too.
     listing = "".join(f"{path.relative_to(build)}\n" for path in sorted(wanted))
+    listing += "additions.hpp\n" * ("additions.hpp" in folder.files)
     write(str(build / "forwarded"), listing, if_changed=True)
     write(str(build / "registration.cpp"), registration(types_of(sources)), if_changed=True)
 

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from additions import written
 from caffe_build import INIT
 from needs import Needs
 from toolkit import Toolkit
@@ -54,12 +55,14 @@ def write_folder(needs: Needs, type_name: str, folder: Path, force: bool) -> lis
     tree = needs.tree
     wanted = places(list(needs.files), needs.toolkit) | {file: Path(file).name for file in protos(tree)}
     contents = {path: (tree.root / file).read_bytes() for file, path in wanted.items()}
+    made, parts = written(tree, [*needs.additions.values()])
+    contents |= {name: text.encode("latin-1") for name, text in made.items()}
     if folder.exists():
         make_room(folder, contents, force)
     for path, data in contents.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_bytes(data)
-    (folder / "ORIGIN").write_text(origin(tree, type_name, wanted, contents))
+    (folder / "ORIGIN").write_text(origin(tree, type_name, wanted, contents, parts))
     if not (folder / "__init__.py").exists():
         (folder / "__init__.py").write_text(INIT.format(name=type_name))
     return sorted(contents)
@@ -82,7 +85,9 @@ def make_room(folder: Path, contents: dict[str, bytes], force: bool):
         path.unlink()
 
 
-def origin(tree: Tree, type_name: str, wanted: dict[str, str], contents: dict[str, bytes]) -> str:
+def origin(
+    tree: Tree, type_name: str, wanted: dict[str, str], contents: dict[str, bytes], parts: list[str]
+) -> str:
     licence = next(
         (p.name for p in sorted(tree.root.glob("*")) if re.match(r"(licen[cs]e|copying)", p.name, re.I)),
         "none found",
@@ -97,6 +102,13 @@ def origin(tree: Tree, type_name: str, wanted: dict[str, str], contents: dict[st
     lines += ["The files, byte for byte: SHA-256, name here, name in the tree", ""]
     for file, path in sorted(wanted.items(), key=lambda pair: pair[1]):
         lines.append(f"{hashlib.sha256(contents[path]).hexdigest()}  {path}  {file}")
+    if parts:
+        lines += [
+            "",
+            "Parts of files, word for word, that the toolkit's own versions lack: name here, place in the tree",
+            "",
+        ]
+        lines += parts
     return "\n".join(lines) + "\n"
 
 

@@ -11,6 +11,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
+from additions import Additions
 from cuda_lexer import Token
 from refusals import CORE, functions_lacking, is_called, refuse
 from toolkit import ROOT, Toolkit
@@ -38,6 +39,9 @@ class Needs:
             self.files: dict[str, str] = {}  # file -> why it is copied
             self.problems: list[Problem] = []
             self.class_names: set[str] = set()
+            self.additions: dict[
+                str, Additions
+            ] = {}  # by header that the toolkit has too: what is taken of it
             self.stock: set[str] = set()  # headers of layers for which the toolkit's own stand in
             self.scanned: list[tuple[str, list[Token]]] = []  # what is compiled for sure: file, tokens
             self._class(self.target.name, "the layer itself")
@@ -87,6 +91,9 @@ class Needs:
                 if word in self.toolkit.classes or self._is_core(one.file):
                     continue
                 if self._is_toolkits(one.file):
+                    if self._has_source(one.file):
+                        self._addition(word, one.file)
+                        continue
                     self._own.add(one.file)
             if word.endswith("Layer") or one.file in self.files or self.tree.members(word):
                 self._class(word, f"{word}, which {Path(file).name} uses")
@@ -147,10 +154,10 @@ class Needs:
                     if token.kind == "name" and self._is_call(tokens, i) and token.text not in known:
                         called.setdefault(token.text, (file, token))
             done |= set(called)
-            before = len(self.files)
+            before = len(self.files), len(self.scanned)
             for name, (file, token) in called.items():
                 self._function(name, Place(file, self.line(file, token)))
-            if len(self.files) == before:
+            if (len(self.files), len(self.scanned)) == before:
                 return
 
     def _is_call(self, tokens: list[Token], i: int) -> bool:
@@ -165,12 +172,12 @@ class Needs:
         if not found or found.file in self.files:
             return
         header = self._header_of(found.file)
-        if self._replaced(found.file) and header and not (ROOT / found.file).exists():
+        if self._replaced(found.file) and header and not self._has_source(header):
             # The toolkit has a header of that name, and no source: the fork's pair stands for itself.
             self._own.add(header)
             self._file(header, f"declares {name}, which {Path(place.file).name} calls")
             self._file(found.file, f"{name}, which {Path(place.file).name} calls")
-        elif self._replaced(found.file):
+        elif self._replaced(found.file) and not (header and self._addition(name, header)):
             text = (
                 f"{name} is the fork's own, at {found}, in a file that the toolkit replaces: copy that function, "
                 "declared before its use, into a file in the layer's folder"
@@ -178,6 +185,16 @@ class Needs:
             self.problem(place, text, False)
         elif header is None or header in self.files or not self._is_toolkits(header):
             self._file(found.file, f"{name}, which {Path(place.file).name} calls")
+
+    def _addition(self, name: str, header: str) -> bool:
+        """Take a part of a file that the toolkit replaces; False if that file's text does not show it."""
+        additions = self.additions.setdefault(header, Additions(self.tree, self.toolkit, header))
+        if name in additions.names:
+            return True
+        taken = additions.take(name)
+        for file, item in taken or ():
+            self._scan(file, additions.tokens(file, item))
+        return taken is not None
 
     def _header_of(self, file: str) -> str | None:
         stem = Path(file).stem
@@ -187,6 +204,10 @@ class Needs:
         """Does the toolkit have its own version of this file?"""
         name = re.sub(r"^(include|src)/", "", file)
         return any(self.toolkit.header(re.sub(r"\.\w+$", kind, name)) for kind in (".hpp", ".cuh", ".h"))
+
+    def _has_source(self, header: str) -> bool:
+        """Is the toolkit's header of that name one of its engine's, with a source behind it?"""
+        return any((ROOT / source).exists() for source in self.tree.companions(header))
 
     def line(self, file: str, token: Token) -> int:
         return self.tree.source(file).lexed.position(token.start)[0]
