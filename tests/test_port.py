@@ -15,6 +15,7 @@ from conftest import ROOT, make
 sys.path.insert(0, str(ROOT / "tools"))
 sys.path.insert(0, str(ROOT / "tools" / "caffetest"))
 
+import aggregate
 import caffe_build
 import gather
 from caffe_folder import LayerFolder
@@ -587,6 +588,22 @@ def test_what_a_forks_test_is_made_of(fork):
     found = {path.name for path in tree.files(tests)}
     assert {"shift_layer.hpp", "shift_layer.cpp", "twist.hpp", "twist.cpp", "twist.cu"} <= found
     assert "db.hpp" not in found
+
+
+def test_layers_of_a_forks_tests_in_aggregate_headers(fork):
+    """Trees before 2015-12: no header of that name says where the layer under test is."""
+    fork.write("include/caffe/util/math_functions.hpp", "inline int twist(int n) { return n; }\n")
+    for name, body in (("Shift", "twist(1);"), ("Other", "")):
+        fork.layer(name, body=body, header="caffe/vision_layers.hpp")
+    texts = ["typename Dtype;\nShiftLayer<Dtype> layer(layer_param);\n"]
+    files, made = aggregate.layers_in_aggregates(fork.root, texts)
+    assert {path.name for path in files} == {"vision_layers.hpp", "shift_layer.cpp"}
+    assert set(made) == {"additions.hpp"} and "inline int twist" in made["additions.hpp"]
+    fork.write("src/caffe/layers/old_layer.cpp", "REGISTER_LAYER_CLASS(OLD, OldLayer);\n")
+    with pytest.raises(gather.NotATree, match="a tree of 2014"):
+        aggregate.layers_in_aggregates(fork.root, texts)
+    fork.layer("Shift")
+    assert aggregate.layers_in_aggregates(fork.root, texts) == ([], {})
 
 
 # ----------------------------------------------------------------- what the build makes for a folder

@@ -90,7 +90,8 @@ void set_seed(int64_t seed) { generator().seed(static_cast<uint64_t>(seed)); }
 
 }  // namespace
 
-HostServices host_services = {allocate, release, nullptr, random, seed, nullptr, "", "", set_seed, nullptr, nullptr};
+HostServices host_services = {allocate, release, nullptr,  random,  seed,   nullptr,
+                              "",       "",      set_seed, nullptr, nullptr};
 thread_local CallContext call_context;
 
 }  // namespace caffe

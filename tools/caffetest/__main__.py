@@ -16,7 +16,8 @@ import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
-from gather import NotATree, Tree
+from aggregate import layers_in_aggregates
+from gather import NotATree, Tree, read
 from rich.console import Console
 from rich.table import Table
 
@@ -27,14 +28,17 @@ ROOT = HERE.parent.parent
 def lay_out(tree: Tree, tests: list[Path], folder: Path) -> None:
     """The folder that make builds. Unchanged files keep their time stamps."""
     folder.mkdir(parents=True, exist_ok=True)
-    wanted = {path.name: path for path in [*tree.files(tests), HERE / "runner.cpp", HERE / "caffe_test.h"]}
-    wanted["caffe.proto"] = tree.root / "src/caffe/proto/caffe.proto"
+    layers, made = layers_in_aggregates(tree.root, [read(test) for test in tests])
+    files = [*tree.files([*tests, *layers]), HERE / "runner.cpp", HERE / "caffe_test.h"]
+    wanted = {path.name: path.read_bytes() for path in files}
+    wanted |= {name: text.encode("latin-1") for name, text in made.items()}
+    wanted["caffe.proto"] = (tree.root / "src/caffe/proto/caffe.proto").read_bytes()
     wanted.pop("test_caffe_main.cpp", None)
     for there in folder.iterdir():
         if there.is_file() and there.name not in wanted and not there.name.startswith("_"):
             there.unlink()
-    for name, source in wanted.items():
-        data, target = source.read_bytes(), folder / name
+    for name, data in wanted.items():
+        target = folder / name
         if not target.exists() or target.read_bytes() != data:
             target.write_bytes(data)
     (folder / "__init__.py").touch()  # which make would write for layers alone: a test need have none

@@ -207,7 +207,8 @@ class Needs:
 
     def _has_source(self, header: str) -> bool:
         """Is the toolkit's header of that name one of its engine's, with a source behind it?"""
-        return any((ROOT / source).exists() for source in self.tree.companions(header))
+        source = ROOT / header.replace("include/", "src/", 1)
+        return any(source.with_suffix(kind).exists() for kind in SOURCE_KINDS)
 
     def line(self, file: str, token: Token) -> int:
         return self.tree.source(file).lexed.position(token.start)[0]

@@ -1,0 +1,52 @@
+"""The layers that tests name and that no header under caffe/layers has: those of trees before 2015-12, whose classes
+stand in vision_layers.hpp and its like. What they consist of is make port's to find.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "port"))
+
+from additions import written
+from gather import NotATree
+from needs import Needs
+from toolkit import Toolkit
+from tree import PortError, Tree
+
+# GradientChecker's max(fabs(x), 1.): of a float, fabs was a double to the compilers of these trees.
+MAXIMUM = """\
+#pragma once
+#include <algorithm>
+#include <type_traits>
+namespace std {
+template <typename T>
+enable_if_t<is_same<T, float>::value, double> max(T a, double b) { return a < b ? b : a; }
+}
+"""
+
+
+def layers_in_aggregates(root: Path, texts: list[str]) -> tuple[list[Path], dict[str, str]]:
+    """For the tests' texts: files of the tree, and texts of files to be made."""
+    if any((root / "include/caffe/layers").glob("*_layer.hpp")):
+        return [], {}
+    tested = {name for text in texts for name in re.findall(r"\b(\w+Layer)\s*<", text)}
+    files, additions = {}, {}
+    try:
+        tree, toolkit = Tree(str(root)), Toolkit()
+        for type_name in tree.types:
+            if type_name + "Layer" not in tested:
+                continue
+            needs = Needs(tree, toolkit, type_name)
+            files |= {root / file: None for file in needs.files}
+            for header, one in needs.additions.items():
+                for name in one.names:
+                    additions.setdefault(header, one).take(name)
+    except PortError as error:
+        raise NotATree(str(error)) from error
+    made = written(tree, [*additions.values()])[0]
+    made["additions.hpp"] = MAXIMUM + made.get("additions.hpp", "")
+    return list(files), made
