@@ -192,8 +192,7 @@ def _strided(address: int, sizes: list[int], strides: list[int], dtype: torch.dt
 @service(c_int64, POINTER(c_int64), c_int64)
 def _fft(words, axes):
     kind, direction, device, source, target, batch = words[:6]
-    (*strides,) = words[6 : 6 + 2 * (1 + axes)]
-    (*sizes,) = words[8 + 2 * axes : 8 + 3 * axes]
+    strides, sizes = words[6 : 8 + 2 * axes], words[8 + 2 * axes : 8 + 3 * axes]
     if kind in COMPLEX:
         taken = made = COMPLEX[kind]
         forward = direction == FORWARD

@@ -75,7 +75,8 @@ EXPECTED = {
     "negative": "blob.cpp: Check failed: shape[i] >= 0 (-1 vs. 0) ",
     "axis": "blob.hpp: Check failed: axis_index < num_axes() (2 vs. 2) "
     "axis 2 out of range for 2-D Blob with shape 5 2 (10)",
-    "no_data": "blob.hpp: Check failed: data_ ",
+    "no_data": "blob.hpp: Check failed: data_ a bottom or top that the layer was not given, "
+    "or a blob that was never shaped",
     "share": "one owner",
     "empty": "0 address",
     "int_blob": "0 0 0 NotImplemented",

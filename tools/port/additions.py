@@ -30,10 +30,10 @@ class Item(NamedTuple):
 def items_of(source: Source, file: str) -> list[Item]:
     lexed = source.lexed
     bodies = {function.at: function for function in source.functions}
-    members = [one.tokens for one in classes_in(source, file)]
-    found = [Item(one.name, (one.tokens[0], one.tokens[1] + 2), True) for one in classes_in(source, file)]
+    classes = list(classes_in(source, file))
+    found = [Item(one.name, (one.tokens[0], one.tokens[1] + 2), True) for one in classes]
     for head, end in source.declared:
-        if any(first < head < last for first, last in members):
+        if any(one.tokens[0] < head < one.tokens[1] for one in classes):
             continue
         at = head_name(lexed.tokens, lexed.partner, head, end)
         while lexed.tokens[head].text.isupper() and lexed.tokens[head + 1].text == "(":

@@ -39,9 +39,8 @@ class Needs:
             self.files: dict[str, str] = {}  # file -> why it is copied
             self.problems: list[Problem] = []
             self.class_names: set[str] = set()
-            self.additions: dict[
-                str, Additions
-            ] = {}  # by header that the toolkit has too: what is taken of it
+            # Of headers that the toolkit has too, what is taken.
+            self.additions: dict[str, Additions] = {}
             self.stock: set[str] = set()  # headers of layers for which the toolkit's own stand in
             self.scanned: list[tuple[str, list[Token]]] = []  # what is compiled for sure: file, tokens
             self._class(self.target.name, "the layer itself")
@@ -188,7 +187,9 @@ class Needs:
 
     def _addition(self, name: str, header: str) -> bool:
         """Take a part of a file that the toolkit replaces; False if that file's text does not show it."""
-        additions = self.additions.setdefault(header, Additions(self.tree, self.toolkit, header))
+        if header not in self.additions:
+            self.additions[header] = Additions(self.tree, self.toolkit, header)
+        additions = self.additions[header]
         if name in additions.names:
             return True
         taken = additions.take(name)
