@@ -323,6 +323,17 @@ def test_function_in_a_file_that_the_toolkit_replaces(fork, port):
     )
 
 
+def test_what_the_forks_core_includes_for_all(fork, port):
+    """Another layer of the aggregate header names a class that only the fork's layer.hpp brings."""
+    fork.write("include/caffe/util/coords.hpp", "template <typename Dtype> class Coords {};\n")
+    fork.layer("Shift", header="caffe/vision_layers.hpp")
+    fork.layer("Other", header="caffe/vision_layers.hpp", members="Coords<Dtype> coords();")
+    port("Shift")
+    folder = port.folder / "shift"
+    assert "coords.hpp" in names(folder)
+    assert '#include "caffe/util/coords.hpp"' in (folder / "additions.hpp").read_text()
+
+
 MATH = """
 #include <cmath>
 #include "caffe/common.hpp"

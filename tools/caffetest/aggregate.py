@@ -34,7 +34,7 @@ def layers_in_aggregates(root: Path, texts: list[str]) -> tuple[list[Path], dict
     if any((root / "include/caffe/layers").glob("*_layer.hpp")):
         return [], {}
     tested = {name for text in texts for name in re.findall(r"\b(\w+Layer)\s*<", text)}
-    files, additions = {}, {}
+    files, additions, seen = {}, {}, {}
     try:
         tree, toolkit = Tree(str(root)), Toolkit()
         for type_name in tree.types:
@@ -42,11 +42,12 @@ def layers_in_aggregates(root: Path, texts: list[str]) -> tuple[list[Path], dict
                 continue
             needs = Needs(tree, toolkit, type_name)
             files |= {root / file: None for file in needs.files}
+            seen |= needs.seen
             for header, one in needs.additions.items():
                 for name in one.names:
                     additions.setdefault(header, one).take(name)
     except PortError as error:
         raise NotATree(str(error)) from error
-    made = written(tree, [*additions.values()])[0]
+    made = written(tree, [*additions.values()], seen)[0]
     made["additions.hpp"] = MAXIMUM + made.get("additions.hpp", "")
     return list(files), made

@@ -8,6 +8,7 @@ and for definitions additions.cpp and additions.cu.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -96,9 +97,14 @@ class Additions:
         return found
 
 
-def written(tree: Tree, additions: list[Additions]) -> tuple[dict[str, str], list[str]]:
-    """The files' texts by their names, and a line for each part: its file here, its place in the tree."""
+def written(tree: Tree, additions: list[Additions], seen: Iterable[str]) -> tuple[dict[str, str], list[str]]:
+    """The files' texts by their names, and a line for each part: its file here, its place in the tree.
+
+    seen: headers of the tree that every file is to include.
+    """
     texts: dict[str, list[str]] = {}
+    if seen := [f'#include "{file.removeprefix("include/")}"' for file in seen]:
+        texts["additions.hpp"] = ["#pragma once", '#include "caffe/common.hpp"', *seen]
     origin = []
     for one in additions:
         for file, parts in one.parts().items():

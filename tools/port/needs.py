@@ -39,6 +39,7 @@ class Needs:
             self.files: dict[str, str] = {}  # file -> why it is copied
             self.problems: list[Problem] = []
             self.class_names: set[str] = set()
+            self.seen: dict[str, None] = {}  # headers of the fork that its core's headers include for all
             # Of headers that the toolkit has too, what is taken.
             self.additions: dict[str, Additions] = {}
             self.stock: set[str] = set()  # headers of layers for which the toolkit's own stand in
@@ -117,6 +118,22 @@ class Needs:
             for companion in self.tree.companions(file):
                 if not self._replaced(companion):
                     self._file(companion, f"what {Path(file).name} declares")
+        else:
+            self._seen_by_all(file)
+
+    def _seen_by_all(self, file: str):
+        """What other layers of an aggregate header name and nobody includes but the fork's layer.hpp, say."""
+        for word in sorted({t.text for t in self.tree.source(file).lexed.tokens if t.kind == "name"}):
+            one = self.tree.classes.get(word)
+            if not one or one.file in self.files or word in self.toolkit.classes or word.endswith("Layer"):
+                continue
+            if (
+                not one.file.endswith(SOURCE_KINDS)
+                and not self._is_core(one.file)
+                and not self._is_toolkits(one.file)
+            ):
+                self.seen[one.file] = None
+                self._file(one.file, f"{word}, which {Path(file).name} names")
 
     def _include(self, include: str, includer: str):
         found = self.tree.resolve(include, includer)
