@@ -99,6 +99,8 @@ $(Q)mkdir -p $(dir $@) $(dir $(3)); printf '  %-5s %s\n' '$(1)' '$(2)'; $(if $(V
 if ( $(4) ) >$(3) 2>&1; then $(if $(V),cat $(3),:); else head -n 20 $(3); echo '  FAIL  $(2): all of it in $(3)'; exit 1; fi
 endef
 compile = $(1) -MMD -MP -MT $@ -MF $@.d.partial -c $< -o $@.partial && mv $@.d.partial $(@:.o=.d) && mv $@.partial $@
+# ar begins with an archive of nothing under the name that it is given.
+archive = rm -f $@.partial && ar rcs $@.partial $(filter %.o,$^) && mv $@.partial $@
 
 # ------------------------------------------------------------------------------------------ rules
 PACKAGES := $(BUILD)/packages
@@ -138,7 +140,7 @@ define library_rules
 # The list of sources is remembered too: what a deleted one held must go.
 $$(call remember,$(BUILD)/$(1)-$(2).sources,$$($(1)_SOURCES))
 $(BUILD)/$(1)/$(2)/lib$(1).a: $(BUILD)/$(1)-$(2).sources $$($(1)_SOURCES:%.cu=$(BUILD)/$(1)/$(2)/%.o) $(if $(filter host,$(2)),$(BUILD)/engine/host_launch.o)
-	$(Q)rm -f $$@ && ar rcs $$@ $$(filter %.o,$$^)
+	$(Q)$$(archive)
 
 $(LAYERS_DIR)/$(1)/_$(2).abi3.so: $(BUILD)/$(1)/$(2)/lib$(1).a $(LAYERS_DIR)/$(1)/$(1).h \
   $(wildcard $(LAYERS_DIR)/$(1)/$(1)_ffi.cpp) build_ffi.py include/caffe_ffi.h src/ffi_guard.h src/ffi_call.h | $(PACKAGES)

@@ -84,7 +84,7 @@ $(eval $(call caffe_precompile,cuda,plain))
 define caffe_engine
 $(call remember,$(BUILD)/caffe-$(1).sources,$(caffe_SOURCES))
 $(BUILD)/caffe/$(1)/libcaffe.a: $(BUILD)/caffe-$(1).sources $(caffe_SOURCES:%=$(BUILD)/caffe/$(1)/%.o) $(if $(filter host,$(1)),$(BUILD)/engine/host_launch.o)
-	$(Q)rm -f $$@ && ar rcs $$@ $$(filter %.o,$$^)
+	$(Q)$$(archive)
 $(BUILD)/caffe/_$(1).o: $(BUILD)/caffe/$(1)/libcaffe.a src/caffe/caffe_layer.h build_ffi.py include/caffe_ffi.h src/ffi_guard.h src/ffi_call.h | $(PACKAGES)
 	$$(call step,FFI,caffe ($(1)),$$@.log,$(PYTHON) build_ffi.py src/caffe/caffe_layer.h $$< $$@ \
 	  --cxx '$$(CXX) -O2 -fno-gnu-unique' --flags '$$($(1)_FLAGS)' --info '$$($(1)_INFO)')
@@ -97,7 +97,7 @@ caffe_wrapper = $(BUILD)/$(if $(wildcard $(LAYERS_DIR)/$(1)/caffe_test.h),$(1),c
 define caffe_library
 $$(call remember,$(BUILD)/$(1)-$(2).sources,$$($(1)_SOURCES))
 $(BUILD)/$(1)/$(2)/lib$(1).a: $(BUILD)/$(1)-$(2).sources $$($(1)_SOURCES:%=$(BUILD)/$(1)/$(2)/%.o) $(BUILD)/$(1)/$(2)/registration.cpp.o
-	$(Q)rm -f $$@ && ar rcs $$@ $$(filter %.o,$$^)
+	$(Q)$$(archive)
 $(BUILD)/$(1)/_$(2).o: $(wildcard $(LAYERS_DIR)/$(1)/caffe_test.h) $(BUILD)/$(1)/$(2)/lib$(1).a build_ffi.py include/caffe_ffi.h src/ffi_guard.h src/ffi_call.h | $(PACKAGES)
 	$$(call step,FFI,$(1) ($(2)),$$@.log,$(PYTHON) build_ffi.py $$(wordlist 1,2,$$^) $$@ \
 	  --cxx '$$(CXX) -O2 -fno-gnu-unique' --flags '$$($(2)_FLAGS)' --info '$$($(2)_INFO)')

@@ -147,6 +147,27 @@ def test_killed_build_can_be_taken_up(workshop):
     assert not list(workshop.folder.glob("*/*.partial"))
 
 
+def test_killed_archiver_leaves_no_empty_archive(workshop, tmp_path):
+    """ar's first act is an archive of nothing, which is newer than all objects."""
+    workshop.layer("one")
+    fake = tmp_path / "bin" / "ar"
+    fake.parent.mkdir()
+    fake.write_text(f"#!/bin/sh\nprintf '!<arch>\\n' > \"$2\"; touch {tmp_path}/begun; sleep 600\n")
+    fake.chmod(0o755)
+    command = ["make", "-C", ROOT, f"PYTHON={sys.executable}", *workshop.settings("libraries")]
+    path = {**os.environ, "PATH": f"{fake.parent}:{os.environ['PATH']}"}
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=path, start_new_session=True)
+    for _ in range(1200):
+        if (tmp_path / "begun").exists():
+            break
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    assert (tmp_path / "begun").exists()
+    workshop.build("libraries")
+    assert workshop.fill("one") == 1
+
+
 def test_two_makes_at_once(workshop):
     """The second waits for the first, then finds all done."""
     names = [f"layer{i}" for i in range(4)]
