@@ -386,7 +386,12 @@ def test_what_a_fork_added_to_a_file_that_the_toolkit_replaces(fork, port):
     fork.write("include/caffe/util/math_functions.hpp", MATH)
     fork.write("src/caffe/util/math_functions.cu", MATH_CU)
     fork.layer("Twist", body="Forward_gpu(bottom, top);", members=TWIST)
-    assert "by hand" not in port("Twist")
+    output = port("Twist")
+    assert "by hand" not in output
+    assert (
+        "math_functions.hpp: of it, into additions.*: Turn, caffe_gpu_twist, in_radians, twist_kernel"
+        in output
+    )
     folder = port.folder / "twist"
     header, source = (folder / "additions.hpp").read_text(), (folder / "additions.cu").read_text()
     assert "struct Turn {  // in degrees\n  float angle = 90;\n};\ninline float in_radians" in header

@@ -102,12 +102,16 @@ def main() -> int:
         return 2
     for test, reason in left_out.items():
         console.print(f"left out: {test}: needs {reason}")
-    built = build(folder, options.build.resolve() / "caffetest/made", options.make, options.backends)
+    backends = options.backends
+    if "NVCC=" in options.make:  # make found none
+        console.print("cuda: no nvcc here: left out")
+        backends = [backend for backend in backends if backend != "cuda"]
+    built = build(folder, options.build.resolve() / "caffetest/made", options.make, backends)
     table = Table(
         "backend", "test files", "tests", "passed", "failed", title=f"Caffe's own tests of {tree.root.name}"
     )
     status, ran = 0, 0
-    for backend in options.backends:
+    for backend in backends:
         if backend not in built:
             console.print(f"{backend}: not built: the compiler's words are above")
             status |= backend == "host"

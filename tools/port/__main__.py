@@ -36,7 +36,12 @@ def port(tree: Tree, toolkit: Toolkit, type_name: str, layers_dir: Path, name: s
         raise PortError(fatal[0] + (f" (and {len(fatal) - 1} more)" if len(fatal) > 1 else ""))
     folder = layers_dir / (name or folder_name(needs, type_name))
     files = write_folder(needs, type_name, folder, force)
-    return Ported(type_name, folder, files, needs.files, [str(p) for p in needs.problems])
+    parts = {
+        header: f"of it, into additions.*: {', '.join(sorted(one.names))}"
+        for header, one in needs.additions.items()
+        if one.names
+    }
+    return Ported(type_name, folder, files, needs.files | parts, [str(p) for p in needs.problems])
 
 
 def port_named(tree: Tree, types: list[str], options) -> int:

@@ -195,8 +195,8 @@ class Needs:
             self._file(found.file, f"{name}, which {Path(place.file).name} calls")
         elif self._replaced(found.file) and not (header and self._addition(name, header)):
             text = (
-                f"{name} is the fork's own, at {found}, in a file that the toolkit replaces: copy that function, "
-                "declared before its use, into a file in the layer's folder"
+                f"{name} is the fork's own, at {found}, in a file that the toolkit replaces: copy that function "
+                "into additions.hpp in the layer's folder, which all of its files see"
             )
             self.problem(place, text, False)
         elif header is None or header in self.files or not self._is_toolkits(header):
