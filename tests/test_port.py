@@ -334,6 +334,59 @@ def test_what_the_forks_core_includes_for_all(fork, port):
     assert '#include "caffe/util/coords.hpp"' in (folder / "additions.hpp").read_text()
 
 
+BLOB = """
+#include <vector>
+namespace caffe {
+template <typename Dtype>
+class Blob {
+ public:
+  void Reshape(const std::vector<int>& shape);
+  inline Dtype middle() const { return cpu_data()[count_ / 2]; }
+  Dtype above_middle() const;
+  Dtype below_middle() const { return cached_; }
+  virtual Dtype far_from_middle() const { return 0; }
+
+ protected:
+  Dtype cached_;
+};
+}  // namespace caffe
+"""
+BLOB_CPP = """
+#include "caffe/blob.hpp"
+namespace caffe {
+template <typename Dtype>
+Dtype Blob<Dtype>::above_middle() const {
+  Dtype sum = 0;
+  for (int i = 0; i < count_; ++i) sum += caffe_sign(cpu_data()[i] - middle()) > 0;
+  return sum;
+}
+template <>
+int Blob<int>::above_middle() const { NOT_IMPLEMENTED; return 0; }
+INSTANTIATE_CLASS(Blob);
+}  // namespace caffe
+"""
+
+
+def test_what_a_fork_added_to_blob(fork, port):
+    """Functions that do with what the toolkit's Blob has; others are refused."""
+    fork.write("include/caffe/blob.hpp", BLOB)
+    fork.write("src/caffe/blob.cpp", BLOB_CPP)
+    fork.layer("Above", body="top[0]->mutable_cpu_data()[0] = bottom[0]->above_middle();")
+    assert "blob.hpp, class Blob: of it, into additions.*: above_middle, middle\n" in port("Above")
+    folder = port.folder / "above"
+    inside, outside = ((folder / f"additions{end}.hpp").read_text() for end in ("_blob", ""))
+    assert inside == (
+        "#pragma once\ninline Dtype middle() const { return cpu_data()[count_ / 2]; }\n"
+        "Dtype above_middle() const;\n"
+    )
+    assert "template <typename Dtype>\nDtype Blob<Dtype>::above_middle" in outside
+    assert "Blob<int>" not in outside and not (folder / "additions.cpp").exists()
+    for name in ("below_middle", "far_from_middle"):
+        fork.layer("Apart", body=f"bottom[0]->{name}();")
+        refusal = port("Apart", fails=True)
+        assert re.search(rf"uses {name}, which this fork added to Caffe's core \(.*blob.hpp:\d+\)", refusal)
+
+
 MATH = """
 #include <cmath>
 #include "caffe/common.hpp"
@@ -385,7 +438,10 @@ def test_what_a_fork_added_to_a_file_that_the_toolkit_replaces(fork, port):
     fork.write("src/caffe/proto/caffe.proto", (ROOT / "src/caffe/proto/caffe.proto").read_text())
     fork.write("include/caffe/util/math_functions.hpp", MATH)
     fork.write("src/caffe/util/math_functions.cu", MATH_CU)
-    fork.layer("Twist", body="Forward_gpu(bottom, top);", members=TWIST)
+    fork.write("include/caffe/blob.hpp", BLOB)
+    fork.write("src/caffe/blob.cpp", BLOB_CPP)
+    check = "CHECK_EQ(bottom[0]->above_middle(), 2); CHECK_EQ(bottom[0]->middle(), 3);"
+    fork.layer("Twist", body=f"Forward_gpu(bottom, top); {check}", members=TWIST)
     output = port("Twist")
     assert "by hand" not in output
     assert (
@@ -407,7 +463,7 @@ def test_what_a_fork_added_to_a_file_that_the_toolkit_replaces(fork, port):
     assert done.returncode == 0, done.stdout + done.stderr
     Twist = importlib.import_module(f"{load_package(port.folder, 'twisted_layers')}.twist").Twist
     for device in ["cpu", "cuda"][: 1 + torch.cuda.is_available()]:
-        x = torch.randn(5, dtype=torch.float64, device=device)
+        x = torch.tensor([4, 1, 3, 2, 5], dtype=torch.float64, device=device)
         torch.testing.assert_close(Twist()(x), x * float(torch.tensor(torch.pi / 2, dtype=torch.float32)))
 
 

@@ -143,7 +143,9 @@ def make_headers(folder: LayerFolder, build: Path) -> None:
         write(str(path), BANNER + text, if_changed=True)
     # Which header an include finds depends on this list: the layer's objects do too.
     listing = "".join(f"{path.relative_to(build)}\n" for path in sorted(wanted))
-    listing += "additions.hpp\n" * ("additions.hpp" in folder.files)
+    listing += "".join(
+        f"{name}\n" for name in ("additions.hpp", "additions_blob.hpp") if name in folder.files
+    )
     write(str(build / "forwarded"), listing, if_changed=True)
     write(str(build / "registration.cpp"), registration(types_of(sources)), if_changed=True)
 

@@ -155,6 +155,10 @@ class Blob {
   void ShareDiff(const Blob& other);
   bool ShapeEquals(const BlobProto& other);
 
+#if __has_include("additions_blob.hpp")
+#include "additions_blob.hpp"  // what a layer's fork gave to Blob (tools/port/additions.py)
+#endif
+
   // Ours: whether it was ever given a shape.
   bool has_memory() const { return data_ != nullptr; }
   // Ours: whether the memory was made by this blob, not shared from another.

@@ -2,7 +2,8 @@
 
 Forks put functions of their own into util/math_functions.hpp and its sources. The toolkit's versions of these files
 stay; a layer's folder gets what its code names of the rest: additions.hpp, which the build includes before everything,
-and for definitions additions.cpp and additions.cu.
+and for definitions additions.cpp and additions.cu. Member functions that a fork gave to Blob go into
+additions_blob.hpp, which caffe/blob.hpp includes inside the class.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from toolkit import Toolkit
 from tree import SOURCE_KINDS, Place, Tree, classes_in
 
 # Of a fork's includes an addition gets the standard library's; the toolkit's own header brings Caffe's.
+BLOB = "include/caffe/blob.hpp"
 STANDARD = re.compile(r"[a-z_0-9]+\Z|(float|limits|math|stdint|stdio|stdlib|string)\.h\Z")
 
 
@@ -29,23 +31,26 @@ class Item(NamedTuple):
 
 
 def items_of(source: Source, file: str) -> list[Item]:
-    lexed = source.lexed
-    bodies = {function.at: function for function in source.functions}
     classes = list(classes_in(source, file))
     found = [Item(one.name, (one.tokens[0], one.tokens[1] + 2), True) for one in classes]
     for head, end in source.declared:
-        if any(one.tokens[0] < head < one.tokens[1] for one in classes):
-            continue
-        at = head_name(lexed.tokens, lexed.partner, head, end)
-        while lexed.tokens[head].text.isupper() and lexed.tokens[head + 1].text == "(":
-            after = lexed.partner.get(head + 1, at)
-            if after >= at:
-                break
-            head = after + 1  # a macro's call, which needs no semicolon
-        body = bodies.get(lexed.tokens[at].start)
-        last = lexed.partner[end] if body else end
-        found.append(Item(lexed.tokens[at].text, (head, last + 1), body is not None))
+        if not any(one.tokens[0] < head < one.tokens[1] for one in classes):
+            found.append(item_at(source, head, end))
     return sorted(found, key=lambda item: item.tokens)
+
+
+def item_at(source: Source, head: int, end: int) -> Item:
+    """Of one of source.declared."""
+    lexed = source.lexed
+    at = head_name(lexed.tokens, lexed.partner, head, end)
+    while lexed.tokens[head].text.isupper() and lexed.tokens[head + 1].text == "(":
+        after = lexed.partner.get(head + 1, at)
+        if after >= at:
+            break
+        head = after + 1  # a macro's call, which needs no semicolon
+    defines = any(function.at == lexed.tokens[at].start for function in source.functions)
+    last = lexed.partner[end] if defines else end
+    return Item(lexed.tokens[at].text, (head, last + 1), defines)
 
 
 class Additions:
@@ -96,6 +101,55 @@ class Additions:
                     found.setdefault(file, []).append((place, text[first.start : last.end]))
         return found
 
+    def file_for(self, file: str) -> str:
+        """Where the parts of a file of the tree go."""
+        return "additions" + (Path(file).suffix if file.endswith(SOURCE_KINDS) else ".hpp")
+
+    def lines(self, file: str, texts: list[str]) -> list[str]:
+        includes = self.tree.source(file).includes(angles=True)
+        lines = [f"#include <{include}>" for include in includes if STANDARD.match(include)]
+        if file == self.header:
+            lines.append(f'#include "{file.removeprefix("include/")}"')
+        return [*lines, *in_caffe(texts)]
+
+
+class BlobMembers(Additions):
+    """What is taken of the members of Blob: functions that need no more than the toolkit's Blob has."""
+
+    def __init__(self, tree: Tree, toolkit: Toolkit):
+        super().__init__(tree, toolkit, BLOB)
+        self.toolkit = toolkit
+        for file, items in self.items.items():
+            found = self._inside() if file == BLOB else items
+            self.items[file] = [item for item in found if self._can_be_taken(self.tokens(file, item))]
+
+    def _inside(self) -> list[Item]:
+        source, blob = self.tree.source(BLOB), self.tree.classes.get("Blob")
+        if not blob or blob.file != BLOB:
+            return []
+        first, last = blob.tokens
+        items = [item_at(source, head, end) for head, end in source.declared if first < head < last]
+        return [item for item in items if item.name not in self.toolkit.words]
+
+    def _can_be_taken(self, tokens) -> bool:
+        """Not virtual, not a specialization, no data member that the fork added as well."""
+        words = [token.text for token in tokens]
+        if "virtual" in words or words[:3] == ["template", "<", ">"]:
+            return False
+        return all(word in self.toolkit.words for word in words if re.match(r"[a-z]\w*_\Z", word))
+
+    def file_for(self, file: str) -> str:
+        return "additions_blob.hpp" if file == BLOB else "additions.hpp"
+
+    def lines(self, file: str, texts: list[str]) -> list[str]:
+        if file == BLOB:
+            return texts
+        return ['#include "caffe/blob.hpp"', '#include "caffe/util/math_functions.hpp"', *in_caffe(texts)]
+
+
+def in_caffe(texts: list[str]) -> list[str]:
+    return ["namespace caffe {", *texts, "}  // namespace caffe"]
+
 
 def written(tree: Tree, additions: list[Additions], seen: Iterable[str]) -> tuple[dict[str, str], list[str]]:
     """The files' texts by their names, and a line for each part: its file here, its place in the tree.
@@ -108,13 +162,8 @@ def written(tree: Tree, additions: list[Additions], seen: Iterable[str]) -> tupl
     origin = []
     for one in additions:
         for file, parts in one.parts().items():
-            name = "additions" + (Path(file).suffix if file.endswith(SOURCE_KINDS) else ".hpp")
-            includes = [
-                f"#include <{i}>" for i in tree.source(file).includes(angles=True) if STANDARD.match(i)
-            ]
-            if file == one.header:
-                includes.append(f'#include "{file.removeprefix("include/")}"')
+            name = one.file_for(file)
             lines = texts.setdefault(name, ["#pragma once"] if name.endswith(".hpp") else [])
-            lines += [*includes, "namespace caffe {", *(text for _, text in parts), "}  // namespace caffe"]
+            lines += one.lines(file, [text for _, text in parts])
             origin += [f"{name}  {place}" for place, _ in parts]
     return {name: "\n".join(lines) + "\n" for name, lines in texts.items()}, origin

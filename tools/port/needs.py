@@ -2,7 +2,8 @@
 
 From the layer's class on: the header and the sources of each class, the headers that these include and the toolkit
 lacks, the sources that belong to those headers, the classes and functions named in all that. Core classes (Blob, Layer,
-Net ...) are always the toolkit's own; where a fork has changed them and the layer uses the change, it is refused.
+Net ...) are always the toolkit's own; where a fork has changed them and the layer uses the change, it is refused, but
+for plain member functions of Blob.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from additions import Additions
+from additions import BLOB, Additions, BlobMembers
 from cuda_lexer import Token
 from refusals import CORE, functions_lacking, is_called, refuse
 from toolkit import ROOT, Toolkit
@@ -40,7 +41,7 @@ class Needs:
             self.problems: list[Problem] = []
             self.class_names: set[str] = set()
             self.seen: dict[str, None] = {}  # headers of the fork that its core's headers include for all
-            # Of headers that the toolkit has too, what is taken.
+            # Of headers that the toolkit has too, what is taken; and of Blob's members.
             self.additions: dict[str, Additions] = {}
             self.stock: set[str] = set()  # headers of layers for which the toolkit's own stand in
             self.scanned: list[tuple[str, list[Token]]] = []  # what is compiled for sure: file, tokens
@@ -161,16 +162,23 @@ class Needs:
     def _functions(self):
         """Functions that are called, and that the fork defines elsewhere."""
         done: set[str] = set()
+        blob = BlobMembers(self.tree, self.toolkit) if (self.tree.root / BLOB).is_file() else None
         while True:
             here = {f.name for file in self.files for f in self.tree.source(file).functions}
-            known = self.toolkit.words | here | done
-            called = {}
+            taken = {name for one in self.additions.values() for name in one.names}
+            known = self.toolkit.words | here | taken | done
+            called, members = {}, set()
             for file, tokens in self.scanned:
                 for i, token in enumerate(tokens[:-1]):
-                    if token.kind == "name" and self._is_call(tokens, i) and token.text not in known:
-                        called.setdefault(token.text, (file, token))
+                    if token.kind == "name" and token.text not in known:
+                        if self._is_call(tokens, i):
+                            called.setdefault(token.text, (file, token))
+                        elif blob and i and is_called(tokens, i):
+                            members.add(token.text)
             done |= set(called)
             before = len(self.files), len(self.scanned)
+            for name in sorted(members):
+                self._take(f"{BLOB}, class Blob", blob, name)
             for name, (file, token) in called.items():
                 self._function(name, Place(file, self.line(file, token)))
             if (len(self.files), len(self.scanned)) == before:
@@ -204,13 +212,15 @@ class Needs:
 
     def _addition(self, name: str, header: str) -> bool:
         """Take a part of a file that the toolkit replaces; False if that file's text does not show it."""
-        if header not in self.additions:
-            self.additions[header] = Additions(self.tree, self.toolkit, header)
-        additions = self.additions[header]
+        additions = self.additions.get(header) or Additions(self.tree, self.toolkit, header)
+        return self._take(header, additions, name)
+
+    def _take(self, title: str, additions: Additions, name: str) -> bool:
         if name in additions.names:
             return True
         taken = additions.take(name)
         for file, item in taken or ():
+            self.additions[title] = additions
             self._scan(file, additions.tokens(file, item))
         return taken is not None
 

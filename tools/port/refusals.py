@@ -114,6 +114,7 @@ def core_additions(needs) -> dict[str, Place]:
         for token in functions_lacking(needs, file):
             found.setdefault(token.text, Place(file, needs.line(file, token)))
     own = {function.name for file in needs.files for function in needs.tree.source(file).functions}
+    own |= {name for one in needs.additions.values() for name in one.names}
     own |= {t.text for file, tokens in needs.scanned if not file.endswith(SOURCE_KINDS) for t in tokens}
     return {name: place for name, place in found.items() if name not in own}
 
