@@ -117,6 +117,20 @@ class CaffeModule(nn.Module):
             raise CaffeValueError(f"{self.layer.name}: mode: expected 'cpu', 'gpu' or None, got {mode!r}")
         self._mode, self._shortcut = mode, None
 
+    @property
+    def iteration(self) -> int | None:
+        """The training loop's iteration, for layers that ask their net for it (flownet2's schedules, names of files);
+        None: it was not told, and a layer that asks raises an error."""
+        return None if self._engine.iteration < 0 else self._engine.iteration
+
+    @iteration.setter
+    def iteration(self, iteration: int | None) -> None:
+        if iteration is not None and iteration < 0:
+            raise CaffeValueError(
+                f"{self.layer.name}: iteration: expected 0 or more, or None, got {iteration}"
+            )
+        self._engine.iteration, self._shortcut = -1 if iteration is None else int(iteration), None
+
     # ---------------------------------------------------------------------------------------- calls
 
     def forward(self, *bottoms: Tensor):

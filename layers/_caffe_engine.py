@@ -18,6 +18,7 @@ from torch import Tensor
 
 from . import _caffe_services as services
 from ._caffe_record import (
+    AXES,
     BLOBS,
     DATA,
     DATA_UNDEFINED,
@@ -25,6 +26,7 @@ from ._caffe_record import (
     DIFF,
     DIFF_UNDEFINED,
     IN_PLACE,
+    ITERATION,
     MODE,
     PHASE,
     STREAM,
@@ -84,13 +86,13 @@ class Facts(NamedTuple):
     is_neuron: int
     is_loss: int
 
-    def tops(self, bottoms: int) -> int:
-        """How many there are if nobody names them."""
+    def tops(self, bottoms: int) -> int | None:
+        """How many there are if nobody names them; None: it does not say."""
         if self.exact_tops >= 0:
             return self.exact_tops
         if self.least_tops >= 0:
             return self.least_tops
-        return bottoms if self.equal_bottoms_tops > 0 else 1
+        return bottoms if self.equal_bottoms_tops > 0 else None
 
 
 class Instance:
@@ -116,7 +118,9 @@ class Instance:
         words = (ctypes.c_int64 * 32)()
         self._call("caffe_layer_facts", ctypes.addressof(words))
         self.facts = Facts(*words[: len(Facts._fields)])
-        tops = len(engine.tops) if engine.tops else self.facts.tops(len(shapes))
+        said = len(engine.tops) if engine.tops else self.facts.tops(len(shapes))
+        self.tops_guessed = said is None
+        tops = 1 if said is None else said
         self.record = Record(len(shapes), tops)
         for at, shape, address in zip(self.record.bottoms, shapes, addresses, strict=True):
             self.record.put(at, shape, address)
@@ -140,6 +144,7 @@ class Instance:
     def _place(self, mode: int) -> None:
         words, site = self.record.words, self.site
         words[MODE], words[DEVICE], words[STREAM], words[PHASE] = mode, site.device, site.stream, site.phase
+        words[ITERATION] = -1 if site.capture else self.engine.iteration
 
     def _call(self, function: str, address: int) -> int:
         """0, or NOT_IMPLEMENTED; any other status raises."""
@@ -201,11 +206,25 @@ class Instance:
                 record.put(at, tuple(top.shape), engine.address(top), flags=DATA_UNDEFINED)
         if self._call("caffe_layer_forward", record.address):
             return None
+        if self._without_tops():
+            engine.weights = []
+            return []
         tops = [
             self.result(at, DATA, top, bottoms + blobs) for at, top in zip(record.tops, tops, strict=True)
         ]
         engine.expect(shapes, shapes_of(tops))
         return tops
+
+    def _without_tops(self) -> bool:
+        """Is the top that was taken for granted none of the layer's? It has no shape then."""
+        words = self.record.words
+        bare = [i for i, at in enumerate(self.record.tops) if not words[at + DATA] and not words[at + AXES]]
+        if bare and not self.tops_guessed:
+            name = self.engine.tops[bare[0]] if self.engine.tops else bare[0]
+            raise CaffeRuntimeError(
+                f"{self.engine.name}: the layer gives top {name!r} no shape: it has fewer tops"
+            )
+        return bool(bare)
 
     def result(self, at: int, word: int, given: Tensor | None, others: list[Tensor]) -> Tensor:
         """The tensor whose memory holds a result: the one given, one made by callback, or one the layer shares."""
@@ -281,6 +300,7 @@ class Engine:
         )
         self.name = self.layer.name
         self.in_place = {i: bottoms.index(name) for i, name in enumerate(tops) if name in bottoms}
+        self.iteration = -1  # of the training loop, where the module was told
         self.host_mode = None  # CPU or GPU, once it is known which of them the layer has code for
         self.pools: dict[Site, list[Instance]] = defaultdict(list)
         self.top_shapes: dict[tuple[Shape, ...], tuple[Shape, ...]] = {}

@@ -6,7 +6,7 @@ from array import array
 from torch import Tensor
 
 HEAD, BLOB = 16, 48  # words of the head, and of each blob record
-MODE, DEVICE, STREAM, PHASE, BOTTOMS, TOPS, BLOBS = range(7)  # in the head
+MODE, DEVICE, STREAM, PHASE, BOTTOMS, TOPS, BLOBS, SEED, ITERATION = range(9)  # in the head
 DATA, DATA_TOKEN, DIFF, DIFF_TOKEN, FLAGS, LOSS_WEIGHT, AXES = range(7)  # in a blob record
 SHAPE, MOST_AXES = 8, 32
 WANTED, DATA_UNDEFINED, DIFF_UNDEFINED, IN_PLACE = 1, 2, 4, 8  # flags; IN_PLACE: the bottom's number << 8

@@ -341,6 +341,27 @@ def test_a_layer_that_counts_its_calls(zoo):
     assert copy.deepcopy(m)(x)[0] == 1
 
 
+def test_iteration(zoo, place):
+    """A layer that asks its net for the training loop's iteration is told, or says how to tell it."""
+    m, x = place(zoo.Scheduled()), place.draw(5, grad=True)
+    assert m.iteration is None
+    with raises(CaffeRuntimeError, "m.iteration = step"):
+        m(x)
+    for step in (0, 3, 1, 2**30):
+        m.iteration = step
+        for _ in range(2):  # the careful way, the short one
+            with torch.no_grad():
+                torch.testing.assert_close(m(x), step * x)
+            (diff,) = grads(m(x), x)
+        torch.testing.assert_close(diff, step * grads(x * 1, x)[0])
+    assert m.iteration == 2**30
+    with raises(CaffeValueError, "iteration", "-1"):
+        m.iteration = -1
+    m.iteration = None
+    with raises(CaffeRuntimeError, "m.iteration = step"):
+        m(x)
+
+
 # ------------------------------------------------------------------------------------ random numbers
 
 
@@ -457,6 +478,17 @@ def test_blobs_that_the_layer_was_not_given(zoo):
     assert m(3 * x[:1], x[:1]).tolist() == [[3, 3, 3]]
     tops = zoo.Careless(top=["product", "other"], zoo_param={"slope": 1})(x, x)
     assert [top.tolist() for top in tops] == [x.tolist(), (0 * x).tolist()]
+
+
+def test_no_top_that_the_layer_does_not_tell_of(zoo):
+    for grad in (False, True):
+        m = zoo.Finite()
+        for x in (torch.ones(3), torch.zeros(2, 2), torch.ones(3)):
+            assert m(x.requires_grad_(grad)) == ()
+        with raises(CaffeRuntimeError, "number 1"):
+            m(torch.tensor([1, torch.inf]))
+    with raises(CaffeRuntimeError, "top 'y'", "no shape"):
+        zoo.Finite(bottom=["x"], top=["y"])(torch.ones(3))
 
 
 def test_more_instances_leave_the_generator_alone(zoo):
@@ -737,6 +769,11 @@ def test_cuda_graph(zoo, gpu):
     positive(x)
     with raises(CaffeRuntimeError, "CUDA graph"), torch.cuda.graph(torch.cuda.CUDAGraph()):
         positive(x)
+    scheduled = zoo.Scheduled()
+    scheduled.iteration = 1
+    scheduled(x)
+    with raises(CaffeRuntimeError, "iteration", "CUDA graph"), torch.cuda.graph(torch.cuda.CUDAGraph()):
+        scheduled(x)
 
 
 def test_graphed_callable(zoo, gpu):

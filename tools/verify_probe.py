@@ -69,6 +69,7 @@ def probe_class(package: str):
             self.own = engine = type(module._engine)(
                 *module._engine.__reduce__()[1]
             )  # an Instance does not keep it
+            engine.iteration = 0
             if code.backend not in engine.layer.backends():
                 raise NoCode(f"not built for {code.backend}")
             device, stream = -1, 0

@@ -54,6 +54,7 @@ struct CallContext {
   int device = -1;  // CUDA index; -1 on the host backend, in either mode
   void* stream = nullptr;
   bool is_train = true;
+  int64_t iteration = -1;  // of the training loop, if that says it
 };
 extern thread_local CallContext call_context;
 

@@ -89,6 +89,9 @@ class Layer {
     CHECK(ShareInParallel() || !is_shared) << type() << "Layer does not support sharing.";
     is_shared_ = is_shared;
   }
+  // flownet2's: the net that the layer is in, in order to ask for its iter(). caffe/net.hpp defines it.
+  Net<Dtype>* GetNet();
+
   Phase phase() const { return phase_; }
   virtual inline void set_phase(Phase phase) { phase_ = phase; }
 

@@ -41,6 +41,8 @@ class Net {
   const string& name() const { return name_; }
   Phase phase() const { return phase_; }
   void set_debug_info(bool) {}
+  // flownet2's: of the training loop, as the module was told.
+  int iter() const;
 
   const vector<shared_ptr<Layer<Dtype>>>& layers() const { return layers_; }
   const vector<string>& layer_names() const { return layer_names_; }
@@ -95,6 +97,13 @@ class Net {
 
   DISABLE_COPY_AND_ASSIGN(Net);
 };
+
+// Around a module's layer there is no net, only an iteration.
+template <typename Dtype>
+Net<Dtype>* Layer<Dtype>::GetNet() {
+  static Net<Dtype> nothing{NetParameter()};
+  return &nothing;
+}
 
 }  // namespace caffe
 

@@ -7,7 +7,7 @@
 //   index)
 //        2 stream    3 phase (0 TRAIN, 1 TEST)    4 number of bottoms    5 of tops    6 of parameter blobs
 //        (`blobs_`) 7 seed of caffe_rng_rand() and friends (0: drawn by host_services.seed at their first use
-//        in the call); 8..15 reserved
+//        in the call)   8 the training loop's iteration, -1: not known   9..15 reserved
 //   then one blob record of 48 words for each bottom, each top, each parameter, in this order:
 //        0 address of data   1 token of data    2 address of diff   3 token of diff
 //        4 flags (see below) 5 loss weight (the bits of a double)   6 number of axes   7 reserved    8..39

@@ -34,7 +34,7 @@ struct BlobRecord {
 static_assert(sizeof(BlobRecord) == 48 * sizeof(int64_t), "a blob record has 48 words");
 
 struct CallRecord {
-  int64_t mode, device, stream, phase, bottoms, tops, parameters, seed, more[8];
+  int64_t mode, device, stream, phase, bottoms, tops, parameters, seed, iteration, more[7];
 
   BlobRecord& bottom(int64_t i) { return reinterpret_cast<BlobRecord*>(this + 1)[i]; }
   BlobRecord& top(int64_t i) { return bottom(bottoms + i); }
@@ -77,6 +77,7 @@ CallContext context_of(const CallRecord& record) {
   context.device = static_cast<int>(record.device);
   context.stream = reinterpret_cast<void*>(record.stream);
   context.is_train = record.phase == 0;
+  context.iteration = record.iteration;
   return context;
 }
 

@@ -2,5 +2,5 @@
 
 from .._caffe import caffe_layer
 
-NAMES = "Ramp Pair Rewriting Noise Affine Positive Shared Kernels Counting Stopping Mirrored Careless"
+NAMES = "Ramp Pair Rewriting Noise Affine Positive Shared Kernels Counting Stopping Mirrored Scheduled Careless Finite"
 globals().update({name: caffe_layer(__name__, name) for name in NAMES.split()})

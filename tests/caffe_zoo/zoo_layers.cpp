@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "caffe/filler.hpp"
+#include "caffe/net.hpp"
 #include "caffe/util/math_functions.hpp"
 
 namespace caffe {
@@ -235,6 +236,31 @@ const Dtype MirroredLayer<Dtype>::kFirst;
 
 INSTANTIATE_CLASS(MirroredLayer);
 REGISTER_LAYER_CLASS(Mirrored);
+
+// -------------------------------------------------------------------------------------- Scheduled
+
+ZOO_FORWARD_CPU(Scheduled) {
+  rate_ = this->GetNet()->iter();
+  caffe_cpu_scale(bottom[0]->count(), rate_, bottom[0]->cpu_data(), top[0]->mutable_cpu_data());
+}
+ZOO_BACKWARD_CPU(Scheduled) {
+  caffe_cpu_scale(top[0]->count(), rate_, top[0]->cpu_diff(), bottom[0]->mutable_cpu_diff());
+}
+
+INSTANTIATE_CLASS(ScheduledLayer);
+REGISTER_LAYER_CLASS(Scheduled);
+
+// ---------------------------------------------------------------------------------------- Finite
+
+ZOO_RESHAPE(Finite) {}
+ZOO_FORWARD_CPU(Finite) {
+  for (int i = 0; i < bottom[0]->count(); ++i)
+    CHECK(std::isfinite(bottom[0]->cpu_data()[i])) << "number " << i;
+}
+ZOO_BACKWARD_CPU(Finite) {}
+
+INSTANTIATE_CLASS(FiniteLayer);
+REGISTER_LAYER_CLASS(Finite);
 
 // --------------------------------------------------------------------------------------- Careless
 

@@ -1,6 +1,7 @@
 #include <vector>
 
 #include "caffe/layers/zoo_layers.hpp"
+#include "caffe/net.hpp"
 #include "caffe/util/gpu_util.cuh"
 #include "caffe/util/math_functions.hpp"
 
@@ -250,5 +251,17 @@ ZOO_BACKWARD_GPU(Mirrored) {
 }
 
 INSTANTIATE_LAYER_GPU_FUNCS(MirroredLayer);
+
+// -------------------------------------------------------------------------------------- Scheduled
+
+ZOO_FORWARD_GPU(Scheduled) {
+  rate_ = this->GetNet()->iter();
+  caffe_gpu_scale(bottom[0]->count(), rate_, bottom[0]->gpu_data(), top[0]->mutable_gpu_data());
+}
+ZOO_BACKWARD_GPU(Scheduled) {
+  caffe_gpu_scale(top[0]->count(), rate_, top[0]->gpu_diff(), bottom[0]->mutable_gpu_diff());
+}
+
+INSTANTIATE_LAYER_GPU_FUNCS(ScheduledLayer);
 
 }  // namespace caffe

@@ -179,6 +179,19 @@ class MirroredLayer : public Layer<Dtype> {
   static const Dtype kFirst = 1;  // as compilers of 2014 took it
 };
 
+// x times the training loop's iteration, which it asks its net for.
+template <typename Dtype>
+class ScheduledLayer : public NeuronLayer<Dtype> {
+ public:
+  explicit ScheduledLayer(const LayerParameter& param) : NeuronLayer<Dtype>(param) {}
+  virtual inline const char* type() const { return "Scheduled"; }
+
+ protected:
+  ZOO_PASS(Forward)
+  ZOO_BACK(Backward)
+  Dtype rate_;
+};
+
 // The product of two bottoms and, with a slope, a second top. Does not say how many of either. CPU code
 // alone.
 template <typename Dtype>
@@ -187,6 +200,20 @@ class CarelessLayer : public Layer<Dtype> {
   explicit CarelessLayer(const LayerParameter& param) : Layer<Dtype>(param) {}
   virtual void Reshape(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top);
   virtual inline const char* type() const { return "Careless"; }
+
+ protected:
+  virtual void Forward_cpu(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top);
+  virtual void Backward_cpu(const vector<Blob<Dtype>*>& top, const vector<bool>& propagate_down,
+                            const vector<Blob<Dtype>*>& bottom);
+};
+
+// Looks at its bottom and has no top, and does not say so. CPU code alone.
+template <typename Dtype>
+class FiniteLayer : public Layer<Dtype> {
+ public:
+  explicit FiniteLayer(const LayerParameter& param) : Layer<Dtype>(param) {}
+  virtual void Reshape(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top);
+  virtual inline const char* type() const { return "Finite"; }
 
  protected:
   virtual void Forward_cpu(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top);
