@@ -48,7 +48,7 @@ class Call:
         if diffs is None and self.mode == CPU and self.forced is None:
             diffs = self._by_kernels(bottoms, tops, blobs, top_diffs, wanted)
         if diffs is None:
-            raise engine.no_code("Backward", self.mode, self.site)
+            raise engine.no_code_for("Backward", self.mode, self.site)
         return diffs
 
     def _by_kernels(self, bottoms, tops, blobs, top_diffs, wanted) -> list[Tensor | None] | None:

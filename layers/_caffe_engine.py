@@ -128,9 +128,7 @@ class Instance:
             self.record.put(self.record.tops[top], (), flags=IN_PLACE | bottom << 8)
         self._place(mode)
         if self._call("caffe_layer_setup", self.record.address):
-            raise CaffeRuntimeError(
-                f"{engine.name}: {engine.type}'s own LayerSetUp or Reshape is NOT_IMPLEMENTED"
-            )
+            raise engine.no_code("LayerSetUp or Reshape", self.library)
         self.weights = [self.record.loss_weight(at) for at in self.record.tops]
         self.top_shapes = tuple(self.record.shape(at) for at in self.record.tops)
         blobs = self.record.words[BLOBS]
@@ -418,15 +416,21 @@ class Engine:
                     self.host_mode = GPU
                 return instance, mode, tops
             self.release(instance)
-        raise self.no_code("Forward", modes[-1], site)
+        raise self.no_code_for("Forward", modes[-1], site)
 
-    def no_code(self, function: str, mode: int, site: Site) -> CaffeRuntimeError:
-        where = f"{function}_{'gpu' if mode == GPU else 'cpu'}"
+    def no_code_for(self, function: str, mode: int, site: Site) -> CaffeRuntimeError:
         hint = {
-            (GPU, "cuda"): " It has no GPU code: use CPU tensors.",
+            (GPU, "cuda"): " Where it has no GPU code at all, use CPU tensors.",
             (CPU, "host"): " Its kernels may run on the host: m.mode = 'gpu' or None.",
         }.get((mode, site.backend), "")
-        return CaffeRuntimeError(f"{self.name}: {self.type}'s own {where} is NOT_IMPLEMENTED.{hint}")
+        return self.no_code(f"{function}_{'gpu' if mode == GPU else 'cpu'}", self.library(site.backend), hint)
+
+    def no_code(self, function: str, library, hint: str = "") -> CaffeRuntimeError:
+        """With the place and the words of this thread's last NOT_IMPLEMENTED."""
+        said = library._text(library.lib.caffe_last_error())
+        return CaffeRuntimeError(
+            f"{self.name}: {self.type}'s own {function} is NOT_IMPLEMENTED ({said}).{hint}"
+        )
 
     def forward_again(self, site: Site, mode: int, bottoms, blobs, wanted, tops, states) -> Instance:
         """An instance in the state that forward left, for one more backward: made by running forward once more."""
@@ -441,7 +445,7 @@ class Engine:
             instance = self.acquire(site, mode)
             again = instance.forward(mode, bottoms, [blob.clone() for blob in blobs], wanted)
         if again is None:
-            raise self.no_code("Forward", mode, site)
+            raise self.no_code_for("Forward", mode, site)
         if not all(map(self._same, again, tops)):
             raise CaffeRuntimeError(
                 f"{self.name}: Backward needs Forward to be run again (a second backward, or kernels for lack of CPU "

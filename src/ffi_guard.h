@@ -32,6 +32,11 @@ static int caffe_guard(const Call& call) noexcept {
 
 extern "C" const char* caffe_last_error(void) { return caffe_error_text; }
 
+// For a call that returns a status of its own: why.
+extern "C" void caffe_set_last_error(const char* text) {
+  snprintf(caffe_error_text, sizeof(caffe_error_text), "%s", text);
+}
+
 extern "C" const char* caffe_build_info(void) { return CAFFE_BUILD_INFO; }
 
 // CAFFE_CPU_FEATURES(X) lists what the kernels' object files were compiled for; this file is

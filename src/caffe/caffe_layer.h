@@ -56,7 +56,7 @@ int caffe_layer_reshape(int64_t layer, void* record);
 
 // Reshape and Forward. Tops whose record has an address and whose shape is what Reshape makes of it are
 // written there; for others memory is allocated by callback. Fills in the tops' shapes, addresses and tokens.
-// Status 2: this mode's function is NOT_IMPLEMENTED.
+// Status 2: this mode's function is NOT_IMPLEMENTED; caffe_last_error() says where.
 int caffe_layer_forward(int64_t layer, void* record);
 
 // Backward, after that record's forward on this same layer object. Bottom diffs with flag 1 are overwritten;

@@ -12,6 +12,7 @@
 
 extern "C" {
 #include "caffe_layer.h"
+void caffe_set_last_error(const char* text) __attribute__((weak));  // of src/ffi_guard.h, where that is
 }
 
 namespace caffe {
@@ -473,7 +474,8 @@ int status_of(const Function& function) {
   try {
     function();
     return 0;
-  } catch (const NotImplemented&) {
+  } catch (const NotImplemented& error) {
+    if (caffe_set_last_error) caffe_set_last_error(error.what());
     return kStatusNotImplemented;
   }
 }
