@@ -467,6 +467,22 @@ def test_what_a_fork_added_to_a_file_that_the_toolkit_replaces(fork, port):
         torch.testing.assert_close(Twist()(x), x * float(torch.tensor(torch.pi / 2, dtype=torch.float32)))
 
 
+def test_an_additions_includes_are_its_files(fork, port):
+    """Those of the fork that come along, and the toolkit's; not what nobody has."""
+    fork.write("include/caffe/util/im2col.hpp", "namespace caffe {\nvoid im2col_of_ours(int n);\n}\n")
+    fork.write("include/caffe/common.cuh", "#define HELP\n")
+    text = "".join(
+        f'#include "caffe/{name}"\n' for name in ("common.cuh", "util/math_functions.hpp", "nobodys.hpp")
+    )
+    fork.write("src/caffe/util/im2col.cu", text + "namespace caffe {\nvoid im2col_of_ours(int n) {}\n}\n")
+    fork.layer("Shift", body="im2col_of_ours(3);", includes='#include "caffe/common.cuh"')
+    port("Shift")
+    source = (port.folder / "shift" / "additions.cu").read_text()
+    assert source.startswith(
+        '#include "caffe/common.cuh"\n#include "caffe/util/math_functions.hpp"\nnamespace'
+    )
+
+
 def test_existing_folder_is_kept(fork, port):
     source = fork.layer("Shift")
     port("Shift")
@@ -503,6 +519,7 @@ def test_make_port(fork, tmp_path):
 
 SORTS = """
 #include "boost/iterator/counting_iterator.hpp"
+#include "boost/smart_ptr.hpp"
 #include "thrust/functional.h"
 #include "thrust/reduce.h"
 #include "thrust/sort.h"
@@ -518,6 +535,12 @@ int main() {
   std::vector<int> at(boost::counting_iterator<int>(0), boost::counting_iterator<int>(n)), sorted = at;
   thrust::sort_by_key(&keys[0], &keys[0] + n, &at[0], thrust::greater<float>());
   for (int i = 0; i < n; ++i) printf("%g:%d ", keys[i], at[i]);
+  boost::shared_array<float> held(new float[2]), same = held;
+  held[1] = 5;
+  boost::scoped_array<int> alone(new int[1]);
+  alone[0] = same[1] == 5 && same.get() == held.get();
+  held.reset();
+  if (held || !alone[0]) return 1;
   thrust::sort_by_key(at.begin(), at.end(), keys.begin());
   for (int i = 0; i < n; ++i) printf("%d:%g ", at[i], keys[i]);
   thrust::sort(sorted.begin(), sorted.end(), thrust::greater<int>());

@@ -41,13 +41,13 @@ def layers_in_aggregates(root: Path, texts: list[str]) -> tuple[list[Path], dict
             if type_name + "Layer" not in tested:
                 continue
             needs = Needs(tree, toolkit, type_name)
-            files |= {root / file: None for file in needs.files}
+            files |= needs.files
             seen |= needs.seen
             for header, one in needs.additions.items():
                 for name in one.names:
                     additions.setdefault(header, one).take(name)
     except PortError as error:
         raise NotATree(str(error)) from error
-    made = written(tree, [*additions.values()], seen)[0]
+    made = written(additions.values(), seen, files)[0]
     made["additions.hpp"] = MAXIMUM + made.get("additions.hpp", "")
-    return list(files), made
+    return [root / file for file in files], made

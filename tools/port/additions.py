@@ -9,7 +9,7 @@ additions_blob.hpp, which caffe/blob.hpp includes inside the class.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ from cuda_source import Source, head_name
 from toolkit import Toolkit
 from tree import SOURCE_KINDS, Place, Tree, classes_in
 
-# Of a fork's includes an addition gets the standard library's; the toolkit's own header brings Caffe's.
+# Of a fork's includes in <> an addition gets the standard library's.
 BLOB = "include/caffe/blob.hpp"
 STANDARD = re.compile(r"[a-z_0-9]+\Z|(float|limits|math|stdint|stdio|stdlib|string)\.h\Z")
 
@@ -57,7 +57,7 @@ class Additions:
     """What is taken of one header and of the sources that go with it."""
 
     def __init__(self, tree: Tree, toolkit: Toolkit, header: str):
-        self.tree, self.header = tree, header
+        self.tree, self.toolkit, self.header = tree, toolkit, header
         self.items = {
             file: [item for item in items_of(tree.source(file), file) if item.name not in toolkit.words]
             for file in [header, *tree.companions(header)]
@@ -105,11 +105,20 @@ class Additions:
         """Where the parts of a file of the tree go."""
         return "additions" + (Path(file).suffix if file.endswith(SOURCE_KINDS) else ".hpp")
 
-    def lines(self, file: str, texts: list[str]) -> list[str]:
-        includes = self.tree.source(file).includes(angles=True)
-        lines = [f"#include <{include}>" for include in includes if STANDARD.match(include)]
+    def lines(self, file: str, texts: list[str], copied: Container[str]) -> list[str]:
+        """The parts of a file, behind its includes of what there is; copied: files of the tree that come along."""
+        source = self.tree.source(file)
+        quoted = list(source.includes())
+        lines = [
+            f"#include <{i}>" for i in source.includes(angles=True) if STANDARD.match(i) and i not in quoted
+        ]
         if file == self.header:
-            lines.append(f'#include "{file.removeprefix("include/")}"')
+            quoted = [file.removeprefix("include/")]
+        lines += [
+            f'#include "{i}"'
+            for i in quoted
+            if self.toolkit.header(i) or self.tree.resolve(i, file) in copied
+        ]
         return [*lines, *in_caffe(texts)]
 
 
@@ -118,7 +127,6 @@ class BlobMembers(Additions):
 
     def __init__(self, tree: Tree, toolkit: Toolkit):
         super().__init__(tree, toolkit, BLOB)
-        self.toolkit = toolkit
         for file, items in self.items.items():
             found = self._inside() if file == BLOB else items
             self.items[file] = [item for item in found if self._can_be_taken(self.tokens(file, item))]
@@ -141,7 +149,7 @@ class BlobMembers(Additions):
     def file_for(self, file: str) -> str:
         return "additions_blob.hpp" if file == BLOB else "additions.hpp"
 
-    def lines(self, file: str, texts: list[str]) -> list[str]:
+    def lines(self, file: str, texts: list[str], copied: Container[str]) -> list[str]:
         if file == BLOB:
             return texts
         return ['#include "caffe/blob.hpp"', '#include "caffe/util/math_functions.hpp"', *in_caffe(texts)]
@@ -151,10 +159,12 @@ def in_caffe(texts: list[str]) -> list[str]:
     return ["namespace caffe {", *texts, "}  // namespace caffe"]
 
 
-def written(tree: Tree, additions: list[Additions], seen: Iterable[str]) -> tuple[dict[str, str], list[str]]:
+def written(
+    additions: Iterable[Additions], seen: Iterable[str], copied: Container[str]
+) -> tuple[dict[str, str], list[str]]:
     """The files' texts by their names, and a line for each part: its file here, its place in the tree.
 
-    seen: headers of the tree that every file is to include.
+    seen: headers of the tree that every file is to include. copied: files of the tree that come along.
     """
     texts: dict[str, list[str]] = {}
     if seen := [f'#include "{file.removeprefix("include/")}"' for file in seen]:
@@ -164,6 +174,6 @@ def written(tree: Tree, additions: list[Additions], seen: Iterable[str]) -> tupl
         for file, parts in one.parts().items():
             name = one.file_for(file)
             lines = texts.setdefault(name, ["#pragma once"] if name.endswith(".hpp") else [])
-            lines += one.lines(file, [text for _, text in parts])
+            lines += one.lines(file, [text for _, text in parts], copied)
             origin += [f"{name}  {place}" for place, _ in parts]
     return {name: "\n".join(lines) + "\n" for name, lines in texts.items()}, origin

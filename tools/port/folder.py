@@ -55,7 +55,7 @@ def write_folder(needs: Needs, type_name: str, folder: Path, force: bool) -> lis
     tree = needs.tree
     wanted = places(list(needs.files), needs.toolkit) | {file: Path(file).name for file in protos(tree)}
     contents = {path: (tree.root / file).read_bytes() for file, path in wanted.items()}
-    made, parts = written(tree, [*needs.additions.values()], needs.seen)
+    made, parts = written(needs.additions.values(), needs.seen, needs.files)
     contents |= {name: text.encode("latin-1") for name, text in made.items()}
     if folder.exists():
         make_room(folder, contents, force)

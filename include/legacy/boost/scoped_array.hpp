@@ -1,0 +1,6 @@
+#ifndef CAFFE_LEGACY_BOOST_SCOPED_ARRAY_HPP_
+#define CAFFE_LEGACY_BOOST_SCOPED_ARRAY_HPP_
+
+#include "boost/scoped_ptr.hpp"
+
+#endif  // CAFFE_LEGACY_BOOST_SCOPED_ARRAY_HPP_
