@@ -88,6 +88,7 @@ class CaffeModule(nn.Module):
             self.type_name, prototxt, bottom=bottom, top=top, **parameters
         )
         self.lr_mult = [spec.lr_mult for spec in message.param]
+        self.propagate_down = list(getattr(message, "propagate_down", ()))  # protos before 2015-03 have none
         self._engine = Engine(
             self.layer.module,
             self.type_name,
@@ -136,6 +137,8 @@ class CaffeModule(nn.Module):
     def forward(self, *bottoms: Tensor):
         if torch.compiler.is_dynamo_compiling():
             return _outside_of_the_graph(self, *bottoms)
+        if self.propagate_down:
+            bottoms = self._detached(bottoms)
         if self._shortcut is not None:
             tops = self._shortcut(self, bottoms)
             if tops is not None:
@@ -169,6 +172,15 @@ class CaffeModule(nn.Module):
                 self._shortcut = shortcut(self, instance, forced, bottoms, tops)
                 engine.release(instance)
         return tops[0] if len(tops) == 1 else tuple(tops)
+
+    def _detached(self, bottoms: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        """The bottoms, but for the gradients that the prototxt does not want."""
+        if len(bottoms) != len(self.propagate_down):
+            raise CaffeValueError(
+                f"{self.layer.name}: propagate_down says {len(self.propagate_down)} bottoms, {len(bottoms)} came"
+            )
+        pairs = zip(bottoms, self.propagate_down, strict=True)
+        return tuple(b if wanted or not isinstance(b, Tensor) else b.detach() for b, wanted in pairs)
 
     def _forced(self, site: Site) -> int | None:
         if self._mode == "cpu" and site.backend == "cuda":

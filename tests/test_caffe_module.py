@@ -441,6 +441,20 @@ def test_blobs(zoo, place):
         torch.testing.assert_close(m(x), 2 * x)
 
 
+def test_propagate_down(zoo, place):
+    m = place(zoo.Pair(propagate_down=[True, False]))
+    m.mode = None
+    a, b = place.draw(3, 4, grad=True), place.draw(3, 4, grad=True, seed=2)
+    for _ in range(2):
+        tops = m(a, b)
+        torch.testing.assert_close(tops, (a + b, a * b))
+        left, right = grads(tops, (a, b), allow_unused=True)
+        torch.testing.assert_close(left, grads((a + b, a * b), (a,))[0])
+        assert right is None
+    with raises(CaffeValueError, "propagate_down says 1 bottoms, 2 came"):
+        zoo.Pair("propagate_down: false")(a, b)
+
+
 def test_learning_rate_zero_freezes(zoo):
     m = zoo.Affine(param=[{"lr_mult": 1}, {"lr_mult": 0}], zoo_param=FILLER).setup((2, 3))
     assert [p.requires_grad for p in m.parameters()] == [True, False]

@@ -12,6 +12,9 @@ import pytest
 import torch
 from conftest import ROOT, make
 
+sys.path.append(str(ROOT / "tools"))
+from verify_gradient import GradientCheck
+
 
 class Outcome(NamedTuple):
     status: int
@@ -105,6 +108,47 @@ def test_labels_are_left_out(verify):
     found = verify("SquareOfLabelled", "--shapes", "3,4 3,4")
     assert found.status == 0 and found.verdicts == {"right"}, found.text
     assert "no gradient for bottom 1" in found.text and "cannot backpropagate to labels" in found.text
+
+
+def test_bottom_that_is_left_out(verify):
+    """By the prototxt: the layer is not asked for its gradient."""
+    propagate_down = "propagate_down: true propagate_down: false"
+    found = verify("SquareOfLabelled", "--shapes", "3,4 3,4", "--param", propagate_down)
+    assert found.status == 0 and found.verdicts == {"right"}, found.text
+    assert "cannot backpropagate" not in found.text
+
+
+class Largest:
+    """The largest of a bottom's values, as the prober of a layer gives it. Backward goes to the first one."""
+
+    def __init__(self, values: list[float], dtype: torch.dtype):
+        self.bottoms, self.blobs = [torch.tensor(values, dtype=dtype)], []
+
+    def run_forward(self, wanted=None):
+        self.tops = [self.bottoms[0].max().view(1)]
+        return self.tops
+
+    def run_backward(self, diffs, wanted, fill=0.0):
+        diff = torch.zeros_like(self.bottoms[0])
+        diff[self.bottoms[0].argmax()] = diffs[0][0]
+        return [diff]
+
+
+@pytest.mark.parametrize("gap, wrong", [(1e-1, 0), (3e-5, 0), (3e-6, 0), (0, 4)])
+def test_values_close_to_each_other(gap, wrong):
+    """Steps in float are wider than these gaps; a tie has no gradient."""
+    values = [1.0, 1.0 - gap, 0.5]
+    check = GradientCheck(Largest(values, torch.float32), [True], lambda: Largest(values, torch.float64))
+    assert check.run().wrong_count == wrong
+
+
+def test_nothing_but_zeros_is_told():
+    probe = Largest([1.0, 0.5], torch.float64)
+    assert not GradientCheck(probe, [True]).run().zero
+    probe.run_forward = lambda wanted=None: [probe.bottoms[0].new_ones(1)]
+    probe.tops = probe.run_forward()
+    probe.run_backward = lambda *_: [torch.zeros_like(probe.bottoms[0])]
+    assert GradientCheck(probe, [True]).run().zero
 
 
 def test_kink(verify):

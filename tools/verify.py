@@ -30,6 +30,7 @@ import torch  # noqa: E402
 from rich.console import Console  # noqa: E402
 from rich.markup import escape  # noqa: E402
 from rich.table import Table  # noqa: E402
+from torch import Tensor  # noqa: E402
 from verify_gradient import GradientCheck, flat, relative  # noqa: E402
 from verify_inputs import (  # noqa: E402
     DATA,
@@ -188,7 +189,7 @@ class Verification:
                 self.send("row", row)
 
     def choose_blobs(self, setting: Setting) -> None:
-        """The same for every way: as the fillers left them, but a constant hides mistakes, so it is moved."""
+        """The same for every way: as the fillers left them, but for constants, which hide mistakes."""
         if setting.blobs is not None:
             return
         for code in self.codes:
@@ -198,12 +199,7 @@ class Verification:
                 continue
             filled = [b.cpu() for b in blobs]
             generator = torch.Generator().manual_seed(1701)
-            noise = [torch.randn(b.shape, generator=generator, dtype=torch.float64) / 2 for b in filled]
-            moved = [
-                b + n if b.numel() and (b == b.flatten()[0]).all() else b
-                for b, n in zip(filled, noise, strict=True)
-            ]
-            setting.blobs = moved
+            setting.blobs = [moved(b, generator) for b in filled]
             if self.refusal_of_blobs(setting, code):
                 setting.blobs = filled
             return
@@ -240,6 +236,8 @@ class Verification:
                 row.remark = f"{checked.wrong_count} of {checked.checked} elements of the gradient"
             elif checked.coarse:
                 row.remark = "at Caffe's step only: it computes partly in float"
+            elif checked.zero:
+                row.remark = "all zeros on these values"
         else:
             row.verdict = NO_GRADIENT
             row.remark = refused[0] if refused else "nothing that it could have one for"
@@ -250,7 +248,8 @@ class Verification:
     def wanted(self, probe, setting: Setting) -> tuple[list[bool], list[str]]:
         """Whose gradients Backward computes, and what it says of the others."""
         count = len(probe.bottoms)
-        smooth = [*setting.smooth, *[True] * len(probe.blobs)]
+        asked = setting.module.propagate_down or [True] * count
+        smooth = [*map(all, zip(setting.smooth, asked, strict=True)), *[True] * len(probe.blobs)]
         try:
             self.backward(probe, smooth)
             return smooth, []
@@ -300,6 +299,14 @@ class Verification:
                 )
 
 
+def moved(blob: Tensor, generator) -> Tensor:
+    """A constant blob with noise. The sign stays, and none becomes negative: scales and thresholds may need it."""
+    if not blob.numel() or (blob != blob.flatten()[0]).any():
+        return blob
+    noise = torch.rand(blob.shape, generator=generator, dtype=torch.float64)
+    return torch.where(blob == 0, noise, blob * (0.5 + noise))
+
+
 def random_like(tops):
     generator = torch.Generator().manual_seed(7)
     return [
@@ -310,7 +317,8 @@ def random_like(tops):
 HELP = (
     "Give parameters as prototxt, PARAM='norm_param { eps: 0.1 }', and a shape for each bottom,"
     " SHAPES='2,3,6,5 2,1,1,1:label' (:label integers below the first bottom's channels,"
-    " :roi rows of image, x1, y1, x2, y2; :prob numbers within (0, 1))."
+    " :roi rows of image, x1, y1, x2, y2; :prob numbers within (0, 1)). propagate_down in PARAM, true or false once for"
+    " each bottom, says whose gradients count."
 )
 
 # ------------------------------------------------------------------------------------------- processes

@@ -55,6 +55,7 @@ class Checked:
     error: float = 0.0  # the largest |computed - estimated| / max(|computed|, |estimated|, 1)
     checked: int = 0
     coarse: bool = False  # right at Caffe's step, not at the finer ones
+    zero: bool = False  # all of it
     sampled: bool = False
     wrong: list[Wrong] = field(default_factory=list)
     wrong_count: int = 0
@@ -178,7 +179,7 @@ class GradientCheck:
             found.notes.append("adds to a diff, or leaves one as it was: Caffe clears none before Backward")
         for row, (i, e) in enumerate(self.inputs):
             self.check_input(found, i, e, computed[row])
-        found.checked = computed.numel()
+        found.checked, found.zero = computed.numel(), not computed.any()
         return found
 
     def accumulates(self, computed: Tensor) -> bool:
@@ -193,7 +194,7 @@ class GradientCheck:
         elif self.finer:
             if callable(self.finer):
                 self.finer = self.finer()
-            yield self.finer, STEPS[torch.float64][0][0], STEPS[self.dtype][0][1]
+            yield from ((self.finer, step, STEPS[self.dtype][0][1]) for step, _ in STEPS[torch.float64])
 
     def check_input(self, found: Checked, i: int, e: int, computed: Tensor) -> None:
         best = None
