@@ -50,6 +50,15 @@ def bars(axes, values: dict[str, float], colours: list[str], unit: str) -> None:
     axes.margins(x=0.12)
 
 
+def panels(figure, medians: dict[str, dict[str, float]], colours: dict[str, str], unit: str) -> None:
+    """Bars for each title, two panels a row; names without a colour are OTHER."""
+    rows = (len(medians) + 1) // 2
+    figure.set_size_inches(8, 1.9 * rows + 0.3)
+    for axes, (title, values) in zip(figure.subplots(rows, 2).flat, medians.items(), strict=True):
+        bars(axes, values, [colours.get(name, OTHER) for name in values], unit)
+        axes.set_title(title, loc="left")
+
+
 def groups(axes, labels: list[str], series: dict[str, list[float | None]], colours: dict[str, str]) -> None:
     """Upright bars on a log axis, a group for each label; what is None is left out."""
     width = 0.84 / len(series)

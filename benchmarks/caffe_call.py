@@ -31,7 +31,8 @@ def measure(settings: Settings) -> Report:
                 name: times.median(name) * 1e6 for name in times
             }
     report.notes.append(f"Medians over turns of {CALLS} calls each; spread: half of the turns lie within it.")
-    report.plots["caffe_call"] = lambda figure: draw(figure, medians)
+    colours = {PORTED: _plot.OURS, NATIVE: _plot.PEER}
+    report.plots["caffe_call"] = lambda figure: _plot.panels(figure, medians, colours, "us per call")
     return report
 
 
@@ -62,13 +63,3 @@ def add(report: Report, times: Times, device: str, grad: bool) -> None:
     target = TARGET if device == "cuda" and not grad else None
     what = f"eager call {'with' if grad else 'without'} grad, ported / native module"
     report.figure(what, _machine.here(device), times.ratio(PORTED, NATIVE), target)
-
-
-def draw(figure, medians: dict[str, dict[str, float]]) -> None:
-    figure.set_size_inches(8, 1.9 * ((len(medians) + 1) // 2) + 0.3)
-    for axes, (title, values) in zip(
-        figure.subplots((len(medians) + 1) // 2, 2).flat, medians.items(), strict=True
-    ):
-        colours = {PORTED: _plot.OURS, NATIVE: _plot.PEER}
-        _plot.bars(axes, values, [colours.get(name, _plot.OTHER) for name in values], "us per call")
-        axes.set_title(title, loc="left")

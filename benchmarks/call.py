@@ -32,7 +32,8 @@ def measure(settings: Settings) -> Report:
                 name: times.median(name) * 1e6 for name in times
             }
     report.notes.append(f"Medians over turns of {CALLS} calls each; spread: half of the turns lie within it.")
-    report.plots["call"] = lambda figure: draw(figure, medians)
+    colours = {OURS: _plot.OURS, PEER: _plot.PEER}
+    report.plots["call"] = lambda figure: _plot.panels(figure, medians, colours, "us per call")
     return report
 
 
@@ -56,13 +57,3 @@ def add(report: Report, times: Times, device: str, grad: bool) -> None:
             target = TARGETS.get((name, grad)) if device == "cuda" else None
             what = f"eager call {'with' if grad else 'without'} grad, {OURS} / {name}"
             report.figure(what, _machine.here(device), times.ratio(OURS, name), target)
-
-
-def draw(figure, medians: dict[str, dict[str, float]]) -> None:
-    figure.set_size_inches(8, 1.9 * ((len(medians) + 1) // 2) + 0.3)
-    for axes, (title, values) in zip(
-        figure.subplots((len(medians) + 1) // 2, 2).flat, medians.items(), strict=True
-    ):
-        colours = {OURS: _plot.OURS, PEER: _plot.PEER}
-        _plot.bars(axes, values, [colours.get(name, _plot.OTHER) for name in values], "us per call")
-        axes.set_title(title, loc="left")
