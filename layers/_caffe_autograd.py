@@ -14,10 +14,15 @@ def weighted(tops: list[Tensor], weights: list[float]) -> list[Tensor]:
 
 
 class Call:
-    """One forward whose backward may come: where it ran, and the instance that holds its state."""
+    """One forward whose backward may come: where it ran, and the instance that holds its state.
 
-    def __init__(self, engine: Engine, site: Site, forced: int | None, bottoms: int):
+    Args:
+        ahead, back: the short ways of both (_caffe_shortcut.py), which return None where they do not lead.
+    """
+
+    def __init__(self, engine: Engine, site: Site, forced: int | None, bottoms: int, ahead=None, back=None):
         self.engine, self.site, self.forced, self.bottoms = engine, site, forced, bottoms
+        self.ahead, self.back = ahead, back
         self.mode = CPU
         self.instance: Instance | None = None
         self.states: dict[
@@ -54,14 +59,12 @@ class Call:
     def _by_kernels(self, bottoms, tops, blobs, top_diffs, wanted) -> list[Tensor | None] | None:
         """Forward once more and Backward by the kernels on the host, as they will be from now on."""
         engine = self.engine
-        engine.host_mode = (
-            GPU  # also if this one fails, as it does where random numbers are drawn another way
-        )
+        engine.run_on_host(GPU)  # also if this fails, as it does where random numbers are drawn another way
         instance = engine.forward_again(self.site, GPU, bottoms, blobs, wanted, tops, self.states)
         diffs = instance.backward(GPU, bottoms, tops, blobs, top_diffs, wanted)
         engine.release(instance)
         if diffs is None:
-            engine.host_mode = CPU
+            engine.run_on_host(CPU)
         else:
             self.mode = GPU
         return diffs
@@ -73,27 +76,35 @@ class CaffeFunction(torch.autograd.Function):
     @staticmethod
     def forward(ctx, call: Call, *tensors: Tensor):
         count = call.bottoms
-        bottoms, blobs = list(tensors[:count]), list(tensors[count:])
         wanted = ctx.needs_input_grad[1:]
-        tops = call.forward(bottoms, blobs, wanted)
+        ctx.call = call
+        if call.ahead is not None and (tops := call.ahead(call, tensors, wanted)):
+            ctx.save_for_backward(*tensors, *tops)
+            return tops
+        tops = call.forward(list(tensors[:count]), list(tensors[count:]), wanted)
         in_place = call.engine.in_place
         if in_place:
-            ctx.mark_dirty(*(bottoms[i] for i in in_place.values()))
-        ctx.call, ctx.tops = call, len(tops)
-        ctx.name = f"{call.engine.layer.module}.{call.engine.type}"
-        ctx.save_for_backward(*bottoms, *blobs, *tops)
+            ctx.mark_dirty(*(tensors[i] for i in in_place.values()))
+        ctx.save_for_backward(*tensors, *tops)
         return tuple(weighted(tops, call.engine.weights))
 
     @staticmethod
     def backward(ctx, *top_diffs: Tensor):
-        return _once(_backward, ctx.name)(ctx, *top_diffs)
+        if not torch.is_grad_enabled():  # else create_graph=True, for which _once has an answer
+            return _backward(ctx, *top_diffs)
+        return _once(_backward, f"{ctx.call.engine.layer.module}.{ctx.call.engine.type}")(ctx, *top_diffs)
 
 
 def _backward(ctx, *top_diffs: Tensor):
-    call, saved = ctx.call, list(ctx.saved_tensors)
+    call, saved = ctx.call, ctx.saved_tensors
+    wanted = ctx.needs_input_grad[1:]
+    if call.back is not None and (gradients := call.back(call, saved, top_diffs, wanted)):
+        return None, *gradients
     engine = call.engine
-    bottoms, blobs = saved[: call.bottoms], saved[call.bottoms : len(saved) - ctx.tops]
-    tops = saved[len(saved) - ctx.tops :]
+    count = len(saved) - len(engine.weights)
+    bottoms, blobs, tops = (
+        list(s) for s in (saved[: call.bottoms], saved[call.bottoms : count], saved[count:])
+    )
     diffs = []
     for i, (diff, weight) in enumerate(zip(top_diffs, engine.weights, strict=True)):
         if weight != 1:
@@ -105,4 +116,4 @@ def _backward(ctx, *top_diffs: Tensor):
     with device_guard(site.device):
         if site.device >= 0 and _raw_stream(site.device) != site.stream:
             raise CaffeRuntimeError(f"{engine.name}: backward runs on another stream than its forward did")
-        return None, *call.backward(bottoms, tops, blobs, diffs, ctx.needs_input_grad[1:])
+        return None, *call.backward(bottoms, tops, blobs, diffs, wanted)

@@ -8,6 +8,7 @@ import atexit
 import contextlib
 import ctypes
 import functools
+import itertools
 import threading
 import weakref
 from collections import defaultdict
@@ -103,7 +104,8 @@ class Instance:
     ):
         self.engine = weakref.proxy(engine)  # which holds the instances that are free
         self.site, self.handle = site, -1
-        self.shortcut = None  # for whose calls the record is filled in
+        # For whose calls the records are filled in, but for addresses.
+        self.shortcut = self.backward_for = None
         self.library = engine.library(site.backend)
         self.lib = self.library.lib
         parameter = engine.parameter + bytes(
@@ -126,21 +128,21 @@ class Instance:
             self.record.put(at, shape, address)
         for top, bottom in engine.in_place.items():
             self.record.put(self.record.tops[top], (), flags=IN_PLACE | bottom << 8)
-        self._place(mode)
+        self._place(self.record, mode)
         if self._call("caffe_layer_setup", self.record.address):
             raise engine.no_code("LayerSetUp or Reshape", self.library)
         self.weights = [self.record.loss_weight(at) for at in self.record.tops]
         self.top_shapes = tuple(self.record.shape(at) for at in self.record.tops)
         blobs = self.record.words[BLOBS]
-        self.record = Record(len(shapes), tops, blobs)
-        self._place(mode)
+        self.record, self.backward_record = (Record(len(shapes), tops, blobs) for _ in range(2))
+        self._place(self.record, mode)
 
     def __del__(self):
         if self.handle >= 0 and not _exiting.is_set():
             self.lib.caffe_layer_destroy_ffi(self.handle)
 
-    def _place(self, mode: int) -> None:
-        words, site = self.record.words, self.site
+    def _place(self, record: Record, mode: int) -> None:
+        words, site = record.words, self.site
         words[MODE], words[DEVICE], words[STREAM], words[PHASE] = mode, site.device, site.stream, site.phase
         words[ITERATION] = -1 if site.capture else self.engine.iteration
 
@@ -180,7 +182,7 @@ class Instance:
         """
         record, engine = self.record, self.engine
         self.shortcut = None  # the record is no longer as it left it
-        self._place(mode)
+        self._place(record, mode)
         shapes = shapes_of(bottoms)
         expected = engine.top_shapes.get(shapes, (None,) * len(record.tops))
         tops = [
@@ -208,7 +210,8 @@ class Instance:
             engine.weights = []
             return []
         tops = [
-            self.result(at, DATA, top, bottoms + blobs) for at, top in zip(record.tops, tops, strict=True)
+            self.result(record, at, DATA, top, bottoms + blobs)
+            for at, top in zip(record.tops, tops, strict=True)
         ]
         engine.expect(shapes, shapes_of(tops))
         return tops
@@ -224,9 +227,10 @@ class Instance:
             )
         return bool(bare)
 
-    def result(self, at: int, word: int, given: Tensor | None, others: list[Tensor]) -> Tensor:
+    def result(
+        self, record: Record, at: int, word: int, given: Tensor | None, others: list[Tensor]
+    ) -> Tensor:
         """The tensor whose memory holds a result: the one given, one made by callback, or one the layer shares."""
-        record = self.record
         shape, address, token = record.shape(at), record.words[at + word], record.words[at + word + 1]
         count = torch.Size(shape).numel()
         if given is not None and given.shape == shape and (not count or given.data_ptr() == address):
@@ -246,8 +250,9 @@ class Instance:
 
     def backward(self, mode, bottoms, tops, blobs, top_diffs, wanted) -> list[Tensor | None] | None:
         """The gradients of bottoms and blobs, where wanted, after this instance's forward. None if there is no code."""
-        record, engine = self.record, self.engine
-        self._place(mode)
+        record, engine = self.backward_record, self.engine
+        self.backward_for = None
+        self._place(record, mode)
         sources = {bottom: top for top, bottom in engine.in_place.items()}
         diffs = []
         for i, (at, bottom) in enumerate(zip(record.bottoms, bottoms, strict=True)):
@@ -271,9 +276,16 @@ class Instance:
         if self._call("caffe_layer_backward", record.address):
             return None
         return [
-            self.result(at, DIFF, diff, top_diffs) if want else None
+            self.result(record, at, DIFF, diff, top_diffs) if want else None
             for at, diff, want in zip(record.bottoms + record.blobs, diffs, wanted, strict=True)
         ]
+
+    def prepare_backward(self, shapes: list[Shape]) -> None:
+        """Fill in the record for the mode of the last forward and these shapes, in the record's order."""
+        record = self.backward_record
+        self._place(record, self.record.words[MODE])
+        for at, shape in zip(record.bottoms + record.tops + record.blobs, shapes, strict=True):
+            record.put(at, tuple(shape))
 
 
 class Engine:
@@ -417,6 +429,12 @@ class Engine:
                 return instance, mode, tops
             self.release(instance)
         raise self.no_code_for("Forward", modes[-1], site)
+
+    def run_on_host(self, mode: int) -> None:
+        """Which of the layer's functions CPU tensors get from now on: no short way that was made for the other."""
+        self.host_mode = mode
+        for instance in (*self.lent, *itertools.chain(*self.pools.values())):
+            instance.shortcut = None
 
     def no_code_for(self, function: str, mode: int, site: Site) -> CaffeRuntimeError:
         hint = {

@@ -1,10 +1,12 @@
 """The short way of a call that is like the one before: same shapes, dtype, device, stream and phase.
 
-Then the record is already filled in, but for addresses. Whatever differs goes the careful way, which knows what to say.
+Then the records are filled in already, but for addresses. Whatever differs goes the careful way, which knows what to
+say.
 """
 
 import functools
-from collections.abc import Callable
+from textwrap import indent
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -12,12 +14,12 @@ from torch.autograd import forward_ad
 
 from . import _caffe_services as services
 from ._caffe_autograd import CaffeFunction, Call
-from ._caffe_engine import Instance
-from ._caffe_record import DATA
+from ._caffe_engine import NOT_IMPLEMENTED, Instance
+from ._caffe_record import DATA, DIFF, DIFF_UNDEFINED, FLAGS, MODE, WANTED, Record
 from ._runtime import PLAIN, _raw_stream
 
 
-def shortcut(module, instance: Instance, forced: int | None, bottoms: list[Tensor], tops) -> Callable | None:
+def shortcut(module, instance: Instance, forced: int | None, bottoms: list[Tensor], tops):
     """A function of a module and its bottoms, made from a call that has just gone the careful way.
 
     It returns what the module returns, or None: go the careful way. There is no such function where each call needs
@@ -29,9 +31,11 @@ def shortcut(module, instance: Instance, forced: int | None, bottoms: list[Tenso
     weighted = any(weight != 1 for weight in engine.weights)
     if engine.in_place or weighted or site.capture or not own or not some:
         return None
+    bottom_shapes, top_shapes = [b.shape for b in bottoms], [top.shape for top in tops]
+    shapes = bottom_shapes + [torch.Size(shape) for shape in engine.blob_shapes]
     scope = {
         "PLAIN": PLAIN,
-        "Tensor": Tensor,
+        "NOT_IMPLEMENTED": NOT_IMPLEMENTED,
         "modes": torch._C._len_torch_dispatch_stack,
         "autocasting": torch._C._is_any_autocast_enabled,
         "forward_ad": forward_ad,
@@ -42,10 +46,14 @@ def shortcut(module, instance: Instance, forced: int | None, bottoms: list[Tenso
         "get_num_threads": torch.get_num_threads,
         "set_num_threads": instance.lib.caffe_set_num_threads,
         "empty_like": torch.empty_like,
+        "zeros_like": torch.zeros_like,
         "pool": engine.pools[site],
+        "lent": engine.lent,
         "run": instance.lib.caffe_layer_forward_ffi,
+        "run_back": instance.lib.caffe_layer_backward_ffi,
         "thread": services.thread,
         "me": (me := object()),
+        "mode": record.words[MODE],
         "site": site,
         "forced": forced,
         "training": module.training,
@@ -53,89 +61,198 @@ def shortcut(module, instance: Instance, forced: int | None, bottoms: list[Tenso
         "device": site.device,
         "stream": site.stream,
         "Call": Call,
+        "shapes": shapes[: len(bottoms)] + top_shapes + shapes[len(bottoms) :],
         # Function.apply's Python part looks for functorch transforms, which have no address: excluded already.
         "apply": super(torch.autograd.Function, CaffeFunction).apply,
     }
-    shapes = [b.shape for b in bottoms] + [torch.Size(shape) for shape in engine.blob_shapes]
     scope |= {f"shape{i}": shape for i, shape in enumerate(shapes)}
-    scope |= {f"top_shape{i}": top.shape for i, top in enumerate(tops)}
-    like = [top.shape == bottoms[0].shape for top in tops]
-    text = _text(len(bottoms), len(engine.blob_shapes), like, record, site.device, torch.cuda.device_count())
-    exec(_compiled(text, f"<{engine.name}.{engine.type}>"), scope)
-    instance.shortcut = me
+    scope |= {f"top_shape{i}": shape for i, shape in enumerate(top_shapes)}
+    like = tuple(shape == bottom_shapes[0] for shape in top_shapes)
+    texts = Texts(len(bottoms), len(engine.blob_shapes), like, site.device, torch.cuda.device_count())
+    name = f"<{engine.name}.{engine.type}>"
     # Nothing here refers to itself: when the module goes, so do its instances and their memory, at once.
+    halves = dict(scope)
+    exec(_compiled(texts, "halves", name), halves)
+    scope |= {half: halves.pop(half) for half in ("ahead", "back")}
+    exec(_compiled(texts, "call", name), scope)
+    instance.shortcut = me
     return scope.pop("call")
 
 
-@functools.lru_cache(256)
-def _compiled(text: str, name: str):
-    return compile(text, name, "exec")
+class Texts(NamedTuple):
+    """The functions, written out, as namedtuple does it: loops over inputs would cost more than the layer's launch.
 
+    `call` is the module's forward; `ahead` and `back` are the two halves of its autograd node. In them x0, x1, ... are
+    bottoms, then blobs; y0, ... tops; dx0, ..., dy0, ... their diffs.
+    """
 
-def _text(bottoms: int, blobs: int, like: list[bool], record, device: int, devices: int) -> str:
-    """Written out, as namedtuple does it: loops over inputs would cost more than the layer's launch."""
-    names = [f"x{i}" for i in range(bottoms + blobs)]
-    inputs = ", ".join(names)
-    tops = [f"y{i}" for i in range(len(like))]
-    get_blobs = "".join(f"\n        x{bottoms + i} = parameters['blob{i}']" for i in range(blobs))
-    plain = " and ".join(
-        f"type({x}) in PLAIN and {x}.dtype is dtype and {x}.shape == shape{i} and {x}.get_device() == device "
-        f"and {x}.is_contiguous() and not {x}.is_neg()"
-        for i, x in enumerate(names)
-    )
-    if device >= 0:
-        guard = "raw_stream(device) != stream or capturing()"
-        guard += " or current_device() != device" if devices > 1 else ""
-        threads = ""
-    else:
-        guard, threads = "False", "set_num_threads(get_num_threads())"
-    lines = []
-    for x, at in zip(names, record.bottoms + record.blobs, strict=True):
-        lines.append(f"words[{at + DATA}] = {x}_at")
-    for i, (y, at) in enumerate(zip(tops, record.tops, strict=True)):
-        lines.append(f"{y} = empty_like(x0)" if like[i] else f"{y} = x0.new_empty(top_shape{i})")
-        lines.append(f"words[{at + DATA}] = {y}_at = {y}.data_ptr()")
-    fill = "\n    ".join(lines)
-    elsewhere = " or ".join(f"words[{at + DATA}] != {y}_at" for y, at in zip(tops, record.tops, strict=True))
-    gathered = "\n        ".join(
-        f"{y} = instance.result({at}, {DATA}, {y}, [{inputs}])"
-        for y, at in zip(tops, record.tops, strict=True)
-    )
-    return f"""
+    bottoms: int
+    blobs: int
+    like: tuple[bool, ...]  # for each top, whether it has the first bottom's shape
+    device: int
+    devices: int
+
+    @property
+    def inputs(self) -> list[str]:
+        return [f"x{i}" for i in range(self.bottoms + self.blobs)]
+
+    @property
+    def tops(self) -> list[str]:
+        return [f"y{i}" for i in range(len(self.like))]
+
+    @property
+    def record(self) -> dict[str, int]:
+        """Where each one's blob record begins."""
+        record = Record(self.bottoms, len(self.like), self.blobs)
+        return dict(zip(self.inputs + self.tops, record.bottoms + record.blobs + record.tops, strict=True))
+
+    @property
+    def elsewhere(self) -> str:
+        if self.device < 0:
+            return "False"
+        return "raw_stream(device) != stream" + (" or current_device() != device" if self.devices > 1 else "")
+
+    @property
+    def threads(self) -> str:
+        return "set_num_threads(get_num_threads())" if self.device < 0 else "pass"
+
+    def forward(self, flags: list[str]) -> str:
+        """Take an instance, make the tops, run Forward."""
+        record, fill = self.record, []
+        for x, flag in zip(self.inputs, flags, strict=True):
+            fill.append(f"words[{record[x] + DATA}] = {x}_at; words[{record[x] + FLAGS}] = {flag}")
+        for i, y in enumerate(self.tops):
+            fill.append(f"{y} = empty_like(x0)" if self.like[i] else f"{y} = x0.new_empty(top_shape{i})")
+            fill.append(f"words[{record[y] + DATA}] = {y}_at = {y}.data_ptr()")
+        moved = " or ".join(f"words[{record[y] + DATA}] != {y}_at" for y in self.tops)
+        results = [
+            f"{y} = instance.result(instance.record, {record[y]}, {DATA}, {y}, [{', '.join(self.inputs)}])"
+            for y in self.tops
+        ]
+        return f"""
+try:
+    instance = pool.pop()
+except IndexError:
+    return None
+if instance.shortcut is not me:  # its record is another call's
+    pool.append(instance)
+    return None
+{self.threads}
+words = instance.record.words
+{chr(10).join(fill)}
+status = run(instance.handle, instance.record.address)
+if status == NOT_IMPLEMENTED and not thread.failure:
+    pool.append(instance)
+    return None
+if status or thread.failure:
+    instance.engine.fail(instance.library, "forward")
+if {moved}:  # a top whose shape depends on values
+    {"; ".join(results)}
+    instance.shortcut = None
+"""
+
+    def call(self) -> str:
+        names, tops = ", ".join(self.inputs), ", ".join(self.tops)
+        plain = " and ".join(
+            f"type({x}) in PLAIN and {x}.dtype is dtype and {x}.shape == shape{i} and {x}.get_device() == device "
+            f"and {x}.is_contiguous() and not {x}.is_neg()"
+            for i, x in enumerate(self.inputs)
+        )
+        capturing = "capturing()" if self.device >= 0 else "False"
+        blobs = [f"{x} = parameters['blob{i}']" for i, x in enumerate(self.inputs[self.bottoms :])]
+        return f"""
 def call(module, bottoms):
     if (
-        len(bottoms) != {bottoms} or module.training is not training
+        len(bottoms) != {self.bottoms} or module.training is not training
         or modes() or autocasting() or forward_ad._current_level >= 0
     ):
         return None
-    {", ".join(names[:bottoms])}, = bottoms
+    {", ".join(self.inputs[: self.bottoms])}, = bottoms
     try:
-        parameters = module._parameters{get_blobs}
+        parameters = module._parameters
+        {"; ".join(blobs)}
         if not ({plain}):
             return None
-        {"; ".join(f"{x}_at = {x}.data_ptr()" for x in names)}
+        {"; ".join(f"{x}_at = {x}.data_ptr()" for x in self.inputs)}
     except (RuntimeError, KeyError):  # no dense tensor, one of torch.func's; a replica, which has no nn.Parameters
         return None
-    if not ({" and ".join(f"{x}_at" for x in names)}) or {guard}:
+    if not ({" and ".join(f"{x}_at" for x in self.inputs)}) or {self.elsewhere} or {capturing}:
         return None
-    if ({" or ".join(f"{x}.requires_grad" for x in names)}) and grad_enabled():
-        {", ".join(tops)}, = apply(Call(module._engine, site, forced, {bottoms}), {inputs})
-        return {", ".join(tops)}
-    try:
-        instance = pool.pop()
-    except IndexError:
-        return None
-    if instance.shortcut is not me:  # its record is another call's
-        pool.append(instance)
-        return None
-    {threads}
-    words = instance.record.words
-    {fill}
-    if run(instance.handle, instance.record.address) or thread.failure:
-        module._engine.fail(instance.library, "forward")
-    if {elsewhere}:  # a top whose shape depends on values
-        {gathered}
-        instance.shortcut = None
+    if ({" or ".join(f"{x}.requires_grad" for x in self.inputs)}) and grad_enabled():
+        {tops}, = apply(Call(module._engine, site, forced, {self.bottoms}, ahead, back), {names})
+        return {tops}
+{indent(self.forward(["0"] * len(self.inputs)), "    ")}
     pool.append(instance)
-    return {", ".join(tops)}
+    return {tops}
 """
+
+    def halves(self) -> str:
+        return self.ahead() + self.back()
+
+    def ahead(self) -> str:
+        """Forward of a call that may be differentiated; None: not this way."""
+        flags = [f"{WANTED} if wanted[{i}] else 0" for i in range(len(self.inputs))]
+        return f"""
+def ahead(call, inputs, wanted):
+    {", ".join(self.inputs)}, = inputs
+    {"; ".join(f"{x}_at = {x}.data_ptr()" for x in self.inputs)}
+    outer, thread.drawn = thread.drawn, call.states
+    try:
+{indent(self.forward(flags), "        ")}
+    finally:
+        thread.drawn = outer
+    call.instance, call.mode = instance, mode
+    lent.add(instance)
+    return {", ".join(self.tops)},
+"""
+
+    def back(self) -> str:
+        """The first Backward after it; None: not this way."""
+        record, fill = self.record, []
+        for i, x in enumerate(self.inputs):
+            new, flags = (
+                ("empty_like", WANTED | DIFF_UNDEFINED) if i < self.bottoms else ("zeros_like", WANTED)
+            )
+            fill += [
+                f"words[{record[x] + DATA}] = {x}.data_ptr()",
+                f"d{x} = {new}({x}) if wanted[{i}] else None",
+                f"words[{record[x] + DIFF}] = d{x}.data_ptr() if wanted[{i}] else 0",
+                f"words[{record[x] + FLAGS}] = {flags} if wanted[{i}] else 0",
+            ]
+        for y in self.tops:
+            fill.append(f"if not d{y}.is_contiguous(): d{y} = d{y}.contiguous()")
+            fill.append(
+                f"words[{record[y] + DATA}] = {y}.data_ptr(); words[{record[y] + DIFF}] = d{y}.data_ptr()"
+            )
+        plain = " and ".join(
+            f"type(d{y}) in PLAIN and d{y}.dtype is dtype and d{y}.get_device() == device and not d{y}.is_neg()"
+            for y in self.tops
+        )
+        return f"""
+def back(call, saved, diffs, wanted):
+    instance = call.instance
+    if instance is None or {self.elsewhere}:
+        return None
+    {", ".join(self.inputs + self.tops)}, = saved
+    {", ".join(f"d{y}" for y in self.tops)}, = diffs
+    if not ({plain}):
+        return None
+    if instance.backward_for is not me:
+        instance.prepare_backward(shapes)
+        instance.backward_for = me
+    words = instance.backward_record.words
+{indent(chr(10).join(fill), "    ")}
+    {self.threads}
+    if run_back(instance.handle, instance.backward_record.address) or thread.failure:
+        thread.failure = None
+        return None  # it fails again on the careful way, which can say why
+    call.instance = None
+    lent.discard(instance)
+    pool.append(instance)
+    return {", ".join(f"d{x}" for x in self.inputs)},
+"""
+
+
+@functools.lru_cache(256)
+def _compiled(texts: Texts, part: str, name: str):
+    return compile(getattr(texts, part)(), name, "exec")

@@ -257,6 +257,52 @@ def test_short_and_careful_way_agree(zoo, place):
         m(x, x)
 
 
+def test_training_takes_the_short_way(zoo, place, monkeypatch):
+    m = place(zoo.Affine(zoo_param=FILLER))
+    x = place.draw(2, 3, 4, grad=True)
+    m(x)
+    (instance,) = m._engine.pools[next(iter(m._engine.pools))]
+
+    def careful(*_):
+        raise AssertionError("the careful way")
+
+    monkeypatch.setattr(type(m._engine), "forward", careful)
+    monkeypatch.setattr(type(instance), "backward", careful)
+    y = place.draw(2, 3, 4, seed=2)
+    for inputs in [(x, m.blob0, m.blob1), (x,), (m.blob1,), (m.blob0, x)]:
+        reference = x * m.blob0.view(3, 1) + m.blob1.view(3, 1)
+        for diff in (y, y.mT.contiguous().mT, y[:1, :1, :1].expand(2, 3, 4)):
+            result = m(x)
+            torch.testing.assert_close(result, reference)
+            expected = torch.autograd.grad(reference, inputs, diff, retain_graph=True)
+            torch.testing.assert_close(torch.autograd.grad(result, inputs, diff), expected)
+            with torch.no_grad():
+                torch.testing.assert_close(m(x), reference)
+    with raises(CaffeRuntimeError, "once only"):
+        (gradient,) = torch.autograd.grad(m(x).square().sum(), x, create_graph=True)
+        gradient.sum().backward()
+    monkeypatch.undo()
+    several = [m(x) for _ in range(3)]  # each with an instance of its own
+    for result in several:
+        torch.testing.assert_close(grads(result, x), grads(reference, x, retain_graph=True))
+    m(x).sum().backward(retain_graph=True)
+
+
+def test_results_start_from_zero(zoo, place):
+    """As Caffe's memory does, whatever calls there were before on the same object."""
+    x = place.draw(1000, grad=True)
+    for training in (1, 2, 3):
+        m = place(zoo.Adding())
+        for _ in range(training):
+            torch.full_like(x, 7)  # what the memory to come may hold
+            (diff,) = torch.autograd.grad(m(x).sum(), x)
+            assert torch.equal(diff, torch.ones_like(x))
+        with torch.no_grad():
+            for _ in range(3):
+                torch.full_like(x, 7)
+                assert torch.equal(m(x), x)
+
+
 def test_backward_twice(zoo, place):
     """Backward rewrites what it reads: a second one must start from Forward's state again."""
     m = place(zoo.Rewriting())
@@ -378,12 +424,22 @@ def test_follows_torchs_seed(zoo, place):
     assert not torch.equal(m.train()(x), x)
 
 
-def test_cpu_forward_without_cpu_backward(zoo):
+def test_cpu_forward_without_cpu_backward(zoo, monkeypatch):
     """Forward is run again by kernels, and from then on at once."""
     m, x = zoo.Kernels(), torch.randn(5, requires_grad=True)
     torch.testing.assert_close(grads(m(x), x), grads(2 * x, x))
     assert m._engine.host_mode == 1
     torch.testing.assert_close(grads(m(x), x), grads(2 * x, x))
+    m = zoo.Kernels()
+    m(x)
+    several = [m(x) for _ in range(3)]  # each object has its short way, with CPU code
+    grads(several.pop(), x)
+    del several
+    monkeypatch.setattr(type(m._engine), "forward_again", None)
+    for _ in range(2):
+        several = [m(x) for _ in range(3)]
+        for y in several:
+            torch.testing.assert_close(grads(y, x), grads(2 * x, x))
     m = zoo.Kernels()
     m.mode = "cpu"
     with raises(CaffeRuntimeError, r"Backward_cpu is NOT_IMPLEMENTED \(zoo_layers.cpp:\d+: ", "m.mode"):

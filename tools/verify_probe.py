@@ -116,8 +116,8 @@ def probe_class(package: str):
                 if diffs is None:
                     raise NoCode("NOT_IMPLEMENTED")
                 return diffs
-            self._place(self.mode)
-            record, engine, diffs = self.record, self.engine, []
+            record, engine, diffs = self.backward_record, self.engine, []
+            self._place(record, self.mode)
             values = self.given + self.kept
             for i, (at, value, want) in enumerate(
                 zip(record.bottoms + record.blobs, values, wanted, strict=True)
@@ -134,7 +134,7 @@ def probe_class(package: str):
             if self._call("caffe_layer_backward", record.address):
                 raise NoCode("NOT_IMPLEMENTED")
             return [
-                self.result(at, DIFF, diff, top_diffs) if want else None
+                self.result(record, at, DIFF, diff, top_diffs) if want else None
                 for at, diff, want in zip(record.bottoms + record.blobs, diffs, wanted, strict=True)
             ]
 

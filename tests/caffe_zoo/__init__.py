@@ -2,5 +2,7 @@
 
 from .._caffe import caffe_layer
 
-NAMES = "Ramp Pair Rewriting Noise Affine Positive Shared Kernels Counting Stopping Mirrored Scheduled Careless Finite"
+NAMES = """
+    Ramp Pair Rewriting Noise Affine Positive Shared Kernels Counting Stopping Mirrored Scheduled Careless Adding Finite
+"""
 globals().update({name: caffe_layer(__name__, name) for name in NAMES.split()})

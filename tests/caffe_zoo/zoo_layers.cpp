@@ -250,6 +250,19 @@ ZOO_BACKWARD_CPU(Scheduled) {
 INSTANTIATE_CLASS(ScheduledLayer);
 REGISTER_LAYER_CLASS(Scheduled);
 
+// ---------------------------------------------------------------------------------------- Adding
+
+ZOO_RESHAPE(Adding) { top[0]->ReshapeLike(*bottom[0]); }
+ZOO_FORWARD_CPU(Adding) {
+  caffe_axpy(bottom[0]->count(), Dtype(1), bottom[0]->cpu_data(), top[0]->mutable_cpu_data());
+}
+ZOO_BACKWARD_CPU(Adding) {
+  caffe_axpy(top[0]->count(), Dtype(1), top[0]->cpu_diff(), bottom[0]->mutable_cpu_diff());
+}
+
+INSTANTIATE_CLASS(AddingLayer);
+REGISTER_LAYER_CLASS(Adding);
+
 // ---------------------------------------------------------------------------------------- Finite
 
 ZOO_RESHAPE(Finite) {}

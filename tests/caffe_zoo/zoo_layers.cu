@@ -264,4 +264,15 @@ ZOO_BACKWARD_GPU(Scheduled) {
 
 INSTANTIATE_LAYER_GPU_FUNCS(ScheduledLayer);
 
+// ---------------------------------------------------------------------------------------- Adding
+
+ZOO_FORWARD_GPU(Adding) {
+  caffe_gpu_axpy(bottom[0]->count(), Dtype(1), bottom[0]->gpu_data(), top[0]->mutable_gpu_data());
+}
+ZOO_BACKWARD_GPU(Adding) {
+  caffe_gpu_axpy(top[0]->count(), Dtype(1), top[0]->gpu_diff(), bottom[0]->mutable_gpu_diff());
+}
+
+INSTANTIATE_LAYER_GPU_FUNCS(AddingLayer);
+
 }  // namespace caffe

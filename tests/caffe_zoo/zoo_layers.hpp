@@ -207,6 +207,21 @@ class CarelessLayer : public Layer<Dtype> {
                             const vector<Blob<Dtype>*>& bottom);
 };
 
+// Adds the bottom to its top, and the top's diff to the bottom's: both are new, and so zero.
+template <typename Dtype>
+class AddingLayer : public Layer<Dtype> {
+ public:
+  explicit AddingLayer(const LayerParameter& param) : Layer<Dtype>(param) {}
+  virtual void Reshape(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top);
+  virtual inline const char* type() const { return "Adding"; }
+  virtual inline int ExactNumBottomBlobs() const { return 1; }
+  virtual inline int ExactNumTopBlobs() const { return 1; }
+
+ protected:
+  ZOO_PASS(Forward)
+  ZOO_BACK(Backward)
+};
+
 // Looks at its bottom and has no top, and does not say so. CPU code alone.
 template <typename Dtype>
 class FiniteLayer : public Layer<Dtype> {
