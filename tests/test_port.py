@@ -694,11 +694,26 @@ def test_layers_of_a_forks_tests_in_aggregate_headers(fork):
     files, made = aggregate.layers_in_aggregates(fork.root, texts)
     assert {path.name for path in files} == {"vision_layers.hpp", "shift_layer.cpp"}
     assert set(made) == {"additions.hpp"} and "inline int twist" in made["additions.hpp"]
-    fork.write("src/caffe/layers/old_layer.cpp", "REGISTER_LAYER_CLASS(OLD, OldLayer);\n")
+    old = fork.write("src/caffe/layers/old_layer.cpp", "REGISTER_LAYER_CLASS(OLD, OldLayer);\n")
     with pytest.raises(gather.NotATree, match="a tree of 2014"):
         aggregate.layers_in_aggregates(fork.root, texts)
+    old.unlink()
     fork.layer("Shift")
     assert aggregate.layers_in_aggregates(fork.root, texts) == ([], {})
+    assert aggregate.layers_in_aggregates(fork.root, ["MockLayer<float> mock;\n"]) == ([], {})
+    files, _ = aggregate.layers_in_aggregates(fork.root, [*texts, "OtherLayer<float> layer;\n"])
+    assert "other_layer.cpp" in {path.name for path in files}
+
+
+def test_what_the_toolkit_has_is_not_taken_for_a_forks_test(fork):
+    """common.cuh is the fork's alone; common.cpp, its companion by name, is not."""
+    test = fork.write("src/caffe/test/test_shift_layer.cpp", '#include "caffe/layers/shift_layer.hpp"\n')
+    fork.write("src/gtest/gtest-all.cpp", "")
+    fork.layer("Shift", includes='#include "caffe/common.cuh"')
+    fork.write("include/caffe/common.cuh", "#define HELP\n")
+    fork.write("src/caffe/common.cpp", "no C++\n")
+    found = {path.name for path in gather.Tree(fork.root).files([test])}
+    assert {"shift_layer.hpp", "shift_layer.cpp", "common.cuh"} <= found and "common.cpp" not in found
 
 
 # ----------------------------------------------------------------- what the build makes for a folder

@@ -60,10 +60,13 @@ def build(folder: Path, made: Path, settings: list[str], backends: list[str]) ->
     return built
 
 
-def run(folder: Path, backend: str, filters: str, report: Path) -> int:
-    """In a process of its own: a test that crashes must not take the others' table with it."""
+def run(tree: Tree, folder: Path, backend: str, filters: str, report: Path) -> int:
+    """In a process of its own: a test that crashes must not take the others' table with it.
+
+    And in the tree's root, as Caffe's runtest: layers may read files there.
+    """
     command = [sys.executable, str(HERE / "run.py"), str(folder), backend, filters, str(report)]
-    return subprocess.run(command).returncode
+    return subprocess.run(command, cwd=tree.root).returncode
 
 
 def results(report: Path) -> dict[str, list[tuple[str, str]]]:
@@ -118,7 +121,7 @@ def main() -> int:
             continue
         report = folder / f"_{backend}.xml"
         report.unlink(missing_ok=True)
-        code = run(folder, backend, options.filter, report)
+        code = run(tree, folder, backend, options.filter, report)
         if code == 77:
             console.print(f"{backend}: no GPU here: left out")
             continue

@@ -1,5 +1,6 @@
 """The layers that tests name and that no header under caffe/layers has: those of trees before 2015-12, whose classes
-stand in vision_layers.hpp and its like. What they consist of is make port's to find.
+stand in vision_layers.hpp and its like, and later ones' fast_rcnn_layers.hpp. What they consist of is make port's to
+find.
 """
 
 from __future__ import annotations
@@ -31,9 +32,11 @@ enable_if_t<is_same<T, float>::value, double> max(T a, double b) { return a < b 
 
 def layers_in_aggregates(root: Path, texts: list[str]) -> tuple[list[Path], dict[str, str]]:
     """For the tests' texts: files of the tree, and texts of files to be made."""
-    if any((root / "include/caffe/layers").glob("*_layer.hpp")):
+    headers = (root / "include/caffe/layers").glob("*.hpp")
+    alone = {name for h in headers for name in re.findall(r"\bclass\s+(\w+)", h.read_text(errors="replace"))}
+    tested = {name for text in texts for name in re.findall(r"\b(\w+Layer)\s*<", text)} - alone
+    if not tested:
         return [], {}
-    tested = {name for text in texts for name in re.findall(r"\b(\w+Layer)\s*<", text)}
     files, additions, seen = {}, {}, {}
     try:
         tree, toolkit = Tree(str(root)), Toolkit()
@@ -48,6 +51,8 @@ def layers_in_aggregates(root: Path, texts: list[str]) -> tuple[list[Path], dict
                     additions.setdefault(header, one).take(name)
     except PortError as error:
         raise NotATree(str(error)) from error
+    if not files:
+        return [], {}
     made = written(additions.values(), seen, files)[0]
     made["additions.hpp"] = MAXIMUM + made.get("additions.hpp", "")
     return [root / file for file in files], made

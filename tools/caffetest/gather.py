@@ -101,7 +101,9 @@ class Tree:
             own = name.startswith(("caffe/layers/", "caffe/test/"))
             if own or not (ROOT / "include" / name).exists():
                 yield header  # cuDNN's, too: there is nothing in it without USE_CUDNN
-                if "cudnn" not in name:
+                # Of common.cuh the toolkit may have nothing; common.cpp is its own all the same.
+                replaced = not own and (ROOT / "include" / name).with_suffix(".hpp").exists()
+                if "cudnn" not in name and not replaced:
                     yield from self._sources(self.root / "src" / name)
         if path.is_relative_to(self.tests):
             return

@@ -1,0 +1,21 @@
+#ifndef CAFFE_LEGACY_BOOST_TIMER_HPP_
+#define CAFFE_LEGACY_BOOST_TIMER_HPP_
+
+#include <ctime>
+
+namespace boost {
+
+// Seconds of processor time since it was made or restarted.
+class timer {
+ public:
+  timer() { restart(); }
+  void restart() { start_ = std::clock(); }
+  double elapsed() const { return static_cast<double>(std::clock() - start_) / CLOCKS_PER_SEC; }
+
+ private:
+  std::clock_t start_;
+};
+
+}  // namespace boost
+
+#endif  // CAFFE_LEGACY_BOOST_TIMER_HPP_
