@@ -149,6 +149,19 @@ def _words_by_name(sources: list[Source]) -> dict[str, set[str]]:
     return found
 
 
+def _may_be_changed(type_text: str) -> bool:
+    """Is this a reference, and what it names not const? `const T*&` names a pointer that is not."""
+    named, reference, _ = type_text.partition("&")
+    words = named.replace("*", " * ").split()
+    constant = "const" in (words[-1:] if "*" in words else words)
+    return bool(reference) and not constant
+
+
+def _is_const(source: Source, function: Function) -> bool:
+    """A member function that leaves its object as it is: `int rows() const {`."""
+    return "const" in source.text[function.at : function.body].rpartition(")")[2].split()
+
+
 class _Body:
     """One walk over a kernel's statements."""
 
@@ -273,8 +286,37 @@ class _Body:
             place = node.child_by_field_name("argument")
         elif self._is_reference(node):
             place = node.child_by_field_name("value")
+        elif node.type == "call_expression":
+            for argument in self._changed_by(node):
+                self._check_place(argument)
+            return
         else:
             return
+        self._check_place(place)
+
+    def _changed_by(self, call) -> list:
+        """What a call may change: arguments of a function of the unit, or of one called swap; a member's object."""
+        function = call.child_by_field_name("function")
+        of_object = (
+            function.type == "field_expression" and function.child_by_field_name("operator").type == "."
+        )
+        named = function.child_by_field_name("field") if of_object else function
+        name = re.match(r"[\w:]*", self._of(named))[0].split("::")[-1]
+        known = [(s, f) for s in self._unit.sources for f in s.functions if f.name == name]
+        arguments = call.child_by_field_name("arguments").named_children
+        if name == "swap" and not known:
+            return arguments
+        changed = [
+            argument
+            for _, one in known
+            for argument, parameter in zip(arguments, one.parameters, strict=False)
+            if _may_be_changed(parameter.type)
+        ]
+        if of_object and not (known and all(_is_const(*one) for one in known)):
+            changed.append(function.child_by_field_name("argument"))
+        return changed
+
+    def _check_place(self, place):
         while place.type == "parenthesized_expression":
             place = place.named_children[0]
         while place.type == "field_expression" and place.child_by_field_name("operator").type == ".":
@@ -290,8 +332,11 @@ class _Body:
         """`T& name = value`, by which the value may be changed."""
         if node.type != "init_declarator" or node.child_by_field_name("value") is None:
             return False
-        named = node.child_by_field_name("declarator").type == "reference_declarator"
-        return named and "const" not in self._of(node.parent).split("=")[0].split()
+        declarator = node.child_by_field_name("declarator")
+        while declarator.type == "pointer_declarator":  # const T*& name
+            declarator = declarator.child_by_field_name("declarator")
+        named = declarator.type == "reference_declarator"
+        return named and _may_be_changed(self._of(node.parent).split("=")[0])
 
     def _is_private(self, node) -> bool:
         """Is this place a variable of the thread's own?"""

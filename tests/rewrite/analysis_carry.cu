@@ -2,7 +2,10 @@
 #include "caffe_cuda_macro.h"
 #define ADVANCE(p, by) p += by
 #define TWICE(x) ((x) * 2)
-struct Pair { float a, b; };
+struct Pair { float a, b; __device__ float next() { return a++; } __device__ float last() const { return b; } };
+__device__ void advance(const float*& p, int by) { p += by; }
+template <typename T> __device__ void clear(T (&all)[2]) { all[0] = all[1] = 0; }
+__device__ float read(const float* const& p, const float& rest, int by) { return p[by] + rest; }
 __global__ void moves_its_parameter(const int n, const float* rois, float* x) {
   CUDA_KERNEL_LOOP(i, n) { rois += i * 5; x[i] = rois[0]; }
 }
@@ -30,7 +33,23 @@ __global__ void gives_it_a_name(const int n, float scale, float* x) {
 __global__ void by_a_macro(const int n, const float* rois, float* x) {
   CUDA_KERNEL_LOOP(i, n) { ADVANCE(rois, i); x[i] = *rois; }
 }
-__global__ void keeps_within_the_turn(const int n, const float* rois, float* x, float rest) {
+__global__ void by_a_function(const int n, const float* rois, float* x) {
+  CUDA_KERNEL_LOOP(i, n) { advance(rois, i); x[i] = *rois; }
+}
+__global__ void by_a_template(const int n, float* x) {
+  float table[2] = {1, 2};
+  CUDA_KERNEL_LOOP(i, n) { x[i] = table[1]; clear<float>(table); }
+}
+__global__ void by_a_swap(const int n, float first, float second, float* x) {
+  CUDA_KERNEL_LOOP(i, n) { std::swap(first, second); x[i] = first; }
+}
+__global__ void by_a_member(const int n, Pair pair, float* x) {
+  CUDA_KERNEL_LOOP(i, n) { x[i] = pair.next(); }
+}
+__global__ void names_a_pointer(const int n, const float* rois, float* x) {
+  CUDA_KERNEL_LOOP(i, n) { const float*& p = rois; x[i] = *p++; }
+}
+__global__ void keeps_within_the_turn(const int n, const float* rois, float* x, float rest, Pair both) {
   CUDA_KERNEL_LOOP(i, n) {
     const float* roi = rois + i;
     roi += 1;
@@ -45,5 +64,9 @@ __global__ void keeps_within_the_turn(const int n, const float* rois, float* x, 
     *(x + i) += 1;
     float* at = &x[i];
     *at -= 1;
+    advance(roi, 1);
+    clear(table);
+    x[i] += pair.next() + both.last();
+    x[i] += read(rois, rest, i) + roi[0];
   }
 }
