@@ -78,9 +78,10 @@ class CaffeFunction(torch.autograd.Function):
         count = call.bottoms
         wanted = ctx.needs_input_grad[1:]
         ctx.call = call
-        if call.ahead is not None and (tops := call.ahead(call, tensors, wanted)):
+        if call.ahead is not None and (results := call.ahead(call, tensors, wanted)):
+            tops, weighted_tops = results
             ctx.save_for_backward(*tensors, *tops)
-            return tops
+            return weighted_tops
         tops = call.forward(list(tensors[:count]), list(tensors[count:]), wanted)
         in_place = call.engine.in_place
         if in_place:

@@ -23,13 +23,12 @@ def shortcut(module, instance: Instance, forced: int | None, bottoms: list[Tenso
     """A function of a module and its bottoms, made from a call that has just gone the careful way.
 
     It returns what the module returns, or None: go the careful way. There is no such function where each call needs
-    care: in place, weighted, tops that share memory, nothing to compute.
+    care: in place, tops that share memory, nothing to compute.
     """
     engine, site, record = instance.engine, instance.site, instance.record
     own = {b.data_ptr() for b in bottoms}.isdisjoint(t.data_ptr() for t in tops)
     some = bottoms and tops and all(t.numel() for t in (*bottoms, *tops))
-    weighted = any(weight != 1 for weight in engine.weights)
-    if engine.in_place or weighted or site.capture or not own or not some:
+    if engine.in_place or site.capture or not own or not some:
         return None
     bottom_shapes, top_shapes = [b.shape for b in bottoms], [top.shape for top in tops]
     shapes = bottom_shapes + [torch.Size(shape) for shape in engine.blob_shapes]
@@ -67,8 +66,10 @@ def shortcut(module, instance: Instance, forced: int | None, bottoms: list[Tenso
     }
     scope |= {f"shape{i}": shape for i, shape in enumerate(shapes)}
     scope |= {f"top_shape{i}": shape for i, shape in enumerate(top_shapes)}
+    scope |= {f"weight{i}": weight for i, weight in enumerate(engine.weights)}
     like = tuple(shape == bottom_shapes[0] for shape in top_shapes)
-    texts = Texts(len(bottoms), len(engine.blob_shapes), like, site.device, torch.cuda.device_count())
+    weighs, devices = tuple(weight != 1 for weight in engine.weights), torch.cuda.device_count()
+    texts = Texts(len(bottoms), len(engine.blob_shapes), like, weighs, site.device, devices)
     name = f"<{engine.name}.{engine.type}>"
     # Nothing here refers to itself: when the module goes, so do its instances and their memory, at once.
     halves = dict(scope)
@@ -89,6 +90,7 @@ class Texts(NamedTuple):
     bottoms: int
     blobs: int
     like: tuple[bool, ...]  # for each top, whether it has the first bottom's shape
+    weighs: tuple[bool, ...]  # for each top, whether it has a loss_weight other than 1
     device: int
     devices: int
 
@@ -99,6 +101,12 @@ class Texts(NamedTuple):
     @property
     def tops(self) -> list[str]:
         return [f"y{i}" for i in range(len(self.like))]
+
+    def weighted(self, names: list[str]) -> str:
+        return ", ".join(
+            f"{name} * weight{i}" if weighs else name
+            for i, (name, weighs) in enumerate(zip(names, self.weighs, strict=True))
+        )
 
     @property
     def record(self) -> dict[str, int]:
@@ -183,14 +191,14 @@ def call(module, bottoms):
         return {tops}
 {indent(self.forward(["0"] * len(self.inputs)), "    ")}
     pool.append(instance)
-    return {tops}
+    return {self.weighted(self.tops)}
 """
 
     def halves(self) -> str:
         return self.ahead() + self.back()
 
     def ahead(self) -> str:
-        """Forward of a call that may be differentiated; None: not this way."""
+        """Forward of a call that may be differentiated: its tops, and these weighted. None: not this way."""
         flags = [f"{WANTED} if wanted[{i}] else 0" for i in range(len(self.inputs))]
         return f"""
 def ahead(call, inputs, wanted):
@@ -203,12 +211,12 @@ def ahead(call, inputs, wanted):
         thread.drawn = outer
     call.instance, call.mode = instance, mode
     lent.add(instance)
-    return {", ".join(self.tops)},
+    return ({", ".join(self.tops)},), ({self.weighted(self.tops)},)
 """
 
     def back(self) -> str:
         """The first Backward after it; None: not this way."""
-        record, fill = self.record, []
+        record, fill, diffs = self.record, [], [f"d{y}" for y in self.tops]
         for i, x in enumerate(self.inputs):
             new, flags = (
                 ("empty_like", WANTED | DIFF_UNDEFINED) if i < self.bottoms else ("zeros_like", WANTED)
@@ -234,9 +242,10 @@ def back(call, saved, diffs, wanted):
     if instance is None or {self.elsewhere}:
         return None
     {", ".join(self.inputs + self.tops)}, = saved
-    {", ".join(f"d{y}" for y in self.tops)}, = diffs
+    {", ".join(diffs)}, = diffs
     if not ({plain}):
         return None
+    {", ".join(diffs)}, = {self.weighted(diffs)},
     if instance.backward_for is not me:
         instance.prepare_backward(shapes)
         instance.backward_for = me

@@ -131,13 +131,24 @@ def test_loss_and_its_weight(zoo, place):
     loss = 0.5 * (x - label).square().mean()
     for weight in (1, 0.25):
         m = place(zoo.Rewriting(loss_weight=[weight] if weight != 1 else []))
-        y = m(x, label)
-        torch.testing.assert_close(y, weight * loss)
-        torch.testing.assert_close(
-            torch.autograd.grad(2 * y, x), torch.autograd.grad(2 * weight * loss, x, retain_graph=True)
-        )
-        with torch.no_grad():
-            torch.testing.assert_close(m(x, label), weight * loss.detach())
+        for _ in range(3):  # the careful way, then the short one
+            y = m(x, label)
+            torch.testing.assert_close(y, weight * loss)
+            torch.testing.assert_close(
+                torch.autograd.grad(2 * y, x), torch.autograd.grad(2 * weight * loss, x, retain_graph=True)
+            )
+            with torch.no_grad():
+                torch.testing.assert_close(m(x, label), weight * loss.detach())
+    m = place(zoo.Pair(loss_weight=[0.5, 1]))
+    m.mode = None
+    a, b = place.draw(3, 4, grad=True), place.draw(3, 4, grad=True, seed=2)
+    for _ in range(3):
+        torch.testing.assert_close(m(a, b), ((a + b) / 2, a * b))
+        torch.testing.assert_close(grads(m(a, b), (a, b)), grads(((a + b) / 2, a * b), (a, b)))
+    shared = place(zoo.Shared(loss_weight=[3]))
+    for _ in range(3):
+        torch.testing.assert_close(shared(a), 3 * a.flatten())
+        torch.testing.assert_close(grads(shared(a), a), grads(3 * a.flatten(), a))
 
 
 def test_top_shaped_by_its_values(zoo, place):
