@@ -124,8 +124,8 @@ class Texts(NamedTuple):
     def threads(self) -> str:
         return "set_num_threads(get_num_threads())" if self.device < 0 else "pass"
 
-    def forward(self, flags: list[str]) -> str:
-        """Take an instance, make the tops, run Forward."""
+    def forward(self, flags: list[str], moved_too: str = "pass") -> str:
+        """Take an instance, make the tops, run Forward. moved_too: for a top whose shape depends on values."""
         record, fill = self.record, []
         for x, flag in zip(self.inputs, flags, strict=True):
             fill.append(f"words[{record[x] + DATA}] = {x}_at; words[{record[x] + FLAGS}] = {flag}")
@@ -154,9 +154,10 @@ if status == NOT_IMPLEMENTED and not thread.failure:
     return None
 if status or thread.failure:
     instance.engine.fail(instance.library, "forward")
-if {moved}:  # a top whose shape depends on values
+if {moved}:
     {"; ".join(results)}
     instance.shortcut = None
+    {moved_too}
 """
 
     def call(self) -> str:
@@ -206,7 +207,7 @@ def ahead(call, inputs, wanted):
     {"; ".join(f"{x}_at = {x}.data_ptr()" for x in self.inputs)}
     outer, thread.drawn = thread.drawn, call.states
     try:
-{indent(self.forward(flags), "        ")}
+{indent(self.forward(flags, "call.back = None"), "        ")}
     finally:
         thread.drawn = outer
     call.instance, call.mode = instance, mode

@@ -218,7 +218,7 @@ class Verification:
         probe = self.Probe(setting.module, code, dtype, setting.bottoms, setting.blobs)
         tops = probe.run_forward()
         found = {"forward": flat(tops)}
-        wanted, refused = self.wanted(probe, setting)
+        wanted, refused = self.wanted(probe, setting) if tops else ([], ["it has no tops"])
         row.details += refused
         if any(wanted):
             probe.run_forward(wanted)
