@@ -56,7 +56,7 @@ class Fork:
     def __init__(self, root: Path):
         self.root = root
         self.write("include/caffe/blob.hpp", CORE % ("Blob", "const Dtype* gpu_data_of_row(int n) const;"))
-        self.write("include/caffe/layer.hpp", CORE % ("Layer", "void SetUp();"))
+        self.write("include/caffe/layer.hpp", CORE % ("Layer", "void SetUp();\n  Net<Dtype>* net_;"))
         self.write(
             "src/caffe/proto/caffe.proto", 'syntax = "proto2";\npackage caffe;\nmessage LayerParameter {}\n'
         )
@@ -275,6 +275,7 @@ def test_not_a_tree(fork, port, tmp_path):
         (dict(members="bp::object self_;"), r"shift_layer\.hpp:\d+: ShiftLayer is a Python layer"),
         (dict(body="CUDNN_CHECK(cudnnCreate(&handle_));"), r"shift_layer\.cpp:7: ShiftLayer works by cuDNN only"),
         (dict(body="bottom[0]->gpu_data_of_row(1);"), r"shift_layer\.cpp:7: .*gpu_data_of_row.*/blob\.hpp:4"),
+        (dict(body="this->net_->Reshape();"), r"shift_layer\.cpp:7: ShiftLayer uses net_.*/layer\.hpp:5"),
         (dict(body="using namespace thrust; device_vector<Dtype> v;"), r"shift_layer\.cpp:7: .*uses thrust on"),
         (dict(body="thrust::sort(thrust::cuda::par, a, b);"), r"shift_layer\.cpp:7: .*thrust::cuda"),
         (dict(members="DataTransformer<Dtype> t_;", body="t_.Transform(image, top[0]);"),
@@ -297,6 +298,19 @@ def test_what_is_not_compiled_does_not_count(fork, port, macro):
         includes="#include <opencv2/opencv.hpp>",
     )
     port("Shift")
+
+
+def test_a_header_whose_other_classes_cannot_compile(fork, port):
+    """An aggregate header stands or falls as a whole."""
+    core = "namespace caffe {\ntemplate <typename Dtype> class InternalThread {};\n}\n"
+    fork.write("include/caffe/internal_thread.hpp", core)
+    fork.layer("Prefetch", header="caffe/data_layers.hpp", base="InternalThread")
+    fork.layer("Dummy", header="caffe/data_layers.hpp")
+    refusal = port("Dummy", fails=True)
+    assert re.search(
+        r"data_layers\.hpp:\d+: DummyLayer: in its header PrefetchLayer derives from InternalThread, which",
+        refusal,
+    )
 
 
 def test_headers_of_what_is_not_used_do_not_matter(fork, port):

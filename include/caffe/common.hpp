@@ -27,6 +27,7 @@
 
 #include "boost/shared_ptr.hpp"
 #include "caffe/util/device_alternate.hpp"
+#include "caffe/util/mixed_max.hpp"
 
 #define STRINGIFY(m) #m
 #define AS_STRING(m) STRINGIFY(m)

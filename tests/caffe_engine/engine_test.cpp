@@ -227,6 +227,19 @@ static void test_legacy_names() {
   }
 }
 
+template <typename Wanted, typename Got>
+static string is(Got value) {
+  return std::to_string(value) + (std::is_same<Wanted, Got>::value ? "" : " of another type");
+}
+
+static void test_mixed_max() {
+  using std::max;
+  using std::min;
+  const float x = 1;
+  say("mixed_max", is<double>(max(x, 2.)) + " " + is<double>(max(3., x)) + " " + is<double>(min(x, 2.)));
+  say("max_as_told", is<float>(max<float>(x, 2.)) + " " + is<float>(max(x, 2.f)) + " " + is<int>(max(1, 2)));
+}
+
 int main() {
   host_services.log = [](int64_t, const char*) {};
   test_checks();
@@ -234,4 +247,5 @@ int main() {
   test_blobs();
   test_fillers();
   test_legacy_names();
+  test_mixed_max();
 }

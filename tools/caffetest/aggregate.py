@@ -18,17 +18,6 @@ from needs import Needs
 from toolkit import Toolkit
 from tree import PortError, Tree
 
-# GradientChecker's max(fabs(x), 1.): of a float, fabs was a double to the compilers of these trees.
-MAXIMUM = """\
-#pragma once
-#include <algorithm>
-#include <type_traits>
-namespace std {
-template <typename T>
-enable_if_t<is_same<T, float>::value, double> max(T a, double b) { return a < b ? b : a; }
-}
-"""
-
 
 def layers_in_aggregates(root: Path, texts: list[str]) -> tuple[list[Path], dict[str, str]]:
     """For the tests' texts: files of the tree, and texts of files to be made."""
@@ -51,8 +40,4 @@ def layers_in_aggregates(root: Path, texts: list[str]) -> tuple[list[Path], dict
                     additions.setdefault(header, one).take(name)
     except PortError as error:
         raise NotATree(str(error)) from error
-    if not files:
-        return [], {}
-    made = written(additions.values(), seen, files)[0]
-    made["additions.hpp"] = MAXIMUM + made.get("additions.hpp", "")
-    return [root / file for file in files], made
+    return [root / file for file in files], written(additions.values(), seen, files)[0]

@@ -89,7 +89,7 @@ class Needs:
             if not one or word in self.class_names or one.file.endswith(SOURCE_KINDS):
                 continue
             if one.file not in self._own:
-                if word in self.toolkit.classes or self._is_core(one.file):
+                if word in self.toolkit.classes or self.is_core(one.file):
                     continue
                 if self._is_toolkits(one.file):
                     if self._has_source(one.file):
@@ -99,7 +99,7 @@ class Needs:
             if word.endswith("Layer") or one.file in self.files or self.tree.members(word):
                 self._class(word, f"{word}, which {Path(file).name} uses")
 
-    def _is_core(self, file: str) -> bool:
+    def is_core(self, file: str) -> bool:
         return Path(file).parent.as_posix() == "include/caffe" and Path(file).stem in CORE
 
     def _is_toolkits(self, file: str) -> bool:
@@ -130,7 +130,7 @@ class Needs:
                 continue
             if (
                 not one.file.endswith(SOURCE_KINDS)
-                and not self._is_core(one.file)
+                and not self.is_core(one.file)
                 and not self._is_toolkits(one.file)
             ):
                 self.seen[one.file] = None

@@ -7,11 +7,12 @@ aggregate header, nor an include of which nothing is used.
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 from itertools import pairwise
 
 from cuda_lexer import Token
-from tree import SOURCE_KINDS, Place
+from tree import SOURCE_KINDS, Place, classes_in
 
 # Words of things that the toolkit does not do, in layers that use them: what to say.
 DATA = "reads its data itself: in PyTorch that is a DataLoader's work"
@@ -60,6 +61,9 @@ def refuse(needs):
             if found:
                 token, text = found
                 needs.problem(Place(file, needs.line(file, token)), f"{needs.target.name} {text}", True)
+    for file in needs.files:
+        if not file.endswith(SOURCE_KINDS) and (found := missing_base(needs, file)):
+            needs.problem(Place(file, found[0]), f"{needs.target.name}: {found[1]}", True)
 
 
 def unsupported_use(needs, tokens: list[Token]) -> tuple[Token, str] | None:
@@ -104,6 +108,25 @@ def old_signature(needs, tokens: list[Token]) -> tuple[Token, str] | None:
     return None
 
 
+def missing_base(needs, file: str) -> tuple[int, str] | None:
+    """In a header, aggregate ones above all: a class that derives from one which only the fork's core has."""
+    tokens = needs.tree.source(file).lexed.tokens
+    for one in classes_in(needs.tree.source(file), file):
+        head = itertools.takewhile(lambda token: token.text != "{", tokens[slice(*one.tokens)])
+        for base in (needs.tree.classes.get(token.text) for token in head):
+            if (
+                base
+                and base.name != one.name
+                and needs.is_core(base.file)
+                and base.name not in needs.toolkit.classes
+            ):
+                return (
+                    one.line,
+                    f"in its header {one.name} derives from {base.name}, which the toolkit lacks",
+                )
+    return None
+
+
 def core_additions(needs) -> dict[str, Place]:
     """Members that the fork gave to Blob, Layer and their like."""
     found: dict[str, Place] = {}
@@ -111,7 +134,7 @@ def core_additions(needs) -> dict[str, Place]:
         file = f"include/caffe/{stem}.hpp"
         if not (needs.tree.root / file).is_file():
             continue
-        for token in functions_lacking(needs, file):
+        for token in functions_lacking(needs, file) + data_lacking(needs, file):
             found.setdefault(token.text, Place(file, needs.line(file, token)))
     own = {function.name for file in needs.files for function in needs.tree.source(file).functions}
     own |= {name for one in needs.additions.values() for name in one.names}
@@ -126,15 +149,23 @@ def functions_lacking(needs, file: str) -> list[Token]:
     return [token for token in named if token.text not in needs.toolkit.words]
 
 
+def data_lacking(needs, file: str) -> list[Token]:
+    """The data members, net_ and its like, that a header of the fork declares and the toolkit does not know."""
+    tokens = needs.tree.source(file).lexed.tokens
+    named = (t for t, after in pairwise(tokens) if after.text == ";" and re.match(r"[a-z]\w*_\Z", t.text))
+    return [token for token in named if token.text not in needs.toolkit.words]
+
+
 def is_called(tokens: list[Token], i: int) -> bool:
     """As a member: x.f(, x->f(, X::f(."""
     return tokens[i + 1].text == "(" and tokens[i - 1].text in (".", "->", "::")
 
 
 def core_use(needs, tokens: list[Token], added: dict[str, Place]) -> tuple[Token, str] | None:
-    """The first call of such a member."""
+    """The first use of such a member: x.f(, this->net_."""
     for i, token in enumerate(tokens[1:-1], 1):
-        if token.text in added and is_called(tokens, i):
+        own = token.text.endswith("_") and [t.text for t in tokens[max(i - 2, 0) : i]] == ["this", "->"]
+        if token.text in added and (own or is_called(tokens, i)):
             text = f"uses {token.text}, which this fork added to Caffe's core ({added[token.text]})"
             return token, text + "; the toolkit's core is stock Caffe's"
     return None

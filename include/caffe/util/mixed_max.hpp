@@ -1,0 +1,27 @@
+// std::max and std::min of a float and a double. To compilers of 2015 sqrt() and fabs() of a float were
+// doubles, so that `std::max(sqrt(x), 0.)` compiled in layers of either type. Ours.
+#ifndef CAFFE_UTIL_MIXED_MAX_HPP_
+#define CAFFE_UTIL_MIXED_MAX_HPP_
+
+#include <algorithm>
+#include <type_traits>
+
+namespace std {
+
+// The first parameter keeps them out of `std::max<float>(a, b)`, which says what it wants.
+template <int = 0, typename A, typename B>
+constexpr enable_if_t<is_floating_point<A>::value && is_floating_point<B>::value && !is_same<A, B>::value,
+                      common_type_t<A, B>>
+max(A a, B b) {
+  return a < b ? b : a;
+}
+template <int = 0, typename A, typename B>
+constexpr enable_if_t<is_floating_point<A>::value && is_floating_point<B>::value && !is_same<A, B>::value,
+                      common_type_t<A, B>>
+min(A a, B b) {
+  return b < a ? b : a;
+}
+
+}  // namespace std
+
+#endif  // CAFFE_UTIL_MIXED_MAX_HPP_
