@@ -40,6 +40,8 @@ override LAYERS_DIR := $(patsubst %/,%,$(LAYERS_DIR))
 $(if $(word 2,x$(CURDIR)),$(error make cannot work in a path with spaces: $(CURDIR)))
 $(if $(word 2,$(LAYERS_DIR)),$(error LAYERS_DIR: make cannot work in a path with spaces: $(LAYERS_DIR)))
 OUTSIDE := $(if $(filter-out $(CURDIR)/layers,$(abspath $(LAYERS_DIR))),yes)
+# By one name only: what is remembered of a build has paths in it.
+override LAYERS_DIR := $(if $(OUTSIDE),$(LAYERS_DIR),layers)
 BUILD   ?= $(if $(OUTSIDE),$(LAYERS_DIR)/build,build)
 
 # By the shell: a wildcard would remember what $(LAYERS_DIR)/build held before the flags below are written there.

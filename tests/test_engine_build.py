@@ -284,6 +284,13 @@ def test_folder_that_is_not_there(tmp_path):
     assert not (tmp_path / "nosuch").exists()
 
 
+@pytest.mark.parametrize("path", ["layers", "layers/", f"{ROOT}/layers", f"{ROOT}/tests/../layers"])
+def test_own_layers_by_another_path(tmp_path, path):
+    """The same build: what it remembers has paths in it."""
+    variables = make("-n", "-p", f"LAYERS_DIR={path}", f"BUILD={tmp_path}", "libraries").stdout
+    assert re.search(r"^LAYERS_DIR := layers$", variables, re.M)
+
+
 def test_no_layers(workshop):
     assert "make new LAYER=" in workshop.make("all").output
 
