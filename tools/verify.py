@@ -300,7 +300,7 @@ class Verification:
 
 
 def moved(blob: Tensor, generator) -> Tensor:
-    """A constant blob with noise. The sign stays, and none becomes negative: scales and thresholds may need it."""
+    """A constant blob with noise. The sign stays, and zeros become positive: scales and thresholds may need it."""
     if not blob.numel() or (blob != blob.flatten()[0]).any():
         return blob
     noise = torch.rand(blob.shape, generator=generator, dtype=torch.float64)

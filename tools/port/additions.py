@@ -17,8 +17,8 @@ from cuda_source import Source, head_name
 from toolkit import Toolkit
 from tree import SOURCE_KINDS, Place, Tree, classes_in
 
-# Of a fork's includes in <> an addition gets the standard library's.
 BLOB = "include/caffe/blob.hpp"
+# Of a fork's includes in <> an addition gets the standard library's.
 STANDARD = re.compile(r"[a-z_0-9]+\Z|(float|limits|math|stdint|stdio|stdlib|string)\.h\Z")
 
 

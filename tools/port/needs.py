@@ -162,7 +162,7 @@ class Needs:
     def _functions(self):
         """Functions that are called, and that the fork defines elsewhere."""
         done: set[str] = set()
-        blob = BlobMembers(self.tree, self.toolkit) if (self.tree.root / BLOB).is_file() else None
+        blob: BlobMembers | None = None
         while True:
             here = {f.name for file in self.files for f in self.tree.source(file).functions}
             taken = {name for one in self.additions.values() for name in one.names}
@@ -173,12 +173,14 @@ class Needs:
                     if token.kind == "name" and token.text not in known:
                         if self._is_call(tokens, i):
                             called.setdefault(token.text, (file, token))
-                        elif blob and i and is_called(tokens, i):
+                        elif i and is_called(tokens, i):
                             members.add(token.text)
             done |= set(called)
             before = len(self.files), len(self.scanned)
-            for name in sorted(members):
-                self._take(f"{BLOB}, class Blob", blob, name)
+            if members and (self.tree.root / BLOB).is_file():
+                blob = blob or BlobMembers(self.tree, self.toolkit)
+                for name in sorted(members):
+                    self._take(f"{BLOB}, class Blob", blob, name)
             for name, (file, token) in called.items():
                 self._function(name, Place(file, self.line(file, token)))
             if (len(self.files), len(self.scanned)) == before:
