@@ -87,6 +87,7 @@ class CaffeModule(nn.Module):
         message = Parameters(self.layer.folder).layer_parameter(
             self.type_name, prototxt, bottom=bottom, top=top, **parameters
         )
+        self.training = not getattr(message, "phase", 0)  # phase: TEST, as a testing Net's layers have it
         self.lr_mult = [spec.lr_mult for spec in message.param]
         self.propagate_down = list(getattr(message, "propagate_down", ()))  # protos before 2015-03 have none
         self._engine = Engine(

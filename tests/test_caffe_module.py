@@ -441,6 +441,8 @@ def test_follows_torchs_seed(zoo, place):
     assert 300 < (y == 0).sum() < 700
     assert torch.equal(m.eval()(x), x)
     assert not torch.equal(m.train()(x), x)
+    m = place(zoo.Noise('layer { type: "Noise" phase: TEST }'))
+    assert torch.equal(m(x), x) and not torch.equal(m.train()(x), x)
 
 
 def test_cpu_forward_without_cpu_backward(zoo, monkeypatch):

@@ -268,3 +268,67 @@ def test_temporary_lives_until_the_launch(kernels, device):
         top = torch.zeros(1 << 20, device=device)
         kernels["loops"].loops_continue(torch.full((1 << 20,), 3.0, device=device), top, 1 << 20)
         assert bool((top == 6).all())
+
+
+# ---------------------------------------------------------------------------- random numbers in kernels
+
+MASK = 2**32 - 1
+
+
+def philox(counter: int, key: int) -> list[int]:
+    """Philox4x32-10 of a counter of 128 bits and a key of 64 (Salmon et al., SC 2011): four times 32 bits."""
+    x0, x1, x2, x3 = (counter >> shift & MASK for shift in (0, 32, 64, 96))
+    k0, k1 = key & MASK, key >> 32
+    for _ in range(10):
+        a, b = 0xD2511F53 * x0, 0xCD9E8D57 * x2
+        x0, x1, x2, x3 = b >> 32 ^ x1 ^ k0, b & MASK, a >> 32 ^ x3 ^ k1, a & MASK
+        k0, k1 = k0 + 0x9E3779B9 & MASK, k1 + 0xBB67AE85 & MASK
+    return [x0, x1, x2, x3]
+
+
+def test_philox_known_answers():
+    """Random123's kat_vectors: the reference below is the paper's."""
+    assert philox(0, 0) == [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]
+    assert philox(2**128 - 1, 2**64 - 1) == [0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD]
+    pi = 0x0370734413198A2E85A308D3243F6A88, 0x299F31D0A4093822
+    assert philox(*pi) == [0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1]
+
+
+def bits(seed: int, sequence: int, first: int, count: int) -> list[int]:
+    blocks = range(first // 4, (first + count) // 4 + 1)
+    drawn = [x for block in blocks for x in philox(sequence << 64 | block, seed)]
+    return drawn[first % 4 :][:count]
+
+
+@pytest.mark.parametrize("offset, skip", [(0, 0), (3, 2), (5, 0), (2**34 - 2, 3)])
+def test_curand_bits(kernels, device, offset, skip):
+    threads, count, seed = 70, 13, 0x1234_5678_9ABC
+    top = torch.zeros(threads, count, dtype=torch.int64, device=device)
+    kernels["random"].random_bits(seed, offset, skip, top, threads, count)
+    assert top.tolist() == [bits(seed, i, offset + skip, count) for i in range(threads)]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("kind", ["uniform", "normal", "log normal"])
+def test_curand_numbers(kernels, device, kind, dtype):
+    threads, count, seed, offset = 50, 10, 17, 1
+    per = 1 if dtype == torch.float32 else 2  # numbers of 32 bits in one
+    top = torch.zeros(threads, count, dtype=dtype, device=device)
+    draw = getattr(kernels["random"], "random_float" if per == 1 else "random_double")
+    draw(["uniform", "normal", "log normal"].index(kind), seed, offset, top, threads, count)
+
+    drawn = torch.tensor([bits(seed, i, offset, count * per) for i in range(threads)], dtype=torch.int64)
+    if per == 2:
+        drawn = drawn[:, ::2] ^ drawn[:, 1::2] << 21
+    width = 2.0 ** -(32 if per == 1 else 53)
+    uniform = drawn.double() * width + width / 2
+    if kind == "uniform":
+        wanted = uniform
+    else:
+        length, angle = (-2 * uniform[:, ::2].log()).sqrt(), 2 * torch.pi * uniform[:, 1::2]
+        wanted = torch.stack([length * angle.sin(), length * angle.cos()], -1).flatten(1)
+        if kind == "log normal":
+            wanted = (0.5 + 0.25 * wanted).exp()
+    tolerance = 3e-6 if per == 1 else 1e-14
+    torch.testing.assert_close(top.cpu().double(), wanted, rtol=tolerance, atol=tolerance)
+    assert len(top.unique()) > 0.99 * top.numel()

@@ -280,6 +280,8 @@ def test_not_a_tree(fork, port, tmp_path):
         (dict(body="thrust::sort(thrust::cuda::par, a, b);"), r"shift_layer\.cpp:7: .*thrust::cuda"),
         (dict(members="DataTransformer<Dtype> t_;", body="t_.Transform(image, top[0]);"),
          r"shift_layer\.cpp:7: ShiftLayer reads its data itself.*DataTransformer::Transform"),
+        (dict(body="curandGenerateUniform(generator, x, 3);"), "ShiftLayer calls cuRAND itself"),
+        (dict(body="curand_poisson(&state, 3);"), "of cuRAND in its kernels more than uniform and normal"),
         (dict(members="void F(vector<Blob<Dtype>*>* top);"), "interface of late 2014"),
     ],
 )  # fmt: skip
@@ -311,6 +313,20 @@ def test_a_header_whose_other_classes_cannot_compile(fork, port):
         r"data_layers\.hpp:\d+: DummyLayer: in its header PrefetchLayer derives from InternalThread, which",
         refusal,
     )
+
+
+def test_a_blob_of_the_forks_own(fork, port):
+    """A Blob of another kind, which only a fork whose Blob is virtual can pass around."""
+    fork.layer("Sparse", members="SparseBlob<Dtype> rows_;", header="caffe/sparse_layer.hpp")
+    blob = "namespace caffe {\ntemplate <typename Dtype> class SparseBlob : public Blob<Dtype> {};\n}\n"
+    fork.write("include/caffe/sparse_blob.hpp", '#include "caffe/blob.hpp"\n' + blob)
+    layer = fork.root / "include/caffe/sparse_layer.hpp"
+    layer.write_text('#include "caffe/sparse_blob.hpp"\n' + layer.read_text())
+    port("Sparse")
+    fork.write("include/caffe/blob.hpp", CORE % ("Blob", "virtual ~Blob();"))
+    refusal = port("Sparse", "--name", "again", fails=True)
+    assert "sparse_blob.hpp:3: SparseLayer: in its header SparseBlob derives from Blob, whose" in refusal
+    assert "(include/caffe/blob.hpp:4)" in refusal
 
 
 def test_headers_of_what_is_not_used_do_not_matter(fork, port):
@@ -479,6 +495,64 @@ def test_what_a_fork_added_to_a_file_that_the_toolkit_replaces(fork, port):
     for device in ["cpu", "cuda"][: 1 + torch.cuda.is_available()]:
         x = torch.tensor([4, 1, 3, 2, 5], dtype=torch.float64, device=device)
         torch.testing.assert_close(Twist()(x), x * float(torch.tensor(torch.pi / 2, dtype=torch.float32)))
+
+
+def test_macros_that_a_fork_added(fork, port):
+    """Those that the layer names, and those that these name; and what they call."""
+    fork.write(
+        "include/caffe/common.hpp",
+        """#define NOT_IMPLEMENTED LOG(FATAL) << "another text"
+#define FORK_LIMIT 7
+#ifdef CPU_ONLY
+#define FORK_CHECK(n) nothing
+#else
+#define FORK_CHECK(n) \\
+  CHECK_LT(fork_twice(n), FORK_LIMIT)
+#endif
+#define FORK_UNUSED 3
+""",
+    )
+    fork.write(
+        "include/caffe/util/math_functions.hpp",
+        "namespace caffe {\ninline int fork_twice(int n) { return n * FORK_TWO; }\n}\n#define FORK_TWO 2\n",
+    )
+    fork.layer("Shift", body="FORK_CHECK(3); NOT_IMPLEMENTED;")
+    assert "common.hpp: of it, into additions.*: FORK_CHECK, FORK_LIMIT\n" in port("Shift")
+    assert {n for n in names(port.folder / "shift") if "additions" in n} == {"additions.hpp"}
+    text = (port.folder / "shift" / "additions.hpp").read_text()
+    assert "#define FORK_CHECK(n) \\\n  CHECK_LT(fork_twice(n), FORK_LIMIT)\n" in text
+    assert text.index("#define FORK_TWO 2\n") < text.index("inline int fork_twice")
+    assert not re.search("FORK_UNUSED|nothing|another text", text)
+    assert "additions.hpp  include/caffe/common.hpp:6\n" in (port.folder / "shift" / "ORIGIN").read_text()
+
+
+def test_files_put_there_by_hand_without_their_message(tmp_path):
+    """make says what is missing; that message alone will do."""
+    folder = tmp_path / "mine" / "lift"
+    folder.mkdir(parents=True)
+    backward = "(const vector<Blob<Dtype>*>&, const vector<bool>&, const vector<Blob<Dtype>*>&) {}"
+    text = CLASS.format(name="Lift", base="NeuronLayer", members=f"virtual void Backward_cpu{backward}")
+    (folder / "lift_layer.hpp").write_text('#include "caffe/layers/neuron_layer.hpp"\n' + text)
+    body = "top[0]->mutable_cpu_data()[0] = bottom[0]->cpu_data()[0] + this->layer_param_.lift_param().by();"
+    source = SOURCE.format(name="Lift", header="caffe/layers/lift_layer.hpp", includes="", body=body,
+                           register="REGISTER_LAYER_CLASS(Lift);")  # fmt: skip
+    (folder / "lift_layer.cpp").write_text(source)
+    shutil.rmtree(ROOT / "build" / "lift", ignore_errors=True)  # made from another folder
+    settings = [f"LAYERS_DIR={folder.parent}", f"BUILD={ROOT / 'build'}", "NVCC=", "-j4"]
+    failed = make(*settings, timeout=900)
+    assert (
+        failed.returncode
+        and f"lift: LayerParameter has no lift_param: put the fork's caffe.proto into {folder}"
+        in failed.stdout
+    )
+    (folder / "lift.proto").write_text(
+        "message LiftParameter { optional float by = 1 [default = 2]; }\n"
+        "extend LayerParameter { optional LiftParameter lift_param = 164; }\n"
+    )
+    done = make(*settings, "libraries", timeout=900)
+    assert done.returncode == 0, done.stdout + done.stderr
+    Lift = importlib.import_module(f"{load_package(folder.parent, 'lifted_layers')}.lift").Lift
+    assert Lift(lift_param={"by": 3})(torch.ones(1)).item() == 4 and Lift()(torch.ones(1)).item() == 3
 
 
 def test_an_additions_includes_are_its_files(fork, port):

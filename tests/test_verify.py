@@ -69,6 +69,12 @@ def test_wrong_everywhere(verify, type_name):
     assert ("adds to a diff" in found.text) == (type_name == "SquareAdding")
 
 
+def test_phase(verify):
+    """Whose Backward is wrong in training alone."""
+    found = verify("SquareHalved", "--param", "phase: TEST")
+    assert found.status == 0 and found.verdicts == {"right"}, found.text
+
+
 def test_wrong_kernels_alone(verify):
     """Half a percent."""
     found = verify("SquareTornBack")

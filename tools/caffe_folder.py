@@ -16,7 +16,7 @@ HEADERS = (".hpp", ".h", ".cuh", ".hh", ".inl")
 NOTHING = re.compile(
     r"caffe/(solver|sgd_solvers|solver_factory|parallel|data_reader|internal_thread|python_layer)\.hpp\Z"
     r"|caffe/util/(db|db_lmdb|db_leveldb|hdf5|blocking_queue|upgrade_proto|cudnn|nccl|signal_handler)\.h(pp)?\Z"
-    r"|caffe/layers/\w*data_layer\.hpp\Z|thrust/[\w/]+\.h\Z|(leveldb/\w+|lmdb|hdf5|hdf5_hl|curand_kernel|google/protobuf/.+)\.h\Z"
+    r"|caffe/layers/\w*data_layer\.hpp\Z|thrust/[\w/]+\.h\Z|(leveldb/\w+|lmdb|hdf5|hdf5_hl|google/protobuf/.+)\.h\Z"
 )
 # A line that makes a folder one of a Caffe layer.
 REGISTERS = re.compile(

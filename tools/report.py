@@ -2,6 +2,7 @@
 
 import argparse
 import importlib
+import re
 import sys
 import time
 from pathlib import Path
@@ -45,11 +46,24 @@ def main() -> int:
         )
     for name, backend in failed:
         print(f"FAILED: {name} for {backend}: see the logs in {arguments.build / name / backend}")
+    for name in dict.fromkeys(name for name, _ in failed):
+        for message, field in missing_fields(arguments.build / name):
+            print(
+                f"{name}: {message} has no {field}: put the fork's caffe.proto into {arguments.layers_dir / name}, "
+                "or a .proto with that message alone (docs/port-a-caffe-layer.md, section 1)."
+            )
     if failed or arguments.status or not ok:
         return 1
     stamp.touch()
     print("Next: python test.py")
     return 0
+
+
+def missing_fields(objects: Path) -> list[tuple[str, str]]:
+    """Of a Caffe layer that did not compile: messages, and what its files call of them that they lack."""
+    lacking = re.compile(r"class \W?caffe::(\w+Parameter)\W+has no member\W+(?:named\W+)?(\w+)")
+    texts = (log.read_text(errors="replace") for log in sorted(objects.rglob("*.log")))
+    return list(dict.fromkeys(found for text in texts for found in lacking.findall(text)))
 
 
 def is_stale(library: Path, objects: Path) -> bool:

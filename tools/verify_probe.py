@@ -75,7 +75,7 @@ def probe_class(package: str):
             device, stream = -1, 0
             if code.device == "cuda":
                 device, stream = torch.cuda.current_device(), torch.cuda.current_stream().cuda_stream
-            site = engine_module.Site(code.backend, device, stream, dtype, 0)
+            site = engine_module.Site(code.backend, device, stream, dtype, int(not module.training))
             self.mode = engine_module.MODES[code.mode]
             bottoms = [b.to(code.device, dtype).contiguous() for b in bottoms]
             shapes = tuple(tuple(b.shape) for b in bottoms)

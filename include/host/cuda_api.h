@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>  // clock(), which kernels may call
 
 typedef struct CUstream_st* cudaStream_t;
 

@@ -52,7 +52,7 @@ void SquareLayer<Dtype>::Backward_cpu(const vector<Blob<Dtype>*>& top, const vec
     if (!this->blobs_.empty()) this->blobs_[0]->mutable_cpu_diff()[0] += diff * x * x / 2;
     if (!propagate_down[0]) continue;
     Dtype* bottom_diff = bottom[0]->mutable_cpu_diff() + i;
-    if (is("SquareHalved")) {
+    if (is("SquareHalved") && this->phase_ == TRAIN) {
       *bottom_diff = x * diff;
     } else if (is("SquareAdding")) {
       *bottom_diff += 2 * x * diff;

@@ -1,9 +1,9 @@
-"""What a fork added to files that the toolkit replaces: functions and structs, cut out of there word for word.
+"""What a fork added to files that the toolkit replaces: functions, structs and macros, cut out of there word for word.
 
-Forks put functions of their own into util/math_functions.hpp and its sources. The toolkit's versions of these files
-stay; a layer's folder gets what its code names of the rest: additions.hpp, which the build includes before everything,
-and for definitions additions.cpp and additions.cu. Member functions that a fork gave to Blob go into
-additions_blob.hpp, which caffe/blob.hpp includes inside the class.
+Forks put functions of their own into util/math_functions.hpp and its sources, macros into common.hpp. The toolkit's
+versions of these files stay; a layer's folder gets what its code names of the rest: additions.hpp, which the build
+includes before everything, and for definitions additions.cpp and additions.cu. Member functions that a fork gave to
+Blob go into additions_blob.hpp, which caffe/blob.hpp includes inside the class.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Container, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+from cuda_lexer import Directive, Token
 from cuda_source import Source, head_name
 from toolkit import Toolkit
 from tree import SOURCE_KINDS, Place, Tree, classes_in
@@ -53,20 +54,32 @@ def item_at(source: Source, head: int, end: int) -> Item:
     return Item(lexed.tokens[at].text, (head, last + 1), defines)
 
 
+def macros_of(source: Source, known: Container[str]) -> dict[str, Directive]:
+    """By name, those that are not known; of several definitions (#if, #else) the first."""
+    found: dict[str, Directive] = {}
+    for macro in source.macros:
+        if macro.tokens[0].text not in known:
+            found.setdefault(macro.tokens[0].text, macro)
+    return found
+
+
 class Additions:
     """What is taken of one header and of the sources that go with it."""
 
     def __init__(self, tree: Tree, toolkit: Toolkit, header: str):
         self.tree, self.toolkit, self.header = tree, toolkit, header
+        files = [header, *tree.companions(header)]
         self.items = {
             file: [item for item in items_of(tree.source(file), file) if item.name not in toolkit.words]
-            for file in [header, *tree.companions(header)]
+            for file in files
         }
+        self.macros = {file: macros_of(tree.source(file), toolkit.words) for file in files}
         self.names: set[str] = set()
 
-    def take(self, name: str) -> list[tuple[str, Item]] | None:
-        """The items of that name and those which these name in turn; None if nothing here defines it."""
-        if not any(item.name == name and item.defines for item in self._all(name)):
+    def take(self, name: str) -> list[tuple[str, list[Token]]] | None:
+        """What has that name, and what that names in turn, as tokens of files; None if nothing here defines it."""
+        defined = any(item.name == name and item.defines for item in self._all(name))
+        if not defined and name not in self.macros[self.header]:
             return None
         wanted, new = [name], []
         while wanted:
@@ -75,12 +88,13 @@ class Additions:
                 continue
             self.names.add(one)
             for file, items in self.items.items():
-                for item in (item for item in items if item.name == one):
-                    new.append((file, item))
-                    words = {t.text for t in self.tokens(file, item)}
-                    wanted += [
-                        other.name for many in self.items.values() for other in many if other.name in words
-                    ]
+                found = [self.tokens(file, item) for item in items if item.name == one]
+                if one in self.macros[file]:
+                    found.append(self.macros[file][one].tokens)
+                new += [(file, tokens) for tokens in found]
+                words = {token.text for tokens in found for token in tokens}
+                wanted += [item.name for many in self.items.values() for item in many if item.name in words]
+                wanted += words & {*self.macros[file], *self.macros[self.header]}
         return new
 
     def _all(self, name: str) -> list[Item]:
@@ -94,11 +108,13 @@ class Additions:
         found = {}
         for file, items in self.items.items():
             lexed, text = self.tree.source(file).lexed, self.tree.text(file)
+            spans = [(one.start, one.end) for name, one in self.macros[file].items() if name in self.names]
             for item in items:
                 if item.name in self.names:
                     first, last = lexed.tokens[item.tokens[0]], lexed.tokens[item.tokens[1] - 1]
-                    place = Place(file, lexed.position(first.start)[0])
-                    found.setdefault(file, []).append((place, text[first.start : last.end]))
+                    spans.append((first.start, last.end))
+            if spans:
+                found[file] = [(Place(file, lexed.position(a)[0]), text[a:b].rstrip()) for a, b in spans]
         return found
 
     def file_for(self, file: str) -> str:
@@ -170,7 +186,7 @@ def written(
     if seen := [f'#include "{file.removeprefix("include/")}"' for file in seen]:
         texts["additions.hpp"] = ["#pragma once", '#include "caffe/common.hpp"', *seen]
     origin = []
-    for one in additions:
+    for one in sorted(additions, key=lambda one: not one.names & {*one.macros[one.header]}):  # macros first
         for file, parts in one.parts().items():
             name = one.file_for(file)
             lines = texts.setdefault(name, ["#pragma once"] if name.endswith(".hpp") else [])

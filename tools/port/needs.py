@@ -9,10 +9,11 @@ for plain member functions of Blob.
 from __future__ import annotations
 
 import re
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from additions import BLOB, Additions, BlobMembers
+from additions import BLOB, Additions, BlobMembers, macros_of
 from cuda_lexer import Token
 from refusals import CORE, functions_lacking, is_called, refuse
 from toolkit import ROOT, Toolkit
@@ -83,8 +84,10 @@ class Needs:
         return [self.tree.class_of(t).name for t in types if t in self.tree.types]
 
     def _mentioned(self, words, file: str):
-        """Classes of the fork among these words, unless the toolkit has them."""
+        """Classes and macros of the fork among these words, unless the toolkit has them."""
         for word in words:
+            if (header := self._macros.get(word)) and header not in self._own:
+                self._addition(word, header)
             one = self.tree.classes.get(word)
             if not one or word in self.class_names or one.file.endswith(SOURCE_KINDS):
                 continue
@@ -98,6 +101,16 @@ class Needs:
                     self._own.add(one.file)
             if word.endswith("Layer") or one.file in self.files or self.tree.members(word):
                 self._class(word, f"{word}, which {Path(file).name} uses")
+
+    @cached_property
+    def _macros(self) -> dict[str, str]:
+        """The macros that the fork added to headers which the toolkit replaces: name -> header."""
+        headers = [f for f in self.tree.files if f.startswith("include/") and self._is_toolkits(f)]
+        return {
+            name: header
+            for header in headers
+            for name in macros_of(self.tree.source(header), self.toolkit.words)
+        }
 
     def is_core(self, file: str) -> bool:
         return Path(file).parent.as_posix() == "include/caffe" and Path(file).stem in CORE
@@ -221,9 +234,9 @@ class Needs:
         if name in additions.names:
             return True
         taken = additions.take(name)
-        for file, item in taken or ():
+        for file, tokens in taken or ():
             self.additions[title] = additions
-            self._scan(file, additions.tokens(file, item))
+            self._scan(file, tokens)
         return taken is not None
 
     def _header_of(self, file: str) -> str | None:

@@ -12,7 +12,7 @@ import re
 from itertools import pairwise
 
 from cuda_lexer import Token
-from tree import SOURCE_KINDS, Place, classes_in
+from tree import SOURCE_KINDS, Class, Place, classes_in
 
 # Words of things that the toolkit does not do, in layers that use them: what to say.
 DATA = "reads its data itself: in PyTorch that is a DataLoader's work"
@@ -26,8 +26,8 @@ UNSUPPORTED = [
     (r"(cudnn[A-Z]\w*|cudnn|CUDNN_\w+)\Z", "works by cuDNN only"),
     (r"(PyObject|PyErr_\w+|Py_\w+)\Z", "is a Python layer: call its Python code from PyTorch"),
     (r"(MPI_\w+|ncclAllReduce)\Z", "talks to other processes"),
-    (r"(curandState\w*|curand_(init|uniform|normal)\w*|curand)\Z", "uses cuRAND inside its kernels"),
-    (r"(curand[A-Z]\w*|curand_generator)\Z", "calls cuRAND itself"),
+    (r"(curand(?!State|Direction|Discrete)[A-Z]\w*|curand_generator)\Z", "calls cuRAND itself"),
+    (r"curand\w+\Z", "wants of cuRAND in its kernels more than uniform and normal numbers"),
     (r"cufft(Xt|Make|Get|Estimate|Create|SetAuto|SetWork)\w*\Z", "wants of cuFFT more than plans and transforms"),
     (r"device_(vector|ptr|pointer_cast)\Z", THRUST),
     (r"(GetReflection|Reflection|FieldDescriptor)\Z", "asks protobuf what its messages consist of (reflection)"),
@@ -109,22 +109,26 @@ def old_signature(needs, tokens: list[Token]) -> tuple[Token, str] | None:
 
 
 def missing_base(needs, file: str) -> tuple[int, str] | None:
-    """In a header, aggregate ones above all: a class that derives from one which only the fork's core has."""
+    """In a header, aggregate ones above all: a class that derives from one as only the fork's core has it."""
     tokens = needs.tree.source(file).lexed.tokens
     for one in classes_in(needs.tree.source(file), file):
         head = itertools.takewhile(lambda token: token.text != "{", tokens[slice(*one.tokens)])
         for base in (needs.tree.classes.get(token.text) for token in head):
-            if (
-                base
-                and base.name != one.name
-                and needs.is_core(base.file)
-                and base.name not in needs.toolkit.classes
-            ):
-                return (
-                    one.line,
-                    f"in its header {one.name} derives from {base.name}, which the toolkit lacks",
-                )
+            if not base or base.name == one.name or not needs.is_core(base.file):
+                continue
+            derives = f"in its header {one.name} derives from {base.name}"
+            if base.name not in needs.toolkit.classes:
+                return one.line, f"{derives}, which the toolkit lacks"
+            if base.name == "Blob" and (place := made_virtual(needs, base)):
+                return one.line, f"{derives}, whose functions this fork made virtual ({place})"
     return None
+
+
+def made_virtual(needs, blob: Class) -> Place | None:
+    """Where a fork's Blob has its first virtual function; stock Caffe's has none."""
+    tokens = needs.tree.source(blob.file).lexed.tokens[slice(*blob.tokens)]
+    found = next((token for token in tokens if token.text == "virtual"), None)
+    return found and Place(blob.file, needs.line(blob.file, found))
 
 
 def core_additions(needs) -> dict[str, Place]:
