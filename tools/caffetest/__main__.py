@@ -16,7 +16,7 @@ import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
-from aggregate import layers_in_aggregates
+from aggregate import Layers
 from gather import NotATree, Tree, read
 from rich.console import Console
 from rich.table import Table
@@ -28,10 +28,10 @@ ROOT = HERE.parent.parent
 def lay_out(tree: Tree, tests: list[Path], folder: Path) -> None:
     """The folder that make builds. Unchanged files keep their time stamps."""
     folder.mkdir(parents=True, exist_ok=True)
-    layers, made = layers_in_aggregates(tree.root, [read(test) for test in tests])
-    files = [*tree.files([*tests, *layers]), HERE / "runner.cpp", HERE / "caffe_test.h"]
-    wanted = {path.name: path.read_bytes() for path in files}
-    wanted |= {name: text.encode("latin-1") for name, text in made.items()}
+    layers = Layers(tree.root)
+    found = tree.files([*tests, *layers.in_aggregates([read(test) for test in tests])])
+    wanted = {path.name: path.read_bytes() for path in [*found, HERE / "runner.cpp", HERE / "caffe_test.h"]}
+    wanted |= {name: text.encode("latin-1") for name, text in layers.additions(found).items()}
     wanted["caffe.proto"] = (tree.root / "src/caffe/proto/caffe.proto").read_bytes()
     wanted.pop("test_caffe_main.cpp", None)
     for there in folder.iterdir():
