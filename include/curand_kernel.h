@@ -1,9 +1,10 @@
 // cuRAND's functions for kernels, on either backend: random numbers by Philox4x32-10, from counters (Salmon,
 // Moraes, Dror, Shaw, "Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011).
 //
-// curandStatePhilox4_32_10_t gives cuRAND's own numbers. curandState, in cuRAND a XORWOW generator, is Philox
-// here too: other numbers of the same distribution, the same on the host as on a GPU. A state is 64 bytes,
-// and curand_init costs as much as a number or two.
+// curandStatePhilox4_32_10_t gives cuRAND's own numbers: the same bits and uniform numbers, normal ones to
+// rounding. curandState, in cuRAND a XORWOW generator, is Philox here too: other numbers of the same
+// distribution, the same on the host as on a GPU. A state is 64 bytes, and curand_init costs as much as a
+// number or two.
 #ifndef CAFFE_CURAND_KERNEL_H_
 #define CAFFE_CURAND_KERNEL_H_
 
@@ -19,9 +20,9 @@ struct curandStatePhilox4_32_10 {
   bool has_spare, has_spare_double;
 };
 typedef curandStatePhilox4_32_10 curandStatePhilox4_32_10_t;
-typedef curandStatePhilox4_32_10 curandState, curandState_t;
-typedef curandStatePhilox4_32_10 curandStateXORWOW, curandStateXORWOW_t;
-typedef curandStatePhilox4_32_10 curandStateMRG32k3a, curandStateMRG32k3a_t;
+struct curandStateXORWOW : curandStatePhilox4_32_10 {};
+typedef curandStateXORWOW curandStateXORWOW_t, curandState, curandState_t;
+typedef curandStateXORWOW curandStateMRG32k3a, curandStateMRG32k3a_t;
 
 namespace caffe_curand {
 
@@ -72,7 +73,7 @@ __device__ inline double2 normal_double(uint4 bits) {
 }  // namespace caffe_curand
 
 // Within a sequence, n numbers ahead.
-__device__ inline void skipahead(unsigned long long n, curandState* state) {
+__device__ inline void skipahead(unsigned long long n, curandStatePhilox4_32_10* state) {
   state->used += static_cast<unsigned int>(n & 3);
   caffe_curand::advance(&state->counter, n / 4 + state->used / 4);
   state->used &= 3;
@@ -80,7 +81,7 @@ __device__ inline void skipahead(unsigned long long n, curandState* state) {
 }
 
 // n sequences ahead.
-__device__ inline void skipahead_sequence(unsigned long long n, curandState* state) {
+__device__ inline void skipahead_sequence(unsigned long long n, curandStatePhilox4_32_10* state) {
   const unsigned int low = static_cast<unsigned int>(n);
   state->counter.z += low;
   state->counter.w += static_cast<unsigned int>(n >> 32) + (state->counter.z < low);
@@ -88,7 +89,7 @@ __device__ inline void skipahead_sequence(unsigned long long n, curandState* sta
 }
 
 __device__ inline void curand_init(unsigned long long seed, unsigned long long sequence,
-                                   unsigned long long offset, curandState* state) {
+                                   unsigned long long offset, curandStatePhilox4_32_10* state) {
   state->counter = make_uint4(0, 0, 0, 0);
   state->key = make_uint2(static_cast<unsigned int>(seed), static_cast<unsigned int>(seed >> 32));
   state->used = 0;
@@ -97,7 +98,7 @@ __device__ inline void curand_init(unsigned long long seed, unsigned long long s
   skipahead(offset, state);
 }
 
-__device__ inline unsigned int curand(curandState* state) {
+__device__ inline unsigned int curand(curandStatePhilox4_32_10* state) {
   const uint4 output = state->output;
   const unsigned int used = state->used++;
   if (used == 3) {
@@ -108,45 +109,51 @@ __device__ inline unsigned int curand(curandState* state) {
   return used == 0 ? output.x : used == 1 ? output.y : used == 2 ? output.z : output.w;
 }
 
-__device__ inline uint4 curand4(curandState* state) {
+__device__ inline uint4 curand4(curandStatePhilox4_32_10* state) {
   const unsigned int x = curand(state), y = curand(state), z = curand(state);
   return make_uint4(x, y, z, curand(state));
 }
 
-__device__ inline float curand_uniform(curandState* state) { return caffe_curand::uniform(curand(state)); }
+__device__ inline float curand_uniform(curandStatePhilox4_32_10* state) {
+  return caffe_curand::uniform(curand(state));
+}
 
-__device__ inline float4 curand_uniform4(curandState* state) {
+__device__ inline float4 curand_uniform4(curandStatePhilox4_32_10* state) {
   const uint4 bits = curand4(state);
   return make_float4(caffe_curand::uniform(bits.x), caffe_curand::uniform(bits.y),
                      caffe_curand::uniform(bits.z), caffe_curand::uniform(bits.w));
 }
 
-__device__ inline double curand_uniform_double(curandState* state) {
+// By one number of 32 bits, as in cuRAND; a curandState takes two.
+__device__ inline double curand_uniform_double(curandStatePhilox4_32_10* state) {
+  return curand(state) * 2.3283064365386963e-10 + 2.3283064365386963e-10;
+}
+__device__ inline double curand_uniform_double(curandStateXORWOW* state) {
   const unsigned int low = curand(state);
   return caffe_curand::uniform_double(low, curand(state));
 }
 
-__device__ inline double2 curand_uniform2_double(curandState* state) {
+__device__ inline double2 curand_uniform2_double(curandStatePhilox4_32_10* state) {
   const uint4 bits = curand4(state);
   return make_double2(caffe_curand::uniform_double(bits.x, bits.y),
                       caffe_curand::uniform_double(bits.z, bits.w));
 }
 
-__device__ inline float2 curand_normal2(curandState* state) {
+__device__ inline float2 curand_normal2(curandStatePhilox4_32_10* state) {
   const unsigned int first = curand(state);
   return caffe_curand::normal(first, curand(state));
 }
 
-__device__ inline float4 curand_normal4(curandState* state) {
+__device__ inline float4 curand_normal4(curandStatePhilox4_32_10* state) {
   const float2 a = curand_normal2(state), b = curand_normal2(state);
   return make_float4(a.x, a.y, b.x, b.y);
 }
 
-__device__ inline double2 curand_normal2_double(curandState* state) {
+__device__ inline double2 curand_normal2_double(curandStatePhilox4_32_10* state) {
   return caffe_curand::normal_double(curand4(state));
 }
 
-__device__ inline float curand_normal(curandState* state) {
+__device__ inline float curand_normal(curandStatePhilox4_32_10* state) {
   state->has_spare = !state->has_spare;
   if (!state->has_spare) return state->spare;
   const float2 two = curand_normal2(state);
@@ -154,7 +161,7 @@ __device__ inline float curand_normal(curandState* state) {
   return two.x;
 }
 
-__device__ inline double curand_normal_double(curandState* state) {
+__device__ inline double curand_normal_double(curandStatePhilox4_32_10* state) {
   state->has_spare_double = !state->has_spare_double;
   if (!state->has_spare_double) return state->spare_double;
   const double2 two = curand_normal2_double(state);
@@ -162,11 +169,12 @@ __device__ inline double curand_normal_double(curandState* state) {
   return two.x;
 }
 
-__device__ inline float curand_log_normal(curandState* state, float mean, float deviation) {
+__device__ inline float curand_log_normal(curandStatePhilox4_32_10* state, float mean, float deviation) {
   return expf(mean + deviation * curand_normal(state));
 }
 
-__device__ inline double curand_log_normal_double(curandState* state, double mean, double deviation) {
+__device__ inline double curand_log_normal_double(curandStatePhilox4_32_10* state, double mean,
+                                                  double deviation) {
   return exp(mean + deviation * curand_normal_double(state));
 }
 

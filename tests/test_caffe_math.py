@@ -25,7 +25,6 @@ def stock(tmp_path_factory):
     """The layers of caffe_stock, built outside of the tree. The engine's objects are kept in build/tests."""
     folder = tmp_path_factory.mktemp("caffe") / "layers"
     shutil.copytree(ROOT / "tests" / "caffe_stock", folder / "stock")
-    shutil.rmtree(ROOT / "build" / "tests" / "stock", ignore_errors=True)  # made from another folder
     settings = ["ARCH=native"] if torch.cuda.is_available() else ["NVCC="]
     build = f"BUILD={ROOT / 'build' / 'tests'}"
     done = make(f"LAYERS_DIR={folder}", build, *settings, "-j4", "libraries", timeout=900)

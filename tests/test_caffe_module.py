@@ -24,7 +24,6 @@ def zoo(tmp_path_factory):
     """The layers of caffe_zoo, built outside of the tree, but with the engine that make has compiled for it."""
     folder = tmp_path_factory.mktemp("caffe") / "layers"
     shutil.copytree(ROOT / "tests" / "caffe_zoo", folder / "caffe_zoo")
-    shutil.rmtree(ROOT / "build" / "caffe_zoo", ignore_errors=True)  # made from another folder
     settings = [] if torch.cuda.is_available() else ["NVCC="]
     build = f"BUILD={ROOT / 'build'}"
     done = make(f"LAYERS_DIR={folder}", build, *settings, "-j4", "libraries", timeout=900)

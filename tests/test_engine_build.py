@@ -71,6 +71,19 @@ def test_changed_code_is_what_runs(workshop):
     assert workshop.fill("one") == 2
 
 
+def test_a_layer_of_that_name_from_another_folder(workshop, tmp_path):
+    """In one BUILD, whose objects are all newer than the other folder's files."""
+    other = type(workshop)(tmp_path / "other")
+    for value, shop in (("1", workshop), ("2", other)):
+        for file in shop.layer("one", value=value).iterdir():
+            os.utime(file, (0, 0))
+    build = f"BUILD={tmp_path / 'build'}"
+    for shop, value in ((workshop, 1), (other, 2), (workshop, 1)):
+        shop.build("libraries", build)
+        assert shop.fill("one") == value
+    assert steps(workshop.build("libraries", build)) == []
+
+
 def test_changed_flag_builds_all(workshop):
     workshop.layer("one")
     workshop.build()

@@ -308,6 +308,14 @@ def test_curand_bits(kernels, device, offset, skip):
     assert top.tolist() == [bits(seed, i, offset + skip, count) for i in range(threads)]
 
 
+def test_curand_philox_uniform_double(kernels, device):
+    """Of one number, where a curandState takes two."""
+    top = torch.zeros(50, 10, dtype=torch.float64, device=device)
+    kernels["random"].random_double(3, 17, 1, top, 50, 10)
+    drawn = torch.tensor([bits(17, i, 1, 10) for i in range(50)], dtype=torch.float64)
+    assert torch.equal(top.cpu(), (drawn + 1) * 2.0**-32)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("kind", ["uniform", "normal", "log normal"])
 def test_curand_numbers(kernels, device, kind, dtype):

@@ -487,7 +487,6 @@ def test_what_a_fork_added_to_a_file_that_the_toolkit_replaces(fork, port):
     assert "additions.hpp  include/caffe/util/math_functions.hpp:6\n" in origin
     assert "additions.cu  src/caffe/util/math_functions.cu:4\n" in origin
 
-    shutil.rmtree(ROOT / "build" / "twist", ignore_errors=True)  # made from another folder
     settings = [f"LAYERS_DIR={port.folder}", f"BUILD={ROOT / 'build'}", "-j4"]
     done = make(*settings, *([] if torch.cuda.is_available() else ["NVCC="]), "libraries", timeout=900)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -537,7 +536,6 @@ def test_files_put_there_by_hand_without_their_message(tmp_path):
     source = SOURCE.format(name="Lift", header="caffe/layers/lift_layer.hpp", includes="", body=body,
                            register="REGISTER_LAYER_CLASS(Lift);")  # fmt: skip
     (folder / "lift_layer.cpp").write_text(source)
-    shutil.rmtree(ROOT / "build" / "lift", ignore_errors=True)  # made from another folder
     settings = [f"LAYERS_DIR={folder.parent}", f"BUILD={ROOT / 'build'}", "NVCC=", "-j4"]
     failed = make(*settings, timeout=900)
     assert (
@@ -739,7 +737,6 @@ def test_layer_that_sorts_writes_and_could_show(fork, port, tmp_path):
     fork.layer("Ranks", body=RANK, includes='#include "caffe/util/io.hpp"', members=SHOW)
     header.write_text(RANKS + header.read_text())
     port("Ranks")
-    shutil.rmtree(ROOT / "build" / "ranks", ignore_errors=True)  # made from another folder
     settings = [f"LAYERS_DIR={port.folder}", f"BUILD={ROOT / 'build'}", "NVCC=", "-j4"]
     done = make(*settings, "libraries", timeout=900)
     assert done.returncode == 0, done.stdout + done.stderr

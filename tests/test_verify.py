@@ -34,7 +34,6 @@ def crooked(tmp_path_factory):
     """A folder with the layers of caffe_crooked, built with the engine that make has compiled for the tree."""
     folder = tmp_path_factory.mktemp("verify") / "layers"
     shutil.copytree(ROOT / "tests" / "caffe_crooked", folder / "crooked")
-    shutil.rmtree(ROOT / "build" / "crooked", ignore_errors=True)  # made from another folder
     settings = [] if torch.cuda.is_available() else ["NVCC="]
     done = make(f"LAYERS_DIR={folder}", f"BUILD={ROOT / 'build'}", *settings, "-j4", "libraries", timeout=900)
     assert done.returncode == 0, done.stdout + done.stderr

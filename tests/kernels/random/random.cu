@@ -23,7 +23,9 @@ __global__ void double_kernel(const int64_t threads, int kind, int64_t seed, int
     for (int64_t k = 0; k < count; ++k) {
       top[i * count + k] = kind == 0   ? curand_uniform_double(&state)
                            : kind == 1 ? curand_normal_double(&state)
-                                       : curand_log_normal_double(&state, 0.5, 0.25);
+                           : kind == 2
+                               ? curand_log_normal_double(&state, 0.5, 0.25)
+                               : curand_uniform_double(static_cast<curandStatePhilox4_32_10_t*>(&state));
     }
   }
 }
