@@ -180,9 +180,12 @@ help:  ## this list
 # As many jobs as there are cores, unless the caller says how many.
 JOBS = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc 2>/dev/null || echo 2))
 
+# One make at a time builds: what others make on the way would have the same names.
+LOCKED = $(PYTHON) tools/lock.py $(BUILD)/lock $(MAKE) $(JOBS) LAYERS='$(LAYERS)'
+
 all: $(PACKAGES)  ## build every layer for every backend, run each once, print a table
-	@$(if $(LAYERS),,echo "No layers in $(LAYERS_DIR): make new LAYER=foo makes one."; exit 0;) \
-	$(PYTHON) tools/lock.py $(BUILD)/lock $(MAKE) -k $(JOBS) libraries; status=$$?; \
+	+@$(if $(LAYERS),,echo "No layers in $(LAYERS_DIR): make new LAYER=foo makes one."; exit 0;) \
+	$(LOCKED) -k libraries; status=$$?; \
 	$(PYTHON) tools/report.py --layers-dir '$(LAYERS_DIR)' --build '$(BUILD)' --backends '$(BACKENDS)' --status $$status $(LAYERS)
 
 test:  ## run the whole suite
@@ -196,9 +199,10 @@ new:  ## LAYER=foo: a layer folder that works as written; FROM=/path/foo_layer.c
 
 port:  ## CAFFE=/path/to/fork TYPE=Normalize: a layer out of a Caffe tree, unedited; several types, or all of the tree's
 	+@$(PYTHON) tools/port --caffe '$(CAFFE)' --layers-dir '$(LAYERS_DIR)' --build '$(BUILD)' --backends '$(BACKENDS)' \
-	  $(if $(NAME),--name '$(NAME)') $(if $(FORCE),--force) --make '$(MAKE) $(JOBS)' $(TYPE)
+	  $(if $(NAME),--name '$(NAME)') $(if $(FORCE),--force) --make '$(PYTHON) tools/lock.py $(BUILD)/lock $(MAKE) $(JOBS)' $(TYPE)
 
-verify: libraries  ## LAYER=x [PARAM= SHAPES= TYPE=]: a Caffe layer's CPU code, its kernels on the host and on the GPU against each other and differences
+verify: $(PACKAGES)  ## LAYER=x [PARAM= SHAPES= TYPE=]: a Caffe layer's CPU code, its kernels on the host and on the GPU against each other and differences
+	+@$(LOCKED) libraries
 	@$(PYTHON) tools/verify.py --layers-dir '$(LAYERS_DIR)' $(if $(PARAM),--param '$(PARAM)') \
 	  $(if $(SHAPES),--shapes '$(SHAPES)') $(if $(TYPE),--type '$(TYPE)') $(LAYER)
 
@@ -206,13 +210,15 @@ caffetest: $(PACKAGES)  ## CAFFE=/path/to/fork TEST=test_pooling_layer.cpp (or a
 	@$(if $(and $(CAFFE),$(TEST)),,echo "make caffetest CAFFE=/path/to/fork TEST=test_x_layer.cpp"; exit 2;) \
 	$(PYTHON) tools/caffetest '$(CAFFE)' $(TEST) --build $(BUILD) $(if $(FILTER),--filter '$(FILTER)') --make ARCH='$(ARCH)' NVCC='$(NVCC)' CXX='$(CXX)'
 
-loops: libraries  ## which kernel loops run as streams (up to 16 bytes a thread), which do not and why
+loops: $(PACKAGES)  ## which kernel loops run as streams (up to 16 bytes a thread), which do not and why
+	+@$(LOCKED) libraries
 	@cat $(foreach layer,$(LAYERS),$(BUILD)/$(layer)/cuda/*.cu.loops) 2>/dev/null; true  # a Caffe layer may have no .cu
 
 # initcheck goes without half: it does not see what cuBLAS's half products write (by TMA, on Hopper) and takes
 # their results for uninitialised. In a copy, so that the libraries in use stay what they are. CUDA's allocator is told to keep no cache, as a
 # write behind a tensor's end would otherwise land in memory that is torch's.
-sanitize: libraries  ## every case under AddressSanitizer and UBSan and, where there is a GPU, compute-sanitizer
+sanitize: $(PACKAGES)  ## every case under AddressSanitizer and UBSan and, where there is a GPU, compute-sanitizer
+	+@$(LOCKED) libraries
 	@rm -rf $(BUILD)/sanitize/layers && mkdir -p $(BUILD)/sanitize && cp -r $(LAYERS_DIR) $(BUILD)/sanitize/layers
 	@rm -rf $(BUILD)/sanitize/layers/build $(BUILD)/sanitize/layers/*/*.so
 	@$(MAKE) $(JOBS) NVCC= SANITIZE=1 LAYERS_DIR=$(BUILD)/sanitize/layers BUILD=$(BUILD)/sanitize/made LAYERS='$(LAYERS)' libraries

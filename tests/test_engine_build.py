@@ -181,12 +181,13 @@ def test_killed_archiver_leaves_no_empty_archive(workshop, tmp_path):
     assert workshop.fill("one") == 1
 
 
-def test_two_makes_at_once(workshop):
+@pytest.mark.parametrize("target", ["all", "loops"])
+def test_two_makes_at_once(workshop, target):
     """The second waits for the first, then finds all done."""
     names = [f"layer{i}" for i in range(4)]
     for name in names:
         workshop.layer(name, cases_py=CASES.format(name=name))
-    command = ["make", "-C", ROOT, f"PYTHON={sys.executable}", *workshop.settings("-j2")]
+    command = ["make", "-C", ROOT, f"PYTHON={sys.executable}", *workshop.settings("-j2"), target]
     both = [
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         for _ in range(2)

@@ -24,6 +24,11 @@ class BoundLayer;  // src/caffe/layer_ffi.cpp
 template <typename Dtype>
 class Net;
 
+// The training loop's iteration, as the module was told; an error if it was not.
+struct CurrentIteration {
+  operator int() const;
+};
+
 template <typename Dtype>
 class Layer {
  public:
@@ -101,6 +106,8 @@ class Layer {
   vector<shared_ptr<Blob<Dtype>>> blobs_;  // what is learnt
   vector<bool> param_propagate_down_;
   vector<Dtype> loss_;  // each top's weight in the loss
+  // Dynamic Network Surgery's, whose nets set it.
+  inline static const CurrentIteration iter_{};
 
   virtual void Forward_cpu(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) = 0;
   virtual void Forward_gpu(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) {

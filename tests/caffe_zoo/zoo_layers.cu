@@ -255,7 +255,7 @@ INSTANTIATE_LAYER_GPU_FUNCS(MirroredLayer);
 // -------------------------------------------------------------------------------------- Scheduled
 
 ZOO_FORWARD_GPU(Scheduled) {
-  rate_ = this->GetNet()->iter();
+  rate_ = this->iter_;
   caffe_gpu_scale(bottom[0]->count(), rate_, bottom[0]->gpu_data(), top[0]->mutable_gpu_data());
 }
 ZOO_BACKWARD_GPU(Scheduled) {

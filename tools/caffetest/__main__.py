@@ -49,8 +49,10 @@ def build(folder: Path, made: Path, settings: list[str], backends: list[str]) ->
     calm = {
         k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES")
     }
-    command = ["make", "-C", str(ROOT), "-k", f"-j{os.cpu_count()}", f"LAYERS_DIR={folder.parent}", f"BUILD={made}",
-               f"LAYERS={folder.name}", f"PYTHON={sys.executable}", *settings]  # fmt: skip
+    made.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, ROOT / "tools/lock.py", made / "lock", "make", "-C", ROOT, "-k", f"-j{os.cpu_count()}",
+               f"LAYERS_DIR={folder.parent}", f"BUILD={made}", f"LAYERS={folder.name}", f"PYTHON={sys.executable}",
+               *settings]  # fmt: skip
     built = []
     for backend in backends:  # one after the other: a failure in one must not hide the other's success
         only = ["NVCC="] if backend == "host" else []
