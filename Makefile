@@ -95,10 +95,11 @@ $(if $(NVCC),$(call remember,$(BUILD)/cuda.flags,$(NVCC) $(CUDA_FLAGS)))
 $(call remember,$(BUILD)/python.flags,$(shell $(PYTHON) -c 'import sys; print(sys.executable, *sys.version_info)'))
 
 # What was made from another folder's layer of that name is of no use: a file may well be older than the object made of
-# its namesake. made_from(layer)
+# its namesake. Forgotten by the make that builds, under the lock if there is one, and not by -n. made_from(layer)
 WHERE     := $(if $(OUTSIDE),$(abspath $(LAYERS_DIR)),$(LAYERS_DIR))
 made_from  = $(if $(filter-out $(WHERE),$(file <$(BUILD)/$(1).from)),$(shell rm -rf '$(BUILD)/$(1)'))$(call remember,$(BUILD)/$(1).from,$(WHERE))
-$(foreach layer,$(LAYERS),$(call made_from,$(layer)))
+SAYS_ONLY := $(findstring n,$(filter-out --%,$(firstword $(MAKEFLAGS))))
+$(if $(SAYS_ONLY)$(filter all verify loops sanitize port caffetest,$(or $(MAKECMDGOALS),all)),,$(foreach layer,$(LAYERS),$(call made_from,$(layer))))
 
 # step(word, what, log, command): one short line, the command's output in the log, shown if it failed.
 # Compilers write to names of their own, so that a killed make leaves no half an object, nor half a rule: compile(command).

@@ -78,10 +78,15 @@ def test_a_layer_of_that_name_from_another_folder(workshop, tmp_path):
         for file in shop.layer("one", value=value).iterdir():
             os.utime(file, (0, 0))
     build = f"BUILD={tmp_path / 'build'}"
+    plain = ["make", f"PYTHON={sys.executable}"]  # with no options: the Makefile looks at them
     for shop, value in ((workshop, 1), (other, 2), (workshop, 1)):
-        shop.build("libraries", build)
+        subprocess.run([*plain, *shop.settings("libraries", build)], cwd=ROOT, check=True)
         assert shop.fill("one") == value
     assert steps(workshop.build("libraries", build)) == []
+    other.make("-n", "libraries", build)  # which only says what it would do
+    assert steps(workshop.build("libraries", build)) == []
+    other.build("loops", build)  # by a make under the lock
+    assert other.fill("one") == 2
 
 
 def test_changed_flag_builds_all(workshop):
