@@ -1,14 +1,37 @@
 """Run the whole suite: `python test.py [pytest options]`, for instance `python test.py -x -k sigmoid-vector`.
 
-LAYERS_DIR=/my/layers tests the layers of another folder, and those alone: the engine's tests are the
-toolkit's own.
+Where pytest-xdist is installed, the whole suite runs on a worker for each core; tests that need the GPU on one of
+them. `-n 0` runs all in this process, and so do a file or a test that is named, `--pdb` and `-s`.
+LAYERS_DIR=/my/layers tests the layers of another folder, and those alone: the other tests are the toolkit's own.
 """
 
+import importlib.util
 import os
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
+MOST_WORKERS = 16  # each imports torch
+# What does not go with workers, or says already how many there are to be.
+ALONE = ("-n", "--numprocesses", "--dist", "--pdb", "--trace", "-s", "--capture=no", "--collect-only", "--co")
+
+
+def workers(options: list[str]) -> list[str]:
+    """pytest's options for running side by side; none for a part of the suite that somebody looks at."""
+    named = any(Path(option.partition("::")[0]).exists() for option in options)
+    alone = any(option.startswith(ALONE) for option in options) or "no:xdist" in " ".join(options)
+    inside = "PYTEST_XDIST_WORKER" in os.environ
+    if named or alone or inside or importlib.util.find_spec("xdist") is None:
+        return []
+    count = min(len(os.sched_getaffinity(0)), MOST_WORKERS)
+    if count < 2:
+        return []
+    # Threads that wait for their next loop by spinning would take the cores from the other workers.
+    os.environ.setdefault("OMP_NUM_THREADS", "2")
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    import torch
+
+    return ["-n", str(count), "--dist", "loadgroup" if torch.cuda.is_available() else "worksteal"]
 
 
 def main() -> int:
@@ -20,7 +43,7 @@ def main() -> int:
 
     os.environ["LAYERS_DIR"] = str(folder)
     os.chdir(ROOT)  # where pyproject.toml says what to run
-    return pytest.main(sys.argv[1:])
+    return pytest.main([*workers(sys.argv[1:]), *sys.argv[1:]])
 
 
 if __name__ == "__main__":

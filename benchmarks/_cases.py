@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from layers._cases import Case, cast, largest_error, results
+from layers._runtime.cases import Case, cast, largest_error, results
 
 LAYERS = Path(__file__).resolve().parent.parent / "layers"
 

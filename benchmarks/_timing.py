@@ -88,6 +88,26 @@ def on_cpu(calls: Sequence[Callable]) -> Timer:
     return timer
 
 
+def on_wall(calls: Sequence[Callable], rounds: int = 1) -> Timer:
+    """Wall time of a call as users make it on a GPU: one after the other from Python, with a wait for the last.
+
+    They queue ahead as in real life: a call costs its kernels or Python's part of it, whichever is longer.
+    """
+    for call in calls[:3]:
+        call()
+
+    def timer() -> float:
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        for _ in range(rounds):
+            for call in calls:
+                call()
+        torch.cuda.synchronize()
+        return (time.perf_counter() - start) / (rounds * len(calls))
+
+    return timer
+
+
 def limit_on_gpu(calls: Sequence[Callable], at_least: float, bytes_each: int) -> Timer:
     """The same for copy_, the physical limit: queued one by one where that is faster than in a graph.
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import torch
 
-from layers._cases import load_package
+from layers._runtime.cases import load_package
 from layers.sigmoid import Sigmoid
 
 from . import _machine, _make, _plot

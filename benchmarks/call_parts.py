@@ -30,7 +30,7 @@ def measure(settings: Settings) -> Report:
                 spread=times.spread(name),
             )
     report.notes.append(
-        "C function: wrapper, dispatch and launch, addresses given. Launcher: with checks, stream, addresses."
+        "C function: wrapper, dispatch and launch, addresses given. Plan: with checks, stream, addresses."
     )
     return report
 
@@ -46,9 +46,11 @@ def parts(plain: torch.Tensor, wanting: torch.Tensor, device: str) -> dict[str, 
         "torch.empty_like": (torch.empty_like, (plain,)),
         "layer.empty_like": (layer.empty_like, (plain,)),
         "C function": (library.lib.round_forward_ffi, addresses),
-        "launcher: layer.round_forward": (layer.round_forward, (plain, top, plain.numel())),
-        "allocation + launcher: the layer's own function": (round_ste.operator.function, (plain,)),
+        "launch by its plan: layer.round_forward": (layer.round_forward, (plain, top, plain.numel())),
+        "allocation + launch: the layer's own function": (round_ste.operator.function, (plain,)),
+        "careful way without grad": (round_ste.operator.otherwise, (plain,)),
+        "short way without grad: the builtin": (round_ste.operator.short, (plain,)),
         "whole call without grad": (round_ste, (plain,)),
-        "autograd node: apply": (round_ste.operator.scope["apply"], (wanting,)),
+        "autograd node: apply": (round_ste.operator.apply, (wanting,)),
         "whole call with grad": (round_ste, (wanting,)),
     }

@@ -5,12 +5,12 @@ import time
 
 import torch
 
-from layers._cases import Draw, cast
+from layers._runtime.cases import Draw, cast
 
 from . import _machine, _plot
 from ._cases import benched, both_passes, check_passes, compiled, least_bytes
 from ._report import Report, Settings
-from ._timing import Timer, in_turns, limit_on_gpu, on_cpu, on_gpu, queued_on_gpu
+from ._timing import Timer, in_turns, limit_on_gpu, on_cpu, on_gpu, on_wall, queued_on_gpu
 from .layer_cases import copies, repeated
 
 GROUP = "layers"
@@ -25,7 +25,8 @@ COLOURS = {
     TORCH + LAST: "#e69f00",
     COMPILED: _plot.OTHER,
 }
-DTYPES = {"cuda": (torch.float32, torch.float16), "cpu": (torch.float32,)}
+EAGER = " eager"  # and that of its wall time, called from Python
+DTYPES = {"cuda": (torch.float32, torch.float16, torch.bfloat16), "cpu": (torch.float32,)}
 FORWARD, BOTH = "forward", "forward + backward"
 # (run, ratio) -> (geometric mean to reach, least of any shape), from issue 3
 TARGETS = {
@@ -33,6 +34,11 @@ TARGETS = {
     (FORWARD, "x best"): (1.5, 1.0),
     (BOTH, "x NCHW"): (4.0, None),
     (BOTH, "x best"): (1.5, None),
+    # in the same layout, as users call it
+    (FORWARD, "eager x NCHW"): (1.5, 1.0),
+    (FORWARD, "eager x last"): (1.5, 1.0),
+    (BOTH, "eager x NCHW"): (1.5, 1.0),
+    (BOTH, "eager x last"): (1.5, 1.0),
 }
 OF_COPY, OF_COPY_AT = 0.70, "32x112 k3"
 ON_HOST = 1.0  # of torch on the CPU, for kernels of 3 x 3: those that the plain kernel blocks simply
@@ -55,7 +61,8 @@ def measure(settings: Settings) -> Report:
                 torch.backends.cudnn.benchmark = searching
             report.notes.append(f"{device}: {time.perf_counter() - start:.0f} s.")
     report.notes += [
-        "last: channels_last. x NCHW, x last: torch's time over ours in one layout. x best: torch's best over "
+        "last: channels_last. x NCHW, x last: torch's time over ours in one layout, the kernels' alone (a CUDA graph). "
+        "eager: the same of wall times, called from Python one after the other. x best: torch's best over "
         "our better; NCHW x best: over ours in NCHW.",
         "of copy_: copy_'s time for the least possible bytes (all tensors in and out once) over our better.",
         "forward + backward: gradients to input and weight. compiled: torch.compile of torch's faster layout.",
@@ -120,6 +127,8 @@ def one(report: Report, settings, case, device, run, shape, arguments, dtype, un
             calls = repeated(function, ready[layout], backward, moved, device)
             timers[name] = gpu_timer(calls, label, name, report.notes) if device == "cuda" else on_cpu(calls)
             timers[name]()
+            if device == "cuda" and name != COMPILED:
+                timers[name + EAGER] = on_wall(calls, rounds=max(1, 20 // len(calls)))
         except Exception as error:
             timers.pop(name, None)
             if name.startswith(OURS):
@@ -131,7 +140,9 @@ def one(report: Report, settings, case, device, run, shape, arguments, dtype, un
         enter(TORCH + layout, case.reference, layout)
     if time.perf_counter() < until:
         try:
-            layout = min((n.removeprefix(TORCH) for n in timers if n.startswith(TORCH)), key=quick(timers))
+            layout = min(
+                (n.removeprefix(TORCH) for n in (TORCH, TORCH + LAST) if n in timers), key=quick(timers)
+            )
             function = compiled(conv_of(nchw))
             given = [torch.zeros_like(case.reference(*ready[layout]).detach())]
             both_passes(function, ready[layout], given, backward)
@@ -187,12 +198,14 @@ def add(report: Report, times, device, run, shape, dtype, moved) -> None:
     report.row(
         on=device,
         shape=shape,
-        dtype={torch.float32: "float", torch.float16: "half"}[dtype],
+        dtype={torch.float32: "float", torch.float16: "half", torch.bfloat16: "bfloat16"}[dtype],
         run=run,
         **{name: times.median(name) * 1e6 if name in times else None for name in (*COLOURS, COPY)},
         **{
             "x NCHW": ratio(TORCH, OURS),
             "x last": ratio(TORCH + LAST, OURS + LAST),
+            "eager x NCHW": ratio(TORCH + EAGER, OURS + EAGER),
+            "eager x last": ratio(TORCH + LAST + EAGER, OURS + LAST + EAGER),
             "x best": ratio(peer, ours),
             "NCHW x best": ratio(peer, OURS),
             "of copy_": ratio(COPY, ours),
@@ -207,7 +220,7 @@ def add(report: Report, times, device, run, shape, dtype, moved) -> None:
 def summarise(report: Report, device: str, rows: list[dict]) -> None:
     here = _machine.here(device)
     for run in dict.fromkeys(row["run"] for row in rows):
-        for key in ("x NCHW", "x best", "NCHW x best"):
+        for key in ("x NCHW", "x last", "eager x NCHW", "eager x last", "x best", "NCHW x best"):
             for dtypes in all_and_each(rows):
                 found = [
                     row[key]

@@ -2,16 +2,17 @@
 
 import torch
 
-from layers._cases import Draw, cast, results
+from layers._runtime.cases import Draw, cast, results
 
 from . import _machine, _plot
 from ._cases import benched, check, forward_backward, least_bytes
 from ._report import Report, Settings, show
-from ._timing import Timer, Times, in_turns, limit_on_gpu, on_cpu, on_gpu, sets_beyond_cache
+from ._timing import Timer, Times, in_turns, limit_on_gpu, on_cpu, on_gpu, on_wall, sets_beyond_cache
 
 GROUP = "layers"
 DTYPES = {"cuda": (torch.float32, torch.float16, torch.bfloat16), "cpu": (torch.float32,)}
 OURS, COPY = "ours", "copy_"
+EAGER = " eager"  # how the name of a contender's wall time ends, called from Python
 HOST_TARGET = 1.1  # elementwise layers, forward, against torch's own operator
 
 
@@ -26,7 +27,8 @@ def measure(settings: Settings) -> Report:
     report.notes += [
         "Bytes: all tensors in and out once; what one pass saves for the other is not counted again.",
         "of copy_: the time of copy_ into a new tensor, over ours; 1 is the memory's speed.",
-        "GPU: CUDA graphs over buffers beyond the L2, without launch gaps.",
+        "GPU: us is the kernels' time, in CUDA graphs over buffers beyond the L2; eager us the wall time of calls from "
+        "Python.",
         "CPU: the first touch of a new tensor's pages costs more than the bytes; of copy_ may then exceed 1.",
     ]
     if report.rows:
@@ -44,6 +46,8 @@ def one(report, settings, layer, case, name, arguments, dtype, device) -> None:
         calls = {peer: repeated(f, ready, backward, moved, device) for peer, f in contenders.items()}
         calls[COPY] = copies(moved, device)
         timers = {n: timer(n, c, moved, device) for n, c in calls.items()}
+        if device == "cuda":
+            timers |= {n + EAGER: on_wall(c, max(1, 20 // len(c))) for n, c in calls.items() if n != COPY}
         times = in_turns(timers, seconds=0.2 if device == "cuda" else 1.0 if settings.quick else 2.0)
         del calls, timers  # their graphs hold the memory that the next ones need
         add(
@@ -107,6 +111,10 @@ def add(report: Report, times: Times, case, moved: int, device: str, what: dict)
                 "peer": peer,
                 "its us": times.median(peer) * 1e6 if peer else None,
                 "ours / peer": ratio,
+                "eager us": times.median(OURS + EAGER) * 1e6 if device == "cuda" else None,
+                "eager ours / peer": times.ratio(OURS + EAGER, peer + EAGER)
+                if peer and device == "cuda"
+                else None,
             },
         )
         if peer:

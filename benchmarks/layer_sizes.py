@@ -2,7 +2,7 @@
 
 import torch
 
-from layers._cases import Draw, cast
+from layers._runtime.cases import Draw, cast
 
 from . import _plot
 from ._cases import benched, least_bytes

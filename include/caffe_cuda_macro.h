@@ -65,8 +65,9 @@ struct KernelPosition {
       : at(first), stride(step), end(n) {}
   __device__ __forceinline__ bool inside() const { return at < end; }
   __device__ __forceinline__ void next() { at += stride; }
-  static __device__ __forceinline__ KernelPosition x(int64_t n) {
-    return KernelPosition(int64_t(blockIdx.x) * blockDim.x + threadIdx.x, int64_t(gridDim.x) * blockDim.x, n);
+  static __device__ __forceinline__ KernelPosition x(int64_t n, int64_t from = 0) {
+    return KernelPosition(from + int64_t(blockIdx.x) * blockDim.x + threadIdx.x,
+                          int64_t(gridDim.x) * blockDim.x, n);
   }
   static __device__ __forceinline__ KernelPosition y(int64_t n) {
     return KernelPosition(int64_t(blockIdx.y) * blockDim.y + threadIdx.y, int64_t(gridDim.y) * blockDim.y, n);
@@ -76,18 +77,18 @@ struct KernelPosition {
 
 // Not unrolled: a grid made by CAFFE_GET_BLOCKS gives each thread one element, and copies of the body
 // that never run only cost registers.
-#define CAFFE_KERNEL_LOOP_ALONG(axis, i, n)                                                               \
-  CAFFE_NO_UNROLL for (::caffe::KernelPosition i##_position = ::caffe::KernelPosition::axis(n);           \
+#define CAFFE_KERNEL_LOOP_OVER(position, i, n)                                                            \
+  CAFFE_NO_UNROLL for (::caffe::KernelPosition i##_position = ::caffe::KernelPosition::position;          \
                        i##_position.inside();                                                             \
                        i##_position.next()) if (auto i = static_cast<decltype((n) + 0)>(i##_position.at); \
                                                 false) { /* `if` gives i its scope; */ }                  \
   else /* `else` keeps break, continue and a dangling else as they are in a plain for loop */
 
 // Run the following statement for each i in [0, n), spread over the grid's x.
-#define CUDA_KERNEL_LOOP(i, n) CAFFE_KERNEL_LOOP_ALONG(x, i, n)
+#define CUDA_KERNEL_LOOP(i, n) CAFFE_KERNEL_LOOP_OVER(x(n), i, n)
 
 // The same over two indices: i in [0, n) along the grid's x, j in [0, m) along its y (Caffe2's name).
-#define CUDA_2D_KERNEL_LOOP(i, n, j, m) CAFFE_KERNEL_LOOP_ALONG(x, i, n) CAFFE_KERNEL_LOOP_ALONG(y, j, m)
+#define CUDA_2D_KERNEL_LOOP(i, n, j, m) CAFFE_KERNEL_LOOP_OVER(x(n), i, n) CAFFE_KERNEL_LOOP_OVER(y(m), j, m)
 
 // --------------------------------------------------------------------------------------- errors
 

@@ -2,20 +2,23 @@
 //
 // A body that touches some pointers only as `p[i]`, i being the loop's own index, and writes once, at
 // its end, is a stream: element in, element out. Caffe's loop gives each thread one such element and moves
-// about 60% of what the memory could. Here each thread takes 16 bytes of neighbours at once: they are loaded
-// into registers, the body runs on each, and what it wrote is stored together. Within the body the pointers'
-// names stand for these registers (Window), so not a byte of it changes.
+// about 60% of what the memory could. Here each thread takes 16 bytes of neighbours at once, twice: they are
+// loaded into registers, the body runs on each, and what it wrote is stored together. Within the body the
+// pointers' names stand for these registers (Window), so not a byte of it changes.
 //
-// tools/cuda_for_nvcc.py decides by analysis which loops are streams and rewrites
+// tools/cuda/for_nvcc.py decides by analysis which loops are streams and rewrites
 //
 //   CUDA_KERNEL_LOOP(i, n) { out[i] = in[i] * 2; }                                     into
 //
-//   if (caffe::one_each(n)) { CUDA_KERNEL_LOOP(i, n) { out[i] = in[i] * 2; } } else {
+//   if (const int64_t i_streamed = caffe::streamed(n, in, out); true) {
+//     CAFFE_STREAM_REST(i, n) { out[i] = in[i] * 2; }
 //     CUDA_KERNEL_STREAM(i, n, in, out) CAFFE_STREAM_READ(i, in) CAFFE_STREAM_WRITE(i, out)
 //     CAFFE_STREAM_LANES(i, n) { out[i] = in[i] * 2; } }
 //
-// and CAFFE_GET_BLOCKS(n) in its launches into caffe::stream_blocks(n, kernel). Right for any grid,
-// alignment, count and aliasing: all an element's reads come before its write, as they do in the body.
+// and CAFFE_GET_BLOCKS(n) in its launches into caffe::stream_blocks(n, kernel). The stream takes whole
+// windows alone, so that nothing in it asks for ends; the rest is Caffe's loop: the last few elements, all of
+// them in small launches and behind misaligned pointers. Right for any grid, alignment, count and aliasing:
+// all an element's reads come before its write, as they do in the body.
 #ifndef CAFFE_KERNEL_STREAM_H_
 #define CAFFE_KERNEL_STREAM_H_
 
@@ -25,38 +28,74 @@
 
 namespace caffe {
 
-// Below this many bytes behind a pointer, one element a thread fills the GPU better than 16 bytes a thread
+// Below this many bytes behind a pointer, one element a thread fills the GPU better than a window a thread
 // (measured on an H200).
-constexpr int64_t kStreamFrom = int64_t(1) << 20;
+constexpr int64_t kStreamFrom = int64_t(1) << 21;
 
-constexpr int stream_lanes(int widest) { return widest >= 16 ? 1 : 16 / widest; }
+// What one instruction loads or stores at most.
+constexpr int kWidestAccess = 16;
+
+// The neighbours that one access takes, the widest type deciding.
+__host__ __device__ constexpr int stream_lanes(int widest) {
+  return widest >= kWidestAccess ? 1 : kWidestAccess / widest;
+}
+
+// A thread takes as many such accesses, a warp's side by side each time: then several are under way, and the
+// arithmetic of one goes on beside that of the others.
+#ifndef CAFFE_STREAM_CHUNKS
+#define CAFFE_STREAM_CHUNKS 2
+#endif
+constexpr int kStreamChunks = CAFFE_STREAM_CHUNKS;
+constexpr int kStreamWarp = 32;
 
 template <typename... Pointee>
-constexpr int widest() {
+__host__ __device__ constexpr int widest() {
   int bytes = 1;
   ((bytes = static_cast<int>(sizeof(Pointee)) > bytes ? static_cast<int>(sizeof(Pointee)) : bytes), ...);
   return bytes;
 }
 
-// Has the grid a thread for each element? Then Caffe's loop it is: small counts, and launches of some other
-// shape.
-__device__ __forceinline__ bool one_each(int64_t n) { return int64_t(gridDim.x) * blockDim.x >= n; }
+// A thread's elements behind one pointer.
+template <typename T, int Lanes>
+struct alignas(sizeof(T) * Lanes < kWidestAccess ? sizeof(T) * Lanes : kWidestAccess) Together {
+  T values[Lanes];
+};
 
-// Where a thread is: `count` elements from `first` on are its own now.
+// How many of the n elements, from the first on, the stream takes: none if the grid has a thread for each
+// element, for that is how small counts are launched, and none if a pointer does not lie where windows may
+// begin; else as many as whole warps take.
+template <typename... T>
+__device__ __forceinline__ int64_t streamed(int64_t n, T*... pointers) {
+  constexpr int kLanes = stream_lanes(widest<T...>()), kTile = kLanes * kStreamChunks * kStreamWarp;
+  const int64_t threads = int64_t(gridDim.x) * blockDim.x;
+  if (threads >= n || threads % kStreamWarp != 0) return 0;
+  const bool aligned =
+      (... &&
+       (reinterpret_cast<uintptr_t>(pointers) % alignof(Together<std::remove_const_t<T>, kLanes>) == 0));
+  return aligned ? n / kTile * kTile : 0;
+}
+
+// Where a thread is. Of its elements, kLanes lie side by side, the next kLanes a warp's width further on.
 template <int Lanes, typename Index>
 struct Stream {
-  static constexpr int kLanes = Lanes;
+  static constexpr int kLanes = Lanes, kElements = Lanes * kStreamChunks;
   int64_t at, step, end;
 
   __device__ __forceinline__ explicit Stream(int64_t n)
-      : at((int64_t(blockIdx.x) * blockDim.x + threadIdx.x) * Lanes),
-        step(int64_t(gridDim.x) * blockDim.x * Lanes),
+      : at(start(int64_t(blockIdx.x) * blockDim.x + threadIdx.x)),
+        step(int64_t(gridDim.x) * blockDim.x * kElements),
         end(n) {}
   __device__ __forceinline__ bool inside() const { return at < end; }
   __device__ __forceinline__ void next() { at += step; }
   __device__ __forceinline__ Index first() const { return static_cast<Index>(at); }
-  __device__ __forceinline__ int count() const {
-    return end - at < Lanes ? static_cast<int>(end - at) : Lanes;
+  // From the first element to another.
+  static __device__ __forceinline__ constexpr int distance(int element) {
+    return element / Lanes * (kStreamWarp * Lanes) + element % Lanes;
+  }
+
+ private:
+  static __device__ __forceinline__ int64_t start(int64_t thread) {
+    return thread / kStreamWarp * (kStreamWarp * kElements) + thread % kStreamWarp * Lanes;
   }
 };
 
@@ -67,52 +106,36 @@ __device__ Stream<stream_lanes(widest<Pointee...>()), Index> stream_over(Index n
 template <typename Place, typename T, bool Load, bool Store>
 class Window {
   using Value = std::remove_const_t<T>;
-  static constexpr int kLanes = Place::kLanes;
-  struct alignas(sizeof(Value) * kLanes) Together {
-    Value values[kLanes];
-  };
+  using Elements = Together<Value, Place::kLanes>;
 
  public:
   __device__ __forceinline__ Window(T* memory, const Place& place)
-      : memory_(memory + place.at), count_(place.count()), first_(place.first()) {
-    together_ = count_ == kLanes && reinterpret_cast<uintptr_t>(memory_) % alignof(Together) == 0;
+      : memory_(memory + place.at), first_(place.first()) {
     if (!Load) return;
-    if (together_) {
-      window_ = *reinterpret_cast<const Together*>(memory_);
-    } else {
 #pragma unroll
-      for (int lane = 0; lane < kLanes; ++lane) {
-        if (lane >= count_) break;
-        window_.values[lane] = memory_[lane];
-      }
-    }
+    for (int k = 0; k < kStreamChunks; ++k) window_[k] = *reinterpret_cast<const Elements*>(chunk(k));
   }
   __device__ __forceinline__ ~Window() {
     if (!Store) return;
-    if (together_) {
-      *reinterpret_cast<Together*>(const_cast<Value*>(memory_)) = window_;
-    } else {
 #pragma unroll
-      for (int lane = 0; lane < kLanes; ++lane) {
-        if (lane >= count_) break;
-        const_cast<Value*>(memory_)[lane] = window_.values[lane];
-      }
-    }
+    for (int k = 0; k < kStreamChunks; ++k)
+      *reinterpret_cast<Elements*>(const_cast<Value*>(chunk(k))) = window_[k];
   }
   Window(const Window&) = delete;
 
-  // The index is the loop's own, `first` plus a lane that unrolling makes a constant.
+  // The index is the loop's own, `first` plus a distance that unrolling makes a constant.
   template <typename Index>
   __device__ __forceinline__ std::conditional_t<Store, Value&, const Value&> operator[](Index i) {
-    return window_.values[i - first_];
+    const int distance = static_cast<int>(i - first_);
+    return window_[distance / (kStreamWarp * Place::kLanes)].values[distance % Place::kLanes];
   }
 
  private:
+  __device__ __forceinline__ T* chunk(int k) const { return memory_ + k * kStreamWarp * Place::kLanes; }
+
   T* memory_;
-  int count_;
   decltype(std::declval<Place>().first()) first_;
-  bool together_;
-  Together window_;
+  Elements window_[kStreamChunks];
 };
 
 template <bool Load, bool Store, typename Place, typename T>
@@ -122,8 +145,8 @@ __device__ __forceinline__ Window<Place, T, Load, Store> window(T* memory, const
 
 // Blocks for a launch of a streamed kernel, whose elements have `bytes` each.
 inline int stream_blocks(int64_t count, int bytes) {
-  const int lanes = count * bytes < kStreamFrom ? 1 : stream_lanes(bytes);
-  return CAFFE_GET_BLOCKS((count + lanes - 1) / lanes);
+  const int each = count * bytes < kStreamFrom ? 1 : stream_lanes(bytes) * kStreamChunks;
+  return CAFFE_GET_BLOCKS((count + each - 1) / each);
 }
 // The kernel's pointers tell how many bytes.
 template <typename... Parameter>
@@ -136,8 +159,11 @@ inline int stream_blocks(int64_t count) { return stream_blocks(count, static_cas
 
 }  // namespace caffe
 
-#define CUDA_KERNEL_STREAM(i, n, ...)                                                           \
-  for (decltype(::caffe::stream_over((n) + 0, __VA_ARGS__)) i##_stream(n); i##_stream.inside(); \
+// What the stream leaves to Caffe's loop.
+#define CAFFE_STREAM_REST(i, n) CAFFE_KERNEL_LOOP_OVER(x(n, i##_streamed), i, n)
+
+#define CUDA_KERNEL_STREAM(i, n, ...)                                                                      \
+  for (decltype(::caffe::stream_over((n) + 0, __VA_ARGS__)) i##_stream(i##_streamed); i##_stream.inside(); \
        i##_stream.next())
 
 #define CAFFE_STREAM_WINDOW(i, p, load, store)                                       \
@@ -151,12 +177,11 @@ inline int stream_blocks(int64_t count) { return stream_blocks(count, static_cas
 #define CAFFE_STREAM_UPDATE(i, p) CAFFE_STREAM_WINDOW(i, p, true, true)
 
 #define CAFFE_STREAM_LANES(i, n)                                                                            \
-  _Pragma("unroll") for (int i##_lane = 0; i##_lane < decltype(i##_stream)::kLanes;                         \
-                         ++i##_lane) if (auto i =                                                           \
-                                             static_cast<decltype((n) + 0)>(i##_stream.first() + i##_lane); \
-                                         i##_lane >= i##_stream.count()) {                                  \
-    break;                                                                                                  \
-  }                                                                                                         \
+  _Pragma("unroll") for (int i##_element = 0; i##_element < decltype(i##_stream)::kElements;                \
+                         ++i##_element) if (auto i =                                                        \
+                                                static_cast<decltype((n) + 0)>(                             \
+                                                    i##_stream.first() + i##_stream.distance(i##_element)); \
+                                            false) {}                                                       \
   else
 
 #endif  // CAFFE_KERNEL_STREAM_H_

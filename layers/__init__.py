@@ -1,12 +1,46 @@
-"""The layers: one folder each, `from layers.round import Round`. `make` builds them."""
+"""The layers, one folder each: `from layers.round import Round`. `make` builds them.
+
+Beside them: load and load_inline, which build at run time; caffe_net, which makes a module of a whole Caffe net; what a
+layer's Python side is made of, for layers outside of this package.
+"""
 
 import importlib
+import sys
 from pathlib import Path
+
+if "t" in getattr(sys, "abiflags", ""):
+    raise ImportError(
+        "free-threaded Python cannot load libraries of the stable ABI, which the layers' are: "
+        f"use python{sys.version_info[0]}.{sys.version_info[1]} instead of its t variant"
+    )
+
+# Imported when first used: nothing here needs torch before that.
+_PUBLIC = {
+    "load": "_load.load",
+    "load_inline": "_load.load_inline",
+    "CaffeBuildError": "_load.build",
+    "adopt": "_runtime.packages",
+    "Layer": "_runtime",
+    "operator": "_runtime",
+    "CaffeError": "_runtime",
+    "CaffeTypeError": "_runtime",
+    "CaffeValueError": "_runtime",
+    "CaffeRuntimeError": "_runtime",
+    "caffe_layer": "_caffe",
+    "caffe_net": "_net",
+    "CaffeNet": "_net",
+}
 
 
 def __getattr__(name: str):
     """`layers.round` without an import of its own; an unknown name is answered with the known ones."""
-    known = sorted(made.parent.name for made in Path(__file__).parent.glob("*/__init__.py"))
+    if name in _PUBLIC:
+        return getattr(importlib.import_module(f".{_PUBLIC[name]}", __name__), name)
+    known = sorted(made.parent.name for made in Path(__file__).parent.glob("[!_]*/__init__.py"))
     if name in known:
         return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"no layer {name!r}. There are: {', '.join(known)}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_PUBLIC})

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "host/cuda_runtime.h"
+#include "host_races.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/common_interface_defs.h>
@@ -49,6 +50,9 @@ struct Launch {
 };
 thread_local Launch next_launch;
 thread_local cudaError_t pending_error = cudaSuccess;
+#ifndef CAFFE_HOST_RACES
+RaceFinder race_finder;  // of empty functions
+#endif
 
 std::atomic<int> thread_limit{0};  // 0: one per core
 
@@ -74,8 +78,8 @@ struct Fiber {
   char* stack = nullptr;
   uint3 thread{};              // the CUDA thread that runs here
   unsigned int waits_for = 0;  // lanes it waits for at a warp barrier; 0: at the block's barrier
-  bool parked = false;
-  int outcome = 0;  // what the barrier it waited at gave
+  bool orders_memory = false;  // by a __syncwarp(), which a shuffle or a vote is not
+  int outcome = 0;             // what the barrier it waited at gave
 #if defined(__SANITIZE_ADDRESS__)
   void* fake_stack = nullptr;
 #endif
@@ -97,7 +101,7 @@ class BlockRunner {
 
   void run(const Kernel& kernel, uint3 block);
   int block_barrier(int predicate);
-  void warp_barrier(unsigned int mask);
+  void warp_barrier(unsigned int mask, bool orders_memory = false);
   uint64_t warp_exchange(unsigned int mask, uint64_t bits, int source);
   unsigned int warp_ballot(unsigned int mask, int predicate);
   unsigned int live_lanes() { return warp().live; }
@@ -109,6 +113,7 @@ class BlockRunner {
   void run_threads();
   void resume(Fiber& fiber);
   void park();
+  void wait();
   void release_block_barrier();
   bool release_warp_barriers();
   Fiber& fresh_fiber();
@@ -140,6 +145,7 @@ thread_local BlockRunner runner;
 void BlockRunner::run(const Kernel& kernel, uint3 block) {
   kernel_ = &kernel;
   blockIdx = block;
+  race_finder.begin_block((int64_t(block.z) * gridDim.y + block.y) * gridDim.x + block.x);
   total_ = static_cast<int>(blockDim.x * blockDim.y * blockDim.z);
   started_ = finished_ = at_barrier_ = predicate_sum_ = 0;
   thrown_ = nullptr;
@@ -151,6 +157,7 @@ void BlockRunner::run(const Kernel& kernel, uint3 block) {
   if (kernel.launch.shared_bytes > shared_capacity_) {
     shared_capacity_ = kernel.launch.shared_bytes;
     shared_.reset(new char[shared_capacity_ + 64]);
+    race_finder.dynamic_shared_is(shared_.get(), shared_capacity_ + 64);
   }
   while (!thrown_ && finished_ < total_) {
     if (started_ < total_) {
@@ -178,7 +185,9 @@ void BlockRunner::run_threads() {
     const unsigned int t = static_cast<unsigned int>(started_++);
     threadIdx = uint3{t % blockDim.x, t / blockDim.x % blockDim.y, t / blockDim.x / blockDim.y};
     current_->thread = threadIdx;
+    race_finder.run_as(flat());
     kernel_->call(kernel_->body);
+    race_finder.pause();
     threadIdx = current_->thread;
     const int id = flat();
     warps_[id / 32].live &= ~(1u << (id % 32));
@@ -217,6 +226,7 @@ Fiber& BlockRunner::new_fiber() {
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) fail(*kernel_, "no address space for the threads' stacks");
     stacks_ = static_cast<char*>(memory);
+    race_finder.stacks_are(stacks_, kMaxThreadsPerBlock * kStackBytes);
   }
   fibers_.emplace_back(new Fiber);
   Fiber& fiber = *fibers_.back();
@@ -246,6 +256,7 @@ void BlockRunner::resume(Fiber& fiber) {
 
 void BlockRunner::park() {
   Fiber* fiber = current_;
+  race_finder.pause();
 #if defined(__SANITIZE_ADDRESS__)
   __sanitizer_start_switch_fiber(&fiber->fake_stack, scheduler_stack_, scheduler_stack_bytes_);
 #endif
@@ -255,13 +266,20 @@ void BlockRunner::park() {
 #endif
 }
 
+// Until the scheduler resumes this fibre.
+void BlockRunner::wait() {
+  park();
+  race_finder.run_as(flat());
+}
+
 int BlockRunner::block_barrier(int predicate) {
+  race_finder.pause();
   Fiber* fiber = current_;
   ++at_barrier_;
   predicate_sum_ += predicate;
   fiber->waits_for = 0;
   parked_.push_back(fiber);
-  park();
+  wait();
   return fiber->outcome;
 }
 
@@ -270,18 +288,21 @@ void BlockRunner::release_block_barrier() {
   waiting.swap(parked_);
   for (Fiber* fiber : waiting) fiber->outcome = predicate_sum_;
   at_barrier_ = predicate_sum_ = 0;
+  race_finder.block_barrier();
   for (Fiber* fiber : waiting) {
     if (thrown_) return;
     resume(*fiber);
   }
 }
 
-void BlockRunner::warp_barrier(unsigned int mask) {
+void BlockRunner::warp_barrier(unsigned int mask, bool orders_memory) {
+  race_finder.pause();
   Warp& own = warp();
   own.arrived |= 1u << (flat() % 32);
   current_->waits_for = mask;
+  current_->orders_memory = orders_memory;
   parked_.push_back(current_);
-  park();
+  wait();
 }
 
 // Wake the threads of each warp in which all that are waited for have arrived (or returned).
@@ -295,9 +316,11 @@ bool BlockRunner::release_warp_barriers() {
     (open ? ready : waiting).push_back(fiber);
   }
   parked_.swap(waiting);
+  race_finder.begin_warp_barrier();
   for (Fiber* fiber : ready) {
     const int id = (fiber->thread.z * blockDim.y + fiber->thread.y) * blockDim.x + fiber->thread.x;
     warps_[id / 32].arrived &= ~(1u << (id % 32));
+    if (fiber->orders_memory) race_finder.warp_barrier(id, fiber->waits_for);
   }
   for (Fiber* fiber : ready) {
     if (thrown_) break;
@@ -329,6 +352,7 @@ unsigned int BlockRunner::warp_ballot(unsigned int mask, int predicate) {
 // ----------------------------------------------------------------------------- spreading the work
 
 int max_threads() {
+  if (RaceFinder::kOn) return 1;
   const int limit = thread_limit.load(std::memory_order_relaxed);
   return limit > 0 ? limit : multiprocessor_count();
 }
@@ -419,7 +443,7 @@ void configure(dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t) {
                         shared_bytes > kMaxSharedBytes;
 }
 
-void run_grid(Mode mode, const char* name, void (*call)(const void*), const void* body) {
+void run_grid(Mode mode, const char* name, void (*call)(const void*), const void* body, size_t body_bytes) {
   Kernel kernel{name, call, body, next_launch};
   next_launch.pending = false;
   if (!kernel.launch.pending) fail(kernel, "called without a launch (<<<grid, block>>>)");
@@ -431,7 +455,11 @@ void run_grid(Mode mode, const char* name, void (*call)(const void*), const void
   gridDim = grid;
   blockDim = block;
   const int64_t blocks = int64_t(grid.x) * grid.y * grid.z;
-  if (mode == kRange) {
+  struct Launched {
+    ~Launched() { race_finder.end_launch(); }
+  } launched;
+  race_finder.begin_launch(name, int64_t(block.x) * block.y * block.z, body, body_bytes);
+  if (mode == kRange && !RaceFinder::kOn) {
     const int64_t threads = blocks * block.x * block.y * block.z;
     const int64_t count = std::max<int64_t>(1, threads / kPartElements);
     spread(count, [&](int64_t index) {
@@ -454,7 +482,7 @@ void* dynamic_shared_bytes() {
 
 int lane() { return BlockRunner::flat() % 32; }
 int block_barrier(int predicate) { return runner.block_barrier(predicate); }
-void warp_barrier(unsigned int mask) { runner.warp_barrier(mask); }
+void warp_barrier(unsigned int mask) { runner.warp_barrier(mask, true); }
 unsigned int live_lanes() { return runner.live_lanes(); }
 uint64_t warp_exchange(unsigned int mask, uint64_t bits, int source) {
   return runner.warp_exchange(mask, bits, source);

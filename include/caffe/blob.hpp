@@ -28,6 +28,8 @@ class Blob {
   void Reshape(const int num, const int channels, const int height, const int width);
   void Reshape(const vector<int>& shape);
   void Reshape(const BlobShape& shape);
+  // Ours: sizes as they came from elsewhere, of any size.
+  void Reshape(const int64_t* shape, int axes) { Resize(shape, axes); }
   void ReshapeLike(const Blob& other) { Reshape(other.shape()); }
 
   string shape_string() const;
@@ -42,9 +44,13 @@ class Blob {
     CHECK_GE(end_axis, 0);
     CHECK_LE(start_axis, num_axes());
     CHECK_LE(end_axis, num_axes());
-    int product = 1;
-    for (int i = start_axis; i < end_axis; ++i) product *= shape_[i];
-    return product;
+    int64_t product = 1;  // of a blob without elements it may be too large
+    for (int i = start_axis; i < end_axis; ++i) {
+      product *= shape_[i];
+      CHECK_LE(product, INT_MAX) << "elements of axes " << start_axis << " to " << end_axis
+                                 << ", of a blob with shape " << shape_string();
+    }
+    return static_cast<int>(product);
   }
   int count(int start_axis) const { return count(start_axis, num_axes()); }
 
@@ -166,7 +172,8 @@ class Blob {
   bool owns_diff() const { return diff_ && diff_->maker == this; }
 
  protected:
-  void Resize(const int* shape, int axes);
+  template <typename Size>
+  void Resize(const Size* shape, int axes);
 
   shared_ptr<SyncedMemory> data_;
   shared_ptr<SyncedMemory> diff_;

@@ -19,6 +19,14 @@ class Layer;
 template <typename Dtype>
 shared_ptr<Layer<Dtype>> StockLayer(const LayerParameter& param);
 
+// CPU functions that are no code, or not all of it, of layers that have kernels: where and why, by
+// "Type.Forward_cpu". The build finds them (tools/caffe/cpu_code.py); a call that runs into one gets the
+// kernels, as with NOT_IMPLEMENTED.
+inline std::map<string, string>& MissingCpuCode() {
+  static std::map<string, string>* missing = new std::map<string, string>();
+  return *missing;
+}
+
 // Each library has its own registry: what its sources register, behind which stand the stock layers.
 template <typename Dtype>
 class LayerRegistry {

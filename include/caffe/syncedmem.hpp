@@ -39,6 +39,8 @@ class SyncedMemory {
   // own.
   void adopt(void* address, size_t bytes, Contents contents, bool writable);
   bool adopted() const { return adopted_; }
+  // Was it written since it was adopted?
+  bool was_written() const { return written_; }
   // Forget what was adopted, contents and all; memory of our own keeps its contents.
   void drop() {
     if (adopted_) drop_adopted();
@@ -101,6 +103,7 @@ class SyncedMemory {
   bool adopted_ = false;
   bool read_only_ = false;
   bool unwritten_ = false;
+  bool written_ = false;
   struct Push;  // a copy from host to device that may be under way
   std::unique_ptr<Push, void (*)(Push*)> push_{nullptr, nullptr};
 

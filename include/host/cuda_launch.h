@@ -1,4 +1,4 @@
-// How a kernel runs on the host. tools/cuda_to_host.py turns
+// How a kernel runs on the host. tools/cuda/to_host.py turns
 //
 //   kernel<T><<<grid, block>>>(args);   into   (cuda_host::configure(grid, block), kernel<T>(args));
 //
@@ -21,7 +21,8 @@ enum Mode {
 void configure(dim3 grid, dim3 block, size_t shared_bytes = 0, cudaStream_t stream = nullptr);
 
 // Run the configured grid. `call(body)` runs one thread (kThreads) or one part (kRange).
-void run_grid(Mode mode, const char* name, void (*call)(const void* body), const void* body);
+void run_grid(Mode mode, const char* name, void (*call)(const void* body), const void* body,
+              size_t body_bytes);
 
 template <typename Body>
 inline void run(Mode mode, const char* name, const Body& body) {
@@ -31,7 +32,7 @@ inline void run(Mode mode, const char* name, const Body& body) {
         Body own(*static_cast<const Body*>(shared));  // a thread may change its copy of the parameters
         own();
       },
-      &body);
+      &body, sizeof(Body));
 }
 
 // kRange: this call's part of [0, n). The parts of all calls cover it once, in order.
@@ -71,8 +72,18 @@ struct DynamicShared {
 }  // namespace cuda_host
 
 // What the rewriter puts for CUDA_KERNEL_LOOP in a kRange kernel: a plain loop, which vectorises.
+#ifndef CAFFE_HOST_RACES
 #define CUDA_KERNEL_RANGE(i, n) \
   for (auto i = ::cuda_host::part_begin((n) + 0), i##_end = ::cuda_host::part_end((n) + 0); i < i##_end; ++i)
 #define CUDA_2D_KERNEL_RANGE(i, n, j, m) CUDA_KERNEL_RANGE(i, n) for (decltype((m) + 0) j = 0; j < (m); ++j)
+#else  // the race finder (src/host_races.h) has to know which thread of the GPU's does what
+#define CUDA_KERNEL_RANGE_ALONG(axis, i, n)                                                    \
+  for (int64_t i##_at = int64_t(blockIdx.axis) * blockDim.axis + threadIdx.axis; i##_at < (n); \
+       i##_at += int64_t(gridDim.axis) * blockDim.axis)                                        \
+    if (auto i = static_cast<decltype((n) + 0)>(i##_at); false) {                              \
+    } else
+#define CUDA_KERNEL_RANGE(i, n) CUDA_KERNEL_RANGE_ALONG(x, i, n)
+#define CUDA_2D_KERNEL_RANGE(i, n, j, m) CUDA_KERNEL_RANGE(i, n) CUDA_KERNEL_RANGE_ALONG(y, j, m)
+#endif
 
 #endif  // CAFFE_HOST_CUDA_LAUNCH_H_

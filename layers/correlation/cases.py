@@ -1,7 +1,7 @@
 import torch
 
-from .._cases import Bad, caffe_case
 from .._runtime import CaffeRuntimeError
+from .._runtime.cases import Bad, caffe_case
 from . import Correlation
 
 # Sums over channels and patches, in the tensors' own type and in another order than the reference.

@@ -7,6 +7,25 @@
 
 namespace caffe {
 
+namespace {
+
+// Positions, and bytes of shared memory, are a few multiples of these numbers: below this limit they fit in
+// an int.
+const uint32_t kMostPixels = 1 << 20;
+
+int Pixels(const char* name, uint32_t value) {
+  CHECK_LE(value, kMostPixels) << name << ", in pixels";
+  return static_cast<int>(value);
+}
+
+int Product(const char* name, int64_t a, int64_t b, int64_t c) {
+  CHECK_LE(a * b, INT_MAX) << name;
+  CHECK_LE(a * b * c, INT_MAX) << name;
+  return static_cast<int>(a * b * c);
+}
+
+}  // namespace
+
 template <typename Dtype>
 void CorrelationLayer<Dtype>::LayerSetUp(const vector<Blob<Dtype>*>& bottom,
                                          const vector<Blob<Dtype>*>& top) {
@@ -14,11 +33,11 @@ void CorrelationLayer<Dtype>::LayerSetUp(const vector<Blob<Dtype>*>& bottom,
   CHECK(param.has_kernel_size()) << "kernel_size must be given";
   CHECK(param.has_max_displacement()) << "max_displacement must be given";
   CHECK(!param.do_abs()) << "do_abs is not offered: FlowNet's own layer reads it and does nothing with it";
-  sizes_.pad = param.pad();
-  sizes_.kernel_size = param.kernel_size();
-  sizes_.max_displacement = param.max_displacement();
-  sizes_.stride_1 = param.stride_1();
-  sizes_.stride_2 = param.stride_2();
+  sizes_.pad = Pixels("pad", param.pad());
+  sizes_.kernel_size = Pixels("kernel_size", param.kernel_size());
+  sizes_.max_displacement = Pixels("max_displacement", param.max_displacement());
+  sizes_.stride_1 = Pixels("stride_1", param.stride_1());
+  sizes_.stride_2 = Pixels("stride_2", param.stride_2());
   CHECK_EQ(sizes_.kernel_size % 2, 1) << "kernel_size must be odd, so that a patch has a centre";
   CHECK_GT(sizes_.stride_1, 0) << "stride_1 must be positive";
   CHECK_GT(sizes_.stride_2, 0) << "stride_2 must be positive";
@@ -35,8 +54,8 @@ void CorrelationLayer<Dtype>::Reshape(const vector<Blob<Dtype>*>& bottom, const 
   CorrelationSizes& s = sizes_;
   s.num = bottom[0]->shape(0);
   s.channels = bottom[0]->shape(1);
-  s.height = bottom[0]->shape(2);
-  s.width = bottom[0]->shape(3);
+  s.height = Pixels("height", bottom[0]->shape(2));
+  s.width = Pixels("width", bottom[0]->shape(3));
   // A patch lies inside of the padded image at every displacement.
   const int border = 2 * s.max_displacement + s.kernel_size;
   CHECK_GE(s.height + 2 * s.pad, border) << "patches and displacements do not fit into the padded height";
@@ -45,8 +64,8 @@ void CorrelationLayer<Dtype>::Reshape(const vector<Blob<Dtype>*>& bottom, const 
   s.top_width = (s.width + 2 * s.pad - border) / s.stride_1 + 1;
   s.reach_height = (s.top_height - 1) * s.stride_1 + s.kernel_size;
   s.reach_width = (s.top_width - 1) * s.stride_1 + s.kernel_size;
-  s.patch_count = s.kernel_size * s.kernel_size * s.channels;
-  top[0]->Reshape(s.num, s.side * s.side, s.top_height, s.top_width);
+  s.patch_count = Product("values of a patch", s.kernel_size, s.kernel_size, s.channels);
+  top[0]->Reshape(s.num, Product("displacements", s.side, s.side, 1), s.top_height, s.top_width);
 }
 
 namespace {

@@ -1,13 +1,13 @@
-"""Depthwise 2-d convolution: each channel with a filter of its own."""
+"""Depthwise 2-d and 1-d convolution: each channel with a filter of its own."""
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from .._ops import operator
-from .._runtime import Layer
+from .._runtime import Layer, is_fake, operator
 
 # Both layouts, contiguous and channels_last, are the kernels' own; `_dense` below sees to it.
 layer = Layer(__name__, any_layout=True)
@@ -15,15 +15,37 @@ layer = Layer(__name__, any_layout=True)
 Pair = int | tuple[int, int]
 
 
-def _layout(bottom: Tensor) -> torch.memory_format:
-    """The layout in which a bottom lies, or is to be brought into: channels_last only if it is nothing else."""
+class _Geometry(NamedTuple):
+    """What a call's shapes and parameters come to, once they are found to fit."""
+
+    layout: torch.memory_format
+    top_shape: tuple[int, int, int, int]
+    numbers: tuple[int, ...]  # the C functions' own, from num to channels_last
+
+
+def _geometry(bottom: Tensor, weight: Tensor, stride, padding, dilation) -> _Geometry:
+    """Raise the error that names the argument that does not fit; return what the C functions are told."""
+    stride, padding = layer.pair("stride", stride, 1), layer.pair("padding", padding, 0)
+    dilation = layer.pair("dilation", dilation, 1)
+    layer.check(bottom.dim() == 4, "bottom", "4 axes [num, channels, height, width]", bottom)
+    num, channels, *map_size = bottom.shape
+    fits = weight.dim() == 4 and tuple(weight.shape[:2]) == (channels, 1)
+    fits = fits and weight.shape[2] >= 1 and weight.shape[3] >= 1
+    if not fits:
+        wanted = f"[channels, 1, kernel_h, kernel_w] with {channels} channels as bottom has"
+        layer.check(False, "weight", wanted, weight)
+    size = []
+    for axis, name in enumerate(("height", "width")):
+        span = dilation[axis] * (weight.shape[2 + axis] - 1) + 1
+        padded = map_size[axis] + 2 * padding[axis]
+        if span > padded:
+            layer.check(False, "weight", f"a kernel that spans at most the padded {name} {padded}", span)
+        size.append((padded - span) // stride[axis] + 1)
+    # channels_last only if it is nothing else: what is neither is made contiguous.
     last = not bottom.is_contiguous() and bottom.is_contiguous(memory_format=torch.channels_last)
-    return torch.channels_last if last else torch.contiguous_format
-
-
-def _geometry(bottom: Tensor, kernel: Sequence[int], stride, padding, dilation, layout) -> tuple[int, ...]:
-    """The C functions' own numbers, from num to channels_last."""
-    return (*bottom.shape, *kernel, *stride, *padding, *dilation, int(layout == torch.channels_last))
+    numbers = (*bottom.shape, *weight.shape[2:], *stride, *padding, *dilation, int(last))
+    layout = torch.channels_last if last else torch.contiguous_format
+    return _Geometry(layout, (num, channels, *size), numbers)
 
 
 @operator(layer, autocast="lower")
@@ -36,73 +58,52 @@ def depthwise_conv(
     dilation: Sequence[int],
 ) -> Tensor:
     """`depthwise_conv2d` with its parameters as pairs."""
-    layer.check(bottom.dim() == 4, "bottom", "4 axes [num, channels, height, width]", bottom)
-    channels = bottom.shape[1]
-    wanted = f"[channels, 1, kernel_h, kernel_w] with {channels} channels as bottom has"
-    layer.check(weight.dim() == 4 and tuple(weight.shape[:2]) == (channels, 1), "weight", wanted, weight)
+    layout, top_shape, numbers = _geometry(bottom, weight, stride, padding, dilation)
     if bias is not None:
-        layer.check(tuple(bias.shape) == (channels,), "bias", f"[{channels}]", bias)
-    size = []
-    for axis, name in enumerate(("height", "width")):
-        span = dilation[axis] * (weight.shape[2 + axis] - 1) + 1
-        padded = bottom.shape[2 + axis] + 2 * padding[axis]
-        layer.check(span <= padded, "weight", f"a kernel that spans at most the padded {name} {padded}", span)
-        size.append((padded - span) // stride[axis] + 1)
-    layout = _layout(bottom)
-    shape = (bottom.shape[0], channels, *size)
-    top = torch.empty(shape, dtype=bottom.dtype, device=bottom.device, memory_format=layout)
+        layer.check(bias.shape == (top_shape[1],), "bias", f"[{top_shape[1]}]", bias)
+        bias = bias.contiguous()
+    top = torch.empty(top_shape, dtype=bottom.dtype, device=bottom.device, memory_format=layout)
     bottom, weight = bottom.contiguous(memory_format=layout), weight.contiguous()
-    bias = bias if bias is None else bias.contiguous()
-    geometry = _geometry(bottom, weight.shape[2:], stride, padding, dilation, layout)
-    layer.depthwise_conv_forward(bottom, weight, bias, top, *geometry)
+    layer.depthwise_conv_forward(bottom, weight, bias, top, *numbers)
     return top
 
 
 @operator(layer)
-def backward_input(
-    top_diff: Tensor,
-    weight: Tensor,
-    bottom: Tensor,
-    stride: Sequence[int],
-    padding: Sequence[int],
-    dilation: Sequence[int],
-) -> Tensor:
-    """The gradient by bottom, whose shape and layout alone are used."""
-    layout = _layout(bottom)
-    bottom_diff = torch.empty_like(bottom, memory_format=layout)
-    top_diff, weight = top_diff.contiguous(memory_format=layout), weight.contiguous()
-    geometry = _geometry(bottom, weight.shape[2:], stride, padding, dilation, layout)
-    layer.depthwise_conv_backward_input(top_diff, weight, bottom_diff, *geometry)
-    return bottom_diff
-
-
-@operator(layer)
-def backward_weight(
+def depthwise_conv_backward(
     top_diff: Tensor,
     bottom: Tensor,
     weight: Tensor,
     stride: Sequence[int],
     padding: Sequence[int],
     dilation: Sequence[int],
+    bottom_wanted: bool,
     weight_wanted: bool,
     bias_wanted: bool,
-) -> tuple[Tensor, Tensor]:
-    """The gradients by weight, whose shape alone is used, and by bias; the same bits on every run.
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The gradients of `depthwise_conv` by bottom, weight and bias; the same bits on every run.
 
     One that is not wanted is not computed and has 0 elements.
     """
-    layout = _layout(bottom)
-    weight_diff = weight.new_empty(weight.shape if weight_wanted else 0)
+    layout, top_shape, numbers = _geometry(bottom, weight, stride, padding, dilation)
+    layer.check(top_diff.shape == top_shape, "top_diff", f"the top's shape {list(top_shape)}", top_diff)
+    top_diff, weight = top_diff.contiguous(memory_format=layout), weight.contiguous()
+    bottom = bottom.contiguous(memory_format=layout)
+    bottom_diff = torch.empty_like(bottom) if bottom_wanted else bottom.new_empty(0)
+    weight_diff = torch.empty_like(weight) if weight_wanted else weight.new_empty(0)
     bias_diff = weight.new_empty(weight.shape[0] if bias_wanted else 0)
-    top_diff, bottom = top_diff.contiguous(memory_format=layout), bottom.contiguous(memory_format=layout)
-    geometry = _geometry(bottom, weight.shape[2:], stride, padding, dilation, layout)
-    if not isinstance(bottom, torch._subclasses.FakeTensor):
-        count = layer.depthwise_conv_backward_weight_workspace(bottom, *geometry)
-        bytes_each = 8 if bottom.dtype == torch.float64 else 4
-        workspace = torch.empty(count * bytes_each, dtype=torch.uint8, device=bottom.device)
-        outputs = weight_diff if weight_wanted else None, bias_diff if bias_wanted else None
-        layer.depthwise_conv_backward_weight(bottom, top_diff, *outputs, workspace, *geometry)
-    return weight_diff, bias_diff
+    if not is_fake(bottom):
+        workspace = None
+        if weight_wanted or bias_wanted:
+            count = layer.depthwise_conv_backward_workspace(bottom, *numbers)
+            bytes_each = 8 if bottom.dtype == torch.float64 else 4
+            workspace = torch.empty(count * bytes_each, dtype=torch.uint8, device=bottom.device)
+        outputs = (
+            bottom_diff if bottom_wanted else None,
+            weight_diff if weight_wanted else None,
+            bias_diff if bias_wanted else None,
+        )
+        layer.depthwise_conv_backward(bottom, top_diff, weight, *outputs, workspace, *numbers)
+    return bottom_diff, weight_diff, bias_diff
 
 
 def _save(ctx, inputs, top):
@@ -112,25 +113,9 @@ def _save(ctx, inputs, top):
 
 @depthwise_conv.backward(save=_save)
 def _(ctx, top_diff):
-    bottom, weight = ctx.saved_tensors
-    bottom_wanted, weight_wanted, bias_wanted, *_ = ctx.needs_input_grad
-    bottom_diff = weight_diff = bias_diff = None
-    if bottom_wanted:
-        bottom_diff = backward_input(top_diff, weight, bottom, *ctx.parameters)
-    if weight_wanted or bias_wanted:
-        diffs = backward_weight(top_diff, bottom, weight, *ctx.parameters, weight_wanted, bias_wanted)
-        weight_diff, bias_diff = (
-            d if wanted else None for d, wanted in zip(diffs, (weight_wanted, bias_wanted), strict=True)
-        )
-    return bottom_diff, weight_diff, bias_diff, None, None, None
-
-
-def _pair(name: str, value: Pair, least: int) -> tuple[int, int]:
-    """An int or a pair, as a pair."""
-    pair = (value, value) if isinstance(value, int) else tuple(value)
-    good = len(pair) == 2 and all(isinstance(v, int) and v >= least for v in pair)
-    layer.check(good, name, f"an int or a pair of ints, at least {least}", value)
-    return pair
+    wanted = ctx.needs_input_grad[:3]
+    diffs = depthwise_conv_backward(top_diff, *ctx.saved_tensors, *ctx.parameters, *wanted)
+    return *(diff if want else None for diff, want in zip(diffs, wanted, strict=True)), None, None, None
 
 
 def depthwise_conv2d(
@@ -158,8 +143,8 @@ def depthwise_conv2d(
     Raises:
         CaffeTypeError, CaffeValueError: naming the argument.
     """
-    stride, padding = _pair("stride", stride, 1), _pair("padding", padding, 0)
-    return depthwise_conv(x, weight, bias, stride, padding, _pair("dilation", dilation, 1))
+    stride, padding = layer.pair("stride", stride, 1), layer.pair("padding", padding, 0)
+    return depthwise_conv(x, weight, bias, stride, padding, layer.pair("dilation", dilation, 1))
 
 
 class DepthwiseConv2d(nn.Module):
@@ -180,9 +165,9 @@ class DepthwiseConv2d(nn.Module):
         bias: bool = False,
     ):
         super().__init__()
-        kernel = _pair("kernel_size", kernel_size, 1)
-        self.stride, self.padding = _pair("stride", stride, 1), _pair("padding", padding, 0)
-        self.dilation = _pair("dilation", dilation, 1)
+        channels, kernel = layer.integer("channels", channels, 0), layer.pair("kernel_size", kernel_size, 1)
+        self.stride, self.padding = layer.pair("stride", stride, 1), layer.pair("padding", padding, 0)
+        self.dilation = layer.pair("dilation", dilation, 1)
         bound = 1 / math.sqrt(kernel[0] * kernel[1])
         self.weight = nn.Parameter(torch.empty(channels, 1, *kernel).uniform_(-bound, bound))
         self.bias = nn.Parameter(torch.empty(channels).uniform_(-bound, bound)) if bias else None
@@ -196,3 +181,6 @@ class DepthwiseConv2d(nn.Module):
             f"{channels}, kernel_size={tuple(kernel)}, stride={self.stride}, padding={self.padding}, "
             f"dilation={self.dilation}, bias={self.bias is not None}"
         )
+
+
+from .conv1d import DepthwiseConv1d, depthwise_conv1d  # noqa: E402, F401  (it uses `layer`)

@@ -1,4 +1,4 @@
-// The gradient to bottom for stride 2 (for stride 1 it is a forward with turned weights):
+// The gradient to bottom, NCHW, for stride 2 (for stride 1 it is a forward with turned weights):
 //
 //   bottom_diff[n,c,iy,ix] = sum over ki,kj,y,x with 2*y + ki = iy + pad_h, 2*x + kj = ix + pad_w:
 //                            weight[c,ki,kj] * top_diff[n,c,y,x]
@@ -10,11 +10,10 @@
 #define DEPTHWISE_BACKWARD_INPUT_STRIDE2_CUH_
 
 #include "forward_nchw_rows.cuh"
-#include "forward_nhwc.cuh"
 
 namespace depthwise {
 
-// NCHW. A thread owns V columns of bottom_diff and slides down the plane: a row of top_diff adds to K rows of
+// A thread owns V columns of bottom_diff and slides down the plane: a row of top_diff adds to K rows of
 // bottom_diff and ends two of them.
 template <typename Dtype, int K, int V>
 __global__ void __launch_bounds__(128)
@@ -105,112 +104,15 @@ bool choose_backward_input_nchw_stride2(const Shape& shape, const Dtype* top_dif
   return false;
 }
 
-// NHWC. A thread owns V channels and walks along a row of bottom_diff, pixel by pixel.
-template <typename Dtype, int K, int V>
-__global__ void __launch_bounds__(kNhwcThreads)
-    backward_input_nhwc_stride2_kernel(const NhwcGeometry g, const Dtype* __restrict__ top_diff,
-                                       const Dtype* __restrict__ weight, Dtype* __restrict__ bottom_diff) {
-  __shared__ float shared_weight[K * K][32 * V];
-  const int tile = blockIdx.x * g.lanes * V;
-  const int tile_channels = min(g.lanes * V, g.channels - tile);
-  load_tile_weights<K, V>(shared_weight, weight + int64_t(tile) * (K * K), tile_channels, false);
-  const int lane = threadIdx.x % g.lanes, row = threadIdx.x / g.lanes, rows = kNhwcThreads / g.lanes;
-  const int channel = tile + lane * V;
-  if (channel >= g.channels) return;
-  float w[K][K][V];
-#pragma unroll
-  for (int i = 0; i < K * K * V; ++i) w[i / V / K][i / V % K][i % V] = shared_weight[i / V][lane * V + i % V];
-
-  constexpr int kMost = (K + 1) / 2;              // taps that can meet one pixel along one axis
-  const int pairs = (g.width + g.pad_w + 1) / 2;  // of padded columns 2 * p and 2 * p + 1
-  for (int i = blockIdx.y * rows + row; i < g.items; i += gridDim.y * rows) {
-    const int iy = i % g.height, rest = i / g.height;
-    const int chunk = rest % g.chunks, image = rest / g.chunks;
-    const Dtype* from = top_diff + int64_t(image) * g.top_height * g.top_width * g.channels + channel;
-    Dtype* to = bottom_diff + (int64_t(image) * g.height + iy) * g.width * g.channels + channel;
-    const int odd = (iy + g.pad_h) & 1, y = (iy + g.pad_h) / 2;
-    const int first = chunk * g.columns, last = min(first + g.columns, pairs);
-    // The columns p, p-1, ... of top_diff, and in each the rows y, y-1, ...: those that padded column 2p and
-    // row see.
-    Pack<Dtype, V> seen[kMost][kMost] = {};
-    for (int p = first - (kMost - 1); p < last; ++p) {
-#pragma unroll
-      for (int b = 0; b < kMost; ++b) {
-#pragma unroll
-        for (int a = kMost - 1; a > 0; --a) seen[a][b] = seen[a - 1][b];
-        seen[0][b] = Pack<Dtype, V>{};
-        const int ty = y - b;
-        if (odd + 2 * b < K && static_cast<unsigned>(ty) < static_cast<unsigned>(g.top_height) &&
-            static_cast<unsigned>(p) < static_cast<unsigned>(g.top_width))
-          seen[0][b] = *reinterpret_cast<const Pack<Dtype, V>*>(from + (ty * g.top_width + p) * g.channels);
-      }
-      if (p < first) continue;
-#pragma unroll
-      for (int r = 0; r < 2; ++r) {
-        const int ix = 2 * p + r - g.pad_w;
-        float sum[V] = {};
-#pragma unroll
-        for (int a = 0; 2 * a + r < K; ++a)
-#pragma unroll
-          for (int b = 0; b < kMost; ++b)
-#pragma unroll
-            for (int v = 0; v < V; ++v) {
-              const float even_tap = w[2 * b][2 * a + r][v];
-              const float odd_tap = 2 * b + 1 < K ? w[2 * b + 1 < K ? 2 * b + 1 : 0][2 * a + r][v] : 0.f;
-              sum[v] += (odd ? odd_tap : even_tap) * float(seen[a][b].v[v]);
-            }
-        if (static_cast<unsigned>(ix) >= static_cast<unsigned>(g.width)) continue;
-        Pack<Dtype, V> out;
-#pragma unroll
-        for (int v = 0; v < V; ++v) out.v[v] = sum[v];
-        *reinterpret_cast<Pack<Dtype, V>*>(to + ix * g.channels) = out;
-      }
-    }
-  }
-}
-
-template <typename Dtype, int K, int V>
-bool launch_backward_input_nhwc_stride2(const Shape& shape, const Dtype* top_diff, const Dtype* weight,
-                                        Dtype* bottom_diff, cudaStream_t stream) {
-  NhwcGeometry g = nhwc_geometry(shape, V);
-  const int64_t pairs = ceil_div(shape.width + shape.pad_w, 2);
-  g.columns = static_cast<int>(std::min<int64_t>(pairs, 16));
-  g.chunks = static_cast<int>(ceil_div(pairs, g.columns));
-  const int64_t items = shape.num * g.chunks * shape.height;
-  if (items >= int64_t(1) << 30) return false;
-  g.items = static_cast<int>(items);
-  const int64_t tiles = ceil_div(g.channels, g.lanes * V);
-  const int64_t blocks =
-      std::min<int64_t>({ceil_div(items, kNhwcThreads / g.lanes), ceil_div(4096, tiles), 65535});
-  const dim3 grid(static_cast<unsigned>(tiles), static_cast<unsigned>(blocks));
-  backward_input_nhwc_stride2_kernel<Dtype, K, V>
-      <<<grid, kNhwcThreads, 0, stream>>>(g, top_diff, weight, bottom_diff);
-  return true;
-}
-
-template <typename Dtype, int K>
-bool choose_backward_input_nhwc_stride2(const Shape& shape, const Dtype* top_diff, const Dtype* weight,
-                                        Dtype* bottom_diff, cudaStream_t stream) {
-  constexpr int V = K == 3 ? 4 : K == 5 ? 2 : 1;
-  if (V > 1 && shape.channels % V == 0 && aligned(top_diff, V * sizeof(Dtype)) &&
-      aligned(bottom_diff, V * sizeof(Dtype)))
-    return launch_backward_input_nhwc_stride2<Dtype, K, V>(shape, top_diff, weight, bottom_diff, stream);
-  return launch_backward_input_nhwc_stride2<Dtype, K, 1>(shape, top_diff, weight, bottom_diff, stream);
-}
-
 template <typename Dtype>
 bool backward_input_stride2(const Shape& shape, const Dtype* top_diff, const Dtype* weight,
-                            Dtype* bottom_diff, bool channels_last, cudaStream_t stream) {
+                            Dtype* bottom_diff, cudaStream_t stream) {
   if (shape.stride_h != 2 || shape.stride_w != 2 || shape.dilation_h != 1 || shape.dilation_w != 1)
     return false;
-#define DEPTHWISE_TRY(K)                                                                                    \
-  if (shape.square(K))                                                                                      \
-    return channels_last                                                                                    \
-               ? choose_backward_input_nhwc_stride2<Dtype, K>(shape, top_diff, weight, bottom_diff, stream) \
-               : choose_backward_input_nchw_stride2<Dtype, K>(shape, top_diff, weight, bottom_diff, stream);
-  DEPTHWISE_TRY(3)
-  DEPTHWISE_TRY(5)
-#undef DEPTHWISE_TRY
+  if (shape.square(3))
+    return choose_backward_input_nchw_stride2<Dtype, 3>(shape, top_diff, weight, bottom_diff, stream);
+  if (shape.square(5))
+    return choose_backward_input_nchw_stride2<Dtype, 5>(shape, top_diff, weight, bottom_diff, stream);
   return false;
 }
 

@@ -1,4 +1,4 @@
-// The gradient to weight and bias:
+// The gradient to weight and bias, NCHW:
 //
 //   weight_diff[c,ki,kj] = sum over n,y,x: top_diff[n,c,y,x] * bottom[n,c, y*stride_h - pad_h +
 //   ki*dilation_h,
@@ -12,13 +12,11 @@
 #ifndef DEPTHWISE_BACKWARD_WEIGHT_CUH_
 #define DEPTHWISE_BACKWARD_WEIGHT_CUH_
 
+#include "depthwise_fast.h"
 #include "forward_nchw_planes.cuh"
 #include "forward_nchw_rows.cuh"
-#include "forward_nhwc.cuh"
 
 namespace depthwise {
-
-// -------------------------------------------------------------------------------------------- NCHW
 
 constexpr int kWeightThreads = 128;
 
@@ -291,100 +289,6 @@ int weight_nchw_planes(const Shape& shape, const Dtype* bottom, const Dtype* top
   return parts;
 }
 
-// -------------------------------------------------------------------------------------------- NHWC
-
-struct WeightNhwcGeometry {
-  NhwcGeometry rows;
-  int parts;
-};
-
-// A block adds up one part of lanes * V channels; its rows of lanes share the items of the part.
-template <typename Dtype, int K, int S, int V>
-__global__ void __launch_bounds__(kNhwcThreads)
-    backward_weight_nhwc_kernel(const WeightNhwcGeometry geometry, const Dtype* __restrict__ bottom,
-                                const Dtype* __restrict__ top_diff, float* __restrict__ workspace) {
-  const NhwcGeometry& g = geometry.rows;
-  const int tile = blockIdx.x * g.lanes * V;
-  const int lane = threadIdx.x % g.lanes, row = threadIdx.x / g.lanes, rows = kNhwcThreads / g.lanes;
-  const int channel = tile + lane * V;
-  constexpr int kOpen = (K - 1) / S;
-  float sums[K * K + 1][V] = {};
-  if (channel < g.channels) {
-    for (int i = blockIdx.y * rows + row; i < g.items; i += gridDim.y * rows) {
-      const NhwcItem item(g, i);
-      const NhwcColumn<Dtype, K, V> column(g, bottom, item, channel);
-      const Dtype* out =
-          top_diff + ((int64_t(item.image) * g.top_height + item.y) * g.top_width + item.first) * g.channels +
-          channel;
-      Pack<Dtype, V> diffs[kOpen + 1] = {};  // diffs[s]: top_diff s steps left of x
-      int ix = item.first * S - g.pad_w;
-      Pack<Dtype, V> pixels[S][K], next[S][K], diff, next_diff;
-      const auto load = [&](int x, Pack<Dtype, V>(&to)[S][K], Pack<Dtype, V>& to_diff) {
-#pragma unroll
-        for (int j = 0; j < S; ++j, ix += g.dilation_w)
-          column.load(g, x < item.count + kOpen ? ix : -1, to[j]);
-        to_diff = Pack<Dtype, V>{};
-        if (x < item.count)
-          to_diff = *reinterpret_cast<const Pack<Dtype, V>*>(out + x * g.dilation_w * g.channels);
-      };
-      load(0, pixels, diff);
-      for (int x = 0; x < item.count + kOpen; ++x) {
-        load(x + 1, next, next_diff);
-#pragma unroll
-        for (int s = kOpen; s > 0; --s) diffs[s] = diffs[s - 1];
-        diffs[0] = diff;
-#pragma unroll
-        for (int v = 0; v < V; ++v) {
-          sums[K * K][v] += float(diffs[0].v[v]);
-#pragma unroll
-          for (int s = 0; s <= kOpen; ++s)
-#pragma unroll
-            for (int j = 0; j < S; ++j) {
-              const int kj = j + S * s;
-              if (kj >= K) continue;
-#pragma unroll
-              for (int ki = 0; ki < K; ++ki)
-                sums[ki * K + (kj < K ? kj : 0)][v] += float(diffs[s].v[v]) * float(pixels[j][ki].v[v]);
-            }
-        }
-#pragma unroll
-        for (int j = 0; j < S; ++j)
-#pragma unroll
-          for (int ki = 0; ki < K; ++ki) pixels[j][ki] = next[j][ki];
-        diff = next_diff;
-      }
-    }
-  }
-  __shared__ float block_sums[kNhwcThreads * V];
-#pragma unroll
-  for (int i = 0; i <= K * K; ++i) {
-    __syncthreads();
-#pragma unroll
-    for (int v = 0; v < V; ++v) block_sums[(row * V + v) * g.lanes + lane] = sums[i][v];
-    __syncthreads();
-    // Not unrolled: these lines stand once for each tap, and copies of them are most of what ptxas would have
-    // to do.
-#pragma unroll 1
-    for (int k = threadIdx.x; k < g.lanes * V; k += kNhwcThreads) {  // k = v * lanes + lane
-      float sum = 0;
-#pragma unroll 1
-      for (int r = 0; r < rows; ++r) sum += block_sums[r * V * g.lanes + k];
-      const int c = tile + k % g.lanes * V + k / g.lanes;
-      if (c < g.channels) workspace[(int64_t(c) * (K * K + 1) + i) * geometry.parts + blockIdx.y] = sum;
-    }
-  }
-}
-
-inline WeightNhwcGeometry weight_nhwc_geometry(const Shape& shape, int vector) {
-  WeightNhwcGeometry geometry;
-  geometry.rows = nhwc_geometry(shape, vector);
-  const NhwcGeometry& g = geometry.rows;
-  const int64_t tiles = ceil_div(g.channels, g.lanes * vector), rows = kNhwcThreads / g.lanes;
-  const int64_t most = ceil_div(g.items, 2 * rows), wanted = ceil_div(1024, tiles);
-  geometry.parts = static_cast<int>(std::max<int64_t>(1, std::min<int64_t>({most, wanted, 65535})));
-  return geometry;
-}
-
 // ------------------------------------------------------------------------------- choice and stage two
 
 // One warp adds the parts of one sum.
@@ -445,75 +349,39 @@ int weight_nchw(const Shape& shape, const Dtype* bottom, const Dtype* top_diff, 
   return planned.parts;
 }
 
-template <typename Dtype, int K, int S>
-int weight_nhwc(const Shape& shape, const Dtype* bottom, const Dtype* top_diff, float* workspace,
-                cudaStream_t stream) {
-  constexpr int V = K == 3 ? 4 : K == 5 ? 2 : 1;
-  // Alignment is unknown when the workspace's size is asked for, so the parts must not depend on it.
-  const WeightNhwcGeometry geometry = weight_nhwc_geometry(shape, shape.channels % V == 0 ? V : 1);
-  if (geometry.rows.items < 0) return 0;
-  if (!workspace) return geometry.parts;
-  const bool wide =
-      shape.channels % V == 0 && aligned(bottom, V * sizeof(Dtype)) && aligned(top_diff, V * sizeof(Dtype));
-  WeightNhwcGeometry used = wide ? geometry : weight_nhwc_geometry(shape, 1);
-  used.parts = geometry.parts;
-  const dim3 grid(static_cast<unsigned>(ceil_div(shape.channels, used.rows.lanes * (wide ? V : 1))),
-                  static_cast<unsigned>(used.parts));
-  if (wide)
-    backward_weight_nhwc_kernel<Dtype, K, S, V>
-        <<<grid, kNhwcThreads, 0, stream>>>(used, bottom, top_diff, workspace);
-  else
-    backward_weight_nhwc_kernel<Dtype, K, S, 1>
-        <<<grid, kNhwcThreads, 0, stream>>>(used, bottom, top_diff, workspace);
-  return geometry.parts;
-}
-
 template <typename Dtype>
-int backward_weight_parts(const Shape& shape, bool channels_last, const Dtype* bottom, const Dtype* top_diff,
-                          float* workspace, cudaStream_t stream) {
+int backward_weight_nchw(const Shape& shape, const Dtype* bottom, const Dtype* top_diff, float* workspace,
+                         cudaStream_t stream) {
   const int s = shape.stride_w, d = shape.dilation_w;
-  if (!shape.fits_int()) return 0;
-  if (channels_last) {
-    if (s != 1 && d != 1) return 0;
-#define DEPTHWISE_TRY(K, S) \
-  if (shape.square(K) && s == S) return weight_nhwc<Dtype, K, S>(shape, bottom, top_diff, workspace, stream);
-    DEPTHWISE_TRY(3, 1)
-    DEPTHWISE_TRY(3, 2)
-    DEPTHWISE_TRY(5, 1)
-    DEPTHWISE_TRY(5, 2)
-    DEPTHWISE_TRY(7, 1)
-#undef DEPTHWISE_TRY
-  } else {
-    if (shape.stride_h != s || (s != 1 && shape.dilation_h != 1)) return 0;
-    int parts = 0;
-    if (shape.square(3) && s == 1)
-      parts = weight_nchw_planes<Dtype, 3, 1>(shape, bottom, top_diff, workspace, stream);
-    if (shape.square(3) && s == 2)
-      parts = weight_nchw_planes<Dtype, 3, 2>(shape, bottom, top_diff, workspace, stream);
-    if (shape.square(5) && s == 1)
-      parts = weight_nchw_planes<Dtype, 5, 1>(shape, bottom, top_diff, workspace, stream);
-    if (parts > 0) return parts;
+  if (shape.stride_h != s || (s != 1 && shape.dilation_h != 1)) return 0;
+  int parts = 0;
+  if (shape.square(3) && s == 1)
+    parts = weight_nchw_planes<Dtype, 3, 1>(shape, bottom, top_diff, workspace, stream);
+  if (shape.square(3) && s == 2)
+    parts = weight_nchw_planes<Dtype, 3, 2>(shape, bottom, top_diff, workspace, stream);
+  if (shape.square(5) && s == 1)
+    parts = weight_nchw_planes<Dtype, 5, 1>(shape, bottom, top_diff, workspace, stream);
+  if (parts > 0) return parts;
 #define DEPTHWISE_TRY(K, S, D)             \
   if (shape.square(K) && s == S && d == D) \
     return weight_nchw<Dtype, K, S, D>(shape, bottom, top_diff, workspace, stream);
-    DEPTHWISE_TRY(3, 1, 1)
-    DEPTHWISE_TRY(3, 2, 1)
-    DEPTHWISE_TRY(3, 1, 2)
-    DEPTHWISE_TRY(5, 1, 1)
-    DEPTHWISE_TRY(5, 2, 1)
-    DEPTHWISE_TRY(5, 1, 2)
-    DEPTHWISE_TRY(7, 1, 1)
+  DEPTHWISE_TRY(3, 1, 1)
+  DEPTHWISE_TRY(3, 2, 1)
+  DEPTHWISE_TRY(3, 1, 2)
+  DEPTHWISE_TRY(5, 1, 1)
+  DEPTHWISE_TRY(5, 2, 1)
+  DEPTHWISE_TRY(5, 1, 2)
+  DEPTHWISE_TRY(7, 1, 1)
 #undef DEPTHWISE_TRY
-  }
   return 0;
 }
 
 template <typename Dtype>
-void add_parts(const Shape& shape, int parts, const float* workspace, Dtype* weight_diff, Dtype* bias_diff,
-               cudaStream_t stream) {
+void add_parts(const Shape& shape, int64_t parts, const float* workspace, Dtype* weight_diff,
+               Dtype* bias_diff, cudaStream_t stream) {
   const int sums = static_cast<int>(shape.channels * (shape.taps() + 1));
   add_parts_kernel<Dtype><<<static_cast<unsigned>(ceil_div(sums, 4)), 128, 0, stream>>>(
-      workspace, sums, shape.taps(), parts, weight_diff, bias_diff);
+      workspace, sums, shape.taps(), static_cast<int>(parts), weight_diff, bias_diff);
 }
 
 }  // namespace depthwise

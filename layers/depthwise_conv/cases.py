@@ -1,9 +1,9 @@
 import torch
-from torch.nn.functional import conv2d
+from torch.nn.functional import conv1d, conv2d, pad
 
-from .._cases import Bad, Case
 from .._runtime import CaffeValueError
-from . import DepthwiseConv2d, depthwise_conv2d
+from .._runtime.cases import Bad, Case
+from . import DepthwiseConv1d, DepthwiseConv2d, depthwise_conv1d, depthwise_conv2d
 
 
 def reference(x, weight, bias=None, stride=1, padding=0, dilation=1):
@@ -21,6 +21,22 @@ def arguments(shape, kernel, stride=1, padding=0, dilation=1, bias=False, channe
         # Scaled so that a top is about 1 whatever the kernel's size.
         weight = draw.normal(shape[1], 1, *kernel, scale=(kernel[0] * kernel[1]) ** -0.5)
         return x, weight, draw.normal(shape[1]) if bias else None, stride, padding, dilation
+
+    return draw_all
+
+
+def reference1d(x, weight, bias=None, stride=1, padding=0, dilation=1, causal=False):
+    if causal:
+        x = pad(x, (dilation * (weight.shape[2] - 1), 0))
+    return conv1d(x, weight, bias, stride, padding, dilation, groups=x.shape[1])
+
+
+def arguments1d(shape, kernel, stride=1, padding=0, dilation=1, causal=False, bias=False):
+    """A function of a Draw that gives the call's arguments."""
+
+    def draw_all(draw):
+        x, weight = draw.normal(*shape), draw.normal(shape[1], 1, kernel, scale=kernel**-0.5)
+        return x, weight, draw.normal(shape[1]) if bias else None, stride, padding, dilation, causal
 
     return draw_all
 
@@ -95,5 +111,54 @@ CASES = [
         autocast="lower",
         bench={name: arguments(*shape) for name, shape in BENCH.items()},
         peers={"torch conv2d": reference},
-    )
+    ),
+    Case(
+        function=depthwise_conv1d,
+        module=lambda: DepthwiseConv1d(3, 4, bias=True, causal=True),
+        reference=reference1d,
+        inputs={
+            "causal": arguments1d((2, 3, 64), 4, causal=True, bias=True),
+            "causal-odd": arguments1d((2, 5, 37), 3, causal=True),
+            "same": arguments1d((1, 4, 48), 7, padding=3, bias=True),
+            "valid": arguments1d((3, 2, 40), 9),
+            "k64": arguments1d((1, 2, 96), 64, causal=True, bias=True),
+            # Longer than the bottom.
+            "full": arguments1d((2, 3, 24), 6, padding=5, bias=True),
+            "wide-pad": arguments1d((1, 2, 5), 2, padding=20),
+            "one": arguments1d((2, 3, 8), 1),
+            "stride": arguments1d((2, 3, 33), 5, 2, 2, bias=True),
+            "dilated": arguments1d((1, 3, 40), 4, dilation=3, causal=True),
+        },
+        tolerance={torch.float32: (1e-5, 1e-5), torch.float16: (2e-3, 4e-3), torch.bfloat16: (1.6e-2, 3e-2)},
+        empty=arguments1d((0, 4, 16), 4, causal=True, bias=True),
+        bad={
+            "rank": Bad(
+                lambda d: (d.normal(4, 9), d.normal(4, 1, 3)), CaffeValueError, "depthwise_conv: bottom:"
+            ),
+            "channels": Bad(
+                lambda d: (d.normal(1, 4, 9), d.normal(5, 1, 3)), CaffeValueError, "depthwise_conv: weight:"
+            ),
+            "bias": Bad(
+                lambda d: (d.normal(1, 4, 9), d.normal(4, 1, 3), d.normal(3)),
+                CaffeValueError,
+                "depthwise_conv: bias:",
+            ),
+            "stride": Bad(
+                lambda d: (d.normal(1, 4, 9), d.normal(4, 1, 3), None, 0),
+                CaffeValueError,
+                "depthwise_conv: stride:",
+            ),
+            "kernel": Bad(
+                lambda d: (d.normal(1, 4, 2), d.normal(4, 1, 3)), CaffeValueError, "depthwise_conv: weight:"
+            ),
+            "causal": Bad(
+                lambda d: (d.normal(1, 4, 9), d.normal(4, 1, 3), None, 1, 2, 1, True),
+                CaffeValueError,
+                "depthwise_conv: padding:",
+            ),
+        },
+        autocast="lower",
+        bench={"12288x16384 k4 causal": arguments1d((1, 12288, 16384), 4, causal=True)},
+        peers={"torch conv1d": reference1d},
+    ),
 ]

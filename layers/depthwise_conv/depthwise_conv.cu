@@ -1,4 +1,5 @@
-// Depthwise 2-d convolution: a correlation of each channel with its own kernel, zeros around the plane.
+// Depthwise 2-d and 1-d convolution: a correlation of each channel with its own kernel, zeros around the
+// plane.
 //
 //   top[n,c,y,x] = bias[c] + sum over ki,kj: weight[c,ki,kj] * bottom[n,c,iy,ix]
 //   iy = y*stride_h - pad_h + ki*dilation_h,  ix = x*stride_w - pad_w + kj*dilation_w,  taps outside bottom
@@ -9,15 +10,10 @@
 // in double.
 //
 // This file holds the plain kernels: any shape, any device, the reference for the others. The launchers at
-// its end first offer a call to the fast kernels, each in a .cuh of its own, which take the shapes they were
-// made for.
-#include "backward_input_stride2.cuh"
-#include "backward_weight.cuh"
+// its end first offer a call to the fast kernels (depthwise_fast.h), each in a .cuh of its own, which take
+// the shapes they were made for.
 #include "caffe_cuda_macro.h"
-#include "depthwise_shape.h"
-#include "forward_nchw_planes.cuh"
-#include "forward_nchw_rows.cuh"
-#include "forward_nhwc.cuh"
+#include "depthwise_fast.h"
 
 extern "C" {
 #include "depthwise_conv.h"
@@ -231,33 +227,20 @@ inline Shape make_shape(int64_t num, int64_t channels, int64_t height, int64_t w
                dilation_w};
 }
 
-// The same as a forward from top_diff to bottom_diff; for stride 1.
-inline Shape turned_shape(const Shape& s) {
-  Shape turned = s;
-  std::swap(turned.height, turned.top_height);
-  std::swap(turned.width, turned.top_width);
-  turned.pad_h = s.dilation_h * (s.kernel_h - 1) - s.pad_h;
-  turned.pad_w = s.dilation_w * (s.kernel_w - 1) - s.pad_w;
-  return turned;
-}
-
-// Is one of the fast kernels made for this? Then it has been launched.
+// Are there fast kernels for this dtype?
 template <typename Dtype>
-bool forward_fast(const Shape& s, const Dtype* bottom, const Dtype* weight, const Dtype* bias, Dtype* top,
-                  bool channels_last, bool turned, cudaStream_t stream) {
-  if constexpr (kFastKernels && !std::is_same<Dtype, double>::value) {
-    if (!s.fits_int() || s.pad_h < 0 || s.pad_w < 0) return false;
-    if (channels_last) return forward_nhwc(s, bottom, weight, bias, top, turned, stream);
-    if (forward_nchw_planes(s, bottom, weight, bias, top, turned, stream)) return true;
-    return forward_nchw_rows(s, bottom, weight, bias, top, turned, stream);
-  }
-  return false;
-}
+constexpr bool kHasFast = kFastKernels && !std::is_same<Dtype, double>::value;
 
-template <typename Dtype>
+enum class Kind { kPlane, kLine };  // 2-d, 1-d
+
+template <Kind kKind, typename Dtype>
 void forward(const Shape& s, const Dtype* bottom, const Dtype* weight, const Dtype* bias, Dtype* top,
              bool channels_last, cudaStream_t stream) {
-  if (s.empty() || forward_fast(s, bottom, weight, bias, top, channels_last, false, stream)) return;
+  if (s.empty()) return;
+  if constexpr (kHasFast<Dtype>)
+    if (kKind == Kind::kLine ? line_forward(s, bottom, weight, bias, top, false, stream)
+                             : forward_fast(s, bottom, weight, bias, top, channels_last, false, stream))
+      return;
   const int64_t side = channels_last ? s.channels : s.top_width;
   const int64_t runs = s.num * s.channels * s.top_height * s.top_width / side * ceil_div(side, kRun);
   if (channels_last)
@@ -269,65 +252,51 @@ void forward(const Shape& s, const Dtype* bottom, const Dtype* weight, const Dty
 }
 
 template <typename Dtype>
-bool backward_input_fast(const Shape& s, const Dtype* top_diff, const Dtype* weight, Dtype* bottom_diff,
-                         bool channels_last, cudaStream_t stream) {
-  if constexpr (kFastKernels && !std::is_same<Dtype, double>::value) {
-    if (!s.fits_int()) return false;
-    if (s.stride_h == 1 && s.stride_w == 1)
-      return forward_fast<Dtype>(turned_shape(s), top_diff, weight, nullptr, bottom_diff, channels_last, true,
-                                 stream);
-    return backward_input_stride2(s, top_diff, weight, bottom_diff, channels_last, stream);
-  }
-  return false;
-}
-
-template <typename Dtype>
-void backward_input(const Shape& s, const Dtype* top_diff, const Dtype* weight, Dtype* bottom_diff,
-                    bool channels_last, cudaStream_t stream) {
+void backward_input_plain(const Shape& s, const Backward<Dtype>& call, cudaStream_t stream) {
   if (s.num * s.channels * s.height * s.width == 0) return;
-  if (!s.empty() && backward_input_fast(s, top_diff, weight, bottom_diff, channels_last, stream)) return;
-  const int64_t side = channels_last ? s.channels : s.width;
+  const int64_t side = call.channels_last ? s.channels : s.width;
   const int64_t runs = s.num * s.channels * s.height * s.width / side * ceil_div(side, kRun);
-  if (channels_last)
+  if (call.channels_last)
     backward_input_plain_kernel<Dtype, true><<<CAFFE_GET_BLOCKS(runs), CAFFE_CUDA_NUM_THREADS, 0, stream>>>(
-        runs, s, top_diff, weight, bottom_diff);
+        runs, s, call.top_diff, call.weight, call.bottom_diff);
   else
     backward_input_plain_kernel<Dtype, false><<<CAFFE_GET_BLOCKS(runs), CAFFE_CUDA_NUM_THREADS, 0, stream>>>(
-        runs, s, top_diff, weight, bottom_diff);
+        runs, s, call.top_diff, call.weight, call.bottom_diff);
 }
 
-// Stage one by a fast kernel if there is one and `workspace` is given; the number of parts, 0 for "no fast
-// kernel".
-template <typename Dtype>
-int64_t weight_parts_fast(const Shape& s, const Dtype* bottom, const Dtype* top_diff,
-                          caffe::accumulate_t<Dtype>* workspace, bool channels_last, cudaStream_t stream) {
-  if constexpr (kFastKernels && !std::is_same<Dtype, double>::value)
-    return backward_weight_parts(s, channels_last, bottom, top_diff, workspace, stream);
-  return 0;
-}
-
-inline int64_t weight_parts_plain(const Shape& s) {
-  return std::max<int64_t>(1, std::min<int64_t>(s.num, 64));
-}
+inline int64_t plain_parts(const Shape& s) { return std::max<int64_t>(1, std::min<int64_t>(s.num, 64)); }
 
 template <typename Dtype>
-void backward_weight(const Shape& s, const Dtype* bottom, const Dtype* top_diff, Dtype* weight_diff,
-                     Dtype* bias_diff, caffe::accumulate_t<Dtype>* workspace, bool channels_last,
-                     cudaStream_t stream) {
-  if (s.channels <= 0 || !(weight_diff || bias_diff)) return;
-  const int64_t sums = s.channels * (s.taps() + 1);
-  int64_t parts = s.empty() ? 0 : weight_parts_fast(s, bottom, top_diff, workspace, channels_last, stream);
-  if constexpr (kFastKernels && !std::is_same<Dtype, double>::value) {
-    if (parts > 0) {
-      add_parts(s, static_cast<int>(parts), workspace, weight_diff, bias_diff, stream);
-      return;
-    }
-  }
-  parts = weight_parts_plain(s);
+void backward_weight_plain(const Shape& s, const Backward<Dtype>& call, cudaStream_t stream) {
+  if (s.channels <= 0) return;
+  const int64_t sums = s.channels * (s.taps() + 1), parts = plain_parts(s);
   backward_weight_plain_kernel<Dtype><<<CAFFE_GET_BLOCKS(sums * parts), CAFFE_CUDA_NUM_THREADS, 0, stream>>>(
-      sums * parts, s, parts, channels_last, bottom, top_diff, workspace);
+      sums * parts, s, parts, call.channels_last, call.bottom, call.top_diff, call.workspace);
   add_parts_plain_kernel<Dtype><<<CAFFE_GET_BLOCKS(sums), CAFFE_CUDA_NUM_THREADS, 0, stream>>>(
-      sums, s.taps(), parts, workspace, weight_diff, bias_diff);
+      sums, s.taps(), parts, call.workspace, call.weight_diff, call.bias_diff);
+}
+
+template <Kind kKind, typename Dtype>
+void backward(const Shape& s, const Backward<Dtype>& call, cudaStream_t stream) {
+  Launched done = {};
+  if constexpr (kHasFast<Dtype>)
+    if (!s.empty())
+      done = kKind == Kind::kLine ? line_backward(s, call, stream) : backward_fast(s, call, stream);
+  if (call.bottom_diff && !done.input) backward_input_plain(s, call, stream);
+  if (call.weight_wanted() && !done.weight) backward_weight_plain(s, call, stream);
+}
+
+// The workspace's elements; `fast_parts` is 0 if no fast kernel takes the shape.
+inline int64_t workspace_elements(const Shape& s, int64_t fast_parts) {
+  return s.channels * (s.taps() + 1) * (fast_parts > 0 ? fast_parts : plain_parts(s));
+}
+
+inline Shape make_line(int64_t num, int64_t channels, int64_t length, int64_t top_length, int kernel,
+                       int stride, int pad_left, int dilation) {
+  if (kernel < 1 || stride < 1 || pad_left < 0 || dilation < 1)
+    throw caffe::Error(
+        "depthwise_conv: kernel, stride and dilation must be at least 1 and padding at least 0");
+  return Shape{num, channels, 1, length, 1, top_length, 1, kernel, 1, stride, 0, pad_left, 1, dilation};
 }
 
 }  // namespace depthwise
@@ -341,60 +310,95 @@ extern "C" int depthwise_conv_forward(const void* bottom, const void* weight, co
       depthwise::make_shape(num, channels, height, width, kernel_h, kernel_w, stride_h, stride_w, pad_h,
                             pad_w, dilation_h, dilation_w);
   CAFFE_DISPATCH_FLOATING(dtype, Dtype, {
-    depthwise::forward(shape, static_cast<const Dtype*>(bottom), static_cast<const Dtype*>(weight),
-                       static_cast<const Dtype*>(bias), static_cast<Dtype*>(top), channels_last != 0,
-                       CAFFE_STREAM(stream));
+    depthwise::forward<depthwise::Kind::kPlane>(
+        shape, static_cast<const Dtype*>(bottom), static_cast<const Dtype*>(weight),
+        static_cast<const Dtype*>(bias), static_cast<Dtype*>(top), channels_last != 0, CAFFE_STREAM(stream));
   });
   return CAFFE_LAUNCH_STATUS();
 }
 
-extern "C" int depthwise_conv_backward_input(const void* top_diff, const void* weight, void* bottom_diff,
-                                             int64_t num, int64_t channels, int64_t height, int64_t width,
-                                             int kernel_h, int kernel_w, int stride_h, int stride_w,
-                                             int pad_h, int pad_w, int dilation_h, int dilation_w,
-                                             int channels_last, int dtype, void* stream) {
+extern "C" int depthwise_conv_backward(const void* bottom, const void* top_diff, const void* weight,
+                                       void* bottom_diff, void* weight_diff, void* bias_diff,
+                                       uint8_t* workspace, int64_t num, int64_t channels, int64_t height,
+                                       int64_t width, int kernel_h, int kernel_w, int stride_h, int stride_w,
+                                       int pad_h, int pad_w, int dilation_h, int dilation_w,
+                                       int channels_last, int dtype, void* stream) {
   const depthwise::Shape shape =
       depthwise::make_shape(num, channels, height, width, kernel_h, kernel_w, stride_h, stride_w, pad_h,
                             pad_w, dilation_h, dilation_w);
   CAFFE_DISPATCH_FLOATING(dtype, Dtype, {
-    depthwise::backward_input(shape, static_cast<const Dtype*>(top_diff), static_cast<const Dtype*>(weight),
-                              static_cast<Dtype*>(bottom_diff), channels_last != 0, CAFFE_STREAM(stream));
+    const depthwise::Backward<Dtype> call = {static_cast<const Dtype*>(bottom),
+                                             static_cast<const Dtype*>(top_diff),
+                                             static_cast<const Dtype*>(weight),
+                                             static_cast<Dtype*>(bottom_diff),
+                                             static_cast<Dtype*>(weight_diff),
+                                             static_cast<Dtype*>(bias_diff),
+                                             reinterpret_cast<caffe::accumulate_t<Dtype>*>(workspace),
+                                             channels_last != 0};
+    depthwise::backward<depthwise::Kind::kPlane>(shape, call, CAFFE_STREAM(stream));
   });
   return CAFFE_LAUNCH_STATUS();
 }
 
-extern "C" int depthwise_conv_backward_weight(const void* bottom, const void* top_diff, void* weight_diff,
-                                              void* bias_diff, uint8_t* workspace, int64_t num,
-                                              int64_t channels, int64_t height, int64_t width, int kernel_h,
-                                              int kernel_w, int stride_h, int stride_w, int pad_h, int pad_w,
-                                              int dilation_h, int dilation_w, int channels_last, int dtype,
-                                              void* stream) {
-  const depthwise::Shape shape =
-      depthwise::make_shape(num, channels, height, width, kernel_h, kernel_w, stride_h, stride_w, pad_h,
-                            pad_w, dilation_h, dilation_w);
-  CAFFE_DISPATCH_FLOATING(dtype, Dtype, {
-    depthwise::backward_weight(shape, static_cast<const Dtype*>(bottom), static_cast<const Dtype*>(top_diff),
-                               static_cast<Dtype*>(weight_diff), static_cast<Dtype*>(bias_diff),
-                               reinterpret_cast<caffe::accumulate_t<Dtype>*>(workspace), channels_last != 0,
-                               CAFFE_STREAM(stream));
-  });
-  return CAFFE_LAUNCH_STATUS();
-}
-
-extern "C" int64_t depthwise_conv_backward_weight_workspace(int64_t num, int64_t channels, int64_t height,
-                                                            int64_t width, int kernel_h, int kernel_w,
-                                                            int stride_h, int stride_w, int pad_h, int pad_w,
-                                                            int dilation_h, int dilation_w, int channels_last,
-                                                            int dtype) {
+extern "C" int64_t depthwise_conv_backward_workspace(int64_t num, int64_t channels, int64_t height,
+                                                     int64_t width, int kernel_h, int kernel_w, int stride_h,
+                                                     int stride_w, int pad_h, int pad_w, int dilation_h,
+                                                     int dilation_w, int channels_last, int dtype) {
   const depthwise::Shape shape =
       depthwise::make_shape(num, channels, height, width, kernel_h, kernel_w, stride_h, stride_w, pad_h,
                             pad_w, dilation_h, dilation_w);
   int64_t parts = 0;
   CAFFE_DISPATCH_FLOATING(dtype, Dtype, {
-    if (!shape.empty())
-      parts =
-          depthwise::weight_parts_fast<Dtype>(shape, nullptr, nullptr, nullptr, channels_last != 0, nullptr);
+    if constexpr (depthwise::kHasFast<Dtype>)
+      if (!shape.empty()) parts = depthwise::backward_fast_parts<Dtype>(shape, channels_last != 0);
   });
-  if (parts == 0) parts = depthwise::weight_parts_plain(shape);
-  return channels * (shape.taps() + 1) * parts;
+  return depthwise::workspace_elements(shape, parts);
+}
+
+extern "C" int depthwise_conv1d_forward(const void* bottom, const void* weight, const void* bias, void* top,
+                                        int64_t num, int64_t channels, int64_t length, int64_t top_length,
+                                        int kernel, int stride, int pad_left, int dilation, int dtype,
+                                        void* stream) {
+  const depthwise::Shape shape =
+      depthwise::make_line(num, channels, length, top_length, kernel, stride, pad_left, dilation);
+  CAFFE_DISPATCH_FLOATING(dtype, Dtype, {
+    depthwise::forward<depthwise::Kind::kLine>(
+        shape, static_cast<const Dtype*>(bottom), static_cast<const Dtype*>(weight),
+        static_cast<const Dtype*>(bias), static_cast<Dtype*>(top), false, CAFFE_STREAM(stream));
+  });
+  return CAFFE_LAUNCH_STATUS();
+}
+
+extern "C" int depthwise_conv1d_backward(const void* bottom, const void* top_diff, const void* weight,
+                                         void* bottom_diff, void* weight_diff, void* bias_diff,
+                                         uint8_t* workspace, int64_t num, int64_t channels, int64_t length,
+                                         int64_t top_length, int kernel, int stride, int pad_left,
+                                         int dilation, int dtype, void* stream) {
+  const depthwise::Shape shape =
+      depthwise::make_line(num, channels, length, top_length, kernel, stride, pad_left, dilation);
+  CAFFE_DISPATCH_FLOATING(dtype, Dtype, {
+    const depthwise::Backward<Dtype> call = {static_cast<const Dtype*>(bottom),
+                                             static_cast<const Dtype*>(top_diff),
+                                             static_cast<const Dtype*>(weight),
+                                             static_cast<Dtype*>(bottom_diff),
+                                             static_cast<Dtype*>(weight_diff),
+                                             static_cast<Dtype*>(bias_diff),
+                                             reinterpret_cast<caffe::accumulate_t<Dtype>*>(workspace),
+                                             false};
+    depthwise::backward<depthwise::Kind::kLine>(shape, call, CAFFE_STREAM(stream));
+  });
+  return CAFFE_LAUNCH_STATUS();
+}
+
+extern "C" int64_t depthwise_conv1d_backward_workspace(int64_t num, int64_t channels, int64_t length,
+                                                       int64_t top_length, int kernel, int stride,
+                                                       int pad_left, int dilation, int dtype) {
+  const depthwise::Shape shape =
+      depthwise::make_line(num, channels, length, top_length, kernel, stride, pad_left, dilation);
+  int64_t parts = 0;
+  CAFFE_DISPATCH_FLOATING(dtype, Dtype, {
+    if constexpr (depthwise::kHasFast<Dtype>)
+      if (!shape.empty()) parts = depthwise::line_parts<Dtype>(shape);
+  });
+  return depthwise::workspace_elements(shape, parts);
 }

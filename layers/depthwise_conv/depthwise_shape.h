@@ -3,16 +3,11 @@
 #define DEPTHWISE_SHAPE_H_
 
 #include "caffe_cuda_macro.h"
+#include "depthwise_backend.h"
 
 namespace depthwise {
 
-// The fast kernels gain from caches, warps and shared memory, none of which the host emulation has. Tests may
-// ask for them there all the same: that finds wrong indices without a GPU.
-#if defined(__CUDACC__) || defined(DEPTHWISE_EMULATE_FAST_KERNELS)
-constexpr bool kFastKernels = true;
-#else
-constexpr bool kFastKernels = false;
-#endif
+constexpr bool kFastKernels = DEPTHWISE_FAST_KERNELS;
 
 struct Shape {
   int64_t num, channels, height, width, top_height, top_width;

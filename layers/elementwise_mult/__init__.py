@@ -2,8 +2,7 @@
 
 from torch import Tensor, nn
 
-from .._ops import operator
-from .._runtime import Layer
+from .._runtime import Layer, operator
 
 layer = Layer(__name__)
 

@@ -8,8 +8,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from .._ops import operator
-from .._runtime import CaffeTypeError, Layer, dtype_name
+from .._runtime import CaffeTypeError, Layer, dtype_name, operator
 
 # What lies otherwise is made contiguous here, but for backward's top_diffs: these are read where they lie.
 layer = Layer(__name__, any_layout=True)
@@ -322,9 +321,8 @@ class LLTM(nn.Module):
 
     def __init__(self, input_features: int, state_size: int, device=None, dtype=None):
         super().__init__()
-        layer.check(input_features >= 0, "input_features", "0 or more", input_features)
-        layer.check(state_size >= 1, "state_size", "1 or more", state_size)
-        self.input_features, self.state_size = input_features, state_size
+        self.input_features = input_features = layer.integer("input_features", input_features, 0)
+        self.state_size = state_size = layer.integer("state_size", state_size, 1)
         like = {"device": device, "dtype": dtype}
         self.weights = nn.Parameter(torch.empty(3 * state_size, state_size + input_features, **like))
         self.bias = nn.Parameter(torch.empty(3 * state_size, **like))

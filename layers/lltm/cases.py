@@ -1,7 +1,7 @@
 import torch
 
-from .._cases import Bad, Case
 from .._runtime import CaffeValueError
+from .._runtime.cases import Bad, Case
 from . import LLTM, lltm, lltm_pointwise, lltm_pointwise_backward
 
 

@@ -3,9 +3,11 @@
 int lltm_forward(const void* gates, const void* bias, const void* old_cell, void* new_h, void* new_cell,
                  int64_t batch, int64_t state, int dtype, void* stream);
 
-// new_h_diff, new_cell_diff: [batch, state], element (r, c) at r * row + c * column; NULL where they are 0.
-// gates_diff: as gates, bias_diff: as bias, old_cell_diff: as old_cell; NULL where they are not wanted.
-// partial_sums: room for [64, 3 * state] float, or double if dtype is; may be NULL up to a batch of 128.
+// new_h_diff: [batch, state] with strides [h_row, h_column]; NULL where it is 0.
+// new_cell_diff: [batch, state] with strides [cell_row, cell_column]; NULL where it is 0.
+// gates_diff: [batch, 3 * state], bias_diff: [3 * state], old_cell_diff: [batch, state];
+// each NULL where it is not wanted.
+// partial_sums: bytes for 64 * 3 * state floats, or doubles if dtype is; may be NULL up to a batch of 128.
 // All others: rows one after another.
 int lltm_backward(const void* gates, const void* bias, const void* new_cell, const void* new_h_diff,
                   const void* new_cell_diff, void* gates_diff, void* bias_diff, void* old_cell_diff,

@@ -1,7 +1,7 @@
 import torch
 
-from .._cases import Bad, caffe_case
 from .._runtime import CaffeRuntimeError
+from .._runtime.cases import Bad, caffe_case
 from . import Normalize
 
 # Sums over channels or whole images, in the tensors' own type and in another order than the reference.

@@ -41,15 +41,15 @@ void NormalizeLayer<Dtype>::Reshape(const vector<Blob<Dtype>*>& bottom, const ve
   spatial_ = bottom[0]->count(2);
   top[0]->ReshapeLike(*bottom[0]);
 
-  const vector<int> groups(1, across_spatial_ ? num_ : num_ * spatial_);
+  const vector<int> groups{num_, across_spatial_ ? 1 : spatial_};
   inverse_norm_.Reshape(groups);
   dot_.Reshape(groups);
   channel_diff_.Reshape(vector<int>(1, channels_));
   // 16 elements a thread, so that a block has something to do, but enough blocks for a large GPU.
-  chunks_ = std::max(1, std::min(256, channels_ * spatial_ / (16 * 512)));
+  chunks_ = std::max(1, std::min(256, bottom[0]->count(1) / (16 * 512)));
   if (across_spatial_) {
-    chunk_squares_.Reshape(vector<int>(1, num_ * chunks_));
-    chunk_dots_.Reshape(vector<int>(1, num_ * chunks_));
+    chunk_squares_.Reshape(vector<int>{num_, chunks_});
+    chunk_dots_.Reshape(vector<int>{num_, chunks_});
   }
 }
 

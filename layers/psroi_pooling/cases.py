@@ -2,8 +2,8 @@ import math
 
 import torch
 
-from .._cases import Bad, caffe_case
 from .._runtime import CaffeRuntimeError
+from .._runtime.cases import Bad, caffe_case
 from . import PSROIPooling
 
 # A bin's sum, in the tensors' own type.

@@ -17,6 +17,8 @@ void PSROIPoolingLayer<Dtype>::LayerSetUp(const vector<Blob<Dtype>*>& bottom,
   CHECK_GT(spatial_scale_, 0) << "spatial_scale must be positive";
   CHECK_GT(output_dim_, 0) << "output_dim must be positive";
   CHECK_GT(group_size_, 0) << "group_size must be positive";
+  CHECK_LE(group_size_, INT_MAX / group_size_ / output_dim_)
+      << "output_dim * group_size^2 is the number of channels";
 }
 
 template <typename Dtype>

@@ -1,6 +1,6 @@
 import torch
 
-from .._cases import Case
+from .._runtime.cases import Case
 from . import Sigmoid, d_sigmoid, sigmoid
 
 CASES = [

@@ -1,7 +1,7 @@
 import torch
 
-from .._cases import Bad, caffe_case
 from .._runtime import CaffeRuntimeError
+from .._runtime.cases import Bad, caffe_case
 from . import SmoothL1Loss
 
 # The layer adds up in the tensors' own type, in another order than the reference.

@@ -27,24 +27,22 @@ void Blob<Dtype>::Reshape(const vector<int>& shape) {
 
 template <typename Dtype>
 void Blob<Dtype>::Reshape(const BlobShape& shape) {
-  vector<int> axes(shape.dim_size());
-  for (int i = 0; i < shape.dim_size(); ++i) {
-    CHECK_LE(shape.dim(i), INT_MAX) << "axis " << i;
-    axes[i] = static_cast<int>(shape.dim(i));
-  }
-  Reshape(axes);
+  const vector<int64_t> axes(shape.dim().begin(), shape.dim().end());
+  Resize(axes.data(), static_cast<int>(axes.size()));
 }
 
 template <typename Dtype>
-void Blob<Dtype>::Resize(const int* shape, int axes) {
+template <typename Size>
+void Blob<Dtype>::Resize(const Size* shape, int axes) {
   CHECK_LE(axes, kMaxBlobAxes);
   const bool same = data_ && axes == num_axes() && std::equal(shape, shape + axes, shape_.begin());
   if (same) return;
   int count = 1;
   for (int i = 0; i < axes; ++i) {
     CHECK_GE(shape[i], 0);
+    CHECK_LE(shape[i], INT_MAX) << "axis " << i << ": Caffe counts in int";
     if (count != 0) CHECK_LE(shape[i], INT_MAX / count) << "blob size exceeds INT_MAX";
-    count *= shape[i];
+    count *= static_cast<int>(shape[i]);
   }
   shape_.assign(shape, shape + axes);
   count_ = count;
@@ -249,17 +247,16 @@ bool has_legacy_shape(const BlobProto& proto) {
   return proto.has_num() || proto.has_channels() || proto.has_height() || proto.has_width();
 }
 
-vector<int> shape_of(const BlobProto& proto) {
+vector<int64_t> shape_of(const BlobProto& proto) {
   if (has_legacy_shape(proto)) return {proto.num(), proto.channels(), proto.height(), proto.width()};
-  vector<int> shape(proto.shape().dim_size());
-  for (int i = 0; i < proto.shape().dim_size(); ++i) shape[i] = static_cast<int>(proto.shape().dim(i));
-  return shape;
+  return {proto.shape().dim().begin(), proto.shape().dim().end()};
 }
 
-template <typename Values, typename Dtype>
-void read(const Values& values, int count, Dtype* to) {
+// The memory is asked for after the check: a shape that is wrong may be large.
+template <typename Values, typename Memory>
+void read(const Values& values, int count, const Memory& memory) {
   CHECK_EQ(count, values.size());
-  std::copy(values.begin(), values.end(), to);
+  std::copy(values.begin(), values.end(), memory());
 }
 
 }  // namespace
@@ -271,25 +268,29 @@ bool Blob<Dtype>::ShapeEquals(const BlobProto& other) {
     return num_axes() <= 4 && LegacyShape(-4) == other.num() && LegacyShape(-3) == other.channels() &&
            LegacyShape(-2) == other.height() && LegacyShape(-1) == other.width();
   }
-  return shape_ == shape_of(other);
+  const vector<int64_t> shape = shape_of(other);
+  return std::equal(shape_.begin(), shape_.end(), shape.begin(), shape.end());
 }
 
 template <typename Dtype>
 void Blob<Dtype>::FromProto(const BlobProto& proto, bool reshape) {
   if (reshape) {
-    Reshape(shape_of(proto));
+    const vector<int64_t> shape = shape_of(proto);
+    Resize(shape.data(), static_cast<int>(shape.size()));
   } else {
     CHECK(ShapeEquals(proto)) << "shape mismatch (reshape not set)";
   }
+  const auto data = [this] { return mutable_cpu_data(); };
+  const auto diff = [this] { return mutable_cpu_diff(); };
   if (proto.double_data_size() > 0) {
-    read(proto.double_data(), count_, mutable_cpu_data());
+    read(proto.double_data(), count_, data);
   } else {
-    read(proto.data(), count_, mutable_cpu_data());
+    read(proto.data(), count_, data);
   }
   if (proto.double_diff_size() > 0) {
-    read(proto.double_diff(), count_, mutable_cpu_diff());
+    read(proto.double_diff(), count_, diff);
   } else if (proto.diff_size() > 0) {
-    read(proto.diff(), count_, mutable_cpu_diff());
+    read(proto.diff(), count_, diff);
   }
 }
 

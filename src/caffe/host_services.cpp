@@ -90,13 +90,13 @@ void set_seed(int64_t seed) { generator().seed(static_cast<uint64_t>(seed)); }
 
 }  // namespace
 
-HostServices host_services = {allocate, release, nullptr,  random,  seed,   nullptr,
-                              "",       "",      set_seed, nullptr, nullptr};
+caffe_services host_services = {allocate, release, nullptr, random, seed, set_seed,
+                                nullptr,  nullptr, nullptr, "",     ""};
 thread_local CallContext call_context;
 
 }  // namespace caffe
 
-extern "C" int caffe_layer_services(const void* services) {
-  caffe::host_services = *static_cast<const caffe::HostServices*>(services);
+extern "C" int caffe_layer_services(const caffe_services* services) {
+  caffe::host_services = *services;
   return 0;
 }

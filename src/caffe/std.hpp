@@ -1,4 +1,4 @@
-// The standard headers behind every Caffe file, for precompilation alone (caffe.mk).
+// The standard headers behind every Caffe file, for precompilation alone (mk/host.mk).
 #include <algorithm>
 #include <cassert>
 #include <cfloat>

@@ -90,6 +90,7 @@ const void* SyncedMemory::gpu_data() {
 
 void* SyncedMemory::mutable_cpu_data() {
   unwritten_ = false;
+  written_ = true;
   if (read_only_) detach();
   to_cpu();
   await_push();
@@ -99,6 +100,7 @@ void* SyncedMemory::mutable_cpu_data() {
 
 void* SyncedMemory::mutable_gpu_data() {
   unwritten_ = false;
+  written_ = true;
   if (read_only_) detach();
   to_gpu();
   head_ = HEAD_AT_GPU;
@@ -130,6 +132,7 @@ void SyncedMemory::adopt(void* address, size_t bytes, Contents contents, bool wr
   head_ = contents == kUndefined ? UNINITIALIZED : device_call() ? HEAD_AT_GPU : HEAD_AT_CPU;
   unwritten_ = contents == kOverwritten;
   adopted_ = true;
+  written_ = false;
   read_only_ = !writable;
 }
 

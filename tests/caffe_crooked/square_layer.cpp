@@ -27,11 +27,17 @@ template <typename Dtype>
 void SquareLayer<Dtype>::Forward_cpu(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) {
   if (is("SquareByKernels")) NOT_IMPLEMENTED;
   const Dtype scale = this->blobs_.empty() ? 1 : this->blobs_[0]->cpu_data()[0];
+  if (has_regions()) {  // without a look at how many numbers a region has, as many a layer
+    const Dtype* region = bottom[1]->cpu_data() + 5 * (bottom[1]->count() / bottom[1]->shape(1) - 1);
+    const Dtype image = region[0], edge = region[4];
+    CHECK(image >= 0 && image < bottom[0]->shape(0) && edge >= 0 && edge == std::floor(edge)) << "a region";
+  }
   for (int i = 0; i < top[0]->count(); ++i) {
     const Dtype x = bottom[0]->cpu_data()[i];
     top[0]->mutable_cpu_data()[i] = is("SquareOfSize")    ? std::abs(x)
                                     : is("SquareInFloat") ? static_cast<float>(x * x)
-                                                          : scale * x * x;
+                                    : is("SquareOfFew") && bottom[0]->num_axes() > 2 ? std::sqrt(Dtype(-1))
+                                                                                     : scale * x * x;
   }
 }
 
@@ -58,6 +64,8 @@ void SquareLayer<Dtype>::Backward_cpu(const vector<Blob<Dtype>*>& top, const vec
       *bottom_diff += 2 * x * diff;
     } else if (is("SquareDeaf")) {
       *bottom_diff = diff != 0 ? 2 * x : 0;
+    } else if (is("SquareRootless")) {
+      *bottom_diff = std::sqrt(Dtype(-1));
     } else if (is("SquareOfSize")) {
       *bottom_diff = x > 0 ? diff : -diff;
     } else {
@@ -87,5 +95,10 @@ REGISTER_LAYER_CREATOR(SquareWithBlob, GetSquare);
 REGISTER_LAYER_CREATOR(SquareOfSeventeen, GetSquare);
 REGISTER_LAYER_CREATOR(SquareThatCrashes, GetSquare);
 REGISTER_LAYER_CREATOR(SquareInCircles, GetSquare);
+REGISTER_LAYER_CREATOR(SquareOfBoxes, GetSquare);
+REGISTER_LAYER_CREATOR(SquareOfRois, GetSquare);
+REGISTER_LAYER_CREATOR(SquareOfFew, GetSquare);
+REGISTER_LAYER_CREATOR(SquareRootless, GetSquare);
+REGISTER_LAYER_CREATOR(SquareScatters, GetSquare);
 
 }  // namespace caffe

@@ -140,6 +140,35 @@ static void test_blobs() {
       list(std::vector<int>{blob.num(), blob.channels(), blob.height(), blob.width()}.data(), 4));
   say("too_large", caught([&] { other.Reshape(vector<int>{70000, 70000}); }));
   say("negative", caught([&] { other.Reshape(vector<int>{-1}); }));
+  // Sizes of a message or of a tensor are of 64 bits, and must not lose the upper half.
+  const auto of_message = [&](vector<int64_t> sizes) {
+    BlobShape shape;
+    BlobProto proto;
+    for (int64_t size : sizes) shape.add_dim(size), proto.mutable_shape()->add_dim(size);
+    Blob<float> fresh;
+    const string first = caught([&] { fresh.Reshape(shape); }),
+                 second = caught([&] { fresh.FromProto(proto); });
+    const string third = caught([&] { fresh.Reshape(sizes.data(), static_cast<int>(sizes.size())); });
+    return first == second && second == third ? first : first + " | " + second + " | " + third;
+  };
+  say("wide", of_message({(int64_t{1} << 32) + 3}));
+  say("wide_negative", of_message({-(int64_t{1} << 32) + 5}));
+  say("wide_product", of_message({1 << 16, 1 << 16}));
+  say("many_axes", of_message(vector<int64_t>(33, 1)));
+  Blob<float> nothing(vector<int>{0, 1 << 16, 1 << 16});
+  say("count_of_nothing", std::to_string(nothing.count()) + " " + std::to_string(nothing.count(0)) + " " +
+                              std::to_string(nothing.count(0, 2)) + " " + caught([&] { nothing.count(1); }));
+  BlobProto lying;  // of 2^31 - 1 values, of which none is there: no memory is asked for
+  lying.mutable_shape()->add_dim(INT_MAX);
+  say("lying", caught([&] { Blob<double>().FromProto(lying); }));
+  Blob<float> moved(vector<int>{2, 3});
+  string shapes = list(moved.gpu_shape(), 2);
+  for (const vector<int>& shape :
+       {vector<int>{3, 2}, vector<int>{4, 5, 6}, vector<int>{4, 5, 6}, vector<int>{7}}) {
+    moved.Reshape(shape);
+    shapes += " | " + list(moved.gpu_shape(), moved.num_axes());
+  }
+  say("gpu_shape", shapes);
   say("axis", caught([&] { blob.CanonicalAxisIndex(2); }));
   say("no_data", caught([] { Blob<float>().cpu_data(); }));
   other.Reshape(vector<int>{10});

@@ -120,24 +120,29 @@ static int64_t next_token = 100;
 static void say(const string& name, const string& text) { printf("%s\t%s\n", name.c_str(), text.c_str()); }
 
 struct Record {
-  vector<int64_t> words;
-  int64_t& operator[](int i) { return words[i]; }
-  int64_t* blob(int i) { return &words[16 + 48 * i]; }
-  void* address() { return words.data(); }
+  vector<char> bytes;
+  caffe_call_record& head() { return *reinterpret_cast<caffe_call_record*>(bytes.data()); }
+  caffe_blob_record& blob(int i) { return head().blobs[i]; }
+  caffe_call_record* address() { return &head(); }
 };
 
-static Record make(int bottoms, int tops, int blobs, int mode = 0) {
-  Record record{vector<int64_t>(16 + 48 * (bottoms + tops + blobs))};
-  record[0] = mode, record[1] = -1, record[4] = bottoms, record[5] = tops, record[6] = blobs;
+static Record make(int bottoms, int tops, int parameters) {
+  const int blobs = bottoms + tops + parameters;
+  Record record{vector<char>(sizeof(caffe_call_record) + blobs * sizeof(caffe_blob_record))};
+  caffe_call_record& head = record.head();
+  head.device = CAFFE_ON_HOST;
+  head.bottoms = bottoms, head.tops = tops, head.parameters = parameters;
   return record;
 }
 
 static void put(Record& record, int i, vector<int64_t> shape, const void* data, const void* diff = nullptr,
-                int64_t flags = 0) {
-  int64_t* words = record.blob(i);
-  words[0] = int64_t(data), words[1] = -1, words[2] = int64_t(diff), words[3] = -1, words[4] = flags;
-  words[6] = shape.size();
-  std::copy(shape.begin(), shape.end(), words + 8);
+                int64_t flags = 0, int64_t in_place_of = -1) {
+  caffe_blob_record& blob = record.blob(i);
+  blob.data = int64_t(data), blob.data_token = CAFFE_NO_TOKEN;
+  blob.diff = int64_t(diff), blob.diff_token = CAFFE_NO_TOKEN;
+  blob.flags = flags, blob.in_place_of = in_place_of;
+  blob.axes = shape.size();
+  std::copy(shape.begin(), shape.end(), blob.shape);
 }
 
 static string floats(const void* address, int count) {
@@ -148,8 +153,8 @@ static string floats(const void* address, int count) {
 }
 static string top_text(Record& record, int i) {
   int64_t count = 1;
-  for (int axis = 0; axis < record.blob(i)[6]; ++axis) count *= record.blob(i)[8 + axis];
-  return floats(reinterpret_cast<void*>(record.blob(i)[0]), count);
+  for (int axis = 0; axis < record.blob(i).axes; ++axis) count *= record.blob(i).shape[axis];
+  return floats(reinterpret_cast<void*>(record.blob(i).data), count);
 }
 
 template <typename Body>
@@ -166,35 +171,36 @@ static int64_t create(const char* type) { return caffe_layer_create(type, "", 0,
 
 static void test_neuron() {
   const int64_t layer = create("Double");
-  int64_t facts[26];
-  caffe_layer_facts(layer, facts);
-  say("facts", std::to_string(facts[0]) + " " + std::to_string(facts[8]) + " " + std::to_string(facts[9]));
+  caffe_layer_facts_record facts;
+  caffe_layer_facts(layer, &facts);
+  say("facts", std::to_string(facts.exact_num_bottom_blobs) + " " + std::to_string(facts.is_neuron_layer) +
+                   " " + std::to_string(facts.is_loss_layer));
   Record setup = make(1, 1, 0);
   put(setup, 0, {2, 2}, nullptr), put(setup, 1, {}, nullptr);
   caffe_layer_setup(layer, setup.address());
-  say("setup", std::to_string(setup.blob(1)[6]) + " " + std::to_string(setup[6]));
+  say("setup", std::to_string(setup.blob(1).axes) + " " + std::to_string(setup.head().parameters));
   float x[4] = {1, 2, 3, 4}, y[4] = {9, 9, 9, 9}, dx[4], bad[4] = {1, 13, 0, 0};
   Record call = make(1, 1, 0);
-  put(call, 0, {2, 2}, x), put(call, 1, {2, 2}, y, nullptr, 2);
+  put(call, 0, {2, 2}, x), put(call, 1, {2, 2}, y, nullptr, CAFFE_DATA_UNDEFINED);
   const int before = allocations.size();
   const int status = caffe_layer_forward(layer, call.address());
   say("forward", std::to_string(status) + " " + floats(y, 4) +
-                     (call.blob(1)[0] == int64_t(y) ? " there" : " elsewhere"));
-  put(call, 0, {2, 2}, x, dx, 1), put(call, 1, {2, 2}, y, x);
+                     (call.blob(1).data == int64_t(y) ? " there" : " elsewhere"));
+  put(call, 0, {2, 2}, x, dx, CAFFE_WANTED), put(call, 1, {2, 2}, y, x);
   caffe_layer_backward(layer, call.address());
   say("backward", floats(dx, 4) + " " + std::to_string(allocations.size() - before) + " allocations");
-  put(call, 0, {2, 2}, bad), put(call, 1, {2, 2}, y, nullptr, 2);
+  put(call, 0, {2, 2}, bad), put(call, 1, {2, 2}, y, nullptr, CAFFE_DATA_UNDEFINED);
   say("failure", caught([&] { return caffe_layer_forward(layer, call.address()); }));
   put(call, 0, {2, 2}, x), put(call, 1, {7}, nullptr);
   const int again = caffe_layer_forward(layer, call.address());
-  say("after_failure",
-      std::to_string(again) + " " + top_text(call, 1) + (call.blob(1)[1] >= 100 ? " token" : " none"));
-  call[0] = 1;
+  say("after_failure", std::to_string(again) + " " + top_text(call, 1) +
+                           (call.blob(1).data_token >= 100 ? " token" : " none"));
+  call.head().mode = CAFFE_MODE_GPU;
   say("no_gpu_code", std::to_string(caffe_layer_forward(layer, call.address())));
-  call[0] = 0;
-  put(call, 0, {3, 1}, x), put(call, 1, {2, 2}, y, nullptr, 2);
+  call.head().mode = CAFFE_MODE_CPU;
+  put(call, 0, {3, 1}, x), put(call, 1, {2, 2}, y, nullptr, CAFFE_DATA_UNDEFINED);
   caffe_layer_forward(layer, call.address());
-  say("other_shape", top_text(call, 1) + (call.blob(1)[0] == int64_t(y) ? " there" : " elsewhere"));
+  say("other_shape", top_text(call, 1) + (call.blob(1).data == int64_t(y) ? " there" : " elsewhere"));
   put(call, 0, {1LL << 32}, x);
   say("too_many", caught([&] { return caffe_layer_forward(layer, call.address()); }));
   Record two = make(2, 1, 0);
@@ -215,16 +221,16 @@ static void test_neuron() {
 static void test_in_place() {
   const int64_t layer = create("Double");
   Record call = make(1, 1, 0);
-  put(call, 0, {2}, nullptr), put(call, 1, {}, nullptr, nullptr, 8);
+  put(call, 0, {2}, nullptr), put(call, 1, {}, nullptr, nullptr, 0, 0);
   caffe_layer_setup(layer, call.address());
   float x[2] = {1, 2}, y[2] = {0, 0}, dy[2] = {3, 4}, dx[2];
-  put(call, 0, {2}, x), put(call, 1, {2}, y, nullptr, 8);
+  put(call, 0, {2}, x), put(call, 1, {2}, y, nullptr, 0, 0);
   caffe_layer_forward(layer, call.address());
   say("in_place_elsewhere", floats(x, 2) + " | " + floats(y, 2));
-  put(call, 0, {2}, x), put(call, 1, {2}, x, nullptr, 8);
+  put(call, 0, {2}, x), put(call, 1, {2}, x, nullptr, 0, 0);
   caffe_layer_forward(layer, call.address());
   say("in_place", floats(x, 2));
-  put(call, 0, {2}, x, dx, 1), put(call, 1, {2}, x, dy, 8);
+  put(call, 0, {2}, x, dx, CAFFE_WANTED), put(call, 1, {2}, x, dy, 0, 0);
   caffe_layer_backward(layer, call.address());
   say("in_place_backward", floats(dx, 2) + " | " + floats(dy, 2));
   caffe_layer_destroy(layer);
@@ -238,10 +244,10 @@ static void test_sharing() {
   string text;
   for (int round = 0; round < 2; ++round) {
     float x[2] = {1, 2}, y[2] = {0, 0}, dy[2] = {3, 4}, dx[2] = {0, 0};
-    put(call, 0, {2, 1}, x), put(call, 1, {2}, y, nullptr, 2);
+    put(call, 0, {2, 1}, x), put(call, 1, {2}, y, nullptr, CAFFE_DATA_UNDEFINED);
     caffe_layer_forward(layer, call.address());
-    text += call.blob(1)[0] == int64_t(x) ? "bottom " : "elsewhere ";
-    put(call, 0, {2, 1}, x, dx, 1), put(call, 1, {2}, x, dy);
+    text += call.blob(1).data == int64_t(x) ? "bottom " : "elsewhere ";
+    put(call, 0, {2, 1}, x, dx, CAFFE_WANTED), put(call, 1, {2}, x, dy);
     caffe_layer_backward(layer, call.address());
     text += floats(dx, 2) + " ";
   }
@@ -255,25 +261,36 @@ static void test_rude() {
   put(call, 0, {1}, nullptr), put(call, 1, {}, nullptr), put(call, 2, {}, nullptr);
   caffe_layer_setup(layer, call.address());
   Record parameter = make(1, 0, 0);
-  caffe_layer_parameter(layer, 0, parameter.blob(0));
-  say("parameter", std::to_string(call[6]) + " " + top_text(parameter, 0) +
-                       (parameter.blob(0)[1] >= 100 ? " token" : " none"));
+  caffe_layer_parameter(layer, 0, &parameter.blob(0));
+  say("parameter", std::to_string(call.head().parameters) + " " + top_text(parameter, 0) +
+                       (parameter.blob(0).data_token >= 100 ? " token" : " none"));
   call = make(1, 2, 1);
   float x[1] = {2}, y[1] = {0}, k[2] = {0, 0}, w[1] = {20}, dw[1] = {4}, dy[3] = {1, 1, 1}, dx[1] = {0};
-  put(call, 0, {1}, x), put(call, 1, {1}, y, nullptr, 2), put(call, 2, {2}, k, nullptr, 2),
-      put(call, 3, {1}, w, nullptr, 1);
+  put(call, 0, {1}, x), put(call, 1, {1}, y, nullptr, CAFFE_DATA_UNDEFINED),
+      put(call, 2, {2}, k, nullptr, CAFFE_DATA_UNDEFINED), put(call, 3, {1}, w, nullptr, CAFFE_WANTED);
   caffe_layer_forward(layer, call.address());
-  say("grown_top", top_text(call, 1) + (call.blob(1)[1] >= 100 ? " token" : " none"));
+  say("grown_top", top_text(call, 1) + (call.blob(1).data_token >= 100 ? " token" : " none"));
   say("given_is_not_written", floats(x, 1));
   say("parameter_is_written", floats(w, 1));
   const string kept = top_text(call, 2);
-  float* const first = reinterpret_cast<float*>(call.blob(2)[0]);
+  float* const first = reinterpret_cast<float*>(call.blob(2).data);
   first[0] = -1;  // the caller's own
-  put(call, 0, {1}, x, dx, 1), put(call, 1, {3}, dy, dy), put(call, 2, {2}, k), put(call, 3, {1}, w, dw, 1);
+  put(call, 0, {1}, x, dx, CAFFE_WANTED), put(call, 1, {3}, dy, dy), put(call, 2, {2}, k),
+      put(call, 3, {1}, w, dw, CAFFE_WANTED);
   caffe_layer_backward(layer, call.address());
-  say("gradient_from_forward", floats(dx, 1) + " | " + floats(dy, 3) + " | " + floats(dw, 1));
-  put(call, 0, {1}, x), put(call, 1, {1}, y, nullptr, 2), put(call, 2, {2}, k, nullptr, 2),
-      put(call, 3, {1}, w, nullptr, 1);
+  say("gradient_from_forward",
+      floats(dx, CAFFE_WANTED) + " | " + floats(dy, 3) + " | " + floats(dw, CAFFE_WANTED));
+  // As Python calls it: the bottom's diff is new memory, whatever that holds.
+  put(call, 0, {1}, x), put(call, 1, {1}, y, nullptr, CAFFE_DATA_UNDEFINED),
+      put(call, 2, {2}, k, nullptr, CAFFE_DATA_UNDEFINED), put(call, 3, {1}, w, nullptr, CAFFE_WANTED);
+  caffe_layer_forward(layer, call.address());
+  dx[0] = 77;
+  put(call, 0, {1}, x, dx, CAFFE_WANTED | CAFFE_DIFF_UNDEFINED), put(call, 1, {3}, dy, dy),
+      put(call, 2, {2}, k), put(call, 3, {1}, w, dw, CAFFE_WANTED);
+  caffe_layer_backward(layer, call.address());
+  say("gradient_into_new_memory", floats(dx, CAFFE_WANTED));
+  put(call, 0, {1}, x), put(call, 1, {1}, y, nullptr, CAFFE_DATA_UNDEFINED),
+      put(call, 2, {2}, k, nullptr, CAFFE_DATA_UNDEFINED), put(call, 3, {1}, w, nullptr, CAFFE_WANTED);
   caffe_layer_forward(layer, call.address());
   say("kept_by_the_layer", kept + " | " + top_text(call, 2));
   put(call, 3, {2}, w);
@@ -288,10 +305,10 @@ static void test_loss() {
   put(call, 0, {2}, x), put(call, 1, {2}, x), put(call, 2, {}, nullptr);
   caffe_layer_setup(layer, call.address());
   double weight;
-  memcpy(&weight, &call.blob(2)[5], sizeof(weight));
-  put(call, 2, {}, loss, nullptr, 2);
+  memcpy(&weight, &call.blob(2).loss_weight, sizeof(weight));
+  put(call, 2, {}, loss, nullptr, CAFFE_DATA_UNDEFINED);
   caffe_layer_forward(layer, call.address());
-  put(call, 0, {2}, x, dx, 1), put(call, 2, {}, loss, gradient);
+  put(call, 0, {2}, x, dx, CAFFE_WANTED), put(call, 2, {}, loss, gradient);
   caffe_layer_backward(layer, call.address());
   say("loss", std::to_string(weight) + " " + floats(loss, 1) + " " + floats(dx, 2));
   put(call, 1, {3}, x);
@@ -300,7 +317,7 @@ static void test_loss() {
 }
 
 int main() {
-  caffe::HostServices services = caffe::host_services;
+  caffe_services services = caffe::host_services;
   services.allocate = [](int64_t bytes, int64_t, int64_t* token) {
     *token = next_token++;
     return allocations[*token] = malloc(bytes + 1);

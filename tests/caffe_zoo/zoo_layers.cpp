@@ -263,6 +263,57 @@ ZOO_BACKWARD_CPU(Adding) {
 INSTANTIATE_CLASS(AddingLayer);
 REGISTER_LAYER_CLASS(Adding);
 
+// ----------------------------------------------------------------------------------------- Sided
+
+ZOO_FORWARD_CPU(Sided) {
+  for (int i = 0; i < bottom[0]->count(); ++i) top[0]->mutable_cpu_data()[i] = bottom[0]->cpu_data()[i] + 1;
+}
+ZOO_BACKWARD_CPU(Sided) { caffe_copy(top[0]->count(), top[0]->cpu_diff(), bottom[0]->mutable_cpu_diff()); }
+
+INSTANTIATE_CLASS(SidedLayer);
+REGISTER_LAYER_CLASS(Sided);
+
+// ----------------------------------------------------------------------------------------- Early
+
+#define ZOO_EARLY_CPU(name)                                                                               \
+  ZOO_FORWARD_CPU(name) {                                                                                 \
+    const int n = bottom[0]->count();                                                                     \
+    caffe_copy(n, bottom[0]->cpu_data(), bottom[0]->mutable_cpu_diff());                                  \
+    caffe_mul(n, bottom[0]->cpu_data(), bottom[0]->cpu_data(), top[0]->mutable_cpu_data());               \
+    caffe_scal(n, Dtype(0.5), top[0]->mutable_cpu_data());                                                \
+  }                                                                                                       \
+  ZOO_BACKWARD_CPU(name) {                                                                                \
+    caffe_mul(top[0]->count(), top[0]->cpu_diff(), bottom[0]->cpu_diff(), bottom[0]->mutable_cpu_diff()); \
+  }
+
+ZOO_RESHAPE(Early) { top[0]->ReshapeLike(*bottom[0]); }
+ZOO_EARLY_CPU(Early)
+INSTANTIATE_CLASS(EarlyLayer);
+REGISTER_LAYER_CLASS(Early);
+
+ZOO_EARLY_CPU(EarlyNeuron)
+INSTANTIATE_CLASS(EarlyNeuronLayer);
+REGISTER_LAYER_CLASS(EarlyNeuron);
+
+// --------------------------------------------------------------------------------------- Running
+
+template <typename Dtype>
+void RunningLayer<Dtype>::LayerSetUp(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) {
+  this->blobs_.resize(1);
+  this->blobs_[0].reset(new Blob<Dtype>(vector<int>(1, 1)));
+}
+ZOO_RESHAPE(Running) { top[0]->ReshapeLike(*bottom[0]); }
+ZOO_FORWARD_CPU(Running) {
+  this->blobs_[0]->mutable_cpu_data()[0] += 1;
+  caffe_cpu_scale(bottom[0]->count(), Dtype(2), bottom[0]->cpu_data(), top[0]->mutable_cpu_data());
+}
+ZOO_BACKWARD_CPU(Running) {
+  caffe_cpu_scale(top[0]->count(), Dtype(2), top[0]->cpu_diff(), bottom[0]->mutable_cpu_diff());
+}
+
+INSTANTIATE_CLASS(RunningLayer);
+REGISTER_LAYER_CLASS(Running);
+
 // ---------------------------------------------------------------------------------------- Finite
 
 ZOO_RESHAPE(Finite) {}

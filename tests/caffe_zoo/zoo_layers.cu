@@ -275,4 +275,47 @@ ZOO_BACKWARD_GPU(Adding) {
 
 INSTANTIATE_LAYER_GPU_FUNCS(AddingLayer);
 
+// ----------------------------------------------------------------------------------------- Sided
+
+ZOO_FORWARD_GPU(Sided) {
+  caffe_copy(bottom[0]->count(), bottom[0]->gpu_data(), top[0]->mutable_gpu_data());
+  caffe_gpu_add_scalar(bottom[0]->count(), Dtype(2), top[0]->mutable_gpu_data());
+}
+ZOO_BACKWARD_GPU(Sided) {
+  caffe_gpu_scale(top[0]->count(), Dtype(2), top[0]->gpu_diff(), bottom[0]->mutable_gpu_diff());
+}
+
+INSTANTIATE_LAYER_GPU_FUNCS(SidedLayer);
+
+// ----------------------------------------------------------------------------------------- Early
+
+#define ZOO_EARLY_GPU(name)                                                                     \
+  ZOO_FORWARD_GPU(name) {                                                                       \
+    const int n = bottom[0]->count();                                                           \
+    caffe_copy(n, bottom[0]->gpu_data(), bottom[0]->mutable_gpu_diff());                        \
+    caffe_gpu_mul(n, bottom[0]->gpu_data(), bottom[0]->gpu_data(), top[0]->mutable_gpu_data()); \
+    caffe_gpu_scal(n, Dtype(0.5), top[0]->mutable_gpu_data());                                  \
+  }                                                                                             \
+  ZOO_BACKWARD_GPU(name) {                                                                      \
+    caffe_gpu_mul(top[0]->count(), top[0]->gpu_diff(), bottom[0]->gpu_diff(),                   \
+                  bottom[0]->mutable_gpu_diff());                                               \
+  }
+
+ZOO_EARLY_GPU(Early)
+INSTANTIATE_LAYER_GPU_FUNCS(EarlyLayer);
+ZOO_EARLY_GPU(EarlyNeuron)
+INSTANTIATE_LAYER_GPU_FUNCS(EarlyNeuronLayer);
+
+// --------------------------------------------------------------------------------------- Running
+
+ZOO_FORWARD_GPU(Running) {
+  caffe_gpu_add_scalar(1, Dtype(1), this->blobs_[0]->mutable_gpu_data());
+  caffe_gpu_scale(bottom[0]->count(), Dtype(2), bottom[0]->gpu_data(), top[0]->mutable_gpu_data());
+}
+ZOO_BACKWARD_GPU(Running) {
+  caffe_gpu_scale(top[0]->count(), Dtype(2), top[0]->gpu_diff(), bottom[0]->mutable_gpu_diff());
+}
+
+INSTANTIATE_LAYER_GPU_FUNCS(RunningLayer);
+
 }  // namespace caffe

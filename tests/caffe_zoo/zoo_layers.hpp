@@ -222,6 +222,62 @@ class AddingLayer : public Layer<Dtype> {
   ZOO_BACK(Backward)
 };
 
+// x, and 1 from the CPU code or 2 from a kernel, whose gradient is twice that of the CPU code: tells which of
+// them ran.
+template <typename Dtype>
+class SidedLayer : public NeuronLayer<Dtype> {
+ public:
+  explicit SidedLayer(const LayerParameter& param) : NeuronLayer<Dtype>(param) {}
+  virtual inline const char* type() const { return "Sided"; }
+
+ protected:
+  ZOO_PASS(Forward)
+  ZOO_BACK(Backward)
+};
+
+// Half the square. Forward leaves the gradient in the bottom's diff, Backward only scales it.
+template <typename Dtype>
+class EarlyLayer : public Layer<Dtype> {
+ public:
+  explicit EarlyLayer(const LayerParameter& param) : Layer<Dtype>(param) {}
+  virtual void Reshape(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top);
+  virtual inline const char* type() const { return "Early"; }
+  virtual inline int ExactNumBottomBlobs() const { return 1; }
+  virtual inline int ExactNumTopBlobs() const { return 1; }
+
+ protected:
+  ZOO_PASS(Forward)
+  ZOO_BACK(Backward)
+};
+
+// The same as a layer that says it writes all of its results.
+template <typename Dtype>
+class EarlyNeuronLayer : public NeuronLayer<Dtype> {
+ public:
+  explicit EarlyNeuronLayer(const LayerParameter& param) : NeuronLayer<Dtype>(param) {}
+  virtual inline const char* type() const { return "EarlyNeuron"; }
+
+ protected:
+  ZOO_PASS(Forward)
+  ZOO_BACK(Backward)
+};
+
+// Twice the bottom. Forward counts into its parameter blob, as BatchNorm keeps its running means.
+template <typename Dtype>
+class RunningLayer : public Layer<Dtype> {
+ public:
+  explicit RunningLayer(const LayerParameter& param) : Layer<Dtype>(param) {}
+  virtual void LayerSetUp(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top);
+  virtual void Reshape(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top);
+  virtual inline const char* type() const { return "Running"; }
+  virtual inline int ExactNumBottomBlobs() const { return 1; }
+  virtual inline int ExactNumTopBlobs() const { return 1; }
+
+ protected:
+  ZOO_PASS(Forward)
+  ZOO_BACK(Backward)
+};
+
 // Looks at its bottom and has no top, and does not say so. CPU code alone.
 template <typename Dtype>
 class FiniteLayer : public Layer<Dtype> {

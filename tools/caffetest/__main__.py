@@ -10,16 +10,22 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
-from aggregate import Layers
-from gather import NotATree, Tree, read
 from rich.console import Console
 from rich.table import Table
+
+from ..make import packages
+from ..make.build import Plan, build
+from ..make.names import NameRefused
+from ..make.settings import Settings, from_environment
+from .aggregate import Layers
+from .gather import NotATree, Tree, read
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -44,20 +50,20 @@ def lay_out(tree: Tree, tests: list[Path], folder: Path) -> None:
     (folder / "__init__.py").touch()  # which make would write for layers alone: a test need have none
 
 
-def build(folder: Path, made: Path, settings: list[str], backends: list[str]) -> list[str]:
+def built_backends(folder: Path, settings: Settings) -> list[str]:
     """The backends whose library is up to date."""
-    calm = {
-        k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES")
-    }
-    made.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, ROOT / "tools/lock.py", made / "lock", "make", "-C", ROOT, "-k", f"-j{os.cpu_count()}",
-               f"LAYERS_DIR={folder.parent}", f"BUILD={made}", f"LAYERS={folder.name}", f"PYTHON={sys.executable}",
-               *settings]  # fmt: skip
+    given = settings.environment() | {"LAYERS_DIR": str(folder.parent), "LAYERS": ""}
+    given["BUILD"] = f"{settings.build}/caffetest/made"
+    os.makedirs(given["BUILD"], exist_ok=True)
     built = []
-    for backend in backends:  # one after the other: a failure in one must not hide the other's success
-        only = ["NVCC="] if backend == "host" else []
-        done = subprocess.run([*command, *only, "libraries"], env=calm).returncode == 0
-        if done and (folder / f"_{backend}.abi3.so").exists():
+    for (
+        backend
+    ) in settings.backends:  # one after the other: a failure in one must not hide the other's success
+        only = Settings(given | ({"NVCC": ""} if backend == "host" else {}))
+        if (
+            not build(Plan(only, only=[folder.name]), keep_going=True)
+            and (folder / f"_{backend}.abi3.so").exists()
+        ):
             built.append(backend)
     return built
 
@@ -67,8 +73,8 @@ def run(tree: Tree, folder: Path, backend: str, filters: str, report: Path) -> i
 
     And in the tree's root, as Caffe's runtest: layers may read files there.
     """
-    command = [sys.executable, str(HERE / "run.py"), str(folder), backend, filters, str(report)]
-    return subprocess.run(command, cwd=tree.root).returncode
+    command = [sys.executable, "-m", "tools.caffetest.run", str(folder), backend, filters, str(report)]
+    return subprocess.run(command, cwd=tree.root, env=os.environ | {"PYTHONPATH": str(ROOT)}).returncode
 
 
 def results(report: Path) -> dict[str, list[tuple[str, str]]]:
@@ -90,28 +96,31 @@ def main() -> int:
     )
     parser.add_argument("caffe", type=Path, help="a Caffe tree")
     parser.add_argument("tests", nargs="+", help="test files, or 'all'")
-    parser.add_argument("--build", type=Path, default=ROOT / "build")
-    parser.add_argument("--backends", nargs="+", default=["host", "cuda"])
     parser.add_argument("--filter", default="*", help="gtest's own filter")
-    parser.add_argument("--make", nargs="*", default=[], help="settings for make, such as ARCH=sm_90")
     options = parser.parse_args()
+    options.tests = [name for word in options.tests for name in word.split()]
+    if not options.tests or not str(options.caffe):
+        print("make caffetest CAFFE=/path/to/fork TEST=test_x_layer.cpp", file=sys.stderr)
+        return 2
     console = Console(width=max(100, shutil.get_terminal_size().columns))
     try:
         tree = Tree(options.caffe)
         tests, left_out = tree.select(options.tests)
-        name = tree.root.name if options.tests == ["all"] else f"{tree.root.name}-{tests[0].stem}"
-        folder = options.build.resolve() / "caffetest/layers" / name
+        name = tree.root.name if options.tests == ["all"] else f"{tree.root.name}_{tests[0].stem}"
+        settings, _ = from_environment([])
+        os.makedirs(settings.build, exist_ok=True)
+        packages.need(["build", "run"], f"{settings.build}/packages")
+        folder = Path(settings.build, "caffetest/layers", "of_" + re.sub(r"\W", "_", name)).absolute()
         lay_out(tree, tests, folder)
-    except NotATree as error:
+        built = built_backends(folder, settings)
+    except (NotATree, NameRefused, packages.Missing) as error:
         print(error, file=sys.stderr)
         return 2
     for test, reason in left_out.items():
         console.print(f"left out: {test}: needs {reason}")
-    backends = options.backends
-    if "NVCC=" in options.make:  # make found none
+    backends = settings.backends
+    if "cuda" not in backends:
         console.print("cuda: no nvcc here: left out")
-        backends = [backend for backend in backends if backend != "cuda"]
-    built = build(folder, options.build.resolve() / "caffetest/made", options.make, backends)
     table = Table(
         "backend", "test files", "tests", "passed", "failed", title=f"Caffe's own tests of {tree.root.name}"
     )

@@ -8,18 +8,15 @@ toolkit has its own version.
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "port"))
-
-from additions import written
-from gather import NotATree
-from needs import Needs
-from toolkit import Toolkit
-from tree import PortError, Tree
+from ..port.cuts import written
+from ..port.names import Names
+from ..port.plan import Closure, Plan
+from ..port.toolkit import Toolkit
+from ..port.tree import PortError, Tree
+from .gather import NotATree
 
 
 class Layers:
@@ -28,7 +25,9 @@ class Layers:
     def __init__(self, root: Path):
         self.root = root
         try:
-            self.tree, self.toolkit = Tree(str(root)), Toolkit()
+            self.tree = Tree(str(root))
+            self.tree.check_age()
+            self.names = Names(self.tree, Toolkit())
             self.types = list(self.tree.types)
         except PortError as error:
             raise NotATree(str(error)) from error
@@ -40,30 +39,40 @@ class Layers:
             name for h in headers for name in re.findall(r"\bclass\s+(\w+)", h.read_text(errors="replace"))
         }
         tested = {name for text in texts for name in re.findall(r"\b(\w+Layer)\s*<", text)} - alone
-        needs = (self._needs(type_name) for type_name in self.types if type_name + "Layer" in tested)
-        return [self.root / file for file in dict.fromkeys(file for one in needs for file in one.files)]
+        plans = (self._plan(type_name) for type_name in self.types if type_name + "Layer" in tested)
+        return [self.root / file for file in dict.fromkeys(file for one in plans for file in one.files)]
 
     def additions(self, files: list[Path]) -> dict[str, str]:
         """By name, the texts of files to be made beside these of the tree's."""
         copied = {str(path.relative_to(self.root)) for path in files if path.is_relative_to(self.root)}
-        additions, seen = {}, {}
-        for needs in self._made_of(copied):
-            seen |= needs.seen
-            for title, one in needs.additions.items():
+        cuts, seen = {}, {}
+        for plan in [*self._made_of(copied), self._tests(copied)]:
+            seen |= plan.seen
+            for title, one in plan.cuts.items():
                 if one.header not in copied:
                     for name in one.names:
-                        additions.setdefault(title, one).take(name)
-        return written(additions.values(), seen, copied)[0]
+                        cuts.setdefault(title, one).take(name)
+        return written(cuts.values(), seen, copied)[0]
 
-    def _made_of(self, files: set[str]) -> Iterator[Needs]:
+    def _tests(self, files: set[str]) -> Closure:
+        """Of the tests themselves, and of the headers that they share."""
+        tests = sorted(file for file in files if "/test/" in file)
+
+        def start(closure: Closure) -> None:
+            for file in tests:
+                closure.scan(file, self.tree.source(file).lexed.tokens)
+
+        return Closure(self.names, "the tests", start)
+
+    def _made_of(self, files: set[str]) -> Iterator[Plan]:
         """Of the layers whose sources are among these files."""
         for type_name in self.types:
             try:
-                sources = self.tree.members(self.tree.class_of(type_name).name)
+                sources = self.tree.members(self.names.class_of(type_name).name)
             except PortError:  # registered, and defined nowhere
                 continue
             if files & set(sources):
-                yield self._needs(type_name)
+                yield self._plan(type_name)
 
-    def _needs(self, type_name: str) -> Needs:
-        return Needs(self.tree, self.toolkit, type_name)
+    def _plan(self, type_name: str) -> Plan:
+        return Plan(self.names, type_name)

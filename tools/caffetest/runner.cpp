@@ -12,10 +12,10 @@ cudaDeviceProp CAFFE_TEST_CUDA_PROP;
 }
 using caffe::CAFFE_TEST_CUDA_PROP;
 
-extern "C" int caffe_layer_services(const void* services);
+extern "C" int caffe_layer_services(const caffe_services* services);
 
-extern "C" int64_t caffe_test_run(const void* services, const char* filter, const char* xml_path, int device,
-                                  void* stream) {
+extern "C" int64_t caffe_test_run(const caffe_services* services, const char* filter, const char* xml_path,
+                                  int device, void* stream) {
   caffe_layer_services(services);
   caffe::call_context.device = device;
   caffe::call_context.stream = stream;

@@ -1,7 +1,7 @@
 """make new: write a layer's folder, to be edited.
 
-    python tools/new_layer --layers-dir layers foo                            works as written
-    python tools/new_layer --layers-dir layers --from /path/foo_layer.cu foo  from a Caffe layer
+    python -m tools.new_layer --layers-dir layers foo                            works as written
+    python -m tools.new_layer --layers-dir layers --from /path/foo_layer.cu foo  from a Caffe layer
 
 Everything is worked out before anything is written, and what exists is never overwritten.
 """
@@ -16,6 +16,8 @@ import sys
 from pathlib import Path
 from string import Template
 
+from ..make.names import why_no_layer
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 TEMPLATES = HERE / "templates"
@@ -23,9 +25,8 @@ TEMPLATES = HERE / "templates"
 USAGE = """make new LAYER=foo                              a layer that works as written, to edit
 make new LAYER=foo FROM=/path/foo_layer.cu      one from an existing Caffe layer
 make new LAYER=foo LAYERS_DIR=/my/layers        either, in a folder of your own"""
-# A layer's own module has these names already, and build/ these files.
-TAKEN = {"layer", "tensor", "operator", "nn", "torch", "case", "cases"}
-TAKEN |= {"build", "engine", "packages", "report"}
+# A layer's own module has these names already.
+TAKEN = {"tensor", "operator", "nn", "torch", "case"}
 
 
 class Refusal(Exception):
@@ -63,7 +64,7 @@ def check_name(name: str):
         raise Refusal(f"which layer?\n{USAGE}")
     if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name):
         raise Refusal(f"LAYER={name}: a layer is named like a Python module: my_layer, roi_pool2")
-    if keyword.iskeyword(name) or name in TAKEN:
+    if keyword.iskeyword(name) or name in TAKEN or why_no_layer(name):
         why = "a Python keyword" if keyword.iskeyword(name) else "taken by the toolkit"
         raise Refusal(f"LAYER={name}: this name is {why}; my_{name} would do")
 
@@ -112,9 +113,8 @@ def plain(name: str) -> dict[str, str]:
 
 def from_caffe(name: str, path: Path) -> tuple[dict[str, str], list[str]]:
     """The files made from a Caffe layer's .cu, and what to say about it."""
-    sys.path[:0] = [str(HERE), str(HERE.parent)]
     try:
-        from from_caffe import NoKernels, layer_files
+        from .from_caffe import NoKernels, layer_files
     except ModuleNotFoundError as error:
         raise Refusal(f"{error}: type `make` first, it installs what is missing") from None
     try:

@@ -13,9 +13,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from cuda_analysis import Kernel, Unit
-from cuda_lexer import Directive, Token, evaluate, items
-from cuda_source import Source, head_name, macro_body, split_commas
+from ..cuda.analysis import Kernel, Unit
+from ..cuda.lexer import Directive, Token, evaluate, items
+from ..cuda.source import Source
+from ..cuda.tokens import head_name, macro_body, split_commas
 
 # What only Caffe's host code knows. A declaration that names one of these can't be compiled without Caffe.
 HOST_WORDS = re.compile(

@@ -7,9 +7,9 @@ import os
 import re
 from pathlib import Path
 
-from caffe_file import Parts, split
-from cuda_source import read
-from launchers import CHECKED_INT, WIDTH, Launcher, make_launchers, snake_case, unique, without_layer
+from ..files import read
+from .caffe_file import Parts, split
+from .launchers import CHECKED_INT, WIDTH, Launcher, make_launchers, snake_case, unique, without_layer
 
 # What a function of the skeleton must not be called: its module has these already.
 MODULE_NAMES = {"layer", "operator", "torch", "not_filled_in", *keyword.kwlist}

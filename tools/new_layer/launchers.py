@@ -12,10 +12,10 @@ import re
 import textwrap
 from dataclasses import dataclass, field
 
-from caffe_file import Parts, tidy_type
-from cuda_analysis import Kernel
-from cuda_lexer import LOOP
-from cuda_source import Launch
+from ..cuda.analysis import Kernel
+from ..cuda.source import Launch
+from ..cuda.tokens import LOOP
+from .caffe_file import Parts, tidy_type
 
 WIDTH = 110
 MOST_INSTANCES = 8  # of a kernel with template parameters besides its dtype

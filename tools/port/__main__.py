@@ -9,17 +9,25 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import NamedTuple
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
 
-from folder import folder_name, write_folder
-from needs import Needs
-from toolkit import Toolkit
-from tree import PortError, Tree
+from ..make import build
+from ..make.names import NameRefused, check_layer, check_type, folder_of, shown
+from ..make.settings import Settings, from_environment
+from .folder import folder_name, write_folder
+from .names import Names
+from .plan import Plan
+from .refusals import refusals
+from .toolkit import Toolkit
+from .tree import PortError, Tree
+
+PROGRESS = Console(stderr=True)
 
 
 class Ported(NamedTuple):
@@ -30,71 +38,82 @@ class Ported(NamedTuple):
     notes: list[str]  # what is left to be done by hand
 
 
-def port(tree: Tree, toolkit: Toolkit, type_name: str, layers_dir: Path, name: str, force: bool) -> Ported:
-    needs = Needs(tree, toolkit, type_name)
-    if fatal := [str(p) for p in needs.problems if p.fatal]:
+def port(names: Names, type_name: str, options, name: str = "") -> Ported:
+    plan = Plan(names, type_name)
+    problems = refusals(plan)
+    if fatal := [str(p) for p in problems if p.fatal]:
         raise PortError(fatal[0] + (f" (and {len(fatal) - 1} more)" if len(fatal) > 1 else ""))
-    folder = layers_dir / (name or folder_name(needs, type_name))
-    files = write_folder(needs, type_name, folder, force)
+    folder = Path(folder_of(str(options.layers_dir), name or folder_name(plan), "NAME"))
+    files = write_folder(plan, folder, options.force)
     parts = {
-        header: f"of it, into additions.*: {', '.join(sorted(one.names))}"
-        for header, one in needs.additions.items()
+        title: f"of it, into additions.*: {', '.join(sorted(one.names))}"
+        for title, one in plan.cuts.items()
         if one.names
     }
-    return Ported(type_name, folder, files, needs.files | parts, [str(p) for p in needs.problems])
+    said = ("the layer itself", f"functions of {plan.target.name}")
+    why = {file: why for file, why in (plan.files | parts).items() if why not in said}
+    return Ported(type_name, folder, files, why, [str(p) for p in problems])
 
 
-def port_named(tree: Tree, types: list[str], options) -> int:
-    """Each of the types; what could not be ported is said last."""
-    toolkit, failed = Toolkit(), 0
-    for type_name in types:
+def port_named(names: Names, options) -> int:
+    """Each of the types; 1 if one could not be ported."""
+    failed = 0
+    for type_name in options.types:
         try:
-            done = port(tree, toolkit, type_name, options.layers_dir, options.name, options.force)
+            done = port(names, type_name, options, options.name)
         except PortError as error:
             print(f"{type_name}: not ported. {error}")
             failed += 1
             continue
         print(f"{type_name} is in {done.folder}: {', '.join(done.files)}, ORIGIN, __init__.py")
         for file, why in done.why.items():
-            if why not in ("the layer itself", f"functions of {tree.class_of(type_name).name}"):
-                print(f"  {file}: {why}")
+            print(f"  {file}: {why}")
         for note in done.notes:
             print(f"  to do by hand: {note}")
-        setting = "" if options.layers_dir.name == "layers" else f" LAYERS_DIR={options.layers_dir}"
-        print(
-            f"Next: make{setting} LAYERS={done.folder.name}, then make verify{setting} LAYER={done.folder.name}"
-        )
+        name, hint = done.folder.name, options.settings.hint
+        print(f"Next: {hint(LAYERS=name)}, then {hint('verify', LAYER=name)}")
     return int(bool(failed))
 
 
-def port_all(tree: Tree, options) -> int:
+def port_all(names: Names, options) -> int:
     """Every type of the tree, built."""
-    toolkit, ported, rows = Toolkit(), {}, []
-    for type_name in sorted(tree.types):
+    tree, ported, rows = names.tree, {}, []
+    if not tree.types:
+        raise PortError(
+            f"{tree.root} registers no layer: nothing in its src/ has REGISTER_LAYER_CLASS or REGISTER_LAYER_CREATOR"
+        )
+    for type_name in track(
+        sorted(tree.types),
+        f"reading {tree.root.name}",
+        console=PROGRESS,
+        transient=True,
+        disable=not PROGRESS.is_terminal,
+    ):
         try:
-            ported[type_name] = port(tree, toolkit, type_name, options.layers_dir, "", options.force)
+            ported[type_name] = port(names, type_name, options)
         except PortError as error:
             rows.append((type_name, "", "refused", str(error)))
-    if ported and options.make:
-        names = " ".join(sorted({p.folder.name for p in ported.values()}))
-        environment = {k: v for k, v in os.environ.items() if k not in ("TYPE", "CAFFE", "NAME", "FORCE")}
-        settings = [f"LAYERS_DIR={options.layers_dir}", f"LAYERS={names}"]
-        command = [*options.make.split(), "-k", *settings, "libraries"]
-        subprocess.run(command, env=environment, close_fds=False)  # open: make's job server
+    rows += [
+        (t, "", "refused", f"{place}: {t} {reason}") for t, (place, reason) in tree.types_without.items()
+    ]
+    if ported and not options.unbuilt:
+        folders = sorted({p.folder.name for p in ported.values()})
+        os.makedirs(options.settings.build, exist_ok=True)
+        build.build(build.Plan(options.settings, only=folders), keep_going=True)
     for type_name, done in ported.items():
-        error = first_error(done.folder, options) if options.make else None
-        result = "does not compile" if error else "compiles" if options.make else "ported"
+        error = None if options.unbuilt else first_error(done.folder, options.settings)
+        result = "does not compile" if error else "ported" if options.unbuilt else "compiles"
         rows.append((type_name, done.folder.name, result, error or "; ".join(done.notes)))
     show(tree, sorted(rows))
     return 0
 
 
-def first_error(folder: Path, options) -> str | None:
+def first_error(folder: Path, settings: Settings) -> str | None:
     """The first error in the logs of a layer whose libraries are not all there."""
-    logs = options.build / folder.name
-    if all((folder / f"_{backend}.abi3.so").exists() for backend in options.backends.split()):
+    logs = Path(settings.build) / folder.name
+    if all((folder / f"_{backend}.abi3.so").exists() for backend in settings.backends):
         return None
-    for of in (logs, options.build / "caffe"):  # the layer's own, then the engine's
+    for of in (logs, Path(settings.core)):  # the layer's own, then the core's
         for log in sorted(of.rglob("*.log"), key=lambda p: (p.name == "ffi.log", str(p))):
             for line in log.read_text(errors="replace").splitlines():
                 if re.search(r"\berror\b|undefined reference", line):
@@ -103,10 +122,9 @@ def first_error(folder: Path, options) -> str | None:
 
 
 def show(tree: Tree, rows: list[tuple]):
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table("type", "folder", "result", "why, or what is left to do", title=str(tree.root))
+    table = Table(title=str(tree.root))
+    for column in ("type", "folder", "result", "why, or what is left to do"):
+        table.add_column(column, overflow="fold")  # a name is broken, not cut, in a narrow window
     for row in rows:
         table.add_row(*row)
     Console(width=None if sys.stdout.isatty() else 160, markup=False, highlight=False).print(table)
@@ -118,29 +136,42 @@ def show(tree: Tree, rows: list[tuple]):
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="make port", description=__doc__)
-    parser.add_argument("types", nargs="*")
+    parser.add_argument("types", nargs="*", help="each may be several, with spaces between")
     parser.add_argument("--caffe", default="")
     parser.add_argument("--layers-dir", type=Path, required=True)
-    parser.add_argument("--build", type=Path, help="where make puts logs")
-    parser.add_argument("--backends", default="host")
     parser.add_argument("--name", default="", help="the folder's name, instead of one made from the type's")
     parser.add_argument("--force", action="store_true", help="replace the files of a folder that exists")
-    parser.add_argument("--make", default="", help="the command that builds, for TYPE=all")
+    parser.add_argument("--unbuilt", action="store_true", help="with TYPE=all: write the folders, build none")
     options = parser.parse_args()
+    options.types = [name for word in options.types for name in word.split()]
     try:
+        options.settings, _ = from_environment([f"LAYERS_DIR={options.layers_dir.absolute()}"])
         if not options.caffe or not options.types:
             raise PortError(
                 "make port CAFFE=/path/to/fork TYPE=Normalize: both are needed; TYPE is the type in a prototxt, or all"
             )
-        tree = Tree(options.caffe)
-        if options.types == ["all"]:
-            return port_all(tree, options)
-        if options.name and len(options.types) > 1:
-            raise PortError("NAME= names one folder: give one TYPE with it")
-        return port_named(tree, options.types, options)
-    except PortError as error:
+        check_names(options)
+        names = Names(Tree(options.caffe), Toolkit())
+        names.tree.check_age()
+        return port_all(names, options) if options.types == ["all"] else port_named(names, options)
+    except (PortError, NameRefused) as error:
         print(f"make port: {error}")
         return 1
+
+
+def check_names(options) -> None:
+    for name in options.types:
+        check_type(name)
+    if options.name and len(options.types) > 1:
+        raise PortError("NAME= names one folder: give one TYPE with it")
+    if options.name and not options.name.isidentifier():
+        fit = re.sub(r"\W", "_", options.name)
+        fit = f"_{fit}" if fit[0].isdigit() else fit
+        raise PortError(
+            f"NAME={shown(options.name)}: a layer's folder is a Python package: letters, digits and _, as in NAME={fit}"
+        )
+    if options.name:
+        check_layer(options.name, "NAME")
 
 
 if __name__ == "__main__":

@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 import hashlib
-import keyword
 import re
 import shutil
 import subprocess
 from pathlib import Path
 
-from additions import written
-from caffe_build import INIT
-from needs import Needs
-from toolkit import Toolkit
-from tree import PROTO, SOURCE_KINDS, PortError, Tree
+from ..caffe.build import INIT
+from ..files import write
+from ..make.names import why_no_layer
+from .cuts import written
+from .plan import Plan
+from .toolkit import Toolkit
+from .tree import PROTO, SOURCE_KINDS, PortError, Tree
 
-RESERVED = {"build", "caffe", "engine"}
 
-
-def folder_name(needs: Needs, type_name: str) -> str:
+def folder_name(plan: Plan) -> str:
     """psroi_pooling, of psroi_pooling_layer.cpp; of the type where the file is another's too."""
-    stems = [Path(f).stem for f in needs.tree.members(needs.target.name) if f.endswith(SOURCE_KINDS)]
-    snake = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z0-9])(?=[A-Z][a-z])", "_", type_name).lower()
+    stems = [Path(f).stem for f in plan.tree.members(plan.target.name) if f.endswith(SOURCE_KINDS)]
+    snake = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z0-9])(?=[A-Z][a-z])", "_", plan.type).lower()
     for name in [*(s.removesuffix("_layer") for s in stems if s.endswith("_layer")), snake]:
-        if name.replace("_", "") == type_name.lower() and name.isidentifier():
+        if name.replace("_", "") == plan.type.lower() and name.isidentifier():
             break
     else:
         name = snake
-    return name + "_layer" if keyword.iskeyword(name) or name in RESERVED else name
+    return name + "_layer" if why_no_layer(name) else name
 
 
 def places(files: list[str], toolkit: Toolkit) -> dict[str, str]:
@@ -44,27 +43,31 @@ def places(files: list[str], toolkit: Toolkit) -> dict[str, str]:
 
 
 def protos(tree: Tree) -> list[str]:
-    """caffe.proto, and what it imports from beside it."""
+    """caffe.proto, and what it imports from beside it; of a tree without one, the files of messages that it has."""
+    if not (tree.root / PROTO).is_file():
+        return sorted(p.relative_to(tree.root).as_posix() for p in tree.root.rglob("*.proto"))
     imports = re.findall(r'^\s*import\s+(?:public\s+)?"([^"]+)"', tree.text(PROTO), re.M)
     beside = [Path(PROTO).with_name(Path(name).name).as_posix() for name in imports]
     return [PROTO, *(file for file in beside if (tree.root / file).is_file())]
 
 
-def write_folder(needs: Needs, type_name: str, folder: Path, force: bool) -> list[str]:
+def write_folder(plan: Plan, folder: Path, force: bool) -> list[str]:
     """The names of the files in the folder."""
-    tree = needs.tree
-    wanted = places(list(needs.files), needs.toolkit) | {file: Path(file).name for file in protos(tree)}
-    contents = {path: (tree.root / file).read_bytes() for file, path in wanted.items()}
-    made, parts = written(needs.additions.values(), needs.seen, needs.files)
+    tree = plan.tree
+    wanted = places(list(plan.files), plan.toolkit) | {file: Path(file).name for file in protos(tree)}
+    contents = {path: tree.path(file).read_bytes() for file, path in wanted.items()}
+    made, parts = written(plan.cuts.values(), plan.seen, plan.files)
     contents |= {name: text.encode("latin-1") for name, text in made.items()}
     if folder.exists():
         make_room(folder, contents, force)
+    for path in (*contents, "ORIGIN", "__init__.py"):
+        if (folder / path).is_symlink() or not (folder / path).resolve().is_relative_to(folder.resolve()):
+            raise PortError(f"{folder / path} is a link that leads elsewhere: nothing is written through it.")
     for path, data in contents.items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_bytes(data)
-    (folder / "ORIGIN").write_text(origin(tree, type_name, wanted, contents, parts))
+        write(folder / path, data, if_changed=True)
+    (folder / "ORIGIN").write_text(origin(plan, wanted, contents, parts))
     if not (folder / "__init__.py").exists():
-        (folder / "__init__.py").write_text(INIT.format(name=type_name))
+        (folder / "__init__.py").write_text(INIT.format(name=plan.type))
     return sorted(contents)
 
 
@@ -81,21 +84,35 @@ def make_room(folder: Path, contents: dict[str, bytes], force: bool):
             f"{folder} exists, with other contents. NAME=another_name puts the layer elsewhere, "
             "FORCE=1 replaces its files."
         )
+    # What another hand has put there stays. Only what port itself wrote, and said so in ORIGIN, is its to remove.
+    listed = origin_files(folder)
+    if strange := sorted(path for path in contents if (folder / path).exists() and path not in listed):
+        raise PortError(
+            f"{folder} has {', '.join(strange)}, which its ORIGIN does not list: move them away first."
+        )
     for path in here:
-        path.unlink()
+        if path.relative_to(folder).as_posix() in listed:
+            path.unlink()
 
 
-def origin(
-    tree: Tree, type_name: str, wanted: dict[str, str], contents: dict[str, bytes], parts: list[str]
-) -> str:
+def origin_files(folder: Path) -> set[str]:
+    """The files that a port has put into the folder, by its ORIGIN."""
+    path = folder / "ORIGIN"
+    text = path.read_text(errors="replace") if path.is_file() and not path.is_symlink() else ""
+    copied = re.findall(r"^[0-9a-f]{64}  (\S+)  ", text, re.M)
+    return {*copied, *re.findall(r"^(additions\w*\.\w+)  ", text, re.M)}
+
+
+def origin(plan: Plan, wanted: dict[str, str], contents: dict[str, bytes], parts: list[str]) -> str:
+    tree = plan.tree
     licence = next(
         (p.name for p in sorted(tree.root.glob("*")) if re.match(r"(licen[cs]e|copying)", p.name, re.I)),
         "none found",
     )
     lines = [
-        f"type     {type_name}",
+        f"type     {plan.type}",
         f"tree     {tree.root.resolve().name}",
-        *git_lines(tree.root),
+        *git_lines(tree.root, plan.target.file),
         f"licence  {licence} in the tree",
         "",
     ]
@@ -112,7 +129,7 @@ def origin(
     return "\n".join(lines) + "\n"
 
 
-def git_lines(root: Path) -> list[str]:
+def git_lines(root: Path, file: str) -> list[str]:
     def git(*arguments: str) -> str:
         if not shutil.which("git"):
             return ""
@@ -120,7 +137,7 @@ def git_lines(root: Path) -> list[str]:
         return done.stdout.strip() if done.returncode == 0 else ""
 
     # Files that git does not know are not the commit's, whichever repository they happen to lie in.
-    known = git("ls-files", "--error-unmatch", PROTO)
+    known = git("ls-files", "--error-unmatch", file)
     commit = git("rev-parse", "HEAD") if known else ""
     remote = git("config", "--get", "remote.origin.url") if known else ""
     remote = re.sub(r"//[^/@]*@", "//", remote)

@@ -1,12 +1,16 @@
-"""What the toolkit offers a layer: headers by their names, and all the words in them."""
+"""What the toolkit offers a layer: headers by their names, and the names that they declare."""
 
 from __future__ import annotations
 
 from functools import cached_property
 from pathlib import Path
 
-from caffe_folder import NOTHING
-from cuda_source import Source, read
+from ..caffe.folder import CUDA_NAMES, NOTHING
+from ..cuda.source import Source
+from ..cuda.tokens import position_from
+from ..files import read
+from .items import Arity, items_of
+from .tree import classes_in
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 INCLUDE = [ROOT / "include", ROOT / "include" / "legacy", ROOT / "include" / "host"]
@@ -18,7 +22,12 @@ class Toolkit:
         if include.endswith("caffe/proto/caffe.pb.h") or include == "caffe.pb.h":
             return Path(include)
         found = next((folder / include for folder in INCLUDE if (folder / include).is_file()), None)
-        return found or (Path(include) if NOTHING.match(include) else None)
+        return found or (Path(include) if NOTHING.match(include) or CUDA_NAMES.match(include) else None)
+
+    def has_source(self, header: str) -> bool:
+        """Is there a source behind this header of ours, include/caffe/...?"""
+        source = ROOT / header.replace("include/", "src/", 1)
+        return any(source.with_suffix(kind).exists() for kind in (".cpp", ".cu"))
 
     @cached_property
     def headers(self) -> dict[str, Source]:
@@ -27,7 +36,7 @@ class Toolkit:
         for path in sorted((ROOT / "include").rglob("*")):
             if path.is_file() and path.suffix in (".hpp", ".h", ".cuh") and "host" not in path.parts:
                 name = path.relative_to(ROOT / "include").as_posix().removeprefix("legacy/")
-                found[name] = Source(read(str(path)), str(path))
+                found[name] = Source(read(path), str(path))
         return found
 
     @cached_property
@@ -36,13 +45,43 @@ class Toolkit:
 
     @cached_property
     def words(self) -> set[str]:
-        """Every name that our headers mention: what one of them calls, a layer may call as well."""
-        words = set()
+        """The names that our headers declare: of functions, classes, members and macros, not of parameters."""
+        return set().union(*map(declared, self.headers.values()))
+
+    @cached_property
+    def _arities(self) -> dict[str, list[Arity]]:
+        found: dict[str, list[Arity]] = {}
         for source in self.headers.values():
-            words.update(t.text for t in source.lexed.tokens if t.kind == "name")
-            for macro in source.macros:
-                words.update(t.text for t in macro.tokens if t.kind == "name")
-        return words
+            for item in items_of(source):
+                if item.arity:
+                    found.setdefault(item.name, []).append(item.arity)
+        made = set().union(
+            *map(given_to_macros, self.headers.values())
+        )  # further ones, of which no text shows
+        return {name: arities for name, arities in found.items() if name not in made}
+
+    @cached_property
+    def _blob(self) -> dict[str, list[Arity]]:
+        """The member functions of our Blob, the constructors among them."""
+        source = self.headers["caffe/blob.hpp"]
+        found: dict[str, list[Arity]] = {}
+        for one in classes_in(source, ""):
+            for item in items_of(source, within=one.tokens) if one.name == "Blob" else ():
+                found.setdefault(item.name, []).append(item.arity)
+        return found
+
+    def blob_has(self, function: str, arguments: int) -> bool:
+        """May a call of this member function of our Blob have so many arguments?"""
+        return any(one.least <= arguments <= one.most for one in self._blob.get(function, ()))
+
+    def accepts(self, function: str, arguments: int) -> bool:
+        """May a call of this function of ours have so many arguments?"""
+        known = self._arities.get(function)
+        return known is None or any(one.least <= arguments <= one.most for one in known)
+
+    def has(self, name: str, arity: Arity | None = None) -> bool:
+        """Is there something of that name, and if it is a function, one that takes as many arguments?"""
+        return name in self.words and (arity is None or self.accepts(name, arity.most))
 
     @cached_property
     def thrust(self) -> set[str]:
@@ -56,3 +95,38 @@ class Toolkit:
         for name in self.headers:
             found.setdefault(Path(name).name, []).append(name)
         return found
+
+
+def given_to_macros(source: Source) -> set[str]:
+    """The names in parentheses after a macro's name, outside of functions: DEFINE_TWICE(caffe_cpu_sqr)."""
+    lexed = source.lexed
+    calls = (
+        i for i, t in enumerate(lexed.tokens[1:], 1) if t.text == "(" and lexed.tokens[i - 1].text.isupper()
+    )
+    inside = (lexed.tokens[i : lexed.partner.get(i, i)] for i in calls)
+    return {token.text for tokens in inside for token in tokens if token.kind == "name"}
+
+
+def declared(source: Source) -> set[str]:
+    """Names at namespace and class scope, and those of macros and what their bodies mention."""
+    lexed = source.lexed
+    bodies = {
+        position_from(lexed.tokens, f.body): position_from(lexed.tokens, f.end) for f in source.functions
+    }
+    names, i = set(), 0
+    while i < len(lexed.tokens):
+        token = lexed.tokens[i]
+        if i in bodies:
+            i = bodies[i]
+            continue
+        if (
+            token.text == "(" and i and not lexed.tokens[i - 1].text.isupper()
+        ):  # parameters; a macro's are names
+            i = lexed.partner.get(i, i) + 1
+            continue
+        if token.kind == "name":
+            names.add(token.text)
+        i += 1
+    for macro in source.macros:
+        names.update(t.text for t in macro.tokens if t.kind == "name")
+    return names

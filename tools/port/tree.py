@@ -1,31 +1,53 @@
-"""A Caffe fork as its text tells it: which types are registered, which class and which files make one."""
+"""A Caffe fork as its text tells it: its files, what they include, register, define and declare.
+
+Nothing is decided here, and nothing is read before somebody asks for it.
+"""
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
+from collections.abc import Container
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from caffe_build import types_said
-from cuda_lexer import NVCC_WORDS
-from cuda_source import Source, position_from, read
+from .. import files
+from ..caffe.registers import REGISTER, instantiated, registrations, types_said
+from ..cuda.lexer import NVCC_WORDS, Token
+from ..cuda.source import Source
 
-# What a ported layer is compiled without. Code behind these does not count.
+# What a ported layer is compiled without, and why a layer that is registered only with it is none here.
+WITHOUT = {
+    "USE_CUDNN": "works by cuDNN only",
+    "USE_OPENCV": "needs OpenCV",
+    "USE_LMDB": "reads a database: in PyTorch that is a DataLoader's work",
+    "USE_LEVELDB": "reads a database: in PyTorch that is a DataLoader's work",
+    "USE_HDF5": "needs HDF5",
+    "USE_NCCL": "talks to other processes",
+    "USE_MPI": "talks to other processes",
+    "WITH_PYTHON_LAYER": "is a Python layer: call its Python code from PyTorch",
+    "CPU_ONLY": "is there in builds without CUDA only",
+    "MKL2017_SUPPORTED": "works by Intel's MKL-DNN only",
+    "MKLDNN_SUPPORTED": "works by Intel's MKL-DNN only",
+    "USE_MKL2017_AS_DEFAULT_ENGINE": "works by Intel's MKL-DNN only",
+    "USE_GREENTEA": "works by OpenCL",
+}
+# Code behind these does not count.
 DEFINED = {
     **dict.fromkeys(NVCC_WORDS, 0),
-    **dict.fromkeys(("CPU_ONLY", "USE_CUDNN", "USE_OPENCV", "USE_LMDB", "USE_LEVELDB", "USE_HDF5", "USE_NCCL"), 0),
-    **dict.fromkeys(("WITH_PYTHON_LAYER", "USE_MPI", "_MSC_VER", "_WIN32", "WIN32", "_WINDOWS"), 0),
+    **dict.fromkeys(WITHOUT, 0),
+    **dict.fromkeys(("_MSC_VER", "_WIN32", "WIN32", "_WINDOWS"), 0),
     "__cplusplus": 1,
-}  # fmt: skip
+}
 # Folders of tests, and of other people's libraries that a tree carries.
 NOT_CAFFE = {"test", "gtest", "proto", "thirdparty", "3rdparty", "third_party"}
 HEADER_KINDS = (".hpp", ".h", ".cuh")
 SOURCE_KINDS = (".cpp", ".cc", ".cu")
 PROTO = "src/caffe/proto/caffe.proto"
+WORD = re.compile(r"[A-Za-z_]\w*")
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]+)[">]', re.M)
 
 
 class PortError(Exception):
@@ -55,30 +77,13 @@ class Tree:
 
     def __init__(self, root: str):
         self.root = Path(root)
-        if not root or not self.root.is_dir():
-            raise PortError(
-                f"CAFFE={root}: there is no such folder. It is the root of a Caffe tree, with include/ and src/."
-            )
-        if self.root.resolve() == Path(__file__).resolve().parent.parent.parent:
-            raise PortError(
-                f"CAFFE={root}: that is the toolkit itself. CAFFE= names the tree that has the layer."
-            )
-        if not _is_tree(self.root):
-            inside = [
-                p
-                for depth in ("*", "*/*")
-                for p in sorted(self.root.glob(depth))
-                if p.is_dir() and _is_tree(p)
-            ]
-            hint = (
-                f" There is one in it: CAFFE={inside[0]}"
-                if inside
-                else f" A Caffe tree has include/caffe, src/caffe/layers and {PROTO}. One layer's files alone are"
-                " put into a folder of layers/ by hand: docs/port-a-caffe-layer.md."
-            )
-            raise PortError(f"CAFFE={root}: not a Caffe tree.{hint}")
-        self._sources: dict[str, Source] = {}
+        check(root)
         self._texts: dict[str, str] = {}
+        self._sources: dict[str, Source] = {}
+        self._includes: dict[str, list[str]] = {}
+        self._visible: dict[str, frozenset[str]] = {}
+        self._resolved: dict[tuple[str, str], str | None] = {}
+        self._classes: dict[str, list[Class]] = {}
         self._members: dict[str, list[str]] = {}
 
     # ---------------------------------------------------------------------------------- files
@@ -90,13 +95,22 @@ class Tree:
         for top in ("include", "src"):
             for folder, folders, names in os.walk(self.root / top):
                 folders[:] = sorted(f for f in folders if f not in NOT_CAFFE)
-                found += [Path(folder, n).relative_to(self.root).as_posix() for n in sorted(names)
-                          if n.endswith(HEADER_KINDS + SOURCE_KINDS)]  # fmt: skip
-        return found
+                inside = os.path.relpath(folder, self.root).replace(os.sep, "/")
+                found += [f"{inside}/{n}" for n in sorted(names) if n.endswith(HEADER_KINDS + SOURCE_KINDS)]
+        return [file for file in found if not os.path.islink(self.root / file) or self._is_inside(file)]
+
+    def _is_inside(self, file: str) -> bool:
+        return (self.root / file).resolve().is_relative_to(self.root.resolve())
+
+    def path(self, file: str) -> Path:
+        """Where a file of the tree is. A link that leads out of the tree is not followed."""
+        if not self._is_inside(file):
+            raise PortError(f"{file} is a link that leads out of the tree: it is not followed.")
+        return self.root / file
 
     def text(self, file: str) -> str:
         if file not in self._texts:
-            self._texts[file] = read(str(self.root / file))
+            self._texts[file] = files.read(self.path(file))
         return self._texts[file]
 
     def source(self, file: str) -> Source:
@@ -104,82 +118,148 @@ class Tree:
             self._sources[file] = Source(self.text(file), file, DEFINED)
         return self._sources[file]
 
+    def line(self, file: str, token: Token) -> int:
+        return self.source(file).lexed.position(token.start)[0]
+
+    @cached_property
+    def _holding(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for file in self.files:
+            for word in set(WORD.findall(self.text(file))):
+                found.setdefault(word, []).append(file)
+        return found
+
+    def holding(self, word: str) -> list[str]:
+        """The files that have this word anywhere, comments included: few enough to be looked at closely."""
+        return self._holding.get(word, [])
+
+    # ------------------------------------------------------------------------------- includes
+
     def resolve(self, include: str, includer: str) -> str | None:
-        """The file of the tree that an #include in `includer` names."""
-        for folder in (Path(includer).parent.as_posix(), "include", "src", "."):
-            file = os.path.normpath(f"{folder}/{include}")
-            if not file.startswith("..") and (self.root / file).is_file():
-                return file
-        return None
+        """The file of the tree that an #include in `includer` names: Caffe's Makefile has ./src before ./include."""
+        beside = includer.rpartition("/")[0]
+        if (include, beside) not in self._resolved:
+            places = (
+                os.path.normpath(f"{f}/{include}").replace(os.sep, "/")
+                for f in (beside, "src", "include", ".")
+            )
+            there = (p for p in places if not p.startswith("..") and (self.root / p).is_file())
+            self._resolved[include, beside] = next(there, None)
+        return self._resolved[include, beside]
+
+    def includes(self, file: str) -> list[str]:
+        """The files of the tree that one includes, whatever #if stands around."""
+        if file not in self._includes:
+            found = (self.resolve(include, file) for include in INCLUDE.findall(self.text(file)))
+            self._includes[file] = [
+                f for f in dict.fromkeys(found) if f and f.endswith(HEADER_KINDS + SOURCE_KINDS)
+            ]
+        return self._includes[file]
+
+    def visible(self, file: str) -> frozenset[str]:
+        """The file, all that it includes, and what these include in turn, in the fork."""
+        if file not in self._visible:
+            self._visible[file] = frozenset(reached(file, self.includes))
+        return self._visible[file]
 
     # ---------------------------------------------------------------------------------- types
 
     @cached_property
     def types(self) -> dict[str, Place]:
         """Registered types, and where."""
-        found = {}
-        for file in self.files:
-            if not file.endswith(SOURCE_KINDS) or "REGISTER_LAYER_C" not in self.text(file):
-                continue
-            lexed = self.source(file).lexed
-            for i, token in enumerate(lexed.tokens[:-3]):
-                if token.text in ("REGISTER_LAYER_CLASS", "REGISTER_LAYER_CREATOR"):
-                    place = Place(file, lexed.position(token.start)[0])
-                    if lexed.tokens[i + 3].text == "," and token.text == "REGISTER_LAYER_CLASS":
-                        raise PortError(
-                            f"{place}: a tree of 2014, whose layers have types in capitals and get their tops by "
-                            "pointer. Take a later tree of the same layer, or change its four signatures by hand."
-                        )
-                    found[lexed.tokens[i + 2].text] = place
+        return {
+            one.type: Place(file, self.line(file, one.at))
+            for file in self._registering
+            for one in registrations(self.source(file))
+        }
+
+    @cached_property
+    def _registering(self) -> list[str]:
+        found = dict.fromkeys(file for word in REGISTER for file in self.holding(word))
+        return [file for file in found if file.endswith(SOURCE_KINDS)]
+
+    @cached_property
+    def types_without(self) -> dict[str, tuple[Place, str]]:
+        """Types that are registered only in builds with something that the toolkit does without: where, and why not."""
+        found: dict[str, tuple[Place, str]] = {}
+        for file in self._registering:
+            for setting, reason in WITHOUT.items():
+                if setting in self.text(file):
+                    source = Source(self.text(file), file, DEFINED | {setting: 1})
+                    for one in registrations(source):
+                        if one.type not in self.types:
+                            place = Place(file, source.lexed.position(one.at.start)[0])
+                            found.setdefault(one.type, (place, reason))
         return found
 
-    def nearest(self, type_name: str) -> str:
-        """For an error's text: the registered types that look like this one, or all."""
-        lower = {t.lower().removesuffix("layer"): t for t in self.types}
-        wanted = type_name.lower().removesuffix("layer").replace("_", "")
-        near = difflib.get_close_matches(wanted, lower, n=5, cutoff=0.55)
-        near += [k for k in lower if k not in near and wanted and wanted in k]
-        if not near:
-            return "It has: " + ", ".join(sorted(self.types))
-        return "Near it: " + ", ".join(lower[k] for k in near)
+    def check_age(self) -> None:
+        """Layers of trees of 2014 have another interface: PortError says which."""
+        if place := self._old():
+            raise PortError(
+                f"{place}: a tree of 2014. Take a later tree of the same layer, or put its files into a folder by hand "
+                "and change what its Layer says otherwise: " + "; ".join(self._differences())
+            )
 
-    def class_of(self, type_name: str) -> Class:
-        """The class that is made for a type."""
-        if type_name not in self.types:
-            if type_name == "Python":
-                raise PortError("it runs Python code that the prototxt names: call that code from PyTorch")
-            raise PortError(f"{self.root} registers no layer {type_name}. {self.nearest(type_name)}")
-        said = [c for c in self.classes.values() if c.type == type_name]
-        named = self.classes.get(type_name + "Layer")
-        if named or said:
-            return named or said[0]
-        raise PortError(
-            f"{self.types[type_name]}: {type_name} is registered, but no header defines a class {type_name}Layer "
-            f'nor one whose type() says "{type_name}"'
+    def _differences(self) -> list[str]:
+        """How the interface of a layer in a tree of 2014 differs from that of 2015 and after."""
+        found = [
+            'type() is a constant of LayerParameter_LayerType: return its name, "Pooling", and register that'
+        ]
+        file = "include/caffe/layer.hpp"
+        words = (
+            " ".join(t.text for t in self.source(file).lexed.tokens) if (self.root / file).is_file() else ""
         )
+        signs = {
+            "vector < Blob < Dtype > * > * top": "tops are a pointer, vector<...>* top: now const vector<...>& top",
+            "vector < Blob < Dtype > * > * bottom": "so are Backward's bottoms",
+            "Dtype Forward_cpu (": "Forward_cpu and Forward_gpu return a loss: now void, and the loss goes into top[0]",
+            "const bool propagate_down": "propagate_down is one bool: now const vector<bool>&, one a bottom",
+        }
+        found += [text for sign, text in signs.items() if sign in words]
+        if "LayerSetUp" not in words:
+            found.append("SetUp does it all: now LayerSetUp, and Reshape, which each call runs")
+        return found
+
+    def _old(self) -> Place | None:
+        """Where a tree shows that it is of 2014: its registration, or the factory that it has in its place."""
+        for file in self._registering:
+            for one in registrations(self.source(file)):
+                if one.is_old:
+                    return Place(file, self.line(file, one.at))
+        for file in self.holding("LayerParameter_LayerType"):
+            token = next(
+                (t for t in self.source(file).lexed.tokens if t.text == "LayerParameter_LayerType"), None
+            )
+            if token and file.endswith("layer_factory.cpp"):
+                return Place(file, self.line(file, token))
+        return None
 
     # -------------------------------------------------------------------------------- classes
 
+    def classes(self, name: str) -> list[Class]:
+        """The classes of a name: of headers first, and of sources for their own use."""
+        if name not in self._classes:
+            heads = re.compile(rf"\b(?:class|struct)\b[^;{{}}()]*\b{name}\b")
+            sought = (f for f in self.holding(name) if heads.search(self.text(f)))
+            found = [one for f in sought for one in classes_in(self.source(f), f) if one.name == name]
+            self._classes[name] = sorted(found, key=lambda one: one.file.endswith(SOURCE_KINDS))
+        return self._classes[name]
+
     @cached_property
-    def classes(self) -> dict[str, Class]:
-        """The classes that headers, and sources for their own use, define."""
-        found = {}
-        for file in sorted(self.files, key=lambda f: f.endswith(SOURCE_KINDS)):
-            if file.endswith(SOURCE_KINDS) and not re.search(r"^\s*(class|struct)\b", self.text(file), re.M):
-                continue
-            for one in classes_in(self.source(file), file):
-                found.setdefault(one.name, one)
-        return found
+    def class_names(self) -> frozenset[str]:
+        """What may be a class's name in some header."""
+        pattern = re.compile(r"\b(?:class|struct)\s+(?:[A-Z][A-Z_0-9]*\s+)?([A-Za-z_]\w*)(?=[^;(){}]*\{)")
+        headers = (self.text(f) for f in self.files if f.endswith(HEADER_KINDS))
+        return frozenset(name for text in headers for name in pattern.findall(text))
 
     def members(self, name: str) -> list[str]:
         """The sources that define member functions of a class, or instantiate it."""
         if name not in self._members:
-            mention = re.compile(rf"\b{name}\b")
-            texts = ((f, self.text(f)) for f in self.files if f.endswith(SOURCE_KINDS))
-            self._members[name] = [
-                f for f, text in texts if mention.search(text) and name in members_in(self.source(f))
-            ]
+            sources = (f for f in self.holding(name) if f.endswith(SOURCE_KINDS))
+            self._members[name] = [f for f in sources if name in members_in(self.source(f))]
         return self._members[name]
+
+    # ------------------------------------------------------------------------------ functions
 
     def companions(self, header: str) -> list[str]:
         """The sources that lie where a header's do: src/caffe/util/nms.cpp and .cu of include/caffe/util/nms.hpp."""
@@ -188,43 +268,46 @@ class Tree:
         return [f for f in self.files if f.endswith(SOURCE_KINDS) and f.rpartition(".")[0] in stems]
 
     @cached_property
-    def declared(self) -> set[str]:
-        """Words before a parenthesis or a template argument in headers: what is not among them is a source's own."""
-        headers = (self.source(file).lexed.tokens for file in self.files if file.startswith("include/caffe/"))
-        return {t.text for tokens in headers for t, after in pairwise(tokens) if after.text in "(<"}
+    def _declaring(self) -> dict[str, list[str]]:
+        """By word, the headers where it stands before a parenthesis or a template argument."""
+        found: dict[str, list[str]] = {}
+        for file in (f for f in self.files if f.startswith("include/") and f.endswith(HEADER_KINDS)):
+            for word in {
+                t.text for t, after in pairwise(self.source(file).lexed.tokens) if after.text in "(<"
+            }:
+                found.setdefault(word, []).append(file)
+        return found
 
-    def definition(self, function: str) -> Place | None:
-        """Where the tree defines a function outside classes that its headers declare."""
-        if function not in self.declared:
-            return None
-        pattern = re.compile(rf"\b{function}\s*(<[^<>;]*>)?\s*\(")
-        for file in self.files:
-            if pattern.search(self.text(file)):
-                source = self.source(file)
-                for one in source.functions:
-                    if one.name == function and not one.member:
-                        return Place(file, source.lexed.position(one.at)[0])
+    def definition(self, function: str, visible: Container[str]) -> Place | None:
+        """Where the tree defines a function outside classes that a visible header declares."""
+        headers = [h for h in self._declaring.get(function, ()) if h in visible]
+        beside = [f for h in headers for f in (h, *self.companions(h))]
+        sources = [f for f in self.holding(function) if headers and f.endswith(SOURCE_KINDS)]
+        sources.sort(
+            key=lambda f: self.visible(f).isdisjoint(headers)
+        )  # those that include the declaration first
+        for file in dict.fromkeys([*beside, *sources]):
+            source = self.source(file)
+            for one in source.functions:
+                is_others = "static" in one.words and file not in visible
+                if one.name == function and not one.scope and not is_others:
+                    return Place(file, source.lexed.position(one.at)[0])
         return None
+
+
+def reached(file: str, follow) -> set[str]:
+    """The file, and all that `follow` leads to."""
+    found, waiting = {file}, [file]
+    while waiting:
+        new = [f for f in follow(waiting.pop()) if f not in found]
+        found.update(new)
+        waiting += new
+    return found
 
 
 def members_in(source: Source) -> set[str]:
     """The classes whose member functions a source defines, or which it instantiates."""
-    tokens, found = source.lexed.tokens, set()
-    for function in source.functions:
-        i = position_from(tokens, function.at) - 1
-        if i > 0 and tokens[i].text == "~":
-            i -= 1
-        if i > 0 and tokens[i].text == "::":
-            i -= 1
-            if tokens[i].text == ">":
-                i = next((k for k in range(i, 0, -1) if tokens[k].text == "<"), 1) - 1
-            found.add(tokens[i].text)
-    found |= {tokens[i + 2].text for i, t in enumerate(tokens[:-2]) if t.text == "INSTANTIATE_CLASS"}
-    return found
-
-
-def _is_tree(folder: Path) -> bool:
-    return all((folder / part).exists() for part in ("include/caffe", "src/caffe/layers", PROTO))
+    return {f.scope for f in source.functions if f.scope and not f.member} | instantiated(source)
 
 
 def classes_in(source: Source, file: str):
@@ -237,3 +320,31 @@ def classes_in(source: Source, file: str):
                 head -= 1
             line = lexed.position(lexed.tokens[first].start)[0]
             yield Class(name, file, line, (head, last), types.get(name, ""))
+
+
+def check(root: str) -> None:
+    """Is there a Caffe tree, or the files of a layer laid out as in one?"""
+    folder = Path(root)
+    if not root or not folder.is_dir():
+        raise PortError(
+            f"CAFFE={root}: there is no such folder. It is a Caffe tree's root, with include/ and src/."
+        )
+    if folder.resolve() == Path(__file__).resolve().parents[2]:
+        raise PortError(
+            f"CAFFE={root}: that is the toolkit itself. CAFFE= names the tree that has the layer."
+        )
+    if is_tree(folder):
+        return
+    inside = [p for depth in ("*", "*/*") for p in sorted(folder.glob(depth)) if p.is_dir() and is_tree(p)]
+    hint = (
+        f" There is one in it: CAFFE={inside[0]}"
+        if inside
+        else " A Caffe tree has include/caffe and src/caffe/layers. One layer's files alone are"
+        " put into a folder of layers/ by hand: docs/port-a-caffe-layer.md."
+    )
+    raise PortError(f"CAFFE={root}: not a Caffe tree.{hint}")
+
+
+def is_tree(folder: Path) -> bool:
+    """With or without a caffe.proto: layers are published as a few files, too."""
+    return (folder / "include/caffe").is_dir() and (folder / "src/caffe").is_dir()

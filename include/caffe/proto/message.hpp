@@ -1,4 +1,4 @@
-// What stands behind the classes that tools/caffe_proto.py makes of a .proto: one Message for all of them.
+// What stands behind the classes that tools/caffe/proto.py makes of a .proto: one Message for all of them.
 //
 // A message is a list of fields, each a number with the wire bytes that came for it and, once an accessor has
 // asked, a value of the accessor's type. A generated class adds accessors to Message and no data, and each

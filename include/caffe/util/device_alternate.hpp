@@ -12,7 +12,7 @@
 
 namespace caffe {
 
-// The stream of the running call; tools/cuda_for_nvcc.py gives it to every launch.
+// The stream of the running call; tools/cuda/for_nvcc.py gives it to every launch.
 inline cudaStream_t current_stream() { return static_cast<cudaStream_t>(call_context.stream); }
 
 }  // namespace caffe

@@ -7,6 +7,7 @@ namespace caffe {
 
 namespace {
 
+// A number above INT_MAX is negative here, which LayerSetUp refuses.
 template <typename Repeated>
 vector<int> values(const Repeated& repeated) {
   return vector<int>(repeated.begin(), repeated.end());
@@ -63,6 +64,7 @@ void BaseConvolutionLayer<Dtype>::LayerSetUp(const vector<Blob<Dtype>*>& bottom,
     CHECK_GT(kernel[i], 0) << "Filter dimensions must be nonzero.";
     CHECK_GT(stride[i], 0) << "Stride dimensions must be nonzero.";
     CHECK_GT(dilation[i], 0) << "Dilation must be nonzero.";
+    CHECK_GE(pad[i], 0) << "pad is too large.";
     is_1x1_ = is_1x1_ && kernel[i] == 1 && stride[i] == 1 && pad[i] == 0;
   }
   assign(kernel, &kernel_shape_);
@@ -102,7 +104,7 @@ void BaseConvolutionLayer<Dtype>::LayerSetUp(const vector<Blob<Dtype>*>& bottom,
         << "; instead, shape was " << this->blobs_[1]->shape_string();
   }
   kernel_dim_ = this->blobs_[0]->count(1);
-  weight_offset_ = conv_out_channels_ * kernel_dim_ / group_;
+  weight_offset_ = this->blobs_[0]->count() / group_;
   this->param_propagate_down_.resize(this->blobs_.size(), true);
 }
 
@@ -129,13 +131,13 @@ void BaseConvolutionLayer<Dtype>::Reshape(const vector<Blob<Dtype>*>& bottom,
   const Blob<Dtype>& input = reverse_dimensions() ? *top[0] : *bottom[0];
   const Blob<Dtype>& output = reverse_dimensions() ? *bottom[0] : *top[0];
   conv_out_spatial_dim_ = output.count(first_spatial_axis);
-  col_offset_ = kernel_dim_ * conv_out_spatial_dim_;
-  output_offset_ = conv_out_channels_ * conv_out_spatial_dim_ / group_;
+  output_offset_ = output.count(channel_axis_) / group_;
   assign(vector<int>(input.shape().begin() + channel_axis_, input.shape().end()), &conv_input_shape_);
   col_buffer_shape_.assign(1, kernel_dim_ * group_);
   col_buffer_shape_.insert(col_buffer_shape_.end(), output.shape().begin() + first_spatial_axis,
                            output.shape().end());
   col_buffer_.Reshape(col_buffer_shape_);
+  col_offset_ = col_buffer_.count() / group_;
   bottom_dim_ = bottom[0]->count(channel_axis_);
   top_dim_ = top[0]->count(channel_axis_);
   num_kernels_im2col_ = conv_in_channels_ * conv_out_spatial_dim_;

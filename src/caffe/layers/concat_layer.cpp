@@ -28,6 +28,7 @@ void ConcatLayer<Dtype>::Reshape(const vector<Blob<Dtype>*>& bottom, const vecto
       if (axis != concat_axis_)
         CHECK_EQ(top_shape[axis], bottom[i]->shape(axis))
             << "All inputs must have the same shape, except at concat_axis.";
+    CHECK_LE(bottom[i]->shape(concat_axis_), INT_MAX - top_shape[concat_axis_]) << "the inputs together";
     top_shape[concat_axis_] += bottom[i]->shape(concat_axis_);
   }
   top[0]->Reshape(top_shape);

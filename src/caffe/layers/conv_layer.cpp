@@ -10,8 +10,11 @@ void ConvolutionLayer<Dtype>::compute_output_shape() {
             *pad = this->pad_.cpu_data(), *dilation = this->dilation_.cpu_data();
   this->output_shape_.clear();
   for (int i = 0; i < this->num_spatial_axes_; ++i) {
-    const int extent = dilation[i] * (kernel[i] - 1) + 1;
-    this->output_shape_.push_back((this->input_shape(i + 1) + 2 * pad[i] - extent) / stride[i] + 1);
+    const int64_t extent = int64_t{dilation[i]} * (kernel[i] - 1) + 1;
+    const int64_t padded = this->input_shape(i + 1) + 2 * int64_t{pad[i]};
+    CHECK_LE(padded, INT_MAX) << "pixels of spatial axis " << i << " with its padding";
+    CHECK_LE(extent, INT_MAX) << "pixels that a kernel spans along spatial axis " << i;
+    this->output_shape_.push_back(static_cast<int>((padded - extent) / stride[i] + 1));
   }
 }
 

@@ -30,9 +30,11 @@ void PoolingLayer<Dtype>::LayerSetUp(const vector<Blob<Dtype>*>& bottom, const v
   pad_w_ = param.has_pad_w() ? param.pad_w() : param.pad();
   stride_h_ = param.has_stride_h() ? param.stride_h() : param.stride();
   stride_w_ = param.has_stride_w() ? param.stride_w() : param.stride();
+  // A number above INT_MAX is negative here.
   CHECK_GT(kernel_h_, 0) << "Filter dimensions cannot be zero.";
   CHECK_GT(kernel_w_, 0) << "Filter dimensions cannot be zero.";
   CHECK(stride_h_ > 0 && stride_w_ > 0) << "Stride cannot be zero.";
+  CHECK(pad_h_ >= 0 && pad_w_ >= 0) << "pad is too large.";
   if (global_pooling_)
     CHECK(pad_h_ == 0 && pad_w_ == 0 && stride_h_ == 1 && stride_w_ == 1)
         << "With Global_pooling: true; only pad = 0 and stride = 1";
@@ -56,11 +58,12 @@ void PoolingLayer<Dtype>::Reshape(const vector<Blob<Dtype>*>& bottom, const vect
     kernel_w_ = width_;
   }
   const bool up = round_mode_ == PoolingParameter_RoundMode_CEIL;
-  const auto windows = [up](int size, int kernel, int pad, int stride) {
+  const auto windows = [up](int64_t size, int64_t kernel, int64_t pad, int64_t stride) {
     const double steps = static_cast<double>(size + 2 * pad - kernel) / stride;
-    int count = static_cast<int>(up ? std::ceil(steps) : std::floor(steps)) + 1;
+    int64_t count = static_cast<int64_t>(up ? std::ceil(steps) : std::floor(steps)) + 1;
     if (pad && (count - 1) * stride >= size + pad) --count;  // the last one lies in the padding
-    return count;
+    CHECK_LE(size + 2 * pad + stride, INT_MAX) << "pixels of an axis with its padding";
+    return static_cast<int>(count);
   };
   pooled_height_ = windows(height_, kernel_h_, pad_h_, stride_h_);
   pooled_width_ = windows(width_, kernel_w_, pad_w_, stride_w_);

@@ -2,6 +2,15 @@
 
 namespace caffe {
 
+namespace {
+
+int multiplied(int64_t count, int64_t size) {
+  CHECK_LE(count * size, INT_MAX) << "product of the specified dimensions";
+  return static_cast<int>(count * size);
+}
+
+}  // namespace
+
 template <typename Dtype>
 void ReshapeLayer<Dtype>::LayerSetUp(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) {
   CHECK_NE(top[0], bottom[0]) << this->type() << " Layer does not allow in-place computation.";
@@ -10,7 +19,9 @@ void ReshapeLayer<Dtype>::LayerSetUp(const vector<Blob<Dtype>*>& bottom, const v
   copy_axes_.clear();
   constant_count_ = 1;
   for (int i = 0; i < shape.dim_size(); ++i) {
-    const int size = static_cast<int>(shape.dim(i));
+    const int64_t size = shape.dim(i);
+    CHECK_GE(size, -1) << "dim " << i << " of the new shape";
+    CHECK_LE(size, INT_MAX) << "dim " << i << " of the new shape";
     if (size == 0) {
       copy_axes_.push_back(i);
     } else if (size == -1) {
@@ -18,7 +29,7 @@ void ReshapeLayer<Dtype>::LayerSetUp(const vector<Blob<Dtype>*>& bottom, const v
                                       "may be specified";
       inferred_axis_ = i;
     } else {
-      constant_count_ *= size;
+      constant_count_ = multiplied(constant_count_, size);
     }
   }
 }
@@ -39,12 +50,13 @@ void ReshapeLayer<Dtype>::Reshape(const vector<Blob<Dtype>*>& bottom, const vect
   vector<int> shape(from.begin(), from.begin() + start);
   for (int i = 0; i < param.shape().dim_size(); ++i) shape.push_back(static_cast<int>(param.shape().dim(i)));
   shape.insert(shape.end(), from.begin() + end, from.end());
-  int explicit_count = constant_count_ * bottom[0]->count(0, start) * bottom[0]->count(end);
+  int explicit_count =
+      multiplied(multiplied(constant_count_, bottom[0]->count(0, start)), bottom[0]->count(end));
   for (int axis : copy_axes_) {
     CHECK_GT(axes, start + axis)
         << "new shape contains a 0, but there was no corresponding bottom axis to copy";
     shape[start + axis] = from[start + axis];
-    explicit_count *= from[start + axis];
+    explicit_count = multiplied(explicit_count, from[start + axis]);
   }
   if (inferred_axis_ >= 0) {
     CHECK(explicit_count != 0 && bottom[0]->count() % explicit_count == 0)

@@ -176,3 +176,15 @@ extern "C" int loops_in_place(float* top, int64_t count, void* stream) {
                                                                                                 top);
   return CAFFE_LAUNCH_STATUS();
 }
+
+__global__ void blocks_kernel(int* top, int busy) {
+  volatile int counted = 0;
+  if (blockIdx.x % 97 == 0)
+    for (int i = 0; i < busy; ++i) counted = counted + 1;
+  atomicAdd(top + blockIdx.x, 1);
+}
+
+extern "C" int loops_blocks(int* top, int64_t blocks, int busy, void* stream) {
+  blocks_kernel<<<static_cast<int>(blocks), 1, 0, CAFFE_STREAM(stream)>>>(top, busy);
+  return CAFFE_LAUNCH_STATUS();
+}

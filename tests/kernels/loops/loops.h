@@ -12,3 +12,5 @@ int loops_dangling_else(const float* bottom, float* top, int64_t count, void* st
 int loops_default_arguments(const float* bottom, float* top, int64_t count, void* stream);
 int loops_null(const float* bottom, const float* bias, float* top, float* again, int64_t count, void* stream);
 int loops_in_place(float* top, int64_t count, void* stream);
+// Adds 1 to top[b] in block b, of one thread; every 97th block first counts to `busy`. top: [blocks]
+int loops_blocks(int* top, int64_t blocks, int busy, void* stream);

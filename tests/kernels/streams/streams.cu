@@ -1,4 +1,4 @@
-// Each kernel's first comment line is what tools/cuda_for_nvcc.py must decide about its loop.
+// Each kernel's first comment line is what tools/cuda/for_nvcc.py must decide about its loop.
 #include "caffe_cuda_macro.h"
 
 __device__ inline void asm_free(float) {}

@@ -21,6 +21,23 @@ __global__ void sum_kernel(const double* bottom, double* top) {
   if (at % warpSize == 0) top[at / warpSize] = value;
 }
 
+__global__ void early_return_warp_kernel(const int* bottom, int* top, int alive) {
+  const int at = blockIdx.x * blockDim.x + threadIdx.x, value = bottom[at];
+  if (static_cast<int>(threadIdx.x % warpSize) >= alive) return;
+  const unsigned int everyone = 0xffffffffu;
+  int* own = top + 4 * at;
+  own[0] = __shfl_sync(everyone, value, 0);
+  own[1] = static_cast<int>(__ballot_sync(everyone, value % 2));
+  __syncwarp(everyone);
+  own[2] = __any_sync(everyone, value == 7) != 0;
+  own[3] = __all_sync(everyone, value < 1000) != 0;
+}
+
+extern "C" int warp_early_return(const int* bottom, int* top, int alive, int threads, void* stream) {
+  early_return_warp_kernel<<<1, threads, 0, CAFFE_STREAM(stream)>>>(bottom, top, alive);
+  return CAFFE_LAUNCH_STATUS();
+}
+
 extern "C" int warp_all(const int* bottom, int* top, int threads, int blocks, void* stream) {
   all_kernel<<<blocks, threads / blocks, 0, CAFFE_STREAM(stream)>>>(bottom, top);
   return CAFFE_LAUNCH_STATUS();

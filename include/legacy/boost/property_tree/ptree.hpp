@@ -163,6 +163,10 @@ class ptree {
   std::list<value_type> children_;
 };
 
+// Keys and data are texts here, whatever is asked for.
+template <typename Key, typename Data>
+using basic_ptree = ptree;
+
 }  // namespace property_tree
 }  // namespace boost
 

@@ -1,0 +1,247 @@
+"""Whole networks as users run them: torchvision's models, each depthwise nn.Conv2d exchanged for DepthwiseConv2d.
+
+Wall time of a training step (forward, loss, backward, SGD) or of an inference call, torch's model over ours: above 1 we
+win. Eager first, for that is what users type; then as one CUDA graph per step, and under torch.compile.
+"""
+
+import copy
+import statistics
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import nn
+
+from . import _machine, _plot
+from ._report import Report, Settings
+from ._timing import in_turns, on_wall
+
+GROUP = "network"
+LAYER = "depthwise_conv"
+TRAINING, INFERENCE = "training step", "inference"
+EAGER, GRAPH, COMPILED = "eager", "CUDA graph", "torch.compile"
+# (model, run, batch)
+RUNS = (
+    ("mobilenet_v2", TRAINING, 16),
+    ("mobilenet_v2", TRAINING, 128),
+    ("mobilenet_v2", INFERENCE, 1),
+    ("mobilenet_v2", INFERENCE, 16),
+    ("mobilenet_v2", INFERENCE, 128),
+    ("convnext_tiny", TRAINING, 32),
+    ("convnext_tiny", INFERENCE, 1),
+    ("convnext_tiny", INFERENCE, 32),
+)
+OURS, TORCH = "ours", "torch"
+LEAST, MEAN = 1.0, 1.25  # to reach: each cell, and the geometric mean of the eager ones
+
+
+class Column(NamedTuple):
+    """A precision and a layout."""
+
+    amp: bool
+    layout: torch.memory_format
+
+    def __str__(self) -> str:
+        layout = "channels_last" if self.layout == torch.channels_last else "contiguous"
+        return f"{'AMP' if self.amp else 'fp32'} {layout}"
+
+
+COLUMNS = [
+    Column(amp, layout) for amp in (False, True) for layout in (torch.contiguous_format, torch.channels_last)
+]
+
+
+def measure(settings: Settings) -> Report:
+    report = Report("Networks, torch's wall time over ours (ms of ours)")
+    reason = absent()
+    if reason:
+        report.notes.append(f"Nothing was measured: {reason}.")
+        return report
+    searching, torch.backends.cudnn.benchmark = torch.backends.cudnn.benchmark, not settings.quick
+    try:
+        for mode in (EAGER, GRAPH, COMPILED):
+            for model, run, batch in RUNS:
+                if mode != COMPILED or (run == TRAINING and not settings.quick):
+                    row(report, settings, mode, model, run, batch)
+    finally:
+        torch.backends.cudnn.benchmark = searching
+    report.notes += [
+        "AMP: torch.autocast to half, no scaler. Both have the same weights; cudnn.benchmark is on, unless --quick.",
+        "torch.compile: training steps only, for each compilation takes a minute.",
+    ]
+    if not report.rows:
+        return report
+    summarise(report)
+    report.plots["network"] = lambda figure: draw(figure, report.rows)
+    return report
+
+
+def absent() -> str | None:
+    """Why there is nothing to measure; None if there is."""
+    if not torch.cuda.is_available():
+        return "there is no GPU"
+    try:
+        import torchvision  # noqa: F401
+    except ImportError:
+        return "torchvision is not installed"
+    return None
+
+
+def exchanged(model: nn.Module) -> nn.Module:
+    """A copy of a model with our layer, and the same weights, for each depthwise nn.Conv2d."""
+    from layers.depthwise_conv import DepthwiseConv2d
+
+    model = copy.deepcopy(model)
+    for parent in list(model.modules()):
+        for name, conv in list(parent.named_children()):
+            if not (isinstance(conv, nn.Conv2d) and conv.groups == conv.in_channels == conv.out_channels > 1):
+                continue
+            ours = DepthwiseConv2d(
+                conv.in_channels,
+                conv.kernel_size,
+                conv.stride,
+                conv.padding,
+                conv.dilation,
+                conv.bias is not None,
+            )
+            ours.load_state_dict(conv.state_dict())
+            setattr(parent, name, ours.to(conv.weight))
+    return model
+
+
+def row(report: Report, settings: Settings, mode: str, name: str, run: str, batch: int) -> None:
+    cells, shown = {}, {}
+    for column in COLUMNS:
+        try:
+            cells[str(column)] = cell(settings, mode, name, run, batch, column)
+        except Exception as error:  # one that does not compile must not take the others with it
+            report.notes.append(
+                f"{name} {run} {batch} {mode}, {column}: {type(error).__name__}: {str(error)[:90]}"
+            )
+            cells[str(column)] = None
+        torch.cuda.empty_cache()
+    for column, times in cells.items():
+        shown[column] = times and f"{times.ratio(TORCH, OURS):.2f} ({times.median(OURS) * 1e3:.3g})"
+    what = {"model": name, "run": run, "batch": batch, "mode": mode}
+    report.shown.append({**what, **shown})
+    for column, times in cells.items():
+        if times:
+            seconds = {contender: times.median(contender) for contender in times}
+            spreads = {f"{contender} spread": times.spread(contender) for contender in times}
+            ratio = times.ratio(TORCH, OURS)
+            report.row(show=False, **what, column=column, **seconds, ratio=ratio, **spreads)
+
+
+def cell(settings: Settings, mode: str, name: str, run: str, batch: int, column: Column):
+    """The times of both contenders."""
+    import torchvision
+
+    torch.manual_seed(0)
+    plain = torchvision.models.get_model(name, weights=None).cuda().to(memory_format=column.layout)
+    models = {TORCH: plain, OURS: exchanged(plain)}
+    images = torch.randn(batch, 3, 224, 224, device="cuda").contiguous(memory_format=column.layout)
+    for model in models.values():
+        settle(model, images)
+    agree(models, images, column)
+    labels = torch.randint(0, 1000, (batch,), device="cuda")
+    timers = {}
+    for contender, model in models.items():
+        call = step(model, images, labels, run, column, compiled=mode == COMPILED)
+        timers[contender] = on_wall([graphed(call) if mode == GRAPH else call], rounds=4)
+    return in_turns(timers, seconds=0.4 if settings.quick else 2.0, most=15 if settings.quick else 60)
+
+
+def settle(model: nn.Module, images) -> None:
+    """Batch norms learn what they see: with those of a new model, the activations of half would overflow."""
+    norms = [m for m in model.modules() if isinstance(m, nn.BatchNorm2d)]
+    for norm in norms:
+        norm.momentum = None  # the plain mean of all batches, of which there is one
+    with torch.no_grad():
+        model.train()(images)
+    for norm in norms:
+        norm.momentum = 0.1
+
+
+def agree(models: dict[str, nn.Module], images, column: Column) -> None:
+    """A fast wrong network is no result: both give the same answer, as far as the precision goes."""
+    with torch.no_grad(), autocast(column):
+        answers = [model.eval()(images[:2]).float() for model in (models[TORCH], models[OURS])]
+    error = ((answers[0] - answers[1]).norm() / answers[0].norm()).item()
+    if not error <= (3e-2 if column.amp else 3e-3):
+        raise RuntimeError(f"the exchanged model's answer differs by {error:.1e}")
+
+
+def autocast(column: Column):
+    return torch.autocast("cuda", torch.float16, enabled=column.amp)
+
+
+def step(model: nn.Module, images, labels, run: str, column: Column, compiled: bool) -> Callable[[], object]:
+    """A function of no argument that does one step."""
+    runs = torch.compile(model) if compiled else model
+    if run == INFERENCE:
+        model.eval()
+
+        def infer():
+            with torch.no_grad(), autocast(column):
+                return runs(images)
+
+        return infer
+    model.train()
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-4, momentum=0.9)
+
+    def train():
+        optimizer.zero_grad(set_to_none=True)
+        with autocast(column):
+            loss = nn.functional.cross_entropy(runs(images), labels)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return train
+
+
+def graphed(call: Callable[[], object]) -> Callable[[], object]:
+    """The same as one CUDA graph."""
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            call()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        kept = call()
+
+    def replay(
+        kept=(call, kept),
+    ):  # what `call` holds, an optimizer's buffers too, is what the graph works on
+        graph.replay()
+
+    return replay
+
+
+def summarise(report: Report) -> None:
+    here = _machine.here("cuda")
+    for mode in dict.fromkeys(r["mode"] for r in report.rows):
+        ratios = [r["ratio"] for r in report.rows if r["mode"] == mode]
+        mean = statistics.geometric_mean(ratios)
+        report.figure(
+            f"networks, {mode}, geometric mean", here, mean, MEAN if mode == EAGER else None, at_most=False
+        )
+        report.figure(f"networks, {mode}, least", here, min(ratios), LEAST, at_most=False)
+
+
+def draw(figure, rows: list[dict]) -> None:
+    """A panel for each mode: bars by run, a colour for each column."""
+    modes = list(dict.fromkeys(r["mode"] for r in rows))
+    figure.set_size_inches(9, 2.6 * len(modes) + 0.4)
+    colours = dict(zip(map(str, COLUMNS), (_plot.OURS, "#56b4e9", _plot.PEER, "#e69f00"), strict=True))
+    for axes, mode in zip(figure.subplots(len(modes), 1, squeeze=False)[:, 0], modes, strict=True):
+        mine = [r for r in rows if r["mode"] == mode]
+        labels = list(dict.fromkeys(f"{r['model']} {r['run']} {r['batch']}" for r in mine))
+        found = {(f"{r['model']} {r['run']} {r['batch']}", r["column"]): r["ratio"] for r in mine}
+        series = {column: [found.get((label, column)) for label in labels] for column in colours}
+        _plot.groups(axes, labels, series, colours)
+        axes.axhline(1, color=_plot.LIMIT, linewidth=1)
+        axes.set_title(f"{mode}: torch's time over ours", loc="left")
+    axes.legend(fontsize=7, ncols=4)

@@ -1,0 +1,20 @@
+"""A layer's folder that lies anywhere: `python examples/own_folder.py`.
+
+`make LAYERS_DIR=examples/my_layers` builds the same folder ahead of time, and tests it with the suite.
+"""
+
+import sys
+from pathlib import Path
+
+import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # not needed where the toolkit is installed
+from layers import load
+
+leaky = load(Path(__file__).parent / "my_layers" / "leaky").leaky
+
+x = torch.tensor([-2.0, -1.0, 0.5], requires_grad=True)
+y = leaky(x, 0.1)
+y.sum().backward()
+print(y.tolist(), x.grad.tolist())
+print(torch.compile(leaky, fullgraph=True, backend="eager")(x, 0.1).tolist())

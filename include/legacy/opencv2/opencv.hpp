@@ -1,1 +1,0 @@
-// Empty: many layers include OpenCV and use nothing of it. One that does fails to compile.

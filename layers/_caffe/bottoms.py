@@ -1,0 +1,136 @@
+"""What a Caffe layer computes on: bottoms checked and converted, the place where they are, the blobs beside them."""
+
+import contextlib
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import _disable_current_modes
+
+from .._runtime import (
+    PLAIN,
+    CaffeRuntimeError,
+    CaffeValueError,
+    Layer,
+    describe,
+    dtype_name,
+    is_fake,
+    raw_stream,
+)
+from .instance import DTYPES, Definition, Site
+from .record import MOST_AXES, Shape
+
+
+def refuse_transforms(layer: Layer) -> None:
+    """Inside of one, tensors have no memory that a layer could use."""
+    if torch._C._are_functorch_transforms_active():
+        raise CaffeRuntimeError(f"{layer.name}: torch.func's transforms cannot look into a Caffe layer")
+
+
+def prepared(definition: Definition, given: tuple, blobs: list[Tensor]) -> list[Tensor]:
+    """Dense contiguous tensors of one floating dtype on one device, or an error that names the bottom.
+
+    Args:
+        given: what the module was called with.
+        blobs: the parameter blobs, as far as there are any.
+    """
+    layer = definition.layer
+    refuse_transforms(layer)
+    bottoms: list[Tensor] = []
+    for i, bottom in enumerate(given):
+        bottoms.append(_checked(definition, i, bottom))
+        if bottoms[i].device != bottoms[0].device:
+            wanted = f"a tensor on {bottoms[0].device} as {definition.bottom_name(0)} is"
+            raise layer.wrong(definition.bottom_name(i), wanted, bottom)
+    dtype = dtype_of(bottoms, blobs)
+    written = set(definition.in_place.values())
+    for i, bottom in enumerate(bottoms):
+        name, converted = definition.bottom_name(i), bottom
+        if bottom.dtype != dtype:
+            if bottom.is_floating_point() and not autocast(bottom):
+                raise layer.wrong(name, _wanted_dtype(bottoms, dtype), bottom)
+            converted = bottom.to(dtype)
+        converted = converted.contiguous().resolve_neg()
+        if i in written and bottom.is_leaf and bottom.requires_grad and torch.is_grad_enabled():
+            raise CaffeRuntimeError(
+                f"{layer.name}: {name} is a leaf that requires grad: it cannot be computed in place"
+            )
+        if converted is not bottom and i in written:
+            raise layer.wrong(name, f"a contiguous {dtype} tensor: it is computed in place", bottom)
+        bottoms[i] = converted
+    return bottoms
+
+
+def _checked(definition: Definition, i: int, bottom) -> Tensor:
+    layer, name = definition.layer, definition.bottom_name(i)
+    if not isinstance(bottom, Tensor):
+        raise layer.wrong(name, "a tensor", bottom)
+    if is_fake(bottom) or bottom.device.type not in ("cpu", "cuda"):
+        raise layer.wrong(name, "a tensor with data on cpu or cuda", bottom)
+    if bottom.layout != torch.strided or bottom.is_nested:
+        raise layer.wrong(name, "a dense tensor", bottom)
+    if type(bottom) not in PLAIN:
+        if type(bottom).__torch_dispatch__ is not Tensor.__torch_dispatch__:
+            raise layer.wrong(name, f"a plain tensor instead of {type(bottom).__name__}", bottom)
+        bottom = bottom.as_subclass(Tensor)
+    if bottom.is_complex() or bottom.is_quantized:
+        raise layer.wrong(name, "real numbers", bottom)
+    if bottom.dim() > MOST_AXES:
+        raise layer.wrong(name, f"at most {MOST_AXES} axes", bottom)
+    return bottom
+
+
+def dtype_of(bottoms: list[Tensor], blobs: list[Tensor]) -> torch.dtype:
+    """What the layer computes in: a floating bottom's dtype, else its blobs', else torch's default."""
+    floating = [b for b in bottoms if b.is_floating_point()]
+    if floating:
+        lead = next((b for b in floating if b.dtype in DTYPES), floating[0])
+        return lead.dtype if lead.dtype in DTYPES else torch.float32
+    dtype = blobs[0].dtype if blobs else torch.get_default_dtype()
+    return dtype if dtype in DTYPES else torch.float32
+
+
+def site_of(bottoms: list[Tensor], blobs: list[Tensor], phase: int) -> Site:
+    """Where a call with these bottoms runs."""
+    lead = (bottoms or blobs or [None])[0]
+    device = torch.get_default_device() if lead is None else lead.device
+    return site_at(device, bottoms[0].dtype if bottoms else dtype_of([], blobs), phase)
+
+
+def site_at(device: torch.device, dtype: torch.dtype, phase: int) -> Site:
+    if device.type != "cuda":
+        return Site("host", -1, 0, dtype, phase)
+    index = torch.cuda.current_device() if device.index is None else device.index
+    return Site("cuda", index, raw_stream(index), dtype, phase, torch.cuda.is_current_stream_capturing())
+
+
+def checked_blobs(definition: Definition, blobs: list[Tensor], shapes: tuple[Shape, ...], site: Site):
+    """The parameter blobs as a call takes them: contiguous, of the bottoms' dtype and device."""
+    for i, (blob, shape) in enumerate(zip(blobs, shapes, strict=True)):
+        if blob.dtype != site.dtype or blob.device != site.torch_device:
+            like = f"{dtype_name(site.dtype)} on {site.torch_device}"
+            wanted = f"{like} as the bottoms are (m.to(...) moves and converts it)"
+            raise definition.layer.wrong(f"blob{i}", wanted, blob)
+        if tuple(blob.shape) != shape:
+            raise CaffeValueError(f"{definition.name}: blob{i}: expected {list(shape)}, got {describe(blob)}")
+    return [blob.contiguous().resolve_neg() for blob in blobs]
+
+
+@contextlib.contextmanager
+def guarded(device: torch.device):
+    """The device is current, and no dispatch mode meets the tensors that are made for the layer."""
+    with contextlib.ExitStack() as stack:
+        if device.type == "cuda":
+            stack.enter_context(torch.cuda.device(device))
+        if torch._C._len_torch_dispatch_stack():
+            stack.enter_context(_disable_current_modes())
+        yield
+
+
+def autocast(bottom: Tensor) -> bool:
+    return torch.is_autocast_enabled(bottom.device.type) and bottom.dtype in (torch.float16, torch.bfloat16)
+
+
+def _wanted_dtype(bottoms: list[Tensor], dtype: torch.dtype) -> str:
+    if any(b.dtype == dtype for b in bottoms):
+        return f"{dtype_name(dtype)} as the other bottoms are"
+    return "float32 or float64, in which Caffe layers compute (or torch.autocast)"

@@ -1,0 +1,344 @@
+"""One C++ layer object: what it is made from, where its calls run, and the calls.
+
+A Caffe layer object holds the state of one call: what Forward left in its members is what Backward reads.
+"""
+
+import atexit
+import functools
+import threading
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from .._runtime import CaffeRuntimeError, Layer
+from . import services
+from .record import MOST_AXES, Record, Shape, put, shape_of
+
+MODES = {"cpu": 0, "gpu": 1}  # CAFFE_MODE_CPU, CAFFE_MODE_GPU; checked when a library is loaded
+CPU, GPU = MODES["cpu"], MODES["gpu"]
+DTYPES = (torch.float32, torch.float64)
+
+_exiting = threading.Event()
+atexit.register(_exiting.set)
+
+
+@functools.cache
+def caffe_package(module: str) -> Layer:
+    """The Layer of a Caffe layer's package, by the package's name."""
+    return Layer(module, dtypes=DTYPES)
+
+
+class Site(NamedTuple):
+    """Where calls run that may use the same instances one after the other."""
+
+    backend: str
+    device: int
+    stream: int
+    dtype: torch.dtype
+    phase: int
+    capture: bool = False  # a CUDA graph is captured
+
+    @property
+    def torch_device(self) -> torch.device:
+        return torch.device("cpu") if self.device < 0 else torch.device("cuda", self.device)
+
+
+class Facts(NamedTuple):
+    """What a layer says of itself, by the names of Caffe's functions; -1: nothing."""
+
+    exact_num_bottom_blobs: int
+    min_bottom_blobs: int
+    max_bottom_blobs: int
+    exact_num_top_blobs: int
+    min_top_blobs: int
+    max_top_blobs: int
+    equal_num_bottom_top_blobs: int
+    auto_top_blobs: int
+    is_neuron_layer: int
+    is_loss_layer: int
+    allow_force_backward: tuple[bool, ...]
+
+    def tops(self, bottoms: int) -> int | None:
+        """How many there are if nobody names them; None: it does not say."""
+        if self.exact_num_top_blobs >= 0:
+            return self.exact_num_top_blobs
+        if self.min_top_blobs >= 0:
+            return self.min_top_blobs
+        return bottoms if self.equal_num_bottom_top_blobs > 0 else None
+
+
+class Definition:
+    """What a layer's instances are made from. Copied and pickled by its arguments.
+
+    Args:
+        module: the layer package's name.
+        type: Caffe's name of the layer.
+        parameter: the LayerParameter, serialized.
+        bottoms, tops: names, where they were given. A top that has a bottom's name is computed in place.
+    """
+
+    def __init__(self, module: str, type: str, parameter: bytes, bottoms: tuple = (), tops: tuple = ()):
+        self.layer, self.type, self.parameter = caffe_package(module), type, parameter
+        self.bottoms, self.tops = bottoms, tops
+        self.name = self.layer.name
+        self.in_place = {i: bottoms.index(name) for i, name in enumerate(tops) if name in bottoms}
+        self._nothing: dict[torch.device, Tensor] = {}
+
+    def __reduce__(self):
+        return Definition, (self.layer.module, self.type, self.parameter, self.bottoms, self.tops)
+
+    def library(self, backend: str):
+        """The layer's library, connected to the services."""
+        library = self.layer.library(backend)
+        if not hasattr(library, "services"):
+            lib = library.lib
+            assert (lib.CAFFE_MODE_CPU, lib.CAFFE_MODE_GPU, lib.CAFFE_MOST_AXES) == (CPU, GPU, MOST_AXES)
+            library.services = services.Services(library.ffi, lib, backend == "cuda")
+            if lib.caffe_layer_services_ffi(library.services.address):
+                self.fail(library, "services")
+        return library
+
+    def create(self, library, dtype: torch.dtype, phase: int) -> int:
+        """A new C++ object's handle."""
+        ffi, lib = library.ffi, library.lib
+        # LayerParameter.phase: the last one counts
+        parameter = self.parameter + bytes([10 << 3, phase])
+        texts = [ffi.from_buffer(text) for text in (self.type.encode() + b"\0", parameter)]
+        type, message = (int(ffi.cast("uintptr_t", text)) for text in texts)
+        handle = lib.caffe_layer_create_ffi(type, message, len(parameter), library.codes[dtype])
+        if handle < 0:
+            self.fail(library, "created")
+        return handle
+
+    def facts_of(self, library, handle: int) -> Facts:
+        said = library.ffi.new("caffe_layer_facts_record *")
+        if library.lib.caffe_layer_facts_ffi(handle, int(library.ffi.cast("uintptr_t", said))):
+            self.fail(library, "facts")
+        *numbers, allow = (getattr(said, name) for name in Facts._fields)
+        return Facts(*numbers, tuple(map(bool, allow)))
+
+    def facts(self, backend: str) -> Facts:
+        """What the layer says of itself before it is set up."""
+        library = self.library(backend)
+        handle = self.create(library, torch.float64, 0)
+        try:
+            return self.facts_of(library, handle)
+        finally:
+            library.lib.caffe_layer_destroy_ffi(handle)
+
+    def fail(self, library, doing: str):
+        """Raise what a service or the core said last."""
+        if failure := services.take_failure():
+            raise failure
+        text = library.text(library.lib.caffe_last_error()) or "failed without saying why"
+        raise CaffeRuntimeError(f"{self.name}: {doing}: {text}")
+
+    def no_code(self, function: str, library, hint: str = "") -> CaffeRuntimeError:
+        """With the place and the words of this thread's last NOT_IMPLEMENTED."""
+        said = library.text(library.lib.caffe_last_error())
+        return CaffeRuntimeError(
+            f"{self.name}: {self.type}'s own {function} is NOT_IMPLEMENTED ({said}).{hint}"
+        )
+
+    def bottom_name(self, i: int) -> str:
+        return f"bottom '{self.bottoms[i]}'" if self.bottoms else f"bottom {i}"
+
+    def address(self, tensor: Tensor) -> int:
+        """A tensor's address; an empty one has none, and is given one that is never looked at."""
+        if address := tensor.data_ptr():
+            return address
+        if tensor.numel():
+            raise self.layer.wrong(
+                "bottom", "a tensor that has memory (not a ZeroTensor or a freed one)", tensor
+            )
+        if tensor.device not in self._nothing:
+            self._nothing[tensor.device] = torch.empty(1, dtype=torch.float64, device=tensor.device)
+        return self._nothing[tensor.device].data_ptr()
+
+    def result(self, site: Site, shape: Shape, address: int, token: int, given, others) -> Tensor:
+        """The tensor whose memory holds a result: the one given, one made by a service, or one the layer shares."""
+        count = torch.Size(shape).numel()
+        if given is not None and given.shape == shape and (not count or given.data_ptr() == address):
+            return given
+        if not count:
+            return torch.empty(shape, dtype=site.dtype, device=site.torch_device)
+        if token in services.memory:
+            return services.memory.pop(token).view(site.dtype)[:count].view(shape)
+        for other in others:
+            if other is not None and other.numel() == count and other.data_ptr() == address:
+                return other.view(shape)
+        raise CaffeRuntimeError(
+            f"{self.name}: a result of shape {list(shape)} lies in memory of unknown origin"
+        )
+
+
+class Instance:
+    """One C++ layer object, set up.
+
+    Args:
+        definition: what it is made from.
+        site: where its calls run.
+        mode: of LayerSetUp and Reshape.
+        shapes, addresses: the bottoms'; an address of 0: there is no data.
+        iteration: of the training loop; -1: not known.
+    """
+
+    def __init__(
+        self, definition: Definition, site: Site, mode: int, shapes, addresses: list[int], iteration: int = -1
+    ):
+        self.definition, self.site = definition, site
+        self.library = library = definition.library(site.backend)
+        self.lib = library.lib
+        self.handle = definition.create(library, site.dtype, site.phase)
+        self.facts = definition.facts_of(library, self.handle)
+        said = len(definition.tops) if definition.tops else self.facts.tops(len(shapes))
+        self.tops_guessed = said is None
+        tops = 1 if said is None else said
+        record = Record(library, len(shapes), tops)
+        for blob, shape, at in zip(record.bottoms, shapes, addresses, strict=True):
+            put(blob, shape, at)
+        for top, bottom in definition.in_place.items():
+            record.tops[top].in_place_of = bottom
+        self.place(record, mode, iteration)
+        if self.call("setup", record):
+            raise definition.no_code("LayerSetUp or Reshape", library)
+        self.weights = [blob.loss_weight for blob in record.tops]
+        self.top_shapes = tuple(shape_of(blob) for blob in record.tops)
+        parameters = record.head.parameters
+        self.record, self.backward_record = (Record(library, len(shapes), tops, parameters) for _ in range(2))
+
+    def __del__(self):
+        if hasattr(self, "handle") and not _exiting.is_set():
+            self.lib.caffe_layer_destroy_ffi(self.handle)
+
+    def place(self, record: Record, mode: int, iteration: int) -> None:
+        """Say in a record where and how the call is to run."""
+        head, site = record.head, self.site
+        head.mode, head.device, head.stream, head.phase = mode, site.device, site.stream, site.phase
+        head.iteration = -1 if site.capture else iteration
+
+    def call(self, function: str, record: Record) -> int:
+        """0, or CAFFE_STATUS_NOT_IMPLEMENTED; any other status raises."""
+        if self.site.device < 0:
+            self.lib.caffe_set_num_threads(torch.get_num_threads())
+        status = getattr(self.lib, f"caffe_layer_{function}_ffi")(self.handle, record.address)
+        if status not in (0, self.lib.CAFFE_STATUS_NOT_IMPLEMENTED) or services.failed():
+            self.definition.fail(self.library, function)
+        return status
+
+    def initial_blobs(self) -> list[Tensor]:
+        """Copies of the parameter blobs as the layer's fillers left them, on the CPU."""
+        blobs, ffi = [], self.library.ffi
+        for i in range(len(self.record.parameters)):
+            blob = ffi.new("caffe_blob_record *")
+            if self.lib.caffe_layer_parameter_ffi(self.handle, i, int(ffi.cast("uintptr_t", blob))):
+                self.definition.fail(self.library, "parameter")
+            shape = shape_of(blob)
+            values = services.view_memory(ffi, blob.data, torch.Size(shape).numel(), self.site.dtype)
+            blobs.append(values.clone().view(shape))
+        return blobs
+
+    # ---------------------------------------------------------------------------------------- calls
+
+    def reshape(self, mode: int, shapes: tuple[Shape, ...]) -> tuple[Shape, ...]:
+        """The tops' shapes, by the layer's Reshape alone, for bottoms of these shapes."""
+        record = self.record
+        self.place(record, mode, -1)
+        for blob, shape in zip(record.bottoms, shapes, strict=True):
+            put(blob, shape)
+        for i, blob in enumerate(record.tops):
+            put(blob, (), in_place_of=self.definition.in_place.get(i, -1))
+        if self.call("reshape", record):
+            raise self.definition.no_code("Reshape", self.library)
+        return tuple(shape_of(blob) for blob in record.tops)
+
+    def forward(
+        self, mode: int, iteration: int, bottoms: list[Tensor], blobs: list[Tensor], wanted, expected=None
+    ) -> list[Tensor] | None:
+        """Reshape and Forward: the tops. None if the layer has no such code.
+
+        Args:
+            wanted: for each bottom, then each blob, whether Backward will be asked for its gradient.
+            expected: the shapes that the tops will probably have.
+        """
+        record, definition, site, c = self.record, self.definition, self.site, self.lib
+        in_place = definition.in_place
+        self.place(record, mode, iteration)
+        tops: list[Tensor | None] = [None] * len(record.tops)
+        for blob, tensor, want in zip(
+            record.bottoms + record.parameters, bottoms + blobs, wanted, strict=True
+        ):
+            flags = c.CAFFE_WANTED if want else 0
+            put(blob, tuple(tensor.shape), definition.address(tensor), flags=flags)
+        for i, blob in enumerate(record.tops):
+            if i in in_place:
+                tops[i] = top = bottoms[in_place[i]]
+                put(blob, tuple(top.shape), definition.address(top), in_place_of=in_place[i])
+            elif expected is None:
+                put(blob, ())
+            else:
+                tops[i] = top = torch.empty(expected[i], dtype=site.dtype, device=site.torch_device)
+                put(blob, expected[i], definition.address(top), flags=c.CAFFE_DATA_UNDEFINED)
+        if self.call("forward", record):
+            return None
+        if self._without_tops():
+            return []
+        return [
+            definition.result(site, shape_of(blob), blob.data, blob.data_token, top, bottoms + blobs)
+            for blob, top in zip(record.tops, tops, strict=True)
+        ]
+
+    def writes_parameters(self) -> list[int]:
+        """The parameter blobs that the last Forward wrote to."""
+        written = self.lib.CAFFE_WRITTEN
+        return [i for i, blob in enumerate(self.record.parameters) if blob.flags & written]
+
+    def _without_tops(self) -> bool:
+        """Is the top that was taken for granted none of the layer's? It has no shape then."""
+        bare = [i for i, blob in enumerate(self.record.tops) if not blob.data and not blob.axes]
+        if bare and not self.tops_guessed:
+            name = self.definition.tops[bare[0]] if self.definition.tops else bare[0]
+            raise CaffeRuntimeError(
+                f"{self.definition.name}: the layer gives top {name!r} no shape: it has fewer tops"
+            )
+        return bool(bare)
+
+    def backward(
+        self, mode: int, iteration: int, bottoms, tops, blobs, top_diffs, wanted, before=None
+    ) -> list[Tensor | None] | None:
+        """The gradients of bottoms and blobs, where wanted, after this instance's forward. None if there is no code.
+
+        Args:
+            before: what the gradients of bottoms and blobs hold before Backward, where wanted, for those who ask what
+                Backward does with that. As torch wants it otherwise: bottoms' are undefined, blobs' are 0.
+        """
+        record, definition, c = self.backward_record, self.definition, self.lib
+        self.place(record, mode, iteration)
+        sources = {bottom: top for top, bottom in definition.in_place.items()}
+        diffs = []
+        values = zip(record.bottoms + record.parameters, bottoms + blobs, wanted, strict=True)
+        for i, (blob, value, want) in enumerate(values):
+            diff, flags = None, c.CAFFE_WANTED if want else 0
+            if i in sources:
+                diff = top_diffs[sources[i]]
+            elif want and before is not None:
+                diff = before[i]
+            elif want and i < len(bottoms):
+                diff, flags = torch.empty_like(value), flags | c.CAFFE_DIFF_UNDEFINED
+            elif want:
+                diff = torch.zeros_like(value)  # Caffe accumulates
+            at = 0 if diff is None else definition.address(diff)
+            put(blob, tuple(value.shape), definition.address(value), at, flags)
+            diffs.append(diff)
+        for i, (blob, top, diff) in enumerate(zip(record.tops, tops, top_diffs, strict=True)):
+            at, diff_at = definition.address(top), definition.address(diff)
+            put(blob, tuple(top.shape), at, diff_at, in_place_of=definition.in_place.get(i, -1))
+        if self.call("backward", record):
+            return None
+        return [
+            definition.result(self.site, shape_of(blob), blob.diff, blob.diff_token, diff, top_diffs)
+            if want
+            else None
+            for blob, diff, want in zip(record.bottoms + record.parameters, diffs, wanted, strict=True)
+        ]

@@ -1,0 +1,333 @@
+"""A Caffe layer as a torch.nn.Module.
+
+A layer's `__init__.py` says
+
+    from .._caffe import caffe_layer
+
+    Normalize = caffe_layer(__name__, "Normalize")
+
+and its users
+
+    m = Normalize(norm_param={"across_spatial": False})
+    y = m(x)
+
+What runs is the layer's own C++: SetUp at the first call, Reshape and Forward at every call, Backward under autograd.
+"""
+
+import functools
+import operator
+
+import torch
+from torch import Tensor, nn
+from torch.autograd import forward_ad
+from torch.compiler import is_dynamo_compiling
+
+from .._runtime import CaffeRuntimeError, CaffeTypeError, CaffeValueError, Layer, is_fake
+from .autograd import CaffeNode, Call, Plan, apply, weighted
+from .bottoms import checked_blobs, dtype_of, guarded, prepared, refuse_transforms, site_at, site_of
+from .caffemodel import blobs_of
+from .instance import DTYPES, MODES, Definition, Site, caffe_package
+from .operator import GraphOperator
+from .parameters import Parameters
+from .pool import Pool
+from .record import Shape
+from .recorded import RecordedCall, record
+
+_DOCUMENTATION = """The Caffe layer {type} of {folder}, run as its authors wrote it.
+
+    Args:
+        prototxt: the layer's parameters as prototxt text, `layer {{ ... }}` or what stands in its braces, or as a dict.
+        bottom, top: names of its inputs and outputs. Where the layer leaves the number of tops open, there are as many
+            as names; a top with the name of a bottom is computed in place.
+        parameters: fields of LayerParameter, messages as dicts.{fields}
+
+    Calling it takes a tensor for each bottom and returns the top: a tensor, a tuple of several, () for none. Its
+    parameter blobs are `blob0`, `blob1`, ...: made, and filled, by the first call or by `setup`.
+
+    It computes in float32 or float64. A failed CHECK of the layer, about a bottom's shape for one, is a
+    CaffeRuntimeError.
+    """
+
+
+def caffe_layer(module: str, type: str) -> type["CaffeModule"]:
+    """The nn.Module class for a Caffe layer.
+
+    Args:
+        module: the layer package's `__name__`.
+        type: Caffe's name of the layer, as REGISTER_LAYER_CLASS has it.
+    """
+    layer = caffe_package(module)
+    fields = Parameters(layer.folder).describe(type)
+    text = _DOCUMENTATION.format(type=type, folder=f"layers/{layer.name}", fields=fields)
+    members = {
+        "layer": layer,
+        "type_name": type,
+        "graph_operator": GraphOperator(module, type),
+        "__doc__": text,
+        "__module__": module,
+        "__qualname__": type,
+    }
+    return CaffeModule.__class__(type, (CaffeModule,), members)
+
+
+class CaffeModule(nn.Module):
+    """What all Caffe layers have in common."""
+
+    layer: Layer
+    type_name: str
+    graph_operator: GraphOperator
+
+    def __init__(self, prototxt: str | dict | None = None, *, bottom=(), top=(), **parameters):
+        super().__init__()
+        message = Parameters(self.layer.folder).layer_parameter(
+            self.type_name, prototxt, bottom=bottom, top=top, **parameters
+        )
+        self.training = not getattr(message, "phase", 0)  # phase: TEST, as a testing Net's layers have it
+        self.lr_mult = [spec.lr_mult for spec in message.param]
+        self.propagate_down = list(getattr(message, "propagate_down", ()))  # protos before 2015-03 have none
+        names = tuple(message.bottom), tuple(message.top)
+        definition = Definition(self.layer.module, self.type_name, message.SerializeToString(), *names)
+        self._pool = Pool(definition)
+        self._text = str(message)
+        self._mode: str | None = None
+        self._recorded: RecordedCall | None = None
+
+    @property
+    def definition(self) -> Definition:
+        """What the layer's C++ objects are made from."""
+        return self._pool.definition
+
+    def extra_repr(self) -> str:
+        return " ".join(self._text.split())
+
+    def __getstate__(self) -> dict:
+        return self.__dict__ | {"_recorded": None}
+
+    @property
+    def mode(self) -> str | None:
+        """Which of the layer's functions run on CPU tensors: 'cpu', its own CPU code; 'gpu', its kernels, on the host;
+        None, CPU code where there is any, else kernels."""
+        return self._mode
+
+    @mode.setter
+    def mode(self, mode: str | None) -> None:
+        if mode is not None and mode not in MODES:
+            raise CaffeValueError(f"{self.layer.name}: mode: expected 'cpu', 'gpu' or None, got {mode!r}")
+        self._mode, self._recorded = mode, None
+
+    @property
+    def _forced(self) -> int | None:
+        return None if self._mode is None else MODES[self._mode]
+
+    @property
+    def iteration(self) -> int | None:
+        """The training loop's iteration, for layers that ask their net for it (flownet2's schedules, names of files);
+        None: it was not told, and a layer that asks raises an error."""
+        return None if self._pool.iteration < 0 else self._pool.iteration
+
+    @iteration.setter
+    def iteration(self, iteration: int | None) -> None:
+        if iteration is not None and iteration < 0:
+            raise CaffeValueError(
+                f"{self.layer.name}: iteration: expected 0 or more, or None, got {iteration}"
+            )
+        self._pool.iteration = -1 if iteration is None else int(iteration)
+        self._pool.changed()
+
+    # ---------------------------------------------------------------------------------------- calls
+
+    def forward(self, *bottoms: Tensor):
+        if is_dynamo_compiling():
+            set_up = self._pool.blob_shapes is not None
+            return self._in_a_graph(bottoms) if set_up else _outside_of_the_graph(self, *bottoms)
+        if self.propagate_down:
+            bottoms = self._detached(bottoms)
+        recorded = self._recorded
+        if recorded is not None:
+            tops = recorded.forward(self, bottoms)
+            if type(tops) is list:  # the inputs of a call that may be differentiated
+                tops = apply(Call(recorded.plan, recorded), *tops)
+            if tops is not None:
+                return self._answer(tops)
+        return self._careful(bottoms)
+
+    def _careful(self, bottoms: tuple[Tensor, ...]):
+        pool, blobs = self._pool, self._blobs()
+        pool.check_bottoms(len(bottoms))
+        if torch._C._is_tracing() or any(is_fake(b) for b in bottoms):
+            return self._in_a_graph(bottoms)
+        bottoms = prepared(pool.definition, bottoms, blobs)
+        site = site_of(bottoms, blobs, int(not self.training))
+        with guarded(site.torch_device):
+            if pool.blob_shapes is None:
+                self._set_up(site, bottoms)
+            blobs = checked_blobs(pool.definition, self._blobs(), pool.blob_shapes, site)
+            plan = Plan(pool, site, self._forced, len(bottoms))
+            wants = torch.is_grad_enabled() and any(t.requires_grad for t in (*bottoms, *blobs))
+            if pool.weights and (wants or forward_ad._current_level >= 0):  # autograd refuses tangents
+                call = Call(plan)
+                tops = CaffeNode.apply(call, *bottoms, *blobs)
+                self._recorded = record(plan, call.instance, bottoms, tops, self.training)
+            else:
+                instance, _, tops = pool.forward(
+                    site, self._forced, bottoms, blobs, [False] * len((*bottoms, *blobs))
+                )
+                for i in pool.in_place.values():
+                    if not bottoms[i].is_inference():
+                        torch.autograd.graph.increment_version(bottoms[i])
+                self._recorded = record(plan, instance, bottoms, tops, self.training)
+                pool.release(instance)
+            return self._answer(tops)
+
+    def _answer(self, tops):
+        if self._pool.weighs:
+            tops = weighted(tops, self._pool.weights)
+        return tops[0] if len(tops) == 1 else tuple(tops)
+
+    def _in_a_graph(self, bottoms: tuple[Tensor, ...]):
+        """As an operator of torch.library: torch.compile, torch.export, fake tensors, torch.jit.trace."""
+        if self.propagate_down:
+            bottoms = self._detached(bottoms)
+        pool = self._pool
+        if pool.blob_shapes is None:
+            raise CaffeRuntimeError(f"{self.layer.name}: {_SET_UP_FIRST}")
+        in_place = pool.in_place
+        given = [b.clone() if i in in_place.values() else b for i, b in enumerate(bottoms)]
+        tops = self.graph_operator(self._text, self.training, self._mode, given, self._blobs())
+        tops = [bottoms[in_place[i]].copy_(top) if i in in_place else top for i, top in enumerate(tops)]
+        return self._answer(tops)
+
+    def _detached(self, bottoms: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        """The bottoms, but for the gradients that the prototxt does not want."""
+        if len(bottoms) != len(self.propagate_down):
+            raise CaffeValueError(
+                f"{self.layer.name}: propagate_down says {len(self.propagate_down)} bottoms, {len(bottoms)} came"
+            )
+        pairs = zip(bottoms, self.propagate_down, strict=True)
+        return tuple(b if wanted or not isinstance(b, Tensor) else b.detach() for b, wanted in pairs)
+
+    def _blobs(self) -> list[Tensor]:
+        """The parameter blobs, wherever the module keeps them: a replica of DataParallel has no nn.Parameters."""
+        shapes = self._pool.blob_shapes
+        if shapes is None:
+            return list(self.parameters(recurse=False))
+        return [getattr(self, f"blob{i}") for i in range(len(shapes))]
+
+    # --------------------------------------------------------------------------------------- set up
+
+    def setup(self, *bottoms, dtype: torch.dtype | None = None, device=None) -> "CaffeModule":
+        """Make the parameter blobs without a call.
+
+        Args:
+            bottoms: a shape, or a tensor, for each bottom.
+            dtype, device: of bottoms given as shapes; torch's defaults otherwise.
+        """
+        refuse_transforms(self.layer)
+        self._pool.check_bottoms(len(bottoms))
+        tensors = [b for b in bottoms if isinstance(b, Tensor)]
+        given = next((t for t in tensors if t.dtype in DTYPES), None)
+        device = torch.device(device or (tensors[0].device if tensors else torch.get_default_device()))
+        dtype = dtype or (given.dtype if given is not None else dtype_of([], self._blobs()))
+        if dtype not in DTYPES:
+            raise CaffeTypeError(
+                f"{self.layer.name}: dtype: Caffe layers compute in float32 or float64, not {dtype}"
+            )
+        shapes = [self._shape(i, b) for i, b in enumerate(bottoms)]
+        with guarded(device):
+            self._set_up(site_at(device, dtype, int(not self.training)), shapes)
+        return self
+
+    def top_shapes(self, *bottoms: Shape) -> list[Shape]:
+        """The tops' shapes, for bottoms of these shapes, by the layer's own SetUp and Reshape; no Forward is run."""
+        if self._pool.blob_shapes is None:
+            self.setup(*bottoms)
+        shapes = tuple(self._shape(i, b) for i, b in enumerate(bottoms))
+        backend = "host" if "host" in self.layer.backends() else "cuda"
+        device = torch.device("cpu" if backend == "host" else "cuda")
+        with guarded(device):
+            site = site_at(device, dtype_of([], self._blobs()), int(not self.training))
+            return list(self._pool.reshape(site, self._forced, shapes))
+
+    def _shape(self, i: int, given) -> Shape:
+        if isinstance(given, Tensor):
+            return tuple(given.shape)
+        name = f"setup: {self._pool.definition.bottom_name(i)}"
+        try:
+            shape = tuple(operator.index(size) for size in given)
+        except TypeError:
+            hint = " (m.setup((2, 3, 4, 5)): a tuple for each bottom)" if isinstance(given, int) else ""
+            raise self.layer.wrong(name, f"a shape or a tensor{hint}", given) from None
+        self.layer.check(
+            all(0 <= size < 1 << 31 for size in shape), name, "sizes that an int can hold", shape
+        )
+        return shape
+
+    def _set_up(self, site: Site, bottoms: list[Tensor | Shape]) -> None:
+        if getattr(self, "_is_replica", False):
+            raise CaffeRuntimeError(
+                f"{self.layer.name}: call m.setup(...) before DataParallel copies the module"
+            )
+        with self._pool.lock:
+            if self._pool.blob_shapes is not None:
+                return
+            known = dict(self.named_parameters(recurse=False))
+            for i, blob in enumerate(self._pool.set_up(site, self._forced, bottoms, list(known.values()))):
+                if not known:
+                    self._new_blob(i, blob.to(site.torch_device))
+                elif known[f"blob{i}"].shape != blob.shape:
+                    self._reshape_blob(i, known[f"blob{i}"], blob)
+
+    def _new_blob(self, i: int, values: Tensor) -> None:
+        trained = i >= len(self.lr_mult) or self.lr_mult[i] != 0
+        # Not an inference tensor, whatever the mode of the call that makes it: it may be trained later.
+        with torch.inference_mode(False):
+            values = values.clone() if values.is_inference() else values
+            self.register_parameter(f"blob{i}", nn.Parameter(values, requires_grad=trained))
+
+    def _reshape_blob(self, i: int, loaded: nn.Parameter, blob: Tensor) -> None:
+        """A blob from an old caffemodel has four axes, of which the first ones are 1 where the layer has fewer."""
+        if [n for n in loaded.shape if n != 1] != [n for n in blob.shape if n != 1]:
+            raise CaffeValueError(
+                f"{self.layer.name}: blob{i}: the layer makes it {list(blob.shape)}, {list(loaded.shape)} was loaded"
+            )
+        loaded.data = loaded.data.reshape(blob.shape)
+
+    def _load_from_state_dict(self, state_dict, prefix, *arguments) -> None:
+        """Blobs that no call has made yet are made in the shapes of the state dict; set up verifies them."""
+        i = 0
+        while not hasattr(self, f"blob{i}") and (values := state_dict.get(f"{prefix}blob{i}")) is not None:
+            self._new_blob(i, torch.empty_like(values, device=torch.get_default_device()))
+            i += 1
+        super()._load_from_state_dict(state_dict, prefix, *arguments)
+
+    def load_caffemodel(self, path, layer_name: str) -> "CaffeModule":
+        """Take the parameter blobs of the layer of that name in a .caffemodel file."""
+        blobs = blobs_of(Parameters(self.layer.folder), path, layer_name)
+        known = dict(self.named_parameters(recurse=False))
+        if known and len(known) != len(blobs):
+            raise CaffeValueError(
+                f"{self.layer.name}: {path} has {len(blobs)} blobs for {layer_name!r}, the layer has {len(known)}"
+            )
+        for i, values in enumerate(blobs):
+            if not known:
+                self._new_blob(i, values.to(torch.get_default_dtype()))
+                continue
+            blob = known[f"blob{i}"]
+            if [n for n in values.shape if n != 1] != [n for n in blob.shape if n != 1]:
+                raise CaffeValueError(
+                    f"{self.layer.name}: blob{i}: expected {list(blob.shape)}, {path} has {list(values.shape)}"
+                )
+            with torch.no_grad():
+                blob.copy_(values.reshape(blob.shape))
+        return self
+
+
+_SET_UP_FIRST = (
+    "call the module once, or m.setup(shape, ...), before it becomes part of a graph: its parameter blobs "
+    "are made then"
+)
+
+
+@functools.partial(torch.compiler.disable, reason=_SET_UP_FIRST)
+def _outside_of_the_graph(module: CaffeModule, *bottoms: Tensor):
+    return module(*bottoms)

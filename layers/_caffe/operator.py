@@ -1,0 +1,180 @@
+"""A Caffe layer as an operator of torch.library: what torch.compile and torch.export put into their graphs.
+
+A graph holds tensors, numbers and texts, but no C++ object. So the operator takes the layer's parameters as prototxt
+text, works out shapes by the layer's own Reshape, and its backward runs Forward again before Backward. A layer whose
+results change from call to call cannot be repeated like that, and says so.
+"""
+
+import contextlib
+
+import torch
+from torch import Tensor
+
+from .._runtime import CaffeRuntimeError, once
+from . import services
+from .bottoms import checked_blobs, dtype_of, guarded, prepared, site_at, site_of
+from .instance import MODES, Definition, caffe_package
+from .parameters import Parameters
+from .pool import Pool
+
+_libraries: dict[str, torch.library.Library] = {}
+
+
+class GraphOperator:
+    """torch.ops.<package>.<type>, and <type>_backward.
+
+    Args:
+        module: the layer package's `__name__`.
+        type: Caffe's name of the layer.
+    """
+
+    def __init__(self, module: str, type: str):
+        self.layer, self.type = caffe_package(module), type
+        self.pools: dict[str, Pool] = {}
+        namespace = module.replace(".", "_")
+        name = f"{namespace}::{type}"
+        if name in _libraries:  # the module was reloaded
+            _libraries.pop(name)._destroy()
+        library = _libraries[name] = torch.library.Library(namespace, "FRAGMENT")
+        how = "str parameter, bool training, str? mode"
+        tags = (torch.Tag.pt2_compliant_tag,)
+        library.define(f"{type}(Tensor[] bottoms, Tensor[] blobs, {how}) -> Tensor[]", tags=tags)
+        library.define(
+            f"{type}_backward(Tensor[] bottoms, Tensor[] blobs, Tensor[] tops, Tensor[] top_diffs, bool[] wanted, "
+            f"{how}) -> Tensor[]",
+            tags=tags,
+        )
+        for function, implementation, fake in (
+            (type, self._forward, self._fake),
+            (f"{type}_backward", self._backward, self._fake_backward),
+        ):
+            for key in ("CPU", "CUDA"):
+                library.impl(function, implementation, key)
+            torch.library.register_fake(f"{namespace}::{function}", fake, lib=library)
+        torch.library.register_autograd(
+            name, once(self._differentiated, f"{module}.{type}"), setup_context=_keep, lib=library
+        )
+        operators = getattr(torch.ops, namespace)
+        self.operator = getattr(operators, type).default
+        self.backward_operator = getattr(operators, f"{type}_backward").default
+
+    def __call__(self, text: str, training: bool, mode: str | None, bottoms, blobs) -> list[Tensor]:
+        """Also while torch.compile traces: the dtypes are brought together here, in the graph."""
+        dtype = dtype_of(bottoms, blobs)
+        return self.operator([b.to(dtype) for b in bottoms], list(blobs), text, training, mode)
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def _pool(self, text: str) -> Pool:
+        """One for each text: what they were called with before does not matter to instances."""
+        if text not in self.pools:
+            message = Parameters(self.layer.folder).layer_parameter(self.type, text)
+            names = tuple(message.bottom), tuple(message.top)
+            definition = Definition(self.layer.module, self.type, message.SerializeToString(), *names)
+            self.pools[text] = Pool(definition)
+        return self.pools[text]
+
+    # -------------------------------------------------------------------------------------- shapes
+
+    def _fake(self, bottoms, blobs, parameter, training, mode):
+        pool, lead = self._pool(parameter), (bottoms or blobs)[0]
+        # A graph of symbolic sizes is made for these sizes alone: the layer's own code works with numbers.
+        shapes = tuple(tuple(int(size) for size in b.shape) for b in bottoms)
+        backend = "host" if "host" in self.layer.backends() else "cuda"
+        device = torch.device("cpu" if backend == "host" else lead.device)
+        with guarded(device), torch.inference_mode(False):
+            site = site_at(device, lead.dtype, int(not training))
+            self._ready(pool, site, mode, shapes)
+            tops = pool.reshape(site, MODES.get(mode) if backend == "host" else None, shapes)
+        return [lead.new_empty(shape) for shape in tops]
+
+    @staticmethod
+    def _fake_backward(bottoms, blobs, tops, top_diffs, wanted, parameter, training, mode):
+        inputs = (*bottoms, *blobs)
+        return [
+            torch.empty_like(x) if want else x.new_empty(0) for x, want in zip(inputs, wanted, strict=True)
+        ]
+
+    @staticmethod
+    def _ready(pool: Pool, site, mode: str | None, bottoms) -> None:
+        """Set up. The blobs that this makes are thrown away: their values come with each call."""
+        if pool.blob_shapes is None:
+            with pool.lock:
+                if pool.blob_shapes is None:
+                    with services.replaying({}):
+                        pool.set_up(site, MODES.get(mode), bottoms, [])
+
+    # --------------------------------------------------------------------------------------- calls
+
+    @contextlib.contextmanager
+    def _call(self, bottoms, blobs, parameter, training, mode):
+        """(pool, site, mode, bottoms, blobs), as a call takes them; in place, a layer gets copies."""
+        pool = self._pool(parameter)
+        bottoms = prepared(pool.definition, tuple(b.detach() for b in bottoms), blobs)
+        site = site_of(bottoms, blobs, int(not training))
+        with guarded(site.torch_device):
+            self._ready(pool, site, mode, bottoms)
+            blobs = checked_blobs(pool.definition, blobs, pool.blob_shapes, site)
+            for i in pool.in_place.values():
+                bottoms[i] = bottoms[i].clone()
+            yield pool, site, MODES.get(mode), bottoms, [b.detach() for b in blobs]
+
+    def _forward(self, bottoms, blobs, parameter, training, mode):
+        with self._call(bottoms, blobs, parameter, training, mode) as (pool, site, forced, bottoms, blobs):
+            copies = [blob.clone() for blob in blobs]
+            wanted = [True] * len((*bottoms, *blobs))
+            instance, chosen, tops = pool.forward(site, forced, bottoms, copies, wanted)
+            written = instance.writes_parameters()
+            shapes = instance.reshape(chosen, tuple(tuple(b.shape) for b in bottoms))
+            pool.release(instance)
+        if written:
+            raise CaffeRuntimeError(
+                f"{self.layer.name}: {self.type} cannot be part of a graph: its Forward writes to blob{written[0]}, "
+                "and what changes from call to call is not in the graph. torch.compiler.disable(m) leaves it outside"
+            )
+        if shapes != tuple(tuple(top.shape) for top in tops):
+            raise CaffeRuntimeError(
+                f"{self.layer.name}: {self.type} cannot be part of a graph: its tops' shapes depend on values. "
+                "torch.compiler.disable(m) leaves it outside"
+            )
+        given = {t.untyped_storage().data_ptr() for t in (*bottoms, *copies)}
+        in_place = pool.in_place
+        return [
+            top if i in in_place or top.untyped_storage().data_ptr() not in given else top.clone()
+            for i, top in enumerate(tops)
+        ]
+
+    def _backward(self, bottoms, blobs, tops, top_diffs, wanted, parameter, training, mode):
+        with self._call(bottoms, blobs, parameter, training, mode) as (pool, site, forced, bottoms, blobs):
+            diffs = [d.contiguous().resolve_neg().clone() for d in top_diffs]
+            for chosen in pool.modes(site, forced):
+                instance = pool.forward_again(site, chosen, bottoms, blobs, wanted, tops, {})
+                found = instance.backward(chosen, -1, bottoms, tops, blobs, diffs, wanted)
+                pool.release(instance)
+                if found is not None:
+                    break
+                if forced is None and site.backend == "host":
+                    pool.run_on_host(MODES["gpu"])
+            else:
+                raise pool.no_code_for("Backward", chosen, site)
+        inputs = (*bottoms, *blobs)
+        return [x.new_empty(0) if d is None else d for x, d in zip(inputs, found, strict=True)]
+
+    def _differentiated(self, ctx, top_diffs):
+        count = ctx.bottoms, ctx.blobs
+        saved = ctx.saved_tensors
+        bottoms, blobs, tops = saved[: count[0]], saved[count[0] : sum(count)], saved[sum(count) :]
+        diffs = [torch.zeros_like(t) if d is None else d for t, d in zip(tops, top_diffs, strict=True)]
+        found = self.backward_operator(
+            list(bottoms), list(blobs), list(tops), diffs, list(ctx.wanted), *ctx.how
+        )
+        found = [d if want else None for d, want in zip(found, ctx.wanted, strict=True)]
+        return found[: count[0]], found[count[0] :], None, None, None
+
+
+def _keep(ctx, inputs, output) -> None:
+    bottoms, blobs, *ctx.how = inputs
+    ctx.bottoms, ctx.blobs = len(bottoms), len(blobs)
+    ctx.wanted = [t.requires_grad for t in (*bottoms, *blobs)]
+    ctx.save_for_backward(*bottoms, *blobs, *output)

@@ -1,0 +1,323 @@
+"""A Caffe layer's parameters: keywords, a dict or prototxt text become a LayerParameter of the layer's own caffe.proto.
+
+The descriptor beside the layer (`_caffe.desc`, made by tools/caffe/proto.py) is all that is known of its messages. Each
+descriptor has a pool of its own: two forks may have different messages of one name.
+"""
+
+import difflib
+import functools
+import numbers
+import operator
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from .._runtime import CaffeRuntimeError, CaffeTypeError, CaffeValueError
+from .prototxt import Block, blocks
+
+DESCRIPTOR = "_caffe.desc"
+
+
+class Parameters:
+    """The messages of the layer in `folder`."""
+
+    def __init__(self, folder: Path):
+        self.name, self.path = folder.name, folder / DESCRIPTOR
+
+    def describe(self, type_name: str) -> str:
+        """The fields of the layer's own message, for its documentation; nothing if it is not built yet."""
+        if not self.path.is_file():
+            return ""
+        lines = []
+        for field in self._class("LayerParameter").DESCRIPTOR.fields:
+            if field.message_type and _plain(type_name) in (
+                _plain(field.name.removesuffix("_param")),
+                _plain(field.message_type.name.removesuffix("Parameter")),
+            ):
+                lines += [
+                    f"{field.name}:",
+                    *(f"    {_described(inner)}" for inner in field.message_type.fields),
+                ]
+        return "".join(f"\n            {line}" for line in lines)
+
+    def layer_parameter(
+        self, type_name: str, prototxt: str | Mapping | None = None, *, bottom=(), top=(), **fields
+    ):
+        """The LayerParameter of the layer's protobuf class. Keywords win over what the prototxt says.
+
+        Args:
+            type_name: the layer's type.
+            prototxt: text: `layer { ... }`, or what stands in its braces, or a whole net, of which the layer of this
+                type is taken (and of the name given as keyword, if there are several). Or a dict of fields.
+            bottom, top: names of blobs.
+            fields: fields of LayerParameter: numbers, strings, enums by name or number, messages as dicts, lists.
+        """
+        message = self._class("LayerParameter")()
+        if isinstance(prototxt, os.PathLike) or (isinstance(prototxt, str) and _is_path(prototxt)):
+            raise CaffeValueError(
+                f"{self.name}: prototxt: expected text, got the path {os.fspath(prototxt)!r}: read it, "
+                "pathlib.Path(path).read_text()"
+            )
+        if isinstance(prototxt, str):
+            message = self._from_text(type_name, prototxt, fields.get("name"))
+        elif isinstance(prototxt, Mapping):
+            self._fill(message, prototxt, "")
+        elif prototxt is not None:
+            raise self._wrong("prototxt", "text or a dict", prototxt)
+        self._fill(message, fields, "")
+        for name, blobs in (("bottom", bottom), ("top", top)):
+            if blobs:
+                self._fill(message, {name: blobs}, "")
+        if message.type and message.type != type_name:
+            raise CaffeValueError(
+                f"{self.name}: expected parameters of type {type_name!r}, got {message.type!r}"
+            )
+        message.type = type_name
+        message.name = message.name or self.name
+        if missing := message.FindInitializationErrors():
+            raise CaffeValueError(f"{self.name}: {', '.join(missing)}: required, but not given")
+        return message
+
+    def message(self, name: str):
+        """An empty message of these protos."""
+        return self._class(name)()
+
+    def net_parameter(self, data: bytes):
+        """A .caffemodel's bytes as a NetParameter; protobuf's DecodeError if they are none."""
+        return self._class("NetParameter").FromString(data)
+
+    # ---------------------------------------------------------------------------------------- classes
+
+    def _class(self, name: str):
+        if not self.path.is_file():
+            raise CaffeRuntimeError(
+                f"{self.name}: not built: {self.path} is missing. "
+                f"Type `make LAYERS={self.name}` in the toolkit's folder."
+            )
+        return _message_class(self.path, self.path.stat().st_mtime_ns, f"caffe.{name}")
+
+    # ----------------------------------------------------------------------------------- from values
+
+    def _fill(self, message, values: Mapping, where: str) -> None:
+        known = message.DESCRIPTOR.fields_by_name
+        for name, value in values.items():
+            if name not in known:
+                raise CaffeValueError(
+                    f"{self.name}: {where and where + ': '}{unknown_field(name, message.DESCRIPTOR)}"
+                )
+            self._set(message, known[name], value, f"{where}.{name}" if where else name)
+
+    def _set(self, message, field, value, where: str) -> None:
+        if not field.is_repeated:
+            if field.message_type is None:
+                self._scalar(lambda v: setattr(message, field.name, v), field, value, where)
+            else:
+                self._fill(getattr(message, field.name), self._mapping(value, where), where)
+                getattr(message, field.name).SetInParent()  # {} says that the field is there
+            return
+        message.ClearField(field.name)
+        items = getattr(message, field.name)
+        single = isinstance(value, str | bytes | Mapping | numbers.Number)
+        try:
+            values = [value] if single else list(value)
+        except TypeError:
+            raise self._wrong(where, "a list", value) from None
+        for i, item in enumerate(values):
+            at = where if single else f"{where}[{i}]"
+            if field.message_type is None:
+                self._scalar(items.append, field, item, at)
+            else:
+                self._fill(items.add(), self._mapping(item, at), at)
+
+    def _mapping(self, value, where: str) -> Mapping:
+        if not isinstance(value, Mapping):
+            raise self._wrong(where, "a dict of fields", value)
+        return value
+
+    def _scalar(self, store, field, value, where: str) -> None:
+        value = self._converted(field, value, where)
+        try:
+            store(value)
+        except (ValueError, OverflowError):  # protobuf's own: out of the type's range
+            raise CaffeValueError(f"{self.name}: {where}: {value!r} is out of range") from None
+
+    def _converted(self, field, value, where: str):
+        if field.enum_type is not None:
+            return self._enum(field, value, where)
+        wanted = _KINDS[field.cpp_type]
+        if wanted == "a string" and isinstance(value, str | bytes):
+            return value.encode() if field.type == field.TYPE_BYTES and isinstance(value, str) else value
+        if wanted == "True or False" and isinstance(value, bool | int) and value in (0, 1):
+            return bool(value)
+        if wanted == "a number" and isinstance(value, numbers.Real) and not isinstance(value, bool):
+            return float(value)
+        if wanted == "an integer" and not isinstance(value, bool):
+            try:
+                return operator.index(value)
+            except TypeError:
+                pass
+        raise self._wrong(where, wanted, value)
+
+    def _enum(self, field, value, where: str) -> int:
+        by_name = field.enum_type.values_by_name
+        if isinstance(value, str) and value in by_name:
+            return by_name[value].number
+        if (
+            isinstance(value, int)
+            and not isinstance(value, bool)
+            and value in field.enum_type.values_by_number
+        ):
+            return value
+        if isinstance(value, str | int):
+            raise CaffeValueError(
+                f"{self.name}: {where}: expected one of {', '.join(by_name)}, got {value!r}"
+            )
+        raise self._wrong(where, f"one of {', '.join(by_name)}", value)
+
+    def _wrong(self, where: str, wanted: str, value) -> CaffeTypeError:
+        got = f"{type(value).__name__} {value!r}"[:80]
+        return CaffeTypeError(f"{self.name}: {where}: expected {wanted}, got {got}")
+
+    # ------------------------------------------------------------------------------------- from text
+
+    def _from_text(self, type_name: str, text: str, name: str | None):
+        try:
+            found = list(blocks(text))
+        except ValueError as error:
+            raise CaffeValueError(f"{self.name}: prototxt: {error}") from None
+        if not found:
+            return self._parsed("LayerParameter", text)
+        block = self._chosen(found, type_name, name)
+        inside = block.inside(text)
+        return (
+            self._parsed("LayerParameter", inside)
+            if block.word == "layer"
+            else self._upgraded(type_name, inside)
+        )
+
+    def _chosen(self, found: list[Block], type_name: str, name: str | None) -> Block:
+        if len(found) == 1:
+            return found[0]
+        if name is not None:
+            chosen = [block for block in found if block.name == name]
+            what = f"layer named {name!r}"
+        else:
+            chosen = [block for block in found if _plain(block.type) == _plain(type_name)]
+            what = f"layer of type {type_name!r}"
+        if len(chosen) == 1:
+            return chosen[0]
+        if chosen and name is None:
+            names = ", ".join(repr(block.name) for block in chosen)
+            raise CaffeValueError(f"{self.name}: prototxt: more than one {what}: say name=... out of {names}")
+        listed = ", ".join(f"{block.name!r} ({block.type})" for block in found)
+        raise CaffeValueError(f"{self.name}: prototxt: {len(chosen) or 'no'} {what}. There are: {listed}")
+
+    def _parsed(self, class_name: str, text: str):
+        from google.protobuf import text_format
+
+        try:
+            return text_format.Parse(text, self._class(class_name)())
+        except text_format.ParseError as error:
+            line, said = error.GetLine(), re.sub(r"^\d+:\d+ : ", "", str(error))
+            if missing := re.search(r'Message type "caffe\.([\w.]+)" has no field named "(\w+)"', said):
+                descriptor = self._class(missing[1]).DESCRIPTOR
+                said = f"{descriptor.name}: {unknown_field(missing[2], descriptor)}"
+            where = f"prototxt, line {line}" if line else "prototxt"
+            raise CaffeValueError(f"{self.name}: {where}: {said}") from None
+
+    def _upgraded(self, type_name: str, text: str):
+        """A layer of the older `layers { type: POOLING }` form, in which learning rates are lists of their own."""
+        old = self._parsed("V1LayerParameter", text)
+        new = self._class("LayerParameter")(type=type_name)
+        renamed = {"type", "param", "blob_share_mode", "blobs_lr", "weight_decay", "layer"}
+        if old.HasField("layer"):
+            raise CaffeValueError(
+                f"{self.name}: prototxt: `layers {{ layer {{` is Caffe's first format: write `layer {{`"
+            )
+        for field, value in old.ListFields():
+            if field.name in renamed or field.name not in new.DESCRIPTOR.fields_by_name:
+                continue
+            if field.is_repeated or field.message_type:
+                getattr(new, field.name).MergeFrom(value)
+            else:
+                setattr(new, field.name, value)
+        for kind, values in (
+            ("name", old.param),
+            ("lr_mult", old.blobs_lr),
+            ("decay_mult", old.weight_decay),
+        ):
+            for i, value in enumerate(values):
+                while len(new.param) <= i:
+                    new.param.add()
+                setattr(new.param[i], kind, value)
+        return new
+
+
+# By FieldDescriptor.cpp_type.
+_KINDS = dict.fromkeys((1, 2, 3, 4), "an integer") | {
+    5: "a number",
+    6: "a number",
+    7: "True or False",
+    9: "a string",
+}
+
+
+def unknown_field(name: str, descriptor) -> str:
+    known = sorted(descriptor.fields_by_name)
+    near = difflib.get_close_matches(str(name), known, n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else "."
+    return f"no field {name!r}{hint} There are: {', '.join(known) or 'none'}"
+
+
+@functools.cache
+def _message_class(path: Path, changed: int, full_name: str):
+    """`changed`: the file's date, so that a rebuilt layer is read anew."""
+    from google.protobuf import descriptor_pb2
+
+    (file,) = descriptor_pb2.FileDescriptorSet.FromString(path.read_bytes()).file
+    return message_class(file.SerializeToString(), full_name)
+
+
+def message_class(file: bytes, full_name: str):
+    """`file`: the serialized FileDescriptorProto that describes the message."""
+    from google.protobuf import message_factory
+
+    return message_factory.GetMessageClass(_pool(file).FindMessageTypeByName(full_name))
+
+
+@functools.cache
+def _pool(file: bytes):
+    # Only here: native layers run without protobuf.
+    from google.protobuf import descriptor_pool
+
+    pool = descriptor_pool.DescriptorPool()
+    pool.AddSerializedFile(file)
+    return pool
+
+
+def _is_path(text: str) -> bool:
+    """Was a file's path given where its text is expected?"""
+    endings = (".prototxt", ".pbtxt", ".pt", ".txt")
+    return not re.search(r"""[{}<>"'\n#]""", text) and ("/" in text or text.rstrip().endswith(endings))
+
+
+def _plain(name: str) -> str:
+    """Of names that differ in spelling alone: SmoothL1Loss, smooth_l1_loss, SMOOTH_L1_LOSS."""
+    return name.replace("_", "").lower()
+
+
+def _described(field) -> str:
+    if field.enum_type is not None:
+        kind, default = " | ".join(field.enum_type.values_by_name), None
+        if field.has_default_value:
+            default = field.enum_type.values_by_number[field.default_value].name
+    elif field.message_type is not None:
+        kind, default = field.message_type.name, None
+    else:
+        kind = _KINDS[field.cpp_type].split()[-1].replace("False", "bool")
+        default = field.default_value if field.has_default_value else None
+        default = f"{default:.6g}" if isinstance(default, float) else default
+    kind = f"list of {kind}" if field.is_repeated else kind
+    required = ", required" if field.is_required else ""
+    return f"{field.name}: {kind}{required}" + (f" = {default}" if default is not None else "")

@@ -1,0 +1,224 @@
+"""The instances of one module: calls that overlap each get one of their own.
+
+Several forwards before a backward, threads, streams: what Forward left in an instance is there until its Backward.
+"""
+
+import contextlib
+import threading
+from collections import defaultdict
+
+import torch
+from torch import Tensor
+
+from .._runtime import CaffeRuntimeError, CaffeTypeError, CaffeValueError
+from . import services
+from .instance import CPU, GPU, MODES, Definition, Instance, Site
+from .record import Shape, shapes_of
+
+TOLERANCES = {torch.float32: 1e-5, torch.float64: 1e-12}
+
+
+class Pool:
+    """What a module and its replicas share: the layer's definition and its instances.
+
+    Copying and pickling give one without instances, which are made again when they are needed.
+
+    Args:
+        definition: what the instances are made from.
+        iteration: of the training loop; -1: not known.
+
+    Attributes:
+        blob_shapes: of the parameter blobs; None until it is set up.
+        weights: the tops' loss_weights, 1 where there is none. weighs: is one of them another?
+        changes: counts what a recorded call depends on and does not look at.
+    """
+
+    def __init__(self, definition: Definition, iteration: int = -1):
+        self.definition, self.name, self.in_place = definition, definition.name, definition.in_place
+        self.iteration = iteration
+        self.changes = 0
+        self.host_mode = None  # CPU or GPU, once it is known which of them the layer has code for
+        self.free: dict[Site, list[Instance]] = defaultdict(list)
+        self.top_shapes: dict[tuple[Shape, ...], tuple[Shape, ...]] = {}
+        # Their memory is part of CUDA graphs: never used again, never freed.
+        self.captured: list[Instance] = []
+        # Those that wait for a backward. Held here, or the collector of cycles would destroy an instance together
+        # with the call that then hands it back.
+        self.lent: set[Instance] = set()
+        self.blob_shapes: tuple[Shape, ...] | None = None
+        self.set_up_shapes: tuple[Shape, ...] = ()
+        self.weights: list[float] = []
+        self.weighs = False
+        self.lock = threading.RLock()
+
+    def __reduce__(self):
+        return Pool, (self.definition, self.iteration)
+
+    def __deepcopy__(self, memo):
+        return Pool(self.definition, self.iteration)
+
+    def changed(self) -> None:
+        """No call that was recorded before is like the next one."""
+        self.changes += 1
+
+    # ------------------------------------------------------------------------------------ instances
+
+    def acquire(self, site: Site, mode: int) -> Instance:
+        """An instance for one call, the one used last if possible: what some layers count, they count in it."""
+        try:
+            return self.free[site].pop()
+        except IndexError:
+            pass
+        if site.capture and (warm := self._warm(site)):
+            return warm
+        # Set up as the first one was: what comes is then checked by the layer's own Reshape. Its fillers' values are
+        # not used, so they must not move torch's generators either.
+        with services.replaying({}):
+            return self._new(site, mode, self.set_up_shapes, [0] * len(self.set_up_shapes))
+
+    def _new(self, site: Site, mode: int, shapes: tuple[Shape, ...], addresses: list[int]) -> Instance:
+        return Instance(self.definition, site, mode, shapes, addresses, self.iteration)
+
+    def _warm(self, site: Site) -> Instance | None:
+        """For a CUDA graph, an instance from another stream.
+
+        It has been to the host already, where a graph cannot go.
+        """
+        for other, instances in list(self.free.items()):
+            if other._replace(stream=site.stream, capture=True) == site:
+                try:
+                    instance = instances.pop()
+                except IndexError:
+                    continue
+                instance.site = site
+                return instance
+        return None
+
+    def lend(self, instance: Instance) -> None:
+        """The instance's call waits for its backward."""
+        self.lent.add(instance)
+
+    def release(self, instance: Instance) -> None:
+        """The instance's call is over."""
+        self.lent.discard(instance)
+        (self.captured if instance.site.capture else self.free[instance.site]).append(instance)
+
+    def set_up(
+        self, site: Site, forced: int | None, bottoms: list[Tensor | Shape], known: list[Tensor]
+    ) -> list[Tensor]:
+        """Make the first instance, for these bottoms or their shapes: its parameter blobs, on the CPU.
+
+        Args:
+            forced: the mode that the user asked for.
+            known: blobs that are there already. If there are none, the layer's fillers draw from torch's generators.
+        """
+        shapes = tuple(tuple(b.shape) if isinstance(b, Tensor) else b for b in bottoms)
+        addresses = [self.definition.address(b) if isinstance(b, Tensor) else 0 for b in bottoms]
+        with services.replaying({}) if known else contextlib.nullcontext():
+            instance = self._new(site, self.modes(site, forced)[0], shapes, addresses)
+        blobs = instance.initial_blobs()
+        if known and len(known) != len(blobs):
+            raise CaffeValueError(f"{self.name}: {len(known)} blobs were loaded, the layer has {len(blobs)}")
+        self.weights = [weight or 1.0 for weight in instance.weights]
+        self.weighs = any(weight != 1 for weight in self.weights)
+        self._expect(shapes, instance.top_shapes)
+        self.set_up_shapes = shapes
+        self.blob_shapes = tuple(tuple(blob.shape) for blob in blobs)
+        self.release(instance)
+        return blobs
+
+    # ---------------------------------------------------------------------------------------- calls
+
+    def modes(self, site: Site, forced: int | None) -> tuple[int, ...]:
+        """Which of the layer's functions to try, in this order: on the host its CPU code, else its kernels."""
+        if site.backend == "cuda":
+            if forced == CPU:
+                raise CaffeTypeError(
+                    f"{self.name}: mode 'cpu' is for CPU tensors, not for {site.torch_device}"
+                )
+            return (GPU,)
+        if forced is not None:
+            return (forced,)
+        return (CPU, GPU) if self.host_mode is None else (self.host_mode,)
+
+    def forward(
+        self, site: Site, forced: int | None, bottoms, blobs, wanted
+    ) -> tuple[Instance, int, list[Tensor]]:
+        """(the instance that ran it, in which mode, its tops)."""
+        modes = self.modes(site, forced)
+        shapes = shapes_of(bottoms)
+        for mode in modes:
+            instance = self.acquire(site, mode)
+            expected = self.top_shapes.get(shapes)
+            tops = instance.forward(mode, self.iteration, bottoms, blobs, wanted, expected)
+            if tops is not None:
+                if len(modes) > 1 and mode == GPU:
+                    self.host_mode = GPU
+                if tops:
+                    self._expect(shapes, shapes_of(tops))
+                else:
+                    self.weights = []
+                return instance, mode, tops
+            self.release(instance)
+        raise self.no_code_for("Forward", modes[-1], site)
+
+    def reshape(self, site: Site, forced: int | None, shapes: tuple[Shape, ...]) -> tuple[Shape, ...]:
+        """The tops' shapes for bottoms of these shapes, by Reshape alone."""
+        mode = self.modes(site, forced)[0]
+        instance = self.acquire(site, mode)
+        try:
+            return instance.reshape(mode, shapes)
+        finally:
+            self.release(instance)
+
+    def run_on_host(self, mode: int) -> None:
+        """Which of the layer's functions CPU tensors get from now on."""
+        self.host_mode = mode
+        self.changed()
+
+    def no_code_for(self, function: str, mode: int, site: Site) -> CaffeRuntimeError:
+        hint = {
+            (GPU, "cuda"): " Where it has no GPU code at all, use CPU tensors.",
+            (CPU, "host"): " Its kernels may run on the host: m.mode = 'gpu' or None.",
+        }.get((mode, site.backend), "")
+        name = next(name for name, number in MODES.items() if number == mode)
+        return self.definition.no_code(f"{function}_{name}", self.definition.library(site.backend), hint)
+
+    def forward_again(self, site: Site, mode: int, bottoms, blobs, wanted, tops, states) -> Instance:
+        """An instance in the state that forward left, for one more backward: made by running forward once more."""
+        if site.capture or any(state is None for state in states.values()):
+            raise CaffeRuntimeError(f"{self.name}: a second backward cannot be part of a CUDA graph")
+        with services.replaying(states):
+            instance = self.acquire(site, mode)
+            copies = [blob.clone() for blob in blobs]
+            expected = self.top_shapes.get(shapes_of(bottoms))
+            again = instance.forward(mode, self.iteration, bottoms, copies, wanted, expected)
+        if again is None:
+            raise self.no_code_for("Forward", mode, site)
+        if not all(map(self._same, again, tops)):
+            raise CaffeRuntimeError(
+                f"{self.name}: Backward needs Forward to be run again (a second backward, a compiled graph, or kernels "
+                "for lack of CPU code), and it gave another result: the layer depends on something that changes from "
+                "call to call"
+            )
+        return instance
+
+    @staticmethod
+    def _same(one: Tensor, other: Tensor) -> bool:
+        tolerance = TOLERANCES[one.dtype]
+        return one.shape == other.shape and torch.allclose(one, other, tolerance, tolerance, equal_nan=True)
+
+    def _expect(self, bottoms: tuple[Shape, ...], tops: tuple[Shape, ...]) -> None:
+        """Bottoms of these shapes will probably make such tops again."""
+        if len(self.top_shapes) > 1000:  # where every batch has a shape of its own
+            self.top_shapes.clear()
+        self.top_shapes[bottoms] = tops
+
+    # ---------------------------------------------------------------------------------------- words
+
+    def check_bottoms(self, count: int) -> None:
+        names = self.definition.bottoms
+        known = names or self.set_up_shapes
+        if count != len(known) and (names or self.blob_shapes is not None):
+            listed = f": {', '.join(names)}" if names else ""
+            raise CaffeValueError(f"{self.name}: {count} bottoms came, expected {len(known)}{listed}")

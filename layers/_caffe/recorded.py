@@ -1,0 +1,98 @@
+"""The short way of a call that is like the one before, in C: src/caffe/caffe_layer_call.h."""
+
+import ctypes
+import functools
+
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad
+
+from . import services
+from .autograd import Plan
+from .instance import Instance
+from .record import Record, put
+
+# DLPack's C functions on torch's tensors, from torch 2.10 on.
+_EXCHANGE = getattr(Tensor, "__dlpack_c_exchange_api__", None)
+_DEVICE_TYPES = {"host": 1, "cuda": 2}  # DLPack's
+
+
+class RecordedCall:
+    """A call that has just gone the careful way, to be repeated with other tensors.
+
+    Attributes:
+        forward: of (module, bottoms): the tops; or a list of the inputs, if a gradient is wanted; or None: go the
+            careful way.
+        differentiable, backward: the halves of a call's autograd node; None: go the careful way.
+    """
+
+    __slots__ = ("backward", "differentiable", "forward", "plan")
+
+    def __init__(self, plan: Plan, instance: Instance, bottoms, tops, training: bool):
+        self.plan = plan
+        bind = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)(instance.lib.caffe_record_call_address())
+        self.forward, self.differentiable, self.backward = bind(
+            self._handed_over(instance, bottoms, tops, training)
+        )
+
+    def _handed_over(self, instance: Instance, bottoms, tops, training: bool) -> tuple:
+        """By the order of RecordedCall in src/caffe/caffe_layer_call.h. Nothing here leads back to this object."""
+        pool, site, definition = self.plan.pool, self.plan.site, instance.definition
+        one_device = torch.cuda.device_count() <= 1
+        make = functools.partial(torch.empty, dtype=site.dtype, device=site.torch_device)
+        makers = tuple(
+            None if top.shape == bottoms[0].shape else functools.partial(make, top.shape) for top in tops
+        )
+        return (
+            pool,
+            pool.free[site],
+            pool.lent,
+            services.thread,
+            services.failures,
+            services.failed,
+            services.take_failure,
+            functools.partial(definition.fail, instance.library, "forward"),
+            functools.partial(definition.result, site),
+            makers,
+            tuple(f"blob{i}" for i in range(len(pool.blob_shapes))),
+            Tensor,
+            torch.nn.Parameter,
+            Tensor.is_neg,
+            torch.get_num_threads,
+            torch._C._len_torch_dispatch_stack,
+            torch._C._is_tracing,
+            torch.is_grad_enabled,
+            forward_ad,
+            None if one_device else torch.cuda.current_device,
+            torch.cuda.is_current_stream_capturing,
+            torch.empty_like,
+            torch.zeros_like,
+            _DEVICE_TYPES[site.backend],
+            8 * site.dtype.itemsize,
+            training,
+            pool.changes,
+            _EXCHANGE,
+            self._pattern(instance, bottoms, tops),
+        )
+
+    def _pattern(self, instance: Instance, bottoms, tops) -> bytes:
+        """The record of such a call, without its addresses."""
+        record = Record(instance.library, len(bottoms), len(tops), len(self.plan.pool.blob_shapes))
+        instance.place(record, instance.record.head.mode, self.plan.pool.iteration)
+        undefined = instance.lib.CAFFE_DATA_UNDEFINED
+        for blob, bottom in zip(record.bottoms, bottoms, strict=True):
+            put(blob, tuple(bottom.shape))
+        for blob, top in zip(record.tops, tops, strict=True):
+            put(blob, tuple(top.shape), flags=undefined)
+        for blob, shape in zip(record.parameters, self.plan.pool.blob_shapes, strict=True):
+            put(blob, shape)
+        return bytes(record.bytes)
+
+
+def record(plan: Plan, instance: Instance, bottoms, tops, training: bool) -> RecordedCall | None:
+    """The recorded call; None where each call needs care: in place, tops that share memory, nothing to compute."""
+    own = {b.data_ptr() for b in bottoms}.isdisjoint(t.data_ptr() for t in tops)
+    some = bottoms and tops and all(t.numel() for t in (*bottoms, *tops))
+    if _EXCHANGE is None or plan.pool.in_place or plan.site.capture or not own or not some:
+        return None
+    return RecordedCall(plan, instance, bottoms, tops, training)

@@ -1,0 +1,130 @@
+"""One layer's libraries by the toolkit's own make, with a line of progress and errors that name the user's file."""
+
+import contextlib
+import itertools
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from .._runtime import CaffeRuntimeError
+from . import toolkit
+
+# What make prints for each step: "  NVCC  foo/foo.cu".
+STEP = re.compile(r"  ([A-Z]{2,5}) +(\S.*)")
+FAILED = re.compile(r"  FAIL  (.*): all of it in (.*)")
+MOST_LINES = 120  # of a compiler's output in an exception
+
+
+class CaffeBuildError(CaffeRuntimeError):
+    """A layer that does not build; the text is what the compiler says."""
+
+
+def make(goals: list[str], settings: dict[str, str], progress: "Progress", lock: int) -> None:
+    """Run the toolkit's make.
+
+    Args:
+        goals: what to make.
+        settings: make's, by name.
+        progress: is told each step.
+        lock: an open file for make and what it starts to inherit.
+
+    Raises:
+        CaffeBuildError: with the failed step's log.
+    """
+    program = shutil.which("make") or shutil.which("gmake")
+    if not program:
+        raise CaffeRuntimeError("load: `make` is not installed, which builds the layers")
+    command = [program, "-C", str(toolkit.root()), "--no-print-directory", f"-j{os.cpu_count() or 2}"]
+    command += [*goals, *(f"{name}={value}" for name, value in settings.items())]
+    # Inside of a make, its options would be taken over.
+    environment = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
+    process = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        errors="replace", env=environment, pass_fds=(lock,), start_new_session=True)  # fmt: skip
+    try:
+        lines = list(_told(process.stdout, progress))
+        status = process.wait()
+    except BaseException:  # Ctrl-C: nobody else would stop the compilers
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)
+        process.wait()
+        raise
+    if status:
+        raise CaffeBuildError(failure(lines))
+
+
+def _told(output, progress: "Progress") -> Iterator[str]:
+    for line in output:
+        line = line.rstrip("\n")
+        if step := STEP.fullmatch(line):
+            progress.step(f"{step[1]} {step[2]}")
+        yield line
+
+
+def failure(lines: list[str]) -> str:
+    """What to say of a make that failed: the logs of the steps that did, or all that it printed."""
+    texts = []
+    for line in lines:
+        if found := FAILED.fullmatch(line):
+            with contextlib.suppress(OSError):
+                log = Path(found[2]).read_text(errors="replace").strip("\n").split("\n")
+                cut = [f"... and {len(log) - MOST_LINES} lines more"] if len(log) > MOST_LINES else []
+                texts.append("\n".join([*log[:MOST_LINES], *cut]))
+    return "\n".join(texts or [line for line in lines if not STEP.fullmatch(line)])
+
+
+class Progress:
+    """A line that turns while something is built: in a terminal or a notebook; elsewhere nothing is printed."""
+
+    FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+    WIDTH = 78
+
+    def __init__(self, name: str):
+        self.name, self.now, self.began = name, "", time.monotonic()
+        self._write = _writer()
+        self._ended = threading.Event()
+
+    def step(self, text: str) -> None:
+        self.now = text
+
+    def __enter__(self) -> "Progress":
+        if self._write:
+            self._thread = threading.Thread(target=self._turn, name="cuffi progress", daemon=True)
+            self._thread.start()
+        return self
+
+    def __exit__(self, *_) -> None:
+        if self._write:
+            self._ended.set()
+            self._thread.join()
+            self._write("\r" + " " * self.WIDTH + "\r")
+
+    def _turn(self) -> None:
+        for frame in itertools.cycle(self.FRAMES):
+            text = f"{frame} building {self.name}  {time.monotonic() - self.began:.1f} s  {self.now}"
+            self._write("\r" + text[: self.WIDTH].ljust(self.WIDTH))
+            if self._ended.wait(0.1):
+                return
+
+
+def _writer() -> Callable[[str], None] | None:
+    """How to write the line; None where nobody would see it turn."""
+    notebook = "ipykernel" in sys.modules and type(sys.stdout).__module__.startswith("ipykernel")
+    stream = sys.stdout if notebook else sys.stderr
+
+    def write(text: str) -> None:
+        with contextlib.suppress(OSError, ValueError, UnicodeEncodeError):
+            stream.write(text)
+            stream.flush()
+
+    try:
+        return write if notebook or stream.isatty() else None
+    except (AttributeError, ValueError):  # no stream, or a closed one
+        return None

@@ -1,0 +1,103 @@
+"""load: a layer's folder, built in the cache and imported."""
+
+import os
+import re
+import warnings
+from collections.abc import Iterable
+from pathlib import Path, PurePosixPath
+from types import ModuleType
+
+from .._runtime import CaffeTypeError, CaffeValueError
+from .modules import imported
+from .recipe import Recipe, check_name, settings_for
+
+SOURCES = (".cu", ".cpp", ".cc")
+HEADERS = (".cuh", ".h", ".hpp", ".hh", ".inl")
+# What no library is made of.
+NOT_BUILT = (".py", ".pyc", ".so", ".desc", ".md", ".partial")
+INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
+
+
+def load(
+    folder: str | os.PathLike,
+    *,
+    arch: str | None = None,
+    backends: Iterable[str] | None = None,
+) -> ModuleType:
+    """Build a layer's folder, unless that was done before, and import it.
+
+    Nothing is written to the folder. Its sources are copied to the cache and built there by the toolkit's make. Its
+    Python is imported from where it lies, as a package beside the toolkit's `_runtime`.
+
+    Args:
+        folder: of one layer, native (foo.cu, foo.h, __init__.py) or Caffe (foo_layer.hpp, ...), as `make` builds it.
+        arch: GPU architectures, "sm_90" or "sm_80 sm_90"; otherwise what ARCH in the environment says, or the GPUs
+            that are here.
+        backends: "host", "cuda" or both; otherwise host, and cuda where there are nvcc and a GPU, or nvcc and an arch.
+
+    Returns:
+        The layer's module. The same folder with the same content gives the same module.
+
+    Raises:
+        CaffeTypeError, CaffeValueError: of the arguments, or a folder that is none of a layer's.
+        CaffeBuildError: it does not build; the text is what the compiler says.
+        CaffeRuntimeError: the cache folder, make or a compiler is missing or of no use.
+    """
+    path = _checked(folder)
+    if not (path / "cases.py").exists():
+        warnings.warn(
+            f"load: {path} has no cases.py: nothing says what the layer must compute, and no test can tell",
+            stacklevel=2,
+        )
+    settings, chosen = settings_for("load", arch, backends)
+    files = _files(path)
+    above = Path(os.path.commonpath([path.parent, *(f.parent for f in files)]))
+    recipe = Recipe(
+        name=path.name,
+        files={PurePosixPath(file.relative_to(above)): content for file, content in files.items()},
+        layer=PurePosixPath(path.relative_to(above)),
+        settings=settings,
+        backends=chosen,
+        shown=lambda text, sources: text.replace(str(sources), str(above)),
+    )
+    entry = recipe.built()
+    return imported(path.name, entry, path if (path / "__init__.py").exists() else entry.folder)
+
+
+def _checked(folder) -> Path:
+    try:
+        path = Path(os.path.normpath(Path(os.fspath(folder)).expanduser().absolute()))
+    except TypeError:
+        raise CaffeTypeError(f"load: folder: expected a path, got {folder!r}") from None
+    if not path.is_dir():
+        what = "this is a file" if path.exists() else "there is none"
+        raise CaffeValueError(f"load: folder: expected a layer's folder, got {path}: {what}")
+    check_name("load", path.name)
+    if not any(file.suffix in SOURCES for file in path.rglob("*")):
+        raise CaffeValueError(
+            f"load: folder: expected a layer's folder, got {path}: it holds neither .cu nor .cpp"
+        )
+    return path
+
+
+def _files(folder: Path) -> dict[Path, bytes]:
+    """The content of all that is in the folder and of what its files include, by relative paths, from outside of it."""
+    waiting = [
+        file
+        for file in sorted(folder.rglob("*"))
+        if file.is_file()
+        and file.suffix not in NOT_BUILT
+        and not any(p.startswith(".") or p == "__pycache__" for p in file.relative_to(folder).parts)
+    ]
+    files: dict[Path, bytes] = {}
+    while waiting:
+        file = waiting.pop()
+        if file in files:
+            continue
+        files[file] = file.read_bytes()
+        if file.suffix in SOURCES + HEADERS:
+            for included in INCLUDE.findall(files[file]):
+                beside = Path(os.path.normpath(file.parent / os.fsdecode(included)))
+                if beside.is_file():
+                    waiting.append(beside)
+    return files

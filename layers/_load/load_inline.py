@@ -1,0 +1,108 @@
+"""load_inline: a string of CUDA, as the layer's folder that it stands for."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path, PurePosixPath
+from types import ModuleType
+
+from .._runtime import CaffeTypeError, CaffeValueError
+from . import toolkit
+from .build import CaffeBuildError
+from .modules import imported
+from .recipe import Recipe, check_name, settings_for
+
+MACROS = "caffe_cuda_macro.h"
+
+
+def load_inline(
+    name: str,
+    cuda_source: str,
+    declarations: str | None = None,
+    *,
+    arch: str | None = None,
+    backends: Iterable[str] | None = None,
+) -> ModuleType:
+    """Build a string of CUDA, unless that was done before, and import it.
+
+    Args:
+        name: the layer's, which error messages and torch's names of its operators begin with.
+        cuda_source: what a layer's .cu holds; Caffe's macros are included. Where it exports functions (`extern "C" int
+            foo(const float* x, float* y, int64_t count, void* stream)`), the module has these. Where it holds kernels
+            alone, the module has a launcher for each, with the kernel's own parameters and what of its grid cannot be
+            worked out.
+        declarations: of the exported functions, as a layer's .h has them; otherwise they are read from the source.
+        arch, backends: as of `load`.
+
+    Returns:
+        A module with a function for each exported one, and `layer`, the Layer that `operator` takes. Tensors go where C
+        has pointers; `dtype` and `stream` are filled in.
+
+    Raises:
+        CaffeTypeError, CaffeValueError: of the arguments.
+        CaffeBuildError: it does not build; lines are those of the string.
+        CaffeRuntimeError: the cache folder, make or a compiler is missing or of no use.
+    """
+    check_name("load_inline", name)
+    for argument, value in (("cuda_source", cuda_source), ("declarations", declarations)):
+        if not isinstance(value, str) and not (value is None and argument == "declarations"):
+            raise CaffeTypeError(f"load_inline: {argument}: expected a string, got {value!r}"[:200])
+    if not cuda_source.strip():
+        raise CaffeValueError("load_inline: cuda_source: expected CUDA, got an empty string")
+    settings, chosen = settings_for("load_inline", arch, backends)
+    prologue = "" if MACROS in cuda_source else f'#include "{MACROS}"\n'
+    folder = PurePosixPath(name)
+    files = {folder / f"{name}.cu": (prologue + cuda_source).encode()}
+    if declarations is not None:
+        files[folder / f"{name}.h"] = declarations.encode()
+
+    def prepare(staged: Path) -> None:
+        if declarations is None:
+            _complete(staged / f"{name}.cu")
+
+    def shown(text: str, sources: Path) -> str:
+        added = prologue.count("\n")
+        offsets = {".cu": added, ".h": added if declarations is None else 0}
+        return _in_users_lines(text, sources / folder / name, cuda_source, offsets)
+
+    entry = Recipe(name, files, folder, settings, chosen, prepare, shown).built()
+    return imported(name, entry, entry.folder)
+
+
+def _complete(source: Path) -> None:
+    """Derive the declarations, and launchers where there are none."""
+    command = [sys.executable, "-m", "tools.new_layer.inline", str(source)]
+    done = subprocess.run(command, cwd=toolkit.root(), capture_output=True, text=True, errors="replace")
+    if done.returncode:
+        raise CaffeBuildError((done.stdout + done.stderr).strip())
+
+
+def _in_users_lines(text: str, stem: Path, source: str, offsets: dict[str, int]) -> str:
+    """The compiler's text with places in the string instead of the file that it was written to.
+
+    Args:
+        stem: path of that file without its ending.
+        offsets: by ending, how many lines were put in front of what the user wrote.
+    """
+    # A compiler names a place as "file.cu:3:5:" (g++) or "file.cu(3):" (nvcc), and g++ quotes it as "    3 | text".
+    place = re.compile(rf"{re.escape(str(stem))}(\.cu|\.h)([:(])(\d+)")
+    gutter = re.compile(r" *(\d+) \|")
+    lines, result, named, offset = source.split("\n"), [], {}, 0
+    for line in text.split("\n"):
+        if found := place.search(line):
+            offset = offsets[found[1]]
+            number = int(found[3]) - offset
+            if found[1] == ".cu" and number > len(lines):
+                line = place.sub("a launcher made for it", line, count=1)
+            else:
+                named[number] = named.get(number) or found[1] == ".cu"
+                line = place.sub(rf"{stem.name}\g<1>\g<2>{number}", line, count=1)
+        elif offset and (quoted := gutter.match(line)):
+            number = str(int(quoted[1]) - offset)
+            line = number.rjust(quoted.end(1)) + line[quoted.end(1) :]
+        result.append(line.replace(str(stem), stem.name))
+    # nvcc quotes no line.
+    shown = "\n".join(result)
+    own = [n for n, in_source in named.items() if in_source and lines[n - 1].strip() not in shown]
+    return "\n".join([shown, *(f"line {n}: {lines[n - 1].strip()}" for n in own)])

@@ -1,0 +1,50 @@
+"""The Python side of what was built, imported as a package beside the toolkit's own parts."""
+
+import hashlib
+import importlib.util
+import sys
+import threading
+from pathlib import Path
+from types import ModuleType
+
+from .._runtime.packages import TOOLKIT, adopt
+from .cache import Entry
+
+_lock = threading.RLock()
+_imported: dict[str, ModuleType] = {}
+
+
+def imported(name: str, entry: Entry, folder: Path) -> ModuleType:
+    """The module of a layer's folder, with the libraries of a cache's entry.
+
+    It is `<toolkit>.loaded_<key>.<name>`, so that two layers of one name are two modules, and two libraries of torch's.
+    The same Python over the same libraries is imported once.
+    """
+    told = hashlib.sha256(f"{folder} {entry.place.name}".encode())
+    for file in sorted(folder.rglob("*.py")):
+        told.update(str(file).encode() + file.read_bytes())
+    package = f"{TOOLKIT}.loaded_{told.hexdigest()[:12]}"
+    with _lock:
+        if package not in _imported:
+            _imported[package] = _import(package, name, entry, folder)
+        return _imported[package]
+
+
+def _import(package: str, name: str, entry: Entry, folder: Path) -> ModuleType:
+    parent = ModuleType(package, f"Holds {name} of {folder}.")
+    parent.__path__ = []
+    adopt(package)
+    spec = importlib.util.spec_from_file_location(
+        f"{package}.{name}", folder / "__init__.py", submodule_search_locations=[str(folder)]
+    )
+    module = importlib.util.module_from_spec(spec)
+    module.__libraries__ = str(entry.folder)
+    sys.modules[package], sys.modules[spec.name] = parent, module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        for known in [m for m in sys.modules if m == package or m.startswith(f"{package}.")]:
+            del sys.modules[known]
+        raise
+    setattr(parent, name, module)
+    return module

@@ -1,0 +1,140 @@
+"""What a build is asked for: sources, settings and, from both, the key under which its result is kept."""
+
+import hashlib
+import keyword
+import os
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+import torch
+
+from .._runtime import CaffeTypeError, CaffeValueError
+from . import toolkit
+from .build import CaffeBuildError, Progress, make
+from .cache import Entry
+
+BACKENDS = ("host", "cuda")
+# Of a folder that has none.
+INIT = '''"""Made by load: a function for each one that {name}.h declares."""
+
+from .._runtime import Layer
+
+layer = Layer(__name__)
+
+
+def __getattr__(function: str):
+    return getattr(layer, function)
+
+
+def __dir__() -> list[str]:
+    return ["layer", *layer.library(layer.backends()[0]).signatures]
+'''
+
+
+@dataclass
+class Recipe:
+    """One layer to be built.
+
+    Attributes:
+        name: the layer's.
+        files: content by path. Beside the layer's own lies what these include from elsewhere.
+        layer: the layer's folder among them.
+        settings: make's, by name.
+        backends: of "host" and "cuda", those to build.
+        prepare: completes the written files before make sees them. It is given the layer's folder.
+        shown: what an error's text looks like to the user, from the text with the names of the files that were built.
+    """
+
+    name: str
+    files: dict[PurePosixPath, bytes]
+    layer: PurePosixPath
+    settings: dict[str, str]
+    backends: tuple[str, ...]
+    prepare: Callable[[Path], None] = lambda folder: None
+    shown: Callable[[str, Path], str] = lambda text, sources: text
+
+    def key(self) -> str:
+        """Of all that decides what the libraries hold."""
+        told = hashlib.sha256(toolkit.digest())
+        compilers = [
+            toolkit.identity(word) for name in ("CXX", "NVCC") for word in self.settings[name].split()[:1]
+        ]
+        native = toolkit.processor() if self.settings["HOST_ARCH"] == "native" else ""
+        what = [self.settings, self.backends, compilers, native, toolkit.writers()]
+        told.update(repr((what, str(self.layer))).encode())
+        for path, content in sorted(self.files.items()):
+            told.update(f"\n{path} {len(content)}\n".encode())
+            told.update(content)
+        return told.hexdigest()[:32]
+
+    def built(self) -> Entry:
+        """The cache's entry, made now if it is not there."""
+        entry = Entry(self.name, self.key(), self.layer)
+        if not entry.is_complete():
+            with Progress(self.name) as progress:
+                entry.make(
+                    lambda lock: self._build(entry, progress, lock),
+                    waiting=lambda: progress.step("another process builds it"),
+                )
+        return entry
+
+    def _build(self, entry: Entry, progress: Progress, lock: int) -> None:
+        for path, content in self.files.items():
+            (entry.sources / path).parent.mkdir(parents=True, exist_ok=True)
+            (entry.sources / path).write_bytes(content)
+        folder = entry.folder
+        try:
+            self.prepare(folder)
+            own = {"LAYERS_DIR": str(folder.parent), "LAYERS": self.name, "BUILD": str(entry.build)}
+            own |= {"BACKENDS": " ".join(self.backends), "PYTHON": sys.executable}
+            own["CORE"] = str(entry.cache / f"core-{toolkit.digest().hex()[:16]}")  # shared by all entries
+            make(["libraries"], self.settings | own, progress, lock)
+        except CaffeBuildError as error:
+            raise CaffeBuildError(
+                f"{self.name} does not build:\n{self.shown(str(error), entry.sources)}"
+            ) from None
+        if not (folder / "__init__.py").exists():
+            (folder / "__init__.py").write_text(INIT.format(name=self.name))
+
+
+def check_name(who: str, name) -> str:
+    if not isinstance(name, str):
+        raise CaffeTypeError(f"{who}: name: expected a string, got {name!r}")
+    if not (name.isidentifier() and name.isascii()) or keyword.iskeyword(name) or name.startswith("_"):
+        raise CaffeValueError(f"{who}: name: expected a Python name such as my_layer, got {name!r}")
+    return name
+
+
+def settings_for(who: str, arch: str | None, backends: Iterable[str] | None) -> tuple[dict, tuple[str, ...]]:
+    """(make's settings, the backends to build): what was asked for, else the environment, else what is here."""
+    if arch is not None and not isinstance(arch, str):
+        raise CaffeTypeError(f'{who}: arch: expected a string such as "sm_90", got {arch!r}')
+    nvcc = toolkit.find_nvcc()
+    arch = arch or os.environ.get("ARCH") or "native"
+    arch = _architectures() if arch == "native" else arch
+    if backends is None:
+        chosen = BACKENDS if nvcc and arch else BACKENDS[:1]
+    else:
+        chosen = tuple(dict.fromkeys([backends] if isinstance(backends, str) else backends))
+        if not chosen or not set(chosen) <= set(BACKENDS):
+            raise CaffeValueError(f'{who}: backends: expected "host", "cuda" or both, got {backends!r}')
+        if "cuda" in chosen and not nvcc:
+            raise CaffeValueError(f"{who}: backends: no nvcc was found for 'cuda' (set NVCC or CUDA_HOME)")
+    settings = {
+        "CXX": os.environ.get("CXX") or "g++",
+        "NVCC": nvcc if "cuda" in chosen else "",
+        "ARCH": arch or "all-major",
+        "HOST_ARCH": os.environ.get("HOST_ARCH") or "native",
+        "SANITIZE": os.environ.get("SANITIZE", ""),
+    }
+    return settings, chosen
+
+
+def _architectures() -> str:
+    """Those of the GPUs that are here."""
+    if not torch.cuda.is_available():
+        return ""
+    found = {torch.cuda.get_device_capability(i) for i in range(torch.cuda.device_count())}
+    return " ".join(f"sm_{major}{minor}" for major, minor in sorted(found))

@@ -1,0 +1,113 @@
+"""Where the toolkit's rules, headers and tools are, and by what a library built from them is known again."""
+
+import functools
+import hashlib
+import importlib.util
+import os
+import platform
+import shutil
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parent.parent
+# What a build reads of the toolkit. In a checkout it lies beside the package, in an installed one inside of it.
+INSTALLED = "_toolkit"
+PARTS = ("Makefile", "mk", "build_ffi.py", "requirements", "include", "src", "tools")
+# Python packages that write what the compilers then read.
+WRITERS = ("cffi", "pycparser", "tree-sitter", "tree-sitter-cuda", "grpcio-tools")
+
+
+@functools.cache
+def root() -> Path:
+    """The folder of the Makefile."""
+    for folder in (PACKAGE / INSTALLED, PACKAGE.parent):
+        if (folder / "build_ffi.py").exists():
+            return folder
+    from .._runtime import CaffeRuntimeError  # torch, which `python -m cuffi` does without
+
+    raise CaffeRuntimeError(
+        f"load: the toolkit's Makefile is neither in {PACKAGE.parent} nor in {PACKAGE / INSTALLED}: "
+        "install the toolkit again"
+    )
+
+
+def digest() -> bytes:
+    """Of the content of all that a build reads of the toolkit."""
+    total = hashlib.sha256()
+    for name in sorted(_files()):
+        total.update(name.encode())
+        with open(root() / name, "rb", buffering=0) as file:
+            total.update(file.read())
+    return total.digest()
+
+
+def _files() -> list[str]:
+    """Their paths below the root, by scandir: half of a warm load's time goes here."""
+    found, folders = [p for p in PARTS if (root() / p).is_file()], [p for p in PARTS if (root() / p).is_dir()]
+    while folders:
+        folder = folders.pop()
+        with os.scandir(root() / folder) as entries:
+            for entry in entries:
+                if entry.is_dir():
+                    folders.append(f"{folder}/{entry.name}")
+                elif not entry.name.endswith(".pyc"):
+                    found.append(f"{folder}/{entry.name}")
+    return found
+
+
+def find_nvcc() -> str:
+    """Where make finds the CUDA compiler, by make's own search; "" if it finds none."""
+    given = os.environ.get("NVCC", "search").strip()
+    if given != "search":
+        return shutil.which(given) or given
+    return _search(os.environ.get("PATH", ""), os.environ.get("CUDA_HOME", ""))
+
+
+@functools.cache
+def _search(path: str, cuda_home: str) -> str:
+    spec = importlib.util.spec_from_file_location("find_nvcc", root() / "tools" / "make" / "find_nvcc.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return str(module.find(cuda_home) or "")
+
+
+def identity(program: str) -> list[tuple]:
+    """A compiler, without starting it: each file of its name on PATH, as a wrapper may call the next."""
+    if os.sep in program:
+        found = [Path(program)]
+    else:
+        found = [Path(folder, program) for folder in os.environ.get("PATH", os.defpath).split(os.pathsep)]
+    result = []
+    for path in found:
+        try:
+            real = path.resolve(strict=True)
+            status = real.stat()
+        except OSError:
+            continue
+        result.append((str(real), status.st_size, status.st_mtime_ns))
+    return result
+
+
+@functools.cache
+def writers() -> list[str]:
+    """The versions of the packages that take part in a build."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    result = []
+    for name in WRITERS:
+        try:
+            result.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            result.append(name)
+    return result
+
+
+@functools.cache
+def processor() -> str:
+    """What -march=native means here."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().split("\n\n")[0].splitlines()
+    except OSError:
+        return platform.machine() + platform.processor()
+    return " ".join(
+        line for line in lines if line.startswith(("model name", "flags", "Features", "CPU part"))
+    )

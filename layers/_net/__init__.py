@@ -1,0 +1,71 @@
+"""Whole Caffe models: a prototxt and a caffemodel in, a torch.nn.Module out."""
+
+from __future__ import annotations
+
+import warnings
+
+from .._runtime import CaffeValueError
+from .build import TEST, TRAIN, Builder, Options, State, read_net
+from .net import CaffeNet
+from .registry import Folders
+from .weights import load
+
+__all__ = ["CaffeNet", "caffe_net"]
+
+
+def caffe_net(
+    prototxt,
+    weights=None,
+    *,
+    train: bool = False,
+    phase: str | None = None,
+    stages=(),
+    level: int = 0,
+    shapes: dict | None = None,
+    replace: dict | None = None,
+    native: bool | dict = True,
+    layers=(),
+    choose: dict | None = None,
+    ignore=(),
+    crop: str | None = None,
+) -> CaffeNet:
+    """A Caffe net as a torch.nn.Module.
+
+    Args:
+        prototxt: the path of a deploy.prototxt or train_val.prototxt of any of Caffe's formats, or its text.
+        weights: the path of a .caffemodel or .caffemodel.h5, or several, of which later ones win.
+        train: begin in training; else, as pycaffe does, in testing. `train()` and `eval()` change it.
+        phase: 'TRAIN' or 'TEST': build this phase alone. None: both.
+        stages, level: of Caffe's NetState.
+        shapes: of inputs, by blob, where the file has none or others are wanted: {"data": (1, 3, 224, 224)}.
+        replace: values for the `$NAME$` of a template.
+        native: False runs stock layers by ported code of the fork instead of by torch; {"Pooling": False} by type.
+        layers: folders of ported layers to look in before the toolkit's own.
+        choose: {type: folder's name}, where a folder of layers has a type several times.
+        ignore: fields of forks that do not matter: ("quantization_param",).
+        crop: 'stock': a Crop layer without crop_param cuts at 0, as today's Caffe; None: as the net's geometry says.
+
+    Raises:
+        CaffeValueError: what stands in the way, all of it, with the lines of the file.
+    """
+    layers = [layers] if isinstance(layers, str) or hasattr(layers, "__fspath__") else layers
+    if phase not in (None, TRAIN, TEST):
+        raise CaffeValueError(f"phase: expected 'TRAIN', 'TEST' or None, got {phase!r}")
+    if crop not in (None, "stock"):
+        raise CaffeValueError(f"crop: expected 'stock' or None, got {crop!r}")
+    stages = frozenset([stages] if isinstance(stages, str) else stages)
+    options = Options(
+        native,
+        Folders(layers, choose),
+        tuple([ignore] if isinstance(ignore, str) else ignore),
+        {name: tuple(shape) for name, shape in (shapes or {}).items()},
+        crop,
+    )
+    text, path = read_net(prototxt, replace)
+    phases = [phase] if phase else [TRAIN, TEST]
+    net = Builder(text, path, options).build([State(p, level, stages) for p in phases])
+    paths = list(weights) if isinstance(weights, list | tuple) else [] if weights is None else [weights]
+    report = load(net, paths, fill=True)
+    if paths and (report.missing or report.unused):
+        warnings.warn(f"{path}: {report}", stacklevel=2)
+    return net.train(train if phase is None else phase == TRAIN)

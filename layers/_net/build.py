@@ -1,0 +1,400 @@
+"""From a prototxt to a CaffeNet: rules, graph, who computes each layer, shapes, parameters; and all that is wrong."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from dataclasses import dataclass, field
+
+import torch
+from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from .._runtime import CaffeError, CaffeValueError
+from .coordinates import crop_offsets
+from .graph import Graph, Spec, Step, build
+from .inputs import input_shapes, is_input
+from .messages import layer_parameter
+from .net import CaffeNet, Phase, blobs_of
+from .registry import Folders
+from .rules import TEST, TRAIN, State, included
+from .stock import Definition, StockLayer, stock_class
+from .text import Node, parse, read_text, render, unquoted
+from .upgrade import upgraded
+
+# Stock types that read or write files or the user's own Python: no computation on tensors.
+_NO_COMPUTATION = ("HDF5Output",)
+
+
+@dataclass
+class Options:
+    """What the user said."""
+
+    native: bool | dict[str, bool] = True
+    folders: Folders = field(default_factory=Folders)
+    ignore: tuple[str, ...] = ()
+    shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    crop: str | None = None
+
+    def is_native(self, type_name: str) -> bool:
+        return self.native if isinstance(self.native, bool) else self.native.get(type_name, True)
+
+
+class Problems:
+    """What stands in the way, layer by layer."""
+
+    def __init__(self, path):
+        self.path = path
+        self.found: dict[tuple[int, str], tuple[Spec | None, list[str]]] = {}
+        self.missing: set[str] = set()  # types that could be ported
+
+    def __bool__(self) -> bool:
+        return bool(self.found)
+
+    def add(self, spec: Spec, reason: str, phase: str) -> None:
+        _, phases = self.found.setdefault((spec.line, reason), (spec, []))
+        if phase not in phases:
+            phases.append(phase)
+
+    def error(self, phases: int) -> CaffeValueError:
+        lines = []
+        for (line, reason), (spec, in_phases) in sorted(self.found.items(), key=lambda item: item[0][0]):
+            alone = f" (phase {in_phases[0]} alone)" if len(in_phases) < phases else ""
+            lines.append(f"  line {line}: {spec.name!r} ({spec.type}): {reason}{alone}")
+        text = f"{self.path}: {len(lines)} thing{'s' * (len(lines) > 1)} in the way:\n" + "\n".join(lines)
+        if self.missing:
+            types = " ".join(sorted(self.missing))
+            types = f'"{types}"' if " " in types else types
+            text += f"\nTo port what is missing: make port CAFFE=/path/to/the/fork TYPE={types}"
+        return CaffeValueError(text)
+
+
+class Builder:
+    """One net in the making."""
+
+    def __init__(self, text: str, path, options: Options, name: str = ""):
+        self.path, self.options = path, options
+        self.root = parse(text, path)
+        self.specs = [Spec.of(node) for node in upgraded(self.root, path)]
+        if not self.specs and not self.root.has("input"):
+            raise CaffeValueError(f"{path}: not a net: no `layer` and no `layers`")
+        self.problems = Problems(path)
+        self.notes: list[str] = []
+        self.modules: dict[int, nn.Module | None] = {}  # by id of the spec
+        self.keys: dict[int, str] = {}
+        self.reasons: dict[int, list[str]] = {}  # by id of the spec: why it cannot be, in any phase
+
+    # ---------------------------------------------------------------------------------------- phases
+
+    def build(self, states: list[State]) -> CaffeNet:
+        self.states = {state.phase: state for state in states}
+        phases = {state.phase: Phase(self._graph(state)) for state in states}
+        net = CaffeNet(self.root.value("name"), str(self.path), phases)
+        for made in phases.values():
+            for step in made.graph.steps:
+                self._make(net, step)
+        for phase, made in phases.items():
+            with self._in_phase(net, phase):
+                self._infer(net, made, phase)
+        for phase, made in phases.items():
+            for step in made.graph.steps:
+                for reason in self.reasons.get(id(step.spec), ()):
+                    self.problems.add(step.spec, reason, phase)
+        if self.problems:
+            raise self.problems.error(len(phases))
+        self._share(net)
+        for made in phases.values():
+            for step in made.graph.steps:
+                step.key = self.keys.get(id(step.spec), "")
+            self._loss_weights(made)
+        net.notes = list(dict.fromkeys(self.notes))
+        return net
+
+    def _graph(self, state: State) -> Graph:
+        named = [self._with_automatic_tops(spec) for spec in self._in(state.phase)]
+        inputs = [self._input_spec(i, name) for i, name in enumerate(self.root.values("input"))]
+        folders = self.options.folders
+        return build(
+            inputs + named,
+            lambda spec: is_input(spec, folders),
+            lambda spec, reason: self.problems.add(spec, reason, state.phase),
+            {top for spec in self.specs if is_input(spec, folders) for top in spec.tops},
+        )
+
+    def _in(self, phase: str) -> list[Spec]:
+        return [spec for spec in self.specs if included(spec.node, self.states[phase], self.path)]
+
+    def _input_spec(self, i: int, name: str) -> Spec:
+        return Spec(Node(1), name, "Input", (), (name,))
+
+    def _with_automatic_tops(self, spec: Spec) -> Spec:
+        """A loss without tops makes one, which the file does not name."""
+        kind = stock_class(spec.type)
+        is_loss = kind.is_loss if kind else spec.type.endswith("Loss")
+        if is_loss and spec.bottoms and not spec.tops:
+            spec.tops = (spec.name or "(automatic)",)
+        return spec
+
+    # --------------------------------------------------------------------------------------- modules
+
+    def _make(self, net: CaffeNet, step: Step) -> None:
+        spec = step.spec
+        if id(spec) in self.modules or spec.type in _NO_COMPUTATION:
+            return
+        self.modules[id(spec)] = None
+        try:
+            module = self._module(spec)
+        except (CaffeError, ValueError, TypeError) as error:
+            self._stop(spec, _reason(error, spec))
+            return
+        if module is None:
+            return
+        key = self._key(net, spec)
+        self.modules[id(spec)], self.keys[id(spec)] = module, key
+        net._modules[key] = module
+        net.specs[key] = spec
+        net.keys.setdefault(spec.name, []).append(key)
+        net.multipliers[key] = [
+            (float(p.value("lr_mult", "1")), float(p.value("decay_mult", "1")))
+            for p in spec.node.nodes("param")
+        ]
+
+    def _stop(self, spec: Spec, reason: str) -> None:
+        self.reasons.setdefault(id(spec), []).append(reason)
+
+    def _module(self, spec: Spec) -> nn.Module | None:
+        kind = stock_class(spec.type)
+        if kind is not None and self.options.is_native(spec.type):
+            return self._stock(spec, kind)
+        ported = self.options.folders.find(spec.type)
+        if ported is not None:
+            return self._ported(spec, ported)
+        if not spec.type:
+            reason = "has no type"
+        elif spec.type == "Python":
+            module = spec.node.node("python_param") or Node()
+            reason = f"runs Python code, {module.value('module')}.{module.value('layer')}"
+        else:
+            reason = "no such layer here" if kind is None else "native=False, and its type is not ported"
+            self.problems.missing.add(spec.type)
+        self._stop(spec, reason)
+        return None
+
+    def _stock(self, spec: Spec, kind: type[StockLayer]) -> nn.Module | None:
+        message, unknown = layer_parameter(spec.node)
+        extra = {}
+        for field_ in unknown:
+            if field_.path in kind.understands:
+                extra[field_.path] = unquoted(field_.value)
+            elif any(
+                field_.path == name or field_.path.startswith(name + ".") for name in self.options.ignore
+            ):
+                self.notes.append(f"line {field_.line}: {spec.name!r}: {field_.path} is ignored, as told")
+            else:
+                self._stop(
+                    spec,
+                    f"line {field_.line}: {field_.path} is a field that stock Caffe does not have. "
+                    f"If it does not matter: ignore=({field_.path!r},)",
+                )
+        return kind(Definition(spec.name, message, len(spec.bottoms), len(spec.tops), extra))
+
+    def _ported(self, spec: Spec, ported) -> nn.Module:
+        node = spec.node.without("include", "exclude", "type", "bottom", "top", "loss_weight", "phase")
+        # What is shared, and how it is learnt, is the net's business; what a layer multiplies its loss with, too.
+        for weight in spec.node.values("loss_weight"):
+            node.add("loss_weight", "1" if float(weight) else "0")
+        tops = tuple(f"{top}'" if top in spec.bottoms else top for top in spec.tops)
+        return ported.module_class()(render(node), bottom=spec.bottoms, top=tops)
+
+    def _key(self, net: CaffeNet, spec: Spec) -> str:
+        base = spec.name.replace(".", "_") or f"layer_{spec.line}"
+        if hasattr(type(net), base) or base in net.__dict__:
+            base += "_"
+        key, number = base, 2
+        while key in net._modules:
+            key, number = f"{base}_{number}", number + 1
+        return key
+
+    # ---------------------------------------------------------------------------------------- shapes
+
+    @contextlib.contextmanager
+    def _in_phase(self, net: CaffeNet, phase: str):
+        for module in net.children():
+            module.train(phase == TRAIN)
+        yield
+        for module in net.children():
+            module.train(True)
+
+    def _infer(self, net: CaffeNet, phase: Phase, name: str) -> None:
+        """Shapes of all blobs, and with them the parameters."""
+        shapes = self._input_shapes(phase.graph, name)
+        fake = FakeTensorMode(allow_non_fake_inputs=True)
+        known: dict[int, tuple[int, ...]] = {}
+        for blob, value in phase.graph.inputs.items():
+            if blob in shapes:
+                known[value] = phase.shapes[blob] = shapes[blob]
+        for step in phase.graph.steps:
+            module = self.modules.get(id(step.spec))
+            if (
+                id(step.spec) in self.reasons
+                or module is None
+                or not step.known
+                or any(v not in known for v in step.bottoms)
+            ):
+                continue
+            bottoms = [known[v] for v in step.bottoms]
+            try:
+                tops = self._top_shapes(step, module, bottoms, phase.graph, fake)
+            except Exception as error:  # whatever a layer raises about its shapes is that layer's problem
+                if getattr(module, "is_set_up", True):  # it is this phase's shapes that do not fit
+                    self.problems.add(step.spec, _reason(error, step.spec), name)
+                else:
+                    self._stop(step.spec, _reason(error, step.spec))
+                continue
+            if len(tops) != len(step.tops):
+                self.problems.add(step.spec, f"makes {len(tops)} tops, {len(step.tops)} are named", name)
+            for value, blob, shape in zip(step.tops, step.spec.tops, tops, strict=False):
+                known[value] = phase.shapes[blob] = shape
+
+    def _input_shapes(self, graph: Graph, phase: str) -> dict[str, tuple[int, ...]]:
+        # Those of this phase come last, and win.
+        specs = [*self.specs, *self._in(phase)]
+        shapes = input_shapes(self.root, specs, self.path, self.options.shapes)
+        read = {value for step in graph.steps for value in step.bottoms}
+        for blob, value in graph.inputs.items():
+            if blob not in shapes and value in read:
+                spec = next((s for s in self.specs if blob in s.tops), self._input_spec(0, blob))
+                self.problems.add(
+                    spec, f"the shape of input {blob!r} is not in the file: shapes={{{blob!r}: (...)}}", phase
+                )
+        return shapes
+
+    def _top_shapes(
+        self, step: Step, module: nn.Module, bottoms, graph: Graph, fake
+    ) -> list[tuple[int, ...]]:
+        if not isinstance(module, StockLayer):
+            return [tuple(shape) for shape in _ported_tops(module, bottoms)]
+        if not module.is_set_up:
+            if step.spec.type == "Crop":
+                self._crop(step, module, graph)
+            module.setup(*bottoms)
+            module.is_set_up = True
+        if (known := module.top_shapes(*bottoms)) is not None:
+            return known
+        with fake, torch.no_grad(), _quiet():
+            tops = module(*(torch.empty(shape) for shape in bottoms))
+            module.reset()
+        tops = (tops,) if isinstance(tops, torch.Tensor) else tops
+        return [tuple(top.shape) for top in tops]
+
+    def _crop(self, step: Step, module, graph: Graph) -> None:
+        if module.says_offsets or self.options.crop == "stock":
+            return
+        offsets = crop_offsets(graph, step, self.modules)
+        if offsets is not None:
+            module.offsets = offsets
+            if any(offsets):
+                self.notes.append(
+                    f"line {step.spec.line}: {step.spec.name!r} says no offset: {offsets} by the geometry of the "
+                    f"net, as Caffe before 2016 did. Today's Caffe takes 0: crop='stock'"
+                )
+
+    # ------------------------------------------------------------------------------------- parameters
+
+    def _share(self, net: CaffeNet) -> None:
+        """One parameter for all blobs of one `param { name }`, and for a layer's forms in training and testing."""
+        owners: dict[str, tuple[Spec, nn.Module, str]] = {}
+        for key, module in net.named_children():
+            spec = net.specs[key]
+            blobs = blobs_of(module)
+            for param, (attribute, _) in zip(spec.node.nodes("param"), blobs, strict=False):
+                if shared := param.value("name"):
+                    if shared in owners:
+                        self._tie(spec, module, attribute, shared, *owners[shared], param.value("share_mode"))
+                    else:
+                        owners[shared] = (spec, module, attribute)
+        for keys in net.keys.values():
+            first = net._modules[keys[0]]
+            for key in keys[1:]:
+                for attribute, blob in blobs_of(net._modules[key]):
+                    own = getattr(first, attribute, None)
+                    if isinstance(own, torch.Tensor) and own.shape == blob.shape:
+                        setattr(net._modules[key], attribute, own)
+        self._learning(net)
+        if self.problems:
+            raise self.problems.error(len(net.phases))
+
+    def _tie(self, spec, module, attribute, name, owner_spec, owner, owner_attribute, mode) -> None:
+        own, blob = getattr(owner, owner_attribute), getattr(module, attribute)
+        if own.shape == blob.shape:
+            setattr(module, attribute, own)
+            return
+        permissive = mode in ("PERMISSIVE", "1") and own.numel() == blob.numel()
+        what = "with share_mode PERMISSIVE, which is not supported" if permissive else "with another shape"
+        self.problems.add(
+            spec,
+            f"shares {name!r} with {owner_spec.name!r} {what}: {list(blob.shape)}, {list(own.shape)}",
+            TRAIN,
+        )
+
+    def _learning(self, net: CaffeNet) -> None:
+        for key, module in net.named_children():
+            for (mult, _), (_, blob) in zip(net.multipliers[key], blobs_of(module), strict=False):
+                if isinstance(blob, nn.Parameter) and mult == 0:
+                    blob.requires_grad_(False)
+
+    def _loss_weights(self, phase: Phase) -> None:
+        for step in phase.graph.steps:
+            weights = [float(w) for w in step.spec.node.values("loss_weight")]
+            module = self.modules.get(id(step.spec))
+            is_loss = module.is_loss if isinstance(module, StockLayer) else step.spec.type.endswith("Loss")
+            if not weights and is_loss and step.spec.tops:
+                weights = [1.0]
+            for blob, weight in zip(step.spec.tops, weights, strict=False):
+                if weight:
+                    phase.loss_weights[blob] = weight
+
+
+@contextlib.contextmanager
+def _quiet():
+    """torch logs what its shapes do not fit; here that is an answer, and the layer's name goes with it."""
+    log = logging.getLogger("torch._subclasses.fake_tensor")
+    before = log.level
+    log.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        log.setLevel(before)
+
+
+def read_net(prototxt, replace: dict | None) -> tuple[str, str]:
+    """(text, what to call it) of a path, or of a text that has `{`."""
+    if isinstance(prototxt, str) and ("{" in prototxt or "\n" in prototxt):
+        from .text import filled_in
+
+        return filled_in(prototxt, replace or {}, "prototxt"), "prototxt"
+    return read_text(prototxt, replace), str(prototxt)
+
+
+def needed_types(prototxt, replace: dict | None = None) -> list[str]:
+    """The types of a prototxt's layers that compute something, in whatever phase."""
+    text, path = read_net(prototxt, replace)
+    specs = [Spec.of(node) for node in upgraded(parse(text, path), path)]
+    found = [
+        s.type
+        for s in specs
+        if (s.bottoms or s.type == "Parameter") and s.type not in (*_NO_COMPUTATION, "Python")
+    ]
+    return list(dict.fromkeys(found))
+
+
+def _reason(error: Exception, spec: Spec) -> str:
+    return str(error).removeprefix(f"{spec.name}: ").strip() or type(error).__name__
+
+
+def _ported_tops(module, bottoms) -> list:
+    """The tops' shapes of a ported layer, by its own SetUp and Reshape."""
+    return module.top_shapes(*bottoms)
+
+
+__all__ = ["TEST", "TRAIN", "Builder", "Options", "State", "read_net"]

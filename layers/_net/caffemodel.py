@@ -1,0 +1,216 @@
+"""A .caffemodel as names and places of blobs, in one pass over the file.
+
+The file is a serialized NetParameter. Its tags are read here by hand: protobuf would make a Python object of a file of
+500 MB first, and then of every number. The numbers themselves are read straight into torch's memory.
+"""
+
+from __future__ import annotations
+
+import mmap
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from .._runtime import CaffeValueError
+
+# Field numbers of caffe.proto, by message: NetParameter, LayerParameter, V1LayerParameter, V0LayerParameter, BlobProto.
+_NET = {"layers": 2, "layer": 100}
+_LAYER = {"name": 1, "type": 2, "blobs": 7}
+_V1 = {"layer": 1, "name": 4, "type": 5, "blobs": 6}
+_V0 = {"name": 1, "type": 2, "blobs": 50}
+_BLOB = {"data": 5, "shape": 7, "double_data": 8}
+_LEGACY = {1: 0, 2: 1, 3: 2, 4: 3}  # num, channels, height, width
+
+
+@dataclass
+class StoredBlob:
+    """Where a blob's numbers lie in the file."""
+
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    pieces: list[tuple[int, int]]  # offset, bytes
+
+    @property
+    def count(self) -> int:
+        return sum(size for _, size in self.pieces) // (8 if self.dtype == torch.float64 else 4)
+
+    def read_into(self, file, tensor: Tensor) -> None:
+        """tensor: on the CPU, contiguous, of this dtype and count."""
+        memory = memoryview(tensor.reshape(-1).numpy()).cast("B")
+        at = 0
+        for offset, size in self.pieces:
+            file.seek(offset)
+            if file.readinto(memory[at : at + size]) != size:
+                raise CaffeValueError(f"{file.name}: it became shorter while it was read")
+            at += size
+
+    def read(self, file) -> Tensor:
+        tensor = torch.empty(self.count, dtype=self.dtype)
+        if self.count:
+            self.read_into(file, tensor)
+        return tensor.view(self.shape)
+
+
+@dataclass
+class StoredLayer:
+    name: str
+    type: str
+    blobs: list[StoredBlob] = field(default_factory=list)
+
+
+def stored_layers(path) -> list[StoredLayer]:
+    """The layers of a .caffemodel that have blobs; CaffeValueError with the offset if it is none."""
+    path = Path(path)
+    with open(path, "rb") as file:
+        size = file.seek(0, 2)
+        if not size:
+            raise CaffeValueError(f"{path}: not a .caffemodel: the file is empty")
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            try:
+                return _Scan(data).net(size)
+            except _Malformed as error:
+                raise CaffeValueError(f"{path}: not a .caffemodel: {error}") from None
+
+
+def stored_blob(path) -> StoredBlob:
+    """The one blob of a .binaryproto, as of a mean image."""
+    path = Path(path)
+    with open(path, "rb") as file:
+        size = file.seek(0, 2)
+        if not size:
+            raise CaffeValueError(f"{path}: not a .binaryproto: the file is empty")
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            try:
+                return _Scan(data).blob(0, size)
+            except _Malformed as error:
+                raise CaffeValueError(f"{path}: not a .binaryproto: {error}") from None
+
+
+class _Malformed(Exception):
+    """What is wrong with the bytes, and where."""
+
+
+class _Scan:
+    """Reads tags and lengths; skips all that is not asked for."""
+
+    def __init__(self, data):
+        self.data = data
+
+    def net(self, size: int) -> list[StoredLayer]:
+        layers = []
+        for number, _, at, end in self.fields(0, size):
+            if number == _NET["layer"]:
+                layers.append(self.layer(at, end, _LAYER))
+            elif number == _NET["layers"]:
+                layers.append(self.layer(at, end, _V1))
+        if not layers:
+            raise _Malformed("no layers in it")
+        return [layer for layer in layers if layer.blobs]
+
+    def layer(self, at: int, end: int, numbers: dict[str, int]) -> StoredLayer:
+        layer, where = StoredLayer("", ""), at
+        for number, wire, start, stop in self.fields(at, end):
+            if number == numbers["name"] and wire == 2:
+                layer.name = self.data[start:stop].decode("utf-8", errors="replace")
+            elif number == numbers["type"]:
+                layer.type = (
+                    self.data[start:stop].decode("utf-8", errors="replace")
+                    if wire == 2
+                    else f"V1 type {start}"
+                )
+            elif number == numbers["blobs"]:
+                layer.blobs.append(self.blob(start, stop))
+            elif numbers is _V1 and number == _V1["layer"] and wire == 2:
+                inner = self.layer(start, stop, _V0)
+                layer.name, layer.type = inner.name, inner.type
+                layer.blobs += inner.blobs
+        if not layer.name and layer.blobs:
+            layer.name = f"(layer at offset {where})"
+        return layer
+
+    def blob(self, at: int, end: int) -> StoredBlob:
+        legacy, shape = [0, 0, 0, 0], None
+        pieces: dict[int, list[tuple[int, int]]] = {_BLOB["data"]: [], _BLOB["double_data"]: []}
+        has_legacy = False
+        for number, wire, start, stop in self.fields(at, end):
+            if number in _LEGACY and wire == 0:
+                legacy[_LEGACY[number]], has_legacy = start, True
+            elif number == _BLOB["shape"] and wire == 2:
+                shape = self.dims(start, stop)
+            elif number in pieces and wire in (1, 2, 5):
+                self.piece(pieces[number], start, stop)
+        single, double = pieces[_BLOB["data"]], pieces[_BLOB["double_data"]]
+        width, chosen = (8, double) if double else (4, single)
+        for start, size in chosen:
+            if size % width:
+                raise _Malformed(f"offset {start}: {size} bytes are no whole numbers")
+        count = sum(size for _, size in chosen) // width
+        if shape is None:
+            shape = legacy if has_legacy else [count]
+        product = 1
+        for size in shape:
+            product *= size
+        if min(shape, default=0) < 0 or product != count:
+            raise _Malformed(f"offset {at}: a blob of shape {shape} has {count} values")
+        return StoredBlob(tuple(shape), torch.float64 if double else torch.float32, chosen)
+
+    def dims(self, at: int, end: int) -> list[int]:
+        dims = []
+        for number, wire, start, stop in self.fields(at, end):
+            if number == 1 and wire == 0:
+                dims.append(_signed(start))
+            elif number == 1 and wire == 2:
+                while start < stop:
+                    value, start = self.varint(start, stop)
+                    dims.append(_signed(value))
+            if len(dims) > 32:
+                raise _Malformed(f"offset {at}: a blob of more than 32 axes")
+        return dims
+
+    @staticmethod
+    def piece(pieces: list[tuple[int, int]], start: int, stop: int) -> None:
+        """Numbers that lie one behind the other are one piece."""
+        if pieces and sum(pieces[-1]) == start:
+            pieces[-1] = (pieces[-1][0], pieces[-1][1] + stop - start)
+        elif stop > start:
+            pieces.append((start, stop - start))
+
+    def fields(self, at: int, end: int) -> Iterator[tuple[int, int, int, int]]:
+        """(number, wire type, begin, end) of each field; of a varint its value stands for the begin."""
+        while at < end:
+            where = at
+            tag, at = self.varint(at, end)
+            number, wire = tag >> 3, tag & 7
+            if wire == 0:
+                value, at = self.varint(at, end)
+                yield number, wire, value, at
+                continue
+            if wire == 2:
+                size, at = self.varint(at, end)
+            elif wire in (1, 5):
+                size = 8 if wire == 1 else 4
+            else:
+                raise _Malformed(f"offset {where}: a field of wire type {wire}")
+            if not number or size > end - at:
+                raise _Malformed(f"offset {where}: a field of {size} bytes where {end - at} are left")
+            yield number, wire, at, at + size
+            at += size
+
+    def varint(self, at: int, end: int) -> tuple[int, int]:
+        value = shift = 0
+        while at < end and shift < 70:
+            byte = self.data[at]
+            at += 1
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value, at
+            shift += 7
+        raise _Malformed(f"offset {at}: a number without its end")
+
+
+def _signed(value: int) -> int:
+    return struct.unpack("<q", struct.pack("<Q", value & (1 << 64) - 1))[0]

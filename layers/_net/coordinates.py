@@ -1,0 +1,73 @@
+"""Where a Crop without an offset cuts: Caffe before 2016 worked it out from the geometry of the layers above.
+
+Along an axis each layer maps a coordinate of its top to one of its bottom: x_bottom = scale * x_top + shift. The crop
+begins where coordinate 0 of the second bottom lies in the first, seen from a blob that both depend on.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from .graph import Graph, Step
+
+Map = tuple[Fraction, Fraction]
+# Layers that leave every value where it is.
+_IN_PLACE = (
+    "AbsVal", "BatchNorm", "Bias", "BNLL", "Clip", "Concat", "Dropout", "Eltwise", "ELU", "Exp", "Log", "LRN", "Power",
+    "PReLU", "ReLU", "Scale", "Sigmoid", "Softmax", "Split", "Swish", "TanH", "Threshold",
+)  # fmt: skip
+
+
+def crop_offsets(graph: Graph, crop: Step, modules: dict) -> tuple[int, int] | None:
+    """The offsets of both image axes; None if the geometry does not say."""
+    makers = {value: step for step in graph.steps for value in step.tops}
+    offsets = []
+    for axis in range(2):
+        first, second = (_ancestors(value, makers, modules, axis) for value in crop.bottoms)
+        common = next((value for value in first if value in second), None)
+        if common is None:
+            return None
+        (scale, shift), (other_scale, other_shift) = first[common], second[common]
+        offset = (other_shift - shift) / scale
+        if scale != other_scale or offset.denominator != 1 or offset < 0:
+            return None
+        offsets.append(int(offset))
+    return offsets[0], offsets[1]
+
+
+def _ancestors(value: int, makers: dict, modules: dict, axis: int) -> dict[int, Map]:
+    """The value and what it is computed from, nearest first, each with the map from the value's coordinates."""
+    found: dict[int, Map] = {value: (Fraction(1), Fraction(0))}
+    waiting = [value]
+    while waiting:
+        current = waiting.pop(0)
+        step = makers.get(current)
+        own = _map(step, modules, axis) if step is not None else None
+        if own is None:
+            continue
+        scale, shift = found[current]
+        for bottom in step.bottoms[:1] if step.spec.type == "Crop" else step.bottoms:
+            if bottom not in found:
+                found[bottom] = (own[0] * scale, own[0] * shift + own[1])
+                waiting.append(bottom)
+    return found
+
+
+def _map(step: Step, modules: dict, axis: int) -> Map | None:
+    module, kind = modules.get(id(step.spec)), step.spec.type
+    if kind in _IN_PLACE:
+        return Fraction(1), Fraction(0)
+    if kind == "Crop" and module is not None and module.is_set_up and len(module.offsets) >= 2:
+        return Fraction(1), Fraction(module.offsets[-2 + axis])
+    if kind not in ("Convolution", "Deconvolution", "Pooling") or module is None or not module.is_set_up:
+        return None
+    if kind == "Pooling" and module.whole:
+        return None
+    if len(module.kernel) != 2:
+        return None
+    dilation = getattr(module, "dilation", (1, 1))[axis]
+    extent = dilation * (module.kernel[axis] - 1) + 1
+    stride, centre = module.stride[axis], Fraction(extent - 1, 2) - module.pad[axis]
+    if kind == "Deconvolution":  # the convolution's map the other way round
+        return Fraction(1, stride), -centre / stride
+    return Fraction(stride), centre

@@ -1,0 +1,96 @@
+"""Caffe's fillers: the values that parameters begin with, drawn from torch's generators."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from .._runtime import CaffeValueError
+
+
+@torch.no_grad()
+def fill(blob: Tensor, filler) -> None:
+    """Fill a blob as a FillerParameter says."""
+    kind = filler.type or "constant"
+    if kind not in _KINDS:
+        raise CaffeValueError(f"filler: no type {kind!r}. There are: {', '.join(_KINDS)}")
+    if filler.sparse != -1 and kind != "gaussian":
+        raise CaffeValueError(f"filler: sparse is of the gaussian filler, not of {kind}")
+    if blob.numel():
+        _KINDS[kind](blob, filler)
+
+
+def constant(value: float):
+    """A filler as the layers' defaults are."""
+    return _Constant(value)
+
+
+class _Constant:
+    type, sparse = "constant", -1
+
+    def __init__(self, value: float):
+        self.value = value
+
+
+def _constant(blob: Tensor, filler) -> None:
+    blob.fill_(filler.value)
+
+
+def _uniform(blob: Tensor, filler) -> None:
+    blob.uniform_(filler.min, filler.max)
+
+
+def _gaussian(blob: Tensor, filler) -> None:
+    blob.normal_(filler.mean, filler.std)
+    if filler.sparse >= 0:  # so many of each output's inputs are not zero, on average
+        if blob.dim() < 1:
+            raise CaffeValueError("filler: sparse: the blob has no axes")
+        blob.mul_(torch.empty_like(blob).bernoulli_(min(1.0, filler.sparse / blob.shape[0])))
+
+
+def _positive_unitball(blob: Tensor, filler) -> None:
+    blob.uniform_(0, 1)
+    rows = blob.view(blob.shape[0], -1)
+    rows.div_(rows.sum(1, keepdim=True))
+
+
+def _xavier(blob: Tensor, filler) -> None:
+    limit = math.sqrt(3.0 / _fan(blob, filler))
+    blob.uniform_(-limit, limit)
+
+
+def _msra(blob: Tensor, filler) -> None:
+    blob.normal_(0, math.sqrt(2.0 / _fan(blob, filler)))
+
+
+def _bilinear(blob: Tensor, filler) -> None:
+    """An upsampling by interpolation, for deconvolutions."""
+    if blob.dim() != 4 or blob.shape[2] != blob.shape[3]:
+        raise CaffeValueError(
+            f"filler: bilinear wants a blob of 4 axes, square kernels, not {list(blob.shape)}"
+        )
+    side = blob.shape[3]
+    factor = math.ceil(side / 2)
+    centre = (side - 1) / (2.0 * factor)
+    line = 1 - (torch.arange(side, dtype=torch.float64) / factor - centre).abs()
+    blob.copy_((line[:, None] * line[None, :]).expand(blob.shape))
+
+
+def _fan(blob: Tensor, filler) -> float:
+    fan_in = blob.numel() / blob.shape[0]
+    fan_out = blob.numel() / (blob.shape[1] if blob.dim() > 1 else 1)
+    norm = filler.variance_norm  # FAN_IN, FAN_OUT, AVERAGE
+    return fan_in if norm == 0 else fan_out if norm == 1 else (fan_in + fan_out) / 2
+
+
+_KINDS = {
+    "constant": _constant,
+    "uniform": _uniform,
+    "gaussian": _gaussian,
+    "positive_unitball": _positive_unitball,
+    "xavier": _xavier,
+    "msra": _msra,
+    "bilinear": _bilinear,
+}

@@ -1,0 +1,129 @@
+"""A net's inputs: `input` fields, Input layers and data layers, and the shapes that the file says of them."""
+
+from __future__ import annotations
+
+from .._runtime import CaffeValueError
+from .graph import Spec
+from .registry import Folders
+from .text import Node
+
+# Layers without bottoms that are no inputs.
+_MAKERS = ("Parameter",)
+_LEGACY = ("num", "channels", "height", "width")
+
+
+def is_input(spec: Spec, folders: Folders) -> bool:
+    """Data layers of any fork, and Python layers that make data, have no bottoms: their tops come from the user."""
+    if spec.bottoms or spec.type in _MAKERS:
+        return False
+    return _is_data(spec.type) or folders.find(spec.type) is None
+
+
+def _is_data(type_name: str) -> bool:
+    return type_name in ("Input", "DummyData", "Python") or type_name.endswith("Data")
+
+
+def input_shapes(root: Node, specs: list[Spec], path, said: dict) -> dict[str, tuple[int, ...]]:
+    """The shapes by blob, where the file has them. said: shapes that the user gave, which win.
+
+    The batch that the user gave for one blob of a data layer is that of its other blobs.
+    """
+    shapes = _of_net(root, path)
+    for spec in specs:
+        if spec.bottoms:
+            continue
+        batch = next((said[top][0] for top in spec.tops if said.get(top)), None)
+        if spec.type == "Input":
+            param = spec.node.node("input_param") or Node()
+            found = _each(spec, [_dims(n, path) for n in param.nodes("shape")])
+        elif spec.type == "DummyData":
+            found = _dummy(spec, path)
+        else:
+            found = _data(spec, path, batch)
+        if batch is not None and spec.type != "Input":
+            found = {top: (batch, *shape[1:]) for top, shape in found.items()}
+        shapes.update(found)
+    return shapes | said
+
+
+def _of_net(root: Node, path) -> dict[str, tuple[int, ...]]:
+    names = root.values("input")
+    shapes = [_dims(node, path) for node in root.nodes("input_shape")]
+    if not shapes:
+        flat = [_integer(v, root, path) for v in root.values("input_dim")]
+        if flat and len(flat) != 4 * len(names):
+            raise CaffeValueError(f"{path}: {len(flat)} input_dim for {len(names)} inputs; each has 4")
+        shapes = [tuple(flat[i : i + 4]) for i in range(0, len(flat), 4)]
+    elif len(shapes) != len(names):
+        raise CaffeValueError(f"{path}: {len(shapes)} input_shape for {len(names)} inputs")
+    return dict(zip(names, shapes, strict=False))
+
+
+def _dims(node: Node, path) -> tuple[int, ...]:
+    return tuple(_integer(v, node, path) for v in node.values("dim"))
+
+
+def _integer(value: str, node: Node, path) -> int:
+    try:
+        number = int(value, 0)
+    except ValueError:
+        raise CaffeValueError(
+            f"{path}, line {node.line}: a shape: expected an integer, got {value!r}"
+        ) from None
+    if not 0 <= number < 1 << 31:
+        raise CaffeValueError(f"{path}, line {node.line}: a shape: {number} is out of range")
+    return number
+
+
+def _each(spec: Spec, shapes: list) -> dict[str, tuple[int, ...]]:
+    """One shape for all tops, or one each."""
+    if len(shapes) == 1:
+        return dict.fromkeys(spec.tops, shapes[0])
+    return dict(zip(spec.tops, shapes, strict=False))
+
+
+def _dummy(spec: Spec, path) -> dict[str, tuple[int, ...]]:
+    param = spec.node.node("dummy_data_param") or Node()
+    shapes = [_dims(n, path) for n in param.nodes("shape")]
+    if not shapes:
+        columns = [[_integer(v, param, path) for v in param.values(name)] for name in _LEGACY]
+        if all(columns):
+            count = max(map(len, columns))
+            shapes = [
+                tuple(c[i] if len(c) > 1 else c[0] for c in columns)
+                for i in range(count)
+                if _even(columns, count)
+            ]
+    return _each(spec, shapes)
+
+
+def _even(columns: list[list[int]], count: int) -> bool:
+    return all(len(column) in (1, count) for column in columns)
+
+
+def _data(spec: Spec, path, batch: int | None) -> dict[str, tuple[int, ...]]:
+    """Data layers: the batch, and the image by its crop or size. Channels: as many as means, else 3, 1 if grey."""
+    node = spec.node
+    params = [f.value for f in node.fields if f.name.endswith("_param") and isinstance(f.value, Node)]
+    said = {f.name: f.value for p in params for f in p.fields if isinstance(f.value, str)}
+    if spec.type == "MemoryData" and all(
+        name in said for name in ("batch_size", "channels", "height", "width")
+    ):
+        sizes = [_integer(said[n], node, path) for n in ("batch_size", "channels", "height", "width")]
+        return dict(zip(spec.tops, [tuple(sizes), (sizes[0],)], strict=False))
+    if batch is None:
+        if "batch_size" not in said:
+            return {}
+        batch = _integer(said["batch_size"], node, path)
+    # The second blob of these holds a label for each item.
+    labelled = spec.type in ("Data", "ImageData") or "label" in spec.tops[1:2]
+    shapes = dict.fromkeys(spec.tops[1:2], (batch,)) if labelled else {}
+    means = node.node("transform_param").values("mean_value") if node.node("transform_param") else []
+    channels = len(means) if len(means) > 1 else 1 if said.get("force_gray") == "true" else 3
+    if "crop_size" in said and _integer(said["crop_size"], node, path):
+        side = _integer(said["crop_size"], node, path)
+        shapes[spec.tops[0]] = (batch, channels, side, side)
+    elif "new_height" in said and "new_width" in said and spec.type == "ImageData":
+        size = [_integer(said[n], node, path) for n in ("new_height", "new_width")]
+        shapes[spec.tops[0]] = (batch, channels, *size)
+    return shapes

@@ -1,0 +1,386 @@
+"""A Caffe net as a torch.nn.Module."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from .._runtime import CaffeRuntimeError, CaffeTypeError, CaffeValueError
+from .graph import Graph, Spec, needed
+from .rules import TEST, TRAIN
+
+
+class Call(NamedTuple):
+    """One layer's call. Values are numbered."""
+
+    key: str  # of the submodule
+    bottoms: tuple[int, ...]
+    tops: tuple[int, ...]
+    cut: tuple[int, ...]  # bottoms, by position, to which no gradient goes
+    scale: str | None  # the Scale layer that this BatchNorm computes as well
+    last: tuple[int, ...]  # values that nobody reads after this call
+
+
+class Plan(NamedTuple):
+    """What one forward does."""
+
+    calls: tuple[Call, ...]
+    count: int  # of values
+    inputs: tuple[tuple[str, int], ...]
+    used: frozenset[int]  # of the inputs' values
+    results: tuple[tuple[str, int], ...]
+    single: bool  # one tensor instead of a dict
+
+
+@dataclass
+class Phase:
+    """The net as it is in training or in testing."""
+
+    graph: Graph
+    shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)  # of blobs, for the shapes of the file
+    loss_weights: dict[str, float] = field(default_factory=dict)  # of blobs
+
+
+class CaffeNet(nn.Module):
+    """A whole Caffe net. `caffe_net` makes one of a prototxt.
+
+    Submodules have the layers' names (`net.conv1`; `.` becomes `_`), so `state_dict`, `parameters`, `to`, `compile` and
+    DistributedDataParallel are as of any module. `train()` and `eval()` choose Caffe's phase: its layers, and how they
+    compute.
+    """
+
+    def __init__(self, name: str, path: str, phases: dict[str, Phase]):
+        super().__init__()
+        self.net_name, self.path = name, path
+        self.phases = phases
+        self.notes: list[str] = []  # what a user should know of how the files were understood
+        self.keys: dict[
+            str, list[str]
+        ] = {}  # a layer's name: its submodules, of which testing may have its own
+        self.specs: dict[str, Spec] = {}  # a submodule: its layer in the file
+        self.multipliers: dict[
+            str, list[tuple[float, float]]
+        ] = {}  # a submodule: of its blobs, lr_mult and decay_mult
+        self._plans: dict[tuple, Plan] = {}
+
+    # ------------------------------------------------------------------------------------------ calls
+
+    def forward(self, *inputs: Tensor, end: str | None = None, blobs=None, **named: Tensor):
+        """Run the net.
+
+        Args:
+            inputs, named: tensors for the net's inputs, in their order (`net.inputs`) or by the blobs' names. Batch and
+                image size may differ from the file's, as far as the layers allow.
+            end: a blob or a layer: compute no more than it needs, and return it.
+            blobs: names of blobs to return instead of the net's outputs; True: all.
+
+        Returns:
+            the output, or a dict of several by their blobs' names. In training, blobs that are part of the loss are
+            outputs, too. `net.loss(...)` makes one number of what is returned.
+        """
+        plan = self._plan(end, blobs)
+        values: list[Tensor | None] = [None] * plan.count
+        self.bind(plan, values, inputs, named)
+        if torch.compiler.is_compiling():
+            for call in plan.calls:
+                self.run_call(call, values)
+        else:
+            self._run(plan, values)
+        if plan.single:
+            return values[plan.results[0][1]]
+        return {name: values[value] for name, value in plan.results}
+
+    def loss(self, outputs) -> Tensor:
+        """The sum of the losses among a call's outputs, each times its loss_weight."""
+        weights = self.phase.loss_weights
+        if not weights:
+            raise CaffeValueError(f"{self.path}: no layer makes a loss in phase {self._phase_name}")
+        if isinstance(outputs, Tensor):
+            outputs = {next(iter(weights)): outputs}
+        total = None
+        for blob, weight in weights.items():
+            if blob not in outputs:
+                raise CaffeValueError(f"{self.path}: loss: {blob!r} is not among the outputs {list(outputs)}")
+            term = outputs[blob].sum()
+            term = term if weight == 1 else term * weight
+            total = term if total is None else total + term
+        return total
+
+    def _run(self, plan: Plan, values: list) -> None:
+        call = None
+        try:
+            for call in plan.calls:
+                self.run_call(call, values)
+        except torch.OutOfMemoryError:
+            raise
+        except (ValueError, TypeError, RuntimeError, IndexError, NotImplementedError) as error:
+            raise self.failed(self.specs[call.key], error) from error
+
+    def failed(self, spec: Spec, error: Exception) -> Exception:
+        """An error of a layer's, with the layer's name and place."""
+        kind = next(
+            (
+                k
+                for e, k in ((ValueError, CaffeValueError), (TypeError, CaffeTypeError))
+                if isinstance(error, e)
+            ),
+            CaffeRuntimeError,
+        )
+        return kind(f"{self.path}, line {spec.line}: layer {spec.name!r} ({spec.type}): {error}")
+
+    def run_call(self, call: Call, values: list) -> None:
+        """One layer's call: its tops into the list of values."""
+        bottoms = [values[i] for i in call.bottoms]
+        for i in call.cut:
+            bottoms[i] = bottoms[i].detach()
+        module = self._modules[call.key]
+        if call.scale is not None:
+            scale = self._modules[call.scale]
+            tops = module(bottoms[0], scale.weight, scale.bias if scale.has_bias else None)
+        else:
+            tops = module(*bottoms)
+        for i in call.last:
+            values[i] = None
+        if len(call.tops) == 1:
+            values[call.tops[0]] = tops if isinstance(tops, Tensor) else tops[0]
+        else:
+            for i, top in zip(call.tops, tops, strict=True):
+                values[i] = top
+
+    def bind(self, plan: Plan, values: list, inputs: tuple, named: dict) -> None:
+        """Put the inputs into the list of values, or say what is wrong with them."""
+        if len(inputs) > len(plan.inputs):
+            raise CaffeTypeError(f"{self.path}: {len(inputs)} inputs came; the net has {self.inputs}")
+        for (_, value), tensor in zip(plan.inputs, inputs, strict=False):
+            values[value] = tensor
+        places = dict(plan.inputs)
+        for name, tensor in named.items():
+            if name not in places:
+                raise CaffeTypeError(
+                    f"{self.path}: no input {name!r}. There are: {', '.join(places) or 'none'}"
+                )
+            if values[places[name]] is not None:
+                raise CaffeTypeError(f"{self.path}: input {name!r} came twice")
+            values[places[name]] = tensor
+        for name, value in plan.inputs:
+            if values[value] is None and value in plan.used:
+                raise self._missing(name, value, plan)
+            if values[value] is not None and not isinstance(values[value], Tensor):
+                raise CaffeTypeError(
+                    f"{self.path}: input {name!r}: expected a tensor, got {type(values[value]).__name__}"
+                )
+
+    def _missing(self, name: str, value: int, plan: Plan) -> CaffeTypeError:
+        readers = [self.specs[call.key].name for call in plan.calls if value in call.bottoms]
+        return CaffeTypeError(
+            f"{self.path}: input {name!r} is missing; {', '.join(readers[:4]) or 'the output'} needs it. "
+            f"To compute less, say end='...'"
+        )
+
+    # ------------------------------------------------------------------------------------------ plans
+
+    def _plan(self, end, blobs) -> Plan:
+        key = (self.training, end, blobs if blobs is None or blobs is True else tuple(blobs))
+        plan = self._plans.get(key)
+        if plan is None:
+            plan = self._plans[key] = self.make_plan(*key)
+        return plan
+
+    def make_plan(self, training: bool, end: str | None = None, blobs=None) -> Plan:
+        """What a forward in that phase does to return that."""
+        phase = self._phase(training)
+        graph = phase.graph
+        single = False
+        if end is not None:
+            names = self._tops_of(graph, end)
+            single = len(names) == 1
+        elif blobs is True:
+            names = list(graph.latest)
+        elif blobs is not None:
+            names = list(blobs)
+        else:
+            names = [*graph.outputs, *(b for b in phase.loss_weights if b not in graph.outputs)]
+            single = len(names) == 1
+        for name in names:
+            if name not in graph.latest:
+                raise CaffeValueError(f"{self.path}: no blob {name!r}. There are: {', '.join(graph.latest)}")
+        results = tuple((name, graph.latest[name]) for name in names)
+        steps = needed(graph.steps, {value for _, value in results}) if end or blobs else graph.steps
+        calls = _calls(self, [s for s in steps if s.key], {value for _, value in results})
+        read = {value for call in calls for value in call.bottoms} | {value for _, value in results}
+        return Plan(
+            tuple(calls),
+            len(graph.names),
+            tuple(graph.inputs.items()),
+            frozenset(read.intersection(graph.inputs.values())),
+            results,
+            single,
+        )
+
+    def _tops_of(self, graph: Graph, end: str) -> list[str]:
+        if end in graph.latest:
+            return [end]
+        for step in graph.steps:
+            if step.spec.name == end:
+                return list(step.spec.tops)
+        raise CaffeValueError(f"{self.path}: end: no blob or layer {end!r}. Blobs: {', '.join(graph.latest)}")
+
+    def _phase(self, training: bool) -> Phase:
+        name = TRAIN if training else TEST
+        if name not in self.phases:
+            raise CaffeRuntimeError(
+                f"{self.path}: the net was built for phase {next(iter(self.phases))} alone"
+            )
+        return self.phases[name]
+
+    # -------------------------------------------------------------------------------------- what it is
+
+    @property
+    def _phase_name(self) -> str:
+        return TRAIN if self.training else TEST
+
+    @property
+    def phase(self) -> Phase:
+        return self._phase(self.training)
+
+    @property
+    def inputs(self) -> list[str]:
+        """The names of the inputs, in their order."""
+        return list(self.phase.graph.inputs)
+
+    @property
+    def outputs(self) -> list[str]:
+        return [name for name, _ in self._plan(None, None).results]
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The blobs' shapes for inputs of the file's shapes."""
+        return self.phase.shapes
+
+    def get_layer(self, key: str) -> nn.Module:
+        """A submodule by its own name."""
+        return self._modules[key]
+
+    @property
+    def layers(self) -> dict[str, nn.Module]:
+        """The layers of this phase by Caffe's names."""
+        steps = self.phase.graph.steps
+        return {s.spec.name: self._modules[s.key] for s in steps if s.key}
+
+    def parameter_groups(self, lr: float, weight_decay: float = 0.0) -> list[dict]:
+        """Groups for a torch optimizer: each parameter with lr * lr_mult and weight_decay * decay_mult."""
+        groups: dict[tuple[float, float], list[nn.Parameter]] = {}
+        seen: set[int] = set()
+        for key, module in self.named_children():
+            multipliers = self.multipliers.get(key, [])
+            for i, (_, parameter) in enumerate(blobs_of(module)):
+                if (
+                    not isinstance(parameter, nn.Parameter)
+                    or not parameter.requires_grad
+                    or id(parameter) in seen
+                ):
+                    continue
+                seen.add(id(parameter))
+                groups.setdefault(multipliers[i] if i < len(multipliers) else (1.0, 1.0), []).append(
+                    parameter
+                )
+        return [
+            {"params": parameters, "lr": lr * mult, "weight_decay": weight_decay * decay}
+            for (mult, decay), parameters in groups.items()
+        ]
+
+    # ----------------------------------------------------------------------------------------- weights
+
+    def load_caffemodel(self, path, *more):
+        """Take the parameters of .caffemodel or .caffemodel.h5 files, by the layers' names.
+
+        Returns:
+            a report of what was not matched, in both directions. Shapes that do not fit are a CaffeValueError.
+        """
+        from .weights import load
+
+        return load(self, [path, *more])
+
+    def save_caffemodel(self, path) -> None:
+        """Write a .caffemodel (today's format) that Caffe and its tools read."""
+        from .save import save
+
+        save(self, path)
+
+    def __getstate__(self) -> dict:
+        return self.__dict__ | {"_plans": {}}
+
+    def train(self, mode: bool = True) -> CaffeNet:
+        self._phase(mode)
+        return super().train(mode)
+
+
+def blobs_of(module: nn.Module) -> list[tuple[str, Tensor]]:
+    """A layer's parameter blobs by their attributes, in Caffe's order."""
+    if hasattr(module, "present_blobs"):
+        return [(name, getattr(module, name)) for name in module.present_blobs()]
+    found = []
+    while (blob := getattr(module, f"blob{len(found)}", None)) is not None:
+        found.append((f"blob{len(found)}", blob))
+    return found
+
+
+def _calls(net: CaffeNet, steps: list, results: set[int]) -> list[Call]:
+    scales = _scales(net, steps, results)
+    taken = {id(scale) for scale in scales.values()}
+    planned: list[tuple] = []
+    for step in steps:
+        if id(step) in taken:
+            continue
+        key, scale, tops = step.key, None, tuple(step.tops)
+        if id(step) in scales:
+            tops, scale = tuple(scales[id(step)].tops), scales[id(step)].key
+        planned.append((key, tuple(step.bottoms), tops, _cut(net, step), scale))
+    return list(_with_last(planned, results))
+
+
+def _cut(net: CaffeNet, step) -> tuple[int, ...]:
+    """Bottoms that the file wants no gradient for. A ported layer looks after that by itself."""
+    said = step.spec.node.values("propagate_down")
+    return tuple(
+        i for i, word in enumerate(said[: len(step.bottoms)]) if word in ("false", "0", "f", "False")
+    )
+
+
+def _scales(net: CaffeNet, steps: list, results: set[int]) -> dict:
+    """BatchNorm steps and the Scale steps that they compute as well: for torch the two are one operator."""
+    from .stock.batch_norm import BatchNorm
+    from .stock.scale import Scale
+
+    readers: dict[int, list] = {}
+    for step in steps:
+        for value in step.bottoms:
+            readers.setdefault(value, []).append(step)
+    pairs = {}
+    for step in steps:
+        module = net._modules[step.key]
+        if not isinstance(module, BatchNorm) or step.tops[0] in results:
+            continue
+        after = readers.get(step.tops[0], [])
+        if len(after) != 1 or _cut(net, after[0]):
+            continue
+        scale = net._modules[after[0].key]
+        if (
+            isinstance(scale, Scale)
+            and scale.own_weight
+            and scale.first_axis == 1
+            and scale.weight.dim() == 1
+        ):
+            pairs[id(step)] = after[0]
+    return pairs
+
+
+def _with_last(planned: list[tuple], results: set[int]) -> Iterator[Call]:
+    last = {value: i for i, (_, bottoms, *_) in enumerate(planned) for value in bottoms}
+    for i, (key, bottoms, tops, cut, scale) in enumerate(planned):
+        done = tuple(v for v in dict.fromkeys(bottoms) if last[v] == i and v not in results)
+        yield Call(key, bottoms, tops, cut, scale, done)

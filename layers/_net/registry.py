@@ -1,0 +1,85 @@
+"""Who computes a layer: a stock type of ours, or a ported layer found by its type in folders of layers."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from .._runtime import CaffeValueError
+from .._runtime.cases import load_package
+
+_SAYS = re.compile(r"""caffe_layer\(\s*__name__\s*,\s*["'](\w+)["']""")
+_HOME = Path(__file__).resolve().parents[1]
+
+
+@dataclass(frozen=True)
+class Ported:
+    """A folder with a ported layer."""
+
+    type: str
+    folder: Path
+
+    def module_class(self):
+        """Its nn.Module class."""
+        module = importlib.import_module(f"{_package(self.folder.parent)}.{self.folder.name}")
+        for value in vars(module).values():
+            if getattr(value, "type_name", None) == self.type:
+                return value
+        raise CaffeValueError(f"{self.folder}: no class of type {self.type!r} in its __init__.py")
+
+
+class Folders:
+    """The ported layers of several folders; the first folder that has a type has it for all."""
+
+    def __init__(self, folders=(), chosen: dict[str, str] | None = None):
+        self.folders = [*(Path(folder).resolve() for folder in folders), _HOME]
+        self.chosen = chosen or {}
+        for folder in self.folders:
+            if not folder.is_dir():
+                raise CaffeValueError(f"layers: no folder {folder}")
+        self._found = [_layers_of(folder) for folder in self.folders]
+
+    def find(self, type_name: str) -> Ported | None:
+        """The layer of that type; CaffeValueError if one folder has several of it and nobody chose."""
+        chosen = self.chosen.get(type_name)
+        for layers in self._found:
+            of_type = [layer for layer in layers if _plain(layer.type) == _plain(type_name)]
+            if chosen is not None:
+                of_type = [layer for layer in of_type if layer.folder.name == chosen]
+            if len(of_type) > 1:
+                own = [layer for layer in of_type if _plain(layer.folder.name) == _plain(type_name)]
+                if len(own) != 1:
+                    names = ", ".join(layer.folder.name for layer in of_type)
+                    raise CaffeValueError(
+                        f"several folders have it: say choose={{{type_name!r}: ...}} of {names}"
+                    )
+                of_type = own
+            if of_type:
+                return of_type[0]
+        if chosen is not None:
+            raise CaffeValueError(f"choose: no folder {chosen!r} has a layer of type {type_name!r}")
+        return None
+
+    def types(self) -> list[str]:
+        return sorted({layer.type for layers in self._found for layer in layers})
+
+
+def _layers_of(folder: Path) -> list[Ported]:
+    found = []
+    for file in sorted(folder.glob("*/__init__.py")):
+        if not file.parent.name.startswith("_"):
+            found += [Ported(t, file.parent) for t in _SAYS.findall(file.read_text(errors="replace"))]
+    return found
+
+
+def _package(folder: Path) -> str:
+    """The name under which a folder of layers is imported."""
+    name = "caffe_layers_" + re.sub(r"\W", "_", str(folder))
+    return name if name in sys.modules else load_package(folder, name)
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", "").lower()

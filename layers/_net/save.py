@@ -1,0 +1,69 @@
+"""A net's parameters as a .caffemodel. The numbers go from torch's memory to the file; protobuf writes the rest."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from .net import CaffeNet, blobs_of
+from .rules import TRAIN
+
+
+def save(net: CaffeNet, path) -> None:
+    """Write a NetParameter of today's format: each layer with its name, type, bottoms, tops and blobs."""
+    path = Path(path)
+    partial = path.with_name(path.name + f".{os.getpid()}.partial")
+    phase = net.phases.get(TRAIN) or next(iter(net.phases.values()))
+    try:
+        with open(partial, "wb") as file:
+            file.write(_bytes(1, net.net_name.encode()))
+            for step in phase.graph.steps:
+                if step.key:
+                    _layer(file, step.spec, net._modules[step.key])
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _layer(file, spec, module) -> None:
+    head = _bytes(1, spec.name.encode()) + _bytes(2, spec.type.encode())
+    head += b"".join(_bytes(3, name.encode()) for name in spec.bottoms)
+    head += b"".join(_bytes(4, name.encode()) for name in spec.tops)
+    blobs = [_blob(blob.detach()) for _, blob in blobs_of(module)]
+    size = len(head) + sum(len(_tag(7)) + len(_varint(n)) + n for n, *_ in blobs)
+    file.write(_tag(100) + _varint(size) + head)
+    for total, begin, values in blobs:
+        file.write(_tag(7) + _varint(total) + begin)
+        if values.numel():
+            file.write(memoryview(values.numpy()).cast("B"))
+
+
+def _blob(blob: Tensor) -> tuple[int, bytes, Tensor]:
+    """(bytes of the BlobProto, all of it before the numbers, the numbers)."""
+    number, dtype = (8, torch.float64) if blob.dtype == torch.float64 else (5, torch.float32)
+    values = blob.to("cpu", dtype).contiguous().reshape(-1)
+    dims = b"".join(_varint(n) for n in blob.shape)
+    begin = _bytes(7, _bytes(1, dims) if dims else b"")
+    size = values.numel() * values.element_size()
+    begin += _tag(number) + _varint(size)
+    return len(begin) + size, begin, values
+
+
+def _tag(number: int) -> bytes:
+    return _varint(number << 3 | 2)
+
+
+def _bytes(number: int, content: bytes) -> bytes:
+    return _tag(number) + _varint(len(content)) + content
+
+
+def _varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)

@@ -1,0 +1,130 @@
+"""Stock Caffe's layer types as torch modules, one file a type: `Softmax` is in softmax.py, `SoftmaxWithLoss` in
+softmax_with_loss.py. Each computes what BVLC/caffe's own code computes, forward and gradient.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from torch import nn
+
+from ..._runtime import CaffeValueError
+from ..fillers import fill
+
+Shape = tuple[int, ...]
+
+
+class Definition(NamedTuple):
+    """What a stock layer is made from."""
+
+    name: str
+    message: object  # the LayerParameter
+    bottoms: int
+    tops: int
+    extra: dict[str, str]  # values of the fields of forks that the type understands, by path
+
+
+class StockLayer(nn.Module):
+    """What the stock layers have in common. Shapes are known at `setup`, which makes the parameters.
+
+    A type's `bottoms` and `tops` are the least and the most that it takes; None: any number.
+    """
+
+    bottoms: tuple[int, int | None] = (1, 1)
+    tops: tuple[int, int | None] = (1, 1)
+    blobs: tuple[str, ...] = ()  # names of the parameters, in Caffe's order
+    statistics: tuple[str, ...] = ()  # those of them that are no parameters to train
+    is_loss = False
+    understands: tuple[str, ...] = ()  # fields of forks: "pooling_param.ceil_mode"
+
+    def __init__(self, definition: Definition):
+        super().__init__()
+        self.layer_name = definition.name
+        self.top_count = definition.tops
+        self.is_set_up = False
+        self._fillers: dict[str, object] = {}
+        for what, count, (least, most) in (
+            ("bottoms", definition.bottoms, self.bottoms),
+            ("tops", definition.tops, self.tops),
+        ):
+            if count < least or (most is not None and count > most):
+                wanted = (
+                    least if least == most else f"{least} or more" if most is None else f"{least} to {most}"
+                )
+                raise CaffeValueError(f"takes {wanted} {what}, not {count}")
+
+    def check(self, condition: bool, what: str) -> None:
+        """As Caffe's CHECK: a CaffeValueError that names the layer."""
+        if not condition:
+            raise CaffeValueError(f"{self.layer_name}: {what}")
+
+    def setup(self, *shapes: Shape) -> None:
+        """Make the parameters for bottoms of these shapes; called once."""
+
+    def top_shapes(self, *shapes: Shape) -> list[Shape] | None:
+        """The tops' shapes, of types whose forward cannot say them without the bottoms' values."""
+        return None
+
+    def blob(self, name: str, shape: Shape, filler) -> None:
+        """Make a parameter blob, not yet filled. filler: a FillerParameter, or fillers.constant(...)."""
+        self._fillers[name] = filler
+        if name in self.statistics:
+            self.register_buffer(name, torch.empty(shape))
+        else:
+            self.register_parameter(name, nn.Parameter(torch.empty(shape)))
+
+    def fill(self, keep: set[str] = frozenset()) -> None:
+        """Fill the blobs, but those that have been loaded."""
+        for name, filler in self._fillers.items():
+            if name not in keep:
+                try:
+                    fill(getattr(self, name), filler)
+                except CaffeValueError as error:
+                    raise CaffeValueError(f"{self.layer_name}: {name}: {error}") from None
+        self._fillers = {}
+
+    def reset(self) -> None:
+        """Forget what calls have left behind; parameters and statistics stay."""
+
+    def present_blobs(self) -> list[str]:
+        """The names of the blobs that the layer has, in Caffe's order."""
+        return [name for name in self.blobs if getattr(self, name, None) is not None]
+
+    def axis(self, axis: int, dims: int, past: bool = False) -> int:
+        """Caffe's CanonicalAxisIndex."""
+        most = dims if past else dims - 1
+        self.check(-dims <= axis <= most, f"axis {axis} out of range for a bottom of {dims} axes")
+        return axis + dims if axis < 0 else axis
+
+    def extra_repr(self) -> str:
+        return ", ".join(
+            f"{name}={value}"
+            for name, value in vars(self).items()
+            if not name.startswith("_")
+            and isinstance(value, int | float | str | tuple)
+            and name not in _COMMON
+        )
+
+
+_COMMON = ("training", "layer_name", "top_count", "is_set_up", "call_super_init", "dump_patches")
+
+
+@functools.cache
+def _files() -> dict[str, str]:
+    return {
+        file.stem.replace("_", ""): file.stem
+        for file in Path(__file__).parent.glob("*.py")
+        if not file.stem.startswith("_")
+    }
+
+
+def stock_class(type_name: str) -> type[StockLayer] | None:
+    """The class of a stock type; None if it is no stock type or has no torch-native form."""
+    file = _files().get(type_name.lower())
+    if file is None:
+        return None
+    return getattr(importlib.import_module(f".{file}", __name__), type_name, None)

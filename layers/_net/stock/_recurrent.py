@@ -1,0 +1,90 @@
+"""What LSTM and RNN have in common: timesteps, markers of where sequences begin, and the state that a call leaves."""
+
+import torch
+import torch.nn.functional as F
+
+from ..fillers import constant
+from . import StockLayer
+
+
+class Recurrent(StockLayer):
+    """Timesteps, one after the other.
+
+    Bottoms: x [timesteps, streams, ...]; cont [timesteps, streams], 0 where a sequence begins; if there is one, a
+    static input [streams, ...]; with expose_hidden, the states to begin with. Tops: the outputs; with expose_hidden,
+    the states at the end.
+
+    Without expose_hidden a call begins with the state that the last call ended with, as in Caffe; `reset` makes it
+    zero. No gradient goes through a state from call to call.
+    """
+
+    bottoms = (2, None)
+    tops = (1, None)
+    states = 1  # how many there are
+    gates = 1  # rows of the hidden weights by num_output
+
+    def __init__(self, definition):
+        super().__init__(definition)
+        p = definition.message.recurrent_param
+        self.num_output, self.expose_hidden = p.num_output, p.expose_hidden
+        self._definition = (p.weight_filler, p.bias_filler)
+        exposed = self.states * self.expose_hidden
+        self.has_static = definition.bottoms > 2 + exposed
+        self.check(p.num_output > 0, "num_output must be positive")
+        self.check(definition.bottoms == 2 + self.has_static + exposed, f"{definition.bottoms} bottoms")
+        self.check(definition.tops == 1 + exposed, f"{definition.tops} tops")
+        self._state = None
+
+    def setup(self, x, cont, *others):
+        weight, bias = self._definition
+        del self._definition
+        self.check(len(x) >= 3, f"x: expected [timesteps, streams, ...], got {list(x)}")
+        self.check(tuple(cont) == tuple(x[:2]), f"cont: expected {list(x[:2])}, got {list(cont)}")
+        rows, bias = self.gates * self.num_output, bias if bias.type else constant(0)
+        self.blob("weight_x", (rows, torch.Size(x[2:]).numel()), weight)
+        self.blob("bias", (rows,), bias)
+        if self.has_static:
+            self.check(others[0][0] == x[1], f"static input: expected {x[1]} streams, got {list(others[0])}")
+            self.blob("weight_static", (rows, torch.Size(others[0][1:]).numel()), weight)
+        self.blob("weight_h", (rows, self.num_output), weight)
+        self.more(weight, bias)
+        for shape in others[self.has_static :]:
+            wanted = (1, x[1], self.num_output)
+            self.check(tuple(shape) == wanted, f"hidden state: expected {list(wanted)}, got {list(shape)}")
+
+    def more(self, weight, bias):
+        """Parameters of the type's own."""
+
+    def reset(self) -> None:
+        """Forget the state of the last call."""
+        self._state = None
+
+    def forward(self, x, cont, *others):
+        inputs = F.linear(x.flatten(2), self.weight_x, self.bias)
+        if self.has_static:
+            inputs = inputs + F.linear(others[0].flatten(1), self.weight_static)
+        state = self._begin(inputs, others[self.has_static :])
+        outputs = []
+        for step, marker in zip(inputs.unbind(0), cont.to(inputs.dtype).unbind(0), strict=True):
+            output, state = self.step(step, marker[:, None], state)
+            outputs.append(output)
+        if not self.expose_hidden:
+            self._state = tuple(s.detach() for s in state)
+            return torch.stack(outputs)
+        return (torch.stack(outputs), *(s.detach()[None] for s in state))
+
+    def step(self, inputs, marker, state):
+        """(the output of one timestep, its state)."""
+        raise NotImplementedError
+
+    def _begin(self, inputs, given):
+        """The state to begin with, in the order of the bottoms."""
+        if self.expose_hidden:
+            return tuple(s.detach()[0] for s in given)
+        zero = torch.zeros_like(inputs[0, :, : self.num_output])
+        if self._state is None or self._state[0].shape != zero.shape or self._state[0].device != zero.device:
+            return (zero,) * self.states
+        return tuple(s.to(zero.dtype) for s in self._state)
+
+    def __getstate__(self):
+        return self.__dict__ | {"_state": None}

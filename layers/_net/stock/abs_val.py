@@ -1,0 +1,6 @@
+from . import StockLayer
+
+
+class AbsVal(StockLayer):
+    def forward(self, x):
+        return x.abs()

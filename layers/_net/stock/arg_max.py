@@ -1,0 +1,28 @@
+import torch
+
+from . import StockLayer
+
+
+class ArgMax(StockLayer):
+    """Indices of the largest values, as floating numbers. No gradient."""
+
+    def __init__(self, definition):
+        super().__init__(definition)
+        p = definition.message.argmax_param
+        self.out_max_val, self.top_k = p.out_max_val, p.top_k
+        self.along = p.axis if p.HasField("axis") else None
+
+    def setup(self, x):
+        size = x[self.axis(self.along, len(x))] if self.along is not None else torch.Size(x[1:]).numel()
+        self.check(1 <= self.top_k <= size, f"top_k {self.top_k} of {size} values")
+
+    @torch.no_grad()
+    def forward(self, x):
+        dim = self.along if self.along is not None else 1
+        flat = x if self.along is not None else x.flatten(1)
+        values, indices = flat.topk(self.top_k, dim=dim)
+        indices = indices.to(x.dtype)
+        if self.along is not None:
+            return values if self.out_max_val else indices
+        top = torch.stack((indices, values), 1) if self.out_max_val else indices[:, None]
+        return top.reshape(top.shape + (1,) * max(0, x.dim() - 3))

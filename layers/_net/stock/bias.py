@@ -1,0 +1,26 @@
+from . import StockLayer
+from .scale import broadcast, broadcast_shape
+
+
+class Bias(StockLayer):
+    """Adds a blob of the axes from `axis` on, its own or the second bottom."""
+
+    bottoms = (1, 2)
+    blobs = ("bias",)
+
+    def __init__(self, definition):
+        super().__init__(definition)
+        self.first_axis, self.num_axes = (
+            definition.message.bias_param.axis,
+            definition.message.bias_param.num_axes,
+        )
+        self.filler = definition.message.bias_param.filler
+
+    def setup(self, x, *other):
+        shape = broadcast_shape(self, x, *other)
+        if not other:
+            self.blob("bias", shape, self.filler)
+        del self.filler
+
+    def forward(self, x, other=None):
+        return x + broadcast(self, x, self.bias if other is None else other)

@@ -1,0 +1,11 @@
+import torch
+import torch.nn.functional as F
+
+from . import StockLayer
+
+
+class BNLL(StockLayer):
+    """log(1 + exp(x))"""
+
+    def forward(self, x):
+        return F.relu(x) + torch.log1p(torch.exp(-x.abs()))

@@ -1,0 +1,31 @@
+import torch
+
+from . import StockLayer
+
+
+class ContrastiveLoss(StockLayer):
+    """Pairs of features: squared distance where the third bottom is 1, hinge on the margin where it is 0; / 2N."""
+
+    bottoms = (3, 3)
+    is_loss = True
+
+    def __init__(self, definition):
+        super().__init__(definition)
+        p = definition.message.contrastive_loss_param
+        self.margin, self.legacy = p.margin, p.legacy_version
+
+    def setup(self, a, b, similar):
+        self.check(a[1] == b[1], f"features of {list(a)} and {list(b)}")
+        self.check(torch.Size(similar).numel() == similar[0], f"{list(similar)} labels: one a pair")
+
+    def forward(self, a, b, similar):
+        pairs = a.shape[0]
+        squared = (a - b).reshape(pairs, -1).square().sum(1)
+        if self.legacy:
+            apart = (self.margin - squared).clamp(min=0)
+        else:
+            # The root's slope at zero is infinite. Caffe's gradient divides by the root + 1e-4.
+            root = squared.detach().sqrt()
+            root = root + (squared - squared.detach()) / (2 * (root + 1e-4))
+            apart = (self.margin - root).clamp(min=0).square()
+        return torch.where(similar.reshape(-1) != 0, squared, apart).sum() / pairs / 2

@@ -1,0 +1,71 @@
+import torch.nn.functional as F
+
+from ..fillers import constant
+from . import StockLayer
+
+_FUNCTIONS = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}
+
+
+class Convolution(StockLayer):
+    """Convolution over one to three axes after the channels; several bottoms share the weights."""
+
+    bottoms = (1, None)
+    tops = (1, None)
+    blobs = ("weight", "bias")
+    transposed = False
+
+    def __init__(self, definition):
+        super().__init__(definition)
+        p = definition.message.convolution_param
+        self.num_output, self.group, self.channel_axis = p.num_output, p.group, p.axis
+        self.has_bias, self._definition = p.bias_term, (p, p.weight_filler, p.bias_filler)
+        self.check(definition.bottoms == definition.tops, "as many tops as bottoms are needed")
+        self.check(p.num_output > 0, "num_output: expected more than 0")
+        self.check(p.group > 0 and p.num_output % p.group == 0, "num_output should be a multiple of group")
+
+    def setup(self, x, *others):
+        p, weight_filler, bias_filler = self._definition
+        del self._definition
+        axis = self.axis(self.channel_axis, len(x))
+        axes = len(x) - axis - 1
+        self.check(axis == 1 and axes in _FUNCTIONS, f"axis {axis} of {list(x)}: torch convolves axes 2 to 4")
+        self.kernel = self._sizes(p, "kernel_size", "kernel_", axes, None)
+        self.stride = self._sizes(p, "stride", "stride_", axes, 1)
+        self.pad = self._sizes(p, "pad", "pad_", axes, 0)
+        self.dilation = self._sizes(p, "dilation", None, axes, 1)
+        self.check(min(self.kernel) > 0 and min(self.stride) > 0, "kernel and stride: expected more than 0")
+        self.check(x[1] % self.group == 0, f"{x[1]} channels are no multiple of group {self.group}")
+        for other in others:
+            self.check(other == x, f"all bottoms must have the same shape: {list(x)}, {list(other)}")
+        for i in range(axes):
+            self.check(
+                self.output(x[2 + i], i) > 0, f"nothing is left of {list(x)} by a kernel of {self.kernel}"
+            )
+        first, second = (x[1], self.num_output) if self.transposed else (self.num_output, x[1])
+        self.blob("weight", (first, second // self.group, *self.kernel), weight_filler)
+        if self.has_bias:
+            self.blob("bias", (self.num_output,), bias_filler if bias_filler.type else constant(0))
+        self.function = _FUNCTIONS[axes]
+
+    def output(self, size: int, i: int) -> int:
+        extent = self.dilation[i] * (self.kernel[i] - 1) + 1
+        return (size + 2 * self.pad[i] - extent) // self.stride[i] + 1
+
+    def forward(self, *bottoms):
+        bias = self.bias if self.has_bias else None
+        tops = tuple(
+            self.function(x, self.weight, bias, self.stride, self.pad, self.dilation, self.group)
+            for x in bottoms
+        )
+        return tops[0] if len(tops) == 1 else tops
+
+    def _sizes(self, p, name: str, pair: str | None, axes: int, default: int | None) -> tuple[int, ...]:
+        """Sizes by axis: one for all, one each, or `_h` and `_w`."""
+        values = tuple(getattr(p, name))
+        if pair and (p.HasField(pair + "h") or p.HasField(pair + "w")):
+            self.check(axes == 2 and not values, f"{name}: either {name} or {pair}h and {pair}w, for 2 axes")
+            return getattr(p, pair + "h"), getattr(p, pair + "w")
+        if not values and default is not None:
+            values = (default,)
+        self.check(len(values) in (1, axes), f"{name}: {len(values)} sizes for {axes} axes")
+        return values * axes if len(values) == 1 else values

@@ -1,0 +1,24 @@
+import torch.nn.functional as F
+
+from . import StockLayer
+
+
+class Dropout(StockLayer):
+    """In training drops values and scales the others by 1 / (1 - ratio)."""
+
+    understands = ("dropout_param.scale_train", "dropout_param.sample_weights_test")
+
+    def __init__(self, definition):
+        super().__init__(definition)
+        self.ratio = definition.message.dropout_param.dropout_ratio
+        extra = definition.extra
+        self.scale_train = extra.get("dropout_param.scale_train", "true") in ("true", "1", "t", "True")
+        # Bayesian SegNet draws in testing, too.
+        self.always = extra.get("dropout_param.sample_weights_test", "false") in ("true", "1", "t", "True")
+        self.check(0 < self.ratio < 1, f"dropout_ratio: expected a number between 0 and 1, got {self.ratio}")
+
+    def forward(self, x):
+        if self.training or self.always:
+            top = F.dropout(x, self.ratio, True)
+            return top if self.scale_train else top * (1 - self.ratio)
+        return x if self.scale_train else x * (1 - self.ratio)

@@ -1,0 +1,45 @@
+import torch
+
+from . import StockLayer
+
+
+class Eltwise(StockLayer):
+    """Sum with coefficients, product or maximum. The gradient of a maximum goes to one bottom alone.
+
+    Stock Caffe wants two bottoms or more; forks take one, to scale it (FlowNet2).
+    """
+
+    bottoms = (1, None)
+
+    def __init__(self, definition):
+        super().__init__(definition)
+        p = definition.message.eltwise_param
+        self.operation = {0: "PROD", 1: "SUM", 2: "MAX"}[p.operation]
+        coeff = tuple(p.coeff)
+        self.check(
+            len(coeff) in (0, definition.bottoms),
+            f"{len(coeff)} coefficients for {definition.bottoms} bottoms",
+        )
+        self.check(not (self.operation == "PROD" and coeff), "coeff is of the sum, not of the product")
+        self.coeff = None if all(c == 1 for c in coeff) else coeff
+
+    def setup(self, *shapes):
+        for shape in shapes[1:]:
+            self.check(shape == shapes[0], f"bottoms of {list(shapes[0])} and {list(shape)}")
+
+    def forward(self, *bottoms):
+        top = bottoms[0]
+        if self.operation == "PROD":
+            for x in bottoms[1:]:
+                top = top * x
+        elif self.operation == "MAX":
+            for i, x in enumerate(bottoms[1:]):
+                top = torch.where(top >= x if i else top > x, top, x)
+        elif self.coeff is None:
+            for x in bottoms[1:]:
+                top = top + x
+        else:
+            top = top * self.coeff[0]
+            for x, c in zip(bottoms[1:], self.coeff[1:], strict=True):
+                top = torch.add(top, x, alpha=c)
+        return top

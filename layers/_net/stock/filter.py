@@ -1,0 +1,23 @@
+from . import StockLayer
+
+
+class Filter(StockLayer):
+    """Items of which the last bottom, the selector, is not 0. The number of items depends on the data."""
+
+    bottoms = (2, None)
+    tops = (1, None)
+
+    def setup(self, *shapes):
+        self.check(
+            len(shapes) == self.top_count + 1, "as many tops as bottoms without the selector are needed"
+        )
+        for shape in shapes[:-1]:
+            self.check(shape[0] == shapes[-1][0], f"{shapes[-1][0]} selectors for {shape[0]} items")
+
+    def top_shapes(self, *shapes):
+        return list(shapes[:-1])
+
+    def forward(self, *bottoms):
+        chosen = bottoms[-1].reshape(-1).nonzero().reshape(-1)
+        tops = tuple(x.index_select(0, chosen) for x in bottoms[:-1])
+        return tops[0] if len(tops) == 1 else tops

@@ -1,0 +1,17 @@
+from . import StockLayer
+
+
+class Flatten(StockLayer):
+    def __init__(self, definition):
+        super().__init__(definition)
+        self.first_axis, self.last_axis = (
+            definition.message.flatten_param.axis,
+            definition.message.flatten_param.end_axis,
+        )
+
+    def setup(self, x):
+        first, last = self.axis(self.first_axis, len(x)), self.axis(self.last_axis, len(x))
+        self.check(first <= last, f"axis {first} is after end_axis {last}")
+
+    def forward(self, x):
+        return x.flatten(self.first_axis, self.last_axis)

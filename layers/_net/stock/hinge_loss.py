@@ -1,0 +1,21 @@
+import torch
+
+from . import StockLayer
+
+
+class HingeLoss(StockLayer):
+    """One against all, norm L1 or L2; / N."""
+
+    bottoms = (2, 2)
+    is_loss = True
+
+    def __init__(self, definition):
+        super().__init__(definition)
+        self.norm = definition.message.hinge_loss_param.norm
+
+    def forward(self, scores, labels):
+        items = scores.shape[0]
+        flat = scores.reshape(items, -1)
+        own = torch.zeros_like(flat).scatter(1, labels.reshape(-1, 1).long(), 1.0)
+        margins = torch.relu(1 + flat * (1 - 2 * own))
+        return (margins.square() if self.norm == 2 else margins).sum() / items

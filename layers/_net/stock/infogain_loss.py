@@ -1,0 +1,58 @@
+import math
+
+import torch
+
+from ..caffemodel import stored_blob
+from . import StockLayer
+from .softmax_with_loss import normalizer
+
+_MOST = -math.log(1e-20)  # Caffe takes no logarithm of less
+
+
+class InfogainLoss(StockLayer):
+    """Cross entropy of the softmax with the label's row of a matrix, the third bottom or a file, as weights."""
+
+    bottoms = (2, 3)
+    tops = (1, 2)
+    is_loss = True
+
+    def __init__(self, definition):
+        super().__init__(definition)
+        p = definition.message.loss_param
+        self.dim, self.normalization = definition.message.infogain_loss_param.axis, p.normalization
+        self.ignore_label = p.ignore_label if p.HasField("ignore_label") else None
+        self.check(not p.HasField("normalize"), "normalize is deprecated: use normalization")
+        if definition.bottoms < 3:
+            source = definition.message.infogain_loss_param.source
+            self.check(bool(source), "a third bottom or infogain_loss_param.source, the matrix, is needed")
+            with open(source, "rb") as file:
+                self.register_buffer("matrix", stored_blob(source).read(file), persistent=False)
+
+    def setup(self, scores, labels, matrix=None):
+        classes = scores[self.axis(self.dim, len(scores))]
+        found, count = torch.Size(labels).numel(), torch.Size(scores).numel() // max(1, classes)
+        self.check(
+            count == found, f"{found} labels for {count} predictions along axis {self.dim} of {list(scores)}"
+        )
+        size = torch.Size(matrix).numel() if matrix is not None else self.matrix.numel()
+        self.check(
+            size == classes * classes, f"the matrix has {size} values, {classes} x {classes} are needed"
+        )
+
+    def forward(self, scores, labels, matrix=None):
+        terms = -scores.movedim(self.dim, -1).log_softmax(-1)
+        terms = terms + (terms.clamp(max=_MOST) - terms).detach()
+        labels = labels.reshape(terms.shape[:-1]).long()
+        valid = (
+            torch.ones_like(labels, dtype=torch.bool)
+            if self.ignore_label is None
+            else labels != self.ignore_label
+        )
+        rows = (
+            (self.matrix if matrix is None else matrix).detach().reshape(terms.shape[-1], -1).to(terms.dtype)
+        )
+        weights = rows[torch.where(valid, labels, 0)] * valid[..., None]
+        dim = self.dim + scores.dim() if self.dim < 0 else self.dim
+        batch = math.prod(scores.shape[:dim])
+        loss = (weights * terms).sum() / normalizer(self.normalization, batch, labels.numel(), valid.sum())
+        return loss if self.top_count == 1 else (loss, scores.detach().softmax(self.dim))

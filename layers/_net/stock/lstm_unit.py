@@ -1,0 +1,26 @@
+import torch
+
+from . import StockLayer
+
+
+class LSTMUnit(StockLayer):
+    """One step of an LSTM: the cell before, the gates' inputs, the markers; the cell, the hidden state."""
+
+    bottoms = (3, 3)
+    tops = (2, 2)
+
+    def setup(self, cell, gates, cont):
+        fits = len(cell) == 3 and cell[0] == 1 and tuple(gates) == (1, cell[1], 4 * cell[2])
+        self.check(
+            fits and tuple(cont) == (1, cell[1]), f"bottoms of {list(cell)}, {list(gates)} and {list(cont)}"
+        )
+
+    def forward(self, cell, gates, cont):
+        return unit(cell, gates, cont[..., None].to(cell.dtype))
+
+
+def unit(cell, gates, marker):
+    """(cell, hidden state); a marker of 0 forgets the cell before."""
+    i, f, o, g = gates.chunk(4, -1)
+    cell = marker * f.sigmoid() * cell + i.sigmoid() * g.tanh()
+    return cell, o.sigmoid() * torch.tanh(cell)

@@ -1,0 +1,24 @@
+from . import StockLayer
+
+
+class MVN(StockLayer):
+    """Mean 0 and, unless told otherwise, variance 1, for each channel or for each image. The top has 4 axes."""
+
+    def __init__(self, definition):
+        super().__init__(definition)
+        p = definition.message.mvn_param
+        self.normalize_variance, self.across_channels, self.eps = (
+            p.normalize_variance,
+            p.across_channels,
+            p.eps,
+        )
+
+    def setup(self, x):
+        self.check(2 <= len(x) <= 4, f"a bottom of 2 to 4 axes is needed, not {list(x)}")
+
+    def forward(self, x):
+        rows = x.flatten(1)[:, None] if self.across_channels else x.reshape(x.shape[0], x.shape[1], -1)
+        centred = rows - rows.mean(-1, keepdim=True)
+        if self.normalize_variance:
+            centred = centred / (centred.square().mean(-1, keepdim=True).sqrt() + self.eps)
+        return centred.reshape(x.shape + (1,) * (4 - x.dim()))

@@ -1,0 +1,20 @@
+from ..fillers import constant
+from . import StockLayer
+
+
+class Parameter(StockLayer):
+    """A blob to learn, as a top."""
+
+    bottoms = (0, 0)
+    blobs = ("value",)
+
+    def __init__(self, definition):
+        super().__init__(definition)
+        self.size = tuple(definition.message.parameter_param.shape.dim)
+
+    def setup(self):
+        # Stock Caffe does not fill it: it begins at zero.
+        self.blob("value", self.size, constant(0))
+
+    def forward(self):
+        return self.value

@@ -1,0 +1,151 @@
+import math
+
+import torch
+import torch.nn.functional as F
+
+from . import StockLayer
+
+_LEAST = -3.4028234663852886e38  # what the maximum begins with
+_FALSE = ("false", "0", "f", "False")
+
+
+class Pooling(StockLayer):
+    """Maximum or average over windows, of which Caffe has as many as cover the bottom (ceil)."""
+
+    tops = (1, 2)
+    understands = ("pooling_param.ceil_mode",)
+
+    def __init__(self, definition):
+        super().__init__(definition)
+        p = definition.message.pooling_param
+        self.method = {0: "MAX", 1: "AVE", 2: "STOCHASTIC"}[p.pool]
+        self.whole = p.global_pooling
+        pairs = (("kernel", "kernel_size", 0), ("stride", "stride", 1), ("pad", "pad", 0))
+        self.kernel, self.stride, self.pad = (
+            self._pair(p, name, both, default) for name, both, default in pairs
+        )
+        self.ceil = (
+            p.round_mode == 0 and definition.extra.get("pooling_param.ceil_mode", "true") not in _FALSE
+        )
+        if self.whole:
+            sized = p.HasField("kernel_size") or p.HasField("kernel_h") or p.HasField("kernel_w")
+            self.check(not sized, "with global_pooling the kernel's size cannot be given")
+            self.check(
+                self.pad == (0, 0) and self.stride == (1, 1), "with global_pooling: pad 0 and stride 1"
+            )
+        else:
+            self.check(
+                min(self.kernel) > 0 and min(self.stride) > 0, "kernel and stride: expected more than 0"
+            )
+            inside = self.pad[0] < self.kernel[0] and self.pad[1] < self.kernel[1]
+            self.check(
+                inside or self.pad == (0, 0), f"pad {self.pad} is not less than the kernel {self.kernel}"
+            )
+        self.check(self.top_count == 1 or self.method == "MAX", "a second top, the mask, is of MAX alone")
+
+    def setup(self, x):
+        self.check(
+            len(x) == 4,
+            f"input must have 4 axes, corresponding to (num, channels, height, width), not {list(x)}",
+        )
+        if not self.whole:
+            self.check(all(self.sizes(x)), f"nothing is left of {list(x)} by a kernel of {self.kernel}")
+
+    def sizes(self, shape) -> tuple[int, int]:
+        """How many windows there are down and across."""
+        return tuple(self._windows(int(shape[2 + i]), i) for i in range(2))
+
+    def forward(self, x):
+        if self.whole:
+            return self._globally(x)
+        windows = self.sizes(x.shape)
+        if self.method == "STOCHASTIC":
+            return self._stochastic(x, windows)
+        if windows != tuple(self._torch_windows(int(x.shape[2 + i]), i) for i in range(2)) or any(
+            2 * pad > kernel for pad, kernel in zip(self.pad, self.kernel, strict=True)
+        ):
+            return self._by_hand(x, windows)
+        if self.method == "AVE":
+            return F.avg_pool2d(x, self.kernel, self.stride, self.pad, self.ceil, True)
+        if self.top_count == 1:
+            return F.max_pool2d(x, self.kernel, self.stride, self.pad, 1, self.ceil)
+        top, mask = F.max_pool2d(x, self.kernel, self.stride, self.pad, 1, self.ceil, return_indices=True)
+        return top, mask.to(x.dtype)
+
+    # ------------------------------------------------------------------------------------- windows
+
+    def _windows(self, size: int, i: int) -> int:
+        rounded = math.ceil if self.ceil else math.floor
+        count = rounded((size + 2 * self.pad[i] - self.kernel[i]) / self.stride[i]) + 1
+        # The last one must not begin in the padding: but Caffe looks only where there is padding.
+        if any(self.pad) and (count - 1) * self.stride[i] >= size + self.pad[i]:
+            count -= 1
+        return max(count, 0)
+
+    def _torch_windows(self, size: int, i: int) -> int:
+        steps = size + 2 * self.pad[i] - self.kernel[i]
+        count = (steps + (self.stride[i] - 1 if self.ceil else 0)) // self.stride[i] + 1
+        return count - 1 if self.ceil and (count - 1) * self.stride[i] >= size + self.pad[i] else count
+
+    # ------------------------------------------------------------------------------------- methods
+
+    def _globally(self, x):
+        if self.method == "AVE":
+            return x.mean((2, 3), keepdim=True)
+        if self.method == "STOCHASTIC":
+            return self._stochastic(x, (1, 1))
+        top, mask = x.flatten(2).max(2)
+        top = top[..., None, None]
+        return top if self.top_count == 1 else (top, mask[..., None, None].to(x.dtype))
+
+    def _covered(self, x, windows, value: float):
+        """The bottom with all that the windows reach around it, or less where they do not reach its end."""
+        (top, left), (down, across) = self.pad, (self._reach(i, windows[i]) for i in range(2))
+        return F.pad(x, (left, across - left - x.shape[3], top, down - top - x.shape[2]), value=value)
+
+    def _reach(self, i: int, count: int) -> int:
+        return (count - 1) * self.stride[i] + self.kernel[i]
+
+    def _by_hand(self, x, windows):
+        if self.method == "AVE":
+            sums = F.avg_pool2d(self._covered(x, windows, 0.0), self.kernel, self.stride, divisor_override=1)
+            down, across = (self._extents(x, i, windows[i]) for i in range(2))
+            return sums / (down[:, None] * across[None, :])
+        top, at = F.max_pool2d(
+            self._covered(x, windows, _LEAST), self.kernel, self.stride, return_indices=True
+        )
+        if self.top_count == 1:
+            return top
+        width = self._reach(1, windows[1])
+        row, column = at // width - self.pad[0], at % width - self.pad[1]
+        inside = (row >= 0) & (row < x.shape[2]) & (column >= 0) & (column < x.shape[3])
+        return top, torch.where(inside, row * x.shape[3] + column, -1).to(x.dtype)
+
+    def _extents(self, x, i: int, count: int):
+        """How long each window is, cut off at the end of the padding."""
+        size = x.shape[2 + i]
+        begin = torch.arange(count, device=x.device, dtype=x.dtype) * self.stride[i] - self.pad[i]
+        return (begin + self.kernel[i]).clamp(max=size + self.pad[i]) - begin
+
+    def _stochastic(self, x, windows):
+        """Training draws one value of each window, with the value as its weight; testing takes the mean so weighted."""
+        kernel = tuple(x.shape[2:]) if self.whole else self.kernel
+        covered = x if self.whole else self._covered(x, windows, 0.0)
+        items = x.shape[0] * x.shape[1]
+        columns = F.unfold(covered.reshape(items, 1, *covered.shape[2:]), kernel, stride=self.stride)
+        if self.training:
+            flat = columns.detach().transpose(1, 2).reshape(-1, columns.shape[1])
+            flat = torch.where((flat.sum(1, keepdim=True) > 0), flat, 1.0)
+            drawn = torch.multinomial(flat, 1).reshape(items, 1, -1)
+            top = columns.gather(1, drawn)
+        else:
+            total = columns.sum(1)
+            top = columns.square().sum(1) / torch.where(total > 0, total, 1.0)
+        return top.reshape(*x.shape[:2], *windows)
+
+    def _pair(self, p, name: str, both: str, default: int) -> tuple[int, int]:
+        if p.HasField(f"{name}_h") or p.HasField(f"{name}_w"):
+            self.check(not p.HasField(both), f"{both}: either {both} or {name}_h and {name}_w")
+            return getattr(p, f"{name}_h"), getattr(p, f"{name}_w")
+        size = getattr(p, both) if p.HasField(both) else default
+        return size, size

@@ -1,0 +1,24 @@
+import torch.nn.functional as F
+
+from ..fillers import constant
+from . import StockLayer
+
+
+class PReLU(StockLayer):
+    """A learned slope for values below 0, one for each channel or one for all."""
+
+    blobs = ("slope",)
+
+    def __init__(self, definition):
+        super().__init__(definition)
+        p = definition.message.prelu_param
+        self.channel_shared = p.channel_shared
+        self._filler = p.filler if p.HasField("filler") else constant(0.25)
+
+    def setup(self, x):
+        self.check(len(x) >= 2, f"a bottom of 2 or more axes is needed, not {list(x)}")
+        self.blob("slope", () if self.channel_shared else (x[1],), self._filler)
+        del self._filler
+
+    def forward(self, x):
+        return F.prelu(x, self.slope.reshape(1) if self.channel_shared else self.slope)

@@ -1,0 +1,38 @@
+import torch
+
+from . import StockLayer
+
+
+class Reshape(StockLayer):
+    """0 keeps an axis, -1 is what is left; only the axes of `axis` and `num_axes` are replaced."""
+
+    def __init__(self, definition):
+        super().__init__(definition)
+        p = definition.message.reshape_param
+        self.dims, self.start, self.num_axes = tuple(p.shape.dim), p.axis, p.num_axes
+        self.check(self.dims.count(-1) <= 1, "new shape contains more than one -1")
+        self.check(all(d >= -1 for d in self.dims), f"dim: expected -1, 0 or more, got {self.dims}")
+        self.check(self.num_axes >= -1, "num_axes must be >= 0, or -1 for all")
+
+    def setup(self, x):
+        shape = self._shape(torch.Size(x))
+        count = torch.Size(shape).numel() if -1 not in shape else None
+        rest = torch.Size(d for d in shape if d != -1).numel()
+        total = torch.Size(x).numel()
+        fits = count == total if count is not None else rest > 0 and total % rest == 0
+        self.check(fits, f"{list(x)} cannot become {list(shape)}")
+
+    def _shape(self, shape) -> list[int]:
+        start = self.start if self.start >= 0 else len(shape) + self.start + 1
+        self.check(0 <= start <= len(shape), f"axis {self.start} out of range for {len(shape)} axes")
+        end = len(shape) if self.num_axes == -1 else start + self.num_axes
+        self.check(end <= len(shape), f"axis + num_axes = {end} is more than the {len(shape)} axes")
+        self.check(
+            all(d != 0 or start + i < len(shape) for i, d in enumerate(self.dims)),
+            "dim: 0 for an axis that is not there",
+        )
+        middle = [shape[start + i] if d == 0 else d for i, d in enumerate(self.dims)]
+        return [*shape[:start], *middle, *shape[end:]]
+
+    def forward(self, x):
+        return x.reshape(self._shape(x.shape))

@@ -1,0 +1,6 @@
+from . import StockLayer
+
+
+class Sigmoid(StockLayer):
+    def forward(self, x):
+        return x.sigmoid()

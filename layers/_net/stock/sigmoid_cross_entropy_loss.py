@@ -1,0 +1,40 @@
+import torch.nn.functional as F
+
+from . import StockLayer
+from .softmax_with_loss import BATCH_SIZE, normalization, normalizer
+
+
+class SigmoidCrossEntropyLoss(StockLayer):
+    """Cross entropy of sigmoid(x) and targets; / N unless told otherwise. A second top has each term."""
+
+    bottoms = (2, 2)
+    tops = (1, 2)
+    is_loss = True
+
+    def __init__(self, definition):
+        super().__init__(definition)
+        p = definition.message.loss_param
+        self.normalization = normalization(p, BATCH_SIZE)
+        self.ignore_label = p.ignore_label if p.HasField("ignore_label") else None
+
+    def setup(self, x, target):
+        same = _count(x) == _count(target)
+        self.check(same, f"inputs must have the same count: {list(x)} and {list(target)}")
+
+    def forward(self, x, target):
+        target = target.reshape(x.shape)
+        # Caffe truncates targets to integers before it compares them with the label.
+        valid = None if self.ignore_label is None else (target.trunc() != self.ignore_label)
+        terms = F.binary_cross_entropy_with_logits(x, target.to(x.dtype), reduction="none")
+        if valid is not None:
+            terms = terms * valid
+        count = x.numel() if valid is None else valid.sum()
+        loss = terms.sum() / normalizer(self.normalization, x.shape[0], x.numel(), count)
+        return loss if self.top_count == 1 else (loss, terms.detach())
+
+
+def _count(shape):
+    count = 1
+    for size in shape:
+        count *= size
+    return count

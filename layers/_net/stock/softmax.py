@@ -1,0 +1,13 @@
+from . import StockLayer
+
+
+class Softmax(StockLayer):
+    def __init__(self, definition):
+        super().__init__(definition)
+        self.dim = definition.message.softmax_param.axis
+
+    def setup(self, x):
+        self.axis(self.dim, len(x))
+
+    def forward(self, x):
+        return x.softmax(self.dim)

@@ -1,0 +1,64 @@
+import math
+
+import torch
+import torch.nn.functional as F
+
+from . import StockLayer
+
+FULL, VALID, BATCH_SIZE, NONE = range(4)
+_MOST = -math.log(1.1754943508222875e-38)  # Caffe takes no logarithm of less than FLT_MIN
+
+
+def normalization(p, default: int) -> int:
+    """By which count of loss_param the sum is divided."""
+    if p.HasField("normalization"):
+        return p.normalization
+    if p.HasField("normalize"):
+        return VALID if p.normalize else BATCH_SIZE
+    return default
+
+
+def normalizer(mode: int, batch: int, full: int, valid):
+    """The divisor, at least 1. valid: a number, or a tensor if labels are ignored."""
+    if mode == VALID:
+        return valid.clamp(min=1) if isinstance(valid, torch.Tensor) else max(valid, 1)
+    return max({FULL: full, BATCH_SIZE: batch, NONE: 1}[mode], 1)
+
+
+class SoftmaxWithLoss(StockLayer):
+    """Cross entropy of the softmax along an axis and labels; a second top has the probabilities.
+
+    The sum is divided by the number of labels that are not ignored, unless loss_param says otherwise.
+    """
+
+    bottoms = (2, 2)
+    tops = (1, 2)
+    is_loss = True
+
+    def __init__(self, definition):
+        super().__init__(definition)
+        p = definition.message.loss_param
+        self.dim = definition.message.softmax_param.axis
+        self.normalization = normalization(p, VALID)
+        self.ignore_label = p.ignore_label if p.HasField("ignore_label") else None
+
+    def setup(self, scores, labels):
+        axis = self.axis(self.dim, len(scores))
+        count, found = torch.Size(scores).numel() // max(1, scores[axis]), torch.Size(labels).numel()
+        self.check(
+            count == found, f"{found} labels for {count} predictions along axis {axis} of {list(scores)}"
+        )
+
+    def forward(self, scores, labels):
+        classes = scores.movedim(self.dim, 1)
+        labels = labels.reshape(classes.shape[:1] + classes.shape[2:]).long()
+        ignored = -100 if self.ignore_label is None else self.ignore_label
+        terms = F.cross_entropy(classes, labels, reduction="none", ignore_index=ignored)
+        terms = terms + (terms.clamp(max=_MOST) - terms).detach()
+        valid = labels.numel() if self.ignore_label is None else (labels != ignored).sum()
+        dim = self.dim + scores.dim() if self.dim < 0 else self.dim
+        batch = 1
+        for size in scores.shape[:dim]:
+            batch *= size
+        loss = terms.sum() / normalizer(self.normalization, batch, labels.numel(), valid)
+        return loss if self.top_count == 1 else (loss, scores.detach().softmax(self.dim))

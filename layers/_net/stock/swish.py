@@ -1,0 +1,12 @@
+from . import StockLayer
+
+
+class Swish(StockLayer):
+    """x * sigmoid(beta * x)"""
+
+    def __init__(self, definition):
+        super().__init__(definition)
+        self.beta = definition.message.swish_param.beta
+
+    def forward(self, x):
+        return x * (x * self.beta).sigmoid()

@@ -1,0 +1,6 @@
+from . import StockLayer
+
+
+class TanH(StockLayer):
+    def forward(self, x):
+        return x.tanh()

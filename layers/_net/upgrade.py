@@ -1,0 +1,182 @@
+"""Caffe's older formats, `layers { type: RELU }` (V1) and `layers { layer { type: "relu" } }` (V0), as today's.
+
+All of it works on trees of text, so that every field keeps its line.
+"""
+
+from __future__ import annotations
+
+from .._runtime import CaffeValueError
+from .text import Node, quoted
+
+# V1's enumeration, where the type's name is not the enumerator in another spelling.
+V1_TYPES = {
+    "CONVOLUTION": "Convolution",
+    "SOFTMAX_LOSS": "SoftmaxWithLoss",
+    "DATA": "Data",
+    "EUCLIDEAN_LOSS": "EuclideanLoss",
+    "HDF5_DATA": "HDF5Data",
+    "HDF5_OUTPUT": "HDF5Output",
+    "IM2COL": "Im2col",
+    "INFOGAIN_LOSS": "InfogainLoss",
+    "BNLL": "BNLL",
+    "LRN": "LRN",
+    "MVN": "MVN",
+    "RELU": "ReLU",
+    "PRELU": "PReLU",
+    "ELU": "ELU",
+    "TANH": "TanH",
+    "ABSVAL": "AbsVal",
+    "ARGMAX": "ArgMax",
+    "BN": "BN",
+    "ROIPOOLING": "ROIPooling",
+}
+
+V0_TYPES = {
+    "accuracy": "Accuracy",
+    "bnll": "BNLL",
+    "concat": "Concat",
+    "conv": "Convolution",
+    "data": "Data",
+    "dropout": "Dropout",
+    "euclidean_loss": "EuclideanLoss",
+    "flatten": "Flatten",
+    "hdf5_data": "HDF5Data",
+    "hdf5_output": "HDF5Output",
+    "im2col": "Im2col",
+    "images": "ImageData",
+    "infogain_loss": "InfogainLoss",
+    "innerproduct": "InnerProduct",
+    "lrn": "LRN",
+    "multinomial_logistic_loss": "MultinomialLogisticLoss",
+    "pool": "Pooling",
+    "relu": "ReLU",
+    "sigmoid": "Sigmoid",
+    "softmax": "Softmax",
+    "softmax_loss": "SoftmaxWithLoss",
+    "split": "Split",
+    "tanh": "TanH",
+    "window_data": "WindowData",
+}
+
+# A V0 layer has all fields of all types side by side: V0 field, then for each type the message and field of today.
+V0_FIELDS = {
+    "num_output": {"conv": "convolution_param", "innerproduct": "inner_product_param"},
+    "biasterm": {
+        "conv": "convolution_param bias_term",
+        "innerproduct": "inner_product_param bias_term",
+    },
+    "weight_filler": {"conv": "convolution_param", "innerproduct": "inner_product_param"},
+    "bias_filler": {"conv": "convolution_param", "innerproduct": "inner_product_param"},
+    "pad": {"conv": "convolution_param", "pool": "pooling_param"},
+    "kernelsize": {"conv": "convolution_param kernel_size", "pool": "pooling_param kernel_size"},
+    "group": {"conv": "convolution_param"},
+    "stride": {"conv": "convolution_param", "pool": "pooling_param"},
+    "pool": {"pool": "pooling_param"},
+    "dropout_ratio": {"dropout": "dropout_param"},
+    "local_size": {"lrn": "lrn_param"},
+    "alpha": {"lrn": "lrn_param"},
+    "beta": {"lrn": "lrn_param"},
+    "k": {"lrn": "lrn_param"},
+    "concat_dim": {"concat": "concat_param"},
+}
+_V0_DATA = ("data", "images", "window_data", "hdf5_data", "hdf5_output", "infogain_loss")
+_V1_LISTS = ("type", "param", "blob_share_mode", "blobs_lr", "weight_decay", "layer")
+
+
+def upgraded(net: Node, path) -> list[Node]:
+    """The net's layers, of whatever format, as trees of today's LayerParameter."""
+    new, old = net.nodes("layer"), net.nodes("layers")
+    if new and old:
+        raise CaffeValueError(
+            f"{path}, line {max(new[0].line, old[0].line)}: `layer` and `layers` in one file are two formats"
+        )
+    if not old:
+        return new
+    if any(layer.has("layer") for layer in old):
+        return [_renamed(layer, path) for layer in _padded([_from_v0(layer, path) for layer in old], path)]
+    return [_renamed(layer, path) for layer in old]
+
+
+def v2_type(word: str) -> str:
+    """Today's name of a V1 type; the enumerators of forks by their spelling: SMOOTH_L1_LOSS, SmoothL1Loss."""
+    if not word.isupper():
+        return word
+    return V1_TYPES.get(word, "".join(part.capitalize() for part in word.split("_")))
+
+
+def _renamed(layer: Node, path) -> Node:
+    """A V1 layer, whose rates are lists of their own."""
+    new = layer.without(*_V1_LISTS)
+    if not layer.has("type"):
+        raise CaffeValueError(f"{path}, line {layer.line}: a layer without a type")
+    new.add("type", quoted(v2_type(layer.value("type"))))
+    lists = {
+        "name": [quoted(v) for v in layer.values("param")],
+        "lr_mult": layer.values("blobs_lr"),
+        "decay_mult": layer.values("weight_decay"),
+        "share_mode": layer.values("blob_share_mode"),
+    }
+    specs = [Node(layer.line) for _ in range(max(map(len, lists.values())))]
+    for name, values in lists.items():
+        for spec, value in zip(specs, values, strict=False):
+            spec.add(name, value)
+    for spec in specs:
+        new.add("param", spec)
+    return new
+
+
+def _from_v0(connection: Node, path) -> Node:
+    """A V0 layer as V1 would have it, but for its type, which is today's or 'padding'."""
+    inner = connection.node("layer")
+    if inner is None:
+        raise CaffeValueError(
+            f"{path}, line {connection.line}: `layers` with and without `layer` in one file"
+        )
+    kind = inner.value("type")
+    new = Node(connection.line)
+    new.fields += [f for f in connection.fields if f.name in ("bottom", "top")]
+    new.fields += [f for f in inner.fields if f.name in ("name", "blobs_lr", "weight_decay", "blobs")]
+    new.add("type", V0_TYPES.get(kind, kind))
+    messages: dict[str, Node] = {}
+    for entry in inner.fields:
+        if entry.name in ("name", "type", "blobs_lr", "weight_decay", "blobs") or kind in _V0_DATA:
+            continue
+        if kind == "padding":
+            new.fields.append(entry)
+            continue
+        where = V0_FIELDS.get(entry.name, {}).get(kind)
+        if where is None:
+            raise CaffeValueError(
+                f"{path}, line {entry.line}: a layer of type {kind!r} of Caffe's first format has no {entry.name!r}"
+            )
+        message, _, field = where.partition(" ")
+        messages.setdefault(message, Node(entry.line)).fields.append(
+            type(entry)(field or entry.name, entry.value, entry.line)
+        )
+    for name, message in messages.items():
+        new.add(name, message)
+    return new
+
+
+def _padded(layers: list[Node], path) -> list[Node]:
+    """Without the `padding` layers of 2013, whose pad the convolution or pooling after each takes over."""
+    pads = {layer.value("top"): layer for layer in layers if layer.value("type") == "padding"}
+    kept = []
+    for layer in layers:
+        if layer.value("type") == "padding":
+            continue
+        padding = pads.get(layer.value("bottom"))
+        if padding is not None:
+            name = {"Convolution": "convolution_param", "Pooling": "pooling_param"}.get(layer.value("type"))
+            if name is None:
+                raise CaffeValueError(
+                    f"{path}, line {padding.line}: padding before a layer of type {layer.value('type')!r}"
+                )
+            message = layer.node(name)
+            message.fields = [f for f in message.fields if f.name != "pad"]
+            message.add("pad", padding.value("pad", "0"))
+            for entry in layer.fields:
+                if entry.name == "bottom":
+                    entry.value = quoted(padding.value("bottom"))
+        kept.append(layer)
+    return kept

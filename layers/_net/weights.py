@@ -1,0 +1,163 @@
+"""Weights of files into a net, by the layers' names; mean files."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from .._runtime import CaffeRuntimeError, CaffeValueError
+from .caffemodel import StoredLayer, stored_blob, stored_layers
+from .net import CaffeNet, blobs_of
+
+
+@dataclass
+class Report:
+    """What a load did not match."""
+
+    loaded: list[str] = field(default_factory=list)  # layers
+    missing: list[str] = field(default_factory=list)  # layers of the net with parameters that no file has
+    unused: list[str] = field(default_factory=list)  # layers with blobs in the files that the net has not
+
+    def __str__(self) -> str:
+        parts = [f"weights of {len(self.loaded)} layers were loaded"]
+        if self.missing:
+            parts.append(f"no weights for {_listed(self.missing)}: as their fillers say")
+        if self.unused:
+            parts.append(f"not in the net, left out: {_listed(self.unused)}")
+        return "; ".join(parts)
+
+
+def load(net: CaffeNet, paths: list, fill: bool = False) -> Report:
+    """Load files one after the other; the last that has a layer wins.
+
+    Args:
+        fill: fill what was not loaded, as the fillers say.
+    """
+    report, got = Report(), {}
+    for path in paths:
+        with _opened(path) as (layers, read):
+            for layer in layers:
+                keys = net.keys.get(layer.name, [])
+                if not any(blobs_of(net._modules[key]) for key in keys):
+                    report.unused.append(layer.name)
+                    continue
+                got.setdefault(layer.name, set()).update(_load_layer(net, keys, layer, read, path))
+    report.loaded = list(got)
+    with_blobs = {name for name, keys in net.keys.items() if any(blobs_of(net._modules[k]) for k in keys)}
+    report.missing = [name for name in net.keys if name in with_blobs and name not in got]
+    report.missing = _not_shared(net, report.missing, got)
+    report.unused = list(dict.fromkeys(name for name in report.unused if name not in got))
+    if fill:
+        for key, module in net.named_children():
+            if hasattr(module, "fill"):
+                module.fill(got.get(net.specs[key].name, set()))
+    return report
+
+
+def mean_image(path) -> Tensor:
+    """The mean image of a .binaryproto, [channels, height, width], with the file's order of channels (mostly BGR)."""
+    with open(path, "rb") as file:
+        mean = stored_blob(path).read(file)
+    return mean[0] if mean.dim() == 4 and mean.shape[0] == 1 else mean
+
+
+def _not_shared(net: CaffeNet, names: list[str], got: dict) -> list[str]:
+    """Without the layers whose parameters are all another layer's that was loaded."""
+    loaded = {id(blob) for name in got for key in net.keys[name] for _, blob in blobs_of(net._modules[key])}
+    return [
+        name
+        for name in names
+        if not all(id(blob) in loaded for key in net.keys[name] for _, blob in blobs_of(net._modules[key]))
+    ]
+
+
+@torch.no_grad()
+def _load_layer(net: CaffeNet, keys: list[str], layer: StoredLayer, read, path) -> set[str]:
+    """The names of the blobs that were taken."""
+    taken = set()
+    for key in keys:
+        own = blobs_of(net._modules[key])
+        if own and len(own) != len(layer.blobs):
+            raise CaffeValueError(
+                f"{path}: {layer.name!r}: {len(layer.blobs)} blobs in the file, {len(own)} in {net.path}, line "
+                f"{net.specs[key].line}"
+            )
+        for (name, blob), stored in zip(own, layer.blobs, strict=False):
+            if not _fits(tuple(blob.shape), stored.shape):
+                raise CaffeValueError(
+                    f"{path}: {layer.name!r}: blob {name!r} is {list(stored.shape)} in the file and "
+                    f"{list(blob.shape)} in {net.path}, line {net.specs[key].line}. To learn it anew, rename the layer"
+                )
+            read(stored, blob)
+            taken.add(name)
+    return taken
+
+
+def _fits(own: tuple[int, ...], stored: tuple[int, ...]) -> bool:
+    """Blobs of old files have four axes, of which the first ones are 1 where the layer has fewer."""
+    return own == stored or [n for n in own if n != 1] == [n for n in stored if n != 1]
+
+
+@contextlib.contextmanager
+def _opened(path):
+    """(the layers of a file, a function that reads one of their blobs into a tensor)."""
+    path = Path(path)
+    if path.suffix in (".h5", ".hdf5"):
+        with _h5py().File(path, "r") as file:
+            yield _h5_layers(file, path), _read_h5
+        return
+    layers = stored_layers(path)
+    with open(path, "rb", buffering=0) as file:
+        yield layers, lambda stored, blob: _read(file, stored, blob)
+
+
+def _read(file, stored, blob: Tensor) -> None:
+    if blob.device.type == "cpu" and blob.dtype == stored.dtype and blob.is_contiguous() and blob.numel():
+        stored.read_into(file, blob.detach())
+        torch.autograd.graph.increment_version(blob)
+    else:
+        blob.copy_(stored.read(file).view(blob.shape))
+
+
+# ------------------------------------------------------------------------------------------------- HDF5
+
+
+@dataclass
+class _H5Blob:
+    dataset: object
+    shape: tuple[int, ...]
+
+
+def _h5py():
+    try:
+        import h5py
+    except ImportError:
+        raise CaffeRuntimeError(".caffemodel.h5 files are read by h5py: pip install h5py") from None
+    return h5py
+
+
+def _h5_layers(file, path) -> list[StoredLayer]:
+    """data/<layer>/<number>; a layer's name may have slashes, which are groups then."""
+    if "data" not in file:
+        raise CaffeValueError(f"{path}: not a .caffemodel.h5: it has no group 'data'")
+    h5py, found = _h5py(), {}
+
+    def visit(name, item):
+        layer, _, number = name.rpartition("/")
+        if isinstance(item, h5py.Dataset) and number.isdigit():
+            found.setdefault(layer, {})[int(number)] = _H5Blob(item, tuple(item.shape))
+
+    file["data"].visititems(visit)
+    return [StoredLayer(name, "", [blobs[i] for i in sorted(blobs)]) for name, blobs in found.items()]
+
+
+def _read_h5(stored: _H5Blob, blob: Tensor) -> None:
+    blob.copy_(torch.from_numpy(stored.dataset[()]).reshape(blob.shape))
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")

@@ -1,0 +1,31 @@
+"""What a layer's Python side is made of: its libraries, its C functions, its operators, its errors."""
+
+from .errors import (
+    PLAIN,
+    CaffeError,
+    CaffeRuntimeError,
+    CaffeTypeError,
+    CaffeValueError,
+    describe,
+    dtype_name,
+)
+from .launcher import is_fake, raw_stream
+from .layer import Layer
+from .library import FLOATING
+from .operator import once, operator
+
+__all__ = [
+    "FLOATING",
+    "PLAIN",
+    "CaffeError",
+    "CaffeRuntimeError",
+    "CaffeTypeError",
+    "CaffeValueError",
+    "Layer",
+    "describe",
+    "dtype_name",
+    "is_fake",
+    "once",
+    "operator",
+    "raw_stream",
+]

@@ -1,0 +1,226 @@
+"""How a layer says what it must compute.
+
+From a layer's cases.py come its tests, its benchmark and its line in make's table.
+"""
+
+import importlib.util
+import inspect
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+
+import torch
+from torch import Tensor
+
+from .packages import adopt
+
+# |result - reference| <= absolute + relative * |reference|, where the reference is computed in double from the same
+# (already rounded) inputs: a few roundings of the result's own type.
+TOLERANCE = {
+    torch.float64: (1e-12, 1e-12),
+    torch.float32: (1e-6, 1e-6),
+    torch.float16: (1e-3, 1e-3),
+    torch.bfloat16: (8e-3, 8e-3),
+}
+
+
+class Draw:
+    """Seeded random tensors, in double on the CPU; the suite casts and moves them."""
+
+    def __init__(self, seed: int = 1701):
+        self.generator = torch.Generator().manual_seed(seed)
+
+    def normal(self, *shape: int, scale: float = 1.0) -> Tensor:
+        return torch.randn(shape, generator=self.generator, dtype=torch.float64) * scale
+
+    def uniform(self, *shape: int, low: float = 0.0, high: float = 1.0) -> Tensor:
+        return torch.rand(shape, generator=self.generator, dtype=torch.float64) * (high - low) + low
+
+
+@dataclass(frozen=True)
+class Bad:
+    """Arguments that must be refused: what is wrong, and what the message must contain."""
+
+    arguments: Callable[[Draw], tuple]
+    error: type[Exception]
+    message: str
+
+
+@dataclass(frozen=True)
+class Case:
+    """One function of a layer.
+
+    Attributes:
+        function: what users call, made by `operator` or calling such a one.
+        reference: the same in plain torch operations, differentiable, independent of the layer's code.
+        inputs: by name, functions of a Draw that give the call's arguments: tensors (double, CPU) and parameters.
+        module: a function of no argument that makes the layer's module; its call must equal the function's on the first
+            input. Arguments named as the module's parameters become these; of the others the tensors are its call's.
+        gradient: 'numeric': gradcheck in double; 'reference': only against the reference's autograd, for functions
+            whose derivative is not their gradient (straight-through); 'none': not differentiable.
+        twice: whether a second derivative is right (gradgradcheck) or must be refused.
+        kinks: (value, range) pairs: points where finite differences lie; gradcheck's inputs keep that far away.
+        tolerance: by dtype (relative, absolute), where it differs from TOLERANCE. Say why beside it.
+        empty: arguments with 0 elements; left out, each tensor is cut to 0 along its first axis.
+        bad: arguments that must be refused, by name. Wrong dtypes and devices are tried without being listed.
+        autocast: the dtype of the result under autocast from float32 inputs: 'same', or 'lower'.
+        elementwise: the result's i-th element depends on the inputs' i-th alone: tried with more than 2^31 of them.
+        bench: arguments by name, as in inputs, for the benchmark; each also names its bytes and peers there.
+        peers: by name, what else computes the same, for the benchmark.
+    """
+
+    function: Callable
+    reference: Callable
+    inputs: Mapping[str, Callable[[Draw], tuple]]
+    module: Callable[[], torch.nn.Module] | None = None
+    gradient: str = "numeric"
+    twice: bool = False
+    kinks: tuple[tuple[float, float], ...] = ()
+    tolerance: Mapping[torch.dtype, tuple[float, float]] = field(default_factory=dict)
+    empty: Callable[[Draw], tuple] | None = None
+    bad: Mapping[str, Bad] = field(default_factory=dict)
+    autocast: str = "same"
+    elementwise: bool = False
+    bench: Mapping[str, Callable[[Draw], tuple]] = field(default_factory=dict)
+    peers: Mapping[str, Callable] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return self.function.__name__
+
+    @property
+    def is_caffe(self) -> bool:
+        """Whether a Caffe layer computes it: no operator of torch.library's, and integers are converted."""
+        return isinstance(self.function, CaffeFunction)
+
+    def tolerance_for(self, dtype: torch.dtype) -> tuple[float, float]:
+        return self.tolerance.get(dtype, TOLERANCE[dtype])
+
+
+class CaffeFunction:
+    """A Caffe layer's module as a function of its bottoms and parameter blobs.
+
+    Args:
+        name: what the case is called.
+        make: a function of no argument that makes the module.
+        reference: whose parameters say the arguments: blob0, blob1 ... are the layer's blobs, all others its bottoms.
+
+    Attributes:
+        mode: that of the module: 'gpu' runs its kernels on CPU tensors too.
+    """
+
+    def __init__(self, name: str, make: Callable[[], torch.nn.Module], reference: Callable):
+        self.__name__, self.make, self.mode = name, make, None
+        self.__signature__ = inspect.signature(reference)
+        self._modules: dict[tuple, torch.nn.Module] = {}
+
+    def bottoms_and_blobs(self, arguments: tuple) -> tuple[tuple, dict[str, Tensor]]:
+        """A bottom whose default is None may be left out by None."""
+        named = self.__signature__.bind(*arguments).arguments
+        blobs = {name: value for name, value in named.items() if name.startswith("blob")}
+        optional = {p.name for p in self.__signature__.parameters.values() if p.default is None}
+        left_out = {name for name in optional if named.get(name) is None}
+        return tuple(v for n, v in named.items() if n not in blobs and n not in left_out), blobs
+
+    def __call__(self, *arguments):
+        bottoms, blobs = self.bottoms_and_blobs(arguments)
+        if not all(isinstance(b, Tensor) and not b.is_nested for b in bottoms):
+            return self.make()(*bottoms)  # which refuses them
+        key = tuple(b.shape for b in bottoms)
+        if blobs:
+            key += (threading.get_ident(),)  # functional_call changes the module while it runs
+        module = self._modules.get(key)
+        if module is None:
+            module = self._modules[key] = self.make().setup(*bottoms) if blobs else self.make()
+        if module.mode != self.mode:
+            module.mode = self.mode
+        return torch.func.functional_call(module, blobs, bottoms) if blobs else module(*bottoms)
+
+
+def caffe_case(
+    name: str, make: Callable[[], torch.nn.Module], reference: Callable, inputs: Mapping, **options
+) -> Case:
+    """A Case of a Caffe layer; see CaffeFunction and Case."""
+    function = CaffeFunction(name, make, reference)
+    first = next(iter(inputs.values()))
+
+    def module() -> torch.nn.Module:
+        bottoms, blobs = function.bottoms_and_blobs(first(Draw()))
+        return make().setup(*bottoms) if blobs else make()
+
+    return Case(function=function, reference=reference, inputs=inputs, module=module, **options)
+
+
+def layer_of(module: ModuleType):
+    """The Layer that an imported layer package made; None if it made none."""
+    values = list(vars(module).values())
+    owned = [
+        vars(v).get("layer") for v in values if hasattr(v, "__dict__")
+    ]  # getattr would ask a Layer's library
+    made = [v for v in (*values, *owned) if type(v).__name__ == "Layer"]
+    return made[0] if made else None
+
+
+def cast(
+    arguments: tuple, dtype: torch.dtype | None = None, device: str | torch.device = "cpu", grad: bool = False
+) -> tuple:
+    """The arguments with their floating tensors in a dtype, on a device, as leaves that want a gradient or not."""
+
+    def one(argument):
+        if not isinstance(argument, Tensor):
+            return argument
+        if not argument.is_floating_point():
+            return argument.to(device)
+        return argument.detach().to(device, dtype).requires_grad_(grad)
+
+    return tuple(one(a) for a in arguments)
+
+
+def away_from_kinks(arguments: tuple, kinks: tuple[tuple[float, float], ...]) -> tuple:
+    """Caffe's rule: finite differences must not straddle a kink, so inputs within `range` move off."""
+
+    def moved(x: Tensor) -> Tensor:
+        for value, distance in kinks:
+            side = torch.where(x >= value, 1.0, -1.0).to(x.dtype)
+            x = torch.where((x - value).abs() < distance, value + side * distance, x)
+        return x
+
+    return tuple(
+        moved(a.detach()).requires_grad_() if isinstance(a, Tensor) and a.is_floating_point() else a
+        for a in arguments
+    )
+
+
+def load_package(folder: Path, name: str = "outside_layers") -> str:
+    """Import a folder of layers as a package, wherever it lies; return the package's name."""
+    folder = Path(folder).resolve()
+    if folder == Path(__file__).resolve().parents[1]:
+        return __package__.rpartition(".")[0]
+    spec = importlib.util.spec_from_file_location(
+        name, folder / "__init__.py", submodule_search_locations=[str(folder)]
+    )
+    package = importlib.util.module_from_spec(spec)  # without its __init__.py: a folder of layers needs none
+    package.__path__ = [str(folder)]
+    sys.modules[name] = package
+    adopt(name)
+    return name
+
+
+def results(value) -> tuple[Tensor, ...]:
+    """One tensor or several, as a tuple."""
+    return (value,) if isinstance(value, Tensor) else tuple(value)
+
+
+def largest_error(result, reference) -> float:
+    """The largest |result - reference|, over all their tensors; infinite where a shape or a NaN differs."""
+    worst = 0.0
+    for got, wanted in zip(results(result), results(reference), strict=True):
+        if got.shape != wanted.shape:
+            return float("inf")
+        if got.numel():
+            difference = (got.detach().double().cpu() - wanted.detach().double().cpu()).abs().max().item()
+            worst = max(worst, difference if difference == difference else float("inf"))
+    return worst

@@ -1,0 +1,37 @@
+"""The errors that layers raise, and how their messages describe a value."""
+
+import torch
+from torch import Tensor
+
+# The types that can be handed to C as they are.
+PLAIN = frozenset({Tensor, torch.nn.Parameter})
+
+
+class CaffeError(Exception):
+    """Base of all errors raised by layers; each is also the builtin kind that fits."""
+
+
+class CaffeTypeError(CaffeError, TypeError):
+    """Not a tensor, or one of the wrong dtype, device or layout."""
+
+
+class CaffeValueError(CaffeError, ValueError):
+    """A tensor of the wrong shape, or a parameter out of range."""
+
+
+class CaffeRuntimeError(CaffeError, RuntimeError):
+    """The library is missing or unfit for this machine, or the C function failed."""
+
+
+def describe(value) -> str:
+    """What an error message says came instead: 'cuda:0 float32 [2, 3]'."""
+    if not isinstance(value, Tensor):
+        return f"{type(value).__name__} {value!r}"[:80]
+    if value.is_nested:
+        return f"nested {value.device} {dtype_name(value.dtype)}"
+    layout = "" if value.layout == torch.strided else f"{str(value.layout).removeprefix('torch.')} "
+    return f"{layout}{value.device} {dtype_name(value.dtype)} {list(value.shape)}"
+
+
+def dtype_name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")

@@ -1,0 +1,227 @@
+"""From tensors to a C call, with care: every argument is checked, and named if it is wrong."""
+
+import torch
+from torch import Tensor
+
+from .errors import CaffeRuntimeError, CaffeTypeError, dtype_name
+from .library import how_to_build
+from .recording import STREAM_VALUE, Launched, is_constant, note, plan
+from .short import short
+
+try:  # 0.1 us; torch.cuda.current_stream(device).cuda_stream is the public way, at 4 us
+    from torch._C import _cuda_getCurrentRawStream as raw_stream
+except ImportError:
+
+    def raw_stream(device: int) -> int:
+        return torch.cuda.current_stream(device).cuda_stream
+
+
+# What a typed C pointer takes; `void *` takes the call's own dtype.
+_POINTER_DTYPES = {
+    "float": torch.float32,
+    "double": torch.float64,
+    "int": torch.int32,
+    "int8_t": torch.int8,
+    "uint8_t": torch.uint8,
+    "int16_t": torch.int16,
+    "int32_t": torch.int32,
+    "int64_t": torch.int64,
+    "bool": torch.bool,
+}
+_INTEGER_RANGES = {
+    f"{sign}int{bits}_t": (0, 2**bits - 1) if sign else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    for sign in ("", "u")
+    for bits in (8, 16, 32, 64)
+} | {"int": (-(2**31), 2**31 - 1)}
+
+
+def is_fake(value) -> bool:
+    """A tensor without data, which torch uses to work out shapes."""
+    return isinstance(value, Tensor) and isinstance(value, torch._subclasses.FakeTensor)
+
+
+class Launcher:
+    """The Python side of one exported C function.
+
+    Raises:
+        CaffeRuntimeError: the layer is not built. AttributeError: it declares no such function.
+    """
+
+    def __init__(self, layer, function: str):
+        self.layer, self.function = layer, function
+        built = layer.backends()
+        if not built:
+            raise CaffeRuntimeError(how_to_build(layer.name, "host", layer.folder / "_host.abi3.so"))
+        signatures = layer.library(built[-1] if torch.cuda.is_available() else built[0]).signatures
+        if function not in signatures:
+            raise AttributeError(
+                f"{layer.name} declares no C function {function!r}. There are: {', '.join(sorted(signatures))}"
+            )
+        self.parameters = [tuple(p) for p in signatures[function]["parameters"]]
+        self.returns = signatures[function]["returns"]
+        self.extents = signatures[function].get("extents", {})
+        self.taken = [
+            (t, n) for t, n in self.parameters if (t, n) not in (("int", "dtype"), ("void *", "stream"))
+        ]
+
+    def fastest(self):
+        """The function to call: the short way where there is one, with the careful way behind it."""
+        if self.returns == "int64_t":
+            return self.number
+        letters = "".join("o" if t.endswith("*") else "p" for t, _ in self.taken)
+        self._short = short(letters, self.careful, self.careful, self._recorded, launches_only=True)
+        return self._short
+
+    def number(self, like: Tensor, *arguments: int) -> int:
+        """What a C function of numbers alone says, a workspace's size for one.
+
+        `like` is a tensor of the call in question: its backend is asked (backends may differ), with its dtype.
+        """
+        library = self.layer.library("cuda" if like.is_cuda else "host")
+        rest = iter(arguments)
+        given = [library.codes[like.dtype] if name == "dtype" else next(rest) for _, name in self.parameters]
+        result = getattr(library.lib, self.function + "_ffi")(*given)
+        if result < 0:
+            library.fail(self.function)
+        return result
+
+    def careful(self, *arguments):
+        """Check everything, say what is wrong, make inputs contiguous, call. The short way ends here in any doubt."""
+        launched = self._checked(arguments)
+        if launched is not None:
+            note(launched)
+
+    def _recorded(self, *arguments):
+        """A careful call; the next one like it is a plan's."""
+        launched = self._checked(arguments)
+        if launched is not None and all(map(is_constant, arguments)):
+            made = plan(arguments, [], [launched])
+            if made is not None:
+                self._short.add(arguments, made)
+
+    def _checked(self, arguments: tuple) -> Launched | None:
+        """Check and call. None: there was nothing to launch."""
+        layer = self.layer
+        if len(arguments) != len(self.taken):
+            names = ", ".join(name for _, name in self.taken)
+            raise CaffeTypeError(
+                f"{layer.name}: {self.function} takes {names}: {len(arguments)} arguments came"
+            )
+        if any(is_fake(a) for a in arguments):
+            return None  # shape propagation (torch.compile, opcheck): the outputs exist, nothing is computed
+        given = {name: a for (_, name), a in zip(self.taken, arguments, strict=True)}
+        tensors = {n: given[n] for t, n in self.taken if t.endswith("*") and given[n] is not None}
+        if not tensors:
+            raise CaffeTypeError(f"{layer.name}: {self.function}: no tensor came")
+        dtype = self._check_tensors(tensors)
+        values = {n: self._number(t, n, given[n]) for t, n in self.taken if not t.endswith("*")}
+        self._check_extents(tensors, values)
+        # Alive until the launch: an address is all that C gets.
+        tensors = {n: self._as_c_takes_it(n, tensors[n]) for _, n in self.taken if n in tensors}
+        for kind, name in self.taken:
+            if kind.endswith("*"):
+                values[name] = self._address(name, tensors[name]) if name in tensors else 0
+        outputs = [values[n] for t, n in self.taken if t.endswith("*") and not t.startswith("const ")]
+        if outputs and not any(outputs):
+            return None  # nothing to write: all outputs are empty or unwanted
+        library = self._launch(values, dtype, next(iter(tensors.values())).device)
+        given = values | tensors | {"stream": STREAM_VALUE}
+        kinds, names = zip(*self.parameters, strict=True)
+        return Launched(library, self.function, kinds, tuple(given[n] for n in names))
+
+    def _check_tensors(self, tensors: dict[str, Tensor]) -> torch.dtype | None:
+        """Dense tensors of the right dtypes on one device; returns the dtype of those that C takes as `void *`."""
+        layer, lead = self.layer, None
+        first, kinds = next(iter(tensors)), {n: t for t, n in self.taken}
+        for name, tensor in tensors.items():
+            layer.check_tensor(name, tensor)
+            base = kinds[name].removeprefix("const ").removesuffix(" *")
+            if base != "void":
+                if tensor.dtype != _POINTER_DTYPES[base]:
+                    raise layer.wrong(name, dtype_name(_POINTER_DTYPES[base]), tensor)
+            elif tensor.dtype not in layer.dtypes:
+                wanted = ", ".join(dtype_name(d) for d in layer.dtypes)
+                raise layer.wrong(name, f"a tensor of {wanted}", tensor)
+            elif lead is not None and tensor.dtype != tensors[lead].dtype:
+                raise layer.wrong(name, f"{dtype_name(tensors[lead].dtype)} as '{lead}' has", tensor)
+            else:
+                lead = lead or name
+            if tensor.device != tensors[first].device:
+                raise layer.wrong(name, f"a tensor on {tensors[first].device} as '{first}' is", tensor)
+            if not layer.any_layout and not kinds[name].startswith("const ") and not tensor.is_contiguous():
+                raise layer.wrong(name, "a contiguous tensor to write to", tensor)
+        return None if lead is None else tensors[lead].dtype
+
+    def _number(self, kind: str, name: str, value):
+        """A number as C takes it, or an error that names it."""
+        if kind in _INTEGER_RANGES:
+            least, most = _INTEGER_RANGES[kind]
+            return int(value) if isinstance(value, bool) else self.layer.integer(name, value, least, most)
+        if kind == "bool":
+            return bool(value)
+        try:
+            return float(value)
+        except (TypeError, ValueError, OverflowError):
+            raise self.layer.wrong(name, "a number", value) from None
+
+    def _check_extents(self, tensors: dict[str, Tensor], numbers: dict[str, int]) -> None:
+        """No count may reach beyond a tensor's elements, as far as the header says what it counts."""
+        for name, lists in self.extents.items():
+            if name not in tensors:
+                continue
+            try:
+                sizes, strides = (
+                    [eval(e, {"__builtins__": {}}, numbers) for e in listed] for listed in lists
+                )
+            except ZeroDivisionError:
+                sizes, strides = [-1], []
+            tensor = tensors[name]
+            there = reach(tensor.shape, tensor.stride() if self.layer.any_layout else ())
+            if reach(sizes, strides) > there or min(sizes, default=0) < 0:
+                said = ", ".join(f"{n} {v}" for n, v in numbers.items())
+                self.layer.check(
+                    False, name, f"memory for {sizes} elements, as {self.function} is told by {said}", tensor
+                )
+
+    def _as_c_takes_it(self, name: str, tensor: Tensor) -> Tensor:
+        """Contiguous, unless the layer takes any layout, and without a negative bit."""
+        if not self.layer.any_layout:
+            tensor = tensor.contiguous()
+        # A view like z.conj().imag: its memory holds -value.
+        return tensor.resolve_neg() if tensor.is_neg() else tensor
+
+    def _address(self, name: str, tensor: Tensor) -> int:
+        """0 for a tensor without elements; an error for one without memory, before C follows its address."""
+        if not (address := tensor.data_ptr()) and tensor.numel():
+            raise self.layer.wrong(name, "a tensor that has memory (not a ZeroTensor or a freed one)", tensor)
+        return address
+
+    def _launch(self, values: dict, dtype: torch.dtype | None, device: torch.device):
+        """Call the library's function on the current stream; return the library."""
+        library = self.layer.library("cuda" if device.type == "cuda" else "host")
+        if dtype is not None:
+            values["dtype"] = library.codes[dtype]
+        call = getattr(library.lib, self.function + "_ffi")
+        if device.type == "cuda":
+            with torch.cuda.device(device):
+                values["stream"] = raw_stream(device.index)
+                status = call(*(values[n] for _, n in self.parameters))
+        else:
+            values["stream"] = 0
+            library.lib.caffe_set_num_threads(torch.get_num_threads())
+            status = call(*(values[n] for _, n in self.parameters))
+        if status:
+            library.fail(self.function)
+        return library
+
+
+def reach(sizes, strides=()) -> int:
+    """How many elements of memory a tensor lies in, from its first to its last; without strides: contiguous."""
+    if any(size == 0 for size in sizes):
+        return 0
+    if strides:
+        return 1 + sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True))
+    product = 1
+    for size in sizes:
+        product *= size
+    return product

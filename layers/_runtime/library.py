@@ -1,0 +1,92 @@
+"""A layer's compiled libraries: where they are, how they are loaded, what they say of themselves."""
+
+import importlib.machinery
+import importlib.util
+import json
+from pathlib import Path
+
+import torch
+
+from .errors import CaffeRuntimeError
+
+# Element types by the code that include/caffe_ffi.h gives them.
+_DTYPE_NAMES = {
+    torch.float32: "CAFFE_FLOAT32",
+    torch.float64: "CAFFE_FLOAT64",
+    torch.float16: "CAFFE_FLOAT16",
+    torch.bfloat16: "CAFFE_BFLOAT16",
+}
+FLOATING = tuple(_DTYPE_NAMES)
+
+
+class Library:
+    """One loaded extension: a layer's C functions for one backend.
+
+    Args:
+        name: the layer's name, for messages.
+        module: the layer package's `__name__`.
+        folder: where the extension is.
+        backend: 'host' or 'cuda'.
+        dtypes: what the layer computes in.
+
+    Attributes:
+        lib, ffi: cffi's.
+        signatures: by function: what it returns, its parameters, the extents of its tensors (build_ffi.py).
+        codes: the C code of each dtype that the layer computes in.
+
+    Raises:
+        CaffeRuntimeError: it is not built, or cannot run on this machine.
+    """
+
+    def __init__(self, name: str, module: str, folder: Path, backend: str, dtypes: tuple):
+        self.name, self.backend = name, backend
+        path = folder / f"_{backend}.abi3.so"
+        if not path.exists():
+            raise CaffeRuntimeError(how_to_build(name, backend, path))
+        # Loaded by path, under a name of its own: two packages may hold a layer of the same name.
+        loader = importlib.machinery.ExtensionFileLoader(f"{module}._{backend}", str(path))
+        spec = importlib.util.spec_from_file_location(loader.name, path, loader=loader)
+        extension = importlib.util.module_from_spec(spec)
+        loader.exec_module(extension)
+        self.lib, self.ffi = extension.lib, extension.ffi
+        if reason := self.text(self.lib.caffe_unsupported()):
+            raise CaffeRuntimeError(f"{name}: {path.name} cannot run here: {reason}")
+        self.signatures = json.loads(self.text(self.lib.caffe_signatures()))
+        self.codes = {d: getattr(self.lib, n) for d, n in _DTYPE_NAMES.items() if d in dtypes}
+
+    def text(self, pointer) -> str:
+        """A C string; '' for NULL."""
+        return self.ffi.string(pointer).decode(errors="replace") if pointer else ""
+
+    def runner(self, function: str) -> int:
+        """The address of the function that takes its arguments as words (src/ffi_run.h)."""
+        return self.lib.caffe_runner(function.encode())
+
+    @property
+    def set_num_threads(self) -> int:
+        """The address of the function that says how many threads a launch on the host may use."""
+        return self.lib.caffe_set_num_threads_address()
+
+    def fail(self, function: str):
+        """Raise what the C side left in its error slot."""
+        text = self.text(self.lib.caffe_last_error()) or "failed without saying why"
+        raise CaffeRuntimeError(f"{self.name}: {function} on {self.backend}: {text}")
+
+
+def how_to_build(name: str, backend: str, path: Path) -> str:
+    """Why there is no library, and what to type. It depends on who built the layer: make, pip or load."""
+    package = path.parent.parent
+    if any((above / "complete").exists() for above in path.parents):
+        return (
+            f"{name}: not built for {backend}: load it with backends='{backend}', which needs its compiler."
+        )
+    if (package / "_toolkit").exists():
+        return (
+            f"{name}: not built for {backend}: where {package.name} was installed there was no compiler for it. "
+            "Install it again where nvcc is found: pip install --force-reinstall --no-deps --no-cache-dir"
+        )
+    needs = " (needs nvcc, see README.md)" if backend == "cuda" else ""
+    return (
+        f"{name}: not built for {backend}: {path} is missing. "
+        f"Type `make LAYERS={name}` in the toolkit's folder{needs}."
+    )

@@ -1,0 +1,308 @@
+"""From a Python function to an operator: eager, autograd, autocast and torch.compile, stated once.
+
+    @operator(layer)
+    def round_ste(bottom: Tensor) -> Tensor:
+        top = layer.empty_like(bottom)
+        layer.round_forward(bottom, top, bottom.numel())
+        return top
+
+    @round_ste.backward
+    def _(ctx, top_diff):
+        return top_diff
+
+The function allocates and launches, and depends on its arguments alone. It is the eager implementation, the shape
+function of torch.compile (where launches do nothing) and what autograd runs. There are two ways of a call. The short
+one is a builtin (src/call.cpp): calls like one that came before are done by its plan. The careful one, `otherwise`
+below, takes everything else and says what is wrong.
+"""
+
+import functools
+import inspect
+import types
+import typing
+
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad
+
+from .errors import PLAIN, CaffeRuntimeError, CaffeTypeError
+from .layer import Layer
+from .recording import run_and_record
+from .short import short
+
+# What autocast changes: never a double.
+_CASTABLE = frozenset({torch.float32, torch.float16, torch.bfloat16})
+_defined: dict[str, torch.library.Library] = {}
+
+
+def operator(layer: Layer, *, autocast: str = "promote"):
+    """Decorate a layer's function: tensors, then parameters, in; a tensor or a tuple of tensors out.
+
+    Args:
+        layer: whose operator it is. torch knows it as `torch.ops.<package>_<layer>.<function>`.
+        autocast: what happens to floating inputs under torch.autocast. 'promote': all get the widest
+            dtype among them (as torch does for pointwise functions); 'lower': all get autocast's dtype (as
+            torch does for convolutions); 'float32': all get float32.
+    """
+    if autocast not in ("promote", "lower", "float32"):
+        raise ValueError(f"autocast: expected 'promote', 'lower' or 'float32', got {autocast!r}")
+    return lambda function: Operator(layer, function, autocast).entry
+
+
+class Operator:
+    """What `operator` builds. Its `entry` is the function that users call."""
+
+    def __init__(self, layer: Layer, function, autocast: str):
+        self.layer, self.function, self.autocast = layer, function, autocast
+        self.signature = inspect.signature(function)
+        hints = typing.get_type_hints(function)
+        kinds = {n: _tensor_kind(hints[n]) for n in self.signature.parameters if n in hints}
+        self.tensors = [n for n in self.signature.parameters if kinds.get(n)]
+        self.optional = {n for n in self.tensors if kinds[n] == "optional"}
+        if not self.tensors:
+            raise TypeError(f"{layer.name}: {function.__name__}: annotate the tensors among its parameters")
+        self.defaults = {
+            n: p.default for n, p in self.signature.parameters.items() if p.default is not p.empty
+        }
+        self.torch_op = self._register()
+        self.short = self._short()
+        self.backward(self._no_backward, registered=False)
+        self.entry = self._entry()
+
+    def _short(self):
+        letters = "".join(
+            "p" if n not in self.tensors else "o" if n in self.optional else "t"
+            for n in self.signature.parameters
+        )
+        return short(
+            letters, self.otherwise, self.plain, self.record,
+            defaults=self.defaults.values(), cast=self.cast, casts=self.autocast,
+        )  # fmt: skip
+
+    def _register(self):
+        function, layer = self.function, self.layer
+        namespace = layer.module.replace(".", "_")
+        name = f"{namespace}::{function.__name__}"
+        if name in _defined:  # the module was reloaded
+            _defined.pop(name)._destroy()
+        library = _defined[name] = torch.library.Library(namespace, "FRAGMENT")
+        schema = torch.library.infer_schema(function, mutates_args=())
+        library.define(function.__name__ + schema, tags=(torch.Tag.pt2_compliant_tag,))
+        for key in ("CPU", "CUDA"):
+            library.impl(function.__name__, self.registered, key)
+        torch.library.register_fake(name, self.shape, lib=library)
+        return getattr(getattr(torch.ops, namespace), function.__name__).default
+
+    def _entry(self):
+        """The function that users call."""
+        call, compiling, compiled = self.short, torch.compiler.is_dynamo_compiling, self.compiled
+
+        def entry(*arguments, **named):
+            if compiling():
+                return compiled(*arguments, **named)
+            return call(*arguments, **named)
+
+        for attribute in ("__name__", "__qualname__", "__doc__", "__module__", "__annotations__"):
+            setattr(entry, attribute, getattr(self.function, attribute))
+        entry.__signature__ = self.signature
+        entry.backward, entry.operator = self.backward, self
+        return entry
+
+    # ---------------------------------------------------------------------------------- the careful way
+
+    def bound(self, arguments: tuple, named: dict) -> tuple:
+        """A value for each parameter, or an error that names the one that has none or two."""
+        given, where = list(arguments), f"{self.layer.name}: {self.function.__name__}"
+        names = list(self.signature.parameters)
+        for name in names[len(given) :]:
+            if name not in named and name not in self.defaults:
+                raise CaffeTypeError(f"{where}: {name} is missing")
+            given.append(named[name] if name in named else self.defaults[name])
+        if len(given) > len(names) or any(name not in names[len(arguments) :] for name in named):
+            raise CaffeTypeError(f"{where} takes {', '.join(names)}, each once")
+        return tuple(given)
+
+    def compiled(self, *arguments, **named):
+        """What torch.compile and tracers see: the registered operator."""
+        arguments = self.bound(arguments, named)
+        if torch._C._is_any_autocast_enabled():
+            arguments = self.cast(*arguments)
+        return self.torch_op(*arguments)
+
+    def otherwise(self, *arguments, **named):
+        """Any call: tensor subclasses, modes, tracing, torch.func, wrong arguments."""
+        arguments = self.bound(arguments, named)
+        tensors = [a for n, a in zip(self.signature.parameters, arguments, strict=True) if n in self.tensors]
+        if torch._C._is_tracing():
+            return self.compiled(*arguments)
+        if torch._C._is_any_autocast_enabled():
+            arguments = self.cast(*arguments)
+        if self._is_exotic(tensors):
+            return self.exotic(*arguments)
+        self.refuse(*arguments)
+        wants = torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
+        if wants or forward_ad._current_level >= 0:  # autograd refuses tangents
+            return self.apply(*arguments)
+        return self.function(*arguments)
+
+    @staticmethod
+    def _is_exotic(tensors) -> bool:
+        if torch._C._len_torch_dispatch_stack() or torch._C._are_functorch_transforms_active():
+            return True
+        return any(isinstance(t, Tensor) and type(t) not in PLAIN for t in tensors)
+
+    def exotic(self, *arguments):
+        """Tensor subclasses, dispatch modes and functorch transforms: torch.library knows them."""
+        self.refuse(*arguments, meta=True)
+        if forward_ad._current_level >= 0:  # it would drop the tangents in silence
+            raise CaffeRuntimeError(
+                f"{self.layer.name}: {self.function.__name__} has no forward-mode derivative (jvp)"
+            )
+        return self.torch_op(*arguments)
+
+    def registered(self, *arguments, **named):
+        """What torch.ops runs: whoever calls that may give anything, and torch leaves out defaults."""
+        return self.plain(*self.bound(arguments, named))
+
+    def shape(self, *arguments, **named):
+        """What torch.ops runs to know the results' shapes: launches do nothing then."""
+        arguments = self.bound(arguments, named)
+        self.refuse(*arguments, meta=True)
+        return self.function(*arguments)
+
+    def plain(self, *arguments):
+        """A call of plain tensors, inside of which no gradient is wanted."""
+        self.refuse(*arguments)
+        return self.function(*arguments)
+
+    def record(self, *arguments):
+        """The same; the next call like it is a plan's, if this one can be written down as one."""
+        self.refuse(*arguments)
+        result, plan = run_and_record(self.function, arguments)
+        if plan is not None:
+            self.short.add(arguments, plan)
+        return result
+
+    def refuse(self, *arguments, meta: bool = False) -> None:
+        """Name the argument that is no tensor for a layer; torch's own message would name a schema or nothing."""
+        first = None
+        for name, value in zip(self.signature.parameters, arguments, strict=True):
+            if name not in self.tensors or (value is None and name in self.optional):
+                continue
+            self.layer.check_tensor(name, value, meta=meta)
+            first = first or (name, value.device)
+            if value.device != first[1]:
+                raise self.layer.wrong(name, f"a tensor on {first[1]} as '{first[0]}' is", value)
+
+    def cast(self, *arguments):
+        """The arguments with their floating tensors in one dtype, as autocast wants it for this operator."""
+        tensors = [a for a in arguments if isinstance(a, Tensor)]
+        if not tensors or not torch.is_autocast_enabled(tensors[0].device.type):
+            return arguments
+        if self.autocast == "lower":
+            dtype = torch.get_autocast_dtype(tensors[0].device.type)
+        elif self.autocast == "float32":
+            dtype = torch.float32
+        else:
+            dtype = _widest([t.dtype for t in tensors if t.dtype.is_floating_point])
+        return tuple([
+            a.to(dtype) if isinstance(a, Tensor) and a.dtype is not dtype and a.dtype in _CASTABLE else a
+            for a in arguments
+        ])  # fmt: skip
+
+    def backward(self, function=None, *, save=None, twice: bool = False, registered: bool = True):
+        """Decorate `backward(ctx, *top_diffs)`, which returns one gradient (or None) per argument.
+
+        Args:
+            save: `save(ctx, arguments, result)` keeps what backward needs, by ctx.save_for_backward for tensors.
+            twice: backward is made of differentiable operators, so that it can be differentiated again. Otherwise
+                a second derivative is an error, never a wrong number.
+            registered: torch.library is told, too.
+        """
+        if function is None:
+            return lambda function: self.backward(function, save=save, twice=twice)
+        name = f"{self.layer.module}.{self.function.__name__}"
+        node = function if twice else once(function, name)
+        self.apply = self._node(node, save)
+        if hasattr(self.short, "differentiate"):
+            self.short.differentiate(self.apply, save)
+        if registered:
+            torch.library.register_autograd(
+                self.torch_op.name().split(".")[0],
+                node,
+                setup_context=None if save is None else lambda ctx, inputs, output: save(ctx, inputs, output),
+                lib=_defined[f"{self.layer.module.replace('.', '_')}::{self.function.__name__}"],
+            )
+        return function
+
+    def _node(self, backward, save=None):
+        """The `apply` of an autograd.Function."""
+        name = self.function.__name__
+
+        def forward(ctx, *arguments):
+            result = self.plain(*arguments)
+            if save is not None:
+                save(ctx, arguments, result)
+            return result
+
+        kept = {
+            "forward": staticmethod(getattr(self.short, "forward", forward)),
+            "backward": staticmethod(backward),
+            "__doc__": f"Autograd of {name}.",
+        }
+        node = type(f"{name}_function", (torch.autograd.Function,), kept)
+        # Function.apply's Python part looks for functorch transforms, which are excluded already.
+        return super(torch.autograd.Function, node).apply
+
+    def _no_backward(self, ctx, *top_diffs):
+        raise CaffeRuntimeError(f"{self.layer.name}: {self.function.__name__} has no derivative")
+
+
+def _widest(dtypes: list[torch.dtype]) -> torch.dtype:
+    """What torch promotes them to."""
+    return functools.reduce(torch.promote_types, dtypes) if dtypes else torch.float32
+
+
+def once(function, name: str):
+    """A backward whose own derivative is an error.
+
+    torch's once_differentiable looks at top_diff alone: where that is a constant, as in `y.sum()`, it returns
+    gradients without a graph, and a penalty on them would silently add nothing to the next gradient.
+    """
+
+    def backward(ctx, *top_diffs):
+        if not torch.is_grad_enabled():  # no create_graph=True: nobody can ask
+            return function(ctx, *top_diffs)
+        with torch.no_grad():
+            diffs = function(ctx, *top_diffs)
+        diffs = diffs if isinstance(diffs, tuple) else (diffs,)
+        kept = [d for d in diffs if d is not None]
+        refusing = iter(_Refuse.apply(name, len(kept), *kept, *top_diffs, *ctx.saved_tensors))
+        return tuple(None if d is None else next(refusing) for d in diffs)
+
+    return backward
+
+
+class _Refuse(torch.autograd.Function):
+    """Hands its first `count` tensors through; they then depend on all, by a derivative that is an error."""
+
+    @staticmethod
+    def forward(ctx, name, count, *tensors):
+        ctx.name = name
+        return tuple(t.view_as(t) for t in tensors[:count])
+
+    @staticmethod
+    def backward(ctx, *_):
+        raise CaffeRuntimeError(f"{ctx.name} can be differentiated once only: it has no second derivative")
+
+
+def _tensor_kind(annotation) -> str | None:
+    """What an annotation takes: 'tensor', 'optional' (a tensor or None), or None for anything else."""
+    if annotation is Tensor:
+        return "tensor"
+    is_union = typing.get_origin(annotation) in (typing.Union, types.UnionType)
+    if is_union and set(typing.get_args(annotation)) == {Tensor, type(None)}:
+        return "optional"
+    if "Tensor" in str(annotation):
+        raise TypeError(f"an operator takes Tensor or Tensor | None, not {annotation}")
+    return None

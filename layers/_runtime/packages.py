@@ -1,0 +1,47 @@
+"""Packages of layers that lie elsewhere: in them `.._runtime` and the like are the toolkit's own modules.
+
+    adopt("my_layers")
+
+From then on `from .._runtime import Layer` in my_layers/foo/__init__.py imports this package's `_runtime`, not a copy.
+"""
+
+import importlib
+import importlib.abc
+import importlib.machinery
+import sys
+from pathlib import Path
+from types import ModuleType
+
+TOOLKIT = __package__.rpartition(".")[0]
+PARTS = Path(__file__).resolve().parent.parent
+
+_adopted: set[str] = set()
+
+
+def adopt(package: str) -> None:
+    """Give a package the toolkit's parts, `_runtime` and all others whose name starts with an underscore."""
+    _adopted.add(package)
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Finder())
+
+
+class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Answers `my_layers._runtime.cases` with the module `layers._runtime.cases`."""
+
+    def find_spec(self, fullname: str, path, target=None):
+        words = fullname.split(".")
+        for at, word in enumerate(words):
+            if word.startswith("_") and ".".join(words[:at]) in _adopted:
+                if not ((PARTS / word).is_dir() or (PARTS / f"{word}.py").exists()):
+                    return None
+                return importlib.machinery.ModuleSpec(fullname, self, origin=".".join([TOOLKIT, *words[at:]]))
+        return None
+
+    def create_module(self, spec) -> ModuleType:
+        module = importlib.import_module(spec.origin)
+        spec.loader_state = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """It ran under its own name. The import machinery has just given it the other name's spec."""
+        module.__spec__ = module.__spec__.loader_state

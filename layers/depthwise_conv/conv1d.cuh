@@ -1,0 +1,293 @@
+// Depthwise 1-d convolution with stride and dilation 1, kernels of any size, any padding:
+//
+//   top[n,c,x] = bias[c] + sum over k: weight[c,k] * bottom[n,c, x - pad + k],  elements outside bottom count
+//   0
+//
+// A thread owns V neighbours of a row, one 16-byte access. What it reads begins at a multiple of V, whatever
+// the padding is: the taps are shifted instead, tap m of the thread standing for tap m - shift of the kernel,
+// so that every register is known when this is compiled. It goes through the taps V at a time with two packs
+// in registers.
+//
+// The gradient to bottom is the same of top_diff with the taps turned round. The gradient to weight meets the
+// same elements of top_diff, so that one pass does both for kernels of up to 2 V taps less the shift.
+#ifndef DEPTHWISE_CONV1D_CUH_
+#define DEPTHWISE_CONV1D_CUH_
+
+#include "depthwise_fast.h"
+
+namespace depthwise {
+
+constexpr int kLineThreads = 256;
+
+struct LineGeometry {
+  int length, top_length;  // of a row that is read, and of one that is written
+  int channels, kernel;
+  int before;  // packs that a thread reads from, before its own (may be negative)
+  int shift;   // the first tap is the thread's tap `shift`, in [0, V)
+  int packs;   // of a row that is written
+  int rows;    // num * channels
+  bool turned;
+};
+
+// Row `pad` elements further left meets tap 0.
+template <int V>
+inline LineGeometry line_geometry(const Shape& s, int64_t length, int64_t top_length, int pad, bool turned) {
+  LineGeometry g;
+  g.length = static_cast<int>(length);
+  g.top_length = static_cast<int>(top_length);
+  g.channels = static_cast<int>(s.channels);
+  g.kernel = s.kernel_w;
+  g.before = pad >= 0 ? (pad + V - 1) / V : -(-pad / V);
+  g.shift = g.before * V - pad;
+  g.packs = static_cast<int>(ceil_div(top_length, V));
+  g.rows = static_cast<int>(s.num * s.channels);
+  g.turned = turned;
+  return g;
+}
+
+// V elements of a row of `length` from element `at` on, a multiple of V; 0 for those that are not there.
+// kPacks: rows are whole packs and lie on their boundaries.
+template <typename Dtype, int V, bool kPacks>
+__device__ __forceinline__ void load_line(const Dtype* row, int at, int length, float (&to)[V]) {
+  Pack<Dtype, V> pack{};
+  if (kPacks) {
+    if (static_cast<unsigned>(at) < static_cast<unsigned>(length))
+      pack = *reinterpret_cast<const Pack<Dtype, V>*>(row + at);
+  } else {
+#pragma unroll
+    for (int v = 0; v < V; ++v)
+      if (static_cast<unsigned>(at + v) < static_cast<unsigned>(length)) pack.v[v] = row[at + v];
+  }
+#pragma unroll
+  for (int v = 0; v < V; ++v) to[v] = pack.v[v];
+}
+
+template <typename Dtype, int V, bool kPacks>
+__device__ __forceinline__ void store_line(Dtype* row, int at, int length, const float (&values)[V]) {
+  Pack<Dtype, V> pack;
+#pragma unroll
+  for (int v = 0; v < V; ++v) pack.v[v] = values[v];
+  if (kPacks) {
+    *reinterpret_cast<Pack<Dtype, V>*>(row + at) = pack;
+  } else {
+#pragma unroll
+    for (int v = 0; v < V; ++v)
+      if (at + v < length) row[at + v] = pack.v[v];
+  }
+}
+
+__device__ __forceinline__ bool is_tap(const LineGeometry& g, int m) {
+  return static_cast<unsigned>(m - g.shift) < static_cast<unsigned>(g.kernel);
+}
+
+// The thread's taps first, first + 1, ..., N of them; all loads are under way before the first is used.
+template <int N, typename Dtype>
+__device__ __forceinline__ void load_taps(float (&to)[N], const Dtype* taps, const LineGeometry& g,
+                                          int first) {
+#pragma unroll
+  for (int u = 0; u < N; ++u) {
+    const int k = first + u - g.shift;
+    to[u] = is_tap(g, first + u) ? float(taps[g.turned ? g.kernel - 1 - k : k]) : 0.f;
+  }
+}
+
+template <typename Dtype, int V, bool kPacks>
+__global__ void __launch_bounds__(kLineThreads)
+    line_forward_kernel(const LineGeometry g, const Dtype* __restrict__ bottom,
+                        const Dtype* __restrict__ weight, const Dtype* __restrict__ bias,
+                        Dtype* __restrict__ top) {
+  const unsigned index = blockIdx.x * kLineThreads + threadIdx.x;
+  const unsigned packs = static_cast<unsigned>(g.packs), row = index / packs;
+  if (row >= static_cast<unsigned>(g.rows)) return;
+  const int x = static_cast<int>(index - row * packs) * V;
+  const int channel = static_cast<int>(row % static_cast<unsigned>(g.channels));
+  const Dtype* from = bottom + int64_t(row) * g.length;
+  const Dtype* taps = weight + int64_t(channel) * g.kernel;
+  const float start = bias ? float(bias[channel]) : 0.f;
+  float sums[V], window[2 * V];
+#pragma unroll
+  for (int v = 0; v < V; ++v) sums[v] = start;
+  int at = x - g.before * V;
+  float (&low)[V] = *reinterpret_cast<float (*)[V]>(window);
+  float (&high)[V] = *reinterpret_cast<float (*)[V]>(window + V);
+  load_line<Dtype, V, kPacks>(from, at, g.length, low);
+  const int end = g.kernel + g.shift;
+  for (int m = 0; m < end; m += V) {
+    at += V;
+    // The last tap may want the low pack alone.
+    if (m + 1 < end) load_line<Dtype, V, kPacks>(from, at, g.length, high);
+    float w[V];
+    load_taps<V>(w, taps, g, m);
+#pragma unroll
+    for (int u = 0; u < V; ++u) {
+      if (!is_tap(g, m + u)) continue;  // the same for all threads
+#pragma unroll
+      for (int v = 0; v < V; ++v) sums[v] += w[u] * window[v + u];
+    }
+#pragma unroll
+    for (int v = 0; v < V; ++v) low[v] = high[v];
+  }
+  store_line<Dtype, V, kPacks>(top + int64_t(row) * g.top_length, x, g.top_length, sums);
+}
+
+// The gradient to weight, taps [first, first + 2 V) as the thread counts them, and if the taps are all of
+// them and it is wanted, to bottom. A block adds up one part of one channel.
+template <typename Dtype>
+struct LineBackward {
+  LineGeometry g;  // of the gradient to bottom: top_diff is read, bottom_diff written
+  int parts, first;
+  int windows;                     // packs of top_diff that these taps meet, at most 3
+  unsigned items, items_per_part;  // an item is an image's pack
+  const Dtype *bottom, *top_diff, *weight;
+  Dtype* bottom_diff;
+  float* workspace;  // [channels, kernel + 1, parts]
+  bool bias_wanted;
+};
+
+template <typename Dtype, int V, bool kPacks>
+__global__ void __launch_bounds__(kLineThreads) line_backward_kernel(const LineBackward<Dtype> call) {
+  const LineGeometry& g = call.g;
+  const int channel = blockIdx.x % g.channels, part = blockIdx.x / g.channels;
+  float sums[2 * V] = {}, bias_sum = 0, w[2 * V];
+  load_taps<2 * V>(w, call.weight + int64_t(channel) * g.kernel, g, call.first);
+  const unsigned packs = static_cast<unsigned>(g.packs);
+  const unsigned end = min(call.items, (part + 1) * call.items_per_part);
+  for (unsigned item = part * call.items_per_part + threadIdx.x; item < end; item += kLineThreads) {
+    const unsigned image = item / packs;
+    const int x = static_cast<int>(item - image * packs) * V;
+    const int64_t row = int64_t(image) * g.channels + channel;
+    const Dtype* from = call.top_diff + row * g.length;
+    const int at = x - g.before * V + call.first;
+    float window[3 * V], own[V], done[V] = {};
+#pragma unroll
+    for (int p = 0; p < 3; ++p)
+      if (p < call.windows)
+        load_line<Dtype, V, kPacks>(from, at + p * V, g.length,
+                                    *reinterpret_cast<float (*)[V]>(window + p * V));
+    load_line<Dtype, V, kPacks>(call.bottom + row * g.top_length, x, g.top_length, own);
+    if (call.bias_wanted) {
+      float diffs[V];
+      load_line<Dtype, V, kPacks>(from, x, g.length, diffs);
+#pragma unroll
+      for (int v = 0; v < V; ++v) bias_sum += diffs[v];
+    }
+#pragma unroll
+    for (int u = 0; u < 2 * V; ++u) {
+      if (!is_tap(g, call.first + u)) continue;
+#pragma unroll
+      for (int v = 0; v < V; ++v) {
+        done[v] += w[u] * window[v + u];
+        sums[u] += own[v] * window[v + u];
+      }
+    }
+    if (call.bottom_diff)
+      store_line<Dtype, V, kPacks>(call.bottom_diff + row * g.top_length, x, g.top_length, done);
+  }
+  __shared__ float warp_sums[kLineThreads / 32][2 * V + 1];
+#pragma unroll
+  for (int u = 0; u <= 2 * V; ++u) {
+    float sum = u < 2 * V ? sums[u < 2 * V ? u : 0] : bias_sum;
+#pragma unroll
+    for (int lanes = 16; lanes > 0; lanes /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, lanes);
+    if (threadIdx.x % 32 == 0) warp_sums[threadIdx.x / 32][u] = sum;
+  }
+  __syncthreads();
+  const int u = threadIdx.x;
+  if (u > 2 * V) return;
+  float sum = 0;
+  for (int warp = 0; warp < kLineThreads / 32; ++warp) sum += warp_sums[warp][u];
+  const int k = u == 2 * V ? g.kernel : g.kernel - 1 - (call.first + u - g.shift);
+  const bool is_bias = u == 2 * V && call.bias_wanted;
+  if (is_bias || (u < 2 * V && static_cast<unsigned>(k) < static_cast<unsigned>(g.kernel)))
+    call.workspace[(int64_t(channel) * (g.kernel + 1) + k) * call.parts + part] = sum;
+}
+
+// ----------------------------------------------------------------------------------------------------
+// launchers
+
+inline bool is_line(const Shape& s) {
+  const int64_t longest = std::max(s.width, s.top_width), rows = s.num * s.channels;
+  // Positions in a row, with kernel and padding, are an int; packs are counted in 32 bits.
+  return s.stride_w == 1 && s.dilation_w == 1 && rows < int64_t(1) << 30 && s.kernel_w < 1 << 20 &&
+         s.pad_w < 1 << 20 && longest < int64_t(1) << 30 && rows * ceil_div(longest, 4) < int64_t(1) << 31;
+}
+
+template <typename Dtype>
+constexpr int kLineElements = 16 / sizeof(Dtype);
+
+template <typename Dtype>
+bool line_rows_are_packs(const Shape& s) {
+  return s.width % kLineElements<Dtype> == 0 && s.top_width % kLineElements<Dtype> == 0;
+}
+
+template <typename Dtype>
+bool line_forward(const Shape& s, const Dtype* bottom, const Dtype* weight, const Dtype* bias, Dtype* top,
+                  bool turned, cudaStream_t stream) {
+  constexpr int V = kLineElements<Dtype>;
+  if (!is_line(s)) return false;
+  const LineGeometry g = turned ? line_geometry<V>(s, s.top_width, s.width, s.kernel_w - 1 - s.pad_w, true)
+                                : line_geometry<V>(s, s.width, s.top_width, s.pad_w, false);
+  const int64_t blocks = ceil_div(int64_t(g.rows) * g.packs, kLineThreads);
+  if (line_rows_are_packs<Dtype>(s) && aligned(bottom, 16) && aligned(top, 16))
+    line_forward_kernel<Dtype, V, true>
+        <<<static_cast<unsigned>(blocks), kLineThreads, 0, stream>>>(g, bottom, weight, bias, top);
+  else
+    line_forward_kernel<Dtype, V, false>
+        <<<static_cast<unsigned>(blocks), kLineThreads, 0, stream>>>(g, bottom, weight, bias, top);
+  return true;
+}
+
+// Into how many parts the sums of a channel are divided.
+template <typename Dtype>
+int64_t line_parts(const Shape& s) {
+  if (!is_line(s)) return 0;
+  // Own elements of top_diff stand behind own elements of bottom: rows as long as the longer of both.
+  const int64_t items = s.num * ceil_div(std::max(s.width, s.top_width), kLineElements<Dtype>);
+  const int64_t wanted = ceil_div(4096, s.channels), most = ceil_div(items, 4 * kLineThreads);
+  const int64_t parts = std::max<int64_t>(1, std::min({wanted, most, int64_t(1024)}));
+  return parts * s.channels < int64_t(1) << 31 ? parts : 0;
+}
+
+template <typename Dtype>
+Launched line_backward(const Shape& s, const Backward<Dtype>& call, cudaStream_t stream) {
+  constexpr int V = kLineElements<Dtype>;
+  Launched done = {};
+  const int64_t parts = line_parts<Dtype>(s);
+  if (parts == 0) return done;
+  if (call.weight_wanted()) {
+    LineBackward<Dtype> line;
+    line.g = line_geometry<V>(s, s.top_width, s.width, s.kernel_w - 1 - s.pad_w, true);
+    line.g.packs = static_cast<int>(ceil_div(std::max(s.width, s.top_width), V));
+    line.items = static_cast<unsigned>(s.num * line.g.packs);
+    line.parts = static_cast<int>(parts);
+    line.items_per_part = static_cast<unsigned>(ceil_div(line.items, parts));
+    line.bottom = call.bottom;
+    line.top_diff = call.top_diff;
+    line.weight = call.weight;
+    line.workspace = call.workspace;
+    const int taps = s.kernel_w + line.g.shift;
+    // One more pack than bottom's rows have is only read, when top's are longer.
+    done.input = taps <= 2 * V && s.top_width <= s.width;
+    line.bottom_diff = done.input ? call.bottom_diff : nullptr;
+    const bool packs = line_rows_are_packs<Dtype>(s) && aligned(call.bottom, 16) &&
+                       aligned(call.top_diff, 16) && aligned(call.bottom_diff, 16);
+    const unsigned blocks = static_cast<unsigned>(parts * s.channels);
+    for (line.first = 0; line.first < taps; line.first += 2 * V) {
+      line.bias_wanted = call.bias_diff && line.first == 0;
+      line.windows = std::min(3, (taps - line.first - 1 + V - 1) / V + 1);
+      if (packs)
+        line_backward_kernel<Dtype, V, true><<<blocks, kLineThreads, 0, stream>>>(line);
+      else
+        line_backward_kernel<Dtype, V, false><<<blocks, kLineThreads, 0, stream>>>(line);
+    }
+    add_parts(s, parts, call.workspace, call.weight_diff, call.bias_diff, stream);
+    done.weight = true;
+  }
+  if (call.bottom_diff && !done.input)
+    done.input = line_forward<Dtype>(s, call.top_diff, call.weight, nullptr, call.bottom_diff, true, stream);
+  return done;
+}
+
+}  // namespace depthwise
+
+#endif  // DEPTHWISE_CONV1D_CUH_

@@ -1,0 +1,171 @@
+"""Depthwise 1-d convolution, plain and causal: each channel with a filter of its own."""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from .._runtime import is_fake, operator
+from . import layer
+
+
+def _geometry(bottom: Tensor, weight: Tensor, stride, padding, dilation, causal: bool) -> tuple[int, ...]:
+    """The C functions' numbers, from num to dilation; raises the error that names what does not fit."""
+    stride, dilation = layer.integer("stride", stride, 1), layer.integer("dilation", dilation, 1)
+    left = right = layer.integer("padding", padding, 0)
+    layer.check(bottom.dim() == 3, "bottom", "3 axes [num, channels, length]", bottom)
+    num, channels, length = bottom.shape
+    if not (weight.dim() == 3 and tuple(weight.shape[:2]) == (channels, 1) and weight.shape[2] >= 1):
+        layer.check(False, "weight", f"[channels, 1, kernel] with {channels} channels as bottom has", weight)
+    kernel = weight.shape[2]
+    if causal:
+        layer.check(padding == 0, "padding", "0, for causal says what the padding is", padding)
+        left = dilation * (kernel - 1)
+    span, padded = dilation * (kernel - 1) + 1, length + left + right
+    if span > padded:
+        layer.check(False, "weight", f"a kernel that spans at most the padded length {padded}", span)
+    return num, channels, length, (padded - span) // stride + 1, kernel, stride, left, dilation
+
+
+@operator(layer, autocast="lower")
+def conv1d(
+    bottom: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: int,
+    padding: int,
+    dilation: int,
+    causal: bool,
+) -> Tensor:
+    """`depthwise_conv1d`, all of whose arguments are given."""
+    numbers = _geometry(bottom, weight, stride, padding, dilation, causal)
+    num, channels, _, top_length, *_ = numbers
+    if bias is not None:
+        layer.check(bias.shape == (channels,), "bias", f"[{channels}]", bias)
+        bias = bias.contiguous()
+    top = torch.empty((num, channels, top_length), dtype=bottom.dtype, device=bottom.device)
+    layer.depthwise_conv1d_forward(bottom.contiguous(), weight.contiguous(), bias, top, *numbers)
+    return top
+
+
+@operator(layer)
+def conv1d_backward(
+    top_diff: Tensor,
+    bottom: Tensor,
+    weight: Tensor,
+    stride: int,
+    padding: int,
+    dilation: int,
+    causal: bool,
+    bottom_wanted: bool,
+    weight_wanted: bool,
+    bias_wanted: bool,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The gradients of `conv1d` by bottom, weight and bias; the same bits on every run.
+
+    One that is not wanted is not computed and has 0 elements.
+    """
+    numbers = _geometry(bottom, weight, stride, padding, dilation, causal)
+    shape = (numbers[0], numbers[1], numbers[3])
+    layer.check(top_diff.shape == shape, "top_diff", f"the top's shape {list(shape)}", top_diff)
+    top_diff, bottom, weight = top_diff.contiguous(), bottom.contiguous(), weight.contiguous()
+    bottom_diff = torch.empty_like(bottom) if bottom_wanted else bottom.new_empty(0)
+    weight_diff = torch.empty_like(weight) if weight_wanted else weight.new_empty(0)
+    bias_diff = weight.new_empty(weight.shape[0] if bias_wanted else 0)
+    if not is_fake(bottom):
+        workspace = None
+        if weight_wanted or bias_wanted:
+            count = layer.depthwise_conv1d_backward_workspace(bottom, *numbers)
+            bytes_each = 8 if bottom.dtype == torch.float64 else 4
+            workspace = torch.empty(count * bytes_each, dtype=torch.uint8, device=bottom.device)
+        outputs = (
+            bottom_diff if bottom_wanted else None,
+            weight_diff if weight_wanted else None,
+            bias_diff if bias_wanted else None,
+        )
+        layer.depthwise_conv1d_backward(bottom, top_diff, weight, *outputs, workspace, *numbers)
+    return bottom_diff, weight_diff, bias_diff
+
+
+def _save(ctx, inputs, top):
+    bottom, weight, _, *ctx.parameters = inputs
+    ctx.save_for_backward(bottom, weight)
+
+
+@conv1d.backward(save=_save)
+def _(ctx, top_diff):
+    wanted = ctx.needs_input_grad[:3]
+    diffs = conv1d_backward(top_diff, *ctx.saved_tensors, *ctx.parameters, *wanted)
+    return *(diff if want else None for diff, want in zip(diffs, wanted, strict=True)), None, None, None, None
+
+
+def depthwise_conv1d(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: int = 1,
+    padding: int = 0,
+    dilation: int = 1,
+    causal: bool = False,
+) -> Tensor:
+    """Per-channel 1-d correlation with zero padding: torch.nn.functional.conv1d with groups = channels.
+
+    Args:
+        x: [num, channels, length], contiguous (anything else is copied); float32, float64, float16 or bfloat16; the
+            half types are accumulated in float32.
+        weight: [channels, 1, kernel], dtype and device of x.
+        bias: [channels], or None.
+        stride, padding, dilation: ints; the padding is on both sides.
+        causal: pad on the left alone, by dilation * (kernel - 1), so that no output looks ahead; padding must be 0.
+
+    Returns:
+        [num, channels, top_length], where top_length = floor((length + all padding - dilation (kernel - 1) - 1) /
+        stride) + 1. Differentiable once, by x, weight and bias, each only if wanted; the weight's gradient is
+        deterministic.
+
+    Raises:
+        CaffeTypeError, CaffeValueError: naming the argument.
+    """
+    return conv1d(x, weight, bias, stride, padding, dilation, causal)
+
+
+class DepthwiseConv1d(nn.Module):
+    """`depthwise_conv1d` as a module; initialised as torch.nn.Conv1d(groups=channels) is, U(±1/sqrt(kernel)).
+
+    Attributes:
+        weight: [channels, 1, kernel].
+        bias: [channels], or None.
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        kernel_size: int,
+        stride: int = 1,
+        padding: int = 0,
+        dilation: int = 1,
+        bias: bool = False,
+        causal: bool = False,
+    ):
+        super().__init__()
+        channels, kernel = (
+            layer.integer("channels", channels, 0),
+            layer.integer("kernel_size", kernel_size, 1),
+        )
+        self.stride, self.padding = layer.integer("stride", stride, 1), layer.integer("padding", padding, 0)
+        self.dilation, self.causal = layer.integer("dilation", dilation, 1), causal
+        bound = 1 / math.sqrt(kernel)
+        self.weight = nn.Parameter(torch.empty(channels, 1, kernel).uniform_(-bound, bound))
+        self.bias = nn.Parameter(torch.empty(channels).uniform_(-bound, bound)) if bias else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        return depthwise_conv1d(
+            x, self.weight, self.bias, self.stride, self.padding, self.dilation, self.causal
+        )
+
+    def extra_repr(self) -> str:
+        channels, _, kernel = self.weight.shape
+        return (
+            f"{channels}, kernel_size={kernel}, stride={self.stride}, padding={self.padding}, "
+            f"dilation={self.dilation}, bias={self.bias is not None}, causal={self.causal}"
+        )

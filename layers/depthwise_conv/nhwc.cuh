@@ -1,0 +1,198 @@
+// What the kernels for NHWC (channels_last) share.
+//
+// A thread owns V neighbouring channels (8 or 16 bytes, one load) of R columns side by side and slides down
+// the plane. Neighbouring threads own the next channels, then the next columns, so that a row of a block is
+// one run of memory and the pixels that several threads look at come from the cache. Rows and columns
+// `dilation` apart never meet the ones between them: each phase is a plane of its own.
+#ifndef DEPTHWISE_NHWC_CUH_
+#define DEPTHWISE_NHWC_CUH_
+
+#include "depthwise_shape.h"
+
+namespace depthwise {
+
+constexpr int kNhwcThreads = 128;
+constexpr int kNhwcMostLanes = 16;
+
+struct NhwcGeometry {
+  int channels, height, width, top_height, top_width;
+  int pad_h, pad_w, dilation_h, dilation_w;
+  int lanes;   // threads of a block side by side along the channels
+  int tiles;   // blocks along the channels
+  int groups;  // of R columns, dilation_w apart, in a row of one phase
+  int chunks;  // of `rows` rows, dilation_h apart, in a column of one phase
+  int rows;
+  int items;  // (image, chunk, phases, group): what `lanes` threads do at a time
+};
+
+// As many lanes as divide the packs of channels evenly, preferring 128 bytes side by side and whole sectors.
+inline int nhwc_lanes(int64_t packs, int64_t pack_bytes) {
+  if (packs <= kNhwcMostLanes) return static_cast<int>(packs);
+  int best = 8;
+  int64_t best_score = -1;
+  for (int lanes = 4; lanes <= kNhwcMostLanes; ++lanes) {
+    const int64_t bytes = lanes * pack_bytes, idle = (lanes - packs % lanes) % lanes;
+    const int64_t score = (idle == 0) * 4000 + (bytes % 32 == 0) * 2000 + (kNhwcThreads % lanes == 0) * 500 -
+                          (bytes > 128 ? bytes - 128 : 2 * (128 - bytes)) - 100 * idle;
+    if (score > best_score) best = lanes, best_score = score;
+  }
+  return best;
+}
+
+// Columns and rows count those that the threads own: of top, or of bottom in a backward kernel.
+inline NhwcGeometry nhwc_geometry(const Shape& s, int vector, int64_t element_bytes, int columns,
+                                  int64_t row_length, int64_t column_length, int64_t most_rows,
+                                  int64_t wanted_threads) {
+  NhwcGeometry g;
+  g.channels = static_cast<int>(s.channels);
+  g.height = static_cast<int>(s.height);
+  g.width = static_cast<int>(s.width);
+  g.top_height = static_cast<int>(s.top_height);
+  g.top_width = static_cast<int>(s.top_width);
+  g.pad_h = s.pad_h;
+  g.pad_w = s.pad_w;
+  g.dilation_h = s.dilation_h;
+  g.dilation_w = s.dilation_w;
+  const int64_t packs = ceil_div(s.channels, vector);
+  g.lanes = nhwc_lanes(packs, vector * element_bytes);
+  g.tiles = static_cast<int>(ceil_div(packs, g.lanes));
+  g.groups = static_cast<int>(ceil_div(ceil_div(row_length, s.dilation_w), columns));
+  // Long chunks repeat few rows at their ends, short ones give more threads.
+  const int64_t column = ceil_div(column_length, s.dilation_h);
+  const int64_t strips = s.num * packs * g.groups * s.dilation_w * s.dilation_h;
+  int64_t chunks = std::max<int64_t>(ceil_div(column, most_rows), ceil_div(wanted_threads, strips));
+  chunks = std::max<int64_t>(1, std::min(chunks, ceil_div(column, 4)));
+  g.rows = static_cast<int>(ceil_div(column, chunks));
+  g.chunks = static_cast<int>(ceil_div(column, g.rows));
+  const int64_t items = s.num * g.chunks * s.dilation_h * s.dilation_w * g.groups;
+  g.items = items < int64_t(1) << 30 ? static_cast<int>(items) : -1;
+  return g;
+}
+
+// Where a thread of a block is, along the channels and among the block's items.
+struct NhwcThread {
+  int tile, lane, in_block, per_block, channel;  // tile: the block's first channel
+  bool inside;
+  __device__ __forceinline__ NhwcThread(const NhwcGeometry& g, int tile_index, int vector) {
+    tile = tile_index * g.lanes * vector;
+    lane = threadIdx.x % g.lanes;
+    in_block = threadIdx.x / g.lanes;
+    per_block = kNhwcThreads / g.lanes;
+    channel = tile + lane * vector;
+    inside = channel < g.channels && in_block < per_block;
+  }
+};
+
+// Rows y, y + dilation_h, ... before `end`, and columns x, x + dilation_w, ..., R of them.
+struct NhwcItem {
+  int image, x, y, end;
+  __device__ __forceinline__ NhwcItem(const NhwcGeometry& g, int item, int columns) {
+    const int group = item % g.groups;
+    item /= g.groups;
+    x = item % g.dilation_w + group * columns * g.dilation_w;
+    item /= g.dilation_w;
+    y = item % g.dilation_h;
+    item /= g.dilation_h;
+    y += item % g.chunks * g.rows * g.dilation_h;
+    image = item / g.chunks;
+    end = y + g.rows * g.dilation_h;
+  }
+};
+
+// Bit i: column x + i * step is one of `width`.
+template <int N>
+__device__ __forceinline__ unsigned columns_inside(int x, int step, int width) {
+  unsigned inside = 0;
+#pragma unroll
+  for (int i = 0; i < N; ++i)
+    inside |= static_cast<unsigned>(static_cast<unsigned>(x + i * step) < static_cast<unsigned>(width)) << i;
+  return inside;
+}
+
+// Starts to copy a pack from global into shared memory, or 0 if it does not exist; the thread goes on
+// meanwhile. Old GPUs and the host, and packs of 2 bytes, are copied at once.
+template <typename Pack>
+__device__ __forceinline__ void copy_ahead(Pack* to, const Pack* from, bool exists) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  if constexpr (sizeof(Pack) >= 4) {
+    const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(to));
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;\n" ::"r"(address), "l"(from),
+                 "n"(sizeof(Pack)), "r"(exists ? static_cast<int>(sizeof(Pack)) : 0)
+                 : "memory");
+    return;
+  }
+#endif
+  *to = exists ? *from : Pack{};
+}
+
+__device__ __forceinline__ void end_of_copies() {  // those since the last end are one group
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.commit_group;\n" ::: "memory");
+#endif
+}
+
+template <int kLater>
+__device__ __forceinline__ void wait_for_copies() {  // all but the last kLater groups
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.wait_group %0;\n" ::"n"(kLater) : "memory");
+#endif
+}
+
+// The pixels that each thread has on their way: N for one step down the plane, kDepth steps, in shared
+// memory, where they take no registers. A slot is filled again one step after it was read. A thread sees its
+// own pixels alone, so that threads need not wait for each other.
+template <typename Dtype, int V, int N>
+struct NhwcRing {
+  using Pixel = Pack<Dtype, V>;
+  static constexpr int kStepBytes = N * kNhwcThreads * static_cast<int>(sizeof(Pixel));
+  static constexpr int kFit =
+      38 * 1024 / kStepBytes;  // beside the weights, in the 48 KiB that every block may have
+  static constexpr int kDepth = kFit > 4 ? 4 : kFit < 2 ? 2 : kFit;
+  Pixel pixels[kDepth][N][kNhwcThreads];
+
+  // `count` pixels of a row, `step` elements apart, from the slot's pixel `first` on.
+  template <int kCount>
+  __device__ __forceinline__ void start(int slot, int first, const Dtype* row, int step, unsigned exist) {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i)
+      copy_ahead(&pixels[slot][first + i][threadIdx.x], reinterpret_cast<const Pixel*>(row + i * step),
+                 exist >> i & 1);
+  }
+  template <int kCount>
+  __device__ __forceinline__ void read(int slot, int first, float (&to)[kCount][V]) const {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      const Pixel pixel = pixels[slot][first + i][threadIdx.x];
+#pragma unroll
+      for (int v = 0; v < V; ++v) to[i][v] = pixel.v[v];
+    }
+  }
+  static __device__ __forceinline__ int after(int slot) { return slot + 1 == kDepth ? 0 : slot + 1; }
+};
+
+template <typename Dtype, int V>
+__device__ __forceinline__ void store_pixel(Dtype* to, const float (&values)[V]) {
+  Pack<Dtype, V> pack;
+#pragma unroll
+  for (int v = 0; v < V; ++v) pack.v[v] = values[v];
+  *reinterpret_cast<Pack<Dtype, V>*>(to) = pack;
+}
+
+// The weights of a block's channels in shared memory, turned to [tap][channel]; `turned` also by 180 degrees.
+template <int K, int V>
+struct NhwcWeights {
+  Pack<float, V> taps[K * K][kNhwcMostLanes];
+
+  template <typename Dtype>
+  __device__ __forceinline__ void load(const Dtype* __restrict__ weight, int channels, bool turned) {
+    for (int i = threadIdx.x; i < channels * K * K; i += kNhwcThreads) {
+      const int tap = i % (K * K), channel = i / (K * K);
+      taps[turned ? K * K - 1 - tap : tap][channel / V].v[channel % V] = weight[i];
+    }
+    __syncthreads();
+  }
+};
+
+}  // namespace depthwise
+
+#endif  // DEPTHWISE_NHWC_CUH_

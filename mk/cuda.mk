@@ -1,0 +1,54 @@
+# The CUDA backend: kernels by nvcc.
+
+# Device code goes through nvcc's front once for several architectures, as for the oldest of them, and is then
+# assembled for each: six fronts take two thirds of a build. From sm_80 on half types have instructions of their own.
+# The newest front's text is kept as PTX, for GPUs to come. front(numbers)
+KNOWN       := $(if $(filter all-major all,$(ARCH)),$(patsubst sm_%,%,$(shell '$(NVCC)' --list-gpu-code)))
+WANTED      := $(sort $(if $(filter all-major,$(ARCH)),$(firstword $(KNOWN)) $(filter %0,$(KNOWN)),\
+                 $(or $(KNOWN),$(patsubst sm_%,%,$(filter sm_%,$(ARCH))))))
+OLD         := $(filter 5% 6% 7%,$(WANTED))
+NEW         := $(filter 8% 9%,$(WANTED)) $(filter-out 5% 6% 7% 8% 9%,$(WANTED))
+NEWEST      := $(lastword $(OLD) $(NEW))
+front        = -gencode 'arch=compute_$(firstword $(1)),code=[$(subst $(space),$(comma),$(strip $(1:%=sm_%) \
+                 $(2:%=compute_%)))]'
+GENCODE     := $(if $(WANTED),$(if $(OLD),$(call front,$(OLD),$(if $(strip $(NEW)),,$(firstword $(OLD))))) \
+                 $(if $(strip $(NEW)),$(call front,$(NEW),$(firstword $(NEW)))),-arch=$(ARCH))
+# A layer that asks which GPU it is compiled for is compiled for each of them.
+cuda_EACH   := $(if $(WANTED),$(foreach n,$(WANTED),-gencode arch=compute_$(n)$(comma)code=sm_$(n)) \
+                 -gencode arch=compute_$(NEWEST)$(comma)code=compute_$(NEWEST),-arch=$(ARCH))
+# The toolkit's own folder of this kind that has the file. cuda_folder(kinds, file)
+cuda_folder  = $(dir $(firstword $(wildcard $(foreach kind,$(1),$(dir $(NVCC))../$(kind)/$(2)))))
+CUDA_LIB    := $(call cuda_folder,lib64 lib targets/x86_64-linux/lib targets/sbsa-linux/lib,libcudart_static.a)
+CUDA_HEADERS:= $(call cuda_folder,include targets/x86_64-linux/include targets/sbsa-linux/include,cuda_runtime.h)
+cuda_COMMON := $(COMMON) -O3 --threads 0 -Wno-deprecated-gpu-targets -lineinfo -ccbin $(CXX) \
+               -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wno-unknown-pragmas
+cuda_FLAGS  :=
+cuda_NATIVE := $(cuda_COMMON)
+
+# No Caffe layer knows of what newer GPUs have: one front for all.
+CAFFE_FOR   := $(OLD) $(NEW)
+cuda_CAFFE  := $(cuda_COMMON) -Xcompiler -fno-gnu-unique \
+                 $(if $(WANTED),$(call front,$(CAFFE_FOR),$(firstword $(CAFFE_FOR))),-arch=$(ARCH))
+# A .cpp in the CUDA library. For the plainest processor: kernels do the work there.
+cuda_PLAIN  := $(COMMON) -isystem $(CUDA_HEADERS) -O1 -fPIC -fvisibility=hidden -fno-gnu-unique -Wall \
+               -Wno-unknown-pragmas -g1
+cuda_LINK   := -L$(CUDA_LIB) -lcudart_static -ldl -lrt -pthread
+cuda_INFO   := CUDA $(ARCH)
+cuda_STD    := -include $(CORE_cuda)/std.hpp
+
+# nvcc hands options that only the C++ compiler knows through to it. through(options)
+through      = $(patsubst -f%,-Xcompiler -f%,$(subst -iquote ,-Xcompiler -iquote$(comma),\
+                 $(subst -idirafter ,-Xcompiler -idirafter$(comma),$(1))))
+# See mk/host.mk. A .cu without device code, as half of stock Caffe's are, needs no nvcc, unless it leans on what nvcc
+# declares for the host.
+cuda_rewrite = $(call step,LOOPS,$(1),$@.log,$(PYTHON) -m tools.cuda.for_nvcc $(2) $< $@ --depfile $@.d)
+cuda_native  = $(call step,NVCC,$(1),$@.log,$(call compile,'$(NVCC)' $(call through,$(2)) \
+                 $(cuda_NATIVE) $(or $(3),$(GENCODE))))
+cuda_kernel  = $(call step,NVCC,$(1),$@.log,\
+  { grep -q '^// No device code' $< && $(call compile,$(CXX) $(cuda_STD) $(2) $(cuda_PLAIN) -x c++); } || \
+  { $(call compile,'$(NVCC)' $(call through,$(2)) $(cuda_CAFFE)); })
+cuda_plain   = $(call step,CXX,$(1) (cuda),$@.log,$(call compile,$(CXX) $(cuda_STD) $(2) $(cuda_PLAIN)))
+
+$(call remember,$(BUILD)/cuda.flags,$(NVCC) $(cuda_NATIVE) $(GENCODE) $(cuda_EACH))
+$(call remember,$(BUILD)/cuda.caffe.flags,$(NVCC) $(cuda_CAFFE) $(CXX) $(cuda_PLAIN))
+$(call remember,$(CORE_cuda)/flags,$(NVCC) $(cuda_CAFFE) $(CXX) $(cuda_PLAIN))

@@ -1,0 +1,30 @@
+# The host backend: kernels rewritten as C++, for the C++ compiler.
+
+SANITIZER_1 := -fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined
+# Of -fsanitize=thread only the calls before each access are wanted; what they call is in src/host_races.h.
+SANITIZER_races := -fsanitize=thread -DCAFFE_HOST_RACES=1 -O1 -Wno-tsan
+host_FLAGS  := $(COMMON) -Iinclude/host -O3 -march=$(HOST_ARCH) -fno-math-errno -fno-trapping-math -fPIC \
+               -fvisibility=hidden -Wall -Wno-unknown-pragmas -g1 $(SANITIZER_$(SANITIZE))
+# Each product is rounded, as on the processors that Caffe was built for: fused with a sum, a box of 50 pixels ends at
+# 49.99999.
+host_CAFFE  := $(host_FLAGS) -ffp-contract=off -fno-gnu-unique -DCAFFE_HOST_BACKEND=1
+host_LINK   := -pthread -lm $(if $(filter 1,$(SANITIZE)),-fsanitize=address$(comma)undefined)
+host_INFO   := host $(HOST_ARCH)
+
+# The standard headers that every Caffe file includes, compiled once: a fifth of each compilation.
+host_STD    := -include $(CORE_host)/std.hpp
+host_PLAIN  := $(host_CAFFE)
+
+# What the launcher itself is compiled with besides.
+host_LAUNCH := $(if $(filter races,$(SANITIZE)),-fno-sanitize=thread)
+
+# host_rewrite(what, further arguments)
+host_rewrite = $(call step,HOST,$(1),$@.log,$(PYTHON) -m tools.cuda.to_host $(2) $< $@ --depfile $@.d)
+# host_native, host_kernel, host_plain(what, includes and flags): a native layer's .cu, a Caffe layer's, and its .cpp.
+host_native  = $(call step,CXX,$(1),$@.log,$(call compile,$(CXX) $(host_FLAGS) $(2) $(3)))
+host_kernel  = $(call step,CXX,$(1),$@.log,$(call compile,$(CXX) $(host_STD) $(2) $(host_CAFFE)))
+host_plain   = $(host_kernel)
+
+$(call remember,$(BUILD)/host.flags,$(CXX) $(host_FLAGS))
+$(call remember,$(BUILD)/host.caffe.flags,$(CXX) $(host_CAFFE))
+$(call remember,$(CORE_host)/flags,$(CXX) $(host_CAFFE))

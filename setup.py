@@ -1,0 +1,118 @@
+"""What pip runs: `make`, and then the layers, their libraries and the toolkit's rules as the package `cuffi`.
+
+The package in the tree is `layers`. That name is too common to be installed.
+"""
+
+import atexit
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from setuptools import Distribution, setup
+from setuptools.command.build_py import build_py
+
+ROOT = Path(__file__).resolve().parent
+sys.path.insert(0, str(ROOT))  # pip runs this file without its folder on the path
+from tools.make import find_nvcc, metadata  # noqa: E402
+
+NAME = "cuffi"
+# Oldest CPython of the stable ABI that the libraries are built for (build_ffi.py).
+ABI = "cp310"
+# What `load` and a folder of one's own layers are built with, inside of the installed package.
+RULES = ("Makefile", "mk", "build_ffi.py", "requirements", "include", "src", "tools")
+NOT_INSTALLED = shutil.ignore_patterns("__pycache__", "*.pyc", "*.partial", ".*")
+# The tools import the package by the name that it has in the tree.
+SHIM = f'''"""{NAME}, by the name that the toolkit's tools know it by."""
+
+import sys
+
+import {NAME}
+from {NAME}._runtime.packages import adopt
+
+adopt(__name__)
+sys.modules[__name__] = {NAME}
+'''
+
+
+class Build(build_py):
+    """build_py of what make has built in place."""
+
+    def run(self) -> None:
+        if "t" in sys.abiflags:
+            raise SystemExit(
+                f"{NAME}: free-threaded Python cannot load libraries of the stable ABI: "
+                f"install into python{sys.version_info[0]}.{sys.version_info[1]}, not its t variant"
+            )
+        began = time.time()
+        make = ["make", "-C", str(ROOT), f"-j{os.cpu_count() or 2}", f"PYTHON={sys.executable}", "libraries"]
+        if subprocess.run(make).returncode:
+            raise SystemExit(f"{NAME}: make failed; its output is above")
+        print(f"{NAME}: make took {time.time() - began:.0f} s", flush=True)
+        super().run()
+        if not self.editable_mode:
+            self._add_rules(Path(self.build_lib, NAME, "_toolkit"))
+
+    def find_data_files(self, package: str, src_dir: str) -> list[str]:
+        """Without libraries that lie there from another build: of a backend, or a layer, that this one left out."""
+        layer, wanted = package.rpartition(".")[2], os.environ.get("LAYERS", "").split()
+        left_out = ["_cuda."] if not nvcc() else []
+        if wanted and layer not in wanted:
+            left_out = ["_host.", "_cuda."]
+        found = super().find_data_files(package, src_dir)
+        return [f for f in found if not Path(f).name.startswith(tuple(left_out))]
+
+    def _add_rules(self, target: Path) -> None:
+        shutil.rmtree(target, ignore_errors=True)
+        for part in RULES:
+            if (ROOT / part).is_dir():
+                shutil.copytree(ROOT / part, target / part, ignore=NOT_INSTALLED)
+            elif (ROOT / part).exists():
+                target.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(ROOT / part, target / part)
+        (target / "COMMIT").write_text(metadata.commit() + "\n")
+        (target / "layers").mkdir()
+        (target / "layers" / "__init__.py").write_text(SHIM)
+
+
+def nvcc() -> str:
+    """What make builds the GPU's half with: NVCC, or what its own search finds."""
+    given = os.environ.get("NVCC", "search")
+    if given != "search":
+        return given
+    return find_nvcc.find(os.environ.get("CUDA_HOME", ""))
+
+
+class Binary(Distribution):
+    """Has libraries, though setuptools compiles none: the wheel is for this platform."""
+
+    def has_ext_modules(self) -> bool:
+        return True
+
+
+def packages() -> list[str]:
+    """All folders below layers/ with Python in them, as packages of cuffi."""
+    found = sorted({f.parent.relative_to(ROOT / "layers") for f in (ROOT / "layers").rglob("*.py")})
+    return [".".join((NAME, *folder.parts)) for folder in found if "build" not in folder.parts]
+
+
+# What setuptools makes on the way, anew each time: a file that is left there would go into the next wheel.
+(ROOT / "build").mkdir(exist_ok=True)
+MADE = Path(tempfile.mkdtemp(prefix="pip-", dir=ROOT / "build"))
+atexit.register(shutil.rmtree, MADE, ignore_errors=True)
+setup(
+    distclass=Binary,
+    cmdclass={"build_py": Build},
+    packages=packages(),
+    package_dir={NAME: "layers"},
+    package_data={"": ["*", "*/*", "*/*/*"]},
+    exclude_package_data={"": ["*.partial", "*.pyc", "__pycache__/*"]},
+    options={
+        "bdist_wheel": {"py_limited_api": ABI},
+        "build": {"build_base": str(MADE)},
+        "egg_info": {"egg_base": str(MADE)},
+    },
+)

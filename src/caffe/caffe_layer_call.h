@@ -1,0 +1,416 @@
+// A Caffe layer's recorded call: like the one before in shapes, dtype, device, stream and phase, with other
+// tensors.
+//
+// Then the record is filled in already, but for addresses. Three Python builtins share a RecordedCall: the
+// module's forward, and the two halves of its autograd node. Each takes the clear case alone, by DLPack's C
+// exchange API as src/call.cpp does for native layers. In any doubt it answers None: the call then goes the
+// careful way, which knows what to do and what to say. Part of the wrapper that build_ffi.py makes of
+// caffe_layer.h.
+#ifndef CAFFE_LAYER_CALL_H_
+#define CAFFE_LAYER_CALL_H_
+
+#include <Python.h>
+
+#include <memory>
+#include <vector>
+
+#include "dlpack.h"
+
+namespace caffe {
+
+// A reference that is given back.
+class Owned {
+ public:
+  explicit Owned(PyObject* object = nullptr) : object_(object) {}
+  Owned(Owned&& other) : object_(other.release()) {}
+  ~Owned() { Py_XDECREF(object_); }
+  static Owned borrowed(PyObject* object) {
+    Py_XINCREF(object);
+    return Owned(object);
+  }
+  PyObject* get() const { return object_; }
+  explicit operator bool() const { return object_ != nullptr; }
+  PyObject* release() {
+    PyObject* object = object_;
+    object_ = nullptr;
+    return object;
+  }
+
+ private:
+  PyObject* object_;
+  Owned& operator=(const Owned&) = delete;
+};
+
+inline Owned call(PyObject* function, PyObject* argument = nullptr) {
+  return Owned(PyObject_CallFunctionObjArgs(function, argument, nullptr));
+}
+
+// 1, 0, or -1 for an error.
+inline int truth(const Owned& value) { return value ? PyObject_IsTrue(value.get()) : -1; }
+
+inline PyObject* nothing() {
+  PyErr_Clear();
+  Py_INCREF(Py_None);
+  return Py_None;
+}
+
+// What Python hands over once, by the names of layers/_caffe/recorded.py; and the record to copy.
+struct RecordedCall {
+  PyObject* all;  // holds the others
+  PyObject *pool, *free, *lent, *thread, *failures, *failed, *take_failure, *fail, *result, *top_makers,
+      *blob_names, *tensor, *parameter, *is_neg, *get_num_threads, *modes, *tracing, *grad_enabled,
+      *forward_ad, *current_device, *capturing, *empty_like, *zeros_like;
+  int device_type, bits, training;
+  long long changes;
+  const DLPackExchangeAPI* torch;
+  std::vector<char> pattern;
+
+  const caffe_call_record& head() const {
+    return *reinterpret_cast<const caffe_call_record*>(pattern.data());
+  }
+  int inputs() const { return static_cast<int>(head().bottoms + head().parameters); }
+  int tops() const { return static_cast<int>(head().tops); }
+  // Inputs are bottoms, then parameters: where their records are.
+  int place(int input) const {
+    return static_cast<int>(input < head().bottoms ? input : input + head().tops);
+  }
+  int place_of_top(int top) const { return static_cast<int>(head().bottoms + top); }
+};
+
+// One call's own copy of the record.
+class Running {
+ public:
+  explicit Running(const RecordedCall& recorded) : bytes_(recorded.pattern) {}
+  caffe_blob_record& blob(int place) {
+    return reinterpret_cast<caffe_call_record*>(bytes_.data())->blobs[place];
+  }
+  uintptr_t address() { return reinterpret_cast<uintptr_t>(bytes_.data()); }
+
+ private:
+  std::vector<char> bytes_;
+};
+
+class CallNames {
+ public:
+#define CAFFE_NAME(name) PyObject* const name = PyUnicode_InternFromString(#name)
+  CAFFE_NAME(changes);
+  CAFFE_NAME(training);
+  CAFFE_NAME(_parameters);
+  CAFFE_NAME(_current_level);
+  CAFFE_NAME(requires_grad);
+  CAFFE_NAME(handle);
+  CAFFE_NAME(instance);
+  CAFFE_NAME(states);
+  CAFFE_NAME(mode);
+  CAFFE_NAME(drawn);
+  CAFFE_NAME(recorded);
+  CAFFE_NAME(contiguous);
+#undef CAFFE_NAME
+  static const CallNames& get() {
+    static const CallNames names;
+    return names;
+  }
+};
+
+class CallRunner {
+ public:
+  explicit CallRunner(PyObject* self)
+      : r_(*static_cast<RecordedCall*>(PyCapsule_GetPointer(self, nullptr))), names_(CallNames::get()) {}
+
+  // (module, bottoms): the tops; or, where a gradient is wanted, a list of the inputs; or None.
+  PyObject* forward(PyObject* module, PyObject* bottoms) {
+    if (PyTuple_Size(bottoms) != r_.head().bottoms || !is_like_before(module)) return nothing();
+    Owned parameters(r_.head().parameters ? PyObject_GetAttr(module, names_._parameters) : nullptr);
+    std::vector<PyObject*> inputs;  // borrowed: the caller has the bottoms, the module its parameters
+    Running running(r_);
+    bool wanted = false;
+    for (int i = 0; i < r_.inputs(); ++i) {
+      const Py_ssize_t parameter = i - static_cast<Py_ssize_t>(r_.head().bottoms);
+      PyObject* input =
+          parameter < 0 ? PyTuple_GetItem(bottoms, i)
+          : parameters  ? PyDict_GetItemWithError(parameters.get(), PyTuple_GetItem(r_.blob_names, parameter))
+                        : nullptr;
+      if (!input || !read(input, &running.blob(r_.place(i)))) return nothing();
+      inputs.push_back(input);
+      wanted = wanted || truth(Owned(PyObject_GetAttr(input, names_.requires_grad))) == 1;
+    }
+    if (!on_its_stream()) return nothing();
+    if (wanted && truth(call(r_.grad_enabled)) == 1) {
+      PyObject* list = PyList_New(0);
+      for (PyObject* input : inputs) PyList_Append(list, input);
+      return list;
+    }
+    bool moved;
+    Owned instance(take_instance()), tops;
+    if (!instance) return nothing();
+    PyObject* made = run(instance.get(), inputs, &running, &moved);
+    if (made) PyList_Append(r_.free, instance.get());
+    return made;
+  }
+
+  // (call, inputs, wanted): Forward of a call that may be differentiated, which then has its instance; or
+  // None. The first of `wanted` is the call's own, as in needs_input_grad.
+  PyObject* differentiable(PyObject* of_call, PyObject* given, PyObject* wanted) {
+    std::vector<PyObject*> inputs;
+    Running running(r_);
+    for (int i = 0; i < r_.inputs(); ++i) {
+      inputs.push_back(PyTuple_GetItem(given, i));
+      caffe_blob_record& blob = running.blob(r_.place(i));
+      if (!address_of(inputs[i], &blob.data)) return nothing();  // forward has looked at the rest
+      if (PyTuple_GetItem(wanted, i + 1) == Py_True) blob.flags |= CAFFE_WANTED;
+    }
+    Owned instance(take_instance());
+    if (!instance) return nothing();
+    // Of the generators that the core draws from: their states, as they were before.
+    Owned states(PyDict_New());
+    if (PyObject_SetAttr(of_call, names_.states, states.get()) ||
+        PyObject_SetAttr(r_.thread, names_.drawn, states.get()))
+      return nullptr;
+    bool moved = false;
+    PyObject* tops = run(instance.get(), inputs, &running, &moved);
+    {
+      PyObject *kind, *value, *trace;
+      PyErr_Fetch(&kind, &value, &trace);
+      PyObject_SetAttr(r_.thread, names_.drawn, Py_None);
+      PyErr_Restore(kind, value, trace);
+    }
+    if (!tops) return nullptr;
+    if (tops == Py_None) {
+      PyList_Append(r_.free, instance.get());
+      return tops;
+    }
+    // A top of another shape than the recorded one: its backward is no recorded one.
+    if (moved && PyObject_SetAttr(of_call, names_.recorded, Py_None)) return nullptr;
+    Owned mode(PyLong_FromLongLong(r_.head().mode));
+    PyObject_SetAttr(of_call, names_.mode, mode.get());
+    PyObject_SetAttr(of_call, names_.instance, instance.get());
+    PySet_Add(r_.lent, instance.get());
+    return tops;
+  }
+
+  // (call, saved, diffs, wanted): the first Backward after it: None, then the inputs' gradients; or None.
+  PyObject* backward(PyObject* of_call, PyObject* saved, PyObject* given, PyObject* wanted) {
+    Owned instance(PyObject_GetAttr(of_call, names_.instance));
+    if (!instance || instance.get() == Py_None || !on_its_stream()) return nothing();
+    Running running(r_);
+    std::vector<Owned> diffs;  // alive until the call is over
+    for (int i = 0; i < r_.tops(); ++i) {
+      caffe_blob_record& blob = running.blob(r_.place_of_top(i));
+      blob.flags = 0;
+      diffs.push_back(Owned::borrowed(PyTuple_GetItem(given, i)));
+      if (!is_plain(diffs[i].get())) return nothing();
+      if (!read(diffs[i].get(), &blob, &blob.diff)) {
+        PyErr_Clear();
+        Owned dense(PyObject_CallMethodObjArgs(diffs[i].get(), names_.contiguous, nullptr));
+        diffs.pop_back();
+        diffs.push_back(std::move(dense));
+        if (!diffs[i] || !read(diffs[i].get(), &blob, &blob.diff)) return nothing();
+      }
+      if (!read(PyTuple_GetItem(saved, r_.inputs() + i), &blob)) return nothing();
+    }
+    Owned results(PyTuple_New(r_.inputs() + 1));
+    Py_INCREF(Py_None);
+    PyTuple_SetItem(results.get(), 0, Py_None);  // the call's own
+    for (int i = 0; i < r_.inputs(); ++i) {
+      caffe_blob_record& blob = running.blob(r_.place(i));
+      PyObject* input = PyTuple_GetItem(saved, i);
+      if (!read(input, &blob)) return nothing();
+      Owned diff = Owned::borrowed(Py_None);
+      if (PyTuple_GetItem(wanted, i + 1) == Py_True) {
+        const bool bottom = i < r_.head().bottoms;
+        PyObject* made = call(bottom ? r_.empty_like : r_.zeros_like, input).release();
+        if (!made || !address_of(made, &blob.diff)) return Py_XDECREF(made), nothing();
+        blob.flags = CAFFE_WANTED | (bottom ? CAFFE_DIFF_UNDEFINED : 0);
+        PyTuple_SetItem(results.get(), i + 1, made);
+      } else {
+        PyTuple_SetItem(results.get(), i + 1, diff.release());
+      }
+    }
+    if (start(instance.get(), &running, caffe_layer_backward_ffi)) {
+      call(r_.take_failure);  // it fails again on the careful way, which can say why
+      return nothing();
+    }
+    PyObject_SetAttr(of_call, names_.instance, Py_None);
+    PySet_Discard(r_.lent, instance.get());
+    PyList_Append(r_.free, instance.get());
+    return results.release();
+  }
+
+ private:
+  bool is_like_before(PyObject* module) {
+    Owned changes(PyObject_GetAttr(r_.pool, names_.changes)),
+        training(PyObject_GetAttr(module, names_.training));
+    if (!changes || PyLong_AsLongLong(changes.get()) != r_.changes) return false;
+    if (training.get() != (r_.training ? Py_True : Py_False)) return false;
+    Owned level(PyObject_GetAttr(r_.forward_ad, names_._current_level));
+    return level && PyLong_AsLongLong(level.get()) < 0 && truth(call(r_.modes)) == 0 &&
+           truth(call(r_.tracing)) == 0;
+  }
+
+  bool is_plain(PyObject* object) {
+    PyObject* type = reinterpret_cast<PyObject*>(Py_TYPE(object));
+    return type == r_.tensor || type == r_.parameter;
+  }
+
+  // A plain dense tensor of the recorded shape, dtype and device: its address goes to `at`, or to the
+  // record's data.
+  bool read(PyObject* object, caffe_blob_record* expected, int64_t* at = nullptr) {
+    DLTensor t;
+    if (!is_plain(object) || r_.torch->from_python(object, &t)) return false;
+    if (t.device_type != r_.device_type || (r_.device_type != kDLCPU && t.device != r_.head().device))
+      return false;
+    if (t.dtype.code != kDLFloat || t.dtype.bits != r_.bits || t.ndim != expected->axes || !t.data)
+      return false;
+    int64_t elements = 1;
+    for (int32_t i = t.ndim; i-- > 0;) {
+      if (t.shape[i] != expected->shape[i]) return false;
+      if (t.shape[i] != 1 && t.strides && t.strides[i] != elements) return false;
+      elements *= t.shape[i];
+    }
+    // A view like z.conj().imag: its memory holds -value, which DLPack does not tell.
+    if (truth(call(r_.is_neg, object)) != 0) return false;
+    *(at ? at : &expected->data) = reinterpret_cast<int64_t>(t.data) + static_cast<int64_t>(t.byte_offset);
+    return true;
+  }
+
+  bool address_of(PyObject* made, int64_t* at) {
+    DLTensor t;
+    if (r_.torch->from_python(made, &t) || !t.data) return false;
+    *at = reinterpret_cast<int64_t>(t.data) + static_cast<int64_t>(t.byte_offset);
+    return true;
+  }
+
+  bool on_its_stream() {
+    if (r_.device_type == kDLCPU) return true;
+    const auto device = static_cast<int32_t>(r_.head().device);
+    if (r_.current_device != Py_None) {
+      Owned current = call(r_.current_device);
+      if (!current || PyLong_AsLong(current.get()) != device) return false;
+    }
+    if (truth(call(r_.capturing)) != 0) return false;
+    void* stream = nullptr;
+    if (r_.torch->current_stream(r_.device_type, device, &stream)) return false;
+    return reinterpret_cast<int64_t>(stream) == r_.head().stream;
+  }
+
+  // The free instance that was used last, with whose call this one shares nothing; or nothing.
+  PyObject* take_instance() {
+    const Py_ssize_t count = PyList_Size(r_.free);
+    if (count <= 0) return nullptr;
+    PyObject* instance = PyList_GetItem(r_.free, count - 1);
+    Py_INCREF(instance);
+    PyList_SetSlice(r_.free, count - 1, count, nullptr);
+    return instance;
+  }
+
+  // The core's function, without Python's lock. A status, or 1 if a service failed.
+  template <typename Function>
+  int start(PyObject* instance, Running* running, const Function& function) {
+    Owned handle(PyObject_GetAttr(instance, names_.handle));
+    const int64_t layer = handle ? PyLong_AsLongLong(handle.get()) : 0;
+    if (r_.device_type == kDLCPU) {
+      Owned threads = call(r_.get_num_threads);
+      caffe_set_num_threads(threads ? static_cast<int>(PyLong_AsLong(threads.get())) : 1);
+    }
+    PyThreadState* const python = PyEval_SaveThread();
+    const int status = function(layer, running->address());
+    PyEval_RestoreThread(python);
+    const bool failed = !status && PyDict_Size(r_.failures) && truth(call(r_.failed)) == 1;
+    return failed ? CAFFE_STATUS_FAILED : status;
+  }
+
+  // Makes the tops and runs Forward: a tuple of the tops; None if there is no such code; NULL and an
+  // exception.
+  PyObject* run(PyObject* instance, const std::vector<PyObject*>& inputs, Running* running, bool* moved) {
+    std::vector<Owned> tops;
+    std::vector<int64_t> places;
+    for (int i = 0; i < r_.tops(); ++i) {
+      PyObject* maker = PyTuple_GetItem(r_.top_makers, i);
+      tops.push_back(maker == Py_None ? call(r_.empty_like, inputs[0]) : call(maker));
+      caffe_blob_record& blob = running->blob(r_.place_of_top(i));
+      if (!tops[i] || !address_of(tops[i].get(), &blob.data)) return nullptr;
+      places.push_back(blob.data);
+    }
+    const int status = start(instance, running, caffe_layer_forward_ffi);
+    if (status == CAFFE_STATUS_NOT_IMPLEMENTED) return nothing();
+    if (status) return call(r_.fail).release();
+    Owned results(PyTuple_New(r_.tops()));
+    *moved = false;
+    for (int i = 0; i < r_.tops(); ++i) {
+      const caffe_blob_record& blob = running->blob(r_.place_of_top(i));
+      PyObject* top = blob.data == places[i] ? tops[i].release() : elsewhere(blob, tops[i].get(), inputs);
+      *moved |= blob.data != places[i];
+      if (!top) return nullptr;
+      PyTuple_SetItem(results.get(), i, top);
+    }
+    return results.release();
+  }
+
+  // A top whose shape depends on values, or that shares an input's memory.
+  PyObject* elsewhere(const caffe_blob_record& blob, PyObject* top, const std::vector<PyObject*>& inputs) {
+    Owned shape(PyTuple_New(blob.axes)), others(PyList_New(0));
+    for (int64_t i = 0; i < blob.axes; ++i)
+      PyTuple_SetItem(shape.get(), i, PyLong_FromLongLong(blob.shape[i]));
+    for (PyObject* input : inputs) PyList_Append(others.get(), input);
+    return PyObject_CallFunction(r_.result, "OLLOO", shape.get(), static_cast<long long>(blob.data),
+                                 static_cast<long long>(blob.data_token), top, others.get());
+  }
+
+  const RecordedCall& r_;
+  const CallNames& names_;
+};
+
+inline PyObject* recorded_forward(PyObject* self, PyObject* const* given, Py_ssize_t count) {
+  return count == 2 ? CallRunner(self).forward(given[0], given[1]) : nothing();
+}
+inline PyObject* recorded_differentiable(PyObject* self, PyObject* const* given, Py_ssize_t count) {
+  return count == 3 ? CallRunner(self).differentiable(given[0], given[1], given[2]) : nothing();
+}
+inline PyObject* recorded_backward(PyObject* self, PyObject* const* given, Py_ssize_t count) {
+  return count == 4 ? CallRunner(self).backward(given[0], given[1], given[2], given[3]) : nothing();
+}
+
+inline PyCFunction builtin(PyObject* (*function)(PyObject*, PyObject* const*, Py_ssize_t)) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
+}
+
+inline void delete_recorded(PyObject* capsule) {
+  auto* recorded = static_cast<RecordedCall*>(PyCapsule_GetPointer(capsule, nullptr));
+  Py_DECREF(recorded->all);
+  delete recorded;
+}
+
+// (forward, differentiable, backward) for what layers/_caffe/recorded.py hands over; None: torch's table is
+// of an unknown kind. Called by Python, through ctypes.
+inline PyObject* record_call(PyObject* all) {
+  static PyMethodDef methods[] = {
+      {"forward", builtin(recorded_forward), METH_FASTCALL, nullptr},
+      {"differentiable", builtin(recorded_differentiable), METH_FASTCALL, nullptr},
+      {"backward", builtin(recorded_backward), METH_FASTCALL, nullptr}};
+  std::unique_ptr<RecordedCall> r(new RecordedCall);
+  PyObject *exchange, *pattern;
+  if (!PyArg_ParseTuple(all, "OOOOOOOOOOOOOOOOOOOOOOOiiiLOO", &r->pool, &r->free, &r->lent, &r->thread,
+                        &r->failures, &r->failed, &r->take_failure, &r->fail, &r->result, &r->top_makers,
+                        &r->blob_names, &r->tensor, &r->parameter, &r->is_neg, &r->get_num_threads, &r->modes,
+                        &r->tracing, &r->grad_enabled, &r->forward_ad, &r->current_device, &r->capturing,
+                        &r->empty_like, &r->zeros_like, &r->device_type, &r->bits, &r->training, &r->changes,
+                        &exchange, &pattern))
+    return nullptr;
+  char* bytes;
+  Py_ssize_t size;
+  if (PyBytes_AsStringAndSize(pattern, &bytes, &size)) return nullptr;
+  r->pattern.assign(bytes, bytes + size);
+  r->torch = static_cast<DLPackExchangeAPI*>(PyCapsule_GetPointer(exchange, "dlpack_exchange_api"));
+  while (r->torch && r->torch->major > 1) r->torch = r->torch->older;
+  if (!r->torch || !r->torch->from_python) return nothing();
+  Py_INCREF(r->all = all);
+  PyObject* capsule = PyCapsule_New(r.release(), nullptr, delete_recorded);
+  PyObject* made = PyTuple_New(3);
+  for (int i = 0; i < 3; ++i) PyTuple_SetItem(made, i, PyCFunction_NewEx(&methods[i], capsule, nullptr));
+  Py_DECREF(capsule);
+  return made;
+}
+
+}  // namespace caffe
+
+#endif  // CAFFE_LAYER_CALL_H_

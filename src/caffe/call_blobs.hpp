@@ -1,0 +1,274 @@
+// A layer's bottoms and tops, with tensors in the place of their memory while a call runs.
+#ifndef CAFFE_CALL_BLOBS_HPP_
+#define CAFFE_CALL_BLOBS_HPP_
+
+#include <optional>
+
+#include "caffe/blob.hpp"
+
+namespace caffe {
+
+static_assert(CAFFE_MOST_AXES == kMaxBlobAxes, "a record has room for a blob's shape");
+
+inline void* address(int64_t word) { return reinterpret_cast<void*>(word); }
+inline int64_t word(const void* address) { return reinterpret_cast<int64_t>(address); }
+
+template <typename Dtype>
+bool has_shape_of(const Blob<Dtype>& blob, const caffe_blob_record& record) {
+  return blob.num_axes() == record.axes && std::equal(blob.shape().begin(), blob.shape().end(), record.shape);
+}
+
+template <typename Dtype>
+void report_shape(const Blob<Dtype>& blob, caffe_blob_record* record) {
+  record->axes = blob.num_axes();
+  std::copy(blob.shape().begin(), blob.shape().end(), record->shape);
+}
+
+template <typename Dtype>
+void adopt(const Blob<Dtype>& blob, const shared_ptr<SyncedMemory>& memory, int64_t at,
+           SyncedMemory::Contents contents, bool writable) {
+  memory->adopt(address(at), sizeof(Dtype) * blob.count(), contents, writable);
+}
+
+template <typename Dtype>
+void copy(const Blob<Dtype>& blob, int64_t to, const void* from) {
+  copy_on_side_of_call(address(to), from, sizeof(Dtype) * blob.count());
+}
+
+// No blob knows a tensor any longer.
+template <typename Dtype>
+void drop_tensors(const Blob<Dtype>& blob) {
+  if (!blob.has_memory()) return;
+  blob.data()->drop();
+  blob.diff()->drop();
+}
+
+// What calls hand out to the caller, who has a whole call's time to take hold of it.
+class HandedOut {
+ public:
+  ~HandedOut() { release(); }
+  void release() {
+    for (int64_t token : tokens_) host_services.release(token);
+    tokens_.clear();
+  }
+  // The memory itself: made by this call.
+  void give(SyncedMemory* memory, int64_t token) {
+    memory->release_to_caller();
+    tokens_.push_back(token);
+  }
+  // A copy: memory of the layer's own is written again by its next call.
+  template <typename Dtype>
+  void give_copy(const Blob<Dtype>& blob, int64_t from, int64_t* at, int64_t* token) {
+    SyncedMemory copied(sizeof(Dtype) * blob.count());
+    *at = word(copied.mutable_data());
+    *token = copied.token();
+    copy(blob, *at, address(from));
+    give(&copied, *token);
+  }
+
+ private:
+  vector<int64_t> tokens_;
+};
+
+// What a layer is called with: pointers to blobs, and behind the end of the list some to a blob that has no
+// memory. Many layers that say no number of blobs read bottom[1] all the same. The blob's CHECKs answer,
+// where Caffe's process would end.
+template <typename Dtype>
+class BlobList {
+ public:
+  const vector<Blob<Dtype>*>& list() const { return list_; }
+  Blob<Dtype>& operator[](int64_t i) const { return *list_[i]; }
+  void assign(const vector<Blob<Dtype>*>& blobs, Blob<Dtype>* absent) {
+    const size_t behind = 8;
+    list_ = blobs;
+    list_.reserve(blobs.size() + behind);
+    std::fill_n(list_.data() + list_.size(), behind, absent);
+  }
+
+ private:
+  vector<Blob<Dtype>*> list_;
+};
+
+template <typename Dtype>
+class CallBlobs {
+ public:
+  using Record = caffe_call_record;
+
+  // neuron: the layer writes all of its results, so that new memory for them need not be zeroed.
+  explicit CallBlobs(bool neuron) : neuron_(neuron) {}
+
+  const vector<Blob<Dtype>*>& bottom() const { return bottom_.list(); }
+  const vector<Blob<Dtype>*>& top() const { return top_.list(); }
+  const vector<bool>& propagate_down() const { return propagate_down_; }
+
+  void make(const Record& record) {
+    owned_.clear();
+    vector<Blob<Dtype>*> bottoms, tops;
+    in_place_of_.assign(record.bottoms, -1);
+    for (int64_t i = 0; i < record.bottoms; ++i) bottoms.push_back(new_blob());
+    for (int64_t i = 0; i < record.tops; ++i) {
+      const int64_t source = top_of(record, i).in_place_of;
+      CHECK_LT(source, record.bottoms) << "top " << i << " is to be in place of a bottom that does not exist";
+      tops.push_back(source < 0 ? new_blob() : bottoms[source]);
+      if (source >= 0) in_place_of_[source] = static_cast<int>(i);
+    }
+    bottom_.assign(bottoms, &*absent_);
+    top_.assign(tops, &*absent_);
+    fresh_.assign(record.tops, false);
+    propagate_down_.assign(record.bottoms, false);
+  }
+
+  void check_counts(const Record& record) const {
+    CHECK_EQ(record.bottoms, bottom().size()) << "bottoms, as many as at set up";
+    CHECK_EQ(record.tops, top().size()) << "tops, as many as at set up";
+  }
+
+  void check_absent() {
+    if (!absent_->has_memory()) return;
+    absent_.emplace();
+    LOG(FATAL) << "the layer shapes a blob that it was not given: it has " << bottom().size()
+               << " bottom(s) and " << top().size() << " top(s), and needs more";
+  }
+
+  void drop() {
+    for (const auto& blob : owned_) drop_tensors(*blob);
+  }
+
+  // A layer never writes to what is only given to be read: SyncedMemory copies it first. In place, it may.
+  void bind_bottoms(const Record& record) {
+    for (int64_t i = 0; i < record.bottoms; ++i) {
+      const caffe_blob_record& given = record.blobs[i];
+      Blob<Dtype>& blob = bottom_[i];
+      blob.Reshape(given.shape, static_cast<int>(given.axes));
+      const int top = in_place_of_[i];
+      const int64_t in_place = top < 0 ? 0 : top_of(record, top).data;
+      const int64_t at = in_place ? in_place : given.data;
+      if (!at) continue;
+      if (in_place && given.data && in_place != given.data) copy(blob, in_place, address(given.data));
+      adopt(blob, blob.data(), at, SyncedMemory::kDefined, top >= 0);
+    }
+  }
+
+  // For Forward. Contents that a top has before are the layer's (of its set up): they stay in its own memory.
+  void bind_tops(const Record& record) {
+    for (int64_t i = 0; i < record.tops; ++i) {
+      const caffe_blob_record& given = top_of(record, i);
+      Blob<Dtype>& blob = top_[i];
+      fresh_[i] =
+          given.in_place_of < 0 && blob.owns_data() && blob.data()->head() == SyncedMemory::UNINITIALIZED;
+      if (!fresh_[i] || !given.data || !has_shape_of(blob, given)) continue;
+      adopt(blob, blob.data(), given.data, contents(given.flags & CAFFE_DATA_UNDEFINED), true);
+    }
+  }
+
+  void report_top_shapes(Record* record) const {
+    for (int64_t i = 0; i < record->tops; ++i) report_shape(top_[i], &record->blobs[record->bottoms + i]);
+  }
+
+  // After Forward. Those that share another's memory first: it is still there.
+  void report_tops(Record* record, HandedOut* handed_out) {
+    for (const bool fresh : {false, true}) {
+      for (int64_t i = 0; i < record->tops; ++i) {
+        if (fresh_[i] == fresh) report_top(i, &record->blobs[record->bottoms + i], handed_out);
+      }
+    }
+  }
+
+  // For Backward.
+  void bind_for_backward(const Record& record) {
+    for (int64_t i = 0; i < record.tops; ++i) {
+      const caffe_blob_record& given = top_of(record, i);
+      Blob<Dtype>& blob = top_[i];
+      // What the layer shares, or keeps itself since it was set up, it has already.
+      if (given.in_place_of >= 0 || !given.data || !blob.owns_data()) continue;
+      if (blob.data()->head() == SyncedMemory::UNINITIALIZED)
+        adopt(blob, blob.data(), given.data, SyncedMemory::kDefined, false);
+    }
+    for (int64_t i = 0; i < record.bottoms; ++i) bind_bottom_diff(i, record);
+    for (int64_t i = 0; i < record.tops; ++i) bind_top_diff(top_[i], top_of(record, i));
+  }
+
+ private:
+  static const caffe_blob_record& top_of(const Record& record, int64_t i) {
+    return record.blobs[record.bottoms + i];
+  }
+
+  Blob<Dtype>* new_blob() {
+    owned_.emplace_back(new Blob<Dtype>());
+    return owned_.back().get();
+  }
+
+  // Of a result's memory that comes from the caller.
+  SyncedMemory::Contents contents(bool undefined) const {
+    return !undefined ? SyncedMemory::kDefined
+           : neuron_  ? SyncedMemory::kOverwritten
+                      : SyncedMemory::kUndefined;
+  }
+
+  void report_top(int64_t i, caffe_blob_record* top, HandedOut* handed_out) {
+    Blob<Dtype>& blob = top_[i];
+    const bool same_shape = has_shape_of(blob, *top);
+    report_shape(blob, top);
+    if (!blob.has_memory()) {
+      top->data = 0;
+      top->data_token = CAFFE_NO_TOKEN;
+      return;
+    }
+    SyncedMemory& memory = *blob.data();
+    const int64_t at = word(memory.data());
+    top->data_token = memory.token();
+    // This top's own tensor, or one that it shares.
+    const bool is_tensor = memory.adopted() && top->data_token == CAFFE_NO_TOKEN;
+    if (is_tensor && (same_shape || !blob.owns_data())) {
+      top->data = at;
+    } else if (fresh_[i] && !is_tensor) {
+      top->data = at;
+      handed_out->give(&memory, top->data_token);
+    } else {
+      handed_out->give_copy(blob, at, &top->data, &top->data_token);
+    }
+  }
+
+  void bind_bottom_diff(int64_t i, const Record& record) {
+    const caffe_blob_record& given = record.blobs[i];
+    Blob<Dtype>& blob = bottom_[i];
+    const bool wanted = given.flags & CAFFE_WANTED;
+    propagate_down_[i] = wanted;
+    if (in_place_of_[i] >= 0) {
+      const int64_t gradient = top_of(record, in_place_of_[i]).diff;
+      const int64_t at = wanted && given.diff ? given.diff : gradient;
+      if (at && gradient && at != gradient) copy(blob, at, address(gradient));
+      if (at) adopt(blob, blob.diff(), at, SyncedMemory::kDefined, wanted);
+    } else if (wanted && given.diff && blob.owns_diff()) {
+      SyncedMemory& memory = *blob.diff();
+      // Some layers leave the gradient here in Forward already, and Backward only scales it.
+      const bool written = memory.head() != SyncedMemory::UNINITIALIZED;
+      if (written) copy(blob, given.diff, memory.data());
+      adopt(blob, blob.diff(), given.diff, contents(!written && (given.flags & CAFFE_DIFF_UNDEFINED)), true);
+    }
+  }
+
+  static void bind_top_diff(const Blob<Dtype>& blob, const caffe_blob_record& given) {
+    if (given.in_place_of >= 0 || !blob.has_memory()) return;
+    SyncedMemory& memory = *blob.diff();
+    if (!given.diff) {
+      if (blob.owns_diff()) memory.clear();  // no gradient comes from there: zeros
+    } else if (blob.owns_diff()) {
+      adopt(blob, blob.diff(), given.diff, SyncedMemory::kDefined, false);
+    } else {
+      copy(blob, word(memory.mutable_data()), address(given.diff));
+    }
+  }
+
+  const bool neuron_;
+  vector<std::unique_ptr<Blob<Dtype>>> owned_;
+  BlobList<Dtype> bottom_, top_;
+  std::optional<Blob<Dtype>> absent_{std::in_place};
+  vector<int> in_place_of_;  // for each bottom the top that is the same blob, or -1
+  vector<bool> propagate_down_;
+  vector<char> fresh_;  // for each top: what is in it after Forward, this Forward made
+};
+
+}  // namespace caffe
+
+#endif  // CAFFE_CALL_BLOBS_HPP_

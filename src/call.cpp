@@ -1,0 +1,455 @@
+// The short way of a call, for every layer: a Python extension of its own (layers/_runtime/_call.abi3.so).
+//
+// An operator's function allocates and launches. A call of it is recorded by Python
+// (layers/_runtime/recording.py) as a Plan; a `Short` remembers the plans by what their arguments were like,
+// and runs the right one behind one builtin. In any doubt it hands its arguments on to Python, which knows
+// what to do and what to say. The extension knows nothing of torch's C++ and nothing of a layer: tensors are
+// read through DLPack's C exchange API (torch 2.10 on), C functions are called by address.
+#include <string.h>
+
+#include <algorithm>
+
+#include "call_table.h"
+
+#define PY_METHOD(function) reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function))
+
+namespace caffe {
+
+// ------------------------------------------------------------------------------------------------ plans
+
+struct PlanObject {
+  PyObject_HEAD Plan* plan;
+};
+PyTypeObject* plan_type;
+
+// -------------------------------------------------------------------------------------------- the call
+
+// What a parameter takes: a tensor, a tensor or None, anything else.
+enum Parameter : char { kOther = 'p', kTensor = 't', kOptional = 'o' };
+enum Casts : int { kPromote, kToLower, kToFloat };
+
+// What a Short holds of Python's: defaults of the last parameters; functions for anything, for a clear call,
+// for a clear call that is to be recorded, for autocast's casts; the autograd node's apply, and what it
+// keeps, or None.
+enum Role { kDefaults, kOtherwise, kPlain, kRecord, kCast, kApply, kSave, kRoles };
+
+struct Short {
+  std::vector<char> parameters;
+  bool launches_only;  // no operator: neither gradient nor autocast concerns it
+  int casts;
+  PyObject* python[kRoles] = {};
+  Table table;
+};
+struct ShortObject {
+  PyObject_HEAD Short* self;
+};
+
+PyObject* tuple_of(PyObject* const* items, size_t count) {
+  PyObject* tuple = PyTuple_New(static_cast<Py_ssize_t>(count));
+  for (size_t i = 0; tuple && i < count; ++i) {
+    Py_INCREF(items[i]);
+    PyTuple_SetItem(tuple, static_cast<Py_ssize_t>(i), items[i]);
+  }
+  return tuple;
+}
+
+PyObject* call(PyObject* function, PyObject* const* arguments, size_t count) {
+  PyObject* given = tuple_of(arguments, count);
+  PyObject* result = given ? PyObject_Call(function, given, nullptr) : nullptr;
+  Py_XDECREF(given);
+  return result;
+}
+
+// What the call is like. False: something is no plain dense tensor, or no parameter that can be remembered.
+bool describe(const Short& s, PyObject* const* arguments, Signature* signature) {
+  for (size_t i = 0; i < s.parameters.size(); ++i) {
+    PyObject* const argument = arguments[i];
+    const char kind = s.parameters[i];
+    if (kind == kOther) {
+      if (!signature->add_other(argument)) return false;
+    } else if (argument == Py_None && kind == kOptional) {
+      signature->add_none();
+    } else if (!torch.is_plain(argument) || !signature->add_tensor(argument, i)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// Is one tensor given twice? Then a recording could not tell which argument an address came from.
+bool has_twins(const Short& s, PyObject* const* arguments) {
+  for (size_t i = 0; i < s.parameters.size(); ++i)
+    for (size_t j = 0; j < i; ++j)
+      if (s.parameters[i] != kOther && arguments[i] != Py_None && arguments[i] == arguments[j]) return true;
+  return false;
+}
+
+// A clear call: by its plan, or by Python, which records it when it comes for the second time.
+PyObject* run(Short& s, PyObject* const* arguments, const Signature& signature) {
+  const size_t count = s.parameters.size();
+  const uint64_t hash = signature.hash();
+  Entry* entry = s.table.find(hash, signature);
+  if (entry && entry->plan) {
+    PyObject* const plan = entry->plan;
+    Py_INCREF(plan);  // another thread may clear the table
+    PyObject* result = reinterpret_cast<PlanObject*>(plan)->plan->run(arguments, signature.tensors);
+    Py_DECREF(plan);
+    return result || PyErr_Occurred() ? result : call(s.python[kPlain], arguments, count);
+  }
+  if (!entry) {
+    s.table.add(hash, signature);
+    return call(s.python[kPlain], arguments, count);
+  }
+  if (entry->recorded || has_twins(s, arguments)) return call(s.python[kPlain], arguments, count);
+  entry->recorded = true;
+  PyObject* result = call(s.python[kRecord], arguments, count);
+  if (result == nullptr) {  // it failed, which says nothing about the next
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    entry = s.table.find(hash, signature);
+    if (entry) entry->recorded = false;
+    PyErr_Restore(type, value, trace);
+  }
+  return result;
+}
+
+bool in_doubt(const Short& s) {
+  if (Torch::ask(torch.modes)) return true;
+  return !s.launches_only && (Torch::ask(torch.tracing) || torch.has_tangents());
+}
+
+bool wants_gradient(const Short& s, PyObject* const* arguments) {
+  if (s.launches_only || !Torch::ask(torch.grad_enabled)) return false;
+  for (size_t i = 0; i < s.parameters.size(); ++i)
+    if (s.parameters[i] != kOther && arguments[i] != Py_None && torch.wants_gradient(arguments[i]))
+      return true;
+  return false;
+}
+
+// Autocast may have something to change: floating dtypes differ, or one is not what this operator computes
+// in.
+bool needs_cast(const Short& s, const Signature& signature) {
+  if (s.launches_only) return false;
+  if (s.casts == kPromote) return signature.mixed();
+  if (!Torch::ask(torch.autocasting)) return false;
+  const long target = torch.autocast_dtype(signature.device_type);
+  if (target == 0) return false;
+  const int64_t wanted = s.casts == kToFloat ? kDLFloat << 8 | 32 : target;
+  for (size_t i = 0; i < signature.floating_count; ++i)
+    if (signature.floating[i] != wanted && signature.floating[i] != kDouble) return true;
+  return false;
+}
+
+// A call with as many arguments as there are parameters. Null without an error: in doubt.
+PyObject* call_operator(Short& s, PyObject* const* arguments, bool may_cast) {
+  Signature signature;
+  if (in_doubt(s) || !describe(s, arguments, &signature)) return nullptr;
+  if (may_cast && needs_cast(s, signature)) {
+    PyObject* given = call(s.python[kCast], arguments, s.parameters.size());
+    if (given == nullptr) return nullptr;
+    PyObject* items[kMostArguments];
+    for (size_t i = 0; i < s.parameters.size(); ++i)
+      items[i] = PyTuple_GetItem(given, static_cast<Py_ssize_t>(i));
+    PyObject* result = call_operator(s, items, false);
+    Py_DECREF(given);
+    return result;
+  }
+  if (wants_gradient(s, arguments)) return call(s.python[kApply], arguments, s.parameters.size());
+  return run(s, arguments, signature);
+}
+
+PyObject* short_call(PyObject* object, PyObject* given, PyObject* named) {
+  Short& s = *reinterpret_cast<ShortObject*>(object)->self;
+  const size_t wanted = s.parameters.size(), count = static_cast<size_t>(PyTuple_Size(given));
+  const size_t defaults = static_cast<size_t>(PyTuple_Size(s.python[kDefaults]));
+  if ((named == nullptr || PyDict_Size(named) == 0) && count <= wanted && count + defaults >= wanted) {
+    PyObject* arguments[kMostArguments];
+    for (size_t i = 0; i < wanted; ++i)
+      arguments[i] =
+          i < count ? PyTuple_GetItem(given, static_cast<Py_ssize_t>(i))
+                    : PyTuple_GetItem(s.python[kDefaults], static_cast<Py_ssize_t>(i + defaults - wanted));
+    PyObject* result = call_operator(s, arguments, true);
+    if (result || PyErr_Occurred()) return result;
+  }
+  return PyObject_Call(s.python[kOtherwise], given, named);
+}
+
+// The forward of the autograd node: (ctx, *arguments). Called by torch, where all of the above has been
+// looked at.
+PyObject* short_forward(PyObject* object, PyObject* const* given, Py_ssize_t count) {
+  Short& s = *reinterpret_cast<ShortObject*>(object)->self;
+  const size_t wanted = s.parameters.size();
+  if (static_cast<size_t>(count) != wanted + 1) {
+    PyErr_SetString(PyExc_TypeError, "forward takes ctx and the operator's arguments");
+    return nullptr;
+  }
+  PyObject* const* arguments = given + 1;
+  Signature signature;
+  PyObject* result = describe(s, arguments, &signature) ? run(s, arguments, signature)
+                                                        : call(s.python[kPlain], arguments, wanted);
+  if (result == nullptr || s.python[kSave] == Py_None) return result;
+  PyObject* inputs = tuple_of(arguments, wanted);
+  PyObject* kept =
+      inputs ? PyObject_CallFunctionObjArgs(s.python[kSave], given[0], inputs, result, nullptr) : nullptr;
+  Py_XDECREF(inputs);
+  if (kept == nullptr) Py_CLEAR(result);
+  Py_XDECREF(kept);
+  return result;
+}
+
+// add(arguments, plan): calls like the one with these arguments are that plan from now on.
+PyObject* short_add(PyObject* object, PyObject* const* given, Py_ssize_t count) {
+  Short& s = *reinterpret_cast<ShortObject*>(object)->self;
+  if (count != 2 || !PyTuple_Check(given[0]) || Py_TYPE(given[1]) != plan_type ||
+      static_cast<size_t>(PyTuple_Size(given[0])) != s.parameters.size()) {
+    PyErr_SetString(PyExc_TypeError, "add takes the arguments and a Plan");
+    return nullptr;
+  }
+  PyObject* arguments[kMostArguments];
+  for (size_t i = 0; i < s.parameters.size(); ++i)
+    arguments[i] = PyTuple_GetItem(given[0], static_cast<Py_ssize_t>(i));
+  Signature signature;
+  if (describe(s, arguments, &signature)) {
+    const uint64_t hash = signature.hash();
+    Entry* entry = s.table.find(hash, signature);
+    if (!entry) entry = s.table.add(hash, signature);
+    Py_INCREF(given[1]);
+    PyObject* old = entry->plan;
+    entry->plan = given[1];
+    entry->recorded = true;
+    Py_XDECREF(old);
+  }
+  Py_RETURN_NONE;
+}
+
+// How many kinds of calls are known.
+Py_ssize_t short_length(PyObject* object) {
+  return static_cast<Py_ssize_t>(reinterpret_cast<ShortObject*>(object)->self->table.size());
+}
+
+PyObject* short_plans(PyObject* object, PyObject*) {
+  return PyLong_FromSize_t(reinterpret_cast<ShortObject*>(object)->self->table.plans());
+}
+
+PyObject* short_clear_plans(PyObject* object, PyObject*) {
+  reinterpret_cast<ShortObject*>(object)->self->table.clear();
+  Py_RETURN_NONE;
+}
+
+// ----------------------------------------------------------------------------------------- Python's types
+
+Short*& self_of(ShortObject* object) { return object->self; }
+Plan*& self_of(PlanObject* object) { return object->plan; }
+
+int traverse_all(const Short& s, visitproc visit, void* arg) {
+  for (PyObject* reference : s.python) Py_VISIT(reference);
+  return s.table.traverse(visit, arg);
+}
+int traverse_all(const Plan& plan, visitproc visit, void* arg) { return plan.traverse(visit, arg); }
+
+void forget(Short* s) {
+  for (PyObject*& reference : s->python) Py_CLEAR(reference);
+  s->table.clear();
+}
+void forget(Plan* plan) { plan->clear(); }
+
+template <typename Object>
+int traverse(PyObject* object, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(object));
+  const auto* self = self_of(reinterpret_cast<Object*>(object));
+  return self ? traverse_all(*self, visit, arg) : 0;
+}
+
+template <typename Object>
+int clear(PyObject* object) {
+  auto* self = self_of(reinterpret_cast<Object*>(object));
+  if (self) forget(self);
+  return 0;
+}
+
+template <typename Object>
+void deallocate(PyObject* object) {
+  PyTypeObject* type = Py_TYPE(object);
+  PyObject_GC_UnTrack(object);
+  clear<Object>(object);
+  delete self_of(reinterpret_cast<Object*>(object));
+  reinterpret_cast<freefunc>(PyType_GetSlot(type, Py_tp_free))(object);
+  Py_DECREF(type);
+}
+
+// Short(parameters, defaults, launches_only, casts, otherwise, plain, record, cast)
+PyObject* short_new(PyTypeObject* type, PyObject* given, PyObject*) {
+  const char* parameters;
+  int launches_only, casts;
+  PyObject* python[kRoles];
+  if (!PyArg_ParseTuple(given, "sO!iiOOOO", &parameters, &PyTuple_Type, &python[kDefaults], &launches_only,
+                        &casts, &python[kOtherwise], &python[kPlain], &python[kRecord], &python[kCast]))
+    return nullptr;
+  const size_t count = strlen(parameters);
+  if (count > kMostArguments || static_cast<size_t>(PyTuple_Size(python[kDefaults])) > count) {
+    PyErr_Format(PyExc_ValueError, "at most %d parameters", static_cast<int>(kMostArguments));
+    return nullptr;
+  }
+  python[kApply] = python[kSave] = Py_None;
+  PyObject* object = reinterpret_cast<allocfunc>(PyType_GetSlot(type, Py_tp_alloc))(type, 0);
+  if (object == nullptr) return nullptr;
+  Short* s = self_of(reinterpret_cast<ShortObject*>(object)) = new Short();
+  s->parameters.assign(parameters, parameters + count);
+  s->launches_only = launches_only;
+  s->casts = casts;
+  for (int role = 0; role < kRoles; ++role) {
+    Py_INCREF(python[role]);
+    s->python[role] = python[role];
+  }
+  return object;
+}
+
+// differentiate(apply, save): the autograd node of calls that want a gradient.
+PyObject* short_differentiate(PyObject* object, PyObject* const* given, Py_ssize_t count) {
+  if (count != 2) {
+    PyErr_SetString(PyExc_TypeError, "differentiate takes apply and save");
+    return nullptr;
+  }
+  Short& s = *reinterpret_cast<ShortObject*>(object)->self;
+  for (int i = 0; i < 2; ++i) {
+    PyObject* old = s.python[kApply + i];
+    Py_INCREF(given[i]);
+    s.python[kApply + i] = given[i];
+    Py_XDECREF(old);
+  }
+  Py_RETURN_NONE;
+}
+
+bool read_allocations(PyObject* list, Plan* plan) {
+  for (Py_ssize_t i = 0; i < PyList_Size(list); ++i) {
+    Allocation a;
+    if (!PyArg_ParseTuple(PyList_GetItem(list, i), "OOOOO", &a.function, &a.arguments, &a.named, &a.quick,
+                          &a.quick_arguments))
+      return false;
+    for (PyObject* held : a.all()) Py_INCREF(held);
+    plan->allocations.push_back(a);
+  }
+  return true;
+}
+
+bool read_launches(PyObject* list, Plan* plan) {
+  for (Py_ssize_t i = 0; i < PyList_Size(list); ++i) {
+    unsigned long long run, set_num_threads;
+    PyObject *fail, *words;
+    if (!PyArg_ParseTuple(PyList_GetItem(list, i), "KKOO!", &run, &set_num_threads, &fail, &PyList_Type,
+                          &words))
+      return false;
+    Launch launch{reinterpret_cast<int (*)(const int64_t*)>(static_cast<uintptr_t>(run)),
+                  reinterpret_cast<void (*)(int)>(static_cast<uintptr_t>(set_num_threads)),
+                  fail,
+                  {}};
+    for (Py_ssize_t j = 0; j < PyList_Size(words); ++j) {
+      int kind;
+      long long value;
+      if (!PyArg_ParseTuple(PyList_GetItem(words, j), "iL", &kind, &value)) return false;
+      launch.words.push_back({static_cast<SourceKind>(kind), value});
+      if (kind == kArgument) plan->read.push_back(static_cast<int>(value));
+    }
+    Py_INCREF(fail);
+    plan->launches.push_back(launch);
+    if (launch.words.size() > kMostWords) return PyErr_SetString(PyExc_ValueError, "too many words"), false;
+  }
+  return plan->allocations.size() <= kMostAllocations ||
+         (PyErr_SetString(PyExc_ValueError, "too many allocations"), false);
+}
+
+// Plan(device_type, device, allocations, launches, results, returns_tuple); see recording.py for what is in
+// them.
+PyObject* plan_new(PyTypeObject* type, PyObject* given, PyObject*) {
+  int device_type, device, returns_tuple;
+  PyObject *allocations, *launches, *results;
+  if (!PyArg_ParseTuple(given, "iiO!O!O!i", &device_type, &device, &PyList_Type, &allocations, &PyList_Type,
+                        &launches, &PyList_Type, &results, &returns_tuple))
+    return nullptr;
+  PyObject* object = reinterpret_cast<allocfunc>(PyType_GetSlot(type, Py_tp_alloc))(type, 0);
+  if (object == nullptr) return nullptr;
+  Plan* plan = self_of(reinterpret_cast<PlanObject*>(object)) = new Plan();
+  plan->device_type = device_type;
+  plan->device = device;
+  plan->returns_tuple = returns_tuple;
+  bool good = read_allocations(allocations, plan) && read_launches(launches, plan);
+  for (Py_ssize_t i = 0; good && i < PyList_Size(results); ++i) {
+    const long at = PyLong_AsLong(PyList_GetItem(results, i));
+    good = at >= 0 && static_cast<size_t>(at) < plan->allocations.size();
+    plan->results.push_back(static_cast<int>(at));
+  }
+  std::sort(plan->read.begin(), plan->read.end());
+  plan->read.erase(std::unique(plan->read.begin(), plan->read.end()), plan->read.end());
+  if (good) return object;
+  if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "no such allocation");
+  Py_DECREF(object);
+  return nullptr;
+}
+
+// configure((tensor, parameter, ...)): what there is of torch, in the order of struct Torch. False: not this
+// torch.
+PyObject* configure(PyObject*, PyObject* all) {
+  PyObject* table;
+  Torch t;
+  if (!PyArg_ParseTuple(all, "OOOOOOOOOOOOOOOOO", &t.tensor, &t.parameter, &t.is_neg, &t.requires_grad,
+                        &t.modes, &t.tracing, &t.autocasting, &t.deterministic, &t.grad_enabled,
+                        &t.get_num_threads, &t.forward_ad, &t.current_level, &t.is_autocast_enabled,
+                        &t.get_autocast_dtype, &t.dtypes, &t.exchange_device, &table))
+    return nullptr;
+  t.api = static_cast<DLPackExchangeAPI*>(PyCapsule_GetPointer(table, "dlpack_exchange_api"));
+  PyErr_Clear();
+  while (t.api && t.api->major > 1) t.api = t.api->older;
+  if (t.api == nullptr || t.api->from_python == nullptr) Py_RETURN_FALSE;
+  Py_INCREF(all);  // for ever, with what it holds
+  torch = t;
+  Py_RETURN_TRUE;
+}
+
+PyMethodDef short_methods[] = {
+    {"add", PY_METHOD(short_add), METH_FASTCALL,
+     "add(arguments, plan): such calls are that plan from now on"},
+    {"forward", PY_METHOD(short_forward), METH_FASTCALL, "forward(ctx, *arguments): of the autograd node"},
+    {"differentiate", PY_METHOD(short_differentiate), METH_FASTCALL, "differentiate(apply, save)"},
+    {"plans", short_plans, METH_NOARGS, "How many of them have a plan."},
+    {"clear", short_clear_plans, METH_NOARGS, "Forget all plans."},
+    {nullptr, nullptr, 0, nullptr}};
+PyType_Slot short_slots[] = {{Py_tp_new, reinterpret_cast<void*>(short_new)},
+                             {Py_tp_call, reinterpret_cast<void*>(short_call)},
+                             {Py_tp_methods, short_methods},
+                             {Py_mp_length, reinterpret_cast<void*>(short_length)},
+                             {Py_tp_traverse, reinterpret_cast<void*>(traverse<ShortObject>)},
+                             {Py_tp_clear, reinterpret_cast<void*>(clear<ShortObject>)},
+                             {Py_tp_dealloc, reinterpret_cast<void*>(deallocate<ShortObject>)},
+                             {0, nullptr}};
+PyType_Slot plan_slots[] = {{Py_tp_new, reinterpret_cast<void*>(plan_new)},
+                            {Py_tp_traverse, reinterpret_cast<void*>(traverse<PlanObject>)},
+                            {Py_tp_clear, reinterpret_cast<void*>(clear<PlanObject>)},
+                            {Py_tp_dealloc, reinterpret_cast<void*>(deallocate<PlanObject>)},
+                            {0, nullptr}};
+constexpr unsigned kFlags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC;
+PyType_Spec short_spec = {"_call.Short", sizeof(ShortObject), 0, kFlags, short_slots};
+PyType_Spec plan_spec = {"_call.Plan", sizeof(PlanObject), 0, kFlags, plan_slots};
+PyMethodDef module_methods[] = {{"configure", configure, METH_O, "configure(what there is of torch)"},
+                                {nullptr, nullptr, 0, nullptr}};
+PyModuleDef definition = {PyModuleDef_HEAD_INIT,
+                          "_call",
+                          "The short way of a call.",
+                          -1,
+                          module_methods,
+                          nullptr,
+                          nullptr,
+                          nullptr,
+                          nullptr};
+
+}  // namespace caffe
+
+PyMODINIT_FUNC PyInit__call() {
+  PyObject* module = PyModule_Create(&caffe::definition);
+  PyObject* plan = module ? PyType_FromSpec(&caffe::plan_spec) : nullptr;
+  PyObject* one = plan ? PyType_FromSpec(&caffe::short_spec) : nullptr;
+  if (one == nullptr) return nullptr;
+  caffe::plan_type = reinterpret_cast<PyTypeObject*>(plan);
+  Py_INCREF(plan);
+  if (PyModule_AddObject(module, "Plan", plan) || PyModule_AddObject(module, "Short", one)) return nullptr;
+  return module;
+}

@@ -1,0 +1,164 @@
+// A plan: what a call that was recorded did, so that a call like it can do the same without Python.
+//
+// A call allocates tensors and launches C functions. Where each address comes from is in the plan: an
+// argument, an allocation, a number. A plan holds no tensor's memory and is never changed, so threads may run
+// it side by side.
+#ifndef CAFFE_CALL_PLAN_H_
+#define CAFFE_CALL_PLAN_H_
+
+#include <array>
+#include <vector>
+
+#include "call_torch.h"
+
+namespace caffe {
+
+enum SourceKind : int { kNumber, kArgument, kAllocation, kStream };
+
+// The most that a plan may have; a call of more goes the careful way.
+constexpr size_t kMostArguments = 32, kMostAllocations = 16, kMostWords = 64;
+
+// One word that a C function takes.
+struct Source {
+  SourceKind kind;
+  int64_t value;  // the number itself, or which argument or allocation
+};
+
+struct Launch {
+  int (*run)(const int64_t* words);
+  void (*set_num_threads)(int);  // null if the library has no host threads
+  PyObject* fail;                // raises what the library's error slot says
+  std::vector<Source> words;
+};
+
+// A function of torch's that makes an empty tensor, and a quicker one, or None, that never fills it.
+struct Allocation {
+  PyObject *function, *arguments, *named, *quick, *quick_arguments;
+  std::array<PyObject*, 5> all() const { return {function, arguments, named, quick, quick_arguments}; }
+};
+
+class Plan {
+ public:
+  int32_t device_type = 0, device = 0;
+  std::vector<Allocation> allocations;
+  std::vector<Launch> launches;
+  std::vector<int> results;  // which allocations are returned
+  bool returns_tuple = false;
+
+  // The result. Null without an error: a doubt, the careful way is to be taken and nothing has happened.
+  PyObject* run(PyObject* const* arguments, const DLTensor* tensors) const {
+    if (!is_clear(arguments, tensors)) return nullptr;
+    long other_device = -1;
+    if (device_type != kDLCPU && torch.exchange_device != Py_None) other_device = exchange(device);
+    PyObject* result = run_here(tensors);
+    if (other_device >= 0 && other_device != device) exchange(other_device);
+    return result;
+  }
+
+  int traverse(visitproc visit, void* arg) const {
+    for (const Allocation& a : allocations)
+      for (PyObject* held : a.all()) Py_VISIT(held);
+    for (const Launch& l : launches) Py_VISIT(l.fail);
+    return 0;
+  }
+  void clear() {
+    std::vector<Allocation> old_allocations;
+    std::vector<Launch> old_launches;
+    old_allocations.swap(allocations);
+    old_launches.swap(launches);
+    for (const Allocation& a : old_allocations)
+      for (PyObject* held : a.all()) Py_DECREF(held);
+    for (const Launch& l : old_launches) Py_XDECREF(l.fail);
+  }
+
+  std::vector<int> read;  // the arguments that are read or written
+
+ private:
+  static int64_t address(const DLTensor& t) { return reinterpret_cast<intptr_t>(t.data) + t.byte_offset; }
+
+  // What a signature does not tell: freed memory, and views like z.conj().imag, whose memory holds -value.
+  bool is_clear(PyObject* const* arguments, const DLTensor* tensors) const {
+    for (const int i : read)
+      if (tensors[i].data == nullptr || torch.is_negative(arguments[i])) return false;
+    return true;
+  }
+
+  // The device is current.
+  PyObject* run_here(const DLTensor* tensors) const {
+    PyObject* made[kMostAllocations];
+    int64_t addresses[kMostAllocations] = {};
+    size_t count = 0;
+    PyObject* result = nullptr;
+    const bool fills = Torch::ask(torch.deterministic);
+    while (count < allocations.size() && allocate(allocations[count], fills, &made[count], &addresses[count]))
+      ++count;
+    if (count == allocations.size() && launch(tensors, addresses)) result = pack(made);
+    while (count > 0) Py_DECREF(made[--count]);
+    return result;
+  }
+
+  static bool allocate(const Allocation& a, bool fills, PyObject** tensor, int64_t* at) {
+    DLTensor t;
+    *tensor = fills || a.quick == Py_None ? PyObject_Call(a.function, a.arguments, a.named)
+                                          : PyObject_Call(a.quick, a.quick_arguments, nullptr);
+    if (*tensor == nullptr) return false;
+    if (torch.api->from_python(*tensor, &t) == 0) {
+      *at = address(t);
+      return true;
+    }
+    Py_DECREF(*tensor);
+    return false;
+  }
+
+  bool launch(const DLTensor* tensors, const int64_t* addresses) const {
+    void* stream = nullptr;
+    const bool on_host = device_type == kDLCPU;
+    const long threads = on_host ? Torch::number(PyObject_CallNoArgs(torch.get_num_threads)) : 0;
+    if (!on_host && torch.api->current_stream(device_type, device, &stream)) return false;
+    const Launch* failed = nullptr;
+    PyThreadState* const python = PyEval_SaveThread();
+    for (const Launch& l : launches) {
+      if (l.set_num_threads && threads > 0) l.set_num_threads(static_cast<int>(threads));
+      int64_t words[kMostWords];
+      fill(words, l, tensors, addresses, stream);
+      if (l.run(words)) {
+        failed = &l;
+        break;
+      }
+    }
+    PyEval_RestoreThread(python);
+    if (failed) Py_XDECREF(PyObject_CallNoArgs(failed->fail));
+    return failed == nullptr;
+  }
+
+  static long exchange(long device) {
+    return Torch::number(PyObject_CallFunction(torch.exchange_device, "l", device));
+  }
+
+  static void fill(int64_t* words, const Launch& l, const DLTensor* tensors, const int64_t* addresses,
+                   void* stream) {
+    for (const Source& s : l.words)
+      *words++ = s.kind == kNumber       ? s.value
+                 : s.kind == kArgument   ? address(tensors[s.value])
+                 : s.kind == kAllocation ? addresses[s.value]
+                                         : reinterpret_cast<intptr_t>(stream);
+  }
+
+  PyObject* pack(PyObject* const* made) const {
+    if (!returns_tuple) {
+      PyObject* one = results.empty() ? Py_None : made[results[0]];
+      Py_INCREF(one);
+      return one;
+    }
+    PyObject* tuple = PyTuple_New(static_cast<Py_ssize_t>(results.size()));
+    for (size_t i = 0; tuple && i < results.size(); ++i) {
+      Py_INCREF(made[results[i]]);
+      PyTuple_SetItem(tuple, static_cast<Py_ssize_t>(i), made[results[i]]);
+    }
+    return tuple;
+  }
+};
+
+}  // namespace caffe
+
+#endif  // CAFFE_CALL_PLAN_H_

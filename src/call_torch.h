@@ -1,0 +1,81 @@
+// What the short way of a call (call.cpp) knows of torch: DLPack's C exchange API, and a few of torch's
+// functions.
+#ifndef CAFFE_CALL_TORCH_H_
+#define CAFFE_CALL_TORCH_H_
+
+#include <Python.h>
+
+#include "dlpack.h"
+
+namespace caffe {
+
+// What Python hands over once, to `configure`.
+struct Torch {
+  PyObject *tensor, *parameter;                        // the plain types
+  PyObject *is_neg, *requires_grad;                    // a method, the name of an attribute
+  PyObject *modes, *tracing, *autocasting;             // functions: is there any?
+  PyObject* deterministic;                             // a function: may empty tensors have to be filled?
+  PyObject *grad_enabled, *get_num_threads;            // functions
+  PyObject *forward_ad, *current_level;                // a module's dict and the name of its int
+  PyObject *is_autocast_enabled, *get_autocast_dtype;  // functions of a device type's name
+  PyObject* dtypes;                                    // {torch's dtype: DLPack's code << 8 | bits}
+  PyObject* exchange_device;                           // a function, or None where there is one GPU at most
+  const DLPackExchangeAPI* api;
+
+  bool is_plain(PyObject* object) const {
+    PyObject* type = reinterpret_cast<PyObject*>(Py_TYPE(object));
+    return type == tensor || type == parameter;
+  }
+  // False if there is no memory to be seen: a tensor of torch.func's.
+  bool read(PyObject* object, DLTensor* out) const {
+    if (api->from_python(object, out) == 0) return true;
+    PyErr_Clear();
+    return false;
+  }
+  bool is_negative(PyObject* object) const {
+    return truth(PyObject_CallFunctionObjArgs(is_neg, object, nullptr));
+  }
+  bool wants_gradient(PyObject* object) const { return truth(PyObject_GetAttr(object, requires_grad)); }
+  bool has_tangents() const {
+    PyObject* level = PyDict_GetItemWithError(forward_ad, current_level);
+    return level == nullptr || PyLong_AsLong(level) >= 0;
+  }
+  // The dtype that autocast casts to on that type of device, as DLPack has it; 0 if it is off, -1 if unknown.
+  long autocast_dtype(int32_t device_type) const {
+    PyObject* const name = PyUnicode_InternFromString(device_type == kDLCUDA ? "cuda" : "cpu");
+    long found = 0;
+    if (truth(PyObject_CallFunctionObjArgs(is_autocast_enabled, name, nullptr))) {
+      PyObject* dtype = PyObject_CallFunctionObjArgs(get_autocast_dtype, name, nullptr);
+      PyObject* code = dtype ? PyDict_GetItemWithError(dtypes, dtype) : nullptr;
+      found = code ? PyLong_AsLong(code) : -1;
+      Py_XDECREF(dtype);
+      PyErr_Clear();
+    }
+    Py_DECREF(name);
+    return found;
+  }
+  static bool ask(PyObject* function) { return truth(PyObject_CallNoArgs(function)); }
+  // What a function answers; -1 and no error if it fails.
+  static long number(PyObject* answer) {
+    const long value = answer ? PyLong_AsLong(answer) : -1;
+    Py_XDECREF(answer);
+    if (PyErr_Occurred()) PyErr_Clear();
+    return value;
+  }
+
+ private:
+  // An error counts as yes: in doubt, the careful way.
+  static bool truth(PyObject* answer) {
+    if (answer == Py_False || answer == Py_True) {
+      Py_DECREF(answer);
+      return answer == Py_True;
+    }
+    return number(answer) != 0;
+  }
+};
+
+inline Torch torch;
+
+}  // namespace caffe
+
+#endif  // CAFFE_CALL_TORCH_H_

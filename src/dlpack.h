@@ -1,0 +1,34 @@
+// How torch's tensors are read without torch: DLPack's C exchange API, which torch hands out from 2.10 on.
+#ifndef CAFFE_DLPACK_H_
+#define CAFFE_DLPACK_H_
+
+#include <stdint.h>
+
+namespace caffe {
+
+// Of dlpack.h, version 1, whose authors promise that its layout stays.
+enum DLDeviceType : int32_t { kDLCPU = 1, kDLCUDA = 2 };
+enum DLDataTypeCode : uint8_t { kDLInt = 0, kDLUInt = 1, kDLFloat = 2, kDLBfloat = 4, kDLBool = 6 };
+struct DLDataType {
+  uint8_t code, bits;
+  uint16_t lanes;
+};
+struct DLTensor {
+  void* data;
+  int32_t device_type, device;
+  int32_t ndim;
+  DLDataType dtype;
+  int64_t *shape, *strides;
+  uint64_t byte_offset;
+};
+struct DLPackExchangeAPI {
+  uint32_t major, minor;
+  DLPackExchangeAPI* older;
+  void *allocate, *managed_from_python, *managed_to_python;
+  int (*from_python)(void* object, DLTensor* out);  // owns nothing, allocates nothing
+  int (*current_stream)(int32_t device_type, int32_t device, void** stream);
+};
+
+}  // namespace caffe
+
+#endif  // CAFFE_DLPACK_H_

@@ -1,0 +1,440 @@
+// The race finder: tells when two threads of one launch write, or write and read, the same element with
+// nothing that orders them. Built in by SANITIZE=races (`make sanitize`, `make verify`); otherwise every call
+// below is empty.
+//
+// The compiler calls a function before each access of the kernels' code (-fsanitize=thread inserts the calls;
+// the functions are ours, at the end of this file). A shadow of the memory remembers, element by element, who
+// wrote and who read last, and when. "When" counts barriers, not nanoseconds: an access is ordered behind an
+// earlier one by another thread
+//
+//   of its block, if a __syncthreads() lies between them; of its warp, also a __syncwarp() with both lanes in
+//   its mask; of another block, if that one called __threadfence() and then an atomic operation on something
+//   that this one, too, has since used an atomic operation on (how blocks find out who is last).
+//
+// So what is found does not depend on the order in which the launcher happens to run the threads. Tolerated
+// are two atomic operations, a plain read of what others change atomically (atomicCAS loops begin so), and
+// two writes of the same value. A thread's own stack is its own; shared memory belongs to one block.
+#ifndef CAFFE_SRC_HOST_RACES_H_
+#define CAFFE_SRC_HOST_RACES_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifndef CAFFE_HOST_RACES
+
+namespace cuda_host {
+struct RaceFinder {
+  static constexpr bool kOn = false;
+  void begin_launch(const char*, int64_t, const void*, size_t) {}
+  void end_launch() {}
+  void stacks_are(const void*, size_t) {}
+  void dynamic_shared_is(const void*, size_t) {}
+  void begin_block(int64_t) {}
+  void run_as(int) {}
+  void pause() {}
+  void block_barrier() {}
+  void begin_warp_barrier() {}
+  void warp_barrier(int, unsigned int) {}
+  void fence() {}
+};
+}  // namespace cuda_host
+
+#else
+
+#include <dlfcn.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <algorithm>
+#include <memory>
+#include <set>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+namespace cuda_host {
+
+class RaceFinder {
+ public:
+  static constexpr bool kOn = true;
+  enum Access { kRead, kWrite, kAtomicRead, kAtomic };
+
+  void begin_launch(const char* kernel, int64_t block_threads, const void* body, size_t body_bytes) {
+    kernel_ = kernel;
+    block_threads_ = block_threads;
+    pointers_.assign(body_bytes / sizeof(uintptr_t), 0);
+    memcpy(pointers_.data(), body, pointers_.size() * sizeof(uintptr_t));
+    std::sort(pointers_.begin(), pointers_.end());
+    find_library();
+  }
+  void end_launch() {
+    pause();
+    pages_.clear();
+    released_.clear();
+    last_page_ = nullptr;
+    now_ = 1;
+  }
+  void stacks_are(const void* memory, size_t bytes) { stacks_ = {memory, bytes}; }
+  void dynamic_shared_is(const void* memory, size_t bytes) { dynamic_shared_ = {memory, bytes}; }
+
+  void begin_block(int64_t block) {
+    block_ = static_cast<uint32_t>(block);
+    barrier_ = 0;
+    block_acquired_ = {};
+    threads_.clear();
+    threads_.resize(block_threads_);
+    rows_.assign((block_threads_ + 31) / 32 * 32, {});
+  }
+  // The accesses that follow are those of this thread of the block ...
+  void run_as(int thread) {
+    thread_ = thread;
+    running_ = true;
+  }
+  // ... and from here on the launcher's own.
+  void pause() {
+    settle();
+    running_ = false;
+  }
+
+  void block_barrier() {
+    barrier_ = ++now_;
+    for (Thread& thread : threads_) {
+      if (thread.acquired) block_acquired_.join(*thread.acquired);
+      thread.acquired.reset();
+    }
+  }
+  void begin_warp_barrier() { ++now_; }
+  // What the lanes of `mask` did until now lies behind this thread.
+  void warp_barrier(int thread, unsigned int mask) {
+    const int first = thread / 32 * 32;
+    Row& own = rows_[thread];
+    for (int lane = 0; lane < 32; ++lane) {
+      if (!(mask >> lane & 1u) || first + lane >= block_threads_) continue;
+      for (int other = 0; other < 32; ++other)
+        own.until[other] = std::max(own.until[other], rows_[first + lane].until[other]);
+    }
+    for (int lane = 0; lane < 32; ++lane)
+      if (mask >> lane & 1u) own.until[lane] = now_;
+  }
+  void fence() {
+    if (running_) threads_[thread_].fence = ++now_;
+  }
+
+  void access(const void* memory, size_t bytes, Access kind, const void* pc) {
+    if (!running_ || stacks_.has(memory)) return;
+    running_ = false;  // what is called from here is instrumented where it is the standard library's
+    settle();
+    if (kind >= kAtomicRead) synchronize(memory, kind);
+    const bool shared = dynamic_shared_.has(memory) || static_shared_.has(memory);
+    const Stamp stamp{own_number(), now_,
+                      static_cast<uint32_t>(reinterpret_cast<uintptr_t>(pc) - library_start_)};
+    const uintptr_t begin = reinterpret_cast<uintptr_t>(memory), end = begin + bytes;
+    bool told = false;
+    for (uintptr_t at = begin; at < end;) {
+      Page& page = page_of(at);
+      while (page.grain > 1 && (at % page.grain || end - at < page.grain)) page.split();
+      told = check(page.cells[at % kPageBytes / page.grain], stamp, kind, shared, memory, bytes, told);
+      at += page.grain;
+    }
+    running_ = true;
+  }
+
+ private:
+  static constexpr uint32_t kNobody = 0xffffffffu;
+  static constexpr size_t kPageBytes = 4096;
+  static constexpr size_t kMostReports =
+      100;  // of one process: a kernel without atomics has one for each pair
+
+  struct Range {
+    const void* memory = nullptr;
+    size_t bytes = 0;
+    bool has(const void* at) const {
+      return reinterpret_cast<uintptr_t>(at) - reinterpret_cast<uintptr_t>(memory) < bytes;
+    }
+  };
+  // Who touched something: a thread of the grid, when, and where in the code.
+  struct Stamp {
+    uint32_t thread = kNobody, time = 0, pc = 0;
+  };
+  struct Cell {
+    Stamp write, atomic, reads[2];  // the last two readers that differ
+  };
+  // Cells for kPageBytes of memory, one for each `grain` bytes: as fine as the accesses that came.
+  struct Page {
+    size_t grain = 8;
+    std::vector<Cell> cells = std::vector<Cell>(kPageBytes / 8);
+    void split() {
+      std::vector<Cell> finer(cells.size() * 2);
+      for (size_t i = 0; i < finer.size(); ++i) finer[i] = cells[i / 2];
+      cells.swap(finer);
+      grain /= 2;
+    }
+  };
+  // What lies behind somebody: of whole blocks, and of single threads, all until a time.
+  struct Clock {
+    std::unordered_map<uint32_t, uint32_t> blocks, threads;
+    void join(const Clock& other) {
+      for (const auto& [block, time] : other.blocks) later(blocks[block], time);
+      for (const auto& [thread, time] : other.threads) later(threads[thread], time);
+    }
+    static void later(uint32_t& mine, uint32_t time) { mine = std::max(mine, time); }
+    static bool has(const std::unordered_map<uint32_t, uint32_t>& until, uint32_t who, uint32_t time) {
+      const auto found = until.find(who);
+      return found != until.end() && time < found->second;
+    }
+  };
+  struct Thread {
+    uint32_t fence = 0;
+    std::unique_ptr<Clock> acquired;
+  };
+  struct Row {
+    uint32_t until[32] = {};
+  };
+  // A write on top of another thread's: a race only if it changes what is there, which shows once it has been
+  // made.
+  struct Pending {
+    const void* memory = nullptr;
+    size_t bytes = 0;
+    unsigned char before[16];
+    Stamp first, second;
+    bool shared;
+  };
+
+  uint32_t own_number() const { return static_cast<uint32_t>(block_ * block_threads_ + thread_); }
+
+  bool ordered(const Stamp& before, bool shared) const {
+    const uint32_t own = own_number();
+    if (before.thread == kNobody || before.thread == own) return true;
+    const uint32_t block = static_cast<uint32_t>(before.thread / block_threads_);
+    if (block != block_) {
+      if (shared) return true;  // another block's memory, at the same place
+    } else if (before.time < barrier_) {
+      return true;
+    } else {
+      const int thread = static_cast<int>(before.thread % block_threads_);
+      if (thread / 32 == thread_ / 32 && before.time < rows_[thread_].until[thread % 32]) return true;
+    }
+    const Clock* clocks[] = {&block_acquired_, threads_[thread_].acquired.get()};
+    for (const Clock* clock : clocks) {
+      if (clock && (Clock::has(clock->blocks, block, before.time) ||
+                    Clock::has(clock->threads, before.thread, before.time)))
+        return true;
+    }
+    return false;
+  }
+
+  bool check(Cell& cell, const Stamp& stamp, Access kind, bool shared, const void* memory, size_t bytes,
+             bool told) {
+    const auto tell = [&](const Stamp& before, const char* what) {
+      if (!told && !ordered(before, shared)) {
+        report(what, before, stamp, memory, bytes, shared);
+        told = true;
+      }
+    };
+    if (kind == kWrite) {
+      for (const Stamp& read : cell.reads) tell(read, "read, then written");
+      tell(cell.atomic, "changed atomically, then written");
+      if (!told && !ordered(cell.write, shared))
+        told = wait_for_value(cell.write, stamp, memory, bytes, shared);
+      cell = Cell();
+      cell.write = stamp;
+    } else if (kind == kRead) {
+      tell(cell.write, "written, then read");
+      if (cell.reads[0].thread != stamp.thread) cell.reads[1] = cell.reads[0];
+      cell.reads[0] = stamp;
+    } else {
+      tell(cell.write, "written, then changed atomically");
+      if (kind == kAtomic) cell.atomic = stamp;
+    }
+    return told;
+  }
+
+  bool wait_for_value(const Stamp& first, const Stamp& second, const void* memory, size_t bytes,
+                      bool shared) {
+    pending_.memory = memory;
+    pending_.bytes = std::min(bytes, sizeof pending_.before);
+    memcpy(pending_.before, memory, pending_.bytes);
+    pending_.first = first;
+    pending_.second = second;
+    pending_.shared = shared;
+    return true;
+  }
+  void settle() {
+    if (!pending_.memory) return;
+    const bool changed = memcmp(pending_.memory, pending_.before, pending_.bytes) != 0;
+    if (changed)
+      report("written twice", pending_.first, pending_.second, pending_.memory, pending_.bytes,
+             pending_.shared);
+    pending_.memory = nullptr;
+  }
+
+  // What is published and learnt by an atomic operation on this memory.
+  void synchronize(const void* memory, Access kind) {
+    Thread& own = threads_[thread_];
+    const auto found = released_.find(memory);
+    if (found != released_.end()) {
+      if (!own.acquired) own.acquired.reset(new Clock);
+      own.acquired->join(found->second);
+    }
+    if (!own.fence || kind == kAtomicRead) return;
+    Clock& clock = released_[memory];
+    clock.join(block_acquired_);
+    if (own.acquired) clock.join(*own.acquired);
+    Clock::later(clock.blocks[block_], std::min(barrier_, own.fence));
+    Clock::later(clock.threads[own_number()], own.fence);
+    const uint32_t first = own_number() - thread_ % 32;
+    for (int lane = 0; lane < 32; ++lane)
+      if (const uint32_t until = rows_[thread_].until[lane])
+        Clock::later(clock.threads[first + lane], std::min(until, own.fence));
+  }
+
+  Page& page_of(uintptr_t at) {
+    const uintptr_t number = at / kPageBytes;
+    if (!last_page_ || number != last_number_) {
+      last_page_ = &pages_[number];
+      last_number_ = number;
+    }
+    return *last_page_;
+  }
+
+  // Where this library lies, and this thread's copy of its __shared__ variables, which are thread-local.
+  void find_library() {
+    Dl_info info;
+    if (!library_start_ && dladdr(reinterpret_cast<const void*>(&find_static_shared), &info)) {
+      library_ = info.dli_fname;
+      library_start_ = reinterpret_cast<uintptr_t>(info.dli_fbase);
+    }
+    dl_iterate_phdr(&find_static_shared, this);
+  }
+  static int find_static_shared(dl_phdr_info* info, size_t, void* finder) {
+    RaceFinder& self = *static_cast<RaceFinder*>(finder);
+    if (info->dlpi_addr != self.library_start_) return 0;
+    for (int i = 0; i < info->dlpi_phnum; ++i)
+      if (info->dlpi_phdr[i].p_type == PT_TLS && info->dlpi_tls_data)
+        self.static_shared_ = {info->dlpi_tls_data, info->dlpi_phdr[i].p_memsz};
+    return 1;
+  }
+
+  // A line for tools/verify/races.py, which knows what source line a place in the code is.
+  void report(const char* what, const Stamp& first, const Stamp& second, const void* memory, size_t bytes,
+              bool shared) {
+    static std::set<std::tuple<std::string, uint32_t, uint32_t> > told;
+    static std::string told_to;
+    const char* path = getenv("CAFFE_RACES");
+    if (path && told_to != path) {  // somebody else asks
+      told.clear();
+      told_to = path;
+    }
+    if (told.size() >= kMostReports || !told.emplace(kernel_, first.pc, second.pc).second) return;
+    const uintptr_t at = reinterpret_cast<uintptr_t>(memory);
+    const auto above = std::upper_bound(pointers_.begin(), pointers_.end(), at);
+    const uintptr_t base =
+        above == pointers_.begin() ? 0 : above[-1];  // of the kernel's pointers the next below
+    FILE* file = path ? fopen(path, "a") : stderr;
+    if (!file) file = stderr;
+    fprintf(file, "race\t%s\t%s\t%s\t%s\t%#x\t%#x\t%u\t%u\t%lld\t%lld\t%zu\n", library_.c_str(), kernel_,
+            what, shared ? "shared" : "global", first.pc - 1, second.pc - 1, first.thread, second.thread,
+            static_cast<long long>(block_threads_),
+            shared ? -1LL : static_cast<long long>((at - base) / bytes), bytes);
+    if (file != stderr) fclose(file);
+  }
+
+  bool running_ = false;
+  const char* kernel_ = "";
+  int64_t block_threads_ = 1;
+  uint32_t block_ = 0, now_ = 1, barrier_ = 0;
+  int thread_ = 0;
+  std::string library_;
+  uintptr_t library_start_ = 0, last_number_ = 0;
+  Range stacks_, dynamic_shared_, static_shared_;
+  std::vector<uintptr_t> pointers_;
+  std::vector<Thread> threads_;
+  std::vector<Row> rows_;
+  Clock block_acquired_;
+  std::unordered_map<const void*, Clock> released_;
+  std::unordered_map<uintptr_t, Page> pages_;
+  Page* last_page_ = nullptr;
+  Pending pending_;
+};
+
+thread_local RaceFinder race_finder;
+
+}  // namespace cuda_host
+
+// ------------------------------------------------------------------------- what the compiler calls
+
+#define CAFFE_RACES_ACCESS(kind, memory, bytes) \
+  ::cuda_host::race_finder.access(memory, bytes, ::cuda_host::RaceFinder::kind, __builtin_return_address(0))
+#define CAFFE_RACES_PLAIN(bytes)                                                                         \
+  void __tsan_read##bytes(void* memory) { CAFFE_RACES_ACCESS(kRead, memory, bytes); }                    \
+  void __tsan_write##bytes(void* memory) { CAFFE_RACES_ACCESS(kWrite, memory, bytes); }                  \
+  void __tsan_unaligned_read##bytes(void* memory) { CAFFE_RACES_ACCESS(kRead, memory, bytes); }          \
+  void __tsan_unaligned_write##bytes(void* memory) { CAFFE_RACES_ACCESS(kWrite, memory, bytes); }        \
+  void __tsan_volatile_read##bytes(void* memory) { CAFFE_RACES_ACCESS(kRead, memory, bytes); }           \
+  void __tsan_volatile_write##bytes(void* memory) { CAFFE_RACES_ACCESS(kWrite, memory, bytes); }         \
+  void __tsan_unaligned_volatile_read##bytes(void* memory) { CAFFE_RACES_ACCESS(kRead, memory, bytes); } \
+  void __tsan_unaligned_volatile_write##bytes(void* memory) { CAFFE_RACES_ACCESS(kWrite, memory, bytes); }
+#define CAFFE_RACES_CHANGE(bits, type, name)                                  \
+  type __tsan_atomic##bits##_##name(volatile type* memory, type value, int) { \
+    CAFFE_RACES_ACCESS(kAtomic, const_cast<type*>(memory), sizeof(type));     \
+    return __atomic_##name(memory, value, __ATOMIC_SEQ_CST);                  \
+  }
+#define CAFFE_RACES_EXCHANGE(bits, type, name)                                                             \
+  int __tsan_atomic##bits##_compare_exchange_##name(volatile type* memory, type* compare, type value, int, \
+                                                    int) {                                                 \
+    CAFFE_RACES_ACCESS(kAtomic, const_cast<type*>(memory), sizeof(type));                                  \
+    return __atomic_compare_exchange_n(memory, compare, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); \
+  }
+#define CAFFE_RACES_ATOMIC(bits, type)                                                                  \
+  type __tsan_atomic##bits##_load(const volatile type* memory, int) {                                   \
+    CAFFE_RACES_ACCESS(kAtomicRead, const_cast<type*>(memory), sizeof(type));                           \
+    return __atomic_load_n(memory, __ATOMIC_SEQ_CST);                                                   \
+  }                                                                                                     \
+  void __tsan_atomic##bits##_store(volatile type* memory, type value, int) {                            \
+    CAFFE_RACES_ACCESS(kAtomic, const_cast<type*>(memory), sizeof(type));                               \
+    __atomic_store_n(memory, value, __ATOMIC_SEQ_CST);                                                  \
+  }                                                                                                     \
+  type __tsan_atomic##bits##_exchange(volatile type* memory, type value, int) {                         \
+    CAFFE_RACES_ACCESS(kAtomic, const_cast<type*>(memory), sizeof(type));                               \
+    return __atomic_exchange_n(memory, value, __ATOMIC_SEQ_CST);                                        \
+  }                                                                                                     \
+  CAFFE_RACES_CHANGE(bits, type, fetch_add)                                                             \
+  CAFFE_RACES_CHANGE(bits, type, fetch_sub)                                                             \
+  CAFFE_RACES_CHANGE(bits, type, fetch_and)                                                             \
+  CAFFE_RACES_CHANGE(bits, type, fetch_or)                                                              \
+  CAFFE_RACES_CHANGE(bits, type, fetch_xor)                                                             \
+  CAFFE_RACES_CHANGE(bits, type, fetch_nand)                                                            \
+  CAFFE_RACES_EXCHANGE(bits, type, strong)                                                              \
+  CAFFE_RACES_EXCHANGE(bits, type, weak)                                                                \
+  type __tsan_atomic##bits##_compare_exchange_val(volatile type* memory, type compare, type value, int, \
+                                                  int) {                                                \
+    __tsan_atomic##bits##_compare_exchange_strong(memory, &compare, value, 0, 0);                       \
+    return compare;                                                                                     \
+  }
+
+extern "C" {
+void __tsan_init() {}
+void __tsan_func_entry(void*) {}
+void __tsan_func_exit() {}
+void __tsan_vptr_read(void**) {}
+void __tsan_vptr_update(void**, void*) {}
+void __tsan_atomic_thread_fence(int) { ::cuda_host::race_finder.fence(); }
+void __tsan_atomic_signal_fence(int) {}
+void __tsan_read_range(void* memory, size_t bytes) { CAFFE_RACES_ACCESS(kRead, memory, bytes); }
+void __tsan_write_range(void* memory, size_t bytes) { CAFFE_RACES_ACCESS(kWrite, memory, bytes); }
+CAFFE_RACES_PLAIN(1)
+CAFFE_RACES_PLAIN(2)
+CAFFE_RACES_PLAIN(4)
+CAFFE_RACES_PLAIN(8)
+CAFFE_RACES_PLAIN(16)
+CAFFE_RACES_ATOMIC(8, uint8_t)
+CAFFE_RACES_ATOMIC(16, uint16_t)
+CAFFE_RACES_ATOMIC(32, uint32_t)
+CAFFE_RACES_ATOMIC(64, uint64_t)
+}
+
+#endif  // CAFFE_HOST_RACES
+#endif  // CAFFE_SRC_HOST_RACES_H_

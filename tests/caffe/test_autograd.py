@@ -1,0 +1,314 @@
+"""Caffe layers as torch modules: the state of one call, until its backward. On layers of caffe_zoo."""
+
+import copy
+import gc
+import importlib
+import pickle
+import threading
+
+import pytest
+import torch
+from support.zoo import FILLER, grads, raises
+
+from layers._runtime import CaffeRuntimeError, CaffeValueError
+
+
+def test_several_forwards_before_a_backward(zoo, place):
+    m = place(zoo.Rewriting())
+    xs, label = [place.draw(4, grad=True, seed=s) for s in range(3)], place.draw(4, seed=9)
+    ys = [m(x, label) for x in xs]
+    for x, y in reversed([*zip(xs, ys, strict=True)]):
+        torch.testing.assert_close(torch.autograd.grad(y, x)[0], (x - label).detach() / 4)
+    assert [len(pool) for pool in m._pool.free.values()] == [3]
+
+
+def test_instances_come_back(zoo, place):
+    m = place(zoo.Noise())
+    x = place.draw(4, grad=True)
+    for _ in range(5):
+        m(x).sum().backward()
+        m(x)  # its graph dies
+        with torch.no_grad():
+            m(x)
+    gc.collect()
+    assert sum(map(len, m._pool.free.values())) == 1
+
+
+def test_memory_goes_with_the_module(zoo, place):
+    services = importlib.import_module(f"{zoo.__package__.rpartition('.')[0]}._caffe.services")
+    gc.collect()
+    before = set(services.memory)
+    m, x = place(zoo.Noise()), place.draw(4, grad=True)
+    y = m(x)
+    with torch.no_grad():
+        m(x), m(x)
+    assert set(services.memory) > before
+    gc.disable()
+    try:
+        del m
+        y.sum().backward()  # what it needs is still there
+        del y
+        assert set(services.memory) == before
+    finally:
+        gc.enable()
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit")  # make_dual's own
+def test_short_and_careful_way_agree(zoo, place):
+    """The short way is for calls like the last one; whatever else comes must not take it."""
+    m = place(zoo.Ramp(zoo_param={"slope": 0.5}))
+    reference = torch.nn.functional.leaky_relu
+    x = place.draw(4, 6, dtype=torch.float32)
+    grad = x.clone().requires_grad_()
+    calls = [x, grad, x.t(), x[:2], x.double(), x.round().int(), x[:0], x.view(6, 4), x.unsqueeze(0), x, grad]
+    calls += [torch._neg_view(x), x.as_strided((4, 6), (1, 1)), torch.nn.Parameter(x), x]
+    with torch.no_grad():
+        for other in calls:
+            for again in (other, other, x):
+                floating = again if again.is_floating_point() else again.float()
+                torch.testing.assert_close(m(again), reference(floating, 0.5))
+                assert not m(again).requires_grad
+    assert m._recorded is not None
+    assert m(grad).requires_grad and not m(x).requires_grad
+    torch.testing.assert_close(grads(m(grad), grad), grads(reference(grad, 0.5), grad))
+    with (
+        torch.autograd.forward_ad.dual_level(),
+        pytest.raises(RuntimeError, match="forward"),
+    ):
+        m(torch.autograd.forward_ad.make_dual(x, x))
+    with raises(CaffeRuntimeError, "torch.func"):
+        torch.func.grad(lambda x: m(x).sum())(x)
+    with raises(CaffeValueError, "2 bottoms came, expected 1"):
+        m(x, x)
+
+
+def test_training_takes_the_short_way(zoo, place, monkeypatch):
+    m = place(zoo.Affine(zoo_param=FILLER))
+    x = place.draw(2, 3, 4, grad=True)
+    m(x)
+    (instance,) = m._pool.free[next(iter(m._pool.free))]
+
+    def careful(*_):
+        raise AssertionError("the careful way")
+
+    monkeypatch.setattr(type(m._pool), "forward", careful)
+    monkeypatch.setattr(type(instance), "backward", careful)
+    y = place.draw(2, 3, 4, seed=2)
+    for inputs in [(x, m.blob0, m.blob1), (x,), (m.blob1,), (m.blob0, x)]:
+        reference = x * m.blob0.view(3, 1) + m.blob1.view(3, 1)
+        for diff in (y, y.mT.contiguous().mT, y[:1, :1, :1].expand(2, 3, 4)):
+            result = m(x)
+            torch.testing.assert_close(result, reference)
+            expected = torch.autograd.grad(reference, inputs, diff, retain_graph=True)
+            torch.testing.assert_close(torch.autograd.grad(result, inputs, diff), expected)
+            with torch.no_grad():
+                torch.testing.assert_close(m(x), reference)
+    with raises(CaffeRuntimeError, "once only"):
+        (gradient,) = torch.autograd.grad(m(x).square().sum(), x, create_graph=True)
+        gradient.sum().backward()
+    monkeypatch.undo()
+    several = [m(x) for _ in range(3)]  # each with an instance of its own
+    for result in several:
+        torch.testing.assert_close(grads(result, x), grads(reference, x, retain_graph=True))
+    result = m(x).sum()  # the short way's backward, then a second one
+    once, twice = (torch.autograd.grad(result, x, retain_graph=True) for _ in range(2))
+    expected = torch.autograd.grad(reference.sum(), x, retain_graph=True)
+    torch.testing.assert_close(once, expected)
+    torch.testing.assert_close(twice, expected)
+
+
+def test_results_start_from_zero(zoo, place):
+    """As Caffe's memory does, whatever calls there were before on the same object."""
+    x = place.draw(1000, grad=True)
+    for training in (1, 2, 3):
+        m = place(zoo.Adding())
+        for _ in range(training):
+            torch.full_like(x, 7)  # what the memory to come may hold
+            (diff,) = torch.autograd.grad(m(x).sum(), x)
+            assert torch.equal(diff, torch.ones_like(x))
+        with torch.no_grad():
+            for _ in range(3):
+                torch.full_like(x, 7)
+                assert torch.equal(m(x), x)
+
+
+def test_backward_twice(zoo, place):
+    """Backward rewrites what it reads: a second one must start from Forward's state again."""
+    m = place(zoo.Rewriting())
+    x, label = place.draw(4, grad=True), place.draw(4, seed=9)
+    y = m(x, label)
+    first = torch.autograd.grad(y, x, retain_graph=True)[0]
+    second = torch.autograd.grad(y, x, retain_graph=True)[0]
+    torch.testing.assert_close(first, (x - label).detach() / 4)
+    assert torch.equal(first, second)
+    torch.autograd.grad(y, x)
+    with pytest.raises(RuntimeError, match="second time"):
+        torch.autograd.grad(y, x)
+
+
+def test_backward_twice_of_a_random_layer(zoo, place):
+    m = place(zoo.Noise())
+    x = place.draw(100, grad=True)
+    y = m(x)
+    first = torch.autograd.grad(y.sum(), x, retain_graph=True)[0]
+    assert torch.equal(first, (y != 0).to(x))
+    expected = torch.rand(3, generator=_state_like())
+    assert torch.equal(torch.autograd.grad(y.sum(), x, retain_graph=True)[0], first)
+    assert torch.equal(torch.rand(3), expected)  # torch's generator went on as if nothing had been drawn
+
+
+def _state_like():
+    generator = torch.Generator()
+    generator.set_state(torch.get_rng_state())
+    return generator
+
+
+def test_second_backward_that_would_be_wrong_is_refused(zoo):
+    m = zoo.Noise()
+    x = torch.randn(100, requires_grad=True)
+    y = m(x)
+    torch.autograd.grad(y.sum(), x, retain_graph=True)
+    m.eval(), m.train()
+    m._pool.free.clear()
+    node = y.grad_fn
+    node.call.states.clear()  # as if the layer drew from a source that nobody can replay
+    with raises(CaffeRuntimeError, "gave another result"):
+        torch.autograd.grad(y.sum(), x)
+
+
+def test_modified_bottom_is_noticed(zoo):
+    m, x = zoo.Noise(), torch.randn(4, requires_grad=True) * 1
+    y = m(x)
+    x.detach().mul_(2)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+
+
+def test_backward_twice_of_a_layer_that_writes_a_blob(zoo, place):
+    """Forward is run again for the second one, on copies: the blob changes once a call."""
+    m, x = place(zoo.Running().setup((3,), dtype=torch.float64)), place.draw(3, grad=True)
+    for calls in (1, 2, 3):
+        y = m(x)
+        for _ in range(3):
+            torch.testing.assert_close(grads(y, x, retain_graph=True), grads(2 * x, x))
+            assert m.blob0.tolist() == [calls]
+    with torch.no_grad():
+        m(x)
+    assert m.blob0.tolist() == [4]
+
+
+@pytest.mark.parametrize("layer", ["Early", "EarlyNeuron"])
+def test_a_gradient_that_forward_leaves(zoo, place, layer):
+    """In the bottom's diff: Backward finds it there, whichever way the call takes, and once a call."""
+    m = place(getattr(zoo, layer)())
+    for seed in range(4):
+        x = place.draw(2, 3, grad=True, seed=seed)
+        torch.full_like(x, 7)  # what the memory to come may hold
+        y = m(x)
+        torch.testing.assert_close(y, x * x / 2)
+        torch.testing.assert_close(grads(y, x, retain_graph=True), grads(x * x / 2, x))
+        torch.testing.assert_close(grads(y, x), grads(x * x / 2, x))
+        with torch.no_grad():
+            m(x + 1)
+    several = [(x, m(x)) for x in (place.draw(4, grad=True, seed=s) for s in range(3))]
+    for x, y in several:
+        torch.testing.assert_close(grads(y, x), grads(x * x / 2, x))
+
+
+def test_an_incoming_gradient_is_not_written(zoo, place):
+    """It belongs to autograd, which may hand it to others, too. In place, the layer writes into a copy."""
+    for weight in ([], [3.0]):
+        names = {"bottom": ["x"], "top": ["x"], "loss_weight": weight}
+        for m in (zoo.Ramp(zoo_param={"slope": 0.25}, **names), zoo.Ramp(zoo_param={"slope": 0.25})):
+            m = place(m)
+            x, other = place.draw(3, 4, grad=True), place.draw(3, 4, grad=True, seed=2)
+            diff = place.draw(3, 4, seed=3)
+            given = diff.clone()
+            for _ in range(3):  # the careful way, then the short one
+                factor = weight[0] if weight and m._pool.in_place else 1
+                dx, dother = torch.autograd.grad(m(x * 1) + other, (x, other), given)
+                assert torch.equal(given, diff) and torch.equal(dother, diff)
+                torch.testing.assert_close(dx, factor * torch.where(x > 0, diff, diff / 4))
+
+
+def test_second_derivative_is_refused(zoo):
+    m, x = zoo.Rewriting(), torch.randn(4, requires_grad=True)
+    (diff,) = torch.autograd.grad(m(x, torch.zeros(4)), x, create_graph=True)
+    with raises(CaffeRuntimeError, "no second derivative"):
+        diff.sum().backward()
+
+
+def test_threads(zoo):
+    m = zoo.Rewriting()
+    m.setup((64,), (64,))
+    wrong = []
+
+    def work(seed):
+        for i in range(50):
+            x = torch.randn(64, generator=torch.Generator().manual_seed(seed * 100 + i)).requires_grad_()
+            y = m(x, torch.zeros(64))
+            y.backward()
+            if not torch.allclose(x.grad, x.detach() / 64):
+                wrong.append((seed, i))
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+    assert not wrong
+
+
+def test_a_layer_that_counts_its_calls(zoo):
+    m, x = zoo.Counting(), torch.zeros(2)
+    for i in range(3):
+        assert m(x)[0] == i + 1
+    assert copy.deepcopy(m)(x)[0] == 1
+
+
+def test_iteration(zoo, place):
+    """A layer that asks its net for the training loop's iteration is told, or says how to tell it."""
+    m, x = place(zoo.Scheduled()), place.draw(5, grad=True)
+    assert m.iteration is None
+    with raises(CaffeRuntimeError, "m.iteration = step"):
+        m(x)
+    for step in (0, 3, 1, 2**30):
+        m.iteration = step
+        for _ in range(2):  # the careful way, the short one
+            with torch.no_grad():
+                torch.testing.assert_close(m(x), step * x)
+            (diff,) = grads(m(x), x)
+        torch.testing.assert_close(diff, step * grads(x * 1, x)[0])
+    assert m.iteration == 2**30
+    with raises(CaffeValueError, "iteration", "-1"):
+        m.iteration = -1
+    m.iteration = 3
+    for other in (copy.deepcopy(m), pickle.loads(pickle.dumps(m)), copy.copy(m)):
+        assert other.iteration == 3
+        torch.testing.assert_close(other(x), 3 * x)
+    m.iteration = None
+    with raises(CaffeRuntimeError, "m.iteration = step"):
+        m(x)
+
+
+def test_mode_after_a_call(zoo):
+    """A mode that is set counts from the next call on, however the last one went."""
+    m, x = zoo.Sided(), torch.zeros(2, requires_grad=True)
+    for mode in ("cpu", "gpu", None, "gpu", "cpu", "gpu", "gpu"):
+        m.mode = mode
+        assert m.mode == mode
+        added = 2 if mode == "gpu" else 1
+        for _ in range(3):
+            y = m(x)
+            assert y.tolist() == [added] * 2
+            assert torch.autograd.grad(y.sum(), x)[0].tolist() == [added] * 2
+            with torch.no_grad():
+                assert m(x).tolist() == [added] * 2
+        for other in (copy.deepcopy(m), pickle.loads(pickle.dumps(m))):
+            assert other.mode == mode and other(x).tolist() == [added] * 2
+    y = m(x)
+    m.mode = "cpu"  # between a forward and its backward: this call stays what it was
+    assert torch.autograd.grad(y.sum(), x)[0].tolist() == [2, 2]
+    pair = zoo.Pair()
+    pair(x, x)
+    pair.mode = "cpu"
+    with raises(CaffeRuntimeError, "Pair's own Forward_cpu is NOT_IMPLEMENTED"):
+        pair(x, x)

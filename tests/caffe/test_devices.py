@@ -1,0 +1,160 @@
+"""Caffe layers as torch modules: host and GPU, streams, graphs. On layers of caffe_zoo."""
+
+import copy
+import gc
+
+import pytest
+import torch
+from support.zoo import FILLER, grads, raises
+
+from layers._runtime import CaffeRuntimeError, CaffeTypeError
+
+
+def test_a_diff_that_nobody_writes_is_zero(zoo, place):
+    """Not what the memory held before."""
+    m = place(zoo.Stopping())
+    x = place.draw(1000, grad=True)
+    for _ in range(3):
+        y = m(x)
+        diff = torch.ones_like(y)
+        used = [torch.full_like(y, torch.nan) for _ in range(4)]
+        del used  # the next allocations of this size
+        assert torch.equal(torch.autograd.grad(y, x, diff)[0], torch.zeros_like(x))
+        assert torch.equal(y, x)
+
+
+def test_a_failed_setup_is_not_taken_down(zoo):
+    """The destructor would free what LayerSetUp has not made."""
+    with raises(CaffeRuntimeError, "a table needs channels"):
+        zoo.Mirrored()(torch.randn(3))
+    gc.collect()
+
+
+def test_a_setup_that_fails_between_its_blobs(zoo):
+    """Room for two parameter blobs is made, none of them is."""
+    m = zoo.Affine(zoo_param=FILLER)
+    for _ in range(2):
+        with raises(CaffeRuntimeError, "zoo: setup", "axis 1 out of range"):
+            m(torch.ones(3))
+    assert m(torch.ones(2, 3)).shape == (2, 3)
+
+
+@pytest.mark.parametrize("mode", ["cpu", "gpu"])
+def test_products_are_rounded_on_the_host(zoo, mode):
+    """Not fused with the sum, as Caffe's were not: bit by bit what two steps give."""
+    m = zoo.Affine(zoo_param=FILLER).setup((2, 3, 1000))
+    m.mode, x = mode, torch.randn(2, 3, 1000)
+    with torch.no_grad():
+        m.blob0.normal_(), m.blob1.normal_()
+        product = x * m.blob0.view(3, 1)
+        assert torch.equal(m(x), product + m.blob1.view(3, 1))
+
+
+def test_kernels_on_host_mirrors(zoo, place):
+    """Page-locked, so that a GPU reads them where they lie."""
+    m = place(zoo.Mirrored())
+    m.mode = None  # it has no CPU code
+    x = place.draw(2, 3, 4, 5, grad=True)
+    for _ in range(2):
+        y = m(x)
+        table = torch.arange(1.0, 4.0).to(x).view(3, 1, 1)
+        torch.testing.assert_close(y, x * table)
+        torch.testing.assert_close(grads(y, x), grads(x * table, x))
+
+
+def test_devices_are_not_mixed(zoo, gpu):
+    with raises(CaffeTypeError, "bottom 1", "cuda:0 as bottom 0 is"):
+        zoo.Pair()(gpu.draw(3), torch.randn(3))
+    m = zoo.Ramp()
+    m.mode = "cpu"
+    with raises(CaffeTypeError, "mode 'cpu' is for CPU tensors"):
+        m(gpu.draw(3))
+
+
+def test_streams(zoo, gpu):
+    """What runs on one stream may be overtaken by the other: each has instances of its own."""
+    m = zoo.Noise().cuda()
+    streams = [torch.cuda.Stream() for _ in range(2)]
+    x = torch.randn(1 << 20, device="cuda", requires_grad=True)
+    torch.cuda.synchronize()
+    tops = []
+    for _ in range(10):
+        for stream in streams:
+            with torch.cuda.stream(stream):
+                torch.cuda._sleep(100000)
+                tops.append((stream, m(x)))
+    for stream, y in tops:
+        with torch.cuda.stream(stream):
+            (diff,) = torch.autograd.grad(y.sum(), x)
+        stream.synchronize()
+        assert torch.equal(diff, (y != 0).to(x))
+
+
+def test_cuda_graph(zoo, gpu):
+    m = zoo.Ramp(zoo_param={"slope": 0.5}).cuda()
+    x = torch.randn(1000, device="cuda")
+    m(x)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        y = m(x)
+    for _ in range(3):
+        x.normal_()
+        graph.replay()
+        torch.testing.assert_close(y, torch.nn.functional.leaky_relu(x, 0.5))
+    positive = zoo.Positive()
+    positive(x)
+    with raises(CaffeRuntimeError, "CUDA graph"), torch.cuda.graph(torch.cuda.CUDAGraph()):
+        positive(x)
+    scheduled = zoo.Scheduled()
+    scheduled.iteration = 1
+    scheduled(x)
+    with raises(CaffeRuntimeError, "iteration", "CUDA graph"), torch.cuda.graph(torch.cuda.CUDAGraph()):
+        scheduled(x)
+
+
+def test_graphed_callable(zoo, gpu):
+    m = zoo.Affine(zoo_param=FILLER).setup((4, 3), device="cuda")
+    graphed = torch.cuda.make_graphed_callables(
+        copy.deepcopy(m), (torch.randn(4, 3, device="cuda", requires_grad=True),)
+    )
+    for seed in range(3):
+        x = gpu.draw(4, 3, dtype=torch.float32, grad=True, seed=seed)
+        torch.testing.assert_close(graphed(x), m(x))
+        torch.testing.assert_close(grads(graphed(x), x), grads(m(x), x))
+
+
+def test_data_parallel(zoo, gpu):
+    if torch.cuda.device_count() < 2:
+        pytest.skip("one GPU")
+    m = zoo.Affine(zoo_param=FILLER)
+    x = gpu.draw(8, 3, dtype=torch.float32, grad=True)
+    with raises(CaffeRuntimeError, "setup"):
+        torch.nn.DataParallel(m)(x)
+    m.setup((4, 3), device="cuda")
+    parallel = torch.nn.DataParallel(m)
+    torch.testing.assert_close(parallel(x), m(x))
+    inputs = (x, m.blob0, m.blob1)
+    torch.testing.assert_close(grads(parallel(x), inputs), grads(m(x), inputs))
+
+
+def test_call_in_a_cycle(zoo, place):
+    """A call that the collector of cycles frees, with all that only it holds, hands back an intact instance."""
+    m = place(zoo.Ramp(zoo_param={"slope": 0.5}))
+    x = place.draw(3, 4, grad=True)
+    wanted = m(x)
+    for _ in range(3):
+        cycle = [m(x).grad_fn]
+        cycle.append(cycle)
+        del cycle
+        gc.collect()
+        torch.testing.assert_close(m(x), wanted)
+        torch.testing.assert_close(m(x.detach()), wanted)
+
+
+def test_negative_view_of_a_diff(zoo, place):
+    m = place(zoo.Ramp(zoo_param={"slope": 0.5}))
+    x = place.draw(3, 4, grad=True)
+    diff = place.draw(3, 4, seed=2)
+    (wanted,) = torch.autograd.grad(m(x), x, diff)
+    (found,) = torch.autograd.grad(m(x), x, torch._neg_view(-diff))
+    torch.testing.assert_close(found, wanted)

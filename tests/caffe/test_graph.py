@@ -1,0 +1,194 @@
+"""Caffe layers as operators: torch.compile without a graph break, torch.export, fake tensors, torch.jit.trace."""
+
+import io
+
+import pytest
+import torch
+from support.zoo import FILLER, grads, raises
+from torch._dynamo.testing import CompileCounter
+
+from layers._runtime import CaffeRuntimeError
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()
+
+
+def compiled(module):
+    """The module between two functions of torch, as one graph."""
+    counter = CompileCounter()
+    function = torch.compile(lambda *x: module(*(v * 2 for v in x)), backend=counter, fullgraph=True)
+    return function, counter
+
+
+def test_one_graph_forward_and_backward(zoo, place):
+    m = place(zoo.Ramp(zoo_param={"slope": 0.25}))
+    x = place.draw(2, 3, 4, grad=True)
+    m(x.detach())
+    function, counter = compiled(m)
+    reference = torch.nn.functional.leaky_relu(x * 2, 0.25)
+    for _ in range(2):
+        y = function(x)
+        torch.testing.assert_close(y, reference)
+        torch.testing.assert_close(grads(y, x), grads(reference, x, retain_graph=True))
+        with torch.no_grad():
+            torch.testing.assert_close(function(x), reference)
+    assert counter.frame_count <= 2  # one graph with a gradient, one without
+    explained = torch._dynamo.explain(lambda x: m(x * 2) + 1)(x)
+    assert explained.graph_break_count == 0
+
+
+def test_through_aot_autograd(zoo, place):
+    """With its backward traced, too; blobs learn, several tops, loss weights."""
+    m = place(zoo.Affine(zoo_param=FILLER)).setup((2, 3, 4), dtype=torch.float64, device=place.device)
+    x = place.draw(2, 3, 4, grad=True)
+    function = torch.compile(lambda x: m(x).square(), backend="aot_eager", fullgraph=True)
+    inputs = (x, m.blob0, m.blob1)
+    reference = (x * m.blob0.view(3, 1) + m.blob1.view(3, 1)).square()
+    torch.testing.assert_close(function(x), reference)
+    torch.testing.assert_close(grads(function(x), inputs), grads(reference, inputs))
+    pair = place(zoo.Pair(loss_weight=[0.5, 1]))
+    pair.mode = None
+    a, b = place.draw(3, 4, grad=True), place.draw(3, 4, grad=True, seed=2)
+    pair(a, b)
+    function = torch.compile(pair, backend="aot_eager", fullgraph=True)
+    torch.testing.assert_close(function(a, b), ((a + b) / 2, a * b))
+    torch.testing.assert_close(grads(function(a, b), (a, b)), grads(((a + b) / 2, a * b), (a, b)))
+    torch.testing.assert_close(grads(function(a, b)[1], (a,)), grads(a * b, (a,)))
+
+
+def test_operator_passes_torchs_own_check(zoo, place):
+    """torch.library.opcheck: schema, fake shapes, autograd's registration, all under AOT."""
+    m = place(zoo.Affine(zoo_param=FILLER)).setup((2, 3, 4), dtype=torch.float64, device=place.device)
+    x = place.draw(2, 3, 4, grad=True)
+    arguments = ([x], [m.blob0, m.blob1], m._text, True, place.mode)
+    torch.library.opcheck(m.graph_operator.operator, arguments)
+
+
+def test_kinds_of_layers(zoo):
+    """A top that shares its bottom's memory, in place, integers, zero tops, what keeps scratch between the passes."""
+    x = torch.randn(2, 3, requires_grad=True)
+    for m, reference in (
+        (zoo.Shared(), lambda x: x.flatten()),
+        (zoo.Early(), lambda x: x * x / 2),
+        (zoo.Ramp(zoo_param={"slope": 2}, bottom=["x"], top=["x"]), lambda x: x.where(x > 0, 2 * x)),
+        (zoo.Ramp(zoo_param={"slope": 2}), lambda x: x.where(x > 0, 2 * x)),
+        (zoo.Kernels(), lambda x: 2 * x),
+    ):
+        m(x.detach().clone())
+        function = torch.compile(lambda x, m=m: m(x * 1) + 1, backend="aot_eager", fullgraph=True)
+        torch.testing.assert_close(function(x), reference(x) + 1)
+        torch.testing.assert_close(grads(function(x), x), grads(reference(x), x))
+    ramp = zoo.Ramp(zoo_param={"slope": 2})
+    ramp(torch.ones(2))
+    function = torch.compile(ramp, backend="eager", fullgraph=True)
+    assert function(torch.tensor([-1, 3])).tolist() == [-2, 3]
+    loss, label = zoo.Rewriting(), torch.zeros(4)
+    y = torch.randn(4, requires_grad=True)
+    loss(y, label)
+    function = torch.compile(loss, backend="aot_eager", fullgraph=True)
+    torch.testing.assert_close(grads(function(y, label), y), grads(y.square().mean() / 2, y))
+
+
+def test_training_and_testing_are_two_graphs(zoo):
+    m, x = zoo.Noise(), torch.ones(1000)
+    m(x)
+    function = torch.compile(m, backend="eager", fullgraph=True)
+    assert 300 < (function(x) == 0).sum() < 700
+    m.eval()
+    assert torch.equal(function(x), x)
+
+
+def test_sizes_that_change(zoo):
+    m = zoo.Ramp()
+    m(torch.ones(2))
+    function = torch.compile(lambda x: m(x) + 1, backend="aot_eager", fullgraph=True)
+    for size in (2, 3, 5, 8, 1):
+        assert function(torch.ones(size, 2)).tolist() == [[2.0, 2.0]] * size
+
+
+def test_exported(zoo, tmp_path):
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = torch.nn.Linear(3, 3)
+            self.affine = zoo.Affine(zoo_param=FILLER).setup((2, 3))
+
+        def forward(self, x):
+            return self.affine(self.inner(x)).relu()
+
+    net, x = Net(), torch.randn(2, 3)
+    for strict in (False, True):
+        program = torch.export.export(net, (x,), strict=strict)
+        torch.testing.assert_close(program.module()(x), net(x))
+        assert "Affine" in str(program.graph)
+        kept = io.BytesIO()
+        torch.export.save(program, kept)
+        kept.seek(0)
+        again = torch.export.load(kept).module()
+        torch.testing.assert_close(again(x), net(x))
+        assert {"affine.blob0", "affine.blob1"} <= dict(again.named_parameters()).keys()
+
+
+def test_traced_by_jit(zoo):
+    m, x = zoo.Ramp(zoo_param={"slope": 0.5}), torch.randn(5)
+    m(x), m(x)
+    traced = torch.jit.trace(lambda x: m(x) + 1, (x,), check_trace=False)
+    other = torch.randn(5)
+    torch.testing.assert_close(traced(other), torch.nn.functional.leaky_relu(other, 0.5) + 1)
+
+
+def test_fake_tensors(zoo):
+    m = zoo.Affine(zoo_param=FILLER).setup((2, 3))
+    mode = torch._subclasses.FakeTensorMode(allow_non_fake_inputs=True)
+    with mode:
+        x = torch.empty(7, 3, 2)
+        y = m(x)
+    assert type(y) is torch._subclasses.FakeTensor and y.shape == (7, 3, 2)
+    with mode, raises(CaffeRuntimeError, "channels changed"):
+        m(torch.empty(2, 5))
+
+
+def test_what_changes_from_call_to_call_says_so(zoo):
+    x = torch.randn(100, requires_grad=True)
+    noise = zoo.Noise()
+    noise(x)
+    y = torch.compile(noise, backend="aot_eager", fullgraph=True)(x)
+    with raises(CaffeRuntimeError, "a compiled graph", "something that changes from call to call"):
+        y.sum().backward()
+    running = zoo.Running()
+    running(x)
+    before = running.blob0.clone()
+    function = torch.compile(running, backend="eager", fullgraph=True)
+    with raises(
+        CaffeRuntimeError,
+        "Running cannot be part of a graph: its Forward writes to blob0",
+        "compiler.disable",
+    ):
+        function(x.detach())
+    assert torch.equal(running.blob0, before)
+    positive = zoo.Positive()
+    positive(x)
+    function = torch.compile(positive, backend="eager", fullgraph=True)
+    with raises(CaffeRuntimeError, "Positive cannot be part of a graph: its tops' shapes depend on values"):
+        function(x.detach())
+    scheduled = zoo.Scheduled()
+    scheduled.iteration = 3
+    scheduled(x)
+    with raises(CaffeRuntimeError, "m.iteration"):
+        torch.compile(scheduled, backend="eager", fullgraph=True)(x.detach())
+    # Outside of the graph they work as ever.
+    left_out = torch.compiler.disable(positive)
+    function = torch.compile(lambda x: left_out(x * 1) + 1, backend="eager")
+    torch.testing.assert_close(function(x.detach()), x[x > 0].detach() + 1)
+
+
+def test_not_set_up(zoo):
+    m = zoo.Affine(zoo_param=FILLER)
+    with pytest.raises(Exception, match=r"(?s)m\.setup\(shape, \.\.\.\), before it becomes part of a graph"):
+        torch.compile(m, backend="eager", fullgraph=True)(torch.randn(2, 3))
+    m.setup((2, 3))
+    assert torch.compile(m, backend="eager", fullgraph=True)(torch.randn(2, 3)).shape == (2, 3)

@@ -1,0 +1,316 @@
+// Builds nets of stock layers, as a layer that owns one does, and prints what they compute.
+#include "caffe/net.hpp"
+
+#include <stdio.h>
+
+#include <functional>
+
+#include "caffe/filler.hpp"
+#include "caffe/layers/loss_layer.hpp"
+#include "caffe/util/insert_splits.hpp"
+
+namespace caffe {
+
+// The sum of its bottom's squares, without the factor of a half.
+template <typename Dtype>
+class SquaresLayer : public LossLayer<Dtype> {
+ public:
+  explicit SquaresLayer(const LayerParameter& param) : LossLayer<Dtype>(param) {}
+  virtual inline const char* type() const { return "Squares"; }
+  virtual inline int ExactNumBottomBlobs() const { return 1; }
+  virtual void Reshape(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) {
+    top[0]->Reshape(vector<int>());
+  }
+
+ protected:
+  virtual void Forward_cpu(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) {
+    const Dtype* x = bottom[0]->cpu_data();
+    top[0]->mutable_cpu_data()[0] = caffe_cpu_dot(bottom[0]->count(), x, x);
+  }
+  virtual void Backward_cpu(const vector<Blob<Dtype>*>& top, const vector<bool>& propagate_down,
+                            const vector<Blob<Dtype>*>& bottom) {
+    if (!propagate_down[0]) return;
+    caffe_cpu_axpby(bottom[0]->count(), 2 * top[0]->cpu_diff()[0], bottom[0]->cpu_data(), Dtype(0),
+                    bottom[0]->mutable_cpu_diff());
+  }
+};
+REGISTER_LAYER_CLASS(Squares);
+
+// The product of a learnt vector, filled as InnerProduct's weight is, with its bottom: without a BLAS.
+template <typename Dtype>
+class ProductLayer : public Layer<Dtype> {
+ public:
+  explicit ProductLayer(const LayerParameter& param) : Layer<Dtype>(param) {}
+  virtual inline const char* type() const { return "Product"; }
+  virtual inline int ExactNumBottomBlobs() const { return 1; }
+  virtual inline int ExactNumTopBlobs() const { return 1; }
+  virtual void LayerSetUp(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>&) {
+    this->blobs_.resize(1);
+    this->blobs_[0].reset(new Blob<Dtype>(vector<int>{bottom[0]->count()}));
+    const FillerParameter& filler = this->layer_param_.inner_product_param().weight_filler();
+    shared_ptr<Filler<Dtype>>(GetFiller<Dtype>(filler))->Fill(this->blobs_[0].get());
+    this->param_propagate_down_.resize(1, true);
+  }
+  virtual void Reshape(const vector<Blob<Dtype>*>&, const vector<Blob<Dtype>*>& top) {
+    top[0]->Reshape(vector<int>{1});
+  }
+
+ protected:
+  virtual void Forward_cpu(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) {
+    top[0]->mutable_cpu_data()[0] =
+        caffe_cpu_dot(bottom[0]->count(), bottom[0]->cpu_data(), this->blobs_[0]->cpu_data());
+  }
+  virtual void Backward_cpu(const vector<Blob<Dtype>*>& top, const vector<bool>& propagate_down,
+                            const vector<Blob<Dtype>*>& bottom) {
+    const int n = bottom[0]->count();
+    const Dtype diff = top[0]->cpu_diff()[0];
+    if (this->param_propagate_down_[0])
+      caffe_axpy(n, diff, bottom[0]->cpu_data(), this->blobs_[0]->mutable_cpu_diff());
+    if (propagate_down[0])
+      caffe_cpu_scale(n, diff, this->blobs_[0]->cpu_data(), bottom[0]->mutable_cpu_diff());
+  }
+};
+REGISTER_LAYER_CLASS(Product);
+
+template <typename Dtype>
+shared_ptr<Layer<Dtype>> Stock(const LayerParameter& param) {
+  return StockLayer<Dtype>(param);
+}
+REGISTER_LAYER_CREATOR(Input, Stock);
+REGISTER_LAYER_CREATOR(Power, Stock);
+REGISTER_LAYER_CREATOR(ReLU, Stock);
+REGISTER_LAYER_CREATOR(Split, Stock);
+
+}  // namespace caffe
+
+using namespace caffe;
+
+static void say(const string& name, const string& text) { printf("%s\t%s\n", name.c_str(), text.c_str()); }
+
+static string text_of(double value) {
+  std::ostringstream text;
+  text << value;
+  return text.str();
+}
+
+static string list(const float* values, int count) {
+  string text;
+  for (int i = 0; i < count; ++i) text += (i ? " " : "") + text_of(values[i]);
+  return text;
+}
+
+static string caught(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Fatal& error) {
+    const string text = error.what();
+    return text.substr(text.find(": ") + 2);
+  }
+  return "nothing";
+}
+
+static LayerParameter* add(NetParameter* net, const char* type, const char* name, vector<string> bottom,
+                           vector<string> top) {
+  LayerParameter* layer = net->add_layer();
+  layer->set_type(type);
+  layer->set_name(name);
+  for (const string& blob : bottom) layer->add_bottom(blob);
+  for (const string& blob : top) layer->add_top(blob);
+  return layer;
+}
+
+static NetParameter with_input(int size) {
+  NetParameter net;
+  LayerParameter* input = add(&net, "Input", "in", {}, {"x"});
+  input->mutable_input_param()->add_shape()->add_dim(size);
+  return net;
+}
+
+static LayerParameter* add_power(NetParameter* net, const char* name, const char* bottom, const char* top,
+                                 float scale) {
+  LayerParameter* layer = add(net, "Power", name, {bottom}, {top});
+  layer->mutable_power_param()->set_scale(scale);
+  return layer;
+}
+
+// A vector filled with `value`; `shared`: its name, if several layers have it.
+static LayerParameter* add_product(NetParameter* net, const char* name, const char* bottom, const char* top,
+                                   float value, const char* shared = nullptr) {
+  LayerParameter* layer = add(net, "Product", name, {bottom}, {top});
+  InnerProductParameter* param = layer->mutable_inner_product_param();
+  param->mutable_weight_filler()->set_type("constant");
+  param->mutable_weight_filler()->set_value(value);
+  if (shared) layer->add_param()->set_name(shared);
+  return layer;
+}
+
+static void put(Blob<float>* blob, const vector<float>& values) {
+  std::copy(values.begin(), values.end(), blob->mutable_cpu_data());
+}
+
+static float forward_backward(Net<float>* net) {
+  float loss = 0;
+  net->Forward(&loss);
+  net->Backward();
+  return loss;
+}
+
+// Losses: 1 by default, 0.5 by its layer's word, 3 on a top that another layer reads as well.
+static void test_losses() {
+  NetParameter param = with_input(2);
+  param.set_force_backward(true);
+  add(&param, "Squares", "first", {"x"}, {"a"});
+  add(&param, "Squares", "second", {"x"}, {"b"})->add_loss_weight(0.5);
+  add_power(&param, "triple", "x", "y", 3)->add_loss_weight(3);
+  add_power(&param, "unweighted", "y", "z", 100);
+  Net<float> net(param);
+  put(net.blob_by_name("x").get(), {1, 2});
+  string losses;
+  for (int round = 0; round < 2; ++round) {  // nothing adds up from call to call
+    float loss = -1;
+    net.Forward(&loss);
+    losses += text_of(loss) + " ";
+  }
+  // 5 + 0.5 * 5 + 3 * (3 + 6)
+  say("losses", losses + text_of(net.ForwardFromTo(0, 2)));
+  net.Backward();
+  // 2x + 0.5 * 2x + 3 * 3; nothing comes from z
+  say("losses_backward", list(net.blob_by_name("x")->cpu_diff(), 2));
+  string outputs;
+  for (const Blob<float>* blob : net.output_blobs()) outputs += list(blob->cpu_data(), blob->count()) + " | ";
+  say("outputs", outputs);
+}
+
+static string layers_of(const NetParameter& net) {
+  string text;
+  for (int i = 0; i < net.layer_size(); ++i) {
+    const LayerParameter& layer = net.layer(i);
+    text += (i ? "; " : "") + layer.name() + ":";
+    for (const auto& bottom : layer.bottom()) text += " " + string(bottom);
+    text += " ->";
+    for (const auto& top : layer.top()) text += " " + string(top);
+    for (float weight : layer.loss_weight()) text += " *" + text_of(weight);
+  }
+  return text;
+}
+
+static void test_splits() {
+  NetParameter param = with_input(2), split;
+  add_power(&param, "p", "x", "y", 2)->add_loss_weight(3);
+  add(&param, "ReLU", "r", {"y"}, {"y"});
+  add_power(&param, "q", "y", "z", 1);
+  add(&param, "Squares", "s", {"y"}, {"loss"})->add_loss_weight(0);
+  InsertSplits(param, &split);
+  say("splits", layers_of(split));
+  NetParameter plain = with_input(2), same;
+  add_power(&plain, "p", "x", "y", 2)->add_loss_weight(3);
+  InsertSplits(plain, &same);
+  say("no_splits", layers_of(same));
+  LayerParameter layer;
+  ConfigureSplitLayer("l", "b", 1, 3, 0, &layer);
+  say("split_layer",
+      layer.name() + " " + std::to_string(layer.top_size()) + " " + std::to_string(layer.loss_weight_size()));
+}
+
+static void test_shared_weights() {
+  NetParameter param = with_input(2);
+  add_product(&param, "one", "x", "y", 2, "w");
+  add_product(&param, "two", "x", "z", 9, "w");
+  add(&param, "Squares", "first", {"y"}, {"a"});
+  add(&param, "Squares", "second", {"z"}, {"b"});
+  Net<float> net(param);
+  put(net.blob_by_name("x").get(), {1, 3});
+  const string loss = text_of(forward_backward(&net));
+  // y = z = 2 * (1 + 3) = 8; d loss / d w = 2 * 2 * 8 * x
+  const Blob<float>& weight = *net.learnable_params()[0];
+  say("shared_weights", loss + " | " + std::to_string(net.learnable_params().size()) + " of " +
+                            std::to_string(net.params().size()) + " | " + list(weight.cpu_diff(), 2));
+  net.ClearParamDiffs();
+  say("cleared", list(weight.cpu_diff(), 2));
+  NetParameter wrong = with_input(2);
+  add_product(&wrong, "one", "x", "y", 2, "w");
+  add_product(&wrong, "two", "y", "z", 9, "w");
+  say("shared_shapes", caught([&] { Net<float> other(wrong); }));
+}
+
+// Backward goes where a loss depends on something that learns, and nowhere else.
+static void test_pruning() {
+  NetParameter param = with_input(2);
+  add_power(&param, "before", "x", "y", 2);
+  add_product(&param, "learns", "y", "z", 1);
+  add(&param, "Squares", "loss", {"z"}, {"a"});
+  add_product(&param, "aside", "y", "unused", 1);
+  Net<float> net(param);
+  string needs;
+  for (size_t i = 0; i < net.layers().size(); ++i)
+    needs += net.layer_names()[i] + (net.layer_need_backward()[i] ? "+ " : "- ");
+  say("pruned", needs);
+  put(net.blob_by_name("x").get(), {1, 1});
+  forward_backward(&net);
+  say("nothing_below", list(net.blob_by_name("x")->cpu_diff(), 2));
+  NetParameter asked = with_input(2);
+  LayerParameter* product = add_product(&asked, "learns", "x", "z", 2);
+  product->add_propagate_down(true);
+  add(&asked, "Squares", "loss", {"z"}, {"a"});
+  Net<float> to_input(asked);
+  put(to_input.blob_by_name("x").get(), {1, 1});
+  forward_backward(&to_input);
+  say("propagate_down", list(to_input.blob_by_name("x")->cpu_diff(), 2));
+  product = asked.mutable_layer(1);
+  product->clear_propagate_down();
+  product->add_param()->set_lr_mult(0);
+  Net<float> frozen(asked);
+  say("frozen", frozen.layer_need_backward()[1] ? "learns" : "rests");
+}
+
+static void test_in_place_and_reshape() {
+  NetParameter param = with_input(3);
+  param.set_force_backward(true);
+  add_power(&param, "p", "x", "y", -1);
+  add(&param, "ReLU", "r", {"y"}, {"y"});
+  add(&param, "Squares", "loss", {"y"}, {"a"});
+  Net<float> net(param);
+  put(net.blob_by_name("x").get(), {-2, 1, -3});
+  const string loss = text_of(forward_backward(&net));
+  say("in_place_net", loss + " | " + list(net.blob_by_name("x")->cpu_diff(), 3));
+  net.blob_by_name("x")->Reshape(vector<int>{2, 4});
+  net.Reshape();
+  say("reshaped", net.blob_by_name("y")->shape_string());
+}
+
+static void test_refusals() {
+  NetParameter unknown = with_input(2);
+  add_power(&unknown, "p", "nowhere", "y", 1);
+  say("unknown_bottom", caught([&] { Net<float> net(unknown); }));
+  NetParameter twice = with_input(2);
+  add_power(&twice, "p", "x", "y", 1);
+  add_power(&twice, "q", "x", "y", 1);
+  say("two_sources", caught([&] { Net<float> net(twice); }));
+  NetParameter rules = with_input(2);
+  add_power(&rules, "p", "x", "y", 1)->add_include();
+  say("rules", caught([&] { Net<float> net(rules); }));
+  NetParameter down = with_input(2);
+  LayerParameter* layer = add_power(&down, "p", "x", "y", 1);
+  layer->add_propagate_down(true);
+  layer->add_propagate_down(true);
+  say("propagate_down_twice", caught([&] { Net<float> net(down); }));
+  NetParameter params = with_input(2);
+  add_power(&params, "p", "x", "y", 1)->add_param();
+  say("too_many_params", caught([&] { Net<float> net(params); }));
+  NetParameter fine = with_input(2);
+  Net<float> net(fine);
+  say("names", string(net.has_layer("in") ? "in" : "none") + (net.has_layer("x") ? " x" : "") +
+                   (net.has_blob("x") ? " x" : "") + (net.layer_by_name("p") ? " p" : "") +
+                   (net.blob_by_name("y") ? " y" : ""));
+}
+
+int main() {
+  host_services.log = [](int64_t, const char*) {};
+  call_context.device = -1;
+  test_losses();
+  test_splits();
+  test_shared_weights();
+  test_pruning();
+  test_in_place_and_reshape();
+  test_refusals();
+}

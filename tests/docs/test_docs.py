@@ -1,0 +1,83 @@
+"""README.md and docs/: the code that they show is run, the files that they show are built, the commands exist."""
+
+import importlib
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import torch
+from conftest import ROOT, make
+
+from layers._runtime.cases import load_package
+
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+class Block(NamedTuple):
+    """A fenced block: the word behind its fence, its text, and the file that its first line names, if any."""
+
+    language: str
+    text: str
+
+    @property
+    def file(self) -> str | None:
+        named = re.match(r"(?://|#) layers/(\S+)\n", self.text)
+        return named[1] if named else None
+
+
+def blocks(document: Path) -> list[Block]:
+    found = re.findall(r"^```(\w*)[^\n]*\n(.*?)^```$", document.read_text(), re.M | re.S)
+    return [Block(*block) for block in found]
+
+
+def programs(document: Path) -> list[Block]:
+    return [block for block in blocks(document) if block.language == "python" and not block.file]
+
+
+@pytest.mark.parametrize("document", [d for d in DOCUMENTS if programs(d)], ids=lambda d: d.name)
+def test_python_runs(document, tmp_path, monkeypatch):
+    """In order and in one namespace, as somebody would type it."""
+    names = {}
+    monkeypatch.chdir(tmp_path)
+    for block in programs(document):
+        exec(compile(block.text, f"<{document.name}>", "exec"), names)
+
+
+def test_layer_of_the_readme_builds_and_computes(tmp_path):
+    """Its three files, copied as they stand, are a layer."""
+    folder = tmp_path / "mine"
+    for block in blocks(ROOT / "README.md"):
+        if block.file:
+            path = folder / block.file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(block.text)
+    done = make(f"LAYERS_DIR={folder}", "NVCC=", timeout=600)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "no cases yet" in done.stdout
+    package = load_package(folder, "layers_of_the_readme")
+    softsign = importlib.import_module(f"{package}.softsign").softsign
+    x = torch.linspace(-3, 3, 1001, dtype=torch.float64)
+    torch.testing.assert_close(softsign(x), torch.nn.functional.softsign(x))
+
+
+def commands(document: Path) -> list[str]:
+    text = "\n".join(block.text for block in blocks(document) if not block.language)
+    inline = re.findall(r"`((?:\w+=\S+ )?make(?: [^`]*)?)`", document.read_text())
+    return re.findall(r"^(?:\$ )?(make\b[^\n#]*)", text, re.M) + inline
+
+
+@pytest.mark.parametrize("document", [d for d in DOCUMENTS if commands(d)], ids=lambda d: d.name)
+def test_commands_exist(document):
+    """Each target is one of the Makefile, each setting is one that make knows."""
+    targets = set(re.findall(r"^([a-z-]+):.*##", (ROOT / "Makefile").read_text(), re.M))
+    refusal = make("NO_SUCH_SETTING=1", "help")
+    settings = set(re.findall(r"[A-Z_]{1,}", (refusal.stderr + refusal.stdout).partition("There are:")[2]))
+    for command in commands(document):
+        words = re.sub(r"'[^']*'|\"[^\"]*\"|\[[^]]*\]", "x", command).split()[1:]
+        for word in words:
+            name, equals, _ = word.partition("=")
+            if equals:
+                assert name in settings, (command, name)
+            elif not word.startswith(("-", "x", ".", "toolkit")):
+                assert word in targets, (command, word)

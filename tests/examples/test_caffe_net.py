@@ -1,0 +1,23 @@
+"""examples/train_caffe_net.py: a net in Caffe's format learns, with a ported layer and without."""
+
+import importlib.util
+
+import pytest
+from conftest import ROOT, skip_if_missing
+from support.points import layer_object
+
+
+@pytest.fixture(scope="module")
+def example():
+    pytest.importorskip("sklearn", reason="the digits lie in scikit-learn")
+    skip_if_missing("cpu", layer_object("normalize"))
+    spec = importlib.util.spec_from_file_location("train_caffe_net", ROOT / "examples" / "train_caffe_net.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("net", [[], ["--without-custom-layer"]])
+def test_a_net_in_caffes_format_learns(example, net):
+    assert example.main(["--device", "cpu", "--epochs", "0", *net]) < 0.35
+    assert example.main(["--device", "cpu", "--quick", *net]) > 0.94

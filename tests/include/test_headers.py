@@ -1,0 +1,323 @@
+"""The headers by themselves: who can compile them, what their arithmetic does, where diagnostics lead."""
+
+import ctypes
+import re
+import shutil
+import subprocess
+
+import pytest
+import torch
+from conftest import LAYERS, LAYERS_DIR, ROOT
+from support.halves import assert_same_floats, interesting_floats
+
+INCLUDE = f"-I{ROOT / 'include'}"
+
+
+def compiler(name: str) -> str:
+    found = shutil.which(name)
+    if not found:
+        pytest.skip(f"no {name}")
+    return found
+
+
+def quiet(command: list) -> None:
+    """Run a compiler, which must have nothing to say."""
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True)
+    assert (done.returncode, done.stdout + done.stderr) == (0, "")
+
+
+@pytest.fixture
+def program(tmp_path):
+    """Compile a C++ text and run it; what it prints."""
+
+    def run(text: str, *options: str) -> str:
+        (tmp_path / "program.cpp").write_text(text)
+        command = [compiler("g++"), "-std=c++17", INCLUDE, f"-I{ROOT / 'include' / 'host'}", *options]
+        subprocess.run([*command, tmp_path / "program.cpp", "-o", tmp_path / "program"], check=True)
+        return subprocess.run([tmp_path / "program"], capture_output=True, text=True, check=True).stdout
+
+    return run
+
+
+# ------------------------------------------------------------------------------------- who compiles it
+
+
+@pytest.mark.parametrize("header", ["caffe_cuda_macro.h", "caffe_half.h"])
+@pytest.mark.parametrize("cxx", ["g++", "clang++"])
+def test_header_alone(tmp_path, cxx, header):
+    """Seed bug 13: it used fprintf without <stdio.h>, cudaStream_t without its header."""
+    (tmp_path / "alone.cpp").write_text(f'#include "{header}"\n')
+    quiet(
+        [
+            compiler(cxx),
+            "-std=c++17",
+            "-Wall",
+            "-Wextra",
+            "-Wpedantic",
+            INCLUDE,
+            "-fsyntax-only",
+            tmp_path / "alone.cpp",
+        ]
+    )
+
+
+def test_header_alone_under_nvcc(tmp_path, nvcc):
+    (tmp_path / "alone.cu").write_text('#include "caffe_cuda_macro.h"\n')
+    warnings = ["-Xcompiler", "-Wall,-Wextra", "-Wno-deprecated-gpu-targets"]
+    quiet(
+        [
+            nvcc,
+            "-std=c++17",
+            "-arch=sm_90",
+            *warnings,
+            INCLUDE,
+            "-c",
+            tmp_path / "alone.cu",
+            "-o",
+            tmp_path / "alone.o",
+        ]
+    )
+
+
+def test_kernels_compile_under_nvcc(tmp_path, nvcc):
+    """All of tests/kernels, which the host backend runs, is CUDA too."""
+    sources = sorted((ROOT / "tests" / "kernels").glob("*/*.cu"))
+    (tmp_path / "all.cu").write_text("".join(f'#include "{source}"\n' for source in sources))
+    subprocess.run(
+        [nvcc, "-std=c++17", "-arch=sm_90", INCLUDE, "-c", tmp_path / "all.cu", "-o", tmp_path / "all.o"],
+        check=True,
+    )
+
+
+@pytest.mark.parametrize(
+    "header", ["caffe_ffi.h", *(f"{n}.h" for n in LAYERS if (LAYERS_DIR / n / f"{n}.h").exists())]
+)
+def test_declarations_are_c(tmp_path, header):
+    """cffi reads them as C, so a C compiler must too."""
+    path = ROOT / "include" / header if header == "caffe_ffi.h" else LAYERS_DIR / header[:-2] / header
+    (tmp_path / "alone.c").write_text(f'#include <stdint.h>\n#include "{path}"\n')
+    quiet(
+        [
+            compiler("gcc"),
+            "-x",
+            "c",
+            "-std=c99",
+            "-Wall",
+            "-Wextra",
+            "-Wpedantic",
+            "-fsyntax-only",
+            tmp_path / "alone.c",
+        ]
+    )
+
+
+# ------------------------------------------------------------------------------------------ arithmetic
+
+POSITIONS = """
+#include "caffe_cuda_macro.h"
+#include <cstdio>
+#include <type_traits>
+
+__thread uint3 threadIdx, blockIdx, blockDim, gridDim;  // in place of the launcher's
+
+// The indices that one thread visits.
+template <typename Index>
+void walk(const char *name, Index n, unsigned grid, unsigned block_index, unsigned thread) {
+  gridDim = {grid, 1, 1}, blockDim = {512, 1, 1}, blockIdx = {block_index, 0, 0}, threadIdx = {thread, 0, 0};
+  printf("%s:", name);
+  int steps = 0;
+  CUDA_KERNEL_LOOP(i, n) {
+    static_assert(std::is_same<decltype(i), decltype(n + 0)>::value, "the index has the count's own type");
+    printf(" %lld", static_cast<long long>(i));
+    if (++steps == 4) break;
+  }
+  printf("\\n");
+}
+
+int main() {
+  const int64_t counts[] = {-1, 0, 1, 511, 512, 513, int64_t(1) << 31,
+                            (int64_t(1) << 40) - 511, int64_t(1) << 40, INT64_MAX - 511};
+  printf("blocks:");
+  for (int64_t count : counts) printf(" %d", CAFFE_GET_BLOCKS(count));
+  printf("\\n");
+  const int64_t huge = (int64_t(1) << 31) + 8;
+  walk<int64_t>("last", huge, CAFFE_GET_BLOCKS(huge), CAFFE_GET_BLOCKS(huge) - 1, 7);
+  walk<int64_t>("beyond", huge, CAFFE_GET_BLOCKS(huge), CAFFE_GET_BLOCKS(huge) - 1, 8);
+  walk<int>("int", INT32_MAX, 1 << 21, (1 << 21) - 1, 510);
+  walk<int>("int strided", INT32_MAX, 1 << 20, (1 << 20) - 1, 511);
+  walk<unsigned>("unsigned", 4294967295u, 1 << 22, 5, 0);
+  walk<size_t>("size_t", size_t(1) << 33, 1 << 22, 1, 2);
+  walk<int64_t>("largest grid", (int64_t(1) << 40) + 3, 2147483647u, 2147483646u, 511);
+  walk<int>("negative", -5, 1, 0, 0);
+}
+"""
+
+
+@pytest.mark.parametrize("cxx", ["g++", "clang++"])
+def test_positions_near_2_31(tmp_path, cxx):
+    """Seed bug 5: an int index and an unsigned stride wrapped from 2^30 + 1 elements on. 6: a grid of 0."""
+    (tmp_path / "positions.cpp").write_text(POSITIONS)
+    sanitized = ["-fsanitize=undefined", "-fno-sanitize-recover"] if cxx == "g++" else []
+    command = [
+        compiler(cxx),
+        "-std=c++17",
+        "-O1",
+        *sanitized,
+        INCLUDE,
+        tmp_path / "positions.cpp",
+        "-o",
+        tmp_path / "positions",
+    ]
+    subprocess.run(command, check=True)
+    done = subprocess.run([tmp_path / "positions"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    found = dict(line.split(":") for line in done.stdout.splitlines())
+    found = {name: [int(word) for word in words.split()] for name, words in found.items()}
+    step = 512 << 20
+    assert found == {
+        "blocks": [1, 1, 1, 1, 1, 2, 1 << 22, 2**31 - 1, 2**31 - 1, 2**31 - 1],
+        "last": [2**31 + 7],
+        "beyond": [],
+        "int": [2**30 - 2, 2**31 - 2],
+        "int strided": [step - 1, 2 * step - 1, 3 * step - 1],
+        "unsigned": [5 * 512, 5 * 512 + 2**31],
+        "size_t": [514 + k * 2**31 for k in range(4)],
+        "largest grid": [512 * (2**31 - 1) - 1],
+        "negative": [],
+    }
+
+
+HALVES = """
+#include "caffe_half.h"
+extern "C" void decode(const uint16_t *bits, float *values, long count, int brain) {
+  for (long i = 0; i < count; ++i)
+    values[i] = brain ? float(reinterpret_cast<const caffe::bfloat16 *>(bits)[i])
+                      : float(reinterpret_cast<const caffe::half *>(bits)[i]);
+}
+extern "C" void encode(const float *values, uint16_t *bits, long count, int brain) {
+  for (long i = 0; i < count; ++i)
+    bits[i] = brain ? caffe::bfloat16(values[i]).bits : caffe::half(values[i]).bits;
+}
+"""
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize(
+    "options", [[], ["-U__FLT16_MAX__"], ["-mf16c"]], ids=["with _Float16", "without", "f16c"]
+)
+@pytest.mark.parametrize("cxx", ["g++", "clang++"])
+def test_half_conversions(tmp_path, cxx, options, dtype):
+    """Both ways that caffe_half.h has, for every bit pattern and for what is hard to round."""
+    (tmp_path / "halves.cpp").write_text(HALVES)
+    command = [compiler(cxx), "-std=c++17", "-O2", "-shared", "-fPIC", "-w", INCLUDE, *options]
+    subprocess.run([*command, tmp_path / "halves.cpp", "-o", tmp_path / "halves.so"], check=True)
+    library, brain = ctypes.CDLL(str(tmp_path / "halves.so")), int(dtype == torch.bfloat16)
+
+    def address(tensor):
+        return ctypes.c_void_p(tensor.data_ptr())
+
+    patterns = torch.arange(65536, dtype=torch.int32).to(torch.int16)
+    found = torch.empty(65536)
+    library.decode(address(patterns), address(found), ctypes.c_long(65536), brain)
+    assert_same_floats(found, patterns.view(dtype).float())
+    floats = interesting_floats(dtype)
+    encoded = torch.empty(floats.numel(), dtype=torch.int16)
+    library.encode(address(floats), address(encoded), ctypes.c_long(floats.numel()), brain)
+    assert_same_floats(encoded.view(dtype).float(), floats.to(dtype).float())
+
+
+def test_half_expressions_are_float(program):
+    """Rounded once, where stored; a half kernel that accumulated in half would lose the small term."""
+    text = """
+#include "caffe_cuda_macro.h"
+#include <cstdio>
+#include <type_traits>
+int main() {
+  caffe::half big = 2048, one = 1;
+  static_assert(std::is_same<decltype(big + one), float>::value, "an expression over halves is a float");
+  static_assert(std::is_same<caffe::accumulate_t<caffe::bfloat16>, float>::value, "");
+  static_assert(std::is_same<caffe::accumulate_t<double>, double>::value, "");
+  static_assert(sizeof(caffe::half) == 2 && alignof(caffe::bfloat16) == 2, "");
+  caffe::half sum = big + one + one;
+  sum += 1.0f;
+  printf("%g %g", float(sum), float(caffe::half(big + one)));
+}
+"""
+    assert program(text) == "2052 2048"  # 2051 is half-way between 2050 and 2052; 2049 between 2048 and 2050
+
+
+def test_cuda_check_evaluates_once(program):
+    text = """
+#include "caffe_cuda_macro.h"
+#include <cstdio>
+namespace cuda_host { cudaError_t last_error(bool) { return cudaSuccess; } }
+int main() {
+  int calls = 0;
+  auto call = [&] { ++calls; return calls == 1 ? cudaSuccess : cudaErrorMemoryAllocation; };
+  CUDA_CHECK(call());
+  if (calls == 1)
+    CUDA_CHECK(cudaSuccess);  // the macro is one statement
+  else
+    return 1;
+  try {
+    CUDA_CHECK(call());
+  } catch (const caffe::Error &error) {
+    printf("%d %s", calls, error.what());
+  }
+}
+"""
+    assert re.fullmatch(
+        r"2 .*program\.cpp:14: call\(\): cudaErrorMemoryAllocation: out of memory", program(text)
+    )
+
+
+# ----------------------------------------------------------------------------------- where it leads to
+
+
+def test_addresses_lead_to_the_users_file(kernels_folder):
+    """What gdb and addr2line say of a place in a kernel: the .cu, at the line of its text."""
+    compiler("addr2line")
+    source = kernels_folder / "barriers" / "barriers.cu"
+    listing = subprocess.run(
+        ["nm", "-C", kernels_folder / "barriers" / "_host.abi3.so"], capture_output=True, text=True
+    ).stdout
+    address = re.search(r"^(\w+) [tT] barriers_tree_sum$", listing, re.M)[1]
+    command = ["addr2line", "-e", kernels_folder / "barriers" / "_host.abi3.so", address]
+    path, _, line = subprocess.run(command, capture_output=True, text=True).stdout.strip().rpartition(":")
+    assert path == str(source)
+    assert "int barriers_tree_sum(" in source.read_text().splitlines()[int(line.split()[0]) - 1]
+    debug = subprocess.run(
+        ["readelf", "--debug-dump=decodedline", command[2]], capture_output=True, text=True
+    ).stdout
+    inside = next(
+        n for n, text in enumerate(source.read_text().splitlines(), 1) if "held[threadIdx.x] += " in text
+    )
+    assert re.search(rf"^barriers\.cu +{inside} ", debug, re.M), (
+        "no machine code is said to come from the kernel's own line"
+    )
+
+
+# --------------------------------------------------------------------------------------- architectures
+
+
+def test_built_architectures(tmp_path, nvcc):
+    """What a library says that was built for other GPUs."""
+    (tmp_path / "arch.cu").write_text("""
+#include "caffe_cuda_macro.h"
+#include <cstdio>
+int main() {
+  try {
+    CUDA_CHECK(cudaErrorNoKernelImageForDevice);
+  } catch (const caffe::Error &error) {
+    printf("%s", error.what());
+  }
+}
+""")
+    codes = [word for n in (75, 90, 100) for word in ("-gencode", f"arch=compute_{n},code=sm_{n}")]
+    subprocess.run(
+        [nvcc, "-std=c++17", "-w", *codes, INCLUDE, tmp_path / "arch.cu", "-o", tmp_path / "arch"], check=True
+    )
+    text = subprocess.run([tmp_path / "arch"], capture_output=True, text=True).stdout
+    assert re.search(
+        r"arch\.cu:6: .*\(built for sm_75 sm_90 sm_100, this GPU is sm_\d+: make ARCH=sm_\d+\)$", text
+    ), text

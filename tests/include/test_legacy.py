@@ -1,0 +1,154 @@
+"""The names of thrust and boost that layers use, and what they do."""
+
+import importlib
+import subprocess
+
+import pytest
+import torch
+from conftest import ROOT, make
+
+from layers._runtime.cases import load_package
+
+SORTS = """
+#include "boost/iterator/counting_iterator.hpp"
+#include "boost/smart_ptr.hpp"
+#include "thrust/functional.h"
+#include "thrust/reduce.h"
+#include "thrust/sort.h"
+#ifndef CAFFE_LEGACY_THRUST_SORT_H_
+#error "another thrust"
+#endif
+#include <stdio.h>
+#include <vector>
+int main() {
+  const int n = 40;
+  std::vector<float> keys;
+  for (int i = 0; i < n; ++i) keys.push_back(i * 7 % 3);
+  std::vector<int> at(boost::counting_iterator<int>(0), boost::counting_iterator<int>(n)), sorted = at;
+  thrust::sort_by_key(&keys[0], &keys[0] + n, &at[0], thrust::greater<float>());
+  for (int i = 0; i < n; ++i) printf("%g:%d ", keys[i], at[i]);
+  boost::shared_array<float> held(new float[2]), same = held;
+  held[1] = 5;
+  boost::scoped_array<int> alone(new int[1]);
+  alone[0] = same[1] == 5 && same.get() == held.get();
+  held.reset();
+  if (held || !alone[0]) return 1;
+  thrust::sort_by_key(at.begin(), at.end(), keys.begin());
+  for (int i = 0; i < n; ++i) printf("%d:%g ", at[i], keys[i]);
+  thrust::sort(sorted.begin(), sorted.end(), thrust::greater<int>());
+  printf("%d %d ", sorted[0], sorted[n - 1]);
+  const int most = thrust::reduce(at.begin(), at.end(), 1, thrust::maximum<int>());
+  printf("%d %d\\n", thrust::reduce(at.begin(), at.end()), most);
+}
+"""
+
+
+@pytest.mark.parametrize("compiler", ["host", "nvcc"])
+def test_thrust_sorts_host_memory(compiler, tmp_path, request):
+    """Equal keys keep their order; and nvcc, which has a thrust of its own, takes ours."""
+    (tmp_path / "sorts.cu").write_text(SORTS)
+    command = [request.getfixturevalue("nvcc")]
+    if compiler == "host":
+        command = ["g++", "-DCAFFE_HOST_BACKEND=1", "-Iinclude/host", "-x", "c++"]
+    command += [
+        "-std=c++17",
+        "-Iinclude",
+        "-Iinclude/legacy",
+        tmp_path / "sorts.cu",
+        "-o",
+        tmp_path / "sorts",
+    ]
+    subprocess.run(command, cwd=ROOT, check=True)
+    said = subprocess.run([tmp_path / "sorts"], capture_output=True, text=True, check=True).stdout
+    descending = sorted(range(40), key=lambda i: -(i * 7 % 3))
+    pairs = [f"{i * 7 % 3}:{i}" for i in descending] + [f"{i}:{i * 7 % 3}" for i in range(40)]
+    assert said == " ".join([*pairs, "39 0", "780 39\n"])
+
+
+RANKS = """
+#include "boost/foreach.hpp"
+#include "boost/property_tree/json_parser.hpp"
+#include "boost/regex.hpp"
+#include "caffe/data_transformer.hpp"
+#include "thrust/sort.h"
+"""
+RANK = """
+  using namespace boost::property_tree;
+  vector<Dtype> keys(bottom[0]->cpu_data(), bottom[0]->cpu_data() + bottom[0]->count());
+  Dtype* ranks = top[0]->mutable_cpu_data();
+  for (int i = 0; i < keys.size(); ++i) ranks[i] = i;
+  thrust::sort_by_key(keys.begin(), keys.end(), ranks, thrust::greater<Dtype>());
+
+  LabelMap labels;
+  labels.add_item()->set_name("a/\\"b");
+  map<int, string> names;
+  MapLabelToName(labels, true, &names);
+  ptree list, one, all;
+  one.put("name", names[0]);
+  one.put("at.first", 3);
+  BOOST_FOREACH(Dtype key, keys) {
+    ptree value;
+    value.template put<float>("", key);
+    list.push_back(std::make_pair("", value));
+  }
+  one.add_child("keys", list);
+  CHECK_EQ(one.get_child("keys").begin()->second.template get_value<float>(), float(keys[0]));
+  CHECK_EQ(one.template get<int>("at.second", 7), 7);
+  all.push_back(std::make_pair("one", one));
+  std::stringstream text;
+  write_json(text, all);
+  boost::regex number("\\"(-?[0-9.]+)\\"");
+  std::ofstream(this->layer_param_.name()) << boost::regex_replace(text.str(), number, "$1");
+"""
+SHOW = """
+  virtual void LayerSetUp(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) {
+    transformer_.reset(new DataTransformer<Dtype>(this->layer_param_.transform_param(), this->phase_));
+    if (this->layer_param_.transform_param().mirror()) transformer_->InitRand();
+  }
+  virtual void Reshape(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) {
+    top[0]->ReshapeLike(*bottom[0]);
+  }
+  virtual void Backward_cpu(const vector<Blob<Dtype>*>&, const vector<bool>&, const vector<Blob<Dtype>*>&) {}
+  shared_ptr<DataTransformer<Dtype> > transformer_;
+"""
+LABELS = """
+message LabelMapItem {
+  optional string name = 1;
+  optional int32 label = 2;
+  optional string display_name = 3;
+}
+message LabelMap { repeated LabelMapItem item = 1; }
+"""
+WRITTEN = """{
+    "one": {
+        "name": "a\\/\\"b",
+        "at": {
+            "first": 3
+        },
+        "keys": [
+            2,
+            0.100000001,
+            0.100000001
+        ]
+    }
+}
+"""
+
+
+def test_layer_that_sorts_writes_and_could_show(fork, port, tmp_path):
+    """As SSD's DetectionOutput does: by thrust, boost's property tree, and a DataTransformer that is only made."""
+    stock = (ROOT / "src/caffe/proto/caffe.proto").read_text()
+    fork.write("src/caffe/proto/caffe.proto", stock + LABELS)
+    header = fork.root / "include/caffe/layers/ranks_layer.hpp"
+    fork.layer("Ranks", body=RANK, includes='#include "caffe/util/io.hpp"', members=SHOW)
+    header.write_text(RANKS + header.read_text())
+    port("Ranks")
+    settings = [f"LAYERS_DIR={port.folder}", f"BUILD={ROOT / 'build'}", "NVCC=", "-j4"]
+    done = make(*settings, "libraries", timeout=900)
+    assert done.returncode == 0, done.stdout + done.stderr
+    Ranks = importlib.import_module(f"{load_package(port.folder, 'ported_layers')}.ranks").Ranks
+    x = torch.tensor([0.1, 2.0, 0.1])
+    assert Ranks(name=str(tmp_path / "ranks.json"))(x).tolist() == [1, 0, 2]
+    assert (tmp_path / "ranks.json").read_text() == WRITTEN
+    with pytest.raises(RuntimeError, match="neither reads nor shows images"):
+        Ranks(transform_param={"mirror": True})(x)

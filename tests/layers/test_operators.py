@@ -1,0 +1,163 @@
+"""Every layer, from its cases.py alone: torch.library, torch.compile, torch.func."""
+
+import re
+
+import pytest
+import torch
+from support.layers import (
+    differentiated,
+    module_and_call,
+    of_module,
+    of_operators,
+    operator_calls,
+)
+from support.points import (
+    differentiable,
+    random_like,
+    same_bits,
+)
+from torch import Tensor
+from torch.autograd import forward_ad
+
+from layers._runtime.cases import results
+
+
+@of_operators
+def test_opcheck(each_device):
+    """torch's own check of each operator: schema, shape function, autograd registration, AOT dispatch."""
+    calls = {op: args for op, args in operator_calls(each_device)}
+    assert calls, "the function reaches none of the layer's operators"
+    for op, args in calls.items():
+        grad = torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), "Autograd")
+        fresh = [
+            a.detach().clone().requires_grad_(grad and a.is_floating_point()) if isinstance(a, Tensor) else a
+            for a in args
+        ]
+        torch.library.opcheck(op, tuple(fresh))
+
+
+def compiled(function, device: str):
+    torch._dynamo.reset()
+    # inductor compiles C++ for the cpu, which takes seconds and tests nothing of ours
+    return torch.compile(function, fullgraph=True, backend="inductor" if device == "cuda" else "aot_eager")
+
+
+@of_operators
+def test_compile(each_device):
+    """One graph, with a torch operation on either side; forward and backward equal eager."""
+    case = each_device.case
+    grad = case.gradient != "none"
+
+    def around(*arguments):
+        tops = results(case.function(*(a * 1 if isinstance(a, Tensor) else a for a in arguments)))
+        return tuple(top * 2 for top in tops)
+
+    eager, traced = each_device.arguments(grad), each_device.arguments(grad)
+    wanted, found = around(*eager), compiled(around, each_device.device)(*traced)
+    assert same_bits(found, wanted)
+    if grad:
+        top_diffs = random_like(wanted)
+        wanted = torch.autograd.grad(wanted, differentiable(eager), top_diffs)
+        each_device.assert_close(torch.autograd.grad(found, differentiable(traced), top_diffs), wanted)
+
+
+@of_module
+@of_operators
+def test_compile_module(on_cpu):
+    module, given = module_and_call(on_cpu)
+    assert same_bits(compiled(module, "cpu")(*given), module(*given))
+
+
+@of_operators
+def test_subclass(on_cpu):
+    """A tensor subclass goes through torch.library and comes back as one."""
+
+    class Labelled(Tensor):
+        pass
+
+    arguments = on_cpu.arguments()
+    labelled = [a.as_subclass(Labelled) if isinstance(a, Tensor) else a for a in arguments]
+    result = on_cpu.call(*labelled)
+    assert all(isinstance(t, Labelled) for t in results(result))
+    assert same_bits([t.as_subclass(Tensor) for t in results(result)], on_cpu.call(*arguments))
+
+
+@pytest.mark.filterwarnings("ignore:.*performance drop.*")
+def test_vmap(on_cpu):
+    """Right; a Caffe layer, into which torch.func cannot look, refuses it."""
+    first, second = on_cpu.arguments(seed=1), on_cpu.arguments(seed=2)
+    stacked = [
+        torch.stack([a, b]) if isinstance(a, Tensor) else a for a, b in zip(first, second, strict=True)
+    ]
+    places = tuple(0 if isinstance(a, Tensor) else None for a in stacked)
+    if on_cpu.case.is_caffe:
+        with pytest.raises(RuntimeError, match=r"torch\.func"):
+            torch.vmap(on_cpu.call, in_dims=places)(*stacked)
+        return
+    found = torch.vmap(on_cpu.call, in_dims=places)(*stacked)
+    wanted = zip(results(on_cpu.call(*first)), results(on_cpu.call(*second)), strict=True)
+    assert same_bits(found, [torch.stack(pair) for pair in wanted])
+
+
+def reference_tangents(point, arguments, tangents):
+    tensors = tuple(a.detach() for a in differentiable(arguments))
+
+    def function(*given):
+        given = iter(given)
+        return point.case.reference(
+            *(next(given) if isinstance(a, Tensor) and a.is_floating_point() else a for a in arguments)
+        )
+
+    return torch.autograd.functional.jvp(function, tensors, tangents)[1]
+
+
+@pytest.mark.parametrize("way", ["make_dual", "func.jvp"])
+def test_forward_mode(on_cpu, way):
+    """Right, or refused: a tangent of 0 would be a wrong number."""
+    arguments = on_cpu.arguments()
+    tangents = tuple(random_like(differentiable(arguments)))
+    try:
+        if way == "make_dual":
+            with forward_ad.dual_level():
+                given = iter(tangents)
+                dual = [
+                    forward_ad.make_dual(a, next(given))
+                    if isinstance(a, Tensor) and a.is_floating_point()
+                    else a
+                    for a in arguments
+                ]
+                found = [forward_ad.unpack_dual(t).tangent for t in results(on_cpu.call(*dual))]
+        else:
+
+            def function(*tensors):
+                tensors = iter(tensors)
+                return on_cpu.call(
+                    *(
+                        next(tensors) if isinstance(a, Tensor) and a.is_floating_point() else a
+                        for a in arguments
+                    )
+                )
+
+            _, found = torch.func.jvp(function, tuple(differentiable(arguments)), tangents)
+    except RuntimeError as error:  # NotImplementedError is one
+        assert re.search("forward|jvp|torch.func", str(error)), error
+        return
+    on_cpu.assert_close(found, reference_tangents(on_cpu, arguments, tangents))
+
+
+@differentiated
+def test_func_grad(on_cpu):
+    """torch.func's gradient: right, or refused."""
+    arguments = on_cpu.arguments()
+    places = tuple(i for i, a in enumerate(arguments) if isinstance(a, Tensor) and a.is_floating_point())
+
+    def total(function):
+        return lambda *given: sum(t.sum() for t in results(function(*given)))
+
+    try:
+        found = torch.func.grad(total(on_cpu.call), argnums=places)(*arguments)
+    except RuntimeError as error:
+        assert "functorch" in str(error) or str(error).startswith(on_cpu.layer), error
+        return
+    doubled, _ = on_cpu.reference(*arguments)
+    on_cpu.assert_close(found, torch.func.grad(total(on_cpu.case.reference), argnums=places)(*doubled))

@@ -1,0 +1,56 @@
+"""Every operator's short way, from the layers' cases: what a plan does is what the careful way does."""
+
+import importlib
+
+import pytest
+import torch
+from conftest import PACKAGE
+from support.points import cases_of, differentiable, random_like, same_bits
+
+from layers._runtime.cases import results
+from layers._runtime.short import AVAILABLE
+
+of_operators = pytest.mark.only(lambda case: not case.is_caffe)
+
+
+def operators_of(layer: str) -> list:
+    """The operators that a layer's module has, as the runtime's objects."""
+    module = vars(importlib.import_module(f"{PACKAGE}.{layer}"))
+    made = [getattr(v, "operator", None) for v in module.values()]
+    return [operator for operator in made if hasattr(operator, "torch_op")]
+
+
+def forget(layer: str) -> None:
+    """From here on each call goes the careful way first."""
+    for operator in operators_of(layer):
+        for known in (operator.short, *vars(operator.layer).values()):
+            if hasattr(known, "plans"):
+                known.clear()
+
+
+def forward_and_backward(point, seed: int) -> tuple:
+    """The tops, and the gradients of all that can have one."""
+    grad = point.case.gradient != "none"
+    arguments = point.arguments(grad, seed)
+    tops = results(point.call(*arguments))
+    if not grad:
+        return tops
+    return (*tops, *torch.autograd.grad(tops, differentiable(arguments), random_like(tops, seed)))
+
+
+@of_operators
+@pytest.mark.skipif(not AVAILABLE, reason="this torch has no short way")
+def test_a_plan_gives_the_same_bits(point):
+    """Forward and backward; with other values in between, and without a gradient."""
+    forget(point.layer)
+    careful = forward_and_backward(point, 1)
+    without = results(point.call(*point.arguments()))
+    for seed in (2, 3, 4):
+        forward_and_backward(point, seed)
+        point.call(*point.arguments(seed=seed))
+    if point.case is cases_of(point.layer)[0]:  # another function may do more than allocate and launch
+        made = sum(operator.short.plans() for operator in operators_of(point.layer))
+        launched = sum(k.plans() for k in vars(point.layer_object).values() if hasattr(k, "plans"))
+        assert made + launched, "no call of this layer is ever repeated by a plan"
+    assert same_bits(forward_and_backward(point, 1), careful)
+    assert same_bits(point.call(*point.arguments()), without)

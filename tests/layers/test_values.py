@@ -1,0 +1,214 @@
+"""Every layer, from its cases.py alone: is all there, and are its values and derivatives right?
+
+`python test.py -k round_ste` runs one function's tests, `-k "cuda and float16"` one device's and dtype's."""
+
+import importlib
+
+import pytest
+import torch
+from support.layers import (
+    differentiated,
+    dtype_of,
+    is_laid_out,
+    numeric,
+    once,
+    operator_calls,
+    twice,
+)
+from support.points import (
+    LAYERS,
+    PACKAGE,
+    Point,
+    cases_of,
+    differentiable,
+    layer_object,
+    random_like,
+    same_bits,
+)
+from torch import Tensor
+
+from layers._runtime.cases import away_from_kinks, results
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_layer_says_its_cases(layer):
+    """A layer that says no cases would pass this suite untested."""
+    try:
+        cases = importlib.import_module(f"{PACKAGE}.{layer}.cases").CASES
+    except ModuleNotFoundError as error:
+        pytest.fail(f"layer {layer} has no cases.py, so nothing of it is tested: {error}")
+    assert cases, f"layer {layer}: CASES in its cases.py is empty, so nothing of it is tested"
+    assert all(case.inputs for case in cases), f"layer {layer}: a case without inputs tests nothing"
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_layer_is_built(layer):
+    """For one backend at least; tests of a backend that is missing are skipped."""
+    assert layer_object(layer).backends(), (
+        f"layer {layer} is built for no backend: type `make LAYERS={layer}`"
+    )
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_every_operator_is_in_a_case(layer):
+    points = [Point(layer, case, next(iter(case.inputs)), "cpu", dtype_of(layer)) for case in cases_of(layer)]
+    reached = {op for point in points for op, _ in operator_calls(point)}
+    module = vars(importlib.import_module(f"{PACKAGE}.{layer}"))
+    found = [getattr(v, "operator", None) for v in module.values()]
+    operators = {made.torch_op for made in found if type(made).__name__ == "Operator"}
+    assert operators <= reached, f"layer {layer}: no case reaches {sorted(map(str, operators - reached))}"
+
+
+def test_forward(point):
+    arguments = point.arguments()
+    result = point.call(*arguments)
+    _, reference = point.reference(*arguments)
+    assert type(result) is type(reference)
+    for got, wanted in zip(results(result), results(reference), strict=True):
+        assert (got.dtype, got.device.type, got.shape) == (point.dtype, point.device, wanted.shape)
+        assert is_laid_out(got) and got.layout == torch.strided
+        assert not got.requires_grad
+    point.assert_close(result, reference)
+
+
+@differentiated
+def test_backward(point):
+    arguments = point.arguments(grad=True)
+    result = point.call(*arguments)
+    top_diffs = random_like(result)
+    diffs = torch.autograd.grad(results(result), differentiable(arguments), top_diffs)
+    doubled, reference = point.reference(*arguments, grad=True)
+    wanted = torch.autograd.grad(
+        results(reference), differentiable(doubled), [d.double().cpu() for d in top_diffs]
+    )
+    for diff, argument in zip(diffs, differentiable(arguments), strict=True):
+        assert (diff.dtype, diff.device, diff.shape) == (argument.dtype, argument.device, argument.shape)
+    point.assert_close(diffs, wanted)
+
+
+def test_kinks_are_kept_away_from():
+    (x,) = away_from_kinks((torch.tensor([-1.0, -0.01, 0.0, 0.02, 0.5]),), ((0.0, 0.1),))
+    assert torch.equal(x.detach(), torch.tensor([-1.0, -0.1, 0.1, 0.1, 0.5]))
+
+
+def is_large(arguments) -> bool:
+    """Too large to perturb element by element; a random direction is checked instead."""
+    return sum(a.numel() for a in differentiable(arguments)) > 64
+
+
+@numeric
+def test_gradcheck(double):
+    arguments = away_from_kinks(double.arguments(grad=True), double.case.kinks)
+    assert torch.autograd.gradcheck(double.call, arguments, fast_mode=is_large(arguments))
+
+
+@numeric
+@twice
+def test_gradgradcheck(double):
+    arguments = away_from_kinks(double.arguments(grad=True), double.case.kinks)
+    assert torch.autograd.gradgradcheck(double.call, arguments, fast_mode=is_large(arguments))
+
+
+@twice
+def test_second_derivative(point):
+    """Against the reference's; a straight-through gradient can't be had from finite differences."""
+
+    def second(arguments, result, top_diffs):
+        wanted = differentiable(arguments)
+        first = torch.autograd.grad(results(result), wanted, top_diffs, create_graph=True)
+        seeds = [s.to(f.dtype) for s, f in zip(random_like([f.float() for f in first]), first, strict=True)]
+        total = sum((f * s).sum() for f, s in zip(first, seeds, strict=True))
+        found = torch.autograd.grad(total, [*wanted, *top_diffs], allow_unused=True)
+        return [
+            torch.zeros_like(x) if f is None else f for f, x in zip(found, [*wanted, *top_diffs], strict=True)
+        ]
+
+    arguments = point.arguments(grad=True)
+    result = point.call(*arguments)
+    top_diffs = [d.requires_grad_() for d in random_like(result)]
+    found = second(arguments, result, top_diffs)
+    doubled, reference = point.reference(*arguments, grad=True)
+    wanted = second(doubled, reference, [d.detach().double().cpu().requires_grad_() for d in top_diffs])
+    point.assert_close(found, wanted)
+
+
+@once
+@pytest.mark.parametrize("top", ["constant", "variable"])
+def test_second_derivative_is_refused(each_device, top):
+    """Never left out in silence: a gradient penalty that adds nothing is a wrong result."""
+    arguments = each_device.arguments(grad=True)
+    result = each_device.call(*arguments)
+    top_diffs = [d.requires_grad_(top == "variable") for d in random_like(result)]
+    first = torch.autograd.grad(results(result), differentiable(arguments), top_diffs, create_graph=True)
+    loss = sum(t.sum() for t in results(result)) + sum(f.square().sum() for f in first)
+    with pytest.raises(RuntimeError, match=r"differentiated once|second derivative"):
+        torch.autograd.grad(loss, differentiable(arguments))
+
+
+@pytest.mark.only(lambda case: case.gradient == "none")
+def test_no_derivative_is_refused(each_device):
+    """A function without a derivative says so, where otherwise the gradient would lack its part."""
+    result = each_device.call(*each_device.arguments(grad=True))
+    with pytest.raises(RuntimeError, match="no derivative"):
+        results(result)[0].sum().backward()
+
+
+@differentiated
+def test_only_wanted_gradients(each_device):
+    """Each gradient asked for alone equals the one asked for with the others, and those are not computed."""
+    arguments = each_device.arguments(grad=True)
+    result = each_device.call(*arguments)
+    top_diffs = random_like(result)
+    together = torch.autograd.grad(results(result), differentiable(arguments), top_diffs)
+    for wanted, diff in zip(differentiable(arguments), together, strict=True):
+        alone = tuple(
+            a.detach().requires_grad_(a is wanted) if isinstance(a, Tensor) and a.is_floating_point() else a
+            for a in arguments
+        )
+        result = each_device.call(*alone)
+        node = results(result)[0].grad_fn
+        if hasattr(
+            each_device.case.function, "operator"
+        ):  # what backward itself returns, before autograd drops some
+            raw = node.apply(*top_diffs)
+            raw = raw if isinstance(raw, tuple) else (raw,)
+            assert [d is not None for d in raw] == [isinstance(a, Tensor) and a.requires_grad for a in alone]
+        (found,) = torch.autograd.grad(
+            results(result),
+            differentiable([a for a in alone if isinstance(a, Tensor) and a.requires_grad]),
+            top_diffs,
+        )
+        assert same_bits(found, diff)
+
+
+def test_same_bits_twice(each_dtype):
+    arguments = each_dtype.arguments(grad=each_dtype.case.gradient != "none")
+
+    def run():
+        result = each_dtype.call(*arguments)
+        if each_dtype.case.gradient == "none":
+            return results(result)
+        return [
+            *results(result),
+            *torch.autograd.grad(results(result), differentiable(arguments), random_like(result)),
+        ]
+
+    assert same_bits(run(), run())
+
+
+def test_inputs_stay_as_they_are(each_dtype):
+    """Neither values nor versions of what is given change, top_diff included."""
+    arguments = each_dtype.arguments(grad=each_dtype.case.gradient != "none")
+    before = [(a, a.detach().clone(), a._version) for a in arguments if isinstance(a, Tensor)]
+    result = each_dtype.call(*arguments)
+    if each_dtype.case.gradient != "none":
+        top_diffs = random_like(result)
+        before += [(d, d.clone(), d._version) for d in top_diffs]
+        before += [(t, t.detach().clone(), t._version) for t in results(result)]
+        torch.autograd.grad(results(result), differentiable(arguments), top_diffs)
+    for tensor, copied, version in before:
+        assert tensor._version == version and same_bits(tensor, copied)
+    storages = {a.untyped_storage().data_ptr() for a in arguments if isinstance(a, Tensor)}
+    assert not any(t.untyped_storage().data_ptr() in storages for t in results(result)), (
+        "the result is an argument"
+    )

@@ -1,0 +1,86 @@
+"""What the tests of load share: a cache of this session's, a compiler that tells when it is started, user's sources."""
+
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+RELU6 = """
+template <typename Dtype>
+__global__ void relu6(const int n, const Dtype* in, Dtype* out) {
+  CUDA_KERNEL_LOOP(i, n) { out[i] = min(max(in[i], Dtype(0)), Dtype(6)); }
+}
+"""
+# One exported function, without Caffe's dispatch.
+FILL = """#include "caffe_cuda_macro.h"
+
+__global__ void fill_kernel(const int64_t n, float* top) {{
+  CUDA_KERNEL_LOOP(i, n) {{ top[i] = {value}; }}
+}}
+
+extern "C" int fill(float* top, int64_t count, void* stream) {{
+  fill_kernel<<<CAFFE_GET_BLOCKS(count), CAFFE_CUDA_NUM_THREADS, 0, CAFFE_STREAM(stream)>>>(count, top);
+  return CAFFE_LAUNCH_STATUS();
+}}
+"""
+FILL_DECLARED = "int fill(float *top, int64_t count, void *stream);"
+
+
+@pytest.fixture(scope="session")
+def session_cache(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("cuffi")
+    folder.chmod(0o700)
+    return folder
+
+
+@pytest.fixture
+def cache(session_cache, monkeypatch):
+    """The session's cache, and the host backend alone unless a test says otherwise."""
+    monkeypatch.setenv("CUFFI_CACHE", str(session_cache))
+    monkeypatch.setenv("NVCC", "")
+    return session_cache
+
+
+@pytest.fixture
+def own_cache(tmp_path, monkeypatch):
+    """A cache of the test's own, empty."""
+    folder = tmp_path / "cuffi"
+    monkeypatch.setenv("CUFFI_CACHE", str(folder))
+    return folder
+
+
+@pytest.fixture
+def compiler(tmp_path, monkeypatch):
+    """CXX is a script that writes a line at each start, waits if a file says so, and then compiles."""
+    real = shutil.which(os.environ.get("CXX", "g++"))
+    script, starts, hold = tmp_path / "cxx", tmp_path / "starts", tmp_path / "hold"
+    script.write_text(
+        f'#!/bin/sh\necho "$@" >>{starts}\nwhile [ -e {hold} ]; do sleep 0.05; done\nexec {real} "$@"\n'
+    )
+    script.chmod(script.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("CXX", str(script))
+    return Compiler(starts, hold)
+
+
+class Compiler:
+    def __init__(self, starts: Path, hold: Path):
+        self._starts, self.hold = starts, hold
+
+    @property
+    def starts(self) -> list[str]:
+        return self._starts.read_text().splitlines() if self._starts.exists() else []
+
+
+def python(script: str, *, start=False, **environment):
+    """Run a script in a process of its own, the toolkit on its path."""
+    command = [sys.executable, "-c", script]
+    options = dict(cwd=ROOT, env=os.environ | environment, text=True)
+    if start:
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
+    return subprocess.run(command, capture_output=True, timeout=300, **options)

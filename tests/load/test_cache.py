@@ -1,0 +1,278 @@
+"""What load keeps: nothing is built twice, and nothing that is half-built, foreign or changed is ever loaded."""
+
+import contextlib
+import os
+import pty
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from load.fixtures import FILL, ROOT, python
+
+from layers import CaffeBuildError, CaffeRuntimeError, load_inline
+from layers._load import modules, toolkit
+from layers._load.cache import Entry
+
+pytestmark = pytest.mark.usefixtures("cache")
+
+
+def loads(value: int) -> str:
+    """A script that fills with the value, and prints what came of it."""
+    return f"""
+import torch, layers
+top = torch.zeros(3)
+layers.load_inline("fills", {FILL.format(value=value)!r}).fill(top, 3)
+print(*top.tolist())
+assert top.tolist() == [{value}] * 3
+"""
+
+
+def wait_for(condition, seconds: float = 60):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.02)
+
+
+def forget():
+    """As another process would be: nothing imported yet."""
+    modules._imported.clear()
+
+
+def test_a_hit_starts_nothing_and_is_quick(monkeypatch):
+    load_inline("fills", FILL.format(value=1))
+
+    def refuse(*arguments, **options):
+        raise AssertionError(f"a process was started: {arguments}")
+
+    for module, starter in ((subprocess, "Popen"), (os, "posix_spawn"), (os, "fork"), (os, "system")):
+        monkeypatch.setattr(module, starter, refuse)
+    times = []
+    for _ in range(5):
+        forget()
+        start = time.process_time()
+        module = load_inline("fills", FILL.format(value=1))
+        times.append(time.process_time() - start)
+    assert min(times) < 0.020, times
+    top = torch.zeros(2)
+    module.fill(top, 2)
+    assert top.tolist() == [1, 1]
+
+
+def test_what_a_key_consists_of(own_cache, compiler, monkeypatch):
+    def built(**options):
+        before = len(compiler.starts)
+        load_inline("fills", FILL.format(value=2), **options)
+        return len(compiler.starts) > before
+
+    assert built()
+    assert not built()
+    monkeypatch.setenv("HOST_ARCH", "x86-64-v3")
+    assert built()
+    assert not built()
+    monkeypatch.setattr(toolkit, "writers", lambda: ["cffi 0"])
+    assert built()
+    script = Path(os.environ["CXX"])
+    script.write_text(script.read_text() + "\n")
+    assert built()
+
+
+def test_a_changed_toolkit_builds_again(own_cache, tmp_path, monkeypatch):
+    copy = tmp_path / "toolkit"
+    for part in toolkit.PARTS:
+        if (ROOT / part).is_dir():
+            shutil.copytree(ROOT / part, copy / part, ignore=shutil.ignore_patterns("__pycache__"))
+        elif (ROOT / part).exists():
+            copy.mkdir(exist_ok=True)
+            shutil.copy(ROOT / part, copy / part)
+    same = toolkit.digest()
+    monkeypatch.setattr(toolkit, "root", lambda: copy)
+    assert toolkit.digest() == same
+    header = copy / "include" / "caffe_cuda_macro.h"
+    header.write_text(header.read_text() + "// changed\n")
+    assert toolkit.digest() != same
+
+
+def test_ten_processes_build_once(own_cache, compiler):
+    load_inline("fills", FILL.format(value=31))  # the toolkit's own objects
+    before = len(compiler.starts)
+    compiler.hold.touch()
+    # Forked when torch is imported: ten imports would take longer than all else.
+    process = python(f"""
+import os, torch, layers
+def loaded():
+    if child := os.fork():
+        return child
+    try:
+        exec({loads(3)!r}, {{}})
+        os._exit(0)
+    finally:
+        os._exit(1)
+print([os.waitpid(child, 0)[1] for child in [loaded() for _ in range(10)]])
+""", start=True)  # fmt: skip
+    wait_for(lambda: len(compiler.starts) > before)
+    time.sleep(0.5)
+    compiler.hold.unlink()
+    output, error = process.communicate(timeout=300)
+    assert output.endswith(f"{[0] * 10}\n"), output + error
+    together = len(compiler.starts) - before
+    load_inline("fills", FILL.format(value=33))
+    assert len(compiler.starts) - before == 2 * together  # as many for one process and another source
+
+
+def test_a_killed_process_leaves_nothing_harmful(own_cache, compiler):
+    compiler.hold.touch()
+    process = python(loads(4), start=True)
+    wait_for(lambda: compiler.starts)
+    process.kill()  # SIGKILL: make and its compiler live on
+    process.communicate()
+    waiting = python(loads(4), start=True)
+    time.sleep(1)
+    assert waiting.poll() is None
+    compiler.hold.unlink()
+    out, error = waiting.communicate(timeout=120)
+    assert out == "4.0 4.0 4.0\n", error
+
+
+def test_ctrl_c_stops_the_compilers(own_cache, compiler):
+    compiler.hold.touch()
+    process = python(loads(5), start=True)
+    wait_for(lambda: compiler.starts)
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=30)
+    assert "KeyboardInterrupt" in error
+    assert not [p for p in own_cache.glob("fills-*") if p.is_dir()]  # nothing is half-built
+    # What held the lock is gone, or this would wait for ever.
+    compiler.hold.unlink()
+    assert python(loads(5)).stdout == "5.0 5.0 5.0\n"
+
+
+def test_a_library_that_was_tampered_with_is_built_again(own_cache):
+    module = load_inline("fills", FILL.format(value=6))
+    library = module.layer.folder / "_host.abi3.so"
+    good = library.read_bytes()
+    library.write_bytes(good[:-1] + bytes([good[-1] ^ 1]))
+    forget()
+    with pytest.warns(UserWarning, match=r"_host\.abi3\.so is not what was built; it is built again"):
+        module = load_inline("fills", FILL.format(value=6))
+    top = torch.zeros(1)
+    module.fill(top, 1)
+    assert top.item() == 6
+
+
+def test_a_broken_record_is_no_hit(own_cache):
+    place = load_inline("fills", FILL.format(value=7)).layer.folder.parent.parent
+    entry = Entry("fills", place.name.removeprefix("fills-"), "fills")
+    for content in ("", "{", "{}", "[]", "[1]", '{"_host.abi3.so": 1}', '{"gone": ""}'):
+        (place / "complete").write_text(content)
+        names_a_file = content.startswith('{"')
+        with pytest.warns(UserWarning) if names_a_file else contextlib.nullcontext():
+            assert not entry.is_complete(), content
+
+
+def test_a_cache_folder_of_somebody_else(own_cache, monkeypatch):
+    own_cache.mkdir(mode=0o700)
+    me = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: me + 1)
+    with pytest.raises(
+        CaffeRuntimeError, match=f"belongs to user {me}, this process is user {me + 1}"
+    ) as raised:
+        load_inline("fills", FILL.format(value=1))
+    assert "Set CUFFI_CACHE to a folder of your own" in str(raised.value)
+
+
+def test_a_cache_folder_that_others_may_write_to(own_cache):
+    own_cache.mkdir()
+    own_cache.chmod(0o777)
+    with pytest.raises(CaffeRuntimeError, match="others may write to it"):
+        load_inline("fills", FILL.format(value=1))
+
+
+@pytest.mark.parametrize(
+    ("folder", "why"),
+    [("/proc/cuffi", "No such file"), ("/dev/null/cuffi", "Not a directory"), ("/tmp/with space", "spaces")],
+)
+def test_a_cache_folder_that_cannot_be(folder, why, monkeypatch):
+    monkeypatch.setenv("CUFFI_CACHE", folder)
+    with pytest.raises(CaffeRuntimeError, match=f"the cache folder {folder} cannot be used: .*{why}"):
+        load_inline("fills", FILL.format(value=1))
+
+
+def mounted(folder: Path, options: str, script: str) -> subprocess.CompletedProcess:
+    """Run a script while an empty file system with these options lies at the folder, seen by it alone."""
+    folder.mkdir(exist_ok=True)
+    command = f"mount -t tmpfs -o {options} none {folder} && exec {sys.executable} -c '{script}'"
+    probe = ["unshare", "-rm", "sh", "-c", f"mount -t tmpfs none {folder}"]
+    if not shutil.which("unshare") or subprocess.run(probe, capture_output=True).returncode:
+        pytest.skip("no file system can be mounted here")
+    return subprocess.run(
+        ["unshare", "-rm", "sh", "-c", command], capture_output=True, text=True, cwd=ROOT, timeout=300
+    )
+
+
+FAILS = """
+import layers
+
+try:
+    layers.load_inline("fills", open("{source}").read())
+except layers.CaffeRuntimeError as error:
+    print(error)
+"""
+
+
+def test_a_home_that_is_read_only(tmp_path, monkeypatch):
+    monkeypatch.delenv("CUFFI_CACHE")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    (tmp_path / "source.cu").write_text(FILL.format(value=1))
+    done = mounted(tmp_path / "home", "ro", FAILS.format(source=tmp_path / "source.cu"))
+    wanted = f"the cache folder {tmp_path}/home/.cache/cuffi cannot be used: Read-only file system. Set CUFFI_CACHE"
+    assert wanted in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("size", ["4k", "96k"])  # no room for the sources; none for what is made of them
+def test_a_full_disk(tmp_path, monkeypatch, size):
+    monkeypatch.setenv("CUFFI_CACHE", str(tmp_path / "disk"))
+    (tmp_path / "source.cu").write_text(FILL.format(value=1))
+    done = mounted(tmp_path / "disk", f"size={size},mode=700", FAILS.format(source=tmp_path / "source.cu"))
+    assert "No space left on device" in done.stdout, done.stdout + done.stderr
+
+
+# ------------------------------------------------------------------------------------------ progress
+
+
+def test_silent_where_nobody_looks(own_cache):
+    done = python(loads(8))
+    assert (done.stdout, done.stderr) == ("8.0 8.0 8.0\n", "")
+
+
+def test_a_line_turns_in_a_terminal(own_cache):
+    control, terminal = pty.openpty()
+    command = [sys.executable, "-c", loads(9)]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=terminal)
+    os.close(terminal)
+    seen = b""
+    while True:
+        try:
+            chunk = os.read(control, 4096)
+        except OSError:  # the other end is closed
+            break
+        if not chunk:
+            break
+        seen += chunk
+    os.close(control)
+    assert process.communicate()[0] == b"9.0 9.0 9.0\n"
+    text = seen.decode()
+    assert "building fills" in text and "CXX fills/fills.cu" in text
+    assert text.endswith(" \r")  # the line is wiped
+
+
+def test_a_failing_source_leaves_no_entry(own_cache):
+    with pytest.raises(CaffeBuildError):
+        load_inline("fills", FILL.format(value="no_such_name"))
+    assert [p.suffix for p in own_cache.glob("fills-*")] == [".lock"]

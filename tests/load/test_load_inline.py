@@ -1,0 +1,168 @@
+"""load_inline: what a string may be, what comes of it, and what is said of one that is wrong."""
+
+import os
+import re
+
+import pytest
+import torch
+from load.fixtures import FILL, FILL_DECLARED, RELU6
+
+import layers
+from layers import CaffeBuildError, CaffeError, CaffeTypeError, CaffeValueError, load_inline
+
+pytestmark = pytest.mark.usefixtures("cache")
+
+
+def test_kernels_alone_get_launchers():
+    module = load_inline("relu6", RELU6)
+    for dtype in (torch.float32, torch.float64):
+        x = torch.linspace(-9, 9, 1001, dtype=dtype)
+        y = torch.empty_like(x)
+        module.relu6_kernel(x.numel(), x, y)
+        assert torch.equal(y, x.clamp(0, 6))
+    assert "relu6_kernel" in dir(module)
+
+
+def test_exported_functions_are_declared():
+    module = load_inline("fills", FILL.format(value=3))
+    top = torch.zeros(7)
+    module.fill(top, top.numel())
+    assert top.tolist() == [3.0] * 7
+
+
+@pytest.mark.parametrize(
+    "definition",
+    [
+        'extern "C" {{\nint twice({taken}) {{ {body} }}\n}}',
+        'extern "C"\nint\ntwice({taken})\n{{ {body} }}',
+        '/* extern "C" int other() {{ */ extern "C" __attribute__((noinline)) int twice({taken}) {{ {body} }}',
+    ],
+)
+def test_ways_to_export(definition):
+    text = definition.format(
+        taken="const float* __restrict__ bottom,  // read\n    float *top, int64_t count, void* stream",
+        body="for (int64_t i = 0; i < count; i++) top[i] = 2 * bottom[i]; return 0;",
+    )
+    module = load_inline("twice", text, backends="host")
+    x, y = torch.randn(5), torch.empty(5)
+    module.twice(x, y, 5)
+    assert torch.equal(y, 2 * x)
+
+
+def test_declarations_may_be_given():
+    text = FILL.format(value=4)
+    module = load_inline("fills", text, FILL_DECLARED.replace("top", "ceiling"))
+    with pytest.raises(CaffeTypeError, match="ceiling"):
+        module.fill(torch.zeros(2, dtype=torch.int32), 2)
+    top = torch.zeros(2)
+    module.fill(top, 2)
+    assert top.tolist() == [4.0, 4.0]
+
+
+def test_is_an_operators_layer():
+    module = load_inline("relu6", RELU6)
+
+    def relu6(bottom: torch.Tensor) -> torch.Tensor:
+        top = module.layer.empty_like(bottom)
+        module.relu6_kernel(bottom.numel(), bottom, top)
+        return top
+
+    function = layers.operator(module.layer)(relu6)
+
+    @function.backward(save=lambda ctx, inputs, top: ctx.save_for_backward(*inputs))
+    def _(ctx, top_diff):
+        (bottom,) = ctx.saved_tensors
+        return top_diff * ((bottom > 0) & (bottom < 6))
+
+    x = (torch.rand(31, dtype=torch.float64) * 12 - 3).requires_grad_()
+    assert torch.autograd.gradcheck(function, x)
+    assert torch.equal(torch.compile(function, fullgraph=True, backend="eager")(x), x.clamp(0, 6))
+
+
+def test_two_sources_of_one_name():
+    one, other = (load_inline("fills", FILL.format(value=v)) for v in (10, 20))
+    assert one.__name__ != other.__name__
+    assert load_inline("fills", FILL.format(value=10)) is one
+    for module, value in ((one, 10), (other, 20), (one, 10)):
+        top = torch.zeros(3)
+        module.fill(top, 3)
+        assert top.tolist() == [value] * 3
+
+
+# ------------------------------------------------------------------------------------ what is wrong
+
+
+def test_a_compilers_error_names_the_users_line():
+    text = RELU6.replace("max(in[i], Dtype(0))", "max(in[i], zero)")
+    with pytest.raises(CaffeBuildError) as raised:
+        load_inline("relu6", text)
+    message = str(raised.value)
+    assert message.startswith("relu6 does not build:")
+    assert "relu6.cu:4:" in message  # as the string has it, the first line being empty
+    assert re.search("zero.* was not declared", message)
+    assert "    4 |   CUDA_KERNEL_LOOP(i, n) { out[i] = min(max(in[i], zero), Dtype(6)); }" in message
+    assert os.environ["CUFFI_CACHE"] not in message.split("\n")[1]
+    assert isinstance(raised.value, RuntimeError)
+
+
+def test_nvccs_error_names_the_users_line(monkeypatch, nvcc):
+    monkeypatch.setenv("NVCC", nvcc)
+    text = RELU6.replace("max(in[i], Dtype(0))", "max(in[i], zero)")
+    with pytest.raises(CaffeBuildError) as raised:
+        load_inline("relu6", text, arch="sm_90", backends="cuda")
+    message = str(raised.value)
+    assert 'relu6.cu(4): error: identifier "zero" is undefined' in message
+    assert "CUDA_KERNEL_LOOP(i, n) { out[i] = min(max(in[i], zero), Dtype(6)); }" in message
+
+
+def test_builds_for_the_gpu_without_one(monkeypatch, nvcc):
+    monkeypatch.setenv("NVCC", nvcc)
+    module = load_inline("relu6", RELU6, arch="sm_90", backends="cuda")
+    assert module.layer.backends() == ["cuda"]
+    assert b"CUDA sm_90" in (module.layer.folder / "_cuda.abi3.so").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("source", "declarations", "said"),
+    [
+        ("static int unseen(int a) { return a; }", None, 'neither a function that is `extern "C"` nor a kernel'),
+        ("__global__ void f(Blob<float>* x) { x->mutate(); }", None, "no launcher could be made"),
+        (RELU6, "int relu6(float *x, void *stream);", "declared here but defined nowhere as `extern \"C\"`: relu6"),
+        ('\n\nextern "C" void f(float* x, void* stream) {}', None, r"wrong\.h:3: error: f must return int"),
+        ('extern "C" int f(cudaStream_t stream) { return 0; }', None, "cudaStream_t"),
+        ("__global__ void f(float* x) { x[0] = 1; ", None, "error"),
+        (FILL.format(value=1), "#include <math.h>\n" + FILL_DECLARED, "bare declarations only"),
+    ],
+)  # fmt: skip
+def test_a_source_that_is_wrong(source, declarations, said):
+    with pytest.raises(CaffeBuildError, match=said):
+        load_inline("wrong", source, declarations)
+
+
+@pytest.mark.parametrize(
+    "name", ["", "2fast", "my-layer", "my layer", "class", "a/b", "../up", "größe", "_own"]
+)
+def test_a_name_that_is_none(name):
+    with pytest.raises(CaffeValueError, match="load_inline: name: expected a Python name such as my_layer"):
+        load_inline(name, RELU6)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "error", "said"),
+    [
+        ((1, RELU6), {}, CaffeTypeError, "name: expected a string, got 1"),
+        (("foo", b"bytes"), {}, CaffeTypeError, "cuda_source: expected a string"),
+        (("foo", None), {}, CaffeTypeError, "cuda_source: expected a string"),
+        (("foo", "  \n"), {}, CaffeValueError, "cuda_source: expected CUDA, got an empty string"),
+        (("foo", RELU6, 3), {}, CaffeTypeError, "declarations: expected a string"),
+        (("foo", RELU6), {"arch": 90}, CaffeTypeError, 'arch: expected a string such as "sm_90", got 90'),
+        (("foo", RELU6), {"backends": "gpu"}, CaffeValueError, 'backends: expected "host", "cuda" or both'),
+        (("foo", RELU6), {"backends": []}, CaffeValueError, 'backends: expected "host", "cuda" or both'),
+        (("foo", RELU6), {"backends": "cuda"}, CaffeValueError, "no nvcc was found"),
+    ],
+)
+def test_arguments_that_are_wrong(arguments, options, error, said):
+    with pytest.raises(error, match=said) as raised:
+        load_inline(*arguments, **options)
+    assert isinstance(raised.value, CaffeError)
+    assert str(raised.value).startswith("load_inline: ")

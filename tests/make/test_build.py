@@ -1,0 +1,452 @@
+"""make: what it builds anew and what not, how it fails, and what it says then."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from conftest import ROOT, Workshop, make
+
+from tools.make.discover import Folder
+from tools.make.settings import Settings
+
+# ------------------------------------------------------------------------------------- what is built
+
+
+def steps(output: str) -> list[str]:
+    """What make announced: ["CXX a/a.cu", ...]. Waiting is no step: other tests share the lock of the core."""
+    found = [" ".join(line.split()) for line in output.splitlines() if re.match(r"  [A-Z]+ +\S", line)]
+    return [step for step in found if not step.startswith("WAIT")]
+
+
+def test_second_make_does_nothing(workshop):
+    workshop.layer("one"), workshop.layer("two")
+    assert len(steps(workshop.build())) == 8
+    start = time.perf_counter()
+    assert steps(workshop.build()) == []
+    assert time.perf_counter() - start < 1.5
+
+
+CASES = """import torch
+
+from .._runtime.cases import Case
+from . import layer
+
+
+def fill(x):
+    top = torch.empty_like(x)
+    layer.{name}_fill(top, top.numel())
+    return top
+
+
+INPUTS = {{"vector": lambda draw: (draw.normal(9),)}}
+CASES = [Case(function=fill, reference=torch.ones_like, inputs=INPUTS, gradient="none")]
+"""
+
+
+def test_second_whole_make_says_so(workshop):
+    workshop.layer("one", cases_py=CASES.format(name="one"))
+    first = workshop.build("all")
+    assert "1 of 1 layers built for host" in first and "Left out: the CUDA backend" in first
+    start = time.perf_counter()
+    second = workshop.build("all")
+    assert time.perf_counter() - start < 1.5
+    assert "Nothing to do: 1 layers" in second and not steps(second)
+
+
+def test_touching_one_layer_builds_that_one(workshop):
+    one, _ = workshop.layer("one"), workshop.layer("two")
+    workshop.build()
+    (one / "one.cu").touch()
+    assert steps(workshop.build()) == ["HOST one/one.cu", "CXX one/one.cu", "LINK one (host)"]
+    (one / "one.h").touch()
+    assert {step.split()[1].partition("/")[0] for step in steps(workshop.build())} == {"one"}
+
+
+def test_changed_code_is_what_runs(workshop):
+    one = workshop.layer("one", value="1")
+    workshop.build()
+    assert workshop.fill("one") == 1
+    (one / "one.cu").write_text((one / "one.cu").read_text().replace("= 1;", "= 2;"))
+    workshop.build()
+    assert workshop.fill("one") == 2
+
+
+def test_a_layer_of_that_name_from_another_folder(workshop, tmp_path):
+    """In one BUILD, whose objects are all newer than the other folder's files."""
+    other = type(workshop)(tmp_path / "other")
+    for value, shop in (("1", workshop), ("2", other)):
+        for file in shop.layer("one", value=value).iterdir():
+            os.utime(file, (0, 0))
+    build = f"BUILD={tmp_path / 'build'}"
+    plain = ["make", f"PYTHON={sys.executable}"]  # with no options: the Makefile looks at them
+    for shop, value in ((workshop, 1), (other, 2), (workshop, 1)):
+        subprocess.run([*plain, *shop.settings("libraries", build)], cwd=ROOT, check=True)
+        assert shop.fill("one") == value
+    assert steps(workshop.build("libraries", build)) == []
+    other.make("-n", "libraries", build)  # which only says what it would do
+    assert steps(workshop.build("libraries", build)) == []
+    other.build("libraries", build)
+    assert other.fill("one") == 2
+
+
+def test_changed_flag_builds_all(workshop):
+    workshop.layer("one")
+    workshop.build()
+    assert "CXX one/one.cu" in steps(workshop.build("HOST_ARCH=x86-64-v2", "libraries"))
+
+
+def test_layers_narrows(workshop):
+    workshop.layer("one"), workshop.layer("two"), workshop.layer("three")
+    workshop.build("LAYERS=one three", "libraries")
+    assert sorted(so.parent.name for so in workshop.folder.glob("*/*.so")) == ["one", "three"]
+
+
+def test_header_that_disappears_does_not_break_the_next_build(workshop):
+    """And one that changes is noticed (seed bug 9)."""
+    one = workshop.layer("one", value="VALUE", beside_h="#define VALUE 3\n")
+    source = (one / "one.cu").read_text()
+    (one / "one.cu").write_text('#include "beside.h"\n' + source)
+    workshop.build()
+    assert workshop.fill("one") == 3
+    (one / "beside.h").rename(one / "renamed.h")
+    (one / "one.cu").write_text('#include "renamed.h"\n' + source)
+    workshop.build()
+    (one / "renamed.h").write_text("#define VALUE 4\n")
+    workshop.build()
+    assert workshop.fill("one") == 4
+    (one / "renamed.h").unlink()
+    (one / "one.cu").write_text("#define VALUE 5\n" + source)
+    workshop.build()
+    assert workshop.fill("one") == 5
+
+
+def test_header_that_is_missing_is_missed(workshop):
+    """Though what was made of it for the host still lies in build/."""
+    one = workshop.layer("one", value="VALUE", beside_h="#define VALUE 3\n")
+    (one / "one.cu").write_text('#include "beside.h"\n' + (one / "one.cu").read_text())
+    workshop.build()
+    (one / "beside.h").unlink()
+    done = workshop.make()
+    assert done.returncode != 0 and "one/one.cu:1:" in done.output and "beside.h" in done.output, done.output
+
+
+SECOND = 'extern "C" int one_second(float* top, int64_t count, void*) { return top && count ? 0 : 1; }\n'
+
+
+def test_deleted_source_leaves_no_code(workshop):
+    one = workshop.layer("one", second_cu=SECOND)
+    declared = (one / "one.h").read_text()
+    (one / "one.h").write_text(declared + "int one_second(float *top, int64_t count, void *stream);\n")
+    workshop.build()
+    (one / "second.cu").unlink()
+    done = workshop.make()
+    assert done.returncode and re.search(r"one\.h: error: .*one_second", done.output)
+    (one / "one.h").write_text(declared)
+    workshop.build()
+    listing = subprocess.run(["nm", one / "_host.abi3.so"], capture_output=True, text=True).stdout
+    assert "one_fill" in listing and "one_second" not in listing
+
+
+def test_killed_build_can_be_taken_up(workshop):
+    for name in ("one", "two", "three"):
+        workshop.layer(name)
+    command = ["make", "-C", ROOT, f"PYTHON={sys.executable}", *workshop.settings("-j2", "libraries")]
+    for seconds in (0.3, 0.8):
+        process = subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+        )
+        time.sleep(seconds)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    workshop.build("-j2", "libraries")
+    assert [workshop.fill(name) for name in ("one", "three")] == [1, 1]
+    assert not list(workshop.folder.glob("*/*.partial"))
+
+
+def test_killed_archiver_leaves_no_empty_archive(workshop, tmp_path):
+    """ar's first act is an archive of nothing, which is newer than all objects."""
+    workshop.layer("one")
+    fake = tmp_path / "bin" / "ar"
+    fake.parent.mkdir()
+    fake.write_text(f"#!/bin/sh\nprintf '!<arch>\\n' > \"$2\"; touch {tmp_path}/begun; sleep 600\n")
+    fake.chmod(0o755)
+    command = ["make", "-C", ROOT, f"PYTHON={sys.executable}", *workshop.settings("libraries")]
+    path = {**os.environ, "PATH": f"{fake.parent}:{os.environ['PATH']}"}
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=path, start_new_session=True)
+    for _ in range(1200):
+        if (tmp_path / "begun").exists():
+            break
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    assert (tmp_path / "begun").exists()
+    workshop.build("libraries")
+    assert workshop.fill("one") == 1
+
+
+@pytest.mark.parametrize("target", ["all", "libraries"])
+def test_two_makes_at_once(workshop, target):
+    """The second waits for the first, then finds all done."""
+    names = [f"layer{i}" for i in range(4)]
+    for name in names:
+        workshop.layer(name, cases_py=CASES.format(name=name))
+    command = ["make", "-C", ROOT, f"PYTHON={sys.executable}", *workshop.settings("-j2"), target]
+    both = [
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        for _ in range(2)
+    ]
+    outputs = [process.communicate(timeout=120)[0] for process in both]
+    assert [process.returncode for process in both] == [0, 0], "\n".join(outputs)
+    assert len(steps("".join(outputs))) == 4 * len(names) and "WAIT" in "".join(outputs)
+    assert workshop.fill("layer3") == 1
+
+
+# ------------------------------------------------------------------------------------------ failures
+
+
+@pytest.mark.parametrize(
+    "files, text",
+    [
+        (
+            dict(h="int one_fill(double *top, int64_t count, void *stream);\n"),
+            r"one/one\.cu:7:\d+: error: conflicting declaration",
+        ),
+        (
+            dict(h="int one_fill(float *top, int64_t count, void *stream);\nint one_lost(int n);\n"),
+            r"one/one\.h: error: declared here but defined nowhere .*: one_lost",
+        ),
+        (
+            dict(h="#include <stdint.h>\nint one_fill(float *top, int64_t count, void *stream);\n"),
+            r"one/one\.h:1: error: bare declarations only",
+        ),
+        (dict(h="void one_fill(float *top, int64_t count, void *stream);\n"), r"one/one\.(h|cu):\d+.*error"),
+        (
+            dict(h="int one_fill(float *, int64_t, void *);\n"),
+            r"one/one\.h: error: one_fill: each parameter needs a name",
+        ),
+        (dict(h="// nothing\n"), r"one/one\.h: error: declares no function"),
+        (dict(h="int one_fill(float *top int64_t count, void *stream);\n"), r"one/one\.h.*error"),
+        (
+            dict(cu='#include "caffe_cuda_macro.h"\n\nint x = nonsense;\n'),
+            r"one/one\.cu:3:9: error: .*nonsense",
+        ),
+        (dict(cu='__global__ void k() {\n  asm("nop;");\n}\n'), r"one/one\.cu:2:3: error: .*PTX"),
+    ],
+    ids=[
+        "drifted",
+        "not defined",
+        "directive",
+        "returns void",
+        "unnamed",
+        "empty",
+        "syntax",
+        "compiler error",
+        "rewriter's refusal",
+    ],
+)
+def test_broken_layer_is_named_with_file_and_line(workshop, files, text):
+    workshop.layer("one", **files)
+    done = workshop.make()
+    assert done.returncode != 0
+    assert re.search(text, done.output), done.output
+    assert not list(workshop.folder.glob("one/*.so*"))
+
+
+def test_missing_header(workshop):
+    (workshop.layer("one") / "one.h").unlink()
+    done = workshop.make()
+    assert done.returncode != 0 and "one/one.h" in done.output
+
+
+def test_one_broken_layer_does_not_stop_the_others(workshop):
+    """Its name and its log come last, and make says that it failed."""
+    for name in ("first", "last"):
+        workshop.layer(name)
+    workshop.layer("middle", cu="int broken = ;\n")
+    done = workshop.make("all")
+    assert done.returncode != 0
+    assert all((workshop.folder / name / "_host.abi3.so").exists() for name in ("first", "last"))
+    last = done.stdout.splitlines()[-1]
+    assert last.startswith("FAILED: middle for host"), done.output
+    logs = workshop.folder / "build" / "middle" / "host"
+    assert str(logs) in last and any("broken" in log.read_text() for log in logs.glob("*.log"))
+
+
+def test_layer_that_broke_after_it_was_built(workshop):
+    """Its old library is still there; make must not count it as built."""
+    one = workshop.layer("one")
+    workshop.build()
+    time.sleep(0.01)
+    (one / "one.cu").write_text("int broken = ;\n")
+    done = workshop.make("all")
+    assert done.returncode != 0 and "FAILED: one for host" in done.output, done.output
+
+
+@pytest.mark.parametrize(
+    "argument, text",
+    [
+        ("LAYRES=round", "LAYRES: no such setting. There are: PYTHON "),
+        ("LAYERS=one nosuch", "LAYERS: no layer nosuch in .*There are: one"),
+    ],
+)
+def test_misspelt_setting(workshop, argument, text):
+    workshop.layer("one")
+    done = workshop.make(argument, "libraries")
+    assert done.returncode != 0 and re.search(text, done.output), done.output
+
+
+def test_folder_that_is_not_there(tmp_path):
+    done = Workshop(tmp_path / "nosuch").make()
+    assert done.returncode != 0 and "LAYERS_DIR: there is no folder" in done.output
+    assert not (tmp_path / "nosuch").exists()
+
+
+@pytest.mark.parametrize("path", ["layers", "layers/", f"{ROOT}/layers", f"{ROOT}/tests/../layers"])
+def test_own_layers_by_another_path(path):
+    """The same build: what it remembers has paths in it."""
+    assert Settings({"LAYERS_DIR": path}).layers_dir == "layers"
+    assert Settings({"LAYERS_DIR": path}).build == "build"
+
+
+def test_no_layers(workshop):
+    workshop.folder.mkdir()
+    assert f"make new LAYERS_DIR={workshop.folder} LAYER=foo" in workshop.make("all").output
+
+
+def test_path_with_spaces(tmp_path):
+    """Refused in one line: make itself can't quote them."""
+    shop = Workshop(tmp_path / "my layers")
+    shop.layer("one")
+    done = shop.make()
+    assert done.returncode != 0 and "LAYERS_DIR: make cannot work in a path with spaces: /" in done.output
+
+
+# ------------------------------------------------------------------------------------------- results
+
+
+def test_folder_outside_gets_one_file(workshop):
+    """Its __init__.py, by which the layers find the toolkit's own runtime."""
+    workshop.layer("one", value="7")
+    workshop.build()
+    assert {p.name for p in workshop.folder.iterdir()} == {"one", "build", "__init__.py"}
+    assert workshop.import_and_fill("one") == "7.0"  # in a process that has never heard of the toolkit
+    said = workshop.python(f"""
+import {workshop.folder.name}.one, sys, cuffi
+print({workshop.folder.name}._runtime is cuffi._runtime, [m for m in sys.modules if m.endswith("_runtime.layer")])
+""")
+    assert said == "True ['cuffi._runtime.layer']"
+    made = (workshop.folder / "__init__.py").stat().st_mtime_ns
+    workshop.build()
+    assert (workshop.folder / "__init__.py").stat().st_mtime_ns == made
+
+
+def test_own_init_stays(workshop):
+    workshop.layer("one", value="7")
+    own = workshop.folder / "__init__.py"
+    own.write_text("MINE = 1\n")
+    assert "add `import cuffi; cuffi.adopt(__name__)` to it" in workshop.build()
+    assert own.read_text() == "MINE = 1\n"
+
+
+def test_layers_that_import_the_installed_toolkit_get_nothing(workshop):
+    one = workshop.layer("one")
+    (one / "__init__.py").write_text("from cuffi import Layer\n\nlayer = Layer(__name__)\n")
+    workshop.build()
+    assert not (workshop.folder / "__init__.py").exists()
+
+
+def test_clean(workshop):
+    one = workshop.layer("one")
+    before = {p.name for p in one.iterdir()}
+    workshop.build()
+    workshop.build("clean")
+    assert {p.name for p in one.iterdir()} == before and not (workshop.folder / "build").exists()
+
+
+def test_help_names_the_targets():
+    output = make("help").stdout
+    assert all(
+        re.search(rf"^{target}\t", output, re.M)
+        for target in ("all", "test", "bench", "new", "lint", "clean", "help")
+    )
+
+
+def test_suite_without_a_build(tmp_path):
+    """`python test.py` before `make`: one line that says so."""
+    (tmp_path / "one").mkdir()
+    environment = os.environ | {"LAYERS_DIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, ROOT / "test.py"], capture_output=True, text=True, env=environment)
+    assert done.returncode != 0 and done.stdout == ""
+    assert len(done.stderr.splitlines()) == 1 and "type `make` first" in done.stderr
+
+
+def test_suite_names_a_layer_without_cases(workshop):
+    workshop.layer("one")
+    workshop.build()
+    environment = os.environ | {"LAYERS_DIR": str(workshop.folder)}
+    command = [sys.executable, ROOT / "test.py", "-q", "-k", "test_layer_says", "-p", "no:cacheprovider"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert done.returncode == 1 and "layer one has no cases.py" in done.stdout
+    assert re.search(r"\b1 failed.* in [\d.]+s", done.stdout.splitlines()[-1])
+
+
+# ---------------------------------------------------------------------- what a build is spared, and what not
+
+STOCK = '#include "caffe/layers/pooling_layer.hpp"\n'
+BASE = '#include "caffe/layers/loss_layer.hpp"\n#include "caffe/layers/own_layer.hpp"\n'
+
+
+@pytest.mark.parametrize(
+    "text, uses",
+    [(STOCK, True), (BASE, False), ('#include "caffe/vision_layers.hpp"\n', True), ("  Net<Dtype>* net;\n", True),
+     ("LayerRegistry<Dtype>::CreateLayer(p);\n", True), ('#include "caffe/layer.hpp"\n', False)],
+)  # fmt: skip
+def test_who_is_linked_with_the_stock_layers(tmp_path, text, uses):
+    (tmp_path / "own_layer.hpp").write_text(text)
+    (tmp_path / "own_layer.cpp").write_text(
+        '#include "caffe/layers/own_layer.hpp"\nREGISTER_LAYER_CLASS(Own);\n'
+    )
+    assert Folder(str(tmp_path)).uses_stock is uses
+
+
+FRONTS = {
+    "sm_90": "-gencode 'arch=compute_90,code=[sm_90,compute_90]'",
+    "sm_80 sm_90": "-gencode 'arch=compute_80,code=[sm_80,sm_90,compute_80]'",
+    "sm_75 sm_90": "-gencode 'arch=compute_75,code=[sm_75]' -gencode 'arch=compute_90,code=[sm_90,compute_90]'",
+    "sm_70 sm_75": "-gencode 'arch=compute_70,code=[sm_70,sm_75,compute_70]'",
+    "native": "-arch=native",
+}
+
+
+@pytest.mark.parametrize("arch", FRONTS)
+def test_fronts_of_nvcc(workshop, arch):
+    """Half types have instructions of their own from sm_80 on: that is where the second front begins."""
+    workshop.layer("one")
+    plan = " ".join(
+        workshop.build("-n", "NVCC=/bin/true", f"ARCH={arch}", "BACKENDS=cuda", "libraries").split()
+    )
+    assert f"{FRONTS[arch]} -MMD" in plan
+
+
+def test_a_kernel_that_asks_for_the_architecture_is_compiled_for_each(workshop):
+    one = workshop.layer("one")
+    (one / "beside.cuh").write_text("#if __CUDA_ARCH__ >= 900\n#endif\n")
+    plan = workshop.build("-n", "NVCC=/bin/true", "ARCH=sm_80 sm_90", "BACKENDS=cuda", "libraries")
+    assert "-gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90" in " ".join(plan.split())
+
+
+def test_a_library_of_another_build_is_linked_anew(workshop, tmp_path):
+    """It is newer than all that lies in this BUILD, and was made of other objects."""
+    one = workshop.layer("one")
+    workshop.build()
+    workshop.build("HOST_ARCH=x86-64", f"BUILD={tmp_path / 'other'}", "libraries")
+    assert b"host x86-64" in (one / "_host.abi3.so").read_bytes()
+    assert steps(workshop.build()) == ["LINK one (host)"]
+    assert b"host native" in (one / "_host.abi3.so").read_bytes()
+    with open(one / "_host.abi3.so", "r+b") as library:
+        library.truncate(5000)
+    assert steps(workshop.build()) == ["LINK one (host)"] and workshop.fill("one") == 1

@@ -1,0 +1,53 @@
+"""The file beside each library says what is true of it."""
+
+import hashlib
+import json
+import struct
+import subprocess
+
+import pytest
+from conftest import ROOT
+
+from tools.make import metadata
+
+
+def described(workshop, backend: str = "host") -> dict:
+    return json.loads((workshop.folder / "one" / f"_{backend}.json").read_text())
+
+
+def test_a_host_library(workshop):
+    one = workshop.layer("one")
+    workshop.build("HOST_ARCH=x86-64-v2", "libraries")
+    said = described(workshop)
+    assert said["digest"] == hashlib.sha256((one / "_host.abi3.so").read_bytes()).hexdigest()
+    assert (said["layer"], said["backend"], said["architectures"]) == ("one", "host", ["x86-64-v2"])
+    version = subprocess.run(["g++", "-dumpfullversion"], capture_output=True, text=True).stdout.strip()
+    assert any(version in compiler for compiler in said["compilers"])
+    head = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True
+    ).stdout.strip()
+    assert said["commit"].removesuffix("+changes") == head
+    workshop.build("clean")
+    assert not (one / "_host.json").exists()
+
+
+def test_a_gpus_library(workshop, nvcc):
+    workshop.layer("one")
+    workshop.build("ARCH=sm_80 sm_90", f"NVCC={nvcc}", "BACKENDS=cuda", "libraries")
+    said = described(workshop, "cuda")
+    assert said["architectures"] == ["sm_80", "sm_90", "compute_80"]
+    assert any(compiler.startswith("nvcc ") for compiler in said["compilers"])
+
+
+def entry(kind: int, number: int, length: int) -> bytes:
+    head = struct.pack("<HHIQ", kind, 0x101, 64, length).ljust(28, b"\0") + struct.pack("<I", number)
+    return head.ljust(64, b"\0") + bytes(length)
+
+
+@pytest.mark.parametrize("before", [b"", b"\x50\xed\x55\xba"])  # the mark alone may stand anywhere
+def test_architectures_of_a_container(before):
+    entries = entry(2, 75, 40) + entry(2, 120, 8) + entry(1, 120, 16)
+    container = metadata._FATBIN + struct.pack("<HHQ", 1, 16, len(entries)) + entries
+    library = bytes(100) + before + bytes(64) + container + bytes(300)
+    assert metadata.architectures(library) == ["sm_75", "sm_120", "compute_120"]
+    assert metadata.architectures(library[:130]) == []

@@ -1,0 +1,182 @@
+"""What a caller gives and what lies in a folder is a name, never text that make or a shell reads as its own."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from conftest import ROOT, Workshop, make
+
+from tools.make.names import NameRefused, check_file, check_path, folder_of, why_no_layer
+
+# Each would run `touch pwned` if make or a shell read it as text, or means something to one of them.
+HOSTILE = [
+    "x;touch pwned;y", "x`touch pwned`", "$(touch pwned)", "$(shell touch pwned)", "${shell touch pwned}",
+    "$$(touch pwned)", "x|touch pwned", "x||touch pwned", "x&touch pwned", "x&&touch pwned",
+    "x\ntouch pwned\n", "x\r\ntouch pwned", "'; touch pwned; '", '"; touch pwned; "', "x'y", 'x"y', "x y",
+    " x", "x ", "x\ty", "x:y", "x::y", "x: y", "x,y", "$(x,y)", "x#y", "#x", "x%y", "%", "x=y", "x:=y", "x$y",
+    "$x", "$$x", "${HOME}", "x(y", "x)y", "x (1)", "(x)", "x<y", "x>pwned", "x>>pwned", "x?y", "x*y", "*",
+    "[x]", "{x,y}", "~", "~root", "!x", "!!", "x\\y", "x\\\ny", "-x", "--help", "-f/dev/null", "-Wl,-x", "@x",
+    "+x", "x^y", "\x1b[31mx", "x\x7f", "\xa0x", "\u2028x", "x\u202ey", "..", ".", "../x", "x/../../y", "//x",
+    "x/", "", "None", "class", "caffe", "build",
+]  # fmt: skip
+
+
+def test_the_list_is_long_enough():
+    assert len(set(HOSTILE)) == len(HOSTILE) >= 60
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=ascii)
+def test_no_hostile_text_is_a_layers_name(text, tmp_path):
+    assert why_no_layer(text)
+    with pytest.raises(NameRefused):
+        folder_of(str(tmp_path), text, "NAME")
+
+
+@pytest.mark.parametrize("name", ["round", "math", "features", "x2", "ROIPool", "match", "print", "a" * 200])
+def test_ordinary_names_are_taken(name, tmp_path):
+    assert why_no_layer(name) is None
+    assert folder_of(str(tmp_path), name, "LAYER") == str(tmp_path / name)
+
+
+def test_the_packages_own_names_are_taken():
+    import layers
+
+    assert all(why_no_layer(name) for name in layers._PUBLIC)
+
+
+def test_a_link_leads_nowhere_else(tmp_path):
+    (tmp_path / "layers").mkdir()
+    (tmp_path / "layers" / "foo").symlink_to(tmp_path)
+    with pytest.raises(NameRefused, match="a link that leads out of"):
+        folder_of(str(tmp_path / "layers"), "foo", "NAME")
+
+
+@pytest.mark.parametrize(
+    "path", ["/a/b c", "/a;b", "/a$b", "/a\nb", "/a,b", "/a:b", "/a%b", "/a#b", "/-a", "/a'b", "/a(b"]
+)
+def test_paths_that_make_cannot_work_in(path):
+    with pytest.raises(NameRefused, match="BUILD: make cannot work in"):
+        check_path(path, "BUILD")
+
+
+def test_ordinary_files_are_taken():
+    assert not any(check_file(name) for name in ("x_layer.cpp", "util/x.cu", "größe.cu", "x+1.cu", "x-2.hpp"))
+
+
+# ------------------------------------------------------------------------------------------ make itself
+
+
+def snapshot(folder) -> set[str]:
+    return {os.path.join(place, name) for place, _, names in os.walk(folder) for name in names}
+
+
+def run(folder, *arguments: str, **environment: str) -> subprocess.CompletedProcess:
+    """make in a folder of its own, so that whatever a hostile text makes lies there."""
+    command = ["make", "--no-print-directory", "-f", str(ROOT / "Makefile"), "-C", str(ROOT), *arguments]
+    return subprocess.run(
+        command, capture_output=True, text=True, errors="replace", cwd=folder, env=os.environ | environment
+    )
+
+
+SETTINGS = [
+    "BUILD",
+    "LAYERS_DIR",
+    "TYPE",
+    "LAYER",
+    "NAME",
+    "PYTHON",
+    "LAYERS",
+    "CXX",
+    "ARCH",
+    "HOST_ARCH",
+    "NVCC",
+    "CORE",
+    "PARAM",
+]
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_hostile_settings(workshop, tmp_path, setting):
+    """Nothing runs, nothing is written outside, and there is no traceback."""
+    workshop.layer("one")
+    before = {name for name in os.listdir(ROOT)}
+    marks = [
+        ROOT / "pwned",
+        tmp_path / "pwned",
+        tmp_path.parent / "pwned",
+        tmp_path.parent / "x",
+        tmp_path.parent / "y",
+    ]
+    for text in HOSTILE if setting in ("BUILD", "LAYER") else HOSTILE[::8]:
+        value = str(tmp_path / "b" / text) if setting in ("BUILD", "LAYERS_DIR", "CORE") else text
+        given = {"NVCC": "", "PYTHON": sys.executable, "LAYERS_DIR": str(workshop.folder), setting: value}
+        target = (
+            "verify" if setting in ("LAYER", "TYPE", "PARAM") else "new" if setting == "NAME" else "libraries"
+        )
+        try:
+            done = run(tmp_path, "-n", target, *(f"{k}={v}" for k, v in given.items()))
+        except ValueError:  # a NUL is no argument at all
+            continue
+        said = done.stdout + done.stderr
+        assert "Traceback" not in said, said
+        assert not [mark for mark in marks if mark.exists()], text
+    assert {name for name in os.listdir(ROOT)} - before <= {"build"}
+
+
+def test_hostile_values_in_the_environment(tmp_path):
+    environment = {name: f"$(shell touch {tmp_path}/pwned)" for name in SETTINGS if name != "PYTHON"}
+    for target in ("help", "libraries", "verify"):
+        run(tmp_path, "-n", target, **environment)
+    assert not (tmp_path / "pwned").exists()
+
+
+def test_hostile_names_on_disk(workshop, tmp_path):
+    """The layer that has files of such names is refused, folders of such names are none, and the others are built."""
+    workshop.layer("good")
+    victim = workshop.layer("victim")
+    names = [name for name in HOSTILE if name not in ("", ".", "..") and "/" not in name]
+    for name in names:
+        (workshop.folder / f"d{name}").mkdir(exist_ok=True)
+        (workshop.folder / f"d{name}" / f"{name}.cu").write_text("int x;\n")
+        (victim / f"{name}.cu").write_text("int x;\n")
+    for target in (["help"], ["-n", "libraries"], ["-k", "libraries"]):
+        done = workshop.make(*target)
+    assert done.returncode and (workshop.folder / "good" / "_host.abi3.so").exists(), done.output
+    assert "make cannot work with this file name" in done.output
+    assert not [path for path in snapshot(tmp_path) if os.path.basename(path) == "pwned"]
+    assert not (ROOT / "pwned").exists()
+
+
+def test_one_bad_file_name_fails_one_layer(workshop):
+    workshop.layer("one")
+    (workshop.layer("two") / "two_layer (1).cu").write_text("int x;\n")
+    done = workshop.make("all")
+    assert done.returncode and (workshop.folder / "one" / "_host.abi3.so").exists()
+    assert "two_layer (1).cu: make cannot work with this file name" in done.stdout.splitlines()[-1], (
+        done.output
+    )
+    assert "1 of 2 layers built" in done.output
+
+
+def test_a_folder_whose_name_is_none(workshop):
+    workshop.layer("one")
+    (workshop.folder / "my-layer").mkdir()
+    (workshop.folder / "my-layer" / "x.cu").write_text("int x;\n")
+    assert "my-layer: a layer is named like a Python module" in workshop.build("all")
+
+
+def test_clean_removes_only_what_a_make_has_made(tmp_path):
+    shop = Workshop(tmp_path / "layers")
+    shop.layer("one")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("years of work")
+    done = shop.make("clean", f"BUILD={tmp_path / 'mine'}")
+    assert done.returncode and "no make has built there" in done.output
+    assert (tmp_path / "mine" / "thesis.txt").exists()
+
+
+def test_settings_of_the_environment_that_mean_something_else():
+    """Many an environment has a NAME or a TYPE."""
+    done = make("-n", "verify", NAME="host", TYPE="x86", LAYER="y")
+    assert "which layer?" in done.stdout + done.stderr

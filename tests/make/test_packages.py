@@ -1,0 +1,71 @@
+"""What `make` needs of Python's packages and of the machine: found, installed, or named with a line to copy."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+
+from tools.make import packages
+
+
+@pytest.fixture
+def lacking(monkeypatch, tmp_path):
+    """A requirements file with a package that nobody has; pip's commands are recorded."""
+    (tmp_path / "some.txt").write_text(
+        "# comment\n-r other.txt\npytest\nno-such-package-anywhere>=1  # why\n"
+    )
+    monkeypatch.setattr(packages, "file_of", lambda group: str(tmp_path / f"{group}.txt"))
+    ran = []
+    monkeypatch.setattr(
+        subprocess, "run", lambda command: ran.append(command) or subprocess.CompletedProcess(command, 1)
+    )
+    return ran
+
+
+def test_missing_package_in_a_managed_python(lacking, monkeypatch, tmp_path):
+    """The operating system's Python is left alone; what to do instead is said."""
+    (tmp_path / "EXTERNALLY-MANAGED").touch()
+    monkeypatch.setattr("sysconfig.get_path", lambda name: str(tmp_path))
+    monkeypatch.setattr(sys, "prefix", sys.base_prefix)
+    with pytest.raises(packages.Missing) as said:
+        packages.need(["some"], str(tmp_path / "stamp"))
+    assert not lacking and "no-such-package-anywhere" in str(said.value) and "pytest" not in str(said.value)
+    assert "python3 -m venv" in str(said.value) and not (tmp_path / "stamp").exists()
+
+
+def test_without_a_network(lacking, tmp_path):
+    """pip is asked once and fails; the line to copy is said."""
+    with pytest.raises(packages.Missing, match="no-such-package-anywhere") as said:
+        packages.need(["some"], str(tmp_path / "stamp"))
+    assert f"{sys.executable} -m pip install -r requirements/some.txt" in str(said.value)
+    assert lacking == [[sys.executable, "-m", "pip", "install", "-q", "-r", str(tmp_path / "some.txt")]]
+
+
+def test_nothing_missing_installs_nothing(lacking, tmp_path):
+    """Which is remembered until the requirements change."""
+    (tmp_path / "some.txt").write_text("pytest\n\n# nothing else\n")
+    packages.need(["some"], str(tmp_path / "stamp"))
+    assert not lacking and sys.executable in (tmp_path / "stamp").read_text()
+
+
+def test_the_build_needs_no_lint_and_no_torch():
+    wanted = Path(packages.file_of("build")).read_text() + Path(packages.file_of("run")).read_text()
+    assert not any(
+        name in wanted for name in ("ruff", "clang-format", "matplotlib", "scikit-learn", "pytest")
+    )
+    assert "torch" not in Path(packages.file_of("build")).read_text()
+
+
+def test_hidden_toolkit(tmp_path):
+    """find_nvcc says nothing where there is nothing, and finds one in CUDA_HOME."""
+    tool = ROOT / "tools" / "make" / "find_nvcc.py"
+    home = tmp_path / "cuda"
+    (home / "bin").mkdir(parents=True)
+    (home / "bin" / "nvcc").write_text("binary")
+    (home / "bin" / "nvcc").chmod(0o755)
+    found = subprocess.run(
+        [sys.executable, tool, str(home)], capture_output=True, text=True, env={"PATH": ""}
+    ).stdout
+    assert Path(found.strip()) == home / "bin" / "nvcc"

@@ -1,0 +1,125 @@
+"""Stock losses and accuracy against the loops of support/caffe_reference.py, gradients against differences."""
+
+import numpy as np
+import pytest
+import torch
+from support import caffe_reference as reference
+from support.nets import draw, gradients_are_right, labels, one_layer, same
+
+
+@pytest.mark.parametrize("normalization", ["FULL", "VALID", "BATCH_SIZE", "NONE"])
+@pytest.mark.parametrize("ignore", [None, 1])
+@pytest.mark.parametrize("shape, axis", [((4, 5), 1), ((2, 4, 3, 3), 1), ((2, 3, 3, 4), -1)])
+def test_softmax_with_loss(shape, axis, normalization, ignore):
+    x = draw(*shape)
+    target = labels(shape[axis], *(s for i, s in enumerate(shape) if i != axis % len(shape)))
+    said = f"normalization: {normalization}" + (f" ignore_label: {ignore}" if ignore is not None else "")
+    text = f'type: "SoftmaxWithLoss" loss_param {{ {said} }} softmax_param {{ axis: {axis} }}'
+    net = one_layer(text, x.shape, target.shape)
+    same(net(x, target), reference.softmax_with_loss(x.numpy(), target.numpy(), axis, normalization, ignore))
+    assert gradients_are_right(lambda scores: net(scores, target), x)
+
+
+def test_the_old_normalize_says_by_which_count():
+    x, target = draw(2, 3, 4), labels(3, 2, 4)
+    for said, normalization in (
+        ("", "VALID"),
+        ("normalize: false", "BATCH_SIZE"),
+        ("normalize: true", "VALID"),
+    ):
+        net = one_layer(
+            f'type: "SoftmaxWithLoss" loss_param {{ {said} ignore_label: 0 }}', x.shape, target.shape
+        )
+        same(net(x, target), reference.softmax_with_loss(x.numpy(), target.numpy(), 1, normalization, 0))
+
+
+def test_a_loss_of_ignored_labels_alone_is_zero_and_not_nan():
+    net = one_layer('type: "SoftmaxWithLoss" loss_param { ignore_label: 0 }', (3, 4), (3,))
+    x = draw(3, 4).requires_grad_()
+    loss = net(x, torch.zeros(3))
+    loss.backward()
+    assert loss == 0 and not x.grad.any()
+
+
+def test_the_logarithm_stops_at_the_least_float_and_its_gradient_does_not():
+    net = one_layer('type: "SoftmaxWithLoss"', (1, 2), (1,))
+    x = torch.tensor([[0.0, 500.0]], dtype=torch.float64, requires_grad=True)
+    loss = net(x, torch.zeros(1))
+    loss.backward()
+    assert loss.item() == pytest.approx(87.3365447505531)
+    same(x.grad, [[-1.0, 1.0]])
+
+
+@pytest.mark.parametrize("normalization", ["FULL", "VALID", "BATCH_SIZE", "NONE", None])
+@pytest.mark.parametrize("ignore", [None, 1])
+def test_sigmoid_cross_entropy_loss(normalization, ignore):
+    x, target = draw(4, 3, 2), labels(2, 4, 3, 2)
+    said = (f"normalization: {normalization} " if normalization else "") + (
+        f"ignore_label: {ignore}" if ignore is not None else ""
+    )
+    net = one_layer(f'type: "SigmoidCrossEntropyLoss" loss_param {{ {said} }}', x.shape, target.shape)
+    wanted = reference.sigmoid_cross_entropy(x.numpy(), target.numpy(), normalization or "BATCH_SIZE", ignore)
+    same(net(x, target), wanted)
+    assert gradients_are_right(lambda scores: net(scores, target), x)
+
+
+def test_euclidean_loss_is_half_the_mean_of_squares():
+    a, b = draw(4, 3, 2), draw(4, 3, 2, seed=1)
+    net = one_layer('type: "EuclideanLoss"', a.shape, b.shape)
+    same(net(a, b), ((a - b) ** 2).sum() / 8)
+    assert gradients_are_right(net, a, b)
+
+
+@pytest.mark.parametrize("norm", [1, 2])
+def test_hinge_loss(norm):
+    x, target = draw(4, 5), labels(5, 4)
+    total = 0.0
+    for row, label in zip(x.numpy(), target.numpy().astype(int), strict=True):
+        total += sum(max(0.0, 1 + v * (-1 if i == label else 1)) ** norm for i, v in enumerate(row))
+    same(
+        one_layer(f'type: "HingeLoss" hinge_loss_param {{ norm: L{norm} }}', (4, 5), (4,))(x, target),
+        total / 4,
+    )
+
+
+@pytest.mark.parametrize("legacy", [True, False])
+def test_contrastive_loss(legacy):
+    a, b, similar = draw(6, 4), draw(6, 4, seed=1), labels(2, 6)
+    total = 0.0
+    for x, y, alike in zip(a.numpy(), b.numpy(), similar.numpy(), strict=True):
+        squared = ((x - y) ** 2).sum()
+        apart = max(0.0, 3 - squared) if legacy else max(0.0, 3 - np.sqrt(squared)) ** 2
+        total += squared if alike else apart
+    text = f'type: "ContrastiveLoss" contrastive_loss_param {{ margin: 3 legacy_version: {str(legacy).lower()} }}'
+    same(one_layer(text, (6, 4), (6, 4), (6,))(a, b, similar), total / 12)
+
+
+def test_multinomial_logistic_loss():
+    x, target = draw(4, 5).softmax(1), labels(5, 4)
+    wanted = -np.log(x.numpy()[range(4), target.numpy().astype(int)]).sum() / 4
+    net = one_layer('type: "MultinomialLogisticLoss"', (4, 5), (4,))
+    same(net(x, target), wanted)
+    assert gradients_are_right(lambda p: net(p, target), x)
+
+
+def test_infogain_loss():
+    x, target, matrix = draw(4, 3), labels(3, 4), draw(1, 1, 3, 3, seed=2).abs()
+    logs = np.log(reference.softmax(x.numpy(), 1))
+    wanted = -sum(matrix[0, 0, int(label)].numpy() @ row for row, label in zip(logs, target, strict=True)) / 4
+    net = one_layer('type: "InfogainLoss"', (4, 3), (4,), (1, 1, 3, 3))
+    same(net(x, target, matrix), wanted)
+    assert gradients_are_right(lambda scores: net(scores, target, matrix), x)
+
+
+@pytest.mark.parametrize("top_k", [1, 2, 3])
+@pytest.mark.parametrize("ignore", [None, 2])
+def test_accuracy(top_k, ignore):
+    x, target = draw(8, 4), labels(4, 8)
+    x[0] = 0.5  # ties: Caffe counts the others of the same score
+    said = f"ignore_label: {ignore}" if ignore is not None else ""
+    net = one_layer(f'type: "Accuracy" accuracy_param {{ top_k: {top_k} {said} }}', x.shape, target.shape)
+    right, valid = 0, 0
+    for row, label in zip(x.numpy(), target.numpy().astype(int), strict=True):
+        if label != ignore:
+            right, valid = right + (sum(v >= row[label] for v in row) <= top_k), valid + 1
+    same(net(x, target), right / valid)

@@ -1,0 +1,385 @@
+"""Each stock type against the loops of caffe_reference.py, its gradient against differences."""
+
+import random
+
+import numpy as np
+import pytest
+import torch
+from support import caffe_reference as reference
+from support.nets import draw, gradients_are_right, labels, one_layer, randomised, same
+
+from layers import caffe_net
+
+# ------------------------------------------------------------------------------------------ pooling
+
+
+def pooling_cases():
+    """Random geometries, with padding of more than half the kernel and strides of more than the whole."""
+    dice = random.Random(7)
+    for _ in range(40):
+        kernel = dice.randint(1, 5), dice.randint(1, 5)
+        stride = dice.randint(1, 4), dice.randint(1, 4)
+        pad = tuple(dice.randint(0, k - 1) for k in kernel) if dice.random() < 0.6 else (0, 0)
+        size = tuple(dice.randint(max(1, k - 2 * p), 8) for k, p in zip(kernel, pad, strict=True))
+        yield dice.choice(["MAX", "AVE"]), kernel, stride, pad, size, dice.choice(["CEIL", "CEIL", "FLOOR"])
+
+
+@pytest.mark.parametrize("method, kernel, stride, pad, size, rounding", list(pooling_cases()))
+def test_pooling(method, kernel, stride, pad, size, rounding):
+    names = ("kernel", kernel), ("stride", stride), ("pad", pad)
+    sizes = " ".join(f"{name}_h: {h} {name}_w: {w}" for name, (h, w) in names)
+    x = draw(1, 2, *size)
+    tops = 2 if method == "MAX" else 1
+    text = f'type: "Pooling" pooling_param {{ pool: {method} {sizes} round_mode: {rounding} }}'
+    got = one_layer(text, x.shape, tops=tops)(x)
+    top, mask = reference.pooling(x.numpy(), method, kernel, stride, pad, rounding == "CEIL")
+    empty = method == "AVE" and not np.isfinite(top).all()
+    if method == "MAX":
+        same(got["y0"], top)
+        same(got["y1"], mask)
+    else:
+        same(torch.nan_to_num(got, nan=7.0), np.nan_to_num(top, nan=7.0))
+    if not empty:
+        net = one_layer(text, x.shape)
+        assert gradients_are_right(net, x)
+
+
+def test_pooling_makes_as_many_windows_as_caffe_and_more_than_torch():
+    """Without padding Caffe keeps a window that begins past the end; torch clips it."""
+    x = draw(1, 1, 6, 6)
+    net = one_layer('type: "Pooling" pooling_param { pool: MAX kernel_size: 1 stride: 2 }', x.shape)
+    assert net(x).shape == (1, 1, 4, 4)
+    assert net(x)[0, 0, 3, 3] < -3e38
+    padded = one_layer('type: "Pooling" pooling_param { pool: MAX kernel_size: 2 stride: 2 pad: 1 }', x.shape)
+    assert padded(x).shape == (1, 1, 4, 4)
+
+
+def test_global_pooling_takes_any_size():
+    net = one_layer('type: "Pooling" pooling_param { pool: AVE global_pooling: true }', (1, 2, 5, 5))
+    x = draw(3, 2, 4, 7)
+    same(net(x), x.numpy().mean((2, 3), keepdims=True))
+
+
+def test_stochastic_pooling_takes_the_weighted_mean_in_testing_and_a_value_of_the_window_in_training():
+    text = 'type: "Pooling" pooling_param { pool: STOCHASTIC kernel_size: 2 stride: 2 }'
+    x = draw(2, 2, 4, 4).abs()
+    net = one_layer(text, x.shape)
+    for n, c, i, j in np.ndindex(2, 2, 2, 2):
+        window = x[n, c, 2 * i : 2 * i + 2, 2 * j : 2 * j + 2]
+        same(net(x)[n, c, i, j], (window**2).sum() / window.sum())
+    drawn = net.train()(x)
+    for n, c, i, j in np.ndindex(2, 2, 2, 2):
+        assert drawn[n, c, i, j] in x[n, c, 2 * i : 2 * i + 2, 2 * j : 2 * j + 2]
+
+
+# --------------------------------------------------------------------------------- normalisations
+
+
+@pytest.mark.parametrize("size", [1, 3, 5])
+@pytest.mark.parametrize("region", ["ACROSS_CHANNELS", "WITHIN_CHANNEL"])
+def test_lrn(size, region):
+    x = draw(2, 6, 5, 4)
+    net = one_layer(
+        f'type: "LRN" lrn_param {{ local_size: {size} alpha: 0.7 beta: 0.6 k: 2 norm_region: {region} }}',
+        x.shape,
+    )
+    same(net(x), reference.lrn(x.numpy(), size, 0.7, 0.6, 2.0, region == "WITHIN_CHANNEL"), 1e-6)
+    assert gradients_are_right(net, x)
+
+
+def test_batch_norm_keeps_decaying_sums():
+    text = 'type: "BatchNorm" batch_norm_param { moving_average_fraction: 0.9 eps: 0.01 }'
+    net, wanted = one_layer(text, (4, 3, 5, 6)).train(), reference.BatchNorm(3, 0.9, 0.01)
+    wanted.fraction, wanted.eps = (np.float32(v).item() for v in (0.9, 0.01))
+    for seed in range(3):
+        x = draw(4, 3, 5, 6, seed=seed) * 2 + 5
+        same(net(x), wanted(x.numpy(), True))
+    same(net.L.mean, wanted.mean)
+    same(net.L.variance, wanted.variance)
+    same(net.L.factor, [wanted.factor])
+    net.eval()
+    same(net(x), wanted(x.numpy(), False))
+    net.L.mean.add_(1.0)  # what is cached of the sums follows them
+    wanted.mean += 1.0
+    same(net(x), wanted(x.numpy(), False))
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("shape", [(4, 3, 2, 2), (5, 3), (1, 3)])
+def test_the_gradient_of_batch_norm(shape, training):
+    net = one_layer('type: "BatchNorm" batch_norm_param { moving_average_fraction: 0.5 }', shape).train()
+    net(draw(*shape))
+    net.train(training)
+    assert gradients_are_right(net, draw(*shape, seed=3))
+
+
+def test_batch_norm_that_has_seen_nothing_divides_by_the_root_of_eps():
+    net = one_layer('type: "BatchNorm" batch_norm_param { use_global_stats: true }', (2, 3))
+    x = draw(2, 3)
+    same(net(x), x.numpy() / np.sqrt(np.float32(1e-5).astype(float)))
+
+
+def test_batch_norm_and_scale_as_one_operator_compute_what_they_compute_apart():
+    text = """
+    input: "x" input_shape { dim: 4 dim: 3 dim: 5 dim: 5 }
+    layer { name: "bn" type: "BatchNorm" bottom: "x" top: "n" }
+    layer { name: "scale" type: "Scale" bottom: "n" top: "y" scale_param { bias_term: true } }"""
+    x = draw(4, 3, 5, 5) + 2
+    net, results = randomised(caffe_net(text).double()), []
+    for apart in (False, True):
+        with torch.no_grad():
+            for statistics in (net.bn.mean, net.bn.variance, net.bn.factor):
+                statistics.zero_()
+        net.train().zero_grad()
+        y = net(x, blobs=["n", "y"])["y"] if apart else net(x)
+        y.square().sum().backward()
+        results.append((y, net.scale.weight.grad.clone(), net.scale.bias.grad.clone(), net.bn.mean.clone()))
+    assert len(net.make_plan(True).calls) == 1 and len(net.make_plan(True, blobs=("n", "y")).calls) == 2
+    for together, alone in zip(*results, strict=True):
+        same(together, alone.detach(), 1e-10)
+
+
+@pytest.mark.parametrize("across", [False, True])
+@pytest.mark.parametrize("variance", [False, True])
+def test_mvn(across, variance):
+    x = draw(2, 3, 4, 5)
+    said = f"across_channels: {int(across)} normalize_variance: {int(variance)}"
+    text = f'type: "MVN" mvn_param {{ {said} }}'
+    axes = (1, 2, 3) if across else (2, 3)
+    wanted = x.numpy() - x.numpy().mean(axes, keepdims=True)
+    if variance:
+        wanted = wanted / (np.sqrt((wanted**2).mean(axes, keepdims=True)) + 1e-9)
+    same(one_layer(text, x.shape)(x), wanted)
+
+
+# ------------------------------------------------------------------------------ weights and maps
+
+
+@pytest.mark.parametrize(
+    "kernel, stride, pad, dilation, group",
+    [(3, 1, 1, 1, 1), (2, 2, 0, 1, 2), (3, 2, 2, 2, 1), (1, 1, 0, 1, 4)],
+)
+def test_convolution(kernel, stride, pad, dilation, group):
+    text = f'type: "Convolution" convolution_param {{ num_output: 4 kernel_size: {kernel} stride: {stride} pad: {pad} '
+    net = randomised(one_layer(text + f"dilation: {dilation} group: {group} }}", (2, 4, 6, 5)))
+    x = draw(2, 4, 6, 5)
+    weight, bias = (p.detach().numpy() for p in (net.L.weight, net.L.bias))
+    same(net(x), reference.convolution(x.numpy(), weight, bias, stride, pad, dilation, group))
+
+
+@pytest.mark.parametrize("kernel, stride, pad, group", [(4, 2, 1, 1), (3, 1, 0, 2), (2, 3, 0, 4)])
+def test_deconvolution(kernel, stride, pad, group):
+    text = f'type: "Deconvolution" convolution_param {{ num_output: 4 kernel_size: {kernel} stride: {stride} '
+    net = randomised(one_layer(text + f"pad: {pad} group: {group} }}", (2, 4, 3, 4)))
+    x = draw(2, 4, 3, 4)
+    weight, bias = (p.detach().numpy() for p in (net.L.weight, net.L.bias))
+    same(net(x), reference.deconvolution(x.numpy(), weight, bias, stride, pad, group))
+
+
+def test_several_bottoms_of_a_convolution_share_its_weights():
+    net = randomised(
+        one_layer(
+            'type: "Convolution" convolution_param { num_output: 2 kernel_size: 3 }',
+            *[(1, 3, 5, 5)] * 2,
+            tops=2,
+        )
+    )
+    a, b = draw(1, 3, 5, 5), draw(1, 3, 5, 5, seed=1)
+    together = net(a, b)
+    same(together["y1"], net(b, a)["y0"].detach())
+
+
+@pytest.mark.parametrize("axis, transpose", [(1, False), (2, True), (-1, False)])
+def test_inner_product(axis, transpose):
+    x = draw(3, 4, 5)
+    text = f'type: "InnerProduct" inner_product_param {{ num_output: 6 axis: {axis} transpose: {int(transpose)} }}'
+    net = randomised(one_layer(text, x.shape))
+    rows = x.numpy().reshape(*x.shape[: axis % 3], -1)
+    weight = net.L.weight.detach().numpy()
+    same(net(x), rows @ (weight if transpose else weight.T) + net.L.bias.detach().numpy())
+
+
+@pytest.mark.parametrize(
+    "type_name, axis, num_axes",
+    [("Scale", 1, 1), ("Scale", 0, 2), ("Scale", -2, 2), ("Bias", 1, -1), ("Bias", 0, 1)],
+)
+def test_scale_and_bias(type_name, axis, num_axes):
+    x = draw(2, 3, 4, 5)
+    extra = "bias_term: true" if type_name == "Scale" else ""
+    name = type_name.lower()
+    net = randomised(
+        one_layer(
+            f'type: "{type_name}" {name}_param {{ axis: {axis} num_axes: {num_axes} {extra} }}', x.shape
+        )
+    )
+    first = axis % 4
+    end = 4 if num_axes == -1 else first + num_axes
+    shape = tuple(x.shape[i] if first <= i < end else 1 for i in range(4))
+    weight = net.L.weight.detach().reshape(shape).numpy() if type_name == "Scale" else 1
+    same(net(x), x.numpy() * weight + net.L.bias.detach().reshape(shape).numpy())
+
+
+def test_scale_by_a_second_bottom():
+    net = one_layer('type: "Scale" scale_param { axis: 0 }', (2, 3, 4), (2, 3))
+    x, by = draw(2, 3, 4), draw(2, 3, seed=1)
+    same(net(x, by), x.numpy() * by.numpy()[..., None])
+
+
+def test_embed():
+    net = randomised(one_layer('type: "Embed" embed_param { num_output: 3 input_dim: 7 }', (4, 2)))
+    indices = labels(7, 4, 2)
+    same(
+        net(indices), net.L.weight.detach().numpy()[indices.numpy().astype(int)] + net.L.bias.detach().numpy()
+    )
+
+
+def test_prelu():
+    net = randomised(one_layer('type: "PReLU"', (2, 3, 4)))
+    x = draw(2, 3, 4)
+    same(net(x), np.where(x > 0, x, x.numpy() * net.L.slope.detach().numpy()[None, :, None]))
+
+
+# ------------------------------------------------------------------------------------- elementwise
+
+
+@pytest.mark.parametrize(
+    "layer, formula",
+    [
+        ("ReLU", lambda x: np.maximum(x, 0)),
+        ('ReLU" relu_param { negative_slope: 0.25 } name: "L', lambda x: np.where(x > 0, x, 0.25 * x)),
+        ("Sigmoid", reference.sigmoid),
+        ("TanH", np.tanh),
+        ("AbsVal", np.abs),
+        ("BNLL", lambda x: np.log(1 + np.exp(x))),
+        ("ELU", lambda x: np.where(x > 0, x, np.exp(x) - 1)),
+        ("Swish", lambda x: x * reference.sigmoid(x)),
+        ("Exp", np.exp),
+        ("Threshold", lambda x: (x > 0).astype(float)),
+        ("Split", lambda x: x),
+        ("Softmax", lambda x: reference.softmax(x, 1)),
+        ("Flatten", lambda x: x.reshape(2, -1)),
+        ("Dropout", lambda x: x),
+    ],
+)
+def test_elementwise(layer, formula):
+    x = draw(2, 3, 4, 5)
+    layer = layer.removesuffix(' name: "L') if "{" in layer else layer + '"'
+    same(one_layer(f'type: "{layer}', x.shape)(x), formula(x.numpy()))
+
+
+@pytest.mark.parametrize(
+    "param, formula",
+    [
+        ("Power power_param { power: 2 scale: 0.5 shift: 3 }", lambda x: (3 + 0.5 * x) ** 2),
+        ("Exp exp_param { base: 2 scale: 0.5 shift: 1.5 }", lambda x: 2 ** (1.5 + 0.5 * x)),
+        ("Log log_param { base: 10 scale: 0.5 shift: 8 }", lambda x: np.log10(8 + 0.5 * x)),
+        ("Clip clip_param { min: -0.5 max: 0.25 }", lambda x: np.clip(x, -0.5, 0.25)),
+        ("Tile tile_param { axis: 2 tiles: 3 }", lambda x: np.tile(x, (1, 1, 3, 1))),
+        (
+            "Reduction reduction_param { operation: ASUM axis: 1 coeff: 2 }",
+            lambda x: 2 * np.abs(x).sum((1, 2, 3)),
+        ),
+        ("Reduction reduction_param { operation: SUMSQ axis: -1 }", lambda x: (x**2).sum(-1)),
+        ("Reduction reduction_param { operation: MEAN }", lambda x: x.mean()),
+        ("ArgMax argmax_param { axis: 1 }", lambda x: x.argmax(1, keepdims=True)),
+        ("Reshape reshape_param { shape { dim: 0 dim: -1 dim: 5 } }", lambda x: x.reshape(2, 12, 5)),
+        ("Reshape reshape_param { shape { dim: 12 } axis: 1 num_axes: 2 }", lambda x: x.reshape(2, 12, 5)),
+        ("Softmax softmax_param { axis: -1 }", lambda x: reference.softmax(x, 3)),
+        ("Flatten flatten_param { axis: 0 end_axis: 1 }", lambda x: x.reshape(6, 4, 5)),
+    ],
+)
+def test_parameters(param, formula):
+    x = draw(2, 3, 4, 5)
+    name, _, rest = param.partition(" ")
+    same(
+        one_layer(f'type: "{name}" {rest}', x.shape)(x).double(),
+        np.asarray(formula(x.numpy()), dtype=float),
+        1e-7,
+    )
+
+
+def test_eltwise_sums_with_coefficients():
+    a, b, c = (draw(2, 3, seed=i) for i in range(3))
+    net = one_layer(
+        'type: "Eltwise" eltwise_param { operation: SUM coeff: 2 coeff: -1 coeff: 0.5 }', *[(2, 3)] * 3
+    )
+    same(net(a, b, c), 2 * a - b + 0.5 * c)
+
+
+def test_eltwise_of_one_bottom_scales_it():
+    a = draw(2, 3)
+    same(one_layer('type: "Eltwise" eltwise_param { operation: SUM coeff: 0.25 }', (2, 3))(a), a / 4)
+
+
+def test_the_gradient_of_a_maximum_goes_to_one_bottom():
+    """Of two equal values the second bottom has it, of three the second, as in Caffe; torch.maximum would share it."""
+    x = torch.ones(3, dtype=torch.float64)
+    tensors = [x.clone().requires_grad_() for _ in range(3)]
+    one_layer('type: "Eltwise" eltwise_param { operation: MAX }', *[(3,)] * 3)(*tensors).sum().backward()
+    assert [t.grad.sum().item() if t.grad is not None else 0 for t in tensors] == [0, 3, 0]
+
+
+def test_concat_and_slice():
+    a, b = draw(2, 3, 4), draw(2, 1, 4, seed=1)
+    same(one_layer('type: "Concat"', a.shape, b.shape)(a, b), np.concatenate([a, b], 1))
+    net = one_layer('type: "Slice" slice_param { axis: 2 slice_point: 1 }', (2, 3, 4), tops=2)
+    parts = net(a)
+    same(parts["y0"], a[:, :, :1])
+    same(parts["y1"], a[:, :, 1:])
+
+
+def test_crop_cuts_from_the_offset_on():
+    x, like = draw(2, 3, 6, 7), draw(2, 3, 2, 3, seed=1)
+    net = one_layer('type: "Crop" crop_param { axis: 2 offset: 1 offset: 3 }', x.shape, like.shape)
+    same(net(x, like), x[:, :, 1:3, 3:6])
+
+
+# ---------------------------------------------------------------------------------------- recurrent
+
+
+def test_lstm_has_its_gates_in_caffes_order_and_is_cut_by_markers():
+    text = 'type: "LSTM" recurrent_param { num_output: 4 expose_hidden: true }'
+    net = randomised(one_layer(text, (5, 3, 6), (5, 3), (1, 3, 4), (1, 3, 4), tops=3))
+    x, cont = draw(5, 3, 6), labels(2, 5, 3)
+    cell, hidden = draw(1, 3, 4, seed=1), draw(1, 3, 4, seed=2)
+    got = net(x, cont, hidden, cell)
+    weights = (p.detach().numpy() for p in (net.L.weight_x, net.L.bias, net.L.weight_h))
+    output, cell, hidden = reference.lstm(
+        x.numpy(), cont.numpy(), *weights, cell[0].numpy(), hidden[0].numpy()
+    )
+    same(got["y0"], output)
+    same(got["y1"], hidden[None])
+    same(got["y2"], cell[None])
+
+
+def test_rnn_begins_where_the_last_call_ended_unless_a_marker_says_otherwise():
+    net = randomised(one_layer('type: "RNN" recurrent_param { num_output: 4 }', (5, 3, 6), (5, 3)))
+    x, cont = draw(5, 3, 6), torch.ones(5, 3)
+    p = [
+        getattr(net.L, n).detach().numpy()
+        for n in ("weight_x", "bias", "weight_h", "weight_output", "bias_output")
+    ]
+    first, hidden = reference.rnn(x.numpy(), cont.numpy(), *p, np.zeros((3, 4)))
+    second, _ = reference.rnn(x.numpy(), cont.numpy(), *p, hidden)
+    same(net(x, cont), first)
+    same(net(x, cont), second)
+    net.L.reset()
+    same(net(x, cont), first)
+
+
+def test_spatial_pyramid_pooling():
+    x = draw(2, 3, 9, 12)
+    net = one_layer('type: "SPP" spp_param { pyramid_height: 2 pool: MAX }', x.shape)
+    whole, _ = reference.pooling(x.numpy(), "MAX", (9, 12), (9, 12), (0, 0))
+    quarters, _ = reference.pooling(x.numpy(), "MAX", (5, 6), (5, 6), (1, 0))
+    same(net(x), np.concatenate([whole.reshape(2, -1), quarters.reshape(2, -1)], 1))
+
+
+# ------------------------------------------------------------------------------------------ dropout
+
+
+def test_dropout_drops_and_scales_in_training():
+    torch.manual_seed(0)
+    y = one_layer('type: "Dropout" dropout_param { dropout_ratio: 0.25 }', (1000,)).train()(torch.ones(1000))
+    assert 150 < (y == 0).sum() < 350
+    same(y[y != 0].double(), np.full(int((y != 0).sum()), 1 / 0.75), 1e-6)

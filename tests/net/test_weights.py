@@ -1,0 +1,213 @@
+"""Weights: .caffemodel of both formats and .caffemodel.h5 into a net and back."""
+
+import random
+import struct
+
+import numpy as np
+import pytest
+import torch
+
+from layers import CaffeValueError, caffe_net
+from layers._net.caffemodel import stored_layers
+from layers._net.messages import STOCK
+from layers._net.weights import mean_image
+
+TEXT = """input: "data" input_shape { dim: 2 dim: 3 dim: 6 dim: 6 }
+layer { name: "conv" type: "Convolution" bottom: "data" top: "conv" convolution_param { num_output: 4 kernel_size: 3 } }
+layer { name: "bn" type: "BatchNorm" bottom: "conv" top: "conv" }
+layer { name: "ip" type: "InnerProduct" bottom: "conv" top: "ip" inner_product_param { num_output: 5 } }
+"""
+
+
+def net_with(seed=0, dtype=torch.float32):
+    net = caffe_net(TEXT).to(dtype)
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for tensor in net.state_dict().values():
+            tensor.normal_(generator=generator)
+    return net
+
+
+def same(first, second):
+    return all(
+        torch.equal(a, b)
+        for a, b in zip(first.state_dict().values(), second.state_dict().values(), strict=True)
+    )
+
+
+def add_blob(layer, values, legacy=False, double=False):
+    blob = layer.blobs.add()
+    if legacy:
+        shape = (1,) * (4 - values.ndim) + values.shape
+        blob.num, blob.channels, blob.height, blob.width = shape
+    else:
+        blob.shape.dim.extend(values.shape)
+    (blob.double_data if double else blob.data).extend(values.ravel().tolist())
+
+
+def message_of(net, format="layer", **kinds):
+    """The net's weights as protobuf itself would write them."""
+    message = STOCK.message("NetParameter")
+    numbers = {"Convolution": 4, "BatchNorm": 0, "InnerProduct": 14}
+    for name, module in net.layers.items():
+        layer = getattr(message, "layers" if format != "layer" else "layer").add()
+        if format == "v0":
+            layer = layer.layer
+        layer.name = name
+        if format == "layers":
+            layer.type = numbers[type(module).__name__]
+        else:
+            layer.type = type(module).__name__
+        for blob in module.present_blobs():
+            add_blob(layer, getattr(module, blob).detach().numpy(), **kinds)
+    return message
+
+
+@pytest.mark.parametrize("format", ["layer", "layers", "v0"])
+@pytest.mark.parametrize("legacy", [True, False])
+def test_files_that_protobuf_wrote(tmp_path, format, legacy):
+    first, path = net_with(), tmp_path / "a.caffemodel"
+    path.write_bytes(message_of(first, format, legacy=legacy).SerializeToString())
+    assert same(caffe_net(TEXT, path), first)
+
+
+def test_doubles(tmp_path):
+    first, path = net_with(dtype=torch.float64), tmp_path / "a.caffemodel"
+    path.write_bytes(message_of(first, double=True).SerializeToString())
+    second = caffe_net(TEXT).double()
+    second.load_caffemodel(path)
+    assert same(second, first)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_round_trip_is_equal_to_the_bit(tmp_path, dtype):
+    first, path = net_with(dtype=dtype), tmp_path / "a.caffemodel"
+    with torch.no_grad():
+        first.conv.weight.view(-1)[:4] = torch.tensor([float("nan"), float("inf"), -0.0, 1e-40], dtype=dtype)
+    first.save_caffemodel(path)
+    second = caffe_net(TEXT).to(dtype)
+    second.load_caffemodel(path)
+    bits = torch.int32 if dtype == torch.float32 else torch.int64
+    for a, b in zip(first.state_dict().values(), second.state_dict().values(), strict=True):
+        assert torch.equal(a.view(bits), b.view(bits))
+
+
+def test_protobuf_reads_what_is_saved(tmp_path):
+    net, path = net_with(), tmp_path / "a.caffemodel"
+    net.save_caffemodel(path)
+    message = STOCK.message("NetParameter")
+    message.ParseFromString(path.read_bytes())
+    assert [(layer.name, layer.type, len(layer.blobs)) for layer in message.layer] == [
+        ("conv", "Convolution", 2),
+        ("bn", "BatchNorm", 3),
+        ("ip", "InnerProduct", 2),
+    ]
+    assert list(message.layer[0].bottom) == ["data"] and list(message.layer[0].blobs[0].shape.dim) == [
+        4,
+        3,
+        3,
+        3,
+    ]
+    assert np.array_equal(message.layer[2].blobs[1].data, net.ip.bias.detach().numpy())
+
+
+def test_hdf5(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    first, path = net_with(), tmp_path / "a.caffemodel.h5"
+    with h5py.File(path, "w") as file:
+        for name, module in first.layers.items():
+            for i, blob in enumerate(module.present_blobs()):
+                file[f"data/{name}/{i}"] = getattr(module, blob).detach().numpy()
+    assert same(caffe_net(TEXT, path), first)
+    with h5py.File(path, "w") as file:
+        file["other"] = 1
+    with pytest.raises(CaffeValueError, match="no group 'data'"):
+        caffe_net(TEXT, path)
+
+
+def test_what_was_not_matched_is_said_in_both_directions(tmp_path):
+    first, path = net_with(), tmp_path / "a.caffemodel"
+    first.save_caffemodel(path)
+    renamed = TEXT.replace('name: "ip"', 'name: "ip2"')
+    with pytest.warns(UserWarning, match="no weights for ip2.*not in the net, left out: ip$"):
+        net = caffe_net(renamed, path)
+    assert torch.equal(net.conv.weight, first.conv.weight)
+    report = net.load_caffemodel(path)
+    assert (report.loaded, report.missing, report.unused) == (["conv", "bn"], ["ip2"], ["ip"])
+
+
+def test_weights_of_another_shape_are_refused(tmp_path):
+    first, path = net_with(), tmp_path / "a.caffemodel"
+    first.save_caffemodel(path)
+    with pytest.raises(
+        CaffeValueError, match=r"'ip': blob 'weight' is \[5, 64\] in the file and \[6, 64\].*line 4"
+    ):
+        caffe_net(TEXT.replace("num_output: 5", "num_output: 6"), path)
+    with pytest.raises(CaffeValueError, match="'conv': 2 blobs in the file, 1 in"):
+        caffe_net(TEXT.replace("num_output: 4", "num_output: 4 bias_term: false"), path)
+
+
+def test_a_mean_file(tmp_path):
+    path, values = tmp_path / "mean.binaryproto", np.arange(24, dtype=np.float32).reshape(1, 2, 3, 4)
+    blob = STOCK.message("BlobProto")
+    blob.num, blob.channels, blob.height, blob.width = values.shape
+    blob.data.extend(values.ravel().tolist())
+    path.write_bytes(blob.SerializeToString())
+    assert np.array_equal(mean_image(path).numpy(), values[0])
+
+
+@pytest.mark.parametrize(
+    "data, words",
+    [
+        (b"", "the file is empty"),
+        (b"\x00" * 50, "not a .caffemodel"),
+        (b"hello world, this is no model", "not a .caffemodel"),
+        (b"\x0a\x04name", "no layers in it"),
+        (b"\xa2\x06\x7f", "offset 0: a field of 127 bytes where 0 are left"),
+        (b"\xa2\x06\xff\xff\xff\xff\xff\xff\xff\xff\x7f", "where 0 are left"),
+        (b"\xff" * 40, "a number without its end"),
+    ],
+)
+def test_files_that_are_no_weights(tmp_path, data, words):
+    path = tmp_path / "a.caffemodel"
+    path.write_bytes(data)
+    with pytest.raises(CaffeValueError, match=words):
+        caffe_net(TEXT, path)
+
+
+def test_a_blob_whose_shape_lies(tmp_path):
+    path = tmp_path / "a.caffemodel"
+    for dims in ([4, 3, 3, 4], [1 << 40, 1 << 40], [-1, -108], [108] * 40):
+        message = message_of(net_with())
+        message.layer[0].blobs[0].shape.dim[:] = dims
+        path.write_bytes(message.SerializeToString())
+        with pytest.raises(CaffeValueError, match=r"a\.caffemodel: not a \.caffemodel: offset \d+: a blob"):
+            caffe_net(TEXT, path)
+
+
+def test_every_truncation_is_refused(tmp_path):
+    path = tmp_path / "a.caffemodel"
+    net_with().save_caffemodel(path)
+    data = path.read_bytes()
+    for size in random.Random(0).sample(range(1, len(data)), 60):
+        path.write_bytes(data[:size])
+        try:  # a file that ends behind a layer is whole, but has fewer
+            assert len(stored_layers(path)) < 3
+        except CaffeValueError as error:
+            assert "a.caffemodel: not a .caffemodel" in str(error)
+
+
+def test_unpacked_numbers_are_read(tmp_path):
+    """Before 2014 repeated floats were written one by one."""
+
+    def tagged(number, content):
+        return bytes([number << 3 | 2, len(content)]) + content
+
+    values = [1.5, -2.0, 3.25]
+    blob = b"".join(bytes([5 << 3 | 5]) + struct.pack("<f", v) for v in values)
+    blob += bytes([1 << 3, 1, 2 << 3, 1, 3 << 3, 1, 4 << 3, 3])
+    layer = tagged(1, b"scale") + tagged(7, blob)
+    path = tmp_path / "a.caffemodel"
+    path.write_bytes(b"\xa2\x06" + bytes([len(layer)]) + layer)
+    text = 'input: "x" input_shape { dim: 2 dim: 3 } layer { name: "scale" type: "Scale" bottom: "x" top: "y" }\n'
+    assert caffe_net(text, path).scale.weight.tolist() == values

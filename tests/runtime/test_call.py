@@ -1,0 +1,371 @@
+"""The two ways from tensors to a C function, the short and the careful one: they do and say the same."""
+
+import gc
+import importlib
+import re
+import subprocess
+import sys
+import threading
+
+import numpy
+import pytest
+import torch
+from conftest import ROOT
+from torch._subclasses import FakeTensorMode
+
+
+class Subclass(torch.Tensor):
+    pass
+
+
+def ways(layer, function: str, device: str = "cpu") -> dict:
+    """Both ways to a C function."""
+    launcher = of(layer, "launcher").Launcher(layer, function)
+    return {"short": launcher.fastest(), "careful": launcher.careful}
+
+
+def watched(layer, function: str):
+    """(the function to call, a list that grows when it goes the careful way)."""
+    went = []
+
+    class Watched(of(layer, "launcher").Launcher):
+        def _checked(self, arguments):
+            went.append(arguments)
+            return super()._checked(arguments)
+
+    if not of(layer, "short").AVAILABLE:
+        pytest.skip(f"torch {torch.__version__} has no DLPack exchange API: every call goes the careful way")
+    return Watched(layer, function).fastest(), went
+
+
+def of(layer, module: str):
+    """A module of the runtime that the layer has."""
+    package = type(layer).__module__.rpartition(".")[0]
+    return importlib.import_module(f"{package}.{module}")
+
+
+def leaky(x):
+    """What tests/kernels/streams calls relu."""
+    return torch.nn.functional.leaky_relu(x, 0.5)
+
+
+def outcome(call, arguments):
+    """What a call returns, or the kind and text of what it raises."""
+    try:
+        return call(*arguments)
+    except Exception as error:
+        return type(error).__name__, str(error)
+
+
+@pytest.fixture
+def loops(kernels):
+    return kernels["loops"]
+
+
+# ------------------------------------------------------------------------------------ the clear case
+
+
+def strided_ones(device):
+    """Contiguous, as a dimension of 1 may have any stride."""
+    return torch.zeros(4, 6, 5, device=device)[:1, :, :].as_strided((1, 6, 5), (77, 5, 1))
+
+
+TOPS = {
+    "plain": lambda device: torch.zeros(3, 5, device=device),
+    "parameter": lambda device: torch.nn.Parameter(torch.zeros(7, device=device)),
+    "wants a gradient": lambda device: torch.zeros(7, device=device, requires_grad=True),
+    "no axes": lambda device: torch.zeros((), device=device),
+    "offset": lambda device: torch.zeros(9, device=device)[1:],
+    "any stride where there is one": strided_ones,
+    "no elements": lambda device: torch.zeros(0, 3, device=device),
+    "no elements, strided": lambda device: torch.zeros(3, 0, device=device).t(),
+}
+
+
+@pytest.mark.parametrize("top", TOPS)
+def test_clear_tops(loops, device, top):
+    call, went = watched(loops, "loops_fill")
+    for _ in range(4):
+        given = TOPS[top](device)
+        assert call(given, given.numel(), 0) is None
+        assert given.flatten().tolist() == list(range(1, given.numel() + 1))
+    assert len(went) == (2 if given.numel() else 4)  # from the third on by a plan
+
+
+def test_optional_tensors(loops, device):
+    for call in ways(loops, "loops_null", device).values():
+        for _ in range(3):
+            bottom, bias = torch.ones(4, device=device), torch.full((4,), 2.0, device=device)
+            with_bias, without, again = (torch.zeros(4, device=device) for _ in range(3))
+            call(bottom, bias, with_bias, again, 4)
+            call(bottom, None, without, None, 4)
+            assert torch.equal(with_bias, again) and not torch.equal(with_bias, without)
+            assert call(bottom, bias, None, None, 4) is None  # nothing to write
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16], ids=str)
+def test_each_dtype(kernels, device, dtype):
+    bottom = torch.randn(1000, device=device).to(dtype)
+    for call in ways(kernels["streams"], "streams_relu", device).values():
+        for _ in range(3):
+            top = torch.empty_like(bottom)
+            call(bottom, top, 1000)
+            assert torch.equal(top, leaky(bottom))
+
+
+def test_current_stream(kernels):
+    """An input that arrives late, on a side stream, is waited for."""
+    if not torch.cuda.is_available():
+        pytest.skip("no GPU")
+    side, good = torch.cuda.Stream(), torch.ones(1000, device="cuda")
+    for name, call in ways(kernels["streams"], "streams_relu", "cuda").items():
+        late, top = torch.zeros(1000, device="cuda"), torch.zeros(1000, device="cuda")
+        for _ in range(3):
+            call(late.copy_(good), top, 1000)  # a kernel's first launch loads it, which waits for the GPU
+        late.zero_()
+        torch.cuda.synchronize()
+        with torch.cuda.stream(side):
+            torch.cuda._sleep(50_000_000)  # about 30 ms
+            late.copy_(good)
+            call(late, top, 1000)
+        side.synchronize()
+        assert torch.equal(top, good), name
+
+
+# ------------------------------------------------------------------------------------------ in doubt
+
+
+def top(change=lambda x: x, count=3, blocks=0):
+    return lambda device: (change(torch.zeros(3, device=device)), count, blocks)
+
+
+def fake(x):
+    with FakeTensorMode() as mode:
+        return mode.from_tensor(x)
+
+
+def freed(x):
+    x.untyped_storage().resize_(0)
+    return x
+
+
+DOUBTS = {
+    "subclass": top(lambda x: x.as_subclass(Subclass)),
+    "wrong dtype": top(lambda x: x.double()),
+    "integers": top(lambda x: x.int()),
+    "complex": top(lambda x: x.to(torch.complex64)),
+    "on no device": top(lambda x: x.to("meta")),
+    "sparse": top(lambda x: x.to_sparse()),
+    "transposed": top(lambda x: torch.zeros(3, 2, device=x.device).t()),
+    "every other": top(lambda x: torch.zeros(6, device=x.device)[::2]),
+    "expanded": top(lambda x: x[:1].expand(3)),
+    "freed": top(freed),
+    "array": top(lambda x: numpy.zeros(3, "float32")),
+    "number": top(lambda x: 3),
+    "None": top(lambda x: None),
+    "a float for an int": top(count=3.0),
+    "text for an int": top(count="3"),
+    "a tensor for an int": top(count=torch.tensor(3.0)),
+    "too large": top(count=2**63),
+    "too large for an int": top(blocks=2**31),
+    "one too few": lambda device: (torch.zeros(3, device=device), 3),
+    "one too many": lambda device: (torch.zeros(3, device=device), 3, 0, 0),
+    "nothing": lambda device: (),
+}
+
+
+@pytest.mark.parametrize("doubt", DOUBTS)
+def test_doubt_goes_the_careful_way(loops, device, doubt):
+    """After good calls, too, and each time; what it says is what the careful way says."""
+    call, went = watched(loops, "loops_fill")
+    for _ in range(3):
+        call(torch.zeros(3, device=device), 3, 0)
+    for _ in range(3):
+        arguments, before = DOUBTS[doubt](device), len(went)
+        found = outcome(call, arguments)
+        assert all(a is b for a, b in zip(went[before], arguments, strict=True))
+        assert found == outcome(ways(loops, "loops_fill", device)["careful"], DOUBTS[doubt](device))
+
+
+def test_inputs_in_doubt_are_made_fit(kernels, device):
+    """Views, negated ones and subclasses work: through the careful way."""
+    streams, top = kernels["streams"], torch.empty(3, 4, device=device)
+    x = torch.randn(3, 4, device=device)
+    call, went = watched(streams, "streams_relu")
+    for bottom in (x.t().contiguous().t(), torch._neg_view(x), x.as_subclass(Subclass)):
+        for _ in range(4):
+            before = len(went)
+            call(bottom, top, 12)
+            assert len(went) > before or bottom.is_neg()
+            assert torch.equal(top, leaky(bottom).as_subclass(torch.Tensor))
+    z = torch.randn(1, dtype=torch.complex64, device=device)
+    streams.streams_relu(z.conj().imag, top[0, :1], 1)  # contiguous, being of one element, and negated
+    assert torch.equal(top[0, :1], leaky(-z.imag))
+
+
+def test_mixed_dtypes_and_devices(kernels, device):
+    relu, x = kernels["streams"].streams_relu, torch.zeros(3, device=device)
+    with pytest.raises(TypeError, match=r"streams: out: expected float32 as 'in' has, got .* float64"):
+        relu(x, x.double(), 3)
+    if device == "cuda":
+        with pytest.raises(TypeError, match="streams: out: expected a tensor on cuda:0 as 'in' is, got cpu"):
+            relu(x, x.cpu(), 3)
+
+
+def test_fake_and_functorch_tensors(loops):
+    call, went = watched(loops, "loops_fill")
+    for _ in range(3):
+        call(torch.zeros(3), 3, 0)
+    assert call(fake(torch.zeros(3)), 3, 0) is None and len(went) == 3
+    with pytest.raises(RuntimeError):
+        torch.vmap(lambda x: call(x, 3, 0) or x)(torch.zeros(2, 3))
+    assert len(went) == 4
+
+
+# ------------------------------------------------------------------------------------------- numbers
+
+NUMBERS = """#include "caffe_cuda_macro.h"
+extern "C" int numbers_store(double* top, double d, float f, int i, int64_t l, uint8_t u, bool b) {
+  const double values[] = {d, f, double(i), double(l), double(u), double(b)};
+  for (int at = 0; at < 6; ++at) top[at] = values[at];
+  return 0;
+}
+"""
+DECLARED = "int numbers_store(double *top, double d, float f, int i, int64_t l, uint8_t u, bool b);\n"
+
+
+def test_numbers(workshop):
+    """Each C type, at its ends and beyond them: the same values and the same errors."""
+    workshop.layer("numbers", cu=NUMBERS, numbers_h=DECLARED)
+    workshop.build()
+    said = workshop.python("""
+import importlib, numpy, torch
+layer = importlib.import_module("my_layers.numbers").layer
+from my_layers._runtime.launcher import Launcher
+python = Launcher(layer, "numbers_store").careful
+short = Launcher(layer, "numbers_store").fastest()
+good = [0.5, 0.25, 3, 4, 5, True]
+values = [0, 1, -1, 2, 255, 256, 2**31 - 1, 2**31, -2**31, -2**31 - 1, 2**63 - 1, 2**63, -2**63, 10**400, True, False,
+          0.5, -0.0, 1e300, float("inf"), "1", None, 1j, numpy.int64(7), numpy.float32(0.5), torch.tensor(2)]
+for place in range(6):
+    for value in values:
+        given = good[:place] + [value] + good[place + 1:]
+        found = []
+        for call in (short, short, short, python):
+            top = torch.full((6,), -7.0, dtype=torch.float64)
+            try:
+                call(top, *given)
+            except Exception as error:
+                top = type(error).__name__, str(error)
+            found.append(str(top))
+        assert len(set(found)) == 1, (place, value, found)
+assert short is python or short.plans() > 40
+print("the same")
+""")
+    assert said == "the same"
+
+
+# ----------------------------------------------------------------------------------- errors and counts
+
+
+@pytest.mark.parametrize("function, arguments", [("failures_throw", (0,)), ("failures_status", (3,))])
+def test_failure_says_the_same(kernels, device, function, arguments):
+    top = torch.zeros(1, device=device)
+    found = [
+        outcome(call, (top, *arguments)) for call in ways(kernels["failures"], function, device).values()
+    ]
+    assert found[0] == found[1] and found[1][0] == "CaffeRuntimeError"
+
+
+def test_nothing_is_kept(kernels, device):
+    """After clear, doubtful and failed calls the arguments belong to nobody else."""
+    loops, failures = kernels["loops"], kernels["failures"]
+    good, bad, count = torch.zeros(3, device=device), torch.zeros(3, device=device).double(), 10**12
+    calls = [(loops.loops_fill, (good, 3, 0)), (loops.loops_fill, (bad, 3, 0)), (loops.loops_fill, (good, "3", 0)),
+             (loops.loops_fill, (good, count * 10**12, 0)), (failures.failures_status, (good, 3))]  # fmt: skip
+    for call, arguments in calls:
+        outcome(call, arguments)
+    gc.collect()
+    before = [sys.getrefcount(x) for x in (good, bad, None)]
+    rounds = 3000
+    for _ in range(rounds):
+        for call, arguments in calls:
+            outcome(call, arguments)
+    gc.collect()
+    after = [sys.getrefcount(x) for x in (good, bad, None)]
+    # Other threads and garbage of earlier tests hold and drop None by the hundreds.
+    assert all(abs(a - b) < rounds / 2 for a, b in zip(after, before, strict=True)), (before, after)
+
+
+def test_others_run_meanwhile(kernels):
+    """A call holds no lock of Python's: a kernel on the host may take its time."""
+    call, top = ways(kernels["loops"], "loops_fill")["short"], torch.zeros(1 << 24)
+    ticks, done, interval = [], threading.Event(), sys.getswitchinterval()
+
+    def tick():
+        while not done.wait(0.0005):
+            ticks.append(1)
+
+    thread = threading.Thread(target=tick)
+    sys.setswitchinterval(100)  # from here on nobody is made to give way
+    try:
+        thread.start()
+        before = len(ticks)
+        for _ in range(30):
+            call(top, top.numel(), 0)
+        during = len(ticks) - before
+    finally:
+        sys.setswitchinterval(interval)
+        done.set()
+        thread.join()
+    assert during > 3
+
+
+# ---------------------------------------------------------------------------------- torch's own table
+
+
+TABLES = """
+import ctypes, sys, torch
+from layers._runtime import short
+if not short.AVAILABLE:
+    sys.exit(0)
+class Table(ctypes.Structure):
+    _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("older", ctypes.c_void_p),
+                ("functions", ctypes.c_void_p * 5)]
+new, address = ctypes.pythonapi.PyCapsule_New, ctypes.pythonapi.PyCapsule_GetPointer
+new.restype, new.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+address.restype, address.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+known = address(torch.Tensor.__dlpack_c_exchange_api__, b"dlpack_exchange_api")
+tables = [Table(2, 0, None), Table(1, 3, None), Table(2, 0, known)]
+capsules = [new(ctypes.addressof(table), b"dlpack_exchange_api", None) for table in tables]
+for table in (object(), 12345, *capsules):
+    torch.Tensor.__dlpack_c_exchange_api__ = table
+    print(short.available(), end=" ")
+from layers.sigmoid import sigmoid
+assert all(sigmoid(torch.zeros(3)).tolist() == [0.5] * 3 for _ in range(4))
+"""
+
+
+def test_a_table_of_another_kind():
+    """A newer one leads to the one we know, if it is there; anything else means the careful way."""
+    done = subprocess.run([sys.executable, "-c", TABLES], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout in ("", "False False False False True ")
+
+
+def test_the_contract_the_careful_way(tmp_path):
+    """As under a torch before 2.10: every case of every layer once more in float, without the table."""
+    if getattr(torch.Tensor, "__dlpack_c_exchange_api__", None) is None:
+        pytest.skip("it is what the other tests have run")
+    script = """
+import sys, torch
+torch.Tensor.__dlpack_c_exchange_api__ = None
+import pytest
+files = [f"tests/layers/test_{name}.py" for name in ("values", "layouts", "refusals")]
+no_call = "is_built or says_its_cases or every_operator"
+sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:xdist", *files,
+                      "-k", f"float32 and not ({no_call})"]))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
+    assert re.search(r"\d+ passed", done.stdout)

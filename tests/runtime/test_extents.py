@@ -1,0 +1,112 @@
+"""What a header says of its tensors' sizes, and that no C function is given less memory than that."""
+
+import importlib
+import json
+import sys
+
+import pytest
+import torch
+from support.points import LAYERS, PACKAGE, cases_of, differentiable, layer_object, points, random_like
+
+import build_ffi
+from layers._runtime.cases import results
+from layers._runtime.launcher import Launcher, reach
+
+NATIVE = [name for name in LAYERS if cases_of(name) and not cases_of(name)[0].is_caffe]
+# Bytes for a kernel's own partial sums: how many, no formula says.
+WORKSPACES = {"workspace", "partial_sums"}
+
+HEADER = """
+// a, b: [rows, 2 * columns] of dtype; c: [threads of the grid][12]; d: [rows] of prose, e [missing]
+int first(const void *a, void *b, const float *c, float *d, float *e, int64_t rows, int columns, int dtype,
+          void *stream);
+
+/* a: [rows / (columns + 1)], and
+   f: [rows, columns] with strides [step, 1] */
+int second(const void *a, const void *f, float *d, int64_t rows, int columns, int64_t step, int dtype, void *stream);
+int third(const float *a, int64_t rows, void *stream);
+"""
+
+
+def test_headers_are_read(tmp_path):
+    (tmp_path / "x.h").write_text(HEADER)
+    functions = build_ffi.parse_declarations(tmp_path / "x.h")
+    a_and_b = [["rows", "2 * columns"], []]
+    found = json.loads(json.dumps({name: f["extents"] for name, f in functions.items()}))
+    assert found == {
+        "first": {"a": a_and_b, "b": a_and_b, "d": [["rows"], []]},
+        "second": {
+            "a": [["rows // (columns + 1)"], []],
+            "f": [["rows", "columns"], ["step", "1"]],
+            "d": [["rows"], []],
+        },
+        "third": {},
+    }
+
+
+def test_reach():
+    assert reach([2, 3]) == 6 and reach([]) == 1 and reach([2, 0, 5]) == 0
+    assert reach([2, 3], [3, 1]) == 6 and reach([2, 3], [0, 1]) == 3 and reach([2, 3], [100, 1]) == 103
+
+
+@pytest.mark.parametrize("layer", NATIVE)
+def test_each_tensor_of_the_own_layers_has_its_extents(layer):
+    layer = layer_object(layer)
+    for function, declared in layer.library(layer.backends()[0]).signatures.items():
+        pointers = {name for kind, name in declared["parameters"] if kind.endswith("*") and name != "stream"}
+        assert pointers - WORKSPACES <= set(declared["extents"]), function
+
+
+def launches(point, monkeypatch) -> list:
+    """(launcher, arguments) of each C call that the case's function and its backward make."""
+    made, layer = [], point.layer_object
+    for function in layer.library("host").signatures:
+        launcher = Launcher(layer, function)
+        if launcher.returns != "int":
+            continue
+
+        def spy(*arguments, launcher=launcher):
+            made.append((launcher, arguments))
+            return launcher.careful(*arguments)
+
+        monkeypatch.setitem(vars(layer), function, spy)
+    # A plan, which an earlier call left, does not come by the launchers.
+    modules = [m for name, m in sys.modules.items() if f"{name}.".startswith(f"{layer.module}.")]
+    for value in (value for module in modules for value in vars(module).values()):
+        if hasattr(getattr(value, "operator", None), "short"):
+            value.operator.short.clear()
+    arguments = point.arguments(grad=True)
+    tops = results(point.call(*arguments))
+    if point.case.gradient != "none":
+        torch.autograd.grad(tops, differentiable(arguments), random_like(tops))
+    return made
+
+
+@pytest.mark.parametrize("native", list(points(NATIVE, devices=("cpu",), every_input=True)), ids=str)
+def test_one_element_less_is_an_error(native, monkeypatch, runtime):
+    """Each tensor of each C call that the case makes, but for the last element."""
+    made = launches(native, monkeypatch)
+    monkeypatch.undo()
+    assert made
+    for launcher, arguments in made:
+        for place, (_, name) in enumerate(launcher.taken):
+            tensor = arguments[place]
+            if not isinstance(tensor, torch.Tensor) or name in WORKSPACES or not tensor.numel():
+                continue
+            less = torch.zeros(reach(tensor.shape, tensor.stride()) - 1, dtype=tensor.dtype)
+            wrong = [*arguments[:place], less, *arguments[place + 1 :]]
+            for call in (launcher.careful, launcher.fastest()):
+                with pytest.raises(
+                    runtime.CaffeValueError, match=rf"{native.layer}: {name}: expected memory for"
+                ):
+                    call(*wrong)
+
+
+@pytest.mark.parametrize("count", [5, 10**9, 2**62, -1, -(2**63)])
+def test_a_count_beyond_the_tensors(count):
+    layer = importlib.import_module(f"{PACKAGE}.sigmoid").layer
+    x = torch.zeros(4)
+    with pytest.raises(ValueError, match="sigmoid: bottom: expected memory for"):
+        layer.sigmoid_forward(x, torch.zeros(4), count)
+    layer.sigmoid_forward(x, x, 4)
+    assert x.tolist() == [0.5] * 4

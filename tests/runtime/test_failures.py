@@ -1,0 +1,150 @@
+"""What fails in C++ becomes a Python exception that says where, and nothing is left behind."""
+
+import subprocess
+import sys
+import threading
+
+import pytest
+import torch
+
+
+@pytest.fixture
+def failures(kernels):
+    return kernels["failures"]
+
+
+def still_works(failures, device):
+    """Neither torch nor the layer inherits an error from what failed before."""
+    assert (torch.ones(3, device=device) + 1).sum().item() == 6
+    top = torch.zeros(2, device=device)
+    failures.failures_threads(top, 1, 2)
+    assert top.tolist() == [1, 1]
+    if device == "cuda":
+        torch.cuda.synchronize()
+
+
+def fails(failures, device, function, *arguments):
+    """The text of the error that a call ends in."""
+    with pytest.raises(RuntimeError) as caught:
+        getattr(failures, function)(torch.zeros(2, device=device), *arguments)
+    assert type(caught.value).__name__ == "CaffeRuntimeError"
+    backend = "cuda" if device == "cuda" else "host"
+    assert str(caught.value).startswith(f"failures: {function} on {backend}: ")
+    still_works(failures, device)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("threads, blocks", [(2048, 1), (1025, 4), (0, 1), (1, 0)])
+def test_launch_that_is_refused(failures, device, threads, blocks):
+    text = fails(failures, device, "failures_threads", threads, blocks)
+    # "invalid configuration argument"; drivers of CUDA 13 say "invalid argument".
+    assert "failures.cu:19: kernel launch: cudaErrorInvalid" in text and "argument" in text
+
+
+@pytest.mark.parametrize(
+    "what, text",
+    [(0, "a runtime_error on purpose"), (1, "bad_alloc"), (2, "not a std::exception"), (3, "xxxxx")],
+    ids=["runtime_error", "bad_alloc", "int", "very long"],
+)
+def test_thrown_exception(failures, device, what, text):
+    assert text in fails(failures, device, "failures_throw", what)
+
+
+def test_cuda_check_says_what_and_where(failures, device):
+    text = fails(failures, device, "failures_check")
+    assert "failures.cu:31: cudaErrorInvalidValue: cudaErrorInvalidValue: invalid argument" in text
+
+
+def test_post_kernel_check(failures, device):
+    """Seed bugs 4 and 14: it only printed, or it ended the process."""
+    text = fails(failures, device, "failures_post_check")
+    assert "failures.cu:37: cudaGetLastError(): cudaErrorInvalid" in text
+
+
+def test_status_without_a_text(failures, device):
+    assert "without saying why" in fails(failures, device, "failures_status", 3)
+
+
+def test_text_does_not_outlive_its_error(failures, device):
+    fails(failures, device, "failures_throw", 0)
+    assert "on purpose" not in fails(failures, device, "failures_status", 3)
+
+
+def test_dtype_that_was_not_compiled_in(failures, device):
+    bottom = torch.zeros(2, device=device, dtype=torch.float16)
+    with pytest.raises(RuntimeError, match=r"failures: failures_dispatch .*dtype code 2 is not one"):
+        failures.failures_dispatch(bottom, torch.zeros_like(bottom))
+    still_works(failures, device)
+
+
+@pytest.mark.parametrize("at", [0, 600, 999_999])
+def test_exception_inside_a_kernel(failures, at):
+    """On the host, whichever of its threads ran the element."""
+    with pytest.raises(RuntimeError, match=rf"failures_throw_in_kernel on host: element {at}$"):
+        failures.failures_throw_in_kernel(torch.zeros(1_000_000), 1_000_000, at)
+    still_works(failures, "cpu")
+
+
+def test_each_thread_has_its_own_error(failures):
+    texts = {}
+
+    def work(what):
+        for _ in range(200):
+            try:
+                failures.failures_throw(torch.zeros(1), what)
+            except RuntimeError as error:
+                texts.setdefault(what, set()).add(str(error))
+
+    threads = [threading.Thread(target=work, args=(what,)) for what in (0, 1, 2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert {what: len(found) for what, found in texts.items()} == {0: 1, 1: 1, 2: 1}
+    assert "on purpose" in texts[0].pop() and "bad_alloc" in texts[1].pop()
+
+
+def test_unknown_function(failures):
+    with pytest.raises(
+        AttributeError,
+        match=r"failures declares no C function 'failures_thread'. There are: failures_check, ",
+    ):
+        _ = failures.failures_thread
+
+
+def test_wrong_number_of_arguments(kernels):
+    with pytest.raises(TypeError, match=r"loops_fill"):
+        kernels["loops"].loops_fill(torch.zeros(3))
+
+
+def test_no_tensor_at_all(kernels):
+    with pytest.raises(TypeError, match=r"loops: loops_null: no tensor came"):
+        kernels["loops"].loops_null(None, None, None, None, 3)
+
+
+def test_typed_pointer_wants_its_dtype(kernels):
+    with pytest.raises(TypeError, match=r"loops: top: expected float32, got cpu float64"):
+        kernels["loops"].loops_fill(torch.zeros(3, dtype=torch.float64), 3, 0)
+
+
+def test_output_must_be_contiguous(kernels):
+    """A copy would be written to, and thrown away."""
+    with pytest.raises(TypeError, match=r"loops: top: expected a contiguous tensor to write to"):
+        kernels["loops"].loops_fill(torch.zeros(3, 2)[:, 0], 3, 0)
+
+
+def test_nothing_is_printed(failures, kernels_folder):
+    """A library that prints, or exits, takes the user's process for its own."""
+    script = f"""
+import sys; sys.path[:0] = {[str(p) for p in sys.path if p]!r}
+from layers._runtime.cases import load_package
+import importlib, pathlib, torch
+failures = importlib.import_module(load_package(pathlib.Path({str(kernels_folder)!r})) + ".failures").layer
+for call in (lambda t: failures.failures_post_check(t), lambda t: failures.failures_throw(t, 2)):
+    try:
+        call(torch.zeros(1))
+    except RuntimeError:
+        pass
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

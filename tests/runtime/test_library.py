@@ -1,0 +1,156 @@
+"""The built library as a file: what it needs, what loads it, what it says where it does not fit."""
+
+import importlib
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+import torch
+from conftest import LAYERS, LAYERS_DIR
+
+import build_ffi
+from tools.make.outside import init_text
+
+ALLOWED = re.compile(
+    r"(libc|libm|libmvec|libstdc\+\+|libgcc_s|libpthread|libdl|librt|ld-linux[\w-]*)\.so\.\d+\Z"
+)
+
+
+@pytest.mark.parametrize("backend", ["host", "cuda"])
+@pytest.mark.parametrize("layer", LAYERS)
+def test_needs_nothing_of_torch_or_of_one_python(layer, backend):
+    """Seed bug 12: symbols that only the process's other libraries gave. Built once, it loads anywhere."""
+    library = LAYERS_DIR / layer / f"_{backend}.abi3.so"
+    if not library.exists():
+        pytest.skip(f"{layer} is not built for {backend}")
+    dynamic = subprocess.run(["readelf", "-d", library], capture_output=True, text=True, check=True).stdout
+    needed = re.findall(r"NEEDED.*\[(.*)\]", dynamic)
+    assert needed and all(ALLOWED.match(name) for name in needed), needed
+    assert "RUNPATH" not in dynamic and "RPATH" not in dynamic
+    listing = subprocess.run(["nm", "-D", library], capture_output=True, text=True, check=True).stdout
+    undefined = [line.split()[-1] for line in listing.splitlines() if " U " in line]
+    assert not [name for name in undefined if re.search(r"torch|c10|at3|THC|cudaLaunch", name)]
+    stable = {"_Py_NoneStruct", "_Py_TrueStruct", "_Py_FalseStruct", "_Py_Dealloc"}
+    assert not [name for name in undefined if name.startswith("_Py") and name not in stable]
+    defined = [line.split()[-1] for line in listing.splitlines() if re.search(r" [TBDRW] ", line)]
+    assert [name for name in defined if not name.startswith("_Z")] == [f"PyInit__{backend}"], (
+        "exports more than its init function"
+    )
+
+
+def test_import_of_a_layer_that_is_not_built(workshop):
+    """Works; the first call says what to type."""
+    workshop.layer("one")
+    (workshop.folder / "__init__.py").write_text(init_text())
+    said = workshop.import_and_fill("one")
+    wanted = (
+        r"CaffeRuntimeError: one: not built for host: /.*_host\.abi3\.so is missing\. Type `make LAYERS=one`"
+    )
+    assert re.match(wanted, said), said
+
+
+def test_only_the_missing_backend_is_missing(kernels, monkeypatch):
+    """A tensor on the GPU and a library for the host alone: an error that says what to type."""
+    loops = kernels["loops"]
+    if "cuda" in loops.backends():
+        pytest.skip("the kernels are built for CUDA here")
+    with pytest.raises(RuntimeError, match=r"loops: not built for cuda: .*make LAYERS=loops.*needs nvcc"):
+        loops.library("cuda")
+
+
+def test_built_for_another_processor(workshop):
+    """Said when loaded, instead of an illegal instruction in the kernel."""
+    workshop.layer("one")
+    workshop.build("HOST_ARCH=knl", "libraries")  # which only Xeon Phi was
+    said = workshop.import_and_fill("one")
+    wanted = r"CaffeRuntimeError: one: .* cannot run here: .* with avx512\w+, .*: make HOST_ARCH=native"
+    assert re.match(wanted, said), said
+
+
+def macros(arch: str) -> set[str]:
+    command = ["g++", f"-march={arch}", "-dM", "-E", "-x", "c++", os.devnull]
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return set(re.findall(r"^#define (__[A-Z0-9_]+__) 1$", output, re.M))
+
+
+# What a compiler uses for intrinsics alone, or what every processor takes as a no-op.
+ARCHITECTURES = ("sapphirerapids", "alderlake", "tigerlake", "znver3", "znver4", "bdver2", "knm", "x86-64-v4")
+BY_INTRINSICS = """
+    AES PCLMUL SHA VAES VPCLMULQDQ ADX RDRND RDSEED RDPID FSGSBASE XSAVE XSAVEC XSAVES XSAVEOPT PRFCHW CLFLUSHOPT CLWB
+    CLDEMOTE CLZERO MWAITX ENQCMD UINTR MOVDIRI MOVDIR64B WAITPKG WBNOINVD SERIALIZE TSXLDTRK PTWRITE PKU SGX PCONFIG
+    HRESET KL WIDEKL AMX_TILE AMX_INT8 AMX_BF16 AMX_FP16 SHSTK CRC32 LAHF_SAHF LWP PREFETCHWT1 ABM RTM HLE 3dNOW
+    CMPCCXADD PREFETCHI RAOINT 3dNOW_A
+"""
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="x86")
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_all_that_an_architecture_means_is_asked_for(arch):
+    """A feature that nobody checks is an illegal instruction some day."""
+    try:
+        more = macros(arch) - macros("x86-64")
+    except subprocess.CalledProcessError:
+        pytest.skip(f"this compiler has no {arch}")
+    more = {m for m in more if not re.match(r"__(FP_FAST|GCC|GLIBC|FLT|tune)", m)}
+    known = {*build_ffi.CPU_FEATURES, *(f"__{name}__" for name in BY_INTRINSICS.split())}
+    assert not more - known
+    asked = build_ffi.cpu_features(["g++"], [f"-march={arch}"])
+    assert len(asked) > 5 and "avx" in asked
+
+
+@pytest.mark.skipif(not shutil.which("qemu-x86_64"), reason="needs qemu-user")
+@pytest.mark.parametrize(
+    "arch, processor, feature",
+    [
+        ("sapphirerapids", "max", "avx"),
+        ("x86-64-v3", "Nehalem", "avx"),
+        ("bdver2", "max", "(fma4|xop|tbm|avx)"),
+    ],
+)
+def test_on_an_older_processor(workshop, arch, processor, feature):
+    """Emulated: a program that loads the library and asks it gets the message, not SIGILL."""
+    workshop.layer("one")
+    workshop.build(f"HOST_ARCH={arch}", "libraries")
+    script = """
+import importlib.machinery as machinery, importlib.util as util, sys
+loader = machinery.ExtensionFileLoader("_host", sys.argv[1])
+module = util.module_from_spec(util.spec_from_loader("_host", loader))
+loader.exec_module(module)
+print(module.ffi.string(module.lib.caffe_unsupported()).decode())
+"""
+    library = workshop.folder / "one" / "_host.abi3.so"
+    command = ["qemu-x86_64", "-cpu", processor, sys.executable, "-c", script, library]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert re.match(rf"built for a processor with ({feature})\w*, .*HOST_ARCH=native", done.stdout), (
+        done.stdout
+    )
+
+
+def test_broken_library(workshop):
+    """Something else under its name: a Python error that says so."""
+    one = workshop.layer("one")
+    workshop.build()
+    (one / "_host.abi3.so").write_text("not a library\n")
+    said = workshop.import_and_fill("one")
+    assert said.startswith("ImportError: ") and "one/_host.abi3.so" in said
+
+
+def test_build_info(kernels):
+    library = kernels["loops"].library("host")
+    assert library.text(library.lib.caffe_build_info()) == "host native"
+
+
+def test_library_loads_under_two_package_names(kernels_folder, kernels):
+    """Two folders may hold a layer of the same name; their libraries do not mix."""
+    from layers._runtime.cases import load_package
+
+    other = importlib.import_module(f"{load_package(kernels_folder, 'kernels_again')}.loops").layer
+    assert other is not kernels["loops"] and other.library("host") is not kernels["loops"].library("host")
+    top = torch.zeros(3)
+    other.loops_fill(top, 3, 0)
+    assert top.tolist() == [1, 2, 3]

@@ -1,0 +1,128 @@
+"""Operators of any signature: which arguments are tensors, which may be None, what an error may hide."""
+
+import sys
+import types
+from collections.abc import Sequence
+from typing import Optional
+
+import pytest
+import torch
+from torch import Tensor
+
+from layers._runtime import CaffeRuntimeError, CaffeTypeError, CaffeValueError, Layer, operator
+
+
+@pytest.fixture
+def layer(tmp_path, request):
+    """A layer of no C functions: what an operator does with arguments needs none."""
+    name = "operators_of_" + "".join(c if c.isalnum() else "_" for c in request.node.name)
+    module = types.ModuleType(name)
+    module.__file__ = str(tmp_path / "__init__.py")
+    sys.modules[name] = module
+    yield Layer(name)
+    del sys.modules[name]
+
+
+def scaled(layer):
+    """An operator with every kind of parameter; a tensor may be None by its annotation, not by its default."""
+
+    @operator(layer)
+    def scale(x: Tensor, factor: Optional[Tensor], shift: Tensor | None, sizes: Sequence[int]) -> Tensor:  # noqa: UP045
+        top = x * 1 if factor is None else x * factor
+        return top if shift is None else top + shift
+
+    return scale
+
+
+NONES = [
+    (None, None),
+    (torch.tensor(2.0), None),
+    (None, torch.tensor(3.0)),
+    (torch.tensor(2.0), torch.tensor(3.0)),
+]
+
+
+class Labelled(Tensor):
+    pass
+
+
+@pytest.mark.parametrize("factor, shift", NONES)
+def test_optional_tensors_without_a_default(layer, factor, shift):
+    scale, x = scaled(layer), torch.randn(3)
+    wanted = x * (1 if factor is None else factor) + (0 if shift is None else shift)
+    assert torch.equal(scale(x, factor, shift, (1, 2)), wanted)
+    assert torch.equal(scale(x.as_subclass(Labelled), factor, shift, (1, 2)), wanted)
+    assert torch.equal(scale.operator.torch_op(x, factor, shift, (1, 2)), wanted)
+
+
+def test_what_is_not_optional_is_named(layer):
+    scale, x = scaled(layer), torch.randn(3)
+    with pytest.raises(CaffeTypeError, match=f"{layer.name}: x: expected a tensor, got NoneType None"):
+        scale(None, None, None, ())
+    with pytest.raises(CaffeTypeError, match=f"{layer.name}: shift: expected a tensor, got str 'a'"):
+        scale(x, None, "a", ())
+    with pytest.raises(
+        CaffeTypeError, match=f"{layer.name}: factor: expected a tensor on cpu as 'x' is|on cpu or cuda"
+    ):
+        scale(x, x.to("meta"), None, ())
+
+
+@pytest.mark.parametrize(
+    "error", [RuntimeError("out of memory"), TypeError("mine"), CaffeRuntimeError("not built")]
+)
+def test_an_error_is_not_replaced(layer, error):
+    @operator(layer)
+    def fails(x: Tensor, bias: Tensor | None) -> Tensor:
+        raise error
+
+    for x in (torch.ones(2), torch.ones(2, requires_grad=True), torch.ones(2).as_subclass(Labelled)):
+        with pytest.raises(type(error), match=str(error)):
+            fails(x, None)
+
+
+def test_the_registered_operator_checks_too(layer):
+    op = scaled(layer).operator.torch_op
+    x = torch.randn(3)
+    with pytest.raises(CaffeTypeError, match=f"{layer.name}: x: expected a tensor, got NoneType None"):
+        op(None, None, torch.ones(3), (1,))
+    assert torch.equal(op(x, None, torch.ones(3), (1,)), x + 1)
+
+
+def test_annotations_that_are_no_tensors(layer):
+    with pytest.raises(TypeError, match="annotate the tensors"):
+        operator(layer)(lambda x: x)
+
+    def many(x: Tensor, others: list[Tensor]) -> Tensor:
+        return x
+
+    with pytest.raises(TypeError, match=r"takes Tensor or Tensor \| None, not list"):
+        operator(layer)(many)
+
+
+# ---------------------------------------------------------------------------------------- parameters
+
+
+def numpy_int():
+    return pytest.importorskip("numpy").int64(2)
+
+
+@pytest.mark.parametrize("value", [2, torch.tensor(2), numpy_int], ids=["int", "tensor", "numpy"])
+def test_integers(layer, value):
+    value = value() if callable(value) else value
+    assert layer.integer("stride", value, 1) == 2 and type(layer.integer("stride", value, 1)) is int
+    assert layer.pair("stride", value, 1) == layer.pair("stride", [value, 2], 1) == (2, 2)
+    assert layer.pair("stride", torch.Size((2, 3)), 1) == (2, 3)
+
+
+@pytest.mark.parametrize(
+    "value", [2.5, None, float("nan"), "3", True, 1j, torch.tensor(2.5), (2.5, 1), [None, 1]], ids=str
+)
+def test_no_integers(layer, value):
+    with pytest.raises(CaffeTypeError, match=f"{layer.name}: stride: expected an int"):
+        layer.pair("stride", value, 1)
+
+
+@pytest.mark.parametrize("value", [0, -1, 2**31, 10**30, (1, 0), (1,), (), (1, 2, 3)], ids=str)
+def test_integers_out_of_range(layer, value):
+    with pytest.raises(CaffeValueError, match=f"{layer.name}: stride: expected an int"):
+        layer.pair("stride", value, 1)

@@ -1,0 +1,345 @@
+"""What a plan may not change: whatever surrounds a call that is like the one before."""
+
+import gc
+import subprocess
+import sys
+import threading
+import weakref
+
+import pytest
+import torch
+from conftest import ROOT
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from layers._runtime import CaffeRuntimeError, CaffeTypeError, operator
+from layers._runtime.recording import Recorder, is_constant, run_and_record
+from layers._runtime.short import AVAILABLE
+from layers.depthwise_conv import depthwise_conv, depthwise_conv2d, depthwise_conv_backward
+from layers.elementwise_mult import elementwise_mult
+from layers.round import round_ste
+from layers.sigmoid import layer as sigmoid_layer
+from layers.sigmoid import sigmoid
+
+pytestmark = pytest.mark.skipif(not AVAILABLE, reason="this torch has no short way")
+
+
+@pytest.fixture(autouse=True)
+def warm():
+    """Calls of [4, 5] have a plan, with and without a gradient."""
+    for call in (sigmoid, round_ste):
+        call.operator.short.clear()
+        for _ in range(3):
+            call(torch.rand(4, 5))
+            call(torch.rand(4, 5, requires_grad=True)).sum().backward()
+        assert call.operator.short.plans() == 1
+
+
+def calls(function, monkeypatch) -> list:
+    """Grows with each careful call of the operator's function."""
+    went = []
+    known = function.operator
+    for way in ("plain", "record", "otherwise"):
+        assert callable(getattr(known, way))
+    real = known.refuse
+    monkeypatch.setattr(known, "refuse", lambda *a, **k: went.append(a) or real(*a, **k))
+    return went
+
+
+def test_a_plan_runs_no_python(monkeypatch):
+    went = calls(sigmoid, monkeypatch)
+    x = torch.randn(4, 5)
+    assert torch.allclose(sigmoid(x), torch.sigmoid(x)) and not went
+    x.requires_grad_()
+    sigmoid(x).sum().backward()
+    assert torch.allclose(x.grad, torch.sigmoid(x) * (1 - torch.sigmoid(x))) and not went
+    sigmoid(torch.rand(4, 6))
+    assert len(went) == 1
+
+
+def test_keywords_and_defaults(monkeypatch):
+    x = torch.rand(4, 5)
+    assert torch.equal(sigmoid(bottom=x), sigmoid(x))
+    for call in (
+        lambda: sigmoid(),
+        lambda: sigmoid(x, x),
+        lambda: sigmoid(x, bottom=x),
+        lambda: sigmoid(top=x),
+    ):
+        with pytest.raises(CaffeTypeError, match=r"^sigmoid: sigmoid"):
+            call()
+
+
+DIFFERENT = {
+    "shape": lambda x: torch.rand(5, 4),
+    "strides": lambda x: torch.rand(5, 4).t(),
+    "dtype": lambda x: x.double(),
+    "half": lambda x: x.half(),
+    "empty": lambda x: x[:0],
+    "negated": lambda x: torch._neg_view(x),
+    "part": lambda x: torch.rand(4, 10)[:, ::2],
+    "scalar": lambda x: x.sum(),
+}
+
+
+@pytest.mark.parametrize("kind", DIFFERENT)
+def test_what_differs_is_noticed(kind):
+    for _ in range(4):
+        x = DIFFERENT[kind](torch.rand(4, 5))
+        top = sigmoid(x)
+        assert top.dtype == x.dtype and top.shape == x.shape
+        torch.testing.assert_close(top, torch.sigmoid(x.clone()))
+
+
+def test_freed_memory():
+    x = torch.rand(4, 5)
+    x.untyped_storage().resize_(0)
+    with pytest.raises(CaffeTypeError, match="memory"):
+        sigmoid(x)
+
+
+def test_a_gradient_is_asked_for_call_by_call():
+    x = torch.rand(4, 5)
+    assert not sigmoid(x).requires_grad
+    assert sigmoid(x.requires_grad_()).requires_grad
+    with torch.no_grad():
+        assert not sigmoid(x).requires_grad
+    with torch.inference_mode():
+        assert sigmoid(x).is_inference() and not sigmoid(x).requires_grad
+    assert not sigmoid(x).is_inference()
+    assert sigmoid(x).grad_fn is not None and sigmoid(x) is not sigmoid(x)
+
+
+def test_a_result_is_nobody_elses():
+    tops = [sigmoid(torch.full((4, 5), float(i))) for i in range(50)]
+    assert len({top.data_ptr() for top in tops}) == 50
+    assert all(torch.allclose(top, torch.sigmoid(torch.tensor(float(i)))) for i, top in enumerate(tops))
+
+
+def test_modes_see_the_call():
+    class Sees(TorchDispatchMode):
+        def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
+            seen.append(operation)
+            return operation(*args, **(kwargs or {}))
+
+    class Functions(TorchFunctionMode):
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            return function(*args, **(kwargs or {}))
+
+    seen, x = [], torch.rand(4, 5)
+    with Sees():
+        top = sigmoid(x)
+    assert sigmoid.operator.torch_op in seen and torch.equal(top, sigmoid(x))
+    with Functions(), torch.device("meta"):
+        assert torch.equal(sigmoid(x), top)
+
+
+def test_transforms_after_a_plan():
+    x, more = torch.rand(4, 5), torch.rand(3, 4, 5)
+    assert torch.allclose(torch.vmap(round_ste)(more), torch.stack([round_ste(m) for m in more]))
+    with pytest.raises(RuntimeError, match=r"sigmoid|forward"):
+        torch.func.jvp(sigmoid, (x,), (x,))
+    with torch.autograd.forward_ad.dual_level(), pytest.raises(RuntimeError):
+        sigmoid(torch.autograd.forward_ad.make_dual(x, x))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_traced_after_a_plan():
+    traced = torch.jit.trace(lambda x: sigmoid(x), torch.rand(4, 5))
+    assert "::sigmoid" in str(traced.graph)
+
+
+def test_deterministic_fill():
+    torch.use_deterministic_algorithms(True)
+    try:
+        x = torch.rand(4, 5)
+        torch.testing.assert_close(sigmoid(x), torch.sigmoid(x))
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
+def test_autocast_after_a_plan():
+    x, w = torch.rand(1, 2, 5, 5), torch.rand(2, 1, 3, 3, requires_grad=True)
+    for _ in range(4):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            top = depthwise_conv2d(x, w)
+            assert top.dtype == torch.bfloat16
+            assert depthwise_conv2d(x.bfloat16(), w.detach().bfloat16()).dtype == torch.bfloat16
+        top.float().sum().backward()
+        assert depthwise_conv2d(x, w).dtype == torch.float32 and w.grad.dtype == torch.float32
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            assert sigmoid(torch.rand(4, 5)).dtype == torch.float32
+            assert elementwise_mult(x, x.bfloat16()).dtype == torch.float32
+
+
+def test_parameters_of_other_types(monkeypatch):
+    """1, 1.0 and True are three values, and a list is one that may change."""
+    seen = []
+
+    @operator(sigmoid_layer)
+    def scaled(x: Tensor, factor: float, twice: bool) -> Tensor:
+        seen.append((factor, twice))
+        top = sigmoid_layer.empty_like(x)
+        sigmoid_layer.sigmoid_forward(x, top, x.numel())
+        return top
+
+    x = torch.rand(3)
+    for factor in (1, 1.0, True, 0.0, -0.0, float("nan"), "a", (1, 2), (1, True), [1], None):
+        before = len(seen)
+        for _ in range(4):
+            scaled(x, factor, False)
+        assert len(seen) - before == (4 if isinstance(factor, list) else 2), factor
+
+
+def test_a_function_that_does_more_is_never_a_plan():
+    box = [1.0]
+
+    @operator(sigmoid_layer)
+    def more(x: Tensor) -> Tensor:
+        top = sigmoid_layer.empty_like(x)
+        sigmoid_layer.sigmoid_forward(x, top, x.numel())
+        return top.mul_(box[0])
+
+    @operator(sigmoid_layer)
+    def of_value(x: Tensor) -> Tensor:
+        top = sigmoid_layer.empty_like(x)
+        if x.sum().item() > 0:
+            sigmoid_layer.sigmoid_forward(x, top, x.numel())
+        return top
+
+    @operator(sigmoid_layer)
+    def copies(x: Tensor) -> Tensor:
+        top = torch.zeros_like(x)
+        sigmoid_layer.sigmoid_forward(x, top, x.numel())
+        return top
+
+    for call in (more, of_value, copies):
+        for i in range(4):
+            box[0] = float(i)
+            top = call(torch.ones(3))
+            assert torch.allclose(top, torch.sigmoid(torch.ones(3)) * (i if call is more else 1))
+        assert call.operator.short.plans() == 0
+
+
+def test_what_is_recorded():
+    x = torch.rand(3)
+
+    def function(x, y):
+        first, second = torch.empty_like(x), x.new_empty((2, 2))
+        sigmoid_layer.sigmoid_forward(x, first, 3)
+        sigmoid_layer.sigmoid_forward(first, x, 2)
+        return second, first
+
+    with Recorder() as recorder:
+        function(x, 3)
+    assert recorder.is_plain and len(recorder.allocations) == 2 and len(recorder.launches) == 2
+    assert run_and_record(function, (x, 3))[1] is not None
+    assert run_and_record(function, (x, object()))[1] is None
+    assert run_and_record(lambda x: x, (x,))[1] is None
+    assert run_and_record(lambda x: torch.empty(3), (x,))[1] is None  # launches nothing
+    assert is_constant((1, (2.0, "a"), None)) and not is_constant([1]) and not is_constant((x,))
+
+
+def test_one_tensor_given_twice():
+    """What it was recorded with says nothing of calls with two tensors, and the other way round."""
+    for first in (True, False):
+        elementwise_mult.operator.short.clear()
+        for i in range(8):
+            a, b = torch.rand(3, 7), torch.rand(3, 7)
+            b = a if (i < 4) == first else b
+            assert torch.equal(elementwise_mult(a, b), a * b), i
+        assert elementwise_mult.operator.short.plans() == 1
+    for i in range(8):
+        x = torch.rand(5)
+        top = x if i < 4 else torch.zeros(5)
+        wanted = torch.sigmoid(x)
+        sigmoid_layer.sigmoid_forward(x, top, 5)
+        torch.testing.assert_close(top, wanted)
+
+
+def test_many_shapes():
+    """More than are remembered; each right, and the table does not grow for ever."""
+    for size in [*range(1, 1200), *range(1, 30)] * 2:
+        x = torch.full((size,), 0.25)
+        assert sigmoid(x)[size - 1].item() == pytest.approx(0.5621765)
+    assert len(sigmoid.operator.short) <= 1024
+
+
+def test_threads():
+    sigmoid.operator.short.clear()
+    wrong = []
+
+    def run(seed):
+        generator = torch.Generator().manual_seed(seed)
+        for i in range(300):
+            x = torch.rand(1 + i % 40, generator=generator, requires_grad=i % 3 == 0)
+            top = sigmoid(x)
+            if not torch.allclose(top, torch.sigmoid(x)):
+                wrong.append((seed, i))
+            if i % 50 == seed:
+                sigmoid.operator.short.clear()
+
+    threads = [threading.Thread(target=run, args=(seed,)) for seed in range(4)]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+    assert not wrong
+
+
+def test_a_failure_is_said_and_tried_again(monkeypatch):
+    """An error while a call is recorded says nothing about the next; a plan's own error is the library's."""
+
+    @operator(sigmoid_layer)
+    def fails(x: Tensor) -> Tensor:
+        if broken:
+            raise CaffeRuntimeError("no memory")
+        top = sigmoid_layer.empty_like(x)
+        sigmoid_layer.sigmoid_forward(x, top, x.numel())
+        return top
+
+    broken = False
+    fails(torch.rand(3))
+    broken = True
+    with pytest.raises(CaffeRuntimeError, match="no memory"):
+        fails(torch.rand(3))
+    broken = False
+    assert [fails.operator.short.plans() for _ in range(2) if fails(torch.rand(3)) is not None] == [1, 1]
+
+
+def test_nothing_is_kept():
+    x = torch.rand(4, 5, requires_grad=True)
+    gc.collect()
+    before = sys.getrefcount(x), sys.getrefcount(None)
+    for _ in range(500):
+        sigmoid(x).sum().backward()
+        with torch.no_grad():
+            sigmoid(x)
+    gc.collect()
+    assert abs(sys.getrefcount(x) - before[0]) < 5 and abs(sys.getrefcount(None) - before[1]) < 100
+    top = weakref.ref(sigmoid(x))
+    gc.collect()
+    assert top() is None
+
+
+def test_backward_is_one_operator_and_a_plan():
+    x, w = torch.rand(1, 2, 5, 5, requires_grad=True), torch.rand(2, 1, 3, 3, requires_grad=True)
+    for call in (depthwise_conv, depthwise_conv_backward):
+        call.operator.short.clear()
+    for _ in range(3):
+        depthwise_conv2d(x, w).backward(torch.rand(1, 2, 3, 3))
+    assert depthwise_conv.operator.short.plans() == depthwise_conv_backward.operator.short.plans() == 1
+
+
+def test_recording_imports_nothing_large():
+    """torch._dynamo takes seconds, and a first call is no place for them."""
+    script = """
+import sys, torch
+from layers.sigmoid import sigmoid
+for _ in range(3):
+    sigmoid(torch.rand(3))
+    sigmoid(torch.rand(3, requires_grad=True)).sum().backward()
+assert sigmoid.operator.short.plans() == 1
+print("torch._dynamo" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT)
+    assert done.stdout == "False\n", done.stdout + done.stderr

@@ -1,0 +1,258 @@
+"""The stock layers of the core, against torch in double."""
+
+import pytest
+import torch
+from support.stock import compare
+from torch.nn import functional as F
+
+
+@pytest.mark.parametrize(
+    "layer, parameters, function",
+    [
+        ("ReLU", {}, F.relu),
+        ("ReLU", {"relu_param": {"negative_slope": 0.125}}, lambda x: F.leaky_relu(x, 0.125)),
+        ("Sigmoid", {}, torch.sigmoid),
+        ("TanH", {}, torch.tanh),
+        ("Power", {"power_param": {"power": 2, "scale": 0.5, "shift": 3}}, lambda x: (3 + 0.5 * x) ** 2),
+        (
+            "Power",
+            {"power_param": {"power": -0.5, "scale": 0.5, "shift": 9}},
+            lambda x: (9 + 0.5 * x) ** -0.5,
+        ),
+        ("Power", {"power_param": {"scale": 0.5, "shift": 3}}, lambda x: 3 + 0.5 * x),
+        ("Power", {"power_param": {"power": 0}}, lambda x: x**0),
+        ("Softmax", {}, lambda x: x.softmax(1)),
+        ("Softmax", {"softmax_param": {"axis": -1}}, lambda x: x.softmax(-1)),
+        ("Softmax", {"softmax_param": {"axis": 0}}, lambda x: x.softmax(0)),
+        ("Flatten", {}, lambda x: x.flatten(1)),
+        ("Flatten", {"flatten_param": {"axis": 1, "end_axis": 2}}, lambda x: x.flatten(1, 2)),
+        ("Reshape", {"reshape_param": {"shape": {"dim": [0, -1]}}}, lambda x: x.reshape(2, -1)),
+        (
+            "Reshape",
+            {"reshape_param": {"axis": 1, "num_axes": 1, "shape": {"dim": [1, 3]}}},
+            lambda x: x.reshape(2, 1, 3, 4, 5),
+        ),
+        ("Reduction", {}, lambda x: x.sum()),
+        ("Reduction", {"reduction_param": {"operation": "MEAN", "axis": 2}}, lambda x: x.mean((2, 3))),
+        (
+            "Reduction",
+            {"reduction_param": {"operation": "ASUM", "axis": 1, "coeff": 0.5}},
+            lambda x: 0.5 * x.abs().sum((1, 2, 3)),
+        ),
+        (
+            "Reduction",
+            {"reduction_param": {"operation": "SUMSQ", "axis": -1, "coeff": 2}},
+            lambda x: 2 * (x**2).sum(-1),
+        ),
+        ("Split", {"top": ["a", "b", "c"]}, lambda x: (x + 0, x + 0, x + 0)),
+        ("Slice", {"top": ["a", "b", "c"]}, lambda x: x.split(1, 1)),
+        (
+            "Slice",
+            {"top": ["a", "b"], "slice_param": {"axis": 2, "slice_point": [1]}},
+            lambda x: x.split([1, 3], 2),
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_one_bottom(at, layer, parameters, function):
+    compare(at, at.module(layer, **parameters), function, at.draw(2, 3, 4, 5))
+
+
+@pytest.mark.parametrize(
+    "layer, parameters, function",
+    [
+        ("Eltwise", {}, lambda a, b, c: a + b + c),
+        (
+            "Eltwise",
+            {"eltwise_param": {"operation": "SUM", "coeff": [1, -2, 0.5]}},
+            lambda a, b, c: a - 2 * b + 0.5 * c,
+        ),
+        ("Eltwise", {"eltwise_param": {"operation": "PROD"}}, lambda a, b, c: a * b * c),
+        (
+            "Eltwise",
+            {"eltwise_param": {"operation": "PROD", "stable_prod_grad": False}},
+            lambda a, b, c: a * b * c,
+        ),
+        ("Eltwise", {"eltwise_param": {"operation": "MAX"}}, lambda a, b, c: a.maximum(b).maximum(c)),
+        ("Concat", {}, lambda *x: torch.cat(x, 1)),
+        ("Concat", {"concat_param": {"axis": 0}}, lambda *x: torch.cat(x, 0)),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_three_bottoms(at, layer, parameters, function):
+    compare(at, at.module(layer, **parameters), function, *(at.draw(2, 3, 4, 5, seed=s) for s in (1, 2, 3)))
+
+
+FILLERS = {"weight_filler": {"type": "gaussian", "std": 0.3}, "bias_filler": {"type": "uniform"}}
+
+
+@pytest.mark.parametrize(
+    "options, expected",
+    [
+        ({"kernel_size": [3]}, {}),
+        (
+            {"kernel_size": [3], "pad": [1], "stride": [2], "group": 2},
+            {"padding": 1, "stride": 2, "groups": 2},
+        ),
+        ({"kernel_h": 3, "kernel_w": 2, "pad_h": 2, "pad_w": 0}, {"padding": (2, 0)}),
+        ({"kernel_size": [3], "dilation": [2], "force_nd_im2col": True}, {"dilation": 2}),
+        ({"kernel_size": [1], "bias_term": False}, {}),
+    ],
+    ids=["plain", "group", "h_w", "nd", "1x1"],
+)
+def test_convolution(at, options, expected):
+    module = at.module("Convolution", convolution_param={"num_output": 6, **FILLERS, **options})
+    compare(at, module, lambda x, *blobs: F.conv2d(x, *blobs, **expected), at.draw(3, 4, 7, 8))
+
+
+def test_convolution_of_volumes(at):
+    module = at.module(
+        "Convolution", convolution_param={"num_output": 2, "kernel_size": [2], "pad": [1], **FILLERS}
+    )
+    compare(at, module, lambda x, *blobs: F.conv3d(x, *blobs, padding=1), at.draw(2, 3, 4, 5, 3))
+
+
+@pytest.mark.parametrize("transpose", [False, True])
+def test_inner_product(at, transpose):
+    module = at.module(
+        "InnerProduct", inner_product_param={"num_output": 6, "transpose": transpose, **FILLERS}
+    )
+    compare(
+        at,
+        module,
+        lambda x, w, b: F.linear(x.flatten(1), w.T if transpose else w, b),
+        at.draw(5, 3, 2, 4),
+    )
+
+
+@pytest.mark.parametrize("method", ["MAX", "AVE"])
+@pytest.mark.parametrize(
+    "kernel, stride, pad", [(2, 2, 0), (3, 2, 1), (3, 1, 0), (3, 2, 0), (2, 2, 1), (3, 3, 1), (4, 3, 2)]
+)
+def test_pooling(at, method, kernel, stride, pad):
+    """Caffe's average counts the padding within pad of the image, as torch's does with ceil_mode.
+
+    On images of 7 to 9 pixels: for some of these the last window would lie in the padding, and there is none.
+    """
+    module = at.module(
+        "Pooling", pooling_param={"pool": method, "kernel_size": kernel, "stride": stride, "pad": pad}
+    )
+    function = F.max_pool2d if method == "MAX" else F.avg_pool2d
+    for size in ((8, 7), (7, 9), (9, 8)):
+        compare(at, module, lambda x: function(x, kernel, stride, pad, ceil_mode=True), at.draw(2, 3, *size))
+
+
+def test_global_and_floor_pooling(at):
+    module = at.module("Pooling", pooling_param={"pool": "AVE", "global_pooling": True})
+    compare(at, module, lambda x: x.mean((2, 3), keepdim=True), at.draw(2, 3, 4, 5))
+    module = at.module("Pooling", pooling_param={"kernel_size": 3, "stride": 2, "round_mode": "FLOOR"})
+    compare(at, module, lambda x: F.max_pool2d(x, 3, 2), at.draw(2, 3, 8, 8))
+
+
+def test_pooling_reports_where(at):
+    module = at.module("Pooling", top=["y", "mask"], pooling_param={"kernel_size": 2, "stride": 2})
+    x = at.draw(2, 3, 6, 4)
+    with torch.no_grad():
+        y, mask = module(x.to(at.device, at.dtype))
+    expected = F.max_pool2d(x, 2, 2, return_indices=True)
+    at.close(y.double().cpu(), expected[0])
+    at.close(mask.double().cpu(), expected[1])
+
+
+def test_stochastic_pooling(at):
+    module = at.module("Pooling", pooling_param={"pool": "STOCHASTIC", "kernel_size": 2, "stride": 2})
+    x = at.draw(2, 3, 6, 4, positive=True)
+    if at.mode == "cpu":
+        with pytest.raises(Exception, match="NOT_IMPLEMENTED"):
+            module(x.to(at.dtype))
+        return
+    windows = F.unfold(x.view(6, 1, 6, 4), 2, stride=2)
+    given = x.to(at.device, at.dtype).requires_grad_()
+    y = module(given)
+    drawn = (windows - y.detach().double().cpu().view(6, 1, 6)).abs().min(1).values
+    assert drawn.max() < 1e-6
+    y.sum().backward()
+    assert given.grad.sum() == y.numel() and set(given.grad.unique().tolist()) <= {0.0, 1.0}
+    module.eval()
+    mean = (windows**2).sum(1) / windows.sum(1)
+    with torch.no_grad():
+        at.close(module(given).double().cpu().view(6, 6), mean)
+
+
+def by_axis(blob, axis, x):
+    return blob.reshape([1] * axis + list(blob.shape) + [1] * (x.dim() - axis - blob.dim()))
+
+
+@pytest.mark.parametrize("axis, num_axes", [(1, 1), (0, 2), (2, -1), (1, 0)])
+def test_bias_and_scale(at, axis, num_axes):
+    x = at.draw(2, 3, 4, 5)
+    span = {"axis": axis, "num_axes": num_axes}
+    filler = {"filler": {"type": "gaussian"}}
+    at_axis = 0 if num_axes == 0 else axis
+    bias = at.module("Bias", bias_param={**span, **filler})
+    compare(at, bias, lambda x, b: x + by_axis(b, at_axis, x), x)
+    scale = at.module("Scale", scale_param={**span, **filler})
+    compare(at, scale, lambda x, s: x * by_axis(s, at_axis, x), x)
+    both = at.module(
+        "Scale", scale_param={**span, **filler, "bias_term": True, "bias_filler": {"type": "gaussian"}}
+    )
+    compare(at, both, lambda x, s, b: x * by_axis(s, at_axis, x) + by_axis(b, at_axis, x), x)
+
+
+def test_bias_and_scale_by_a_bottom(at):
+    x, v = at.draw(2, 3, 4, 5), at.draw(3, 4, seed=2)
+    compare(at, at.module("Bias"), lambda x, v: x + v[..., None], x, v)
+    compare(at, at.module("Scale"), lambda x, v: x * v[..., None], x, v)
+
+
+def test_empty(at):
+    """No images: every layer leaves it alone."""
+    empty = torch.zeros(0, 3, 4, 4, device=at.device, dtype=at.dtype)
+    for layer in ("ReLU", "Softmax", "Power", "Split", "Sigmoid"):
+        assert at.module(layer)(empty).shape == empty.shape
+    assert at.module("Eltwise")(empty, empty).shape == empty.shape
+    conv = at.module("Convolution", convolution_param={"num_output": 2, "kernel_size": [3]})
+    assert conv(empty).shape == (0, 2, 2, 2)
+    assert at.module("InnerProduct", inner_product_param={"num_output": 5})(empty).shape == (0, 5)
+
+
+def convolution(**options) -> dict:
+    return {"convolution_param": {"num_output": 4, "kernel_size": [3], **options}}
+
+
+@pytest.mark.parametrize(
+    "layer, parameters, message",
+    [
+        ("Pooling", {"pooling_param": {"stride": 2}}, "Filter size is kernel_size OR"),
+        (
+            "Convolution",
+            {"convolution_param": {"num_output": 5, "kernel_size": [3], "group": 3}},
+            "multiples of group",
+        ),
+        ("Concat", {"concat_param": {"axis": 7}}, "axis 7 out of range"),
+        ("Reshape", {"reshape_param": {"shape": {"dim": [7, -1]}}}, "must be divisible"),
+        ("Slice", {"top": ["a", "b"]}, "evenly divide"),
+        # Numbers that an int, or a product of ints, cannot hold.
+        ("Pooling", {"pooling_param": {"kernel_size": 3, "pad": 2**32 - 1}}, "pad is too large"),
+        ("Pooling", {"pooling_param": {"kernel_size": 2**31 + 2}}, "Filter dimensions"),
+        ("Pooling", {"pooling_param": {"kernel_size": 2**31 - 1, "pad": 2**31 - 2}}, "with its padding"),
+        ("Pooling", {"pooling_param": {"kernel_size": 1, "stride": 2**31 - 1}}, "with its padding"),
+        ("Convolution", convolution(pad=[2**32 - 1]), "pad is too large"),
+        ("Convolution", convolution(pad=[2**31 - 1]), "with its padding"),
+        ("Convolution", convolution(stride=[2**31]), "Stride"),
+        ("Convolution", convolution(dilation=[2**31 - 1]), "a kernel spans"),
+        ("Convolution", convolution(kernel_size=[2**16]), "exceeds INT_MAX"),
+        ("Convolution", convolution(pad=[2**16]), "exceeds INT_MAX"),
+        ("Convolution", convolution(num_output=2**31 + 5), "num_output_ > 0"),
+        ("InnerProduct", {"inner_product_param": {"num_output": 2**31 + 5}}, "shape"),
+        ("InnerProduct", {"inner_product_param": {"num_output": 2**30}}, "exceeds INT_MAX"),
+        ("Reshape", {"reshape_param": {"shape": {"dim": [2**32 + 2, -1]}}}, "dim 0 of the new shape"),
+        ("Reshape", {"reshape_param": {"shape": {"dim": [-(2**32) + 2]}}}, "dim 0 of the new shape"),
+        ("Reshape", {"reshape_param": {"shape": {"dim": [2**16, 2**16, -1]}}}, "product of the specified"),
+        ("Slice", {"top": ["a", "b"], "slice_param": {"slice_point": [2**32 - 1]}}, "must grow"),
+        ("Slice", {"top": ["a"], "slice_param": {"slice_dim": 2**31 + 1}}, "not an axis"),
+    ],
+)
+def test_refused(stock, layer, parameters, message):
+    with pytest.raises(Exception, match=message):
+        getattr(stock, layer)(**parameters)(torch.zeros(2, 3, 4, 5))

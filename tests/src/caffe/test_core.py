@@ -1,0 +1,185 @@
+"""The C++ engine that Caffe layers stand on: checks, memory, blobs, fillers, and the C ABI, on the host.
+
+The programs under tests/caffe_engine are compiled against the headers as a layer is, and say what happens.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tools.make.settings import Settings
+
+ROOT = Path(__file__).resolve().parents[3]
+CXX = os.environ.get("CXX", "g++")
+SETTINGS = Settings({"NVCC": "", "CXX": CXX})
+INCLUDES = [f"-I{SETTINGS.core}/include", "-Iinclude", "-Iinclude/legacy", "-Iinclude/host", "-Isrc/caffe"]
+ARCHIVES = [f"{SETTINGS.core_of('host')}/lib{name}.a" for name in ("stock", "caffe")]
+
+
+def run(*command) -> str:
+    done = subprocess.run([str(c) for c in command], cwd=ROOT, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def said(tmp_path_factory):
+    """What each program says, {name: text}."""
+    folder = tmp_path_factory.mktemp("engine")
+    run(sys.executable, "-m", "tools.make.build", "core", "NVCC=", f"CXX={CXX}")
+    lines = []
+    for program in ("engine_test", "layer_test", "net_test"):
+        source, binary = Path("tests/caffe_engine") / f"{program}.cpp", folder / program
+        flags = ["-std=c++17", "-O0", "-w", "-fno-gnu-unique", "-DCAFFE_HOST_BACKEND=1", *INCLUDES]
+        run(CXX, *flags, source, *ARCHIVES, "-pthread", "-ldl", "-o", binary)
+        lines += run(binary).splitlines()
+    return dict(line.split("\t", 1) for line in lines)
+
+
+FATAL = "engine_test.cpp: "
+NO_VALUES = "(unprintable) vs. (unprintable)"
+
+EXPECTED = {
+    # glog's words, and an exception
+    "check_eq": FATAL + "Check failed: once() == 2 (1 vs. 2) so 7",
+    "operands_evaluated": "1",
+    "check": FATAL + "Check failed: 1 > 2 really",
+    "check_passes": "nothing",
+    "check_enum": FATAL + "Check failed: Color::kRed != Color::kRed (3 vs. 3) ",
+    "check_opaque": FATAL + f"Check failed: Opaque() == Opaque() ({NO_VALUES}) ",
+    "check_string": FATAL + 'Check failed: string("a") == "b" (a vs. b) ',
+    "check_near": FATAL + "Check failed: |1.0 - 2.0| <= 0.5 (1 vs. 0.5) ",
+    "check_notnull": FATAL + "Check failed: 'static_cast<int*>(nullptr)' Must be non NULL ",
+    "check_streq": FATAL + 'Check failed: "a" == "b" (a vs. b) ',
+    "fatal": FATAL + "no 1",
+    "not_implemented": "NotImplemented",
+    "not_implemented_by_hand": "NotImplemented",
+    "operand_throws": "other: inner",
+    "nested": FATAL + "Check failed: 1 == 2 (1 vs. 2) ",
+    "dangling_else": "else",
+    "info_evaluated": "0",
+    # SyncedMemory
+    "states": "UNINITIALIZED HEAD_AT_GPU SYNCED HEAD_AT_CPU SYNCED HEAD_AT_GPU",
+    "zero_filled": "yes",
+    "read_only": "tensor copy 1 2 3 4 | 9 2 3 4",
+    "undefined_is_zeroed": "0 0",
+    "overwritten": "7 8 | 0 0",
+    "too_small_is_dropped": "yes",
+    "own_after_drop": "0 0 0 0",
+    # Blob
+    "shape": "2 3 4 5 (120) 119 12 5",
+    "reshape": "kept zeroed",
+    "legacy": "2 3 4 6",
+    "legacy_padded": "5 2 1 1",
+    "too_large": "blob.cpp: Check failed: shape[i] <= INT_MAX / count (70000 vs. 30678) "
+    "blob size exceeds INT_MAX",
+    "negative": "blob.cpp: Check failed: shape[i] >= 0 (-1 vs. 0) ",
+    "wide": "blob.cpp: Check failed: shape[i] <= INT_MAX (4294967299 vs. 2147483647) axis 0: Caffe counts in int",
+    "wide_negative": "blob.cpp: Check failed: shape[i] >= 0 (-4294967291 vs. 0) ",
+    "wide_product": "blob.cpp: Check failed: shape[i] <= INT_MAX / count (65536 vs. 32767) "
+    "blob size exceeds INT_MAX",
+    "many_axes": "blob.cpp: Check failed: axes <= kMaxBlobAxes (33 vs. 32) ",
+    "count_of_nothing": "0 0 0 blob.hpp: Check failed: product <= INT_MAX (4294967296 vs. 2147483647) "
+    "elements of axes 1 to 3, of a blob with shape 0 65536 65536 (0)",
+    "lying": "blob.cpp: Check failed: count == values.size() (2147483647 vs. 0) ",
+    "gpu_shape": "2 3 | 3 2 | 4 5 6 | 4 5 6 | 7",
+    "axis": "blob.hpp: Check failed: axis_index < num_axes() (2 vs. 2) "
+    "axis 2 out of range for 2-D Blob with shape 5 2 (10)",
+    "no_data": "blob.hpp: Check failed: data_ a bottom or top that the layer was not given, "
+    "or a blob that was never shaped",
+    "share": "one owner",
+    "empty": "0 address",
+    "int_blob": "0 0 0 NotImplemented",
+    "proto": "3 (3) -1 0 1 2 2 2",
+    "legacy_proto": "1 1 1 2 (2) 4 5",
+    "shape_equals": "yes",
+    "copy_from": "blob.cpp: Check failed: reshape Trying to copy blobs of different sizes.",
+    # Filler
+    "constant": "3.000000",
+    "uniform": "within",
+    "xavier": "within",
+    "xavier_out": "within",
+    "unitball": "one",
+    "gaussian": "two",
+    "sparse": "a tenth",
+    "bilinear": "0.0625 0.1875 0.1875 0.0625",
+    "unknown_filler": "filler.hpp: Unknown filler name: nonesuch",
+    "seed": "same",
+    # names of boost
+    "split": "a|b||c",
+    "lexical_cast": "0.100000001 12",
+    "bad_cast": "bad lexical cast",
+    # of a float and a double
+    "mixed_max": "2.000000 3.000000 1.000000",
+    "max_as_told": "2.000000 2.000000 2",
+    # the C ABI: a layer of one bottom and one top
+    "facts": "1 1 0",
+    "setup": "2 0",
+    "forward": "0 2 4 6 8 there",
+    "backward": "2 4 6 8 0 allocations",
+    "failure": "Check failed: bottom[0]->cpu_data()[i] != 13 (13 vs. 13) ",
+    "after_failure": "0 2 4 6 8 token",
+    "no_gpu_code": "2",
+    "other_shape": "2 4 6 elsewhere",
+    "too_many": "Check failed: shape[i] <= INT_MAX (4294967296 vs. 2147483647) axis 0: Caffe counts in int",
+    "bottoms": "Check failed: record.bottoms == bottom().size() (2 vs. 1) bottoms, as many as at set up",
+    "wrong_bottoms": "Check failed: ExactNumBottomBlobs() == bottom.size() (1 vs. 2) "
+    "Double Layer takes 1 bottom blob(s) as input.",
+    "not_set_up": "Check failed: ready_ set the layer up first",
+    "unknown_type": "Unknown layer type: Treble (this library has: Double MeanLoss Rude Share)",
+    "types": "Double MeanLoss Rude Share ",
+    "in_place_elsewhere": "1 2 | 2 4",
+    "in_place": "2 4",
+    "in_place_backward": "6 8 | 3 4",
+    # layers that share memory, or write where they should not
+    "shared": "bottom 3 4 bottom 3 4 ",
+    "parameter": "1 5 token",
+    "grown_top": "3 3 3 token",
+    "given_is_not_written": "2",
+    "parameter_is_written": "21",
+    "gradient_from_forward": "30 | 1 1 1 | 5",
+    "gradient_into_new_memory": "30",
+    "kept_by_the_layer": "8 1 | 8 3",
+    "parameter_shape": "Check failed: has_shape_of(blob, given) parameter blob 0 has the shape 1 (1)",
+    "loss": "1.000000 7 7 7",
+    "loss_shapes": "Check failed: bottom[0]->shape(0) == bottom[1]->shape(0) (2 vs. 3) "
+    "The data and label should have the same first dimension.",
+    "nothing_is_kept": "0",
+    # Net, for layers that own one
+    "losses": "34.5 34.5 5",
+    "losses_backward": "12 15",
+    "outputs": "5 | 5 | 3 6 | 300 600 | ",
+    "splits": "in: -> x; p: x -> y; y_p_0_split: y -> y_p_0_split_0 y_p_0_split_1 *3 *0; r: y_p_0_split_1 -> y; "
+    "y_r_0_split: y -> y_r_0_split_0 y_r_0_split_1; q: y_r_0_split_0 -> z; s: y_r_0_split_1 -> loss *0",
+    "no_splits": "in: -> x; p: x -> y *3",
+    "split_layer": "b_l_1_split 3 0",
+    "shared_weights": "128 | 1 of 2 | 32 96",
+    "cleared": "0 0",
+    "shared_shapes": "Check failed: permissive ? blob->count() == owned.count() : blob->shape() == owned.shape() "
+    "Cannot share param 'w' with layer 'two': shape mismatch: owner's is 2 (2); this layer expects shape 1 (1)",
+    "pruned": "in- before- y_before_0_split- learns+ loss+ aside- ",
+    "nothing_below": "0 0",
+    "propagate_down": "16 16",
+    "frozen": "rests",
+    "in_place_net": "13 | -4 0 -6",
+    "reshaped": "2 4 (8)",
+    "unknown_bottom": "Unknown bottom blob 'nowhere' (layer 'p', bottom index 0)",
+    "two_sources": "Check failed: i >= layer_param.top_size() || !has_blob(blob_name) "
+    "Top blob 'y' produced by multiple sources.",
+    "rules": "Check failed: layer_param->include_size() == 0 && layer_param->exclude_size() == 0 "
+    "layer 'p': include and exclude rules are not known to a layer's own Net",
+    "propagate_down_twice": "Check failed: layer_param.propagate_down_size() == 0 || "
+    "layer_param.propagate_down_size() == layer_param.bottom_size() "
+    "propagate_down param must be specified either 0 or bottom_size times",
+    "too_many_params": "Check failed: layer_param.param_size() <= param_count (1 vs. 0) "
+    "Too many params specified for layer p",
+    "names": "in x",
+}
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_engine(said, name):
+    assert said[name] == EXPECTED[name]

@@ -1,0 +1,112 @@
+"""The race finder (SANITIZE=races): kernels with a race are told with kernel, lines and element, others are not."""
+
+import importlib
+import re
+
+import pytest
+import torch
+from support.workshop import SharedLayers
+
+from tools.verify.races import Race, watched
+
+COUNT = 256
+
+
+@pytest.fixture(scope="module")
+def races(shared_folder):
+    """tests/kernels_with_races, built with the race finder."""
+    layers = SharedLayers(shared_folder / "races", "NVCC=", "SANITIZE=races")
+    layers.build_layers("kernels_with_races")
+    return importlib.import_module(f"{layers.package}.races").layer
+
+
+@pytest.fixture
+def found(races):
+    def run(function: str, *arguments) -> list[Race]:
+        with watched() as races_found:
+            getattr(races, f"races_{function}")(*arguments)
+        return races_found
+
+    return run
+
+
+def ones(*shape, dtype=torch.float32):
+    return torch.ones(shape, dtype=dtype)
+
+
+def zeros(*shape, dtype=torch.float32):
+    return torch.zeros(shape, dtype=dtype)
+
+
+def ints(*shape):
+    return zeros(*shape, dtype=torch.int32)
+
+
+def test_a_scatter_without_atomics(found):
+    """The known case: right on the host, wrong on a GPU."""
+    top = zeros(COUNT)
+    (race,) = found("upsample_backward", ones(2 * COUNT), top, COUNT)
+    assert bool((top == 2).all())  # right here, which is why nobody notices
+    assert (race.kernel, race.space, race.bytes) == ("upsample_backward_kernel", "global", 4)
+    (block, thread), (other_block, other) = race.threads
+    assert block == other_block and thread // 2 == other // 2 == race.element and thread != other
+    assert all(re.search(r"/races/races\.cu:5$", place) for place in race.places), race
+    assert race.lines[0] == "top[i / 2] += bottom[i];"
+    text = str(race)
+    assert f"race in kernel upsample_backward_kernel: element {race.element} (4 bytes)" in text
+    assert f"races.cu:5: thread {thread} of block {block}: top[i / 2]" in text
+
+
+RACES = {
+    "set_then_add": ((ints(1), 4), "written, then changed atomically|changed atomically, then written"),
+    "last_one_wins": ((ints(1), 1), "written twice"),
+    "reverse": ((ones(COUNT), zeros(COUNT), COUNT, 0), "written, then read|read, then written"),
+    "neighbour": ((zeros(COUNT), zeros(COUNT), COUNT, 1), "written, then read|read, then written"),
+    "warp": ((ints(COUNT), ints(COUNT), COUNT, 0), "written, then read|read, then written"),
+    "half_warps": ((ints(COUNT), ints(COUNT), COUNT, 1), "written, then read|read, then written"),
+    "last_block": ((ones(COUNT), zeros(4), ints(1), zeros(1), COUNT, 0), "written, then read"),
+}
+
+
+@pytest.mark.parametrize("function", RACES)
+def test_races(found, function):
+    arguments, what = RACES[function]
+    races = found(function, *(a.clone() if isinstance(a, torch.Tensor) else a for a in arguments))
+    assert races, "not found"
+    assert {race.kernel for race in races} == {f"{function}_kernel"}
+    assert all(re.fullmatch(what, race.what) for race in races), races
+    assert {race.space for race in races} == {"shared" if function == "reverse" else "global"}
+
+
+NO_RACES = {
+    "upsample_backward_atomic": (ones(2 * COUNT), zeros(COUNT), COUNT),
+    "upsample_backward_swap": (
+        ones(2 * COUNT, dtype=torch.float64),
+        zeros(COUNT, dtype=torch.float64),
+        COUNT,
+    ),
+    "same_value": (ints(1), 4),
+    "reverse": (ones(COUNT), zeros(COUNT), COUNT, 1),
+    "neighbour": (zeros(COUNT), zeros(COUNT), COUNT, 0),
+    "warp": (ints(COUNT), ints(COUNT), COUNT, 1),
+    "half_warps": (ints(COUNT), ints(COUNT), COUNT, 0),
+    "last_block": (ones(COUNT), zeros(4), ints(1), zeros(1), COUNT, 1),
+    "bytes": (torch.zeros(COUNT, dtype=torch.int8), COUNT),
+    "in_place": (ones(1), ones(COUNT), COUNT),
+}
+
+
+@pytest.mark.parametrize("function", NO_RACES)
+def test_no_races(found, function):
+    """Atomics, barriers, warps that synchronize, a fence before the atomic that says who is last."""
+    arguments = [a.clone() if isinstance(a, torch.Tensor) else a for a in NO_RACES[function]]
+    assert not found(function, *arguments)
+
+
+def test_each_pair_of_lines_once(races):
+    """A launch of many threads is not a report of many lines; one launch's memory of another's is gone."""
+    with watched() as found:
+        for _ in range(3):
+            races.races_upsample_backward(ones(2 * COUNT), zeros(COUNT), COUNT)
+            races.races_in_place(ones(1), ones(COUNT), COUNT)
+    assert len(found) == 1

@@ -1,0 +1,107 @@
+"""A small tree of the shape of a Caffe fork, and `port` run on it."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+CLASS = """
+namespace caffe {{
+template <typename Dtype>
+class {name}Layer : public {base}<Dtype> {{
+ public:
+  explicit {name}Layer(const LayerParameter& param) : {base}<Dtype>(param) {{}}
+  virtual inline const char* type() const {{ return "{name}"; }}
+ protected:
+  virtual void Forward_cpu(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top);
+  {members}
+}};
+}}
+"""
+SOURCE = """
+#include "{header}"
+{includes}
+namespace caffe {{
+template <typename Dtype>
+void {name}Layer<Dtype>::Forward_cpu(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) {{
+  {body}
+}}
+INSTANTIATE_CLASS({name}Layer);
+{register}
+}}
+"""
+CORE = "namespace caffe {\ntemplate <typename Dtype> class %s {\n public:\n  %s\n};\n}\n"
+# What every layer sees through layer.hpp.
+SEEN = "".join(f'#include "caffe/{n}.hpp"\n' for n in ("blob", "common", "util/math_functions"))
+
+
+class Fork:
+    """A Caffe tree in the making."""
+
+    def __init__(self, root: Path):
+        self.root = root
+        self.write("include/caffe/blob.hpp", CORE % ("Blob", "const Dtype* gpu_data_of_row(int n) const;"))
+        self.write("include/caffe/layer.hpp", CORE % ("Layer", "void SetUp();\n  Net<Dtype>* net_;") + SEEN)
+        self.write(
+            "src/caffe/proto/caffe.proto", 'syntax = "proto2";\npackage caffe;\nmessage LayerParameter {}\n'
+        )
+        self.write("LICENSE", "do what you like\n")
+        (root / "src/caffe/layers").mkdir()
+
+    def write(self, path: str, text: str) -> Path:
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        return file
+
+    def layer(
+        self, name, body="", includes="", base="Layer", members="", header="", register="REGISTER_LAYER_CLASS"
+    ):
+        """One class, in a header of its own or at the end of `header`, and its source."""
+        stem = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower() + "_layer"
+        path = header or f"caffe/layers/{stem}.hpp"
+        text = CLASS.format(name=name, base=base, members=members)
+        file = self.root / "include" / path
+        self.write(
+            f"include/{path}", (file.read_text() if file.exists() else '#include "caffe/layer.hpp"\n') + text
+        )
+        source = SOURCE.format(
+            name=name, header=path, includes=includes, body=body, register=f"{register}({name});"
+        )
+        return self.write(f"src/caffe/layers/{stem}.cpp", source)
+
+
+@pytest.fixture
+def fork(tmp_path):
+    return Fork(tmp_path / "fork")
+
+
+@pytest.fixture
+def port(fork, tmp_path):
+    """Run the tool; what it printed, and the folder of layers."""
+    (tmp_path / "mine").mkdir()
+
+    def run(*arguments, caffe=fork.root, fails=False):
+        command = [
+            sys.executable,
+            "-m",
+            "tools.port",
+            "--caffe",
+            caffe,
+            "--layers-dir",
+            tmp_path / "mine",
+        ]
+        done = subprocess.run([*command, *arguments], capture_output=True, text=True, cwd=ROOT)
+        assert not done.stderr and done.returncode == int(fails), done.stderr + done.stdout
+        return done.stdout
+
+    run.folder = tmp_path / "mine"
+    return run
+
+
+def names(folder: Path) -> set[str]:
+    return {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()}

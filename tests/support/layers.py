@@ -1,0 +1,71 @@
+"""What the tests of every layer share: which points they are for, a layer's operators, its module."""
+
+import inspect
+
+import pytest
+import torch
+from support.points import (
+    PACKAGE,
+    Point,
+    differentiable,
+    layer_object,
+    random_like,
+)
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from layers._runtime.cases import results
+
+# Of a grid's points, those whose case ...
+differentiated = pytest.mark.only(lambda case: case.gradient != "none")
+numeric = pytest.mark.only(lambda case: case.gradient == "numeric")
+twice = pytest.mark.only(lambda case: case.gradient != "none" and case.twice)
+once = pytest.mark.only(lambda case: case.gradient != "none" and not case.twice)
+elementwise = pytest.mark.only(lambda case: case.elementwise)
+of_module = pytest.mark.only(lambda case: case.module is not None, first=True)
+of_operators = pytest.mark.only(lambda case: not case.is_caffe)
+
+
+def dtype_of(layer) -> torch.dtype:
+    dtypes = layer_object(layer).dtypes
+    return torch.float32 if torch.float32 in dtypes else dtypes[0]
+
+
+def is_laid_out(tensor) -> bool:
+    """Contiguous, or channels_last where a layer works in that layout too."""
+    return tensor.is_contiguous() or (
+        tensor.dim() == 4 and tensor.is_contiguous(memory_format=torch.channels_last)
+    )
+
+
+class OperatorCalls(TorchDispatchMode):
+    """Remembers the calls of a layer's operators, made forward and backward."""
+
+    def __init__(self, namespace: str):
+        super().__init__()
+        self.namespace, self.calls = namespace, []
+
+    def __torch_dispatch__(self, op, types, args=(), kwargs=None):
+        if op.namespace == self.namespace:
+            self.calls.append((op, args))
+        return op(*args, **(kwargs or {}))
+
+
+def operator_calls(point: Point):
+    """(operator, arguments) for each operator that the case's function is made of, backward included."""
+    arguments = point.arguments(grad=point.case.gradient != "none")
+    with OperatorCalls(f"{PACKAGE}_{point.layer}".replace(".", "_")) as mode:
+        result = point.call(*arguments)
+        if point.case.gradient != "none":
+            torch.autograd.grad(results(result), differentiable(arguments), random_like(result))
+    return mode.calls
+
+
+def module_and_call(point):
+    """The case's module with the parameters that the arguments give it, and what is left to call it with."""
+    arguments = point.arguments()
+    named = dict(zip(inspect.signature(point.case.function).parameters, arguments, strict=False))
+    module = point.case.module().to(point.device, point.dtype)
+    for name, parameter in module.named_parameters():
+        parameter.data.copy_(named.pop(name))
+    return module, [a for a in named.values() if isinstance(a, Tensor)]

@@ -1,0 +1,167 @@
+"""Building in a test: make itself, layers that are built once for a whole run, and a Workshop of tiny layers."""
+
+import contextlib
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+
+from layers._runtime.cases import load_package
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def make(*arguments: str, timeout: float = 120, **environment) -> subprocess.CompletedProcess:
+    """Run make in the toolkit's folder, with this Python."""
+    command = ["make", "--no-print-directory", "-C", str(ROOT), f"PYTHON={sys.executable}", *arguments]
+    # A make above this one (make test) would hand down its own options.
+    above = {
+        k: v
+        for k, v in os.environ.items()
+        if k not in ("MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "MAKELEVEL", "LAYERS_DIR")
+    }
+    return subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=above | environment)
+
+
+def settings_here() -> list[str]:
+    """What the tests build for: the host and, where one can run, this GPU."""
+    return ["ARCH=native"] if torch.cuda.is_available() else ["NVCC="]
+
+
+@contextlib.contextmanager
+def locked(file: Path) -> Iterator[None]:
+    """One worker of the run at a time."""
+    with open(file, "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+class SharedLayers:
+    """A folder of layers for all workers of a run: what a test asks for is built by the worker that comes first.
+
+    Args:
+        base: a folder that all workers of this run share.
+        settings: for make; for the host and, where one can run, this GPU, if nothing is said.
+
+    Attributes:
+        folder: the folder of layers.
+        build: what make made on the way. The toolkit's own objects are those of build/core.
+    """
+
+    def __init__(self, base: Path, *settings: str):
+        self.folder, self.build, self._lock = base / "layers", base / "build", base / "lock"
+        self.settings = settings or settings_here()
+        base.mkdir(exist_ok=True)
+        self.folder.mkdir(exist_ok=True)
+
+    @property
+    def package(self) -> str:
+        """The folder's name as a package, to import layers from."""
+        return load_package(self.folder, f"built_for_tests_in_{self.folder.parent.name}")
+
+    def build_layers(self, *sources: str) -> Path:
+        """The folders tests/<source>, each a layer, or a folder of layers; the folder of layers, with these built."""
+        with locked(self._lock):
+            names = []
+            for source in map(ROOT.joinpath("tests").joinpath, sources):
+                layers = [source] if any(source.glob("*.cpp")) else [f.parent for f in source.glob("*/*.h")]
+                for layer in layers:
+                    names.append(layer.name)
+                    if not (self.folder / layer.name).exists():
+                        shutil.copytree(layer, self.folder / layer.name)
+            if missing := [n for n in names if not any((self.folder / n).glob("_*.abi3.so"))]:
+                where = [f"LAYERS_DIR={self.folder}", f"BUILD={self.build}", f"LAYERS={' '.join(missing)}"]
+                done = make(*where, *self.settings, "-k", "-j4", "libraries", timeout=1800)
+                assert done.returncode == 0, done.stdout + done.stderr
+        return self.folder
+
+
+TINY = """#include "caffe_cuda_macro.h"
+
+__global__ void {name}_kernel(const int64_t n, float* top) {{
+  CUDA_KERNEL_LOOP(i, n) {{ top[i] = {value}; }}
+}}
+
+extern "C" int {name}_fill(float* top, int64_t count, void* stream) {{
+  {name}_kernel<<<CAFFE_GET_BLOCKS(count), CAFFE_CUDA_NUM_THREADS, 0, CAFFE_STREAM(stream)>>>(count, top);
+  return CAFFE_LAUNCH_STATUS();
+}}
+"""
+
+
+class Workshop:
+    """A folder of tiny layers to build in, for the host alone unless told otherwise."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+
+    def layer(self, name: str, value: str = "1", **files: str) -> Path:
+        """Write a layer that fills with a value. `files` replace or add: cu=..., more_cu=... is more.cu."""
+        layer = self.folder / name
+        layer.mkdir(parents=True)
+        (layer / "__init__.py").write_text("from .._runtime import Layer\n\nlayer = Layer(__name__)\n")
+        (layer / f"{name}.h").write_text(f"int {name}_fill(float *top, int64_t count, void *stream);\n")
+        (layer / f"{name}.cu").write_text(TINY.format(name=name, value=value))
+        for file, text in files.items():
+            stem, _, ending = file.rpartition("_")
+            (layer / f"{stem or name}.{ending}").write_text(text)
+        return layer
+
+    def settings(self, *arguments: str) -> list[str]:
+        own = [f"LAYERS_DIR={self.folder}"]
+        return (
+            [*own, *arguments]
+            if any(a.startswith("NVCC") for a in arguments)
+            else [*own, "NVCC=", *arguments]
+        )
+
+    def make(self, *arguments: str, **options) -> subprocess.CompletedProcess:
+        done = make(*self.settings(*(arguments or ("libraries",))), **options)
+        done.output = done.stdout + done.stderr
+        return done
+
+    def build(self, *arguments: str) -> str:
+        """make, which must succeed; its output."""
+        done = self.make(*arguments)
+        assert done.returncode == 0, done.output
+        return done.output
+
+    def fill(self, name: str) -> float:
+        """What the built layer fills with, asked in a process of its own, which need not import torch."""
+        script = f"""
+import ctypes, importlib.machinery as machinery, importlib.util as util
+loader = machinery.ExtensionFileLoader("_host", {str(self.folder / name / "_host.abi3.so")!r})
+module = util.module_from_spec(util.spec_from_loader("_host", loader))
+loader.exec_module(module)
+top = (ctypes.c_float * 5)()
+assert module.lib.{name}_fill_ffi(ctypes.addressof(top), 5, 0) == 0
+print(*set(top))
+"""
+        return float(self.python(script))
+
+    def import_and_fill(self, name: str) -> str:
+        """The same as a user would: by importing the layer. What is printed, an error's text included."""
+        return self.python(f"""
+import importlib, torch
+layer = importlib.import_module("{self.folder.name}.{name}").layer
+top = torch.zeros(5)
+try:
+    layer.{name}_fill(top, 5)
+    print(*set(top.tolist()))
+except Exception as error:
+    print(f"{{type(error).__name__}}: {{error}}")
+""")
+
+    def python(self, script: str) -> str:
+        command, folder = [sys.executable, "-c", script], self.folder.parent
+        environment = os.environ | {
+            "PYTHONPATH": os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")]))
+        }
+        done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()

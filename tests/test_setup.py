@@ -1,0 +1,138 @@
+"""pip: the wheel's name and content, and that it works away from the checkout."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from support.workshop import locked
+
+ROOT = Path(__file__).resolve().parents[1]
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("setuptools") is None, reason="setuptools is not installed"
+)
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory, worker_id):
+    """A folder of this run's, for all of its workers."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base if worker_id == "master" else base.parent) / "setup"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(shared):
+    """Of one layer, for the host."""
+    with locked(shared / "lock"):
+        if not list(shared.glob("*.whl")):
+            command = [sys.executable, "-m", "pip", "wheel", str(ROOT), "--no-deps", "--no-build-isolation"]
+            environment = os.environ | {"LAYERS": "round", "NVCC": ""}
+            done = subprocess.run(
+                [*command, "-w", str(shared)], capture_output=True, text=True, timeout=500, env=environment
+            )
+            assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
+        (made,) = shared.glob("*.whl")
+        return made
+
+
+@pytest.fixture(scope="module")
+def site(shared, wheel):
+    """Where it is installed."""
+    folder = shared / "site"
+    with locked(shared / "lock"):
+        if not folder.exists():
+            command = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target"]
+            subprocess.run([*command, str(folder), str(wheel)], check=True)
+    return folder
+
+
+def python(site: Path, script: str, cwd: Path, **environment) -> str:
+    environment = os.environ | {"PYTHONPATH": str(site), "NVCC": ""} | environment
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=environment, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_a_wheel_says_what_is_true_of_it(wheel):
+    assert "-cp310-abi3-linux_" in wheel.name
+    names = set(zipfile.ZipFile(wheel).namelist())
+    libraries = {name for name in names if name.endswith(".so")}
+    assert libraries == {"cuffi/round/_host.abi3.so", "cuffi/_runtime/_call.abi3.so"}
+    for wanted in (
+        "cuffi/_toolkit/Makefile",
+        "cuffi/_toolkit/include/caffe_cuda_macro.h",
+        "cuffi/_toolkit/tools/cuda/to_host.py",
+        "cuffi/_load/load.py",
+        "cuffi/normalize/normalize.proto",
+    ):
+        assert wanted in names
+    assert not [name for name in names if name.endswith((".pyc", ".partial", ".o"))]
+
+
+def test_it_works_away_from_the_checkout(site, tmp_path):
+    said = python(
+        site,
+        """
+import sys, cuffi
+assert "torch" not in sys.modules  # nothing is imported before it is used
+import torch
+from cuffi.round import Round
+assert Round()(torch.tensor([0.2, 0.7])).tolist() == [0, 1]
+try:
+    Round.__module__ and cuffi.round.layer.library("cuda")
+except cuffi.CaffeRuntimeError as error:
+    print(error)
+""",
+        tmp_path,
+    )
+    assert "round: not built for cuda: where cuffi was installed there was no compiler" in said
+
+
+def test_its_load_inline(site, tmp_path, cache):
+    source = 'extern "C" int three(float* top, void* stream) { top[0] = 3; return 0; }'
+    script = f"""
+import torch, cuffi
+top = torch.zeros(1)
+cuffi.load_inline("three", {source!r}).three(top)
+print(top.item())
+"""
+    assert python(site, script, tmp_path) == "3.0"
+
+
+def test_its_make_builds_a_folder_that_imports_it(site, tmp_path):
+    layer = tmp_path / "mine" / "five"
+    layer.mkdir(parents=True)
+    (layer / "five.h").write_text("int five(float *top, void *stream);\n")
+    (layer / "five.cu").write_text(
+        'extern "C" int five(float* top, void* stream) { top[0] = 5; return 0; }\n'
+    )
+    (layer / "__init__.py").write_text("from cuffi import Layer\n\nlayer = Layer(__name__)\n")
+    root = python(site, "import runpy; runpy.run_module('cuffi', run_name='__main__')", tmp_path)
+    assert Path(root) == site / "cuffi" / "_toolkit"
+    make = [
+        "make",
+        "-C",
+        root,
+        f"PYTHON={sys.executable}",
+        "NVCC=",
+        f"LAYERS_DIR={tmp_path}/mine",
+        "libraries",
+    ]
+    done = subprocess.run(make, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    script = "import torch, mine.five; t = torch.zeros(1); mine.five.layer.five(t); print(t.item())"
+    assert python(site, script, tmp_path) == "5.0"
+
+
+def test_a_free_threaded_python_is_told():
+    script = "import sys; sys.abiflags = 't'; import layers"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT)
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith("ImportError: free-threaded Python cannot load libraries of the stable ABI")
+    assert f"use python{sys.version_info[0]}.{sys.version_info[1]} instead of its t variant" in last

@@ -1,0 +1,80 @@
+"""make caffetest: what a fork's own tests need of the fork."""
+
+import pytest
+
+from tools.caffetest import aggregate, gather
+
+
+def test_what_a_forks_test_is_made_of(fork):
+    """Helpers' sources come along, and a database is only missed where it is used."""
+    for file in ("src/gtest/gtest-all.cpp", "src/caffe/util/twist.cpp", "src/caffe/util/twist.cu"):
+        fork.write(file, "")
+    for header in ("twist", "db"):
+        fork.write(f"include/caffe/util/{header}.hpp", "")
+    fork.layer("Shift", includes='#include "caffe/util/twist.hpp"')
+    text = '#include "caffe/util/db.hpp"\n#include "caffe/layers/shift_layer.hpp"\n'
+    fork.write("src/caffe/test/test_feed_layer.cpp", text + "db::DB* db;\n")
+    fork.write("src/caffe/test/test_shift_layer.cpp", text + "#ifdef USE_LMDB\ndb::DB* db;\n#else\n#endif\n")
+    tree = gather.Tree(fork.root)
+    tests, left_out = tree.select(["all"])
+    assert [t.name for t in tests] == ["test_shift_layer.cpp"]
+    assert left_out == {"test_feed_layer.cpp": "a database"}
+    found = {path.name for path in tree.files(tests)}
+    assert {"shift_layer.hpp", "shift_layer.cpp", "twist.hpp", "twist.cpp", "twist.cu"} <= found
+    assert "db.hpp" not in found
+
+
+def test_layers_of_a_forks_tests_in_aggregate_headers(fork):
+    """Trees before 2015-12: no header of that name says where the layer under test is."""
+    for name in ("Shift", "Other"):
+        fork.layer(name, header="caffe/vision_layers.hpp")
+    texts = ["typename Dtype;\nShiftLayer<Dtype> layer(layer_param);\n"]
+
+    def found(*more):
+        return {path.name for path in aggregate.Layers(fork.root).in_aggregates([*texts, *more])}
+
+    assert found() == {"vision_layers.hpp", "shift_layer.cpp"}
+    assert "other_layer.cpp" in found("OtherLayer<float> layer;\n")
+    old = fork.write("src/caffe/layers/old_layer.cpp", "REGISTER_LAYER_CLASS(OLD, OldLayer);\n")
+    with pytest.raises(gather.NotATree, match="a tree of 2014"):
+        found()
+    old.unlink()
+    fork.layer("Shift")
+    assert found() == found("MockLayer<float> mock;\n") == set()
+
+
+def test_what_a_fork_added_is_there_for_its_tests(fork):
+    """For the layers whose sources come along; not of a header that comes along itself."""
+    fork.write("include/caffe/util/math_functions.hpp", "inline int twist(int n) { return n; }\n")
+    fork.write("include/caffe/common.hpp", "#define FORK_LIMIT 7\n#define OTHER_LIMIT 8\n")
+    pooling = fork.write("include/caffe/layers/pooling_layer.hpp", "namespace caffe { struct Pooled {}; }\n")
+    shift = dict(header="caffe/vision_layers.hpp", includes='#include "caffe/layers/pooling_layer.hpp"')
+    fork.layer("Shift", body="twist(FORK_LIMIT);\n  Pooled pooled;", **shift)
+    fork.layer("Other", body="twist(OTHER_LIMIT);")
+    files = [fork.root / "include/caffe/vision_layers.hpp", fork.root / "src/caffe/layers/shift_layer.cpp"]
+    made = aggregate.Layers(fork.root).additions(files)["additions.hpp"]
+    assert "#define FORK_LIMIT 7\n" in made and "inline int twist" in made and "struct Pooled" in made
+    assert "OTHER_LIMIT" not in made
+    assert "Pooled" not in aggregate.Layers(fork.root).additions([*files, pooling])["additions.hpp"]
+    assert aggregate.Layers(fork.root).additions([pooling]) == {}
+
+
+def test_what_the_toolkit_has_is_not_taken_for_a_forks_test(fork):
+    """common.cuh is the fork's alone; common.cpp, its companion by name, is not."""
+    test = fork.write("src/caffe/test/test_shift_layer.cpp", '#include "caffe/layers/shift_layer.hpp"\n')
+    fork.write("src/gtest/gtest-all.cpp", "")
+    fork.layer("Shift", includes='#include "caffe/common.cuh"')
+    fork.write("include/caffe/common.cuh", "#define HELP\n")
+    fork.write("src/caffe/common.cpp", "no C++\n")
+    found = {path.name for path in gather.Tree(fork.root).files([test])}
+    assert {"shift_layer.hpp", "shift_layer.cpp", "common.cuh"} <= found and "common.cpp" not in found
+
+
+def test_what_the_tests_themselves_want_of_a_fork(fork):
+    """A function that Microsoft/caffe's test_caffe_main.hpp calls stands in its util/io.hpp, which is replaced."""
+    functions = "namespace caffe {\ninline void forget_files() {}\ninline void other() {}\n}\n"
+    fork.write("include/caffe/util/io.hpp", functions)
+    text = '#include "caffe/util/io.hpp"\nstruct Test { ~Test() { forget_files(); } };\n'
+    shared = fork.write("include/caffe/test/test_caffe_main.hpp", text)
+    made = aggregate.Layers(fork.root).additions([shared])["additions.hpp"]
+    assert "inline void forget_files" in made and "other" not in made

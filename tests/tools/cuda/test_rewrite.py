@@ -1,0 +1,384 @@
+"""The source rewriter: golden pairs, refusals, analysis, and the command itself.
+
+rewrite/x.cu is rewritten to exactly x.expected (a local header sub/y.h to sub/y.h.expected);
+rewrite/caffe is a Caffe layer's folder, rewritten for both compilers: x.host.expected, x.nvcc.expected.
+rewrite/refuse_x.cu is refused, at the line and with the words that its first line gives.
+After a deliberate change: `python tests/tools/cuda/test_rewrite.py --update` writes the goldens anew, shows the diff.
+"""
+
+import difflib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tools.caffe.folder import LayerFolder
+from tools.cuda import lexer as cuda_lexer
+from tools.cuda import rewrite as cuda_rewrite
+from tools.cuda.analysis import analyse
+from tools.cuda.for_nvcc import NvccRewriter
+from tools.cuda.to_host import HostRewriter
+from tools.cuda.tokens import mask
+from tools.files import depfile, read
+
+ROOT = Path(__file__).resolve().parents[3]
+ENV = os.environ | {"PYTHONPATH": str(ROOT)}
+CASES = Path(__file__).resolve().parent / "rewrite"
+
+
+def rewrite(path: str):
+    return cuda_rewrite.rewrite(path, HostRewriter, "cuda/to_host.py", "#include <cuda_runtime.h>\n")
+
+
+GOLDEN = sorted(p.stem for p in CASES.glob("*.cu") if not p.stem.startswith("refuse_"))
+REFUSED = sorted(p.stem for p in CASES.glob("refuse_*.cu"))
+
+
+def caffe_outputs(source):
+    """The same for a source in the Caffe layer's folder, for both compilers."""
+    folder, found = LayerFolder("caffe"), {}
+    for compiler, rewriter in (("host", HostRewriter), ("nvcc", NvccRewriter)):
+        texts, problems, _ = cuda_rewrite.rewrite(f"caffe/{source}", rewriter, "tool", "", folder)
+        assert not problems, "\n".join(map(str, problems))
+        found |= {CASES / "caffe" / f"{n or source}.{compiler}.expected": text for n, text in texts.items()}
+    return found
+
+
+def outputs(case):
+    """Golden file -> the text that it should hold. Runs in CASES: the path in #line is the one given."""
+    texts, problems, _ = rewrite(f"{case}.cu")
+    assert not problems, "\n".join(map(str, problems))
+    return {CASES / (f"{name or case}.expected"): text for name, text in texts.items()}
+
+
+@pytest.fixture
+def in_cases(monkeypatch):
+    monkeypatch.chdir(CASES)
+
+
+@pytest.fixture
+def command(tmp_path):
+    """Run the command on a source text; returns what it did and where the output would be."""
+
+    def run(text, *headers):
+        for name, header in headers:
+            (tmp_path / "src" / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / "src" / name).write_text(header)
+        (tmp_path / "src").mkdir(exist_ok=True)
+        (tmp_path / "src" / "x.cu").write_text(text)
+        arguments = [
+            sys.executable,
+            "-m",
+            "tools.cuda.to_host",
+            "src/x.cu",
+            "out/x.cpp",
+            "--depfile",
+            "out/x.d",
+        ]
+        done = subprocess.run(arguments, cwd=tmp_path, env=ENV, capture_output=True, text=True)
+        return done, tmp_path / "out"
+
+    return run
+
+
+@pytest.mark.parametrize("case", GOLDEN)
+def test_golden(case, in_cases):
+    for path, text in outputs(case).items():
+        assert text == read(path), (
+            f"{path.name} differs; `python tests/tools/cuda/test_rewrite.py --update` shows how"
+        )
+
+
+def test_golden_caffe_layer(in_cases):
+    """A header that is included by its path in a fork is the folder's, and its launches get the stream too."""
+    found = caffe_outputs("blend_layer.cu")
+    assert {path.name.split(".", 1)[0] for path in found} == {"blend_layer", "blend_kernels"}
+    for path, text in found.items():
+        assert text == read(path), (
+            f"{path.name} differs; `python tests/tools/cuda/test_rewrite.py --update` shows how"
+        )
+
+
+def test_a_forks_own_atomic_add_does_not_meet_cudas(in_cases):
+    for path, text in caffe_outputs("blend_layer.cu").items():
+        assert ("double forks_own_atomicAdd(double* address" in text) == ("kernels" in path.name)
+
+
+def test_each_launch_of_a_caffe_layer_gets_the_stream(in_cases):
+    text = caffe_outputs("blend_layer.cu")[CASES / "caffe" / "blend_layer.cu.nvcc.expected"]
+    assert text.count("::caffe::current_stream()") == 3  # one in a macro; and one launch that names its own
+    assert "CAFFE_CUDA_NUM_THREADS, 0, ::caffe::current_stream()>>>" in text
+    assert "64 * sizeof(Dtype) , ::caffe::current_stream()>> >" in text and "<<<1, 64, 0, mine_>>>" in text
+
+
+@pytest.mark.parametrize("macro", ["#define GO(k, n) k##n<<<1, 2>>>()", "#define GO k<<<1, 2(x)"])
+def test_launch_of_a_caffe_layer_that_cannot_get_the_stream(tmp_path, macro):
+    (tmp_path / "x.cu").write_text(f"\n{macro}\n")
+    path, folder = str(tmp_path / "x.cu"), LayerFolder(str(tmp_path))
+    _, problems, _ = cuda_rewrite.rewrite(path, NvccRewriter, "tool", "", folder)
+    assert [problem.line for problem in problems] == [2] and "launch" in problems[0].text
+    assert not cuda_rewrite.rewrite(path, NvccRewriter, "tool", "")[
+        1
+    ]  # a native layer's is its author's affair
+
+
+def test_caffe_file_without_device_code_says_so(tmp_path):
+    folder = tmp_path / "x"
+    folder.mkdir()
+    (folder / "x.cu").write_text('#include "caffe/layers/x.hpp"\nint x;\n')
+    (folder / "x.hpp").write_text("int y;\n")
+
+    def text():
+        return cuda_rewrite.rewrite(str(folder / "x.cu"), NvccRewriter, "tool", "", LayerFolder(str(folder)))[
+            0
+        ][""]
+
+    assert "// No device code\n#line 1\n#include" in text()
+    (folder / "x.hpp").write_text("__global__ void k();\n")
+    assert "// No device code" not in text()
+
+
+@pytest.mark.parametrize("case", GOLDEN)
+def test_every_line_stays_where_it_was(case, in_cases):
+    text = rewrite(f"{case}.cu")[0][""]
+    body = text.split("#line 1", 1)[1].split("\n", 1)[1]
+    assert body.count("\n") == read(f"{case}.cu").count("\n")
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refusal(case, in_cases):
+    line, words = re.match(r"// error: (\d+): (.*)", read(f"{case}.cu")).groups()
+    texts, problems, _ = rewrite(f"{case}.cu")
+    assert len(problems) == 1, f"one problem expected, got: {problems}"
+    assert problems[0].line == int(line)
+    assert words in problems[0].text
+    assert "" not in texts or case == "refuse_header"
+
+
+@pytest.mark.skipif(not (ROOT / "include/host/cuda_runtime.h").exists(), reason="no host header in this tree")
+@pytest.mark.skipif(not shutil.which("g++"), reason="no g++")
+def test_outputs_compile(in_cases, tmp_path):
+    """All outputs in one translation unit, each in a namespace of its own, because the headers cost most."""
+    umbrella = "".join(
+        f"#include <{name}>\n"
+        for name in ("iostream", "string", "vector", "cuda_runtime.h", "caffe_cuda_macro.h")
+    )
+    for case in GOLDEN:
+        for path, text in outputs(case).items():
+            target = tmp_path / path.relative_to(CASES).with_suffix("")
+            target = target if target.suffix else target.with_suffix(".cpp")
+            target.parent.mkdir(exist_ok=True)
+            target.write_bytes(text.encode("latin-1"))
+        umbrella += f'namespace case_{case} {{\n#include "{case}.cpp"\n}}\n'
+    (tmp_path / "all.cpp").write_text(umbrella)
+    flags = ["-std=c++17", "-fsyntax-only", f"-I{ROOT}/include", f"-I{ROOT}/include/host"]
+    done = subprocess.run(["g++", *flags, str(tmp_path / "all.cpp")], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+# ------------------------------------------------------------------------------------- the command
+
+
+def test_command_writes_output_headers_and_dependencies(command):
+    done, out = command(
+        '#include "sub/a.cuh"\n__global__ void k() {}\n',
+        ("sub/a.cuh", '#include "../b.h"\n__global__ void h() {}\n'),
+        ("b.h", "int b();\n"),
+    )
+    assert done.returncode == 0, done.stderr
+    assert sorted(p.relative_to(out).as_posix() for p in out.rglob("*.*")) == [
+        "b.h",
+        "sub/a.cuh",
+        "x.cpp",
+        "x.d",
+    ]
+    assert (out / "x.d").read_text() == (
+        "out/x.cpp: src/x.cu src/sub/a.cuh src/b.h\nsrc/sub/a.cuh:\nsrc/b.h:\n"
+    )
+    assert '#line 1 "src/x.cu"\n' in (out / "x.cpp").read_text()
+    assert "#include <cuda_runtime.h>" not in (out / "b.h").read_text()
+
+
+def test_command_touches_the_output_but_not_unchanged_headers(command):
+    header = ("a.cuh", "__global__ void h() {}\n")
+    _, out = command('#include "a.cuh"\n', header)
+    for name in ("x.cpp", "a.cuh"):
+        os.utime(out / name, (1, 1))
+    command('#include "a.cuh"\n', header)
+    assert (out / "x.cpp").stat().st_mtime > 1
+    assert (out / "a.cuh").stat().st_mtime == 1
+
+
+def test_command_names_every_problem_and_leaves_no_output(command):
+    command("int fine;\n")
+    done, out = command('void f() {\n  asm("x");\n  k<<<1, 2(x);\n}\n')
+    assert done.returncode == 1
+    assert not (out / "x.cpp").exists()
+    assert [line.split(" error: ")[0] for line in done.stderr.splitlines()] == [
+        "src/x.cu:2:3:",
+        "src/x.cu:3:4:",
+    ]
+
+
+def test_command_never_overwrites_local_headers(tmp_path):
+    (tmp_path / "x.cu").write_text('#include "a.h"\n')
+    (tmp_path / "a.h").write_text("int a;\n")
+    arguments = [sys.executable, "-m", "tools.cuda.to_host", "x.cu", "x.cpp"]
+    done = subprocess.run(arguments, cwd=tmp_path, env=ENV, capture_output=True, text=True)
+    assert done.returncode == 1 and "overwritten" in done.stderr
+    assert (tmp_path / "a.h").read_text() == "int a;\n"
+
+
+def test_missing_source_is_one_line(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "tools.cuda.to_host", "no.cu", "x.cpp"],
+        cwd=tmp_path,
+        env=ENV,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("no.cu:1:1: error: ") and done.stderr.count("\n") == 1
+
+
+def test_header_outside_the_source_folder_is_left_to_the_include_path(command, tmp_path):
+    (tmp_path / "outside.h").write_text("int outside;\n")
+    done, out = command('#include "../outside.h"\n#include "absent.h"\n')
+    assert done.returncode == 0
+    assert sorted(p.name for p in out.iterdir()) == ["x.cpp", "x.d"]
+
+
+def test_headers_that_include_each_other_are_read_once(command):
+    done, out = command('#include "a.h"\n', ("a.h", '#include "b.h"\n'), ("b.h", '#include "a.h"\n'))
+    assert done.returncode == 0
+    assert (out / "x.d").read_text().startswith("out/x.cpp: src/x.cu src/a.h src/b.h\n")
+
+
+def test_depfile_escapes_what_make_would_read():
+    assert depfile("o $x.cpp", ["a b.cu"]) == "o\\ $$x.cpp: a\\ b.cu\n"
+
+
+def test_files_that_others_are_writing(tmp_path):
+    """A folder is cleared of headers whose source is gone while other steps of make write into it."""
+    (tmp_path / "made").mkdir()
+    banner = cuda_rewrite.BANNER.format("cuda/to_host.py", "old.h")
+    (tmp_path / "made" / "old.h").write_text(banner)
+    (tmp_path / "made" / "vanished.o").symlink_to("nowhere")  # listed, and gone when it is opened
+    (tmp_path / "made" / "x.o.partial").write_bytes(b"half")
+    cuda_rewrite.remove_orphans(str(tmp_path / "made"), str(tmp_path))
+    assert sorted(os.listdir(tmp_path / "made")) == ["vanished.o", "x.o.partial"]
+
+
+# -------------------------------------------------------------------------------- analysis and lexer
+
+
+def test_analysis_of_launches():
+    text = """
+template <typename T, int N>
+__global__ void k(const int n, const std::map<T, int>* in, T (*f)(T), T* out = nullptr) {}
+void Layer::Forward(int n) {
+  k<float, (N > 2)><<<dim3(n, 2), 64, n * sizeof(float), stream>>>(n, in /* i */, f<a, b>, out);
+  k<double, 1><<<
+      GRID(n)>>>(n, in);
+}
+"""
+    (kernel,) = analyse(text, "x.cu")
+    assert (kernel.name, kernel.path, kernel.line) == ("k", "x.cu", 3)
+    assert [tuple(p) for p in kernel.parameters] == [
+        ("const int", "n"),
+        ("const std::map<T, int>*", "in"),
+        ("T (* )(T)", "f"),
+        ("T*", "out"),
+    ]
+    first, second = kernel.launches
+    assert first.line == 5 and first.function == "Forward" and first.template_arguments == "float, (N > 2)"
+    assert (first.grid, first.block, first.shmem, first.stream) == (
+        "dim3(n, 2)",
+        "64",
+        "n * sizeof(float)",
+        "stream",
+    )
+    assert first.arguments == ("n", "in", "f<a, b>", "out")
+    assert second.line == 6 and (second.grid, second.block) == ("GRID(n)", "")
+
+
+def test_analysis_reads_local_headers(tmp_path):
+    (tmp_path / "h.cuh").write_text(
+        "__device__ int me() { return threadIdx.x; }\n__global__ void in_header() {}\n"
+    )
+    text = '#include "h.cuh"\n__global__ void k(int n, int* x) { CUDA_KERNEL_LOOP(i, n) x[i] = me(); }\n'
+    kernels = analyse(text, str(tmp_path / "x.cu"))
+    assert [kernel.name for kernel in kernels] == ["k", "in_header"]
+    assert kernels[0].has_loop and kernels[0].uses_thread_identity and kernels[0].mode == "kThreads"
+
+
+def test_a_local_loop_macro_is_what_its_body_says():
+    loop = "#define CUDA_KERNEL_LOOP(i, n) for (int i = blockIdx.x; i < n; i += gridDim.x)\n"
+    kernel = "__global__ void k(int n, int* x) { CUDA_KERNEL_LOOP(i, n) x[i] = 1; }\n"
+    assert analyse(kernel, "x.cu")[0].mode == "kRange"
+    assert analyse(loop + kernel, "x.cu")[0].mode == "kThreads"
+
+
+@pytest.mark.parametrize(
+    "condition, live",
+    [
+        ("ifdef __CUDA_ARCH__", "b"),
+        ("ifndef __CUDACC__", "a"),
+        ("ifdef CPU_ONLY", "ab"),
+        ("ifdef __cplusplus", "a"),
+        ("if !defined(__cplusplus)", "b"),
+        ("if 0", "b"),
+        ("if 1", "a"),
+        ("if defined(__CUDA_ARCH__)", "b"),
+        ("if defined __CUDACC__ && CUDA_VERSION >= 9000", "b"),
+        ("if CUDA_VERSION >= 9000 || !defined(__CUDACC__)", "a"),
+        ("if __CUDA_ARCH__ >= 350", "b"),
+        ("if !defined(__CUDA_ARCH__) || (__CUDA_ARCH__ >= 600)", "a"),
+        ("if __has_include(<x.h>)", "ab"),
+        ("if X(1) == 2", "ab"),
+        ("if (", "ab"),
+    ],
+)
+def test_branches_that_the_host_sees(condition, live):
+    lexed = cuda_lexer.Lexed(f"#{condition}\na\n#else\nb\n#endif\n")
+    assert "".join(token.text for token in lexed.tokens) == live
+
+
+def test_masked_text_keeps_every_offset():
+    text = 'int a; // c\n#define X \\\n  1\nchar b = \'"\'; /* "\n */ auto s = u8R"x(\n)" )x";'
+    text += "CUDA_KERNEL_LOOP(i, n) {}"
+    lexed = cuda_lexer.Lexed(text)
+    masked = mask(lexed.tokens, 0, len(text))
+    assert len(masked) == len(text)
+    for word in ("int", "char", "auto", "n)"):
+        assert masked.index(word) == text.index(word)
+    assert masked.index("while") == text.index("CUDA_KERNEL_LOOP")
+
+
+def update():
+    """Write all goldens anew; print what changed."""
+    os.chdir(CASES)
+    wanted = {}
+    for case in GOLDEN:
+        wanted.update(outputs(case))
+    wanted.update(caffe_outputs("blend_layer.cu"))
+    for path in CASES.rglob("*.expected"):
+        if path not in wanted:
+            print(f"removed {path.name}")
+            path.unlink()
+    for path, text in wanted.items():
+        old = read(path) if path.exists() else ""
+        difference = difflib.unified_diff(old.splitlines(True), text.splitlines(True), path.name, path.name)
+        sys.stdout.write("".join(difference))
+        path.write_bytes(text.encode("latin-1"))
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--update"]:
+        update()
+    else:
+        sys.exit(pytest.main([__file__, *sys.argv[1:]]))

@@ -1,0 +1,162 @@
+"""make fuzz's tool: what is wrong is found, a crash too; what is right or refused in the layer's own words is not."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import hypothesis
+import pytest
+import torch
+from conftest import ROOT
+from hypothesis import strategies as st
+
+from layers._runtime import CaffeTypeError
+from layers._runtime.cases import Case
+from tools.fuzz import __main__ as fuzz
+from tools.fuzz.calls import Call, Finding, Subjects, changed, try_call
+from tools.fuzz.models import caffemodel, mutated
+
+
+def call(function, *arguments, grad=False, reference=torch.square):
+    case = Case(function=reference, reference=reference, inputs={})
+    return Call("some", "f", function, list(arguments), [repr(a) for a in arguments], grad, case)
+
+
+X = torch.randn(7)
+
+
+def test_right():
+    assert try_call(call(torch.square, X), CaffeTypeError) == "right"
+    assert try_call(call(torch.square, X, grad=True), CaffeTypeError) == "right"
+    assert try_call(call(lambda x: x, X, reference=lambda x: 1 / 0), CaffeTypeError) == "not compared"
+
+
+class WrongGradient(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * x
+
+    @staticmethod
+    def backward(ctx, diff):
+        return diff
+
+
+@pytest.mark.parametrize(
+    "function, grad, words",
+    [
+        (lambda x: x * x + 1e-2, False, "silently wrong: .*off by"),
+        (lambda x: (x * x)[:-1], False, "silently wrong: .*shape"),
+        (lambda x: x * x * float("nan"), False, "silently wrong"),
+        (WrongGradient.apply, True, "silently wrong"),
+        (lambda x: (x * x).to(torch.int32), False, "a result of"),
+    ],
+)
+def test_wrong_numbers_are_found(function, grad, words):
+    with pytest.raises(Finding, match=words):
+        try_call(call(function, X, grad=grad), CaffeTypeError)
+
+
+def raising(error):
+    def function(*_):
+        raise error
+
+    return function
+
+
+def test_refusals_are_the_layers_own():
+    assert (
+        try_call(call(raising(CaffeTypeError("some: x: expected y, got z")), X), CaffeTypeError) == "refused"
+    )
+    assert try_call(call(raising(MemoryError()), X), CaffeTypeError) == "refused"
+    for error in (
+        CaffeTypeError("x: expected y"),
+        TypeError("some: x"),
+        KeyError("some"),
+        RuntimeError("some"),
+    ):
+        with pytest.raises(Finding, match="error"):
+            try_call(call(raising(error), X), CaffeTypeError)
+
+
+class Deadly:
+    """A subject whose second kind of call ends the process."""
+
+    error = CaffeTypeError
+
+    def __init__(self, package, name):
+        pass
+
+    def calls(self):
+        die = raising(RuntimeError("not reached"))
+
+        def function(x):
+            os.kill(os.getpid(), signal.SIGSEGV)
+
+        made = [call(torch.square, X), Call("some", "deadly", function, [X], ["the vector"]), call(die, X)]
+        return st.sampled_from(made[:2])
+
+
+def test_a_crash_is_a_finding(monkeypatch):
+    monkeypatch.setattr(fuzz, "Subjects", Deadly)
+    _, finding = fuzz.round_of(ROOT / "layers", "round", "calls", 1, 50)
+    assert finding == "the process ended by SIGSEGV: deadly(the vector)"
+
+
+def test_no_end_is_a_finding(monkeypatch):
+    monkeypatch.setattr(fuzz, "PATIENCE", 1)
+    monkeypatch.setattr(fuzz, "work", lambda *_: signal.pause())
+    _, finding = fuzz.round_of(ROOT / "layers", "round", "calls", 1, 50)
+    assert finding.startswith("no end after 1 s")
+
+
+def drawn(strategy, seed: int) -> list[str]:
+    made = []
+    test = hypothesis.given(strategy)(lambda value: made.append(str(value)))
+    hypothesis.settings(max_examples=60, database=None, deadline=None)(hypothesis.seed(seed)(test))()
+    return made
+
+
+def test_the_same_seed_makes_the_same_calls():
+    subject = Subjects("layers", "round")
+    assert subject.operators, "no operator is called through torch.ops"
+    one = drawn(subject.calls(), 3)
+    assert one == drawn(subject.calls(), 3) != drawn(subject.calls(), 4)
+    assert len(set(one)) > 20
+
+
+def test_arguments_are_changed_in_every_way():
+    made = drawn(changed(torch.ones(2, 3, 4, 5), "x"), 5)
+    made += drawn(changed(torch.ones(2, 3, 4, 5), "x"), 6)
+    said = " ".join(made)
+    assert all(word in said for word in ("transposed", "int", "sparse", "None", "float16"))
+
+
+def test_mutated_files_differ():
+    data = caffemodel("Norm", [(3,), ()])
+    assert len(set(drawn(mutated(data, (b"\xff",)), 1))) > 20
+
+
+@pytest.mark.parametrize("layer, what", [("round", "calls"), ("normalize", "files")])
+def test_a_short_run(layer, what):
+    if not (ROOT / "layers" / layer / "_host.abi3.so").exists():
+        pytest.skip(f"{layer} is not built")
+    command = [
+        sys.executable,
+        "-m",
+        "tools.fuzz",
+        "--minutes",
+        "0.001",
+        "--examples",
+        "30",
+        "--layers",
+        layer,
+    ]
+    done = subprocess.run([*command, "--only", what], cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"30 {what}: " in done.stdout and "0 findings" in done.stdout
+
+
+def test_subjects_reach_backward_operators():
+    names = {str(op) for op, _ in Subjects("layers", "sigmoid").operators}
+    assert any("d_sigmoid" in name or "backward" in name for name in names), names

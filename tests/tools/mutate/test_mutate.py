@@ -1,0 +1,101 @@
+"""The tool that puts careless mistakes into the tree: where it puts them, and that it tells who noticed."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+from conftest import ROOT
+
+from tools.mutate import __main__ as mutate
+from tools.mutate.operators import mutations, sample
+
+PYTHON = '''def limit(x, most=3):
+    """A text with 1 + 1 == 2 in it."""  # and not here: 5
+    if x > most and x != 7:
+        x = most
+    return x
+'''
+CPP = """// 1 + 1
+#define HALF(x) ((x) / 2)
+template <typename Dtype>
+void limit(const int n, const Dtype* x, vector<Dtype>* y) {
+  static const int unused = 0;
+  if (n > 3) {
+    y[0] = x[n - 1] + "a + b"[0];
+  }
+  done(y);
+}
+"""
+
+
+def changed_lines(path: str, source: str) -> set[str]:
+    return {m.shown(source) for m in mutations(path, source)}
+
+
+def test_python():
+    said = changed_lines("a.py", PYTHON)
+    assert "if x > most and x != 7:   ->   if x >= most and x != 7:" in said
+    assert "if x > most and x != 7:   ->   if x > most or x != 7:" in said
+    assert "if x > most and x != 7:   ->   if not x > most and x != 7:" in said
+    assert "x = most   ->   pass" in said
+    assert "def limit(x, most=3):   ->   def limit(x, most=4):" in said
+    assert not any("text" in line for line in said)
+    for mutation in mutations("a.py", PYTHON):
+        compile(mutation.apply(PYTHON), "a.py", "exec")
+
+
+def test_cpp():
+    said = changed_lines("a.cu", CPP)
+    assert "if (n > 3) {   ->   if (n >= 3) {" in said and "if (n > 3) {   ->   if (!n > 3) {" in said
+    assert 'y[0] = x[n - 1] + "a + b"[0];   ->   y[0] = x[n + 1] + "a + b"[0];' in said
+    assert "done(y);   ->   ;" in said
+    assert not any(re.search(r"define|template|vector<|// 1", line.split("->")[0]) for line in said), said
+
+
+def test_the_same_seed_draws_the_same():
+    files = {"a.py": PYTHON, "a.cu": CPP}
+    assert sample(files, 5, 1) == sample(files, 5, 1) != sample(files, 5, 2)
+    lines = [(m.path, m.line(files[m.path])) for m in sample(files, 50, 1)]
+    assert len(lines) == len(set(lines)) > 4
+
+
+def test_every_source_is_seen_by_tests_that_are_there():
+    files = mutate.sources([])
+    assert len(files) > 150
+    assert not [path for path in files if not mutate.seen_by(path)]
+
+
+@pytest.fixture
+def small_tree(tmp_path, monkeypatch):
+    """A tree of one source, whose suite looks at one of its two functions."""
+    tree = tmp_path / "small"
+    tree.mkdir()
+    (tree / "code.py").write_text("def seen(x):\n    return x + 1\n\n\ndef unseen(x):\n    return x + 1\n")
+    (tree / "test.py").write_text(
+        "import runpy\nfound = runpy.run_path('code.py')\nassert found['seen'](1) == 2\n"
+    )
+    subprocess.run(["git", "init", "-q", tree], check=True)
+    subprocess.run(["git", "-C", tree, "add", "."], check=True)
+    monkeypatch.setattr(mutate, "ROOT", tree)
+    monkeypatch.setattr(mutate, "TREES", ("code.py",))
+    monkeypatch.setattr(mutate, "SEEN_BY", {"": "."})
+    return tree
+
+
+def test_killed_and_survived(small_tree, monkeypatch, capsys):
+    before = (small_tree / "code.py").read_text()
+    monkeypatch.setattr(sys, "argv", ["mutate", "--number", "50"])
+    assert mutate.main() == 1  # half is less than 90%
+    said = capsys.readouterr().out
+    assert re.search(r"killed +code\.py:2: ", said) and re.search(r"SURVIVED +code\.py:6: ", said)
+    assert "1 of 2 noticed (50%), 0 more do not compile; seed 1" in said
+    assert (small_tree / "code.py").read_text() == before
+    monkeypatch.setattr(sys, "argv", ["mutate", "--number", "50", "--wanted", "50"])
+    assert mutate.main() == 0
+
+
+def test_list_does_nothing():
+    command = [sys.executable, "-m", "tools.mutate", "--list", "--number", "3", "--only", "tools/mutate"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout.count("tools/mutate/") == 3

@@ -1,0 +1,307 @@
+"""make new FROM=: a layer out of a Caffe .cu builds, and computes."""
+
+import importlib
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from conftest import make
+
+from layers._runtime.cases import load_package
+from tools.new_layer.caffe_file import split
+from tools.new_layer.launchers import make_launchers
+
+ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[3]
+TOOL = ROOT / "tools" / "new_layer"
+
+
+def new(*arguments):
+    return subprocess.run(
+        [sys.executable, "-m", "tools.new_layer", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+    )
+
+
+def new_from(folder, name, text, file=None):
+    """Run the tool on a .cu with this text; layers go to folder/layers."""
+    source = folder / (file or f"{name}_layer.cu")
+    source.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return new("--layers-dir", folder / "layers", "--from", source, name)
+
+
+def derive(text, layer="foo"):
+    """The launchers of a text, by kernel, and why others have none."""
+    launchers, left_out = make_launchers(layer, split(text, "/x/foo_layer.cu"))
+    return {x.kernel.name: x for x in launchers}, dict(left_out)
+
+
+CLAMP = r"""// Copyright: somebody.
+
+#include <algorithm>
+#include <vector>
+
+#include "caffe/layers/clamp_layer.hpp"
+#include "caffe/util/math_functions.hpp"
+
+#define TWICE(x) \
+  ((x) + (x))
+
+namespace caffe {
+
+const float kSlope = 0.5;
+
+// Clamps one number.
+template <typename Dtype>
+__device__ Dtype clamped(Dtype x, Dtype low) {
+
+  return x > low ? x : low;  /* not nested */
+}
+
+// Comment of the kernel.
+template <typename Dtype>
+__global__ void ClampForward(const int n, const Dtype* in, Dtype* out, Dtype lambda) {
+  CUDA_KERNEL_LOOP(index, n) {
+    out[index] = clamped(in[index], lambda) + Dtype(0 * kSlope);
+
+
+  }
+}
+
+// Comment of the host code.
+template <typename Dtype>
+void ClampLayer<Dtype>::Forward_gpu(const vector<Blob<Dtype>*>& bottom,
+    const vector<Blob<Dtype>*>& top) {
+  const int count = bottom[0]->count();  /* a comment */
+  // NOLINT_NEXT_LINE(whitespace/operators)
+  ClampForward<Dtype><< <CAFFE_GET_BLOCKS(count), CAFFE_CUDA_NUM_THREADS> >>(
+      count, bottom[0]->gpu_data(), top[0]->mutable_gpu_data(), low_);
+  LOG(INFO) << \
+      "done";
+  CUDA_POST_KERNEL_CHECK;
+}
+
+template <typename Dtype>
+__global__ void ClampBackward(const int n, const Dtype* in_diff, const Dtype* in_data, Dtype* stream,
+    Dtype dtype) {
+  CUDA_KERNEL_LOOP(index, n) {
+    stream[index] = in_diff[index] * (in_data[index] > dtype);
+  }
+}
+
+template <typename Dtype>
+void ClampLayer<Dtype>::Backward_gpu(const vector<Blob<Dtype>*>& top,
+    const vector<bool>& propagate_down, const vector<Blob<Dtype>*>& bottom) {
+  ClampBackward<Dtype><<<CAFFE_GET_BLOCKS(bottom[0]->count()), CAFFE_CUDA_NUM_THREADS>>>(
+      bottom[0]->count(), top[0]->gpu_diff(), bottom[0]->gpu_data(), bottom[0]->mutable_gpu_diff(), low_);
+}
+
+INSTANTIATE_LAYER_GPU_FUNCS(ClampLayer);
+
+}  // namespace caffe
+"""
+
+# Largest of each window, with where it was, for windows that overlap or cover the edge.
+WINDOW = r"""
+#include <cfloat>
+#include "caffe/layers/window_layer.hpp"
+namespace caffe {
+template <typename Dtype, bool keep_where>
+__global__ void WindowMaxForward(const int nthreads, const Dtype* const bottom_data, const int width,
+    const int pooled_width, const int kernel_w, Dtype* const top_data, int* mask, const bool negate) {
+  CUDA_KERNEL_LOOP(index, nthreads) {
+    const int start = index % pooled_width * kernel_w;
+    const Dtype* const row = bottom_data + index / pooled_width * width;
+    Dtype best = -FLT_MAX;
+    int at = -1;
+    for (int w = start; w < min(start + kernel_w, width); ++w) {
+      if (row[w] > best) { best = row[w]; at = w; }
+    }
+    top_data[index] = negate ? -best : best;
+    if (keep_where) mask[index] = at;
+  }
+}
+template <typename Dtype>
+void WindowLayer<Dtype>::Forward_gpu(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) {
+  int count = top[0]->count();
+  if (top.size() > 1) {
+    WindowMaxForward<Dtype, true><<<CAFFE_GET_BLOCKS(count), CAFFE_CUDA_NUM_THREADS>>>(count,
+        bottom[0]->gpu_data(), width_, pooled_width_, kernel_w_, top[0]->mutable_gpu_data(), mask, false);
+  } else {
+    WindowMaxForward<Dtype, false><<<CAFFE_GET_BLOCKS(count), CAFFE_CUDA_NUM_THREADS>>>(count,
+        bottom[0]->gpu_data(), width_, pooled_width_, kernel_w_, top[0]->mutable_gpu_data(), NULL, false);
+  }
+}
+INSTANTIATE_LAYER_GPU_FUNCS(WindowLayer);
+}
+"""
+
+# One block a row, its threads share memory; grid and block come from host code.
+ROW_SUM = r"""
+#include "caffe/layers/row_sum_layer.hpp"
+namespace caffe {
+template <typename Dtype>
+__global__ void RowSum(const Dtype* data, const int columns, Dtype* sums) {
+  extern __shared__ char memory[];
+  Dtype* partial = reinterpret_cast<Dtype*>(memory);
+  Dtype sum = 0;
+  for (int i = threadIdx.x; i < columns; i += blockDim.x) sum += data[blockIdx.x * columns + i];
+  partial[threadIdx.x] = sum;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    for (int i = 1; i < blockDim.x; ++i) sum += partial[i];
+    sums[blockIdx.x] = sum;
+  }
+}
+template <typename Dtype>
+__global__ void Scale2D(Dtype* data, const unsigned int* rows, const int columns, const Dtype by) {
+  const int row = blockIdx.y, column = blockIdx.x * blockDim.x + threadIdx.x;
+  if (column < columns) data[row * columns + column] *= by * Dtype(rows[row]);
+}
+template <typename Dtype>
+void RowSumLayer<Dtype>::Forward_gpu(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) {
+  const int threads = this->threads_;
+  RowSum<Dtype><<<bottom[0]->num(), threads, threads * sizeof(Dtype)>>>(
+      bottom[0]->gpu_data(), bottom[0]->count(1), top[0]->mutable_gpu_data());
+  dim3 blocks(this->blocks_, bottom[0]->num());
+  Scale2D<Dtype><<<blocks, threads>>>(top[0]->mutable_gpu_data(), rows_, bottom[0]->count(1), Dtype(2));
+}
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def from_caffe(tmp_path_factory):
+    """The layers above, made, built for the host, loaded: (folder, make's output, modules by name)."""
+    folder = tmp_path_factory.mktemp("from_caffe")
+    for name, text in (("clamp", CLAMP), ("window", WINDOW), ("row_sum", ROW_SUM)):
+        done = new_from(folder, name, text)
+        assert done.returncode == 0, done.stderr
+    done = make(f"LAYERS_DIR={folder / 'layers'}", "NVCC=", "-j2", timeout=300)
+    package = load_package(folder / "layers", "new_layers")
+    modules = {n: importlib.import_module(f"{package}.{n}") for n in ("clamp", "window", "row_sum")}
+    return folder / "layers", done.stdout + done.stderr, modules
+
+
+def test_from_caffe_builds(from_caffe):
+    folder, output, _ = from_caffe
+    for name in ("clamp", "window", "row_sum"):
+        assert (folder / name / "_host.abi3.so").exists(), output
+    assert "not filled in" in " ".join(re.sub(r"[^\w\s]", " ", output).split())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_clamp_computes(from_caffe, dtype):
+    """`in` and `lambda`, `stream` and `dtype` are names of the kernels' own parameters here."""
+    layer = from_caffe[2]["clamp"].layer
+    x = torch.linspace(-2, 2, 1000, dtype=dtype)
+    top, diff = torch.empty_like(x), torch.empty_like(x)
+    layer.clamp_forward(x.numel(), x, top, 0.25)
+    assert torch.equal(top, x.clamp(min=0.25))
+    layer.clamp_backward(x.numel(), top, x, diff, 0.25)
+    assert torch.equal(diff, top * (x > 0.25))
+
+
+def test_count_that_does_not_fit(from_caffe):
+    layer, x = from_caffe[2]["clamp"].layer, torch.zeros(4)
+    for count in (2**31, -1):
+        with pytest.raises(RuntimeError, match=r"clamp_forward.*n: .*does not fit"):
+            layer.clamp_forward(count, x, x.clone(), 0.0)
+
+
+@pytest.mark.parametrize("keep_where", [True, False])
+def test_window_computes(from_caffe, keep_where):
+    layer = from_caffe[2]["window"].layer
+    x = torch.randn(6, 10, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    top, where = torch.empty(6, 4, dtype=x.dtype), torch.full((6, 4), -7, dtype=torch.int32)
+    layer.window_max_forward(24, x, 10, 4, 3, top, where, True, keep_where)
+    wanted, at = torch.nn.functional.max_pool1d(x, 3, ceil_mode=True, return_indices=True)
+    assert torch.equal(-top, wanted)
+    assert torch.equal(where.long(), at if keep_where else torch.full_like(at, -7))
+
+
+def test_row_sum_computes(from_caffe):
+    layer = from_caffe[2]["row_sum"].layer
+    x, sums = torch.arange(70, dtype=torch.float32).reshape(7, 10), torch.empty(7)
+    layer.row_sum_kernel(x, 10, sums, 7, 4, 4 * 4)
+    assert torch.equal(sums, x.sum(1))
+    rows = torch.arange(7, dtype=torch.int32)
+    wanted = x * rows[:, None] * 3
+    layer.row_sum_scale2_d(x, rows, 10, 3.0, 3, 7, 1, 4, 1, 1)
+    assert torch.equal(x, wanted)
+
+
+def test_unfinished_functions_say_so(from_caffe):
+    _, _, modules = from_caffe
+    x = torch.zeros(2, 3)
+    for name, function in (("clamp", "clamp"), ("window", "window_max"), ("row_sum", "row_sum")):
+        with pytest.raises(RuntimeError, match=f"{name}: not filled in: write {function} in .*__init__.py"):
+            getattr(modules[name], function)(x)
+        with pytest.raises(RuntimeError, match=f"{name}: not filled in: say your cases in .*cases.py"):
+            importlib.import_module(f"new_layers.{name}.cases")
+    assert "layer.clamp_forward(n, in_, out, lambda_)" in modules["clamp"].clamp.__doc__
+
+
+def test_unfinished_layer_fails_the_suite(from_caffe):
+    environment = os.environ | {"LAYERS_DIR": str(from_caffe[0])}
+    suite = [sys.executable, ROOT / "test.py", "-q", "-p", "no:cacheprovider", "tests/layers"]
+    done = subprocess.run(suite, capture_output=True, text=True, env=environment, timeout=300)
+    assert done.returncode == 1
+    for name in ("clamp", "window", "row_sum"):
+        assert f"{name}: not filled in: say your cases" in done.stdout
+
+
+def test_sources_compile_for_cuda(from_caffe, nvcc):
+    """Kernels and launchers under nvcc; where there is no GPU this says only that they compile."""
+    done = make(f"LAYERS_DIR={from_caffe[0]}", f"NVCC={nvcc}", "ARCH=sm_80", "-j2", "libraries", timeout=600)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_device_code_is_kept_and_host_code_commented(tmp_path):
+    assert new_from(tmp_path, "clamp", CLAMP).returncode == 0
+    text = (tmp_path / "layers" / "clamp" / "clamp.cu").read_text()
+    code, host = re.split(r"// -+ Caffe's host code.*\n", text)
+    parts = split(CLAMP, "clamp_layer.cu")
+    for function in parts.source.functions:
+        body = CLAMP[function.head : function.end]
+        if function.is_device_only:
+            assert body in code
+        else:
+            assert function.name not in re.sub(r"//.*", "", code)
+            commented = "\n".join(f"// {line}".rstrip() for line in body.split("\n"))
+            assert commented in re.sub(r"\\ //\n", "\\\\\n", host)
+    assert code.startswith("// Copyright: somebody.")
+    assert "// Comment of the kernel.\ntemplate" in code and "// // Comment of the host code.\n" in host
+    assert "#define TWICE" in code and "const float kSlope" in code and "#include <algorithm>" in code
+    assert '#include "caffe/' not in re.sub(r"//.*", "", code) and '//   "caffe/layers/clamp' in code
+    assert all(line.startswith("//") for line in host.splitlines())
+    assert not any(line.endswith("\\") for line in host.splitlines())
+
+
+def test_windows_line_ends_and_foreign_letters(tmp_path):
+    text = CLAMP.replace("Clamps one number", "\u5939").encode("gbk").replace(b"\n", b"\r\n")
+    assert new_from(tmp_path, "clamp", text).returncode == 0
+    made = (tmp_path / "layers" / "clamp" / "clamp.cu").read_bytes()
+    assert b"\r" not in made and "\u5939".encode("gbk") in made
+
+
+def test_preprocessor_branches():
+    text = (
+        "#ifdef USE_CUDNN\n#include <cudnn.h>\n__global__ void sync(float* x) { }\n#endif\n"
+        "#ifndef CPU_ONLY\nnamespace caffe {\n__global__ void k(float* x, int n) "
+        "{ CUDA_KERNEL_LOOP(i, n) x[i] = 0; }\n"
+        "#ifdef DEBUG\nvoid host() { k<<<1, 1>>>(0, 0); }\n#endif\n}\n#endif\n"
+        "#if 0\n__global__ void dead(float* x) {}\n#endif\n"
+    )
+    launchers, left_out = derive(text)
+    assert set(launchers) == {"k"} and "preprocessor" in left_out["sync"]
+    parts = split(text, "x.cu")
+    assert parts.device.count("#if") == parts.device.count("#endif")
+    assert parts.host.count("#if") == parts.host.count("#endif")
+    assert "#ifdef DEBUG" not in parts.device and "void host" in parts.host

@@ -1,0 +1,186 @@
+"""make new FROM=: what the launchers of kernels look like."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tools.new_layer.caffe_file import split
+from tools.new_layer.launchers import launcher_name, make_launchers, snake_case
+
+ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[3]
+TOOL = ROOT / "tools" / "new_layer"
+
+
+def new(*arguments):
+    return subprocess.run(
+        [sys.executable, "-m", "tools.new_layer", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+    )
+
+
+def new_from(folder, name, text, file=None):
+    """Run the tool on a .cu with this text; layers go to folder/layers."""
+    source = folder / (file or f"{name}_layer.cu")
+    source.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return new("--layers-dir", folder / "layers", "--from", source, name)
+
+
+def derive(text, layer="foo"):
+    """The launchers of a text, by kernel, and why others have none."""
+    launchers, left_out = make_launchers(layer, split(text, "/x/foo_layer.cu"))
+    return {x.kernel.name: x for x in launchers}, dict(left_out)
+
+
+def kernel(parameters, body="", template="template <typename Dtype>", launch="", host=""):
+    return (
+        f"{template}\n__global__ void Run({parameters}) {{ {body} }}\n"
+        f"template <typename Dtype> void FooLayer<Dtype>::Forward_gpu() {{ {host} {launch} }}\n"
+    )
+
+
+LOOP = "CUDA_KERNEL_LOOP(i, n) { x[i] = 0; }"
+
+
+@pytest.mark.parametrize(
+    ("parameter", "c_type", "given"),
+    [
+        ("const Dtype* const p", "const void *", "static_cast<const Dtype*>(p)"),
+        ("Dtype * __restrict__ p", "void *", "static_cast<Dtype*>(p)"),
+        ("Dtype p[]", "void *", "static_cast<Dtype*>(p)"),
+        ("const Dtype p", "double", "static_cast<Dtype>(p)"),
+        ("const int* p", "const int32_t *", "p"),
+        ("unsigned int* p", "int32_t *", "reinterpret_cast<unsigned int*>(p)"),
+        ("const float* p", "const float *", "p"),
+        ("const bool p", "bool", "p"),
+        ("unsigned p", "uint32_t", "p"),
+        ("size_t p", "uint64_t", "p"),
+        ("long long* p", "int64_t *", "reinterpret_cast<long long*>(p)"),
+        ("char* p", "int8_t *", "reinterpret_cast<char*>(p)"),
+    ],
+)
+def test_parameter_types(parameter, c_type, given):
+    launchers, _ = derive(kernel(f"const int n, Dtype* x, {parameter}", LOOP))
+    argument = launchers["Run"].arguments[2]
+    assert (argument.type, argument.given) == (c_type, given)
+
+
+@pytest.mark.parametrize(
+    "parameter", ["const Dtype** p", "const Point<Dtype> p", "Dtype& p", "const float2 p", "void (*p)(int)"]
+)
+def test_parameter_types_that_c_lacks(parameter):
+    launchers, left_out = derive(kernel(f"const int n, Dtype* x, {parameter}", LOOP))
+    assert not launchers and left_out["Run"]
+
+
+@pytest.mark.parametrize(
+    ("text", "grid", "block", "shared"),
+    [
+        (kernel("const int n, Dtype* x", LOOP), "CAFFE_GET_BLOCKS(n)", "CAFFE_CUDA_NUM_THREADS", "0"),
+        (
+            kernel("const int a, const int b, Dtype* x", "CUDA_KERNEL_LOOP(i, a * b) { x[i] = 0; }"),
+            "CAFFE_GET_BLOCKS(count)",
+            "CAFFE_CUDA_NUM_THREADS",
+            "0",
+        ),
+        (
+            kernel(
+                "Dtype* x, int n", "x[threadIdx.x] = 0;", launch="Run<Dtype><<<m_ * 2, 64, 32>>>(x, m_ * 2);"
+            ),
+            "n",
+            "64",
+            "32",
+        ),
+        (
+            "const int kThreads = 32;\n"
+            + kernel(
+                "Dtype* x, int n",
+                "x[threadIdx.x] = 0;",
+                launch="Run<Dtype><<<dim3(n, 2), kThreads, n * sizeof(Dtype)>>>(x, n);",
+            ),
+            "dim3(n, 2)",
+            "kThreads",
+            "n * sizeof(Dtype)",
+        ),
+        (
+            kernel("Dtype* x", "x[threadIdx.x] = 0;", launch="Run<Dtype><<<m_, t_, s_>>>(x);"),
+            "grid",
+            "block",
+            "shared_bytes",
+        ),
+        (
+            kernel(
+                "Dtype* x", "x[threadIdx.x] = 0;", host="dim3 g(1, 2);", launch="Run<Dtype><<<g, t_>>>(x);"
+            ),
+            "dim3(grid_x, grid_y, grid_z)",
+            "dim3(block_x, block_y, block_z)",
+            "0",
+        ),
+        (
+            kernel("Dtype* grid", "grid[threadIdx.x] = 0;", launch="Run<Dtype><<<m_, t_>>>(grid);"),
+            "grid_",
+            "block",
+            "0",
+        ),
+        (
+            kernel("Dtype* x, int n", "x[threadIdx.x] = 0;"),
+            "dim3(grid_x, grid_y, grid_z)",
+            "dim3(block_x, block_y, block_z)",
+            "0",
+        ),
+    ],
+)
+def test_geometry(text, grid, block, shared):
+    launcher = derive(text)[0]["Run"]
+    assert (launcher.grid, launcher.block, launcher.shared) == (grid, block, shared)
+    # what the launch needs and the kernel does not give is a parameter
+    for word in re.findall(r"\b(?:grid|block|shared)\w*", f"{grid} {block} {shared}"):
+        assert word in launcher.python_parameters
+
+
+def test_launches_that_differ_leave_it_to_the_caller():
+    launches = "Run<Dtype><<<8, 64>>>(x); Run<Dtype><<<16, 64>>>(x);"
+    assert derive(kernel("Dtype* x", "x[threadIdx.x] = 0;", launch=launches))[0]["Run"].grid == "grid"
+
+
+def test_template_parameters():
+    sized = "template <typename Dtype, int size>"
+    launches = "Run<Dtype, 3><<<1, 1>>>(x); Run<Dtype, 5><<<1, 1>>>(x);"
+    launcher = derive(kernel("Dtype* x", "x[0] = 0;", sized, launches))[0]["Run"]
+    assert launcher.instances == [("size == 3", "Dtype, 3"), ("size == 5", "Dtype, 5")]
+    assert launcher.python_parameters == ["x", "size"] and "throw caffe::Error" in launcher.definition()
+    launches = "Run<Dtype, K><<<1, 1>>>(x);"
+    _, left_out = derive(kernel("Dtype* x", "x[0] = 0;", sized, launches))
+    assert "size" in left_out["Run"]
+    launcher = derive(kernel("T* x", "x[0] = 0;", "template <typename T>", "Run<float><<<1, 1>>>(x);"))[0][
+        "Run"
+    ]
+    assert not launcher.dispatch and launcher.arguments[0].type == "float *"
+
+
+def test_names():
+    assert snake_case("MaxPoolForward") == "max_pool_forward" and snake_case("ROIPool") == "roi_pool"
+    assert snake_case("kernel_channel_max") == "kernel_channel_max"
+    assert launcher_name("relu", "ReLUForward") == "relu_forward"
+    assert launcher_name("roi_pool", "ROIPoolForward") == "roi_pool_forward"
+    assert launcher_name("softmax", "kernel_exp") == "softmax_kernel_exp"
+
+
+def test_names_that_clash():
+    body = "{ x[0] = 0; }\n"
+    launchers, _ = make_launchers(
+        "foo",
+        split(
+            f"namespace a {{ __global__ void Run(float* x) {body} }}\n"
+            f"namespace b {{ __global__ void Run(float* x) {body} }}\n"
+            f"__global__ void foo_walk(float* x) {body}",
+            "foo_layer.cu",
+        ),
+    )
+    assert [x.name for x in launchers] == ["foo_run", "foo_run_2", "foo_walk_launch"]
+    assert [x.callee for x in launchers] == ["a::Run", "b::Run", "foo_walk"]

@@ -1,0 +1,139 @@
+"""make new: a plain layer passes the suite as written; what is refused."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import make
+
+from tools.new_layer.caffe_file import split
+from tools.new_layer.launchers import make_launchers
+
+ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[3]
+TOOL = ROOT / "tools" / "new_layer"
+
+
+def new(*arguments):
+    return subprocess.run(
+        [sys.executable, "-m", "tools.new_layer", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+    )
+
+
+def new_from(folder, name, text, file=None):
+    """Run the tool on a .cu with this text; layers go to folder/layers."""
+    source = folder / (file or f"{name}_layer.cu")
+    source.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return new("--layers-dir", folder / "layers", "--from", source, name)
+
+
+def derive(text, layer="foo"):
+    """The launchers of a text, by kernel, and why others have none."""
+    launchers, left_out = make_launchers(layer, split(text, "/x/foo_layer.cu"))
+    return {x.kernel.name: x for x in launchers}, dict(left_out)
+
+
+# ------------------------------------------------------------------------------------ a plain layer
+
+
+def test_plain_passes_the_suite(tmp_path):
+    layers_dir = tmp_path / "my_layers"
+    done = make("new", "LAYER=my_square", f"LAYERS_DIR={layers_dir}")
+    assert done.returncode == 0, done.stderr
+    assert "make LAYERS=my_square" in done.stdout
+    names = {p.name for p in (layers_dir / "my_square").iterdir()}
+    assert names == {"my_square.h", "my_square.cu", "__init__.py", "cases.py"}
+    assert "class MySquare(nn.Module)" in (layers_dir / "my_square" / "__init__.py").read_text()
+    built = make(f"LAYERS_DIR={layers_dir}", "NVCC=", timeout=300)
+    assert built.returncode == 0, built.stdout + built.stderr
+    environment = os.environ | {"LAYERS_DIR": str(layers_dir)}
+    for word in ("PYTEST_ADDOPTS", "PYTEST_CURRENT_TEST"):
+        environment.pop(word, None)
+    suite = [sys.executable, ROOT / "test.py", "-q", "-p", "no:cacheprovider", "tests/layers"]
+    done = subprocess.run(suite, capture_output=True, text=True, env=environment, timeout=600)
+    assert done.returncode == 0, done.stdout[-3000:]
+    passed, failed = re.search(r"(\d+) passed", done.stdout), re.search(r"failed|error", done.stdout)
+    assert passed and int(passed[1]) > 50 and not failed
+
+
+def test_plain_files_are_tidy(tmp_path):
+    new("--layers-dir", tmp_path, "foo")
+    for file in (tmp_path / "foo").iterdir():
+        text = file.read_text()
+        assert "$" not in text and not re.search(r"[ \t]\n", text) and text.endswith("\n")
+        assert max(map(len, text.split("\n"))) <= 110
+
+
+def test_own_gitignore_stays(tmp_path):
+    (tmp_path / ".gitignore").write_text("mine\n")
+    assert new("--layers-dir", tmp_path, "foo").returncode == 0
+    assert (tmp_path / ".gitignore").read_text() == "mine\n"
+    new("--layers-dir", tmp_path / "other", "foo")
+    assert "*.abi3.so" in (tmp_path / "other" / ".gitignore").read_text()
+
+
+# ------------------------------------------------------------------------------------------ refusals
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("", "make new LAYER=foo"),
+        ("Foo", "named like a Python module"),
+        ("_foo", "named like a Python module"),
+        ("2foo", "named like a Python module"),
+        ("foo-bar", "named like a Python module"),
+        ("a/b", "named like a Python module"),
+        ("lambda", "a Python keyword"),
+        ("layer", "taken by the toolkit"),
+        ("build", "taken by the toolkit"),
+    ],
+)
+def test_bad_name(tmp_path, name, message):
+    done = new("--layers-dir", tmp_path / "layers", name)
+    assert done.returncode == 1 and message in done.stderr and "Traceback" not in done.stderr
+    assert not (tmp_path / "layers").exists()
+
+
+def test_nothing_is_overwritten(tmp_path):
+    (tmp_path / "foo").mkdir()
+    (tmp_path / "foo" / "mine").write_text("mine")
+    done = new("--layers-dir", tmp_path, "foo")
+    assert done.returncode == 1 and "exists already" in done.stderr
+    assert [p.name for p in (tmp_path / "foo").iterdir()] == ["mine"]
+
+
+@pytest.mark.parametrize(
+    ("make_source", "message"),
+    [
+        (lambda path: None, "there is no"),
+        (lambda path: path.mkdir(), "this is a folder"),
+        (lambda path: path.write_text("namespace caffe {}\n"), "no kernel of its own"),
+        (lambda path: path.write_text("// __global__ void k(int* x) {}\n"), "no kernel of its own"),
+        (lambda path: path.write_text(""), "no kernel of its own"),
+    ],
+)
+def test_bad_source(tmp_path, make_source, message):
+    make_source(tmp_path / "foo_layer.cu")
+    done = new("--layers-dir", tmp_path / "layers", "--from", tmp_path / "foo_layer.cu", "foo")
+    assert done.returncode == 1 and message in done.stderr and "Traceback" not in done.stderr
+    assert not (tmp_path / "layers").exists()
+
+
+def test_source_of_another_kind(tmp_path):
+    (tmp_path / "foo_layer.cpp").write_text("int x;\n")
+    done = new("--layers-dir", tmp_path / "layers", "--from", tmp_path / "foo_layer.cpp", "foo")
+    assert done.returncode == 1 and ".cpp" in done.stderr
+
+
+def test_kernels_that_c_cannot_call(tmp_path):
+    text = "template <typename Dtype>\n__global__ void k(const Blob<Dtype>* b, Dtype* x) { x[0] = 0; }\n"
+    done = new_from(tmp_path, "foo", text)
+    assert done.returncode == 1 and "which only Caffe knows" in done.stderr
+    assert not (tmp_path / "layers").exists()

@@ -1,0 +1,287 @@
+"""make port: what a fork added to files that here are the toolkit's."""
+
+import importlib
+import re
+
+import pytest
+import torch
+from conftest import ROOT, make
+from support.fork import CLASS, SOURCE, names
+
+from layers._runtime.cases import load_package
+
+
+def test_function_in_a_file_that_the_toolkit_replaces(fork, port):
+    """Without a header of its own there it is not cut out, but said: where it is called and where it is."""
+    fork.write("include/caffe/util/twist.hpp", "void caffe_gpu_twist(int n);\n")
+    fork.write("src/caffe/util/math_functions.cu", "\n\nvoid caffe_gpu_twist(int n) {}\n")
+    fork.layer("Shift", body="caffe_gpu_twist(3);", includes='#include "caffe/util/twist.hpp"')
+    output = port("Shift")
+    assert re.search(
+        r"by hand: src/caffe/layers/shift_layer\.cpp:7: caffe_gpu_twist .*math_functions\.cu:3", output
+    )
+
+
+def test_what_the_forks_core_includes_for_all(fork, port):
+    """Another layer of the aggregate header names a class that only the fork's layer.hpp brings."""
+    fork.write("include/caffe/util/coords.hpp", "template <typename Dtype> class Coords {};\n")
+    layer = fork.root / "include/caffe/layer.hpp"
+    layer.write_text('#include "caffe/util/coords.hpp"\n' + layer.read_text())
+    fork.layer("Shift", header="caffe/vision_layers.hpp")
+    fork.layer("Other", header="caffe/vision_layers.hpp", members="Coords<Dtype> coords();")
+    port("Shift")
+    folder = port.folder / "shift"
+    assert "coords.hpp" in names(folder)
+    assert '#include "caffe/util/coords.hpp"' in (folder / "additions.hpp").read_text()
+
+
+BLOB = """
+#include <vector>
+namespace caffe {
+template <typename Dtype>
+class Blob {
+ public:
+  void Reshape(const std::vector<int>& shape);
+  inline Dtype middle() const { return cpu_data()[count_ / 2]; }
+  Dtype above_middle() const;
+  Dtype below_middle() const { return cached_; }
+  virtual Dtype far_from_middle() const { return 0; }
+
+ protected:
+  Dtype cached_;
+};
+}  // namespace caffe
+"""
+BLOB_CPP = """
+#include "caffe/blob.hpp"
+namespace caffe {
+template <typename Dtype>
+Dtype Blob<Dtype>::above_middle() const {
+  Dtype sum = 0;
+  for (int i = 0; i < count_; ++i) sum += caffe_sign(cpu_data()[i] - middle()) > 0;
+  return sum;
+}
+template <>
+int Blob<int>::above_middle() const { NOT_IMPLEMENTED; return 0; }
+INSTANTIATE_CLASS(Blob);
+}  // namespace caffe
+"""
+
+
+def test_what_a_fork_added_to_blob(fork, port):
+    """Functions that do with what the toolkit's Blob has; others are refused."""
+    fork.write("include/caffe/blob.hpp", BLOB)
+    fork.write("src/caffe/blob.cpp", BLOB_CPP)
+    fork.layer("Above", body="top[0]->mutable_cpu_data()[0] = bottom[0]->above_middle();")
+    assert "blob.hpp, class Blob: of it, into additions.*: above_middle, middle\n" in port("Above")
+    folder = port.folder / "above"
+    inside, outside = ((folder / f"additions{end}.hpp").read_text() for end in ("_blob", ""))
+    assert inside == (
+        "#pragma once\ninline Dtype middle() const { return cpu_data()[count_ / 2]; }\n"
+        "Dtype above_middle() const;\n"
+    )
+    assert "template <typename Dtype>\nDtype Blob<Dtype>::above_middle" in outside
+    assert "Blob<int>" not in outside and not (folder / "additions.cpp").exists()
+    for name in ("below_middle", "far_from_middle"):
+        fork.layer("Apart", body=f"bottom[0]->{name}();")
+        refusal = port("Apart", fails=True)
+        assert re.search(rf"uses {name}, which this fork added to Caffe's core \(.*blob.hpp:\d+\)", refusal)
+
+
+MATH = """
+#include <cmath>
+#include "caffe/common.hpp"
+#define DEFINE_TWICE(name) inline int name##_twice(int n) { return 2 * n; }
+namespace caffe {
+struct Turn {  // in degrees
+  float angle = 90;
+};
+DEFINE_TWICE(turn)
+inline float in_radians(const Turn& turn) { return turn.angle * 3.14159274f / 180; }
+DEFINE_TWICE(twist)
+template <typename Dtype>
+void caffe_gpu_twist(const int n, const Turn& turn, const Dtype* x, Dtype* y);
+template <typename Dtype>
+void caffe_gpu_nobody_asks_for(const int n, Dtype* y);
+}  // namespace caffe
+"""
+MATH_CU = """
+#include "caffe/util/math_functions.hpp"
+namespace caffe {
+template <typename Dtype>
+__global__ void twist_kernel(const int n, const float angle, const Dtype* x, Dtype* y) {
+  CUDA_KERNEL_LOOP(i, n) { y[i] = x[i] * angle; }
+}
+template <>
+void caffe_gpu_twist<float>(const int n, const Turn& turn, const float* x, float* y) {
+  twist_kernel<float><<<CAFFE_GET_BLOCKS(n), CAFFE_CUDA_NUM_THREADS>>>(n, in_radians(turn), x, y);
+}
+template <>
+void caffe_gpu_twist<double>(const int n, const Turn& turn, const double* x, double* y) {
+  twist_kernel<double><<<CAFFE_GET_BLOCKS(n), CAFFE_CUDA_NUM_THREADS>>>(n, in_radians(turn), x, y);
+}
+template <> void caffe_gpu_nobody_asks_for<float>(const int n, float* y) { not even C++; }
+}  // namespace caffe
+"""
+TWIST = """
+  virtual void Reshape(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) {
+    top[0]->ReshapeLike(*bottom[0]);
+  }
+  virtual void Forward_gpu(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) {
+    caffe_gpu_twist(bottom[0]->count(), Turn(), bottom[0]->gpu_data(), top[0]->mutable_gpu_data());
+  }
+  virtual void Backward_cpu(const vector<Blob<Dtype>*>&, const vector<bool>&, const vector<Blob<Dtype>*>&) {}
+"""
+
+
+def test_what_a_fork_added_to_a_file_that_the_toolkit_replaces(fork, port):
+    """What a layer names of it, and what that names in turn, word for word; and it works."""
+    fork.write("src/caffe/proto/caffe.proto", (ROOT / "src/caffe/proto/caffe.proto").read_text())
+    fork.write("include/caffe/util/math_functions.hpp", MATH)
+    fork.write("src/caffe/util/math_functions.cu", MATH_CU)
+    fork.write("include/caffe/blob.hpp", BLOB)
+    fork.write("src/caffe/blob.cpp", BLOB_CPP)
+    check = "CHECK_EQ(bottom[0]->above_middle(), 2); CHECK_EQ(bottom[0]->middle(), 3);"
+    fork.layer("Twist", body=f"Forward_gpu(bottom, top); {check}", members=TWIST)
+    output = port("Twist")
+    assert "by hand" not in output
+    assert (
+        "math_functions.hpp: of it, into additions.*: Turn, caffe_gpu_twist, in_radians, twist_kernel"
+        in output
+    )
+    folder = port.folder / "twist"
+    header, source = (folder / "additions.hpp").read_text(), (folder / "additions.cu").read_text()
+    assert "struct Turn {  // in degrees\n  float angle = 90;\n};\ninline float in_radians" in header
+    assert "template <typename Dtype>\n__global__ void twist_kernel" in source
+    assert not re.search("TWICE|nobody_asks_for", header + source)
+    origin = (folder / "ORIGIN").read_text()
+    assert "additions.hpp  include/caffe/util/math_functions.hpp:6\n" in origin
+    assert "additions.cu  src/caffe/util/math_functions.cu:4\n" in origin
+
+    settings = [f"LAYERS_DIR={port.folder}", f"BUILD={ROOT / 'build'}", "-j4"]
+    done = make(*settings, *([] if torch.cuda.is_available() else ["NVCC="]), "libraries", timeout=900)
+    assert done.returncode == 0, done.stdout + done.stderr
+    Twist = importlib.import_module(f"{load_package(port.folder, 'twisted_layers')}.twist").Twist
+    for device in ["cpu", "cuda"][: 1 + torch.cuda.is_available()]:
+        x = torch.tensor([4, 1, 3, 2, 5], dtype=torch.float64, device=device)
+        torch.testing.assert_close(Twist()(x), x * float(torch.tensor(torch.pi / 2, dtype=torch.float32)))
+
+
+def test_macros_that_a_fork_added(fork, port):
+    """Those that the layer names, and those that these name; and what they call."""
+    fork.write(
+        "include/caffe/common.hpp",
+        """#define NOT_IMPLEMENTED LOG(FATAL) << "another text"
+#define FORK_LIMIT 7
+#ifdef CPU_ONLY
+#define FORK_CHECK(n) nothing
+#else
+#define FORK_CHECK(n) \\
+  CHECK_LT(fork_twice(n), FORK_LIMIT)
+#endif
+#define FORK_UNUSED 3
+""",
+    )
+    fork.write(
+        "include/caffe/util/math_functions.hpp",
+        "namespace caffe {\ninline int fork_twice(int n) { return n * FORK_TWO; }\n}\n#define FORK_TWO 2\n",
+    )
+    fork.layer("Shift", body="FORK_CHECK(3); NOT_IMPLEMENTED;")
+    assert "common.hpp: of it, into additions.*: FORK_CHECK, FORK_LIMIT\n" in port("Shift")
+    assert {n for n in names(port.folder / "shift") if "additions" in n} == {"additions.hpp"}
+    text = (port.folder / "shift" / "additions.hpp").read_text()
+    assert "#define FORK_CHECK(n) \\\n  CHECK_LT(fork_twice(n), FORK_LIMIT)\n" in text
+    assert text.index("#define FORK_TWO 2\n") < text.index("inline int fork_twice")
+    assert not re.search("FORK_UNUSED|nothing|another text", text)
+    assert "additions.hpp  include/caffe/common.hpp:6\n" in (port.folder / "shift" / "ORIGIN").read_text()
+
+
+def test_files_put_there_by_hand_without_their_message(tmp_path):
+    """make says what is missing; that message alone will do."""
+    folder = tmp_path / "mine" / "lift"
+    folder.mkdir(parents=True)
+    backward = "(const vector<Blob<Dtype>*>&, const vector<bool>&, const vector<Blob<Dtype>*>&) {}"
+    text = CLASS.format(name="Lift", base="NeuronLayer", members=f"virtual void Backward_cpu{backward}")
+    (folder / "lift_layer.hpp").write_text('#include "caffe/layers/neuron_layer.hpp"\n' + text)
+    body = "top[0]->mutable_cpu_data()[0] = bottom[0]->cpu_data()[0] + this->layer_param_.lift_param().by();"
+    source = SOURCE.format(name="Lift", header="caffe/layers/lift_layer.hpp", includes="", body=body,
+                           register="REGISTER_LAYER_CLASS(Lift);")  # fmt: skip
+    (folder / "lift_layer.cpp").write_text(source)
+    settings = [f"LAYERS_DIR={folder.parent}", f"BUILD={ROOT / 'build'}", "NVCC=", "-j4"]
+    failed = make(*settings, timeout=900)
+    assert (
+        failed.returncode
+        and f"lift: LayerParameter has no lift_param: put the fork's caffe.proto into {folder}"
+        in failed.stdout
+    )
+    (folder / "lift.proto").write_text(
+        "message LiftParameter { optional float by = 1 [default = 2]; }\n"
+        "extend LayerParameter { optional LiftParameter lift_param = 164; }\n"
+    )
+    done = make(*settings, "libraries", timeout=900)
+    assert done.returncode == 0, done.stdout + done.stderr
+    Lift = importlib.import_module(f"{load_package(folder.parent, 'lifted_layers')}.lift").Lift
+    assert Lift(lift_param={"by": 3})(torch.ones(1)).item() == 4 and Lift()(torch.ones(1)).item() == 3
+
+
+OVERLOADED = """
+namespace caffe {
+template <typename Dtype> void caffe_sqr(const int n, const Dtype* x, Dtype* y);
+template <typename Dtype> void caffe_sqr(const int n, const Dtype* x, Dtype* y, Dtype least);
+}
+"""
+OVERLOADED_CPP = """
+#include "caffe/util/math_functions.hpp"
+namespace caffe {
+template <> void caffe_sqr<float>(const int n, const float* x, float* y) { stock(); }
+template <> void caffe_sqr<float>(const int n, const float* x, float* y, float least) { fork(); }
+}
+"""
+
+
+def test_overload_that_a_fork_added_to_a_stock_function(fork, port):
+    """By how many arguments it takes: with the stock function's number it is the stock function."""
+    fork.write("include/caffe/util/math_functions.hpp", OVERLOADED)
+    fork.write("src/caffe/util/math_functions.cpp", OVERLOADED_CPP)
+    fork.layer("Shift", body="caffe_sqr(n, x, f(y, z));")
+    fork.layer("Limit", body="caffe_sqr<Dtype>(n, x, f(y, z), Dtype(3));")
+    port("Shift", "Limit")
+    assert not {name for name in names(port.folder / "shift") if "additions" in name}
+    header, source = ((port.folder / "limit" / f"additions{kind}").read_text() for kind in (".hpp", ".cpp"))
+    assert "Dtype least);" in header and header.count("caffe_sqr") == 1
+    assert "fork();" in source and "stock();" not in source
+
+
+def test_names_of_variables_and_parameters_in_the_toolkits_headers_are_free(fork, port):
+    """`length` is a local variable somewhere in them: a fork's Blob::length() is the fork's all the same."""
+    fork.write("include/caffe/blob.hpp", BLOB.replace("below_middle", "length").replace("cached_", "count_"))
+    fork.layer("Shift", body="bottom[0]->length();")
+    port("Shift")
+    assert "length() const" in (port.folder / "shift" / "additions_blob.hpp").read_text()
+
+
+AXES = """
+namespace caffe {
+template <typename Dtype> class Blob {
+ public:
+  explicit Blob(const int n, const int c, const int h, const int w);
+  explicit Blob(const int n, const int c, const int l, const int h, const int w);
+  void Reshape(const int n, const int c, const int l, const int h, const int w);
+};
+}
+"""
+
+
+@pytest.mark.parametrize("body, taken", [("Blob<Dtype> b(1, 2, 3, 4);", ""), ("Blob<Dtype> b(1, 2, 3, 4, 5);", "Blob("),
+                                         ("new Blob<Dtype>(1, 2, 3, 4, 5);", "Blob("),
+                                         ("b->Reshape(1, 2, 3, 4, 5);", "Reshape(")])  # fmt: skip
+def test_overloads_of_blobs_functions(fork, port, body, taken):
+    """Forks with five axes."""
+    fork.write("include/caffe/blob.hpp", AXES)
+    definition = "template <typename Dtype>\n{}(const int n, const int c, const int l, const int h, const int w) {{}}\n"
+    heads = ("Blob<Dtype>::Blob", "void Blob<Dtype>::Reshape")
+    fork.write("src/caffe/blob.cpp", "namespace caffe {\n" + "".join(map(definition.format, heads)) + "}\n")
+    fork.layer("Shift", body=body)
+    port("Shift")
+    made = port.folder / "shift" / "additions_blob.hpp"
+    assert (taken in made.read_text() and "const int l" in made.read_text()) if taken else not made.exists()

@@ -1,0 +1,268 @@
+"""make port, on a small tree of the shape of a Caffe fork: what is copied."""
+
+import hashlib
+import re
+import shutil
+import subprocess
+
+import pytest
+from conftest import make
+from support.fork import names
+
+from tools.caffe.folder import LayerFolder
+
+# ------------------------------------------------------------------------------------ what is copied
+
+
+def test_layer_is_copied_byte_for_byte(fork, port):
+    source = fork.layer("EdgeShift")
+    source.write_bytes(b"// \xc0\xb1\r\n" + source.read_bytes())
+    fork.write("src/caffe/layers/edge_shift_layer.cu", "INSTANTIATE_CLASS(EdgeShiftLayer);\n")
+    fork.layer("Other")
+    output = port("EdgeShift")
+    folder = port.folder / "edge_shift"
+    files = {"edge_shift_layer.cpp", "edge_shift_layer.cu", "edge_shift_layer.hpp", "caffe.proto"}
+    assert names(folder) == files | {"ORIGIN", "__init__.py"}
+    assert (folder / "edge_shift_layer.cpp").read_bytes() == source.read_bytes()
+    origin = (folder / "ORIGIN").read_text()
+    for file in files:
+        assert f"{hashlib.sha256((folder / file).read_bytes()).hexdigest()}  {file}  " in origin
+    assert "tree     fork\n" in origin and "licence  LICENSE" in origin and "not under git" in origin
+    assert (folder / "__init__.py").read_text() == (
+        '"""EdgeShift, a Caffe layer: see ORIGIN."""\n'
+        "from .._caffe import caffe_layer\n\n"
+        'EdgeShift = caffe_layer(__name__, "EdgeShift")\n'
+    )
+    assert "make LAYERS_DIR=" in output and "verify" in output
+
+
+@pytest.mark.skipif(not shutil.which("git"), reason="no git")
+def test_origin_knows_the_commit(fork, port):
+    fork.layer("Shift")
+    git = ["git", "-C", str(fork.root), "-c", "user.name=n", "-c", "user.email=e"]
+    for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "x"]):
+        subprocess.run([*git, *command], check=True)
+    head = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True).stdout
+    port("Shift")
+    assert f"commit   {head}" in (port.folder / "shift" / "ORIGIN").read_text()
+
+
+def test_class_in_an_aggregate_header(fork, port):
+    """The header comes whole; of the classes in it only the base has its source copied."""
+    for name, base in (("Base", "Layer"), ("Shift", "BaseLayer"), ("Other", "Layer")):
+        fork.layer(name, base=base, header="caffe/vision_layers.hpp")
+    port("Shift")
+    found = names(port.folder / "shift")
+    assert {
+        "vision_layers.hpp",
+        "shift_layer.cpp",
+        "base_layer.cpp",
+    } <= found and "other_layer.cpp" not in found
+
+
+def test_class_that_only_the_forks_aggregate_header_has(fork, port):
+    """The toolkit has a loss_layers.hpp, without this class: the fork's is taken."""
+    fork.layer("SpecialLoss", header="caffe/loss_layers.hpp")
+    fork.layer("Shift", base="SpecialLossLayer", includes='#include "caffe/loss_layers.hpp"')
+    port("Shift")
+    assert {"loss_layers.hpp", "special_loss_layer.cpp"} <= names(port.folder / "shift")
+
+
+def test_helpers_and_sublayers_come_along(fork, port):
+    fork.write("include/caffe/util/twist.hpp", '#include "caffe/util/deeper.hpp"\nvoid twist();\n')
+    fork.write("include/caffe/util/deeper.hpp", "void deeper();\n")
+    fork.write("src/caffe/util/twist.cpp", "void twist() {}\n")
+    fork.write("src/caffe/util/twist.cu", "void twist_gpu() {}\n")
+    fork.write("include/caffe/util/unused.hpp", "void unused();\n")
+    fork.layer("Inner")
+    includes = '#include "caffe/util/twist.hpp"\n#include <caffe/layers/inner_layer.hpp>'
+    fork.layer("Shift", includes=includes, members="shared_ptr<InnerLayer<Dtype> > inner_;")
+    output = port("Shift")
+    found = names(port.folder / "shift")
+    assert {"twist.hpp", "deeper.hpp", "twist.cpp", "twist.cu", "inner_layer.hpp", "inner_layer.cpp"} <= found
+    assert "unused.hpp" not in found
+    assert re.search(r"src/caffe/util/twist.cu: .*twist\.hpp declares", output)
+
+
+def test_base_that_the_toolkit_has_is_not_copied(fork, port):
+    fork.layer("Loss")
+    fork.layer("ShiftLoss", base="LossLayer", includes='#include "caffe/layers/loss_layer.hpp"')
+    port("ShiftLoss")
+    assert not {"loss_layer.hpp", "loss_layer.cpp"} & names(port.folder / "shift_loss")
+
+
+def test_the_forks_own_version_of_a_stock_layer(fork, port):
+    fork.layer("Softmax")
+    port("Softmax")
+    assert {"softmax_layer.hpp", "softmax_layer.cpp"} <= names(port.folder / "softmax")
+
+
+def test_function_that_is_called_without_a_header_of_its_own(fork, port):
+    """Declared in a header that came along, defined in a file of another name."""
+    fork.write("include/caffe/util/twist.hpp", "void caffe_twist(int n);\n")
+    fork.write("src/caffe/util/all_kinds.cpp", "void caffe_twist(int n) {}\n")
+    fork.layer("Shift", body="caffe_twist(3);", includes='#include "caffe/util/twist.hpp"')
+    port("Shift")
+    assert "all_kinds.cpp" in names(port.folder / "shift")
+
+
+def test_sublayers_made_by_type_come_along(fork, port):
+    """Named by no class; the toolkit has a Softmax."""
+    fork.layer("Inner"), fork.layer("Softmax")
+    fork.layer("Shift", body='p.set_type("Inner"); q.set_type("Softmax"); filler.set_type("constant");')
+    port("Shift")
+    found = names(port.folder / "shift")
+    assert {"inner_layer.hpp", "inner_layer.cpp"} <= found and "softmax_layer.cpp" not in found
+
+
+def test_stock_layer_with_a_member_of_the_forks(fork, port):
+    """The toolkit's LossLayer has no such function: where it is called, the fork's LossLayer is taken."""
+    fork.layer("Loss", members="Dtype TwistedNormalizer(int n);")
+    loss = dict(base="LossLayer", includes='#include "caffe/layers/loss_layer.hpp"')
+    fork.layer("Shift", body="this->TwistedNormalizer(3);", **loss)
+    fork.layer("Other", **loss)
+    port("Shift", "Other")
+    assert {"loss_layer.hpp", "loss_layer.cpp"} <= names(port.folder / "shift")
+    assert not {"loss_layer.hpp", "loss_layer.cpp"} & names(port.folder / "other")
+
+
+def test_equal_names_get_folders(fork, port):
+    """Of two files, and of one that would hide a header of the toolkit's."""
+    fork.write("include/caffe/util/shift.hpp", "int a;\n")
+    fork.write("include/caffe/other/shift.hpp", "int b;\n")
+    fork.write("include/caffe/util/common.hpp", "int c;\n")
+    includes = "".join(f'#include "caffe/{p}.hpp"\n' for p in ("util/shift", "other/shift", "util/common"))
+    fork.layer("Shift", includes=includes)
+    port("Shift")
+    folder = port.folder / "shift"
+    assert {"util/shift.hpp", "other/shift.hpp", "util/common.hpp"} <= names(folder)
+    layer = LayerFolder(str(folder))
+    assert layer.find("caffe/other/shift.hpp") == "other/shift.hpp"
+    assert layer.find("caffe/util/common.hpp") == "util/common.hpp" and layer.find("caffe/common.hpp") is None
+
+
+def test_an_additions_includes_are_its_files(fork, port):
+    """Those of the fork that come along, and the toolkit's; not what nobody has."""
+    fork.write("include/caffe/util/im2col.hpp", "namespace caffe {\nvoid im2col_of_ours(int n);\n}\n")
+    fork.write("include/caffe/common.cuh", "#define HELP\n")
+    text = "".join(
+        f'#include "caffe/{name}"\n' for name in ("common.cuh", "util/math_functions.hpp", "nobodys.hpp")
+    )
+    fork.write("src/caffe/util/im2col.cu", text + "namespace caffe {\nvoid im2col_of_ours(int n) {}\n}\n")
+    includes = '#include "caffe/common.cuh"\n#include "caffe/util/im2col.hpp"'
+    fork.layer("Shift", body="im2col_of_ours(3);", includes=includes)
+    port("Shift")
+    source = (port.folder / "shift" / "additions.cu").read_text()
+    assert source.startswith(
+        '#include "caffe/common.cuh"\n#include "caffe/util/math_functions.hpp"\nnamespace'
+    )
+
+
+def test_existing_folder_is_kept(fork, port):
+    source = fork.layer("Shift")
+    port("Shift")
+    (port.folder / "shift" / "cases.py").write_text("mine\n")
+    port("Shift")  # the same again is no harm
+    source.write_text(source.read_text() + "// changed\n")
+    assert "FORCE=1" in port("Shift", fails=True)
+    assert "changed" not in (port.folder / "shift" / "shift_layer.cpp").read_text()
+    port("Shift", "--name", "shift2")
+    port("Shift", "--force")
+    assert "changed" in (port.folder / "shift" / "shift_layer.cpp").read_text()
+    assert (port.folder / "shift" / "cases.py").exists()
+    assert (port.folder / "shift2" / "shift_layer.cpp").exists()
+
+
+def test_all_types_in_a_table(fork, port):
+    fork.layer("Shift"), fork.layer("Twist"), fork.layer("Feed", base="BaseDataLayer")
+    output = port("all", "--unbuilt")
+    assert "3 types: " in output and "1 refused" in output and "2 ported" in output
+    assert {p.name for p in port.folder.iterdir()} == {"shift", "twist"}
+
+
+def test_make_port(fork, tmp_path):
+    fork.layer("Shift")
+    (tmp_path / "mine").mkdir()
+    done = make("port", f"CAFFE={fork.root}", "TYPE=Shift", f"LAYERS_DIR={tmp_path / 'mine'}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "mine" / "shift" / "ORIGIN").exists()
+    done = make("port", f"LAYERS_DIR={tmp_path / 'mine'}")
+    assert done.returncode and "CAFFE=/path/to/fork TYPE=" in done.stdout
+
+
+# ------------------------------------------------------------- which of several files a name means
+
+
+def test_a_class_elsewhere_in_the_tree_is_anothers(fork, port):
+    """A library in include/ has a class of the name of a member function: only what a file includes is meant."""
+    fork.write("include/library/common.h", "class type { PyObject* object; };\nclass Shape {};\n")
+    fork.write("include/caffe/ours.hpp", "class Shape {};\n")
+    fork.layer("Shift", members="Shape shape_;", includes='#include "caffe/ours.hpp"')
+    port("Shift")
+    assert "ours.hpp" in names(port.folder / "shift") and "common.h" not in names(port.folder / "shift")
+
+
+def test_two_classes_of_one_name(fork, port):
+    """Each layer gets the one that it includes, with its source."""
+    for place in ("left", "right"):
+        fork.write(f"include/caffe/{place}/turn.hpp", "class Turn { void go(); };\n")
+        text = f'#include "caffe/{place}/turn.hpp"\nvoid Turn::go() {{}}\n'
+        fork.write(f"src/caffe/{place}/{place}_turn.cpp", text)
+        fork.layer(place.title(), members="Turn turn_;", includes=f'#include "caffe/{place}/turn.hpp"')
+    port("Left", "Right")
+    assert {"turn.hpp", "left_turn.cpp"} <= names(port.folder / "left")
+    assert "right_turn.cpp" not in names(port.folder / "left")
+    assert "right_turn.cpp" in names(port.folder / "right")
+
+
+def test_sources_are_looked_through_before_headers(fork, port):
+    """Caffe's Makefile has -I./src before -I./include."""
+    fork.layer("Shift")
+    header = fork.root / "include/caffe/layers/shift_layer.hpp"
+    fork.write("src/caffe/layers/shift_layer.hpp", header.read_text() + "// of src\n")
+    port("Shift")
+    assert "// of src" in (port.folder / "shift" / "shift_layer.hpp").read_text()
+
+
+def test_header_seen_only_through_one_that_the_toolkit_replaces(fork, port):
+    """vision_layers.hpp is the toolkit's: what the fork's brings beside is included before everything."""
+    fork.layer("Shift", header="caffe/custom_layers.hpp")
+    fork.write("include/caffe/vision_layers.hpp", '#include "caffe/custom_layers.hpp"\n')
+    source = fork.root / "src/caffe/layers/shift_layer.cpp"
+    source.write_text(source.read_text().replace("custom_layers", "vision_layers"))
+    port("Shift")
+    assert '#include "caffe/custom_layers.hpp"' in (port.folder / "shift" / "additions.hpp").read_text()
+
+
+def test_tree_without_messages(fork, port):
+    """Layers are published as a few files: stock Caffe's messages serve, or those that lie somewhere in the tree."""
+    fork.layer("Shift")
+    (fork.root / "src/caffe/proto/caffe.proto").unlink()
+    port("Shift")
+    assert names(port.folder / "shift") == {"shift_layer.hpp", "shift_layer.cpp", "ORIGIN", "__init__.py"}
+    fork.write("shift.proto", "message ShiftParameter {}\n")
+    port("Shift", "--name", "again")
+    assert "shift.proto" in names(port.folder / "again")
+
+
+def test_a_layer_says_that_it_reads_a_message_that_is_nowhere(fork, port):
+    fork.layer("Shift", body="this->layer_param_.shift_param().by(); this->layer_param_.relu_param();")
+    (fork.root / "src/caffe/proto/caffe.proto").unlink()
+    output = port("Shift")
+    assert re.search(r"by hand: src/caffe/layers/shift_layer\.cpp:7: .* reads shift_param", output)
+    assert "relu_param" not in output
+
+
+def test_template_that_another_header_defines(fork, port):
+    """Declared where the layer sees it, defined in a header that only other layers include."""
+    fork.write("include/caffe/util/wide.hpp", "template <typename T> T overlap(T a, T b) { return a + b; }\n")
+    fork.write(
+        "include/caffe/util/none.hpp", "struct Other { int overlap(int a); };\nvoid overlap(int a) {}\n"
+    )
+    fork.write("include/caffe/narrow.hpp", "template <typename T> T overlap(T a, T b);\n")
+    fork.layer("Shift", body="overlap(1, 2);", includes='#include "caffe/narrow.hpp"')
+    port("Shift")
+    assert {"wide.hpp", "narrow.hpp"} <= names(port.folder / "shift") and "none.hpp" not in names(
+        port.folder / "shift"
+    )
+    assert '#include "caffe/util/wide.hpp"' in (port.folder / "shift" / "additions.hpp").read_text()

@@ -1,0 +1,173 @@
+"""make port: what is refused, and with which words."""
+
+import re
+
+import pytest
+from conftest import ROOT
+from support.fork import CORE, names
+
+
+def test_unknown_type_names_the_nearest(fork, port):
+    fork.layer("EdgeShift"), fork.layer("Twist")
+    output = port("EgdeShift", fails=True)
+    assert "registers no layer EgdeShift. Near it: EdgeShift" in output and "Twist" not in output
+    assert "It has: EdgeShift, Twist" in port("Xyz", fails=True)
+    assert "Python: not ported. it runs Python code" in port("Python", fails=True)
+
+
+def test_not_a_tree(fork, port, tmp_path):
+    assert "no such folder" in port("X", caffe=tmp_path / "nowhere", fails=True)
+    assert f"There is one in it: CAFFE={fork.root}" in port("X", caffe=tmp_path, fails=True)
+    assert "the toolkit itself" in port("X", caffe=ROOT, fails=True)
+    assert "not a Caffe tree" in port("X", caffe=ROOT / "docs", fails=True)
+
+
+@pytest.mark.parametrize(
+    "made, reason",
+    [
+        (dict(base="BaseDataLayer"), r"shift_layer\.hpp:\d+: ShiftLayer reads its data itself"),
+        (dict(body="cv::Mat image;"), r"shift_layer\.cpp:7: ShiftLayer needs OpenCV"),
+        (dict(body="Solver<Dtype>* s = 0;"), r"shift_layer\.cpp:7: ShiftLayer needs the Solver"),
+        (dict(body="leveldb::DB* db;"), r"shift_layer\.cpp:7: ShiftLayer reads a database"),
+        (dict(members="bp::object self_;"), r"shift_layer\.hpp:\d+: ShiftLayer is a Python layer"),
+        (dict(body="CUDNN_CHECK(cudnnCreate(&handle_));"), r"shift_layer\.cpp:7: ShiftLayer works by cuDNN only"),
+        (dict(body="bottom[0]->gpu_data_of_row(1);"), r"shift_layer\.cpp:7: .*gpu_data_of_row.*/blob\.hpp:4"),
+        (dict(body="this->net_->Reshape();"), r"shift_layer\.cpp:7: ShiftLayer uses net_.*/layer\.hpp:5"),
+        (dict(body="using namespace thrust; device_vector<Dtype> v;"), r"shift_layer\.cpp:7: .*uses thrust on"),
+        (dict(body="thrust::sort(thrust::cuda::par, a, b);"), r"shift_layer\.cpp:7: .*thrust::cuda"),
+        (dict(members="DataTransformer<Dtype> t_;", body="t_.Transform(image, top[0]);"),
+         r"shift_layer\.cpp:7: ShiftLayer reads its data itself.*DataTransformer::Transform"),
+        (dict(body="curandGenerateUniform(generator, x, 3);"), "ShiftLayer calls cuRAND itself"),
+        (dict(body="curand_poisson(&state, 3);"), "of cuRAND in its kernels more than uniform and normal"),
+        (dict(members="void F(vector<Blob<Dtype>*>* top);"), "interface of late 2014"),
+    ],
+)  # fmt: skip
+def test_refused_with_place_and_reason(fork, port, made, reason):
+    fork.layer("Shift", **made)
+    output = port("Shift", fails=True)
+    assert re.search(reason, output), output
+    assert not list(port.folder.iterdir())
+
+
+@pytest.mark.parametrize("macro", ["USE_OPENCV", "USE_CUDNN", "CPU_ONLY"])
+def test_what_is_not_compiled_does_not_count(fork, port, macro):
+    fork.layer(
+        "Shift",
+        body=f"\n#ifdef {macro}\ncv::Mat m; cudnnCreate(0);\n#endif",
+        includes="#include <opencv2/opencv.hpp>",
+    )
+    port("Shift")
+
+
+def test_a_header_whose_other_classes_cannot_compile(fork, port):
+    """An aggregate header stands or falls as a whole."""
+    core = "namespace caffe {\ntemplate <typename Dtype> class InternalThread {};\n}\n"
+    fork.write("include/caffe/internal_thread.hpp", core)
+    fork.write("include/caffe/data_layers.hpp", '#include "caffe/internal_thread.hpp"\n')
+    fork.layer("Prefetch", header="caffe/data_layers.hpp", base="InternalThread")
+    fork.layer("Dummy", header="caffe/data_layers.hpp")
+    refusal = port("Dummy", fails=True)
+    assert re.search(
+        r"data_layers\.hpp:\d+: DummyLayer: in its header PrefetchLayer derives from InternalThread, which",
+        refusal,
+    )
+
+
+def test_a_blob_of_the_forks_own(fork, port):
+    """A Blob of another kind, which only a fork whose Blob is virtual can pass around."""
+    fork.layer("Sparse", members="SparseBlob<Dtype> rows_;", header="caffe/sparse_layer.hpp")
+    blob = "namespace caffe {\ntemplate <typename Dtype> class SparseBlob : public Blob<Dtype> {};\n}\n"
+    fork.write("include/caffe/sparse_blob.hpp", '#include "caffe/blob.hpp"\n' + blob)
+    layer = fork.root / "include/caffe/sparse_layer.hpp"
+    layer.write_text('#include "caffe/sparse_blob.hpp"\n' + layer.read_text())
+    port("Sparse")
+    fork.write("include/caffe/blob.hpp", CORE % ("Blob", "virtual ~Blob();"))
+    refusal = port("Sparse", "--name", "again", fails=True)
+    assert "sparse_blob.hpp:3: SparseLayer: in its header SparseBlob derives from Blob, whose" in refusal
+    assert "(include/caffe/blob.hpp:4)" in refusal
+
+
+def test_headers_of_what_is_not_used_do_not_matter(fork, port):
+    fork.write("include/caffe/data_transformer.hpp", "class DataTransformer { cv::Mat m; };\n")
+    fork.layer("Shift", includes='#include "caffe/data_transformer.hpp"\n#include "hdf5.h"')
+    port("Shift")
+    assert "data_transformer.hpp" not in names(port.folder / "shift")
+
+
+def test_tree_of_2014(fork, port):
+    fork.layer("Shift")
+    fork.write("src/caffe/layers/old_layer.cpp", "REGISTER_LAYER_CLASS(OLD, OldLayer);\n")
+    assert re.search(r"old_layer\.cpp:1: a tree of 2014", port("Shift", fails=True))
+
+
+def test_function_in_a_file_that_the_toolkit_replaces(fork, port):
+    """Without a header of its own there it is not cut out, but said: where it is called and where it is."""
+    fork.write("include/caffe/util/twist.hpp", "void caffe_gpu_twist(int n);\n")
+    fork.write("src/caffe/util/math_functions.cu", "\n\nvoid caffe_gpu_twist(int n) {}\n")
+    fork.layer("Shift", body="caffe_gpu_twist(3);", includes='#include "caffe/util/twist.hpp"')
+    output = port("Shift")
+    assert re.search(
+        r"by hand: src/caffe/layers/shift_layer\.cpp:7: caffe_gpu_twist .*math_functions\.cu:3", output
+    )
+
+
+def test_what_the_forks_core_includes_for_all(fork, port):
+    """Another layer of the aggregate header names a class that only the fork's layer.hpp brings."""
+    fork.write("include/caffe/util/coords.hpp", "template <typename Dtype> class Coords {};\n")
+    fork.layer("Shift", header="caffe/vision_layers.hpp")
+
+
+@pytest.mark.parametrize(
+    "setting, reason",
+    [
+        ("USE_CUDNN", "works by cuDNN only"),
+        ("USE_OPENCV", "needs OpenCV"),
+        ("CPU_ONLY", "builds without CUDA only"),
+    ],
+)
+def test_type_that_is_registered_only_with_what_there_is_not(fork, port, setting, reason):
+    source = fork.layer("Shift")
+    fork.layer("Other")
+    text = source.read_text()
+    source.write_text(
+        text.replace("REGISTER", f"#ifdef {setting}\nREGISTER").replace("(Shift);", "(Shift);\n#endif")
+    )
+    assert re.search(
+        rf"Shift: not ported. src/caffe/layers/shift_layer.cpp:\d+: Shift .*{reason}",
+        port("Shift", fails=True),
+    )
+    output = port("all", "--unbuilt")
+    assert "2 types: " in output and reason in output
+
+
+@pytest.mark.parametrize("word", ["Ftype", "MItype"])
+def test_layers_of_several_types(fork, port, word):
+    """NVCaffe's have two, those of Caffe with OpenCL three."""
+    fork.layer("Shift", members=f"Blob<{word}> rows_;")
+    assert re.search("ShiftLayer is .* (two|three) types each", port("Shift", fails=True))
+
+
+def test_tree_of_2014_by_its_factory(fork, port):
+    """Older still than REGISTER_LAYER_CLASS: a switch over types. Asking for all says it, too."""
+    factory = "\n\nconst LayerParameter_LayerType& type = param.type();\nswitch (type) {}\n"
+    fork.write("src/caffe/layer_factory.cpp", factory)
+    for types in ("AbsVal", "all"):
+        assert "layer_factory.cpp:3: a tree of 2014" in port(types, fails=True)
+
+
+def test_tree_that_registers_nothing(fork, port):
+    assert "registers no layer: nothing in its src/ has REGISTER_LAYER_CLASS" in port(
+        "all", "--unbuilt", fails=True
+    )
+
+
+def test_header_of_a_library_that_is_not_there(fork, port):
+    """A part of boost, say: used or not, the file cannot be compiled."""
+    fork.layer("Shift", includes="#include <vector>\n#include <boost/geometry.hpp>")
+    dead = "#ifdef USE_OPENCV\n#include <boost/geometry.hpp>\n#endif"
+    fork.layer("Other", includes=f'#include "boost/shared_ptr.hpp"\n{dead}')
+    refusal = port("Shift", fails=True)
+    assert (
+        "shift_layer.cpp:4: ShiftLayer needs boost/geometry.hpp, which the toolkit does not have" in refusal
+    )
+    port("Other")

@@ -1,0 +1,331 @@
+"""make verify's tool: layers with a mistake each are caught, right ones pass, on tests/caffe_crooked."""
+
+import ctypes
+import mmap
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import torch
+from conftest import ROOT
+from support.workshop import SharedLayers
+
+from tools.verify.gradient import GradientCheck
+from tools.verify.guarded import guarded
+from tools.verify.inputs import DATA, REGIONS, Setting, called_after_regions, candidates
+from tools.verify.table import RIGHT, STATUS_NOT_RUN, STATUS_WRONG, UNSURE, WRONG, Row, closing
+
+
+class Outcome(NamedTuple):
+    status: int
+    text: str
+
+    @property
+    def verdicts(self) -> set[str]:
+        return set(
+            re.findall(
+                r"\b(right|no gradient|no code|WRONG|FAILED|CRASHED|guessed, may be outside)\b", self.table
+            )
+        )
+
+    @property
+    def table(self) -> str:
+        return "\n".join(line for line in self.text.splitlines() if line.startswith("│"))
+
+
+@pytest.fixture(scope="session")
+def crooked(shared_layers):
+    """A folder with the layers of caffe_crooked, built with the core that make has compiled for the tree."""
+    return shared_layers.build_layers("caffe_crooked")
+
+
+@pytest.fixture
+def verify(crooked):
+    def run(type_name: str, *options: str) -> Outcome:
+        command = [sys.executable, "-m", "tools.verify", "--layers-dir", crooked, "--type", type_name]
+        done = subprocess.run(
+            [*command, *options, "caffe_crooked"], capture_output=True, text=True, timeout=300
+        )
+        assert not done.stderr, done.stderr
+        return Outcome(done.returncode, done.stdout)
+
+    return run
+
+
+def test_right(verify):
+    found = verify("SquareRight")
+    assert found.status == 0, found.text
+    assert found.verdicts == {"right"}
+    assert "its own CPU code" in found.table and "its kernels, host" in found.table
+    assert ("GPU" in found.table) == torch.cuda.is_available()
+    assert "guessed: SquareRight on 2,3,6,5" in found.text
+
+
+@pytest.mark.parametrize("type_name", ["SquareHalved", "SquareDeaf", "SquareAdding"])
+def test_wrong_everywhere(verify, type_name):
+    found = verify(type_name)
+    assert found.status == 1 and found.verdicts == {"WRONG"}, found.text
+    assert "Backward says" in found.text and "bottom 0[" in found.text
+    assert ("adds to a diff" in found.text) == (type_name == "SquareAdding")
+
+
+def test_phase(verify):
+    """Whose Backward is wrong in training alone."""
+    found = verify("SquareHalved", "--param", "phase: TEST")
+    assert found.status == 0 and found.verdicts == {"right"}, found.text
+
+
+def test_wrong_kernels_alone(verify):
+    """Half a percent."""
+    found = verify("SquareTornBack")
+    assert found.status == 1 and found.verdicts == {"right", "WRONG"}, found.text
+    assert all(
+        ("WRONG" in line) == ("kernels" in line)
+        for line in found.table.splitlines()
+        if "double" in line or "float" in line
+    )
+
+
+def test_two_ways_that_differ(verify):
+    """Each has the right gradient of what it computes."""
+    found = verify("SquareTorn")
+    assert found.status == 1 and found.verdicts == {"right", "WRONG"}, found.text
+    assert "forward differs" in found.text
+
+
+def test_wrong_parameter_diff(verify):
+    found = verify("SquareWithBlob")
+    assert found.status == 1 and found.verdicts == {"WRONG"}, found.text
+    assert "blob 0[0]" in found.text and "bottom 0[" not in found.text
+
+
+def test_no_gradient_is_not_a_right_one(verify):
+    found = verify("SquareOneWay")
+    assert found.status == 0 and found.verdicts == {"no gradient"}, found.text
+
+
+def test_kernels_alone(verify):
+    found = verify("SquareByKernels")
+    assert found.status == 0 and found.verdicts == {"no code", "right"}, found.text
+
+
+def test_labels_are_left_out(verify):
+    """The layer refuses to go back to them; the other bottom is checked."""
+    found = verify("SquareOfLabelled", "--shapes", "3,4 3,4")
+    assert found.status == 0 and found.verdicts == {"right"}, found.text
+    assert "no gradient for bottom 1" in found.text and "cannot backpropagate to labels" in found.text
+
+
+def test_bottom_that_is_left_out(verify):
+    """By the prototxt: the layer is not asked for its gradient."""
+    propagate_down = "propagate_down: true propagate_down: false"
+    found = verify("SquareOfLabelled", "--shapes", "3,4 3,4", "--param", propagate_down)
+    assert found.status == 0 and found.verdicts == {"right"}, found.text
+    assert "cannot backpropagate" not in found.text
+
+
+class Largest:
+    """The largest of a bottom's values, as the prober of a layer gives it. Backward goes to the first one."""
+
+    def __init__(self, values: list[float], dtype: torch.dtype):
+        self.bottoms, self.blobs = [torch.tensor(values, dtype=dtype)], []
+
+    def run_forward(self, wanted=None):
+        self.tops = [self.bottoms[0].max().view(1)]
+        return self.tops
+
+    def run_backward(self, diffs, wanted, fill=0.0):
+        diff = torch.zeros_like(self.bottoms[0])
+        diff[self.bottoms[0].argmax()] = diffs[0][0]
+        return [diff]
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf")])
+def test_no_number_is_no_gradient(number):
+    """Neither what Backward says nor what differences say may be one for the other to agree with."""
+    probe = Largest([1.0, 0.5], torch.float64)
+    probe.run_backward = lambda *_: [torch.full_like(probe.bottoms[0], number)]
+    found = GradientCheck(probe, [True]).run()
+    assert found.wrong_count == 4 and found.error == float("inf")
+
+
+@pytest.mark.parametrize("gap, wrong", [(1e-1, 0), (3e-5, 0), (3e-6, 0), (0, 4)])
+def test_values_close_to_each_other(gap, wrong):
+    """Steps in float are wider than these gaps; a tie has no gradient."""
+    values = [1.0, 1.0 - gap, 0.5]
+    check = GradientCheck(Largest(values, torch.float32), [True], lambda: Largest(values, torch.float64))
+    assert check.run().wrong_count == wrong
+
+
+def test_nothing_but_zeros_is_told():
+    probe = Largest([1.0, 0.5], torch.float64)
+    assert not GradientCheck(probe, [True]).run().zero
+    probe.run_forward = lambda wanted=None: [probe.bottoms[0].new_ones(1)]
+    probe.tops = probe.run_forward()
+    probe.run_backward = lambda *_: [torch.zeros_like(probe.bottoms[0])]
+    assert GradientCheck(probe, [True]).run().zero
+
+
+def test_kink(verify):
+    """|x|, with values as near to 0 as the steps are wide."""
+    found = verify("SquareOfSize", "--shapes", "40,40")
+    assert found.status == 0 and found.verdicts == {"right"}, found.text
+
+
+def test_rounded_to_float(verify):
+    found = verify("SquareInFloat")
+    assert found.status == 0 and found.verdicts == {"right"}, found.text
+    assert "partly in float" in re.sub(r"[│\s]+", " ", found.table)
+
+
+def test_shapes_it_does_not_take(verify):
+    found = verify("SquareOfSeventeen")
+    assert found.status == 3 and found.verdicts == {"FAILED"}, found.text
+    told = re.sub(r"\s+", " ", found.text)
+    assert "(3 vs. 17) channels of the famous paper" in told and "SHAPES='" in told
+    given = verify("SquareOfSeventeen", "--shapes", "2,17")
+    assert given.status == 0 and given.verdicts == {"right"}, given.text
+
+
+def test_a_guess_that_gives_no_numbers(verify):
+    """Forward is NaN on more than two axes: the guess that is."""
+    found = verify("SquareOfFew")
+    assert found.status == 0 and found.verdicts == {"right"}, found.text
+    assert "guessed: SquareOfFew on 5,4" in found.text
+
+
+def test_a_gradient_that_is_no_number(verify):
+    found = verify("SquareRootless")
+    assert found.status == 1 and "WRONG" in found.verdicts, found.text
+    assert re.search(r"Backward says -?nan", found.text)
+
+
+@pytest.mark.parametrize("type_name", ["SquareOfRois", "SquareOfBoxes"])
+def test_regions_are_guessed(verify, type_name):
+    """For a layer that is called after them at once; else when it reads past the end of all that comes before."""
+    found = verify(type_name)
+    assert found.status == 0 and found.verdicts == {"right"}, found.text
+    assert f"guessed: {type_name} on 2,3,6,5 5,5:roi" in found.text
+
+
+def test_regions_come_first():
+    assert next(candidates(2, called_after_regions("PSROIPooling")))[1].kind == REGIONS
+    assert next(candidates(2, called_after_regions("Eltwise")))[1].kind == DATA
+    assert next(candidates(1, called_after_regions("RoiAlign")))[0].kind == DATA
+
+
+def test_wrong_on_a_guess_of_several_kinds(capsys):
+    """Decides nothing, and says so; of one kind it does."""
+    rows = [Row("A", "c", "float", verdict=RIGHT), Row("A", "c", "double", verdict=UNSURE)]
+    assert closing("a", rows, []) == STATUS_NOT_RUN and "guessed" in capsys.readouterr().out
+    assert closing("a", [*rows, Row("A", "c", "float", verdict=WRONG)], []) == STATUS_WRONG
+    image, labels = torch.zeros(2, 3), torch.zeros(2)
+    assert Setting("a", None, [image, labels]).of_several_kinds
+    assert not Setting("a", None, [image, image]).of_several_kinds
+
+
+def test_memory_that_ends():
+    """What is read behind, or before the page of, a guarded tensor is the end of the process."""
+    for shape in ((5, 5), (512,), (3, 171), ()):
+        given = torch.randn(shape, dtype=torch.float64)
+        copy = guarded(given)
+        assert torch.equal(copy, given) and copy.is_contiguous()
+        page = copy.data_ptr() // mmap.PAGESIZE * mmap.PAGESIZE
+        for address in (copy.data_ptr() + 8 * copy.numel(), page - 8):
+            child = os.fork()
+            if not child:
+                signal.signal(signal.SIGSEGV, signal.SIG_DFL)
+                ctypes.c_double.from_address(address).value  # noqa: B018
+                os._exit(0)
+            assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGSEGV
+    assert guarded(torch.zeros(0, 3)).shape == (0, 3)
+
+
+def test_races(shared_folder, crooked):
+    """Right when its threads run in order, as they do on the host."""
+    layers = SharedLayers(shared_folder / "races", "NVCC=", "SANITIZE=races")
+    layers.build_layers("caffe_crooked")
+    command = [sys.executable, "-m", "tools.verify", "--layers-dir", crooked, "--races", layers.folder]
+    done = subprocess.run(
+        [*command, "--type", "SquareScatters", "caffe_crooked"], capture_output=True, text=True
+    )
+    assert done.returncode == 1 and "race in kernel SquareScatter: element" in done.stdout, done.stdout
+    assert "square_layer.cu:" in done.stdout and "bottom_diff[i + 1] = 0;" in done.stdout
+    done = subprocess.run(
+        [*command, "--type", "SquareByKernels", "caffe_crooked"], capture_output=True, text=True
+    )
+    assert done.returncode == 0 and "race" not in done.stdout, done.stdout
+
+
+def test_crash(verify):
+    """What crashes is left out of the guesses; given explicitly, it is named."""
+    found = verify("SquareThatCrashes")
+    assert found.status == 0 and found.verdicts == {"right"}, found.text
+    assert "guessed: SquareThatCrashes on 5,4" in found.text
+    given = verify("SquareThatCrashes", "--shapes", "2,3,4,5")
+    assert given.status == 1 and given.verdicts == {"CRASHED"} and "SIGSEGV" in given.text, given.text
+
+
+def test_no_end(crooked):
+    """A guess that takes for ever is left out, and its process with it."""
+    program = "import sys; from tools.verify import verify; verify.PATIENCE = 5"
+    program += (
+        f"; sys.argv[1:] = ['--layers-dir', {str(crooked)!r}, '--type', 'SquareInCircles', 'caffe_crooked']"
+    )
+    command = [sys.executable, "-c", program + "; sys.exit(verify.main())"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0 and "guessed: SquareInCircles on 5,4" in done.stdout, (
+        done.stdout + done.stderr
+    )
+    command = [
+        sys.executable,
+        "-m",
+        "tools.verify",
+        "--layers-dir",
+        crooked,
+        "--type",
+        "SquareInCircles",
+    ]
+    with subprocess.Popen([*command, "caffe_crooked"], stdout=subprocess.DEVNULL) as parent:
+        children = Path(f"/proc/{parent.pid}/task/{parent.pid}/children")
+        give_up = time.monotonic() + 60
+        while not (child := children.read_text().split()) and time.monotonic() < give_up:
+            time.sleep(0.1)
+        parent.kill()
+    status = Path(f"/proc/{child[0]}/stat")
+    while alive(status) and time.monotonic() < give_up:
+        time.sleep(0.1)
+    assert not alive(status)
+
+
+def alive(status: Path) -> bool:
+    try:
+        return status.read_text().rpartition(")")[2].split()[0] not in "ZX"  # ended, and not yet asked about
+    except FileNotFoundError:
+        return False
+
+
+def test_unknown_shapes_and_fields(verify):
+    assert "expected sizes" in verify("SquareRight", "--shapes", "2,x").text
+    assert "not 'lable'" in verify("SquareRight", "--shapes", "2,3:lable").text
+    assert verify("SquareRight", "--shapes", "2,3:prob").status == 0
+    found = verify("SquareRight", "--param", "no_such_param { a: 1 }")
+    assert found.status == 3 and "no_such_param" in found.text
+
+
+@pytest.mark.parametrize("layer", ["normalize", "smooth_l1_loss", "psroi_pooling"])
+def test_own_layers(layer):
+    """From their cases; those that are built. (Correlation is right, too, but takes minutes on the host.)"""
+    if not (ROOT / "layers" / layer / "_host.abi3.so").exists():
+        pytest.skip(f"{layer} is not built")
+    done = subprocess.run(
+        [sys.executable, "-m", "tools.verify", layer], capture_output=True, text=True, timeout=600
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"{layer}: gradient right in" in done.stdout

@@ -1,0 +1,179 @@
+"""What the build of a Caffe layer needs besides its own files.
+
+    python -m tools.caffe.build headers layers/foo build/foo      so that its #includes find its files; its registration
+    python -m tools.caffe.build init layers/foo                   the __init__.py of a folder that has none
+
+A fork includes its files by their paths there, as in "caffe/layers/foo_layer.hpp". Where such an include means a file
+of the folder (caffe_folder.py says which), build/foo/include gets a header of that name that includes the file.
+
+An include of what the toolkit has nothing of, a database say, finds an empty header: most layers that say such a name
+do not use it.
+
+A few layers, stock's Convolution among them, are not registered by their own file. build/foo/registration.cpp does that
+for each class of the folder that says its type and that nobody registers.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from ..cuda.source import Source
+from ..files import read, write
+from .cpu_code import CUDA_BUILD, missing, without_kernels
+from .folder import CUDA_NAMES, NOTHING, SOURCES, LayerFolder
+from .registers import instantiated, registrations, types_said
+
+ROOT = Path(__file__).resolve().parents[2]
+TOOLKIT = [ROOT / "include", ROOT / "include" / "legacy"]
+BANNER = "// Made by tools/caffe/build.py; do not edit.\n"
+
+# A class that others derive from may say a type of its own, too: Recurrent.
+REGISTER = """\
+template <template <typename> class LayerClass, typename Dtype>
+void RegisterFor(const char* type) {
+  if constexpr (!std::is_abstract<LayerClass<Dtype> >::value) {
+    LayerRegistry<Dtype>::AddCreator(type, [](const LayerParameter& parameter) {
+      return shared_ptr<Layer<Dtype> >(new LayerClass<Dtype>(parameter));
+    });
+  }
+}
+template <template <typename> class LayerClass>
+bool Register(const char* type) {
+  RegisterFor<LayerClass, float>(type);
+  RegisterFor<LayerClass, double>(type);
+  return true;
+}"""
+
+INIT = '''"""{name}, a Caffe layer: see ORIGIN."""
+from .._caffe import caffe_layer
+
+{name} = caffe_layer(__name__, "{name}")
+'''
+
+
+class Types(NamedTuple):
+    """The layer types of a folder."""
+
+    registered: list[str]
+    unregistered: dict[str, tuple[str, str]]  # type -> (class, file that defines it)
+    of_class: dict[str, str]  # what a class's type() says
+
+    def all(self) -> list[str]:
+        return [*self.registered, *self.unregistered]
+
+
+def sources_of(folder: LayerFolder) -> dict[str, Source]:
+    return {
+        name: Source(read(path), path, CUDA_BUILD)
+        for name in folder.files
+        if (path := f"{folder.path}/{name}")
+    }
+
+
+def types_of(sources: dict[str, Source]) -> Types:
+    registered, classes, made = [], {}, set()
+    for name, source in sources.items():
+        classes.update({c: (t, name) for c, t in types_said(source).items()})
+        if name.endswith(SOURCES):
+            registered += [one.type for one in registrations(source)]
+            made |= instantiated(source)
+    left = {t: (c, name) for c, (t, name) in classes.items() if c in made and t not in registered}
+    return Types(list(dict.fromkeys(registered)), left, {c: t for c, (t, _) in classes.items()})
+
+
+def forwards(folder: LayerFolder, sources: dict[str, Source]) -> dict[str, str]:
+    """By include, the text of a header of that name, for those that no include path would lead to."""
+    found = {}
+    for include in dict.fromkeys(i for source in sources.values() for i in source.includes(angles=True)):
+        relative = folder.find(include)
+        ours = any((d / include).exists() for d in TOOLKIT)
+        if relative is None and not ours and CUDA_NAMES.match(include):
+            found[include] = "#include <cuda_runtime.h>\n"
+        elif relative is None and not ours and NOTHING.match(include):
+            found[include] = "// The toolkit has nothing of this.\n"
+        elif "/" in include and relative not in (None, include):
+            found[include] = f"#include <{relative}>\n"
+    # What the toolkit's headers include: a fork's common_layers.hpp, of which its vision_layers.hpp consists.
+    for header in (h.relative_to(TOOLKIT[0]).as_posix() for h in TOOLKIT[0].glob("caffe/**/*.hpp")):
+        if (relative := folder.find(header)) not in (None, header):
+            found[header] = f"#include <{relative}>\n"
+    return found
+
+
+def registration(sources: dict[str, Source]) -> str:
+    """C++ text that registers what else nobody would, and that says which functions are no code."""
+    types, missed, bare = types_of(sources), missing(sources), without_kernels(sources)
+    if not types.unregistered and not missed and not bare:
+        return BANNER + "// Each layer of the folder registers itself.\n"
+    headers = dict.fromkeys(
+        name for name, _ in [*bare.values(), *((n, c) for c, n in types.unregistered.values())]
+    )
+    lines = [
+        "#include <type_traits>",
+        '#include "caffe/layer_factory.hpp"',
+        *(f"#include <{n}>" for n in headers),
+    ]
+    lines += ["namespace caffe {", *([REGISTER] if types.unregistered else [])]
+    for type_name, (class_name, _) in types.unregistered.items():
+        lines.append(f'static const bool {class_name}_registered = Register<{class_name}>("{type_name}");')
+    for layer, function, why in missed:
+        key = f"{types.of_class.get(layer, layer.removesuffix('Layer'))}.{function}"
+        lines.append(
+            f'static const bool {layer}_{function} = MissingCpuCode().emplace("{key}", "{why}").second;'
+        )
+    if bare:
+        lines += [
+            "#undef NO_GPU",
+            '#define NO_GPU LOG(FATAL) << "Not Implemented Yet: the fork has no GPU code of it"',
+        ]
+    for layer, (_, functions) in bare.items():
+        for function in functions:
+            kind = function.upper()
+            lines += [f"STUB_GPU_{kind}({layer}, {function})", f"INSTANTIATE_LAYER_GPU_{kind}({layer});"]
+    return BANNER + "\n".join([*lines, "}  // namespace caffe", ""])
+
+
+def make_headers(folder: LayerFolder, build: Path) -> None:
+    sources = sources_of(folder)
+    wanted = {build / "include" / include: text for include, text in forwards(folder, sources).items()}
+    for made in (build / "include").rglob("*"):
+        if made.is_file() and made not in wanted and read(str(made)).startswith(BANNER):
+            made.unlink()
+    for path, text in wanted.items():
+        write(str(path), BANNER + text, if_changed=True)
+    # Which header an include finds depends on this list: the layer's objects do too.
+    listing = "".join(f"{path.relative_to(build)}\n" for path in sorted(wanted))
+    listing += "".join(
+        f"{name}\n" for name in ("additions.hpp", "additions_blob.hpp") if name in folder.files
+    )
+    write(str(build / "forwarded"), listing, if_changed=True)
+    write(str(build / "registration.cpp"), registration(sources), if_changed=True)
+
+
+def init_text(types: list[str]) -> str:
+    if len(types) == 1:
+        return INIT.format(name=types[0])
+    lines = [f'"""{", ".join(types)}: Caffe layers, see ORIGIN."""', "from .._caffe import caffe_layer", ""]
+    return "\n".join([*lines, *(f'{t} = caffe_layer(__name__, "{t}")' for t in types), ""])
+
+
+def make_init(folder: LayerFolder) -> int:
+    types = types_of(sources_of(folder)).all()
+    if not types:
+        print(f"{folder.path}: error: no source here registers a layer (REGISTER_LAYER_CLASS)")
+        return 1
+    path = Path(folder.path) / "__init__.py"
+    path.write_text(init_text(types))
+    print(f"  wrote {path}: {', '.join(types)}")
+    return 0
+
+
+if __name__ == "__main__":
+    command, *paths = sys.argv[1:]
+    layer = LayerFolder(paths[0])
+    if command == "init":
+        sys.exit(make_init(layer))
+    make_headers(layer, Path(os.path.normpath(paths[1])))

@@ -1,0 +1,102 @@
+"""Which of a layer's CPU functions are no code, or not all of it, though the layer has kernels.
+
+`Forward_cpu() {}` beside a real Forward_gpu computes nothing, and one that is whole only under `#ifdef CPU_ONLY`
+computes a part. On the host such a layer's kernels are run instead, as they are where Forward_cpu says NOT_IMPLEMENTED.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import NamedTuple
+
+from ..cuda.lexer import IS_DEFINED, Token
+from ..cuda.source import Function, Source
+from ..cuda.tokens import head_name, position_from
+
+CUDA_BUILD = IS_DEFINED | {"CPU_ONLY": 0}  # what a layer's files are compiled with
+CPU_BUILD = IS_DEFINED | {"CPU_ONLY": 1}
+
+
+class Missing(NamedTuple):
+    """A CPU function that is not to be run."""
+
+    layer: str  # the class
+    function: str  # Forward_cpu or Backward_cpu
+    why: str  # with its place
+
+
+def missing(sources: dict[str, Source]) -> list[Missing]:
+    """Of a layer's files, by name, as they are compiled (CUDA_BUILD)."""
+    found: dict[tuple[str, str], tuple[str, Function]] = {}
+    for name, source in sources.items():
+        for one in source.functions:
+            if one.scope and one.name in ("Forward_cpu", "Forward_gpu", "Backward_cpu", "Backward_gpu"):
+                found[one.scope, one.name] = name, one
+    missed = []
+    for (layer, function), (name, one) in found.items():
+        kernels = found.get((layer, function.replace("_cpu", "_gpu")))
+        if not function.endswith("_cpu") or not kernels:
+            continue
+        why = computes(sources[kernels[0]], kernels[1], function) and fault(sources[name], one)
+        if why:
+            place = f"{name}:{sources[name].lexed.position(one.at)[0]}"
+            missed.append(Missing(layer, function, f"{place}: {why}"))
+    return missed
+
+
+def without_kernels(sources: dict[str, Source]) -> dict[str, tuple[str, list[str]]]:
+    """Classes that declare GPU functions which no file defines but by STUB_GPU, in builds without CUDA: forks for
+    processors have such. By class, the header and the functions' names, Forward and Backward."""
+    defined = {(f.scope, f.name) for source in sources.values() for f in source.functions}
+    found: dict[str, tuple[str, list[str]]] = {}
+    for name, source in sources.items():
+        tokens, partner = source.lexed.tokens, source.lexed.partner
+        for layer, bodies in source.classes.items():
+            stub = re.compile(rf"\bSTUB_GPU(_FORWARD|_BACKWARD)?\s*\(\s*{layer}\b")
+            stubbed = any(stub.search(s.text) for s in sources.values())
+            kernels = any(layer in s.text for file, s in sources.items() if file.endswith((".cu", ".cuh")))
+            if not stubbed or kernels:
+                continue
+            heads = [head for head in source.declared if any(a < head[0] < b for a, b in bodies)]
+            said = {tokens[head_name(tokens, partner, *head)].text for head in heads}
+            lacking = [
+                f
+                for f in ("Forward", "Backward")
+                if f"{f}_gpu" in said and (layer, f"{f}_gpu") not in defined
+            ]
+            if lacking:
+                found[layer] = name, lacking
+    return found
+
+
+def body(source: Source, function: Function) -> list[Token]:
+    """The tokens between the braces."""
+    tokens = source.lexed.tokens
+    return tokens[position_from(tokens, function.body) + 1 : position_from(tokens, function.end) - 1]
+
+
+def statements(tokens: list[Token]) -> list[str]:
+    """The words of what does something: not `;`, `return;` and `{}`."""
+    return [token.text for token in tokens if token.text not in (";", "{", "}", "return")]
+
+
+def computes(source: Source, kernels: Function, cpu: str) -> bool:
+    """Does a GPU function do more than to call the CPU one, or to say that it is not there?"""
+    tokens = body(source, kernels)
+    words = statements(tokens)
+    alone = sum(token.text == ";" for token in tokens) == 1
+    return bool(words) and not (alone and {cpu, "NOT_IMPLEMENTED", "NO_GPU"} & set(words))
+
+
+def fault(source: Source, cpu: Function) -> str:
+    """Why a CPU function is not to be run; "" if it may be."""
+    words = statements(body(source, cpu))
+    if not words:
+        return "there is no statement in it"
+    if "CPU_ONLY" in source.text[cpu.body : cpu.end]:
+        alone = Source(source.text, source.path, CPU_BUILD)
+        same = next((f for f in alone.functions if f.at == cpu.at), None)
+        if same and Counter(statements(body(alone, same))) - Counter(words):
+            return "it is whole only in builds without CUDA (CPU_ONLY)"
+    return ""

@@ -1,0 +1,49 @@
+"""Which of a Caffe layer's files an #include means: they lie flat in one folder, and say each other's paths in a fork.
+
+An include means the file whose whole path in the folder is the end of the include's: `caffe/layers/x_layer.hpp` is
+x_layer.hpp, and `caffe/util/common.hpp` may be util/common.hpp beside a common.hpp. The longest wins.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import PurePosixPath
+
+SOURCES = (".cpp", ".cc", ".cu")
+HEADERS = (".hpp", ".h", ".cuh", ".hh", ".inl")
+# Headers that the toolkit has nothing of, and that many a layer includes without using them: an empty one will do.
+NOTHING = re.compile(
+    r"caffe/(solver|sgd_solvers|solver_factory|parallel|data_reader|internal_thread|python_layer)\.hpp\Z"
+    r"|caffe/util/(db|db_lmdb|db_leveldb|hdf5|blocking_queue|upgrade_proto|cudnn|nccl|signal_handler)\.h(pp)?\Z"
+    r"|caffe/layers/\w*data_layer\.hpp\Z|(opencv2?/[\w/]+|opencv|cv|highgui|cxcore)\.h(pp)?\Z|thrust/[\w/]+\.h\Z|(leveldb/\w+|lmdb|hdf5|hdf5_hl|google/protobuf/.+)\.h\Z"
+)
+# Headers of CUDA's own that forks name: whatever is in them, cuda_runtime.h brings, on the host, too.
+CUDA_NAMES = re.compile(
+    r"(device_(functions|launch_parameters|atomic_functions|double_functions|types)|sm_\d\d_(atomic_functions|intrinsics)"
+    r"|math_functions|common_functions|cuda_(device_)?runtime_api|driver_types|vector_(types|functions)|host_defines"
+    r"|builtin_types|channel_descriptor|cuda_profiler_api|crt/\w+)\.h(pp)?\Z"
+)
+
+
+class LayerFolder:
+    def __init__(self, path: str):
+        self.path = os.path.normpath(path)
+        self.files = sorted(
+            os.path.relpath(os.path.join(parent, name), self.path)
+            for parent, _, names in os.walk(self.path)
+            for name in names
+            if name.endswith(SOURCES + HEADERS)
+        )
+        self._found: dict[str, str | None] = {}
+
+    def relative(self, path: str) -> str:
+        return os.path.relpath(path, self.path)
+
+    def find(self, include: str) -> str | None:
+        """The file, by its path in the folder, or None: the toolkit's own, or the system's."""
+        if include not in self._found:
+            parts = PurePosixPath(include).parts
+            ends = ["/".join(parts[i:]) for i in range(len(parts))]
+            self._found[include] = next((end for end in ends if end in self.files), None)
+        return self._found[include]

@@ -1,0 +1,287 @@
+"""The messages of one Caffe layer: caffe/proto/caffe.pb.h for C++, and a descriptor for Python.
+
+    python -m tools.caffe.proto --layer-dir layers/foo --include-dir build/foo/include
+                                --descriptor layers/foo/_caffe.desc
+
+Real protoc parses. What it parses is, by what lies in the layer's folder:
+
+    a .proto with `message LayerParameter {`   a fork's whole caffe.proto, taken as it is
+    other .proto files                         additions to stock Caffe's messages:
+                                                 message NormalizeParameter { optional bool across = 1; }
+                                                 extend LayerParameter { optional NormalizeParameter n_param = 206; }
+    none                                       stock Caffe's messages, src/caffe/proto/caffe.proto
+
+In additions, `syntax`, `import "caffe.proto"` and `package caffe` may be left out. Their extensions become plain
+fields: the result is one file of messages, in package and namespace caffe, as if somebody had edited caffe.proto.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from google.protobuf.descriptor_pb2 import (
+    DescriptorProto,
+    FieldDescriptorProto,
+    FileDescriptorProto,
+    FileDescriptorSet,
+)
+
+from .. import files
+from .proto_cpp import header
+
+STOCK = Path(__file__).resolve().parents[2] / "src" / "caffe" / "proto" / "caffe.proto"
+PACKAGE = re.compile(r"\bpackage\s+([\w.]+)\s*;")
+# By message, the fields that include/caffe's headers read (filler.hpp), whichever tree's messages there are.
+HEADERS_READ = {"FillerParameter": {"type", "value", "min", "max", "mean", "std", "sparse", "variance_norm"}}
+FORWARD = '#include "caffe/proto/caffe.pb.h"\n'
+
+
+class ProtoError(Exception):
+    """What is wrong with a .proto, where, and what to do."""
+
+
+def without_comments(text: str) -> str:
+    return re.sub(r'("(?:\\.|[^"\\\n])*")|//[^\n]*|/\*.*?\*/', lambda m: m[1] or " ", text, flags=re.S)
+
+
+def read(path: Path) -> str:
+    return files.read(path, "utf-8").replace("\r\n", "\n")
+
+
+def is_whole(text: str) -> bool:
+    return re.search(r"\bmessage\s+LayerParameter\b", without_comments(text)) is not None
+
+
+class Sources:
+    """The .proto files of a layer, as protoc is to see them: in one folder, the base of all as caffe.proto."""
+
+    def __init__(self, layer: Path | None):
+        files = sorted(layer.glob("*.proto")) if layer else []
+        whole = [p for p in files if is_whole(read(p))]
+        if len(whole) > 1:
+            raise ProtoError(
+                f"{whole[1]}: a second file that defines LayerParameter, after {whole[0].name}. Keep one of them."
+            )
+        self.base = whole[0] if whole else STOCK
+        self.snippets = [p for p in files if p not in whole]
+        self.paths = {"caffe.proto": self.base}
+        for path in self.snippets:
+            name = "caffe_additions.proto" if path.name == "caffe.proto" else path.name
+            self.paths[name] = path
+        base = without_comments(read(self.base))
+        found = PACKAGE.search(base)
+        self.package = found[1] if found else "caffe"
+        self.needed = {Path(name).name for name in re.findall(r'\bimport\b[^;"]*"([^"]+)"', base)}
+
+    def text(self, name: str) -> str:
+        """A file with the lines that people leave out added to its first line, so that all keep their numbers."""
+        text = re.sub(
+            r'(\bimport\s+(?:public\s+|weak\s+)?)"([^"\n]+)"', self.imported, read(self.paths[name])
+        )
+        bare = without_comments(text)
+        head = ""
+        if name != "caffe.proto" and name not in self.needed and '"caffe.proto"' not in bare:
+            head += ' import "caffe.proto";'
+        if not PACKAGE.search(bare):
+            head += f" package {self.package};"
+        syntax = re.match(
+            r'\s*(?:(?://[^\n]*\n|/\*.*?\*/)\s*)*(?:syntax|edition)\s*=\s*"\w+"\s*;', text, flags=re.S
+        )
+        if syntax:  # has to come first
+            return text[: syntax.end()] + head + text[syntax.end() :]
+        return 'syntax = "proto2";' + head + " " + text
+
+    def imported(self, statement: re.Match) -> str:
+        """An import by whatever path the fork used, of a file that is here."""
+        base = Path(statement[2]).name
+        return f'{statement[1]}"{base if base in self.paths else statement[2]}"'
+
+    def parse(self) -> list[FileDescriptorProto]:
+        with tempfile.TemporaryDirectory() as folder:
+            for name in self.paths:
+                (Path(folder) / name).write_text(self.text(name), encoding="utf-8", errors="surrogateescape")
+            out = Path(folder) / "out.desc"
+            command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{folder}", "--include_imports"]
+            command += ["--include_source_info", f"--descriptor_set_out={out}", *self.paths]
+            done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+            if done.returncode:
+                raise ProtoError(self.explain((done.stderr or done.stdout).replace(f"{folder}/", "")))
+            files = FileDescriptorSet.FromString(out.read_bytes()).file
+            return [file for file in files if file.name in self.paths]
+
+    def explain(self, messages: str) -> str:
+        """What protoc said, with the user's own file names, and what to do where that is known."""
+        lines = []
+        for line in messages.splitlines():
+            name, colon, rest = line.partition(":")
+            if not (colon and name in self.paths):
+                lines.append(line)
+                continue
+            if "warning: " in rest:
+                continue
+            lines.append(f"{self.paths[name]}:{rest}")
+            if clash := re.search(r'"caffe\.(\w+)" does not declare (\d+) as an extension', rest):
+                owner = self.owner(clash[1], int(clash[2]))
+                lines.append(
+                    f"    {clash[1]} has a field of that number{owner} in {self.base.name}: take a free one. "
+                    "(Numbers only matter where binary files hold the field; prototxt and Python go by name.)"
+                )
+            elif "is already defined in file" in rest and self.base == STOCK:
+                lines.append(
+                    f"    Stock Caffe has it, in {STOCK}. If yours is the same, delete yours; if it has more fields, "
+                    "write `extend` for those; if it is another, put the fork's whole caffe.proto here instead."
+                )
+        return "\n".join(lines)
+
+    def owner(self, message: str, number: int) -> str:
+        block = re.search(rf"\bmessage\s+{message}\s*{{(.*?)^}}", read(self.base), flags=re.S | re.M)
+        found = block and re.search(rf"(\w+)\s*=\s*{number}\s*[;\[]", block[1])
+        return f" ({found[1]})" if found else ""
+
+
+class Merge:
+    """One file descriptor, in package caffe, of a base and its additions."""
+
+    def __init__(self, sources: Sources, parsed: list[FileDescriptorProto]):
+        self.sources, self.result = sources, FileDescriptorProto(name="caffe.proto", package="caffe")
+        self.messages: dict[str, DescriptorProto] = {}
+        self.packages = {f.package for f in parsed}
+        for file in parsed:
+            self.take(file)
+        for file in parsed:
+            self.extend(file)
+
+    def where(self, file: FileDescriptorProto, path: list[int]) -> str:
+        for location in file.source_code_info.location:
+            if list(location.path) == path:
+                return f"{self.sources.paths[file.name]}:{location.span[0] + 1}"
+        return str(self.sources.paths[file.name])
+
+    def local(self, name: str) -> str:
+        """A type's name in package caffe: '.other.Foo.Bar' is '.caffe.Foo.Bar'."""
+        packages = (p for p in sorted(self.packages, key=len, reverse=True) if p)
+        package = next((p for p in packages if name.startswith(f".{p}.")), "")
+        return ".caffe" + name.removeprefix(f".{package}" if package else "")
+
+    def take(self, file: FileDescriptorProto) -> None:
+        if file.syntax == "proto3" or file.HasField("edition"):
+            raise ProtoError(
+                f'{self.sources.paths[file.name]}: Caffe\'s messages are proto2; write `syntax = "proto2";`.'
+            )
+        for index, message in enumerate(file.message_type):
+            if f".caffe.{message.name}" in self.messages:
+                raise ProtoError(f"{self.where(file, [4, index])}: message {message.name} is defined twice.")
+            copy = self.result.message_type.add()
+            copy.CopyFrom(message)
+            self.clean(copy, f".caffe.{copy.name}", self.where(file, [4, index]))
+        self.result.enum_type.extend(file.enum_type)
+
+    def clean(self, message: DescriptorProto, name: str, where: str) -> None:
+        self.messages[name] = message
+        del message.extension_range[:]
+        if message.options.map_entry or message.oneof_decl:
+            raise ProtoError(
+                f"{where}: {message.name}: map and oneof are not supported; no Caffe fork seen uses them."
+            )
+        for field in message.field:
+            self.clean_field(field, where)
+        for nested in message.nested_type:
+            self.clean(nested, f"{name}.{nested.name}", where)
+
+    def clean_field(self, field: FieldDescriptorProto, where: str) -> None:
+        field.ClearField("json_name")
+        if field.type == FieldDescriptorProto.TYPE_GROUP:
+            raise ProtoError(
+                f"{where}: field {field.name}: groups are not supported: write a message and a field of it."
+            )
+        if field.type_name:
+            field.type_name = self.local(field.type_name)
+
+    def extend(self, file: FileDescriptorProto) -> None:
+        nested = [
+            ([4, i, 6, j], e) for i, m in enumerate(file.message_type) for j, e in enumerate(m.extension)
+        ]
+        top = [([7, i], e) for i, e in enumerate(file.extension)]
+        for path, extension in top + nested:
+            where = self.where(file, path)
+            message = self.messages[self.local(extension.extendee)]
+            for field in message.field:
+                if field.name == extension.name:
+                    raise ProtoError(
+                        f"{where}: {message.name} has a field {field.name} already. If it is the same, delete "
+                        "this one; otherwise put the fork's whole caffe.proto here instead."
+                    )
+                if field.number == extension.number:
+                    raise ProtoError(
+                        f"{where}: number {field.number} is {field.name}'s in {message.name}: take a free one."
+                    )
+            copy = message.field.add()
+            copy.CopyFrom(extension)
+            copy.ClearField("extendee")
+            self.clean_field(copy, where)
+        for message in self.result.message_type:
+            del message.extension[:]
+
+
+def complete(result: FileDescriptorProto) -> None:
+    """Give messages that the toolkit's own headers read the fields that an older tree's lack."""
+    lacking = [
+        message
+        for message in result.message_type
+        if HEADERS_READ.get(message.name, set()) - names_of(message)
+    ]
+    if not lacking:
+        return
+    stock = {message.name: message for file in Sources(None).parse() for message in file.message_type}
+    for message in lacking:
+        enums = {enum.name for enum in message.enum_type}
+        message.enum_type.extend(e for e in stock[message.name].enum_type if e.name not in enums)
+        for field in [f for f in stock[message.name].field if f.name not in names_of(message)]:
+            numbers = {f.number for f in message.field}
+            added = message.field.add()
+            added.CopyFrom(field)
+            added.ClearField("json_name")
+            if field.number in numbers:  # the fork's own field has it
+                added.number = max(numbers) + 1
+
+
+def names_of(message: DescriptorProto) -> set[str]:
+    return {field.name for field in message.field}
+
+
+def merged(layer: Path | None) -> tuple[FileDescriptorProto, set[str]]:
+    sources = Sources(layer)
+    merge = Merge(sources, sources.parse())
+    complete(merge.result)
+    return merge.result, merge.packages - {"caffe", ""}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument(
+        "--layer-dir", type=Path, help="where the layer's .proto files are, if any; without: stock Caffe"
+    )
+    parser.add_argument("--include-dir", type=Path, required=True, help="gets caffe/proto/caffe.pb.h")
+    parser.add_argument("--descriptor", type=Path, help="gets a FileDescriptorSet")
+    given = parser.parse_args()
+    try:
+        file, packages = merged(given.layer_dir)
+    except ProtoError as error:
+        print(error, file=sys.stderr)
+        return 1
+    target = given.include_dir / "caffe" / "proto" / "caffe.pb.h"
+    outputs = {target: header(file, packages).encode(), given.include_dir / "caffe.pb.h": FORWARD.encode()}
+    if given.descriptor:
+        outputs[given.descriptor] = FileDescriptorSet(file=[file]).SerializeToString(deterministic=True)
+    for path, data in outputs.items():
+        files.write(path, data, if_changed=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,55 @@
+"""What makes a source one of a Caffe layer: the macros that register or instantiate a class, and its type()."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..cuda.lexer import Token
+from ..cuda.source import Source
+
+# REGISTER_LAYER_CLASS(Pooling), REGISTER_LAYER_CREATOR(Pooling, GetPoolingLayer)
+REGISTER = ("REGISTER_LAYER_CLASS", "REGISTER_LAYER_CREATOR")
+# INSTANTIATE_CLASS(PoolingLayer), and forks' relatives of it: INSTANTIATE_CLASS_CPU, INSTANTIATE_CLASS_3T_GUARDED
+INSTANTIATE = "INSTANTIATE_CLASS"
+
+
+class Registration(NamedTuple):
+    type: str
+    at: Token  # the macro's name
+    is_old: bool  # of 2014: REGISTER_LAYER_CLASS(POOLING, PoolingLayer)
+
+
+def registrations(source: Source) -> list[Registration]:
+    """In the order of the text."""
+    tokens = source.lexed.tokens
+    return [
+        Registration(
+            tokens[i + 2].text,
+            token,
+            token.text == REGISTER[0] and [t.text for t in tokens[i + 3 : i + 4]] == [","],
+        )
+        for i, token in enumerate(tokens[:-2])
+        if token.text in REGISTER
+    ]
+
+
+def instantiated(source: Source) -> set[str]:
+    """The classes that a source instantiates."""
+    tokens = source.lexed.tokens
+    return {tokens[i + 2].text for i, token in enumerate(tokens[:-2]) if token.text.startswith(INSTANTIATE)}
+
+
+def types_said(source: Source) -> dict[str, str]:
+    """By class, the text that its type() returns."""
+    found, tokens = {}, source.lexed.tokens
+    for name, bodies in source.classes.items():
+        for first, last in bodies:
+            for i in range(first, last):
+                if tokens[i].text != "type" or tokens[i + 1].text != "(":
+                    continue
+                words = [t.text for t in tokens[i : i + 7]]
+                if words[2] == ")" and "return" in words:
+                    value = tokens[i + words.index("return") + 1]
+                    if value.kind == "string":
+                        found[name] = value.text[1:-1]
+    return found

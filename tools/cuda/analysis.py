@@ -1,0 +1,349 @@
+"""What each kernel does with the grid, told from its text: may it run as a plain loop over a range?
+
+    for kernel in analyse(read("foo.cu"), "foo.cu"):
+        print(kernel.name, kernel.mode, [launch.grid for launch in kernel.launches])
+
+Every answer errs on the safe side: a fact that cannot be seen is taken for the one that forbids more.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import NamedTuple
+
+from ..caffe.folder import LayerFolder
+from .lexer import Lexed
+from .source import Function, Launch, Parameter, Source, local_headers, parse
+from .tokens import LOOP, macro_body, mask, position_from
+
+# The loops that can run over a part of the index range, and what they are called then (include/host/cuda_launch.h).
+RANGE_LOOPS = {"CUDA_KERNEL_LOOP": "CUDA_KERNEL_RANGE", "CUDA_2D_KERNEL_LOOP": "CUDA_2D_KERNEL_RANGE"}
+
+# Words by which a thread learns which one it is, or meets the others.
+THREAD_IDENTITY = re.compile(
+    r"(threadIdx|blockIdx|blockDim|gridDim|warpSize|lane_?id|warp_?id|clock(64)?|cooperative_groups"
+    r"|__shared__|__syncthreads\w*|__syncwarp|__threadfence\w*|__shfl\w*|__ballot\w*|__any(_sync)?|__all(_sync)?"
+    r"|__activemask|__match_\w+|__reduce_\w+_sync|__nanosleep)\Z"
+)
+ATOMIC = re.compile(r"\w*atomic\w*\Z", re.IGNORECASE)
+ASSIGNMENTS = {"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="}
+CHANGES = ASSIGNMENTS | {"++", "--"}
+HARMLESS_CALLS = {"assert", "CUDA_KERNEL_ASSERT", "static_assert"}
+
+
+class Kernel(NamedTuple):
+    name: str
+    path: str
+    line: int
+    parameters: tuple[Parameter, ...]
+    has_loop: bool  # CUDA_KERNEL_LOOP or a relative
+    range_loop: bool  # all its loops are ones that can run over a part of the range
+    nested_loop: bool  # a kernel loop inside a kernel loop, a function's that it calls included
+    returns_in_loop: bool  # `return` inside the loop: "this thread is done"
+    breaks_loop: bool  # `break` of the kernel loop itself, or a goto
+    carries: bool  # the loop's body changes a variable from outside of it: one thread's second index would see that
+    uses_thread_identity: bool  # threadIdx, __shared__, a barrier ..., in the functions it calls too
+    writes_outside_loop: bool  # memory written, or may be, outside the loops: once for each thread
+    launches: tuple[Launch, ...]
+    body: tuple[int, int]  # offsets of `{` and just after `}`
+
+    @property
+    def mode(self) -> str:
+        """kRange: a few calls, each on a part of the indices. kThreads: a call for each thread."""
+        whole = self.has_loop and self.range_loop and not self.nested_loop
+        leaves = self.returns_in_loop or self.breaks_loop
+        personal = self.uses_thread_identity or self.writes_outside_loop or self.carries
+        return "kRange" if whole and not leaves and not personal else "kThreads"
+
+
+class Unit:
+    """A source file and the local headers that it includes, from its folder or from all of a Caffe layer's."""
+
+    def __init__(self, text: str, path: str, layer: LayerFolder | None = None):
+        self.main, self.layer = Source(text, path), layer
+        if layer:
+            self.headers = local_headers(self.main, layer.path, layer.relative(path), layer.find)
+        else:
+            self.headers = local_headers(self.main, os.path.dirname(path), os.path.basename(path))
+        self.sources = [self.main, *self.headers.values()]
+        self._words = _words_by_name(self.sources)
+        self._launches = [launch for source in self.sources for launch in source.launches]
+
+    def kernels(self, source: Source) -> list[Kernel]:
+        return [self._kernel(source, function) for function in source.functions if function.is_kernel]
+
+    def reachable(self, words: set[str]) -> set[str]:
+        """These words and, for those that name a function, class or macro, all the words in it."""
+        seen, todo = set(words), list(words)
+        while todo:
+            for word in self._words.get(todo.pop(), ()):
+                if word not in seen:
+                    seen.add(word)
+                    todo.append(word)
+        return seen
+
+    def _kernel(self, source: Source, function: Function) -> Kernel:
+        launches = tuple(x for x in self._launches if x.kernel == function.name)
+        words = _words(source.lexed, function.body, function.end)
+        given = {  # functors and functions reach a kernel as template arguments and as values
+            word
+            for launch in launches
+            for text in (launch.template_arguments, *launch.arguments)
+            for word in re.findall(r"[A-Za-z_]\w*", text)
+        }
+        everything = self.reachable(words | given)
+        loops = {word for word in words if LOOP.match(word)}
+        body = _Body(self, source, function)
+        called_loops = any(LOOP.match(word) for word in self.reachable(words - loops))
+        return Kernel(
+            function.name,
+            source.path,
+            source.lexed.position(function.at)[0],
+            function.parameters,
+            has_loop=bool(loops),
+            range_loop=loops <= set(RANGE_LOOPS),
+            nested_loop=body.nested_loop or (bool(loops) and called_loops),
+            returns_in_loop=body.returns_in_loop,
+            breaks_loop=body.breaks_loop,
+            carries=body.carries,
+            uses_thread_identity=any(THREAD_IDENTITY.match(word) for word in everything),
+            writes_outside_loop=body.writes_outside_loop,
+            launches=launches,
+            body=(function.body, function.end),
+        )
+
+
+def analyse(text: str, path: str) -> list[Kernel]:
+    """The kernels of a file and then of its local headers."""
+    unit = Unit(text, path)
+    return [kernel for source in unit.sources for kernel in unit.kernels(source)]
+
+
+def _words(lexed: Lexed, start: int, end: int) -> set[str]:
+    tokens = lexed.tokens[position_from(lexed.tokens, start) : position_from(lexed.tokens, end)]
+    return {token.text for token in tokens if token.kind == "name"}
+
+
+def _words_by_name(sources: list[Source]) -> dict[str, set[str]]:
+    """For each function, class and macro, the words that its definition mentions."""
+    found: dict[str, set[str]] = {}
+    for source in sources:
+        for function in source.functions:
+            found.setdefault(function.name, set()).update(_words(source.lexed, function.at, function.end))
+        for name, ranges in source.classes.items():
+            for first, last in ranges:
+                tokens = source.lexed.tokens[first:last]
+                found.setdefault(name, set()).update(t.text for t in tokens if t.kind == "name")
+        for macro in source.macros:
+            words = {token.text for token in macro_body(macro) if token.kind == "name"}
+            found.setdefault(macro.tokens[0].text, set()).update(words)
+    return found
+
+
+def _may_be_changed(type_text: str) -> bool:
+    """Is this a reference, and what it names not const? `const T*&` names a pointer that is not."""
+    named, reference, _ = type_text.partition("&")
+    words = named.replace("*", " * ").split()
+    constant = "const" in (words[-1:] if "*" in words else words)
+    return bool(reference) and not constant
+
+
+def _is_const(source: Source, function: Function) -> bool:
+    """A member function that leaves its object as it is: `int rows() const {`."""
+    return "const" in source.text[function.at : function.body].rpartition(")")[2].split()
+
+
+class _Body:
+    """One walk over a kernel's statements."""
+
+    def __init__(self, unit: Unit, source: Source, function: Function):
+        tokens = source.lexed.tokens
+        body = tokens[position_from(tokens, function.body) : position_from(tokens, function.end)]
+        self._unit = unit
+        self._text = mask(body, function.body, function.end)
+        self._source, self._shift = source, function.body - len("void f()")
+        self._macros = {macro.tokens[0].text for s in unit.sources for macro in s.macros}
+        self._changing_macros = {
+            macro.tokens[0].text
+            for s in unit.sources
+            for macro in s.macros
+            if any(t.text in CHANGES for t in macro_body(macro))
+        }
+        self._values = {parameter.name for parameter in function.parameters}
+        self._arrays: set[str] = set()
+        self._of_the_loop: set[str] = set()  # declared in the kernel loops' bodies
+        self.nested_loop = self.returns_in_loop = self.breaks_loop = self.writes_outside_loop = False
+        self.carries = False
+        root = parse("void f()" + self._text)
+        self._declare(root)
+        self._visit(root, in_loop=False, breakable=False)
+        if root.has_error:  # statements that the parser did not understand: assume the worst
+            words = {token.text for token in body}
+            self.returns_in_loop = self.returns_in_loop or "return" in words
+            self.breaks_loop = self.breaks_loop or "break" in words or "goto" in words
+            self.writes_outside_loop = True
+
+    def _declare(self, node, in_loop: bool = False):
+        """Collect the local variables: what is written to them stays in the thread, or even in one turn of the loop."""
+        if node.type in ("declaration", "for_range_loop", "parameter_declaration"):
+            for declarator in node.children_by_field_name("declarator"):
+                self._declarator(declarator, array=False)
+                if in_loop:
+                    self._of_the_loop.add(self._declared(declarator))
+        in_loop = in_loop or (node.type == "while_statement" and self._is_kernel_loop(node))
+        for child in node.named_children:
+            self._declare(child, in_loop)
+
+    def _declared(self, node) -> str:
+        """The name that a declarator gives, of a value, a pointer, an array or a reference."""
+        while node.type != "identifier":
+            inner = node.child_by_field_name("declarator") or next(iter(node.named_children), None)
+            if inner is None:
+                return ""
+            node = inner
+        return self._of(node)
+
+    def _declarator(self, node, array: bool):
+        if node.type == "identifier":
+            self._values.add(self._of(node))
+            if array:
+                self._arrays.add(self._of(node))
+        elif node.type in ("init_declarator", "pointer_declarator"):
+            self._declarator(node.child_by_field_name("declarator"), array)
+        elif node.type == "array_declarator":
+            inner = node.child_by_field_name("declarator")
+            self._declarator(inner, array=inner.type in ("identifier", "array_declarator"))
+        # a reference_declarator names somebody else's memory
+
+    def _visit(self, node, in_loop: bool, breakable: bool):
+        kind = node.type
+        if kind == "lambda_expression":
+            self._visit_lambda(node, in_loop)
+            return
+        if kind == "while_statement" and self._is_kernel_loop(node):
+            self.nested_loop = self.nested_loop or in_loop
+            self._visit(node.child_by_field_name("body"), in_loop=True, breakable=False)
+            return
+        if kind in ("for_statement", "while_statement", "do_statement", "switch_statement", "for_range_loop"):
+            breakable = True
+        elif kind == "return_statement" and in_loop:
+            self.returns_in_loop = True
+        elif kind == "goto_statement" or (kind == "break_statement" and in_loop and not breakable):
+            self.breaks_loop = True
+        elif kind == "identifier" and in_loop and self._of(node) in self._macros:
+            hidden = self._unit.reachable({self._of(node)})
+            self.returns_in_loop = self.returns_in_loop or "return" in hidden
+            self.breaks_loop = self.breaks_loop or bool(hidden & {"break", "goto"})
+            self.carries = self.carries or bool(hidden & self._changing_macros)
+        if in_loop:
+            self._check_change(node)
+        else:
+            self._check_write(node)
+        for child in node.named_children:
+            self._visit(child, in_loop, breakable)
+
+    def _visit_lambda(self, node, in_loop: bool):
+        """A lambda's `return` leaves the lambda alone; what it writes counts where it stands."""
+        before = self.returns_in_loop
+        for child in node.named_children:
+            self._visit(child, in_loop, breakable=True)
+        self.returns_in_loop = before
+
+    def _is_kernel_loop(self, node) -> bool:
+        tokens = self._source.lexed.tokens
+        return bool(LOOP.match(tokens[position_from(tokens, node.start_byte + self._shift)].text))
+
+    def _check_write(self, node):
+        if node.type == "assignment_expression":
+            wrote = not self._is_private(node.child_by_field_name("left"))
+        elif node.type == "update_expression":
+            wrote = not self._is_private(node.child_by_field_name("argument"))
+        elif node.type == "call_expression":
+            name = self._of(node.child_by_field_name("function"))
+            statement = node.parent.type == "expression_statement"
+            words = self._unit.reachable(set(re.findall(r"[A-Za-z_]\w*", name)))
+            atomic = any(ATOMIC.match(word) for word in words)
+            wrote = atomic or (statement and name not in HARMLESS_CALLS)
+        else:
+            return
+        self.writes_outside_loop = self.writes_outside_loop or wrote
+
+    def _check_change(self, node):
+        """In a loop: is a variable changed that the next turn sees, or handed on to be changed?"""
+        address = node.type == "pointer_expression" and node.child_by_field_name("operator").type == "&"
+        if node.type == "assignment_expression":
+            place = node.child_by_field_name("left")
+        elif node.type == "update_expression" or address:
+            place = node.child_by_field_name("argument")
+        elif self._is_reference(node):
+            place = node.child_by_field_name("value")
+        elif node.type == "call_expression":
+            for argument in self._changed_by(node):
+                self._check_place(argument)
+            return
+        else:
+            return
+        self._check_place(place)
+
+    def _changed_by(self, call) -> list:
+        """What a call may change: arguments of a function of the unit, or of one called swap; a member's object."""
+        function = call.child_by_field_name("function")
+        of_object = (
+            function.type == "field_expression" and function.child_by_field_name("operator").type == "."
+        )
+        named = function.child_by_field_name("field") if of_object else function
+        name = re.match(r"[\w:]*", self._of(named))[0].split("::")[-1]
+        known = [(s, f) for s in self._unit.sources for f in s.functions if f.name == name]
+        arguments = call.child_by_field_name("arguments").named_children
+        if name == "swap" and not known:
+            return arguments
+        changed = [
+            argument
+            for _, one in known
+            for argument, parameter in zip(arguments, one.parameters, strict=False)
+            if _may_be_changed(parameter.type)
+        ]
+        if of_object and not (known and all(_is_const(*one) for one in known)):
+            changed.append(function.child_by_field_name("argument"))
+        return changed
+
+    def _check_place(self, place):
+        while place.type == "parenthesized_expression":
+            place = place.named_children[0]
+        while place.type == "field_expression" and place.child_by_field_name("operator").type == ".":
+            place = place.child_by_field_name("argument")
+        element = False
+        while place.type == "subscript_expression":
+            place, element = place.child_by_field_name("argument"), True
+        if place.type != "identifier" or self._of(place) in self._of_the_loop:
+            return  # memory, or this turn's own
+        self.carries = self.carries or not element or self._of(place) in self._arrays
+
+    def _is_reference(self, node) -> bool:
+        """`T& name = value`, by which the value may be changed."""
+        if node.type != "init_declarator" or node.child_by_field_name("value") is None:
+            return False
+        declarator = node.child_by_field_name("declarator")
+        while declarator.type == "pointer_declarator":  # const T*& name
+            declarator = declarator.child_by_field_name("declarator")
+        named = declarator.type == "reference_declarator"
+        return named and _may_be_changed(self._of(node.parent).split("=")[0])
+
+    def _is_private(self, node) -> bool:
+        """Is this place a variable of the thread's own?"""
+        if node.type == "identifier":
+            return self._of(node) in self._values
+        inner = node.child_by_field_name("argument")
+        if node.type == "subscript_expression":
+            while inner.type == "subscript_expression":
+                inner = inner.child_by_field_name("argument")
+            return inner.type == "identifier" and self._of(inner) in self._arrays
+        if node.type == "field_expression" and node.child_by_field_name("operator").type == ".":
+            return self._is_private(inner)
+        return False
+
+    def _of(self, node) -> str:
+        """The text of a node, which starts at an offset of the masked body."""
+        low = node.start_byte - len("void f()")
+        return self._text[low : low + node.end_byte - node.start_byte]

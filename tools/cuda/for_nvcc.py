@@ -1,0 +1,151 @@
+"""Rewrite a CUDA source for nvcc, so that its streaming kernels run at copy speed.
+
+    python -m tools.cuda.for_nvcc foo.cu build/foo.cu --depfile build/foo.d
+
+    CUDA_KERNEL_LOOP(i, n) body    CAFFE_STREAM_REST(i, n) body CUDA_KERNEL_STREAM(i, n, ...) body, if stream.py says so
+    <<<CAFFE_GET_BLOCKS(n), ...>>> <<<caffe::stream_blocks(n, kernel), ...>>>    in the launches of such kernels
+
+In a Caffe layer (--caffe FOLDER), whose launches name no stream, each goes to torch's:
+
+    <<<grid, block>>>              <<<grid, block, 0, ::caffe::current_stream()>>>
+
+All else stays as it is, on its own line. What was decided for each kernel, and why, is written to build/foo.cu.loops; a
+file `plain_loops` beside the source that names a kernel, one a line, keeps that kernel's loop as it is.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import sys
+from typing import NamedTuple
+
+from .analysis import Kernel, Unit
+from .rewrite import Rewriter, quoted, rewrite_files
+from .source import Launch, Source
+from .stream import Stream, decide
+
+# What only nvcc gives a meaning to. A Caffe layer's file without any of it can do with a C++ compiler.
+DEVICE = re.compile(
+    r"__(global|device|shared|constant|managed)__|__CUDA|__NVCC|<<\s*<|\bthrust\b|\bcub\b|curand_kernel|\.cuh|KERNEL_LOOP|atomic"
+)
+
+
+class Decisions(NamedTuple):
+    """What becomes of the kernels of a file and its local headers."""
+
+    by_kernel: dict[Kernel, Stream | str]  # the stream, or why the loop stays as it is
+    streamed: set[str]  # names of which some kernel streams, less those that plain_loops names
+    unique: set[str]  # names that one kernel alone has
+
+
+@functools.lru_cache(maxsize=1)
+def decided(unit: Unit) -> Decisions:
+    plain = plain_loops(unit.main.path)
+    by_kernel = {
+        kernel: "plain_loops says so" if kernel.name in plain else decide(unit, source, kernel)
+        for source in unit.sources
+        for kernel in unit.kernels(source)
+    }
+    names = [kernel.name for kernel in by_kernel]
+    streamed = {kernel.name for kernel, decision in by_kernel.items() if isinstance(decision, Stream)}
+    return Decisions(by_kernel, streamed - plain, {name for name in names if names.count(name) == 1})
+
+
+class NvccRewriter(Rewriter):
+    """What nvcc is to see of one file."""
+
+    def __init__(self, unit: Unit, source: Source):
+        super().__init__(source)
+        # Other problems say what has no meaning for the host; but each launch must get its stream.
+        source.problems[:] = source.lost_launches if unit.layer else []
+        if unit.layer:
+            self._rename_own_atomics()
+        if source is unit.main and unit.layer and not any(DEVICE.search(s.text) for s in unit.sources):
+            self._edit(0, 0, "// No device code\n#line 1\n")
+        decisions = decided(unit)
+        for kernel, decision in decisions.by_kernel.items():
+            if kernel.path == source.path:
+                if isinstance(decision, Stream):
+                    self._stream(decision)
+                self.notes.append(describe(source, kernel, decision))
+        for launch in source.launches:
+            if launch.kernel in decisions.streamed:
+                self._launch(launch, known=launch.kernel in decisions.unique)
+            if unit.layer and not launch.stream:
+                shared = "" if launch.shmem else ", 0"
+                self._edit(launch.config[1], launch.config[1], f"{shared}, ::caffe::current_stream()")
+
+    def _stream(self, stream: Stream):
+        """The loop for what no whole windows cover; then the same body again, over windows."""
+        windows = ", ".join(name for name, _ in stream.windows)
+        count = " ".join(stream.count.split())
+        parts = [f"CUDA_KERNEL_STREAM({stream.index}, {count}, {windows})"]
+        parts += [f"CAFFE_STREAM_{kind}({stream.index}, {name})" for name, kind in stream.windows]
+        parts += [f"CAFFE_STREAM_LANES({stream.index}, {count})"]
+        start, end = stream.body
+        again = f"{self._line_of(start)}{self.text[start:end]} }}{self._line_of(end)}"
+        first = f"const int64_t {stream.index}_streamed = ::caffe::streamed({count}, {windows})"
+        self._edit(*stream.head, f"if ({first}; true) {{ CAFFE_STREAM_REST({stream.index}, {count})")
+        self._edit(end, end, f" {' '.join(parts)}{again}")
+
+    def _line_of(self, offset: int) -> str:
+        """Lead diagnostics to the user's line, though the text here stands a second time."""
+        return f'\n#line {self.source.lexed.position(offset)[0]} "{quoted(self.source.path)}"\n'
+
+    def _launch(self, launch: Launch, known: bool):
+        """Fewer blocks, where the grid is the usual one. Any other grid is right as well."""
+        low, high = launch.config
+        grid = re.match(r"(\s*)(?:::)?(?:caffe::)?CAFFE_GET_BLOCKS(?=\s*\()", self.text[low:high])
+        if not grid:
+            return
+        opening = self.text.index("(", low + grid.end())
+        closing = matching(self.text, opening)
+        if not re.match(r"\s*,", self.text[closing + 1 : high]):
+            return  # CAFFE_GET_BLOCKS is only a part of the expression
+        tokens = [t.text for t in self.source.lexed.tokens if launch.start <= t.start < launch.chevrons[0]]
+        callee = re.sub(r"(?<=\W) | (?=\W)", "", " ".join(tokens))  # without comments that stand between
+        kernel = f", {callee}" if known and ("<" in callee or not is_template(self, launch)) else ""
+        self._edit(low + grid.end(1), opening, "::caffe::stream_blocks")
+        self._edit(closing, closing, kernel)
+
+
+def is_template(rewriter: NvccRewriter, launch: Launch) -> bool:
+    for function in rewriter.source.functions:
+        if function.is_kernel and function.name == launch.kernel:
+            return "template" in function.words
+    return True  # defined elsewhere: not known
+
+
+def matching(text: str, opening: int) -> int:
+    depth = 0
+    for at in range(opening, len(text)):
+        depth += (text[at] == "(") - (text[at] == ")")
+        if not depth:
+            return at
+    raise AssertionError("the parser has matched these parentheses already")
+
+
+def plain_loops(source_path: str) -> set[str]:
+    """The kernels whose loops the layer wants left alone."""
+    path = os.path.join(os.path.dirname(source_path), "plain_loops")
+    if not os.path.exists(path):
+        return set()
+    with open(path) as file:
+        return {line.split("#")[0].strip() for line in file} - {""}
+
+
+def describe(source: Source, kernel, decision) -> str:
+    place = f"{os.path.basename(source.path)}:{kernel.line}: {kernel.name}"
+    if isinstance(decision, Stream):
+        return f"{place}: stream ({', '.join(f'{name} {kind.lower()}' for name, kind in decision.windows)})"
+    return f"{place}: plain loop ({decision})"
+
+
+def prologue(caffe: bool) -> str:
+    return '#include "caffe/util/device_alternate.hpp"\n' if caffe else ""
+
+
+if __name__ == "__main__":
+    sys.exit(rewrite_files(__file__, NvccRewriter, sys.argv[1:], prologue, notes=".loops"))

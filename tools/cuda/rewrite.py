@@ -1,0 +1,139 @@
+"""What the rewriters share: edits, and the writing of files."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+
+from ..caffe.folder import LayerFolder
+from ..files import depfile, read, write
+from .analysis import Unit
+from .source import Source
+
+BANNER = "// Made by tools/{} from {}; do not edit.\n"
+
+
+class Rewriter:
+    """The edits of one file. An edit is (start, end, replacement); edits never overlap, but may nest."""
+
+    def __init__(self, source: Source):
+        self.source, self.text = source, source.text
+        self.edits: list[tuple[int, int, object]] = []
+        self.notes: list[str] = []  # lines for people, on what was decided
+
+    def rewritten(self) -> str:
+        self.edits.sort(key=lambda edit: edit[:2])
+        return self._render(0, len(self.text))
+
+    def _rename_own_atomics(self):
+        """`atomicAdd(double*, double)`, which CUDA has had since 8 and many a fork from before defines for itself."""
+        for function in self.source.functions:
+            first = function.parameters[0].type.replace(" ", "") if function.parameters else ""
+            if function.name == "atomicAdd" and first == "double*" and "__device__" in function.words:
+                self._edit(function.at, function.at, "forks_own_")
+
+    def _edit(self, start: int, end: int, replacement: object):
+        self.edits.append((start, end, replacement))
+
+    def _render(self, start: int, end: int) -> str:
+        """Part of the text with its edits made. A replacement may be a function: it renders what it moves."""
+        pieces, at = [], start
+        for low, high, replacement in self.edits:
+            if low < at or high > end:
+                continue
+            pieces += (self.text[at:low], replacement() if callable(replacement) else replacement)
+            at = high
+        return "".join(pieces) + self.text[at:end]
+
+
+def rewrite(
+    source_path: str, rewriter_class, tool: str, prologue: str, layer: LayerFolder | None = None
+) -> tuple[dict[str, str], list, list[str]]:
+    """All texts to write, "" being the source's own and others by their relative path; all problems; all notes."""
+    unit = Unit(read(source_path), source_path, layer)
+    texts, problems, notes = {}, [], []
+    for relative, source in {"": unit.main, **unit.headers}.items():
+        rewriter = rewriter_class(unit, source)
+        words = "" if relative else prologue
+        base = os.fsencode(os.path.basename(source.path)).decode("latin-1")
+        problems, notes = problems + source.problems, notes + rewriter.notes
+        if not source.problems:
+            texts[relative] = (
+                BANNER.format(tool, base)
+                + words
+                + f'#line 1 "{quoted(source.path)}"\n'
+                + rewriter.rewritten()
+            )
+    return texts, sorted(set(problems)), notes
+
+
+def quoted(path: str) -> str:
+    """A path as it stands in a #line directive, in the texts' own encoding."""
+    return os.fsencode(path.replace("\\", "\\\\").replace('"', '\\"')).decode("latin-1")
+
+
+def remove_orphans(folder: str, source_folder: str):
+    """What was made of a local header that is gone must go too, or a compiler would still find it."""
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            made = os.path.join(parent, name)
+            if os.path.exists(os.path.join(source_folder, os.path.relpath(made, folder))):
+                continue
+            if name.endswith((".tmp", ".partial")):  # somebody is writing it at this moment
+                continue
+            with contextlib.suppress(
+                FileNotFoundError
+            ):  # a make beside this one may have renamed or removed it
+                with open(made, "rb") as file:
+                    banner = file.readline()
+                if banner.startswith(b"// Made by tools/") and os.fsencode(f" from {name};") in banner:
+                    os.remove(made)
+
+
+def rewrite_files(tool: str, rewriter_class, arguments: list[str], prologue="", notes="") -> int:
+    """The command line of a rewriter. The exit status comes back.
+
+    prologue: what the output starts with, or a function that tells by whether this is a Caffe layer's. notes: the
+    ending of a file beside the output that gets the rewriter's notes.
+    """
+    tool = os.path.basename(tool)
+    parser = argparse.ArgumentParser(prog=tool)
+    parser.add_argument("source")
+    parser.add_argument("output")
+    parser.add_argument("--depfile", help="rules for make: what the output was made of")
+    parser.add_argument(
+        "--caffe", metavar="FOLDER", help="the source is of a Caffe layer, whose files lie in FOLDER"
+    )
+    options = parser.parse_args(arguments)
+    source, output, layer = options.source, options.output, options.caffe and LayerFolder(options.caffe)
+    here = os.path.dirname(source) or "."
+    folder = os.path.dirname(output) or "."
+    if layer:
+        up = os.path.relpath(layer.path, here)
+        here, folder = layer.path, os.path.normpath(os.path.join(folder, up))
+    try:
+        words = prologue(layer is not None) if callable(prologue) else prologue
+        texts, problems, lines = rewrite(source, rewriter_class, tool, words, layer)
+        if os.path.realpath(folder) == os.path.realpath(here) and len(texts) > 1:
+            raise OSError("the output's folder must not be the source's: local headers would be overwritten")
+        if not problems:
+            remove_orphans(folder, here)
+            headers = [name for name in texts if name]
+            for name in headers:  # unchanged ones keep their time stamp: they may serve several sources
+                write(os.path.join(folder, name), texts[name], if_changed=True)
+            if options.depfile:
+                inputs = [source] + [os.path.normpath(os.path.join(here, name)) for name in headers]
+                write(options.depfile, depfile(output, inputs))
+            if notes:
+                write(output + notes, "".join(line + "\n" for line in lines))
+            write(output, texts[""])
+            return 0
+        for problem in problems:
+            print(problem, file=sys.stderr)
+    except OSError as error:
+        print(f"{source}:1:1: error: {error}", file=sys.stderr)
+    if os.path.exists(output):
+        os.remove(output)
+    return 1

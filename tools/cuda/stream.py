@@ -1,0 +1,196 @@
+"""Which kernel loops are streams: element in, element out, so that a thread may take 16 bytes of neighbours at once.
+
+include/caffe_kernel_stream.h says what is made of a stream. For that to compute what the body says, whatever the
+kernel's pointers are (equal, overlapping, misaligned, NULL behind a condition), a loop must pass every test here; one
+that does not stays Caffe's own loop. `decide` names the first test failed, for people to read.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from .analysis import CHANGES, Kernel, Unit
+from .source import Source
+from .tokens import position_from
+
+# A chain of such words reads memory in an order of its own, or more than once.
+OTHER_CONTROL = {"for", "while", "do", "switch", "goto", "asm", "__asm__", "new", "delete", "try"}
+# Longer bodies are busy computing, and several copies of them want more registers than 16 bytes are worth.
+LONGEST_BODY = 250
+POINTER = re.compile(
+    r"(?:const )?(?:unsigned )?[A-Za-z_]\w*(?: const)? ?\*(?: ?const)?(?: ?__restrict(?:__)?)?\Z"
+)
+
+
+class Stream(NamedTuple):
+    """A loop that streams. Offsets are into the source's text."""
+
+    head: tuple[int, int]  # CUDA_KERNEL_LOOP(i, n)
+    body: tuple[int, int]  # the statement that it repeats
+    index: str
+    count: str
+    windows: tuple[tuple[str, str], ...]  # (pointer, READ | WRITE | UPDATE)
+
+
+class NoStream(Exception):
+    """Why a loop is left as it is."""
+
+
+def decide(unit: Unit, source: Source, kernel: Kernel) -> Stream | str:
+    """The kernel's stream, or the reason why it has none."""
+    try:
+        return _Loop(unit, source, kernel).stream()
+    except NoStream as reason:
+        return str(reason)
+
+
+def _require(condition: bool, reason: str):
+    if not condition:
+        raise NoStream(reason)
+
+
+class _Loop:
+    def __init__(self, unit: Unit, source: Source, kernel: Kernel):
+        self.source, self.kernel = source, kernel
+        self.tokens, self.partner = source.lexed.tokens, source.lexed.partner
+        self.macros = {
+            m.tokens[0].text: {t.text for t in m.tokens[1:]} for s in unit.sources for m in s.macros
+        }
+
+    def stream(self) -> Stream:
+        kernel, tokens = self.kernel, self.tokens
+        _require(kernel.has_loop, "no kernel loop")
+        _require(not kernel.returns_in_loop, "a return in the loop")
+        _require(not kernel.breaks_loop, "a break out of the loop")
+        _require(not kernel.carries, "a variable from outside of the loop is changed")
+        _require(kernel.mode == "kRange", "threads that know who they are, or more than one plain loop")
+        text = source_text(self.source, kernel)
+        _require(not re.search(r"^[ \t]*#", text, re.MULTILINE), "preprocessor lines in the kernel")
+        start, end = (position_from(tokens, offset) for offset in kernel.body)
+        loops = [k for k in range(start, end) if tokens[k].text == "CUDA_KERNEL_LOOP"]
+        _require(len(loops) == 1, "not exactly one CUDA_KERNEL_LOOP")
+        head = loops[0]
+        close = self.partner[head + 1]
+        index = tokens[head + 2].text
+        _require(tokens[head + 3].text == ",", "an unusual loop head")
+        count = self.source.text[tokens[head + 3].end : tokens[close].start].strip()
+        first = close + 1
+        if tokens[first].text == "{":
+            first, last = first + 1, self.partner[first]
+            body = tokens[first - 1].start, tokens[last].end
+        else:
+            last = next(k for k in range(first, end) if tokens[k].text == ";") + 1
+            body = tokens[first].start, tokens[last - 1].end
+        self._check_body(start, end, first, last, index)
+        windows = self._windows(first, last, index)
+        _require(bool(windows), "no pointer that is always used as [" + index + "]")
+        return Stream((tokens[head].start, tokens[close].end), body, index, count, windows)
+
+    def _check_body(self, start: int, end: int, first: int, last: int, index: str):
+        """All that must hold for the order of reads and writes to be: each element's reads, then its write."""
+        tokens = self.tokens
+        self.pointers = {p.name for p in self.kernel.parameters if "*" in p.type}
+        for p in self.kernel.parameters:
+            _require(
+                "*" not in p.type or bool(POINTER.match(p.type.strip())), f"{p.name} is of type {p.type}"
+            )
+        _require(last - first <= LONGEST_BODY, "a long body")
+        for k in range(start, end):
+            word = tokens[k].text
+            in_body = first <= k < last
+            if word in self.pointers:
+                _require(in_body and tokens[k + 1].text == "[", f"{word} is used other than as {word}[...]")
+            hidden = self.macros.get(word)
+            _require(
+                not hidden or not hidden & (self.pointers | {"[", "*", "=", "return"}), f"the macro {word}"
+            )
+            if not in_body:
+                continue
+            _require(word not in OTHER_CONTROL, f"'{word}' in the loop")
+            _require(word != "&", "an address or a reference is taken")
+            if tokens[k + 1].text == "[" and word not in self.pointers:
+                _require(tokens[k].kind != "name" and word not in (")", "]"), f"{word}[...] is no parameter")
+            if word == index:
+                _require(
+                    tokens[k - 1].kind != "name" or tokens[k - 1].text in ("return", "else"),
+                    f"another {index}",
+                )
+        self.writes = [k for k in range(first, last) if self._is_write(k)]
+        _require(len(self.writes) == 1, f"{len(self.writes)} writes to memory")
+        after = next(k for k in range(self.writes[0], last) if tokens[k].text == ";")
+        reads_after = [t.text for t in tokens[after:last] if t.text in self.pointers]
+        _require(not reads_after, "memory is read after the write")
+
+    def _is_write(self, k: int) -> bool:
+        if self.tokens[k].text not in self.pointers:
+            return False
+        behind = self.tokens[self.partner[k + 1] + 1].text
+        return behind in CHANGES or self.tokens[k - 1].text in ("++", "--")
+
+    def _windows(self, first: int, last: int, index: str) -> tuple[tuple[str, str], ...]:
+        """The pointers that registers can stand for: only ever p[i], and touched for every element.
+
+        One that is touched on some path only may be NULL on the others, as optional bottoms are.
+        """
+        tokens = self.tokens
+        sure = self._unconditional(first, last)
+        windows = []
+        for parameter in self.kernel.parameters:
+            name = parameter.name
+            uses = [k for k in range(first, last) if tokens[k].text == name and name in self.pointers]
+            own = all(tokens[k + 2].text == index and tokens[k + 3].text == "]" for k in uses)
+            if not uses or not own or not any(k in sure for k in uses):
+                continue
+            write = self.writes[0]
+            if write not in uses:
+                windows.append((name, "READ"))
+            elif len(uses) == 1 and write in sure and tokens[self.partner[write + 1] + 1].text == "=":
+                windows.append((name, "WRITE"))
+            else:
+                windows.append((name, "UPDATE"))
+        return tuple(windows)
+
+    def _unconditional(self, first: int, last: int) -> set[int]:
+        """Tokens that are evaluated for every element, wherever the conditions in the body lead."""
+        tokens, sure = self.tokens, set()
+        k = first
+        while k < last:
+            word = tokens[k].text
+            if word in ("{", "else"):  # a block or a branch; an `else` belongs to a condition passed already
+                k = self.partner[k] + 1 if word == "{" else self._statement_end(k + 1, last)
+            elif word == "if":
+                head_end = self.partner[k + 1]
+                sure |= self._before_choice(k + 2, head_end)
+                k = self._statement_end(head_end + 1, last)
+            elif word in ("continue", "break", "return"):
+                break  # nothing from here on is for every element
+            else:
+                end = self._statement_end(k, last)
+                sure |= self._before_choice(k, end)
+                k = end
+            if any(t.text in ("continue", "break", "return") for t in tokens[first:k]):
+                break
+        return sure
+
+    def _statement_end(self, k: int, last: int) -> int:
+        """Just after the statement that starts at k."""
+        tokens = self.tokens
+        if tokens[k].text == "{":
+            return self.partner[k] + 1
+        if tokens[k].text == "if":
+            return self._statement_end(self.partner[k + 1] + 1, last)
+        while k < last and tokens[k].text != ";":
+            k = self.partner[k] + 1 if tokens[k].text in ("(", "[", "{") else k + 1
+        return min(k + 1, last)
+
+    def _before_choice(self, start: int, end: int) -> set[int]:
+        """The tokens before the first ?:, && or ||: what is behind may not be evaluated."""
+        for k in range(start, end):
+            if self.tokens[k].text in ("?", "&&", "||"):
+                return set(range(start, k))
+        return set(range(start, end))
+
+
+def source_text(source: Source, kernel: Kernel) -> str:
+    return source.text[kernel.body[0] : kernel.body[1]]

@@ -1,0 +1,176 @@
+"""Rewrite a CUDA source so that a host C++ compiler can build it.
+
+    python -m tools.cuda.to_host foo.cu build/foo.cpp --depfile build/foo.d
+
+What it looks for, and what it makes of it:
+
+    __global__ void k() { body }   { ::cuda_host::run(mode, "k", [=]() mutable { body }); }: the whole grid
+    k<T><<<grid, block>>>(x)       (::cuda_host::configure(grid, block), k<T>(x))
+    extern __shared__ T s[];       a pointer or, outside functions, an object that finds the launch's memory
+    static __shared__ T x;         __shared__ T x;
+    #include "beside.cuh"          is rewritten as well, into the same place relative to the output
+
+No edit adds or removes a line, so one #line makes every diagnostic name the user's own file. What has no
+host meaning is refused as `path:line:column: error: why`; code that only nvcc sees (#ifdef __CUDA_ARCH__)
+is not read.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+
+from .analysis import RANGE_LOOPS, Unit
+from .rewrite import Rewriter, rewrite_files
+from .source import Function, Launch, Source
+from .tokens import macro_body, position_from
+
+TEXTURE_FETCH = re.compile(r"(tex[123]D\w*|texCubemap\w*|surf[123]D\w*|surfCubemap\w*)\Z")
+NO_HOST_MEANING = {
+    "asm": "inline PTX; write it in C++, or put it in #ifdef __CUDA_ARCH__ with an #else for the host",
+    "texture": "texture reference (CUDA 12 removed them too); read the memory through a pointer",
+    "fetch": "texture or surface access; read the memory through a pointer",
+    "groups": "cooperative groups; use __syncthreads() and friends",
+}
+
+
+class HostRewriter(Rewriter):
+    """What the host compiler is to see of one file."""
+
+    def __init__(self, unit: Unit, source: Source):
+        super().__init__(source)
+        if unit.layer:
+            self._rename_own_atomics()
+        modes = {kernel.body: kernel.mode for kernel in unit.kernels(source)}
+        for function in source.functions:
+            if function.is_kernel:
+                self._kernel(function, modes[function.body, function.end])
+        for launch in source.launches:
+            self._launch(launch)
+        self._words(source.lexed.tokens, in_macro=False)
+        for macro in source.macros:
+            self._words(macro_body(macro), in_macro=True)
+        for directive in source.lexed.directives:
+            if directive.word == "include" and any(t.text == "cooperative_groups" for t in directive.tokens):
+                source.problem(directive.start, NO_HOST_MEANING["groups"])
+
+    def _kernel(self, function: Function, mode: str):
+        # [=] and mutable: each thread has its own copy of the parameters; `return` leaves that thread alone
+        opening = f' ::cuda_host::run(::cuda_host::{mode}, "{function.name}", [=]() mutable {{'
+        self._edit(function.body + 1, function.body + 1, opening)
+        self._edit(function.end - 1, function.end - 1, "}); ")
+        if mode == "kRange":
+            tokens = self.source.lexed.tokens
+            for token in tokens[position_from(tokens, function.body) : position_from(tokens, function.end)]:
+                if token.text in RANGE_LOOPS:  # a plain loop over this call's part, which vectorises
+                    self._edit(token.start, token.start + len(token.text), RANGE_LOOPS[token.text])
+
+    def _launch(self, launch: Launch):
+        """Move the configuration in front of the callee; what lay between stays, lines included."""
+        self._edit(
+            launch.start,
+            launch.start,
+            lambda: f"(::cuda_host::configure({self._render(*launch.config)}), ",
+        )
+        between = (
+            self.text[launch.chevrons[0] : launch.config[0]]
+            + self.text[launch.config[1] : launch.chevrons[1]]
+        )
+        self._edit(*launch.chevrons, re.sub("[<>]", "", between))  # `>>` and `>` may be on two lines
+        self._edit(launch.end, launch.end, ")")
+
+    def _words(self, tokens, in_macro: bool):
+        """Edits and refusals that a single word calls for."""
+        for i, token in enumerate(tokens):
+            if token.kind != "name":
+                continue
+            word, after = token.text, tokens[i + 1].text if i + 1 < len(tokens) else ""
+            before = tokens[i - 1].text if i else ""
+            if word == "__shared__":
+                self._shared(tokens, i, in_macro)
+            elif word in ("asm", "__asm__", "__asm") and after in ("(", "volatile", "__volatile__"):
+                self.source.problem(token.start, NO_HOST_MEANING["asm"])
+            elif word == "texture" and after == "<" and before != "::":
+                self.source.problem(token.start, NO_HOST_MEANING["texture"])
+            elif TEXTURE_FETCH.match(word) and after in ("(", "<") and before not in (".", "->", "::"):
+                self.source.problem(token.start, NO_HOST_MEANING["fetch"])
+            elif word == "cooperative_groups":
+                self.source.problem(token.start, NO_HOST_MEANING["groups"])
+
+    # ------------------------------------------------------------------------ shared variables
+
+    def _shared(self, tokens, index: int, in_macro: bool):
+        """The declaration around a `__shared__`; tokens from its first word to its `;`."""
+        first = index
+        while first and tokens[first - 1].text not in (";", "{", "}", ")", ":", ">"):
+            first -= 1
+        last = index
+        depth = 0
+        while last < len(tokens) and not (tokens[last].text == ";" and depth == 0):
+            depth += (tokens[last].text in ("(", "[", "{")) - (tokens[last].text in (")", "]", "}"))
+            if (tokens[last].text == "=" and depth == 0) or tokens[last].text == "{":
+                self.source.problem(
+                    tokens[index].start,
+                    "a __shared__ variable with an initial value; CUDA has none, assign it in one thread",
+                )
+                return
+            last += 1
+        declaration = tokens[first:last]
+        words = [token.text for token in declaration]
+        if "extern" in words:
+            self._dynamic_shared(declaration, in_macro)
+        else:
+            for token in declaration:
+                if token.text == "static":  # __shared__ says so itself
+                    self._edit(token.start, token.start + len(token.text), "")
+
+    def _dynamic_shared(self, declaration, in_macro: bool):
+        """extern __shared__ <alignment> T a[], b[];"""
+        skipped, kept, depth = [], [], 0
+        aligning = False
+        for token in declaration:  # `__align__(16)` and its like go: the host aligns for every type
+            if aligning:
+                depth += (token.text == "(") - (token.text == ")")
+                aligning = depth > 0
+                skipped.append(token)
+            elif token.text in ("__align__", "alignas", "__attribute__"):
+                aligning = True
+                skipped.append(token)
+            elif token.text in ("extern", "__shared__", "static"):
+                skipped.append(token)
+            else:
+                kept.append(token)
+        shape = " ".join("name" if t.kind == "name" else t.text for t in kept)
+        declarators = re.search(r"name \[ \]( , name \[ \])*\Z", shape)
+        count = declarators.group().count("[") if declarators else 0
+        names = kept[len(kept) - 4 * count + 1 :: 4] if count else []
+        types = kept[: len(kept) - 4 * count + 1]
+        if not types or not names:
+            self.source.problem(
+                declaration[0].start,
+                "extern __shared__ in an unusual form; write `extern __shared__ T name[];`",
+            )
+            return
+        type_text = " ".join(token.text for token in types)
+        place = declaration[0].start
+        in_function = in_macro or self.source.function_around(place) is not None
+        for token in skipped:
+            self._edit(token.start, token.start + len(token.text), "")
+        for name in names:
+            bracket = kept[kept.index(name) + 1]
+            end = kept[kept.index(name) + 2].start + 1
+            between = self.text[bracket.start + 1 : end - 1]
+            if in_function:
+                self._edit(name.start, name.start, "*")
+                self._edit(bracket.start, end, f"{between} = ::cuda_host::dynamic_shared<{type_text}>()")
+            else:
+                self._edit(bracket.start, end, between)
+        if not in_function:
+            self._edit(types[0].start, types[0].start, "static ::cuda_host::DynamicShared<")
+            last = types[-1].start + len(types[-1].text)
+            self._edit(last, last, ">")
+
+
+if __name__ == "__main__":
+    # only the main file includes CUDA's words: a header may well stand inside extern "C" { }
+    sys.exit(rewrite_files(__file__, HostRewriter, sys.argv[1:], prologue="#include <cuda_runtime.h>\n"))

@@ -1,0 +1,42 @@
+"""Reading and writing of files, for all tools.
+
+Sources are held as latin-1: one character is one byte, so an index is also a byte's offset, and a comment in GBK or a
+stray byte is no error.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+
+def read(path: str | os.PathLike, encoding: str = "latin-1") -> str:
+    """The text without its byte order mark, which may only stand at the very start."""
+    with open(path, "rb") as file:
+        data = file.read()
+    return data.removeprefix(b"\xef\xbb\xbf").decode(encoding, errors="surrogateescape")
+
+
+def write(path: str | os.PathLike, text: str | bytes, if_changed: bool = False) -> None:
+    """All of the text or none of it, whoever else is writing. if_changed: what stays the same keeps its date."""
+    path, data = os.fspath(path), text if isinstance(text, bytes) else text.encode("latin-1")
+    if if_changed and os.path.isfile(path):
+        with open(path, "rb") as file:
+            if file.read() == data:
+                return
+    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+    temporary = f"{path}.{os.getpid()}.tmp"
+    with open(temporary, "wb") as file:
+        file.write(data)
+    os.replace(temporary, path)
+
+
+def depfile(output: str, prerequisites: list[str]) -> str:
+    """A rule for make: what the output was made of, the source first."""
+
+    def escape(path: str) -> str:
+        path = re.sub(r"([ #\\])", r"\\\1", path.replace("$", "$$"))
+        return os.fsencode(path).decode("latin-1")
+
+    rule = f"{escape(output)}: {' '.join(map(escape, prerequisites))}\n"
+    return rule + "".join(f"{escape(path)}:\n" for path in prerequisites[1:])  # a lost header is no error

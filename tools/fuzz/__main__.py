@@ -1,0 +1,144 @@
+"""make fuzz: calls and files that nobody would make on purpose, each in a child process, so that a crash is a finding.
+
+    python -m tools.fuzz --minutes 1 --seed 1                    (make fuzz; CI)
+    python -m tools.fuzz --minutes 60 --seed 7 --layers round    by hand
+
+Seeded: the same seed and number of rounds make the same calls. Prints what was tried for each layer, and each finding
+with the smallest call that shows it. Returns 1 if there is one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import mmap
+import multiprocessing
+import os
+import re
+import resource
+import signal
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import hypothesis
+import torch
+
+from layers._runtime.cases import load_package
+
+from .calls import Finding, Subjects, try_call
+from .models import Models
+
+ROOT = Path(__file__).resolve().parents[2]
+MEMORY = 8 << 30  # of a child: what asks for more is refused, and takes no machine down
+PATIENCE = 120  # seconds for one call
+
+
+def work(pipe, last, layers_dir: Path, layer: str, kind: str, seed: int, examples: int) -> None:
+    """One round: that many calls of one layer, or files for it. `last`: how many calls, and the words of this one."""
+    if "libasan" not in os.environ.get("LD_PRELOAD", ""):  # whose shadow is larger than any memory
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    os.nice(5)
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    package = load_package(layers_dir)
+    subject = (Subjects if kind == "calls" else Models)(package, layer)
+    counts = collections.Counter()
+
+    def attempt(call):
+        last[:8] = (int.from_bytes(last[:8], "little") + 1).to_bytes(8, "little")
+        words = (str(call) if kind == "calls" else repr(call)).encode()[: len(last) - 9]
+        last[8 : len(words) + 9] = words + b"\0"
+        counts[try_call(call, subject.error) if kind == "calls" else subject.attempt(call)] += 1
+
+    test = hypothesis.given(subject.calls())(attempt)
+    test = hypothesis.settings(
+        max_examples=examples, database=None, deadline=None, print_blob=False, report_multiple_bugs=False,
+        suppress_health_check=list(hypothesis.HealthCheck),
+    )(hypothesis.seed(seed)(test))  # fmt: skip
+    finding = ""
+    try:
+        test()
+    except Finding as found:
+        finding = str(found)
+    pipe.send((dict(counts), finding))
+
+
+def round_of(layers_dir: Path, layer: str, kind: str, seed: int, examples: int) -> tuple[dict, str]:
+    """(how often what came out, what was found)."""
+    context, last = multiprocessing.get_context("fork"), mmap.mmap(-1, 1 << 16)
+    ours, theirs = context.Pipe(duplex=False)
+    child = context.Process(target=work, args=(theirs, last, layers_dir, layer, kind, seed, examples))
+    child.start()
+    theirs.close()
+    counts, finding = {}, ""
+    try:
+        before = None
+        while not ours.poll(PATIENCE):
+            if last[:8] == before:
+                finding = f"no end after {PATIENCE} s"
+                child.kill()
+                break
+            before = last[:8]
+        else:
+            counts, finding = ours.recv()
+    except EOFError:
+        finding = "the process ended"
+    child.join()
+    if not counts:
+        how = f" by {signal.Signals(-child.exitcode).name}" if (child.exitcode or 0) < 0 else ""
+        said = last[8:].split(b"\0", 1)[0].decode(errors="replace")
+        finding = f"{finding}{how}: {said}"
+        counts = {"before it ended": int.from_bytes(last[:8], "little")}
+    return counts, finding
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--layers-dir", type=Path, default=ROOT / "layers")
+    parser.add_argument("--layers", nargs="*", help="all that are built for the host, if none is named")
+    parser.add_argument("--minutes", type=float, default=1)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--examples", type=int, default=1000, help="calls of one round, in one process")
+    parser.add_argument("--only", choices=("calls", "files"), help="calls of functions, or files for loaders")
+    options = parser.parse_args()
+    layers_dir = options.layers_dir.resolve()
+    package = load_package(layers_dir)
+    built = sorted(library.parent.name for library in layers_dir.glob("*/_host.abi3.so"))
+    subjects = [(name, "calls") for name in options.layers or built if options.only != "files"]
+    subjects += [
+        (name, "files")
+        for name in options.layers or built
+        if options.only != "calls" and any((layers_dir / name).glob("*_layer.cpp"))
+    ]
+    totals = {subject: collections.Counter() for subject in subjects}
+    findings: dict[str, str] = {}
+    started, number = time.monotonic(), 0
+    while time.monotonic() - started < 60 * options.minutes:
+        for name, kind in subjects:
+            counts, finding = round_of(
+                layers_dir, name, kind, options.seed * 100_000 + number, options.examples
+            )
+            totals[name, kind].update(counts)
+            if finding:
+                key = f"{name} {re.sub(r'[0-9]+', '0', finding)[:120]}"
+                if key not in findings:
+                    print(f"FOUND  {name}: {finding}", flush=True)
+                findings.setdefault(key, finding)
+            if time.monotonic() - started >= 60 * options.minutes:
+                break
+        number += 1
+    for (name, kind), counts in totals.items():
+        said = ", ".join(f"{n} {what}" for what, n in sorted(counts.items()))
+        print(f"{name:20} {sum(counts.values()):8} {kind}: {said}")
+    total = sum(sum(c.values()) for c in totals.values())
+    print(f"{total} tried with seed {options.seed}, {len(findings)} findings ({package})")
+    return bool(findings)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

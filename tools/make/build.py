@@ -1,0 +1,339 @@
+"""Build layers: look at what there is, write the rules, let make run them, and say how it went.
+
+    python -m tools.make.build all                           what `make` does
+    python -m tools.make.build libraries LAYERS_DIR=/my/layers BUILD=/my/build LAYERS="foo bar" NVCC=
+    python -m tools.make.build loops | verify | clean
+
+Settings (the Makefile lists them) come from the arguments, then from the environment. The exit status is make's. This
+is the entry for other programs, too: run it in the toolkit's folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import glob
+import os
+import shutil
+import subprocess
+import sys
+import time
+
+from . import names, packages
+from .discover import Folder, folders
+from .outside import give_toolkit
+from .rules import CALL, Rules, core_folder
+from .settings import ROOT, Settings, from_environment, full
+
+# Options of the make above that are for the make below, too: -n, -k, -B, -s, -j's job server and so on.
+_OVERRIDES = " -- "
+
+
+class BuildRefused(Exception):
+    """Why nothing was built; the text is the whole message."""
+
+
+class Plan:
+    """What one make is to build."""
+
+    def __init__(self, settings: Settings, only: list[str] | None = None):
+        self.settings = settings
+        known, unfit = folders(settings.layers_dir)
+        for name, why in unfit.items():
+            print(f"Left out: {os.path.join(settings.layers_dir, names.shown(name))}: {why}.", flush=True)
+        wanted = settings.layers or only or list(known)
+        if strange := [name for name in wanted if name not in known]:
+            raise BuildRefused(
+                f"LAYERS: no layer {' '.join(strange)} in {settings.layers_dir}. "
+                f"There are: {' '.join(known) or 'none'}"
+            )
+        self.folders: list[Folder] = [known[name] for name in dict.fromkeys(wanted)]
+        self.rules = Rules(settings)
+        self.text = self.rules.text(self.folders, core_folder(ROOT))
+
+        self.started = time.time_ns()
+
+    def folder(self, name: str) -> Folder:
+        return next(folder for folder in self.folders if folder.name == name)
+
+    @property
+    def names(self) -> list[str]:
+        return [folder.name for folder in self.folders]
+
+    def write(self, dry: bool) -> None:
+        """The rules and what goes with them. `dry` (make -n): nothing that a later make would take for its own."""
+        settings = self.settings
+        self.makefile = f"{settings.build}/layers{'.dry' if dry else ''}.mk"
+        if not dry:
+            for folder in self.folders:
+                self._forget_namesake(folder.name)
+            self.forget_foreign_libraries()
+        for backend in settings.backends:
+            os.makedirs(settings.core_of(backend), exist_ok=True)
+        for place in sorted(self.rules.places()):
+            os.makedirs(place, exist_ok=True)
+        for path, text in self.rules.files.items():
+            if not dry or not os.path.exists(path):
+                write_if_changed(path, text)
+        write_if_changed(self.makefile, self.text)
+        if settings.outside and not dry:
+            give_toolkit(settings.layers_dir, [folder.path for folder in self.folders])
+
+    def forget_foreign_libraries(self) -> None:
+        """A library that another BUILD has made, or nobody's make, is newer than the objects here, and not of them."""
+        for path, made in self._libraries():
+            if os.path.exists(path) and read(made) != state_of(path):
+                os.unlink(path)
+
+    def remember_libraries(self) -> None:
+        for path, made in self._libraries():
+            if os.path.exists(path):
+                write_if_changed(made, state_of(path))
+
+    def _libraries(self):
+        for (name, backend), path in self.rules.libraries.items():
+            yield path, f"{self.settings.build}/{name}/{backend}.library"
+
+    def _forget_namesake(self, name: str) -> None:
+        """What was made of another folder's layer of that name is of no use, and may be newer than all files here."""
+        place = os.path.join(self.settings.build, name)
+        where = full(self.settings.layers_dir) + "\n"
+        if os.path.isdir(place) and read(f"{place}/from") != where:
+            shutil.rmtree(place)
+        os.makedirs(place, exist_ok=True)
+        write_if_changed(f"{place}/from", where)
+
+
+def state_of(path: str) -> str:
+    """Changes with the file."""
+    status = os.stat(path)
+    return f"{status.st_mtime_ns} {status.st_size} {status.st_ino}\n"
+
+
+def read(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+def write_if_changed(path: str, text: str) -> None:
+    """A file that would not change keeps its time."""
+    if read(path) == text and os.path.exists(path):
+        return
+    with open(f"{path}.partial", "w", encoding="utf-8", errors="surrogateescape") as file:
+        file.write(text)
+    os.replace(f"{path}.partial", path)
+
+
+# ------------------------------------------------------------------------------------------------- running
+
+
+@contextlib.contextmanager
+def locked(path: str, shared: bool = False):
+    """One make at a time builds: what others make on the way would have the same names.
+
+    The lock is the open file, which make and its children inherit: it is free when the last of them has ended, however
+    that came about.
+    """
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    lock = os.open(path, os.O_CREAT | os.O_RDWR)
+    os.set_inheritable(lock, True)
+    kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+    try:
+        fcntl.flock(lock, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        print("  WAIT  for another make in this folder", flush=True)
+        fcntl.flock(lock, kind)
+    try:
+        yield lock
+    finally:
+        os.close(lock)
+
+
+def make_flags() -> list[str]:
+    """The options that the make above was given, without its settings, which would be read as make's own text."""
+    flags = os.environ.get("MAKEFLAGS", "").partition(_OVERRIDES)[0].split()
+    return [flag for flag in flags if flag != "--" and "=" not in flag.partition("-")[0]]
+
+
+def is_dry(flags: list[str]) -> bool:
+    return bool(flags) and not flags[0].startswith("-") and "n" in flags[0]
+
+
+def run_make(plan: Plan, *goals: str, keep_going: bool = False, quiet: bool = False) -> int:
+    """make on the rules that were written; with `quiet` it only answers whether something is to be done."""
+    flags = [] if quiet else make_flags()
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("MAKE") and k != "MFLAGS"}
+    environment["MAKEFLAGS"] = " ".join(flags)
+    command = ["make", "--no-print-directory", "-f", plan.makefile, *goals]
+    command += ["-k"] * keep_going + ["-q"] * quiet
+    if not any(flag.startswith(("-j", "--jobserver")) for flag in flags):
+        command.append(f"-j{len(os.sched_getaffinity(0))}")
+    # With its files left open: the make above lends its job server, and the lock is held by whoever works on.
+    silent = subprocess.DEVNULL if quiet else None
+    return subprocess.call(command, env=environment, close_fds=False, stdout=silent, stderr=silent)
+
+
+def build(plan: Plan, keep_going: bool = False) -> int:
+    """Under the locks: the toolkit's own objects, which other folders share, then the layers."""
+    settings = plan.settings
+    core = f"{settings.core}/lock"
+    with locked(f"{settings.build}/lock"):
+        if is_dry(make_flags()):
+            plan.write(dry=True)
+            return run_make(plan, "libraries", keep_going=keep_going)
+        plan.write(dry=False)
+        try:
+            return _build_locked(plan, core, keep_going)
+        finally:
+            plan.remember_libraries()
+
+
+def _build_locked(plan: Plan, core: str, keep_going: bool) -> int:
+    with locked(core, shared=True):
+        if not run_make(plan, "core", quiet=True):
+            return run_make(plan, "libraries", keep_going=keep_going)
+    with locked(core):
+        if not plan.settings.outside:
+            return run_make(plan, "libraries", keep_going=keep_going)
+        status = run_make(plan, "core", keep_going=keep_going)  # others need not wait for these layers
+    if status and not keep_going:
+        return status
+    with locked(core, shared=True):
+        return run_make(plan, "libraries", keep_going=keep_going) or status
+
+
+# -------------------------------------------------------------------------------------------------- targets
+
+
+def build_all(settings: Settings) -> int:
+    from . import report
+
+    packages.need(["build", "run"], f"{settings.build}/packages")
+    plan = Plan(settings)
+    if not plan.folders:
+        print(f"No layers in {settings.layers_dir}: {settings.hint('new', LAYER='foo')} makes one.")
+        return 0
+    status = build(plan, keep_going=True)
+    return status if is_dry(make_flags()) else report.report(plan, status)
+
+
+def build_libraries(settings: Settings) -> int:
+    packages.need(["build"], f"{settings.build}/packages.build")
+    plan = Plan(settings)
+    return build(plan, keep_going=any("k" in flag for flag in make_flags()[:1] if not flag.startswith("-")))
+
+
+def build_core(settings: Settings) -> int:
+    """The toolkit's own objects, all of them."""
+    packages.need(["build"], f"{settings.build}/packages.build")
+    plan = Plan(settings)
+    with locked(f"{settings.build}/lock"), locked(f"{settings.core}/lock"):
+        plan.write(dry=False)
+        return run_make(plan, "whole_core")
+
+
+def loops(settings: Settings) -> int:
+    if "cuda" not in settings.backends:
+        print(
+            "make loops: the loops are rewritten for nvcc, and none was found (README.md says where it is looked for)."
+        )
+        return 1
+    packages.need(["build"], f"{settings.build}/packages.build")
+    plan = Plan(settings)
+    if status := build(plan):
+        return status
+    for name in plan.names:
+        place = os.path.join(settings.build, name, "cuda")
+        for file in sorted(os.listdir(place)):  # a Caffe layer may have no .cu
+            if file.endswith(".cu.loops"):
+                print(read(os.path.join(place, file)), end="")
+    return 0
+
+
+def copied(settings: Settings, checker: str, place: str) -> Settings:
+    """The settings that build a copy of the layers with a checker (SANITIZE's value) in it."""
+    shutil.rmtree(f"{place}/layers", ignore_errors=True)
+    ignored = shutil.ignore_patterns("build", "*.so", "__pycache__", ".*")
+    shutil.copytree(settings.layers_dir, f"{place}/layers", ignore=ignored)
+    given = settings.environment()
+    given |= {"NVCC": "", "SANITIZE": checker, "LAYERS_DIR": f"{place}/layers", "BUILD": f"{place}/made"}
+    os.makedirs(given["BUILD"], exist_ok=True)
+    return Settings(given)
+
+
+def verify(settings: Settings) -> int:
+    arguments = settings.arguments
+    layer = arguments.get("LAYER", "").strip()
+    if not layer:
+        known, _ = folders(settings.layers_dir) if os.path.isdir(settings.layers_dir) else ({}, {})
+        layers = " ".join(name for name, folder in known.items() if folder.is_caffe) or "none"
+        raise BuildRefused(
+            f"which layer? {settings.hint('verify', LAYER='foo')}\nCaffe layers in {settings.layers_dir}: {layers}"
+        )
+    names.check_layer(layer, "LAYER")
+    packages.need(["build", "run"], f"{settings.build}/packages")
+    if status := build(Plan(settings, only=[layer])):
+        return status
+    command = [sys.executable, "-m", "tools.verify", f"--layers-dir={settings.layers_dir}"]
+    for option in ("PARAM", "SHAPES", "TYPE"):
+        if option in arguments:
+            command.append(f"--{option.lower()}={arguments[option]}")
+    if glob.glob(f"{glob.escape(settings.layers_dir)}/{layer}/**/*.cu", recursive=True):
+        with_races = copied(settings, "races", f"{settings.build}/races")
+        if status := build(Plan(with_races, only=[layer])):
+            return status
+        command.append(f"--races={with_races.layers_dir}")
+    return subprocess.call([*command, "--", layer])
+
+
+def clean(settings: Settings) -> int:
+    """All that was made. A folder that no make has built in is left alone."""
+    if os.path.isdir(settings.build):
+        if os.path.islink(settings.build) or not os.path.exists(f"{settings.build}/lock"):
+            raise BuildRefused(f"BUILD={settings.build}: no make has built there; nothing was removed")
+        print(f"rm -rf {settings.build}")
+        shutil.rmtree(settings.build)
+    if not settings.outside:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(CALL)
+    known, _ = folders(settings.layers_dir) if os.path.isdir(settings.layers_dir) else ({}, {})
+    for folder in known.values():
+        for made in ("_host.abi3.so", "_cuda.abi3.so", "_host.json", "_cuda.json", "_caffe.desc"):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(os.path.join(folder.path, made))
+    return 0
+
+
+TARGETS = {
+    "all": build_all,
+    "libraries": build_libraries,
+    "core": build_core,
+    "loops": loops,
+    "verify": verify,
+    "clean": clean,
+}
+
+
+def main() -> int:
+    os.chdir(ROOT)
+    try:
+        settings, targets = from_environment(sys.argv[1:])
+        if len(targets) != 1 or targets[0] not in TARGETS:
+            raise BuildRefused(f"usage: python -m tools.make.build {' | '.join(TARGETS)} [SETTING=value ...]")
+        if targets[0] != "clean":
+            if not os.path.isdir(settings.layers_dir):
+                raise BuildRefused(f"LAYERS_DIR: there is no folder {settings.layers_dir}")
+            os.makedirs(settings.build, exist_ok=True)
+        return TARGETS[targets[0]](settings)
+    except (names.NameRefused, packages.Missing, BuildRefused) as error:
+        print(f"make: {error}", file=sys.stderr)
+    except OSError as error:
+        print(f"make: {error.filename or settings.build}: {error.strerror}", file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,37 @@
+"""Build the extension that runs recorded calls, one for all layers: src/call.cpp.
+
+    python -m tools.make.build_call layers/_runtime/_call.abi3.so --cxx "g++ -O2"
+
+Like a layer's library it speaks CPython's stable ABI only, and holds nothing of torch.
+"""
+
+import argparse
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+from build_ffi import PYTHON_ABI, ROOT, python_includes
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("output", type=Path, help="the extension to write")
+    parser.add_argument("--cxx", default="g++ -O2", help="the C++ compiler, with options")
+    arguments = parser.parse_args()
+    partial = arguments.output.with_name(arguments.output.name + ".partial")
+    done = subprocess.run(
+        [*shlex.split(arguments.cxx), "-std=c++17", PYTHON_ABI, "-shared", "-fPIC", "-fvisibility=hidden",
+         *python_includes(), str(ROOT / "src" / "call.cpp"), "-o", str(partial)])  # fmt: skip
+    if done.returncode:
+        return 1  # the compiler has said why
+    # Renamed when it is whole: a killed build leaves no broken extension.
+    os.replace(partial, arguments.output)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,91 @@
+"""Which folders hold a layer, of which kind, and of which files. Each make looks: nothing slow is imported here."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from . import names
+
+SOURCES = (".cpp", ".cc", ".cu")
+HEADERS = (".hpp", ".h", ".cuh", ".hh", ".inl")
+# A line that makes a folder one of a Caffe layer, or of Caffe's tests (tools/caffetest).
+_REGISTERS = re.compile(
+    rb"^[ \t]*(?:REGISTER_LAYER_CLASS|REGISTER_LAYER_CREATOR|INSTANTIATE_CLASS)[^A-Z_]"
+    rb'|^extern "C" int64_t caffe_test_run', re.M
+)  # fmt: skip
+
+
+# What only the Caffe core's own layers and its Net define: their headers, or what makes one of them by its type.
+_STOCK = re.compile(
+    rb"caffe/(?:layers/(?!loss_layer\.|neuron_layer\.)\w+_layer|(?:common|neuron|vision)_layers|net|caffe|layer_factory)"
+    rb"\.hpp|caffe/util/insert_splits\.hpp|\bCreateLayer\b|\bNet\s*<"
+)
+# A kernel that asks which GPU it is compiled for is compiled for each.
+_ASKS_ARCH = re.compile(
+    rb"__CUDA_ARCH|cuda/(?:ptx|barrier|pipeline)|cooperative_groups|mma\.h\b|asm\s*(?:volatile)?\s*\("
+)
+
+
+class Folder:
+    """A layer's folder: files are named by their path in it."""
+
+    def __init__(self, path: str):
+        self.path, self.name = path, os.path.basename(path)
+        files = sorted(_files(path))
+        self.sources = [f for f in files if f.endswith(SOURCES)]
+        self.headers = [f for f in files if f.endswith(HEADERS)]
+        self.protos = [f for f in files if f.endswith(".proto") and "/" not in f]
+        texts = {file: _read(os.path.join(path, file)) for file in self.sources + self.headers}
+        self.is_caffe = any(_REGISTERS.search(texts[source]) for source in self.sources)
+        own = {os.path.basename(file).encode() for file in files}
+        self.uses_stock = self.is_caffe and any(
+            os.path.basename(found) not in own for text in texts.values() for found in _STOCK.findall(text)
+        )
+        self.asks_arch = any(_ASKS_ARCH.search(text) for text in texts.values())
+        if (
+            not self.is_caffe
+        ):  # a native layer is the .cu files of its folder; <name>_ffi.cpp is the wrapper's
+            self.sources = [f for f in self.sources if f.endswith(".cu") and "/" not in f]
+        self.has_init = os.path.exists(os.path.join(path, "__init__.py"))
+        # Why none of it can be built, though it is a layer.
+        used = self.sources + (self.headers + self.protos if self.is_caffe else [])
+        self.refused = [why for why in map(names.check_file, used) if why]
+
+    def has(self, file: str) -> bool:
+        return os.path.exists(os.path.join(self.path, file))
+
+
+def folders(layers_dir: str) -> tuple[dict[str, Folder], dict[str, str]]:
+    """The layers by name; and folders with sources that cannot be one, with the reason."""
+    found, unfit = {}, {}
+    for entry in sorted(os.scandir(layers_dir), key=lambda entry: entry.name):
+        if entry.name.startswith((".", "_")) or entry.name == "build" or not entry.is_dir():
+            continue
+        folder = Folder(os.path.join(layers_dir, entry.name))
+        if not folder.sources:
+            continue
+        if why := names.why_no_layer(entry.name):
+            unfit[entry.name] = why
+        else:
+            found[entry.name] = folder
+    return found, unfit
+
+
+def _files(path: str, below: str = ""):
+    for entry in os.scandir(os.path.join(path, below)):
+        if entry.name.startswith((".", "__pycache__")):
+            continue
+        name = f"{below}{entry.name}"
+        if entry.is_dir(follow_symlinks=False):
+            yield from _files(path, f"{name}/")
+        elif entry.name.endswith((*SOURCES, *HEADERS, ".proto")):
+            yield name
+
+
+def _read(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:  # a link to nowhere: the compiler will say so
+        return b""

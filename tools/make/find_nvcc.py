@@ -1,0 +1,39 @@
+"""Print where the CUDA compiler is, or nothing: CUDA_HOME (the argument), PATH, /usr/local/cuda, pip's packages."""
+
+from __future__ import annotations
+
+import glob
+import os
+import shutil
+import sys
+
+
+def candidates(cuda_home: str):
+    if cuda_home:
+        yield os.path.join(cuda_home, "bin", "nvcc")
+    yield shutil.which("nvcc") or ""
+    yield "/usr/local/cuda/bin/nvcc"
+    for folder in sys.path:  # where pip's nvidia packages are
+        yield from sorted(glob.glob(os.path.join(glob.escape(folder), "nvidia/cu*/bin/nvcc")), reverse=True)
+
+
+def real(nvcc: str) -> str:
+    """The toolkit's own nvcc, behind links and behind a script that only calls it."""
+    nvcc = os.path.realpath(nvcc)
+    with open(nvcc, "rb") as file:
+        if file.read(2) == b"#!":
+            for word in file.read().decode("utf-8", "replace").split():
+                if word.endswith("/nvcc") and os.path.realpath(word) != nvcc and os.path.exists(word):
+                    return real(word)
+    return nvcc
+
+
+def find(cuda_home: str = "") -> str:
+    """The path, or "" where there is none."""
+    found = next((c for c in candidates(cuda_home) if c and os.access(c, os.X_OK)), "")
+    return real(found) if found else ""
+
+
+if __name__ == "__main__":
+    if compiler := find(sys.argv[1] if len(sys.argv) > 1 else ""):
+        print(compiler)

@@ -1,0 +1,66 @@
+"""Link a layer's library, and say which of the names it uses nobody defines.
+
+    python -m tools.make.link OUTPUT.so WRAPPER.o LAYER.a [CORE.a] [--header LAYER.h] -- 'INFO' NVCC g++ ...
+
+The layer's objects are linked whole, because nobody names a static registerer; the Caffe core's as they are needed.
+A name that nobody defines would otherwise show up when Python loads the library, without the place that uses it.
+Python's own names stay undefined: the interpreter has them. A file beside the library says what it was made of.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from . import metadata
+
+# The interpreter's, and the sanitizers' (make sanitize loads them first).
+ELSEWHERE = re.compile(r"_?Py|__\w+san_")
+UNDEFINED = re.compile(r"undefined reference to [`']([^']+)'")
+
+
+def missing(linker_output: str) -> list[str]:
+    """The linker's lines about names that are not Python's, without its own name before them."""
+    lines = linker_output.splitlines()
+    ours = [line for line in lines if (name := UNDEFINED.search(line)) and not ELSEWHERE.match(name[1])]
+    return [re.sub(r"^\S*ld: (warning: )?", "", line) for line in ours]
+
+
+def explain(undefined: list[str], header: Path | None) -> str:
+    found = {name[1] for line in undefined if (name := UNDEFINED.search(line))}
+    if header:
+        declared = sorted(found & set(re.findall(r"\w+", header.read_text(errors="replace"))))
+        if declared:
+            names = ", ".join(declared)
+            return f'{header}: error: declared here but defined nowhere as `extern "C"`: {names}'
+    whose = "the layer's folder" if header else "Neither the layer's folder nor the toolkit"
+    return "\n".join(undefined) + (
+        f"\nNothing in {whose} defines these." if header
+        else f"\n{whose} defines these: files of the fork are missing here."
+    )  # fmt: skip
+
+
+def main() -> int:
+    split = sys.argv.index("--")
+    given, (info, nvcc, command, *options) = sys.argv[1:split], sys.argv[split + 1 :]
+    header = Path(given[given.index("--header") + 1]) if "--header" in given else None
+    output, wrapper, layer, *core = map(Path, given[: given.index("--header")] if header else given)
+    partial = output.with_name(output.name + ".partial")
+    done = subprocess.run(
+        [command, "-shared", "-o", partial, wrapper, "-Wl,--whole-archive", layer, "-Wl,--no-whole-archive", *core,
+         *options, "-Wl,--exclude-libs,ALL", "-Wl,-z,defs", "-Wl,--warn-unresolved-symbols"],
+        capture_output=True, text=True, errors="replace",
+    )  # fmt: skip
+    undefined = missing(done.stderr)
+    if done.returncode or undefined:
+        print(explain(undefined, header) if undefined else done.stderr)
+        partial.unlink(missing_ok=True)
+        return 1
+    metadata.write(partial, output, info, nvcc)
+    os.replace(partial, output)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

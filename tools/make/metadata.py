@@ -1,0 +1,91 @@
+"""What a library was made of, in a small file beside it: `_host.json`, `_cuda.json`.
+
+architectures: of the GPUs it has code for (sm_90), or is translated for when it is loaded (compute_90); for the host,
+what the processor was said to be. compilers: their own version lines. digest: SHA-256 of the library. commit: the
+toolkit's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import struct
+import subprocess
+from pathlib import Path
+
+from .settings import ROOT
+
+# nvcc's container of device code: a header, and for each architecture an entry, PTX or an ELF file.
+_FATBIN = struct.pack("<I", 0xBA55ED50)
+_KINDS = {1: "compute", 2: "sm"}
+
+
+def architectures(library: bytes) -> list[str]:
+    """Of the device code in a library."""
+    found, at = set(), library.find(_FATBIN)
+    while at >= 0:
+        _, header, size = struct.unpack_from("<HHQ", library, at + 4)
+        entry, end = at + header, min(at + header + size, len(library) - 32)
+        while entry < end:
+            kind, _, head, length = struct.unpack_from("<HHIQ", library, entry)
+            (number,) = struct.unpack_from("<I", library, entry + 28)
+            if kind not in _KINDS or not head:
+                break
+            found.add((_KINDS[kind], number))
+            entry += head + length
+        at = library.find(_FATBIN, at + 4)
+    return [f"{kind}_{number}" for kind, number in sorted(found, key=lambda f: (f[0] == "compute", f[1]))]
+
+
+def compilers(library: bytes, nvcc: str) -> list[str]:
+    """The host compiler says its version in what it makes. nvcc is asked."""
+    said = dict.fromkeys(re.findall(rb"(?:GCC: \([^)\0]*\) [\w.+-]+|[\w ]*clang version [^\0\n]+)", library))
+    found = [text.decode(errors="replace") for text in said]
+    if nvcc:
+        done = subprocess.run([nvcc, "--version"], capture_output=True, text=True, errors="replace")
+        found += [f"nvcc {version}" for version in re.findall(r"V(\d+\.\d+\.\d+)", done.stdout)[:1]]
+    return found
+
+
+def commit() -> str:
+    """The toolkit's, marked if files differ from it; "" where nobody knows."""
+    try:
+        return Path(ROOT, "COMMIT").read_text().strip()  # an installed toolkit's
+    except OSError:
+        pass
+    if not os.path.exists(os.path.join(ROOT, ".git")):
+        return ""
+    command = [
+        "git",
+        "--no-optional-locks",
+        "describe",
+        "--always",
+        "--dirty=+changes",
+        "--abbrev=40",
+        "--exclude=*",
+    ]
+    try:
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout.strip()
+    except OSError:
+        return ""
+
+
+def write(library: Path, output: Path, info: str, nvcc: str) -> None:
+    """Describe a library that will be `output`, beside it."""
+    content = library.read_bytes()
+    is_cuda = output.name.startswith("_cuda.")
+    described = {
+        "layer": output.parent.name,
+        "backend": "cuda" if is_cuda else "host",
+        "architectures": architectures(content) if is_cuda else info.split()[1:],
+        "compilers": compilers(content, nvcc if is_cuda else ""),
+        "python": "cp310-abi3",
+        "digest": hashlib.sha256(content).hexdigest(),
+        "commit": commit(),
+    }
+    target = output.with_name(output.name.split(".")[0] + ".json")
+    partial = target.with_name(target.name + ".partial")
+    partial.write_text(json.dumps(described, indent=2) + "\n")
+    os.replace(partial, target)

@@ -1,0 +1,76 @@
+"""The one thing that a folder of layers elsewhere gets from the toolkit: an __init__.py that finds it.
+
+Layers there say `from .._runtime import Layer`, as the bundled ones do, and mean the toolkit's `_runtime`. A folder
+whose layers import the installed toolkit instead (`from cuffi import Layer`) gets nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+from .settings import ROOT
+
+_RELATIVE = re.compile(rb"^\s*from \.\._", re.M)
+_MADE = "# Made by the toolkit's make, and made anew by it. Delete this line to keep what you change.\n"
+_INSTALLED = """
+import cuffi
+
+cuffi.adopt(__name__)
+"""
+# The libraries were built by this checkout: it comes before an installed toolkit, which may be of another version.
+_CHECKOUT = """
+import importlib.util
+import os
+import sys
+
+_TOOLKIT = {path!r}
+if "cuffi" not in sys.modules and os.path.exists(_TOOLKIT):
+    _spec = importlib.util.spec_from_file_location("cuffi", _TOOLKIT)
+    sys.modules["cuffi"] = importlib.util.module_from_spec(_spec)
+    _spec.loader.exec_module(sys.modules["cuffi"])
+import cuffi  # noqa: E402
+
+cuffi.adopt(__name__)
+"""
+
+
+def init_text() -> str:
+    is_installed = os.path.basename(ROOT) == "_toolkit"
+    package = os.path.join(ROOT, "layers", "__init__.py")
+    return _MADE + (_INSTALLED if is_installed else _CHECKOUT.format(path=package)).lstrip("\n")
+
+
+def give_toolkit(layers_dir: str, folders: list[str]) -> None:
+    """Write the __init__.py if these layers need it, unless there is one that is somebody's own."""
+    if not any(_is_relative(folder) for folder in folders):
+        return
+    path = os.path.join(layers_dir, "__init__.py")
+    present = _read(path)
+    if present.startswith(_MADE) or not os.path.exists(path):
+        if present != init_text():
+            with open(f"{path}.partial", "w", encoding="utf-8") as file:
+                file.write(init_text())
+            os.replace(f"{path}.partial", path)
+    elif "adopt(" not in present:
+        print(
+            f"{path} is your own: add `import cuffi; cuffi.adopt(__name__)` to it, or the layers will not find "
+            "the toolkit's _runtime.",
+            flush=True,
+        )
+
+
+def _is_relative(folder: str) -> bool:
+    try:
+        names = [name for name in os.listdir(folder) if name.endswith(".py")]
+        return any(_RELATIVE.search(_read(os.path.join(folder, name)).encode()) for name in names)
+    except OSError:
+        return False
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""

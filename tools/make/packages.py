@@ -1,0 +1,89 @@
+"""The Python packages that a command needs: there, installed by pip, or named with the line that installs them.
+
+python -m tools.make.packages build run        what `make` needs: requirements/build.txt and requirements/run.txt
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+
+from .settings import ROOT
+
+# A line of a requirements file: the package, and what it must be.
+_LINE = re.compile(r"^\s*([A-Za-z0-9][\w.-]*)", re.M)
+
+
+class Missing(Exception):
+    """A package is not there and could not be installed; the text is the whole message."""
+
+
+def file_of(group: str) -> str:
+    return os.path.join(ROOT, "requirements", f"{group}.txt")
+
+
+def missing(groups: list[str]) -> list[str]:
+    from importlib.metadata import PackageNotFoundError, version
+
+    lacking = []
+    for group in groups:
+        with open(file_of(group), encoding="utf-8") as file:
+            for name in _LINE.findall(file.read()):
+                try:
+                    version(name)
+                except PackageNotFoundError:
+                    lacking.append(name)
+    return lacking
+
+
+def need(groups: list[str], stamp: str) -> None:
+    """Install what is missing. `stamp`: a file that remembers that nothing was, for this Python."""
+    remembered = f"{sys.executable} {sys.version}\n"
+    if _is_newer(stamp, [file_of(group) for group in groups]):
+        with open(stamp, encoding="utf-8") as file:
+            if file.read() == remembered:
+                return
+    if lacking := missing(groups):
+        _install(groups, lacking)
+    with open(stamp, "w", encoding="utf-8") as file:
+        file.write(remembered)
+
+
+def _is_newer(stamp: str, files: list[str]) -> bool:
+    try:
+        return all(os.stat(stamp).st_mtime >= os.stat(file).st_mtime for file in files)
+    except OSError:
+        return False
+
+
+def _install(groups: list[str], lacking: list[str]) -> None:
+    import subprocess
+    import sysconfig
+
+    files = " ".join(f"-r requirements/{group}.txt" for group in groups)
+    managed = os.path.join(sysconfig.get_path("stdlib"), "EXTERNALLY-MANAGED")
+    if sys.prefix == sys.base_prefix and os.path.exists(managed):
+        raise Missing(
+            f"Missing Python packages: {', '.join(lacking)}\n"
+            "This Python belongs to the operating system. Make one of your own, then make again:\n"
+            "    python3 -m venv .venv && . .venv/bin/activate && make"
+        )
+    print(f"  PIP   {' '.join(lacking)}", flush=True)
+    command = [sys.executable, "-m", "pip", "install", "-q"]
+    command += [word for group in groups for word in ("-r", file_of(group))]
+    if subprocess.run(command).returncode or missing(groups):
+        raise Missing(
+            f"Missing Python packages: {', '.join(lacking)}\n"
+            "pip could not install them (its words are above). Where there is a network or a folder of wheels:\n"
+            f"    {sys.executable} -m pip install {files}"
+        )
+
+
+if __name__ == "__main__":
+    try:
+        lacking = missing(sys.argv[1:])
+        if lacking:
+            _install(sys.argv[1:], lacking)
+    except Missing as error:
+        sys.exit(str(error))

@@ -1,0 +1,211 @@
+"""What make prints last: each built layer run once on a real input, what failed to build, what to type next."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from .names import shown
+
+
+class Outcome:
+    """Of one layer's run: a row of the table, and whether it is as it should be."""
+
+    def __init__(
+        self, backends: str = "", where: str = "", error: str = "", seconds: str = "", good: bool = True
+    ):
+        self.row, self.good = [backends, where, error, seconds], good
+
+
+def report(plan, status: int) -> int:
+    """Print it; the exit status of the whole make. `status`: that of the build."""
+    settings, libraries = plan.settings, plan.rules.libraries
+    backends = " and ".join(settings.backends)
+    failed = [key for key, path in libraries.items() if status and not is_made(plan, path)]
+    built = [
+        name for name in plan.names if any(os.path.exists(libraries[name, b]) for b in settings.backends)
+    ]
+    stamp = Path(settings.build, "report")
+    inside = [os.path.abspath(path) for path in [*libraries.values(), *texts(plan)] if os.path.exists(path)]
+    if not status and stamp.exists() and stamp.read_text() == state(inside):
+        print(f"Nothing to do: {len(built)} layers are built for {backends}. Next: {next_step(settings)}")
+        return 0
+    stamp.unlink(missing_ok=True)
+    good = not built or show(settings.layers_dir, built, settings)
+    count = len(plan.names) - len({name for name, _ in failed})
+    print(f"{count} of {len(plan.names)} layers built for {backends}.")
+    if "cuda" not in settings.backends:
+        print(
+            "Left out: the CUDA backend, because no nvcc was found (README.md says where it is looked for)."
+        )
+    for name, backend in failed:
+        place = os.path.join(settings.build, name, backend)
+        refused = plan.folder(name).refused
+        print(f"FAILED: {name} for {backend}: {'; '.join(refused) or f'see the logs in {place}'}")
+    for name in dict.fromkeys(name for name, _ in failed):
+        for message, field in missing_fields(Path(settings.build, name)):
+            print(
+                f"{name}: {message} has no {field}: put the fork's caffe.proto into {plan.folder(name).path}, "
+                "or a .proto with that message alone (docs/port-a-caffe-layer.md, section 1)."
+            )
+    if status or not good:
+        return status or 1
+    stamp.write_text(state(inside))
+    print(f"Next: {next_step(settings)}")
+    return 0
+
+
+def next_step(settings) -> str:
+    return f"LAYERS_DIR={settings.layers_dir} python test.py" if settings.outside else "python test.py"
+
+
+def texts(plan) -> list[str]:
+    """The Python files that a verdict depends on."""
+    return [
+        os.path.join(folder.path, file)
+        for folder in plan.folders
+        for file in sorted(os.listdir(folder.path))
+        if file.endswith(".py")
+    ]
+
+
+def state(paths: list[str]) -> str:
+    """Changes with any of the files."""
+    return "".join(f"{os.stat(path).st_mtime_ns} {path}\n" for path in paths)
+
+
+def is_made(plan, library: str) -> bool:
+    """Whether this make, or an earlier one that it would not better, has made the library."""
+    if not os.path.exists(library):
+        return False
+    if os.stat(library).st_mtime_ns >= plan.started:
+        return True
+    command = ["make", "-q", "-f", plan.makefile, library]
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("MAKE", "MFLAGS"))}
+    return subprocess.run(command, env=environment, capture_output=True).returncode == 0
+
+
+def missing_fields(objects: Path) -> list[tuple[str, str]]:
+    """Of a Caffe layer that did not compile: messages, and what its files call of them that they lack."""
+    lacking = re.compile(r"class \W?caffe::(\w+Parameter)\W+has no member\W+(?:named\W+)?(\w+)")
+    found = (log.read_text(errors="replace") for log in sorted(objects.rglob("*.log")))
+    return list(dict.fromkeys(field for text in found for field in lacking.findall(text)))
+
+
+# ------------------------------------------------------------------------------------------------ the table
+
+
+def show(layers_dir: str, names: list[str], settings) -> bool:
+    """The table of the layers; whether all are as they should be."""
+    import torch
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("layer", "backends", "ran on", "largest error", "time", title=None)
+    outcomes = outcomes_of(layers_dir, names, settings)
+    for name, outcome in outcomes.items():
+        table.add_row(name, *outcome.row)
+    width = None if sys.stdout.isatty() else 160
+    Console(width=width, highlight=False).print(table)
+    if not torch.cuda.is_available():
+        print("No GPU here: what was built for CUDA was not run.")
+    return all(outcome.good for outcome in outcomes.values())
+
+
+def outcomes_of(layers_dir: str, names: list[str], settings) -> dict[str, Outcome]:
+    """Of each layer, asked in a process of its own as far as needed: one that dies is named, and the others go on."""
+    found: dict[str, Outcome] = {}
+    while left := [name for name in names if name not in found]:
+        reading, writing = os.pipe()
+        child = os.fork()
+        if not child:
+            os.close(reading)
+            _answer(writing, layers_dir, left, settings)
+        os.close(writing)
+        with os.fdopen(reading, encoding="utf-8") as answers:
+            for line in answers:
+                name, *fields, good = line.rstrip("\n").split("\t")
+                found[name] = Outcome(*fields, good=good == "1")
+        _, status = os.waitpid(child, 0)
+        dead = next((name for name in left if name not in found), None)
+        if dead:
+            how = (
+                f"signal {os.WTERMSIG(status)}"
+                if os.WIFSIGNALED(status)
+                else f"status {os.WEXITSTATUS(status)}"
+            )
+            again = settings.hint(LAYERS=dead)
+            found[dead] = Outcome(
+                "", "[red]failed", f"its process died ({how}): remove its _*.abi3.so, {again}", "", False
+            )
+    return {name: found[name] for name in names}
+
+
+def _answer(pipe: int, layers_dir: str, names: list[str], settings) -> None:
+    """In the child: a line for each layer, and never back."""
+    try:
+        with os.fdopen(pipe, "w", encoding="utf-8") as answers:
+            for name in names:
+                outcome = outcome_of(Path(layers_dir), name, settings)
+                fields = [re.sub(r"\s+", " ", field) for field in outcome.row]
+                print(name, *fields, int(outcome.good), sep="\t", file=answers, flush=True)
+    finally:
+        os._exit(0)
+
+
+def outcome_of(layers_dir: Path, name: str, settings) -> Outcome:
+    """Import the layer and run its first case."""
+    import torch
+
+    from layers._runtime.cases import layer_of, load_package
+
+    built = " ".join(b for b in settings.backends if (layers_dir / name / f"_{b}.abi3.so").exists())
+    try:
+        package = load_package(layers_dir)
+        module = importlib.import_module(f"{package}.{name}")
+        if not (layers_dir / name / "cases.py").exists():
+            native = (layers_dir / name / f"{name}.h").exists()
+            what = (
+                "no cases yet: cases.py says what to try" if native else settings.hint("verify", LAYER=name)
+            )
+            return Outcome(built, "", what)
+        cases = importlib.import_module(f"{package}.{name}.cases").CASES
+        layer = layer_of(module)
+        device = "cuda" if torch.cuda.is_available() and "cuda" in layer.backends() else "cpu"
+        error, limit, seconds = run_once(cases[0], device)
+    except Exception as error:
+        if "not filled in" in str(
+            error
+        ):  # what `make new FROM=` leaves to do; it builds, and that is all it can
+            return Outcome("", "[yellow]not filled in", shown(str(error)))
+        return Outcome("", "[red]failed", f"{type(error).__name__}: {error}", good=False)
+    where = torch.cuda.get_device_name() if device == "cuda" else "cpu"
+    good = bool(error <= limit)
+    text = f"{error:.1e}" if good else f"[red]{error:.1e} > {limit:.1e}"
+    return Outcome(" ".join(layer.backends()), where, text, f"{seconds * 1e6:.0f} us", good)
+
+
+def run_once(case, device: str) -> tuple[float, float, float]:
+    """(largest error, what is allowed, seconds of the second call), in float32 on the case's first input."""
+    import torch
+
+    from layers._runtime.cases import Draw, cast, largest_error
+
+    arguments = cast(next(iter(case.inputs.values()))(Draw()), torch.float32, device)
+    result = case.function(*arguments)
+    reference = case.reference(*cast(arguments, torch.float64, "cpu"))
+    wait = torch.cuda.synchronize if device == "cuda" else lambda: None
+    wait()
+    start = time.perf_counter()
+    case.function(*arguments)
+    wait()
+    seconds = time.perf_counter() - start
+    relative, absolute = case.tolerance_for(torch.float32)
+    first = reference if isinstance(reference, torch.Tensor) else reference[0]
+    scale = first.abs().max().item() if first.numel() else 0.0
+    return largest_error(result, reference), absolute + relative * scale, seconds

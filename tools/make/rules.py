@@ -1,0 +1,267 @@
+"""Write BUILD/layers.mk: every object of every layer for every backend, what it is made of and which recipe makes it.
+
+One set of rules serves native layers, Caffe layers and the Caffe core. The recipes are in mk/: <backend>_native,
+<backend>_kernel and <backend>_plain compile a native layer's .cu, a Caffe one's, and a .cpp; <backend>_rewrite comes
+before them. Every name that gets here was checked (tools/make/names.py), so nothing is quoted.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+from .discover import HEADERS, SOURCES, Folder
+
+# What <backend>_rewrite makes of x.cu: x.cu and this.
+REWRITTEN = {"host": ".cpp", "cuda": ""}
+CORE_SOURCES = "src/caffe"
+# What runs recorded calls, one for all layers, and what it is made of.
+CALL = "layers/_runtime/_call.abi3.so"
+CALL_SOURCES = [
+    f"src/{name}" for name in ("call.cpp", "call_plan.h", "call_table.h", "call_torch.h", "dlpack.h")
+]
+# The core's own layers and its Net, which no library needs but one of a layer that has layers of its own.
+STOCK = re.compile(
+    r"layers/(?!loss_layer\.|neuron_layer\.)|net\.cpp|stock_layers\.cpp|util/insert_splits\.cpp"
+)
+# A fork's files were written for compilers of 2014, which took more than C++ says.
+OLD = "-w -fpermissive"
+# Libraries of Caffe layers are loaded side by side, each with classes of its own.
+UNSHARED = "-fno-gnu-unique"
+
+
+class Rules:
+    """The text of a makefile, and the files that must be there for it."""
+
+    def __init__(self, settings):
+        self.settings, self.lines, self.files = settings, [], {}
+        self.libraries: dict[tuple[str, str], str] = {}  # (layer, backend) -> path
+        self.depfiles: list[str] = []
+
+    def rule(self, targets: str, needs: list[str], recipe: str = ";"):
+        if recipe == ";":
+            self.lines.append(f"{targets}: {' '.join(needs)} ;")
+        else:
+            self.lines.append(f"{targets}: {' '.join(needs)}\n\t{recipe}")
+
+    def places(self) -> set[str]:
+        """The folders that something is made in."""
+        return {os.path.dirname(path) for path in [*self.depfiles, *self.files]}
+
+    # ----------------------------------------------------------------------------------- parts of a folder
+
+    def objects(self, folder: Folder, backend: str, place: str, includes: str, ready: list[str]) -> list[str]:
+        """The rules of a folder's objects, made in `place`; their names."""
+        native = not folder.is_caffe
+        each = f",$({backend}_EACH)" * (native and folder.asks_arch)
+        flags = f"{self.settings.build}/{backend}{'' if native else '.caffe'}.flags"
+        made = []
+        if folder.path == CORE_SOURCES:
+            flags = f"{place}/flags"
+        after = (
+            [flags, *ready] if native else [f"{self.settings.core_of(backend)}/std.hpp.gch", flags, *ready]
+        )
+        for source in folder.sources:
+            path, what, object_file = (
+                f"{folder.path}/{source}",
+                f"{folder.name}/{source}",
+                f"{place}/{source}.o",
+            )
+            kind = "plain"
+            if source.endswith(".cu"):
+                kind = "native" if native else "kernel"
+                rewritten = f"{place}/{source}{REWRITTEN[backend]}"
+                plain_loops = [f"{folder.path}/plain_loops"] if folder.has("plain_loops") else []
+                caffe = "" if native else f"--caffe {folder.path}"
+                self.rule(
+                    rewritten,
+                    [path, "$(REWRITERS)", *plain_loops],
+                    f"$(call {backend}_rewrite,{what},{caffe})",
+                )
+                self.depfiles.append(f"{rewritten}.d")
+                path = rewritten
+            self.rule(object_file, [path, *after], f"$(call {backend}_{kind},{what},{includes}{each})")
+            self.depfiles.append(object_file[:-1] + "d")
+            made.append(object_file)
+        return made
+
+    def prepared(self, folder: Folder, build: str) -> list[str]:
+        """What a Caffe folder's objects need first: its messages, and headers that lead to its files."""
+        core = folder.path == CORE_SOURCES
+        protos = [f"{folder.path}/{proto}" for proto in folder.protos]
+        self.files[f"{build}/protos"] = f"messages: {' '.join(protos)}\n"
+        where = "" if core else f"--layer-dir {folder.path} --descriptor {folder.path}/_caffe.desc "
+        self.rule(
+            f"{build}/proto.stamp", [*protos, f"{build}/protos", "src/caffe/proto/caffe.proto", "$(MESSAGES)"],
+            f"$(call messages,{folder.name},{where}--include-dir {build}/include)",
+        )  # fmt: skip
+        self.rule(f"{build}/include/caffe/proto/caffe.pb.h", [f"{build}/proto.stamp"])
+        used = [f"{folder.path}/{file}" for file in folder.sources + folder.headers]
+        self.files[f"{build}/sources"] = f"files: {' '.join(used)}\n"
+        # `forwarded` lists the headers that were made, and changes only with them: then any object may find another.
+        self.rule(
+            f"{build}/forward.stamp",
+            [*used, f"{build}/sources", "$(PREPARERS)"],
+            f"$(call headers,{folder.name},{folder.path},{build})",
+        )
+        self.rule(f"{build}/forwarded {build}/registration.cpp", [f"{build}/forward.stamp"])
+        return [f"{build}/forwarded", f"{build}/include/caffe/proto/caffe.pb.h"]
+
+    def archive(self, path: str, objects: list[str], sources: str):
+        self.rule(path, [sources, *objects], "$(archive)")
+
+    # --------------------------------------------------------------------------------------------- folders
+
+    def core(self, folder: Folder):
+        """The Caffe core: objects that libraries take from it what they call, and Python's side of the C ABI."""
+        build = self.settings.core
+        ready = self.prepared(folder, build)
+        for backend in self.settings.backends:
+            place = self.settings.core_of(backend)
+            includes = f"$(call caffe,{folder.path},{build},{place}) -DCAFFE_ENGINE=1"
+            objects = self.objects(folder, backend, place, includes, ready)
+            stock = [f"{place}/{source}.o" for source in folder.sources if STOCK.match(source)]
+            base = [o for o in objects if o not in stock] + self.host_runtime(backend)
+            self.archive(f"{place}/libstock.a", stock, f"{build}/sources")
+            self.archive(f"{place}/libcaffe.a", base, f"{build}/sources")
+            own = (f"{folder.path}/caffe_layer_call.h", "include/caffe/layer_record.h")
+            self.wrapper(
+                "caffe", backend, f"{folder.path}/caffe_layer.h", f"{place}/_{backend}.o", UNSHARED, own
+            )
+            gch = f"{place}/std.hpp.gch"
+            self.rule(
+                gch, ["src/caffe/std.hpp", f"{place}/flags"],
+                f"$(Q)cp $< $(@D) && $(CXX) $({backend}_PLAIN) -x c++-header $< -o $@.partial && mv $@.partial $@",
+            )  # fmt: skip
+
+    def core_archives(self, folder: Folder, backend: str) -> list[str]:
+        """What of the core a layer is linked with; the linker takes of each what is called."""
+        of = ["libstock.a"] * folder.uses_stock + ["libcaffe.a"] * folder.is_caffe
+        return [f"{self.settings.core_of(backend)}/{archive}" for archive in of]
+
+    def host_runtime(self, backend: str) -> list[str]:
+        return [f"{self.settings.core_of('host')}/host_launch.o"] if backend == "host" else []
+
+    def runtime(self):
+        place = self.settings.core_of("host")
+        self.rule(
+            f"{place}/host_launch.o", ["src/host_launch.cpp", f"{place}/flags"],
+            "$(call host_native,host_launch.cpp,,$(host_LAUNCH))",
+        )  # fmt: skip
+        self.depfiles.append(f"{place}/host_launch.d")
+
+    def wrapper(
+        self, name: str, backend: str, header: str, output: str, flags: str, own: tuple[str, ...] = ()
+    ):
+        self.rule(output, [header, *own, "$(EDGE)"], f"$(call wrapper,{name},{backend},{flags})")
+
+    def layer(self, folder: Folder):
+        build = f"{self.settings.build}/{folder.name}"
+        for backend in self.settings.backends:
+            self.libraries[folder.name, backend] = f"{folder.path}/_{backend}.abi3.so"
+        if folder.refused:
+            self.files[f"{build}/refused"] = "\n".join(folder.refused) + "\n"
+            targets = " ".join(self.libraries[folder.name, backend] for backend in self.settings.backends)
+            self.rule(targets, [f"{build}/refused"], f"$(call refuse,{build}/refused)")
+            return
+        if folder.is_caffe:
+            ready = self.prepared(folder, build)
+        else:
+            here = os.path.join(self.settings.root, folder.path, f"{folder.name}.h")
+            self.files[f"{build}/declarations.h"] = f'extern "C" {{\n#include "{here}"\n}}\n'
+            self.files[f"{build}/sources"] = f"files: {' '.join(folder.sources)}\n"
+            ready = [f"{build}/declarations.h"]
+        for backend in self.settings.backends:
+            self.library(folder, backend, build, ready)
+        if not folder.has_init and folder.is_caffe:
+            init = f"{folder.path}/__init__.py"
+            self.rule(init, [], f"$(Q)$(PYTHON) -m tools.caffe.build init {folder.path}")
+            self.lines.append(f"libraries: {init}")
+
+    def library(self, folder: Folder, backend: str, build: str, ready: list[str]):
+        """One backend's objects -> archive -> extension, with the wrapper that Python calls."""
+        place, core = f"{build}/{backend}", self.settings.core_of(backend)
+        if folder.is_caffe:
+            includes = f"$(call caffe,{folder.path},{build},{place}) {OLD}"
+        else:
+            includes = f"$(call native,{folder.path},{build})"
+        objects = self.objects(folder, backend, place, includes, ready)
+        archive, linked = f"{place}/lib{folder.name}.a", []
+        if not folder.is_caffe:
+            objects += self.host_runtime(backend)
+            own = tuple(f"{folder.path}/{f}" for f in (f"{folder.name}_ffi.cpp",) if folder.has(f))
+            wrapper, linked = f"{place}/_{backend}.o", [f"{folder.path}/{folder.name}.h"]
+            self.wrapper(folder.name, backend, linked[0], wrapper, "", own)
+        else:
+            registration = f"{place}/registration.cpp.o"
+            self.rule(registration, [f"{build}/registration.cpp", *ready, f"{core}/std.hpp.gch"],
+                      f"$(call {backend}_plain,{folder.name}/registration.cpp,{includes})")  # fmt: skip
+            self.depfiles.append(registration[:-1] + "d")
+            objects.append(registration)
+            wrapper = f"{core}/_{backend}.o"
+            if folder.has("caffe_test.h"):  # a folder of Caffe's tests has a C ABI of its own
+                wrapper = f"{place}/_{backend}.o"
+                self.wrapper(folder.name, backend, f"{folder.path}/caffe_test.h", wrapper, UNSHARED)
+        self.archive(archive, objects, f"{build}/sources")
+        needs = [wrapper, archive, *self.core_archives(folder, backend), *linked]
+        needs += ["tools/make/link.py", "tools/make/metadata.py"]
+        self.rule(self.libraries[folder.name, backend], needs, f"$(call link,{folder.name},{backend})")
+
+    def stock_messages(self) -> str:
+        """Stock Caffe's messages for Python, by which layers/_net reads whole nets."""
+        made, place = "layers/_net/_caffe.desc", f"{self.settings.core}/net"
+        proto = f"$(PYTHON) -m tools.caffe.proto --layer-dir $(@D) --descriptor $@ --include-dir {place}"
+        self.rule(
+            made,
+            ["src/caffe/proto/caffe.proto", "$(MESSAGES)"],
+            f"$(call step,PROTO,stock Caffe,{place}.log,{proto} && touch $@)",
+        )
+        return made
+
+    # ------------------------------------------------------------------------------------------------ text
+
+    def text(self, folders: list[Folder], core_sources: Folder) -> str:
+        if "host" in self.settings.backends:
+            self.runtime()
+        call = [CALL] if os.access(os.path.join(self.settings.root, os.path.dirname(CALL)), os.W_OK) else []
+        if call:  # an installed toolkit has it already, elsewhere
+            self.rule(CALL, [*CALL_SOURCES, "tools/make/build_call.py", "build_ffi.py"], "$(runner)")
+        self.core(core_sources)
+        for folder in folders:
+            self.lines.append(f"\n# {folder.name}")
+            self.layer(folder)
+        messages = self.stock_messages()
+        wanted = " ".join([messages, *self.libraries.values()])
+        backends = self.settings.backends
+        core = {archive for f in folders for b in backends for archive in self.core_archives(f, b)}
+        whole = {f"{self.settings.core_of(b)}/lib{a}.a" for b in backends for a in ("caffe", "stock")}
+        wrappers = {f"{self.settings.core_of(b)}/_{b}.o" for b in backends}
+        needed = [
+            messages,
+            *call,
+            *sorted(core | (wrappers if core else set())),
+            *self.host_runtime(backends[0]),
+        ]
+        head = ["# Written by tools/make/rules.py; do not edit.", *self.settings.make_variables()]
+        head += [f"CORE_{backend} := {self.settings.core_of(backend)}" for backend in backends]
+        head += ["include mk/rules.mk", *(f"include mk/{backend}.mk" for backend in backends)]
+        tail = [
+            f"\nlibraries: {' '.join(call)} {wanted}\n\t@:",
+            f"core: {' '.join(needed)}",
+            f"whole_core: {messages} {' '.join(sorted(whole | wrappers))}",
+        ]
+        tail.append(f"-include {' '.join(self.depfiles)}")
+        return "\n".join(head + self.lines + tail) + "\n"
+
+
+def core_folder(root: str) -> Folder:
+    """src/caffe, whose files are the toolkit's own."""
+    core = Folder.__new__(Folder)
+    core.path, core.name, core.is_caffe, core.refused, core.headers = CORE_SOURCES, "caffe", True, [], []
+    core.sources, core.protos = [], []
+    for place, _, found in os.walk(os.path.join(root, CORE_SOURCES)):
+        below = os.path.relpath(place, os.path.join(root, CORE_SOURCES))
+        core.sources += [os.path.normpath(f"{below}/{f}") for f in found if f.endswith(SOURCES)]
+        core.headers += [os.path.normpath(f"{below}/{f}") for f in found if f.endswith(HEADERS)]
+    core.sources.sort(), core.headers.sort()
+    return core

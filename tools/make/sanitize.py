@@ -1,0 +1,95 @@
+"""make sanitize: every case under AddressSanitizer, UBSan, the race finder and, on a GPU, compute-sanitizer.
+
+In a copy of the layers, so that the libraries in use stay what they are. initcheck goes without half: it does not see
+what cuBLAS's half products write (by TMA, on Hopper) and takes their results for uninitialised.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+
+from . import names, packages
+from .build import BuildRefused, Plan, build, copied
+from .settings import ROOT, Settings, from_environment
+
+
+def library(cxx: str, name: str) -> str:
+    command = [*shlex.split(cxx), f"-print-file-name={name}"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def run_cases(
+    layers_dir: str, device: str, *further: str, tool: tuple[str, ...] = (), **environment: str
+) -> int:
+    command = [
+        *tool,
+        sys.executable,
+        "-m",
+        "tools.verify.run_cases",
+        f"--layers-dir={layers_dir}",
+        "--device",
+        device,
+    ]
+    return subprocess.call([*command, *further], env=os.environ | environment)
+
+
+def on_the_host(settings: Settings) -> int:
+    made = copied(settings, "1", f"{settings.build}/sanitize")
+    if status := build(Plan(made)):
+        return status
+    print("AddressSanitizer, UBSan:", flush=True)
+    checked = {
+        "CUDA_VISIBLE_DEVICES": "",
+        "LD_PRELOAD": f"{library(settings.cxx, 'libasan.so')} {library(settings.cxx, 'libstdc++.so')}",
+        "ASAN_OPTIONS": "detect_leaks=0:detect_stack_use_after_return=0:allocator_may_return_null=1",
+        "UBSAN_OPTIONS": "print_stacktrace=1",
+    }
+    fuzz = [sys.executable, "-m", "tools.fuzz", f"--layers-dir={made.layers_dir}"]
+    return run_cases(made.layers_dir, "cpu", **checked) or subprocess.call(fuzz, env=os.environ | checked)
+
+
+def races(settings: Settings) -> int:
+    made = copied(settings, "races", f"{settings.build}/races")
+    if status := build(Plan(made)):
+        return status
+    print("Races between a launch's threads:", flush=True)
+    return run_cases(made.layers_dir, "cpu", CUDA_VISIBLE_DEVICES="")
+
+
+def on_the_gpu(settings: Settings) -> int:
+    import torch
+
+    if not torch.cuda.is_available():
+        print("compute-sanitizer: no GPU here")
+        return 0
+    for tool in ("memcheck", "racecheck", "initcheck"):
+        print(f"compute-sanitizer {tool}:", flush=True)
+        further = ["--dtypes", "float32", "float64"] if tool == "initcheck" else []
+        before = ("compute-sanitizer", "--tool", tool, "--error-exitcode", "9")
+        # CUDA's allocator is told to keep no cache, as a write behind a tensor's end would otherwise land in memory
+        # that is torch's.
+        status = run_cases(
+            settings.layers_dir, "cuda", *further, tool=before, PYTORCH_NO_CUDA_MEMORY_CACHING="1"
+        )
+        if status:
+            return status
+    return 0
+
+
+def main() -> int:
+    os.chdir(ROOT)
+    try:
+        settings, _ = from_environment(sys.argv[1:])
+        os.makedirs(settings.build, exist_ok=True)
+        packages.need(["build", "run"], f"{settings.build}/packages")
+        return build(Plan(settings)) or on_the_host(settings) or races(settings) or on_the_gpu(settings)
+    except (names.NameRefused, packages.Missing, BuildRefused) as error:
+        print(f"make sanitize: {error}", file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,159 @@
+"""What one build is given: make's settings, checked, with the defaults that the Makefile states."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shlex
+import shutil
+import sys
+
+from . import find_nvcc, names
+from .names import NameRefused
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+_DEFAULT = re.compile(r"^(\w+) *\?= *(.*?) *$", re.M)
+_ARCH = re.compile(r"[\w.-]+\Z")
+
+
+def defaults() -> dict[str, str]:
+    with open(os.path.join(ROOT, "Makefile"), encoding="utf-8") as makefile:
+        return dict(_DEFAULT.findall(makefile.read()))
+
+
+class Settings:
+    """Attributes are the Makefile's settings in lower case; paths below the toolkit are relative to it."""
+
+    def __init__(self, given: dict[str, str]):
+        self.root = ROOT
+        known = defaults()
+        value = {name: given.get(name, default) for name, default in known.items()}
+        self.arguments = {name: text for name, text in given.items() if name not in known and text}
+        self.cxx = command(value["CXX"], "CXX")
+        self.cuda_home = value["CUDA_HOME"]
+        self.wanted_nvcc = value["NVCC"].strip()
+        self.arch = self._words(value["ARCH"], "ARCH")
+        self.host_arch = self._words(value["HOST_ARCH"], "HOST_ARCH")
+        self.sanitize = value["SANITIZE"].strip()
+        if self.sanitize not in ("", "1", "races"):
+            raise NameRefused(f"SANITIZE={names.shown(self.sanitize)}: it is 1, or races")
+        self.verbose = bool(value["V"].strip())
+        self.layers_dir = tidy(value["LAYERS_DIR"], "LAYERS_DIR")
+        self.outside = os.path.realpath(full(self.layers_dir)) != os.path.join(
+            os.path.realpath(ROOT), "layers"
+        )
+        if not self.outside:
+            self.layers_dir = "layers"
+        beside = os.path.join(self.layers_dir, "build") if self.outside else "build"
+        self.build = tidy(value["BUILD"] or beside, "BUILD")
+        self.core = tidy(value["CORE"], "CORE") if value["CORE"] else self._shared_core()
+        self.layers = [names.check_layer(name, "LAYERS") for name in value["LAYERS"].split()]
+        self.wanted_backends = value["BACKENDS"].split() or ["host", "cuda"]
+        if strange := set(self.wanted_backends) - {"host", "cuda"}:
+            raise NameRefused(f"BACKENDS={names.shown(' '.join(strange))}: there are host and cuda")
+        self._nvcc: str | None = None
+
+    @property
+    def nvcc(self) -> str:
+        """The CUDA compiler, or "" if there is none or none is wanted."""
+        if self._nvcc is None:
+            found = find_nvcc.find(self.cuda_home) if self.wanted_nvcc == "search" else self.wanted_nvcc
+            if found and not shutil.which(found):
+                raise NameRefused(f"NVCC={names.shown(found)}: there is no such program")
+            self._nvcc = found
+        return self._nvcc
+
+    @property
+    def backends(self) -> list[str]:
+        return [name for name in self.wanted_backends if name != "cuda" or self.nvcc]
+
+    def core_key(self, backend: str) -> str:
+        """Tells the toolkit's own objects of one build from those of another with other settings."""
+        of = {
+            "host": [self.cxx, self.host_arch, self.sanitize],
+            "cuda": [self.cxx, self.nvcc, self.arch],
+        }
+        return hashlib.sha256("\0".join(of[backend]).encode(errors="surrogateescape")).hexdigest()[:8]
+
+    def core_of(self, backend: str) -> str:
+        """The folder of the toolkit's own objects for a backend."""
+        return f"{self.core}/{backend}-{self.core_key(backend)}"
+
+    def make_variables(self) -> list[str]:
+        """As lines of a makefile."""
+        values = {
+            "PYTHON": shlex.quote(sys.executable), "CXX": self.cxx, "NVCC": self.nvcc, "ARCH": self.arch,
+            "HOST_ARCH": self.host_arch, "BUILD": self.build, "CORE": self.core,
+            "SANITIZE": self.sanitize, "V": "1" if self.verbose else "",
+        }  # fmt: skip
+        escaped = {name: text.replace("$", "$$").replace("#", r"\#") for name, text in values.items()}
+        return [f"{name} := {text}" for name, text in escaped.items()]
+
+    def hint(self, target: str = "", **arguments: str) -> str:
+        """The make command that works on the same layers: with LAYERS_DIR and BUILD where they are not the defaults."""
+        words = ["make", *([target] if target else [])]
+        if self.outside:
+            words.append(f"LAYERS_DIR={self.layers_dir}")
+        if self.build != (os.path.join(self.layers_dir, "build") if self.outside else "build"):
+            words.append(f"BUILD={self.build}")
+        words += [f"{name}={text}" for name, text in arguments.items()]
+        return " ".join(shlex.quote(word) if " " in word else word for word in words)
+
+    def environment(self) -> dict[str, str]:
+        """For another tool that is given the same settings."""
+        return {
+            "LAYERS_DIR": self.layers_dir, "BUILD": self.build, "CORE": self.core, "NVCC": self.nvcc, "CXX": self.cxx,
+            "ARCH": self.arch, "HOST_ARCH": self.host_arch, "LAYERS": " ".join(self.layers),
+            "SANITIZE": self.sanitize, "V": "1" if self.verbose else "",
+        }  # fmt: skip
+
+    def _shared_core(self) -> str:
+        shared = os.path.join(ROOT, "build", "core")
+        nearest = shared
+        while not os.path.exists(nearest):
+            nearest = os.path.dirname(nearest)
+        return "build/core" if os.access(nearest, os.W_OK) else os.path.join(self.build, "core")
+
+    @staticmethod
+    def _words(text: str, setting: str) -> str:
+        words = text.split()
+        if not words or not all(_ARCH.match(word) for word in words):
+            raise NameRefused(f"{setting}={names.shown(text)}: expected a name such as native or sm_90")
+        return " ".join(words)
+
+
+def full(path: str) -> str:
+    return os.path.normpath(os.path.join(ROOT, path))
+
+
+def tidy(path: str, setting: str) -> str:
+    """By one name only, as what is remembered of a build has paths in it: relative below the toolkit, else absolute."""
+    path = full(os.path.expanduser(path))
+    inside = os.path.relpath(path, ROOT)
+    return names.check_path(path if inside.startswith("..") else inside, setting)
+
+
+def command(text: str, setting: str) -> str:
+    """A program, with options if need be, quoted so that a shell reads no more than words."""
+    try:
+        words = shlex.split(text)
+    except ValueError:
+        words = []
+    if not words or "\n" in text or not shutil.which(words[0]):
+        raise NameRefused(f"{setting}={names.shown(text)}: there is no such program")
+    return shlex.join(words)
+
+
+def from_environment(arguments: list[str]) -> tuple[Settings, list[str]]:
+    """The settings of the environment, those among the arguments (NAME=value) winning; and the other arguments."""
+    asked = {**dict.fromkeys(defaults()), **dict.fromkeys(("LAYER", "PARAM", "SHAPES", "TYPE"))}
+    given = {name: os.environ[name] for name in asked if name in os.environ}
+    others = []
+    for argument in arguments:
+        name, equals, text = argument.partition("=")
+        if equals and name in asked:
+            given[name] = text
+        else:
+            others.append(argument)
+    return Settings(given), others

@@ -1,0 +1,149 @@
+"""Would the tests notice? Careless mistakes, one at a time, in a copy of the tree: build, run what should see them.
+
+    python -m tools.mutate --seed 1 --number 20 --only layers/_runtime
+    python -m tools.mutate --seed 1 --number 100                         all over the tree
+
+Needs a tree that is built (its objects are copied, so that a mistake in C++ costs one object). For each mistake: killed
+or survived, where, and the line before and after. A survivor is a test to write, unless it changes nothing. What does
+not compile is not counted. Not part of CI: a mistake takes from seconds to minutes. Returns 1 if fewer than --wanted
+percent are noticed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from .operators import Mutation, sample
+
+ROOT = Path(__file__).resolve().parents[2]
+SUFFIXES = (".py", ".cpp", ".cu", ".cuh", ".h", ".hpp")
+KILLED, NOT_COMPILED = "killed", "does not compile"
+TREES = ("layers/", "src/", "include/", "tools/", "build_ffi.py")
+# What a mistake in a file should be seen by: the first prefix that fits counts. Tests mirror the tree.
+SEEN_BY = {
+    "layers/_runtime/": "tests/runtime tests/layers",
+    "layers/_caffe/": "tests/caffe tests/layers",
+    "layers/_net/": "tests/net",
+    "layers/_load/": "tests/load",
+    "layers/__init__.py": "tests/load",
+    "layers/": "tests/layers tests/caffe/test_own_layers.py",
+    "src/caffe/": "tests/src/caffe tests/caffe",
+    "src/host_": "tests/include/test_kernels.py tests/src/test_races.py tests/runtime",
+    "src/": "tests/runtime",
+    "include/caffe/": "tests/src/caffe tests/caffe",
+    "include/legacy/": "tests/include/test_legacy.py tests/src/caffe",
+    "include/": "tests/include tests/runtime",
+    "tools/cuda/": "tests/tools/cuda tests/include tests/tools/port",
+    "tools/caffe/": "tests/tools/caffe tests/src/caffe tests/tools/port",
+    "tools/port/": "tests/tools/port",
+    "tools/caffetest/": "tests/tools/caffetest tests/tools/port",
+    "tools/new_layer/": "tests/tools/new_layer",
+    "tools/verify/": "tests/tools/verify tests/src/test_races.py",
+    "tools/fuzz/": "tests/tools/fuzz",
+    "tools/mutate/": "tests/tools/mutate",
+    "tools/make/": "tests/make tests/tools/make",
+    "tools/": "tests/tools",
+    "build_ffi.py": "tests/make tests/runtime",
+}
+
+
+def sources(only: list[str]) -> dict[str, str]:
+    """{path: text} of the tracked sources, but for tests and what is data (cases)."""
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    chosen = [
+        path
+        for path in listed.splitlines()
+        if path.startswith(TREES) and path.endswith(SUFFIXES) and not path.endswith("cases.py")
+    ]
+    if only:
+        chosen = [path for path in chosen if path.startswith(tuple(only))]
+    return {path: (ROOT / path).read_text() for path in chosen}
+
+
+def seen_by(path: str) -> list[str]:
+    places = next(tests for prefix, tests in SEEN_BY.items() if path.startswith(prefix))
+    return [place for place in places.split() if (ROOT / place).exists()]
+
+
+class Copy:
+    """A copy of the tree, with what is built, in which mistakes are made and taken back."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder / "tree"
+        ignored = shutil.ignore_patterns(".git", "__pycache__", ".pytest_cache", "venv")
+        shutil.copytree(ROOT, self.folder, ignore=ignored, symlinks=True)
+
+    def run(self, command: list[str], limit: float) -> int:
+        """The status; 124 if it takes longer: a mistake that never ends is noticed, too."""
+        environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}
+        process = subprocess.Popen(
+            command, cwd=self.folder, env=environment, start_new_session=True,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        try:
+            return process.wait(limit)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, 9)
+            process.wait()
+            return 124
+
+    def noticed(self, mutation: Mutation, source: str, limit: float) -> str:
+        """KILLED by a test, NOT_COMPILED, or ''."""
+        file = self.folder / mutation.path
+        file.write_text(mutation.apply(source))
+        try:
+            if mutation.path.endswith(".py"):
+                if self.run([sys.executable, "-m", "py_compile", mutation.path], 60):
+                    return NOT_COMPILED
+            elif self.run(["make", "NVCC=", "-k", f"PYTHON={sys.executable}", "libraries"], limit):
+                return NOT_COMPILED
+            tests = [sys.executable, "test.py", "-q", "-x", "-p", "no:cacheprovider", *seen_by(mutation.path)]
+            return KILLED if self.run(tests, limit) else ""
+        finally:
+            file.write_text(source)
+            os.utime(file)  # objects made of the mistake are older than this
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--number", type=int, default=10)
+    parser.add_argument("--only", nargs="*", default=[], help="paths, or beginnings of paths")
+    parser.add_argument("--limit", type=float, default=1800, help="seconds for the build, and for the tests")
+    parser.add_argument("--wanted", type=float, default=90, help="percent that must be noticed")
+    parser.add_argument("--list", action="store_true", help="say what would be done, and do nothing")
+    options = parser.parse_args()
+    texts = sources(options.only)
+    chosen = sample(texts, options.number, options.seed)
+    outcomes = collections.Counter()
+    with tempfile.TemporaryDirectory() as folder:
+        copy = None if options.list else Copy(Path(folder))
+        for mutation in chosen:
+            source, start = texts[mutation.path], time.monotonic()
+            by = "" if copy is None else copy.noticed(mutation, source, options.limit)
+            outcome = "" if copy is None else by or "SURVIVED"
+            outcomes[outcome] += 1
+            print(f"{outcome:20} {mutation.path}:{mutation.line(source)}: {mutation.kind}", flush=True)
+            print(f"{'':20} {mutation.shown(source)}   ({time.monotonic() - start:.0f} s)", flush=True)
+    if options.list:
+        return 0
+    count, killed = len(chosen) - outcomes[NOT_COMPILED], outcomes[KILLED]
+    share = 100 * killed / max(count, 1)
+    print(
+        f"{killed} of {count} noticed ({share:.0f}%), {outcomes[NOT_COMPILED]} more do not compile; seed {options.seed}"
+    )
+    return share < options.wanted
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,132 @@
+"""The careless mistakes that are put into a source: where they may stand, and what they make of it.
+
+A short list, the same for Python and for C++ and CUDA: a comparison that is off by one or turned round, an operator for
+its neighbour, a number that is off by one, a condition that is negated or always true, a statement that is missing.
+"""
+
+from __future__ import annotations
+
+import io
+import random
+import re
+import tokenize
+from dataclasses import dataclass
+
+SWAPS = {
+    "==": "!=", "!=": "==", "<": "<=", "<=": "<", ">": ">=", ">=": ">", "+": "-", "-": "+", "*": "+", "/": "*",
+    "%": "*", "+=": "-=", "-=": "+=", "<<": ">>", ">>": "<<", "&&": "||", "||": "&&", "and": "or", "or": "and",
+    "True": "False", "False": "True", "true": "false", "false": "true", "min": "max", "max": "min", "is": "is not",
+    "in": "not in", "break": "continue", "continue": "break", "first": "last", "~": "", "++": "--",
+}  # fmt: skip
+# Comments, strings and directives are skipped.
+_CPP_TOKEN = re.compile(
+    r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])+'|^[ \t]*#(?:[^\n\\]|\\\n|\\.)*"
+    r"|[A-Za-z_]\w*|\d[\w.]*|<<<|>>>|[-+*/%<>=!&|]=|&&|\|\||<<|>>|\+\+|--|->|::|\S",
+    re.MULTILINE | re.DOTALL,
+)
+# A statement of its own line, in a body; no declaration.
+_STATEMENT = re.compile(
+    r"^[ \t]+(?!(?:return|case|using|typedef|static|virtual|inline|void|const|explicit|template|friend|extern)\b"
+    r"|[\w:<>, ]+[\s*&]+\w+(?:\(.*\))?\s*;)[\w.:>\-\[\]()]+[^;{}]*;[ \t]*$",
+    re.MULTILINE,
+)
+# What clang-format sets between spaces where it stands between two values, and nowhere else.
+_BINARY = ("+", "-", "*", "/", "%", "<", ">", "<<", ">>")
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """A piece of a file that becomes another one."""
+
+    path: str
+    start: int
+    end: int
+    text: str
+    kind: str
+
+    def apply(self, source: str) -> str:
+        return source[: self.start] + self.text + source[self.end :]
+
+    def line(self, source: str) -> int:
+        return source.count("\n", 0, self.start) + 1
+
+    def shown(self, source: str) -> str:
+        """The line before and after."""
+        begin, end = source.rfind("\n", 0, self.start) + 1, source.find("\n", self.end)
+        after = source[begin : self.start] + self.text + source[self.end : end]
+        return f"{source[begin:end].strip()}   ->   {after.strip() or '(gone)'}"
+
+
+def mutations(path: str, source: str) -> list[Mutation]:
+    """All that may be done to a file."""
+    return [*(_python if path.endswith(".py") else _cpp)(path, source)]
+
+
+def _of_token(path: str, at: int, text: str, before: str):
+    if text in SWAPS and not (text in "+-*~" and before in ("", "(", ",", "=", "[", "return", "<", "{", ":")):
+        yield Mutation(path, at, at + len(text), SWAPS[text], f"{text} -> {SWAPS[text] or 'nothing'}")
+    elif re.fullmatch(r"\d+", text):
+        other = str(int(text) + 1)
+        yield Mutation(path, at, at + len(text), other, "number + 1")
+    elif text == "not":
+        yield Mutation(path, at, at + len(text), "", "not -> nothing")
+
+
+def _python(path: str, source: str):
+    starts = [0]
+    for line in source.splitlines(keepends=True):
+        starts.append(starts[-1] + len(line))
+    before = ""
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        at = starts[token.start[0] - 1] + token.start[1]
+        if token.type in (tokenize.OP, tokenize.NAME, tokenize.NUMBER):
+            if token.string in ("if", "elif"):
+                end = at + len(token.string)
+                yield Mutation(path, end, end, " not", "condition negated")
+            yield from _of_token(path, at, token.string, before)
+        if token.type not in (tokenize.NL, tokenize.COMMENT, tokenize.INDENT, tokenize.DEDENT):
+            before = token.string if token.type != tokenize.NEWLINE else ""
+    for found in re.finditer(
+        r"^([ \t]+)([\w.\[\]]+\([^()\n]*\)|[\w.\[\]]+ [-+|&]?= [^\n]*[^\n,(\[{\\])$", source, re.M
+    ):
+        yield Mutation(path, found.start(2), found.end(2), "pass", "statement gone")
+
+
+def _cpp(path: str, source: str):
+    before = ""
+    for found in _CPP_TOKEN.finditer(source):
+        text = found.group()
+        if text[0] in "#\"'" or text.lstrip().startswith("#") or text.startswith(("//", "/*")):
+            continue
+        alone = source[found.start() - 1 : found.start()] == " " == source[found.end() : found.end() + 1]
+        if text not in _BINARY or alone:
+            yield from _of_token(path, found.start(), text, before)
+        if text == "if" and re.match(r"\s*\(", source[found.end() :]):
+            at = found.end() + source[found.end() :].index("(") + 1
+            yield Mutation(path, at, at, "!", "condition negated")
+        before = text
+    for found in _STATEMENT.finditer(source):
+        text = found.group()
+        yield Mutation(
+            path, found.start(), found.end(), re.sub(r"\S.*", ";", text, flags=re.S), "statement gone"
+        )
+
+
+def sample(files: dict[str, str], number: int, seed: int) -> list[Mutation]:
+    """That many, drawn by a seed: each file as likely as it is long, at one line at most once."""
+    everything = [
+        m
+        for path in sorted(files)
+        for m in mutations(path, files[path])
+        if m.apply(files[path]) != files[path]
+    ]
+    random.Random(seed).shuffle(everything)
+    chosen, lines = [], set()
+    for mutation in everything:
+        place = mutation.path, mutation.line(files[mutation.path])
+        if place not in lines:
+            lines.add(place)
+            chosen.append(mutation)
+        if len(chosen) == number:
+            break
+    return chosen

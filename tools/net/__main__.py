@@ -1,0 +1,253 @@
+"""make net: a whole Caffe net from the shell.
+
+make net PROTOTXT=deploy.prototxt [WEIGHTS=x.caffemodel] [CAFFE=/path/to/fork]
+    ports and builds what is missing, runs the net once, prints a table
+
+make verify-net PROTOTXT=deploy.prototxt CAFFE=/path/to/fork
+    runs the net by torch and all unedited, and compares every blob and every gradient
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import torch
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+from layers._net import caffe_net
+from layers._net.build import needed_types
+from layers._net.net import CaffeNet, blobs_of
+from layers._net.registry import Folders
+from layers._net.stock import stock_class
+from layers._runtime import CaffeError, CaffeValueError
+
+from ..make.settings import Settings, from_environment
+from .compare import compare, random_inputs, runs_by, twin_parameters
+
+FORWARD, GRADIENT = 1e-4, 1e-3  # relative
+
+
+def main() -> int:
+    console = Console()
+    settings, targets = from_environment(sys.argv[1:])
+    if targets not in (["show"], ["verify"]) or not os.environ.get("PROTOTXT"):
+        console.print(
+            "make net PROTOTXT=deploy.prototxt [WEIGHTS=x.caffemodel CAFFE=/path/to/fork]", markup=False
+        )
+        return 2
+    asked = Asked(settings, verify=targets == ["verify"])
+    torch.manual_seed(1701)
+    try:
+        make_messages(settings.core)
+        if not port_missing(asked, console):
+            return 1
+        return verify(asked, console) if asked.verify else show(asked, console)
+    except (CaffeError, OSError, ValueError) as error:
+        console.print(str(error), style="red", markup=False, highlight=False, soft_wrap=True)
+        return 1
+
+
+class Asked:
+    """What the command line asks for."""
+
+    def __init__(self, settings: Settings, verify: bool):
+        given = os.environ
+        self.layers_dir, self.verify = settings.layers_dir, verify
+        self.prototxt, self.weights, self.caffe = (given.get(n) for n in ("PROTOTXT", "WEIGHTS", "CAFFE"))
+        shapes = pairs("SHAPES", given.get("SHAPES", ""))
+        self.phase = given.get("PHASE") or None
+        self.options = {
+            "layers": self.layers_dir,
+            "phase": self.phase,
+            "shapes": {name: tuple(int(n) for n in value.split(",")) for name, value in shapes},
+            "replace": dict(pairs("REPLACE", given.get("REPLACE", ""))),
+            "ignore": tuple(given.get("IGNORE", "").split()),
+            "stages": tuple(given.get("STAGES", "").split()),
+        }
+
+
+def make_messages(core: str) -> None:
+    """Stock Caffe's messages for Python, if no make has made them yet."""
+    made, stock = Path("layers/_net/_caffe.desc"), Path("src/caffe/proto/caffe.proto")
+    if not made.exists() or made.stat().st_mtime < stock.stat().st_mtime:
+        command = ["--layer-dir", str(made.parent), "--descriptor", str(made), "--include-dir", f"{core}/net"]
+        subprocess.run([sys.executable, "-m", "tools.caffe.proto", *command], check=True)
+
+
+def pairs(setting: str, text: str) -> list[tuple[str, str]]:
+    """`data=1,3,224,224 label=1` as pairs."""
+    words = [word.partition("=") for word in text.split()]
+    if any(not sign for _, sign, _ in words):
+        raise CaffeValueError(f"{setting}: expected name=value, or several, got {text!r}")
+    return [(name, value) for name, _, value in words]
+
+
+def port_missing(asked: Asked, console: Console) -> bool:
+    """Port what the net needs and no folder has, if a fork was given; build what is not built."""
+    types = needed_types(asked.prototxt, asked.options["replace"])
+    # Stock layers are ported for the comparison alone.
+    types = [name for name in types if asked.verify or stock_class(name) is None]
+    missing = [name for name in types if Folders([asked.layers_dir]).find(name) is None]
+    if missing and asked.caffe:
+        console.print(f"Porting {', '.join(missing)} from {asked.caffe}", markup=False)
+        command = [
+            "tools.port",
+            f"--caffe={asked.caffe}",
+            "--layers-dir",
+            asked.layers_dir,
+            "--",
+            " ".join(missing),
+        ]
+        if subprocess.run([sys.executable, "-m", *command]).returncode:
+            return False
+    found = [layer for name in types if (layer := Folders([asked.layers_dir]).find(name))]
+    unbuilt = dict.fromkeys(p.folder.name for p in found if not (p.folder / "_host.abi3.so").exists())
+    if not unbuilt:
+        return True
+    build = ["tools.make.build", "libraries", f"LAYERS_DIR={asked.layers_dir}", f"LAYERS={' '.join(unbuilt)}"]
+    return subprocess.run([sys.executable, "-m", *build]).returncode == 0
+
+
+# ---------------------------------------------------------------------------------------------- show
+
+
+def show(asked: Asked, console: Console) -> int:
+    """Load, run once, print the table and how to load it from Python."""
+    with warnings.catch_warnings(record=True) as said, console.status("loading"):
+        warnings.simplefilter("always")
+        began = time.perf_counter()
+        net = caffe_net(asked.prototxt, asked.weights or None, **asked.options)
+        took = time.perf_counter() - began
+    for warning in said:
+        console.print(str(warning.message), style="yellow", markup=False, soft_wrap=True)
+    for note in net.notes:
+        console.print(note, style="yellow", markup=False, soft_wrap=True)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    net.to(device)
+    times = timed(net, device, console)
+    console.print(table(net, times))
+    parameters = sum(p.numel() for p in net.parameters())
+    console.print(
+        f"{len(net.layers)} layers, {parameters:,} parameters, loaded in {took:.1f} s; forward "
+        f"{1e3 * sum(times.values()):.1f} ms on {device}. Inputs: {', '.join(net.inputs)}. "
+        f"Outputs: {', '.join(net.outputs)}.",
+        markup=False,
+        highlight=False,
+        soft_wrap=True,
+    )
+    weights = f", {asked.weights!r}" if asked.weights else ""
+    first = next((name for name in net.inputs if name.isidentifier()), "data")
+    console.print(
+        f"from layers import caffe_net\nnet = caffe_net({asked.prototxt!r}{weights})\nout = net({first}=...)",
+        markup=False,
+        highlight=False,
+        soft_wrap=True,
+    )
+    return 0
+
+
+def timed(net: CaffeNet, device: str, console: Console) -> dict[str, float]:
+    """Seconds by submodule, of a run after a first one."""
+    inputs = {name: value.to(device) for name, value in random_inputs(net, torch.float32).items()}
+    times: dict[str, float] = {}
+    plan = net.make_plan(net.training)
+    with torch.no_grad(), Progress(console=console, transient=True) as progress:
+        task = progress.add_task("running", total=2 * len(plan.calls))
+        for _ in range(2):
+            values = [None] * plan.count
+            net.bind(plan, values, (), inputs)
+            for call in plan.calls:
+                progress.advance(task)
+                began = now(device)
+                net.run_call(call, values)
+                times[call.key] = now(device) - began
+    return times
+
+
+def now(device: str) -> float:
+    if device == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter()
+
+
+def table(net: CaffeNet, times: dict[str, float]) -> Table:
+    made = Table(title=net.net_name or Path(net.path).name)
+    for name, justify in (
+        ("layer", "left"),
+        ("type", "left"),
+        ("runs by", "left"),
+        ("tops", "left"),
+        ("parameters", "right"),
+        ("ms", "right"),
+    ):
+        made.add_column(name, justify=justify, overflow="fold")
+    for step in net.phase.graph.steps:
+        if not step.key:
+            continue
+        module = net.get_layer(step.key)
+        shapes = [
+            " x ".join(map(str, net.shapes[top])) or "scalar" for top in step.spec.tops if top in net.shapes
+        ]
+        count = sum(blob.numel() for _, blob in blobs_of(module))
+        spent = f"{1e3 * times[step.key]:.2f}" if step.key in times else "with the one above"
+        made.add_row(
+            step.spec.name,
+            step.spec.type,
+            runs_by(module),
+            ", ".join(shapes),
+            f"{count:,}" if count else "",
+            spent,
+        )
+    return made
+
+
+# -------------------------------------------------------------------------------------------- verify
+
+
+def verify(asked: Asked, console: Console) -> int:
+    """Both nets, compared; 0 if every blob and every gradient agrees."""
+    # In double: in float a ReLU or a maximum near a tie decides differently here and there, and gradients follow.
+    torch.set_default_dtype(torch.float64)
+    ok = True
+    for phase in [asked.phase] if asked.phase else ["TEST", "TRAIN"]:
+        said = asked.options | {"phase": phase}
+        with console.status(f"{phase}: loading"):
+            native = caffe_net(asked.prototxt, asked.weights or None, **said)
+            unedited = caffe_net(asked.prototxt, None, native=False, **said)
+            twin_parameters(native, unedited)
+        with console.status(f"{phase}: running by torch and unedited"):
+            inputs = random_inputs(native, torch.float64)
+            differences = compare(native, unedited, inputs, gradients=phase == "TRAIN")
+        ok = report(differences, phase, console) and ok
+    console.print("agree" if ok else "DIFFER", style="green" if ok else "red")
+    return 0 if ok else 1
+
+
+def report(differences: list, phase: str, console: Console) -> bool:
+    limits = {"blob": FORWARD, "gradient": GRADIENT}
+    made = Table(title=f"phase {phase}: by torch against unedited")
+    for name in ("compared", "count", "largest relative difference", "where", "allowed"):
+        made.add_column(name)
+    for what, limit in limits.items():
+        of_kind = [d for d in differences if d.what == what]
+        if of_kind:
+            worst = max(of_kind, key=lambda d: d.error)
+            made.add_row(f"{what}s", str(len(of_kind)), f"{worst.error:.1e}", worst.name, f"{limit:.0e}")
+    console.print(made)
+    wrong = [d for d in differences if not d.error <= limits[d.what]]
+    for difference in wrong[:20]:
+        console.print(
+            f"{difference.what} {difference.name}: {difference.error:.1e}", style="red", markup=False
+        )
+    return not wrong
+
+
+if __name__ == "__main__":
+    sys.exit(main())

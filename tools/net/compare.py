@@ -1,0 +1,152 @@
+"""One net twice, its stock layers by torch and by a fork's own unedited code: every blob, every gradient.
+
+Both nets have the same parameters and inputs and run on the processor. The gradient is that of a random weighted sum of
+the outputs (of the loss, where there is one).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from layers._net.net import CaffeNet, blobs_of
+from layers._net.stock import StockLayer
+
+
+@dataclass
+class Difference:
+    """The largest difference of one tensor, relative to the largest value in it."""
+
+    what: str  # "blob" or "gradient"
+    name: str
+    error: float
+
+
+def twin_parameters(first: CaffeNet, second: CaffeNet) -> None:
+    """Give the second net the first one's parameters."""
+    with torch.no_grad():
+        for key, module in first.named_children():
+            for (_, own), (_, other) in zip(blobs_of(module), blobs_of(second._modules[key]), strict=True):
+                other.copy_(own.reshape(other.shape))
+
+
+def compare(native: CaffeNet, unedited: CaffeNet, inputs: dict[str, Tensor], gradients: bool = True):
+    """The differences of all blobs, then of all parameters' gradients."""
+    differences = []
+    if gradients:
+        with _without_noise(native), _without_noise(unedited):
+            ours, theirs = _blobs(native, inputs), _blobs(unedited, inputs)
+    else:
+        with torch.no_grad():
+            ours, theirs = _blobs(native, inputs), _blobs(unedited, inputs)
+    for name in native.phase.graph.latest:
+        if name not in inputs:
+            differences.append(Difference("blob", name, relative(ours[name], theirs[name])))
+    if gradients:
+        made = [_backward(net, blobs) for net, blobs in ((native, ours), (unedited, theirs))]
+        for name, gradient in made[0].items():
+            differences.append(Difference("gradient", name, relative(gradient, made[1][name])))
+    return differences
+
+
+def relative(a: Tensor | None, b: Tensor | None) -> float:
+    """The largest |a - b| by the largest |b|; infinite where a shape differs or one is not a number."""
+    if a is None or b is None:
+        present = b if a is None else a
+        return 0.0 if present is None or not present.count_nonzero() else float("inf")
+    if a.numel() != b.numel():
+        return float("inf")
+    a, b = a.detach().double().reshape(-1), b.detach().double().reshape(-1)
+    same = torch.where(a == b, 0.0, (a - b).abs())  # infinities that agree
+    same = torch.where(a.isnan() & b.isnan(), 0.0, same)
+    if not same.numel():
+        return 0.0
+    largest = float(b[b.isfinite()].abs().max()) if b.isfinite().any() else 1.0
+    error = float(same.max()) / max(largest, 1e-12)
+    return error if error == error else float("inf")
+
+
+def _blobs(net: CaffeNet, inputs: dict[str, Tensor]) -> dict[str, Tensor]:
+    given = {name: value for name, value in inputs.items() if name in net.inputs}
+    return net(**given, blobs=True)
+
+
+def _backward(net: CaffeNet, blobs: dict[str, Tensor]) -> dict[str, Tensor | None]:
+    outputs = [name for name in net.outputs if blobs[name].requires_grad]
+    if net.phase.loss_weights:
+        total = net.loss(blobs)
+    else:
+        generator = torch.Generator().manual_seed(1)
+        total = sum(
+            (blobs[name] * torch.randn(blobs[name].shape, generator=generator, dtype=blobs[name].dtype)).sum()
+            for name in outputs
+        )
+    gradients = {}
+    if isinstance(total, Tensor) and total.requires_grad:
+        net.zero_grad()
+        total.backward()
+        for key, module in net.named_children():
+            for i, (_, blob) in enumerate(blobs_of(module)):
+                if isinstance(blob, torch.nn.Parameter) and blob.requires_grad:
+                    gradients[f"{net.specs[key].name}[{i}]"] = blob.grad
+    return gradients
+
+
+class _without_noise:
+    """Dropout and the like would draw different numbers in the two nets: they run as in testing."""
+
+    def __init__(self, net: CaffeNet):
+        self.modules = [m for k, m in net.named_children() if net.specs[k].type in ("Dropout",)]
+
+    def __enter__(self):
+        self.modes = [module.training for module in self.modules]
+        for module in self.modules:
+            module.train(False)
+
+    def __exit__(self, *_):
+        for module, mode in zip(self.modules, self.modes, strict=True):
+            module.train(mode)
+
+
+def random_inputs(net: CaffeNet, dtype: torch.dtype, seed: int = 1701) -> dict[str, Tensor]:
+    """Images as numbers around 0, labels as small integers: inputs that only a loss or an accuracy reads as labels."""
+    generator = torch.Generator().manual_seed(seed)
+    labels = _labels(net)
+    inputs = {}
+    for name in net.inputs:
+        if name not in net.shapes:
+            continue
+        shape = net.shapes[name]
+        if name in labels:
+            inputs[name] = torch.randint(0, labels[name], shape, generator=generator).to(dtype)
+        else:
+            inputs[name] = torch.randn(shape, generator=generator, dtype=dtype)
+    return inputs
+
+
+def _labels(net: CaffeNet) -> dict[str, int]:
+    """Inputs that are labels, and how many there are."""
+    found = {}
+    for step in net.phase.graph.steps:
+        if step.spec.type in (
+            "SoftmaxWithLoss",
+            "Accuracy",
+            "HingeLoss",
+            "MultinomialLogisticLoss",
+            "InfogainLoss",
+        ):
+            shape = net.shapes.get(step.spec.bottoms[0], (1, 2))
+            found[step.spec.bottoms[1]] = min(
+                shape[1] if len(shape) > 1 else 2, found.get(step.spec.bottoms[1], 1 << 30)
+            )
+        if step.spec.type in ("SigmoidCrossEntropyLoss", "ContrastiveLoss"):
+            found[step.spec.bottoms[-1]] = 2
+        if step.spec.type == "Embed":
+            found[step.spec.bottoms[0]] = net._modules[step.key].weight.shape[0]
+    return found
+
+
+def runs_by(module) -> str:
+    return "torch" if isinstance(module, StockLayer) else f"ported ({module.layer.name})"

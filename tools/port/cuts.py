@@ -1,0 +1,155 @@
+"""What a fork added to files that the toolkit replaces: functions, structs and macros, cut out of there word for word.
+
+Forks put functions of their own into util/math_functions.hpp and its sources, macros into common.hpp. The toolkit's
+versions of these files stay; a layer's folder gets what its code names of the rest: additions.hpp, which the build
+includes before everything, and for definitions additions.cpp and additions.cu. Member functions that a fork gave to
+Blob go into additions_blob.hpp, which caffe/blob.hpp includes inside the class.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Iterable
+from pathlib import Path
+
+from ..cuda.lexer import Token
+from .items import Item, items_of, macros_of
+from .toolkit import Toolkit
+from .tree import SOURCE_KINDS, Place, Tree
+
+BLOB = "include/caffe/blob.hpp"
+# Of a fork's includes in <> an addition gets the standard library's.
+STANDARD = re.compile(r"[a-z_0-9]+\Z|(float|limits|math|stdint|stdio|stdlib|string)\.h\Z")
+
+
+class Cut:
+    """What is taken of one header and of the sources that go with it."""
+
+    def __init__(self, tree: Tree, toolkit: Toolkit, header: str):
+        self.tree, self.toolkit, self.header = tree, toolkit, header
+        files = [header, *tree.companions(header)]
+        self.items = {
+            file: [item for item in items_of(tree.source(file)) if not toolkit.has(item.name, item.arity)]
+            for file in files
+        }
+        self.macros = {file: macros_of(tree.source(file), toolkit.words) for file in files}
+        self.names: set[str] = set()
+
+    def take(self, name: str) -> list[tuple[str, list[Token]]] | None:
+        """What has that name, and what that names in turn, as tokens of files; None if nothing here defines it."""
+        defined = any(item.name == name and item.defines for item in self._all(name))
+        if not defined and name not in self.macros[self.header]:
+            return None
+        wanted, new = [name], []
+        while wanted:
+            one = wanted.pop()
+            if one in self.names:
+                continue
+            self.names.add(one)
+            for file, items in self.items.items():
+                found = [self.tokens(file, item) for item in items if item.name == one]
+                if one in self.macros[file]:
+                    found.append(self.macros[file][one].tokens)
+                new += [(file, tokens) for tokens in found]
+                words = {token.text for tokens in found for token in tokens}
+                wanted += [item.name for many in self.items.values() for item in many if item.name in words]
+                wanted += words & {*self.macros[file], *self.macros[self.header]}
+        return new
+
+    def _all(self, name: str) -> list[Item]:
+        return [item for items in self.items.values() for item in items if item.name == name]
+
+    def tokens(self, file: str, item: Item):
+        return self.tree.source(file).lexed.tokens[slice(*item.tokens)]
+
+    def parts(self) -> dict[str, list[tuple[Place, str]]]:
+        """By file of the tree: where each part taken stands, and its text."""
+        found = {}
+        for file, items in self.items.items():
+            lexed, text = self.tree.source(file).lexed, self.tree.text(file)
+            spans = [(one.start, one.end) for name, one in self.macros[file].items() if name in self.names]
+            for item in items:
+                if item.name in self.names:
+                    first, last = lexed.tokens[item.tokens[0]], lexed.tokens[item.tokens[1] - 1]
+                    spans.append((first.start, last.end))
+            if spans:
+                found[file] = [(Place(file, lexed.position(a)[0]), text[a:b].rstrip()) for a, b in spans]
+        return found
+
+    def file_for(self, file: str) -> str:
+        """Where the parts of a file of the tree go."""
+        return "additions" + (Path(file).suffix if file.endswith(SOURCE_KINDS) else ".hpp")
+
+    def lines(self, file: str, texts: list[str], copied: Container[str]) -> list[str]:
+        """The parts of a file, behind its includes of what there is; copied: files of the tree that come along."""
+        source = self.tree.source(file)
+        quoted = list(source.includes())
+        lines = [
+            f"#include <{i}>" for i in source.includes(angles=True) if STANDARD.match(i) and i not in quoted
+        ]
+        if file == self.header:
+            quoted = [file.removeprefix("include/")]
+        lines += [
+            f'#include "{i}"'
+            for i in quoted
+            if self.toolkit.header(i) or self.tree.resolve(i, file) in copied
+        ]
+        return [*lines, *in_caffe(texts)]
+
+
+class BlobCut(Cut):
+    """What is taken of the members of Blob: functions that need no more than the toolkit's Blob has."""
+
+    def __init__(self, tree: Tree, toolkit: Toolkit):
+        super().__init__(tree, toolkit, BLOB)
+        for file in self.items:
+            outside = (item for item in items_of(tree.source(file)) if item.arity)
+            found = self._inside() if file == BLOB else [item for item in outside if self._is_forks(item)]
+            self.items[file] = [item for item in found if self._can_be_taken(self.tokens(file, item))]
+
+    def _inside(self) -> list[Item]:
+        blob = next((one for one in self.tree.classes("Blob") if one.file == BLOB), None)
+        members = items_of(self.tree.source(BLOB), within=blob.tokens) if blob else []
+        return [item for item in members if self._is_forks(item)]
+
+    def _is_forks(self, item: Item) -> bool:
+        return item.name not in self.toolkit.words or not self.toolkit.blob_has(item.name, item.arity.most)
+
+    def _can_be_taken(self, tokens) -> bool:
+        """Not virtual, not a specialization, no data member that the fork added as well."""
+        words = [token.text for token in tokens]
+        if "virtual" in words or words[:3] == ["template", "<", ">"]:
+            return False
+        return all(word in self.toolkit.words for word in words if re.match(r"[a-z]\w*_\Z", word))
+
+    def file_for(self, file: str) -> str:
+        return "additions_blob.hpp" if file == BLOB else "additions.hpp"
+
+    def lines(self, file: str, texts: list[str], copied: Container[str]) -> list[str]:
+        if file == BLOB:
+            return texts
+        return ['#include "caffe/blob.hpp"', '#include "caffe/util/math_functions.hpp"', *in_caffe(texts)]
+
+
+def in_caffe(texts: list[str]) -> list[str]:
+    return ["namespace caffe {", *texts, "}  // namespace caffe"]
+
+
+def written(
+    cuts: Iterable[Cut], seen: Iterable[str], copied: Container[str]
+) -> tuple[dict[str, str], list[str]]:
+    """The files' texts by their names, and a line for each part: its file here, its place in the tree.
+
+    seen: headers of the tree that every file is to include. copied: files of the tree that come along.
+    """
+    texts: dict[str, list[str]] = {}
+    if seen := [f'#include "{file.removeprefix("include/")}"' for file in seen]:
+        texts["additions.hpp"] = ["#pragma once", '#include "caffe/common.hpp"', *seen]
+    origin = [f"additions.hpp  {line}" for line in seen]
+    for one in sorted(cuts, key=lambda one: not one.names & {*one.macros[one.header]}):  # macros first
+        for file, parts in one.parts().items():
+            name = one.file_for(file)
+            lines = texts.setdefault(name, ["#pragma once"] if name.endswith(".hpp") else [])
+            lines += one.lines(file, [text for _, text in parts], copied)
+            origin += [f"{name}  {place}" for place, _ in parts]
+    return {name: "\n".join(lines) + "\n" for name, lines in texts.items()}, origin

@@ -1,0 +1,165 @@
+"""Whose is a name in a file of a fork: the toolkit's, the fork's, or a part's of a file that the toolkit replaces?
+
+A name means what a layer's files can see through their includes: a class of the same name elsewhere in the tree is
+another's.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Container
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+
+from ..cuda.lexer import Token
+from ..cuda.tokens import head_name
+from .items import items_of, macros_of
+from .toolkit import Toolkit
+from .tree import HEADER_KINDS, Class, Place, PortError, Tree
+
+# A fork's versions of these are not taken: they are the core.
+CORE = ["blob", "syncedmem", "common", "layer", "net", "layer_factory", "internal_thread"]
+
+
+class Names:
+    def __init__(self, tree: Tree, toolkit: Toolkit):
+        self.tree, self.toolkit = tree, toolkit
+
+    # ------------------------------------------------------------------------------- files
+
+    def is_core(self, file: str) -> bool:
+        return Path(file).parent.as_posix() == "include/caffe" and Path(file).stem in CORE
+
+    def is_toolkits(self, file: str) -> bool:
+        """Does the toolkit have a header of this name?"""
+        return self.toolkit.header(file.removeprefix("include/")) is not None
+
+    def has_source(self, header: str) -> bool:
+        """Is the toolkit's header of that name one of its core's, with a source behind it?"""
+        return self.toolkit.has_source(header)
+
+    def replaced(self, file: str) -> bool:
+        """Does the toolkit have its own version of this file?"""
+        name = re.sub(r"^(include|src)/", "", file)
+        return any(self.toolkit.header(re.sub(r"\.\w+$", kind, name)) for kind in (".hpp", ".cuh", ".h"))
+
+    def header_of(self, file: str) -> str | None:
+        """The header that goes with a source."""
+        stem = Path(file).stem
+        return next((f for f in self.tree.files if f.startswith("include/") and Path(f).stem == stem), None)
+
+    # ------------------------------------------------------------------------------- types
+
+    def class_of(self, type_name: str) -> Class:
+        """The class that is made for a type."""
+        tree = self.tree
+        if type_name not in tree.types:
+            if type_name == "Python":
+                raise PortError("it runs Python code that the prototxt names: call that code from PyTorch")
+            if type_name in tree.types_without:
+                place, reason = tree.types_without[type_name]
+                raise PortError(f"{place}: {type_name} {reason}")
+            raise PortError(f"{tree.root} registers no layer {type_name}. {nearest(tree, type_name)}")
+        place = tree.types[type_name]
+        seen = tree.visible(place.file)
+        named = tree.classes(type_name + "Layer")
+        found = [one for one in named if one.file in seen] or named or self._saying(type_name)
+        if found:
+            return found[0]
+        raise PortError(
+            f"{place}: {type_name} is registered, but no header defines a class {type_name}Layer "
+            f'nor one whose type() says "{type_name}"'
+        )
+
+    def _saying(self, type_name: str) -> list[Class]:
+        """The classes whose type() returns this."""
+        said = (f for f in self.tree.holding(type_name) if f'"{type_name}"' in self.tree.text(f))
+        classes = (
+            one for f in said for name in self.tree.source(f).classes for one in self.tree.classes(name)
+        )
+        return [one for one in classes if one.type == type_name]
+
+    # ----------------------------------------------------------------------- words of a file
+
+    @cached_property
+    def _macros(self) -> dict[str, str]:
+        """The macros that the fork added to headers which the toolkit replaces: name -> header."""
+        headers = [f for f in self.tree.files if f.startswith("include/") and self.is_toolkits(f)]
+        return {
+            name: header
+            for header in headers
+            for name in macros_of(self.tree.source(header), self.toolkit.words)
+        }
+
+    def macro(self, word: str, visible: Container[str]) -> str | None:
+        """The header among the visible ones that defines a macro which the toolkit's version of it lacks."""
+        header = self._macros.get(word)
+        return header if header in visible else None
+
+    def header_class(self, word: str, visible: Container[str]) -> Class | None:
+        """The class of that name in one of the visible headers."""
+        if word not in self.tree.class_names:
+            return None
+        found = (one for one in self.tree.classes(word) if one.file in visible)
+        return next((one for one in found if one.file.endswith(HEADER_KINDS)), None)
+
+    def functions_added(self, header: str) -> list[Token]:
+        """The functions and member functions that a fork's header declares and the toolkit does not know, by name."""
+        lexed = self.tree.source(header).lexed
+        heads = (head_name(lexed.tokens, lexed.partner, *head) for head in self.tree.source(header).declared)
+        return [lexed.tokens[at] for at in heads if lexed.tokens[at].text not in self.toolkit.words]
+
+    def data_added(self, header: str) -> list[Token]:
+        """The data members, net_ and its like, that a fork's header declares and the toolkit does not know."""
+        source = self.tree.source(header)
+        named = (
+            t for t, after in pairwise(source.lexed.tokens) if after.text == ";" and t.text.endswith("_")
+        )
+        lacking = (token for token in named if token.text not in self.toolkit.words)
+        return [token for token in lacking if not source.function_around(token.start)]
+
+    @cached_property
+    def core_added(self) -> dict[str, Place]:
+        """Members that the fork gave to Blob, Layer and their like, and where."""
+        found: dict[str, Place] = {}
+        for file in (f"include/caffe/{stem}.hpp" for stem in CORE):
+            if (self.tree.root / file).is_file():
+                for token in self.functions_added(file) + self.data_added(file):
+                    found.setdefault(token.text, Place(file, self.tree.line(file, token)))
+        return found
+
+    def definition(self, function: str, visible: Container[str]) -> Place | None:
+        """Where the fork defines a function that a visible header declares."""
+        return self.tree.definition(function, visible) or self._in_header(function, visible)
+
+    def _in_header(self, function: str, visible: Container[str]) -> Place | None:
+        """A template that one header declares and another defines, which only other layers include."""
+        headers = [file for file in self.tree.holding(function) if file.endswith(HEADER_KINDS)]
+        declared, defined = set(), {}
+        for file in headers:
+            source = self.tree.source(file)
+            for item in items_of(source):
+                if item.name == function and item.arity:
+                    if item.defines:
+                        line = source.lexed.position(source.lexed.tokens[item.tokens[0]].start)[0]
+                        defined.setdefault(item.arity, Place(file, line))
+                    elif file in visible:
+                        declared.add(item.arity)
+        return next((defined[arity] for arity in declared if arity in defined), None)
+
+    def sublayer(self, type_name: str) -> str | None:
+        """The class of a layer that another one makes by its type."""
+        return self.class_of(type_name).name if type_name in self.tree.types else None
+
+
+def nearest(tree: Tree, type_name: str) -> str:
+    """For an error's text: the registered types that look like this one, or all."""
+    lower = {t.lower().removesuffix("layer"): t for t in tree.types}
+    wanted = type_name.lower().removesuffix("layer").replace("_", "")
+    near = difflib.get_close_matches(wanted, lower, n=5, cutoff=0.55)
+    near += [k for k in lower if k not in near and wanted and wanted in k]
+    if not near:
+        return "It has: " + ", ".join(sorted(tree.types))
+    return "Near it: " + ", ".join(lower[k] for k in near)

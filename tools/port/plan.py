@@ -1,0 +1,297 @@
+"""What a layer takes of its fork, and what stands in its way.
+
+From the layer's class on: the header and the sources of each class, the headers that these include and the toolkit
+lacks, the sources that belong to those headers, the classes and functions named in all that. Core classes (Blob, Layer,
+Net ...) are always the toolkit's own; where a fork has changed them and the layer uses the change, it is refused, but
+for plain member functions of Blob.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from ..cuda.lexer import Token
+from ..cuda.tokens import split_commas
+from .cuts import BLOB, BlobCut, Cut
+from .names import Names
+from .tree import INCLUDE, NOT_CAFFE, PROTO, SOURCE_KINDS, Class, Place, reached
+
+# Functions of Blob that take numbers for axes: forks with five axes have further ones.
+BLOB_OVERLOADS = {"Reshape", "offset", "data_at", "diff_at"}
+
+
+class Problem(NamedTuple):
+    place: Place
+    text: str
+    fatal: bool
+
+    def __str__(self):
+        return f"{self.place}: {self.text}"
+
+
+class Closure:
+    """All that some code of a fork needs of it. `user` names that code in texts."""
+
+    def __init__(self, names: Names, user: str, start: Callable[[Closure], None], own: Iterable[str] = ()):
+        self.names, self.tree, self.toolkit, self._user = names, names.tree, names.toolkit, user
+        # Headers of the fork that are taken though the toolkit has one of that name: they define what its does not.
+        self._own: set[str] = set(own)
+        before = None
+        while before != self._own:
+            before = set(self._own)
+            self.files: dict[str, str] = {}  # file -> why it is copied
+            self.problems: list[Problem] = []
+            self.class_names: set[str] = set()
+            self.seen: dict[str, None] = {}  # headers that a file sees through one that the toolkit replaces
+            # Of headers that the toolkit has too, what is taken; and of Blob's members.
+            self.cuts: dict[str, Cut] = {}
+            self.stock: set[str] = set()  # headers of layers for which the toolkit's own stand in
+            self.scanned: list[tuple[str, list[Token]]] = []  # what is compiled for sure: file, tokens
+            self._visible: set[str] = set()  # what these files see in the fork
+            self._named: list[tuple[str, str]] = []  # (file, header of which it names a class)
+            start(self)
+            self._functions()
+            self._changed_layers()
+        self._see()
+
+    def problem(self, place: Place, text: str, fatal: bool):
+        problem = Problem(place, text, fatal)
+        if problem not in self.problems:
+            self.problems.append(problem)
+
+    # ------------------------------------------------------------------------------ the closure
+
+    def take_class(self, namer: str, one: Class, why: str):
+        self._named.append((namer, one.file))
+        if one.name in self.class_names:
+            return
+        self.class_names.add(one.name)
+        alone = len(self.tree.classes(one.name)) == 1
+        members = [f for f in self.tree.members(one.name) if alone or one.file in self.tree.visible(f)]
+        self._visible.update(*map(self.tree.visible, [one.file, *members]))
+        self._file(one.file, why)
+        for file in members:
+            self._named.append((file, one.file))
+            self._file(file, f"functions of {one.name}")
+        self.scan(one.file, self.tree.source(one.file).lexed.tokens[slice(*one.tokens)])
+
+    def scan(self, file: str, tokens: list[Token]):
+        self.scanned.append((file, tokens))
+        self._visible |= self.tree.visible(file)
+        for word in dict.fromkeys(t.text for t in tokens if t.kind == "name"):
+            self._word(word, file)
+        # Sub-layers are made by their types, too: set_type("SmoothL1Loss").
+        for i, token in enumerate(tokens[2:]):
+            if tokens[i].text == "set_type" and (name := self.names.sublayer(token.text[1:-1])):
+                for one in self.tree.classes(name)[:1]:
+                    self._class_named(one, one.file)
+
+    def _word(self, word: str, file: str):
+        """Take a class or macro of the fork that has this name, unless the toolkit has it."""
+        header = self.names.macro(word, self._visible)
+        if header and header not in self._own:
+            self._cut(word, header)
+        if one := self.names.header_class(word, self._visible):
+            self._class_named(one, file)
+
+    def _class_named(self, one: Class, file: str):
+        if one.file not in self._own:
+            if one.name in self.toolkit.classes or self.names.is_core(one.file):
+                return
+            if self.names.is_toolkits(one.file):
+                if self.names.has_source(one.file):
+                    self._cut(one.name, one.file)
+                    return
+                self._own.add(one.file)
+        if one.name.endswith("Layer") or one.file in self.files or self.tree.members(one.name):
+            self.take_class(file, one, f"{one.name}, which {Path(file).name} uses")
+
+    def _file(self, file: str, why: str):
+        if file in self.files:
+            return
+        self.files[file] = why
+        self._visible |= self.tree.visible(file)
+        source = self.tree.source(file)
+        for include in source.includes(angles=True):
+            self._include(include, file)
+        if file.endswith(SOURCE_KINDS):
+            self.scan(file, source.lexed.tokens)
+        elif not any(name.endswith("Layer") for name in source.classes):  # a header of helpers: all of it
+            self.scan(file, source.lexed.tokens)
+            for companion in self.tree.companions(file):
+                if not self.names.replaced(companion):
+                    self._file(companion, f"what {Path(file).name} declares")
+        else:
+            self._rest_of_header(file)
+
+    def _rest_of_header(self, file: str):
+        """What other layers of an aggregate header name is needed as well, but for these layers' own code."""
+        for word in sorted({t.text for t in self.tree.source(file).lexed.tokens if t.kind == "name"}):
+            one = None if word.endswith("Layer") else self.names.header_class(word, self._visible)
+            if not one or word in self.toolkit.classes:
+                continue
+            if not self.names.is_core(one.file) and not self.names.is_toolkits(one.file):
+                self._named.append((file, one.file))
+                self._file(one.file, f"{word}, which {Path(file).name} names")
+
+    def _see(self):
+        """Headers that a file sees only through one that here is the toolkit's are included before everything."""
+
+        def here(file: str) -> list[str]:
+            return [f for f in self.tree.includes(file) if f in self.files]
+
+        for file, header in self._named:
+            if header in self.tree.visible(file) and header not in reached(file, here):
+                self.seen[header] = None
+
+    def _include(self, include: str, includer: str):
+        found = self.tree.resolve(include, includer)
+        if found and NOT_CAFFE & set(Path(found).parts) and found != PROTO:
+            text = self.tree.text(includer)
+            at = next(m.start() for m in INCLUDE.finditer(text) if m[1] == include)
+            words = f"{self._user} needs {found}, a library that the tree carries with it"
+            self.problem(Place(includer, text.count("\n", 0, at) + 1), words, True)
+        elif found and found != PROTO and (found in self._own or not self.toolkit.header(include)):
+            self._file(found, f"included by {Path(includer).name}")
+        elif found and found.startswith("include/caffe/layers/"):
+            self.stock.add(found)
+
+    def _changed_layers(self):
+        """Layers of the toolkit's that the fork gave members which are used here: the fork's own are taken."""
+        for header in self.stock - self._own:
+            lacking = {token.text for token in self.names.functions_added(header)}
+            for _, tokens in self.scanned:
+                if any(tokens[i].text in lacking and is_called(tokens, i) for i in range(1, len(tokens) - 1)):
+                    self._own.add(header)
+
+    # ------------------------------------------------------------------------------ functions
+
+    def _functions(self):
+        """Functions that are called, and that the fork defines elsewhere."""
+        done: set[tuple[str, str]] = set()
+        blob: BlobCut | None = None
+        at = 0  # what was scanned before has been looked at
+        while at < len(self.scanned):
+            start, at = at, len(self.scanned)
+            called, members = {}, set()
+            for file, tokens in self.scanned[start:]:
+                for i, token in enumerate(tokens[:-1]):
+                    if token.kind != "name" or tokens[i + 1].text not in "(<":
+                        continue
+                    if is_free_call(tokens, i) and self._is_forks(tokens, i):
+                        called.setdefault((token.text, file), token)
+                    elif i and self._is_forks_member(tokens, i):
+                        members.add(token.text)
+            if members and (self.tree.root / BLOB).is_file():
+                blob = blob or BlobCut(self.tree, self.toolkit)
+                for name in sorted(members):
+                    self._take(f"{BLOB}, class Blob", blob, name)
+            for (name, file), token in called.items():
+                if (name, file) not in done:
+                    done.add((name, file))
+                    self._function(name, file, token)
+
+    def _is_forks(self, tokens: list[Token], i: int) -> bool:
+        """Does the toolkit lack this function, or one with so many arguments?"""
+        name = tokens[i].text
+        if name not in self.toolkit.words:
+            return True
+        opening = next((k for k in range(i + 1, min(i + 8, len(tokens))) if tokens[k].text == "("), None)
+        return opening is not None and not self.toolkit.accepts(name, arguments(tokens, opening))
+
+    def _is_forks_member(self, tokens: list[Token], i: int) -> bool:
+        """Is x.f(, Blob<Dtype>( or Blob<Dtype> x( one that the toolkit lacks, or lacks with so many arguments?"""
+        name = tokens[i].text
+        if name == "Blob":
+            opening = next((k for k in (i + 4, i + 5) if k < len(tokens) and tokens[k].text == "("), 0)
+            made = opening and tokens[i + 3].text == ">"
+            return bool(made) and not self.toolkit.blob_has(name, arguments(tokens, opening))
+        if not is_called(tokens, i):
+            return False
+        return name not in self.toolkit.words or (
+            name in BLOB_OVERLOADS and not self.toolkit.blob_has(name, arguments(tokens, i + 1))
+        )
+
+    def _function(self, name: str, file: str, token: Token):
+        found = self.names.definition(name, self._visible)
+        if not found or found.file in self.files:
+            return
+        names, header = self.names, self.names.header_of(found.file)
+        why = f"{name}, which {Path(file).name} calls"
+        if names.replaced(found.file):
+            if header and self._cut(name, header):
+                return
+            if header and not names.has_source(header):
+                # The toolkit has a header of that name, and no source: the fork's pair stands for itself.
+                self._own.add(header)
+                self._file(header, f"declares {why}")
+                self._file(found.file, why)
+                return
+            text = (
+                f"{name} is the fork's own, at {found}, in a file that the toolkit replaces: copy that function "
+                "into additions.hpp in the layer's folder, which all of its files see"
+            )
+            self.problem(Place(file, self.tree.line(file, token)), text, False)
+        elif header is None or header in self.files or not names.is_toolkits(header):
+            if not found.file.endswith(SOURCE_KINDS) and found.file not in self._visible:
+                self.seen[found.file] = None
+            self._file(found.file, why)
+
+    def _cut(self, name: str, header: str) -> bool:
+        """Take a part of a file that the toolkit replaces; False if that file's text does not show it."""
+        return self._take(header, self.cuts.get(header) or Cut(self.tree, self.toolkit, header), name)
+
+    def _take(self, title: str, cut: Cut, name: str) -> bool:
+        if name in cut.names:
+            return True
+        taken = cut.take(name)
+        for file, tokens in taken or ():
+            self.cuts[title] = cut
+            self.scan(file, tokens)
+        return taken is not None
+
+
+class Plan(Closure):
+    """The decision on one type. `problems` are those found on the way; refusals.py looks for the others."""
+
+    def __init__(self, names: Names, type_name: str):
+        self.type, self.target = type_name, names.class_of(type_name)
+        one = self.target
+
+        def start(closure: Closure) -> None:
+            closure.take_class(one.file, one, "the layer itself")
+
+        super().__init__(names, one.name, start, own=[one.file])
+        if not any(file.endswith(SOURCE_KINDS) for file in self.files):
+            self.problem(Place(one.file, one.line), f"no source defines {one.name}'s functions", True)
+
+
+def is_called(tokens: list[Token], i: int) -> bool:
+    """As a member: x.f(, x->f(, X::f(."""
+    return tokens[i + 1].text == "(" and tokens[i - 1].text in (".", "->", "::")
+
+
+def is_free_call(tokens: list[Token], i: int) -> bool:
+    """f(, caffe::f(, caffe_f<."""
+    after = tokens[i + 1].text
+    before = tokens[i - 1].text if i else ""
+    if before in (".", "->") or (before == "::" and tokens[i - 2].text not in ("caffe", "")):
+        return False
+    return after == "(" or bool(re.match(r"caffe_\w+\Z", tokens[i].text))
+
+
+def arguments(tokens: list[Token], opening: int) -> int:
+    """How many stand in the parentheses that open here."""
+    depth, partner, stack = 0, {}, []
+    for i in range(opening, len(tokens)):
+        if tokens[i].text in ("(", "[", "{"):
+            stack.append(i)
+        elif tokens[i].text in (")", "]", "}") and stack:
+            partner[stack.pop()] = i
+            if not stack:
+                depth = i
+                break
+    return sum(1 for _ in split_commas(tokens, partner, opening + 1, depth)) if depth > opening + 1 else 0

@@ -1,0 +1,156 @@
+"""What a layer is verified on: its cases if it has some, else parameters and shapes that are given or guessed."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+MOST_ELEMENTS = 1500  # of a case's input, to be small enough to check element by element
+
+
+@dataclass
+class Setting:
+    """A module and what to call it with, in double on the CPU."""
+
+    name: str
+    module: torch.nn.Module
+    bottoms: list[Tensor]
+    blobs: list[Tensor] | None = None  # None: as the layer's fillers leave them
+    smooth: list[bool] = field(default_factory=list)  # of each bottom: numbers that may be varied, not labels
+    guessed: bool = False
+
+    @property
+    def of_several_kinds(self) -> bool:
+        """Bottoms that differ in shape: what the others mean to the first is the layer's own affair."""
+        return len({b.shape for b in self.bottoms}) > 1
+
+
+# ------------------------------------------------------------------------------------------- cases
+
+
+def settings_of_cases(cases, draw, away_from_kinks) -> Iterator[Setting]:
+    """Each case on the first of its inputs that is small, for each number of bottoms; the suite runs the others."""
+    for case in cases:
+        if not case.is_caffe:
+            continue
+        inputs = {label: inputs(draw()) for label, inputs in case.inputs.items()}
+        sizes = {k: sum(a.numel() for a in v if isinstance(a, Tensor)) for k, v in inputs.items()}
+        small = [label for label, size in sizes.items() if size <= MOST_ELEMENTS] or [
+            min(sizes, key=sizes.get)
+        ]
+        by_count = {len(inputs[label]): label for label in reversed(small)}
+        for label in reversed(by_count.values()):
+            bottoms, blobs = case.function.bottoms_and_blobs(away_from_kinks(inputs[label], case.kinks))
+            yield Setting(
+                f"{case.name}, {label}",
+                case.function.make(),
+                [b.detach() for b in bottoms],
+                [b.detach() for b in blobs.values()] or None,
+                [b.is_floating_point() and case.gradient != "none" for b in bottoms],
+            )
+
+
+# ----------------------------------------------------------------------------------------- guesses
+
+DATA, LABEL, REGIONS, PROBABILITIES = "", "label", "roi", "prob"
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A bottom's shape, and what its numbers are: any, labels, regions (image, x1, y1, x2, y2), or within (0, 1)."""
+
+    sizes: tuple[int, ...]
+    kind: str = DATA
+
+    def __str__(self) -> str:
+        return ",".join(map(str, self.sizes)) + (f":{self.kind}" if self.kind else "")
+
+    @classmethod
+    def parse(cls, text: str) -> Shape:
+        sizes, _, kind = text.partition(":")
+        if kind not in (DATA, LABEL, REGIONS, PROBABILITIES):
+            raise ValueError(f"SHAPES: {text}: after the colon stands label, roi or prob, not {kind!r}")
+        try:
+            return cls(tuple(int(s) for s in sizes.split(",") if s), kind)
+        except ValueError:
+            raise ValueError(
+                f"SHAPES: {text}: expected sizes, as in 2,3,6,5 or 2,1,1,1:label or 5,5:roi"
+            ) from None
+
+    def values(self, generator: torch.Generator, first: Shape) -> Tensor:
+        if self.kind == LABEL:
+            classes = first.sizes[1] if len(first.sizes) > 1 else 2
+            return torch.randint(max(classes, 1), self.sizes, generator=generator).double()
+        if self.kind == REGIONS:
+            images, height, width = first.sizes[0], *(first.sizes[2:] if len(first.sizes) == 4 else (8, 8))
+            count = self.sizes[0]
+            corners = torch.rand(count, 2, 2, generator=generator, dtype=torch.float64).sort(1).values
+            corners = (corners * torch.tensor([width, height])).floor().view(count, 4)
+            image = torch.randint(images, (count, 1), generator=generator).double()
+            return torch.cat([image, corners], 1).view(self.sizes)
+        values = torch.randn(self.sizes, generator=generator, dtype=torch.float64)
+        return values.sigmoid() if self.kind == PROBABILITIES else values
+
+
+SQUARE = Shape((2, 4, 6, 6))
+USUAL = Shape((2, 3, 6, 5))
+FLAT = Shape((5, 4))
+
+
+def candidates(count: int, regions_first: bool = False) -> Iterator[list[Shape]]:
+    """Shapes to try for this many bottoms, the likeliest first: with regions, for a layer that is called after them."""
+    if count == 0:
+        yield []
+        return
+    if regions_first and count > 1:
+        for regions in (Shape((5, 5), REGIONS), Shape((5, 5, 1, 1), REGIONS)):
+            for base in (USUAL, SQUARE, Shape((2, 18, 9, 9))):
+                yield [base] * (count - 1) + [regions]
+                if count > 2:
+                    yield [base] + [regions] + [base] * (count - 2)
+    for base in (USUAL, SQUARE, FLAT):
+        yield [base] * count
+    for base in (USUAL, SQUARE, FLAT):
+        num, dense = base.sizes[0], (base.sizes[0], 1, *base.sizes[2:])
+        lasts = [Shape((num,), LABEL), Shape((num, 1, 1, 1), LABEL), Shape((num, 1), LABEL)]
+        if len(base.sizes) == 4:
+            lasts += [Shape(dense, LABEL), Shape(dense), Shape((5, 5), REGIONS), Shape((5, 5, 1, 1), REGIONS)]
+        lasts += [Shape((num,)), Shape((num, base.sizes[1])), Shape((base.sizes[1],)), Shape((1,))]
+        for last in lasts:
+            if count > 1:
+                yield [base] * (count - 1) + [last]
+        for last in lasts:
+            if count > 2:
+                yield [base] + [last] * (count - 1)
+    yield [Shape((1, 1))] * count
+    yield [Shape((1, 4, 1, 4))] * count
+
+
+def called_after_regions(type_name: str) -> bool:
+    return re.search(r"roi|region|rpn|proposal", type_name, re.IGNORECASE) is not None
+
+
+def counts(facts) -> list[int]:
+    """Numbers of bottoms that the layer says it takes."""
+    if facts.exact_num_bottom_blobs >= 0:
+        return [facts.exact_num_bottom_blobs]
+    least = max(facts.min_bottom_blobs, 0) or 1
+    most = facts.max_bottom_blobs if facts.max_bottom_blobs >= 0 else max(least, 2)
+    return list(range(least, min(most, least + 3) + 1))
+
+
+def values_of(shapes: list[Shape]) -> list[Tensor]:
+    generator = torch.Generator().manual_seed(1701)
+    return [shape.values(generator, shapes[0]) for shape in shapes]
+
+
+def modules_of(package: str, layer: str) -> dict[str, type]:
+    """The Caffe modules of a layer's folder, by type."""
+    values = vars(importlib.import_module(f"{package}.{layer}")).values()
+    return {v.type_name: v for v in values if inspect.isclass(v) and getattr(v, "type_name", None)}

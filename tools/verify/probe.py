@@ -1,0 +1,101 @@
+"""One Caffe layer object, called as Caffe's own gradient checker would call it, without autograd around it."""
+
+from __future__ import annotations
+
+import importlib
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+FLOATING = (torch.float64, torch.float32)
+
+
+class Code(NamedTuple):
+    """One of the ways to run a layer."""
+
+    label: str
+    backend: str
+    mode: str  # 'cpu': Forward_cpu and Backward_cpu; 'gpu': Forward_gpu and Backward_gpu
+    device: str
+
+
+CODES = (
+    Code("its own CPU code", "host", "cpu", "cpu"),
+    Code("its kernels, host", "host", "gpu", "cpu"),
+    Code("its kernels, GPU", "cuda", "gpu", "cuda"),
+)
+
+
+class NoCode(Exception):
+    """The layer says NOT_IMPLEMENTED, or a library for this is missing."""
+
+
+def facts_of(module):
+    """What a module's layer says of itself, and of which bottoms it would give a gradient."""
+    definition = module.definition
+    facts = definition.facts("host" if "host" in definition.layer.backends() else "cuda")
+    return facts, facts.allow_force_backward
+
+
+class Probe:
+    """A layer object set up for these bottoms.
+
+    Args:
+        module: whose layer, type and parameters count.
+        blobs: values for the parameter blobs; those of its fillers if not given.
+    """
+
+    def __init__(self, module, code: Code, dtype: torch.dtype, bottoms: list[Tensor], blobs=None):
+        definition = module.definition
+        if code.backend not in definition.layer.backends():
+            raise NoCode(f"not built for {code.backend}")
+        # The runtime may be the toolkit's or a copy of it, under the layer's own package.
+        package = type(definition).__module__.rpartition(".")[0]
+        self.services = importlib.import_module(f"{package}.services")
+        instances = importlib.import_module(f"{package}.instance")
+        device, stream = -1, 0
+        if code.device == "cuda":
+            device, stream = torch.cuda.current_device(), torch.cuda.current_stream().cuda_stream
+        site = instances.Site(code.backend, device, stream, dtype, int(not module.training))
+        self.mode, self.in_place = instances.MODES[code.mode], definition.in_place
+        self.bottoms = [b.to(code.device, dtype).contiguous() for b in bottoms]
+        shapes = tuple(tuple(b.shape) for b in self.bottoms)
+        torch.manual_seed(1701)  # for its fillers
+        addresses = [definition.address(b) for b in self.bottoms]
+        self.instance = instances.Instance(definition, site, self.mode, shapes, addresses, iteration=0)
+        given = self.instance.initial_blobs() if blobs is None else blobs
+        self.blobs = [b.to(code.device, dtype).contiguous() for b in given]
+        self.draws = True  # random numbers; known after the first forward
+
+    def run_forward(self, wanted: list[bool] | None = None) -> list[Tensor]:
+        """Forward on the bottoms and blobs as they are now; the same random numbers every time."""
+        if self.draws:
+            torch.manual_seed(1701)
+        # What runs in place overwrites its bottom, and some layers write into their blobs.
+        self.given = [b.clone() for b in self.bottoms] if self.in_place else self.bottoms
+        self.kept = [b.clone() for b in self.blobs]
+        wanted = wanted or [True] * len(self.bottoms + self.blobs)
+        with self.services.recording() as drawn:
+            self.tops = self.instance.forward(self.mode, 0, self.given, self.kept, wanted)
+        self.draws = bool(drawn)
+        if self.tops is None:
+            raise NoCode("NOT_IMPLEMENTED")
+        return self.tops
+
+    def run_backward(
+        self, top_diffs: list[Tensor], wanted: list[bool], fill: float = 3.0
+    ) -> list[Tensor | None]:
+        """Backward after run_forward: diffs of bottoms and blobs.
+
+        As in Caffe, bottoms' diffs hold what was there before, here `fill` and its multiples, and blobs' diffs 0.
+        """
+        top_diffs = [d.clone() for d in top_diffs]  # a layer may use them as scratch
+        before = [torch.full_like(b, fill * (i + 1)) for i, b in enumerate(self.given)]
+        before += [torch.zeros_like(b) for b in self.kept]
+        diffs = self.instance.backward(
+            self.mode, 0, self.given, self.tops, self.kept, top_diffs, wanted, before
+        )
+        if diffs is None:
+            raise NoCode("NOT_IMPLEMENTED")
+        return diffs

@@ -1,0 +1,101 @@
+"""What the race finder (src/host_races.h) wrote down, in words: kernel, lines, threads, element.
+
+The libraries of a build with SANITIZE=races append a line to the file that the environment's CAFFE_RACES names, for
+each pair of places in the code where two threads of one launch meet without an order.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+TOOLKIT = Path(__file__).resolve().parents[2]
+# Frames of these folders stand between a kernel's line and an access: what the kernel called is not what is asked for.
+NOT_THE_KERNELS = (TOOLKIT / "include", TOOLKIT / "src")
+
+
+@dataclass(frozen=True)
+class Race:
+    """Two accesses by two threads of one launch.
+
+    Attributes:
+        kernel: its name.
+        what: what the first and then the second thread did to the element.
+        space: 'global' or 'shared'.
+        places: where in the code, as 'file:line', for the first and the second thread.
+        lines: the source's own lines there.
+        threads: both threads as (block, thread in it).
+        element: its index behind the pointer that the kernel was given; -1 in shared memory.
+        bytes: how many were accessed.
+    """
+
+    kernel: str
+    what: str
+    space: str
+    places: tuple[str, str]
+    lines: tuple[str, str]
+    threads: tuple[tuple[int, int], tuple[int, int]]
+    element: int
+    bytes: int
+
+    def __str__(self) -> str:
+        (one, other), (here, there) = self.threads, self.places
+        what = f"element {self.element}" if self.space == "global" else "a shared variable"
+        return (
+            f"race in kernel {self.kernel}: {what} ({self.bytes} bytes) is {self.what}, by two threads that no atomic"
+            f" and no barrier puts in order\n"
+            f"    {here}: thread {one[1]} of block {one[0]}: {self.lines[0]}\n"
+            f"    {there}: thread {other[1]} of block {other[0]}: {self.lines[1]}"
+        )
+
+
+@contextlib.contextmanager
+def watched() -> Iterator[list[Race]]:
+    """Within it, races are written down, this process's and its children's; the list is filled at its end."""
+    found: list[Race] = []
+    before = os.environ.get("CAFFE_RACES")
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "races"
+        os.environ["CAFFE_RACES"] = str(log)
+        try:
+            yield found
+        finally:
+            del os.environ["CAFFE_RACES"]
+            if before is not None:
+                os.environ["CAFFE_RACES"] = before
+            if log.exists():
+                found += parse(log.read_text())
+
+
+def parse(text: str) -> list[Race]:
+    """The races of a log; of several at one pair of lines the first."""
+    races: dict[tuple, Race] = {}
+    for line in text.splitlines():
+        word, library, kernel, what, space, *rest = line.split("\t")
+        if word != "race":
+            continue
+        first, second, one, other, size, element, width = (int(n, 0) for n in rest)
+        (here, mine), (there, its) = place(library, first), place(library, second)
+        threads = (divmod(one, size), divmod(other, size))
+        race = Race(kernel, what, space, (here, there), (mine, its), threads, element, width)
+        races.setdefault((kernel, *sorted((here, there))), race)
+    return list(races.values())
+
+
+def place(library: str, offset: int) -> tuple[str, str]:
+    """('file:line', that line) of the innermost frame that is not the toolkit's."""
+    done = subprocess.run(
+        ["addr2line", "-i", "-e", library, hex(offset)], capture_output=True, text=True, check=False
+    )
+    frames = [line.partition(" (discriminator")[0] for line in done.stdout.splitlines()]
+    own = [f for f in frames if not Path(f).is_relative_to(NOT_THE_KERNELS[0]) and "/include/c++/" not in f]
+    found = next(iter(own or frames), f"{library}+{offset:#x}")
+    file, _, number = found.rpartition(":")
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        return found, Path(file).read_text(errors="replace").splitlines()[int(number) - 1].strip()
+    return found, "?"

@@ -1,0 +1,115 @@
+"""Run every case of every layer once, forward and backward: what `make sanitize` puts under its checkers.
+
+    python -m tools.verify.run_cases --layers-dir layers --device cpu
+
+Prints one closing line; exits with 1 if a result is wrong or a race was found, or with the checker's own status.
+"""
+
+import argparse
+import importlib
+import importlib.util
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+
+from layers._runtime.cases import Draw, cast, largest_error, layer_of, load_package, results
+
+from .races import watched
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def run(case, arguments: tuple, dtype: torch.dtype, device: str) -> bool:
+    """Forward, and backward if there is one; is the result what the reference says?"""
+    given = cast(arguments, dtype, device, grad=case.gradient != "none")
+    top = case.function(*given)
+    if case.gradient != "none":
+        torch.autograd.backward(results(top), [torch.ones_like(t) for t in results(top)])
+    wanted = case.reference(*cast(cast(given, dtype), torch.float64))
+    relative, absolute = case.tolerance_for(dtype)
+    largest = max((w.abs().max().item() for w in results(wanted) if w.numel()), default=0.0)
+    return largest_error(top, wanted) <= absolute + relative * largest
+
+
+def run_caffe(package: str, name: str, dtype: torch.dtype, device: str) -> int:
+    """A Caffe layer without cases, on what `make verify` guesses: forward and backward. How often it was run."""
+    from .probe import NoCode
+    from .verify import Verification, random_like
+
+    options = argparse.Namespace(param="", shapes="", type="")
+    verification, runs = Verification(package, name, options, lambda *_: None, {}), 0
+    for setting in verification.settings():
+        verification.choose_blobs(setting)
+        for code in (c for c in verification.codes if c.device == device):
+            try:
+                probe = verification.Probe(setting.module, code, dtype, setting.bottoms, setting.blobs)
+                wanted, _ = verification.wanted(probe, setting)
+                tops = probe.run_forward(wanted)
+                if any(wanted):
+                    probe.run_backward(random_like(tops), wanted)
+                runs += 1
+            except NoCode:
+                pass
+    return runs
+
+
+def points_of(package: str, name: str, device: str, dtypes: list[torch.dtype]):
+    """All that a layer's cases ask for; of Caffe layers on the host, once more by their kernels."""
+    for case in importlib.import_module(f"{package}.{name}.cases").CASES:
+        for mode in (None, "gpu") if case.is_caffe and device == "cpu" else (None,):
+            if case.is_caffe:
+                case.function.mode = mode
+            yield from ((case, mode, label, dtype) for label in case.inputs for dtype in dtypes)
+
+
+@dataclass
+class Outcome:
+    """What came of running all cases: how many calls, the wrong ones, and the layers that could not be run."""
+
+    runs: int = 0
+    wrong: list[str] = field(default_factory=list)
+    untested: list[str] = field(default_factory=list)
+
+
+def run_all(layers_dir: Path, device: str, dtype_names: list[str]) -> Outcome:
+    """Every case of every built layer of the folder, once for each dtype that it has."""
+    package, outcome = load_package(layers_dir), Outcome()
+    for name in sorted({library.parent.name for library in layers_dir.glob("*/_*.abi3.so")}):
+        layer = layer_of(importlib.import_module(f"{package}.{name}"))
+        dtypes = [d for d in (getattr(torch, d) for d in dtype_names) if d in layer.dtypes]
+        if importlib.util.find_spec(f"{package}.{name}.cases") is None:
+            before = outcome.runs
+            outcome.runs += sum(run_caffe(package, name, dtype, device) for dtype in dtypes)
+            outcome.untested += [name] * (outcome.runs == before)
+            continue
+        for case, mode, label, dtype in points_of(package, name, device, dtypes):
+            outcome.runs += 1
+            if not run(case, case.inputs[label](Draw()), dtype, device):
+                outcome.wrong.append(f"{name}-{case.name}-{label}-{dtype}" + "-kernels" * bool(mode))
+    if device == "cuda":
+        torch.cuda.synchronize()
+    return outcome
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--layers-dir", type=Path, default=ROOT / "layers")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--dtypes", nargs="+", default=["float32", "float64", "float16"])
+    options = parser.parse_args()
+    with watched() as races:
+        outcome = run_all(options.layers_dir, options.device, options.dtypes)
+    print(f"{outcome.runs} runs on {options.device}, wrong: {', '.join(outcome.wrong) or 'none'}")
+    if outcome.untested:
+        names = ", ".join(outcome.untested)
+        print(f"Not run, for no cases.py says on what, and no shapes that were guessed fit: {names}")
+    print(*races, sep="\n", end="\n" if races else "")
+    return bool(outcome.wrong or outcome.untested or races)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

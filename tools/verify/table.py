@@ -1,0 +1,85 @@
+"""What verify found, line by line: the rows, the table, and what is said and returned at the end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from .races import Race
+
+RIGHT, NO_GRADIENT, NO_CODE, WRONG, FAILED = "right", "no gradient", "no code", "WRONG", "FAILED"
+# Wrong, or dead, on shapes that nobody gave: the layer may not have been written for them.
+UNSURE, CRASHED = "guessed, may be outside", "CRASHED"
+STYLES = {RIGHT: "green", NO_GRADIENT: "yellow", NO_CODE: "dim", WRONG: "bold red", FAILED: "bold red",
+          UNSURE: "yellow", CRASHED: "bold red"}  # fmt: skip
+# What the process returns. 2 is for a command line that makes no sense.
+STATUS_RIGHT, STATUS_WRONG, STATUS_NOT_RUN = 0, 1, 3
+
+
+@dataclass
+class Row:
+    """One line of the table: one setting, one code, one dtype."""
+
+    setting: str
+    code: str
+    dtype: str
+    forward: str = "-"
+    backward: str = "-"
+    error: str = "-"
+    verdict: str = FAILED
+    remark: str = ""
+    details: list[str] = field(default_factory=list)
+
+
+def show(console: Console, layer: str, rows: list[Row]) -> None:
+    table = Table(title=layer, title_justify="left", title_style="bold")
+    for column, style in (("on", "cyan"), ("code", ""), ("dtype", "")):
+        table.add_column(column, style=style, overflow="fold")
+    for column in ("forward vs first", "backward vs first", "gradient error", "verdict"):
+        table.add_column(column)
+    before = None
+    for row in rows:
+        name, before = ("" if row.setting == before else row.setting), row.setting
+        verdict = f"[{STYLES[row.verdict]}]{row.verdict}[/]" + (
+            f": {escape(row.remark)}" if row.remark else ""
+        )
+        table.add_row(escape(name), row.code, row.dtype, row.forward, row.backward, row.error, verdict)
+    console.print(table)
+    for row in rows:
+        for detail in row.details:
+            console.print(
+                f"  {row.setting}: {row.code}, {row.dtype}: {detail}",
+                markup=False,
+                emoji=False,
+                highlight=False,
+            )
+
+
+def closing(layer: str, rows: list[Row], races: list[Race]) -> int:
+    """One line; the status that belongs to it."""
+    wrong = [r for r in rows if r.verdict in (WRONG, CRASHED)]
+    not_run = [r for r in rows if r.verdict in (FAILED, UNSURE)]
+    ran = [r for r in rows if r.verdict not in (NO_CODE, FAILED)]
+    right = [r for r in rows if r.verdict == RIGHT]
+    if wrong or races:
+        said = [f"wrong in {len(wrong)} of {len(ran)} ways"] * bool(wrong)
+        print(f"{layer}: {', '.join([*said, *[f'{len(races)} races'] * bool(races)])}")
+        return STATUS_WRONG
+    if any(r.verdict == UNSURE for r in rows):
+        print(
+            f"{layer}: not decided: the shapes were guessed, and may be outside of what it takes. Give SHAPES"
+        )
+        return STATUS_NOT_RUN
+    if not_run or not ran:
+        what = f"{len(not_run)} ways" if ran else "any way"
+        print(f"{layer}: could not be run in {what}")
+        return STATUS_NOT_RUN
+    print(
+        f"{layer}: gradient right in {len(right)} ways"
+        if right
+        else f"{layer}: no gradient to check; the ways agree"
+    )
+    return STATUS_RIGHT

@@ -1,0 +1,484 @@
+"""Is a Caffe layer's gradient right? Its code is run in each way that exists, and compared.
+
+    python -m tools.verify --layers-dir layers normalize           (make verify LAYER=normalize)
+    python -m tools.verify --param 'norm_param { eps: 0.1 }' --shapes '2,3,6,5' normalize
+
+The ways: the layer's own CPU code, its kernels on the host, its kernels on the GPU; each in float and in double. They
+are compared with each other, and each one's Backward with central differences of its Forward, as Caffe's
+GradientChecker does (gradient.py says how), so that no reference is needed from anyone. What they are run on comes
+from the layer's cases.py; a layer without one is run on shapes that are given (SHAPES) or guessed.
+
+Returns 0 if all is right; 1 if a gradient is wrong, two ways differ, the layer crashes or two threads of a kernel race;
+3 if it could not be run, or was wrong on shapes of several kinds that were guessed: it may not be made for them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import ctypes
+import importlib
+import importlib.util
+import logging
+import multiprocessing
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+from rich.console import Console
+from torch import Tensor
+
+from layers._runtime.cases import load_package
+
+from .gradient import GradientCheck, flat, relative
+from .guarded import guarded
+from .inputs import (
+    DATA,
+    PROBABILITIES,
+    Setting,
+    Shape,
+    called_after_regions,
+    candidates,
+    counts,
+    modules_of,
+    settings_of_cases,
+    values_of,
+)
+from .probe import CODES, FLOATING, NoCode, Probe, facts_of
+from .races import Race, watched
+from .table import (
+    CRASHED,
+    FAILED,
+    NO_CODE,
+    NO_GRADIENT,
+    RIGHT,
+    STATUS_NOT_RUN,
+    STATUS_RIGHT,
+    STATUS_WRONG,
+    UNSURE,
+    WRONG,
+    Row,
+    closing,
+    show,
+)
+
+ROOT = Path(__file__).resolve().parents[2]
+# Two ways to compute the same may differ by so much of the largest value, or of 1.
+ALIKE = {torch.float32: 1e-4, torch.float64: 1e-8}
+
+# --------------------------------------------------------------------------------------- one layer
+
+
+class Verification:
+    """Of one layer's folder. What comes of it is handed to `send`, line by line: ("row", Row), ("say", text), and
+    ("guessing", text) or ("running", text) before anything that may end the process.
+
+    Args:
+        crashed: the guesses that ended an earlier process, and how.
+    """
+
+    def __init__(self, package: str, layer: str, options, send, crashed: dict[str, str]):
+        self.package, self.layer, self.options, self.send, self.crashed = (
+            package,
+            layer,
+            options,
+            send,
+            crashed,
+        )
+        self.Probe = Probe
+        self.CaffeError = importlib.import_module(f"{package}._runtime").CaffeError
+        self.codes = [c for c in CODES if c.device == "cpu" or torch.cuda.is_available()]
+
+    def run(self) -> None:
+        for setting in self.settings():
+            self.setting(setting)
+
+    # ------------------------------------------------------------------------------ what to run it on
+
+    def settings(self):
+        modules = modules_of(self.package, self.layer)
+        if not modules:
+            raise LookupError(
+                f"{self.layer} is no Caffe layer: its __init__.py makes none by caffe_layer(...)"
+            )
+        covered = set()
+        if not (self.options.param or self.options.shapes) and self.has_cases():
+            tools = importlib.import_module(f"{self.package}._runtime.cases")
+            cases = importlib.import_module(f"{self.package}.{self.layer}.cases").CASES
+            for setting in settings_of_cases(cases, tools.Draw, tools.away_from_kinks):
+                covered.add(setting.module.type_name)
+                yield setting
+        for type_name, module in modules.items():
+            if type_name not in covered and (not self.options.type or type_name == self.options.type):
+                yield from self.guess(type_name, module)
+
+    def has_cases(self) -> bool:
+        return importlib.util.find_spec(f"{self.package}.{self.layer}.cases") is not None
+
+    def guess(self, type_name: str, module_class):
+        """The first of the given shapes, or of those that are likely, that SetUp and Forward accept."""
+        try:
+            module = module_class(self.options.param or None)
+            facts, differentiable = facts_of(module)
+        except self.CaffeError as error:
+            self.send("row", Row(type_name, "", "", remark=str(error), details=[HELP]))
+            return
+        if self.options.shapes:
+            trials = [[Shape.parse(text) for text in self.options.shapes.split()]]
+        else:
+            regions = called_after_regions(type_name)
+            trials = [shapes for count in counts(facts) for shapes in candidates(count, regions)]
+        refusals: dict[str, str] = {}
+        for shapes in trials:
+            label = f"{type_name} on " + (" ".join(map(str, shapes)) or "no bottoms")
+            if label in self.crashed and self.options.shapes:  # no guess: this is what was asked for
+                self.send("row", Row(type_name, "", "", verdict=CRASHED, remark=self.crashed[label]))
+                return
+            if label in self.crashed:
+                refusals.setdefault(self.crashed[label], label)
+                continue
+            self.send("guessing", label)
+            values = values_of(shapes)
+            smooth = [
+                shape.kind in (DATA, PROBABILITIES) and (i >= len(differentiable) or differentiable[i])
+                for i, shape in enumerate(shapes)
+            ]
+            setting = Setting(label, module, values, None, smooth, guessed=not self.options.shapes)
+            refusal = self.refusal(setting)
+            if refusal is None:
+                if not self.options.shapes:
+                    self.send(
+                        "say",
+                        f"{self.layer}: guessed: {label}" + (f" ({module})" if self.options.param else ""),
+                    )
+                yield setting
+                return
+            refusals.setdefault(refusal, label)
+        details = [f"{label}: {text}" for text, label in list(refusals.items())[:4]]
+        self.send("row", Row(type_name, "", "", remark="no shapes that it takes", details=[*details, HELP]))
+
+    def refusal(self, setting: Setting) -> str | None:
+        """Why it cannot be run on these; None if it can."""
+        reason = None
+        for code in self.codes:
+            try:
+                bottoms = [guarded(b) for b in setting.bottoms]
+                tops = self.Probe(setting.module, code, torch.float64, bottoms).run_forward()
+            except NoCode as error:
+                reason = reason or str(error)
+            except (self.CaffeError, MemoryError) as error:
+                return str(error)
+            else:
+                return None if flat(tops).isfinite().all() else "Forward gives NaN or infinity"
+        return reason
+
+    # ------------------------------------------------------------------------------------ one setting
+
+    def setting(self, setting: Setting) -> None:
+        self.choose_blobs(setting)
+        for dtype in FLOATING:
+            first = None
+            for code in self.codes:
+                row = Row(setting.name, code.label, str(dtype).removeprefix("torch.float"))
+                row.dtype = {"32": "float", "64": "double"}[row.dtype]
+                label = setting.name if setting.guessed else ""
+                self.send("running", (f"{setting.name}: {code.label}, {row.dtype}", label))
+                try:
+                    first = self.code(setting, code, dtype, row, first)
+                except NoCode as error:
+                    row.verdict, row.remark = NO_CODE, str(error)
+                except (self.CaffeError, ValueError, RuntimeError) as error:
+                    row.verdict, row.remark = FAILED, str(error)
+                if row.verdict == WRONG and setting.guessed and setting.of_several_kinds:
+                    row.verdict, row.remark = UNSURE, f"wrong there: {row.remark}"
+                self.send("row", row)
+
+    def run_kernels_on_host(self, setting: Setting) -> None:
+        """Forward and backward, once, in float."""
+        self.choose_blobs(setting)
+        code = next(c for c in self.codes if c.mode == "gpu" and c.device == "cpu")
+        with contextlib.suppress(NoCode, self.CaffeError):
+            probe = self.Probe(setting.module, code, torch.float32, setting.bottoms, setting.blobs)
+            wanted, _ = self.wanted(probe, setting)
+            tops = probe.run_forward(wanted)
+            if any(wanted):
+                probe.run_backward(random_like(tops), wanted)
+
+    def choose_blobs(self, setting: Setting) -> None:
+        """The same for every way: as the fillers left them, but for constants, which hide mistakes."""
+        if setting.blobs is not None:
+            return
+        for code in self.codes:
+            try:
+                blobs = self.Probe(setting.module, code, torch.float64, setting.bottoms).blobs
+            except (NoCode, self.CaffeError):
+                continue
+            filled = [b.cpu() for b in blobs]
+            generator = torch.Generator().manual_seed(1701)
+            setting.blobs = [moved(b, generator) for b in filled]
+            if self.refusal_of_blobs(setting, code):
+                setting.blobs = filled
+            return
+
+    def refusal_of_blobs(self, setting: Setting, code) -> bool:
+        try:
+            probe = self.Probe(setting.module, code, torch.float64, setting.bottoms, setting.blobs)
+            return not flat(probe.run_forward()).isfinite().all()
+        except NoCode:
+            return False
+        except self.CaffeError:
+            return True
+
+    def code(self, setting: Setting, code, dtype: torch.dtype, row: Row, first):
+        """Fill in a row; return what this dtype's other rows are compared with."""
+        probe = self.Probe(setting.module, code, dtype, setting.bottoms, setting.blobs)
+        tops = probe.run_forward()
+        found = {"forward": flat(tops)}
+        wanted, refused = self.wanted(probe, setting) if tops else ([], ["it has no tops"])
+        row.details += refused
+        if any(wanted):
+            probe.run_forward(wanted)
+            diffs = probe.run_backward(random_like(tops), wanted)
+            found["backward"] = flat([d for d in diffs if d is not None])
+
+            def finer():
+                return self.Probe(setting.module, code, torch.float64, probe.bottoms, probe.blobs)
+
+            checked = GradientCheck(probe, wanted, finer).run()
+            row.error = f"{checked.error:.1e}" + (" (sampled)" if checked.sampled else "")
+            row.verdict = WRONG if checked.wrong_count else RIGHT
+            row.details += [*checked.notes, *map(str, checked.wrong)]
+            if checked.wrong_count:
+                row.remark = f"{checked.wrong_count} of {checked.checked} elements of the gradient"
+            elif checked.coarse:
+                row.remark = "at Caffe's step only: it computes partly in float"
+            elif checked.zero:
+                row.remark = "all zeros on these values"
+        else:
+            row.verdict = NO_GRADIENT
+            row.remark = refused[0] if refused else "nothing that it could have one for"
+            row.details.clear()
+        self.compare(row, found, first, dtype, probe.draws)
+        return first or found
+
+    def wanted(self, probe, setting: Setting) -> tuple[list[bool], list[str]]:
+        """Whose gradients Backward computes, and what it says of the others."""
+        count = len(probe.bottoms)
+        asked = setting.module.propagate_down or [True] * count
+        smooth = [*map(all, zip(setting.smooth, asked, strict=True)), *[True] * len(probe.blobs)]
+        try:
+            self.backward(probe, smooth)
+            return smooth, []
+        except NoCode as error:
+            return [False] * len(smooth), [f"Backward: {error}"]
+        except self.CaffeError as error:
+            together = str(error)
+        alone, refused = list(smooth), []
+        for i in range(count):
+            if smooth[i]:
+                try:
+                    self.backward(probe, [j == i for j in range(len(smooth))])
+                except (NoCode, self.CaffeError) as error:
+                    alone[i] = False
+                    refused.append(f"no gradient for bottom {i}: {error}")
+        try:
+            if any(alone):
+                self.backward(probe, alone)
+            return alone, refused
+        except (NoCode, self.CaffeError):
+            return [False] * len(smooth), [together]
+
+    def backward(self, probe, wanted: list[bool]) -> None:
+        if any(wanted):
+            tops = probe.run_forward(wanted)
+            probe.run_backward(random_like(tops), wanted)
+
+    def compare(self, row: Row, found: dict, first: dict | None, dtype: torch.dtype, draws: bool) -> None:
+        for column in ("forward", "backward"):
+            if first is None or column not in found or column not in first:
+                continue
+            if draws:
+                setattr(row, column, "random")
+                continue
+            one, other = found[column], first[column]
+            if one.shape != other.shape:
+                setattr(row, column, "another shape")
+                error = float("inf")
+            else:
+                scale = max(1.0, other.abs().max().item()) if other.numel() else 1.0
+                error = relative(one / scale, other / scale).max().item() if one.numel() else 0.0
+                setattr(row, column, f"{error:.1e}")
+            if error > ALIKE[dtype]:
+                row.verdict = WRONG
+                row.details.append(
+                    f"{column} differs from the first code's: {getattr(row, column)} > {ALIKE[dtype]:.0e}"
+                )
+
+
+def moved(blob: Tensor, generator) -> Tensor:
+    """A constant blob with noise. The sign stays, and zeros become positive: scales and thresholds may need it."""
+    if not blob.numel() or (blob != blob.flatten()[0]).any():
+        return blob
+    noise = torch.rand(blob.shape, generator=generator, dtype=torch.float64)
+    return torch.where(blob == 0, noise, blob * (0.5 + noise))
+
+
+def random_like(tops):
+    generator = torch.Generator().manual_seed(7)
+    return [
+        torch.randn(t.shape, generator=generator, dtype=torch.float64).to(t.device, t.dtype) for t in tops
+    ]
+
+
+HELP = (
+    "Give parameters as prototxt, PARAM='norm_param { eps: 0.1 }', and a shape for each bottom,"
+    " SHAPES='2,3,6,5 2,1,1,1:label' (:label integers below the first bottom's channels,"
+    " :roi rows of image, x1, y1, x2, y2; :prob numbers within (0, 1)). propagate_down in PARAM, true or false once for"
+    " each bottom, says whose gradients count."
+)
+
+# ------------------------------------------------------------------------------------------- processes
+
+PR_SET_PDEATHSIG = 1  # linux/prctl.h
+PATIENCE = 30  # seconds for a guess: on what it was not written for, a layer may run in circles
+
+
+def in_child(pipe, layers_dir: Path, layer: str, options, crashed: dict[str, str]) -> None:
+    def send(kind: str, value) -> None:
+        pipe.send((kind, value))
+
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # or a layer's endless loop would outlive us
+    logging.getLogger("caffe").setLevel(logging.CRITICAL)
+    torch.set_num_threads(1)  # all is tiny
+    try:
+        Verification(load_package(layers_dir), layer, options, send, crashed).run()
+    except Exception as error:
+        send("row", Row(layer, "", "", remark=f"{type(error).__name__}: {error}"))
+    pipe.close()
+
+
+@dataclass
+class Report:
+    """What one child process sent, and how it ended.
+
+    Attributes:
+        doing: 'guessing' or 'running', when it ended.
+        what: what it was doing that with.
+        guess: the guess that it was running; empty if the shapes were not guessed.
+        end: how it ended; empty if well.
+    """
+
+    rows: list[Row] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+    races: list[Race] = field(default_factory=list)
+    doing: str = ""
+    what: str = ""
+    guess: str = ""
+    end: str = ""
+
+
+def run_child(work: Callable, *arguments) -> Report:
+    """`work(pipe, *arguments)` in a process of its own, for as long as it says something in time."""
+    context, report = multiprocessing.get_context("fork"), Report()
+    ours, theirs = context.Pipe(duplex=False)
+    child = context.Process(target=work, args=(theirs, *arguments))
+    child.start()
+    theirs.close()
+    while True:
+        if report.doing == "guessing" and not ours.poll(PATIENCE):
+            report.end = f"no end after {PATIENCE} s"
+            child.kill()
+            break
+        try:
+            kind, value = ours.recv()
+        except EOFError:
+            break
+        if kind == "row":
+            report.rows.append(value)
+        elif kind == "say":
+            report.said.append(value)
+        elif kind == "races":
+            report.races += value
+        else:
+            report.doing = kind
+            report.what, report.guess = (value, value) if kind == "guessing" else value
+    child.join()
+    if child.exitcode and not report.end:
+        how = signal.Signals(-child.exitcode).name if child.exitcode < 0 else f"exit status {child.exitcode}"
+        report.end = f"its process ended by {how}"
+    return report
+
+
+def verify(layers_dir: Path, layer: str, options) -> tuple[list[Row], dict[str, str]]:
+    """The rows of a layer, and the guesses that ended a process: code written for other shapes may crash.
+
+    Such a guess is left out: it says nothing of the layer.
+    """
+    crashed: dict[str, str] = {}
+    while True:
+        report = run_child(in_child, layers_dir, layer, options, crashed)
+        if report.end and report.guess and report.guess not in crashed:
+            crashed[report.guess] = report.end
+            continue
+        print(*report.said, sep="\n", end="\n" * bool(report.said))
+        if report.end:
+            report.rows.append(Row(report.what or layer, "", "", verdict=CRASHED, remark=report.end))
+        return report.rows, crashed
+
+
+def find_races(layers_dir: Path, layer: str, options, crashed: dict[str, str]) -> list[Race]:
+    """The races of its kernels on the host, where its folder's copy was built with SANITIZE=races."""
+    report = run_child(race_child, layers_dir, layer, options, crashed)
+    if report.end:
+        print(f"{layer}: the race finder came to no end: {report.end}")
+    return report.races
+
+
+def race_child(pipe, layers_dir: Path, layer: str, options, crashed: dict[str, str]) -> None:
+    def send(kind: str, value) -> None:
+        if kind == "guessing":  # whose end is waited for
+            pipe.send((kind, value))
+
+    logging.getLogger("caffe").setLevel(logging.CRITICAL)
+    verification = Verification(load_package(layers_dir, "with_race_finder"), layer, options, send, crashed)
+    with watched() as races:
+        for setting in verification.settings():
+            verification.run_kernels_on_host(setting)
+    pipe.send(("races", races))
+    pipe.close()
+
+
+# ----------------------------------------------------------------------------------------------- main
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--layers-dir", type=Path, default=ROOT / "layers")
+    parser.add_argument("--param", default="", help="the layer's parameters as prototxt")
+    parser.add_argument("--shapes", default="", help="one a bottom: '2,3,6,5 2,1,1,1:label'")
+    parser.add_argument("--type", default="", help="of several that the folder makes")
+    parser.add_argument(
+        "--races",
+        type=Path,
+        help="a copy of --layers-dir that was built with SANITIZE=races: tells races, too",
+    )
+    parser.add_argument("layers", nargs="+")
+    options = parser.parse_args()
+    console = Console(width=None if sys.stdout.isatty() else 160)
+    statuses = set()
+    for layer in options.layers:
+        rows, crashed = verify(options.layers_dir.resolve(), layer, options)
+        races = find_races(options.races.resolve(), layer, options, crashed) if options.races else []
+        show(console, layer, rows)
+        print(*races, sep="\n", end="\n" * bool(races))
+        statuses.add(closing(layer, rows, races))
+    return next(s for s in (STATUS_WRONG, STATUS_NOT_RUN, STATUS_RIGHT) if s in statuses)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,77 @@
+"""What the field's own checkers say of a wheel of ours.
+
+    python -m pip install twine abi3audit auditwheel kernel-abi-check
+    python -m tools.wheel.check cuffi-*.whl
+
+twine: the description can be shown. abi3audit and Hugging Face's kernel-abi-check: no library needs more of Python than
+the stable ABI of the wheel's tag. auditwheel: which Linux the libraries need, and that they need nothing of torch's.
+"""
+
+import re
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+FOREIGN = re.compile(r"lib(torch|c10|cudart|cublas|python)[\w.-]*\.so[\w.]*")
+
+
+def run(*command: str) -> tuple[int, str]:
+    done = subprocess.run([sys.executable, "-m", *command], capture_output=True, text=True)
+    return done.returncode, " ".join((done.stdout + done.stderr).split())
+
+
+def twine(wheel: Path) -> str:
+    """Why it is refused; "" if it is not. So the others."""
+    status, text = run("twine", "check", "--strict", str(wheel))
+    return text if status else ""
+
+
+def abi3audit(wheel: Path) -> str:
+    status, text = run("abi3audit", "--strict", "--verbose", str(wheel))
+    good = re.search(
+        r"[1-9]\d* extensions scanned; 0 ABI version mismatches and 0 ABI violations found", text
+    )
+    return "" if good and not status else text
+
+
+def auditwheel(wheel: Path) -> str:
+    status, text = run("auditwheel", "show", str(wheel))
+    found = re.search(r'platform tag: "(manylinux\w+|musllinux\w+)"', text)
+    if status or not found:
+        return text
+    print(f"            needs {found[1]}, or newer")
+    return f"a library of others is needed: {foreign[0]}" if (foreign := FOREIGN.search(text)) else ""
+
+
+def kernel_abi_check(wheel: Path) -> str:
+    from kernel_abi_check import ObjectFile
+
+    version = re.search(r"-cp3(\d+)-abi3-", wheel.name)
+    if not version:
+        return "the wheel's name has no tag of the stable ABI"
+    with tempfile.TemporaryDirectory() as folder:
+        zipfile.ZipFile(wheel).extractall(folder)
+        libraries = sorted(Path(folder).rglob("*.so"))
+        if not libraries:
+            return "no library is in it"
+        wrong = {p: ObjectFile(str(p)).check_python_abi(f"3.{version[1]}") for p in libraries}
+    return "; ".join(f"{p.parent.name}/{p.name}: {found}" for p, found in wrong.items() if found)
+
+
+def main(wheels: list[str]) -> int:
+    failed = 0
+    for wheel in map(Path, wheels):
+        print(wheel.name)
+        for check in (twine, abi3audit, auditwheel, kernel_abi_check):
+            wrong = check(wheel)
+            failed += bool(wrong)
+            print(f"  {'FAIL' if wrong else 'ok':5} {check.__name__}{': ' + wrong if wrong else ''}")
+    if not wheels:
+        print(__doc__)
+    return 1 if failed or not wheels else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
