@@ -25,7 +25,7 @@ STEPS = {
 }
 COARSE = (1e-2, 1e-3)  # the last resort in double: a layer that computes partly in float
 
-# Seconds that a check may take, about: of kernels that run as fibres on the host a call takes milliseconds.
+# Seconds that a check may take, about, if nothing else is said: of kernels that run as fibres on the host a call takes milliseconds.
 SECONDS = 2.0
 MOST_INPUTS, MOST_OUTPUTS, LEAST = 1500, 400, 16
 
@@ -89,13 +89,18 @@ class GradientCheck:
     """The check of one probe.
 
     Args:
-        probe: a layer object; see verify_probe.
+        probe: a layer object; see probe.py.
         wanted: for each bottom, then each blob, whether to check its gradient.
         finer: makes the same probe in double: for a check in float, where differences are coarse, to fall back on.
+        seconds: how long it may take, about.
     """
 
-    def __init__(self, probe, wanted: list[bool], finer: Callable | None = None):
-        self.probe, self.wanted, self.finer = probe, wanted, finer
+    def __init__(
+        self, probe, wanted: list[bool], finer: Callable | None = None, seconds: float = SECONDS
+    ):
+        self.probe, self.wanted, self.finer, self.seconds = probe, wanted, finer, seconds
+        # However slow the layer is.
+        self.least = max(2, round(LEAST * min(1.0, seconds / SECONDS)))
         values = probe.bottoms + probe.blobs
         self.names = [f"bottom {i}" for i in range(len(probe.bottoms))] + [
             f"blob {i}" for i in range(len(probe.blobs))
@@ -112,7 +117,7 @@ class GradientCheck:
             for i, (v, want) in enumerate(zip(values, wanted, strict=True))
             if want
             for e in sample(
-                v.numel(), max(LEAST, v.numel() * inputs // max(total, 1)), diffs[i].flatten() != 0
+                v.numel(), max(self.least, v.numel() * inputs // max(total, 1)), diffs[i].flatten() != 0
             )
         ]
         self.sampled = len(self.inputs) < total or len(self.outputs) < len(self.tops)
@@ -124,8 +129,9 @@ class GradientCheck:
         forward = time.perf_counter() - start
         diffs = self.probe.run_backward(tops, self.wanted)
         both = time.perf_counter() - start
-        inputs, outputs = SECONDS / 2 / (2 * forward), SECONDS / 2 / both
-        return max(LEAST, min(MOST_INPUTS, int(inputs))), max(LEAST, min(MOST_OUTPUTS, int(outputs))), diffs
+        inputs, outputs = self.seconds / 2 / (2 * forward), self.seconds / 2 / both
+        least = self.least
+        return max(least, min(MOST_INPUTS, int(inputs))), max(least, min(MOST_OUTPUTS, int(outputs))), diffs
 
     # --------------------------------------------------------------------------------- what Backward says
 

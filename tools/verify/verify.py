@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import ctypes
+import faulthandler
 import importlib
 import importlib.util
 import logging
@@ -33,7 +34,7 @@ from torch import Tensor
 
 from layers._runtime.cases import load_package
 
-from .gradient import GradientCheck, flat, relative
+from .gradient import SECONDS, GradientCheck, flat, relative
 from .guarded import guarded
 from .inputs import (
     DATA,
@@ -247,7 +248,7 @@ class Verification:
             def finer():
                 return self.Probe(setting.module, code, torch.float64, probe.bottoms, probe.blobs)
 
-            checked = GradientCheck(probe, wanted, finer).run()
+            checked = GradientCheck(probe, wanted, finer, self.options.seconds).run()
             row.error = f"{checked.error:.1e}" + (" (sampled)" if checked.sampled else "")
             row.verdict = WRONG if checked.wrong_count else RIGHT
             row.details += [*checked.notes, *map(str, checked.wrong)]
@@ -346,13 +347,21 @@ PR_SET_PDEATHSIG = 1  # linux/prctl.h
 PATIENCE = 30  # seconds for a guess: on what it was not written for, a layer may run in circles
 
 
+def prepare_child() -> None:
+    # A layer's endless loop would outlive us.
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    logging.getLogger("caffe").setLevel(logging.CRITICAL)
+    # Its parent says how it ended.
+    faulthandler.disable()
+    # All is tiny.
+    torch.set_num_threads(1)
+
+
 def in_child(pipe, layers_dir: Path, layer: str, options, crashed: dict[str, str]) -> None:
     def send(kind: str, value) -> None:
         pipe.send((kind, value))
 
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # or a layer's endless loop would outlive us
-    logging.getLogger("caffe").setLevel(logging.CRITICAL)
-    torch.set_num_threads(1)  # all is tiny
+    prepare_child()
     try:
         Verification(load_package(layers_dir), layer, options, send, crashed).run()
     except Exception as error:
@@ -442,7 +451,7 @@ def race_child(pipe, layers_dir: Path, layer: str, options, crashed: dict[str, s
         if kind == "guessing":  # whose end is waited for
             pipe.send((kind, value))
 
-    logging.getLogger("caffe").setLevel(logging.CRITICAL)
+    prepare_child()
     verification = Verification(load_package(layers_dir, "with_race_finder"), layer, options, send, crashed)
     with watched() as races:
         for setting in verification.settings():
@@ -454,7 +463,7 @@ def race_child(pipe, layers_dir: Path, layer: str, options, crashed: dict[str, s
 # ----------------------------------------------------------------------------------------------- main
 
 
-def main() -> int:
+def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -463,12 +472,18 @@ def main() -> int:
     parser.add_argument("--shapes", default="", help="one a bottom: '2,3,6,5 2,1,1,1:label'")
     parser.add_argument("--type", default="", help="of several that the folder makes")
     parser.add_argument(
+        "--seconds",
+        type=float,
+        default=SECONDS,
+        help="how long one check of a gradient may take, about: it looks at as many elements as that allows",
+    )
+    parser.add_argument(
         "--races",
         type=Path,
         help="a copy of --layers-dir that was built with SANITIZE=races: tells races, too",
     )
     parser.add_argument("layers", nargs="+")
-    options = parser.parse_args()
+    options = parser.parse_args(argv)
     console = Console(width=None if sys.stdout.isatty() else 160)
     statuses = set()
     for layer in options.layers:
