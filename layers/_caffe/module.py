@@ -14,7 +14,6 @@ and its users
 What runs is the layer's own C++: SetUp at the first call, Reshape and Forward at every call, Backward under autograd.
 """
 
-import functools
 import operator
 
 import torch
@@ -328,6 +327,10 @@ _SET_UP_FIRST = (
 )
 
 
-@functools.partial(torch.compiler.disable, reason=_SET_UP_FIRST)
 def _outside_of_the_graph(module: CaffeModule, *bottoms: Tensor):
-    return module(*bottoms)
+    return torch.compiler.disable(CaffeModule.__call__)(module, *bottoms)
+
+
+# As torch.compiler.disable marks a function; as a decorator it would import torch._dynamo, which takes a second or two.
+_outside_of_the_graph._torchdynamo_disable = True
+_outside_of_the_graph._torchdynamo_disable_msg = _SET_UP_FIRST

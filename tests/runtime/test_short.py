@@ -8,7 +8,7 @@ import weakref
 
 import pytest
 import torch
-from conftest import ROOT
+from conftest import LAYERS, ROOT
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -330,10 +330,14 @@ def test_backward_is_one_operator_and_a_plan():
     assert depthwise_conv.operator.short.plans() == depthwise_conv_backward.operator.short.plans() == 1
 
 
-def test_recording_imports_nothing_large():
-    """torch._dynamo takes seconds, and a first call is no place for them."""
-    script = """
-import sys, torch
+def test_nothing_large_is_imported():
+    """torch._dynamo takes seconds: no layer's import, no net and no first call is a place for them."""
+    script = f"""
+import importlib, sys, torch
+for name in {LAYERS}:
+    importlib.import_module(f"layers.{{name}}")
+import layers
+layers.caffe_net, layers.load, layers.load_inline
 from layers.sigmoid import sigmoid
 for _ in range(3):
     sigmoid(torch.rand(3))

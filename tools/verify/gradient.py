@@ -95,9 +95,7 @@ class GradientCheck:
         seconds: how long it may take, about.
     """
 
-    def __init__(
-        self, probe, wanted: list[bool], finer: Callable | None = None, seconds: float = SECONDS
-    ):
+    def __init__(self, probe, wanted: list[bool], finer: Callable | None = None, seconds: float = SECONDS):
         self.probe, self.wanted, self.finer, self.seconds = probe, wanted, finer, seconds
         # However slow the layer is.
         self.least = max(2, round(LEAST * min(1.0, seconds / SECONDS)))
