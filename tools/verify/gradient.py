@@ -25,7 +25,7 @@ STEPS = {
 }
 COARSE = (1e-2, 1e-3)  # the last resort in double: a layer that computes partly in float
 
-# Seconds that a check may take, about, if nothing else is said: of kernels that run as fibres on the host a call takes milliseconds.
+# Seconds that a check may take, about: of kernels that run as fibres on the host a call takes milliseconds.
 SECONDS = 2.0
 MOST_INPUTS, MOST_OUTPUTS, LEAST = 1500, 400, 16
 
