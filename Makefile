@@ -16,7 +16,7 @@ CUDA_HOME  ?=
 ARCH       ?= all-major
 # The processor that the host backend is for: native, or x86-64-v3 and the like for a batch of machines.
 HOST_ARCH  ?= native
-# The folder of layers.
+# The folder of layers; or several, with : between them.
 LAYERS_DIR ?= layers
 # Which of them: names, or nothing for all.
 LAYERS     ?=

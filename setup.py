@@ -49,6 +49,8 @@ class Build(build_py):
             )
         began = time.time()
         make = ["make", "-C", str(ROOT), f"-j{os.cpu_count() or 2}", f"PYTHON={sys.executable}", "libraries"]
+        # The environment may list folders of one's own, and a place for their builds.
+        make += ["LAYERS_DIR=layers", "BUILD=build"]
         if subprocess.run(make).returncode:
             raise SystemExit(f"{NAME}: make failed; its output is above")
         print(f"{NAME}: make took {time.time() - began:.0f} s", flush=True)

@@ -3,10 +3,12 @@
 Where pytest-xdist is installed, the whole suite runs on a worker for each core; tests that need the GPU on one of
 them. `-n 0` runs all in this process, and so do a file or a test that is named, `--pdb` and `-s`.
 LAYERS_DIR=/my/layers tests the layers of another folder, and those alone: the other tests are the toolkit's own.
+LAYERS_DIR=/my/layers:/theirs tests one folder after the other.
 """
 
 import importlib.util
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -35,7 +37,11 @@ def workers(options: list[str]) -> list[str]:
 
 
 def main() -> int:
-    folder = Path(os.environ.get("LAYERS_DIR") or ROOT / "layers").resolve()
+    folders = [f for f in os.environ.get("LAYERS_DIR", "").split(":") if f] or [str(ROOT / "layers")]
+    if len(folders) > 1:
+        command = [sys.executable, __file__, *sys.argv[1:]]
+        return max([subprocess.call(command, env=os.environ | {"LAYERS_DIR": folder}) for folder in folders])
+    folder = Path(folders[0]).resolve()
     if not any(folder.glob("*/_*.abi3.so")):
         print(f"Nothing is built in {folder}: type `make` first, in {ROOT}.", file=sys.stderr)
         return 1

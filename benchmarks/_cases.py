@@ -2,6 +2,7 @@
 
 import importlib
 import itertools
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -10,13 +11,26 @@ from torch import Tensor
 
 from layers._runtime.cases import Case, cast, largest_error, results
 
-LAYERS = Path(__file__).resolve().parent.parent / "layers"
+ROOT = Path(__file__).resolve().parent.parent
+BUNDLED = ROOT / "layers"
+FOLDERS = [(ROOT / folder).resolve() for folder in os.environ.get("LAYERS_DIR", "").split(":") if folder] or [
+    BUNDLED
+]
+
+
+def layers_here() -> list[Path]:
+    """The folders of the layers to measure: of two with one name the first, which `layers.<name>` means."""
+    found: dict[str, Path] = {}
+    for folder in FOLDERS:
+        for file in sorted(folder.glob("*/cases.py")):
+            found.setdefault(file.parent.name, file.parent)
+    return list(found.values())
 
 
 def benched(device: str, only: str | None, notes: list[str]) -> Iterator[tuple[str, Case]]:
     """(layer's name, case) of every case with benchmark inputs whose layer is built for a device."""
     library = "_cuda.abi3.so" if device == "cuda" else "_host.abi3.so"
-    for folder in sorted(file.parent for file in LAYERS.glob("*/cases.py")):
+    for folder in layers_here():
         if only not in (None, folder.name):
             continue
         if not (folder / library).exists():

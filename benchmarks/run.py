@@ -4,6 +4,7 @@
     python benchmarks/run.py round               those of one layer
     python benchmarks/run.py --only call build   by group
     python benchmarks/run.py --quick             fewer repetitions and sizes: minutes become seconds
+    LAYERS_DIR=/my/layers python benchmarks/run.py [foo]    the layers of other folders
 
 A benchmark is a file in this folder that says its `GROUP` and has `measure(settings) -> Report`; it is found
 by being there. One that belongs to a layer also says `LAYER`. Every figure is a ratio within one run, the
@@ -20,7 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[0] = str(ROOT)  # instead of this folder: `benchmarks` and `layers` are both packages of the root
 
-from benchmarks import _machine, _plot, _report  # noqa: E402
+from benchmarks import _cases, _machine, _plot, _report  # noqa: E402
 
 
 def benchmarks() -> dict[str, object]:
@@ -30,13 +31,17 @@ def benchmarks() -> dict[str, object]:
 
 
 def chosen(available: dict[str, object], only: list[str], layer: str | None) -> dict[str, object]:
-    """Those whose group or name is asked for; with a layer, those that measure layers, and its own."""
+    """Those whose group or name is asked for; with a layer, those that measure layers, and its own.
+
+    Of folders of layers elsewhere, those that measure layers.
+    """
+    elsewhere = _cases.BUNDLED not in _cases.FOLDERS
 
     def wanted(name, module) -> bool:
         if only and module.GROUP not in only and name not in only:
             return False
         own = getattr(module, "LAYER", None)
-        return module.GROUP == "layers" and own in (None, layer) if layer else True
+        return module.GROUP == "layers" and own in (None, layer) if layer or elsewhere else True
 
     return {name: module for name, module in available.items() if wanted(name, module)}
 
@@ -59,8 +64,8 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="fewer repetitions and sizes")
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "bench", help="where JSON and plots go")
     arguments = parser.parse_args()
-    if arguments.layer and not (ROOT / "layers" / arguments.layer).is_dir():
-        parser.error(f"no layer {arguments.layer!r} in layers/")
+    if arguments.layer and not any((folder / arguments.layer).is_dir() for folder in _cases.FOLDERS):
+        parser.error(f"no layer {arguments.layer!r} in {', '.join(map(str, _cases.FOLDERS))}")
     settings = _report.Settings(arguments.quick, arguments.layer, arguments.out)
     arguments.out.mkdir(parents=True, exist_ok=True)
     machine = _machine.describe()

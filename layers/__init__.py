@@ -1,7 +1,7 @@
 """The layers, one folder each: `from layers.round import Round`. `make` builds them.
 
 Beside them: load and load_inline, which build at run time; caffe_net, which makes a module of a whole Caffe net; what a
-layer's Python side is made of, for layers outside of this package.
+layer's Python side is made of, for layers outside of this package. The folders that LAYERS_DIR lists count as this one.
 """
 
 import importlib
@@ -14,6 +14,9 @@ if "t" in getattr(sys, "abiflags", ""):
         f"use python{sys.version_info[0]}.{sys.version_info[1]} instead of its t variant"
     )
 
+from . import _folders
+
+_folders.look_there()
 # Imported when first used: nothing here needs torch before that.
 _PUBLIC = {
     "load": "_load.load",
@@ -36,7 +39,8 @@ def __getattr__(name: str):
     """`layers.round` without an import of its own; an unknown name is answered with the known ones."""
     if name in _PUBLIC:
         return getattr(importlib.import_module(f".{_PUBLIC[name]}", __name__), name)
-    known = sorted(made.parent.name for made in Path(__file__).parent.glob("[!_]*/__init__.py"))
+    folders = [*_folders.listed(), Path(__file__).parent]
+    known = sorted({made.parent.name for folder in folders for made in folder.glob("[!_]*/__init__.py")})
     if name in known:
         return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"no layer {name!r}. There are: {', '.join(known)}")

@@ -40,7 +40,7 @@ def caffe_net(
         shapes: of inputs, by blob, where the file has none or others are wanted: {"data": (1, 3, 224, 224)}.
         replace: values for the `$NAME$` of a template.
         native: False runs stock layers by ported code of the fork instead of by torch; {"Pooling": False} by type.
-        layers: folders of ported layers to look in before the toolkit's own.
+        layers: folders of ported layers to look in before those of LAYERS_DIR and the toolkit's own.
         choose: {type: folder's name}, where a folder of layers has a type several times.
         ignore: fields of forks that do not matter: ("quantization_param",).
         crop: 'stock': a Crop layer without crop_param cuts at 0, as today's Caffe; None: as the net's geometry says.

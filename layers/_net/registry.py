@@ -8,6 +8,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from .._folders import VARIABLE, listed
 from .._runtime import CaffeValueError
 from .._runtime.cases import load_package
 
@@ -32,14 +33,21 @@ class Ported:
 
 
 class Folders:
-    """The ported layers of several folders; the first folder that has a type has it for all."""
+    """The ported layers of several folders; the first folder that has a type has it for all.
+
+    They are those given, those that LAYERS_DIR lists, and the toolkit's own.
+    """
 
     def __init__(self, folders=(), chosen: dict[str, str] | None = None):
-        self.folders = [*(Path(folder).resolve() for folder in folders), _HOME]
+        given = {"layers": list(map(Path, folders)), VARIABLE: listed(), "": [_HOME]}
+        for setting, several in given.items():
+            for folder in several:
+                if not folder.is_dir():
+                    raise CaffeValueError(f"{setting}: no folder {folder}")
+        self.folders = list(
+            dict.fromkeys(folder.resolve() for several in given.values() for folder in several)
+        )
         self.chosen = chosen or {}
-        for folder in self.folders:
-            if not folder.is_dir():
-                raise CaffeValueError(f"layers: no folder {folder}")
         self._found = [_layers_of(folder) for folder in self.folders]
 
     def find(self, type_name: str) -> Ported | None:

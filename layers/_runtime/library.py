@@ -86,7 +86,8 @@ def how_to_build(name: str, backend: str, path: Path) -> str:
             "Install it again where nvcc is found: pip install --force-reinstall --no-deps --no-cache-dir"
         )
     needs = " (needs nvcc, see README.md)" if backend == "cuda" else ""
+    where = "" if package == Path(__file__).resolve().parents[1] else f"LAYERS_DIR={package} "
     return (
         f"{name}: not built for {backend}: {path} is missing. "
-        f"Type `make LAYERS={name}` in the toolkit's folder{needs}."
+        f"Type `make {where}LAYERS={name}` in the toolkit's folder{needs}."
     )

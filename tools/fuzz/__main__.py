@@ -99,31 +99,29 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--layers-dir", type=Path, default=ROOT / "layers")
+    parser.add_argument("--layers-dir", default=str(ROOT / "layers"), help="one or several, with : between")
     parser.add_argument("--layers", nargs="*", help="all that are built for the host, if none is named")
     parser.add_argument("--minutes", type=float, default=1)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--examples", type=int, default=1000, help="calls of one round, in one process")
     parser.add_argument("--only", choices=("calls", "files"), help="calls of functions, or files for loaders")
     options = parser.parse_args()
-    layers_dir = options.layers_dir.resolve()
-    package = load_package(layers_dir)
-    built = sorted(library.parent.name for library in layers_dir.glob("*/_host.abi3.so"))
-    subjects = [(name, "calls") for name in options.layers or built if options.only != "files"]
-    subjects += [
-        (name, "files")
-        for name in options.layers or built
-        if options.only != "calls" and any((layers_dir / name).glob("*_layer.cpp"))
-    ]
+    folders = [Path(folder).resolve() for folder in options.layers_dir.split(":") if folder]
+    built = [library.parent for folder in folders for library in sorted(folder.glob("*/_host.abi3.so"))]
+    built = [layer for layer in built if layer.name in (options.layers or [layer.name])]
+    if strange := set(options.layers or []) - {layer.name for layer in built}:
+        parser.error(f"not built for the host: {', '.join(sorted(strange))}")
+    subjects = [(layer, "calls") for layer in built if options.only != "files"]
+    if options.only != "calls":
+        subjects += [(layer, "files") for layer in built if any(layer.glob("*_layer.cpp"))]
     totals = {subject: collections.Counter() for subject in subjects}
     findings: dict[str, str] = {}
     started, number = time.monotonic(), 0
     while time.monotonic() - started < 60 * options.minutes:
-        for name, kind in subjects:
-            counts, finding = round_of(
-                layers_dir, name, kind, options.seed * 100_000 + number, options.examples
-            )
-            totals[name, kind].update(counts)
+        for layer, kind in subjects:
+            name, seed = layer.name, options.seed * 100_000 + number
+            counts, finding = round_of(layer.parent, name, kind, seed, options.examples)
+            totals[layer, kind].update(counts)
             if finding:
                 key = f"{name} {re.sub(r'[0-9]+', '0', finding)[:120]}"
                 if key not in findings:
@@ -132,11 +130,11 @@ def main() -> int:
             if time.monotonic() - started >= 60 * options.minutes:
                 break
         number += 1
-    for (name, kind), counts in totals.items():
+    for (layer, kind), counts in totals.items():
         said = ", ".join(f"{n} {what}" for what, n in sorted(counts.items()))
-        print(f"{name:20} {sum(counts.values()):8} {kind}: {said}")
+        print(f"{layer.name:20} {sum(counts.values()):8} {kind}: {said}")
     total = sum(sum(c.values()) for c in totals.values())
-    print(f"{total} tried with seed {options.seed}, {len(findings)} findings ({package})")
+    print(f"{total} tried with seed {options.seed}, {len(findings)} findings")
     return bool(findings)
 
 

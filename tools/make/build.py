@@ -23,7 +23,7 @@ from . import names, packages
 from .discover import Folder, folders
 from .outside import give_toolkit
 from .rules import CALL, Rules, core_folder
-from .settings import ROOT, Settings, from_environment, full
+from .settings import ROOT, Settings, full, of_each_folder
 
 # Options of the make above that are for the make below, too: -n, -k, -B, -s, -j's job server and so on.
 _OVERRIDES = " -- "
@@ -268,14 +268,21 @@ def verify(settings: Settings) -> int:
     arguments = settings.arguments
     layer = arguments.get("LAYER", "").strip()
     if not layer:
-        known, _ = folders(settings.layers_dir) if os.path.isdir(settings.layers_dir) else ({}, {})
-        layers = " ".join(name for name, folder in known.items() if folder.is_caffe) or "none"
+        layers = " ".join(name for name, folder in layers_in(settings).items() if folder.is_caffe) or "none"
         raise BuildRefused(
             f"which layer? {settings.hint('verify', LAYER='foo')}\nCaffe layers in {settings.layers_dir}: {layers}"
         )
     names.check_layer(layer, "LAYER")
     packages.need(["build", "run"], f"{settings.build}/packages")
-    if status := build(Plan(settings, only=[layer])):
+    plan = Plan(settings, only=[layer])
+    if not plan.folder(layer).is_caffe:
+        suite = (
+            "" if not settings.outside else f"LAYERS_DIR={settings.layers_dir} "
+        ) + f"python test.py -k {layer}"
+        raise BuildRefused(
+            f"LAYER={layer}: verify is for Caffe layers. A native layer has its reference in cases.py: {suite}"
+        )
+    if status := build(plan):
         return status
     command = [sys.executable, "-m", "tools.verify", f"--layers-dir={settings.layers_dir}"]
     for option in ("PARAM", "SHAPES", "TYPE"):
@@ -299,8 +306,7 @@ def clean(settings: Settings) -> int:
     if not settings.outside:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(CALL)
-    known, _ = folders(settings.layers_dir) if os.path.isdir(settings.layers_dir) else ({}, {})
-    for folder in known.values():
+    for folder in layers_in(settings).values():
         for made in ("_host.abi3.so", "_cuda.abi3.so", "_host.json", "_cuda.json", "_caffe.desc"):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(os.path.join(folder.path, made))
@@ -317,21 +323,48 @@ TARGETS = {
 }
 
 
+def concerned(several: list[Settings], target: str) -> list[Settings]:
+    """Of the folders of layers those that hold a layer which is asked for; of verify's one layer, the first."""
+    if len(several) == 1:
+        return several
+    if target == "core":
+        return several[:1]
+    asked = several[0].arguments.get("LAYER", "").split() if target == "verify" else several[0].layers
+    if not asked:
+        return several
+    found = {settings: set(asked) & set(layers_in(settings)) for settings in several}
+    if strange := set(asked).difference(*found.values()):
+        where = " ".join(settings.layers_dir for settings in several)
+        raise BuildRefused(f"LAYERS: no layer {' '.join(sorted(strange))} in {where}")
+    for settings, names_here in found.items():
+        settings.layers = sorted(names_here)
+    those = [settings for settings, names_here in found.items() if names_here]
+    return those[:1] if target == "verify" else those
+
+
+def layers_in(settings: Settings) -> dict[str, Folder]:
+    return folders(settings.layers_dir)[0] if os.path.isdir(settings.layers_dir) else {}
+
+
+def run(target: str, settings: Settings) -> int:
+    if target != "clean":
+        if not os.path.isdir(settings.layers_dir):
+            raise BuildRefused(f"LAYERS_DIR: there is no folder {settings.layers_dir}")
+        os.makedirs(settings.build, exist_ok=True)
+    return TARGETS[target](settings)
+
+
 def main() -> int:
     os.chdir(ROOT)
     try:
-        settings, targets = from_environment(sys.argv[1:])
+        several, targets = of_each_folder(sys.argv[1:])
         if len(targets) != 1 or targets[0] not in TARGETS:
             raise BuildRefused(f"usage: python -m tools.make.build {' | '.join(TARGETS)} [SETTING=value ...]")
-        if targets[0] != "clean":
-            if not os.path.isdir(settings.layers_dir):
-                raise BuildRefused(f"LAYERS_DIR: there is no folder {settings.layers_dir}")
-            os.makedirs(settings.build, exist_ok=True)
-        return TARGETS[targets[0]](settings)
+        return max([run(targets[0], settings) for settings in concerned(several, targets[0])])
     except (names.NameRefused, packages.Missing, BuildRefused) as error:
         print(f"make: {error}", file=sys.stderr)
     except OSError as error:
-        print(f"make: {error.filename or settings.build}: {error.strerror}", file=sys.stderr)
+        print(f"make: {error.filename or ROOT}: {error.strerror}", file=sys.stderr)
     return 2
 
 

@@ -13,7 +13,7 @@ import sys
 
 from . import names, packages
 from .build import BuildRefused, Plan, build, copied
-from .settings import ROOT, Settings, from_environment
+from .settings import ROOT, Settings, of_each_folder
 
 
 def library(cxx: str, name: str) -> str:
@@ -79,13 +79,16 @@ def on_the_gpu(settings: Settings) -> int:
     return 0
 
 
+def sanitize(settings: Settings) -> int:
+    os.makedirs(settings.build, exist_ok=True)
+    packages.need(["build", "run"], f"{settings.build}/packages")
+    return build(Plan(settings)) or on_the_host(settings) or races(settings) or on_the_gpu(settings)
+
+
 def main() -> int:
     os.chdir(ROOT)
     try:
-        settings, _ = from_environment(sys.argv[1:])
-        os.makedirs(settings.build, exist_ok=True)
-        packages.need(["build", "run"], f"{settings.build}/packages")
-        return build(Plan(settings)) or on_the_host(settings) or races(settings) or on_the_gpu(settings)
+        return max([sanitize(settings) for settings in of_each_folder(sys.argv[1:])[0]])
     except (names.NameRefused, packages.Missing, BuildRefused) as error:
         print(f"make sanitize: {error}", file=sys.stderr)
         return 2

@@ -145,8 +145,11 @@ def command(text: str, setting: str) -> str:
     return shlex.join(words)
 
 
-def from_environment(arguments: list[str]) -> tuple[Settings, list[str]]:
-    """The settings of the environment, those among the arguments (NAME=value) winning; and the other arguments."""
+def of_each_folder(arguments: list[str]) -> tuple[list[Settings], list[str]]:
+    """For each folder of layers the settings of the environment, those among the arguments (NAME=value) winning.
+
+    And the other arguments.
+    """
     asked = {**dict.fromkeys(defaults()), **dict.fromkeys(("LAYER", "PARAM", "SHAPES", "TYPE"))}
     given = {name: os.environ[name] for name in asked if name in os.environ}
     others = []
@@ -156,4 +159,15 @@ def from_environment(arguments: list[str]) -> tuple[Settings, list[str]]:
             given[name] = text
         else:
             others.append(argument)
-    return Settings(given), others
+    folders = [f for f in given.get("LAYERS_DIR", "").split(":") if f] or [defaults()["LAYERS_DIR"]]
+    if len(folders) > 1 and given.get("BUILD"):
+        raise NameRefused(
+            "BUILD: of several folders of layers each has a build of its own: name one LAYERS_DIR"
+        )
+    return [Settings(given | {"LAYERS_DIR": folder}) for folder in folders], others
+
+
+def from_environment(arguments: list[str]) -> tuple[Settings, list[str]]:
+    """The same for the first folder, where new layers go."""
+    settings, others = of_each_folder(arguments)
+    return settings[0], others

@@ -28,7 +28,7 @@ from layers._net.registry import Folders
 from layers._net.stock import stock_class
 from layers._runtime import CaffeError, CaffeValueError
 
-from ..make.settings import Settings, from_environment
+from ..make.settings import Settings, of_each_folder
 from .compare import compare, random_inputs, runs_by, twin_parameters
 
 FORWARD, GRADIENT = 1e-4, 1e-3  # relative
@@ -36,7 +36,7 @@ FORWARD, GRADIENT = 1e-4, 1e-3  # relative
 
 def main() -> int:
     console = Console()
-    settings, targets = from_environment(sys.argv[1:])
+    settings, targets = of_each_folder(sys.argv[1:])
     if targets not in (["show"], ["verify"]) or not os.environ.get("PROTOTXT"):
         console.print(
             "make net PROTOTXT=deploy.prototxt [WEIGHTS=x.caffemodel CAFFE=/path/to/fork]", markup=False
@@ -45,7 +45,7 @@ def main() -> int:
     asked = Asked(settings, verify=targets == ["verify"])
     torch.manual_seed(1701)
     try:
-        make_messages(settings.core)
+        make_messages(settings[0].core)
         if not port_missing(asked, console):
             return 1
         return verify(asked, console) if asked.verify else show(asked, console)
@@ -57,14 +57,14 @@ def main() -> int:
 class Asked:
     """What the command line asks for."""
 
-    def __init__(self, settings: Settings, verify: bool):
+    def __init__(self, settings: list[Settings], verify: bool):
         given = os.environ
-        self.layers_dir, self.verify = settings.layers_dir, verify
+        self.folders, self.verify = [one.layers_dir for one in settings], verify
         self.prototxt, self.weights, self.caffe = (given.get(n) for n in ("PROTOTXT", "WEIGHTS", "CAFFE"))
         shapes = pairs("SHAPES", given.get("SHAPES", ""))
         self.phase = given.get("PHASE") or None
         self.options = {
-            "layers": self.layers_dir,
+            "layers": self.folders,
             "phase": self.phase,
             "shapes": {name: tuple(int(n) for n in value.split(",")) for name, value in shapes},
             "replace": dict(pairs("REPLACE", given.get("REPLACE", ""))),
@@ -94,25 +94,28 @@ def port_missing(asked: Asked, console: Console) -> bool:
     types = needed_types(asked.prototxt, asked.options["replace"])
     # Stock layers are ported for the comparison alone.
     types = [name for name in types if asked.verify or stock_class(name) is None]
-    missing = [name for name in types if Folders([asked.layers_dir]).find(name) is None]
+    missing = [name for name in types if Folders(asked.folders).find(name) is None]
     if missing and asked.caffe:
         console.print(f"Porting {', '.join(missing)} from {asked.caffe}", markup=False)
         command = [
             "tools.port",
             f"--caffe={asked.caffe}",
             "--layers-dir",
-            asked.layers_dir,
+            asked.folders[0],
             "--",
             " ".join(missing),
         ]
         if subprocess.run([sys.executable, "-m", *command]).returncode:
             return False
-    found = [layer for name in types if (layer := Folders([asked.layers_dir]).find(name))]
-    unbuilt = dict.fromkeys(p.folder.name for p in found if not (p.folder / "_host.abi3.so").exists())
-    if not unbuilt:
-        return True
-    build = ["tools.make.build", "libraries", f"LAYERS_DIR={asked.layers_dir}", f"LAYERS={' '.join(unbuilt)}"]
-    return subprocess.run([sys.executable, "-m", *build]).returncode == 0
+    folders = Folders(asked.folders)
+    found = [layer.folder for name in types if (layer := folders.find(name))]
+    unbuilt = [folder for folder in dict.fromkeys(found) if not (folder / "_host.abi3.so").exists()]
+    for parent in dict.fromkeys(folder.parent for folder in unbuilt):
+        names = " ".join(folder.name for folder in unbuilt if folder.parent == parent)
+        build = ["tools.make.build", "libraries", f"LAYERS_DIR={parent}", f"LAYERS={names}"]
+        if subprocess.run([sys.executable, "-m", *build]).returncode:
+            return False
+    return True
 
 
 # ---------------------------------------------------------------------------------------------- show

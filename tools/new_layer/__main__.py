@@ -29,6 +29,11 @@ make new LAYER=foo LAYERS_DIR=/my/layers        either, in a folder of your own"
 TAKEN = {"tensor", "operator", "nn", "torch", "case"}
 
 
+def first_folder(text: str) -> Path:
+    """Of LAYERS_DIR, which may list several."""
+    return Path(next(filter(None, text.split(":")), "layers"))
+
+
 class Refusal(Exception):
     """Why nothing was written; the text is the whole message."""
 
@@ -37,7 +42,9 @@ def main(argv: list[str] | None = None) -> int:
     formatter = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=formatter)
     parser.add_argument("name", nargs="?", default="", help="the new layer")
-    parser.add_argument("--layers-dir", type=Path, default=ROOT / "layers", help="the folder of layers")
+    parser.add_argument(
+        "--layers-dir", type=first_folder, default=ROOT / "layers", help="the folder of layers"
+    )
     parser.add_argument("--from", dest="source", default="", help="a Caffe layer's .cu")
     arguments = parser.parse_args(argv)
     try:

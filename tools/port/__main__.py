@@ -138,14 +138,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="make port", description=__doc__)
     parser.add_argument("types", nargs="*", help="each may be several, with spaces between")
     parser.add_argument("--caffe", default="")
-    parser.add_argument("--layers-dir", type=Path, required=True)
+    parser.add_argument("--layers-dir", required=True, help="where to; the first, if it lists several")
     parser.add_argument("--name", default="", help="the folder's name, instead of one made from the type's")
     parser.add_argument("--force", action="store_true", help="replace the files of a folder that exists")
     parser.add_argument("--unbuilt", action="store_true", help="with TYPE=all: write the folders, build none")
     options = parser.parse_args()
     options.types = [name for word in options.types for name in word.split()]
     try:
-        options.settings, _ = from_environment([f"LAYERS_DIR={options.layers_dir.absolute()}"])
+        options.settings, _ = from_environment([f"LAYERS_DIR={options.layers_dir}"])
+        options.layers_dir = Path(options.settings.layers_dir)
         if not options.caffe or not options.types:
             raise PortError(
                 "make port CAFFE=/path/to/fork TYPE=Normalize: both are needed; TYPE is the type in a prototxt, or all"

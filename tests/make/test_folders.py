@@ -1,0 +1,117 @@
+"""LAYERS_DIR with several folders: for make and its tools, and for Python."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from conftest import ROOT, Workshop, make
+
+from layers._net.registry import Folders
+from layers._runtime import CaffeValueError
+
+CAFFE = 'from .._caffe import caffe_layer\n\nOwn = caffe_layer(__name__, "{type}")\n'
+
+
+@pytest.fixture
+def both(tmp_path):
+    """Two folders of layers, as LAYERS_DIR lists them."""
+    shops = Workshop(tmp_path / "a"), Workshop(tmp_path / "b")
+    for shop in shops:
+        shop.folder.mkdir()
+    shops[0].listed = f"{shops[0].folder}:{shops[1].folder}"
+    return shops
+
+
+def test_layers_of_all_folders_are_built_and_are_layers(both):
+    a, b = both
+    a.layer("one", value="1", cases_py="CASES = []\n")
+    (
+        b.layer("two", value="2", cases_py="CASES = []\n"),
+        b.layer("round", cases_py="CASES = []\n"),
+        b.layer("left_out"),
+    )
+    # Somebody's copy of the toolkit's own parts is not in the way.
+    (
+        (a.folder / "_runtime").mkdir(),
+        (a.folder / "_runtime" / "__init__.py").write_text("raise RuntimeError\n"),
+    )
+    done = make("NVCC=", f"LAYERS_DIR={a.listed}", "LAYERS=one two", "libraries")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert {f.parent.name for shop in both for f in shop.folder.glob("*/_host.abi3.so")} == {"one", "two"}
+    # As a bundled one, whatever the current folder of layers is called; of two with one name the first.
+    script = """
+import torch, layers, layers.two
+from layers.one import layer
+one, two = torch.zeros(2), torch.zeros(2)
+layer.one_fill(one, 2), layers.two.layer.two_fill(two, 2)
+print(one.tolist(), two.tolist(), layers.round.__file__, layers.sigmoid.__file__, sep="\\n")
+try:
+    layers.left_out.layer.left_out_fill(one, 2)
+except layers.CaffeRuntimeError as error:
+    print(error)
+try:
+    layers.nosuch
+except AttributeError as error:
+    print(error)
+from benchmarks._cases import layers_here
+print([folder.name for folder in layers_here()])
+"""
+    environment = os.environ | {"LAYERS_DIR": f"{a.listed}:/nosuch"}
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    said = done.stdout.splitlines()
+    own, bundled = b.folder / "round" / "__init__.py", ROOT / "layers" / "sigmoid" / "__init__.py"
+    assert said[:4] == ["[1.0, 1.0]", "[2.0, 2.0]", str(own), str(bundled)]
+    assert f"Type `make LAYERS_DIR={b.folder} LAYERS=left_out`" in said[4]
+    assert all(f" {name}" in said[5] for name in ("one", "two", "sigmoid"))
+    assert said[6] == "['one', 'round', 'two']"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["LAYERS=one nosuch"], "LAYERS: no layer nosuch in {a} {b}"),
+        (["BUILD=/tmp/nosuch"], "BUILD: of several folders of layers each has a build of its own"),
+        (["LAYERS_DIR={a}:{b}/nosuch"], "LAYERS_DIR: there is no folder {b}/nosuch"),
+    ],
+)
+def test_what_make_refuses(both, arguments, said):
+    a, b = both
+    a.layer("one")
+    places = {"a": a.folder, "b": b.folder}
+    done = make(
+        "-n", "NVCC=", f"LAYERS_DIR={a.listed}", *(x.format(**places) for x in arguments), "libraries"
+    )
+    assert done.returncode != 0 and said.format(**places) in done.stderr
+
+
+def test_new_layers_go_into_the_first(both):
+    a, b = both
+    assert make("new", "LAYER=foo", f"LAYERS_DIR={a.listed}").returncode == 0
+    assert (a.folder / "foo" / "foo.cu").exists() and not list(b.folder.iterdir())
+
+
+def test_the_suite_tests_one_after_the_other(both):
+    done = subprocess.run(
+        [sys.executable, ROOT / "test.py"],
+        capture_output=True, text=True, env=os.environ | {"LAYERS_DIR": both[0].listed},
+    )  # fmt: skip
+    assert done.returncode != 0
+    assert [f"Nothing is built in {shop.folder}" in done.stderr for shop in both] == [True, True]
+
+
+def test_a_nets_layers_are_found(both, monkeypatch):
+    a, b = both
+    for shop, name, type_name in ((a, "own", "Own"), (b, "own", "Own"), (b, "normalize", "Normalize")):
+        (shop.folder / name).mkdir()
+        (shop.folder / name / "__init__.py").write_text(CAFFE.format(type=type_name))
+    bundled = Folders().find("Normalize").folder
+    monkeypatch.setenv("LAYERS_DIR", both[0].listed)
+    assert Folders().find("Own").folder == a.folder / "own"
+    assert Folders().find("Normalize").folder == b.folder / "normalize" != bundled
+    assert Folders([b.folder]).find("Own").folder == b.folder / "own"
+    monkeypatch.setenv("LAYERS_DIR", f"{a.folder}/nosuch")
+    with pytest.raises(CaffeValueError, match=f"LAYERS_DIR: no folder {a.folder}/nosuch"):
+        Folders()
