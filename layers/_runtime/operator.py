@@ -16,10 +16,12 @@ one is a builtin (src/call.cpp): calls like one that came before are done by its
 below, takes everything else and says what is wrong.
 """
 
+import collections.abc
 import functools
 import inspect
 import types
 import typing
+from operator import or_
 
 import torch
 from torch import Tensor
@@ -47,6 +49,36 @@ def operator(layer: Layer, *, autocast: str = "promote"):
     if autocast not in ("promote", "lower", "float32"):
         raise ValueError(f"autocast: expected 'promote', 'lower' or 'float32', got {autocast!r}")
     return lambda function: Operator(layer, function, autocast).entry
+
+
+def schema_of(function) -> str:
+    """torch's words for what a function takes and gives."""
+    try:
+        return torch.library.infer_schema(function, mutates_args=())
+    except ValueError:
+        # An older torch, 2.5 for one, knows typing's sequences alone.
+        hints = typing.get_type_hints(function)
+        signature = inspect.signature(function)
+        parameters = [
+            p.replace(annotation=_by_typing(hints.get(name, p.annotation)))
+            for name, p in signature.parameters.items()
+        ]
+
+        def same():
+            """Has a signature, and that is all."""
+
+        same.__signature__ = signature.replace(parameters=parameters, return_annotation=hints.get("return"))
+        return torch.library.infer_schema(same, mutates_args=())
+
+
+def _by_typing(hint):
+    """`list[int]` and `collections.abc.Sequence[int]` as `typing.Sequence[int]`, optional ones, too."""
+    origin, of = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (list, collections.abc.Sequence):
+        return typing.Sequence[of[0]]
+    if origin in (types.UnionType, typing.Union):
+        return functools.reduce(or_, map(_by_typing, of))
+    return hint
 
 
 class Operator:
@@ -86,7 +118,7 @@ class Operator:
         if name in _defined:  # the module was reloaded
             _defined.pop(name)._destroy()
         library = _defined[name] = torch.library.Library(namespace, "FRAGMENT")
-        schema = torch.library.infer_schema(function, mutates_args=())
+        schema = schema_of(function)
         library.define(function.__name__ + schema, tags=(torch.Tag.pt2_compliant_tag,))
         for key in ("CPU", "CUDA"):
             library.impl(function.__name__, self.registered, key)

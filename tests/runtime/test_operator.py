@@ -1,5 +1,6 @@
 """Operators of any signature: which arguments are tensors, which may be None, what an error may hide."""
 
+import inspect
 import sys
 import types
 from collections.abc import Sequence
@@ -40,6 +41,21 @@ NONES = [
     (None, torch.tensor(3.0)),
     (torch.tensor(2.0), torch.tensor(3.0)),
 ]
+
+
+def test_a_torch_that_knows_sequences_by_typings_names_alone(layer, monkeypatch):
+    new = torch.library.infer_schema
+
+    def old(function, **options):
+        signature = inspect.signature(function)
+        if any("collections.abc" in str(p.annotation) for p in signature.parameters.values()):
+            raise ValueError(f"unsupported type: {signature}")
+        return new(function, **options)
+
+    wanted = str(scaled(layer).operator.torch_op._schema)
+    monkeypatch.setattr(torch.library, "infer_schema", old)
+    assert str(scaled(layer).operator.torch_op._schema) == wanted
+    assert "SymInt[] sizes" in wanted and "Tensor? factor" in wanted
 
 
 class Labelled(Tensor):
