@@ -1,0 +1,109 @@
+"""Nets of stock layers under what torch offers every module: autocast, channels_last, DistributedDataParallel."""
+
+import pytest
+import torch
+import torch.distributed as dist
+from support.nets import draw
+from torch.nn.parallel import DistributedDataParallel
+
+from layers import caffe_net
+
+NET = """
+input: "data" input_shape { dim: 2 dim: 3 dim: 13 dim: 11 }
+input: "label" input_shape { dim: 2 }
+layer { name: "conv1" type: "Convolution" bottom: "data" top: "conv1"
+        convolution_param { num_output: 8 kernel_size: 3 pad: 1 weight_filler { type: "xavier" } } }
+layer { name: "bn1" type: "BatchNorm" bottom: "conv1" top: "conv1" }
+layer { name: "scale1" type: "Scale" bottom: "conv1" top: "conv1" scale_param { bias_term: true } }
+layer { name: "relu1" type: "ReLU" bottom: "conv1" top: "conv1" }
+layer { name: "pool1" type: "Pooling" bottom: "conv1" top: "pool1"
+        pooling_param { pool: MAX kernel_size: 3 stride: 2 } }
+layer { name: "conv2" type: "Convolution" bottom: "pool1" top: "conv2"
+        convolution_param { num_output: 8 kernel_size: 1 group: 2 weight_filler { type: "xavier" } } }
+layer { name: "sum" type: "Eltwise" bottom: "pool1" bottom: "conv2" top: "sum" }
+layer { name: "both" type: "Concat" bottom: "sum" bottom: "pool1" top: "both" }
+layer { name: "pool2" type: "Pooling" bottom: "both" top: "pool2" pooling_param { pool: AVE kernel_size: 2 stride: 2 } }
+layer { name: "fc" type: "InnerProduct" bottom: "pool2" top: "fc"
+        inner_product_param { num_output: 5 weight_filler { type: "xavier" } } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "fc" bottom: "label" top: "loss" }
+"""
+
+
+@pytest.fixture
+def net():
+    torch.manual_seed(0)
+    return caffe_net(NET)
+
+
+def batch() -> dict:
+    return {"data": draw(2, 3, 13, 11).float(), "label": torch.tensor([1.0, 4.0])}
+
+
+def step(net, **options) -> tuple[torch.Tensor, dict]:
+    """The loss of one training step, and each parameter's gradient."""
+    net.zero_grad()
+    loss = net(**batch(), **options)
+    loss.backward()
+    return loss.detach(), {name: p.grad.clone() for name, p in net.named_parameters() if p.grad is not None}
+
+
+def same_gradients(got: dict, wanted: dict, tolerance: float) -> None:
+    assert set(got) == set(wanted)
+    for name, gradient in wanted.items():
+        torch.testing.assert_close(
+            got[name], gradient, rtol=tolerance, atol=tolerance * gradient.abs().max().item(), msg=name
+        )
+
+
+def test_channels_last_stays_as_it_is(net):
+    """No layer on the way copies its bottom to another layout, and all is as before."""
+    wanted = net(**batch(), blobs=True)
+    _, gradients = step(net)
+    net.to(memory_format=torch.channels_last)
+    inputs = batch() | {"data": batch()["data"].contiguous(memory_format=torch.channels_last)}
+    got = net(**inputs, blobs=True)
+    for name in ("conv1", "pool1", "conv2", "sum", "both", "pool2"):
+        assert got[name].is_contiguous(memory_format=torch.channels_last), name
+        torch.testing.assert_close(got[name], wanted[name], rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(got["loss"], wanted["loss"], rtol=1e-4, atol=1e-5)
+    same_gradients(step(net)[1], gradients, 1e-4)
+
+
+def test_autocast(net):
+    """Convolutions and inner products in bfloat16, the loss in float."""
+    loss, gradients = step(net)
+    with torch.autocast("cpu", torch.bfloat16):
+        blobs = net(**batch(), blobs=True)
+        cast_loss, cast_gradients = step(net)
+    assert blobs["conv2"].dtype == blobs["fc"].dtype == torch.bfloat16 and cast_loss.dtype == torch.float32
+    torch.testing.assert_close(cast_loss, loss, rtol=0.02, atol=0.02)
+    assert all(g.dtype == torch.float32 for g in cast_gradients.values())
+    same_gradients(cast_gradients, gradients, 0.1)
+
+
+def test_distributed_data_parallel(net, tmp_path):
+    loss, gradients = step(net)
+    dist.init_process_group("gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1)
+    try:
+        parallel = DistributedDataParallel(net)
+        parallel_loss, found = step(parallel)
+    finally:
+        dist.destroy_process_group()
+    torch.testing.assert_close(parallel_loss, loss)
+    same_gradients({name.removeprefix("module."): g for name, g in found.items()}, gradients, 1e-6)
+
+
+def test_checkpointing_and_a_copy_for_averaging(net):
+    """What fine-tuning scripts do: recompute a forward, and keep an average of the weights."""
+    loss, gradients = step(net)
+    net.zero_grad()
+    inputs = batch()
+    again = torch.utils.checkpoint.checkpoint(
+        lambda data, label: net(data=data, label=label), inputs["data"], inputs["label"], use_reentrant=False
+    )
+    again.backward()
+    torch.testing.assert_close(again.detach(), loss)
+    same_gradients({n: p.grad for n, p in net.named_parameters() if p.grad is not None}, gradients, 1e-5)
+    average = torch.optim.swa_utils.AveragedModel(net)
+    average.update_parameters(net)
+    torch.testing.assert_close(average(**inputs), loss)
