@@ -17,9 +17,18 @@ from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).resolve().parent
 sys.path.insert(0, str(ROOT))  # pip runs this file without its folder on the path
-from tools.make import find_nvcc, metadata  # noqa: E402
 
 NAME = "cuffi"
+if "t" in sys.abiflags:
+    raise SystemExit(
+        f"{NAME}: free-threaded Python cannot load libraries of the stable ABI: "
+        f"install into python{sys.version_info[0]}.{sys.version_info[1]}, not its t variant"
+    )
+
+from tools.make import metadata  # noqa: E402
+from tools.make.backends import BACKENDS  # noqa: E402
+from tools.make.settings import from_environment  # noqa: E402
+
 # Oldest CPython of the stable ABI that the libraries are built for (build_ffi.py).
 ABI = "cp310"
 # What `load` and a folder of one's own layers are built with, inside of the installed package.
@@ -42,11 +51,6 @@ class Build(build_py):
     """build_py of what make has built in place."""
 
     def run(self) -> None:
-        if "t" in sys.abiflags:
-            raise SystemExit(
-                f"{NAME}: free-threaded Python cannot load libraries of the stable ABI: "
-                f"install into python{sys.version_info[0]}.{sys.version_info[1]}, not its t variant"
-            )
         began = time.time()
         make = ["make", "-C", str(ROOT), f"-j{os.cpu_count() or 2}", f"PYTHON={sys.executable}", "libraries"]
         # The environment may list folders of one's own, and a place for their builds.
@@ -61,9 +65,9 @@ class Build(build_py):
     def find_data_files(self, package: str, src_dir: str) -> list[str]:
         """Without libraries that lie there from another build: of a backend, or a layer, that this one left out."""
         layer, wanted = package.rpartition(".")[2], os.environ.get("LAYERS", "").split()
-        left_out = ["_cuda."] if not nvcc() else []
-        if wanted and layer not in wanted:
-            left_out = ["_host.", "_cuda."]
+        made, _ = from_environment([])
+        kept = made.backends if not wanted or layer in wanted else []
+        left_out = [f"_{name}." for name in BACKENDS if name not in kept]
         found = super().find_data_files(package, src_dir)
         return [f for f in found if not Path(f).name.startswith(tuple(left_out))]
 
@@ -78,14 +82,6 @@ class Build(build_py):
         (target / "COMMIT").write_text(metadata.commit() + "\n")
         (target / "layers").mkdir()
         (target / "layers" / "__init__.py").write_text(SHIM)
-
-
-def nvcc() -> str:
-    """What make builds the GPU's half with: NVCC, or what its own search finds."""
-    given = os.environ.get("NVCC", "search")
-    if given != "search":
-        return given
-    return find_nvcc.find(os.environ.get("CUDA_HOME", ""))
 
 
 class Binary(Distribution):

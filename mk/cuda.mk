@@ -34,6 +34,8 @@ cuda_PLAIN  := $(COMMON) -isystem $(CUDA_HEADERS) -O1 -fPIC -fvisibility=hidden 
                -Wno-unknown-pragmas -g1
 cuda_LINK   := -L$(CUDA_LIB) -lcudart_static -ldl -lrt -pthread
 cuda_INFO   := CUDA $(ARCH)
+# The compiler that is asked for its version.
+cuda_TELLS  := $(NVCC)
 cuda_STD    := -include $(CORE_cuda)/std.hpp
 
 # nvcc hands options that only the C++ compiler knows through to it. through(options)

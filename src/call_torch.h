@@ -42,7 +42,7 @@ struct Torch {
   }
   // The dtype that autocast casts to on that type of device, as DLPack has it; 0 if it is off, -1 if unknown.
   long autocast_dtype(int32_t device_type) const {
-    PyObject* const name = PyUnicode_InternFromString(device_type == kDLCUDA ? "cuda" : "cpu");
+    PyObject* const name = PyUnicode_InternFromString(device_type == kDLCPU ? "cpu" : "cuda");
     long found = 0;
     if (truth(PyObject_CallFunctionObjArgs(is_autocast_enabled, name, nullptr))) {
       PyObject* dtype = PyObject_CallFunctionObjArgs(get_autocast_dtype, name, nullptr);

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import _disable_current_modes
 
+from .._backends import DEVICES
 from .._runtime import (
     PLAIN,
     CaffeRuntimeError,
@@ -15,6 +16,7 @@ from .._runtime import (
     dtype_name,
     is_fake,
     raw_stream,
+    serving,
 )
 from .instance import DTYPES, Definition, Site
 from .record import MOST_AXES, Shape
@@ -64,8 +66,8 @@ def _checked(definition: Definition, i: int, bottom) -> Tensor:
     layer, name = definition.layer, definition.bottom_name(i)
     if not isinstance(bottom, Tensor):
         raise layer.wrong(name, "a tensor", bottom)
-    if is_fake(bottom) or bottom.device.type not in ("cpu", "cuda"):
-        raise layer.wrong(name, "a tensor with data on cpu or cuda", bottom)
+    if is_fake(bottom) or bottom.device.type not in DEVICES:
+        raise layer.wrong(name, f"a tensor with data on {' or '.join(DEVICES)}", bottom)
     if bottom.layout != torch.strided or bottom.is_nested:
         raise layer.wrong(name, "a dense tensor", bottom)
     if type(bottom) not in PLAIN:
@@ -97,10 +99,13 @@ def site_of(bottoms: list[Tensor], blobs: list[Tensor], phase: int) -> Site:
 
 
 def site_at(device: torch.device, dtype: torch.dtype, phase: int) -> Site:
-    if device.type != "cuda":
-        return Site("host", -1, 0, dtype, phase)
+    backend = serving(device)
+    if backend.on_host:
+        return Site(backend.name, -1, 0, dtype, phase)
     index = torch.cuda.current_device() if device.index is None else device.index
-    return Site("cuda", index, raw_stream(index), dtype, phase, torch.cuda.is_current_stream_capturing())
+    return Site(
+        backend.name, index, raw_stream(index), dtype, phase, torch.cuda.is_current_stream_capturing()
+    )
 
 
 def checked_blobs(definition: Definition, blobs: list[Tensor], shapes: tuple[Shape, ...], site: Site):
@@ -119,7 +124,7 @@ def checked_blobs(definition: Definition, blobs: list[Tensor], shapes: tuple[Sha
 def guarded(device: torch.device):
     """The device is current, and no dispatch mode meets the tensors that are made for the layer."""
     with contextlib.ExitStack() as stack:
-        if device.type == "cuda":
+        if not serving(device).on_host:
             stack.enter_context(torch.cuda.device(device))
         if torch._C._len_torch_dispatch_stack():
             stack.enter_context(_disable_current_modes())

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from .._backends import BACKENDS
 from .._runtime import CaffeRuntimeError, Layer
 from . import services
 from .record import MOST_AXES, Record, Shape, put, shape_of
@@ -40,8 +41,14 @@ class Site(NamedTuple):
     capture: bool = False  # a CUDA graph is captured
 
     @property
+    def on_host(self) -> bool:
+        return self.device < 0
+
+    @property
     def torch_device(self) -> torch.device:
-        return torch.device("cpu") if self.device < 0 else torch.device("cuda", self.device)
+        return (
+            torch.device("cpu") if self.on_host else torch.device(BACKENDS[self.backend].device, self.device)
+        )
 
 
 class Facts(NamedTuple):
@@ -94,7 +101,7 @@ class Definition:
         if not hasattr(library, "services"):
             lib = library.lib
             assert (lib.CAFFE_MODE_CPU, lib.CAFFE_MODE_GPU, lib.CAFFE_MOST_AXES) == (CPU, GPU, MOST_AXES)
-            library.services = services.Services(library.ffi, lib, backend == "cuda")
+            library.services = services.Services(library.ffi, lib, not BACKENDS[backend].on_host)
             if lib.caffe_layer_services_ffi(library.services.address):
                 self.fail(library, "services")
         return library

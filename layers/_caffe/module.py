@@ -241,8 +241,7 @@ class CaffeModule(nn.Module):
         if self._pool.blob_shapes is None:
             self.setup(*bottoms)
         shapes = tuple(self._shape(i, b) for i, b in enumerate(bottoms))
-        backend = "host" if "host" in self.layer.backends() else "cuda"
-        device = torch.device("cpu" if backend == "host" else "cuda")
+        device = torch.device(self.layer.any_backend().device)
         with guarded(device):
             site = site_at(device, dtype_of([], self._blobs()), int(not self.training))
             return list(self._pool.reshape(site, self._forced, shapes))

@@ -81,12 +81,12 @@ class GraphOperator:
         pool, lead = self._pool(parameter), (bottoms or blobs)[0]
         # A graph of symbolic sizes is made for these sizes alone: the layer's own code works with numbers.
         shapes = tuple(tuple(int(size) for size in b.shape) for b in bottoms)
-        backend = "host" if "host" in self.layer.backends() else "cuda"
-        device = torch.device("cpu" if backend == "host" else lead.device)
+        backend = self.layer.any_backend()
+        device = torch.device(backend.device) if backend.on_host else lead.device
         with guarded(device), torch.inference_mode(False):
             site = site_at(device, lead.dtype, int(not training))
             self._ready(pool, site, mode, shapes)
-            tops = pool.reshape(site, MODES.get(mode) if backend == "host" else None, shapes)
+            tops = pool.reshape(site, MODES.get(mode) if backend.on_host else None, shapes)
         return [lead.new_empty(shape) for shape in tops]
 
     @staticmethod
@@ -154,7 +154,7 @@ class GraphOperator:
                 pool.release(instance)
                 if found is not None:
                     break
-                if forced is None and site.backend == "host":
+                if forced is None and site.on_host:
                     pool.run_on_host(MODES["gpu"])
             else:
                 raise pool.no_code_for("Backward", chosen, site)

@@ -131,7 +131,7 @@ class Pool:
 
     def modes(self, site: Site, forced: int | None) -> tuple[int, ...]:
         """Which of the layer's functions to try, in this order: on the host its CPU code, else its kernels."""
-        if site.backend == "cuda":
+        if not site.on_host:
             if forced == CPU:
                 raise CaffeTypeError(
                     f"{self.name}: mode 'cpu' is for CPU tensors, not for {site.torch_device}"
@@ -178,9 +178,9 @@ class Pool:
 
     def no_code_for(self, function: str, mode: int, site: Site) -> CaffeRuntimeError:
         hint = {
-            (GPU, "cuda"): " Where it has no GPU code at all, use CPU tensors.",
-            (CPU, "host"): " Its kernels may run on the host: m.mode = 'gpu' or None.",
-        }.get((mode, site.backend), "")
+            (GPU, False): " Where it has no GPU code at all, use CPU tensors.",
+            (CPU, True): " Its kernels may run on the host: m.mode = 'gpu' or None.",
+        }.get((mode, site.on_host), "")
         name = next(name for name, number in MODES.items() if number == mode)
         return self.definition.no_code(f"{function}_{name}", self.definition.library(site.backend), hint)
 

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
+from .._backends import BACKENDS
 from . import services
 from .autograd import Plan
 from .instance import Instance
@@ -14,7 +15,6 @@ from .record import Record, put
 
 # DLPack's C functions on torch's tensors, from torch 2.10 on.
 _EXCHANGE = getattr(Tensor, "__dlpack_c_exchange_api__", None)
-_DEVICE_TYPES = {"host": 1, "cuda": 2}  # DLPack's
 
 
 class RecordedCall:
@@ -67,7 +67,7 @@ class RecordedCall:
             torch.cuda.is_current_stream_capturing,
             torch.empty_like,
             torch.zeros_like,
-            _DEVICE_TYPES[site.backend],
+            BACKENDS[site.backend].dlpack,
             8 * site.dtype.itemsize,
             training,
             pool.changes,

@@ -10,15 +10,16 @@ from pathlib import Path, PurePosixPath
 
 import torch
 
+from .._backends import BACKENDS, HOST
 from .._runtime import CaffeTypeError, CaffeValueError
 from . import toolkit
 from .build import CaffeBuildError, Progress, make
 from .cache import Entry
 
-BACKENDS = ("host", "cuda")
 # Of a folder that has none.
 INIT = '''"""Made by load: a function for each one that {name}.h declares."""
 
+from .._backends import BACKENDS, HOST
 from .._runtime import Layer
 
 layer = Layer(__name__)
@@ -42,7 +43,7 @@ class Recipe:
         files: content by path. Beside the layer's own lies what these include from elsewhere.
         layer: the layer's folder among them.
         settings: make's, by name.
-        backends: of "host" and "cuda", those to build.
+        backends: the names of those to build.
         prepare: completes the written files before make sees them. It is given the layer's folder.
         shown: what an error's text looks like to the user, from the text with the names of the files that were built.
     """
@@ -59,7 +60,9 @@ class Recipe:
         """Of all that decides what the libraries hold."""
         told = hashlib.sha256(toolkit.digest())
         compilers = [
-            toolkit.identity(word) for name in ("CXX", "NVCC") for word in self.settings[name].split()[:1]
+            toolkit.identity(word)
+            for backend in BACKENDS.values()
+            for word in self.settings[backend.compiler].split()[:1]
         ]
         native = toolkit.processor() if self.settings["HOST_ARCH"] == "native" else ""
         what = [self.settings, self.backends, compilers, native, toolkit.writers()]
@@ -115,7 +118,7 @@ def settings_for(who: str, arch: str | None, backends: Iterable[str] | None) -> 
     arch = arch or os.environ.get("ARCH") or "native"
     arch = _architectures() if arch == "native" else arch
     if backends is None:
-        chosen = BACKENDS if nvcc and arch else BACKENDS[:1]
+        chosen = tuple(BACKENDS) if nvcc and arch else (HOST.name,)
     else:
         chosen = tuple(dict.fromkeys([backends] if isinstance(backends, str) else backends))
         if not chosen or not set(chosen) <= set(BACKENDS):

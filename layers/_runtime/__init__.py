@@ -11,7 +11,7 @@ from .errors import (
 )
 from .launcher import is_fake, raw_stream
 from .layer import Layer
-from .library import FLOATING
+from .library import FLOATING, served, serving
 from .operator import once, operator
 
 __all__ = [
@@ -28,4 +28,6 @@ __all__ = [
     "once",
     "operator",
     "raw_stream",
+    "served",
+    "serving",
 ]

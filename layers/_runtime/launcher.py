@@ -3,8 +3,9 @@
 import torch
 from torch import Tensor
 
+from .._backends import HOST
 from .errors import CaffeRuntimeError, CaffeTypeError, dtype_name
-from .library import how_to_build
+from .library import how_to_build, serving
 from .recording import STREAM_VALUE, Launched, is_constant, note, plan
 from .short import short
 
@@ -51,7 +52,7 @@ class Launcher:
         self.layer, self.function = layer, function
         built = layer.backends()
         if not built:
-            raise CaffeRuntimeError(how_to_build(layer.name, "host", layer.folder / "_host.abi3.so"))
+            raise CaffeRuntimeError(how_to_build(layer.name, HOST.name, layer.folder / HOST.library))
         signatures = layer.library(built[-1] if torch.cuda.is_available() else built[0]).signatures
         if function not in signatures:
             raise AttributeError(
@@ -77,7 +78,7 @@ class Launcher:
 
         `like` is a tensor of the call in question: its backend is asked (backends may differ), with its dtype.
         """
-        library = self.layer.library("cuda" if like.is_cuda else "host")
+        library = self.layer.library(serving(like.device).name)
         rest = iter(arguments)
         given = [library.codes[like.dtype] if name == "dtype" else next(rest) for _, name in self.parameters]
         result = getattr(library.lib, self.function + "_ffi")(*given)
@@ -198,18 +199,19 @@ class Launcher:
 
     def _launch(self, values: dict, dtype: torch.dtype | None, device: torch.device):
         """Call the library's function on the current stream; return the library."""
-        library = self.layer.library("cuda" if device.type == "cuda" else "host")
+        backend = serving(device)
+        library = self.layer.library(backend.name)
         if dtype is not None:
             values["dtype"] = library.codes[dtype]
         call = getattr(library.lib, self.function + "_ffi")
-        if device.type == "cuda":
-            with torch.cuda.device(device):
-                values["stream"] = raw_stream(device.index)
-                status = call(*(values[n] for _, n in self.parameters))
-        else:
+        if backend.on_host:
             values["stream"] = 0
             library.lib.caffe_set_num_threads(torch.get_num_threads())
             status = call(*(values[n] for _, n in self.parameters))
+        else:
+            with torch.cuda.device(device):
+                values["stream"] = raw_stream(device.index)
+                status = call(*(values[n] for _, n in self.parameters))
         if status:
             library.fail(self.function)
         return library

@@ -14,9 +14,10 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from .._backends import BACKENDS, DEVICES, HOST, Backend
 from .errors import CaffeTypeError, CaffeValueError, describe
 from .launcher import Launcher
-from .library import FLOATING, Library
+from .library import FLOATING, Library, served
 
 
 class Layer:
@@ -40,14 +41,18 @@ class Layer:
         self._libraries: dict[str, Library] = {}
 
     def library(self, backend: str) -> Library:
-        """The loaded library for 'host' or 'cuda'; CaffeRuntimeError says what to type if it is missing."""
+        """The loaded library for a backend; CaffeRuntimeError says what to type if it is missing."""
         if backend not in self._libraries:
             self._libraries[backend] = Library(self.name, self.module, self.folder, backend, self.dtypes)
         return self._libraries[backend]
 
     def backends(self) -> list[str]:
         """The backends this layer is built for."""
-        return [backend for backend in ("host", "cuda") if (self.folder / f"_{backend}.abi3.so").exists()]
+        return [backend.name for backend in served() if (self.folder / backend.library).exists()]
+
+    def any_backend(self) -> Backend:
+        """One that it is built for, where that makes no difference: the host, if it can be."""
+        return BACKENDS[next(iter(self.backends()), HOST.name)]
 
     def __getattr__(self, function: str):
         if function.startswith("_"):
@@ -75,8 +80,8 @@ class Layer:
             raise self.wrong(name, "a tensor", value)
         if value.layout != torch.strided or value.is_nested or value.is_quantized:
             raise self.wrong(name, "a dense tensor", value)
-        if value.device.type not in ("cpu", "cuda") and not (meta and value.is_meta):
-            raise self.wrong(name, "a tensor on cpu or cuda", value)
+        if value.device.type not in DEVICES and not (meta and value.is_meta):
+            raise self.wrong(name, f"a tensor on {' or '.join(DEVICES)}", value)
 
     def integer(self, name: str, value, least: int, most: int = 2**31 - 1) -> int:
         """The value of a parameter as an int: what operator.index takes, a numpy integer for one, but no bool.

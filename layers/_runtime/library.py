@@ -7,6 +7,7 @@ from pathlib import Path
 
 import torch
 
+from .._backends import BACKENDS, HOST, Backend
 from .errors import CaffeRuntimeError
 
 # Element types by the code that include/caffe_ffi.h gives them.
@@ -17,6 +18,20 @@ _DTYPE_NAMES = {
     torch.bfloat16: "CAFFE_BFLOAT16",
 }
 FLOATING = tuple(_DTYPE_NAMES)
+# By the type of a tensor's device, the backend for it. Where several are, torch was built for one.
+_SERVING = {backend.device: backend for backend in reversed(BACKENDS.values())} | {
+    backend.device: backend for backend in BACKENDS.values() if getattr(torch.version, backend.name, None)
+}
+
+
+def serving(device: torch.device) -> Backend:
+    """The backend that tensors on a device are computed by."""
+    return _SERVING.get(device.type, HOST)
+
+
+def served() -> list[Backend]:
+    """The backends that this torch has devices for, as the table has them."""
+    return [backend for backend in BACKENDS.values() if _SERVING[backend.device] is backend]
 
 
 class Library:
@@ -26,7 +41,7 @@ class Library:
         name: the layer's name, for messages.
         module: the layer package's `__name__`.
         folder: where the extension is.
-        backend: 'host' or 'cuda'.
+        backend: its name in the table of backends.
         dtypes: what the layer computes in.
 
     Attributes:
@@ -40,7 +55,7 @@ class Library:
 
     def __init__(self, name: str, module: str, folder: Path, backend: str, dtypes: tuple):
         self.name, self.backend = name, backend
-        path = folder / f"_{backend}.abi3.so"
+        path = folder / BACKENDS[backend].library
         if not path.exists():
             raise CaffeRuntimeError(how_to_build(name, backend, path))
         # Loaded by path, under a name of its own: two packages may hold a layer of the same name.
@@ -85,7 +100,8 @@ def how_to_build(name: str, backend: str, path: Path) -> str:
             f"{name}: not built for {backend}: where {package.name} was installed there was no compiler for it. "
             "Install it again where nvcc is found: pip install --force-reinstall --no-deps --no-cache-dir"
         )
-    needs = " (needs nvcc, see README.md)" if backend == "cuda" else ""
+    compiler = BACKENDS[backend].compiler.lower()
+    needs = "" if BACKENDS[backend].on_host else f" (needs {compiler}, see README.md)"
     where = "" if package == Path(__file__).resolve().parents[1] else f"LAYERS_DIR={package} "
     return (
         f"{name}: not built for {backend}: {path} is missing. "

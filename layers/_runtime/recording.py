@@ -13,8 +13,10 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from .._backends import BACKENDS
 from . import short
 from .errors import PLAIN
+from .library import serving
 
 NUMBER, ARGUMENT, ALLOCATION, STREAM = range(4)  # src/call_plan.h: where a word comes from
 _ALLOCATES = {
@@ -120,7 +122,7 @@ def plan(arguments: tuple, allocations: list[Tensor], launches: list[Launched], 
     try:
         made = [_launch(launched, origins) for launched in launches]
         return short.Plan(
-            2 if device.type == "cuda" else 1,
+            serving(device).dlpack,
             device.index or 0,
             [_allocation(t) for t in allocations],
             made,
@@ -157,5 +159,5 @@ def _launch(launched: Launched, origins: dict) -> tuple:
             words.append((NUMBER, struct.unpack("q", struct.pack("d", value))[0]))
         else:
             words.append((NUMBER, (int(value) + 2**63) % 2**64 - 2**63))
-    threads = library.set_num_threads if library.backend == "host" else 0
+    threads = library.set_num_threads if BACKENDS[library.backend].on_host else 0
     return library.runner(function), threads, lambda: library.fail(function), words

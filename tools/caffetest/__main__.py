@@ -20,6 +20,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from layers._backends import BACKENDS
+
 from ..make import packages
 from ..make.build import Plan, build
 from ..make.names import NameRefused
@@ -56,13 +58,11 @@ def built_backends(folder: Path, settings: Settings) -> list[str]:
     given["BUILD"] = f"{settings.build}/caffetest/made"
     os.makedirs(given["BUILD"], exist_ok=True)
     built = []
-    for (
-        backend
-    ) in settings.backends:  # one after the other: a failure in one must not hide the other's success
-        only = Settings(given | ({"NVCC": ""} if backend == "host" else {}))
+    for backend in settings.backends:  # one after the other: a failure must not hide the other's success
+        only = Settings(given | ({"BACKENDS": backend}))
         if (
             not build(Plan(only, only=[folder.name]), keep_going=True)
-            and (folder / f"_{backend}.abi3.so").exists()
+            and (folder / BACKENDS[backend].library).exists()
         ):
             built.append(backend)
     return built
@@ -119,8 +119,9 @@ def main() -> int:
     for test, reason in left_out.items():
         console.print(f"left out: {test}: needs {reason}")
     backends = settings.backends
-    if "cuda" not in backends:
-        console.print("cuda: no nvcc here: left out")
+    for backend in BACKENDS.values():
+        if backend.name not in backends:
+            console.print(f"{backend.name}: no {backend.compiler.lower()} here: left out")
     table = Table(
         "backend", "test files", "tests", "passed", "failed", title=f"Caffe's own tests of {tree.root.name}"
     )
@@ -128,7 +129,7 @@ def main() -> int:
     for backend in backends:
         if backend not in built:
             console.print(f"{backend}: not built: the compiler's words are above")
-            status |= backend == "host"
+            status |= BACKENDS[backend].on_host
             continue
         report = folder / f"_{backend}.xml"
         report.unlink(missing_ok=True)

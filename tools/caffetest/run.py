@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy
 import torch
 
+from layers._backends import BACKENDS
 from layers._caffe import services
 from layers._runtime import raw_stream
 from layers._runtime.library import Library
@@ -40,7 +41,7 @@ class TwisterServices(services.Services):
 
 
 def main(folder: str, backend: str, filters: str, report: str) -> int:
-    cuda = backend == "cuda"
+    cuda = not BACKENDS[backend].on_host
     if cuda and not torch.cuda.is_available():
         return 77
     path = Path(folder).resolve()

@@ -25,6 +25,7 @@ from pathlib import Path
 import hypothesis
 import torch
 
+from layers._backends import HOST
 from layers._runtime.cases import load_package
 
 from .calls import Finding, Subjects, try_call
@@ -107,7 +108,7 @@ def main() -> int:
     parser.add_argument("--only", choices=("calls", "files"), help="calls of functions, or files for loaders")
     options = parser.parse_args()
     folders = [Path(folder).resolve() for folder in options.layers_dir.split(":") if folder]
-    built = [library.parent for folder in folders for library in sorted(folder.glob("*/_host.abi3.so"))]
+    built = [library.parent for folder in folders for library in sorted(folder.glob(f"*/{HOST.library}"))]
     built = [layer for layer in built if layer.name in (options.layers or [layer.name])]
     if strange := set(options.layers or []) - {layer.name for layer in built}:
         parser.error(f"not built for the host: {', '.join(sorted(strange))}")

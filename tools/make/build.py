@@ -20,6 +20,7 @@ import sys
 import time
 
 from . import names, packages
+from .backends import BACKENDS, HOST
 from .discover import Folder, folders
 from .outside import give_toolkit
 from .rules import CALL, Rules, core_folder
@@ -236,7 +237,8 @@ def build_core(settings: Settings) -> int:
 
 
 def loops(settings: Settings) -> int:
-    if "cuda" not in settings.backends:
+    for_gpus = [name for name in settings.backends if not BACKENDS[name].on_host]
+    if not for_gpus:
         print(
             "make loops: the loops are rewritten for nvcc, and none was found (README.md says where it is looked for)."
         )
@@ -246,7 +248,7 @@ def loops(settings: Settings) -> int:
     if status := build(plan):
         return status
     for name in plan.names:
-        place = os.path.join(settings.build, name, "cuda")
+        place = os.path.join(settings.build, name, for_gpus[0])
         for file in sorted(os.listdir(place)):  # a Caffe layer may have no .cu
             if file.endswith(".cu.loops"):
                 print(read(os.path.join(place, file)), end="")
@@ -259,7 +261,12 @@ def copied(settings: Settings, checker: str, place: str) -> Settings:
     ignored = shutil.ignore_patterns("build", "*.so", "__pycache__", ".*")
     shutil.copytree(settings.layers_dir, f"{place}/layers", ignore=ignored)
     given = settings.environment()
-    given |= {"NVCC": "", "SANITIZE": checker, "LAYERS_DIR": f"{place}/layers", "BUILD": f"{place}/made"}
+    given |= {
+        "BACKENDS": HOST.name,
+        "SANITIZE": checker,
+        "LAYERS_DIR": f"{place}/layers",
+        "BUILD": f"{place}/made",
+    }
     os.makedirs(given["BUILD"], exist_ok=True)
     return Settings(given)
 
@@ -307,9 +314,10 @@ def clean(settings: Settings) -> int:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(CALL)
     for folder in layers_in(settings).values():
-        for made in ("_host.abi3.so", "_cuda.abi3.so", "_host.json", "_cuda.json", "_caffe.desc"):
+        made = [file for backend in BACKENDS.values() for file in (backend.library, backend.description)]
+        for file in [*made, "_caffe.desc"]:
             with contextlib.suppress(FileNotFoundError):
-                os.unlink(os.path.join(folder.path, made))
+                os.unlink(os.path.join(folder.path, file))
     return 0
 
 

@@ -15,6 +15,7 @@ import struct
 import subprocess
 from pathlib import Path
 
+from .backends import BACKENDS
 from .settings import ROOT
 
 # nvcc's container of device code: a header, and for each architecture an entry, PTX or an ELF file.
@@ -75,17 +76,17 @@ def commit() -> str:
 def write(library: Path, output: Path, info: str, nvcc: str) -> None:
     """Describe a library that will be `output`, beside it."""
     content = library.read_bytes()
-    is_cuda = output.name.startswith("_cuda.")
+    backend = next(b for b in BACKENDS.values() if b.library == output.name)
     described = {
         "layer": output.parent.name,
-        "backend": "cuda" if is_cuda else "host",
-        "architectures": architectures(content) if is_cuda else info.split()[1:],
-        "compilers": compilers(content, nvcc if is_cuda else ""),
+        "backend": backend.name,
+        "architectures": info.split()[1:] if backend.on_host else architectures(content),
+        "compilers": compilers(content, nvcc),
         "python": "cp310-abi3",
         "digest": hashlib.sha256(content).hexdigest(),
         "commit": commit(),
     }
-    target = output.with_name(output.name.split(".")[0] + ".json")
+    target = output.with_name(backend.description)
     partial = target.with_name(target.name + ".partial")
     partial.write_text(json.dumps(described, indent=2) + "\n")
     os.replace(partial, target)

@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+from .backends import BACKENDS, HOST
 from .names import shown
 
 
@@ -39,10 +40,12 @@ def report(plan, status: int) -> int:
     good = not built or show(settings.layers_dir, built, settings)
     count = len(plan.names) - len({name for name, _ in failed})
     print(f"{count} of {len(plan.names)} layers built for {backends}.")
-    if "cuda" not in settings.backends:
-        print(
-            "Left out: the CUDA backend, because no nvcc was found (README.md says where it is looked for)."
-        )
+    for backend in BACKENDS.values():
+        if backend.name not in settings.backends and not backend.on_host:
+            print(
+                f"Left out: the {backend.name.upper()} backend, because no {backend.compiler.lower()} was found "
+                "(README.md says where it is looked for)."
+            )
     for name, backend in failed:
         place = os.path.join(settings.build, name, backend)
         refused = plan.folder(name).refused
@@ -164,7 +167,7 @@ def outcome_of(layers_dir: Path, name: str, settings) -> Outcome:
 
     from layers._runtime.cases import layer_of, load_package
 
-    built = " ".join(b for b in settings.backends if (layers_dir / name / f"_{b}.abi3.so").exists())
+    built = " ".join(b for b in settings.backends if (layers_dir / name / BACKENDS[b].library).exists())
     try:
         package = load_package(layers_dir)
         module = importlib.import_module(f"{package}.{name}")
@@ -176,7 +179,8 @@ def outcome_of(layers_dir: Path, name: str, settings) -> Outcome:
             return Outcome(built, "", what)
         cases = importlib.import_module(f"{package}.{name}.cases").CASES
         layer = layer_of(module)
-        device = "cuda" if torch.cuda.is_available() and "cuda" in layer.backends() else "cpu"
+        gpus = [BACKENDS[b].device for b in layer.backends() if not BACKENDS[b].on_host]
+        device = gpus[0] if gpus and torch.cuda.is_available() else HOST.device
         error, limit, seconds = run_once(cases[0], device)
     except Exception as error:
         if "not filled in" in str(
@@ -184,7 +188,7 @@ def outcome_of(layers_dir: Path, name: str, settings) -> Outcome:
         ):  # what `make new FROM=` leaves to do; it builds, and that is all it can
             return Outcome("", "[yellow]not filled in", shown(str(error)))
         return Outcome("", "[red]failed", f"{type(error).__name__}: {error}", good=False)
-    where = torch.cuda.get_device_name() if device == "cuda" else "cpu"
+    where = torch.cuda.get_device_name() if device != HOST.device else device
     good = bool(error <= limit)
     text = f"{error:.1e}" if good else f"[red]{error:.1e} > {limit:.1e}"
     return Outcome(" ".join(layer.backends()), where, text, f"{seconds * 1e6:.0f} us", good)
@@ -199,7 +203,7 @@ def run_once(case, device: str) -> tuple[float, float, float]:
     arguments = cast(next(iter(case.inputs.values()))(Draw()), torch.float32, device)
     result = case.function(*arguments)
     reference = case.reference(*cast(arguments, torch.float64, "cpu"))
-    wait = torch.cuda.synchronize if device == "cuda" else lambda: None
+    wait = torch.cuda.synchronize if device != HOST.device else lambda: None
     wait()
     start = time.perf_counter()
     case.function(*arguments)

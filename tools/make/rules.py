@@ -10,10 +10,9 @@ from __future__ import annotations
 import os
 import re
 
+from .backends import BACKENDS, HOST
 from .discover import HEADERS, SOURCES, Folder
 
-# What <backend>_rewrite makes of x.cu: x.cu and this.
-REWRITTEN = {"host": ".cpp", "cuda": ""}
 CORE_SOURCES = "src/caffe"
 # What runs recorded calls, one for all layers, and what it is made of.
 CALL = "layers/_runtime/_call.abi3.so"
@@ -70,7 +69,7 @@ class Rules:
             kind = "plain"
             if source.endswith(".cu"):
                 kind = "native" if native else "kernel"
-                rewritten = f"{place}/{source}{REWRITTEN[backend]}"
+                rewritten = f"{place}/{source}{BACKENDS[backend].rewritten}"
                 plain_loops = [f"{folder.path}/plain_loops"] if folder.has("plain_loops") else []
                 caffe = "" if native else f"--caffe {folder.path}"
                 self.rule(
@@ -140,10 +139,10 @@ class Rules:
         return [f"{self.settings.core_of(backend)}/{archive}" for archive in of]
 
     def host_runtime(self, backend: str) -> list[str]:
-        return [f"{self.settings.core_of('host')}/host_launch.o"] if backend == "host" else []
+        return [f"{self.settings.core_of(backend)}/host_launch.o"] if BACKENDS[backend].on_host else []
 
     def runtime(self):
-        place = self.settings.core_of("host")
+        place = self.settings.core_of(HOST.name)
         self.rule(
             f"{place}/host_launch.o", ["src/host_launch.cpp", f"{place}/flags"],
             "$(call host_native,host_launch.cpp,,$(host_LAUNCH))",
@@ -158,7 +157,7 @@ class Rules:
     def layer(self, folder: Folder):
         build = f"{self.settings.build}/{folder.name}"
         for backend in self.settings.backends:
-            self.libraries[folder.name, backend] = f"{folder.path}/_{backend}.abi3.so"
+            self.libraries[folder.name, backend] = f"{folder.path}/{BACKENDS[backend].library}"
         if folder.refused:
             self.files[f"{build}/refused"] = "\n".join(folder.refused) + "\n"
             targets = " ".join(self.libraries[folder.name, backend] for backend in self.settings.backends)
@@ -221,7 +220,7 @@ class Rules:
     # ------------------------------------------------------------------------------------------------ text
 
     def text(self, folders: list[Folder], core_sources: Folder) -> str:
-        if "host" in self.settings.backends:
+        if HOST.name in self.settings.backends:
             self.runtime()
         call = [CALL] if os.access(os.path.join(self.settings.root, os.path.dirname(CALL)), os.W_OK) else []
         if call:  # an installed toolkit has it already, elsewhere

@@ -10,6 +10,7 @@ import shutil
 import sys
 
 from . import find_nvcc, names
+from .backends import BACKENDS
 from .names import NameRefused
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -49,9 +50,11 @@ class Settings:
         self.build = tidy(value["BUILD"] or beside, "BUILD")
         self.core = tidy(value["CORE"], "CORE") if value["CORE"] else self._shared_core()
         self.layers = [names.check_layer(name, "LAYERS") for name in value["LAYERS"].split()]
-        self.wanted_backends = value["BACKENDS"].split() or ["host", "cuda"]
-        if strange := set(self.wanted_backends) - {"host", "cuda"}:
-            raise NameRefused(f"BACKENDS={names.shown(' '.join(strange))}: there are host and cuda")
+        self.wanted_backends = value["BACKENDS"].split() or list(BACKENDS)
+        if strange := set(self.wanted_backends) - set(BACKENDS):
+            raise NameRefused(
+                f"BACKENDS={names.shown(' '.join(strange))}: there are {' and '.join(BACKENDS)}"
+            )
         self._nvcc: str | None = None
 
     @property
@@ -66,15 +69,17 @@ class Settings:
 
     @property
     def backends(self) -> list[str]:
-        return [name for name in self.wanted_backends if name != "cuda" or self.nvcc]
+        """The names of those that are wanted and have a compiler."""
+        return [name for name in self.wanted_backends if self.of(BACKENDS[name].compiler)]
+
+    def of(self, setting: str) -> str:
+        """A setting of make's by the name that it has there."""
+        return getattr(self, setting.lower())
 
     def core_key(self, backend: str) -> str:
         """Tells the toolkit's own objects of one build from those of another with other settings."""
-        of = {
-            "host": [self.cxx, self.host_arch, self.sanitize],
-            "cuda": [self.cxx, self.nvcc, self.arch],
-        }
-        return hashlib.sha256("\0".join(of[backend]).encode(errors="surrogateescape")).hexdigest()[:8]
+        of = dict.fromkeys(("CXX", *BACKENDS[backend].settings))
+        return hashlib.sha256("\0".join(map(self.of, of)).encode(errors="surrogateescape")).hexdigest()[:8]
 
     def core_of(self, backend: str) -> str:
         """The folder of the toolkit's own objects for a backend."""
@@ -82,11 +87,7 @@ class Settings:
 
     def make_variables(self) -> list[str]:
         """As lines of a makefile."""
-        values = {
-            "PYTHON": shlex.quote(sys.executable), "CXX": self.cxx, "NVCC": self.nvcc, "ARCH": self.arch,
-            "HOST_ARCH": self.host_arch, "BUILD": self.build, "CORE": self.core,
-            "SANITIZE": self.sanitize, "V": "1" if self.verbose else "",
-        }  # fmt: skip
+        values = {"PYTHON": shlex.quote(sys.executable), **self._shared()}
         escaped = {name: text.replace("$", "$$").replace("#", r"\#") for name, text in values.items()}
         return [f"{name} := {text}" for name, text in escaped.items()]
 
@@ -102,11 +103,11 @@ class Settings:
 
     def environment(self) -> dict[str, str]:
         """For another tool that is given the same settings."""
-        return {
-            "LAYERS_DIR": self.layers_dir, "BUILD": self.build, "CORE": self.core, "NVCC": self.nvcc, "CXX": self.cxx,
-            "ARCH": self.arch, "HOST_ARCH": self.host_arch, "LAYERS": " ".join(self.layers),
-            "SANITIZE": self.sanitize, "V": "1" if self.verbose else "",
-        }  # fmt: skip
+        return {"LAYERS_DIR": self.layers_dir, "LAYERS": " ".join(self.layers), **self._shared()}
+
+    def _shared(self) -> dict[str, str]:
+        own = {name: self.of(name) for backend in BACKENDS.values() for name in backend.settings}
+        return {**own, "BUILD": self.build, "CORE": self.core, "V": "1" if self.verbose else ""}
 
     def _shared_core(self) -> str:
         shared = os.path.join(ROOT, "build", "core")

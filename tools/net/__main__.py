@@ -21,6 +21,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
+from layers._backends import HOST
 from layers._net import caffe_net
 from layers._net.build import needed_types
 from layers._net.net import CaffeNet, blobs_of
@@ -109,7 +110,7 @@ def port_missing(asked: Asked, console: Console) -> bool:
             return False
     folders = Folders(asked.folders)
     found = [layer.folder for name in types if (layer := folders.find(name))]
-    unbuilt = [folder for folder in dict.fromkeys(found) if not (folder / "_host.abi3.so").exists()]
+    unbuilt = [folder for folder in dict.fromkeys(found) if not (folder / HOST.library).exists()]
     for parent in dict.fromkeys(folder.parent for folder in unbuilt):
         names = " ".join(folder.name for folder in unbuilt if folder.parent == parent)
         build = ["tools.make.build", "libraries", f"LAYERS_DIR={parent}", f"LAYERS={names}"]
@@ -175,7 +176,7 @@ def timed(net: CaffeNet, device: str, console: Console) -> dict[str, float]:
 
 
 def now(device: str) -> float:
-    if device == "cuda":
+    if device != HOST.device:
         torch.cuda.synchronize()
     return time.perf_counter()
 

@@ -8,6 +8,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from layers._backends import BACKENDS, HOST
+from layers._runtime import served
+
 FLOATING = (torch.float64, torch.float32)
 
 
@@ -17,13 +20,15 @@ class Code(NamedTuple):
     label: str
     backend: str
     mode: str  # 'cpu': Forward_cpu and Backward_cpu; 'gpu': Forward_gpu and Backward_gpu
-    device: str
+
+    @property
+    def device(self) -> str:
+        return BACKENDS[self.backend].device
 
 
 CODES = (
-    Code("its own CPU code", "host", "cpu", "cpu"),
-    Code("its kernels, host", "host", "gpu", "cpu"),
-    Code("its kernels, GPU", "cuda", "gpu", "cuda"),
+    Code("its own CPU code", HOST.name, "cpu"),
+    *(Code(f"its kernels, {'host' if b.on_host else 'GPU'}", b.name, "gpu") for b in served()),
 )
 
 
@@ -34,7 +39,7 @@ class NoCode(Exception):
 def facts_of(module):
     """What a module's layer says of itself, and of which bottoms it would give a gradient."""
     definition = module.definition
-    facts = definition.facts("host" if "host" in definition.layer.backends() else "cuda")
+    facts = definition.facts(definition.layer.any_backend().name)
     return facts, facts.allow_force_backward
 
 
@@ -55,7 +60,7 @@ class Probe:
         self.services = importlib.import_module(f"{package}.services")
         instances = importlib.import_module(f"{package}.instance")
         device, stream = -1, 0
-        if code.device == "cuda":
+        if code.device != HOST.device:
             device, stream = torch.cuda.current_device(), torch.cuda.current_stream().cuda_stream
         site = instances.Site(code.backend, device, stream, dtype, int(not module.training))
         self.mode, self.in_place = instances.MODES[code.mode], definition.in_place

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import torch
 
+from layers._backends import DEVICES, HOST
 from layers._runtime.cases import Draw, cast, largest_error, layer_of, load_package, results
 
 from .races import watched
@@ -88,7 +89,7 @@ def run_all(layers_dir: Path, device: str, dtype_names: list[str]) -> Outcome:
             outcome.runs += 1
             if not run(case, case.inputs[label](Draw()), dtype, device):
                 outcome.wrong.append(f"{name}-{case.name}-{label}-{dtype}" + "-kernels" * bool(mode))
-    if device == "cuda":
+    if device != HOST.device:
         torch.cuda.synchronize()
     return outcome
 
@@ -98,7 +99,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--layers-dir", type=Path, default=ROOT / "layers")
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--device", choices=DEVICES, default=HOST.device)
     parser.add_argument("--dtypes", nargs="+", default=["float32", "float64", "float16"])
     options = parser.parse_args()
     with watched() as races:
