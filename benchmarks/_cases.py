@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from layers._runtime import serving
 from layers._runtime.cases import Case, cast, largest_error, results
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -29,7 +30,7 @@ def layers_here() -> list[Path]:
 
 def benched(device: str, only: str | None, notes: list[str]) -> Iterator[tuple[str, Case]]:
     """(layer's name, case) of every case with benchmark inputs whose layer is built for a device."""
-    library = "_cuda.abi3.so" if device == "cuda" else "_host.abi3.so"
+    library = serving(torch.device(device)).library
     for folder in layers_here():
         if only not in (None, folder.name):
             continue

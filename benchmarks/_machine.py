@@ -8,6 +8,8 @@ from pathlib import Path
 
 import torch
 
+from layers._backends import GPU
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -35,12 +37,12 @@ def cores() -> int:
 
 
 def devices() -> list[str]:
-    return ["cuda", "cpu"] if torch.cuda.is_available() else ["cpu"]
+    return [GPU, "cpu"] if torch.cuda.is_available() else ["cpu"]
 
 
 def here(device: str) -> str:
     """A device as tables name it."""
-    return torch.cuda.get_device_name() if device == "cuda" else f"CPU, {cores()} cores"
+    return torch.cuda.get_device_name() if device == GPU else f"CPU, {cores()} cores"
 
 
 def gpu_arch() -> str:

@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 
 import torch
 
+from ._machine import GPU
+
 Timer = Callable[[], float]
 
 
@@ -57,7 +59,7 @@ def loop(call: Callable, arguments: tuple, calls: int, device: str) -> Timer:
     On a GPU, `calls` stays far below what its launch queue holds (1024), and the wait for the GPU comes after
     the clock is read: a full queue would make every call as slow as its kernel.
     """
-    wait = torch.cuda.synchronize if device == "cuda" else lambda: None
+    wait = torch.cuda.synchronize if device == GPU else lambda: None
 
     def timer() -> float:
         wait()

@@ -9,6 +9,7 @@ from layers._runtime.cases import load_package
 from layers.sigmoid import Sigmoid
 
 from . import _machine, _make, _plot
+from ._machine import GPU
 from ._report import Report, Settings
 from ._timing import Times, in_turns, loop
 
@@ -41,7 +42,7 @@ def build(out: Path):
     folder = out.resolve() / "caffe"
     if not (folder / "layers" / "zoo").exists():
         _make.copy_layer(_make.ROOT / "tests" / "caffe_zoo", folder, "zoo")
-    settings = {"ARCH": "native"} if "cuda" in _machine.devices() else {"NVCC": ""}
+    settings = {"ARCH": "native"} if GPU in _machine.devices() else {"NVCC": ""}
     _make.make(folder, "libraries", **settings)
     return importlib.import_module(f"{load_package(folder / 'layers', 'benchmark_caffe')}.zoo")
 
@@ -60,6 +61,6 @@ def one(ported, device: str, grad: bool, settings: Settings) -> Times:
 
 def add(report: Report, times: Times, device: str, grad: bool) -> None:
     report.calls(times, PORTED, device, grad, ratio="ported / it")
-    target = TARGET if device == "cuda" and not grad else None
+    target = TARGET if device == GPU and not grad else None
     what = f"eager call {'with' if grad else 'without'} grad, ported / native module"
     report.figure(what, _machine.here(device), times.ratio(PORTED, NATIVE), target)

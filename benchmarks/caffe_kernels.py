@@ -3,6 +3,7 @@
 import torch
 
 from . import _kernels, _machine, _make
+from ._machine import GPU
 from ._report import Report, Settings
 from ._timing import in_turns, limit_on_gpu, on_gpu, sets_beyond_cache
 from .caffe_call import build
@@ -25,7 +26,7 @@ def measure(settings: Settings) -> Report:
         report.row(**one(module, native, 1 << exponent))
     large = [row["ported / native"] for row in report.rows if row["elements"] >= LARGE]
     what = "ported elementwise kernel from 2^22, ported / native, worst"
-    report.figure(what, _machine.here("cuda"), max(large), TARGET)
+    report.figure(what, _machine.here(GPU), max(large), TARGET)
     report.notes.append("GB/s. Calls lie in CUDA graphs, a module's own allocation with them.")
     return report
 
@@ -33,7 +34,7 @@ def measure(settings: Settings) -> Report:
 def one(module, native, count: int) -> dict:
     """One size: a row."""
     moved = 2 * count * 4
-    bottoms = [torch.randn(count, device="cuda") for _ in range(sets_beyond_cache(moved))]
+    bottoms = [torch.randn(count, device=GPU) for _ in range(sets_beyond_cache(moved))]
 
     def relu(x: torch.Tensor) -> torch.Tensor:
         y = torch.empty_like(x)

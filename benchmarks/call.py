@@ -5,6 +5,7 @@ import torch
 from layers.round import round_ste
 
 from . import _machine, _peer, _plot
+from ._machine import GPU
 from ._report import Report, Settings
 from ._timing import Times, in_turns, loop
 
@@ -54,6 +55,6 @@ def add(report: Report, times: Times, device: str, grad: bool) -> None:
     report.calls(times, OURS, device, grad)
     for name in times:
         if name != OURS:
-            target = TARGETS.get((name, grad)) if device == "cuda" else None
+            target = TARGETS.get((name, grad)) if device == GPU else None
             what = f"eager call {'with' if grad else 'without'} grad, {OURS} / {name}"
             report.figure(what, _machine.here(device), times.ratio(OURS, name), target)

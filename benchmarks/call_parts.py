@@ -2,9 +2,11 @@
 
 import torch
 
+from layers._runtime import serving
 from layers.round import layer, round_ste
 
 from . import _machine
+from ._machine import GPU
 from ._report import Report, Settings
 from ._timing import in_turns, loop
 
@@ -38,8 +40,8 @@ def measure(settings: Settings) -> Report:
 def parts(plain: torch.Tensor, wanting: torch.Tensor, device: str) -> dict[str, tuple]:
     """name -> (function, arguments)."""
     top = torch.empty_like(plain)
-    library = layer.library("cuda" if device == "cuda" else "host")
-    stream = torch.cuda.current_stream().cuda_stream if device == "cuda" else 0
+    library = layer.library(serving(torch.device(device)).name)
+    stream = torch.cuda.current_stream().cuda_stream if device == GPU else 0
     addresses = (plain.data_ptr(), top.data_ptr(), plain.numel(), library.codes[plain.dtype], stream)
     return {
         "nothing (the loop itself)": (lambda x: None, (plain,)),

@@ -9,6 +9,7 @@ from layers._runtime.cases import Draw, cast
 
 from . import _machine, _plot
 from ._cases import benched, both_passes, check_passes, compiled, least_bytes
+from ._machine import GPU
 from ._report import Report, Settings
 from ._timing import Timer, in_turns, limit_on_gpu, on_cpu, on_gpu, on_wall, queued_on_gpu
 from .layer_cases import copies, repeated
@@ -26,7 +27,7 @@ COLOURS = {
     COMPILED: _plot.OTHER,
 }
 EAGER = " eager"  # and that of its wall time, called from Python
-DTYPES = {"cuda": (torch.float32, torch.float16, torch.bfloat16), "cpu": (torch.float32,)}
+DTYPES = {GPU: (torch.float32, torch.float16, torch.bfloat16), "cpu": (torch.float32,)}
 FORWARD, BOTH = "forward", "forward + backward"
 # (run, ratio) -> (geometric mean to reach, least of any shape), from issue 3
 TARGETS = {
@@ -55,7 +56,7 @@ def measure(settings: Settings) -> Report:
             start = time.perf_counter()
             try:
                 drawn = inputs(device)
-                for run in (FORWARD, BOTH) if device == "cuda" else (FORWARD,):
+                for run in (FORWARD, BOTH) if device == GPU else (FORWARD,):
                     all_shapes(report, settings, case, device, drawn, run, start)
             finally:
                 torch.backends.cudnn.benchmark = searching
@@ -74,7 +75,7 @@ def measure(settings: Settings) -> Report:
     for device in {row["on"]: None for row in report.rows}:
         rows = [row for row in report.rows if row["on"] == device]
         summarise(report, device, rows)
-        name = "depthwise" if device == "cuda" else f"depthwise_{device}"
+        name = "depthwise" if device == GPU else f"depthwise_{device}"
         report.plots[name] = lambda figure, rows=rows: draw(figure, rows)
     return report
 
@@ -82,12 +83,12 @@ def measure(settings: Settings) -> Report:
 def all_shapes(
     report: Report, settings: Settings, case, device: str, drawn: dict, run: str, start: float
 ) -> None:
-    compiles = device == "cuda" and (run == FORWARD or not settings.quick)
+    compiles = device == GPU and (run == FORWARD or not settings.quick)
     until = start + COMPILE_UNTIL[run] / (2 if settings.quick else 1) if compiles else start
     for shape, arguments in drawn.items():
         for dtype in DTYPES[device]:
             one(report, settings, case, device, run, shape, arguments, dtype, until)
-            if device == "cuda":
+            if device == GPU:
                 torch.cuda.empty_cache()
 
 
@@ -96,7 +97,7 @@ def inputs(device: str) -> dict[str, tuple]:
     from layers.depthwise_conv.cases import BENCH, arguments  # imports the layer, which must be built
 
     sizes = {
-        name: ((size[0] if device == "cuda" else HOST_BATCH, *size[1:]), *rest)
+        name: ((size[0] if device == GPU else HOST_BATCH, *size[1:]), *rest)
         for name, (size, *rest) in BENCH.items()
     }
     return {name: arguments(*size)(Draw()) for name, size in sizes.items()}
@@ -125,9 +126,9 @@ def one(report: Report, settings, case, device, run, shape, arguments, dtype, un
         """A contender that fails is absent; ours must not."""
         try:
             calls = repeated(function, ready[layout], backward, moved, device)
-            timers[name] = gpu_timer(calls, label, name, report.notes) if device == "cuda" else on_cpu(calls)
+            timers[name] = gpu_timer(calls, label, name, report.notes) if device == GPU else on_cpu(calls)
             timers[name]()
-            if device == "cuda" and name != COMPILED:
+            if device == GPU and name != COMPILED:
                 timers[name + EAGER] = on_wall(calls, rounds=max(1, 20 // len(calls)))
         except Exception as error:
             timers.pop(name, None)
@@ -151,9 +152,9 @@ def one(report: Report, settings, case, device, run, shape, arguments, dtype, un
         else:
             enter(COMPILED, function, layout)
     copied = copies(moved, device)
-    timers[COPY] = limit_on_gpu(copied, 2e-4, moved) if device == "cuda" else on_cpu(copied)
-    seconds = (0.08 if settings.quick else 0.2) if device == "cuda" else (0.3 if settings.quick else 1.5)
-    times = in_turns(timers, seconds, most=60 if device == "cuda" else 200)
+    timers[COPY] = limit_on_gpu(copied, 2e-4, moved) if device == GPU else on_cpu(copied)
+    seconds = (0.08 if settings.quick else 0.2) if device == GPU else (0.3 if settings.quick else 1.5)
+    times = in_turns(timers, seconds, most=60 if device == GPU else 200)
     timers.clear()  # their graphs hold the memory that the next ones need
     add(report, times, device, run, shape, dtype, moved)
 
@@ -229,14 +230,14 @@ def summarise(report: Report, device: str, rows: list[dict]) -> None:
                 ]
                 if not found:
                     continue
-                mean, least = TARGETS.get((run, key), (None, None)) if device == "cuda" else (None, None)
+                mean, least = TARGETS.get((run, key), (None, None)) if device == GPU else (None, None)
                 what = f"depthwise {run}, {' and '.join(dtypes)}, {key}"
                 report.figure(
                     f"{what}, geometric mean", here, statistics.geometric_mean(found), mean, at_most=False
                 )
                 report.figure(f"{what}, least", here, min(found), least, at_most=False)
     for row in rows:
-        if device == "cuda" and row["run"] == FORWARD and row["shape"] == OF_COPY_AT:
+        if device == GPU and row["run"] == FORWARD and row["shape"] == OF_COPY_AT:
             for layout in (NCHW, LAST):
                 report.figure(
                     f"depthwise {row['shape']} {row['dtype']} ours{layout}, share of copy_",

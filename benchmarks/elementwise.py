@@ -5,6 +5,7 @@ import ctypes
 import torch
 
 from . import _kernels, _machine, _make, _plot
+from ._machine import GPU
 from ._report import Report, Settings
 from ._timing import in_turns, limit_on_gpu, on_gpu, sets_beyond_cache
 
@@ -47,7 +48,7 @@ def one(report: Report, libraries: dict, kernel: str, dtype: torch.dtype, count:
     arity, reference = KERNELS[kernel]
     moved = (arity + 1) * count * dtype.itemsize
     sets = [
-        [torch.randn(count, dtype=dtype, device="cuda") for _ in range(arity)]
+        [torch.randn(count, dtype=dtype, device=GPU) for _ in range(arity)]
         for _ in range(sets_beyond_cache(moved))
     ]
     tops = [torch.empty_like(inputs[0]) for inputs in sets]
@@ -59,8 +60,8 @@ def one(report: Report, libraries: dict, kernel: str, dtype: torch.dtype, count:
     # As many bytes as the kernel moves: half of them read, half written.
     halves = [
         (
-            torch.empty(moved // 2, dtype=torch.uint8, device="cuda").random_(),
-            torch.empty(moved // 2, dtype=torch.uint8, device="cuda"),
+            torch.empty(moved // 2, dtype=torch.uint8, device=GPU).random_(),
+            torch.empty(moved // 2, dtype=torch.uint8, device=GPU),
         )
         for _ in sets
     ]
@@ -128,7 +129,7 @@ def summarise(report: Report, kernel: str, dtype: torch.dtype, rows: list[dict])
             **{f"{n} GB/s": large[-1][f"{n} GB/s"] for n in (OURS, CLASSIC, COPY)},
         }
     )
-    here = _machine.here("cuda")
+    here = _machine.here(GPU)
     report.figure(
         f"{name} from 2^22, least share of copy_", here, worst["of copy_"], DTYPES[dtype][1], at_most=False
     )

@@ -6,11 +6,12 @@ from layers._runtime.cases import Draw, cast, results
 
 from . import _machine, _plot
 from ._cases import benched, check, forward_backward, least_bytes
+from ._machine import GPU
 from ._report import Report, Settings, show
 from ._timing import Timer, Times, in_turns, limit_on_gpu, on_cpu, on_gpu, on_wall, sets_beyond_cache
 
 GROUP = "layers"
-DTYPES = {"cuda": (torch.float32, torch.float16, torch.bfloat16), "cpu": (torch.float32,)}
+DTYPES = {GPU: (torch.float32, torch.float16, torch.bfloat16), "cpu": (torch.float32,)}
 OURS, COPY = "ours", "copy_"
 EAGER = " eager"  # how the name of a contender's wall time ends, called from Python
 HOST_TARGET = 1.1  # elementwise layers, forward, against torch's own operator
@@ -46,9 +47,9 @@ def one(report, settings, layer, case, name, arguments, dtype, device) -> None:
         calls = {peer: repeated(f, ready, backward, moved, device) for peer, f in contenders.items()}
         calls[COPY] = copies(moved, device)
         timers = {n: timer(n, c, moved, device) for n, c in calls.items()}
-        if device == "cuda":
+        if device == GPU:
             timers |= {n + EAGER: on_wall(c, max(1, 20 // len(c))) for n, c in calls.items() if n != COPY}
-        times = in_turns(timers, seconds=0.2 if device == "cuda" else 1.0 if settings.quick else 2.0)
+        times = in_turns(timers, seconds=0.2 if device == GPU else 1.0 if settings.quick else 2.0)
         del calls, timers  # their graphs hold the memory that the next ones need
         add(
             report,
@@ -68,7 +69,7 @@ def one(report, settings, layer, case, name, arguments, dtype, device) -> None:
 
 def repeated(function, arguments: tuple, backward: bool, moved: int, device: str) -> list:
     """The same call over several sets of buffers, as many as make the GPU's cache useless."""
-    count = sets_beyond_cache(moved) if device == "cuda" else 1
+    count = sets_beyond_cache(moved) if device == GPU else 1
     calls = []
     for _ in range(count):
         own = tuple(
@@ -86,7 +87,7 @@ def repeated(function, arguments: tuple, backward: bool, moved: int, device: str
 
 def copies(moved: int, device: str) -> list:
     """copy_ into a new tensor, as the layers write to new ones: half of the bytes are read, half written."""
-    count = sets_beyond_cache(moved) if device == "cuda" else 1
+    count = sets_beyond_cache(moved) if device == GPU else 1
     sources = [torch.rand(moved // 8, device=device) for _ in range(count)]
     return [lambda s=source: torch.empty_like(s).copy_(s) for source in sources]
 
@@ -111,9 +112,9 @@ def add(report: Report, times: Times, case, moved: int, device: str, what: dict)
                 "peer": peer,
                 "its us": times.median(peer) * 1e6 if peer else None,
                 "ours / peer": ratio,
-                "eager us": times.median(OURS + EAGER) * 1e6 if device == "cuda" else None,
+                "eager us": times.median(OURS + EAGER) * 1e6 if device == GPU else None,
                 "eager ours / peer": times.ratio(OURS + EAGER, peer + EAGER)
-                if peer and device == "cuda"
+                if peer and device == GPU
                 else None,
             },
         )

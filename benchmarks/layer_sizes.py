@@ -6,6 +6,7 @@ from layers._runtime.cases import Draw, cast
 
 from . import _plot
 from ._cases import benched, least_bytes
+from ._machine import GPU
 from ._report import Report, Settings
 from ._timing import in_turns
 from .layer_cases import COPY, DTYPES, OURS, copies, repeated, timer
@@ -19,10 +20,10 @@ def measure(settings: Settings) -> Report:
         report.notes.append("No GPU here: nothing was measured.")
         return report
     sizes = [1 << e for e in (range(12, 29, 4) if settings.quick else [*range(12, 29), 29])]
-    for layer, case in benched("cuda", settings.layer, report.notes):
+    for layer, case in benched(GPU, settings.layer, report.notes):
         if case.elementwise:
             arguments = next(iter(case.bench.values()))(Draw())
-            for dtype in DTYPES["cuda"]:
+            for dtype in DTYPES[GPU]:
                 for count in sizes:
                     one(report, layer, case, sized(arguments, dtype, count), count)
                     torch.cuda.empty_cache()
@@ -65,17 +66,17 @@ def sized(arguments: tuple, dtype: torch.dtype, count: int) -> tuple:
             else flat[:count].clone()
         )
 
-    return tuple(one(a) for a in cast(arguments, dtype, "cuda"))
+    return tuple(one(a) for a in cast(arguments, dtype, GPU))
 
 
 def one(report: Report, layer: str, case, arguments: tuple, count: int) -> None:
     moved = least_bytes(case, arguments, backward=False)
     calls = {
-        name: repeated(f, arguments, False, moved, "cuda")
+        name: repeated(f, arguments, False, moved, GPU)
         for name, f in {OURS: case.function, **case.peers}.items()
     }
-    calls[COPY] = copies(moved, "cuda")
-    timers = {name: timer(name, c, moved, "cuda") for name, c in calls.items()}
+    calls[COPY] = copies(moved, GPU)
+    timers = {name: timer(name, c, moved, GPU) for name, c in calls.items()}
     times = in_turns(timers, seconds=0.03)
     peer = next(iter(case.peers), None)
     report.row(

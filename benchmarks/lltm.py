@@ -9,6 +9,7 @@ from layers._runtime.cases import Draw, cast
 
 from . import _machine, _plot
 from ._cases import benched, check_passes, compiled, forward_backward
+from ._machine import GPU
 from ._report import Report, Settings
 from ._timing import Timer, in_turns, on_cpu
 
@@ -17,7 +18,7 @@ LAYER = "lltm"
 
 OURS, EAGER, COMPILED = "ours", "eager", "compiled"
 COLOURS = {OURS: _plot.OURS, EAGER: _plot.PEER, COMPILED: _plot.OTHER}
-DTYPES = {"cuda": (torch.float32, torch.float16), "cpu": (torch.float32,)}
+DTYPES = {GPU: (torch.float32, torch.float16), "cpu": (torch.float32,)}
 QUICK = ("16x32x128", "4096x32x1024")
 HOST = ("16x32x128", "256x32x128")
 TARGET = 1.0  # of the better peer, at every size
@@ -46,7 +47,7 @@ def measure(settings: Settings) -> Report:
     for device in {row["on"]: None for row in report.rows}:
         rows = [row for row in report.rows if row["on"] == device]
         summarise(report, device, rows)
-        name = "lltm" if device == "cuda" else f"lltm_{device}"
+        name = "lltm" if device == GPU else f"lltm_{device}"
         report.plots[name] = lambda figure, rows=rows: draw(figure, rows)
     return report
 
@@ -61,7 +62,7 @@ def one(report: Report, settings, case, device, dtype, size, start, varying: dic
     run = forward_backward(arguments, top_diffs)
     functions = {OURS: case.function, EAGER: case.reference}
     shapes = None
-    if device == "cuda" or not settings.quick:  # on a CPU, compiling starts a C++ compiler
+    if device == GPU or not settings.quick:  # on a CPU, compiling starts a C++ compiler
         try:
             if found := peer(case, arguments, dtype, time.perf_counter() - start, varying):
                 function, shapes = found
@@ -73,8 +74,8 @@ def one(report: Report, settings, case, device, dtype, size, start, varying: dic
             text = str(error).strip().partition("\n")[0][:100]
             report.notes.append(f"{size} {name}: {COMPILED} is absent: {type(error).__name__}: {text}")
     timers = {n: timer(lambda f=function: run(f), device) for n, function in functions.items()}
-    seconds = (0.15 if settings.quick else 0.4) if device == "cuda" else (0.5 if settings.quick else 3.0)
-    times = in_turns(timers, seconds, least=5 if device == "cuda" else 9)
+    seconds = (0.15 if settings.quick else 0.4) if device == GPU else (0.5 if settings.quick else 3.0)
+    times = in_turns(timers, seconds, least=5 if device == GPU else 9)
     better = min((n for n in times if n != OURS), key=times.median)
     report.row(
         on=device,
@@ -125,7 +126,7 @@ def timer(call, device: str) -> Timer:
 
 
 def summarise(report: Report, device: str, rows: list[dict]) -> None:
-    here, target = _machine.here(device), TARGET if device == "cuda" else None
+    here, target = _machine.here(device), TARGET if device == GPU else None
     for dtype in dict.fromkeys(row["dtype"] for row in rows):
         mine = [row for row in rows if row["dtype"] == dtype]
         worst = min(mine, key=lambda row: row[KEY])

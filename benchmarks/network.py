@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from . import _machine, _plot
+from ._machine import GPU
 from ._report import Report, Settings
 from ._timing import in_turns, on_wall
 
@@ -139,11 +140,11 @@ def cell(settings: Settings, mode: str, name: str, run: str, batch: int, column:
     torch.manual_seed(0)
     plain = torchvision.models.get_model(name, weights=None).cuda().to(memory_format=column.layout)
     models = {TORCH: plain, OURS: exchanged(plain)}
-    images = torch.randn(batch, 3, 224, 224, device="cuda").contiguous(memory_format=column.layout)
+    images = torch.randn(batch, 3, 224, 224, device=GPU).contiguous(memory_format=column.layout)
     for model in models.values():
         settle(model, images)
     agree(models, images, column)
-    labels = torch.randint(0, 1000, (batch,), device="cuda")
+    labels = torch.randint(0, 1000, (batch,), device=GPU)
     timers = {}
     for contender, model in models.items():
         call = step(model, images, labels, run, column, compiled=mode == COMPILED)
@@ -172,7 +173,7 @@ def agree(models: dict[str, nn.Module], images, column: Column) -> None:
 
 
 def autocast(column: Column):
-    return torch.autocast("cuda", torch.float16, enabled=column.amp)
+    return torch.autocast(GPU, torch.float16, enabled=column.amp)
 
 
 def step(model: nn.Module, images, labels, run: str, column: Column, compiled: bool) -> Callable[[], object]:
@@ -221,7 +222,7 @@ def graphed(call: Callable[[], object]) -> Callable[[], object]:
 
 
 def summarise(report: Report) -> None:
-    here = _machine.here("cuda")
+    here = _machine.here(GPU)
     for mode in dict.fromkeys(r["mode"] for r in report.rows):
         ratios = [r["ratio"] for r in report.rows if r["mode"] == mode]
         mean = statistics.geometric_mean(ratios)

@@ -5,6 +5,9 @@ To add one: its row, its rules in mk/<name>.mk and, where its compiler does not 
 
 from typing import NamedTuple
 
+# What torch calls the processor, and a GPU: whose ever it is.
+CPU, GPU = "cpu", "cuda"
+
 
 class Backend(NamedTuple):
     """A row.
@@ -26,7 +29,7 @@ class Backend(NamedTuple):
     @property
     def on_host(self) -> bool:
         """It runs on the processor: on threads of its own, not on a stream."""
-        return self.device == "cpu"
+        return self.device == CPU
 
     @property
     def compiler(self) -> str:
@@ -47,8 +50,8 @@ class Backend(NamedTuple):
 BACKENDS = {
     backend.name: backend
     for backend in (
-        Backend("host", "cpu", 1, ("CXX", "HOST_ARCH", "SANITIZE"), rewritten=".cpp"),
-        Backend("cuda", "cuda", 2, ("NVCC", "ARCH")),
+        Backend("host", CPU, 1, ("CXX", "HOST_ARCH", "SANITIZE"), rewritten=".cpp"),
+        Backend("cuda", GPU, 2, ("NVCC", "ARCH")),
     )
 }
 HOST = next(iter(BACKENDS.values()))

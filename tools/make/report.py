@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from .backends import BACKENDS, HOST
+from .backends import BACKENDS, CPU, GPU
 from .names import shown
 
 
@@ -179,8 +179,8 @@ def outcome_of(layers_dir: Path, name: str, settings) -> Outcome:
             return Outcome(built, "", what)
         cases = importlib.import_module(f"{package}.{name}.cases").CASES
         layer = layer_of(module)
-        gpus = [BACKENDS[b].device for b in layer.backends() if not BACKENDS[b].on_host]
-        device = gpus[0] if gpus and torch.cuda.is_available() else HOST.device
+        for_gpu = any(not BACKENDS[name].on_host for name in layer.backends())
+        device = GPU if for_gpu and torch.cuda.is_available() else CPU
         error, limit, seconds = run_once(cases[0], device)
     except Exception as error:
         if "not filled in" in str(
@@ -188,7 +188,7 @@ def outcome_of(layers_dir: Path, name: str, settings) -> Outcome:
         ):  # what `make new FROM=` leaves to do; it builds, and that is all it can
             return Outcome("", "[yellow]not filled in", shown(str(error)))
         return Outcome("", "[red]failed", f"{type(error).__name__}: {error}", good=False)
-    where = torch.cuda.get_device_name() if device != HOST.device else device
+    where = torch.cuda.get_device_name() if device == GPU else device
     good = bool(error <= limit)
     text = f"{error:.1e}" if good else f"[red]{error:.1e} > {limit:.1e}"
     return Outcome(" ".join(layer.backends()), where, text, f"{seconds * 1e6:.0f} us", good)
@@ -203,7 +203,7 @@ def run_once(case, device: str) -> tuple[float, float, float]:
     arguments = cast(next(iter(case.inputs.values()))(Draw()), torch.float32, device)
     result = case.function(*arguments)
     reference = case.reference(*cast(arguments, torch.float64, "cpu"))
-    wait = torch.cuda.synchronize if device != HOST.device else lambda: None
+    wait = torch.cuda.synchronize if device == GPU else lambda: None
     wait()
     start = time.perf_counter()
     case.function(*arguments)

@@ -12,6 +12,7 @@ import subprocess
 import sys
 
 from . import names, packages
+from .backends import CPU, GPU
 from .build import BuildRefused, Plan, build, copied
 from .settings import ROOT, Settings, of_each_folder
 
@@ -48,7 +49,7 @@ def on_the_host(settings: Settings) -> int:
         "UBSAN_OPTIONS": "print_stacktrace=1",
     }
     fuzz = [sys.executable, "-m", "tools.fuzz", f"--layers-dir={made.layers_dir}"]
-    return run_cases(made.layers_dir, "cpu", **checked) or subprocess.call(fuzz, env=os.environ | checked)
+    return run_cases(made.layers_dir, CPU, **checked) or subprocess.call(fuzz, env=os.environ | checked)
 
 
 def races(settings: Settings) -> int:
@@ -56,7 +57,7 @@ def races(settings: Settings) -> int:
     if status := build(Plan(made)):
         return status
     print("Races between a launch's threads:", flush=True)
-    return run_cases(made.layers_dir, "cpu", CUDA_VISIBLE_DEVICES="")
+    return run_cases(made.layers_dir, CPU, CUDA_VISIBLE_DEVICES="")
 
 
 def on_the_gpu(settings: Settings) -> int:
@@ -72,7 +73,7 @@ def on_the_gpu(settings: Settings) -> int:
         # CUDA's allocator is told to keep no cache, as a write behind a tensor's end would otherwise land in memory
         # that is torch's.
         status = run_cases(
-            settings.layers_dir, "cuda", *further, tool=before, PYTORCH_NO_CUDA_MEMORY_CACHING="1"
+            settings.layers_dir, GPU, *further, tool=before, PYTORCH_NO_CUDA_MEMORY_CACHING="1"
         )
         if status:
             return status

@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from layers._backends import HOST
+from layers._backends import CPU, GPU, HOST
 from layers._net import caffe_net
 from layers._net.build import needed_types
 from layers._net.net import CaffeNet, blobs_of
@@ -133,7 +133,7 @@ def show(asked: Asked, console: Console) -> int:
         console.print(str(warning.message), style="yellow", markup=False, soft_wrap=True)
     for note in net.notes:
         console.print(note, style="yellow", markup=False, soft_wrap=True)
-    device = "cuda" if torch.cuda.is_available() else "cpu"
+    device = GPU if torch.cuda.is_available() else CPU
     net.to(device)
     times = timed(net, device, console)
     console.print(table(net, times))
@@ -176,7 +176,7 @@ def timed(net: CaffeNet, device: str, console: Console) -> dict[str, float]:
 
 
 def now(device: str) -> float:
-    if device != HOST.device:
+    if device == GPU:
         torch.cuda.synchronize()
     return time.perf_counter()
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from layers._backends import BACKENDS, HOST
+from layers._backends import BACKENDS, GPU, HOST
 from layers._runtime import served
 
 FLOATING = (torch.float64, torch.float32)
@@ -28,7 +28,7 @@ class Code(NamedTuple):
 
 CODES = (
     Code("its own CPU code", HOST.name, "cpu"),
-    *(Code(f"its kernels, {'host' if b.on_host else 'GPU'}", b.name, "gpu") for b in served()),
+    *(Code(f"its kernels, {'GPU' if b.device == GPU else b.name}", b.name, "gpu") for b in served()),
 )
 
 
@@ -60,7 +60,7 @@ class Probe:
         self.services = importlib.import_module(f"{package}.services")
         instances = importlib.import_module(f"{package}.instance")
         device, stream = -1, 0
-        if code.device != HOST.device:
+        if code.device == GPU:
             device, stream = torch.cuda.current_device(), torch.cuda.current_stream().cuda_stream
         site = instances.Site(code.backend, device, stream, dtype, int(not module.training))
         self.mode, self.in_place = instances.MODES[code.mode], definition.in_place

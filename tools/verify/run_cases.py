@@ -14,7 +14,7 @@ from pathlib import Path
 
 import torch
 
-from layers._backends import DEVICES, HOST
+from layers._backends import CPU, DEVICES, GPU
 from layers._runtime.cases import Draw, cast, largest_error, layer_of, load_package, results
 
 from .races import watched
@@ -59,7 +59,7 @@ def run_caffe(package: str, name: str, dtype: torch.dtype, device: str) -> int:
 def points_of(package: str, name: str, device: str, dtypes: list[torch.dtype]):
     """All that a layer's cases ask for; of Caffe layers on the host, once more by their kernels."""
     for case in importlib.import_module(f"{package}.{name}.cases").CASES:
-        for mode in (None, "gpu") if case.is_caffe and device == "cpu" else (None,):
+        for mode in (None, "gpu") if case.is_caffe and device == CPU else (None,):
             if case.is_caffe:
                 case.function.mode = mode
             yield from ((case, mode, label, dtype) for label in case.inputs for dtype in dtypes)
@@ -89,7 +89,7 @@ def run_all(layers_dir: Path, device: str, dtype_names: list[str]) -> Outcome:
             outcome.runs += 1
             if not run(case, case.inputs[label](Draw()), dtype, device):
                 outcome.wrong.append(f"{name}-{case.name}-{label}-{dtype}" + "-kernels" * bool(mode))
-    if device != HOST.device:
+    if device == GPU:
         torch.cuda.synchronize()
     return outcome
 
@@ -99,7 +99,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--layers-dir", type=Path, default=ROOT / "layers")
-    parser.add_argument("--device", choices=DEVICES, default=HOST.device)
+    parser.add_argument("--device", choices=DEVICES, default=CPU)
     parser.add_argument("--dtypes", nargs="+", default=["float32", "float64", "float16"])
     options = parser.parse_args()
     with watched() as races:

@@ -9,6 +9,7 @@ import pytest
 from conftest import ROOT, make
 from support.fork import names
 
+from layers._backends import HOST
 from tools.caffe import build as caffe_build
 from tools.caffe.folder import LayerFolder
 
@@ -104,7 +105,7 @@ def test_link_names_what_nobody_defines(tmp_path):
             sys.executable,
             "-m",
             "tools.make.link",
-            "out.so",
+            HOST.library,
             "wrapper.o",
             "layer.a",
             "engine.a",
@@ -115,10 +116,10 @@ def test_link_names_what_nobody_defines(tmp_path):
 
     done = link()
     assert done.returncode == 1 and "layer.cpp" in done.stdout and "caffe::gone(int)" in done.stdout
-    assert "PyList" not in done.stdout and not list(tmp_path.glob("out*"))
+    assert "PyList" not in done.stdout and not list(tmp_path.glob("_host*"))
     (tmp_path / "layer.cpp").write_text(texts["layer"].replace(" + caffe::gone(n)", ""))
     done = link()
-    assert done.returncode == 0 and (tmp_path / "out.so").exists(), done.stdout
+    assert done.returncode == 0 and (tmp_path / HOST.library).exists(), done.stdout
 
 
 @pytest.fixture
