@@ -167,9 +167,9 @@ class CallBlobs {
 
   // After Forward. Those that share another's memory first: it is still there.
   void report_tops(Record* record, HandedOut* handed_out) {
-    for (const bool fresh : {false, true}) {
+    for (const bool own : {false, true}) {
       for (int64_t i = 0; i < record->tops; ++i) {
-        if (fresh_[i] == fresh) report_top(i, &record->blobs[record->bottoms + i], handed_out);
+        if (top_[i].owns_data() == own) report_top(i, &record->blobs[record->bottoms + i], handed_out);
       }
     }
   }
@@ -217,16 +217,23 @@ class CallBlobs {
     SyncedMemory& memory = *blob.data();
     const int64_t at = word(memory.data());
     top->data_token = memory.token();
+    const bool own = blob.owns_data(), allocated = top->data_token != CAFFE_NO_TOKEN;
     // This top's own tensor, or one that it shares.
-    const bool is_tensor = memory.adopted() && top->data_token == CAFFE_NO_TOKEN;
-    if (is_tensor && (same_shape || !blob.owns_data())) {
+    const bool is_tensor = memory.adopted() && !allocated;
+    if (is_tensor && (own ? same_shape : !is_another_tops(memory))) {
       top->data = at;
-    } else if (fresh_[i] && !is_tensor) {
+    } else if (own && allocated && fresh_[i]) {
+      // Forward may have let the top share what the layer keeps for Backward: that is not given away.
       top->data = at;
       handed_out->give(&memory, top->data_token);
     } else {
       handed_out->give_copy(blob, at, &top->data, &top->data_token);
     }
+  }
+
+  // Of memory that a blob shares: two results are two tensors.
+  bool is_another_tops(const SyncedMemory& memory) const {
+    return std::find(top().begin(), top().end(), memory.maker) != top().end();
   }
 
   void bind_bottom_diff(int64_t i, const Record& record) {

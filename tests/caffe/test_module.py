@@ -113,6 +113,24 @@ def test_top_that_is_the_bottoms_memory(zoo, place):
         assert m(x).data_ptr() == x.data_ptr()
 
 
+@pytest.mark.parametrize("early", [False, True])
+@pytest.mark.parametrize("memory", ["kept", "top", "bottom", "in top", "buffer"])
+def test_tops_that_share_memory(zoo, place, memory, early):
+    """With what the layer keeps for Backward, with each other: from the first call on, also with grown inputs."""
+    m = place(zoo.Exposing(zoo_param={"memory": memory, "early": early}))
+    calls = []
+    for size in (3, 3, 3, 5, 2, 7):
+        x = place.draw(size, grad=True, seed=len(calls))
+        torch.full_like(x, 7)  # what the memory to come may hold
+        calls.append((x, *m(x)))
+        torch.testing.assert_close(grads(calls[-1][1], x), grads(x.exp(), x))
+        with torch.no_grad():
+            torch.testing.assert_close(m(x + 1)[1], x + 1 if memory == "bottom" else (x + 1).exp())
+    for x, one, other in calls:  # none is written by a later call
+        torch.testing.assert_close(one, x.exp())
+        torch.testing.assert_close(other, x if memory == "bottom" else x.exp())
+
+
 def test_in_place(zoo, place):
     m = place(zoo.Ramp(zoo_param={"slope": 0.25}, bottom=["x"], top=["x"]))
     x = place.draw(3, 4, grad=True)

@@ -340,4 +340,41 @@ ZOO_BACKWARD_CPU(Careless) { NOT_IMPLEMENTED; }
 INSTANTIATE_CLASS(CarelessLayer);
 REGISTER_LAYER_CLASS(Careless);
 
+// --------------------------------------------------------------------------------------- Exposing
+
+template <typename Dtype>
+void ExposingLayer<Dtype>::Share(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) {
+  const string memory = this->layer_param_.zoo_param().memory();
+  if (memory == "kept") top[1]->ShareData(kept_);
+  if (memory == "top") top[1]->ShareData(*top[0]);
+  if (memory == "bottom") top[1]->ShareData(*bottom[0]);
+  if (memory == "in top") kept_.ShareData(*top[1]);
+  if (memory == "buffer") {
+    buffer_.resize(bottom[0]->count() + 1);
+    top[1]->set_cpu_data(buffer_.data());
+  }
+}
+
+ZOO_RESHAPE(Exposing) {
+  kept_.ReshapeLike(*bottom[0]);
+  for (int i = 0; i < 2; ++i) top[i]->ReshapeLike(*bottom[0]);
+  if (this->layer_param_.zoo_param().early()) Share(bottom, top);
+}
+
+ZOO_FORWARD_CPU(Exposing) {
+  const int n = bottom[0]->count();
+  if (!this->layer_param_.zoo_param().early()) Share(bottom, top);
+  caffe_exp(n, bottom[0]->cpu_data(), kept_.mutable_cpu_data());
+  caffe_copy(n, kept_.cpu_data(), top[0]->mutable_cpu_data());
+  if (this->layer_param_.zoo_param().memory() == "buffer")
+    caffe_copy(n, kept_.cpu_data(), top[1]->mutable_cpu_data());
+}
+
+ZOO_BACKWARD_CPU(Exposing) {
+  caffe_mul(bottom[0]->count(), top[0]->cpu_diff(), kept_.cpu_data(), bottom[0]->mutable_cpu_diff());
+}
+
+INSTANTIATE_CLASS(ExposingLayer);
+REGISTER_LAYER_CLASS(Exposing);
+
 }  // namespace caffe

@@ -318,4 +318,21 @@ ZOO_BACKWARD_GPU(Running) {
 
 INSTANTIATE_LAYER_GPU_FUNCS(RunningLayer);
 
+// --------------------------------------------------------------------------------------- Exposing
+
+ZOO_FORWARD_GPU(Exposing) {
+  const int n = bottom[0]->count();
+  if (!this->layer_param_.zoo_param().early()) Share(bottom, top);
+  caffe_gpu_exp(n, bottom[0]->gpu_data(), kept_.mutable_gpu_data());
+  caffe_copy(n, kept_.gpu_data(), top[0]->mutable_gpu_data());
+  if (this->layer_param_.zoo_param().memory() == "buffer")
+    caffe_copy(n, kept_.gpu_data(), top[1]->mutable_gpu_data());
+}
+
+ZOO_BACKWARD_GPU(Exposing) {
+  caffe_gpu_mul(bottom[0]->count(), top[0]->gpu_diff(), kept_.gpu_data(), bottom[0]->mutable_gpu_diff());
+}
+
+INSTANTIATE_LAYER_GPU_FUNCS(ExposingLayer);
+
 }  // namespace caffe

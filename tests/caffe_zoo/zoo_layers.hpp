@@ -292,6 +292,28 @@ class FiniteLayer : public Layer<Dtype> {
                             const vector<Blob<Dtype>*>& bottom);
 };
 
+// Tops: e^x, and twice; Backward multiplies by the e^x that Forward kept. The second top's memory is, by
+// zoo_param.memory, also that of what is kept ("kept"), of the first top ("top"), of the bottom, which it
+// then shows ("bottom"), or a buffer of the layer's own ("buffer"); or what is kept lies in the second top
+// ("in top"). It becomes so in Forward, or, if zoo_param.early, in Reshape. The second top's gradient is
+// ignored.
+template <typename Dtype>
+class ExposingLayer : public Layer<Dtype> {
+ public:
+  explicit ExposingLayer(const LayerParameter& param) : Layer<Dtype>(param) {}
+  virtual void Reshape(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top);
+  virtual inline const char* type() const { return "Exposing"; }
+  virtual inline int ExactNumBottomBlobs() const { return 1; }
+  virtual inline int ExactNumTopBlobs() const { return 2; }
+
+ protected:
+  ZOO_PASS(Forward)
+  ZOO_BACK(Backward)
+  void Share(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top);
+  Blob<Dtype> kept_;
+  vector<Dtype> buffer_;
+};
+
 }  // namespace caffe
 
 #endif  // CAFFE_ZOO_LAYERS_HPP_
