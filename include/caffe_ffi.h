@@ -7,7 +7,8 @@ enum caffe_dtype { CAFFE_FLOAT32 = 0, CAFFE_FLOAT64 = 1, CAFFE_FLOAT16 = 2, CAFF
 // The text of this thread's last failed call. Valid until this thread's next call.
 const char* caffe_last_error(void);
 
-// NULL if this machine can run the library, otherwise why it cannot (host: processor features).
+// NULL if this machine can run the library, otherwise why it cannot (host: processor features). Every
+// function of the layer asks it first.
 const char* caffe_unsupported(void);
 
 // What the library was built for, for people: "CUDA 13.0, sm_75 sm_80", "x86-64 avx2".

@@ -2,6 +2,7 @@
 //
 // Every exported function is called through caffe_guard. An exception, whoever threw it, becomes a
 // status of 1 and a text in this thread's slot; nothing prints, exits or unwinds into the interpreter.
+// So does a processor that cannot run the kernels.
 #ifndef CAFFE_FFI_GUARD_H_
 #define CAFFE_FFI_GUARD_H_
 
@@ -18,7 +19,7 @@ extern "C" {
 static thread_local char caffe_error_text[2048];
 
 template <typename Call>
-static int caffe_guard(const Call& call) noexcept {
+static int caffe_caught(const Call& call) noexcept {
   caffe_error_text[0] = '\0';
   try {
     return call();
@@ -30,6 +31,48 @@ static int caffe_guard(const Call& call) noexcept {
   return 1;
 }
 
+// The static initialisers of the kernels' object files, which register layers among others:
+// tools/make/link.py moves them here, away from those that run when the library is loaded.
+extern "C" {
+typedef void (*caffe_initialiser)(void);
+extern const caffe_initialiser __start_caffe_initialisers[] __attribute__((weak, visibility("hidden")));
+extern const caffe_initialiser __stop_caffe_initialisers[] __attribute__((weak, visibility("hidden")));
+}
+
+// CAFFE_CPU_FEATURES(X) lists what the kernels' object files were compiled for; this file is
+// compiled for the plainest processor, so it can still say what is missing, before anything of theirs runs.
+static const char* caffe_initialise() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_cpu_init();  // not every linker lets libgcc's own run before
+#endif
+#define CAFFE_CPU_FEATURE_CHECK(feature) \
+  if (!__builtin_cpu_supports(feature))  \
+    return "built for a processor with " feature ", which this one lacks: make HOST_ARCH=native";
+  CAFFE_CPU_FEATURES(CAFFE_CPU_FEATURE_CHECK)
+#undef CAFFE_CPU_FEATURE_CHECK
+  const auto run = [] {
+    for (const caffe_initialiser* i = __start_caffe_initialisers; i != __stop_caffe_initialisers; ++i) (*i)();
+    return 0;
+  };
+  if (!caffe_caught(run)) return nullptr;
+  static char text[sizeof(caffe_error_text)];
+  snprintf(text, sizeof(text), "a static initialiser failed: %.1900s", caffe_error_text);
+  return text;
+}
+
+extern "C" const char* caffe_unsupported(void) {
+  static const char* const reason = caffe_initialise();
+  return reason;
+}
+
+template <typename Call>
+static int caffe_guard(const Call& call) noexcept {
+  const char* const reason = caffe_unsupported();
+  if (!reason) return caffe_caught(call);
+  snprintf(caffe_error_text, sizeof(caffe_error_text), "%s", reason);
+  return 1;
+}
+
 extern "C" const char* caffe_last_error(void) { return caffe_error_text; }
 
 // For a call that returns a status of its own: why.
@@ -38,17 +81,6 @@ extern "C" void caffe_set_last_error(const char* text) {
 }
 
 extern "C" const char* caffe_build_info(void) { return CAFFE_BUILD_INFO; }
-
-// CAFFE_CPU_FEATURES(X) lists what the kernels' object files were compiled for; this file is
-// compiled for the plainest processor, so it can still say what is missing.
-extern "C" const char* caffe_unsupported(void) {
-#define CAFFE_CPU_FEATURE_CHECK(feature) \
-  if (!__builtin_cpu_supports(feature))  \
-    return "built for a processor with " feature ", which this one lacks: make HOST_ARCH=native";
-  CAFFE_CPU_FEATURES(CAFFE_CPU_FEATURE_CHECK)
-#undef CAFFE_CPU_FEATURE_CHECK
-  return nullptr;
-}
 
 // The host launcher has its own; elsewhere there are no host threads to limit.
 extern "C" __attribute__((weak)) void caffe_set_num_threads(int) {}

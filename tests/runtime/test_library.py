@@ -11,6 +11,7 @@ import sys
 import pytest
 import torch
 from conftest import LAYERS, LAYERS_DIR
+from support.workshop import TINY
 
 import build_ffi
 from tools.make.outside import init_text
@@ -62,13 +63,40 @@ def test_only_the_missing_backend_is_missing(kernels, monkeypatch):
         loops.library("cuda")
 
 
+# If these run, a layer's process is over: they stand for those with instructions that a processor lacks.
+DEADLY = "#include <stdlib.h>\nstatic const int dead = (abort(), 0);\n"
+
+
 def test_built_for_another_processor(workshop):
-    """Said when loaded, instead of an illegal instruction in the kernel."""
-    workshop.layer("one")
+    """Said when loaded, instead of an illegal instruction in the kernel, or in what runs before it."""
+    workshop.layer("one", more_cu=DEADLY)
     workshop.build("HOST_ARCH=knl", "libraries")  # which only Xeon Phi was
     said = workshop.import_and_fill("one")
     wanted = r"CaffeRuntimeError: one: .* cannot run here: .* with avx512\w+, .*: make HOST_ARCH=native"
     assert re.match(wanted, said), said
+
+
+INITIALISED = """
+#include <stdexcept>
+#include <stdlib.h>
+
+static const int five = [] {
+  if (getenv("FIVE_FAILS")) throw std::runtime_error("not today");
+  return 5;
+}();
+"""
+
+
+def test_static_initialisers(workshop, monkeypatch):
+    """They run before a function of the layer does, whoever loads it; what they throw is an error of ours."""
+    workshop.layer("one", cu=INITIALISED + TINY.format(name="one", value="five"))
+    workshop.build()
+    assert workshop.fill("one") == float(workshop.import_and_fill("one")) == 5
+    monkeypatch.setenv("FIVE_FAILS", "1")
+    said = workshop.import_and_fill("one")
+    assert re.match(r"CaffeRuntimeError: one: .* cannot run here: a static init.* failed: not today", said), (
+        said
+    )
 
 
 def macros(arch: str) -> set[str]:
@@ -113,7 +141,7 @@ def test_all_that_an_architecture_means_is_asked_for(arch):
 )
 def test_on_an_older_processor(workshop, arch, processor, feature):
     """Emulated: a program that loads the library and asks it gets the message, not SIGILL."""
-    workshop.layer("one")
+    workshop.layer("one", more_cu=DEADLY)
     workshop.build(f"HOST_ARCH={arch}", "libraries")
     script = """
 import importlib.machinery as machinery, importlib.util as util, sys

@@ -5,12 +5,16 @@
 The layer's objects are linked whole, because nobody names a static registerer; the Caffe core's as they are needed.
 A name that nobody defines would otherwise show up when Python loads the library, without the place that uses it.
 Python's own names stay undefined: the interpreter has them. A file beside the library says what it was made of.
+
+Of a host library, compiled for one processor, nothing may run before src/ffi_guard.h has looked at the processor. So
+static initialisers are moved to where the loader does not look for them. They run after that check.
 """
 
 import os
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from . import metadata
@@ -41,17 +45,35 @@ def explain(undefined: list[str], header: Path | None) -> str:
     )  # fmt: skip
 
 
+def held_back(archives: list[Path], place: str) -> list[Path]:
+    """Copies of the archives whose static initialisers wait for src/ffi_guard.h."""
+    made = [Path(place, f"{i}-{archive.name}") for i, archive in enumerate(archives)]
+    for archive, copy in zip(archives, made, strict=True):
+        # The flags make plain data of them; else some linkers take them by their kind, under whatever name.
+        plain = ".init_array=caffe_initialisers,alloc,load,data,contents"
+        move = ["objcopy", "--rename-section", plain, archive, copy]
+        subprocess.run(move, check=True)
+    # The linker's own names for the beginning and the end of them, which it would export.
+    Path(place, "local").write_text("{ local: __start_caffe_initialisers; __stop_caffe_initialisers; };")
+    return made
+
+
 def main() -> int:
     split = sys.argv.index("--")
     given, (info, nvcc, command, *options) = sys.argv[1:split], sys.argv[split + 1 :]
     header = Path(given[given.index("--header") + 1]) if "--header" in given else None
     output, wrapper, layer, *core = map(Path, given[: given.index("--header")] if header else given)
     partial = output.with_name(output.name + ".partial")
-    done = subprocess.run(
-        [command, "-shared", "-o", partial, wrapper, "-Wl,--whole-archive", layer, "-Wl,--no-whole-archive", *core,
-         *options, "-Wl,--exclude-libs,ALL", "-Wl,-z,defs", "-Wl,--warn-unresolved-symbols"],
-        capture_output=True, text=True, errors="replace",
-    )  # fmt: skip
+    # In the build folder: what a killed build leaves goes with it.
+    with tempfile.TemporaryDirectory(dir=layer.parent, prefix="link.") as place:
+        if info.startswith("host "):
+            layer, *core = held_back([layer, *core], place)
+            options.append(f"-Wl,--version-script={place}/local")
+        done = subprocess.run(
+            [command, "-shared", "-o", partial, wrapper, "-Wl,--whole-archive", layer, "-Wl,--no-whole-archive", *core,
+             *options, "-Wl,--exclude-libs,ALL", "-Wl,-z,defs", "-Wl,--warn-unresolved-symbols"],
+            capture_output=True, text=True, errors="replace",
+        )  # fmt: skip
     undefined = missing(done.stderr)
     if done.returncode or undefined:
         print(explain(undefined, header) if undefined else done.stderr)
@@ -63,4 +85,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except (OSError, subprocess.CalledProcessError) as error:
+        sys.exit(f"{error}")
