@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.autograd import forward_ad
 from torch.compiler import is_dynamo_compiling
 
-from .._runtime import CaffeRuntimeError, CaffeTypeError, CaffeValueError, Layer, is_fake
+from .._runtime import CaffeRuntimeError, CaffeTypeError, CaffeValueError, Layer, explain_onnx, is_fake
 from .autograd import CaffeNode, Call, Plan, apply, weighted
 from .bottoms import checked_blobs, dtype_of, guarded, prepared, refuse_transforms, site_at, site_of
 from .caffemodel import blobs_of
@@ -153,7 +153,10 @@ class CaffeModule(nn.Module):
     def _careful(self, bottoms: tuple[Tensor, ...]):
         pool, blobs = self._pool, self._blobs()
         pool.check_bottoms(len(bottoms))
-        if torch._C._is_tracing() or any(is_fake(b) for b in bottoms):
+        if torch._C._is_tracing():
+            explain_onnx(self.layer.name, self.graph_operator.operator)
+            return self._in_a_graph(bottoms)
+        if any(is_fake(b) for b in bottoms):
             return self._in_a_graph(bottoms)
         bottoms = prepared(pool.definition, bottoms, blobs)
         site = site_of(bottoms, blobs, int(not self.training))

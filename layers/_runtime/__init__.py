@@ -12,7 +12,7 @@ from .errors import (
 from .launcher import is_fake, raw_stream
 from .layer import Layer
 from .library import FLOATING, served, serving
-from .operator import once, operator
+from .operator import explain_onnx, once, operator
 
 __all__ = [
     "FLOATING",
@@ -24,6 +24,7 @@ __all__ = [
     "Layer",
     "describe",
     "dtype_name",
+    "explain_onnx",
     "is_fake",
     "once",
     "operator",

@@ -21,6 +21,7 @@ import functools
 import inspect
 import types
 import typing
+import warnings
 from operator import or_
 
 import torch
@@ -166,6 +167,7 @@ class Operator:
         arguments = self.bound(arguments, named)
         tensors = [a for n, a in zip(self.signature.parameters, arguments, strict=True) if n in self.tensors]
         if torch._C._is_tracing():
+            explain_onnx(self.layer.name, self.torch_op)
             return self.compiled(*arguments)
         if torch._C._is_any_autocast_enabled():
             arguments = self.cast(*arguments)
@@ -326,6 +328,18 @@ class _Refuse(torch.autograd.Function):
     @staticmethod
     def backward(ctx, *_):
         raise CaffeRuntimeError(f"{ctx.name} can be differentiated once only: it has no second derivative")
+
+
+def explain_onnx(layer: str, operator) -> None:
+    """In a traced export, before torch says that it knows no such operator."""
+    if torch.onnx.is_in_onnx_export():
+        name = operator.name()
+        warnings.warn(
+            f"{layer}: ONNX has no operator like {name}. torch.onnx.export(dynamo=False) needs a function that writes "
+            f'it in others, torch.onnx.register_custom_op_symbolic("{name}", ...), or operator_export_type='
+            "torch.onnx.OperatorExportTypes.ONNX_FALLTHROUGH, for a runtime that has it.",
+            stacklevel=4,
+        )
 
 
 def _tensor_kind(annotation) -> str | None:

@@ -8,6 +8,7 @@ from support.zoo import FILLER, grads, raises
 from torch._dynamo.testing import CompileCounter
 
 from layers._runtime import CaffeRuntimeError
+from layers.sigmoid import Sigmoid
 
 
 @pytest.fixture(autouse=True)
@@ -139,6 +140,17 @@ def test_traced_by_jit(zoo):
     traced = torch.jit.trace(lambda x: m(x) + 1, (x,), check_trace=False)
     other = torch.randn(5)
     torch.testing.assert_close(traced(other), torch.nn.functional.leaky_relu(other, 0.5) + 1)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_traced_for_onnx(zoo):
+    """torch refuses what it does not know; our words say what to do about that, of native layers as well."""
+    m, x = zoo.Ramp(zoo_param={"slope": 0.5}), torch.randn(5)
+    m(x)
+    for module in (m, Sigmoid()):
+        told = pytest.warns(UserWarning, match=r"ONNX has no operator like \w+::(Ramp|sigmoid)\. .*_symbolic")
+        with told, pytest.raises(torch.onnx.errors.UnsupportedOperatorError):
+            torch.onnx.export(module, (x,), io.BytesIO(), dynamo=False)
 
 
 def test_fake_tensors(zoo):

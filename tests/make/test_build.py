@@ -75,6 +75,61 @@ def test_changed_code_is_what_runs(workshop):
     assert workshop.fill("one") == 2
 
 
+OWN_WRAPPER = """
+static int one_fill_ffi(uintptr_t top, int64_t count, uintptr_t stream) {{
+  return caffe_guard([&] {{
+    const int status = one_fill(reinterpret_cast<float*>(top), count, reinterpret_cast<void*>(stream));
+    for (int64_t i = 0; i < count; ++i) reinterpret_cast<float*>(top)[i] += {more};
+    return status;
+  }});
+}}
+"""
+
+
+def test_changed_wrapper_of_ones_own_is_what_runs(workshop):
+    one = workshop.layer("one")
+    (one / "one_ffi.cpp").write_text(OWN_WRAPPER.format(more=10))
+    workshop.build()
+    assert workshop.fill("one") == 11
+    (one / "one_ffi.cpp").write_text(OWN_WRAPPER.format(more=20))
+    assert steps(workshop.build()) == ["FFI one (host)", "LINK one (host)"]
+    assert workshop.fill("one") == 21
+
+
+MESSAGES = """syntax = "proto2";
+import "caffe.proto";
+package caffe;
+
+message OwnParameter {{
+  optional float {field} = 1;
+}}
+
+extend LayerParameter {{
+  optional OwnParameter own_param = 9002;
+}}
+"""
+
+
+def test_changed_messages_are_made_anew(workshop):
+    """A layer's accessors follow its .proto, and its objects follow them; nothing else is built here."""
+    own = workshop.folder / "own"
+    own.mkdir(parents=True)
+    (own / "own_layer.cpp").write_text("namespace caffe {\nREGISTER_LAYER_CLASS(Own);\n}\n")
+    (own / "own.proto").write_text(MESSAGES.format(field="slope"))
+    workshop.build("-n", "libraries")
+    build = workshop.folder / "build"
+    rules, accessors = build / "layers.dry.mk", build / "own/include/caffe/proto/caffe.pb.h"
+
+    def made() -> list[str]:
+        command = ["make", "-f", str(rules), str(accessors)]
+        return steps(subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout)
+
+    assert made() == ["PROTO own"] and made() == [] and "slope" in accessors.read_text()
+    (own / "own.proto").write_text(MESSAGES.format(field="offset"))
+    assert made() == ["PROTO own"] and "offset" in accessors.read_text()
+    assert re.search(rf"^\S*/own_layer\.cpp\.o: .*{accessors}", rules.read_text(), re.M)
+
+
 def test_a_layer_of_that_name_from_another_folder(workshop, tmp_path):
     """In one BUILD, whose objects are all newer than the other folder's files."""
     other = type(workshop)(tmp_path / "other")
@@ -430,6 +485,20 @@ def test_fronts_of_nvcc(workshop, arch):
         workshop.build("-n", "NVCC=/bin/true", f"ARCH={arch}", "BACKENDS=cuda", "libraries").split()
     )
     assert f"{FRONTS[arch]} -MMD" in plan
+
+
+def test_native_without_a_gpu(workshop, tmp_path):
+    """nvcc would only warn, in a log that nobody reads."""
+    workshop.layer("one")
+    nvcc = tmp_path / "nvcc"
+    nvcc.write_text(
+        "#!/bin/sh\necho \"nvcc warning : Cannot find valid GPU for '-arch=native', default arch is used\" >&2\n"
+    )
+    nvcc.chmod(0o755)
+    said = workshop.make(f"NVCC={nvcc}", "ARCH=native", "libraries")
+    assert said.returncode and "ARCH=native: nvcc finds no GPU here" in said.output and not steps(said.output)
+    assert "NVCC" in workshop.build("-n", f"NVCC={nvcc}", "ARCH=sm_90", "libraries")
+    workshop.build("-n", f"NVCC={nvcc}", "ARCH=native", "BACKENDS=host", "libraries")
 
 
 def test_a_kernel_that_asks_for_the_architecture_is_compiled_for_each(workshop):

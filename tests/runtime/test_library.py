@@ -49,7 +49,8 @@ def test_import_of_a_layer_that_is_not_built(workshop):
     (workshop.folder / "__init__.py").write_text(init_text())
     said = workshop.import_and_fill("one")
     wanted = (
-        r"CaffeRuntimeError: one: not built for host: /.*_host\.abi3\.so is missing\. Type `make LAYERS=one`"
+        r"CaffeRuntimeError: one: not built for host: /.*_host\.abi3\.so is missing\. "
+        r"Type `make LAYERS_DIR=\S+my_layers LAYERS=one`"
     )
     assert re.match(wanted, said), said
 
@@ -59,7 +60,9 @@ def test_only_the_missing_backend_is_missing(kernels, monkeypatch):
     loops = kernels["loops"]
     if "cuda" in loops.backends():
         pytest.skip("the kernels are built for CUDA here")
-    with pytest.raises(RuntimeError, match=r"loops: not built for cuda: .*make LAYERS=loops.*needs nvcc"):
+    with pytest.raises(
+        RuntimeError, match=r"loops: not built for cuda: .*make LAYERS_DIR=.* LAYERS=loops.*needs nvcc"
+    ):
         loops.library("cuda")
 
 

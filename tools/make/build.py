@@ -39,6 +39,7 @@ class Plan:
 
     def __init__(self, settings: Settings, only: list[str] | None = None):
         self.settings = settings
+        settings.check_gpu()
         known, unfit = folders(settings.layers_dir)
         for name, why in unfit.items():
             print(f"Left out: {os.path.join(settings.layers_dir, names.shown(name))}: {why}.", flush=True)

@@ -18,6 +18,7 @@ import tempfile
 from pathlib import Path
 
 from . import metadata
+from .backends import HOST
 
 # The interpreter's, and the sanitizers' (make sanitize loads them first).
 ELSEWHERE = re.compile(r"_?Py|__\w+san_")
@@ -66,7 +67,7 @@ def main() -> int:
     partial = output.with_name(output.name + ".partial")
     # In the build folder: what a killed build leaves goes with it.
     with tempfile.TemporaryDirectory(dir=layer.parent, prefix="link.") as place:
-        if info.startswith("host "):
+        if info.split()[0] == HOST.name:
             layer, *core = held_back([layer, *core], place)
             options.append(f"-Wl,--version-script={place}/local")
         done = subprocess.run(

@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 import shutil
+import subprocess
 import sys
 
 from . import find_nvcc, names
@@ -75,6 +76,18 @@ class Settings:
     def of(self, setting: str) -> str:
         """A setting of make's by the name that it has there."""
         return getattr(self, setting.lower())
+
+    def check_gpu(self) -> None:
+        """ARCH=native is for the GPU that is here. Without one nvcc takes its oldest, and only warns."""
+        if "cuda" not in self.backends or "native" not in self.arch.split():
+            return
+        nothing = ["-dryrun", "-x", "cu", "-c", os.devnull, "-o", os.devnull]
+        asked = subprocess.run([self.nvcc, "-arch=native", *nothing], capture_output=True, text=True)
+        if "Cannot find valid GPU" in asked.stderr:
+            raise NameRefused(
+                "ARCH=native: nvcc finds no GPU here. Name the one that it is for, as in ARCH=sm_90, or leave the CUDA "
+                "backend out: NVCC="
+            )
 
     def core_key(self, backend: str) -> str:
         """Tells the toolkit's own objects of one build from those of another with other settings."""
