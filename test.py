@@ -1,7 +1,8 @@
 """Run the whole suite: `python test.py [pytest options]`, for instance `python test.py -x -k sigmoid-vector`.
 
-Where pytest-xdist is installed, the whole suite runs on a worker for each core; tests that need the GPU on one of
-them. `-n 0` runs all in this process, and so do a file or a test that is named, `--pdb` and `-s`.
+It installs what the tests need (requirements/test.txt) where that is missing. The whole suite runs on a worker for
+each core; tests that need the GPU on one of them. `-n 0` runs all in this process, and so do a file or a test that is
+named, `--pdb` and `-s`.
 LAYERS_DIR=/my/layers tests the layers of another folder, and those alone: the other tests are the toolkit's own.
 LAYERS_DIR=/my/layers:/theirs tests one folder after the other.
 """
@@ -11,6 +12,8 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+
+from tools.make import packages
 
 ROOT = Path(__file__).resolve().parent
 MOST_WORKERS = 16  # each imports torch
@@ -45,7 +48,13 @@ def main() -> int:
     if not any(folder.glob("*/_*.abi3.so")):
         print(f"Nothing is built in {folder}: type `make` first, in {ROOT}.", file=sys.stderr)
         return 1
-    import pytest  # after the line above: without `make` it may be missing too
+    try:
+        (ROOT / "build").mkdir(exist_ok=True)
+        packages.need(["test"], str(ROOT / "build" / "packages.test"))
+    except packages.Missing as error:
+        print(error, file=sys.stderr)
+        return 1
+    import pytest
 
     os.environ["LAYERS_DIR"] = str(folder)
     os.chdir(ROOT)  # where pyproject.toml says what to run

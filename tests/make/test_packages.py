@@ -69,3 +69,19 @@ def test_hidden_toolkit(tmp_path):
         [sys.executable, tool, str(home)], capture_output=True, text=True, env={"PATH": ""}
     ).stdout
     assert Path(found.strip()) == home / "bin" / "nvcc"
+
+
+def test_the_suite_installs_what_it_needs(monkeypatch, capsys):
+    """The second of the README's two commands, in an environment that had the first alone."""
+    import test as suite  # test.py
+
+    asked = []
+
+    def need(groups, stamp):
+        asked.append(groups)
+        raise packages.Missing("Missing Python packages: pytest")
+
+    monkeypatch.setattr(packages, "need", need)
+    monkeypatch.delenv("LAYERS_DIR", raising=False)
+    assert suite.main() == 1 and asked == [["test"]]
+    assert "pytest" in capsys.readouterr().err

@@ -58,6 +58,7 @@ def _is_newer(stamp: str, files: list[str]) -> bool:
 
 
 def _install(groups: list[str], lacking: list[str]) -> None:
+    import importlib
     import subprocess
     import sysconfig
 
@@ -72,7 +73,9 @@ def _install(groups: list[str], lacking: list[str]) -> None:
     print(f"  PIP   {' '.join(lacking)}", flush=True)
     command = [sys.executable, "-m", "pip", "install", "-q"]
     command += [word for group in groups for word in ("-r", file_of(group))]
-    if subprocess.run(command).returncode or missing(groups):
+    failed = subprocess.run(command).returncode
+    importlib.invalidate_caches()  # what was installed may be imported by this process
+    if failed or missing(groups):
         raise Missing(
             f"Missing Python packages: {', '.join(lacking)}\n"
             "pip could not install them (its words are above). Where there is a network or a folder of wheels:\n"

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 
 from .backends import BACKENDS, CPU, GPU
@@ -105,6 +106,8 @@ def missing_fields(objects: Path) -> list[tuple[str, str]]:
 
 def show(layers_dir: str, names: list[str], settings) -> bool:
     """The table of the layers; whether all are as they should be."""
+    # What torch says at its import where there is no NumPy, which no layer needs.
+    warnings.filterwarnings("ignore", "Failed to initialize NumPy")
     import torch
     from rich.console import Console
     from rich.table import Table
@@ -115,7 +118,7 @@ def show(layers_dir: str, names: list[str], settings) -> bool:
         table.add_row(name, *outcome.row)
     width = None if sys.stdout.isatty() else 160
     Console(width=width, highlight=False).print(table)
-    if not torch.cuda.is_available():
+    if "cuda" in settings.backends and not torch.cuda.is_available():
         print("No GPU here: what was built for CUDA was not run.")
     return all(outcome.good for outcome in outcomes.values())
 
