@@ -85,8 +85,8 @@ def dtype_of(bottoms: list[Tensor], blobs: list[Tensor]) -> torch.dtype:
     """What the layer computes in: a floating bottom's dtype, else its blobs', else torch's default."""
     floating = [b for b in bottoms if b.is_floating_point()]
     if floating:
-        lead = next((b for b in floating if b.dtype in DTYPES), floating[0])
-        return lead.dtype if lead.dtype in DTYPES else torch.float32
+        fit = [b.dtype for b in floating if b.dtype in DTYPES]
+        return fit[0] if fit else torch.float32
     dtype = blobs[0].dtype if blobs else torch.get_default_dtype()
     return dtype if dtype in DTYPES else torch.float32
 

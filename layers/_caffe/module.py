@@ -194,7 +194,8 @@ class CaffeModule(nn.Module):
         if pool.blob_shapes is None:
             raise CaffeRuntimeError(f"{self.layer.name}: {_SET_UP_FIRST}")
         in_place = pool.in_place
-        given = [b.clone() if i in in_place.values() else b for i, b in enumerate(bottoms)]
+        written = tuple(in_place.values())
+        given = [b.clone() if i in written else b for i, b in enumerate(bottoms)]
         tops = self.graph_operator(self._text, self.training, self._mode, given, self._blobs())
         tops = [bottoms[in_place[i]].copy_(top) if i in in_place else top for i, top in enumerate(tops)]
         return self._answer(tops)

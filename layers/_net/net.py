@@ -216,7 +216,7 @@ class CaffeNet(nn.Module):
             tuple(calls),
             len(graph.names),
             tuple(graph.inputs.items()),
-            frozenset(read.intersection(graph.inputs.values())),
+            frozenset(value for value in tuple(graph.inputs.values()) if value in read),
             results,
             single,
         )

@@ -88,9 +88,11 @@ class Operator:
     def __init__(self, layer: Layer, function, autocast: str):
         self.layer, self.function, self.autocast = layer, function, autocast
         self.signature = inspect.signature(function)
+        # A list: older torch.compile cannot look into a signature.
+        self.names = list(self.signature.parameters)
         hints = typing.get_type_hints(function)
-        kinds = {n: _tensor_kind(hints[n]) for n in self.signature.parameters if n in hints}
-        self.tensors = [n for n in self.signature.parameters if kinds.get(n)]
+        kinds = {n: _tensor_kind(hints[n]) for n in self.names if n in hints}
+        self.tensors = [n for n in self.names if kinds.get(n)]
         self.optional = {n for n in self.tensors if kinds[n] == "optional"}
         if not self.tensors:
             raise TypeError(f"{layer.name}: {function.__name__}: annotate the tensors among its parameters")
@@ -146,7 +148,7 @@ class Operator:
     def bound(self, arguments: tuple, named: dict) -> tuple:
         """A value for each parameter, or an error that names the one that has none or two."""
         given, where = list(arguments), f"{self.layer.name}: {self.function.__name__}"
-        names = list(self.signature.parameters)
+        names = self.names
         for name in names[len(given) :]:
             if name not in named and name not in self.defaults:
                 raise CaffeTypeError(f"{where}: {name} is missing")
@@ -165,7 +167,7 @@ class Operator:
     def otherwise(self, *arguments, **named):
         """Any call: tensor subclasses, modes, tracing, torch.func, wrong arguments."""
         arguments = self.bound(arguments, named)
-        tensors = [a for n, a in zip(self.signature.parameters, arguments, strict=True) if n in self.tensors]
+        tensors = [a for n, a in zip(self.names, arguments, strict=True) if n in self.tensors]
         if torch._C._is_tracing():
             explain_onnx(self.layer.name, self.torch_op)
             return self.compiled(*arguments)
@@ -220,7 +222,7 @@ class Operator:
     def refuse(self, *arguments, meta: bool = False) -> None:
         """Name the argument that is no tensor for a layer; torch's own message would name a schema or nothing."""
         first = None
-        for name, value in zip(self.signature.parameters, arguments, strict=True):
+        for name, value in zip(self.names, arguments, strict=True):
             if name not in self.tensors or (value is None and name in self.optional):
                 continue
             self.layer.check_tensor(name, value, meta=meta)

@@ -73,7 +73,7 @@ def launches(point, monkeypatch) -> list:
     # A plan, which an earlier call left, does not come by the launchers.
     modules = [m for name, m in sys.modules.items() if f"{name}.".startswith(f"{layer.module}.")]
     for value in (value for module in modules for value in vars(module).values()):
-        if hasattr(getattr(value, "operator", None), "short"):
+        if hasattr(getattr(getattr(value, "operator", None), "short", None), "clear"):
             value.operator.short.clear()
     arguments = point.arguments(grad=True)
     tops = results(point.call(*arguments))
