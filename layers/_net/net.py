@@ -31,7 +31,7 @@ class Plan(NamedTuple):
     calls: tuple[Call, ...]
     count: int  # of values
     inputs: tuple[tuple[str, int], ...]
-    used: frozenset[int]  # of the inputs' values
+    used: tuple[int, ...]  # of the inputs' values
     results: tuple[tuple[str, int], ...]
     single: bool  # one tensor instead of a dict
 
@@ -155,7 +155,7 @@ class CaffeNet(nn.Module):
         """Put the inputs into the list of values, or say what is wrong with them."""
         if len(inputs) > len(plan.inputs):
             raise CaffeTypeError(f"{self.path}: {len(inputs)} inputs came; the net has {self.inputs}")
-        for (_, value), tensor in zip(plan.inputs, inputs, strict=False):
+        for (_, value), tensor in zip(plan.inputs[: len(inputs)], inputs, strict=True):
             values[value] = tensor
         places = dict(plan.inputs)
         for name, tensor in named.items():
@@ -216,7 +216,7 @@ class CaffeNet(nn.Module):
             tuple(calls),
             len(graph.names),
             tuple(graph.inputs.items()),
-            frozenset(value for value in tuple(graph.inputs.values()) if value in read),
+            tuple([value for value in tuple(graph.inputs.values()) if value in read]),
             results,
             single,
         )

@@ -345,7 +345,7 @@ class LLTM(nn.Module):
         if state is None:
             zeros = input.new_zeros(input.shape[0], self.state_size)
             state = zeros, zeros
-        elif not isinstance(state, tuple | list) or len(state) != 2:
+        elif not isinstance(state, (tuple, list)) or len(state) != 2:
             raise CaffeTypeError(
                 f"{layer.name}: state: expected a pair (h, c) or None, got {type(state).__name__}"
             )
