@@ -14,13 +14,17 @@ NVCC       ?= search
 CUDA_HOME  ?=
 # GPU architectures: all-major, native, or a list such as "sm_80 sm_90". PTX for newer GPUs is kept, too.
 ARCH       ?= all-major
+# HIP's compiler, for AMD's GPUs. Nothing is built for them if none is named.
+HIPCC      ?=
+# Their architectures, a list such as "gfx90a gfx942".
+HIP_ARCH   ?= gfx942
 # The processor that the host backend is for: native, or x86-64-v3 and the like for a batch of machines.
 HOST_ARCH  ?= native
 # The folder of layers; or several, with : between them.
 LAYERS_DIR ?= layers
 # Which of them: names, or nothing for all.
 LAYERS     ?=
-# For which backends: host, cuda, or nothing for all that there is a compiler for.
+# For which backends: host, cuda, hip, or nothing for all that there is a compiler for.
 BACKENDS   ?=
 # Where everything that is made goes: build, or LAYERS_DIR/build for a folder of your own.
 BUILD      ?=
@@ -30,7 +34,7 @@ CORE       ?=
 SANITIZE   ?=
 # V=1 shows the commands.
 V          ?=
-SETTINGS  := PYTHON CXX NVCC CUDA_HOME ARCH HOST_ARCH LAYERS_DIR LAYERS BACKENDS BUILD CORE SANITIZE V
+SETTINGS  := PYTHON CXX NVCC CUDA_HOME ARCH HIPCC HIP_ARCH HOST_ARCH LAYERS_DIR LAYERS BACKENDS BUILD CORE SANITIZE V
 # What single targets ask for (make help says which). These come from the command line alone.
 ARGUMENTS := LAYER FROM CAFFE TYPE NAME FORCE PARAM SHAPES TEST FILTER \
              PROTOTXT WEIGHTS PHASE REPLACE IGNORE STAGES MINUTES SEED

@@ -16,7 +16,7 @@
 #include <stdexcept>
 #include <string>
 
-#if defined(__CUDACC__) || defined(CUDART_VERSION)  // nvcc, or g++ for the CUDA library's .cpp files
+#if defined(__CUDACC__) || defined(CUDART_VERSION)  // nvcc, hipcc, or g++ for the CUDA library's .cpp files
 #include <cuda_runtime.h>
 #else
 #include "host/cuda_runtime.h"

@@ -13,9 +13,11 @@
 
 #include <type_traits>
 
-#ifdef __CUDACC__
+#ifdef __NVCC__
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#endif
+#ifdef __CUDACC__
 #define CAFFE_HALF_INLINE __host__ __device__ __forceinline__
 #else
 #define CAFFE_HALF_INLINE inline
@@ -35,7 +37,7 @@ CAFFE_HALF_INLINE To bit_cast(const From& from) {
 // How one 16-bit format becomes float and back, rounding to nearest even.
 struct Ieee {
   static CAFFE_HALF_INLINE uint16_t encode(float value) {
-#if defined(__CUDACC__)
+#if defined(__NVCC__)
     return __half_as_ushort(__float2half_rn(value));
 #elif defined(__FLT16_MAX__)
     return bit_cast<uint16_t>(static_cast<_Float16>(value));
@@ -54,7 +56,7 @@ struct Ieee {
 #endif
   }
   static CAFFE_HALF_INLINE float decode(uint16_t bits) {
-#if defined(__CUDACC__)
+#if defined(__NVCC__)
     return __half2float(__ushort_as_half(bits));
 #elif defined(__FLT16_MAX__)
     return static_cast<float>(bit_cast<_Float16>(bits));
@@ -71,7 +73,7 @@ struct Ieee {
 
 struct Brain {
   static CAFFE_HALF_INLINE uint16_t encode(float value) {
-#if defined(__CUDACC__)
+#if defined(__NVCC__)
     return __bfloat16_as_ushort(__float2bfloat16_rn(value));
 #else
     const uint32_t bits = bit_cast<uint32_t>(value);

@@ -52,6 +52,7 @@ BACKENDS = {
     for backend in (
         Backend("host", CPU, 1, ("CXX", "HOST_ARCH", "SANITIZE"), rewritten=".cpp"),
         Backend("cuda", GPU, 2, ("NVCC", "ARCH")),
+        Backend("hip", GPU, 10, ("HIPCC", "HIP_ARCH")),
     )
 }
 HOST = next(iter(BACKENDS.values()))

@@ -33,7 +33,8 @@ def load(
         folder: of one layer, native (foo.cu, foo.h, __init__.py) or Caffe (foo_layer.hpp, ...), as `make` builds it.
         arch: GPU architectures, "sm_90" or "sm_80 sm_90"; otherwise what ARCH in the environment says, or the GPUs
             that are here.
-        backends: "host", "cuda" or both; otherwise host, and cuda where there are nvcc and a GPU, or nvcc and an arch.
+        backends: a name of one or several; otherwise host, and cuda where there are nvcc and a GPU, or nvcc and an
+            arch.
 
     Returns:
         The layer's module. The same folder with the same content gives the same module.

@@ -10,8 +10,8 @@ from pathlib import Path, PurePosixPath
 
 import torch
 
-from .._backends import BACKENDS, HOST
-from .._runtime import CaffeTypeError, CaffeValueError
+from .._backends import BACKENDS
+from .._runtime import CaffeTypeError, CaffeValueError, served
 from . import toolkit
 from .build import CaffeBuildError, Progress, make
 from .cache import Entry
@@ -114,25 +114,26 @@ def settings_for(who: str, arch: str | None, backends: Iterable[str] | None) -> 
     """(make's settings, the backends to build): what was asked for, else the environment, else what is here."""
     if arch is not None and not isinstance(arch, str):
         raise CaffeTypeError(f'{who}: arch: expected a string such as "sm_90", got {arch!r}')
-    nvcc = toolkit.find_nvcc()
     arch = arch or os.environ.get("ARCH") or "native"
     arch = _architectures() if arch == "native" else arch
+    settings = {name: os.environ.get(name, "") for b in BACKENDS.values() for name in b.settings}
+    settings |= {"CXX": settings["CXX"] or "g++", "NVCC": toolkit.find_nvcc(), "ARCH": arch or "all-major"}
+    settings["HOST_ARCH"] = settings["HOST_ARCH"] or "native"
     if backends is None:
-        chosen = tuple(BACKENDS) if nvcc and arch else (HOST.name,)
+        chosen = tuple(b.name for b in served() if b.on_host or (settings[b.compiler] and arch))
     else:
         chosen = tuple(dict.fromkeys([backends] if isinstance(backends, str) else backends))
         if not chosen or not set(chosen) <= set(BACKENDS):
-            raise CaffeValueError(f'{who}: backends: expected "host", "cuda" or both, got {backends!r}')
-        if "cuda" in chosen and not nvcc:
-            raise CaffeValueError(f"{who}: backends: no nvcc was found for 'cuda' (set NVCC or CUDA_HOME)")
-    settings = {
-        "CXX": os.environ.get("CXX") or "g++",
-        "NVCC": nvcc if "cuda" in chosen else "",
-        "ARCH": arch or "all-major",
-        "HOST_ARCH": os.environ.get("HOST_ARCH") or "native",
-        "SANITIZE": os.environ.get("SANITIZE", ""),
-    }
-    return settings, chosen
+            known = ", ".join(f'"{name}"' for name in BACKENDS)
+            raise CaffeValueError(f"{who}: backends: expected some of {known}, got {backends!r}")
+        for compiler in (BACKENDS[name].compiler for name in chosen):
+            if not settings[compiler]:
+                raise CaffeValueError(
+                    f"{who}: backends: no {compiler.lower()} was found (set {compiler}; README.md says more)"
+                )
+    compilers = {b.compiler: b.on_host or b.name in chosen for b in BACKENDS.values()}
+    settings = {name: text for name, text in settings.items() if text or name in compilers}
+    return settings | {name: "" for name, used in compilers.items() if not used}, chosen
 
 
 def _architectures() -> str:

@@ -18,10 +18,16 @@ _DTYPE_NAMES = {
     torch.bfloat16: "CAFFE_BFLOAT16",
 }
 FLOATING = tuple(_DTYPE_NAMES)
-# By the type of a tensor's device, the backend for it. Where several are, torch was built for one.
-_SERVING = {backend.device: backend for backend in reversed(BACKENDS.values())} | {
-    backend.device: backend for backend in BACKENDS.values() if getattr(torch.version, backend.name, None)
-}
+
+
+def serving_by(version) -> dict[str, Backend]:
+    """By a device's type, the backend for it. Of those that share one, torch's `version` names the one of its build."""
+    first = {backend.device: backend for backend in reversed(BACKENDS.values())}
+    built = {backend.device: backend for backend in BACKENDS.values() if getattr(version, backend.name, None)}
+    return first | built
+
+
+_SERVING = serving_by(torch.version)
 
 
 def serving(device: torch.device) -> Backend:

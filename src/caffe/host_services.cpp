@@ -39,13 +39,10 @@ void release(int64_t token) {
 #ifdef CAFFE_HOST_BACKEND
   ::free(address);
 #else
-  cudaPointerAttributes attributes;
-  if (cudaPointerGetAttributes(&attributes, address) != cudaSuccess) return;
-  if (attributes.type == cudaMemoryTypeHost) {
-    (void)cudaFreeHost(address);
-  } else {
-    (void)cudaFreeAsync(address, current_stream());
-  }
+  if (cudaFreeHost(address) == cudaSuccess) return;
+  // It is none of the host's.
+  (void)cudaGetLastError();
+  (void)cudaFreeAsync(address, current_stream());
 #endif
 }
 

@@ -156,8 +156,8 @@ def test_a_name_that_is_none(name):
         (("foo", "  \n"), {}, CaffeValueError, "cuda_source: expected CUDA, got an empty string"),
         (("foo", RELU6, 3), {}, CaffeTypeError, "declarations: expected a string"),
         (("foo", RELU6), {"arch": 90}, CaffeTypeError, 'arch: expected a string such as "sm_90", got 90'),
-        (("foo", RELU6), {"backends": "gpu"}, CaffeValueError, 'backends: expected "host", "cuda" or both'),
-        (("foo", RELU6), {"backends": []}, CaffeValueError, 'backends: expected "host", "cuda" or both'),
+        (("foo", RELU6), {"backends": "gpu"}, CaffeValueError, 'backends: expected some of "host", "cuda"'),
+        (("foo", RELU6), {"backends": []}, CaffeValueError, 'backends: expected some of "host", "cuda"'),
         (("foo", RELU6), {"backends": "cuda"}, CaffeValueError, "no nvcc was found"),
     ],
 )

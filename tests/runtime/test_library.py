@@ -14,6 +14,7 @@ from conftest import LAYERS, LAYERS_DIR
 from support.workshop import TINY
 
 import build_ffi
+from layers._runtime import served
 from tools.make.outside import init_text
 
 ALLOWED = re.compile(
@@ -21,7 +22,7 @@ ALLOWED = re.compile(
 )
 
 
-@pytest.mark.parametrize("backend", ["host", "cuda"])
+@pytest.mark.parametrize("backend", [backend.name for backend in served()])
 @pytest.mark.parametrize("layer", LAYERS)
 def test_needs_nothing_of_torch_or_of_one_python(layer, backend):
     """Seed bug 12: symbols that only the process's other libraries gave. Built once, it loads anywhere."""

@@ -20,9 +20,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from layers._backends import BACKENDS
-
 from ..make import packages
+from ..make.backends import BACKENDS
 from ..make.build import Plan, build
 from ..make.names import NameRefused
 from ..make.settings import Settings, from_environment
@@ -119,9 +118,8 @@ def main() -> int:
     for test, reason in left_out.items():
         console.print(f"left out: {test}: needs {reason}")
     backends = settings.backends
-    for backend in BACKENDS.values():
-        if backend.name not in backends:
-            console.print(f"{backend.name}: no {backend.compiler.lower()} here: left out")
+    for backend in settings.missing:
+        console.print(f"{backend.name}: no {backend.compiler.lower()} here: left out")
     table = Table(
         "backend", "test files", "tests", "passed", "failed", title=f"Caffe's own tests of {tree.root.name}"
     )

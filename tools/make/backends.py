@@ -9,4 +9,4 @@ _PLACES = (os.path.join(_ROOT, "layers", "_backends.py"), os.path.join(_ROOT, ".
 _spec = importlib.util.spec_from_file_location("backends", next(filter(os.path.exists, _PLACES)))
 _table = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(_table)
-BACKENDS, CPU, GPU, HOST = _table.BACKENDS, _table.CPU, _table.GPU, _table.HOST
+Backend, BACKENDS, HOST, CPU, GPU = _table.Backend, _table.BACKENDS, _table.HOST, _table.CPU, _table.GPU

@@ -1,4 +1,4 @@
-"""What a library was made of, in a small file beside it: `_host.json`, `_cuda.json`.
+"""What a library was made of, in a small file beside it: `_host.json` and the like.
 
 architectures: of the GPUs it has code for (sm_90), or is translated for when it is loaded (compute_90); for the host,
 what the processor was said to be. compilers: their own version lines. digest: SHA-256 of the library. commit: the
@@ -18,6 +18,8 @@ from pathlib import Path
 from .backends import BACKENDS
 from .settings import ROOT
 
+# What hipcc names each piece of its device code by.
+_HIP_CODE = re.compile(rb"hipv4-amdgcn-amd-amdhsa--(gfx[\w:+-]+)")
 # nvcc's container of device code: a header, and for each architecture an entry, PTX or an ELF file.
 _FATBIN = struct.pack("<I", 0xBA55ED50)
 _KINDS = {1: "compute", 2: "sm"}
@@ -37,7 +39,8 @@ def architectures(library: bytes) -> list[str]:
             found.add((_KINDS[kind], number))
             entry += head + length
         at = library.find(_FATBIN, at + 4)
-    return [f"{kind}_{number}" for kind, number in sorted(found, key=lambda f: (f[0] == "compute", f[1]))]
+    of_nvcc = [f"{kind}_{number}" for kind, number in sorted(found, key=lambda f: (f[0] == "compute", f[1]))]
+    return of_nvcc + sorted(name.decode() for name in set(_HIP_CODE.findall(library)))
 
 
 def compilers(library: bytes, nvcc: str) -> list[str]:

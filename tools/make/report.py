@@ -41,12 +41,11 @@ def report(plan, status: int) -> int:
     good = not built or show(settings.layers_dir, built, settings)
     count = len(plan.names) - len({name for name, _ in failed})
     print(f"{count} of {len(plan.names)} layers built for {backends}.")
-    for backend in BACKENDS.values():
-        if backend.name not in settings.backends and not backend.on_host:
-            print(
-                f"Left out: the {backend.name.upper()} backend, because no {backend.compiler.lower()} was found "
-                "(README.md says where it is looked for)."
-            )
+    for backend in settings.missing:
+        print(
+            f"Left out: the {backend.name.upper()} backend, because no {backend.compiler.lower()} was found "
+            "(README.md says where it is looked for)."
+        )
     for name, backend in failed:
         place = os.path.join(settings.build, name, backend)
         refused = plan.folder(name).refused

@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 from . import find_nvcc, names
-from .backends import BACKENDS
+from .backends import BACKENDS, Backend
 from .names import NameRefused
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -36,6 +36,8 @@ class Settings:
         self.cuda_home = value["CUDA_HOME"]
         self.wanted_nvcc = value["NVCC"].strip()
         self.arch = self._words(value["ARCH"], "ARCH")
+        self.hipcc = optional(value["HIPCC"].strip(), "HIPCC")
+        self.hip_arch = self._words(value["HIP_ARCH"], "HIP_ARCH")
         self.host_arch = self._words(value["HOST_ARCH"], "HOST_ARCH")
         self.sanitize = value["SANITIZE"].strip()
         if self.sanitize not in ("", "1", "races"):
@@ -56,6 +58,7 @@ class Settings:
             raise NameRefused(
                 f"BACKENDS={names.shown(' '.join(strange))}: there are {' and '.join(BACKENDS)}"
             )
+        self._searched = [b for b in BACKENDS.values() if known[b.compiler] == "search"]
         self._nvcc: str | None = None
 
     @property
@@ -63,15 +66,24 @@ class Settings:
         """The CUDA compiler, or "" if there is none or none is wanted."""
         if self._nvcc is None:
             found = find_nvcc.find(self.cuda_home) if self.wanted_nvcc == "search" else self.wanted_nvcc
-            if found and not shutil.which(found):
-                raise NameRefused(f"NVCC={names.shown(found)}: there is no such program")
-            self._nvcc = found
+            self._nvcc = optional(found, "NVCC")
         return self._nvcc
 
     @property
     def backends(self) -> list[str]:
         """The names of those that are wanted and have a compiler."""
-        return [name for name in self.wanted_backends if self.of(BACKENDS[name].compiler)]
+        found = [name for name in self.wanted_backends if self.of(BACKENDS[name].compiler)]
+        if not found:
+            compilers = " and ".join(BACKENDS[name].compiler for name in self.wanted_backends)
+            raise NameRefused(
+                f"BACKENDS={' '.join(self.wanted_backends)}: there is no compiler: see {compilers}"
+            )
+        return found
+
+    @property
+    def missing(self) -> list[Backend]:
+        """Those that nothing is built for, though their compiler was looked for."""
+        return [backend for backend in self._searched if backend.name not in self.backends]
 
     def of(self, setting: str) -> str:
         """A setting of make's by the name that it has there."""
@@ -157,6 +169,13 @@ def command(text: str, setting: str) -> str:
     if not words or "\n" in text or not shutil.which(words[0]):
         raise NameRefused(f"{setting}={names.shown(text)}: there is no such program")
     return shlex.join(words)
+
+
+def optional(program: str, setting: str) -> str:
+    """A compiler that one may do without."""
+    if program and not shutil.which(program):
+        raise NameRefused(f"{setting}={names.shown(program)}: there is no such program")
+    return program
 
 
 def of_each_folder(arguments: list[str]) -> tuple[list[Settings], list[str]]:

@@ -9,11 +9,12 @@ from ..caffe.folder import CUDA_NAMES, NOTHING
 from ..cuda.source import Source
 from ..cuda.tokens import position_from
 from ..files import read
+from ..make.backends import BACKENDS, HOST
 from .items import Arity, items_of
 from .tree import classes_in
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-INCLUDE = [ROOT / "include", ROOT / "include" / "legacy", ROOT / "include" / "host"]
+INCLUDE = [ROOT / "include", ROOT / "include" / "legacy", ROOT / "include" / HOST.name]
 
 
 class Toolkit:
@@ -34,8 +35,8 @@ class Toolkit:
         """Our caffe/ headers, by the name an include says."""
         found = {}
         for path in sorted((ROOT / "include").rglob("*")):
-            if path.is_file() and path.suffix in (".hpp", ".h", ".cuh") and "host" not in path.parts:
-                name = path.relative_to(ROOT / "include").as_posix().removeprefix("legacy/")
+            name = path.relative_to(ROOT / "include").as_posix().removeprefix("legacy/")
+            if path.suffix in (".hpp", ".h", ".cuh") and name.partition("/")[0] not in BACKENDS:
                 found[name] = Source(read(path), str(path))
         return found
 
