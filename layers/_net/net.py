@@ -111,7 +111,6 @@ class CaffeNet(nn.Module):
         return total
 
     def _run(self, plan: Plan, values: list) -> None:
-        call = None
         try:
             for call in plan.calls:
                 self.run_call(call, values)

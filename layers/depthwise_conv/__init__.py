@@ -13,6 +13,8 @@ from .._runtime import Layer, is_fake, operator
 layer = Layer(__name__, any_layout=True)
 
 Pair = int | tuple[int, int]
+# More elements than this have no address: torch would say so, and name nothing.
+_MOST = 2**59
 
 
 class _Geometry(NamedTuple):
@@ -41,6 +43,8 @@ def _geometry(bottom: Tensor, weight: Tensor, stride, padding, dilation) -> _Geo
         if span > padded:
             layer.check(False, "weight", f"a kernel that spans at most the padded {name} {padded}", span)
         size.append((padded - span) // stride[axis] + 1)
+    if num * channels * size[0] * size[1] > _MOST:
+        layer.check(False, "padding", f"less: the top would be {size[0]} x {size[1]}", padding)
     # channels_last only if it is nothing else: what is neither is made contiguous.
     last = not bottom.is_contiguous() and bottom.is_contiguous(memory_format=torch.channels_last)
     numbers = (*bottom.shape, *weight.shape[2:], *stride, *padding, *dilation, int(last))

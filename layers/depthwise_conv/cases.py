@@ -102,6 +102,11 @@ CASES = [
                 CaffeValueError,
                 "depthwise_conv: stride:",
             ),
+            "padding": Bad(
+                lambda d: (d.normal(2, 16, 9, 9), d.normal(16, 1, 3, 3), None, 1, 2**31 - 1),
+                CaffeValueError,
+                "depthwise_conv: padding: expected less",
+            ),
             "kernel": Bad(
                 lambda d: (d.normal(1, 4, 2, 9), d.normal(4, 1, 3, 3)),
                 CaffeValueError,

@@ -46,11 +46,9 @@ def reference(output_dim, group, scale):
                 for j, column in enumerate(columns)
             ]
             tops.append(torch.stack(bins, 1).view(output_dim, group, group))
-        found = (
-            torch.stack(tops) if tops else scores.new_zeros(0, output_dim, group, group) + 0 * scores.sum()
-        )
-        # Corners are rounded: their gradient is 0, where autograd would find none.
-        return found + 0 * regions.sum()
+        found = torch.stack(tops) if tops else scores.new_zeros(0, output_dim, group, group)
+        # Corners are rounded: their gradient is 0, where autograd would find none. So is that of scores in no bin.
+        return found + sum(x.flatten()[:0].sum() for x in (scores, regions))
 
     return psroi_pooling
 

@@ -5,8 +5,8 @@
 
 Needs a tree that is built (its objects are copied, so that a mistake in C++ costs one object). For each mistake: killed
 or survived, where, and the line before and after. A survivor is a test to write, unless it changes nothing. What does
-not compile is not counted. Not part of CI: a mistake takes from seconds to minutes. Returns 1 if fewer than --wanted
-percent are noticed.
+not compile is not counted, nor is what the host backend leaves out of a layer (a GPU's own code). Not part of CI: a
+mistake takes from seconds to minutes. Returns 1 if fewer than --wanted percent are noticed.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import collections
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -25,7 +26,9 @@ from .operators import Mutation, sample
 
 ROOT = Path(__file__).resolve().parents[2]
 SUFFIXES = (".py", ".cpp", ".cu", ".cuh", ".h", ".hpp")
-KILLED, NOT_COMPILED = "killed", "does not compile"
+KILLED, NO_END = "killed", "killed: no end"
+# What is not counted; the second is a GPU's code, where there is no GPU.
+NOT_COMPILED, NOT_BUILT = "does not compile", "not built here"
 TREES = ("layers/", "src/", "include/", "tools/", "build_ffi.py")
 # What a mistake in a file should be seen by: the first prefix that fits counts. Tests mirror the tree.
 SEEN_BY = {
@@ -69,25 +72,28 @@ def sources(only: list[str]) -> dict[str, str]:
 
 
 def seen_by(path: str) -> list[str]:
+    """pytest's arguments. Of a layer's file: the tests that have the first word of the layer's name in theirs."""
     places = next(tests for prefix, tests in SEEN_BY.items() if path.startswith(prefix))
-    return [place for place in places.split() if (ROOT / place).exists()]
+    found = [place for place in places.split() if (ROOT / place).exists()]
+    layer = re.match(r"layers/([a-z]+)\w*/", path)
+    return [*found, "-k", layer[1]] if layer else found
 
 
 class Copy:
     """A copy of the tree, with what is built, in which mistakes are made and taken back."""
 
     def __init__(self, folder: Path):
-        self.folder = folder / "tree"
+        self.folder, self.said = folder / "tree", folder / "said"
         ignored = shutil.ignore_patterns(".git", "__pycache__", ".pytest_cache", "venv")
         shutil.copytree(ROOT, self.folder, ignore=ignored, symlinks=True)
 
     def run(self, command: list[str], limit: float) -> int:
-        """The status; 124 if it takes longer: a mistake that never ends is noticed, too."""
+        """The status; 124 if it takes longer."""
         environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}
-        process = subprocess.Popen(
-            command, cwd=self.folder, env=environment, start_new_session=True,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+        with open(self.said, "w") as said:
+            process = subprocess.Popen(
+                command, cwd=self.folder, env=environment, start_new_session=True, stdout=said, stderr=said
+            )
         try:
             return process.wait(limit)
         except subprocess.TimeoutExpired:
@@ -95,8 +101,12 @@ class Copy:
             process.wait()
             return 124
 
+    def announced(self) -> bool:
+        """Whether make, run last, had a step to do."""
+        return re.search(r"^  [A-Z]+ +\S", self.said.read_text(errors="replace"), re.M) is not None
+
     def noticed(self, mutation: Mutation, source: str, limit: float) -> str:
-        """KILLED by a test, NOT_COMPILED, or ''."""
+        """KILLED by a test, NO_END, NOT_COMPILED, NOT_BUILT, or ''."""
         file = self.folder / mutation.path
         file.write_text(mutation.apply(source))
         try:
@@ -105,8 +115,10 @@ class Copy:
                     return NOT_COMPILED
             elif self.run(["make", "NVCC=", "-k", f"PYTHON={sys.executable}", "libraries"], limit):
                 return NOT_COMPILED
+            elif mutation.path.startswith("layers/") and not self.announced():
+                return NOT_BUILT
             tests = [sys.executable, "test.py", "-q", "-x", "-p", "no:cacheprovider", *seen_by(mutation.path)]
-            return KILLED if self.run(tests, limit) else ""
+            return {0: "", 124: NO_END}.get(self.run(tests, limit), KILLED)
         finally:
             file.write_text(source)
             os.utime(file)  # objects made of the mistake are older than this
@@ -137,11 +149,11 @@ def main() -> int:
             print(f"{'':20} {mutation.shown(source)}   ({time.monotonic() - start:.0f} s)", flush=True)
     if options.list:
         return 0
-    count, killed = len(chosen) - outcomes[NOT_COMPILED], outcomes[KILLED]
+    killed = outcomes[KILLED] + outcomes[NO_END]
+    count = killed + outcomes["SURVIVED"]
     share = 100 * killed / max(count, 1)
-    print(
-        f"{killed} of {count} noticed ({share:.0f}%), {outcomes[NOT_COMPILED]} more do not compile; seed {options.seed}"
-    )
+    print(f"{killed} of {count} noticed ({share:.0f}%), {outcomes[NOT_COMPILED]} more do not compile", end="")
+    print(f", {outcomes[NOT_BUILT]} are not built here; seed {options.seed}")
     return share < options.wanted
 
 

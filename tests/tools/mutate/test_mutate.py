@@ -89,10 +89,22 @@ def test_killed_and_survived(small_tree, monkeypatch, capsys):
     assert mutate.main() == 1  # half is less than 90%
     said = capsys.readouterr().out
     assert re.search(r"killed +code\.py:2: ", said) and re.search(r"SURVIVED +code\.py:6: ", said)
-    assert "1 of 2 noticed (50%), 0 more do not compile; seed 1" in said
+    assert "1 of 2 noticed (50%), 0 more do not compile, 0 are not built here; seed 1" in said
     assert (small_tree / "code.py").read_text() == before
     monkeypatch.setattr(sys, "argv", ["mutate", "--number", "50", "--wanted", "50"])
     assert mutate.main() == 0
+
+
+@pytest.mark.parametrize("step, counted", [("", 0), ("  CXX   only.cu", 1)])
+def test_a_layers_file_that_is_not_built_is_not_counted(small_tree, monkeypatch, capsys, step, counted):
+    (small_tree / "layers" / "own").mkdir(parents=True)
+    (small_tree / "layers" / "own" / "only.cuh").write_text("int f() {\n  return 1 + 2;\n}\n")
+    (small_tree / "Makefile").write_text(f"libraries:\n\t@echo '{step}'\n")
+    subprocess.run(["git", "-C", small_tree, "add", "."], check=True)
+    monkeypatch.setattr(mutate, "TREES", ("layers/",))
+    monkeypatch.setattr(sys, "argv", ["mutate", "--number", "50"])
+    assert mutate.main() == 1
+    assert f"0 of {counted} noticed (0%), 0 more do not compile, {1 - counted} are" in capsys.readouterr().out
 
 
 def test_list_does_nothing():
