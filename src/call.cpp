@@ -389,17 +389,11 @@ PyObject* plan_new(PyTypeObject* type, PyObject* given, PyObject*) {
 // configure((tensor, parameter, ...)): what there is of torch, in the order of struct Torch. False: not this
 // torch.
 PyObject* configure(PyObject*, PyObject* all) {
-  PyObject* table;
   Torch t;
-  if (!PyArg_ParseTuple(all, "OOOOOOOOOOOOOOOOO", &t.tensor, &t.parameter, &t.is_neg, &t.requires_grad,
-                        &t.modes, &t.tracing, &t.autocasting, &t.deterministic, &t.grad_enabled,
-                        &t.get_num_threads, &t.forward_ad, &t.current_level, &t.is_autocast_enabled,
-                        &t.get_autocast_dtype, &t.dtypes, &t.exchange_device, &table))
-    return nullptr;
-  t.api = static_cast<DLPackExchangeAPI*>(PyCapsule_GetPointer(table, "dlpack_exchange_api"));
-  PyErr_Clear();
-  while (t.api && t.api->major > 1) t.api = t.api->older;
-  if (t.api == nullptr || t.api->from_python == nullptr) Py_RETURN_FALSE;
+  if (!t.take(all)) {
+    if (PyErr_Occurred()) return nullptr;
+    Py_RETURN_FALSE;
+  }
   Py_INCREF(all);  // for ever, with what it holds
   torch = t;
   Py_RETURN_TRUE;

@@ -13,6 +13,8 @@
 
 namespace caffe {
 
+inline Torch torch;
+
 enum SourceKind : int { kNumber, kArgument, kAllocation, kStream };
 
 // The most that a plan may have; a call of more goes the careful way.

@@ -1,5 +1,5 @@
-// What the short way of a call (call.cpp) knows of torch: DLPack's C exchange API, and a few of torch's
-// functions.
+// What a recorded call (call.cpp; a Caffe layer's, caffe/caffe_layer_call.h) knows of torch: DLPack's C
+// exchange API, and a few of torch's functions.
 #ifndef CAFFE_CALL_TORCH_H_
 #define CAFFE_CALL_TORCH_H_
 
@@ -9,7 +9,7 @@
 
 namespace caffe {
 
-// What Python hands over once, to `configure`.
+// What Python hands over once: of_torch in layers/_runtime/short.py.
 struct Torch {
   PyObject *tensor, *parameter;                        // the plain types
   PyObject *is_neg, *requires_grad;                    // a method, the name of an attribute
@@ -21,6 +21,20 @@ struct Torch {
   PyObject* dtypes;                                    // {torch's dtype: DLPack's code << 8 | bits}
   PyObject* exchange_device;                           // a function, or None where there is one GPU at most
   const DLPackExchangeAPI* api;
+
+  // False: not this torch, or an error.
+  bool take(PyObject* all) {
+    PyObject* table;
+    if (!PyArg_ParseTuple(all, "OOOOOOOOOOOOOOOOO", &tensor, &parameter, &is_neg, &requires_grad, &modes,
+                          &tracing, &autocasting, &deterministic, &grad_enabled, &get_num_threads,
+                          &forward_ad, &current_level, &is_autocast_enabled, &get_autocast_dtype, &dtypes,
+                          &exchange_device, &table))
+      return false;
+    api = static_cast<DLPackExchangeAPI*>(PyCapsule_GetPointer(table, "dlpack_exchange_api"));
+    PyErr_Clear();
+    while (api && api->major > 1) api = api->older;
+    return api && api->from_python;
+  }
 
   bool is_plain(PyObject* object) const {
     PyObject* type = reinterpret_cast<PyObject*>(Py_TYPE(object));
@@ -73,8 +87,6 @@ struct Torch {
     return number(answer) != 0;
   }
 };
-
-inline Torch torch;
 
 }  // namespace caffe
 

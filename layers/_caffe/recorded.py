@@ -4,17 +4,15 @@ import ctypes
 import functools
 
 import torch
-from torch import Tensor
-from torch.autograd import forward_ad
 
 from .._backends import BACKENDS
+from .._runtime.short import of_torch
 from . import services
 from .autograd import Plan
 from .instance import Instance
 from .record import Record, put
 
-# DLPack's C functions on torch's tensors, from torch 2.10 on.
-_EXCHANGE = getattr(Tensor, "__dlpack_c_exchange_api__", None)
+_TORCH = of_torch()
 
 
 class RecordedCall:
@@ -55,14 +53,6 @@ class RecordedCall:
             functools.partial(definition.result, site),
             makers,
             tuple(f"blob{i}" for i in range(len(pool.blob_shapes))),
-            Tensor,
-            torch.nn.Parameter,
-            Tensor.is_neg,
-            torch.get_num_threads,
-            torch._C._len_torch_dispatch_stack,
-            torch._C._is_tracing,
-            torch.is_grad_enabled,
-            forward_ad,
             None if one_device else torch.cuda.current_device,
             torch.cuda.is_current_stream_capturing,
             torch.empty_like,
@@ -71,7 +61,7 @@ class RecordedCall:
             8 * site.dtype.itemsize,
             training,
             pool.changes,
-            _EXCHANGE,
+            _TORCH,
             self._pattern(instance, bottoms, tops),
         )
 
@@ -93,6 +83,6 @@ def record(plan: Plan, instance: Instance, bottoms, tops, training: bool) -> Rec
     """The recorded call; None where each call needs care: in place, tops that share memory, nothing to compute."""
     own = {b.data_ptr() for b in bottoms}.isdisjoint(t.data_ptr() for t in tops)
     some = bottoms and tops and all(t.numel() for t in (*bottoms, *tops))
-    if _EXCHANGE is None or plan.pool.in_place or plan.site.capture or not own or not some:
+    if _TORCH is None or plan.pool.in_place or plan.site.capture or not own or not some:
         return None
     return RecordedCall(plan, instance, bottoms, tops, training)

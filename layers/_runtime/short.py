@@ -14,20 +14,28 @@ except ImportError:  # not built: every call goes the careful way
 _DTYPES = {torch.float32: 2 << 8 | 32, torch.float16: 2 << 8 | 16, torch.bfloat16: 4 << 8 | 16}
 
 
+def of_torch() -> tuple | None:
+    """What src/call_torch.h knows of torch, in its order. None: this torch has no exchange API."""
+    table = getattr(Tensor, "__dlpack_c_exchange_api__", None)  # from torch 2.10 on
+    if table is None:
+        return None
+    # Nothing here may ask for a GPU: a process that did cannot fork one that uses it.
+    return (
+        Tensor, torch.nn.Parameter, Tensor.is_neg, "requires_grad",
+        torch._C._len_torch_dispatch_stack, torch._C._is_tracing, torch._C._is_any_autocast_enabled,
+        torch._C._get_deterministic_algorithms, torch.is_grad_enabled, torch.get_num_threads,
+        vars(forward_ad), "_current_level", torch.is_autocast_enabled, torch.get_autocast_dtype, _DTYPES,
+        getattr(torch._C, "_cuda_exchangeDevice", None), table,
+    )  # fmt: skip
+
+
 def available() -> bool:
     """Whether there is a short way under this torch."""
-    table = getattr(Tensor, "__dlpack_c_exchange_api__", None)  # from torch 2.10 on
-    if _call is None or table is None:
+    known = of_torch()
+    if _call is None or known is None:
         return False
-    # Nothing here may ask for a GPU: a process that did cannot fork one that uses it.
     try:
-        return _call.configure(
-            (Tensor, torch.nn.Parameter, Tensor.is_neg, "requires_grad",
-             torch._C._len_torch_dispatch_stack, torch._C._is_tracing, torch._C._is_any_autocast_enabled,
-             torch._C._get_deterministic_algorithms, torch.is_grad_enabled, torch.get_num_threads,
-             vars(forward_ad), "_current_level", torch.is_autocast_enabled, torch.get_autocast_dtype, _DTYPES,
-             getattr(torch._C, "_cuda_exchangeDevice", None), table)
-        )  # fmt: skip
+        return _call.configure(known)
     except TypeError:  # it was built from other sources: make builds it anew
         return False
 

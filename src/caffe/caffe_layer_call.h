@@ -14,7 +14,7 @@
 #include <memory>
 #include <vector>
 
-#include "dlpack.h"
+#include "call_torch.h"
 
 namespace caffe {
 
@@ -45,9 +45,6 @@ inline Owned call(PyObject* function, PyObject* argument = nullptr) {
   return Owned(PyObject_CallFunctionObjArgs(function, argument, nullptr));
 }
 
-// 1, 0, or -1 for an error.
-inline int truth(const Owned& value) { return value ? PyObject_IsTrue(value.get()) : -1; }
-
 inline PyObject* nothing() {
   PyErr_Clear();
   Py_INCREF(Py_None);
@@ -58,11 +55,10 @@ inline PyObject* nothing() {
 struct RecordedCall {
   PyObject* all;  // holds the others
   PyObject *pool, *free, *lent, *thread, *failures, *failed, *take_failure, *fail, *result, *top_makers,
-      *blob_names, *tensor, *parameter, *is_neg, *get_num_threads, *modes, *tracing, *grad_enabled,
-      *forward_ad, *current_device, *capturing, *empty_like, *zeros_like;
+      *blob_names, *current_device, *capturing, *empty_like, *zeros_like;
   int device_type, bits, training;
   long long changes;
-  const DLPackExchangeAPI* torch;
+  Torch torch;
   std::vector<char> pattern;
 
   const caffe_call_record& head() const {
@@ -96,8 +92,6 @@ class CallNames {
   CAFFE_NAME(changes);
   CAFFE_NAME(training);
   CAFFE_NAME(_parameters);
-  CAFFE_NAME(_current_level);
-  CAFFE_NAME(requires_grad);
   CAFFE_NAME(handle);
   CAFFE_NAME(instance);
   CAFFE_NAME(states);
@@ -132,10 +126,10 @@ class CallRunner {
                         : nullptr;
       if (!input || !read(input, &running.blob(r_.place(i)))) return nothing();
       inputs.push_back(input);
-      wanted = wanted || truth(Owned(PyObject_GetAttr(input, names_.requires_grad))) == 1;
+      wanted = wanted || r_.torch.wants_gradient(input);
     }
     if (!on_its_stream()) return nothing();
-    if (wanted && truth(call(r_.grad_enabled)) == 1) {
+    if (wanted && Torch::ask(r_.torch.grad_enabled)) {
       PyObject* list = PyList_New(0);
       for (PyObject* input : inputs) PyList_Append(list, input);
       return list;
@@ -198,7 +192,7 @@ class CallRunner {
       caffe_blob_record& blob = running.blob(r_.place_of_top(i));
       blob.flags = 0;
       diffs.push_back(Owned::borrowed(PyTuple_GetItem(given, i)));
-      if (!is_plain(diffs[i].get())) return nothing();
+      if (!r_.torch.is_plain(diffs[i].get())) return nothing();
       if (!read(diffs[i].get(), &blob, &blob.diff)) {
         PyErr_Clear();
         Owned dense(PyObject_CallMethodObjArgs(diffs[i].get(), names_.contiguous, nullptr));
@@ -242,21 +236,14 @@ class CallRunner {
         training(PyObject_GetAttr(module, names_.training));
     if (!changes || PyLong_AsLongLong(changes.get()) != r_.changes) return false;
     if (training.get() != (r_.training ? Py_True : Py_False)) return false;
-    Owned level(PyObject_GetAttr(r_.forward_ad, names_._current_level));
-    return level && PyLong_AsLongLong(level.get()) < 0 && truth(call(r_.modes)) == 0 &&
-           truth(call(r_.tracing)) == 0;
-  }
-
-  bool is_plain(PyObject* object) {
-    PyObject* type = reinterpret_cast<PyObject*>(Py_TYPE(object));
-    return type == r_.tensor || type == r_.parameter;
+    return !r_.torch.has_tangents() && !Torch::ask(r_.torch.modes) && !Torch::ask(r_.torch.tracing);
   }
 
   // A plain dense tensor of the recorded shape, dtype and device: its address goes to `at`, or to the
   // record's data.
   bool read(PyObject* object, caffe_blob_record* expected, int64_t* at = nullptr) {
     DLTensor t;
-    if (!is_plain(object) || r_.torch->from_python(object, &t)) return false;
+    if (!r_.torch.is_plain(object) || !r_.torch.read(object, &t)) return false;
     if (t.device_type != r_.device_type || (r_.device_type != kDLCPU && t.device != r_.head().device))
       return false;
     if (t.dtype.code != kDLFloat || t.dtype.bits != r_.bits || t.ndim != expected->axes || !t.data)
@@ -268,14 +255,14 @@ class CallRunner {
       elements *= t.shape[i];
     }
     // A view like z.conj().imag: its memory holds -value, which DLPack does not tell.
-    if (truth(call(r_.is_neg, object)) != 0) return false;
+    if (r_.torch.is_negative(object)) return false;
     *(at ? at : &expected->data) = reinterpret_cast<int64_t>(t.data) + static_cast<int64_t>(t.byte_offset);
     return true;
   }
 
   bool address_of(PyObject* made, int64_t* at) {
     DLTensor t;
-    if (r_.torch->from_python(made, &t) || !t.data) return false;
+    if (!r_.torch.read(made, &t) || !t.data) return false;
     *at = reinterpret_cast<int64_t>(t.data) + static_cast<int64_t>(t.byte_offset);
     return true;
   }
@@ -287,9 +274,9 @@ class CallRunner {
       Owned current = call(r_.current_device);
       if (!current || PyLong_AsLong(current.get()) != device) return false;
     }
-    if (truth(call(r_.capturing)) != 0) return false;
+    if (Torch::ask(r_.capturing)) return false;
     void* stream = nullptr;
-    if (r_.torch->current_stream(r_.device_type, device, &stream)) return false;
+    if (r_.torch.api->current_stream(r_.device_type, device, &stream)) return false;
     return reinterpret_cast<int64_t>(stream) == r_.head().stream;
   }
 
@@ -309,13 +296,13 @@ class CallRunner {
     Owned handle(PyObject_GetAttr(instance, names_.handle));
     const int64_t layer = handle ? PyLong_AsLongLong(handle.get()) : 0;
     if (r_.device_type == kDLCPU) {
-      Owned threads = call(r_.get_num_threads);
-      caffe_set_num_threads(threads ? static_cast<int>(PyLong_AsLong(threads.get())) : 1);
+      const long threads = Torch::number(PyObject_CallNoArgs(r_.torch.get_num_threads));
+      caffe_set_num_threads(threads > 0 ? static_cast<int>(threads) : 1);
     }
     PyThreadState* const python = PyEval_SaveThread();
     const int status = function(layer, running->address());
     PyEval_RestoreThread(python);
-    const bool failed = !status && PyDict_Size(r_.failures) && truth(call(r_.failed)) == 1;
+    const bool failed = !status && PyDict_Size(r_.failures) && Torch::ask(r_.failed);
     return failed ? CAFFE_STATUS_FAILED : status;
   }
 
@@ -388,21 +375,17 @@ inline PyObject* record_call(PyObject* all) {
       {"differentiable", builtin(recorded_differentiable), METH_FASTCALL, nullptr},
       {"backward", builtin(recorded_backward), METH_FASTCALL, nullptr}};
   std::unique_ptr<RecordedCall> r(new RecordedCall);
-  PyObject *exchange, *pattern;
-  if (!PyArg_ParseTuple(all, "OOOOOOOOOOOOOOOOOOOOOOOiiiLOO", &r->pool, &r->free, &r->lent, &r->thread,
-                        &r->failures, &r->failed, &r->take_failure, &r->fail, &r->result, &r->top_makers,
-                        &r->blob_names, &r->tensor, &r->parameter, &r->is_neg, &r->get_num_threads, &r->modes,
-                        &r->tracing, &r->grad_enabled, &r->forward_ad, &r->current_device, &r->capturing,
-                        &r->empty_like, &r->zeros_like, &r->device_type, &r->bits, &r->training, &r->changes,
-                        &exchange, &pattern))
+  PyObject *of_torch, *pattern;
+  if (!PyArg_ParseTuple(all, "OOOOOOOOOOOOOOOiiiLOO", &r->pool, &r->free, &r->lent, &r->thread, &r->failures,
+                        &r->failed, &r->take_failure, &r->fail, &r->result, &r->top_makers, &r->blob_names,
+                        &r->current_device, &r->capturing, &r->empty_like, &r->zeros_like, &r->device_type,
+                        &r->bits, &r->training, &r->changes, &of_torch, &pattern))
     return nullptr;
   char* bytes;
   Py_ssize_t size;
   if (PyBytes_AsStringAndSize(pattern, &bytes, &size)) return nullptr;
   r->pattern.assign(bytes, bytes + size);
-  r->torch = static_cast<DLPackExchangeAPI*>(PyCapsule_GetPointer(exchange, "dlpack_exchange_api"));
-  while (r->torch && r->torch->major > 1) r->torch = r->torch->older;
-  if (!r->torch || !r->torch->from_python) return nothing();
+  if (!r->torch.take(of_torch)) return nothing();
   Py_INCREF(r->all = all);
   PyObject* capsule = PyCapsule_New(r.release(), nullptr, delete_recorded);
   PyObject* made = PyTuple_New(3);

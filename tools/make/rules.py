@@ -123,7 +123,7 @@ class Rules:
             base = [o for o in objects if o not in stock] + self.host_runtime(backend)
             self.archive(f"{place}/libstock.a", stock, f"{build}/sources")
             self.archive(f"{place}/libcaffe.a", base, f"{build}/sources")
-            own = (f"{folder.path}/caffe_layer_call.h", "include/caffe/layer_record.h")
+            own = (f"{folder.path}/caffe_layer_call.h", "include/caffe/layer_record.h", "src/call_torch.h")
             self.wrapper(
                 "caffe", backend, f"{folder.path}/caffe_layer.h", f"{place}/_{backend}.o", UNSHARED, own
             )
