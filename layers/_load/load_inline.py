@@ -44,12 +44,7 @@ def load_inline(
         CaffeBuildError: it does not build; lines are those of the string.
         CaffeRuntimeError: the cache folder, make or a compiler is missing or of no use.
     """
-    check_name("load_inline", name)
-    for argument, value in (("cuda_source", cuda_source), ("declarations", declarations)):
-        if not isinstance(value, str) and not (value is None and argument == "declarations"):
-            raise CaffeTypeError(f"load_inline: {argument}: expected a string, got {value!r}"[:200])
-    if not cuda_source.strip():
-        raise CaffeValueError("load_inline: cuda_source: expected CUDA, got an empty string")
+    _check(name, cuda_source, declarations)
     settings, chosen = settings_for("load_inline", arch, backends)
     prologue = "" if MACROS in cuda_source else f'#include "{MACROS}"\n'
     folder = PurePosixPath(name)
@@ -68,6 +63,15 @@ def load_inline(
 
     entry = Recipe(name, files, folder, settings, chosen, prepare, shown).built()
     return imported(name, entry, entry.folder)
+
+
+def _check(name, cuda_source, declarations) -> None:
+    check_name("load_inline", name)
+    for argument, value in (("cuda_source", cuda_source), ("declarations", declarations)):
+        if not isinstance(value, str) and not (value is None and argument == "declarations"):
+            raise CaffeTypeError(f"load_inline: {argument}: expected a string, got {value!r}"[:200])
+    if not cuda_source.strip():
+        raise CaffeValueError("load_inline: cuda_source: expected CUDA, got an empty string")
 
 
 def _complete(source: Path) -> None:

@@ -26,13 +26,13 @@ from ..make.build import Plan, build
 from ..make.names import NameRefused
 from ..make.settings import Settings, from_environment
 from .aggregate import Layers
-from .gather import NotATree, Tree, read
+from .gather import LayerTests, NotATree, read
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 
 
-def lay_out(tree: Tree, tests: list[Path], folder: Path) -> None:
+def lay_out(tree: LayerTests, tests: list[Path], folder: Path) -> None:
     """The folder that make builds. Unchanged files keep their time stamps."""
     folder.mkdir(parents=True, exist_ok=True)
     layers = Layers(tree.root)
@@ -67,7 +67,7 @@ def built_backends(folder: Path, settings: Settings) -> list[str]:
     return built
 
 
-def run(tree: Tree, folder: Path, backend: str, filters: str, report: Path) -> int:
+def run(tree: LayerTests, folder: Path, backend: str, filters: str, report: Path) -> int:
     """In a process of its own: a test that crashes must not take the others' table with it.
 
     And in the tree's root, as Caffe's runtest: layers may read files there.
@@ -89,66 +89,74 @@ def results(report: Path) -> dict[str, list[tuple[str, str]]]:
     return found
 
 
-def main() -> int:
+def outcome(
+    console: Console, table: Table, tree: LayerTests, folder: Path, backend: str, asked
+) -> tuple[int, int]:
+    """Run one backend's library and add its row: (0, or 1 if a test failed; how many ran)."""
+    report = folder / f"_{backend}.xml"
+    report.unlink(missing_ok=True)
+    code = run(tree, folder, backend, asked.filter, report)
+    if code == 77:
+        console.print(f"{backend}: no GPU here: left out")
+        return 0, 0
+    if not report.exists():
+        console.print(f"{backend}: ended before its report was written (status {code})")
+        return 1, 0
+    cases = results(report)
+    failed = [(fixture, *case) for fixture, listed in cases.items() for case in listed if case[1]]
+    total = sum(map(len, cases.values()))
+    table.add_row(backend, str(len(asked.files)), str(total), str(total - len(failed)), str(len(failed)))
+    for fixture, case, text in failed:
+        first = text.splitlines()[0]
+        console.print(f"[red]FAILED[/red] {backend} {fixture}.{case}: {first}", highlight=False)
+    return int(bool(failed)), total
+
+
+def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("caffe", type=Path, help="a Caffe tree")
     parser.add_argument("tests", nargs="+", help="test files, or 'all'")
     parser.add_argument("--filter", default="*", help="gtest's own filter")
-    options = parser.parse_args()
-    options.tests = [name for word in options.tests for name in word.split()]
-    if not options.tests or not str(options.caffe):
+    asked = parser.parse_args()
+    asked.tests = [name for word in asked.tests for name in word.split()]
+    return asked
+
+
+def main() -> int:
+    asked = parsed()
+    if not asked.tests or not str(asked.caffe):
         print("make caffetest CAFFE=/path/to/fork TEST=test_x_layer.cpp", file=sys.stderr)
         return 2
     console = Console(width=max(100, shutil.get_terminal_size().columns))
     try:
-        tree = Tree(options.caffe)
-        tests, left_out = tree.select(options.tests)
-        name = tree.root.name if options.tests == ["all"] else f"{tree.root.name}_{tests[0].stem}"
+        tree = LayerTests(asked.caffe)
+        asked.files, left_out = tree.select(asked.tests)
+        name = tree.root.name if asked.tests == ["all"] else f"{tree.root.name}_{asked.files[0].stem}"
         settings, _ = from_environment([])
         os.makedirs(settings.build, exist_ok=True)
         packages.need(["build", "run"], f"{settings.build}/packages")
         folder = Path(settings.build, "caffetest/layers", "of_" + re.sub(r"\W", "_", name)).absolute()
-        lay_out(tree, tests, folder)
+        lay_out(tree, asked.files, folder)
         built = built_backends(folder, settings)
     except (NotATree, NameRefused, packages.Missing) as error:
         print(error, file=sys.stderr)
         return 2
     for test, reason in left_out.items():
         console.print(f"left out: {test}: needs {reason}")
-    backends = settings.backends
     for backend in settings.missing:
         console.print(f"{backend.name}: no {backend.compiler.lower()} here: left out")
-    table = Table(
-        "backend", "test files", "tests", "passed", "failed", title=f"Caffe's own tests of {tree.root.name}"
-    )
+    columns = ("backend", "test files", "tests", "passed", "failed")
+    table = Table(*columns, title=f"Caffe's own tests of {tree.root.name}")
     status, ran = 0, 0
-    for backend in backends:
-        if backend not in built:
+    for backend in settings.backends:
+        if backend in built:
+            failed, count = outcome(console, table, tree, folder, backend, asked)
+            status, ran = status | failed, ran + count
+        else:
             console.print(f"{backend}: not built: the compiler's words are above")
             status |= BACKENDS[backend].on_host
-            continue
-        report = folder / f"_{backend}.xml"
-        report.unlink(missing_ok=True)
-        code = run(tree, folder, backend, options.filter, report)
-        if code == 77:
-            console.print(f"{backend}: no GPU here: left out")
-            continue
-        if not report.exists():
-            console.print(f"{backend}: ended before its report was written (status {code})")
-            status = 1
-            continue
-        cases = results(report)
-        failed = [(fixture, *case) for fixture, listed in cases.items() for case in listed if case[1]]
-        total = sum(map(len, cases.values()))
-        ran += total
-        table.add_row(backend, str(len(tests)), str(total), str(total - len(failed)), str(len(failed)))
-        for fixture, case, text in failed:
-            console.print(
-                f"[red]FAILED[/red] {backend} {fixture}.{case}: {text.splitlines()[0]}", highlight=False
-            )
-        status |= bool(failed)
     console.print(table)
     return int(status or not ran)
 

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..caffe.folder import NOTHING
+from ..port.tree import INCLUDE
 
 ROOT = Path(__file__).resolve().parents[2]
-INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*["<]([^">]+)[">]', re.M)
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 NOT_COMPILED = re.compile(r"#ifdef USE_(CUDNN|LMDB).*?#(else|endif)", re.S)
 TYPE_NAMED = re.compile(r'set_type\(\s*"(\w+)"\s*\)')
@@ -47,8 +47,8 @@ def lacks(test: Path) -> str:
     return next((reason for reason in reasons if reason != "a database" or "db::" in read(test)), "")
 
 
-class Tree:
-    """A Caffe tree: include/caffe, src/caffe, src/gtest."""
+class LayerTests:
+    """Those of a Caffe tree: include/caffe, src/caffe, src/gtest."""
 
     def __init__(self, root: Path):
         self.root = Path(root).resolve()

@@ -15,7 +15,7 @@ def test_what_a_forks_test_is_made_of(fork):
     text = '#include "caffe/util/db.hpp"\n#include "caffe/layers/shift_layer.hpp"\n'
     fork.write("src/caffe/test/test_feed_layer.cpp", text + "db::DB* db;\n")
     fork.write("src/caffe/test/test_shift_layer.cpp", text + "#ifdef USE_LMDB\ndb::DB* db;\n#else\n#endif\n")
-    tree = gather.Tree(fork.root)
+    tree = gather.LayerTests(fork.root)
     tests, left_out = tree.select(["all"])
     assert [t.name for t in tests] == ["test_shift_layer.cpp"]
     assert left_out == {"test_feed_layer.cpp": "a database"}
@@ -66,7 +66,7 @@ def test_what_the_toolkit_has_is_not_taken_for_a_forks_test(fork):
     fork.layer("Shift", includes='#include "caffe/common.cuh"')
     fork.write("include/caffe/common.cuh", "#define HELP\n")
     fork.write("src/caffe/common.cpp", "no C++\n")
-    found = {path.name for path in gather.Tree(fork.root).files([test])}
+    found = {path.name for path in gather.LayerTests(fork.root).files([test])}
     assert {"shift_layer.hpp", "shift_layer.cpp", "common.cuh"} <= found and "common.cpp" not in found
 
 
