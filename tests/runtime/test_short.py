@@ -111,6 +111,24 @@ def test_a_gradient_is_asked_for_call_by_call():
     assert sigmoid(x).grad_fn is not None and sigmoid(x) is not sigmoid(x)
 
 
+def frames_of(function, *arguments) -> set[str]:
+    """The names of the Python functions that run in a call."""
+    seen = set()
+    sys.setprofile(lambda frame, event, _: seen.add(frame.f_code.co_name) if event == "call" else None)
+    try:
+        function(*arguments)
+    finally:
+        sys.setprofile(None)
+    return seen
+
+
+def test_nothing_is_saved_for_a_gradient_that_nobody_wants():
+    """Nor is a node of autograd made: it takes as long as the call."""
+    x = torch.rand(4, 5)
+    assert frames_of(sigmoid, x) == {"entry", "is_dynamo_compiling"}
+    assert "save_for_backward" in frames_of(sigmoid, x.clone().requires_grad_())
+
+
 def test_a_result_is_nobody_elses():
     tops = [sigmoid(torch.full((4, 5), float(i))) for i in range(50)]
     assert len({top.data_ptr() for top in tops}) == 50
