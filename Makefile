@@ -77,7 +77,7 @@ verify-net:  ## PROTOTXT=x CAFFE=/path/to/fork: a whole net by torch against the
 caffetest:  ## CAFFE=/path/to/fork TEST=test_pooling_layer.cpp (or all) [FILTER=]: the fork's own layer tests, unedited
 	+@$(TOOL)caffetest --filter="$${FILTER:-*}" -- "$$CAFFE" "$$TEST"
 
-loops:  ## which kernel loops run as streams (up to 16 bytes a thread), which do not and why
+loops:  ## which kernel loops are vector loops (up to 16 bytes a thread), which do not and why
 	+@$(TOOL)make.build loops
 
 sanitize:  ## every case under AddressSanitizer, UBSan, the race finder and, where there is a GPU, compute-sanitizer

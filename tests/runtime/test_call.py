@@ -45,7 +45,7 @@ def of(layer, module: str):
 
 
 def leaky(x):
-    """What tests/kernels/streams calls relu."""
+    """What tests/kernels/vectors calls relu."""
     return torch.nn.functional.leaky_relu(x, 0.5)
 
 
@@ -106,7 +106,7 @@ def test_optional_tensors(loops, device):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16], ids=str)
 def test_each_dtype(kernels, device, dtype):
     bottom = torch.randn(1000, device=device).to(dtype)
-    for call in ways(kernels["streams"], "streams_relu", device).values():
+    for call in ways(kernels["vectors"], "vectors_relu", device).values():
         for _ in range(3):
             top = torch.empty_like(bottom)
             call(bottom, top, 1000)
@@ -118,7 +118,7 @@ def test_current_stream(kernels):
     if not torch.cuda.is_available():
         pytest.skip("no GPU")
     side, good = torch.cuda.Stream(), torch.ones(1000, device="cuda")
-    for name, call in ways(kernels["streams"], "streams_relu", "cuda").items():
+    for name, call in ways(kernels["vectors"], "vectors_relu", "cuda").items():
         late, top = torch.zeros(1000, device="cuda"), torch.zeros(1000, device="cuda")
         for _ in range(3):
             call(late.copy_(good), top, 1000)  # a kernel's first launch loads it, which waits for the GPU
@@ -189,9 +189,9 @@ def test_doubt_goes_the_careful_way(loops, device, doubt):
 
 def test_inputs_in_doubt_are_made_fit(kernels, device):
     """Views, negated ones and subclasses work: through the careful way."""
-    streams, top = kernels["streams"], torch.empty(3, 4, device=device)
+    vectors, top = kernels["vectors"], torch.empty(3, 4, device=device)
     x = torch.randn(3, 4, device=device)
-    call, went = watched(streams, "streams_relu")
+    call, went = watched(vectors, "vectors_relu")
     for bottom in (x.t().contiguous().t(), torch._neg_view(x), x.as_subclass(Subclass)):
         for _ in range(4):
             before = len(went)
@@ -199,16 +199,16 @@ def test_inputs_in_doubt_are_made_fit(kernels, device):
             assert len(went) > before or bottom.is_neg()
             assert torch.equal(top, leaky(bottom).as_subclass(torch.Tensor))
     z = torch.randn(1, dtype=torch.complex64, device=device)
-    streams.streams_relu(z.conj().imag, top[0, :1], 1)  # contiguous, being of one element, and negated
+    vectors.vectors_relu(z.conj().imag, top[0, :1], 1)  # contiguous, being of one element, and negated
     assert torch.equal(top[0, :1], leaky(-z.imag))
 
 
 def test_mixed_dtypes_and_devices(kernels, device):
-    relu, x = kernels["streams"].streams_relu, torch.zeros(3, device=device)
-    with pytest.raises(TypeError, match=r"streams: out: expected float32 as 'in' has, got .* float64"):
+    relu, x = kernels["vectors"].vectors_relu, torch.zeros(3, device=device)
+    with pytest.raises(TypeError, match=r"vectors: out: expected float32 as 'in' has, got .* float64"):
         relu(x, x.double(), 3)
     if device == "cuda":
-        with pytest.raises(TypeError, match="streams: out: expected a tensor on cuda:0 as 'in' is, got cpu"):
+        with pytest.raises(TypeError, match="vectors: out: expected a tensor on cuda:0 as 'in' is, got cpu"):
             relu(x, x.cpu(), 3)
 
 

@@ -1,9 +1,9 @@
-"""Rewrite a CUDA source for nvcc, so that its streaming kernels run at copy speed.
+"""Rewrite a CUDA source for nvcc, so that its element-wise kernels run at copy speed.
 
     python -m tools.cuda.for_nvcc foo.cu build/foo.cu --depfile build/foo.d
 
-    CUDA_KERNEL_LOOP(i, n) body    CAFFE_STREAM_REST(i, n) body CUDA_KERNEL_STREAM(i, n, ...) body, if stream.py says so
-    <<<CAFFE_GET_BLOCKS(n), ...>>> <<<caffe::stream_blocks(n, kernel), ...>>>    in the launches of such kernels
+    CUDA_KERNEL_LOOP(i, n) body    CAFFE_VECTOR_REST(i, n) body CUDA_VECTOR_LOOP(i, n, ...) body, by vector_loop.py
+    <<<CAFFE_GET_BLOCKS(n), ...>>> <<<caffe::vector_blocks(n, kernel), ...>>>    in the launches of such kernels
 
 In a Caffe layer (--caffe FOLDER), whose launches name no stream, each goes to torch's:
 
@@ -24,7 +24,7 @@ from typing import NamedTuple
 from .analysis import Kernel, Unit
 from .rewrite import Rewriter, quoted, rewrite_files
 from .source import Launch, Source
-from .stream import Stream, decide
+from .vector_loop import VectorLoop, decide
 
 # What only nvcc gives a meaning to. A Caffe layer's file without any of it can do with a C++ compiler.
 DEVICE = re.compile(
@@ -35,8 +35,8 @@ DEVICE = re.compile(
 class Decisions(NamedTuple):
     """What becomes of the kernels of a file and its local headers."""
 
-    by_kernel: dict[Kernel, Stream | str]  # the stream, or why the loop stays as it is
-    streamed: set[str]  # names of which some kernel streams, less those that plain_loops names
+    by_kernel: dict[Kernel, VectorLoop | str]  # the vector loop, or why the loop stays as it is
+    vectorized: set[str]  # names of which some kernel has one, less those that plain_loops names
     unique: set[str]  # names that one kernel alone has
 
 
@@ -49,8 +49,8 @@ def decided(unit: Unit) -> Decisions:
         for kernel in unit.kernels(source)
     }
     names = [kernel.name for kernel in by_kernel]
-    streamed = {kernel.name for kernel, decision in by_kernel.items() if isinstance(decision, Stream)}
-    return Decisions(by_kernel, streamed - plain, {name for name in names if names.count(name) == 1})
+    vectorized = {kernel.name for kernel, decision in by_kernel.items() if isinstance(decision, VectorLoop)}
+    return Decisions(by_kernel, vectorized - plain, {name for name in names if names.count(name) == 1})
 
 
 class NvccRewriter(Rewriter):
@@ -67,27 +67,27 @@ class NvccRewriter(Rewriter):
         decisions = decided(unit)
         for kernel, decision in decisions.by_kernel.items():
             if kernel.path == source.path:
-                if isinstance(decision, Stream):
-                    self._stream(decision)
+                if isinstance(decision, VectorLoop):
+                    self._vector_loop(decision)
                 self.notes.append(describe(source, kernel, decision))
         for launch in source.launches:
-            if launch.kernel in decisions.streamed:
+            if launch.kernel in decisions.vectorized:
                 self._launch(launch, known=launch.kernel in decisions.unique)
             if unit.layer and not launch.stream:
                 shared = "" if launch.shmem else ", 0"
                 self._edit(launch.config[1], launch.config[1], f"{shared}, ::caffe::current_stream()")
 
-    def _stream(self, stream: Stream):
+    def _vector_loop(self, loop: VectorLoop):
         """The loop for what no whole windows cover; then the same body again, over windows."""
-        windows = ", ".join(name for name, _ in stream.windows)
-        count = " ".join(stream.count.split())
-        parts = [f"CUDA_KERNEL_STREAM({stream.index}, {count}, {windows})"]
-        parts += [f"CAFFE_STREAM_{kind}({stream.index}, {name})" for name, kind in stream.windows]
-        parts += [f"CAFFE_STREAM_LANES({stream.index}, {count})"]
-        start, end = stream.body
+        windows = ", ".join(name for name, _ in loop.windows)
+        count = " ".join(loop.count.split())
+        parts = [f"CUDA_VECTOR_LOOP({loop.index}, {count}, {windows})"]
+        parts += [f"CAFFE_VECTOR_{kind}({loop.index}, {name})" for name, kind in loop.windows]
+        parts += [f"CAFFE_VECTOR_LANES({loop.index}, {count})"]
+        start, end = loop.body
         again = f"{self._line_of(start)}{self.text[start:end]} }}{self._line_of(end)}"
-        first = f"const int64_t {stream.index}_streamed = ::caffe::streamed({count}, {windows})"
-        self._edit(*stream.head, f"if ({first}; true) {{ CAFFE_STREAM_REST({stream.index}, {count})")
+        first = f"const int64_t {loop.index}_vectorized = ::caffe::vectorized({count}, {windows})"
+        self._edit(*loop.head, f"if ({first}; true) {{ CAFFE_VECTOR_REST({loop.index}, {count})")
         self._edit(end, end, f" {' '.join(parts)}{again}")
 
     def _line_of(self, offset: int) -> str:
@@ -107,7 +107,7 @@ class NvccRewriter(Rewriter):
         tokens = [t.text for t in self.source.lexed.tokens if launch.start <= t.start < launch.chevrons[0]]
         callee = re.sub(r"(?<=\W) | (?=\W)", "", " ".join(tokens))  # without comments that stand between
         kernel = f", {callee}" if known and ("<" in callee or not is_template(self, launch)) else ""
-        self._edit(low + grid.end(1), opening, "::caffe::stream_blocks")
+        self._edit(low + grid.end(1), opening, "::caffe::vector_blocks")
         self._edit(closing, closing, kernel)
 
 
@@ -138,8 +138,10 @@ def plain_loops(source_path: str) -> set[str]:
 
 def describe(source: Source, kernel, decision) -> str:
     place = f"{os.path.basename(source.path)}:{kernel.line}: {kernel.name}"
-    if isinstance(decision, Stream):
-        return f"{place}: stream ({', '.join(f'{name} {kind.lower()}' for name, kind in decision.windows)})"
+    if isinstance(decision, VectorLoop):
+        return (
+            f"{place}: vector loop ({', '.join(f'{name} {kind.lower()}' for name, kind in decision.windows)})"
+        )
     return f"{place}: plain loop ({decision})"
 
 

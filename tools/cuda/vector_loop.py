@@ -1,6 +1,6 @@
-"""Which kernel loops are streams: element in, element out, so that a thread may take 16 bytes of neighbours at once.
+"""Which kernel loops are vector loops: element in, element out, so that a thread may take 16 bytes at once.
 
-include/caffe_kernel_stream.h says what is made of a stream. For that to compute what the body says, whatever the
+include/caffe_vector_loop.h says what is made of one. For that to compute what the body says, whatever the
 kernel's pointers are (equal, overlapping, misaligned, NULL behind a condition), a loop must pass every test here; one
 that does not stays Caffe's own loop. `decide` names the first test failed, for people to read.
 """
@@ -23,8 +23,8 @@ POINTER = re.compile(
 )
 
 
-class Stream(NamedTuple):
-    """A loop that streams. Offsets are into the source's text."""
+class VectorLoop(NamedTuple):
+    """Offsets are into the source's text."""
 
     head: tuple[int, int]  # CUDA_KERNEL_LOOP(i, n)
     body: tuple[int, int]  # the statement that it repeats
@@ -33,21 +33,21 @@ class Stream(NamedTuple):
     windows: tuple[tuple[str, str], ...]  # (pointer, READ | WRITE | UPDATE)
 
 
-class NoStream(Exception):
+class NoVectorLoop(Exception):
     """Why a loop is left as it is."""
 
 
-def decide(unit: Unit, source: Source, kernel: Kernel) -> Stream | str:
-    """The kernel's stream, or the reason why it has none."""
+def decide(unit: Unit, source: Source, kernel: Kernel) -> VectorLoop | str:
+    """The kernel's vector loop, or the reason why it has none."""
     try:
-        return _Loop(unit, source, kernel).stream()
-    except NoStream as reason:
+        return _Loop(unit, source, kernel).vector_loop()
+    except NoVectorLoop as reason:
         return str(reason)
 
 
 def _require(condition: bool, reason: str):
     if not condition:
-        raise NoStream(reason)
+        raise NoVectorLoop(reason)
 
 
 class _Loop:
@@ -58,7 +58,7 @@ class _Loop:
             m.tokens[0].text: {t.text for t in m.tokens[1:]} for s in unit.sources for m in s.macros
         }
 
-    def stream(self) -> Stream:
+    def vector_loop(self) -> VectorLoop:
         kernel, tokens = self.kernel, self.tokens
         _require(kernel.has_loop, "no kernel loop")
         _require(not kernel.returns_in_loop, "a return in the loop")
@@ -85,7 +85,7 @@ class _Loop:
         self._check_body(start, end, first, last, index)
         windows = self._windows(first, last, index)
         _require(bool(windows), "no pointer that is always used as [" + index + "]")
-        return Stream((tokens[head].start, tokens[close].end), body, index, count, windows)
+        return VectorLoop((tokens[head].start, tokens[close].end), body, index, count, windows)
 
     def _check_body(self, start: int, end: int, first: int, last: int, index: str):
         """All that must hold for the order of reads and writes to be: each element's reads, then its write."""

@@ -3,7 +3,7 @@
 
 __device__ inline void asm_free(float) {}
 
-// stream (in read, out write)
+// vector loop (in read, out write)
 template <typename Dtype>
 __global__ void relu(const int count, const Dtype* in, Dtype* out) {
   CUDA_KERNEL_LOOP(i, count) {
@@ -11,7 +11,7 @@ __global__ void relu(const int count, const Dtype* in, Dtype* out) {
   }
 }
 
-extern "C" int streams_relu(const void* in, void* out, int count, int dtype, void* stream) {
+extern "C" int vectors_relu(const void* in, void* out, int count, int dtype, void* stream) {
   CAFFE_DISPATCH_FLOATING(dtype, Dtype, {
     relu<Dtype><<<CAFFE_GET_BLOCKS(count), CAFFE_CUDA_NUM_THREADS, 0, CAFFE_STREAM(stream)>>>(
         count, static_cast<const Dtype*>(in), static_cast<Dtype*>(out));
@@ -28,7 +28,7 @@ __global__ void early_return(const int count, const Dtype* in, Dtype* out) {
   }
 }
 
-extern "C" int streams_early_return(const void* in, void* out, int count, int dtype, void* stream) {
+extern "C" int vectors_early_return(const void* in, void* out, int count, int dtype, void* stream) {
   CAFFE_DISPATCH_FLOATING(dtype, Dtype, {
     early_return<Dtype><<<CAFFE_GET_BLOCKS(count), CAFFE_CUDA_NUM_THREADS, 0, CAFFE_STREAM(stream)>>>(
         count, static_cast<const Dtype*>(in), static_cast<Dtype*>(out));
@@ -45,7 +45,7 @@ __global__ void broken_off(const int count, const Dtype* in, Dtype* out) {
   }
 }
 
-extern "C" int streams_broken_off(const void* in, void* out, int count, int dtype, void* stream) {
+extern "C" int vectors_broken_off(const void* in, void* out, int count, int dtype, void* stream) {
   CAFFE_DISPATCH_FLOATING(dtype, Dtype, {
     broken_off<Dtype><<<CAFFE_GET_BLOCKS(count), CAFFE_CUDA_NUM_THREADS, 0, CAFFE_STREAM(stream)>>>(
         count, static_cast<const Dtype*>(in), static_cast<Dtype*>(out));
@@ -53,7 +53,7 @@ extern "C" int streams_broken_off(const void* in, void* out, int count, int dtyp
   return CAFFE_LAUNCH_STATUS();
 }
 
-// stream (in read, out write)
+// vector loop (in read, out write)
 template <typename Dtype>
 __global__ void optional(const int count, const Dtype* in, const Dtype* bias, const int has_bias,
                          Dtype* out) {
@@ -64,7 +64,7 @@ __global__ void optional(const int count, const Dtype* in, const Dtype* bias, co
   }
 }
 
-extern "C" int streams_optional(const void* in, const void* bias, int has_bias, void* out, int count,
+extern "C" int vectors_optional(const void* in, const void* bias, int has_bias, void* out, int count,
                                 int dtype, void* stream) {
   CAFFE_DISPATCH_FLOATING(dtype, Dtype, {
     optional<Dtype><<<CAFFE_GET_BLOCKS(count), CAFFE_CUDA_NUM_THREADS, 0, CAFFE_STREAM(stream)>>>(
@@ -74,7 +74,7 @@ extern "C" int streams_optional(const void* in, const void* bias, int has_bias, 
   return CAFFE_LAUNCH_STATUS();
 }
 
-// stream (in read)
+// vector loop (in read)
 template <typename Dtype>
 __global__ void conditional_write(const int count, const Dtype* in, Dtype* out) {
   CUDA_KERNEL_LOOP(i, count) {
@@ -84,7 +84,7 @@ __global__ void conditional_write(const int count, const Dtype* in, Dtype* out) 
   }
 }
 
-extern "C" int streams_conditional_write(const void* in, void* out, int count, int dtype, void* stream) {
+extern "C" int vectors_conditional_write(const void* in, void* out, int count, int dtype, void* stream) {
   CAFFE_DISPATCH_FLOATING(dtype, Dtype, {
     conditional_write<Dtype><<<CAFFE_GET_BLOCKS(count), CAFFE_CUDA_NUM_THREADS, 0, CAFFE_STREAM(stream)>>>(
         count, static_cast<const Dtype*>(in), static_cast<Dtype*>(out));
@@ -92,7 +92,7 @@ extern "C" int streams_conditional_write(const void* in, void* out, int count, i
   return CAFFE_LAUNCH_STATUS();
 }
 
-// stream (in read)
+// vector loop (in read)
 template <typename Dtype>
 __global__ void skipped(const int count, const Dtype* in, Dtype* out) {
   CUDA_KERNEL_LOOP(i, count) {
@@ -101,7 +101,7 @@ __global__ void skipped(const int count, const Dtype* in, Dtype* out) {
   }
 }
 
-extern "C" int streams_skipped(const void* in, void* out, int count, int dtype, void* stream) {
+extern "C" int vectors_skipped(const void* in, void* out, int count, int dtype, void* stream) {
   CAFFE_DISPATCH_FLOATING(dtype, Dtype, {
     skipped<Dtype><<<CAFFE_GET_BLOCKS(count), CAFFE_CUDA_NUM_THREADS, 0, CAFFE_STREAM(stream)>>>(
         count, static_cast<const Dtype*>(in), static_cast<Dtype*>(out));
@@ -109,7 +109,7 @@ extern "C" int streams_skipped(const void* in, void* out, int count, int dtype, 
   return CAFFE_LAUNCH_STATUS();
 }
 
-// stream (in read, out update)
+// vector loop (in read, out update)
 template <typename Dtype>
 __global__ void accumulated(const int count, const Dtype* in, Dtype* out) {
   CUDA_KERNEL_LOOP(i, count) {
@@ -117,7 +117,7 @@ __global__ void accumulated(const int count, const Dtype* in, Dtype* out) {
   }
 }
 
-extern "C" int streams_accumulated(const void* in, void* out, int count, int dtype, void* stream) {
+extern "C" int vectors_accumulated(const void* in, void* out, int count, int dtype, void* stream) {
   CAFFE_DISPATCH_FLOATING(dtype, Dtype, {
     accumulated<Dtype><<<CAFFE_GET_BLOCKS(count), CAFFE_CUDA_NUM_THREADS, 0, CAFFE_STREAM(stream)>>>(
         count, static_cast<const Dtype*>(in), static_cast<Dtype*>(out));
@@ -134,7 +134,7 @@ __global__ void two_writes(const int count, const Dtype* in, Dtype* out, Dtype* 
   }
 }
 
-extern "C" int streams_two_writes(const void* in, void* out, void* other, int count, int dtype,
+extern "C" int vectors_two_writes(const void* in, void* out, void* other, int count, int dtype,
                                   void* stream) {
   CAFFE_DISPATCH_FLOATING(dtype, Dtype, {
     two_writes<Dtype><<<CAFFE_GET_BLOCKS(count), CAFFE_CUDA_NUM_THREADS, 0, CAFFE_STREAM(stream)>>>(
@@ -154,7 +154,7 @@ __global__ void read_after_write(const int count, const Dtype* in, Dtype* out) {
   }
 }
 
-extern "C" int streams_read_after_write(const void* in, void* out, int count, int dtype, void* stream) {
+extern "C" int vectors_read_after_write(const void* in, void* out, int count, int dtype, void* stream) {
   CAFFE_DISPATCH_FLOATING(dtype, Dtype, {
     read_after_write<Dtype><<<CAFFE_GET_BLOCKS(count), CAFFE_CUDA_NUM_THREADS, 0, CAFFE_STREAM(stream)>>>(
         count, static_cast<const Dtype*>(in), static_cast<Dtype*>(out));
@@ -162,7 +162,7 @@ extern "C" int streams_read_after_write(const void* in, void* out, int count, in
   return CAFFE_LAUNCH_STATUS();
 }
 
-// stream (in read, out write)
+// vector loop (in read, out write)
 template <typename Dtype>
 __global__ void per_channel(const int count, const Dtype* in, const Dtype* scale, const int dim,
                             const int channels, Dtype* out) {
@@ -172,7 +172,7 @@ __global__ void per_channel(const int count, const Dtype* in, const Dtype* scale
   }
 }
 
-extern "C" int streams_per_channel(const void* in, const void* scale, int dim, int channels, void* out,
+extern "C" int vectors_per_channel(const void* in, const void* scale, int dim, int channels, void* out,
                                    int count, int dtype, void* stream) {
   CAFFE_DISPATCH_FLOATING(dtype, Dtype, {
     per_channel<Dtype><<<CAFFE_GET_BLOCKS(count), CAFFE_CUDA_NUM_THREADS, 0, CAFFE_STREAM(stream)>>>(
@@ -182,7 +182,7 @@ extern "C" int streams_per_channel(const void* in, const void* scale, int dim, i
   return CAFFE_LAUNCH_STATUS();
 }
 
-// stream (out write)
+// vector loop (out write)
 template <typename Dtype>
 __global__ void neighbour(const int count, const Dtype* in, Dtype* out) {
   CUDA_KERNEL_LOOP(i, count) {
@@ -190,7 +190,7 @@ __global__ void neighbour(const int count, const Dtype* in, Dtype* out) {
   }
 }
 
-extern "C" int streams_neighbour(const void* in, void* out, int count, int dtype, void* stream) {
+extern "C" int vectors_neighbour(const void* in, void* out, int count, int dtype, void* stream) {
   CAFFE_DISPATCH_FLOATING(dtype, Dtype, {
     neighbour<Dtype><<<CAFFE_GET_BLOCKS(count), CAFFE_CUDA_NUM_THREADS, 0, CAFFE_STREAM(stream)>>>(
         count, static_cast<const Dtype*>(in), static_cast<Dtype*>(out));
@@ -198,7 +198,7 @@ extern "C" int streams_neighbour(const void* in, void* out, int count, int dtype
   return CAFFE_LAUNCH_STATUS();
 }
 
-// stream (in read)
+// vector loop (in read)
 template <typename Dtype>
 __global__ void reversed_write(const int count, const Dtype* in, Dtype* out) {
   CUDA_KERNEL_LOOP(i, count) {
@@ -206,7 +206,7 @@ __global__ void reversed_write(const int count, const Dtype* in, Dtype* out) {
   }
 }
 
-extern "C" int streams_reversed_write(const void* in, void* out, int count, int dtype, void* stream) {
+extern "C" int vectors_reversed_write(const void* in, void* out, int count, int dtype, void* stream) {
   CAFFE_DISPATCH_FLOATING(dtype, Dtype, {
     reversed_write<Dtype><<<CAFFE_GET_BLOCKS(count), CAFFE_CUDA_NUM_THREADS, 0, CAFFE_STREAM(stream)>>>(
         count, static_cast<const Dtype*>(in), static_cast<Dtype*>(out));
@@ -224,7 +224,7 @@ __global__ void inner_loop(const int count, const Dtype* in, Dtype* out) {
   }
 }
 
-extern "C" int streams_inner_loop(const void* in, void* out, int count, int dtype, void* stream) {
+extern "C" int vectors_inner_loop(const void* in, void* out, int count, int dtype, void* stream) {
   CAFFE_DISPATCH_FLOATING(dtype, Dtype, {
     inner_loop<Dtype><<<CAFFE_GET_BLOCKS(count), CAFFE_CUDA_NUM_THREADS, 0, CAFFE_STREAM(stream)>>>(
         count, static_cast<const Dtype*>(in), static_cast<Dtype*>(out));
@@ -241,7 +241,7 @@ __global__ void moved_pointer(const int count, const Dtype* in, Dtype* out) {
   }
 }
 
-extern "C" int streams_moved_pointer(const void* in, void* out, int count, int dtype, void* stream) {
+extern "C" int vectors_moved_pointer(const void* in, void* out, int count, int dtype, void* stream) {
   CAFFE_DISPATCH_FLOATING(dtype, Dtype, {
     moved_pointer<Dtype><<<CAFFE_GET_BLOCKS(count), CAFFE_CUDA_NUM_THREADS, 0, CAFFE_STREAM(stream)>>>(
         count, static_cast<const Dtype*>(in), static_cast<Dtype*>(out));
@@ -258,7 +258,7 @@ __global__ void changed_index(const int count, const Dtype* in, Dtype* out) {
   }
 }
 
-extern "C" int streams_changed_index(const void* in, void* out, int count, int dtype, void* stream) {
+extern "C" int vectors_changed_index(const void* in, void* out, int count, int dtype, void* stream) {
   CAFFE_DISPATCH_FLOATING(dtype, Dtype, {
     changed_index<Dtype><<<CAFFE_GET_BLOCKS(count), CAFFE_CUDA_NUM_THREADS, 0, CAFFE_STREAM(stream)>>>(
         count, static_cast<const Dtype*>(in), static_cast<Dtype*>(out));
@@ -274,7 +274,7 @@ __global__ void kept_plain(const int count, const Dtype* in, Dtype* out) {
   }
 }
 
-extern "C" int streams_kept_plain(const void* in, void* out, int count, int dtype, void* stream) {
+extern "C" int vectors_kept_plain(const void* in, void* out, int count, int dtype, void* stream) {
   CAFFE_DISPATCH_FLOATING(dtype, Dtype, {
     kept_plain<Dtype><<<CAFFE_GET_BLOCKS(count), CAFFE_CUDA_NUM_THREADS, 0, CAFFE_STREAM(stream)>>>(
         count, static_cast<const Dtype*>(in), static_cast<Dtype*>(out));
@@ -289,7 +289,7 @@ __global__ void no_loop(const int count, const Dtype* in, Dtype* out) {
   if (i < count) out[i] = in[i] + 1.0f;
 }
 
-extern "C" int streams_no_loop(const void* in, void* out, int count, int dtype, void* stream) {
+extern "C" int vectors_no_loop(const void* in, void* out, int count, int dtype, void* stream) {
   CAFFE_DISPATCH_FLOATING(dtype, Dtype, {
     no_loop<Dtype><<<CAFFE_GET_BLOCKS(count), CAFFE_CUDA_NUM_THREADS, 0, CAFFE_STREAM(stream)>>>(
         count, static_cast<const Dtype*>(in), static_cast<Dtype*>(out));
@@ -297,14 +297,14 @@ extern "C" int streams_no_loop(const void* in, void* out, int count, int dtype, 
   return CAFFE_LAUNCH_STATUS();
 }
 
-// stream (in read, at read, out write)
+// vector loop (in read, at read, out write)
 template <typename Dtype>
 __global__ void mixed_types(const int64_t count, const Dtype* in, const int* at, double* out) {
   CUDA_KERNEL_LOOP(i, count) out[i] = double(in[i]) * at[i];
 }
 
 // Template arguments left to deduction, and any grid: the loop alone must see to every element.
-extern "C" int streams_mixed_types(const void* in, const int32_t* at, double* out, int64_t count, int blocks,
+extern "C" int vectors_mixed_types(const void* in, const int32_t* at, double* out, int64_t count, int blocks,
                                    int threads, int dtype, void* stream) {
   CAFFE_DISPATCH_FLOATING(dtype, Dtype, {
     if (blocks) {

@@ -1,26 +1,26 @@
 // CUDA_KERNEL_LOOP at copy speed, its body unedited.
 //
 // A body that touches some pointers only as `p[i]`, i being the loop's own index, and writes once, at
-// its end, is a stream: element in, element out. Caffe's loop gives each thread one such element and moves
-// about 60% of what the memory could. Here each thread takes 16 bytes of neighbours at once, twice: they are
-// loaded into registers, the body runs on each, and what it wrote is stored together. Within the body the
-// pointers' names stand for these registers (Window), so not a byte of it changes.
+// its end, can be a vector loop: element in, element out. Caffe's loop gives each thread one such element and
+// moves about 60% of what the memory could. Here each thread takes 16 bytes of neighbours at once, twice:
+// they are loaded into registers, the body runs on each, and what it wrote is stored together. Within the
+// body the pointers' names stand for these registers (Window), so not a byte of it changes.
 //
-// tools/cuda/for_nvcc.py decides by analysis which loops are streams and rewrites
+// tools/cuda/for_nvcc.py decides by analysis which loops are vector loops and rewrites
 //
 //   CUDA_KERNEL_LOOP(i, n) { out[i] = in[i] * 2; }                                     into
 //
-//   if (const int64_t i_streamed = caffe::streamed(n, in, out); true) {
-//     CAFFE_STREAM_REST(i, n) { out[i] = in[i] * 2; }
-//     CUDA_KERNEL_STREAM(i, n, in, out) CAFFE_STREAM_READ(i, in) CAFFE_STREAM_WRITE(i, out)
-//     CAFFE_STREAM_LANES(i, n) { out[i] = in[i] * 2; } }
+//   if (const int64_t i_vectorized = caffe::vectorized(n, in, out); true) {
+//     CAFFE_VECTOR_REST(i, n) { out[i] = in[i] * 2; }
+//     CUDA_VECTOR_LOOP(i, n, in, out) CAFFE_VECTOR_READ(i, in) CAFFE_VECTOR_WRITE(i, out)
+//     CAFFE_VECTOR_LANES(i, n) { out[i] = in[i] * 2; } }
 //
-// and CAFFE_GET_BLOCKS(n) in its launches into caffe::stream_blocks(n, kernel). The stream takes whole
+// and CAFFE_GET_BLOCKS(n) in its launches into caffe::vector_blocks(n, kernel). The vector loop takes whole
 // windows alone, so that nothing in it asks for ends; the rest is Caffe's loop: the last few elements, all of
 // them in small launches and behind misaligned pointers. Right for any grid, alignment, count and aliasing:
 // all an element's reads come before its write, as they do in the body.
-#ifndef CAFFE_KERNEL_STREAM_H_
-#define CAFFE_KERNEL_STREAM_H_
+#ifndef CAFFE_VECTOR_LOOP_H_
+#define CAFFE_VECTOR_LOOP_H_
 
 #include <stdint.h>
 
@@ -30,23 +30,23 @@ namespace caffe {
 
 // Below this many bytes behind a pointer, one element a thread fills the GPU better than a window a thread
 // (measured on an H200).
-constexpr int64_t kStreamFrom = int64_t(1) << 21;
+constexpr int64_t kVectorFrom = int64_t(1) << 21;
 
 // What one instruction loads or stores at most.
 constexpr int kWidestAccess = 16;
 
 // The neighbours that one access takes, the widest type deciding.
-__host__ __device__ constexpr int stream_lanes(int widest) {
+__host__ __device__ constexpr int vector_lanes(int widest) {
   return widest >= kWidestAccess ? 1 : kWidestAccess / widest;
 }
 
 // A thread takes as many such accesses, a warp's side by side each time: then several are under way, and the
 // arithmetic of one goes on beside that of the others.
-#ifndef CAFFE_STREAM_CHUNKS
-#define CAFFE_STREAM_CHUNKS 2
+#ifndef CAFFE_VECTOR_CHUNKS
+#define CAFFE_VECTOR_CHUNKS 2
 #endif
-constexpr int kStreamChunks = CAFFE_STREAM_CHUNKS;
-constexpr int kStreamWarp = 32;
+constexpr int kVectorChunks = CAFFE_VECTOR_CHUNKS;
+constexpr int kVectorWarp = 32;
 
 template <typename... Pointee>
 __host__ __device__ constexpr int widest() {
@@ -61,14 +61,14 @@ struct alignas(sizeof(T) * Lanes < kWidestAccess ? sizeof(T) * Lanes : kWidestAc
   T values[Lanes];
 };
 
-// How many of the n elements, from the first on, the stream takes: none if the grid has a thread for each
-// element, for that is how small counts are launched, and none if a pointer does not lie where windows may
-// begin; else as many as whole warps take.
+// How many of the n elements, from the first on, the vector loop takes: none if the grid has a thread for
+// each element, for that is how small counts are launched, and none if a pointer does not lie where windows
+// may begin; else as many as whole warps take.
 template <typename... T>
-__device__ __forceinline__ int64_t streamed(int64_t n, T*... pointers) {
-  constexpr int kLanes = stream_lanes(widest<T...>()), kTile = kLanes * kStreamChunks * kStreamWarp;
+__device__ __forceinline__ int64_t vectorized(int64_t n, T*... pointers) {
+  constexpr int kLanes = vector_lanes(widest<T...>()), kTile = kLanes * kVectorChunks * kVectorWarp;
   const int64_t threads = int64_t(gridDim.x) * blockDim.x;
-  if (threads >= n || threads % kStreamWarp != 0) return 0;
+  if (threads >= n || threads % kVectorWarp != 0) return 0;
   const bool aligned =
       (... &&
        (reinterpret_cast<uintptr_t>(pointers) % alignof(Together<std::remove_const_t<T>, kLanes>) == 0));
@@ -77,11 +77,11 @@ __device__ __forceinline__ int64_t streamed(int64_t n, T*... pointers) {
 
 // Where a thread is. Of its elements, kLanes lie side by side, the next kLanes a warp's width further on.
 template <int Lanes, typename Index>
-struct Stream {
-  static constexpr int kLanes = Lanes, kElements = Lanes * kStreamChunks;
+struct VectorPosition {
+  static constexpr int kLanes = Lanes, kElements = Lanes * kVectorChunks;
   int64_t at, step, end;
 
-  __device__ __forceinline__ explicit Stream(int64_t n)
+  __device__ __forceinline__ explicit VectorPosition(int64_t n)
       : at(start(int64_t(blockIdx.x) * blockDim.x + threadIdx.x)),
         step(int64_t(gridDim.x) * blockDim.x * kElements),
         end(n) {}
@@ -90,17 +90,17 @@ struct Stream {
   __device__ __forceinline__ Index first() const { return static_cast<Index>(at); }
   // From the first element to another.
   static __device__ __forceinline__ constexpr int distance(int element) {
-    return element / Lanes * (kStreamWarp * Lanes) + element % Lanes;
+    return element / Lanes * (kVectorWarp * Lanes) + element % Lanes;
   }
 
  private:
   static __device__ __forceinline__ int64_t start(int64_t thread) {
-    return thread / kStreamWarp * (kStreamWarp * kElements) + thread % kStreamWarp * Lanes;
+    return thread / kVectorWarp * (kVectorWarp * kElements) + thread % kVectorWarp * Lanes;
   }
 };
 
 template <typename Index, typename... Pointee>
-__device__ Stream<stream_lanes(widest<Pointee...>()), Index> stream_over(Index n, Pointee*...);
+__device__ VectorPosition<vector_lanes(widest<Pointee...>()), Index> vector_over(Index n, Pointee*...);
 
 // A thread's elements behind one pointer, in registers from here until the end of the body.
 template <typename Place, typename T, bool Load, bool Store>
@@ -113,12 +113,12 @@ class Window {
       : memory_(memory + place.at), first_(place.first()) {
     if (!Load) return;
 #pragma unroll
-    for (int k = 0; k < kStreamChunks; ++k) window_[k] = *reinterpret_cast<const Elements*>(chunk(k));
+    for (int k = 0; k < kVectorChunks; ++k) window_[k] = *reinterpret_cast<const Elements*>(chunk(k));
   }
   __device__ __forceinline__ ~Window() {
     if (!Store) return;
 #pragma unroll
-    for (int k = 0; k < kStreamChunks; ++k)
+    for (int k = 0; k < kVectorChunks; ++k)
       *reinterpret_cast<Elements*>(const_cast<Value*>(chunk(k))) = window_[k];
   }
   Window(const Window&) = delete;
@@ -127,15 +127,15 @@ class Window {
   template <typename Index>
   __device__ __forceinline__ std::conditional_t<Store, Value&, const Value&> operator[](Index i) {
     const int distance = static_cast<int>(i - first_);
-    return window_[distance / (kStreamWarp * Place::kLanes)].values[distance % Place::kLanes];
+    return window_[distance / (kVectorWarp * Place::kLanes)].values[distance % Place::kLanes];
   }
 
  private:
-  __device__ __forceinline__ T* chunk(int k) const { return memory_ + k * kStreamWarp * Place::kLanes; }
+  __device__ __forceinline__ T* chunk(int k) const { return memory_ + k * kVectorWarp * Place::kLanes; }
 
   T* memory_;
   decltype(std::declval<Place>().first()) first_;
-  Elements window_[kStreamChunks];
+  Elements window_[kVectorChunks];
 };
 
 template <bool Load, bool Store, typename Place, typename T>
@@ -143,45 +143,45 @@ __device__ __forceinline__ Window<Place, T, Load, Store> window(T* memory, const
   return {memory, place};
 }
 
-// Blocks for a launch of a streamed kernel, whose elements have `bytes` each.
-inline int stream_blocks(int64_t count, int bytes) {
-  const int each = count * bytes < kStreamFrom ? 1 : stream_lanes(bytes) * kStreamChunks;
+// Blocks for a launch of a kernel with a vector loop, whose elements have `bytes` each.
+inline int vector_blocks(int64_t count, int bytes) {
+  const int each = count * bytes < kVectorFrom ? 1 : vector_lanes(bytes) * kVectorChunks;
   return CAFFE_GET_BLOCKS((count + each - 1) / each);
 }
 // The kernel's pointers tell how many bytes.
 template <typename... Parameter>
-inline int stream_blocks(int64_t count, void (*)(Parameter...)) {
-  return stream_blocks(count, widest<std::conditional_t<std::is_pointer<Parameter>::value,
+inline int vector_blocks(int64_t count, void (*)(Parameter...)) {
+  return vector_blocks(count, widest<std::conditional_t<std::is_pointer<Parameter>::value,
                                                         std::remove_pointer_t<Parameter>, char>...>());
 }
 // Where the kernel's template arguments are left to deduction, as for float.
-inline int stream_blocks(int64_t count) { return stream_blocks(count, static_cast<int>(sizeof(float))); }
+inline int vector_blocks(int64_t count) { return vector_blocks(count, static_cast<int>(sizeof(float))); }
 
 }  // namespace caffe
 
-// What the stream leaves to Caffe's loop.
-#define CAFFE_STREAM_REST(i, n) CAFFE_KERNEL_LOOP_OVER(x(n, i##_streamed), i, n)
+// What the vector loop leaves to Caffe's loop.
+#define CAFFE_VECTOR_REST(i, n) CAFFE_KERNEL_LOOP_OVER(x(n, i##_vectorized), i, n)
 
-#define CUDA_KERNEL_STREAM(i, n, ...)                                                                      \
-  for (decltype(::caffe::stream_over((n) + 0, __VA_ARGS__)) i##_stream(i##_streamed); i##_stream.inside(); \
-       i##_stream.next())
+#define CUDA_VECTOR_LOOP(i, n, ...)                                                                          \
+  for (decltype(::caffe::vector_over((n) + 0, __VA_ARGS__)) i##_vector(i##_vectorized); i##_vector.inside(); \
+       i##_vector.next())
 
-#define CAFFE_STREAM_WINDOW(i, p, load, store)                                       \
+#define CAFFE_VECTOR_WINDOW(i, p, load, store)                                       \
   if (auto& p##_memory = p; false) {                                                 \
-  } else if (auto p = ::caffe::window<load, store>(p##_memory, i##_stream); false) { \
+  } else if (auto p = ::caffe::window<load, store>(p##_memory, i##_vector); false) { \
   } else
 
-#define CAFFE_STREAM_READ(i, p) CAFFE_STREAM_WINDOW(i, p, true, false)
-#define CAFFE_STREAM_WRITE(i, p) CAFFE_STREAM_WINDOW(i, p, false, true)
+#define CAFFE_VECTOR_READ(i, p) CAFFE_VECTOR_WINDOW(i, p, true, false)
+#define CAFFE_VECTOR_WRITE(i, p) CAFFE_VECTOR_WINDOW(i, p, false, true)
 // Written, but perhaps not always, or read as well.
-#define CAFFE_STREAM_UPDATE(i, p) CAFFE_STREAM_WINDOW(i, p, true, true)
+#define CAFFE_VECTOR_UPDATE(i, p) CAFFE_VECTOR_WINDOW(i, p, true, true)
 
-#define CAFFE_STREAM_LANES(i, n)                                                                            \
-  _Pragma("unroll") for (int i##_element = 0; i##_element < decltype(i##_stream)::kElements;                \
+#define CAFFE_VECTOR_LANES(i, n)                                                                            \
+  _Pragma("unroll") for (int i##_element = 0; i##_element < decltype(i##_vector)::kElements;                \
                          ++i##_element) if (auto i =                                                        \
                                                 static_cast<decltype((n) + 0)>(                             \
-                                                    i##_stream.first() + i##_stream.distance(i##_element)); \
+                                                    i##_vector.first() + i##_vector.distance(i##_element)); \
                                             false) {}                                                       \
   else
 
-#endif  // CAFFE_KERNEL_STREAM_H_
+#endif  // CAFFE_VECTOR_LOOP_H_
