@@ -7,6 +7,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from layers._backends import BACKENDS
+
 from . import _machine, _make, _peer, _plot
 from ._report import Report, Settings
 from ._timing import in_turns
@@ -55,20 +57,20 @@ def targeted(timers: dict) -> list[str]:
 def ours() -> dict:
     """Each way of building our layer: name -> timer."""
     one = f"sm_{_machine.gpu_arch().replace('.', '')}"
-    timers = {"make, host": lambda: our_build("_host.abi3.so")}
+    timers = {"make, host": lambda: our_build("host")}
     if _make.has_nvcc():
-        timers[f"make, CUDA {one}"] = lambda: our_build("_cuda.abi3.so", ARCH=one)
-        timers["make, CUDA all-major"] = lambda: our_build("_cuda.abi3.so")
+        timers[f"make, CUDA {one}"] = lambda: our_build("cuda", ARCH=one)
+        timers["make, CUDA all-major"] = lambda: our_build("cuda")
         timers[f"make, host and CUDA {one}"] = lambda: our_build(ARCH=one)
         timers["make, host and CUDA all-major (default)"] = lambda: our_build()
     return timers
 
 
-def our_build(library: str | None = None, **settings: str) -> float:
+def our_build(backend: str | None = None, **settings: str) -> float:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name).resolve()
         _make.copy_layer(_make.ROOT / "layers" / "round", folder, "round")
-        target = str(folder / "layers" / "round" / library) if library else "libraries"
+        target = str(folder / "layers" / "round" / BACKENDS[backend].library) if backend else "libraries"
         return _make.make(folder, target, LAYERS="round", **settings).seconds
 
 

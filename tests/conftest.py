@@ -30,7 +30,9 @@ pytest_plugins = ["load.fixtures", "support.fork", "support.stock", "support.zoo
 # The toolkit's own tests are of no interest to somebody who tests a folder of layers.
 OWN = ("runtime", "caffe", "net", "include", "make", "src", "tools", "examples", "load")
 collect_ignore_glob = (
-    [] if PACKAGE == "layers" else ["test_seeds.py", "layers/test_network.py", *(f"{f}/*" for f in OWN)]
+    []
+    if PACKAGE == "layers"
+    else ["test_seeds.py", "test_backends.py", "layers/test_network.py", *(f"{f}/*" for f in OWN)]
 )
 
 # --------------------------------------------------------------------------------- what runs here

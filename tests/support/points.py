@@ -12,13 +12,13 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from layers._backends import DEVICES
 from layers._runtime.cases import Case, Draw, cast, layer_of, load_package, results
 
 ROOT = Path(__file__).resolve().parents[2]
 LAYERS_DIR = Path(os.environ.get("LAYERS_DIR") or ROOT / "layers").resolve()
 PACKAGE = load_package(LAYERS_DIR)
 LAYERS = sorted({f.parent.name for name in ("*.cu", "__init__.py") for f in LAYERS_DIR.glob(f"[!_]*/{name}")})
-DEVICES = ("cpu", "cuda")
 
 
 def cases_of(layer: str) -> list[Case]:

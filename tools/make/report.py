@@ -117,8 +117,9 @@ def show(layers_dir: str, names: list[str], settings) -> bool:
         table.add_row(name, *outcome.row)
     width = None if sys.stdout.isatty() else 160
     Console(width=width, highlight=False).print(table)
-    if "cuda" in settings.backends and not torch.cuda.is_available():
-        print("No GPU here: what was built for CUDA was not run.")
+    for_gpus = [name.upper() for name in settings.backends if not BACKENDS[name].on_host]
+    if for_gpus and not torch.cuda.is_available():
+        print(f"No GPU here: what was built for {' and '.join(for_gpus)} was not run.")
     return all(outcome.good for outcome in outcomes.values())
 
 

@@ -1,0 +1,35 @@
+"""layers/_backends.py: each row has what it needs, and hardly anybody else names a backend."""
+
+import re
+import subprocess
+
+import pytest
+from conftest import ROOT
+
+from layers._backends import BACKENDS
+from tools.make.settings import defaults
+
+NAMED = re.compile(r"""["'](host|cuda|hip)["']|\b_(host|cuda|hip)\.(abi3|json)""")
+# There a piece of a kernel's file is the host's or the device's: CUDA's words, and no backend's name.
+OTHER_WORDS = "tools/new_layer/caffe_file.py"
+
+
+def test_each_row_has_its_rules_and_settings():
+    for backend in BACKENDS.values():
+        rules = (ROOT / "mk" / f"{backend.name}.mk").read_text()
+        recipes = ("rewrite", "native", "kernel", "plain")
+        assert all(re.search(rf"^{backend.name}_{recipe} +=", rules, re.M) for recipe in recipes)
+        assert set(backend.settings) <= set(defaults())
+
+
+def test_who_names_a_backend():
+    """Of lines outside of tests and docs; there were 136 before the table. The table's own rows are among them."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True).stdout
+    if not listed:
+        pytest.skip("no checkout of git's")
+    files = [
+        f for f in listed.split("\0") if f and not f.startswith(("tests/", "docs/")) and f != OTHER_WORDS
+    ]
+    texts = ((f, (ROOT / f).read_text(errors="replace")) for f in files if (ROOT / f).is_file())
+    lines = [f"{f}: {line.strip()}" for f, text in texts for line in text.splitlines() if NAMED.search(line)]
+    assert len(lines) <= 25, "\n".join(lines)
