@@ -53,10 +53,11 @@ all:  ## build every layer for every backend, run each once, print a table
 libraries:  ## build alone, without the table
 	+@$(TOOL)make.build libraries
 
-test:  ## run the whole suite
-	@"$$PYTHON" test.py
+test:  ## run the whole suite; where pip has installed the toolkit, the layers' cases alone
+	@if [ -e test.py ]; then "$$PYTHON" test.py; else $(TOOL)verify.run_cases --layers-dir="$$LAYERS_DIR"; fi
 
 bench:  ## measure, with the peers in the same run; LAYER=x for one
+	@if [ ! -e benchmarks ]; then echo "make bench: the benchmarks are in the checkout, not in what pip installs"; exit 2; fi
 	@"$$PYTHON" benchmarks/run.py $${LAYER:+"$$LAYER"}
 
 new:  ## LAYER=foo: a layer folder that works as written; FROM=/path/foo_layer.cu: from an existing Caffe layer

@@ -52,7 +52,8 @@ def site(shared, wheel):
 
 
 def python(site: Path, script: str, cwd: Path, **environment) -> str:
-    environment = os.environ | {"PYTHONPATH": str(site), "NVCC": ""} | environment
+    # The suite's LAYERS_DIR would put the checkout's layers before the installed ones.
+    environment = os.environ | {"PYTHONPATH": str(site), "NVCC": "", "LAYERS_DIR": ""} | environment
     command = [sys.executable, "-c", script]
     done = subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=environment, timeout=300)
     assert done.returncode == 0, done.stderr
@@ -128,6 +129,15 @@ def test_its_make_builds_a_folder_that_imports_it(site, tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     script = "import torch, mine.five; t = torch.zeros(1); mine.five.layer.five(t); print(t.item())"
     assert python(site, script, tmp_path) == "5.0"
+    # The suite and the benchmarks are not installed: make test runs the cases alone.
+    for target, said in (
+        ("test", "Nothing is built in /nosuch"),
+        ("bench", "the benchmarks are in the checkout"),
+    ):
+        command = ["make", "-C", root, f"PYTHON={sys.executable}", "LAYERS_DIR=/nosuch", target]
+        environment = os.environ | {"PYTHONPATH": str(site)}
+        done = subprocess.run(command, capture_output=True, text=True, timeout=100, env=environment)
+        assert done.returncode and said in done.stdout, done.stdout + done.stderr
 
 
 def test_a_free_threaded_python_is_told():

@@ -284,11 +284,9 @@ def verify(settings: Settings) -> int:
     packages.need(["build", "run"], f"{settings.build}/packages")
     plan = Plan(settings, only=[layer])
     if not plan.folder(layer).is_caffe:
-        suite = (
-            "" if not settings.outside else f"LAYERS_DIR={settings.layers_dir} "
-        ) + f"python test.py -k {layer}"
         raise BuildRefused(
-            f"LAYER={layer}: verify is for Caffe layers. A native layer has its reference in cases.py: {suite}"
+            f"LAYER={layer}: verify is for Caffe layers. A native layer has its reference in cases.py: "
+            f"{settings.suite(f'-k {layer}')}"
         )
     if status := build(plan):
         return status

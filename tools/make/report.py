@@ -64,7 +64,7 @@ def report(plan, status: int) -> int:
 
 
 def next_step(settings) -> str:
-    return f"LAYERS_DIR={settings.layers_dir} python test.py" if settings.outside else "python test.py"
+    return settings.suite()
 
 
 def texts(plan) -> list[str]:

@@ -126,6 +126,13 @@ class Settings:
         words += [f"{name}={text}" for name, text in arguments.items()]
         return " ".join(shlex.quote(word) if " " in word else word for word in words)
 
+    def suite(self, options: str = "") -> str:
+        """What tests these layers. What pip installs has no suite, but runs the cases."""
+        if not os.path.exists(os.path.join(ROOT, "test.py")):
+            return self.hint("test")
+        where = f"LAYERS_DIR={self.layers_dir} " if self.outside else ""
+        return f"{where}python test.py {options}".rstrip()
+
     def environment(self) -> dict[str, str]:
         """For another tool that is given the same settings."""
         return {"LAYERS_DIR": self.layers_dir, "LAYERS": " ".join(self.layers), **self._shared()}

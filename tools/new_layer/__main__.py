@@ -173,7 +173,8 @@ def report(layers_dir: Path, name: str, made: list[Path], notes: list[str], fill
     outside = layers_dir.resolve() != ROOT / "layers"
     print("Next:")
     print(f"  make LAYERS={name}" + (f" LAYERS_DIR={layers_dir}" if outside else ""))
-    print("  " + (f"LAYERS_DIR={layers_dir} " if outside else "") + f"python test.py -k {name}")
+    suite = f"python test.py -k {name}" if (ROOT / "test.py").exists() else "make test"
+    print("  " + (f"LAYERS_DIR={layers_dir} " if outside else "") + suite)
 
 
 if __name__ == "__main__":

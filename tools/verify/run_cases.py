@@ -1,5 +1,7 @@
 """Run every case of every layer once, forward and backward: what `make sanitize` puts under its checkers.
 
+It is `make test` where pip has installed the toolkit, without its suite.
+
     python -m tools.verify.run_cases --layers-dir layers --device cpu
 
 Prints one closing line; exits with 1 if a result is wrong or a race was found, or with the checker's own status.
@@ -8,6 +10,7 @@ Prints one closing line; exits with 1 if a result is wrong or a race was found, 
 import argparse
 import importlib
 import importlib.util
+import re
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -74,9 +77,10 @@ class Outcome:
     untested: list[str] = field(default_factory=list)
 
 
-def run_all(layers_dir: Path, device: str, dtype_names: list[str]) -> Outcome:
-    """Every case of every built layer of the folder, once for each dtype that it has."""
-    package, outcome = load_package(layers_dir), Outcome()
+def run_all(layers_dir: Path, device: str, dtype_names: list[str], outcome: Outcome | None = None) -> Outcome:
+    """Every case of every built layer of the folder, once for each dtype that it has, added to the outcome."""
+    outcome = outcome or Outcome()
+    package = load_package(layers_dir, f"layers_of_{re.sub('[^a-zA-Z0-9]', '_', str(layers_dir.resolve()))}")
     for name in sorted({library.parent.name for library in layers_dir.glob("*/_*.abi3.so")}):
         layer = layer_of(importlib.import_module(f"{package}.{name}"))
         dtypes = [d for d in (getattr(torch, d) for d in dtype_names) if d in layer.dtypes]
@@ -98,12 +102,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--layers-dir", type=Path, default=ROOT / "layers")
+    parser.add_argument("--layers-dir", default=str(ROOT / "layers"), help="one or several, with : between")
     parser.add_argument("--device", choices=DEVICES, default=CPU)
     parser.add_argument("--dtypes", nargs="+", default=["float32", "float64", "float16"])
     options = parser.parse_args()
+    outcome = Outcome()
     with watched() as races:
-        outcome = run_all(options.layers_dir, options.device, options.dtypes)
+        for folder in filter(None, options.layers_dir.split(":")):
+            run_all(Path(folder), options.device, options.dtypes, outcome)
+    if not outcome.runs and not outcome.untested:
+        print(f"Nothing is built in {options.layers_dir}: type `make` first")
+        return 1
     print(f"{outcome.runs} runs on {options.device}, wrong: {', '.join(outcome.wrong) or 'none'}")
     if outcome.untested:
         names = ", ".join(outcome.untested)
