@@ -118,12 +118,13 @@ class CaffeFunction:
         self._modules: dict[tuple, torch.nn.Module] = {}
 
     def bottoms_and_blobs(self, arguments: tuple) -> tuple[tuple, dict[str, Tensor]]:
-        """A bottom whose default is None may be left out by None."""
+        """The last bottoms, where their default is None, may be left out by None."""
         named = self.__signature__.bind(*arguments).arguments
         blobs = {name: value for name, value in named.items() if name.startswith("blob")}
-        optional = {p.name for p in self.__signature__.parameters.values() if p.default is None}
-        left_out = {name for name in optional if named.get(name) is None}
-        return tuple(v for n, v in named.items() if n not in blobs and n not in left_out), blobs
+        bottoms, parameters = [name for name in named if name not in blobs], self.__signature__.parameters
+        while bottoms and named[bottoms[-1]] is None and parameters[bottoms[-1]].default is None:
+            bottoms.pop()
+        return tuple(named[name] for name in bottoms), blobs
 
     def __call__(self, *arguments):
         bottoms, blobs = self.bottoms_and_blobs(arguments)

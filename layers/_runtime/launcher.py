@@ -79,6 +79,8 @@ class Launcher:
         `like` is a tensor of the call in question: its backend is asked (backends may differ), with its dtype.
         """
         library = self.layer.library(serving(like.device).name)
+        if like.dtype not in library.codes:
+            raise self.layer.wrong(self.function, self._one_of_ours(), like)
         rest = iter(arguments)
         given = [library.codes[like.dtype] if name == "dtype" else next(rest) for _, name in self.parameters]
         result = getattr(library.lib, self.function + "_ffi")(*given)
@@ -141,8 +143,7 @@ class Launcher:
                 if tensor.dtype != _POINTER_DTYPES[base]:
                     raise layer.wrong(name, dtype_name(_POINTER_DTYPES[base]), tensor)
             elif tensor.dtype not in layer.dtypes:
-                wanted = ", ".join(dtype_name(d) for d in layer.dtypes)
-                raise layer.wrong(name, f"a tensor of {wanted}", tensor)
+                raise layer.wrong(name, self._one_of_ours(), tensor)
             elif lead is not None and tensor.dtype != tensors[lead].dtype:
                 raise layer.wrong(name, f"{dtype_name(tensors[lead].dtype)} as '{lead}' has", tensor)
             else:
@@ -152,6 +153,9 @@ class Launcher:
             if not layer.any_layout and not kinds[name].startswith("const ") and not tensor.is_contiguous():
                 raise layer.wrong(name, "a contiguous tensor to write to", tensor)
         return None if lead is None else tensors[lead].dtype
+
+    def _one_of_ours(self) -> str:
+        return f"a tensor of {', '.join(dtype_name(d) for d in self.layer.dtypes)}"
 
     def _number(self, kind: str, name: str, value):
         """A number as C takes it, or an error that names it."""

@@ -13,6 +13,8 @@ import torch
 from conftest import ROOT
 from torch._subclasses import FakeTensorMode
 
+from layers.depthwise_conv import depthwise_conv_backward
+
 
 class Subclass(torch.Tensor):
     pass
@@ -210,6 +212,13 @@ def test_mixed_dtypes_and_devices(kernels, device):
     if device == "cuda":
         with pytest.raises(TypeError, match="vectors: out: expected a tensor on cuda:0 as 'in' is, got cpu"):
             relu(x, x.cpu(), 3)
+
+
+def test_a_workspace_for_a_dtype_that_is_none_of_the_layers():
+    x, weight = torch.zeros(1, 1, 3, 3, dtype=torch.int64), torch.zeros(1, 1, 3, 3)
+    said = r"depthwise_conv: depthwise_conv_backward_workspace: expected a tensor of float32.*, got cpu int64"
+    with pytest.raises(TypeError, match=said):
+        depthwise_conv_backward(torch.zeros(1, 1, 1, 1), x, weight, (1, 1), (0, 0), (1, 1), True, True, True)
 
 
 def test_fake_and_functorch_tensors(loops):

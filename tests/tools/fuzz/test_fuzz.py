@@ -12,7 +12,7 @@ from conftest import ROOT
 from hypothesis import strategies as st
 
 from layers._runtime import CaffeTypeError
-from layers._runtime.cases import Case
+from layers._runtime.cases import CaffeFunction, Case
 from tools.fuzz import __main__ as fuzz
 from tools.fuzz.calls import Call, Finding, Subjects, changed, try_call
 from tools.fuzz.models import caffemodel, mutated
@@ -62,6 +62,13 @@ def raising(error):
         raise error
 
     return function
+
+
+def test_a_bottom_that_is_left_out_is_one_of_the_last():
+    """Else a call would be compared with another one."""
+    function = CaffeFunction("f", None, lambda x, inside=None, outside=None, blob0=None: x)
+    assert function.bottoms_and_blobs((1, None, None, 4)) == ((1,), {"blob0": 4})
+    assert function.bottoms_and_blobs((1, None, 3)) == ((1, None, 3), {})
 
 
 def test_refusals_are_the_layers_own():
