@@ -48,13 +48,17 @@ CASES = [Case(function=fill, reference=torch.ones_like, inputs=INPUTS, gradient=
 
 
 def test_second_whole_make_says_so(workshop):
-    workshop.layer("one", cases_py=CASES.format(name="one"))
+    """And what was left out, if that was asked for."""
+    one = workshop.layer("one", cases_py=CASES.format(name="one"))
     first = workshop.build("all")
     assert "1 of 1 layers built for host" in first and "Left out: the CUDA backend" in first
     start = time.perf_counter()
     second = workshop.build("all")
     assert time.perf_counter() - start < 1.5
     assert "Nothing to do: 1 layers" in second and not steps(second)
+    (one / "cases.py").touch()
+    third = workshop.build("all", "BACKENDS=host")
+    assert "1 of 1 layers built for host" in third and "Left out" not in third
 
 
 def test_touching_one_layer_builds_that_one(workshop):
