@@ -80,8 +80,8 @@ def run(folder, *arguments: str, **environment: str) -> subprocess.CompletedProc
     )
 
 
-# Each text of HOSTILE costs a make: all of them for some, a few for most, and two that a shell or make would run for
-# whatever else the Makefile takes.
+# Each text of HOSTILE costs a make: all of them for some settings, a few for most. What else the Makefile takes gets
+# two that a shell or make would run, all settings of one target at once.
 THOROUGH = ("BUILD", "LAYER")
 OFTEN = (
     "LAYERS_DIR",
@@ -111,34 +111,51 @@ TARGETS = {
 }
 
 
+def target_of(setting: str) -> str:
+    return next((target for target, names in TARGETS.items() if setting in names.split()), "libraries")
+
+
 def test_all_that_the_makefile_takes_is_known():
     assert {*THOROUGH, *OFTEN, "HIPCC", "CUDA_HOME", "SANITIZE", "V", "SEED", "STAGES"} <= set(TAKEN)
 
 
-@pytest.mark.parametrize("setting", TAKEN)
-def test_hostile_settings(workshop, tmp_path, setting):
-    """Nothing runs, nothing is written outside, and there is no traceback."""
+@pytest.fixture
+def hostile_make(workshop, tmp_path):
+    """Runs make -n with these settings. Nothing else may run or be written outside, and there is no traceback."""
     workshop.layer("one")
     before = {name for name in os.listdir(ROOT)}
     marks = [
-        ROOT / "pwned",
-        tmp_path / "pwned",
-        tmp_path.parent / "pwned",
-        tmp_path.parent / "x",
-        tmp_path.parent / "y",
+        *(place / "pwned" for place in (ROOT, tmp_path, tmp_path.parent)),
+        *map(tmp_path.parent.joinpath, "xy"),
     ]
-    target = next((t for t, names in TARGETS.items() if setting in names.split()), "libraries")
-    for text in HOSTILE if setting in THOROUGH else HOSTILE[::8] if setting in OFTEN else RUN:
-        value = str(tmp_path / "b" / text) if setting in ("BUILD", "LAYERS_DIR", "CORE") else text
-        given = {"NVCC": "", "PYTHON": sys.executable, "LAYERS_DIR": str(workshop.folder), setting: value}
+    usual = {"NVCC": "", "PYTHON": sys.executable, "LAYERS_DIR": str(workshop.folder)}
+
+    def run_make(target: str, **given: str) -> None:
         try:
-            done = run(tmp_path, "-n", target, *(f"{k}={v}" for k, v in given.items()))
+            done = run(tmp_path, "-n", target, *(f"{k}={v}" for k, v in (usual | given).items()))
         except ValueError:  # a NUL is no argument at all
-            continue
+            return
         said = done.stdout + done.stderr
         assert "Traceback" not in said, said
-        assert not [mark for mark in marks if mark.exists()], text
+        assert not [mark for mark in marks if mark.exists()], given
+
+    yield run_make
     assert {name for name in os.listdir(ROOT)} - before <= {"build"}
+
+
+@pytest.mark.parametrize("setting", [*THOROUGH, *OFTEN])
+def test_hostile_settings(hostile_make, tmp_path, setting):
+    for text in HOSTILE if setting in THOROUGH else HOSTILE[::8]:
+        value = str(tmp_path / "b" / text) if setting in ("BUILD", "LAYERS_DIR", "CORE") else text
+        hostile_make(target_of(setting), **{setting: value})
+
+
+@pytest.mark.parametrize("target", ["libraries", *TARGETS])
+def test_hostile_settings_of_one_target(hostile_make, target):
+    """All the others at once."""
+    others = [name for name in TAKEN if name not in (*THOROUGH, *OFTEN) and target_of(name) == target]
+    for text in RUN:
+        hostile_make(target, **dict.fromkeys(others, text))
 
 
 def test_hostile_values_in_the_environment(tmp_path):

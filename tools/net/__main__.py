@@ -29,6 +29,7 @@ from layers._net.registry import Folders
 from layers._net.stock import stock_class
 from layers._runtime import CaffeError, CaffeValueError
 
+from ..make.names import NameRefused
 from ..make.settings import Settings, of_each_folder
 from .compare import compare, random_inputs, runs_by, twin_parameters
 
@@ -37,6 +38,14 @@ FORWARD, GRADIENT = 1e-4, 1e-3  # relative
 
 def main() -> int:
     console = Console()
+    try:
+        return run(console)
+    except (CaffeError, NameRefused, OSError, ValueError) as error:
+        console.print(str(error), style="red", markup=False, highlight=False, soft_wrap=True)
+        return 1
+
+
+def run(console: Console) -> int:
     settings, targets = of_each_folder(sys.argv[1:])
     if targets not in (["show"], ["verify"]) or not os.environ.get("PROTOTXT"):
         console.print(
@@ -45,14 +54,10 @@ def main() -> int:
         return 2
     asked = Asked(settings, verify=targets == ["verify"])
     torch.manual_seed(1701)
-    try:
-        make_messages(settings[0].core)
-        if not port_missing(asked, console):
-            return 1
-        return verify(asked, console) if asked.verify else show(asked, console)
-    except (CaffeError, OSError, ValueError) as error:
-        console.print(str(error), style="red", markup=False, highlight=False, soft_wrap=True)
+    make_messages(settings[0].core)
+    if not port_missing(asked, console):
         return 1
+    return verify(asked, console) if asked.verify else show(asked, console)
 
 
 class Asked:
@@ -67,7 +72,7 @@ class Asked:
         self.options = {
             "layers": self.folders,
             "phase": self.phase,
-            "shapes": {name: tuple(int(n) for n in value.split(",")) for name, value in shapes},
+            "shapes": {name: sizes(value) for name, value in shapes},
             "replace": dict(pairs("REPLACE", given.get("REPLACE", ""))),
             "ignore": tuple(given.get("IGNORE", "").split()),
             "stages": tuple(given.get("STAGES", "").split()),
@@ -88,6 +93,13 @@ def pairs(setting: str, text: str) -> list[tuple[str, str]]:
     if any(not sign for _, sign, _ in words):
         raise CaffeValueError(f"{setting}: expected name=value, or several, got {text!r}")
     return [(name, value) for name, _, value in words]
+
+
+def sizes(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(n) for n in text.split(","))
+    except ValueError:
+        raise CaffeValueError(f"SHAPES: expected sizes such as 1,3,224,224, got {text!r}") from None
 
 
 def port_missing(asked: Asked, console: Console) -> bool:
