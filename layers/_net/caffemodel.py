@@ -10,7 +10,6 @@ import mmap
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -64,30 +63,24 @@ class StoredLayer:
 
 def stored_layers(path) -> list[StoredLayer]:
     """The layers of a .caffemodel that have blobs; CaffeValueError with the offset if it is none."""
-    path = Path(path)
-    with open(path, "rb") as file:
-        size = file.seek(0, 2)
-        if not size:
-            raise CaffeValueError(f"{path}: not a .caffemodel: the file is empty")
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            try:
-                return _Scan(data).net(size)
-            except _Malformed as error:
-                raise CaffeValueError(f"{path}: not a .caffemodel: {error}") from None
+    return _scanned(path, ".caffemodel", lambda scan, size: scan.net(size))
 
 
 def stored_blob(path) -> StoredBlob:
     """The one blob of a .binaryproto, as of a mean image."""
-    path = Path(path)
+    return _scanned(path, ".binaryproto", lambda scan, size: scan.blob(0, size))
+
+
+def _scanned(path, kind: str, read):
     with open(path, "rb") as file:
         size = file.seek(0, 2)
         if not size:
-            raise CaffeValueError(f"{path}: not a .binaryproto: the file is empty")
+            raise CaffeValueError(f"{path}: not a {kind}: the file is empty")
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             try:
-                return _Scan(data).blob(0, size)
+                return read(_Scan(data), size)
             except _Malformed as error:
-                raise CaffeValueError(f"{path}: not a .binaryproto: {error}") from None
+                raise CaffeValueError(f"{path}: not a {kind}: {error}") from None
 
 
 class _Malformed(Exception):
