@@ -1,9 +1,11 @@
 // Reads a LayerParameter by the accessors made of zoo.proto, shows what it finds, changes it and writes it.
+#include <algorithm>
 #include <fstream>
 #include <iomanip>
 #include <iostream>
 #include <numeric>
 #include <sstream>
+#include <vector>
 
 #include "caffe/host_services.hpp"
 #include "caffe/proto/caffe.pb.h"
@@ -139,6 +141,39 @@ string Thrown(F f) {
   return "nothing";
 }
 
+// What a fork's code may do with repeated fields, of numbers and of strings.
+template <typename List, typename T>
+void CheckList(const T& a, const T& b, const T& c) {
+  const std::vector<T> values{a, b, c};
+  List list(values.begin(), values.end()), other;
+  const auto holds = [&](const std::vector<T>& wanted) {
+    return list.size() == static_cast<int>(wanted.size()) &&
+           std::equal(wanted.begin(), wanted.end(), list.begin());
+  };
+  CHECK(holds(values) && !list.empty() && other.empty() && list.at(1) == b && list[2] == c);
+  CHECK(list.end() - list.begin() == 3 && *(list.cend() - 1) == c);
+  list.SwapElements(0, 2), list.RemoveLast(), *list.Mutable(0) = b, list[1] = a;
+  CHECK(holds({b, a}));
+  other.Reserve(3), other.Add(values.begin() + 2, values.end()), *other.Add() = a;
+  list.MergeFrom(other), list.Swap(&other);
+  CHECK(holds({c, a}) && other.size() == 4 && other.Get(2) == c);
+  list.CopyFrom(other), other.Clear();
+  CHECK(holds({b, a, c, a}) && other.empty());
+}
+
+void CheckLists() {
+  CheckList<caffe::RepeatedField<int>>(1, 2, 3);
+  CheckList<caffe::RepeatedField<bool>>(true, false, false);
+  CheckList<caffe::RepeatedPtrField<string>>(string("a"), string("b"), string("c"));
+  caffe::RepeatedField<float> numbers;
+  numbers.Resize(3, 2), numbers.Truncate(2);
+  CHECK(numbers.size() == 2 && numbers[1] == 2 && numbers.Capacity() >= 2);
+  caffe::RepeatedPtrField<string> texts;
+  for (const char* text : {"a", "b", "c", "d"}) texts.AddAllocated(new string(text));
+  texts.DeleteSubrange(1, 2);
+  CHECK(texts.size() == 2 && texts[1] == "d" && texts.begin() + 2 == texts.end());
+}
+
 void CheckText() {
   ZooParameter zoo;
   CHECK(!TextFormat::ParseFromString("a_size: SMALL\n a_diet: HUGE", &zoo) && zoo.ByteSize() == 0);
@@ -197,6 +232,7 @@ extern "C" __attribute__((visibility("default"))) void zoo(const void* services,
   std::ofstream(paths[4], std::ios::binary) << from_text.SerializeAsString();
   CHECK(!TextFormat::ParseFromString("zoo_param {\n a_size: HUGE }", &from_text));
   CheckSemantics();
+  CheckLists();
   CheckText();
   std::cout.flush();
 } catch (const std::exception& error) {
