@@ -82,8 +82,9 @@ class Settings:
 
     @property
     def missing(self) -> list[Backend]:
-        """Those that nothing is built for, though their compiler was looked for."""
-        return [backend for backend in self._searched if backend.name not in self.backends]
+        """Those that nothing is built for, though they are wanted and their compiler was looked for."""
+        wanted = [backend for backend in self._searched if backend.name in self.wanted_backends]
+        return [backend for backend in wanted if backend.name not in self.backends]
 
     def of(self, setting: str) -> str:
         """A setting of make's by the name that it has there."""
