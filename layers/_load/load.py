@@ -62,7 +62,7 @@ def load(
         shown=lambda text, sources: text.replace(str(sources), str(above)),
     )
     entry = recipe.built()
-    return imported(path.name, entry, path if (path / "__init__.py").exists() else entry.folder)
+    return imported(path.name, entry, *([] if (path / "__init__.py").exists() else [entry.folder]), path)
 
 
 def _checked(folder) -> Path:

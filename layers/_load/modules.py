@@ -14,28 +14,30 @@ _lock = threading.RLock()
 _imported: dict[str, ModuleType] = {}
 
 
-def imported(name: str, entry: Entry, folder: Path) -> ModuleType:
+def imported(name: str, entry: Entry, *folders: Path) -> ModuleType:
     """The module of a layer's folder, with the libraries of a cache's entry.
+
+    The first of the folders has its __init__.py; in the others, too, lies Python of the layer, its cases.py for one.
 
     It is `<toolkit>.loaded_<key>.<name>`, so that two layers of one name are two modules, and two libraries of torch's.
     The same Python over the same libraries is imported once.
     """
-    told = hashlib.sha256(f"{folder} {entry.place.name}".encode())
-    for file in sorted(folder.rglob("*.py")):
+    told = hashlib.sha256(f"{folders[-1]} {entry.place.name}".encode())
+    for file in sorted(file for folder in folders for file in folder.rglob("*.py")):
         told.update(str(file).encode() + file.read_bytes())
     package = f"{TOOLKIT}.loaded_{told.hexdigest()[:12]}"
     with _lock:
         if package not in _imported:
-            _imported[package] = _import(package, name, entry, folder)
+            _imported[package] = _import(package, name, entry, folders)
         return _imported[package]
 
 
-def _import(package: str, name: str, entry: Entry, folder: Path) -> ModuleType:
-    parent = ModuleType(package, f"Holds {name} of {folder}.")
+def _import(package: str, name: str, entry: Entry, folders: tuple[Path, ...]) -> ModuleType:
+    parent = ModuleType(package, f"Holds {name} of {folders[-1]}.")
     parent.__path__ = []
     adopt(package)
     spec = importlib.util.spec_from_file_location(
-        f"{package}.{name}", folder / "__init__.py", submodule_search_locations=[str(folder)]
+        f"{package}.{name}", folders[0] / "__init__.py", submodule_search_locations=list(map(str, folders))
     )
     module = importlib.util.module_from_spec(spec)
     module.__libraries__ = str(entry.folder)

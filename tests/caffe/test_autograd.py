@@ -11,6 +11,9 @@ import torch
 from support.zoo import FILLER, grads, raises
 
 from layers._runtime import CaffeRuntimeError, CaffeValueError
+from layers._runtime.short import AVAILABLE
+
+needs_the_short_way = pytest.mark.skipif(not AVAILABLE, reason="this torch has no short way")
 
 
 def test_several_forwards_before_a_backward(zoo, place):
@@ -54,6 +57,7 @@ def test_memory_goes_with_the_module(zoo, place):
 
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit")  # make_dual's own
+@needs_the_short_way
 def test_short_and_careful_way_agree(zoo, place):
     """The short way is for calls like the last one; whatever else comes must not take it."""
     m = place(zoo.Ramp(zoo_param={"slope": 0.5}))
@@ -82,6 +86,7 @@ def test_short_and_careful_way_agree(zoo, place):
         m(x, x)
 
 
+@needs_the_short_way
 def test_training_takes_the_short_way(zoo, place, monkeypatch):
     m = place(zoo.Affine(zoo_param=FILLER))
     x = place.draw(2, 3, 4, grad=True)

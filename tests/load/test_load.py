@@ -1,5 +1,6 @@
 """load: a layer's folder from anywhere, as make would build it, with nothing written to it."""
 
+import importlib
 import shutil
 
 import pytest
@@ -55,8 +56,6 @@ def test_its_cases_are_those_of_the_suite(tmp_path):
     path = tmp_path / "round"
     shutil.copytree(ROOT / "layers" / "round", path, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
     module = load(path)
-    import importlib
-
     cases = importlib.import_module(f"{module.__name__}.cases").CASES
     from layers._runtime.cases import Case
 
@@ -119,7 +118,9 @@ def test_two_folders_of_one_content(tmp_path, own_cache, compiler):
 
 
 def test_without_python_of_its_own(tmp_path):
-    module = load(folder(tmp_path, init=""))
+    path = folder(tmp_path, init="")
+    module = load(path)
+    assert importlib.import_module(f"{module.__name__}.cases").__file__ == str(path / "cases.py")
     top = torch.zeros(2)
     module.fill(top, 2)
     assert top.tolist() == [1, 1]

@@ -268,7 +268,7 @@ for place in range(6):
                 top = type(error).__name__, str(error)
             found.append(str(top))
         assert len(set(found)) == 1, (place, value, found)
-assert short is python or short.plans() > 40
+assert not hasattr(short, "plans") or short.plans() > 40  # a torch without the exchange API makes none
 print("the same")
 """)
     assert said == "the same"
