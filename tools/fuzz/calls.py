@@ -86,6 +86,10 @@ KINDS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
+# Kernels whose threads wait for each other take the host a millisecond for each block of them.
+MOST_FOR_KERNELS = 10_000
+
+
 @dataclass
 class Call:
     """One call: what is called, with what, and how each argument came to be."""
@@ -148,7 +152,13 @@ class Subjects:
         for _ in range(draw(st.integers(0, 2)) if places else 0):
             place = draw(st.sampled_from(places))
             call.arguments[place], call.words[place] = draw(changed(call.arguments[place], call.words[place]))
+        if call.case and call.case.is_caffe and any(numel(a) > MOST_FOR_KERNELS for a in call.arguments):
+            call.case.function.mode = None
         return call
+
+
+def numel(value) -> int:
+    return value.numel() if isinstance(value, Tensor) and not value.is_nested else 0
 
 
 def blobs_of(call: Call) -> list[int]:
