@@ -6,6 +6,7 @@ import functools
 import torch
 
 from .._backends import BACKENDS
+from .._runtime import CaffeRuntimeError
 from .._runtime.short import of_torch
 from . import services
 from .autograd import Plan
@@ -29,9 +30,14 @@ class RecordedCall:
     def __init__(self, plan: Plan, instance: Instance, bottoms, tops, training: bool):
         self.plan = plan
         bind = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)(instance.lib.caffe_record_call_address())
-        self.forward, self.differentiable, self.backward = bind(
-            self._handed_over(instance, bottoms, tops, training)
-        )
+        try:
+            calls = bind(self._handed_over(instance, bottoms, tops, training))
+        except TypeError as error:
+            name = plan.pool.definition.layer.name
+            raise CaffeRuntimeError(
+                f"{name}: its library is of another version of the toolkit ({error}): build it again with make"
+            ) from error
+        self.forward, self.differentiable, self.backward = calls
 
     def _handed_over(self, instance: Instance, bottoms, tops, training: bool) -> tuple:
         """By the order of RecordedCall in src/caffe/caffe_layer_call.h. Nothing here leads back to this object."""

@@ -58,6 +58,19 @@ def test_memory_goes_with_the_module(zoo, place):
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit")  # make_dual's own
 @needs_the_short_way
+def test_a_library_of_another_version(zoo, place, monkeypatch):
+    """Built before the toolkit changed what it hands over: what to do is said."""
+    name = f"{type(zoo.Ramp()).__mro__[1].__module__.rpartition('.')[0]}.recorded"
+    recorded = importlib.import_module(name).RecordedCall
+    whole = recorded._handed_over
+    monkeypatch.setattr(recorded, "_handed_over", lambda *arguments: whole(*arguments)[:-2])
+    m = place(zoo.Ramp(zoo_param={"slope": 0.5}))
+    with pytest.raises(CaffeRuntimeError, match="caffe_zoo: its library is of another version .* with make"):
+        for _ in range(3):
+            m(place.draw(4))
+
+
+@needs_the_short_way
 def test_short_and_careful_way_agree(zoo, place):
     """The short way is for calls like the last one; whatever else comes must not take it."""
     m = place(zoo.Ramp(zoo_param={"slope": 0.5}))
