@@ -324,6 +324,22 @@ def test_a_local_loop_macro_is_what_its_body_says():
 
 
 @pytest.mark.parametrize(
+    "body, mode",
+    [
+        ("CUDA_KERNEL_LOOP(i, n) { int t = 0; t += i; x[i] = t; }", "kRange"),
+        ("CUDA_KERNEL_LOOP(i, n) { int t = 0; while (t < i) { int u = t; t = u + 1; } x[i] = t; }", "kRange"),
+        ("int t = 0; CUDA_KERNEL_LOOP(i, n) { t += i; x[i] = t; }", "kThreads"),
+        ("while (n) { int t = 0; CUDA_KERNEL_LOOP(i, n) { t += i; x[i] = t; } break; }", "kThreads"),
+        ("for (int t = 0; t < 2;) { CUDA_KERNEL_LOOP(i, n) { t += i; x[i] = t; } }", "kThreads"),
+        ("if (n) { int t = 0; CUDA_KERNEL_LOOP(i, n) { t += i; x[i] = t; } }", "kThreads"),
+    ],
+)
+def test_what_one_index_leaves_to_the_next(body, mode):
+    """A variable from outside of the kernel's loop, wherever it is declared."""
+    assert analyse(f"__global__ void k(int n, int* x) {{ {body} }}\n", "x.cu")[0].mode == mode
+
+
+@pytest.mark.parametrize(
     "condition, live",
     [
         ("ifdef __CUDA_ARCH__", "b"),
