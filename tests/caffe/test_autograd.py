@@ -65,7 +65,7 @@ def test_a_library_of_another_version(zoo, place, monkeypatch):
     whole = recorded._handed_over
     monkeypatch.setattr(recorded, "_handed_over", lambda *arguments: whole(*arguments)[:-2])
     m = place(zoo.Ramp(zoo_param={"slope": 0.5}))
-    with pytest.raises(CaffeRuntimeError, match="caffe_zoo: its library is of another version .* with make"):
+    with pytest.raises(CaffeRuntimeError, match=r"caffe_zoo: its library is of another version .* with make"):
         for _ in range(3):
             m(place.draw(4))
 

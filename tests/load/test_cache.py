@@ -141,7 +141,9 @@ def test_a_killed_process_leaves_nothing_harmful(own_cache, compiler):
 
 def test_ctrl_c_stops_the_compilers(own_cache, compiler):
     compiler.hold.touch()
-    process = python(loads(5), start=True)
+    # As in a terminal: a shell starts what runs in its background with Ctrl-C ignored, the suite for one.
+    heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    process = python(heard + loads(5), start=True)
     wait_for(lambda: compiler.starts)
     process.send_signal(signal.SIGINT)
     _, error = process.communicate(timeout=30)
