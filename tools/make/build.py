@@ -171,6 +171,8 @@ def run_make(plan: Plan, *goals: str, keep_going: bool = False, quiet: bool = Fa
     environment["MAKEFLAGS"] = " ".join(flags)
     command = ["make", "--no-print-directory", "-f", plan.makefile, *goals]
     command += ["-k"] * keep_going + ["-q"] * quiet
+    # Without the words of make that nothing is to be done.
+    command += ["-s"] * (not plan.settings.verbose and not is_dry(flags))
     if not any(flag.startswith(("-j", "--jobserver")) for flag in flags):
         command.append(f"-j{len(os.sched_getaffinity(0))}")
     # With its files left open: the make above lends its job server, and the lock is held by whoever works on.
