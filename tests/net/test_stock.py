@@ -9,6 +9,7 @@ from support import caffe_reference as reference
 from support.nets import draw, gradients_are_right, labels, one_layer, randomised, same
 
 from layers import caffe_net
+from layers._runtime import CaffeValueError
 
 # ------------------------------------------------------------------------------------------ pooling
 
@@ -165,6 +166,43 @@ def test_convolution(kernel, stride, pad, dilation, group):
     x = draw(2, 4, 6, 5)
     weight, bias = (p.detach().numpy() for p in (net.L.weight, net.L.bias))
     same(net(x), reference.convolution(x.numpy(), weight, bias, stride, pad, dilation, group))
+
+
+@pytest.mark.parametrize(
+    "layer, shape, said",
+    [
+        (
+            'type: "Convolution" convolution_param { num_output: 4 group: 3 kernel_size: 1 }',
+            (1, 3, 4, 4),
+            "num_output",
+        ),
+        (
+            'type: "Convolution" convolution_param { num_output: 6 group: 3 kernel_size: 1 }',
+            (1, 4, 4, 4),
+            "4 channels",
+        ),
+        ('type: "Convolution" convolution_param { kernel_size: 1 }', (1, 3, 4, 4), "num_output"),
+        (
+            'type: "Convolution" convolution_param { num_output: 2 kernel_size: 5 }',
+            (1, 3, 4, 4),
+            "nothing is left",
+        ),
+        ('type: "Convolution" convolution_param { num_output: 2 }', (1, 3, 4, 4), "kernel"),
+        ('type: "BatchNorm"', (3,), "2 or more axes"),
+        ('type: "Pooling" pooling_param { kernel_size: 2 pad: 2 }', (1, 3, 4, 4), "pad"),
+        (
+            'type: "Pooling" pooling_param { global_pooling: true kernel_size: 2 }',
+            (1, 3, 4, 4),
+            "global_pooling",
+        ),
+        ('type: "Pooling" pooling_param { global_pooling: true stride: 2 }', (1, 3, 4, 4), "global_pooling"),
+        ('type: "Pooling" pooling_param { kernel_size: 2 stride: 0 }', (1, 3, 4, 4), "stride"),
+        ('type: "Pooling" pooling_param { kernel_size: 2 }', (1, 3, 4), "4 axes"),
+    ],
+)
+def test_what_a_stock_layer_refuses(layer, shape, said):
+    with pytest.raises(CaffeValueError, match=f"(?s)'L'.*{said}"):
+        one_layer(layer, shape)
 
 
 @pytest.mark.parametrize("kernel, stride, pad, group", [(4, 2, 1, 1), (3, 1, 0, 2), (2, 3, 0, 4)])

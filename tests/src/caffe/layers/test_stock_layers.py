@@ -173,6 +173,9 @@ def test_stochastic_pooling(at):
     assert drawn.max() < 1e-6
     y.sum().backward()
     assert given.grad.sum() == y.numel() and set(given.grad.unique().tolist()) <= {0.0, 1.0}
+    # In proportion to the values: of 1, 3, 1, 3 a 3 in three of four windows, 0.01 being a deviation of 2000 draws.
+    many = torch.tensor([1.0, 3.0], device=at.device, dtype=at.dtype).repeat(4000).view(1, 1, 40, 200)
+    assert abs((module(many) == 3).double().mean().item() - 0.75) < 0.05
     module.eval()
     mean = (windows**2).sum(1) / windows.sum(1)
     with torch.no_grad():
