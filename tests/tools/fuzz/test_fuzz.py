@@ -11,6 +11,7 @@ import torch
 from conftest import ROOT
 from hypothesis import strategies as st
 
+from layers._backends import HOST
 from layers._runtime import CaffeTypeError
 from layers._runtime.cases import CaffeFunction, Case
 from tools.fuzz import __main__ as fuzz
@@ -125,6 +126,29 @@ def drawn(strategy, seed: int) -> list[str]:
     test = hypothesis.given(strategy)(lambda value: made.append(str(value)))
     hypothesis.settings(max_examples=60, database=None, deadline=None)(hypothesis.seed(seed)(test))()
     return made
+
+
+def test_findings_are_counted_once_and_are_the_exit_status(monkeypatch, tmp_path, capsys):
+    for name in ("good", "bad"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / HOST.library).touch()
+    rounds = []
+
+    def round_of(folder, name, kind, seed, examples):
+        rounds.append(name)
+        return {"right": 10}, f"call {seed} gave nan" if name == "bad" else ""
+
+    monkeypatch.setattr(fuzz, "round_of", round_of)
+    monkeypatch.setattr(fuzz.time, "monotonic", lambda: 10.0 * len(rounds))
+    command = ["fuzz", f"--layers-dir={tmp_path}", "--minutes=1"]
+    monkeypatch.setattr(sys, "argv", command)
+    assert fuzz.main() == 1
+    said = capsys.readouterr().out
+    assert rounds == ["bad", "good"] * 3 and said.count("FOUND  bad: call") == 1
+    assert "60 tried with seed 1, 1 findings" in said
+    monkeypatch.setattr(sys, "argv", [*command, "--layers", "good"])
+    rounds.clear()
+    assert fuzz.main() == 0 and set(rounds) == {"good"}
 
 
 def test_the_same_seed_makes_the_same_calls():
