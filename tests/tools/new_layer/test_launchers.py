@@ -1,40 +1,12 @@
 """make new FROM=: what the launchers of kernels look like."""
 
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
+from support.new_layer import derive
 
 from tools.new_layer.caffe_file import split
 from tools.new_layer.launchers import launcher_name, make_launchers, snake_case
-
-ROOT = Path(__file__).resolve().parents[3]
-ROOT = Path(__file__).resolve().parents[3]
-TOOL = ROOT / "tools" / "new_layer"
-
-
-def new(*arguments):
-    return subprocess.run(
-        [sys.executable, "-m", "tools.new_layer", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-    )
-
-
-def new_from(folder, name, text, file=None):
-    """Run the tool on a .cu with this text; layers go to folder/layers."""
-    source = folder / (file or f"{name}_layer.cu")
-    source.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return new("--layers-dir", folder / "layers", "--from", source, name)
-
-
-def derive(text, layer="foo"):
-    """The launchers of a text, by kernel, and why others have none."""
-    launchers, left_out = make_launchers(layer, split(text, "/x/foo_layer.cu"))
-    return {x.kernel.name: x for x in launchers}, dict(left_out)
 
 
 def kernel(parameters, body="", template="template <typename Dtype>", launch="", host=""):

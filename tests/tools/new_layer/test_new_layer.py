@@ -4,40 +4,10 @@ import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from conftest import make
-
-from tools.new_layer.caffe_file import split
-from tools.new_layer.launchers import make_launchers
-
-ROOT = Path(__file__).resolve().parents[3]
-ROOT = Path(__file__).resolve().parents[3]
-TOOL = ROOT / "tools" / "new_layer"
-
-
-def new(*arguments):
-    return subprocess.run(
-        [sys.executable, "-m", "tools.new_layer", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-    )
-
-
-def new_from(folder, name, text, file=None):
-    """Run the tool on a .cu with this text; layers go to folder/layers."""
-    source = folder / (file or f"{name}_layer.cu")
-    source.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return new("--layers-dir", folder / "layers", "--from", source, name)
-
-
-def derive(text, layer="foo"):
-    """The launchers of a text, by kernel, and why others have none."""
-    launchers, left_out = make_launchers(layer, split(text, "/x/foo_layer.cu"))
-    return {x.kernel.name: x for x in launchers}, dict(left_out)
-
+from support.new_layer import ROOT, new, new_from
 
 # ------------------------------------------------------------------------------------ a plain layer
 

@@ -100,23 +100,6 @@ def test_tree_of_2014(fork, port):
     assert re.search(r"old_layer\.cpp:1: a tree of 2014", port("Shift", fails=True))
 
 
-def test_function_in_a_file_that_the_toolkit_replaces(fork, port):
-    """Without a header of its own there it is not cut out, but said: where it is called and where it is."""
-    fork.write("include/caffe/util/twist.hpp", "void caffe_gpu_twist(int n);\n")
-    fork.write("src/caffe/util/math_functions.cu", "\n\nvoid caffe_gpu_twist(int n) {}\n")
-    fork.layer("Shift", body="caffe_gpu_twist(3);", includes='#include "caffe/util/twist.hpp"')
-    output = port("Shift")
-    assert re.search(
-        r"by hand: src/caffe/layers/shift_layer\.cpp:7: caffe_gpu_twist .*math_functions\.cu:3", output
-    )
-
-
-def test_what_the_forks_core_includes_for_all(fork, port):
-    """Another layer of the aggregate header names a class that only the fork's layer.hpp brings."""
-    fork.write("include/caffe/util/coords.hpp", "template <typename Dtype> class Coords {};\n")
-    fork.layer("Shift", header="caffe/vision_layers.hpp")
-
-
 @pytest.mark.parametrize(
     "setting, reason",
     [
