@@ -24,6 +24,8 @@ from pathlib import Path
 from cffi import FFI
 from pycparser import c_ast, c_parser
 
+from tools.make.backends import edge
+
 ROOT = Path(__file__).resolve().parent
 ABI = ROOT / "include" / "caffe_ffi.h"
 # The structs that a Caffe layer's functions take.
@@ -240,7 +242,10 @@ def build(header, output, cxx, flags, info) -> None:
     own_wrapper = header.with_name(header.stem + "_ffi.cpp")
     source, exported = wrapper_source(header, functions, own_wrapper if own_wrapper.exists() else None)
     features = " ".join(f'X("{feature}")' for feature in cpu_features(cxx, flags))
-    preamble = f"#define CAFFE_BUILD_INFO {json.dumps(info)}\n#define CAFFE_CPU_FEATURES(X) {features}\n"
+    said = [edge.EVERY, *([edge.CAFFE] if structs_of(header) else [])]
+    said = " ".join(edge.digest(ROOT, files) for files in said)
+    preamble = f'#define CAFFE_EDGE "{said}"\n#define CAFFE_BUILD_INFO {json.dumps(info)}\n'
+    preamble += f"#define CAFFE_CPU_FEATURES(X) {features}\n"
     preamble += '#include "ffi_guard.h"\n#include "ffi_run.h"\n'
     ffi = FFI()
     ffi.cdef(ABI.read_text() + structs_of(header) + exported)

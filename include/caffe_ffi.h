@@ -14,5 +14,8 @@ const char* caffe_unsupported(void);
 // What the library was built for, for people: "CUDA 13.0, sm_75 sm_80", "x86-64 avx2".
 const char* caffe_build_info(void);
 
+// Which toolkit it was built with: digests of what Python must know of it, by layers/_edge.py.
+const char* caffe_edge(void);
+
 // Host backend: the most threads a launch may use from now on. CUDA backend: no effect.
 void caffe_set_num_threads(int count);

@@ -28,7 +28,6 @@ compile = $(1) -MMD -MP -MT $@ -MF $@.d.partial -c $< -o $@.partial && mv $@.d.p
 REWRITERS := $(wildcard tools/cuda/*.py)
 MESSAGES  := $(wildcard tools/caffe/proto*.py)
 PREPARERS := $(wildcard tools/caffe/*.py)
-EDGE      := build_ffi.py include/caffe_ffi.h src/ffi_guard.h src/ffi_run.h
 COMMON    := -std=c++17 -Iinclude
 
 # The layer's own folder, and headers made for it. Behind the compiler's for <...>: a layer may be called `math`.

@@ -81,6 +81,7 @@ extern "C" void caffe_set_last_error(const char* text) {
 }
 
 extern "C" const char* caffe_build_info(void) { return CAFFE_BUILD_INFO; }
+extern "C" const char* caffe_edge(void) { return CAFFE_EDGE; }
 
 // The host launcher has its own; elsewhere there are no host threads to limit.
 extern "C" __attribute__((weak)) void caffe_set_num_threads(int) {}

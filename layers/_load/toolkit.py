@@ -9,9 +9,9 @@ import re
 import shutil
 from pathlib import Path
 
-PACKAGE = Path(__file__).resolve().parent.parent
-# What a build reads of the toolkit. In a checkout it lies beside the package, in an installed one inside of it.
-INSTALLED = "_toolkit"
+from .. import _edge
+
+# What a build reads of the toolkit.
 PARTS = ("Makefile", "mk", "build_ffi.py", "requirements", "include", "src", "tools")
 # Python packages that write what the compilers then read.
 WRITERS = ("cffi", "pycparser", "tree-sitter", "tree-sitter-cuda", "grpcio-tools")
@@ -20,20 +20,21 @@ WRITERS = ("cffi", "pycparser", "tree-sitter", "tree-sitter-cuda", "grpcio-tools
 @functools.cache
 def root() -> Path:
     """The folder of the Makefile."""
-    for folder in (PACKAGE / INSTALLED, PACKAGE.parent):
-        if (folder / "build_ffi.py").exists():
-            return folder
+    if folder := _edge.root():
+        return folder
     from .._runtime import CaffeRuntimeError  # torch, which `python -m cuffi` does without
 
     raise CaffeRuntimeError(
-        f"load: the toolkit's Makefile is neither in {PACKAGE.parent} nor in {PACKAGE / INSTALLED}: "
+        f"load: the toolkit's Makefile is neither in {_edge.PACKAGE.parent} nor in {_edge.PACKAGE / _edge.INSTALLED}: "
         "install the toolkit again"
     )
 
 
 def digest() -> bytes:
     """Of the content of all that a build reads of the toolkit."""
-    total, above = hashlib.sha256((PACKAGE / "_backends.py").read_bytes()), f"{root()}/"
+    total, above = hashlib.sha256(), f"{root()}/"
+    for file in ("_backends.py", "_edge.py"):
+        total.update((_edge.PACKAGE / file).read_bytes())
     for name in sorted(_files(above)):
         total.update(name.encode())
         # Half of a warm load's time goes here: neither Path nor a file object.

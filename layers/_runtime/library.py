@@ -7,6 +7,7 @@ from pathlib import Path
 
 import torch
 
+from .. import _edge
 from .._backends import BACKENDS, HOST, Backend
 from .errors import CaffeRuntimeError
 
@@ -56,7 +57,7 @@ class Library:
         codes: the C code of each dtype that the layer computes in.
 
     Raises:
-        CaffeRuntimeError: it is not built, or cannot run on this machine.
+        CaffeRuntimeError: it is not built, or not by this toolkit, or cannot run on this machine.
     """
 
     def __init__(self, name: str, module: str, folder: Path, backend: str, dtypes: tuple):
@@ -70,6 +71,10 @@ class Library:
         extension = importlib.util.module_from_spec(spec)
         loader.exec_module(extension)
         self.lib, self.ffi = extension.lib, extension.ffi
+        said = getattr(self.lib, "caffe_edge", None)
+        if not _edge.fits(self.text(said()) if said else ""):
+            why = f"{path} was built by another version of the toolkit"
+            raise CaffeRuntimeError(how_to_build(name, backend, path, why))
         if reason := self.text(self.lib.caffe_unsupported()):
             raise CaffeRuntimeError(f"{name}: {path.name} cannot run here: {reason}")
         self.signatures = json.loads(self.text(self.lib.caffe_signatures()))
@@ -94,22 +99,22 @@ class Library:
         raise CaffeRuntimeError(f"{self.name}: {function} on {self.backend}: {text}")
 
 
-def how_to_build(name: str, backend: str, path: Path) -> str:
-    """Why there is no library, and what to type. It depends on who built the layer: make, pip or load."""
+def how_to_build(name: str, backend: str, path: Path, wrong: str = "") -> str:
+    """Why there is no library, or what is wrong with it, and what to type. Make, pip or load has built the layer."""
     package = path.parent.parent
     if any((above / "complete").exists() for above in path.parents):
-        return (
-            f"{name}: not built for {backend}: load it with backends='{backend}', which needs its compiler."
-        )
+        wrong = wrong or f"not built for {backend}"
+        return f"{name}: {wrong}: load it with backends='{backend}', which needs its compiler."
     if (package / "_toolkit").exists():
+        missing = f"not built for {backend}: where {package.name} was installed there was no compiler for it"
         return (
-            f"{name}: not built for {backend}: where {package.name} was installed there was no compiler for it. "
+            f"{name}: {wrong or missing}. "
             "Install it again where nvcc is found: pip install --force-reinstall --no-deps --no-cache-dir"
         )
     compiler = BACKENDS[backend].compiler.lower()
     needs = "" if BACKENDS[backend].on_host else f" (needs {compiler}, see README.md)"
     where = "" if package == Path(__file__).resolve().parents[1] else f"LAYERS_DIR={package} "
     return (
-        f"{name}: not built for {backend}: {path} is missing. "
+        f"{name}: {wrong or f'not built for {backend}: {path} is missing'}. "
         f"Type `make {where}LAYERS={name}` in the toolkit's folder{needs}."
     )

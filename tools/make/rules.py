@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 
-from .backends import BACKENDS, HOST
+from .backends import BACKENDS, HOST, edge
 from .discover import HEADERS, SOURCES, Folder
 
 CORE_SOURCES = "src/caffe"
@@ -123,9 +123,13 @@ class Rules:
             base = [o for o in objects if o not in stock] + self.host_runtime(backend)
             self.archive(f"{place}/libstock.a", stock, f"{build}/sources")
             self.archive(f"{place}/libcaffe.a", base, f"{build}/sources")
-            own = (f"{folder.path}/caffe_layer_call.h", "include/caffe/layer_record.h", "src/call_torch.h")
             self.wrapper(
-                "caffe", backend, f"{folder.path}/caffe_layer.h", f"{place}/_{backend}.o", UNSHARED, own
+                "caffe",
+                backend,
+                f"{folder.path}/caffe_layer.h",
+                f"{place}/_{backend}.o",
+                UNSHARED,
+                edge.CAFFE,
             )
             gch = f"{place}/std.hpp.gch"
             self.rule(
@@ -152,7 +156,8 @@ class Rules:
     def wrapper(
         self, name: str, backend: str, header: str, output: str, flags: str, own: tuple[str, ...] = ()
     ):
-        self.rule(output, [header, *own, "$(EDGE)"], f"$(call wrapper,{name},{backend},{flags})")
+        listed = os.path.relpath(edge.__file__, self.settings.root)
+        self.rule(output, [header, *own, *edge.EVERY, listed], f"$(call wrapper,{name},{backend},{flags})")
 
     def layer(self, folder: Folder):
         build = f"{self.settings.build}/{folder.name}"
@@ -200,7 +205,9 @@ class Rules:
             wrapper = f"{core}/_{backend}.o"
             if folder.has("caffe_test.h"):  # a folder of Caffe's tests has a C ABI of its own
                 wrapper = f"{place}/_{backend}.o"
-                self.wrapper(folder.name, backend, f"{folder.path}/caffe_test.h", wrapper, UNSHARED)
+                self.wrapper(
+                    folder.name, backend, f"{folder.path}/caffe_test.h", wrapper, UNSHARED, edge.CAFFE
+                )
         self.archive(archive, objects, f"{build}/sources")
         needs = [wrapper, archive, *self.core_archives(folder, backend), *linked]
         needs += ["tools/make/link.py", "tools/make/metadata.py"]
