@@ -6,6 +6,8 @@ stray byte is no error.
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import re
 
@@ -26,9 +28,27 @@ def write(path: str | os.PathLike, text: str | bytes, if_changed: bool = False) 
                 return
     os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
     temporary = f"{path}.{os.getpid()}.tmp"
-    with open(temporary, "wb") as file:
-        file.write(data)
-    os.replace(temporary, path)
+    try:
+        with open(temporary, "wb") as file:
+            file.write(data)
+        os.replace(temporary, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+@contextlib.contextmanager
+def alone_in(folder: str | os.PathLike):
+    """The folder, made if need be, is this process's until the end: others who ask wait. Free when the process ends."""
+    os.makedirs(folder, exist_ok=True)
+    lock = os.open(folder, os.O_RDONLY)
+    try:
+        with contextlib.suppress(OSError):  # a file system without locks
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
 
 
 def depfile(output: str, prerequisites: list[str]) -> str:

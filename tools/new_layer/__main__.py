@@ -12,10 +12,13 @@ import argparse
 import keyword
 import os
 import re
+import shutil
 import sys
 from pathlib import Path
 from string import Template
 
+from ..files import alone_in
+from ..files import write as write_file
 from ..make.names import why_no_layer
 
 HERE = Path(__file__).resolve().parent
@@ -139,22 +142,29 @@ def from_caffe(name: str, path: Path) -> tuple[dict[str, str], list[str]]:
 
 
 def write(layers_dir: Path, name: str, files: dict[str, str]) -> list[Path]:
-    """Make the folder and its files; in a new folder of layers outside of the tree also a .gitignore."""
-    folder, made = layers_dir / name, []
+    """Make the folder and its files; in a new folder of layers outside of the tree also a .gitignore.
+
+    The folder gets its name when it is whole: what a killed run leaves is no layer, and the next run removes it.
+    """
+    folder, partial, made = layers_dir / name, layers_dir / f".{name}.partial", []
     try:
-        layers_dir.mkdir(parents=True, exist_ok=True)
-        ignored = layers_dir / ".gitignore"
-        if layers_dir.resolve() != ROOT / "layers" and not ignored.exists():
-            ignored.write_text(fill("gitignore.in"))
-            made.append(ignored)
-        folder.mkdir()
-        for file, text in files.items():
-            # latin-1 is how cuda_source.read took the bytes: they come out as they went in
-            (folder / file).write_bytes(text.encode("latin-1"))
-            made.append(folder / file)
+        with alone_in(layers_dir):
+            check_free(layers_dir, name)
+            ignored = layers_dir / ".gitignore"
+            shutil.rmtree(partial, ignore_errors=True)
+            try:
+                for file, text in files.items():
+                    write_file(partial / file, text)
+                if layers_dir.resolve() != ROOT / "layers" and not ignored.exists():
+                    write_file(partial / ".gitignore", fill("gitignore.in"))
+                    (partial / ".gitignore").rename(ignored)
+                    made.append(ignored)
+                partial.rename(folder)
+            finally:
+                shutil.rmtree(partial, ignore_errors=True)
     except OSError as error:
         raise Refusal(f"{error.filename or folder}: {error.strerror}") from None
-    return made
+    return [*made, *(folder / file for file in files)]
 
 
 def report(layers_dir: Path, name: str, made: list[Path], notes: list[str], filled_in: bool):

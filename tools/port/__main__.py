@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from ..files import alone_in
 from ..make import build
 from ..make.names import NameRefused, check_layer, check_type, folder_of, shown
 from ..make.settings import Settings, from_environment
@@ -44,7 +45,8 @@ def port(names: Names, type_name: str, options, name: str = "") -> Ported:
     if fatal := [str(p) for p in problems if p.fatal]:
         raise PortError(fatal[0] + (f" (and {len(fatal) - 1} more)" if len(fatal) > 1 else ""))
     folder = Path(folder_of(str(options.layers_dir), name or folder_name(plan), "NAME"))
-    files = write_folder(plan, folder, options.force)
+    with alone_in(folder.parent):
+        files = write_folder(plan, folder, options.force)
     parts = {
         title: f"of it, into additions.*: {', '.join(sorted(one.names))}"
         for title, one in plan.cuts.items()
@@ -157,6 +159,9 @@ def main() -> int:
         return port_all(names, options) if options.types == ["all"] else port_named(names, options)
     except (PortError, NameRefused) as error:
         print(f"make port: {error}")
+        return 1
+    except OSError as error:
+        print(f"make port: {error.filename or options.layers_dir}: {error.strerror}")
         return 1
 
 

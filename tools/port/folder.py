@@ -65,9 +65,12 @@ def write_folder(plan: Plan, folder: Path, force: bool) -> list[str]:
             raise PortError(f"{folder / path} is a link that leads elsewhere: nothing is written through it.")
     for path, data in contents.items():
         write(folder / path, data, if_changed=True)
-    (folder / "ORIGIN").write_text(origin(plan, wanted, contents, parts))
+    write(folder / "ORIGIN", origin(plan, wanted, contents, parts).encode())
     if not (folder / "__init__.py").exists():
-        (folder / "__init__.py").write_text(INIT.format(name=plan.type))
+        write(folder / "__init__.py", INIT.format(name=plan.type))
+    for left in folder.rglob("*.tmp"):  # a port that was killed
+        if re.search(r"\.[0-9]+\.tmp$", left.name):
+            left.unlink()
     return sorted(contents)
 
 

@@ -1,5 +1,6 @@
 """make new: a plain layer passes the suite as written; what is refused."""
 
+import errno
 import os
 import re
 import subprocess
@@ -8,6 +9,9 @@ import sys
 import pytest
 from conftest import make
 from support.new_layer import ROOT, new, new_from
+
+from tools.files import write as write_file
+from tools.new_layer import __main__ as new_layer
 
 # ------------------------------------------------------------------------------------ a plain layer
 
@@ -107,3 +111,47 @@ def test_kernels_that_c_cannot_call(tmp_path):
     done = new_from(tmp_path, "foo", text)
     assert done.returncode == 1 and "which only Caffe knows" in done.stderr
     assert not (tmp_path / "layers").exists()
+
+
+# ------------------------------------------------------------------------------------- a run that ends early
+
+
+@pytest.mark.parametrize("written", [0, 2, 4])
+def test_a_disk_that_is_full(tmp_path, monkeypatch, written):
+    """There is no half a layer, and nothing else is left; the next run makes it whole."""
+    left = iter(range(written))
+
+    def write(path, text):
+        if next(left, None) is None:
+            path.parent.mkdir(exist_ok=True)
+            path.write_text("")
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write_file(path, text)
+
+    monkeypatch.setattr(new_layer, "write_file", write)
+    with pytest.raises(new_layer.Refusal, match=r"/foo: No space left"):
+        new_layer.write(tmp_path, "foo", new_layer.plain("foo"))
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.undo()
+    assert len(new_layer.write(tmp_path, "foo", new_layer.plain("foo"))) == 5
+    assert {p.name for p in tmp_path.rglob("*")} == {
+        ".gitignore", "foo", "foo.h", "foo.cu", "__init__.py", "cases.py"
+    }  # fmt: skip
+
+
+def test_what_a_killed_run_left(tmp_path):
+    (tmp_path / ".foo.partial").mkdir()
+    (tmp_path / ".foo.partial" / "fo").write_text("")
+    new_layer.write(tmp_path, "foo", new_layer.plain("foo"))
+    assert {p.name for p in tmp_path.iterdir()} == {".gitignore", "foo"}
+    assert not (tmp_path / "foo" / "fo").exists()
+
+
+def test_two_at_once(tmp_path):
+    """One makes the layer, the other says that it is there."""
+    command = [sys.executable, "-m", "tools.new_layer", "--layers-dir", str(tmp_path), "foo"]
+    runs = [subprocess.Popen(command, cwd=ROOT, stdout=-1, stderr=-1, text=True) for _ in range(4)]
+    said = [run.communicate() for run in runs]
+    assert sorted(run.returncode for run in runs) == [0, 1, 1, 1]
+    assert all("exists already: nothing was changed" in err for _, err in said if err), said
+    assert {p.name for p in tmp_path.iterdir()} == {".gitignore", "foo"}

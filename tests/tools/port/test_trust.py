@@ -2,6 +2,8 @@
 
 import pytest
 
+from tools import files
+
 
 @pytest.mark.parametrize(
     "name", ["../../x", "/tmp/x", ".", "..", "class", "None", "caffe", "engine", "build", "_runtime"]
@@ -74,3 +76,33 @@ def test_links_out_of_the_tree_are_not_followed(fork, port, tmp_path):
     output = port("Shift", fails=True)
     assert "a link that leads out of the tree" in output
     assert not any("SECRET" in path.read_text() for path in port.folder.rglob("*.hpp"))
+
+
+def test_a_file_that_cannot_be_written(fork, port):
+    """Said with its name and without a traceback; the next port is whole, and takes away what killed ones left."""
+    fork.layer("Shift")
+    folder = port.folder / "shift"
+    (folder / "shift_layer.hpp").mkdir(parents=True)
+    said = port("Shift", fails=True)
+    assert said.startswith(f"make port: {folder}/shift_layer.hpp") and len(said.splitlines()) == 1
+    assert not list(folder.rglob("*.tmp"))
+    (folder / "shift_layer.hpp").rmdir()
+    (folder / "shift_layer.cpp.4711.tmp").write_text("half a li")
+    (folder / "my.tmp").write_text("mine")
+    port("Shift")
+    assert {p.name for p in folder.iterdir()} == {
+        "caffe.proto", "shift_layer.cpp", "shift_layer.hpp", "ORIGIN", "__init__.py", "my.tmp"
+    }  # fmt: skip
+
+
+def test_writing_leaves_the_old_file_or_the_new_one(tmp_path, monkeypatch):
+    file = tmp_path / "a" / "file"
+    files.write(file, "old")
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(files.os, "replace", full)
+    with pytest.raises(OSError, match="No space"):
+        files.write(file, "new")
+    assert [p.read_text() for p in file.parent.iterdir()] == ["old"]
