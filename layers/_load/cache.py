@@ -28,13 +28,13 @@ def folder() -> Path:
     path = Path(
         os.environ.get(VARIABLE) or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "cuffi")
     ).absolute()
+    if " " in str(path):
+        raise _unusable(path, "make cannot work in a path with spaces")
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         status = path.stat()
     except OSError as error:
         raise _unusable(path, error.strerror) from None
-    if " " in str(path):
-        raise _unusable(path, "make cannot work in a path with spaces")
     if status.st_uid != os.geteuid():
         raise _unusable(path, f"it belongs to user {status.st_uid}, this process is user {os.geteuid()}")
     if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):

@@ -57,7 +57,7 @@ def test_train_digits_plots(train_digits, threads_as_before, monkeypatch, tmp_pa
     assert file.read_bytes().startswith(b"\x89PNG")
 
 
-def run(*command: str) -> str:
+def run(*command: str, **more: str) -> str:
     environment = {k: v for k, v in os.environ.items() if k not in ("RANK", "LOCAL_RANK", "WORLD_SIZE")}
     done = subprocess.run(
         [sys.executable, *command],
@@ -65,17 +65,18 @@ def run(*command: str) -> str:
         capture_output=True,
         text=True,
         timeout=120,
-        env=environment | {"OMP_NUM_THREADS": "1"},
+        env=environment | {"OMP_NUM_THREADS": "1"} | more,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
-def test_train_digits_on_two_processes(train_digits):
+def test_train_digits_on_two_processes(train_digits, tmp_path):
     """Each sees half of each batch; in the end their parameters are the same, bit for bit."""
     example = "examples/train_digits.py", "--device", "cpu", "--quick", "--epochs"
     untrained = run(*example, "0")
-    together = run("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", *example, "2")
+    torchrun = "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"
+    together = run(*torchrun, *example, "2", TMPDIR=str(tmp_path))  # it leaves a folder
     digest = re.compile(r"process (\d) of (\d) \(cpu\): parameters (\w{16})")
     ((_, _, first),) = digest.findall(untrained)
     found = digest.findall(together)

@@ -201,8 +201,10 @@ def test_a_cache_folder_that_others_may_write_to(own_cache):
 )
 def test_a_cache_folder_that_cannot_be(folder, why, monkeypatch):
     monkeypatch.setenv("CUFFI_CACHE", folder)
+    there = os.path.exists(folder)
     with pytest.raises(CaffeRuntimeError, match=f"the cache folder {folder} cannot be used: .*{why}"):
         load_inline("fills", FILL.format(value=1))
+    assert os.path.exists(folder) == there
 
 
 def mounted(folder: Path, options: str, script: str) -> subprocess.CompletedProcess:

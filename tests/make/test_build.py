@@ -6,10 +6,12 @@ import signal
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 from conftest import ROOT, Workshop, make
 
+from tools.make import build
 from tools.make.discover import Folder
 from tools.make.settings import Settings
 
@@ -231,7 +233,9 @@ def test_killed_archiver_leaves_no_empty_archive(workshop, tmp_path):
     workshop.layer("one")
     fake = tmp_path / "bin" / "ar"
     fake.parent.mkdir()
-    fake.write_text(f"#!/bin/sh\nprintf '!<arch>\\n' > \"$2\"; touch {tmp_path}/begun; sleep 600\n")
+    fake.write_text(
+        f'#!/bin/sh\nprintf \'!<arch>\\n\' > "$2"; touch "$TMPDIR/left" {tmp_path}/begun; sleep 600\n'
+    )
     fake.chmod(0o755)
     command = ["make", "-C", ROOT, f"PYTHON={sys.executable}", *workshop.settings("libraries")]
     path = {**os.environ, "PATH": f"{fake.parent}:{os.environ['PATH']}"}
@@ -242,9 +246,22 @@ def test_killed_archiver_leaves_no_empty_archive(workshop, tmp_path):
         time.sleep(0.05)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-    assert (tmp_path / "begun").exists()
+    left = workshop.folder / "build" / "_tmp" / "left"
+    assert (tmp_path / "begun").exists() and left.exists()
     workshop.build("libraries")
-    assert workshop.fill("one") == 1
+    assert workshop.fill("one") == 1 and not left.exists()
+
+
+def test_a_failure_on_a_full_disk_says_so(tmp_path, monkeypatch, capsys):
+    """Whichever tool it was that failed."""
+    monkeypatch.setattr(build, "_build_locked", lambda *_: 2)
+    plan = SimpleNamespace(
+        settings=SimpleNamespace(build=str(tmp_path / "build"), core=str(tmp_path), layers_dir=str(tmp_path)),
+        write=lambda dry: None, remember_libraries=lambda: None)  # fmt: skip
+    assert build.build(plan) == 2 and "space" not in capsys.readouterr().out
+    monkeypatch.setattr(build.shutil, "disk_usage", lambda place: SimpleNamespace(free=5000))
+    assert build.build(plan) == 2
+    assert capsys.readouterr().out == f"make: {tmp_path}/build: No space left on device (4 KB)\n"
 
 
 @pytest.mark.parametrize("target", ["all", "libraries"])

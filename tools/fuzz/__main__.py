@@ -18,6 +18,7 @@ import re
 import resource
 import signal
 import sys
+import tempfile
 import time
 import warnings
 from pathlib import Path
@@ -36,8 +37,12 @@ MEMORY = 8 << 30  # of a child: what asks for more is refused, and takes no mach
 PATIENCE = 120  # seconds for one call
 
 
-def work(pipe, last, layers_dir: Path, layer: str, kind: str, seed: int, examples: int) -> None:
-    """One round: that many calls of one layer, or files for it. `last`: how many calls, and the words of this one."""
+def work(pipe, last, place, layers_dir: Path, layer: str, kind: str, seed: int, examples: int) -> None:
+    """One round: that many calls of one layer, or files for it.
+
+    `last`: how many calls, and the words of this one. `place`: for files, removed by who started this process.
+    """
+    tempfile.tempdir = place
     if "libasan" not in os.environ.get("LD_PRELOAD", ""):  # whose shadow is larger than any memory
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -71,7 +76,9 @@ def round_of(layers_dir: Path, layer: str, kind: str, seed: int, examples: int) 
     """(how often what came out, what was found)."""
     context, last = multiprocessing.get_context("fork"), mmap.mmap(-1, 1 << 16)
     ours, theirs = context.Pipe(duplex=False)
-    child = context.Process(target=work, args=(theirs, last, layers_dir, layer, kind, seed, examples))
+    place = tempfile.TemporaryDirectory()
+    given = (theirs, last, place.name, layers_dir, layer, kind, seed, examples)
+    child = context.Process(target=work, args=given)
     child.start()
     theirs.close()
     counts, finding = {}, ""
@@ -88,6 +95,7 @@ def round_of(layers_dir: Path, layer: str, kind: str, seed: int, examples: int) 
     except EOFError:
         finding = "the process ended"
     child.join()
+    place.cleanup()
     if not counts:
         how = f" by {signal.Signals(-child.exitcode).name}" if (child.exitcode or 0) < 0 else ""
         said = last[8:].split(b"\0", 1)[0].decode(errors="replace")

@@ -30,6 +30,10 @@ from .settings import ROOT, Settings, full, of_each_folder
 _OVERRIDES = " -- "
 
 
+# Bytes on a disk that is full.
+ALMOST_NOTHING = 1 << 20
+
+
 class BuildRefused(Exception):
     """Why nothing was built; the text is the whole message."""
 
@@ -67,6 +71,9 @@ class Plan:
         settings = self.settings
         self.makefile = f"{settings.build}/layers{'.dry' if dry else ''}.mk"
         if not dry:
+            # Compilers that were killed left their temporary files; no other is at work here now.
+            shutil.rmtree(settings.temporary, ignore_errors=True)
+            os.makedirs(settings.temporary)
             for folder in self.folders:
                 self._forget_namesake(folder.name)
             self.forget_foreign_libraries()
@@ -169,6 +176,7 @@ def run_make(plan: Plan, *goals: str, keep_going: bool = False, quiet: bool = Fa
     flags = [] if quiet else make_flags()
     environment = {k: v for k, v in os.environ.items() if not k.startswith("MAKE") and k != "MFLAGS"}
     environment["MAKEFLAGS"] = " ".join(flags)
+    environment["TMPDIR"] = full(plan.settings.temporary)
     command = ["make", "--no-print-directory", "-f", plan.makefile, *goals]
     command += ["-k"] * keep_going + ["-q"] * quiet
     # Without the words of make that nothing is to be done.
@@ -190,9 +198,20 @@ def build(plan: Plan, keep_going: bool = False) -> int:
             return run_make(plan, "libraries", keep_going=keep_going)
         plan.write(dry=False)
         try:
-            return _build_locked(plan, core, keep_going)
+            status = _build_locked(plan, core, keep_going)
         finally:
             plan.remember_libraries()
+    if status:
+        say_if_full(settings.build, settings.core, settings.layers_dir)
+    return status
+
+
+def say_if_full(*places: str) -> None:
+    """Of a full disk some tools say nothing, and ar says `Success`."""
+    for place in places:
+        if (free := shutil.disk_usage(place).free) < ALMOST_NOTHING:
+            print(f"make: {place}: No space left on device ({free >> 10} KB)", flush=True)
+            return
 
 
 def _build_locked(plan: Plan, core: str, keep_going: bool) -> int:

@@ -65,8 +65,7 @@ def main() -> int:
     header = Path(given[given.index("--header") + 1]) if "--header" in given else None
     output, wrapper, layer, *core = map(Path, given[: given.index("--header")] if header else given)
     partial = output.with_name(output.name + ".partial")
-    # In the build folder: what a killed build leaves goes with it.
-    with tempfile.TemporaryDirectory(dir=layer.parent, prefix="link.") as place:
+    with tempfile.TemporaryDirectory(prefix="link.") as place:
         if info.split()[0] == HOST.name:
             layer, *core = held_back([layer, *core], place)
             options.append(f"-Wl,--version-script={place}/local")

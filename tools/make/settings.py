@@ -111,6 +111,11 @@ class Settings:
         """The folder of the toolkit's own objects for a backend."""
         return f"{self.core}/{backend}-{self.core_key(backend)}"
 
+    @property
+    def temporary(self) -> str:
+        """The folder of the compilers' temporary files: what a killed one leaves is removed by the next make."""
+        return f"{self.build}/_tmp"
+
     def make_variables(self) -> list[str]:
         """As lines of a makefile."""
         values = {"PYTHON": shlex.quote(sys.executable), **self._shared()}
