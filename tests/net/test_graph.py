@@ -2,11 +2,13 @@
 
 import copy
 import pickle
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from layers import CaffeValueError, caffe_net
+from layers._net.coordinates import _map
 
 INPUT = 'input: "data" input_shape { dim: 2 dim: 3 dim: 8 dim: 8 }\n'
 
@@ -237,6 +239,23 @@ def test_crop_without_an_offset_follows_the_geometry_of_the_net():
     assert caffe_net(
         text.replace('top: "crop" }', 'top: "crop" crop_param { offset: 3 } }')
     ).crop.offsets == (3, 3)
+
+
+def test_a_crop_knows_nothing_of_layers_that_are_not_set_up():
+    """Nor of those that a fork's code computes: they tell no geometry."""
+    step = SimpleNamespace(spec=SimpleNamespace(type="Convolution"))
+    module = SimpleNamespace(is_set_up=True, kernel=(3, 5), stride=(2, 1), pad=(0, 1))
+    assert _map(step, {}, 0) is None
+    assert _map(step, {id(step.spec): module}, 0) == (2, 1)
+    assert _map(step, {id(step.spec): module}, 1) == (1, 1)
+    module.is_set_up = False
+    assert _map(step, {id(step.spec): module}, 0) is None
+
+
+def test_a_path_may_be_a_string(tmp_path):
+    path = tmp_path / "net.prototxt"
+    path.write_text(INPUT + conv("c", "data"))
+    assert caffe_net(str(path)).shapes == caffe_net(path).shapes == caffe_net(path.read_text()).shapes
 
 
 def test_all_that_stands_in_the_way_is_said_at_once():

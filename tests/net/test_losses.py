@@ -6,6 +6,9 @@ import torch
 from support import caffe_reference as reference
 from support.nets import draw, gradients_are_right, labels, one_layer, same
 
+from layers import caffe_net
+from layers.smooth_l1_loss import SmoothL1Loss
+
 
 @pytest.mark.parametrize("normalization", ["FULL", "VALID", "BATCH_SIZE", "NONE"])
 @pytest.mark.parametrize("ignore", [None, 1])
@@ -123,3 +126,19 @@ def test_accuracy(top_k, ignore):
         if label != ignore:
             right, valid = right + (sum(v >= row[label] for v in row) <= top_k), valid + 1
     same(net(x, target), right / valid)
+
+
+@pytest.mark.parametrize("weight", [1, 3, 0.5])
+def test_the_loss_of_a_ported_layer_has_a_weight(weight):
+    """The layer's own output is without it, the net's loss and the gradient are with it."""
+    text = """input: "a" input_shape { dim: 2 dim: 3 } input: "b" input_shape { dim: 2 dim: 3 }
+    layer { name: "l" type: "SmoothL1Loss" bottom: "a" bottom: "b" top: "l" loss_weight: %s }"""
+    a, b = torch.randn(2, 3, requires_grad=True), torch.randn(2, 3)
+    plain = SmoothL1Loss()(a, b)
+    (wanted,) = torch.autograd.grad(plain, a)
+    net = caffe_net(text % weight)
+    output = net(a=a, b=b)
+    loss = net.loss(output)
+    loss.backward()
+    assert output == plain and loss == weight * plain
+    torch.testing.assert_close(a.grad, weight * wanted)

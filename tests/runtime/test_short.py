@@ -208,6 +208,10 @@ def test_parameters_of_other_types(monkeypatch):
         for _ in range(4):
             scaled(x, factor, False)
         assert len(seen) - before == (4 if isinstance(factor, list) else 2), factor
+    before = len(seen)
+    for _ in range(4):
+        scaled(x, float("0.375"), False)  # the same value each time, in another object
+    assert len(seen) - before == 2
 
 
 def test_a_function_that_does_more_is_never_a_plan():

@@ -103,6 +103,13 @@ def test_no_races(found, function):
     assert not found(function, *arguments)
 
 
+def test_a_report_that_cannot_be_written_is_printed(races, monkeypatch, tmp_path, capfd):
+    monkeypatch.setenv("CAFFE_RACES", str(tmp_path / "no" / "folder"))
+    races.races_in_place(ones(1), ones(COUNT), COUNT)
+    races.races_upsample_backward(ones(2 * COUNT), zeros(COUNT), COUNT)
+    assert re.match(r"race\t.*\tupsample_backward_kernel\t", capfd.readouterr().err)
+
+
 def test_each_pair_of_lines_once(races):
     """A launch of many threads is not a report of many lines; one launch's memory of another's is gone."""
     with watched() as found:

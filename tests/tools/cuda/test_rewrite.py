@@ -21,6 +21,7 @@ from tools.cuda import lexer as cuda_lexer
 from tools.cuda import rewrite as cuda_rewrite
 from tools.cuda.analysis import analyse
 from tools.cuda.for_nvcc import NvccRewriter
+from tools.cuda.source import Source, local_headers
 from tools.cuda.to_host import HostRewriter
 from tools.cuda.tokens import mask
 from tools.files import depfile, read
@@ -398,3 +399,17 @@ if __name__ == "__main__":
         update()
     else:
         sys.exit(pytest.main([__file__, *sys.argv[1:]]))
+
+
+def test_local_headers_in_angle_brackets(tmp_path):
+    """A kernel's own headers are included by quotes. Of a Caffe folder any include may mean one of its files."""
+    for name, text in {
+        "a.cu": '#include <b.h>\n#include "c.h"\n',
+        "b.h": "#include <c.h>\n",
+        "c.h": "\n",
+    }.items():
+        (tmp_path / name).write_text(text)
+    source = Source(read(tmp_path / "a.cu"), "a.cu")
+    assert list(local_headers(source, str(tmp_path), "a.cu")) == ["c.h"]
+    known = {"b.h": "b.h", "c.h": "c.h"}
+    assert list(local_headers(source, str(tmp_path), "a.cu", known.get)) == ["b.h", "c.h"]

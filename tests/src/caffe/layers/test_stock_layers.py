@@ -83,6 +83,15 @@ def test_three_bottoms(at, layer, parameters, function):
     compare(at, at.module(layer, **parameters), function, *(at.draw(2, 3, 4, 5, seed=s) for s in (1, 2, 3)))
 
 
+def test_the_largest_of_equals_is_the_second(at):
+    """As in Caffe: of the first two it takes the second unless the first is larger; a third must be larger."""
+    a, b, c = (at.draw(4).new_tensor(x) for x in ([1.0, 1, 2, 0], [1.0, 1, 1, 0], [0.0, 1, 2, 0]))
+    inputs = [x.to(at.device, at.dtype).requires_grad_() for x in (a, b, c)]
+    at.module("Eltwise", eltwise_param={"operation": "MAX"})(*inputs).sum().backward()
+    taken = [x.grad.tolist() for x in inputs]
+    assert taken == [[0, 0, 1, 0], [1, 1, 0, 1], [0, 0, 0, 0]]
+
+
 FILLERS = {"weight_filler": {"type": "gaussian", "std": 0.3}, "bias_filler": {"type": "uniform"}}
 
 
