@@ -4,6 +4,7 @@
 
 #include <gflags/gflags.h>
 #include <glog/logging.h>
+#include <sys/time.h>  // gettimeofday, which boost brought
 
 #include <algorithm>
 #include <cassert>

@@ -7,7 +7,8 @@ A fork includes its files by their paths there, as in "caffe/layers/foo_layer.hp
 of the folder (caffe_folder.py says which), build/foo/include gets a header of that name that includes the file.
 
 An include of what the toolkit has nothing of, a database say, finds an empty header: most layers that say such a name
-do not use it.
+do not use it. One of thrust's finds the toolkit's thrust, for the processor; in a layer that uses thrust on the device,
+nvcc finds its own, put on the call's stream.
 
 A few layers, stock's Convolution among them, are not registered by their own file. build/foo/registration.cpp does that
 for each class of the folder that says its type and that nobody registers.
@@ -29,6 +30,18 @@ from .registers import instantiated, registrations, types_said
 ROOT = Path(__file__).resolve().parents[2]
 TOOLKIT = [ROOT / "include", ROOT / "include" / "legacy"]
 BANNER = "// Made by tools/caffe/build.py; do not edit.\n"
+
+# Of these one is said wherever thrust is to work on the device.
+DEVICE_MEMORY = {"device_vector", "device_ptr", "device_pointer_cast", "device_malloc"}
+DEVICE_POLICY = {"device", "cuda", "system"}
+THRUST = '#include "caffe/util/thrust.hpp"\n'
+THRUST_ON_DEVICE = f"""\
+#ifdef __CUDACC__
+#include "caffe/util/thrust_stream.hpp"
+#include_next <%s>
+#else
+{THRUST}#endif
+"""
 
 # A class that others derive from may say a type of its own, too: Recurrent.
 REGISTER = """\
@@ -86,12 +99,14 @@ def types_of(sources: dict[str, Source]) -> Types:
 
 def forwards(folder: LayerFolder, sources: dict[str, Source]) -> dict[str, str]:
     """By include, the text of a header of that name, for those that no include path would lead to."""
-    found = {}
+    found, on_device = {}, any(map(uses_thrust_on_device, sources.values()))
     for include in dict.fromkeys(i for source in sources.values() for i in source.includes(angles=True)):
         relative = folder.find(include)
         ours = any((d / include).exists() for d in TOOLKIT)
         if relative is None and not ours and CUDA_NAMES.match(include):
             found[include] = "#include <cuda_runtime.h>\n"
+        elif relative is None and include.startswith("thrust/"):
+            found[include] = THRUST_ON_DEVICE % include if on_device else THRUST
         elif relative is None and not ours and NOTHING.match(include):
             found[include] = "// The toolkit has nothing of this.\n"
         elif "/" in include and relative not in (None, include):
@@ -101,6 +116,14 @@ def forwards(folder: LayerFolder, sources: dict[str, Source]) -> dict[str, str]:
         if (relative := folder.find(header)) not in (None, header):
             found[header] = f"#include <{relative}>\n"
     return found
+
+
+def uses_thrust_on_device(source: Source) -> bool:
+    texts = [token.text for token in source.lexed.tokens]
+    said = {texts[i + 2] for i in range(len(texts) - 2) if texts[i : i + 2] == ["thrust", "::"]}
+    if any(texts[i : i + 3] == ["using", "namespace", "thrust"] for i in range(len(texts))):
+        said |= set(texts)
+    return bool(said & (DEVICE_MEMORY | DEVICE_POLICY))
 
 
 def registration(sources: dict[str, Source]) -> str:

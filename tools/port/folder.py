@@ -29,17 +29,32 @@ def folder_name(plan: Plan) -> str:
     return name + "_layer" if why_no_layer(name) else name
 
 
-def places(files: list[str], toolkit: Toolkit) -> dict[str, str]:
-    """File of the tree -> path in the folder. Flat, unless a name is taken or would hide a header of the toolkit's."""
+def places(files: list[str], tree: Tree, toolkit: Toolkit) -> dict[str, str]:
+    """File of the tree -> path in the folder. Flat, unless a name is taken or would hide a header of the toolkit's.
+
+    What includes such a file by its name alone, as what lies beside it, goes where it goes.
+    """
     names = [Path(f).name for f in files]
-    found = {}
+    clashes = set()
     for file in files:
         name = Path(file).name
         include = re.sub(r"^(include|src)/", "", file)
         others = [n for n in toolkit.base_names.get(name, []) if n != include]
-        clash = names.count(name) > 1 or (others and include not in toolkit.headers)
-        found[file] = "/".join(Path(file).parts[-2:]) if clash else name
-    return found
+        if names.count(name) > 1 or (others and include not in toolkit.headers):
+            clashes.add(file)
+    before = None
+    while before != len(clashes):
+        before = len(clashes)
+        clashes |= {file for file in files if clashes & beside(tree, file)}
+    return {file: "/".join(Path(file).parts[-2:]) if file in clashes else Path(file).name for file in files}
+
+
+def beside(tree: Tree, file: str) -> set[str]:
+    """The files in its own folder that a file includes by their names alone."""
+    folder = file.rpartition("/")[0]
+    return {
+        f"{folder}/{include}" for include in tree.source(file).includes(angles=False) if "/" not in include
+    }
 
 
 def protos(tree: Tree) -> list[str]:
@@ -54,7 +69,7 @@ def protos(tree: Tree) -> list[str]:
 def write_folder(plan: Plan, folder: Path, force: bool) -> list[str]:
     """The names of the files in the folder."""
     tree = plan.tree
-    wanted = places(list(plan.files), plan.toolkit) | {file: Path(file).name for file in protos(tree)}
+    wanted = places(list(plan.files), tree, plan.toolkit) | {file: Path(file).name for file in protos(tree)}
     contents = {path: tree.path(file).read_bytes() for file, path in wanted.items()}
     made, parts = written(plan.cuts.values(), plan.seen, plan.files)
     contents |= {name: text.encode("latin-1") for name, text in made.items()}

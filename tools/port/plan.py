@@ -17,7 +17,7 @@ from ..cuda.lexer import Token
 from ..cuda.tokens import split_commas
 from .cuts import BLOB, BlobCut, Cut
 from .names import Names
-from .tree import INCLUDE, NOT_CAFFE, PROTO, SOURCE_KINDS, Class, Place, reached
+from .tree import INCLUDE, PROTO, SOURCE_KINDS, Class, Place, is_caffes, reached
 
 # Functions of Blob that take numbers for axes: forks with five axes have further ones.
 BLOB_OVERLOADS = {"Reshape", "offset", "data_at", "diff_at"}
@@ -149,7 +149,7 @@ class Closure:
 
     def _include(self, include: str, includer: str):
         found = self.tree.resolve(include, includer)
-        if found and NOT_CAFFE & set(Path(found).parts) and found != PROTO:
+        if found and not is_caffes(found) and found != PROTO:
             text = self.tree.text(includer)
             at = next(m.start() for m in INCLUDE.finditer(text) if m[1] == include)
             words = f"{self._user} needs {found}, a library that the tree carries with it"

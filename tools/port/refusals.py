@@ -23,8 +23,7 @@ from .tree import PROTO, SOURCE_KINDS, WITHOUT, WORD, Class, Place, classes_in
 DATABASE = WITHOUT["USE_LMDB"]
 PYTHON = WITHOUT["WITH_PYTHON_LAYER"]
 DATA = "reads its data itself: in PyTorch that is a DataLoader's work"
-# Of thrust there is what sorts and sums host memory (include/legacy/thrust).
-THRUST = "uses thrust on the device, where it runs outside of torch's stream"
+THRUST = "wants of thrust what the toolkit's for the processor has not"
 UNSUPPORTED = [
     (r"(BaseDataLayer|BasePrefetchingDataLayer|DataReader|InternalThread|BlockingQueue|Batch)\Z", DATA),
     (r"(leveldb|lmdb|MDB_\w+|mdb_\w+)\Z", DATABASE),
@@ -36,7 +35,6 @@ UNSUPPORTED = [
     (r"(curand(?!State|Direction|Discrete)[A-Z]\w*|curand_generator)\Z", "calls cuRAND itself"),
     (r"curand\w+\Z", "wants of cuRAND in its kernels more than uniform and normal numbers"),
     (r"cufft(Xt|Make|Get|Estimate|Create|SetAuto|SetWork)\w*\Z", "wants of cuFFT more than plans and transforms"),
-    (r"device_(vector|ptr|pointer_cast)\Z", THRUST),
     (r"(GetReflection|Reflection|FieldDescriptor)\Z", "asks protobuf what its messages consist of (reflection)"),
     (r"(Mat_Open|Mat_VarRead\w*|matvar_t|CImg)\Z", "needs a library that the toolkit does not have"),
     (r"(Ftype|Btype)\Z", "is NVCaffe's, whose layers have two types each"),
@@ -95,7 +93,7 @@ def unsupported_use(plan: Plan, tokens: list[Token]) -> Iterator[tuple[Token, st
 
 
 def thrust_use(plan: Plan, tokens: list[Token]) -> Iterator[tuple[Token, str]]:
-    """Thrust's names that our headers lack: device_vector, device_ptr, cuda::par ..."""
+    """Thrust's names that include/caffe/util/thrust.hpp lacks."""
     for i, name in enumerate(tokens[2:]):
         if tokens[i].text == "thrust" and tokens[i + 1].text == "::" and name.text not in plan.toolkit.thrust:
             yield tokens[i], f"{THRUST} (thrust::{name.text})"

@@ -87,8 +87,7 @@ class Toolkit:
     @cached_property
     def thrust(self) -> set[str]:
         """The names of thrust that there are."""
-        sources = [source for name, source in self.headers.items() if name.startswith("thrust/")]
-        return {t.text for source in sources for t in source.lexed.tokens}
+        return declared(self.headers["caffe/util/thrust.hpp"])
 
     @cached_property
     def base_names(self) -> dict[str, list[str]]:

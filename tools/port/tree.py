@@ -41,11 +41,14 @@ DEFINED = {
     **dict.fromkeys(("_MSC_VER", "_WIN32", "WIN32", "_WINDOWS"), 0),
     "__cplusplus": 1,
 }
-# Folders of tests, and of other people's libraries that a tree carries.
-NOT_CAFFE = {"test", "gtest", "proto", "thirdparty", "3rdparty", "third_party"}
+# Folders of tests, and of other people's libraries, but for those within caffe/, which are compiled with the rest.
+NOT_CAFFE = {"test", "gtest", "proto"}
+LIBRARIES = {"thirdparty", "3rdparty", "third_party"}
 HEADER_KINDS = (".hpp", ".h", ".cuh")
 SOURCE_KINDS = (".cpp", ".cc", ".cu")
 PROTO = "src/caffe/proto/caffe.proto"
+# What protoc made of it, and somebody put under git: it is made anew here.
+MESSAGES = "/caffe.pb.h"
 WORD = re.compile(r"[A-Za-z_]\w*")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]+)[">]', re.M)
 
@@ -94,8 +97,8 @@ class Tree:
         found = []
         for top in ("include", "src"):
             for folder, folders, names in os.walk(self.root / top):
-                folders[:] = sorted(f for f in folders if f not in NOT_CAFFE)
                 inside = os.path.relpath(folder, self.root).replace(os.sep, "/")
+                folders[:] = sorted(f for f in folders if is_caffes(f"{inside}/{f}"))
                 found += [f"{inside}/{n}" for n in sorted(names) if n.endswith(HEADER_KINDS + SOURCE_KINDS)]
         return [file for file in found if not os.path.islink(self.root / file) or self._is_inside(file)]
 
@@ -143,7 +146,11 @@ class Tree:
                 os.path.normpath(f"{f}/{include}").replace(os.sep, "/")
                 for f in (beside, "src", "include", ".")
             )
-            there = (p for p in places if not p.startswith("..") and (self.root / p).is_file())
+            there = (
+                p
+                for p in places
+                if not p.startswith("..") and not p.endswith(MESSAGES) and (self.root / p).is_file()
+            )
             self._resolved[include, beside] = next(there, None)
         return self._resolved[include, beside]
 
@@ -343,6 +350,12 @@ def check(root: str) -> None:
         " put into a folder of layers/ by hand: docs/port-a-caffe-layer.md."
     )
     raise PortError(f"CAFFE={root}: not a Caffe tree.{hint}")
+
+
+def is_caffes(path: str) -> bool:
+    """Not a test's, nor a library's outside of Caffe's own folders?"""
+    parts = path.split("/")
+    return not NOT_CAFFE & set(parts) and (parts[1:2] == ["caffe"] or not LIBRARIES & set(parts))
 
 
 def is_tree(folder: Path) -> bool:

@@ -27,7 +27,14 @@ cudaError_t caffe_stream_memcpy_async(void* to, const void* from, size_t bytes, 
 cudaError_t caffe_stream_memset(void* to, int byte, size_t bytes);
 cudaError_t caffe_stream_memset_async(void* to, int byte, size_t bytes,
                                       cudaStream_t stream = ::caffe::current_stream());
+// A stream of a layer's own would not wait for torch's, either: it gets the call's.
+inline cudaError_t caffe_stream_create(cudaStream_t* stream) {
+  return *stream = ::caffe::current_stream(), cudaSuccess;
+}
+inline cudaError_t caffe_stream_destroy(cudaStream_t) { return cudaSuccess; }
 #ifndef CAFFE_ENGINE
+#define cudaStreamCreate caffe_stream_create
+#define cudaStreamDestroy caffe_stream_destroy
 #define cudaMemcpy caffe_stream_memcpy
 #define cudaMemcpyAsync caffe_stream_memcpy_async
 #define cudaMemset caffe_stream_memset

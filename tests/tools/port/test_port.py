@@ -126,6 +126,37 @@ def test_stock_layer_with_a_member_of_the_forks(fork, port):
     assert not {"loss_layer.hpp", "loss_layer.cpp"} & names(port.folder / "other")
 
 
+def test_what_lies_beside_a_name_that_is_taken(fork, port):
+    """Both of a name go into folders of theirs, and a header that includes one by its name alone goes along."""
+    for folder in ("fast", "slow"):
+        fork.write(f"include/caffe/{folder}/part.h", "")
+        fork.write(f"include/caffe/{folder}/{folder}.h", '#include "part.h"\n')
+    fork.write("include/caffe/alone.h", '#include "caffe/fast/fast.h"\n#include "caffe/slow/slow.h"\n')
+    fork.layer("Shift", includes='#include "caffe/alone.h"')
+    port("Shift")
+    found = {name for name in names(port.folder / "shift") if name.endswith(".h")}
+    assert found == {"fast/fast.h", "fast/part.h", "slow/slow.h", "slow/part.h", "alone.h"}
+
+
+@pytest.mark.parametrize("header", ["caffe/3rdparty/twist.h", "3rdparty/twist.h"])
+def test_a_library_within_caffes_own_folders_is_caffes(fork, port, header):
+    fork.write(f"include/{header}", "void twist();\n")
+    fork.write(f"src/{header[:-2]}.cpp", "void twist() {}\n")
+    fork.layer("Shift", includes=f'#include "{header}"', body="twist();")
+    if header.startswith("caffe/"):
+        port("Shift")
+        assert {"twist.h", "twist.cpp"} <= names(port.folder / "shift")
+    else:
+        assert f"needs include/{header}, a library that the tree carries" in port("Shift", fails=True)
+
+
+def test_messages_in_c_that_somebody_put_under_git(fork, port):
+    fork.write("src/caffe/proto/caffe.pb.h", "#error of another protobuf\n")
+    fork.layer("Shift", includes='#include "caffe/proto/caffe.pb.h"')
+    port("Shift")
+    assert "caffe.pb.h" not in names(port.folder / "shift")
+
+
 def test_equal_names_get_folders(fork, port):
     """Of two files, and of one that would hide a header of the toolkit's."""
     fork.write("include/caffe/util/shift.hpp", "int a;\n")

@@ -1,0 +1,533 @@
+// thrust on the processor: for host memory, and on the host backend, whose device memory that is. tools/caffe/build.py
+// leads a layer's thrust/*.h here. Each algorithm runs from first to last, and the sorts are stable, as layers lean on.
+#ifndef CAFFE_UTIL_THRUST_HPP_
+#define CAFFE_UTIL_THRUST_HPP_
+
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <iterator>
+#include <numeric>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "caffe/util/device_alternate.hpp"
+
+namespace thrust {
+
+// ------------------------------------------------------------------------------------ where: all the same here
+
+struct caffe_policy {
+  template <typename Stream>
+  caffe_policy on(Stream) const {
+    return {};
+  }
+  template <typename Allocator>
+  caffe_policy operator()(Allocator&&) const {
+    return {};
+  }
+};
+static const caffe_policy device, host, seq;
+namespace cuda {
+static const caffe_policy par, par_nosync;
+}
+namespace system {
+namespace cuda = ::thrust::cuda;
+}
+
+// name(policy, ...) is name(...).
+#define CAFFE_THRUST_ANYWHERE_(name)                            \
+  template <typename... Arguments>                              \
+  auto name(const caffe_policy&, Arguments&&... arguments) {    \
+    return thrust::name(std::forward<Arguments>(arguments)...); \
+  }
+
+// ------------------------------------------------------------------------------------ memory
+
+template <typename T>
+class device_ptr {
+ public:
+  typedef std::random_access_iterator_tag iterator_category;
+  typedef std::remove_cv_t<T> value_type;
+  typedef std::ptrdiff_t difference_type;
+  typedef T* pointer;
+  typedef T& reference;
+
+  device_ptr() : at_(nullptr) {}
+  explicit device_ptr(T* at) : at_(at) {}
+  operator device_ptr<const T>() const { return device_ptr<const T>(at_); }
+  T* get() const { return at_; }
+  explicit operator bool() const { return at_ != nullptr; }
+  T& operator*() const { return *at_; }
+  T* operator->() const { return at_; }
+  T& operator[](difference_type i) const { return at_[i]; }
+  device_ptr& operator+=(difference_type n) { return at_ += n, *this; }
+  device_ptr& operator-=(difference_type n) { return at_ -= n, *this; }
+  device_ptr& operator++() { return *this += 1; }
+  device_ptr& operator--() { return *this -= 1; }
+  device_ptr operator++(int) { return device_ptr(at_++); }
+  device_ptr operator--(int) { return device_ptr(at_--); }
+  friend device_ptr operator+(device_ptr p, difference_type n) { return p += n; }
+  friend device_ptr operator+(difference_type n, device_ptr p) { return p += n; }
+  friend device_ptr operator-(device_ptr p, difference_type n) { return p -= n; }
+  friend difference_type operator-(device_ptr a, device_ptr b) { return a.at_ - b.at_; }
+  friend bool operator==(device_ptr a, device_ptr b) { return a.at_ == b.at_; }
+  friend bool operator!=(device_ptr a, device_ptr b) { return a.at_ != b.at_; }
+  friend bool operator<(device_ptr a, device_ptr b) { return a.at_ < b.at_; }
+
+ private:
+  T* at_;
+};
+
+template <typename T>
+device_ptr<T> device_pointer_cast(T* p) {
+  return device_ptr<T>(p);
+}
+template <typename T>
+T* raw_pointer_cast(T* p) {
+  return p;
+}
+template <typename T>
+T* raw_pointer_cast(const device_ptr<T>& p) {
+  return p.get();
+}
+
+// Elements are there from the start; either kind is made of the other, and of a std::vector.
+#define CAFFE_THRUST_VECTOR_(name)                               \
+  template <typename T>                                          \
+  class name : public std::vector<T> {                           \
+   public:                                                       \
+    using std::vector<T>::vector;                                \
+    name() {}                                                    \
+    name(const std::vector<T>& other) : std::vector<T>(other) {} \
+  };
+CAFFE_THRUST_VECTOR_(device_vector)
+CAFFE_THRUST_VECTOR_(host_vector)
+#undef CAFFE_THRUST_VECTOR_
+
+// ------------------------------------------------------------------------------------ function objects
+
+#define CAFFE_THRUST_FUNCTION_(name, Result, value)                                       \
+  template <typename T>                                                                   \
+  struct name {                                                                           \
+    __host__ __device__ Result operator()(const T& a, const T& b) const { return value; } \
+  };
+CAFFE_THRUST_FUNCTION_(plus, T, a + b)
+CAFFE_THRUST_FUNCTION_(minus, T, a - b)
+CAFFE_THRUST_FUNCTION_(multiplies, T, a* b)
+CAFFE_THRUST_FUNCTION_(divides, T, a / b)
+CAFFE_THRUST_FUNCTION_(modulus, T, a % b)
+CAFFE_THRUST_FUNCTION_(maximum, T, a < b ? b : a)
+CAFFE_THRUST_FUNCTION_(minimum, T, b < a ? b : a)
+CAFFE_THRUST_FUNCTION_(less, bool, a < b)
+CAFFE_THRUST_FUNCTION_(greater, bool, b < a)
+CAFFE_THRUST_FUNCTION_(less_equal, bool, a <= b)
+CAFFE_THRUST_FUNCTION_(greater_equal, bool, a >= b)
+CAFFE_THRUST_FUNCTION_(equal_to, bool, a == b)
+CAFFE_THRUST_FUNCTION_(not_equal_to, bool, a != b)
+CAFFE_THRUST_FUNCTION_(logical_and, bool, a&& b)
+CAFFE_THRUST_FUNCTION_(logical_or, bool, a || b)
+#undef CAFFE_THRUST_FUNCTION_
+
+#define CAFFE_THRUST_FUNCTION_(name, Result, value)                           \
+  template <typename T>                                                       \
+  struct name {                                                               \
+    __host__ __device__ Result operator()(const T& a) const { return value; } \
+  };
+CAFFE_THRUST_FUNCTION_(identity, const T&, a)
+CAFFE_THRUST_FUNCTION_(negate, T, -a)
+CAFFE_THRUST_FUNCTION_(square, T, a* a)
+CAFFE_THRUST_FUNCTION_(logical_not, bool, !a)
+#undef CAFFE_THRUST_FUNCTION_
+
+template <typename Argument, typename Result>
+struct unary_function {
+  typedef Argument argument_type;
+  typedef Result result_type;
+};
+template <typename First, typename Second, typename Result>
+struct binary_function {
+  typedef First first_argument_type;
+  typedef Second second_argument_type;
+  typedef Result result_type;
+};
+
+// _1 * 2 > _2 is a function of two arguments.
+namespace placeholders {
+
+template <typename Function>
+struct expression {
+  Function value;
+  template <typename... Arguments>
+  auto operator()(const Arguments&... arguments) const {
+    return value(std::tie(arguments...));
+  }
+};
+template <typename Function>
+expression<Function> make_expression(Function function) {
+  return {function};
+}
+template <typename Constant>
+auto value_of(const Constant& constant) {
+  return [constant](const auto&) { return constant; };
+}
+template <typename Function>
+Function value_of(const expression<Function>& one) {
+  return one.value;
+}
+template <typename T>
+struct is_expression : std::false_type {};
+template <typename Function>
+struct is_expression<expression<Function>> : std::true_type {};
+
+#define CAFFE_THRUST_OPERATOR_(op)                                                                           \
+  template <typename A, typename B,                                                                          \
+            typename = std::enable_if_t<is_expression<A>::value || is_expression<B>::value>>                 \
+  auto operator op(const A& a, const B& b) {                                                                 \
+    return make_expression(                                                                                  \
+        [x = value_of(a), y = value_of(b)](const auto& arguments) { return x(arguments) op y(arguments); }); \
+  }
+CAFFE_THRUST_OPERATOR_(+)
+CAFFE_THRUST_OPERATOR_(-)
+CAFFE_THRUST_OPERATOR_(*)
+CAFFE_THRUST_OPERATOR_(/)
+CAFFE_THRUST_OPERATOR_(%)
+CAFFE_THRUST_OPERATOR_(==)
+CAFFE_THRUST_OPERATOR_(!=)
+CAFFE_THRUST_OPERATOR_(<)
+CAFFE_THRUST_OPERATOR_(>)
+CAFFE_THRUST_OPERATOR_(<=)
+CAFFE_THRUST_OPERATOR_(>=)
+CAFFE_THRUST_OPERATOR_(&&)
+CAFFE_THRUST_OPERATOR_(||)
+#undef CAFFE_THRUST_OPERATOR_
+
+template <std::size_t N>
+struct argument {
+  template <typename Arguments>
+  auto operator()(const Arguments& arguments) const {
+    return std::get<N>(arguments);
+  }
+};
+static const expression<argument<0>> _1{};
+static const expression<argument<1>> _2{};
+
+}  // namespace placeholders
+
+// ------------------------------------------------------------------------------------ pairs and iterators
+
+using std::get;
+using std::make_pair;
+using std::make_tuple;
+using std::pair;
+using std::tie;
+using std::tuple;
+
+// value(i) for i = 0, 1, ...: what the iterators below, which hold nothing, are made of.
+template <typename Value, typename T>
+class caffe_iterator {
+ public:
+  typedef std::random_access_iterator_tag iterator_category;
+  typedef T value_type;
+  typedef std::ptrdiff_t difference_type;
+  typedef const T* pointer;
+  typedef T reference;
+
+  explicit caffe_iterator(Value value = Value(), difference_type at = 0) : value_(value), at_(at) {}
+  T operator*() const { return value_(at_); }
+  T operator[](difference_type i) const { return value_(at_ + i); }
+  caffe_iterator& operator+=(difference_type n) { return at_ += n, *this; }
+  caffe_iterator& operator-=(difference_type n) { return at_ -= n, *this; }
+  caffe_iterator& operator++() { return *this += 1; }
+  caffe_iterator& operator--() { return *this -= 1; }
+  caffe_iterator operator++(int) { return caffe_iterator(value_, at_++); }
+  caffe_iterator operator--(int) { return caffe_iterator(value_, at_--); }
+  friend caffe_iterator operator+(caffe_iterator a, difference_type n) { return a += n; }
+  friend caffe_iterator operator-(caffe_iterator a, difference_type n) { return a -= n; }
+  friend difference_type operator-(const caffe_iterator& a, const caffe_iterator& b) { return a.at_ - b.at_; }
+  friend bool operator==(const caffe_iterator& a, const caffe_iterator& b) { return a.at_ == b.at_; }
+  friend bool operator!=(const caffe_iterator& a, const caffe_iterator& b) { return a.at_ != b.at_; }
+  friend bool operator<(const caffe_iterator& a, const caffe_iterator& b) { return a.at_ < b.at_; }
+
+ private:
+  Value value_;
+  difference_type at_;
+};
+
+template <typename T>
+struct caffe_from {
+  T first;
+  caffe_from(T value = T()) : first(value) {}
+  T operator()(std::ptrdiff_t i) const { return first + static_cast<T>(i); }
+};
+template <typename T>
+using counting_iterator = caffe_iterator<caffe_from<T>, T>;
+template <typename T>
+counting_iterator<T> make_counting_iterator(T first) {
+  return counting_iterator<T>(first);
+}
+
+template <typename T>
+struct caffe_always {
+  T value;
+  caffe_always(T of = T()) : value(of) {}
+  T operator()(std::ptrdiff_t) const { return value; }
+};
+template <typename T>
+using constant_iterator = caffe_iterator<caffe_always<T>, T>;
+template <typename T>
+constant_iterator<T> make_constant_iterator(T value) {
+  return constant_iterator<T>(value);
+}
+
+template <typename Function, typename Iterator>
+struct caffe_of {
+  Iterator first;
+  Function function;
+  auto operator()(std::ptrdiff_t i) const { return function(first[i]); }
+};
+template <typename Function, typename Iterator>
+auto make_transform_iterator(Iterator first, Function function) {
+  typedef caffe_of<Function, Iterator> Of;
+  return caffe_iterator<Of, decltype(std::declval<Of>()(0))>({first, function});
+}
+
+// ------------------------------------------------------------------------------------ what is std's, by its name
+
+// Where the predicate holds of a stencil.
+template <typename Iterator, typename Stencil, typename Predicate, typename T>
+void replace_if(Iterator first, Iterator last, Stencil stencil, Predicate predicate, const T& value) {
+  for (; first != last; ++first, ++stencil)
+    if (predicate(*stencil)) *first = value;
+}
+template <typename Iterator, typename Stencil, typename Predicate>
+Iterator remove_if(Iterator first, Iterator last, Stencil stencil, Predicate predicate) {
+  Iterator out = first;
+  for (; first != last; ++first, ++stencil)
+    if (!predicate(*stencil)) *out++ = *first;
+  return out;
+}
+template <typename Iterator, typename Stencil, typename Out, typename Predicate>
+Out copy_if(Iterator first, Iterator last, Stencil stencil, Out out, Predicate predicate) {
+  for (; first != last; ++first, ++stencil)
+    if (predicate(*stencil)) *out++ = *first;
+  return out;
+}
+
+#define CAFFE_THRUST_STD_(name)                                                     \
+  template <typename First, typename... Arguments,                                  \
+            typename = std::enable_if_t<!std::is_same<First, caffe_policy>::value>> \
+  auto name(First first, Arguments... arguments) {                                  \
+    return std::name(first, arguments...);                                          \
+  }                                                                                 \
+  CAFFE_THRUST_ANYWHERE_(name)
+CAFFE_THRUST_STD_(all_of)
+CAFFE_THRUST_STD_(any_of)
+CAFFE_THRUST_STD_(copy)
+CAFFE_THRUST_STD_(copy_if)
+CAFFE_THRUST_STD_(copy_n)
+CAFFE_THRUST_STD_(count)
+CAFFE_THRUST_STD_(count_if)
+CAFFE_THRUST_STD_(equal)
+CAFFE_THRUST_STD_(fill)
+CAFFE_THRUST_STD_(fill_n)
+CAFFE_THRUST_STD_(find)
+CAFFE_THRUST_STD_(find_if)
+CAFFE_THRUST_STD_(for_each)
+CAFFE_THRUST_STD_(generate)
+CAFFE_THRUST_STD_(inner_product)
+CAFFE_THRUST_STD_(is_sorted)
+CAFFE_THRUST_STD_(max_element)
+CAFFE_THRUST_STD_(min_element)
+CAFFE_THRUST_STD_(merge)
+CAFFE_THRUST_STD_(minmax_element)
+CAFFE_THRUST_STD_(none_of)
+CAFFE_THRUST_STD_(remove)
+CAFFE_THRUST_STD_(remove_if)
+CAFFE_THRUST_STD_(replace)
+CAFFE_THRUST_STD_(replace_if)
+CAFFE_THRUST_STD_(reverse)
+CAFFE_THRUST_STD_(set_difference)
+CAFFE_THRUST_STD_(set_intersection)
+CAFFE_THRUST_STD_(set_union)
+CAFFE_THRUST_STD_(stable_sort)
+CAFFE_THRUST_STD_(transform)
+CAFFE_THRUST_STD_(unique)
+#undef CAFFE_THRUST_STD_
+
+using std::max;
+using std::min;
+using std::swap;
+
+// ------------------------------------------------------------------------------------ the others
+
+template <typename Iterator>
+using caffe_value = typename std::iterator_traits<Iterator>::value_type;
+
+template <typename Iterator, typename... Before>
+void sort(Iterator first, Iterator last, Before... before) {
+  std::stable_sort(first, last, before...);
+}
+CAFFE_THRUST_ANYWHERE_(sort)
+
+template <typename Keys, typename Values, typename Before>
+void stable_sort_by_key(Keys first, Keys last, Values values, Before before) {
+  typedef std::pair<caffe_value<Keys>, caffe_value<Values>> Pair;
+  std::vector<Pair> pairs;
+  Values value = values;
+  for (Keys key = first; key != last; ++key, ++value) pairs.emplace_back(*key, *value);
+  std::stable_sort(pairs.begin(), pairs.end(),
+                   [&](const Pair& a, const Pair& b) { return before(a.first, b.first); });
+  for (Pair& pair : pairs) {
+    *first++ = std::move(pair.first);
+    *values++ = std::move(pair.second);
+  }
+}
+template <typename Keys, typename Values>
+void stable_sort_by_key(Keys first, Keys last, Values values) {
+  thrust::stable_sort_by_key(first, last, values, less<caffe_value<Keys>>());
+}
+CAFFE_THRUST_ANYWHERE_(stable_sort_by_key)
+
+template <typename Keys, typename Values, typename... Before>
+void sort_by_key(Keys first, Keys last, Values values, Before... before) {
+  thrust::stable_sort_by_key(first, last, values, before...);
+}
+CAFFE_THRUST_ANYWHERE_(sort_by_key)
+
+template <typename Iterator, typename T, typename Function>
+T reduce(Iterator first, Iterator last, T start, Function function) {
+  return std::accumulate(first, last, start, function);
+}
+template <typename Iterator, typename T>
+T reduce(Iterator first, Iterator last, T start) {
+  return std::accumulate(first, last, start);
+}
+template <typename Iterator>
+auto reduce(Iterator first, Iterator last) {
+  return std::accumulate(first, last, caffe_value<Iterator>());
+}
+CAFFE_THRUST_ANYWHERE_(reduce)
+
+template <typename Iterator, typename Function, typename T, typename Sum>
+T transform_reduce(Iterator first, Iterator last, Function function, T start, Sum sum) {
+  for (; first != last; ++first) start = sum(start, function(*first));
+  return start;
+}
+CAFFE_THRUST_ANYWHERE_(transform_reduce)
+
+template <typename Keys, typename Values, typename KeysOut, typename ValuesOut, typename Equal, typename Sum>
+std::pair<KeysOut, ValuesOut> reduce_by_key(Keys first, Keys last, Values values, KeysOut keys,
+                                            ValuesOut sums, Equal equal, Sum sum) {
+  while (first != last) {
+    const caffe_value<Keys> key = *first;
+    caffe_value<Values> so_far = *values;
+    for (++first, ++values; first != last && equal(key, *first); ++first, ++values)
+      so_far = sum(so_far, *values);
+    *keys++ = key;
+    *sums++ = so_far;
+  }
+  return {keys, sums};
+}
+template <typename Keys, typename Values, typename KeysOut, typename ValuesOut,
+          typename Equal = equal_to<caffe_value<Keys>>>
+std::pair<KeysOut, ValuesOut> reduce_by_key(Keys first, Keys last, Values values, KeysOut keys,
+                                            ValuesOut sums, Equal equal = Equal()) {
+  return thrust::reduce_by_key(first, last, values, keys, sums, equal, plus<caffe_value<Values>>());
+}
+CAFFE_THRUST_ANYWHERE_(reduce_by_key)
+
+// The scans may be in place: each element is read before its sum is written.
+template <typename Iterator, typename Out, typename Function, typename Sum>
+Out transform_inclusive_scan(Iterator first, Iterator last, Out out, Function function, Sum sum) {
+  if (first == last) return out;
+  auto so_far = function(*first);
+  *out = so_far;
+  for (++first, ++out; first != last; ++first, ++out) *out = so_far = sum(so_far, function(*first));
+  return out;
+}
+CAFFE_THRUST_ANYWHERE_(transform_inclusive_scan)
+
+template <typename Iterator, typename Out, typename Function, typename T, typename Sum>
+Out transform_exclusive_scan(Iterator first, Iterator last, Out out, Function function, T start, Sum sum) {
+  for (; first != last; ++first, ++out) {
+    const T next = sum(start, function(*first));
+    *out = start;
+    start = next;
+  }
+  return out;
+}
+CAFFE_THRUST_ANYWHERE_(transform_exclusive_scan)
+
+template <typename Iterator, typename Out, typename Sum = plus<caffe_value<Iterator>>>
+Out inclusive_scan(Iterator first, Iterator last, Out out, Sum sum = Sum()) {
+  return thrust::transform_inclusive_scan(first, last, out, identity<caffe_value<Iterator>>(), sum);
+}
+CAFFE_THRUST_ANYWHERE_(inclusive_scan)
+
+template <typename Iterator, typename Out, typename T, typename Sum = plus<T>>
+Out exclusive_scan(Iterator first, Iterator last, Out out, T start, Sum sum = Sum()) {
+  return thrust::transform_exclusive_scan(first, last, out, identity<caffe_value<Iterator>>(), start, sum);
+}
+template <typename Iterator, typename Out>
+Out exclusive_scan(Iterator first, Iterator last, Out out) {
+  return thrust::exclusive_scan(first, last, out, caffe_value<Iterator>());
+}
+CAFFE_THRUST_ANYWHERE_(exclusive_scan)
+
+template <typename Iterator, typename T>
+void sequence(Iterator first, Iterator last, T start, T step) {
+  for (; first != last; ++first, start = start + step) *first = start;
+}
+template <typename Iterator, typename T>
+void sequence(Iterator first, Iterator last, T start) {
+  thrust::sequence(first, last, start, T(1));
+}
+template <typename Iterator>
+void sequence(Iterator first, Iterator last) {
+  thrust::sequence(first, last, caffe_value<Iterator>(0));
+}
+CAFFE_THRUST_ANYWHERE_(sequence)
+
+template <typename Iterator, typename Function>
+void tabulate(Iterator first, Iterator last, Function function) {
+  for (std::ptrdiff_t i = 0; first != last; ++first, ++i) *first = function(i);
+}
+CAFFE_THRUST_ANYWHERE_(tabulate)
+
+template <typename Map, typename In, typename Out>
+Out gather(Map first, Map last, In in, Out out) {
+  for (; first != last; ++first, ++out) *out = in[*first];
+  return out;
+}
+CAFFE_THRUST_ANYWHERE_(gather)
+
+template <typename In, typename Map, typename Out>
+void scatter(In first, In last, Map map, Out out) {
+  for (; first != last; ++first, ++map) out[*map] = *first;
+}
+CAFFE_THRUST_ANYWHERE_(scatter)
+
+// Of one value, or of each of a range of values: then places, as numbers, go to `out`.
+#define CAFFE_THRUST_SEARCH_(name, found)                                                        \
+  template <typename Iterator, typename T, typename... Before>                                   \
+  auto name(Iterator first, Iterator last, const T& value, Before... before) {                   \
+    return std::name(first, last, value, before...);                                             \
+  }                                                                                              \
+  template <typename Iterator, typename Values, typename Out, typename... Before>                \
+  Out name(Iterator first, Iterator last, Values value, Values end, Out out, Before... before) { \
+    for (; value != end; ++value, ++out) *out = std::name(first, last, *value, before...) found; \
+    return out;                                                                                  \
+  }                                                                                              \
+  CAFFE_THRUST_ANYWHERE_(name)
+CAFFE_THRUST_SEARCH_(lower_bound, -first)
+CAFFE_THRUST_SEARCH_(upper_bound, -first)
+CAFFE_THRUST_SEARCH_(binary_search, )
+#undef CAFFE_THRUST_SEARCH_
+#undef CAFFE_THRUST_ANYWHERE_
+
+}  // namespace thrust
+
+#endif  // CAFFE_UTIL_THRUST_HPP_

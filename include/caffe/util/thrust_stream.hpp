@@ -1,0 +1,51 @@
+// nvcc's own thrust, on the call's stream. tools/caffe/build.py leads the thrust/*.h of a layer that uses thrust on the
+// device here first, and then to nvcc's. Not a header of upstream's.
+#ifndef CAFFE_UTIL_THRUST_STREAM_HPP_
+#define CAFFE_UTIL_THRUST_STREAM_HPP_
+
+#ifndef __NVCC__
+#error "thrust on the device: nvcc brings what this takes; other compilers' is not known here"
+#endif
+
+#include "caffe/util/device_alternate.hpp"
+
+namespace caffe {
+
+// Kernels that would start further ones know no stream of the host's.
+inline __host__ __device__ cudaStream_t thrust_stream() {
+#ifdef __CUDA_ARCH__
+  return nullptr;
+#else
+  return current_stream();
+#endif
+}
+
+}  // namespace caffe
+
+// What thrust takes where nobody names a stream. Its headers are read once, and here first.
+#undef cudaStreamLegacy
+#define cudaStreamLegacy ::caffe::thrust_stream()
+#include <thrust/device_vector.h>
+#include <thrust/execution_policy.h>
+#undef cudaStreamLegacy
+#define cudaStreamLegacy (reinterpret_cast<cudaStream_t>(0x1))
+
+#include <thrust/version.h>
+#if THRUST_VERSION >= 300000
+// Of the standard library's until 2017, and of thrust's until CUDA 13.
+namespace thrust {
+template <typename Argument, typename Result>
+struct unary_function {
+  typedef Argument argument_type;
+  typedef Result result_type;
+};
+template <typename First, typename Second, typename Result>
+struct binary_function {
+  typedef First first_argument_type;
+  typedef Second second_argument_type;
+  typedef Result result_type;
+};
+}  // namespace thrust
+#endif
+
+#endif  // CAFFE_UTIL_THRUST_STREAM_HPP_
