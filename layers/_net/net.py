@@ -133,21 +133,26 @@ class CaffeNet(nn.Module):
 
     def run_call(self, call: Call, values: list) -> None:
         """One layer's call: its tops into the list of values."""
-        bottoms = [values[i] for i in call.bottoms]
-        for i in call.cut:
-            bottoms[i] = bottoms[i].detach()
-        module = self._modules[call.key]
-        if call.scale is not None:
-            scale = self._modules[call.scale]
-            tops = module(bottoms[0], scale.weight, scale.bias if scale.has_bias else None)
+        key, bottoms, tops, cut, scale, last = call
+        module = self._modules[key]
+        if len(bottoms) == 1 and not cut:
+            # Not a variable: what nobody reads any more should go when the module lets go of it.
+            if scale is None:
+                made = module(values[bottoms[0]])
+            else:
+                scale = self._modules[scale]
+                made = module(values[bottoms[0]], scale.weight, scale.bias if scale.has_bias else None)
         else:
-            tops = module(*bottoms)
-        for i in call.last:
+            read = [values[i] for i in bottoms]
+            for i in cut:
+                read[i] = read[i].detach()
+            made = module(*read)
+        for i in last:
             values[i] = None
-        if len(call.tops) == 1:
-            values[call.tops[0]] = tops if isinstance(tops, Tensor) else tops[0]
+        if len(tops) == 1:
+            values[tops[0]] = made if isinstance(made, Tensor) else made[0]
         else:
-            for i, top in zip(call.tops, tops, strict=True):
+            for i, top in zip(tops, made, strict=True):
                 values[i] = top
 
     def bind(self, plan: Plan, values: list, inputs: tuple, named: dict) -> None:

@@ -39,28 +39,25 @@ class BatchNorm(StockLayer):
             self._update(x.detach().reshape(-1), torch.zeros_like(self.variance))
         else:
             # With momentum 1 the running statistics are the batch's: its mean, and its variance times m / (m - 1).
-            mean, variance = torch.empty_like(self.mean), torch.empty_like(self.variance)
-            top = F.batch_norm(x, mean.zero_(), variance.zero_(), weight, bias, True, 1.0, self.eps)
+            mean, variance = self.mean.new_zeros(2, x.shape[1]).unbind()
+            top = F.batch_norm(x, mean, variance, weight, bias, True, 1.0, self.eps)
             self._update(mean, variance)
         return top
 
     def _update(self, mean, variance):
-        with torch.no_grad():
-            self.mean.mul_(self.fraction).add_(mean)
-            self.variance.mul_(self.fraction).add_(variance)
-            self.factor.mul_(self.fraction).add_(1)
+        for total, batch in ((self.mean, mean), (self.variance, variance)):
+            torch.add(batch, total, alpha=self.fraction, out=total)
+        self.factor.mul_(self.fraction).add_(1)
 
     def _statistics(self):
         if torch.compiler.is_compiling():
             return self._divided()
-        made_from = tuple((id(t), t._version) for t in (self.mean, self.variance, self.factor))
-        if (
-            self._normalised is None
-            or self._normalised[0] != made_from
-            or torch.is_inference(self._normalised[1])
-        ):
-            self._normalised = (made_from, *self._divided())
-        return self._normalised[1:]
+        mean, variance, factor = self.mean, self.variance, self.factor
+        made_from = (id(mean), mean._version, id(variance), variance._version, id(factor), factor._version)
+        known = self._normalised
+        if known is None or known[0] != made_from or known[1].is_inference():
+            known = self._normalised = (made_from, *self._divided())
+        return known[1:]
 
     def _divided(self):
         scale = torch.where(self.factor == 0, 0, 1 / self.factor)

@@ -51,13 +51,13 @@ class Convolution(StockLayer):
         extent = self.dilation[i] * (self.kernel[i] - 1) + 1
         return (size + 2 * self.pad[i] - extent) // self.stride[i] + 1
 
-    def forward(self, *bottoms):
-        bias = self.bias if self.has_bias else None
-        tops = tuple(
-            self.function(x, self.weight, bias, self.stride, self.pad, self.dilation, self.group)
-            for x in bottoms
-        )
-        return tops[0] if len(tops) == 1 else tops
+    def forward(self, x, *others):
+        weight, bias = self.weight, self.bias if self.has_bias else None
+        top = self.convolved(x, weight, bias)
+        return (top, *(self.convolved(other, weight, bias) for other in others)) if others else top
+
+    def convolved(self, x, weight, bias):
+        return self.function(x, weight, bias, self.stride, self.pad, self.dilation, self.group)
 
     def _sizes(self, p, name: str, pair: str | None, axes: int, default: int | None) -> tuple[int, ...]:
         """Sizes by axis: one for all, one each, or `_h` and `_w`."""

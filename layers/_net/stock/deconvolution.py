@@ -18,10 +18,5 @@ class Deconvolution(Convolution):
         super().setup(x, *others)
         self.function = _FUNCTIONS[len(x) - 2]
 
-    def forward(self, *bottoms):
-        bias = self.bias if self.has_bias else None
-        tops = tuple(
-            self.function(x, self.weight, bias, self.stride, self.pad, 0, self.group, self.dilation)
-            for x in bottoms
-        )
-        return tops[0] if len(tops) == 1 else tops
+    def convolved(self, x, weight, bias):
+        return self.function(x, weight, bias, self.stride, self.pad, 0, self.group, self.dilation)

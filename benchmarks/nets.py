@@ -1,0 +1,382 @@
+"""Whole Caffe nets as `caffe_net` runs them, against the same nets written by hand in torch: forward, training step.
+
+The prototxts are written here, from what the nets are. Both have the same weights and give the same answer. Where
+LAYERS_DIR also lists a folder with the stock types as ported from a fork (`make port TYPE=all`), the net with all of
+its layers by the fork's own code is measured, too.
+"""
+
+import itertools
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from layers import caffe_net
+from layers._net.build import needed_types
+from layers._net.registry import Folders
+
+from . import _machine
+from ._machine import GPU
+from ._report import Report, Settings
+from ._timing import in_turns, on_cpu, on_wall
+
+GROUP = "nets"
+FORWARD, TRAINING = "forward", "training step"
+OURS, TORCH, UNEDITED = "caffe_net", "by hand", "all unedited"
+REACH = 1.05  # ours over torch's time, where the GPU is busy
+CLASSES = 1000
+
+
+class Prototxt:
+    """A net's text, layer by layer: `add` returns the top's name."""
+
+    def __init__(self, batch: int, side: int):
+        self.text = f'input: "data" input_shape {{ dim: {batch} dim: 3 dim: {side} dim: {side} }}\n'
+        self.numbers = itertools.count()
+
+    def add(self, type: str, bottoms, parameters: str = "", in_place: bool = False) -> str:
+        bottoms = [bottoms] if isinstance(bottoms, str) else bottoms
+        name = f"{type.lower()}{next(self.numbers)}"
+        top = bottoms[0] if in_place else name
+        links = " ".join(f'bottom: "{b}"' for b in bottoms)
+        self.text += f'layer {{ name: "{name}" type: "{type}" {links} top: "{top}" {parameters} }}\n'
+        return top
+
+    def relu(self, x: str) -> str:
+        return self.add("ReLU", x, in_place=True)
+
+    def conv(self, x: str, outputs: int, kernel: int, more: str = "") -> str:
+        said = f'num_output: {outputs} kernel_size: {kernel} weight_filler {{ type: "msra" }} {more}'
+        return self.add("Convolution", x, f"convolution_param {{ {said} }}")
+
+    def norm_conv(self, x: str, outputs: int, kernel: int, stride=1, pad=0, group=1, relu=True) -> str:
+        """Convolution, BatchNorm, Scale and ReLU."""
+        x = self.conv(x, outputs, kernel, f"stride: {stride} pad: {pad} group: {group} bias_term: false")
+        x = self.add("BatchNorm", x, in_place=True)
+        x = self.add("Scale", x, "scale_param { bias_term: true }", in_place=True)
+        return self.relu(x) if relu else x
+
+    def pool(self, x: str, said: str) -> str:
+        return self.add("Pooling", x, f"pooling_param {{ {said} }}")
+
+    def fc(self, x: str, outputs: int) -> str:
+        said = f'num_output: {outputs} weight_filler {{ type: "gaussian" std: 0.01 }}'
+        return self.add("InnerProduct", x, f"inner_product_param {{ {said} }}")
+
+
+# ------------------------------------------------------------------------------------------------ VGG16
+
+VGG = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512))
+
+
+def vgg16(net: Prototxt) -> None:
+    x = "data"
+    for stage in VGG:
+        for outputs in stage:
+            x = net.relu(net.conv(x, outputs, 3, "pad: 1"))
+        x = net.pool(x, "kernel_size: 2 stride: 2")
+    for _ in range(2):
+        x = net.add("Dropout", net.relu(net.fc(x, 4096)), in_place=True)
+    net.fc(x, CLASSES)
+
+
+def vgg16_by_hand(side: int) -> nn.Module:
+    made, channels = [], 3
+    for stage in VGG:
+        for outputs in stage:
+            made += [nn.Conv2d(channels, outputs, 3, padding=1), nn.ReLU(inplace=True)]
+            channels = outputs
+        made.append(nn.MaxPool2d(2, 2, ceil_mode=True))
+    made.append(nn.Flatten())
+    for inputs in (512 * (side // 32) ** 2, 4096):
+        made += [nn.Linear(inputs, 4096), nn.ReLU(inplace=True), nn.Dropout()]
+    return nn.Sequential(*made, nn.Linear(4096, CLASSES))
+
+
+# -------------------------------------------------------------------------------------------- ResNet-50
+
+RESNET = ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2))  # channels, blocks, stride
+
+
+def resnet50(net: Prototxt) -> None:
+    x = net.pool(net.norm_conv("data", 64, 7, 2, 3), "kernel_size: 3 stride: 2")
+    for channels, blocks, stride in RESNET:
+        for i in range(blocks):
+            step = stride if i == 0 else 1
+            short = net.norm_conv(x, 4 * channels, 1, step, relu=False) if i == 0 else x
+            y = net.norm_conv(x, channels, 1, step)
+            y = net.norm_conv(y, channels, 3, pad=1)
+            y = net.norm_conv(y, 4 * channels, 1, relu=False)
+            x = net.relu(net.add("Eltwise", [short, y]))
+    net.fc(net.pool(x, "pool: AVE global_pooling: true"), CLASSES)
+
+
+def norm_conv(inputs: int, outputs: int, kernel: int, stride=1, pad=0, group=1, relu=True) -> nn.Sequential:
+    made = [
+        nn.Conv2d(inputs, outputs, kernel, stride, pad, groups=group, bias=False),
+        nn.BatchNorm2d(outputs),
+    ]
+    return nn.Sequential(*made, *[nn.ReLU(inplace=True)] * relu)
+
+
+class Bottleneck(nn.Module):
+    def __init__(self, inputs: int, channels: int, stride: int, first: bool):
+        super().__init__()
+        self.short = norm_conv(inputs, 4 * channels, 1, stride, relu=False) if first else None
+        self.branch = nn.Sequential(
+            norm_conv(inputs, channels, 1, stride),
+            norm_conv(channels, channels, 3, pad=1),
+            norm_conv(channels, 4 * channels, 1, relu=False),
+        )
+
+    def forward(self, x):
+        short = x if self.short is None else self.short(x)
+        return F.relu(short + self.branch(x), inplace=True)
+
+
+def resnet50_by_hand(side: int) -> nn.Module:
+    made, inputs = [norm_conv(3, 64, 7, 2, 3), nn.MaxPool2d(3, 2, ceil_mode=True)], 64
+    for channels, blocks, stride in RESNET:
+        for i in range(blocks):
+            made.append(Bottleneck(inputs, channels, stride if i == 0 else 1, i == 0))
+            inputs = 4 * channels
+    return nn.Sequential(*made, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inputs, CLASSES))
+
+
+# -------------------------------------------------------------------------------------------- MobileNet
+
+MOBILENET = ((64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), *[(512, 1)] * 5, (1024, 2), (1024, 1))
+
+
+def mobilenet(net: Prototxt) -> None:
+    x, channels = net.norm_conv("data", 32, 3, 2, 1), 32
+    for outputs, stride in MOBILENET:
+        x = net.norm_conv(net.norm_conv(x, channels, 3, stride, 1, group=channels), outputs, 1)
+        channels = outputs
+    net.fc(net.pool(x, "pool: AVE global_pooling: true"), CLASSES)
+
+
+def mobilenet_by_hand(side: int) -> nn.Module:
+    made, channels = [norm_conv(3, 32, 3, 2, 1)], 32
+    for outputs, stride in MOBILENET:
+        made += [norm_conv(channels, channels, 3, stride, 1, channels), norm_conv(channels, outputs, 1)]
+        channels = outputs
+    return nn.Sequential(*made, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, CLASSES))
+
+
+# ----------------------------------------------------------------------------------------------- SSD300
+
+# After the trunk: 1x1 channels, 3x3 channels, stride, pad. The heads' boxes at a place, of 6 maps.
+SSD = ((256, 512, 2, 1), (128, 256, 2, 1), (128, 256, 1, 0), (128, 256, 1, 0))
+BOXES, SSD_CLASSES = (4, 6, 6, 6, 4, 4), 21
+
+
+def ssd300(net: Prototxt) -> None:
+    x, maps = "data", []
+    for i, stage in enumerate(VGG):
+        for outputs in stage:
+            x = net.relu(net.conv(x, outputs, 3, "pad: 1"))
+        if i == 3:
+            maps.append(x)
+        x = net.pool(x, "kernel_size: 2 stride: 2" if i < 4 else "kernel_size: 3 stride: 1 pad: 1")
+    x = net.relu(net.conv(x, 1024, 3, "pad: 6 dilation: 6"))
+    x = net.relu(net.conv(x, 1024, 1))
+    maps.append(x)
+    for narrow, outputs, stride, pad in SSD:
+        x = net.relu(net.conv(x, narrow, 1))
+        x = net.relu(net.conv(x, outputs, 3, f"stride: {stride} pad: {pad}"))
+        maps.append(x)
+    said = 'across_spatial: false channel_shared: false scale_filler { type: "constant" value: 20 }'
+    maps[0] = net.add("Normalize", maps[0], f"norm_param {{ {said} }}")
+    for map, boxes in zip(maps, BOXES, strict=True):
+        for outputs in (4, SSD_CLASSES):
+            net.conv(map, boxes * outputs, 3, "pad: 1")
+
+
+class ChannelNorm(nn.Module):
+    def __init__(self, channels: int):
+        super().__init__()
+        self.scale = nn.Parameter(torch.full((channels,), 20.0))
+
+    def forward(self, x):
+        return F.normalize(x, eps=1e-10) * self.scale[:, None, None]
+
+
+class SSD300(nn.Module):
+    """The trunk, the norm and the heads: what is computed before boxes are matched or decoded."""
+
+    def __init__(self):
+        super().__init__()
+        stages, channels = [], 3
+        for i, stage in enumerate(VGG):
+            for outputs in stage:
+                stages.append([nn.Conv2d(channels, outputs, 3, padding=1), nn.ReLU(inplace=True)])
+                channels = outputs
+            stages.append([nn.MaxPool2d(2, 2, ceil_mode=True) if i < 4 else nn.MaxPool2d(3, 1, 1)])
+        until = 13  # conv4_3 is read before the pooling
+        self.first = nn.Sequential(*itertools.chain(*stages[:until]))
+        stages.append([nn.Conv2d(512, 1024, 3, padding=6, dilation=6), nn.ReLU(inplace=True)])
+        stages.append([nn.Conv2d(1024, 1024, 1), nn.ReLU(inplace=True)])
+        self.second = nn.Sequential(*itertools.chain(*stages[until:]))
+        self.more, sizes = nn.ModuleList(), [512, 1024]
+        for narrow, outputs, stride, pad in SSD:
+            made = [nn.Conv2d(sizes[-1], narrow, 1), nn.ReLU(inplace=True)]
+            made += [nn.Conv2d(narrow, outputs, 3, stride, pad), nn.ReLU(inplace=True)]
+            self.more.append(nn.Sequential(*made))
+            sizes.append(outputs)
+        self.norm = ChannelNorm(512)
+        self.heads = nn.ModuleList(
+            nn.Conv2d(size, boxes * outputs, 3, padding=1)
+            for size, boxes in zip(sizes, BOXES, strict=True)
+            for outputs in (4, SSD_CLASSES)
+        )
+
+    def forward(self, x):
+        maps = [self.first(x)]
+        maps.append(self.second(maps[0]))
+        for block in self.more:
+            maps.append(block(maps[-1]))
+        maps[0] = self.norm(maps[0])
+        return [head(maps[i // 2]) for i, head in enumerate(self.heads)]
+
+
+# -------------------------------------------------------------------------------------------- measuring
+
+# (the text, the module by hand, images' side, batch that keeps a GPU busy)
+NETS = {
+    "VGG16": (vgg16, vgg16_by_hand, 224, 32),
+    "ResNet-50": (resnet50, resnet50_by_hand, 224, 64),
+    "MobileNet": (mobilenet, mobilenet_by_hand, 224, 64),
+    "SSD300": (ssd300, lambda side: SSD300(), 300, 16),
+}
+SMALL = 64  # images' side on a processor, where a layer's Python is to be seen
+
+
+def measure(settings: Settings) -> Report:
+    report = Report("Caffe nets, float32, eager: time over that of the net by hand")
+    searching, torch.backends.cudnn.benchmark = torch.backends.cudnn.benchmark, True
+    device = _machine.devices()[0]
+    folders = Folders()
+    missing = sorted(
+        {t for name in NETS for t in needed_types(prototxt(name, 1, NETS[name][2])) if not folders.find(t)}
+    )
+    try:
+        for name in NETS:
+            for run, batch in runs(name, device):
+                row(report, settings, name, run, batch, device, unedited=not missing)
+    finally:
+        torch.backends.cudnn.benchmark = searching
+    if missing:
+        report.notes.append(f"{UNEDITED}: not measured, no folder of LAYERS_DIR has {', '.join(missing)}.")
+    report.notes.append("A training step: zero_grad, forward, loss, backward, SGD with momentum.")
+    return report
+
+
+def runs(name: str, device: str) -> list[tuple[str, int]]:
+    """(run, batch)"""
+    if device != GPU:  # to see that it works, and what a layer's Python costs
+        return [(FORWARD, 1)] if name == "SSD300" else [(FORWARD, 1), (TRAINING, 2)]
+    return [(FORWARD, 1), (FORWARD, NETS[name][3]), (TRAINING, NETS[name][3])]
+
+
+def prototxt(name: str, batch: int, side: int) -> str:
+    net = Prototxt(batch, side)
+    NETS[name][0](net)
+    return net.text
+
+
+def row(
+    report: Report, settings: Settings, name: str, run: str, batch: int, device: str, unedited: bool
+) -> None:
+    _, by_hand, side, _ = NETS[name]
+    if device != GPU and name != "SSD300":  # whose last map has nothing left of a smaller image
+        side = SMALL
+    torch.manual_seed(0)
+    text = prototxt(name, batch, side)
+    nets = {OURS: caffe_net(text), TORCH: by_hand(side)}
+    if unedited:
+        nets[UNEDITED] = caffe_net(text, native=False)
+    same_parameters(nets)
+    for net in nets.values():
+        net.to(device)
+    agree(nets, torch.randn(2, 3, side, side, device=device))
+    images = torch.randn(batch, 3, side, side, device=device)
+    calls = {contender: step(net, images, run) for contender, net in nets.items()}
+    timers = {c: on_wall([call]) if device == GPU else on_cpu([call]) for c, call in calls.items()}
+    times = in_turns(timers, seconds=0.5 if settings.quick else 3, most=15 if settings.quick else 60)
+    ratio = times.ratio(OURS, TORCH)
+    report.row(
+        net=name,
+        run=run,
+        batch=batch,
+        **{f"{c} ms": times.median(c) * 1e3 for c in times},
+        **{"ours / by hand": ratio, "spread": times.spread(OURS)},
+        **({"unedited / by hand": times.ratio(UNEDITED, TORCH)} if unedited else {}),
+    )
+    busy = device == GPU and batch > 1
+    what = f"{name}, {run}, batch {batch}, {side} x {side}: {OURS} / {TORCH}"
+    report.figure(what, _machine.here(device), ratio, REACH if busy else None)
+
+
+@torch.no_grad()
+def same_parameters(nets: dict[str, nn.Module]) -> None:
+    first, *others = (list(net.parameters()) for net in nets.values())
+    for other in others:
+        for mine, theirs in zip(first, other, strict=True):
+            theirs.copy_(mine.reshape(theirs.shape))
+
+
+def agree(nets: dict[str, nn.Module], images) -> None:
+    """A fast wrong net is no result. The norms' statistics become those of these images."""
+    answers = {}
+    with torch.no_grad():
+        for contender, net in nets.items():
+            norms = [m for m in net.modules() if isinstance(m, nn.BatchNorm2d)]
+            for norm in norms:
+                norm.momentum = None  # the plain mean of all batches, of which there is one
+            net.train()(images)
+            for norm in norms:
+                norm.momentum = 0.1
+            tops = outputs(net.eval()(images))
+            answers[contender] = torch.cat([top.reshape(-1) for top in tops]).double()
+    for contender, answer in answers.items():
+        error = float((answer - answers[TORCH]).norm() / answers[TORCH].norm())
+        if not error <= 3e-3:
+            raise RuntimeError(f"{contender}'s answer differs from {TORCH}'s by {error:.1e}")
+
+
+def outputs(tops) -> list:
+    """In the order of the file, whoever made them."""
+    if isinstance(tops, torch.Tensor):
+        return [tops]
+    if isinstance(tops, dict):
+        return [tops[name] for name in sorted(tops, key=lambda n: int("".join(filter(str.isdigit, n))))]
+    return tops
+
+
+def step(net: nn.Module, images, run: str) -> Callable[[], object]:
+    """A function of no argument that runs the net once."""
+    if run == FORWARD:
+        net.eval()
+
+        def forward():
+            with torch.no_grad():
+                return net(images)
+
+        return forward
+    net.train()
+    optimizer = torch.optim.SGD(net.parameters(), lr=1e-4, momentum=0.9)
+    labels = torch.randint(0, CLASSES, images.shape[:1], device=images.device)
+
+    def train():
+        optimizer.zero_grad(set_to_none=True)
+        tops = outputs(net(images))
+        # SSD's own loss is not part of what is compared.
+        several = len(tops) > 1
+        loss = sum(top.square().mean() for top in tops) if several else F.cross_entropy(tops[0], labels)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return train
