@@ -24,18 +24,21 @@ PyTypeObject* plan_type;
 
 // -------------------------------------------------------------------------------------------- the call
 
-// What a parameter takes: a tensor, a tensor or None, anything else.
+// What a parameter takes: a tensor, a tensor or None, anything else. Python writes T and O for tensors that
+// autocast leaves in float.
 enum Parameter : char { kOther = 'p', kTensor = 't', kOptional = 'o' };
-enum Casts : int { kPromote, kToLower, kToFloat };
+enum Casts : int { kPromote, kToLower, kToFloat, kToNothing };
 
 // What a Short holds of Python's: defaults of the last parameters; functions for anything, for a clear call,
-// for a clear call that is to be recorded, for autocast's casts; the autograd node's apply, and what it
-// keeps, or None.
-enum Role { kDefaults, kOtherwise, kPlain, kRecord, kCast, kApply, kSave, kRoles };
+// for a clear call that is to be recorded, for autocast's casts; the autograd node's apply; what the node keeps:
+// a function that does it, the arguments' places, or None; its backward in Python; the Short whose results are
+// the gradients, or None.
+enum Role { kDefaults, kOtherwise, kPlain, kRecord, kCast, kApply, kSave, kBackward, kBy, kRoles };
 
 struct Short {
   std::vector<char> parameters;
-  bool launches_only;  // no operator: neither gradient nor autocast concerns it
+  std::vector<bool> stays_float;  // tensors that autocast leaves in float
+  bool launches_only;             // no operator: neither gradient nor autocast concerns it
   int casts;
   PyObject* python[kRoles] = {};
   Table table;
@@ -126,33 +129,65 @@ bool wants_gradient(const Short& s, PyObject* const* arguments) {
   return false;
 }
 
-// Autocast may have something to change: floating dtypes differ, or one is not what this operator computes
-// in.
-bool needs_cast(const Short& s, const Signature& signature) {
-  if (s.launches_only) return false;
-  if (s.casts == kPromote) return signature.mixed();
-  if (!Torch::ask(torch.autocasting)) return false;
-  const long target = torch.autocast_dtype(signature.device_type);
-  if (target == 0) return false;
-  const int64_t wanted = s.casts == kToFloat ? kDLFloat << 8 | 32 : target;
-  for (size_t i = 0; i < signature.floating_count; ++i)
-    if (signature.floating[i] != wanted && signature.floating[i] != kDouble) return true;
-  return false;
+// The dtype that autocast wants the tensors in: new, null if it is off for their device, or there is an error.
+PyObject* autocast_target(const Short& s, const Signature& signature) {
+  if (s.launches_only || s.casts == kPromote || s.casts == kToNothing || !Torch::ask(torch.autocasting))
+    return nullptr;
+  PyObject* target = torch.autocast_dtype(signature.device_type);
+  if (target && s.casts == kToFloat) {
+    Py_DECREF(target);
+    Py_INCREF(target = torch.float32);
+  }
+  return target;
+}
+
+// A floating tensor that autocast brings to its target.
+bool is_cast(const Short& s, const Signature& signature, PyObject* const* arguments, size_t i, long target) {
+  if (s.parameters[i] == kOther || arguments[i] == Py_None) return false;
+  const DLDataType& type = signature.tensors[i].dtype;
+  const int64_t dtype = type.code << 8 | type.bits;
+  return is_floating(type) && dtype != kDouble && dtype != target && !(s.stays_float[i] && dtype == kFloat);
+}
+
+PyObject* call_operator(Short& s, PyObject* const* arguments, bool may_cast);
+
+// True: autocast changes arguments, and `result` is what the call with those gives.
+bool cast_and_call(Short& s, PyObject* const* arguments, const Signature& signature, PyObject** result) {
+  const size_t count = s.parameters.size();
+  PyObject* cast[kMostArguments] = {};
+  if (s.casts == kPromote && !s.launches_only && signature.mixed()) {  // Python knows what it asks for
+    PyObject* given = call(s.python[kCast], arguments, count);
+    for (size_t i = 0; given && i < count; ++i) cast[i] = PyTuple_GetItem(given, static_cast<Py_ssize_t>(i));
+    *result = given ? call_operator(s, cast, false) : nullptr;
+    Py_XDECREF(given);
+    return true;
+  }
+  PyObject* const target = autocast_target(s, signature);
+  if (target == nullptr) return false;
+  const long code = torch.code_of(target);
+  bool any = false, failed = false;
+  for (size_t i = 0; i < count; ++i) {
+    if (is_cast(s, signature, arguments, i, code)) {
+      cast[i] = PyObject_CallFunctionObjArgs(torch.to, arguments[i], target, nullptr);
+      failed |= cast[i] == nullptr;
+      any = true;
+    } else {
+      Py_INCREF(cast[i] = arguments[i]);
+    }
+  }
+  Py_DECREF(target);
+  *result = any && !failed ? call_operator(s, cast, false) : nullptr;
+  for (size_t i = 0; i < count; ++i) Py_XDECREF(cast[i]);
+  return any;
 }
 
 // A call with as many arguments as there are parameters. Null without an error: in doubt.
 PyObject* call_operator(Short& s, PyObject* const* arguments, bool may_cast) {
   Signature signature;
   if (in_doubt(s) || !describe(s, arguments, &signature)) return nullptr;
-  if (may_cast && needs_cast(s, signature)) {
-    PyObject* given = call(s.python[kCast], arguments, s.parameters.size());
-    if (given == nullptr) return nullptr;
-    PyObject* items[kMostArguments];
-    for (size_t i = 0; i < s.parameters.size(); ++i)
-      items[i] = PyTuple_GetItem(given, static_cast<Py_ssize_t>(i));
-    PyObject* result = call_operator(s, items, false);
-    Py_DECREF(given);
-    return result;
+  if (may_cast) {
+    PyObject* result;
+    if (cast_and_call(s, arguments, signature, &result)) return result;
   }
   if (wants_gradient(s, arguments)) return call(s.python[kApply], arguments, s.parameters.size());
   return run(s, arguments, signature);
@@ -174,6 +209,68 @@ PyObject* short_call(PyObject* object, PyObject* given, PyObject* named) {
   return PyObject_Call(s.python[kOtherwise], given, named);
 }
 
+// What backward needs goes into ctx: false is an error.
+bool keep(const Short& s, PyObject* ctx, PyObject* const* arguments, PyObject* result) {
+  PyObject* const save = s.python[kSave];
+  if (save == Py_None) return true;
+  const size_t count = s.parameters.size();
+  if (!PyTuple_Check(save)) {
+    PyObject* inputs = tuple_of(arguments, count);
+    PyObject* kept = inputs ? PyObject_CallFunctionObjArgs(save, ctx, inputs, result, nullptr) : nullptr;
+    Py_XDECREF(inputs);
+    Py_XDECREF(kept);
+    return kept != nullptr;
+  }
+  PyObject *tensors[kMostArguments], *others[kMostArguments];
+  const size_t tensor_count = static_cast<size_t>(PyTuple_Size(save));
+  size_t other_count = 0;
+  for (size_t i = 0; i < tensor_count; ++i)
+    tensors[i] = arguments[PyLong_AsLong(PyTuple_GetItem(save, static_cast<Py_ssize_t>(i)))];
+  for (size_t i = 0; i < count; ++i)
+    if (s.parameters[i] == kOther) others[other_count++] = arguments[i];
+  // As ctx.save_for_backward does.
+  PyObject *saved = tuple_of(tensors, tensor_count), *parameters = tuple_of(others, other_count);
+  const bool good = saved && parameters && PyObject_SetAttrString(ctx, "to_save", saved) == 0 &&
+                    PyObject_SetAttrString(ctx, "parameters", parameters) == 0;
+  Py_XDECREF(saved);
+  Py_XDECREF(parameters);
+  return good;
+}
+
+// `by` gives a gradient for each tensor of s. held: the saved tensors, the parameters, and for each argument
+// whether its gradient is wanted.
+PyObject* differentiate_by(const Short& s, Short& by, PyObject* const* top_diffs, Py_ssize_t count,
+                           PyObject* const* held) {
+  PyObject* arguments[kMostArguments];
+  size_t given = 0;
+  const auto give = [&](PyObject* one) {
+    if (given < kMostArguments) arguments[given] = one;
+    ++given;
+  };
+  for (Py_ssize_t i = 0; i < count; ++i) give(top_diffs[i]);
+  for (int part = 0; part < 2; ++part)
+    for (Py_ssize_t i = 0; i < PyTuple_Size(held[part]); ++i) give(PyTuple_GetItem(held[part], i));
+  for (size_t i = 0; i < s.parameters.size(); ++i)
+    if (s.parameters[i] != kOther) give(PyTuple_GetItem(held[2], static_cast<Py_ssize_t>(i)));
+  if (given != by.parameters.size())
+    return PyErr_SetString(PyExc_TypeError, "the operator of the gradient takes other arguments"), nullptr;
+  PyObject* found = call_operator(by, arguments, true);
+  if (found == nullptr && !PyErr_Occurred()) found = call(by.python[kOtherwise], arguments, given);
+  if (found == nullptr) return nullptr;
+  PyObject* diffs[kMostArguments];
+  Py_ssize_t next = 0;
+  for (size_t i = 0; i < s.parameters.size(); ++i) {
+    diffs[i] = Py_None;
+    if (s.parameters[i] == kOther) continue;
+    PyObject* const diff = PyTuple_Check(found) ? PyTuple_GetItem(found, next) : found;
+    if (PyTuple_GetItem(held[2], static_cast<Py_ssize_t>(i)) == Py_True) diffs[i] = diff;
+    ++next;
+  }
+  PyObject* result = PyErr_Occurred() ? nullptr : tuple_of(diffs, s.parameters.size());
+  Py_DECREF(found);
+  return result;
+}
+
 // The forward of the autograd node: (ctx, *arguments). Called by torch, where all of the above has been
 // looked at.
 PyObject* short_forward(PyObject* object, PyObject* const* given, Py_ssize_t count) {
@@ -187,14 +284,23 @@ PyObject* short_forward(PyObject* object, PyObject* const* given, Py_ssize_t cou
   Signature signature;
   PyObject* result = describe(s, arguments, &signature) ? run(s, arguments, signature)
                                                         : call(s.python[kPlain], arguments, wanted);
-  if (result == nullptr || s.python[kSave] == Py_None) return result;
-  PyObject* inputs = tuple_of(arguments, wanted);
-  PyObject* kept =
-      inputs ? PyObject_CallFunctionObjArgs(s.python[kSave], given[0], inputs, result, nullptr) : nullptr;
-  Py_XDECREF(inputs);
-  if (kept == nullptr) Py_CLEAR(result);
-  Py_XDECREF(kept);
+  if (result && !keep(s, given[0], arguments, result)) Py_CLEAR(result);
   return result;
+}
+
+// The backward of the autograd node: (ctx, *top_diffs). Another operator's results are the gradients.
+PyObject* short_backward(PyObject* object, PyObject* const* given, Py_ssize_t count) {
+  Short& s = *reinterpret_cast<ShortObject*>(object)->self;
+  if (s.python[kBy] == Py_None || Torch::ask(torch.grad_enabled))
+    return call(s.python[kBackward], given, static_cast<size_t>(count));
+  Short& by = *reinterpret_cast<ShortObject*>(s.python[kBy])->self;
+  PyObject* held[] = {PyObject_GetAttrString(given[0], "saved_tensors"),
+                      PyObject_GetAttrString(given[0], "parameters"),
+                      PyObject_GetAttrString(given[0], "needs_input_grad")};
+  PyObject* diffs =
+      held[0] && held[1] && held[2] ? differentiate_by(s, by, given + 1, count - 1, held) : nullptr;
+  for (PyObject* one : held) Py_XDECREF(one);
+  return diffs;
 }
 
 // add(arguments, plan): calls like the one with these arguments are that plan from now on.
@@ -290,11 +396,14 @@ PyObject* short_new(PyTypeObject* type, PyObject* given, PyObject*) {
     PyErr_Format(PyExc_ValueError, "at most %d parameters", static_cast<int>(kMostArguments));
     return nullptr;
   }
-  python[kApply] = python[kSave] = Py_None;
+  for (int role = kApply; role < kRoles; ++role) python[role] = Py_None;
   PyObject* object = reinterpret_cast<allocfunc>(PyType_GetSlot(type, Py_tp_alloc))(type, 0);
   if (object == nullptr) return nullptr;
   Short* s = self_of(reinterpret_cast<ShortObject*>(object)) = new Short();
-  s->parameters.assign(parameters, parameters + count);
+  for (const char* letter = parameters; *letter; ++letter) {
+    s->parameters.push_back(*letter == 'T' ? kTensor : *letter == 'O' ? kOptional : *letter);
+    s->stays_float.push_back(*letter != s->parameters.back());
+  }
   s->launches_only = launches_only;
   s->casts = casts;
   for (int role = 0; role < kRoles; ++role) {
@@ -304,14 +413,14 @@ PyObject* short_new(PyTypeObject* type, PyObject* given, PyObject*) {
   return object;
 }
 
-// differentiate(apply, save): the autograd node of calls that want a gradient.
+// differentiate(apply, save, backward, by): the autograd node of calls that want a gradient.
 PyObject* short_differentiate(PyObject* object, PyObject* const* given, Py_ssize_t count) {
-  if (count != 2) {
-    PyErr_SetString(PyExc_TypeError, "differentiate takes apply and save");
+  if (count != kRoles - kApply || (given[3] != Py_None && Py_TYPE(given[3]) != Py_TYPE(object))) {
+    PyErr_SetString(PyExc_TypeError, "differentiate takes apply, save, backward and a Short or None");
     return nullptr;
   }
   Short& s = *reinterpret_cast<ShortObject*>(object)->self;
-  for (int i = 0; i < 2; ++i) {
+  for (int i = 0; i < kRoles - kApply; ++i) {
     PyObject* old = s.python[kApply + i];
     Py_INCREF(given[i]);
     s.python[kApply + i] = given[i];
@@ -403,7 +512,9 @@ PyMethodDef short_methods[] = {
     {"add", PY_METHOD(short_add), METH_FASTCALL,
      "add(arguments, plan): such calls are that plan from now on"},
     {"forward", PY_METHOD(short_forward), METH_FASTCALL, "forward(ctx, *arguments): of the autograd node"},
-    {"differentiate", PY_METHOD(short_differentiate), METH_FASTCALL, "differentiate(apply, save)"},
+    {"backward", PY_METHOD(short_backward), METH_FASTCALL, "backward(ctx, *top_diffs): of the autograd node"},
+    {"differentiate", PY_METHOD(short_differentiate), METH_FASTCALL,
+     "differentiate(apply, save, backward, by)"},
     {"plans", short_plans, METH_NOARGS, "How many of them have a plan."},
     {"clear", short_clear_plans, METH_NOARGS, "Forget all plans."},
     {nullptr, nullptr, 0, nullptr}};

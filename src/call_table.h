@@ -11,7 +11,9 @@
 
 namespace caffe {
 
-constexpr int64_t kDouble = kDLFloat << 8 | 64;
+constexpr int64_t kFloat = kDLFloat << 8 | 32, kDouble = kDLFloat << 8 | 64;
+
+inline bool is_floating(const DLDataType& type) { return type.code == kDLFloat || type.code == kDLBfloat; }
 
 // Tensors' dtypes, devices, sizes and strides as numbers, and everything else as it is.
 class Signature {
@@ -31,7 +33,7 @@ class Signature {
     DLTensor& t = tensors[at];
     if (!torch.read(object, &t) || word_count + 2 * (t.ndim + kMostArguments) > kMostWords) return false;
     const int64_t dtype = t.dtype.code << 8 | t.dtype.bits;
-    if (t.dtype.code == kDLFloat || t.dtype.code == kDLBfloat) floating[floating_count++] = dtype;
+    if (is_floating(t.dtype)) floating[floating_count++] = dtype;
     device_type = t.device_type;
     int64_t* word = words + word_count;
     *word++ = 1 | dtype << 8 | static_cast<int64_t>(t.device_type) << 32;

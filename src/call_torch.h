@@ -18,6 +18,7 @@ struct Torch {
   PyObject *grad_enabled, *get_num_threads;            // functions
   PyObject *forward_ad, *current_level;                // a module's dict and the name of its int
   PyObject *is_autocast_enabled, *get_autocast_dtype;  // functions of a device type's name
+  PyObject *to, *float32;                              // a method, a dtype
   PyObject* dtypes;                                    // {torch's dtype: DLPack's code << 8 | bits}
   PyObject* exchange_device;                           // a function, or None where there is one GPU at most
   const DLPackExchangeAPI* api;
@@ -25,10 +26,10 @@ struct Torch {
   // False: not this torch, or an error.
   bool take(PyObject* all) {
     PyObject* table;
-    if (!PyArg_ParseTuple(all, "OOOOOOOOOOOOOOOOO", &tensor, &parameter, &is_neg, &requires_grad, &modes,
+    if (!PyArg_ParseTuple(all, "OOOOOOOOOOOOOOOOOOO", &tensor, &parameter, &is_neg, &requires_grad, &modes,
                           &tracing, &autocasting, &deterministic, &grad_enabled, &get_num_threads,
-                          &forward_ad, &current_level, &is_autocast_enabled, &get_autocast_dtype, &dtypes,
-                          &exchange_device, &table))
+                          &forward_ad, &current_level, &is_autocast_enabled, &get_autocast_dtype, &to,
+                          &float32, &dtypes, &exchange_device, &table))
       return false;
     api = static_cast<DLPackExchangeAPI*>(PyCapsule_GetPointer(table, "dlpack_exchange_api"));
     PyErr_Clear();
@@ -54,18 +55,20 @@ struct Torch {
     PyObject* level = PyDict_GetItemWithError(forward_ad, current_level);
     return level == nullptr || PyLong_AsLong(level) >= 0;
   }
-  // The dtype that autocast casts to on that type of device, as DLPack has it; 0 if it is off, -1 if unknown.
-  long autocast_dtype(int32_t device_type) const {
+  // The dtype that autocast casts to on that type of device; null if it is off, or there is an error.
+  PyObject* autocast_dtype(int32_t device_type) const {
     PyObject* const name = PyUnicode_InternFromString(device_type == kDLCPU ? "cpu" : "cuda");
-    long found = 0;
-    if (truth(PyObject_CallFunctionObjArgs(is_autocast_enabled, name, nullptr))) {
-      PyObject* dtype = PyObject_CallFunctionObjArgs(get_autocast_dtype, name, nullptr);
-      PyObject* code = dtype ? PyDict_GetItemWithError(dtypes, dtype) : nullptr;
-      found = code ? PyLong_AsLong(code) : -1;
-      Py_XDECREF(dtype);
-      PyErr_Clear();
-    }
+    PyObject* found = nullptr;
+    if (truth(PyObject_CallFunctionObjArgs(is_autocast_enabled, name, nullptr)))
+      found = PyObject_CallFunctionObjArgs(get_autocast_dtype, name, nullptr);
     Py_DECREF(name);
+    return found;
+  }
+  // A dtype as DLPack has it; -1 if autocast knows no such one.
+  long code_of(PyObject* dtype) const {
+    PyObject* code = PyDict_GetItemWithError(dtypes, dtype);
+    const long found = code ? PyLong_AsLong(code) : -1;
+    PyErr_Clear();
     return found;
   }
   static bool ask(PyObject* function) { return truth(PyObject_CallNoArgs(function)); }

@@ -67,6 +67,7 @@ class Case:
         empty: arguments with 0 elements; left out, each tensor is cut to 0 along its first axis.
         bad: arguments that must be refused, by name. Wrong dtypes and devices are tried without being listed.
         autocast: the dtype of the result under autocast from float32 inputs: 'same', or 'lower'.
+        stays_float: the function's parameters that autocast leaves in float32.
         elementwise: the result's i-th element depends on the inputs' i-th alone: tried with more than 2^31 of them.
         bench: arguments by name, as in inputs, for the benchmark; each also names its bytes and peers there.
         peers: by name, what else computes the same, for the benchmark.
@@ -83,6 +84,7 @@ class Case:
     empty: Callable[[Draw], tuple] | None = None
     bad: Mapping[str, Bad] = field(default_factory=dict)
     autocast: str = "same"
+    stays_float: tuple[str, ...] = ()
     elementwise: bool = False
     bench: Mapping[str, Callable[[Draw], tuple]] = field(default_factory=dict)
     peers: Mapping[str, Callable] = field(default_factory=dict)

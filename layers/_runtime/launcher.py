@@ -61,9 +61,16 @@ class Launcher:
         self.parameters = [tuple(p) for p in signatures[function]["parameters"]]
         self.returns = signatures[function]["returns"]
         self.extents = signatures[function].get("extents", {})
-        self.taken = [
-            (t, n) for t, n in self.parameters if (t, n) not in (("int", "dtype"), ("void *", "stream"))
-        ]
+        # `int dtype` is the dtype of what C takes as `void *`; `int weight_dtype` says that `weight` and `weight_diff`
+        # may have one of their own.
+        names = {n.removesuffix("_diff") for _, n in self.parameters}
+        self.dtypes_of = {
+            n: of
+            for t, n in self.parameters
+            if t == "int" and (of := n.removesuffix("_dtype")) in names - {n}
+        }
+        filled_in = {("int", "dtype"), ("void *", "stream"), *(("int", n) for n in self.dtypes_of)}
+        self.taken = [parameter for parameter in self.parameters if parameter not in filled_in]
 
     def fastest(self):
         """The function to call: the short way where there is one, with the careful way behind it."""
@@ -116,7 +123,7 @@ class Launcher:
         tensors = {n: given[n] for t, n in self.taken if t.endswith("*") and given[n] is not None}
         if not tensors:
             raise CaffeTypeError(f"{layer.name}: {self.function}: no tensor came")
-        dtype = self._check_tensors(tensors)
+        dtypes = self._check_tensors(tensors)
         values = {n: self._number(t, n, given[n]) for t, n in self.taken if not t.endswith("*")}
         self._check_extents(tensors, values)
         # Alive until the launch: an address is all that C gets.
@@ -127,14 +134,14 @@ class Launcher:
         outputs = [values[n] for t, n in self.taken if t.endswith("*") and not t.startswith("const ")]
         if outputs and not any(outputs):
             return None  # nothing to write: all outputs are empty or unwanted
-        library = self._launch(values, dtype, next(iter(tensors.values())).device)
+        library = self._launch(values, dtypes, next(iter(tensors.values())).device)
         given = values | tensors | {"stream": STREAM_VALUE}
         kinds, names = zip(*self.parameters, strict=True)
         return Launched(library, self.function, kinds, tuple(given[n] for n in names))
 
-    def _check_tensors(self, tensors: dict[str, Tensor]) -> torch.dtype | None:
-        """Dense tensors of the right dtypes on one device; returns the dtype of those that C takes as `void *`."""
-        layer, lead = self.layer, None
+    def _check_tensors(self, tensors: dict[str, Tensor]) -> dict[str, torch.dtype]:
+        """Dense tensors of the right dtypes on one device; returns what `dtype` and its like stand for."""
+        layer, leads = self.layer, {}
         first, kinds = next(iter(tensors)), {n: t for t, n in self.taken}
         for name, tensor in tensors.items():
             layer.check_tensor(name, tensor)
@@ -144,15 +151,19 @@ class Launcher:
                     raise layer.wrong(name, dtype_name(_POINTER_DTYPES[base]), tensor)
             elif tensor.dtype not in layer.dtypes:
                 raise layer.wrong(name, self._one_of_ours(), tensor)
-            elif lead is not None and tensor.dtype != tensors[lead].dtype:
-                raise layer.wrong(name, f"{dtype_name(tensors[lead].dtype)} as '{lead}' has", tensor)
             else:
-                lead = lead or name
+                own = name.removesuffix("_diff") + "_dtype"
+                lead = leads.setdefault(own if own in self.dtypes_of else "dtype", name)
+                if tensor.dtype != tensors[lead].dtype:
+                    raise layer.wrong(name, f"{dtype_name(tensors[lead].dtype)} as '{lead}' has", tensor)
             if tensor.device != tensors[first].device:
                 raise layer.wrong(name, f"a tensor on {tensors[first].device} as '{first}' is", tensor)
             if not layer.any_layout and not kinds[name].startswith("const ") and not tensor.is_contiguous():
                 raise layer.wrong(name, "a contiguous tensor to write to", tensor)
-        return None if lead is None else tensors[lead].dtype
+        if "dtype" in leads:
+            for own in self.dtypes_of:
+                leads.setdefault(own, leads["dtype"])
+        return {parameter: tensors[lead].dtype for parameter, lead in leads.items()}
 
     def _one_of_ours(self) -> str:
         return f"a tensor of {', '.join(dtype_name(d) for d in self.layer.dtypes)}"
@@ -201,12 +212,11 @@ class Launcher:
             raise self.layer.wrong(name, "a tensor that has memory (not a ZeroTensor or a freed one)", tensor)
         return address
 
-    def _launch(self, values: dict, dtype: torch.dtype | None, device: torch.device):
+    def _launch(self, values: dict, dtypes: dict[str, torch.dtype], device: torch.device):
         """Call the library's function on the current stream; return the library."""
         backend = serving(device)
         library = self.layer.library(backend.name)
-        if dtype is not None:
-            values["dtype"] = library.codes[dtype]
+        values |= {parameter: library.codes[dtype] for parameter, dtype in dtypes.items()}
         call = getattr(library.lib, self.function + "_ffi")
         if backend.on_host:
             values["stream"] = 0

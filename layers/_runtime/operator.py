@@ -31,25 +31,28 @@ from torch.autograd import forward_ad
 from .errors import PLAIN, CaffeRuntimeError, CaffeTypeError
 from .layer import Layer
 from .recording import run_and_record
-from .short import short
+from .short import CASTS, short
 
 # What autocast changes: never a double.
 _CASTABLE = frozenset({torch.float32, torch.float16, torch.bfloat16})
 _defined: dict[str, torch.library.Library] = {}
 
 
-def operator(layer: Layer, *, autocast: str = "promote"):
+def operator(layer: Layer, *, autocast: str = "promote", stays_float: collections.abc.Sequence[str] = ()):
     """Decorate a layer's function: tensors, then parameters, in; a tensor or a tuple of tensors out.
 
     Args:
         layer: whose operator it is. torch knows it as `torch.ops.<package>_<layer>.<function>`.
         autocast: what happens to floating inputs under torch.autocast. 'promote': all get the widest
             dtype among them (as torch does for pointwise functions); 'lower': all get autocast's dtype (as
-            torch does for convolutions); 'float32': all get float32.
+            torch does for convolutions); 'float32': all get float32; 'none': they stay as they are, as those of a
+            backward do, which get what forward had.
+        stays_float: the tensors that autocast leaves alone if they are float32, as weights are: for kernels that
+            read them beside a half type. Nothing is cast then, neither they nor their gradients.
     """
-    if autocast not in ("promote", "lower", "float32"):
-        raise ValueError(f"autocast: expected 'promote', 'lower' or 'float32', got {autocast!r}")
-    return lambda function: Operator(layer, function, autocast).entry
+    if autocast not in CASTS:
+        raise ValueError(f"autocast: expected one of {', '.join(map(repr, CASTS))}, got {autocast!r}")
+    return lambda function: Operator(layer, function, autocast, stays_float).entry
 
 
 def schema_of(function) -> str:
@@ -85,8 +88,8 @@ def _by_typing(hint):
 class Operator:
     """What `operator` builds. Its `entry` is the function that users call."""
 
-    def __init__(self, layer: Layer, function, autocast: str):
-        self.layer, self.function, self.autocast = layer, function, autocast
+    def __init__(self, layer: Layer, function, autocast: str, stays_float):
+        self.layer, self.function, self.autocast, self.stays_float = layer, function, autocast, stays_float
         self.signature = inspect.signature(function)
         # A list: older torch.compile cannot look into a signature.
         self.names = list(self.signature.parameters)
@@ -106,8 +109,10 @@ class Operator:
 
     def _short(self):
         letters = "".join(
-            "p" if n not in self.tensors else "o" if n in self.optional else "t"
-            for n in self.signature.parameters
+            "p" if n not in self.tensors else "o" if n in self.optional else "t" for n in self.names
+        )
+        letters = "".join(
+            c.upper() if n in self.stays_float else c for c, n in zip(letters, self.names, strict=True)
         )
         return short(
             letters, self.otherwise, self.plain, self.record,
@@ -140,7 +145,7 @@ class Operator:
         for attribute in ("__name__", "__qualname__", "__doc__", "__module__", "__annotations__"):
             setattr(entry, attribute, getattr(self.function, attribute))
         entry.__signature__ = self.signature
-        entry.backward, entry.operator = self.backward, self
+        entry.backward, entry.backward_by, entry.operator = self.backward, self.backward_by, self
         return entry
 
     # ---------------------------------------------------------------------------------- the careful way
@@ -233,7 +238,7 @@ class Operator:
     def cast(self, *arguments):
         """The arguments with their floating tensors in one dtype, as autocast wants it for this operator."""
         tensors = [a for a in arguments if isinstance(a, Tensor)]
-        if not tensors or not torch.is_autocast_enabled(tensors[0].device.type):
+        if self.autocast == "none" or not tensors or not torch.is_autocast_enabled(tensors[0].device.type):
             return arguments
         if self.autocast == "lower":
             dtype = torch.get_autocast_dtype(tensors[0].device.type)
@@ -242,9 +247,38 @@ class Operator:
         else:
             dtype = _widest([t.dtype for t in tensors if t.dtype.is_floating_point])
         return tuple([
-            a.to(dtype) if isinstance(a, Tensor) and a.dtype is not dtype and a.dtype in _CASTABLE else a
-            for a in arguments
+            a.to(dtype) if isinstance(a, Tensor) and a.dtype is not dtype and a.dtype in _CASTABLE
+            and not (a.dtype is torch.float32 and n in self.stays_float) else a
+            for n, a in zip(self.names, arguments, strict=True)
         ])  # fmt: skip
+
+    def backward_by(self, gradient, save: collections.abc.Sequence[str]):
+        """Another operator's results are the gradients, one for each of this one's tensors.
+
+        Args:
+            gradient: takes the top_diffs, what is saved, this operator's parameters, and for each of its tensors
+                whether that one's gradient is wanted. Where it is not, the result is left out.
+            save: the names of those of this operator's tensors that `gradient` takes.
+        """
+        places = tuple(self.names.index(name) for name in save)
+        is_tensor = [name in self.tensors for name in self.names]
+
+        def keep(ctx, arguments, result):
+            ctx.save_for_backward(*(arguments[i] for i in places))
+            ctx.parameters = tuple(a for a, t in zip(arguments, is_tensor, strict=True) if not t)
+
+        def backward(ctx, *top_diffs):
+            wanted = [w for w, t in zip(ctx.needs_input_grad, is_tensor, strict=True) if t]
+            diffs = gradient(*top_diffs, *ctx.saved_tensors, *ctx.parameters, *wanted)
+            diffs = iter(diffs if isinstance(diffs, tuple) else (diffs,))
+            pairs = zip(ctx.needs_input_grad, (next(diffs) if t else None for t in is_tensor), strict=True)
+            return tuple(diff if want else None for want, diff in pairs)
+
+        self.backward(backward, save=keep)
+        if hasattr(self.short, "backward") and hasattr(gradient.operator.short, "backward"):
+            self.short.differentiate(self.apply, places, self.careful_backward, gradient.operator.short)
+            short = self.short.backward
+            self.backward_class.apply = lambda ctx, *top_diffs: short(ctx, *top_diffs)
 
     def backward(self, function=None, *, save=None, twice: bool = False, registered: bool = True):
         """Decorate `backward(ctx, *top_diffs)`, which returns one gradient (or None) per argument.
@@ -261,7 +295,7 @@ class Operator:
         node = function if twice else once(function, name)
         self.apply = self._node(node, save)
         if hasattr(self.short, "differentiate"):
-            self.short.differentiate(self.apply, save)
+            self.short.differentiate(self.apply, save, node, None)
         if registered:
             torch.library.register_autograd(
                 self.torch_op.name().split(".")[0],
@@ -287,6 +321,9 @@ class Operator:
             "__doc__": f"Autograd of {name}.",
         }
         node = type(f"{name}_function", (torch.autograd.Function,), kept)
+        # What the graph calls. Torch's own looks for a vjp first, which no node of ours has.
+        self.backward_class, self.careful_backward = node._backward_cls, backward
+        self.backward_class.apply = backward
         # Function.apply's Python part looks for functorch transforms, which are excluded already.
         return super(torch.autograd.Function, node).apply
 

@@ -24,7 +24,8 @@ def of_torch() -> tuple | None:
         Tensor, torch.nn.Parameter, Tensor.is_neg, "requires_grad",
         torch._C._len_torch_dispatch_stack, torch._C._is_tracing, torch._C._is_any_autocast_enabled,
         torch._C._get_deterministic_algorithms, torch.is_grad_enabled, torch.get_num_threads,
-        vars(forward_ad), "_current_level", torch.is_autocast_enabled, torch.get_autocast_dtype, _DTYPES,
+        vars(forward_ad), "_current_level", torch.is_autocast_enabled, torch.get_autocast_dtype,
+        Tensor.to, torch.float32, _DTYPES,
         getattr(torch._C, "_cuda_exchangeDevice", None), table,
     )  # fmt: skip
 
@@ -42,7 +43,7 @@ def available() -> bool:
 
 AVAILABLE = available()
 Plan = _call.Plan if AVAILABLE else None
-_CASTS = ("promote", "lower", "float32")  # src/call.cpp: enum Casts
+CASTS = ("promote", "lower", "float32", "none")  # src/call.cpp: enum Casts
 # The most parameters that a C function or an operator may have to go the short way (src/call_plan.h).
 MOST_PARAMETERS = 32
 
@@ -53,7 +54,7 @@ def short(
     """A builtin that does what `otherwise` does, by a plan where it has one. `otherwise` itself where there is none.
 
     Args:
-        parameters: a letter each. t: a tensor; o: a tensor or None; p: anything else.
+        parameters: a letter each. t: a tensor; o: a tensor or None; p: anything else. T, O: autocast leaves float.
         otherwise: takes any call, and says what is wrong with it.
         plain: takes a call of plain tensors that wants no gradient.
         record: the same, and hands a Plan to the builtin's `add`.
@@ -65,5 +66,5 @@ def short(
     if not AVAILABLE or len(parameters) > MOST_PARAMETERS:
         return otherwise
     return _call.Short(
-        parameters, tuple(defaults), launches_only, _CASTS.index(casts), otherwise, plain, record, cast
+        parameters, tuple(defaults), launches_only, CASTS.index(casts), otherwise, plain, record, cast
     )

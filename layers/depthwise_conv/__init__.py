@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from .._runtime import Layer, is_fake, operator
+from .._runtime import Layer, dtype_name, is_fake, operator
 
 # Both layouts, contiguous and channels_last, are the kernels' own; `_dense` below sees to it.
 layer = Layer(__name__, any_layout=True)
@@ -25,11 +25,23 @@ class _Geometry(NamedTuple):
     numbers: tuple[int, ...]  # the C functions' own, from num to channels_last
 
 
+def check_parameter(name: str, parameter: Tensor, bottom: Tensor) -> None:
+    """Weights and biases have bottom's dtype. Beside a half type they may stay float32."""
+    halves = bottom.dtype in (torch.float16, torch.bfloat16)
+    fits = parameter.dtype == bottom.dtype or (halves and parameter.dtype == torch.float32)
+    # A bottom of no dtype of ours is refused when C is called.
+    if not fits and bottom.dtype in layer.dtypes:
+        raise layer.wrong(
+            name, f"{dtype_name(bottom.dtype)} as 'bottom' has{', or float32' * halves}", parameter
+        )
+
+
 def _geometry(bottom: Tensor, weight: Tensor, stride, padding, dilation) -> _Geometry:
     """Raise the error that names the argument that does not fit; return what the C functions are told."""
     stride, padding = layer.pair("stride", stride, 1), layer.pair("padding", padding, 0)
     dilation = layer.pair("dilation", dilation, 1)
     layer.check(bottom.dim() == 4, "bottom", "4 axes [num, channels, height, width]", bottom)
+    check_parameter("weight", weight, bottom)
     num, channels, *map_size = bottom.shape
     fits = weight.dim() == 4 and tuple(weight.shape[:2]) == (channels, 1)
     fits = fits and weight.shape[2] >= 1 and weight.shape[3] >= 1
@@ -52,7 +64,7 @@ def _geometry(bottom: Tensor, weight: Tensor, stride, padding, dilation) -> _Geo
     return _Geometry(layout, (num, channels, *size), numbers)
 
 
-@operator(layer, autocast="lower")
+@operator(layer, autocast="lower", stays_float=("weight", "bias"))
 def depthwise_conv(
     bottom: Tensor,
     weight: Tensor,
@@ -65,6 +77,7 @@ def depthwise_conv(
     layout, top_shape, numbers = _geometry(bottom, weight, stride, padding, dilation)
     if bias is not None:
         layer.check(bias.shape == (top_shape[1],), "bias", f"[{top_shape[1]}]", bias)
+        check_parameter("bias", bias, bottom)
         bias = bias.contiguous()
     top = torch.empty(top_shape, dtype=bottom.dtype, device=bottom.device, memory_format=layout)
     bottom, weight = bottom.contiguous(memory_format=layout), weight.contiguous()
@@ -72,7 +85,7 @@ def depthwise_conv(
     return top
 
 
-@operator(layer)
+@operator(layer, autocast="none")
 def depthwise_conv_backward(
     top_diff: Tensor,
     bottom: Tensor,
@@ -110,16 +123,7 @@ def depthwise_conv_backward(
     return bottom_diff, weight_diff, bias_diff
 
 
-def _save(ctx, inputs, top):
-    bottom, weight, _, *ctx.parameters = inputs
-    ctx.save_for_backward(bottom, weight)
-
-
-@depthwise_conv.backward(save=_save)
-def _(ctx, top_diff):
-    wanted = ctx.needs_input_grad[:3]
-    diffs = depthwise_conv_backward(top_diff, *ctx.saved_tensors, *ctx.parameters, *wanted)
-    return *(diff if want else None for diff, want in zip(diffs, wanted, strict=True)), None, None, None
+depthwise_conv.backward_by(depthwise_conv_backward, save=("bottom", "weight"))
 
 
 def depthwise_conv2d(
@@ -135,8 +139,9 @@ def depthwise_conv2d(
     Args:
         x: [num, channels, height, width], contiguous or channels_last in memory (anything else is copied);
             float32, float64, float16 or bfloat16; the half types are accumulated in float32.
-        weight: [channels, 1, kernel_h, kernel_w], dtype and device of x.
-        bias: [channels], or None.
+        weight: [channels, 1, kernel_h, kernel_w], on x's device; x's dtype, or float32 beside a half type, which is
+            how torch.autocast leaves it.
+        bias: [channels], as weight, or None.
         stride, padding, dilation: ints, or (height, width) pairs.
 
     Returns:
@@ -177,7 +182,7 @@ class DepthwiseConv2d(nn.Module):
         self.bias = nn.Parameter(torch.empty(channels).uniform_(-bound, bound)) if bias else None
 
     def forward(self, x: Tensor) -> Tensor:
-        return depthwise_conv2d(x, self.weight, self.bias, self.stride, self.padding, self.dilation)
+        return depthwise_conv(x, self.weight, self.bias, self.stride, self.padding, self.dilation)
 
     def extra_repr(self) -> str:
         channels, _, *kernel = self.weight.shape

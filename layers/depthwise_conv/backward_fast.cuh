@@ -38,7 +38,7 @@ template <typename Dtype>
 bool backward_input_fast(const Shape& s, const Backward<Dtype>& call, cudaStream_t stream) {
   if (!s.fits_int()) return false;
   if (s.stride_h == 1 && s.stride_w == 1)
-    return forward_fast<Dtype>(turned_shape(s), call.top_diff, call.weight, nullptr, call.bottom_diff,
+    return forward_fast<Dtype>(turned_shape(s), call.top_diff, call.weight, {}, call.bottom_diff,
                                call.channels_last, true, stream);
   if (call.channels_last) return backward_nhwc(s, &call, stream) > 0;
   return backward_input_stride2(s, call.top_diff, call.weight, call.bottom_diff, stream);

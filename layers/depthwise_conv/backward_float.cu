@@ -5,6 +5,7 @@
 namespace depthwise {
 template Launched backward_fast(const Shape&, const Backward<float>&, cudaStream_t);
 template int64_t backward_fast_parts<float>(const Shape&, bool);
-template void add_parts(const Shape&, int64_t, const float*, float*, float*, cudaStream_t);
+template void add_parts(const Shape&, int64_t, const float*, Parameters<float>, Parameters<float>,
+                        cudaStream_t);
 }  // namespace depthwise
 #endif

@@ -5,6 +5,7 @@
 namespace depthwise {
 template Launched backward_fast(const Shape&, const Backward<caffe::half>&, cudaStream_t);
 template int64_t backward_fast_parts<caffe::half>(const Shape&, bool);
-template void add_parts(const Shape&, int64_t, const float*, caffe::half*, caffe::half*, cudaStream_t);
+template void add_parts(const Shape&, int64_t, const float*, Parameters<caffe::half>, Parameters<caffe::half>,
+                        cudaStream_t);
 }  // namespace depthwise
 #endif

@@ -18,7 +18,7 @@ namespace depthwise {
 template <typename Dtype, int K, int V>
 __global__ void __launch_bounds__(128)
     backward_input_nchw_stride2_kernel(const RowsGeometry g, const Dtype* __restrict__ top_diff,
-                                       const Dtype* __restrict__ weight, Dtype* __restrict__ bottom_diff) {
+                                       const Parameters<Dtype> weight, Dtype* __restrict__ bottom_diff) {
   constexpr int kPad = (K - 1) / 2, kOpen = K - 2;
   // Columns of top_diff, relative to x / 2, that the V columns from x look at.
   constexpr int kFirst = -((K - 1 - kPad) / 2), kLast = (V - 1 + kPad) / 2;
@@ -71,7 +71,7 @@ __global__ void __launch_bounds__(128)
 }
 
 template <typename Dtype, int K, int V>
-bool launch_backward_input_nchw_stride2(const Shape& shape, const Dtype* top_diff, const Dtype* weight,
+bool launch_backward_input_nchw_stride2(const Shape& shape, const Dtype* top_diff, Parameters<Dtype> weight,
                                         Dtype* bottom_diff, cudaStream_t stream) {
   RowsGeometry g = {};
   g.channels = static_cast<int>(shape.channels);
@@ -93,7 +93,7 @@ bool launch_backward_input_nchw_stride2(const Shape& shape, const Dtype* top_dif
 }
 
 template <typename Dtype, int K>
-bool choose_backward_input_nchw_stride2(const Shape& shape, const Dtype* top_diff, const Dtype* weight,
+bool choose_backward_input_nchw_stride2(const Shape& shape, const Dtype* top_diff, Parameters<Dtype> weight,
                                         Dtype* bottom_diff, cudaStream_t stream) {
   constexpr int kWide = 16 / sizeof(Dtype);
   if (shape.pad_w != (K - 1) / 2) return false;
@@ -105,7 +105,7 @@ bool choose_backward_input_nchw_stride2(const Shape& shape, const Dtype* top_dif
 }
 
 template <typename Dtype>
-bool backward_input_stride2(const Shape& shape, const Dtype* top_diff, const Dtype* weight,
+bool backward_input_stride2(const Shape& shape, const Dtype* top_diff, Parameters<Dtype> weight,
                             Dtype* bottom_diff, cudaStream_t stream) {
   if (shape.stride_h != 2 || shape.stride_w != 2 || shape.dilation_h != 1 || shape.dilation_w != 1)
     return false;

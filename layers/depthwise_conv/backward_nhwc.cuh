@@ -22,7 +22,8 @@ struct BackwardNhwc {
   NhwcGeometry g;
   int parts;  // blocks that share the items of one tile
   // As in Backward; no sums without a workspace, and then bottom is not read.
-  const Dtype *bottom, *top_diff, *weight;
+  const Dtype *bottom, *top_diff;
+  Parameters<Dtype> weight;
   Dtype* bottom_diff;
   float* workspace;
   bool bias_wanted;
@@ -297,7 +298,7 @@ int64_t choose_backward_nhwc(const Shape& s, const Backward<Dtype>* call, cudaSt
   chosen.weight = call->weight;
   chosen.bottom_diff = call->bottom_diff;
   chosen.workspace = call->weight_wanted() ? call->workspace : nullptr;
-  chosen.bias_wanted = call->bias_diff != nullptr;
+  chosen.bias_wanted = bool(call->bias_diff);
   const unsigned blocks = static_cast<unsigned>(parts * chosen.g.tiles);
   if constexpr (S == 1) {
     if (use_wide)

@@ -295,7 +295,7 @@ int weight_nchw_planes(const Shape& shape, const Dtype* bottom, const Dtype* top
 template <typename Dtype>
 __global__ void __launch_bounds__(128)
     add_parts_kernel(const float* __restrict__ workspace, const int sums, const int taps, const int parts,
-                     Dtype* __restrict__ weight_diff, Dtype* __restrict__ bias_diff) {
+                     const Parameters<Dtype> weight_diff, const Parameters<Dtype> bias_diff) {
   const int index = blockIdx.x * 4 + threadIdx.x / 32, lane = threadIdx.x % 32;
   if (index >= sums) return;
   float sum = 0;
@@ -305,9 +305,9 @@ __global__ void __launch_bounds__(128)
   if (lane != 0) return;
   const int channel = index / (taps + 1), tap = index % (taps + 1);
   if (tap < taps) {
-    if (weight_diff) weight_diff[channel * taps + tap] = sum;
+    if (weight_diff) weight_diff.set(channel * taps + tap, sum);
   } else {
-    if (bias_diff) bias_diff[channel] = sum;
+    if (bias_diff) bias_diff.set(channel, sum);
   }
 }
 
@@ -377,8 +377,8 @@ int backward_weight_nchw(const Shape& shape, const Dtype* bottom, const Dtype* t
 }
 
 template <typename Dtype>
-void add_parts(const Shape& shape, int64_t parts, const float* workspace, Dtype* weight_diff,
-               Dtype* bias_diff, cudaStream_t stream) {
+void add_parts(const Shape& shape, int64_t parts, const float* workspace, Parameters<Dtype> weight_diff,
+               Parameters<Dtype> bias_diff, cudaStream_t stream) {
   const int sums = static_cast<int>(shape.channels * (shape.taps() + 1));
   add_parts_kernel<Dtype><<<static_cast<unsigned>(ceil_div(sums, 4)), 128, 0, stream>>>(
       workspace, sums, shape.taps(), static_cast<int>(parts), weight_diff, bias_diff);

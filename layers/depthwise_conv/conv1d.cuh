@@ -82,19 +82,21 @@ __device__ __forceinline__ bool is_tap(const LineGeometry& g, int m) {
 
 // The thread's taps first, first + 1, ..., N of them; all loads are under way before the first is used.
 template <int N, typename Dtype>
-__device__ __forceinline__ void load_taps(float (&to)[N], const Dtype* taps, const LineGeometry& g,
+__device__ __forceinline__ void load_taps(float (&to)[N], Parameters<Dtype> taps, const LineGeometry& g,
                                           int first) {
+  taps.with([&](const auto* from) {
 #pragma unroll
-  for (int u = 0; u < N; ++u) {
-    const int k = first + u - g.shift;
-    to[u] = is_tap(g, first + u) ? float(taps[g.turned ? g.kernel - 1 - k : k]) : 0.f;
-  }
+    for (int u = 0; u < N; ++u) {
+      const int k = first + u - g.shift;
+      to[u] = is_tap(g, first + u) ? float(from[g.turned ? g.kernel - 1 - k : k]) : 0.f;
+    }
+  });
 }
 
 template <typename Dtype, int V, bool kPacks>
 __global__ void __launch_bounds__(kLineThreads)
     line_forward_kernel(const LineGeometry g, const Dtype* __restrict__ bottom,
-                        const Dtype* __restrict__ weight, const Dtype* __restrict__ bias,
+                        const Parameters<Dtype> weight, const Parameters<Dtype> bias,
                         Dtype* __restrict__ top) {
   const unsigned index = blockIdx.x * kLineThreads + threadIdx.x;
   const unsigned packs = static_cast<unsigned>(g.packs), row = index / packs;
@@ -102,7 +104,7 @@ __global__ void __launch_bounds__(kLineThreads)
   const int x = static_cast<int>(index - row * packs) * V;
   const int channel = static_cast<int>(row % static_cast<unsigned>(g.channels));
   const Dtype* from = bottom + int64_t(row) * g.length;
-  const Dtype* taps = weight + int64_t(channel) * g.kernel;
+  const Parameters<Dtype> taps = weight + int64_t(channel) * g.kernel;
   const float start = bias ? float(bias[channel]) : 0.f;
   float sums[V], window[2 * V];
 #pragma unroll
@@ -138,7 +140,8 @@ struct LineBackward {
   int parts, first;
   int windows;                     // packs of top_diff that these taps meet, at most 3
   unsigned items, items_per_part;  // an item is an image's pack
-  const Dtype *bottom, *top_diff, *weight;
+  const Dtype *bottom, *top_diff;
+  Parameters<Dtype> weight;
   Dtype* bottom_diff;
   float* workspace;  // [channels, kernel + 1, parts]
   bool bias_wanted;
@@ -221,8 +224,8 @@ bool line_rows_are_packs(const Shape& s) {
 }
 
 template <typename Dtype>
-bool line_forward(const Shape& s, const Dtype* bottom, const Dtype* weight, const Dtype* bias, Dtype* top,
-                  bool turned, cudaStream_t stream) {
+bool line_forward(const Shape& s, const Dtype* bottom, Parameters<Dtype> weight, Parameters<Dtype> bias,
+                  Dtype* top, bool turned, cudaStream_t stream) {
   constexpr int V = kLineElements<Dtype>;
   if (!is_line(s)) return false;
   const LineGeometry g = turned ? line_geometry<V>(s, s.top_width, s.width, s.kernel_w - 1 - s.pad_w, true)
@@ -273,7 +276,7 @@ Launched line_backward(const Shape& s, const Backward<Dtype>& call, cudaStream_t
                        aligned(call.top_diff, 16) && aligned(call.bottom_diff, 16);
     const unsigned blocks = static_cast<unsigned>(parts * s.channels);
     for (line.first = 0; line.first < taps; line.first += 2 * V) {
-      line.bias_wanted = call.bias_diff && line.first == 0;
+      line.bias_wanted = bool(call.bias_diff) && line.first == 0;
       line.windows = std::min(3, (taps - line.first - 1 + V - 1) / V + 1);
       if (packs)
         line_backward_kernel<Dtype, V, true><<<blocks, kLineThreads, 0, stream>>>(line);
@@ -284,7 +287,7 @@ Launched line_backward(const Shape& s, const Backward<Dtype>& call, cudaStream_t
     done.weight = true;
   }
   if (call.bottom_diff && !done.input)
-    done.input = line_forward<Dtype>(s, call.top_diff, call.weight, nullptr, call.bottom_diff, true, stream);
+    done.input = line_forward<Dtype>(s, call.top_diff, call.weight, {}, call.bottom_diff, true, stream);
   return done;
 }
 

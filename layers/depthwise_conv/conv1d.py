@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from .._runtime import is_fake, operator
-from . import layer
+from . import check_parameter, layer
 
 
 def _geometry(bottom: Tensor, weight: Tensor, stride, padding, dilation, causal: bool) -> tuple[int, ...]:
@@ -14,6 +14,7 @@ def _geometry(bottom: Tensor, weight: Tensor, stride, padding, dilation, causal:
     stride, dilation = layer.integer("stride", stride, 1), layer.integer("dilation", dilation, 1)
     left = right = layer.integer("padding", padding, 0)
     layer.check(bottom.dim() == 3, "bottom", "3 axes [num, channels, length]", bottom)
+    check_parameter("weight", weight, bottom)
     num, channels, length = bottom.shape
     if not (weight.dim() == 3 and tuple(weight.shape[:2]) == (channels, 1) and weight.shape[2] >= 1):
         layer.check(False, "weight", f"[channels, 1, kernel] with {channels} channels as bottom has", weight)
@@ -27,7 +28,7 @@ def _geometry(bottom: Tensor, weight: Tensor, stride, padding, dilation, causal:
     return num, channels, length, (padded - span) // stride + 1, kernel, stride, left, dilation
 
 
-@operator(layer, autocast="lower")
+@operator(layer, autocast="lower", stays_float=("weight", "bias"))
 def conv1d(
     bottom: Tensor,
     weight: Tensor,
@@ -42,13 +43,14 @@ def conv1d(
     num, channels, _, top_length, *_ = numbers
     if bias is not None:
         layer.check(bias.shape == (channels,), "bias", f"[{channels}]", bias)
+        check_parameter("bias", bias, bottom)
         bias = bias.contiguous()
     top = torch.empty((num, channels, top_length), dtype=bottom.dtype, device=bottom.device)
     layer.depthwise_conv1d_forward(bottom.contiguous(), weight.contiguous(), bias, top, *numbers)
     return top
 
 
-@operator(layer)
+@operator(layer, autocast="none")
 def conv1d_backward(
     top_diff: Tensor,
     bottom: Tensor,
@@ -87,16 +89,7 @@ def conv1d_backward(
     return bottom_diff, weight_diff, bias_diff
 
 
-def _save(ctx, inputs, top):
-    bottom, weight, _, *ctx.parameters = inputs
-    ctx.save_for_backward(bottom, weight)
-
-
-@conv1d.backward(save=_save)
-def _(ctx, top_diff):
-    wanted = ctx.needs_input_grad[:3]
-    diffs = conv1d_backward(top_diff, *ctx.saved_tensors, *ctx.parameters, *wanted)
-    return *(diff if want else None for diff, want in zip(diffs, wanted, strict=True)), None, None, None, None
+conv1d.backward_by(conv1d_backward, save=("bottom", "weight"))
 
 
 def depthwise_conv1d(
@@ -113,8 +106,9 @@ def depthwise_conv1d(
     Args:
         x: [num, channels, length], contiguous (anything else is copied); float32, float64, float16 or bfloat16; the
             half types are accumulated in float32.
-        weight: [channels, 1, kernel], dtype and device of x.
-        bias: [channels], or None.
+        weight: [channels, 1, kernel], on x's device; x's dtype, or float32 beside a half type, which is how
+            torch.autocast leaves it.
+        bias: [channels], as weight, or None.
         stride, padding, dilation: ints; the padding is on both sides.
         causal: pad on the left alone, by dilation * (kernel - 1), so that no output looks ahead; padding must be 0.
 

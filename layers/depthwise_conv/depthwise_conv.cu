@@ -29,13 +29,13 @@ constexpr int kRun = kFastKernels ? 1 : 128;
 // sums[i * sum_step] += a[i * a_step] * b[i * b_step] for i in [0, n). Case by case only to let compilers
 // vectorise.
 template <typename Sum, typename Dtype>
-__device__ inline void multiply_add(int64_t n, const Dtype* a, int64_t a_step, const Dtype* b, int64_t b_step,
-                                    Sum* sums, int64_t sum_step) {
+__device__ inline void multiply_add(int64_t n, Parameters<Dtype> a, int64_t a_step, const Dtype* b,
+                                    int64_t b_step, Sum* sums, int64_t sum_step) {
   if (a_step == 0 && b_step == 1 && sum_step == 1) {
     const Sum factor = a[0];
     for (int64_t i = 0; i < n; ++i) sums[i] += factor * Sum(b[i]);
   } else {
-    for (int64_t i = 0; i < n; ++i) sums[i * sum_step] += Sum(a[i * a_step]) * Sum(b[i * b_step]);
+    for (int64_t i = 0; i < n; ++i) sums[i * sum_step] += a[i * a_step] * Sum(b[i * b_step]);
   }
 }
 
@@ -55,7 +55,7 @@ struct Range {
 
 template <typename Dtype, bool kChannelsLast>
 __global__ void forward_plain_kernel(const int64_t runs, const Shape s, const Dtype* bottom,
-                                     const Dtype* weight, const Dtype* bias, Dtype* top) {
+                                     Parameters<Dtype> weight, Parameters<Dtype> bias, Dtype* top) {
   CUDA_KERNEL_LOOP(run, runs) {
     using Sum = caffe::accumulate_t<Dtype>;
     const int64_t side = kChannelsLast ? s.channels : s.top_width;
@@ -76,7 +76,7 @@ __global__ void forward_plain_kernel(const int64_t runs, const Shape s, const Dt
       const int64_t iy = y * s.stride_h - s.pad_h + ki * s.dilation_h;
       if (iy < 0 || iy >= s.height) continue;
       for (int64_t kj = 0; kj < s.kernel_w; ++kj) {
-        const Dtype* tap = weight + c * s.kernel_h * s.kernel_w + ki * s.kernel_w + kj;
+        const Parameters<Dtype> tap = weight + c * s.kernel_h * s.kernel_w + ki * s.kernel_w + kj;
         const int64_t ix = x * s.stride_w - s.pad_w + kj * s.dilation_w;  // of the run's first output
         if (kChannelsLast) {
           if (ix < 0 || ix >= s.width) continue;
@@ -101,7 +101,7 @@ __global__ void forward_plain_kernel(const int64_t runs, const Shape s, const Dt
 // bottom_diff[n,c,iy,ix] = sum over those ki,kj,y,x that meet it: weight[c,ki,kj] * top_diff[n,c,y,x].
 template <typename Dtype, bool kChannelsLast>
 __global__ void backward_input_plain_kernel(const int64_t runs, const Shape s, const Dtype* top_diff,
-                                            const Dtype* weight, Dtype* bottom_diff) {
+                                            Parameters<Dtype> weight, Dtype* bottom_diff) {
   CUDA_KERNEL_LOOP(run, runs) {
     using Sum = caffe::accumulate_t<Dtype>;
     const int64_t side = kChannelsLast ? s.channels : s.width;
@@ -123,7 +123,7 @@ __global__ void backward_input_plain_kernel(const int64_t runs, const Shape s, c
       if (up < 0 || up % s.stride_h != 0 || up / s.stride_h >= s.top_height) continue;
       const Dtype* row = plane + up / s.stride_h * s.top_width * pixel;
       for (int64_t kj = 0; kj < s.kernel_w; ++kj) {
-        const Dtype* tap = weight + c * s.kernel_h * s.kernel_w + ki * s.kernel_w + kj;
+        const Parameters<Dtype> tap = weight + c * s.kernel_h * s.kernel_w + ki * s.kernel_w + kj;
         const int64_t left = ix + s.pad_w - kj * s.dilation_w;
         if (kChannelsLast) {
           if (left < 0 || left % s.stride_w != 0 || left / s.stride_w >= s.top_width) continue;
@@ -186,14 +186,14 @@ __global__ void backward_weight_plain_kernel(const int64_t count, const Shape s,
 // Stage two: add the parts.
 template <typename Dtype>
 __global__ void add_parts_plain_kernel(const int64_t count, const int64_t taps, const int64_t parts,
-                                       const caffe::accumulate_t<Dtype>* workspace, Dtype* weight_diff,
-                                       Dtype* bias_diff) {
+                                       const caffe::accumulate_t<Dtype>* workspace,
+                                       Parameters<Dtype> weight_diff, Parameters<Dtype> bias_diff) {
   CUDA_KERNEL_LOOP(index, count) {
     caffe::accumulate_t<Dtype> sum = 0;
     for (int64_t part = 0; part < parts; ++part) sum += workspace[index * parts + part];
     const int64_t channel = index / (taps + 1), tap = index % (taps + 1);
-    if (tap < taps && weight_diff) weight_diff[channel * taps + tap] = sum;
-    if (tap == taps && bias_diff) bias_diff[channel] = sum;
+    if (tap < taps && weight_diff) weight_diff.set(channel * taps + tap, sum);
+    if (tap == taps && bias_diff) bias_diff.set(channel, sum);
   }
 }
 
@@ -234,8 +234,8 @@ constexpr bool kHasFast = kFastKernels && !std::is_same<Dtype, double>::value;
 enum class Kind { kPlane, kLine };  // 2-d, 1-d
 
 template <Kind kKind, typename Dtype>
-void forward(const Shape& s, const Dtype* bottom, const Dtype* weight, const Dtype* bias, Dtype* top,
-             bool channels_last, cudaStream_t stream) {
+void forward(const Shape& s, const Dtype* bottom, Parameters<Dtype> weight, Parameters<Dtype> bias,
+             Dtype* top, bool channels_last, cudaStream_t stream) {
   if (s.empty()) return;
   if constexpr (kHasFast<Dtype>)
     if (kKind == Kind::kLine ? line_forward(s, bottom, weight, bias, top, false, stream)
@@ -305,14 +305,15 @@ extern "C" int depthwise_conv_forward(const void* bottom, const void* weight, co
                                       int64_t num, int64_t channels, int64_t height, int64_t width,
                                       int kernel_h, int kernel_w, int stride_h, int stride_w, int pad_h,
                                       int pad_w, int dilation_h, int dilation_w, int channels_last, int dtype,
-                                      void* stream) {
+                                      int weight_dtype, int bias_dtype, void* stream) {
   const depthwise::Shape shape =
       depthwise::make_shape(num, channels, height, width, kernel_h, kernel_w, stride_h, stride_w, pad_h,
                             pad_w, dilation_h, dilation_w);
   CAFFE_DISPATCH_FLOATING(dtype, Dtype, {
     depthwise::forward<depthwise::Kind::kPlane>(
-        shape, static_cast<const Dtype*>(bottom), static_cast<const Dtype*>(weight),
-        static_cast<const Dtype*>(bias), static_cast<Dtype*>(top), channels_last != 0, CAFFE_STREAM(stream));
+        shape, static_cast<const Dtype*>(bottom), depthwise::parameters<Dtype>(weight, weight_dtype, dtype),
+        depthwise::parameters<Dtype>(bias, bias_dtype, dtype), static_cast<Dtype*>(top), channels_last != 0,
+        CAFFE_STREAM(stream));
   });
   return CAFFE_LAUNCH_STATUS();
 }
@@ -322,17 +323,18 @@ extern "C" int depthwise_conv_backward(const void* bottom, const void* top_diff,
                                        uint8_t* workspace, int64_t num, int64_t channels, int64_t height,
                                        int64_t width, int kernel_h, int kernel_w, int stride_h, int stride_w,
                                        int pad_h, int pad_w, int dilation_h, int dilation_w,
-                                       int channels_last, int dtype, void* stream) {
+                                       int channels_last, int dtype, int weight_dtype, int bias_dtype,
+                                       void* stream) {
   const depthwise::Shape shape =
       depthwise::make_shape(num, channels, height, width, kernel_h, kernel_w, stride_h, stride_w, pad_h,
                             pad_w, dilation_h, dilation_w);
   CAFFE_DISPATCH_FLOATING(dtype, Dtype, {
     const depthwise::Backward<Dtype> call = {static_cast<const Dtype*>(bottom),
                                              static_cast<const Dtype*>(top_diff),
-                                             static_cast<const Dtype*>(weight),
                                              static_cast<Dtype*>(bottom_diff),
-                                             static_cast<Dtype*>(weight_diff),
-                                             static_cast<Dtype*>(bias_diff),
+                                             depthwise::parameters<Dtype>(weight, weight_dtype, dtype),
+                                             depthwise::parameters<Dtype>(weight_diff, weight_dtype, dtype),
+                                             depthwise::parameters<Dtype>(bias_diff, bias_dtype, dtype),
                                              reinterpret_cast<caffe::accumulate_t<Dtype>*>(workspace),
                                              channels_last != 0};
     depthwise::backward<depthwise::Kind::kPlane>(shape, call, CAFFE_STREAM(stream));
@@ -358,13 +360,14 @@ extern "C" int64_t depthwise_conv_backward_workspace(int64_t num, int64_t channe
 extern "C" int depthwise_conv1d_forward(const void* bottom, const void* weight, const void* bias, void* top,
                                         int64_t num, int64_t channels, int64_t length, int64_t top_length,
                                         int kernel, int stride, int pad_left, int dilation, int dtype,
-                                        void* stream) {
+                                        int weight_dtype, int bias_dtype, void* stream) {
   const depthwise::Shape shape =
       depthwise::make_line(num, channels, length, top_length, kernel, stride, pad_left, dilation);
   CAFFE_DISPATCH_FLOATING(dtype, Dtype, {
-    depthwise::forward<depthwise::Kind::kLine>(
-        shape, static_cast<const Dtype*>(bottom), static_cast<const Dtype*>(weight),
-        static_cast<const Dtype*>(bias), static_cast<Dtype*>(top), false, CAFFE_STREAM(stream));
+    depthwise::forward<depthwise::Kind::kLine>(shape, static_cast<const Dtype*>(bottom),
+                                               depthwise::parameters<Dtype>(weight, weight_dtype, dtype),
+                                               depthwise::parameters<Dtype>(bias, bias_dtype, dtype),
+                                               static_cast<Dtype*>(top), false, CAFFE_STREAM(stream));
   });
   return CAFFE_LAUNCH_STATUS();
 }
@@ -373,16 +376,17 @@ extern "C" int depthwise_conv1d_backward(const void* bottom, const void* top_dif
                                          void* bottom_diff, void* weight_diff, void* bias_diff,
                                          uint8_t* workspace, int64_t num, int64_t channels, int64_t length,
                                          int64_t top_length, int kernel, int stride, int pad_left,
-                                         int dilation, int dtype, void* stream) {
+                                         int dilation, int dtype, int weight_dtype, int bias_dtype,
+                                         void* stream) {
   const depthwise::Shape shape =
       depthwise::make_line(num, channels, length, top_length, kernel, stride, pad_left, dilation);
   CAFFE_DISPATCH_FLOATING(dtype, Dtype, {
     const depthwise::Backward<Dtype> call = {static_cast<const Dtype*>(bottom),
                                              static_cast<const Dtype*>(top_diff),
-                                             static_cast<const Dtype*>(weight),
                                              static_cast<Dtype*>(bottom_diff),
-                                             static_cast<Dtype*>(weight_diff),
-                                             static_cast<Dtype*>(bias_diff),
+                                             depthwise::parameters<Dtype>(weight, weight_dtype, dtype),
+                                             depthwise::parameters<Dtype>(weight_diff, weight_dtype, dtype),
+                                             depthwise::parameters<Dtype>(bias_diff, bias_dtype, dtype),
                                              reinterpret_cast<caffe::accumulate_t<Dtype>*>(workspace),
                                              false};
     depthwise::backward<depthwise::Kind::kLine>(shape, call, CAFFE_STREAM(stream));

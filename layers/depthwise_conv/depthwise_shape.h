@@ -38,6 +38,43 @@ struct alignas(sizeof(Dtype) * N) Pack {
   Dtype v[N];
 };
 
+// A layer's weights, its biases, or the gradient of either. Beside a half type they may be float: autocast
+// leaves them as they are, which saves the cast and loses no bits.
+template <typename Dtype>
+struct Parameters {
+  using Value = caffe::accumulate_t<Dtype>;
+  void* data;  // NULL: there are none
+  bool is_float;
+
+  __host__ __device__ explicit operator bool() const { return data != nullptr; }
+  // use(pointer of the right type): one question for all of its loads.
+  template <typename Use>
+  __device__ __forceinline__ auto with(Use use) const {
+    if constexpr (sizeof(Dtype) == 2)
+      if (is_float) return use(static_cast<float*>(data));
+    return use(static_cast<Dtype*>(data));
+  }
+  __device__ __forceinline__ Value operator[](int64_t i) const {
+    return with([i](const auto* from) { return Value(from[i]); });
+  }
+  __device__ __forceinline__ void set(int64_t i, Value value) const {
+    with([=](auto* to) { to[i] = value; });
+  }
+  // Those from the i-th on.
+  __device__ __forceinline__ Parameters operator+(int64_t i) const {
+    const int64_t each = sizeof(Dtype) == 2 && is_float ? sizeof(float) : sizeof(Dtype);
+    return {static_cast<char*>(data) + i * each, is_float};
+  }
+};
+
+// `dtype` is Dtype's, `own` that of these.
+template <typename Dtype>
+Parameters<Dtype> parameters(const void* data, int own, int dtype) {
+  if (data && own != dtype && !(sizeof(Dtype) == 2 && own == CAFFE_FLOAT32))
+    throw caffe::Error("depthwise_conv: weights are of the call's dtype, or float beside a half one");
+  return {const_cast<void*>(data), own == CAFFE_FLOAT32};
+}
+
 inline bool aligned(const void* pointer, size_t bytes) {
   return reinterpret_cast<uintptr_t>(pointer) % bytes == 0;
 }

@@ -4,10 +4,10 @@
 #include "forward_fast.cuh"
 
 namespace depthwise {
-template bool forward_fast(const Shape&, const caffe::bfloat16*, const caffe::bfloat16*,
-                           const caffe::bfloat16*, caffe::bfloat16*, bool, bool, cudaStream_t);
-template bool line_forward(const Shape&, const caffe::bfloat16*, const caffe::bfloat16*,
-                           const caffe::bfloat16*, caffe::bfloat16*, bool, cudaStream_t);
+template bool forward_fast(const Shape&, const caffe::bfloat16*, Parameters<caffe::bfloat16>,
+                           Parameters<caffe::bfloat16>, caffe::bfloat16*, bool, bool, cudaStream_t);
+template bool line_forward(const Shape&, const caffe::bfloat16*, Parameters<caffe::bfloat16>,
+                           Parameters<caffe::bfloat16>, caffe::bfloat16*, bool, cudaStream_t);
 template Launched line_backward(const Shape&, const Backward<caffe::bfloat16>&, cudaStream_t);
 template int64_t line_parts<caffe::bfloat16>(const Shape&);
 }  // namespace depthwise

@@ -114,7 +114,7 @@ struct SharedWindow {
 template <typename Dtype, int K, int S, int V, bool kInside>
 __global__ void __launch_bounds__(64)
     forward_nchw_planes_kernel(const PlanesGeometry g, const Dtype* __restrict__ bottom,
-                               const Dtype* __restrict__ weight, const Dtype* __restrict__ bias,
+                               const Parameters<Dtype> weight, const Parameters<Dtype> bias,
                                Dtype* __restrict__ top, const bool turned) {
   extern __shared__ uint4 depthwise_shared[];
   char* const shared = reinterpret_cast<char*>(depthwise_shared);
@@ -196,8 +196,8 @@ inline int64_t planes_geometry(const Shape& shape, int64_t planes, int64_t eleme
 }
 
 template <typename Dtype, int K, int S>
-bool launch_forward_nchw_planes(const Shape& shape, const Dtype* bottom, const Dtype* weight,
-                                const Dtype* bias, Dtype* top, bool turned, cudaStream_t stream) {
+bool launch_forward_nchw_planes(const Shape& shape, const Dtype* bottom, Parameters<Dtype> weight,
+                                Parameters<Dtype> bias, Dtype* top, bool turned, cudaStream_t stream) {
   PlanesGeometry g;
   const int64_t bytes = planes_geometry(shape, shape.num * shape.channels, sizeof(Dtype), &g);
   if (bytes == 0) return false;
@@ -212,8 +212,8 @@ bool launch_forward_nchw_planes(const Shape& shape, const Dtype* bottom, const D
 }
 
 template <typename Dtype>
-bool forward_nchw_planes(const Shape& shape, const Dtype* bottom, const Dtype* weight, const Dtype* bias,
-                         Dtype* top, bool turned, cudaStream_t stream) {
+bool forward_nchw_planes(const Shape& shape, const Dtype* bottom, Parameters<Dtype> weight,
+                         Parameters<Dtype> bias, Dtype* top, bool turned, cudaStream_t stream) {
   const int s = shape.stride_w;
   if (shape.stride_h != s) return false;
 #define DEPTHWISE_TRY(K, S)      \

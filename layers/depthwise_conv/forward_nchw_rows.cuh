@@ -67,9 +67,11 @@ struct Window {
 
 // The K x K weights of one channel, turned by 180 degrees if `turned`.
 template <int K, typename Dtype>
-__device__ __forceinline__ void load_weights(float (&w)[K][K], const Dtype* source, bool turned) {
+__device__ __forceinline__ void load_weights(float (&w)[K][K], Parameters<Dtype> source, bool turned) {
+  source.with([&](const auto* from) {
 #pragma unroll
-  for (int i = 0; i < K * K; ++i) w[i / K][i % K] = source[turned ? K * K - 1 - i : i];
+    for (int i = 0; i < K * K; ++i) w[i / K][i % K] = from[turned ? K * K - 1 - i : i];
+  });
 }
 
 // The sums of the output rows that have begun but not ended. One step takes the S rows of bottom that end an
@@ -130,7 +132,7 @@ struct RowsGeometry {
 template <typename Dtype, int K, int S, int D, int V, int L>
 __global__ void __launch_bounds__(128)
     forward_nchw_strip_kernel(const RowsGeometry g, const Dtype* __restrict__ bottom,
-                              const Dtype* __restrict__ weight, const Dtype* __restrict__ bias,
+                              const Parameters<Dtype> weight, const Parameters<Dtype> bias,
                               Dtype* __restrict__ top, const bool turned) {
   const int thread = blockIdx.x * blockDim.x + threadIdx.x;
   if (thread >= g.threads) return;
@@ -179,7 +181,7 @@ __global__ void __launch_bounds__(128)
 template <typename Dtype, int K, int S, int D, int V, int L, int R>
 __global__ void __launch_bounds__(128)
     forward_nchw_patch_kernel(const RowsGeometry g, const Dtype* __restrict__ bottom,
-                              const Dtype* __restrict__ weight, const Dtype* __restrict__ bias,
+                              const Parameters<Dtype> weight, const Parameters<Dtype> bias,
                               Dtype* __restrict__ top, const bool turned) {
   const int thread = blockIdx.x * blockDim.x + threadIdx.x;
   if (thread >= g.threads) return;
@@ -247,8 +249,8 @@ inline RowsGeometry rows_geometry(const Shape& shape, int vector, int rows) {
 }
 
 template <typename Dtype, int K, int S, int D, int V, int L>
-bool launch_forward_nchw_rows(const Shape& shape, const Dtype* bottom, const Dtype* weight, const Dtype* bias,
-                              Dtype* top, bool turned, cudaStream_t stream) {
+bool launch_forward_nchw_rows(const Shape& shape, const Dtype* bottom, Parameters<Dtype> weight,
+                              Parameters<Dtype> bias, Dtype* top, bool turned, cudaStream_t stream) {
   constexpr int kPatchRows = S == 1 ? 4 : 1;
   const RowsGeometry g = rows_geometry(
       shape, V, K == 3 ? kPatchRows : strip_rows(shape, K, ceil_div(shape.top_width, V), 40000));
@@ -266,8 +268,8 @@ bool launch_forward_nchw_rows(const Shape& shape, const Dtype* bottom, const Dty
 // 16 bytes at a time if rows and pointers allow it, else 8, else one element; never more than 8 outputs a
 // thread, and 4 for the large kernels, whose weights and sums fill the registers.
 template <typename Dtype, int K, int S, int D>
-bool choose_forward_nchw_rows(const Shape& shape, const Dtype* bottom, const Dtype* weight, const Dtype* bias,
-                              Dtype* top, bool turned, cudaStream_t stream) {
+bool choose_forward_nchw_rows(const Shape& shape, const Dtype* bottom, Parameters<Dtype> weight,
+                              Parameters<Dtype> bias, Dtype* top, bool turned, cudaStream_t stream) {
   const bool same = shape.pad_w == (K - 1) * D / 2;
   const auto allows = [&](int n) {
     return same && shape.width % n == 0 && shape.top_width % n == 0 && shape.top_width * S <= shape.width &&
@@ -282,8 +284,8 @@ bool choose_forward_nchw_rows(const Shape& shape, const Dtype* bottom, const Dty
 }
 
 template <typename Dtype>
-bool forward_nchw_rows(const Shape& shape, const Dtype* bottom, const Dtype* weight, const Dtype* bias,
-                       Dtype* top, bool turned, cudaStream_t stream) {
+bool forward_nchw_rows(const Shape& shape, const Dtype* bottom, Parameters<Dtype> weight,
+                       Parameters<Dtype> bias, Dtype* top, bool turned, cudaStream_t stream) {
   const int s = shape.stride_w, d = shape.dilation_w;
   if (shape.stride_h != s || (s != 1 && shape.dilation_h != 1)) return false;
 #define DEPTHWISE_TRY(K, S, D)             \

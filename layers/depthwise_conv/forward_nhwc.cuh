@@ -15,8 +15,8 @@ namespace depthwise {
 template <typename Dtype, int K, int S, int V, int R, int B>
 __global__ void __launch_bounds__(kNhwcThreads, B)
     forward_nhwc_kernel(const NhwcGeometry g, const Dtype* __restrict__ bottom,
-                        const Dtype* __restrict__ weight, const Dtype* __restrict__ bias,
-                        Dtype* __restrict__ top, const bool turned) {
+                        const Parameters<Dtype> weight, const Parameters<Dtype> bias, Dtype* __restrict__ top,
+                        const bool turned) {
   __shared__ NhwcWeights<K, V> shared;
   const NhwcThread t(g, blockIdx.x % g.tiles, V);
   shared.load(weight + int64_t(t.tile) * (K * K), min(g.lanes * V, g.channels - t.tile), turned);
@@ -98,8 +98,8 @@ __global__ void __launch_bounds__(kNhwcThreads, B)
 }
 
 template <typename Dtype, int K, int S, int V, int R, int B = 1>
-bool launch_forward_nhwc(const Shape& shape, const Dtype* bottom, const Dtype* weight, const Dtype* bias,
-                         Dtype* top, bool turned, cudaStream_t stream) {
+bool launch_forward_nhwc(const Shape& shape, const Dtype* bottom, Parameters<Dtype> weight,
+                         Parameters<Dtype> bias, Dtype* top, bool turned, cudaStream_t stream) {
   // A large GPU has room for twice as many threads; but long chunks are worth more.
   const NhwcGeometry g = nhwc_geometry(shape, V, sizeof(Dtype), R, shape.top_width, shape.top_height, 32,
                                        K == 3 ? 35000 : 70000);
@@ -111,8 +111,8 @@ bool launch_forward_nhwc(const Shape& shape, const Dtype* bottom, const Dtype* w
 }
 
 template <typename Dtype, int K, int S>
-bool choose_forward_nhwc(const Shape& shape, const Dtype* bottom, const Dtype* weight, const Dtype* bias,
-                         Dtype* top, bool turned, cudaStream_t stream) {
+bool choose_forward_nhwc(const Shape& shape, const Dtype* bottom, Parameters<Dtype> weight,
+                         Parameters<Dtype> bias, Dtype* top, bool turned, cudaStream_t stream) {
   // What was fastest on an H200; two rows a step fill the shared memory of large kernels twice as fast.
   constexpr bool kTwoBytes = sizeof(Dtype) == 2;
   constexpr int V = K == 7 || (S == 2 && !(K == 3 && kTwoBytes)) || (K == 3 && !kTwoBytes) ? 2 : 4;
@@ -125,8 +125,8 @@ bool choose_forward_nhwc(const Shape& shape, const Dtype* bottom, const Dtype* w
 }
 
 template <typename Dtype>
-bool forward_nhwc(const Shape& shape, const Dtype* bottom, const Dtype* weight, const Dtype* bias, Dtype* top,
-                  bool turned, cudaStream_t stream) {
+bool forward_nhwc(const Shape& shape, const Dtype* bottom, Parameters<Dtype> weight, Parameters<Dtype> bias,
+                  Dtype* top, bool turned, cudaStream_t stream) {
   const int s = shape.stride_w;
   if (shape.stride_h != s || (s != 1 && (shape.dilation_h != 1 || shape.dilation_w != 1))) return false;
 #define DEPTHWISE_TRY(K, S)      \

@@ -184,7 +184,7 @@ struct NhwcWeights {
   Pack<float, V> taps[K * K][kNhwcMostLanes];
 
   template <typename Dtype>
-  __device__ __forceinline__ void load(const Dtype* __restrict__ weight, int channels, bool turned) {
+  __device__ __forceinline__ void load(const Parameters<Dtype> weight, int channels, bool turned) {
     for (int i = threadIdx.x; i < channels * K * K; i += kNhwcThreads) {
       const int tap = i % (K * K), channel = i / (K * K);
       taps[turned ? K * K - 1 - tap : tap][channel / V].v[channel % V] = weight[i];

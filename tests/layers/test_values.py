@@ -3,6 +3,7 @@
 `python test.py -k round_ste` runs one function's tests, `-k "cuda and float16"` one device's and dtype's."""
 
 import importlib
+import inspect
 
 import pytest
 import torch
@@ -84,6 +85,29 @@ def test_backward(point):
     for diff, argument in zip(diffs, differentiable(arguments), strict=True):
         assert (diff.dtype, diff.device, diff.shape) == (argument.dtype, argument.device, argument.shape)
     point.assert_close(diffs, wanted)
+
+
+@pytest.mark.only(lambda case: case.stays_float)
+def test_float_beside_half(half_type):
+    """What autocast leaves in float32 is read, and its gradient written, in float32."""
+    names = inspect.signature(half_type.case.function).parameters
+    arguments = tuple(
+        a.detach().float().requires_grad_()
+        if name in half_type.case.stays_float and isinstance(a, Tensor)
+        else a
+        for name, a in zip(names, half_type.arguments(grad=True), strict=False)
+    )
+    result = half_type.call(*arguments)
+    top_diffs = random_like(result)
+    diffs = torch.autograd.grad(results(result), differentiable(arguments), top_diffs)
+    doubled, reference = half_type.reference(*arguments, grad=True)
+    wanted = torch.autograd.grad(
+        results(reference), differentiable(doubled), [d.double().cpu() for d in top_diffs]
+    )
+    assert result.dtype == half_type.dtype
+    assert [d.dtype for d in diffs] == [a.dtype for a in differentiable(arguments)]
+    half_type.assert_close(result, reference)
+    half_type.assert_close(diffs, wanted)
 
 
 def test_kinks_are_kept_away_from():

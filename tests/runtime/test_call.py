@@ -14,6 +14,7 @@ from conftest import ROOT
 from torch._subclasses import FakeTensorMode
 
 from layers.depthwise_conv import depthwise_conv_backward
+from layers.depthwise_conv import layer as depthwise_layer
 
 
 class Subclass(torch.Tensor):
@@ -212,6 +213,18 @@ def test_mixed_dtypes_and_devices(kernels, device):
     if device == "cuda":
         with pytest.raises(TypeError, match="vectors: out: expected a tensor on cuda:0 as 'in' is, got cpu"):
             relu(x, x.cpu(), 3)
+
+
+def test_a_dtype_of_its_own():
+    """`int weight_dtype` frees `weight` from the others' dtype; C refuses what it was not made for."""
+    forward, x = depthwise_layer.depthwise_conv_forward, torch.ones(1, 1, 3, 3, dtype=torch.float16)
+    top, numbers = torch.empty_like(x), (1, 1, 3, 3, 1, 1, 1, 1, 0, 0, 1, 1, 0)
+    forward(x, torch.full((1, 1, 1, 1), 2.0), None, top, *numbers)
+    assert torch.equal(top, 2 * x)
+    with pytest.raises(RuntimeError, match="depthwise_conv: weights are of the call's dtype"):
+        forward(x, torch.ones(1, 1, 1, 1, dtype=torch.float64), None, top, *numbers)
+    with pytest.raises(TypeError, match="depthwise_conv: top: expected float16 as 'bottom' has"):
+        forward(x, torch.ones(1, 1, 1, 1), None, top.float(), *numbers)
 
 
 def test_a_workspace_for_a_dtype_that_is_none_of_the_layers():

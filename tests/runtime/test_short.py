@@ -191,6 +191,46 @@ def test_autocast_after_a_plan():
             assert elementwise_mult(x, x.bfloat16()).dtype == torch.float32
 
 
+def test_autocast_leaves_weights_alone():
+    """Neither the weight nor its gradient is cast: the graph leads from the top straight to the weight."""
+    x, w, b = torch.rand(1, 2, 5, 5).bfloat16(), torch.rand(2, 1, 3, 3), torch.rand(2)
+    w.requires_grad_(), b.requires_grad_()
+    for _ in range(4):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            top = depthwise_conv2d(x, w, b)
+        wanted = torch.nn.functional.conv2d(x.double(), w.double(), b.double(), groups=2)
+        torch.testing.assert_close(top.double(), wanted, rtol=2**-8, atol=0)
+        reached = [node.variable for node, _ in top.grad_fn.next_functions if node]
+        assert reached[0] is w and reached[1] is b
+        assert torch.equal(depthwise_conv2d(x, w, b), top)
+    entry = depthwise_conv.operator
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert entry.compiled(x.float(), w, b, (1, 1), (0, 0), (1, 1)).dtype == torch.bfloat16
+        cast = entry.cast(x.float(), w, b.double(), (1, 1), (0, 0), (1, 1))
+        assert [a.dtype for a in cast[:3]] == [torch.bfloat16, torch.float32, torch.float64]
+
+
+def test_gradients_of_another_operator():
+    """backward_by: what is saved, what is wanted, and who takes other arguments."""
+    x, w = torch.rand(1, 2, 5, 5, requires_grad=True), torch.rand(2, 1, 3, 3, requires_grad=True)
+    for tensors in ((x, w), (x.detach(), w), (x, w.detach())):
+        for _ in range(3):
+            diffs = torch.autograd.grad(
+                depthwise_conv2d(*tensors).square().sum(), [t for t in tensors if t.requires_grad]
+            )
+        top = torch.nn.functional.conv2d(*tensors, groups=2)
+        wanted = torch.autograd.grad(top.square().sum(), [t for t in tensors if t.requires_grad])
+        torch.testing.assert_close(diffs, wanted)
+
+    @operator(sigmoid_layer)
+    def copied(x: Tensor) -> Tensor:
+        return torch.empty_like(x).copy_(x)
+
+    copied.backward_by(elementwise_mult, save=())
+    with pytest.raises(TypeError, match=r"elementwise_mult|takes other arguments"):
+        copied(x).sum().backward()
+
+
 def test_parameters_of_other_types(monkeypatch):
     """1, 1.0 and True are three values, and a list is one that may change."""
     seen = []

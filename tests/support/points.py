@@ -150,6 +150,7 @@ GRIDS = {
     "each_dtype": dict(dtypes=None),
     "each_device": dict(),
     "double": dict(every_input=True, dtypes=(torch.float64,)),
+    "half_type": dict(every_input=True, dtypes=(torch.float16, torch.bfloat16)),
     "on_cpu": dict(devices=("cpu",)),
     "on_cuda": dict(devices=("cuda",)),
 }
