@@ -85,6 +85,11 @@ def _by_typing(hint):
     return hint
 
 
+def _is_differentiated_by_functorch() -> bool:
+    levels = torch._C._functorch.get_interpreter_stack() or ()
+    return any(level.key() == torch._C._functorch.TransformType.Grad for level in levels)
+
+
 class Operator:
     """What `operator` builds. Its `entry` is the function that users call."""
 
@@ -198,6 +203,11 @@ class Operator:
         if forward_ad._current_level >= 0:  # it would drop the tangents in silence
             raise CaffeRuntimeError(
                 f"{self.layer.name}: {self.function.__name__} has no forward-mode derivative (jvp)"
+            )
+        if _is_differentiated_by_functorch():  # torch's own words name no layer
+            raise CaffeRuntimeError(
+                f"{self.layer.name}: torch.func's grad, vjp and jacrev cannot look into {self.function.__name__}: "
+                "torch.autograd.grad can"
             )
         return self.torch_op(*arguments)
 
