@@ -256,7 +256,6 @@ void BlockRunner::resume(Fiber& fiber) {
 
 void BlockRunner::park() {
   Fiber* fiber = current_;
-  race_finder.pause();
 #if defined(__SANITIZE_ADDRESS__)
   __sanitizer_start_switch_fiber(&fiber->fake_stack, scheduler_stack_, scheduler_stack_bytes_);
 #endif

@@ -1,5 +1,8 @@
 """Stock losses and accuracy against the loops of support/caffe_reference.py, gradients against differences."""
 
+import importlib
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -7,6 +10,7 @@ from support import caffe_reference as reference
 from support.nets import draw, gradients_are_right, labels, one_layer, same
 
 from layers import caffe_net
+from layers._net import stock
 from layers.smooth_l1_loss import SmoothL1Loss
 
 
@@ -142,3 +146,13 @@ def test_the_loss_of_a_ported_layer_has_a_weight(weight):
     loss.backward()
     assert output == plain and loss == weight * plain
     torch.testing.assert_close(a.grad, weight * wanted)
+
+
+def test_losses_are_those_that_are_named_so():
+    """What net.loss adds up where the prototxt gives no loss_weight, as in Caffe."""
+    for file in Path(stock.__file__).parent.glob("[!_]*.py"):
+        module = importlib.import_module(f"{stock.__name__}.{file.stem}")
+        (kind,) = [
+            value for name, value in vars(module).items() if name.lower() == file.stem.replace("_", "")
+        ]
+        assert kind.is_loss == file.stem.endswith("_loss"), kind
