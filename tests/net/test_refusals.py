@@ -1,0 +1,88 @@
+"""Stock layers take what Caffe takes, to the last value, and refuse the next one by the layer's name."""
+
+import pytest
+from support.nets import one_layer
+
+from layers import CaffeValueError
+
+X = (2, 4, 6, 5)
+# A layer, its bottoms, how many tops; what takes the place of a word in it (or of the shapes), and is refused so.
+BOUNDARIES = [
+    ("Accuracy accuracy_param { top_k: 4 }", [(3, 4), (3,)], 1, [("4", "5", "top_k 5 of 4")]),
+    ("Accuracy", [(3, 4), (3,)], 1, [([(3, 4), (4,)], "4 labels for 3")]),
+    ("ArgMax argmax_param { top_k: 20 }", [(2, 20)], 1, [("20", "21", "top_k 21"), ("20", "0", "top_k 0")]),
+    ("BatchNorm", [(2, 3)], 1, [([(2,)], "2 or more axes")]),
+    ("BatchReindex", [X, (3,)], 1, [([X, (3, 1)], "the indices have 2 axes")]),
+    ("Concat concat_param { axis: 1 }", [X, (2, 7, 6, 5)], 1, [([X, (2, 7, 5, 5)], "do not join along axis 1")]),
+    ("Concat concat_param { axis: 3 }", [X], 1, [("3", "4", "axis 4 out of range"), ("3", "-5", "axis -5")]),
+    ("ContrastiveLoss", [(2, 3), (2, 3), (2,)], 1,
+     [([(2, 3), (2, 4), (2,)], "features"), ([(2, 3), (2, 3), (2, 2)], "labels")]),
+    ("Convolution convolution_param { num_output: 2 kernel_size: 5 }", [X], 1,
+     [("5", "6", "nothing is left"), ("2", "0", "num_output")]),
+    ("Convolution convolution_param { num_output: 2 kernel_size: 2 stride: 1 }", [X], 1,
+     [("stride: 1", "stride: 0", "stride")]),
+    ("Crop crop_param { axis: 2 offset: 1 offset: 2 }", [X, (2, 4, 5, 3)], 1,
+     [([X, (2, 4, 6, 3)], "axis 2: 6 from 1"), ("offset: 2", "offset: 3", "axis 3"),
+      ("axis: 2", "axis: 1", "2 offsets for 3 axes"), ([X, (4, 5, 3)], "axes")]),
+    ("Dropout dropout_param { dropout_ratio: 0.01 }", [X], 1,
+     [("0.01", "0", "between 0 and 1"), ("0.01", "1", "between 0 and 1")]),
+    ("Eltwise eltwise_param { coeff: 1 coeff: 2 }", [X, X], 1,
+     [([X, (2, 4, 6, 6)], "bottoms of"), ("coeff: 2", "", "1 coefficients"),
+      ("coeff: 1", "operation: PROD coeff: 1", "not of the product")]),
+    ("Embed embed_param { num_output: 1 input_dim: 1 }", [(3,)], 1,
+     [("num_output: 1", "num_output: 0", "num_output"), ("input_dim: 1", "input_dim: 0", "input_dim")]),
+    ("EuclideanLoss", [(2, 6), (2, 3, 2)], 1, [([(2, 3), (2, 4)], "inputs of"), ([(2, 3), (5, 3)], "inputs of")]),
+    ("Exp exp_param { base: 0.5 }", [X], 1, [("0.5", "0", "base"), ("0.5", "-2", "base")]),
+    ("Filter", [X, (2,)], 1, [([X, (3,)], "3 selectors for 2")]),
+    ("Flatten flatten_param { axis: 2 end_axis: 2 }", [X], 1,
+     [("end_axis: 2", "end_axis: 1", "is after end_axis"), ("end_axis: 2", "end_axis: 4", "axis 4 out of range")]),
+    ("Im2col convolution_param { kernel_size: 2 }", [X], 1, [([(4, 6, 5)], "4 axes")]),
+    ("InfogainLoss", [(3, 4), (3,), (4, 4)], 1,
+     [([(3, 4), (2,), (4, 4)], "2 labels for 3"), ([(3, 4), (3,), (4, 3)], "12 values, 4 x 4"),
+      ([(3, 4), (3,)], "the matrix, is needed")]),
+    ("InnerProduct inner_product_param { num_output: 1 }", [X], 1,
+     [("num_output: 1", "num_output: 0", "num_output")]),
+    ("Log log_param { base: 2 }", [X], 1,
+     [("2", "1", "not 1"), ("2", "0", "strictly positive"), ("2", "-3", "positive")]),
+    ("LRN lrn_param { local_size: 3 }", [X], 1, [("3", "4", "odd"), ([(4, 6, 5)], "4 axes")]),
+    ("MVN", [(2, 3)], 1, [([(2,)], "2 to 4 axes"), ([(1, 2, 3, 4, 5)], "2 to 4 axes")]),
+    ("PReLU", [(2, 3)], 1, [([(2,)], "2 or more axes")]),
+    ("Pooling pooling_param { kernel_size: 5 }", [X], 1, [("5", "7", "nothing is left"), ([(4, 6, 5)], "4 axes")]),
+    ("Reshape reshape_param { shape { dim: 2 dim: -1 dim: 5 } }", [X], 1,
+     [("dim: 5", "dim: 7", "cannot become"), ("dim: 2", "dim: -1", "more than one"),
+      ("dim: 5", "dim: -2", "expected -1"), ("dim: 5", "dim: 0 dim: 0 dim: 0", "an axis that is not there")]),
+    ("Reshape reshape_param { shape { dim: 24 } axis: 1 num_axes: 2 }", [X], 1,
+     [("num_axes: 2", "num_axes: 4", "axis \\+ num_axes = 5"), ("num_axes: 2", "num_axes: -2", "num_axes must"),
+      ("axis: 1", "axis: 5", "axis 5 out"), ("axis: 1", "axis: -6", "axis -6 out")]),
+    ("Scale scale_param { axis: 1 num_axes: 3 }", [X], 1,
+     [("num_axes: 3", "num_axes: 4", "extends to axis 5"), ("num_axes: 3", "num_axes: -2", "num_axes must")]),
+    ("Bias bias_param { axis: -1 num_axes: -1 }", [X], 1,
+     [("num_axes: -1", "num_axes: 2", "extends to axis 5"), ("num_axes: -1", "num_axes: -2", "num_axes must")]),
+    ("Scale", [X, (4, 6)], 1, [([X, (4, 5)], "are not the axes from 1")]),
+    ("SigmoidCrossEntropyLoss", [(2, 6), (2, 3, 2)], 1, [([(2, 6), (2, 5)], "same count")]),
+    ("Slice slice_param { axis: 2 slice_point: 1 slice_point: 5 }", [X], 3,
+     [("point: 5", "point: 6", "slice points"), ("point: 5", "point: 1", "slice points"),
+      ("point: 1", "point: 0", "slice points"), ("slice_point: 5", "", "1 slice points for 3 tops")]),
+    ("Slice slice_param { axis: 2 }", [X], 3, [("2", "1", "3 tops do not divide 4")]),
+    ("SoftmaxWithLoss", [(3, 4), (3,)], 1, [([(3, 4), (4,)], "4 labels for 3")]),
+    ("SPP spp_param { pyramid_height: 1 }", [X], 1, [("1", "0", "pyramid_height"), ([(4, 6, 5)], "needed")]),
+    ("Tile tile_param { tiles: 1 axis: 3 }", [X], 1,
+     [("tiles: 1", "tiles: 0", "tiles"), ("axis: 3", "axis: 4", "axis 4 out of range")]),
+]  # fmt: skip
+
+
+def made(text: str, shapes, tops: int):
+    kind, _, parameters = text.partition(" ")
+    return one_layer(f'type: "{kind}" {parameters}', *shapes, tops=tops)
+
+
+@pytest.mark.parametrize(
+    "text, shapes, tops, wrong", BOUNDARIES, ids=[row[0].split()[0] for row in BOUNDARIES]
+)
+def test_the_last_value_and_the_next(text, shapes, tops, wrong):
+    made(text, shapes, tops)
+    for *change, said in wrong:
+        changed = (text, change[0]) if len(change) == 1 else (text.replace(*change), shapes)
+        assert changed != (text, shapes)
+        with pytest.raises(CaffeValueError, match=f"(?s)'L'.*{said}"):
+            made(*changed, tops)
