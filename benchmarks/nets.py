@@ -263,8 +263,9 @@ def measure(settings: Settings) -> Report:
     )
     try:
         for name in NETS:
+            nets, side = made(name, device, unedited=not missing)
             for run, batch in runs(name, device):
-                row(report, settings, name, run, batch, device, unedited=not missing)
+                row(report, settings, name, nets, run, torch.randn(batch, 3, side, side, device=device))
     finally:
         torch.backends.cudnn.benchmark = searching
     if missing:
@@ -286,14 +287,13 @@ def prototxt(name: str, batch: int, side: int) -> str:
     return net.text
 
 
-def row(
-    report: Report, settings: Settings, name: str, run: str, batch: int, device: str, unedited: bool
-) -> None:
+def made(name: str, device: str, unedited: bool) -> tuple[dict[str, nn.Module], int]:
+    """The contenders, and the side of the images that they are for."""
     _, by_hand, side, _ = NETS[name]
     if device != GPU and name != "SSD300":  # whose last map has nothing left of a smaller image
         side = SMALL
     torch.manual_seed(0)
-    text = prototxt(name, batch, side)
+    text = prototxt(name, 2, side)
     nets = {OURS: caffe_net(text), TORCH: by_hand(side)}
     if unedited:
         nets[UNEDITED] = caffe_net(text, native=False)
@@ -301,10 +301,14 @@ def row(
     for net in nets.values():
         net.to(device)
     agree(nets, torch.randn(2, 3, side, side, device=device))
-    images = torch.randn(batch, 3, side, side, device=device)
+    return nets, side
+
+
+def row(report: Report, settings: Settings, name: str, nets: dict[str, nn.Module], run: str, images) -> None:
+    device, (batch, _, side, _) = images.device.type, images.shape
     calls = {contender: step(net, images, run) for contender, net in nets.items()}
     timers = {c: on_wall([call]) if device == GPU else on_cpu([call]) for c, call in calls.items()}
-    times = in_turns(timers, seconds=0.5 if settings.quick else 3, most=15 if settings.quick else 60)
+    times = in_turns(timers, seconds=0.5 if settings.quick else 2, most=15 if settings.quick else 60)
     ratio = times.ratio(OURS, TORCH)
     report.row(
         net=name,
@@ -312,7 +316,7 @@ def row(
         batch=batch,
         **{f"{c} ms": times.median(c) * 1e3 for c in times},
         **{"ours / by hand": ratio, "spread": times.spread(OURS)},
-        **({"unedited / by hand": times.ratio(UNEDITED, TORCH)} if unedited else {}),
+        **({"unedited / by hand": times.ratio(UNEDITED, TORCH)} if UNEDITED in nets else {}),
     )
     busy = device == GPU and batch > 1
     what = f"{name}, {run}, batch {batch}, {side} x {side}: {OURS} / {TORCH}"

@@ -14,7 +14,7 @@ from .._runtime import CaffeError, CaffeValueError
 from .coordinates import crop_offsets
 from .graph import Graph, Spec, Step, build
 from .inputs import input_shapes, is_input
-from .messages import layer_parameter
+from .messages import Unknown, layer_parameter
 from .net import CaffeNet, Phase, blobs_of
 from .registry import Folders
 from .rules import TEST, TRAIN, State, included
@@ -165,7 +165,23 @@ class Builder:
     def _module(self, spec: Spec) -> nn.Module | None:
         kind = stock_class(spec.type)
         if kind is not None and self.options.is_native(spec.type):
-            return self._stock(spec, kind)
+            message, unknown = layer_parameter(spec.node)
+            strange = [
+                one for one in unknown if one.path not in kind.understands and not self._ignored(one, spec)
+            ]
+            if not strange or self.options.folders.find(spec.type) is None:
+                extra = {one.path: unquoted(one.value) for one in unknown if one.path in kind.understands}
+                for one in strange:
+                    self._stop(
+                        spec,
+                        f"line {one.line}: {one.path} is a field that stock Caffe does not have. "
+                        f"If it does not matter: ignore=({one.path!r},). If it does, port the fork's {spec.type}",
+                    )
+                return kind(Definition(spec.name, message, len(spec.bottoms), len(spec.tops), extra))
+            self.notes.append(
+                f"line {strange[0].line}: {spec.name!r}: {strange[0].path} is not stock Caffe's: "
+                f"{spec.type} runs as ported"
+            )
         ported = self.options.folders.find(spec.type)
         if ported is not None:
             return self._ported(spec, ported)
@@ -180,23 +196,11 @@ class Builder:
         self._stop(spec, reason)
         return None
 
-    def _stock(self, spec: Spec, kind: type[StockLayer]) -> nn.Module | None:
-        message, unknown = layer_parameter(spec.node)
-        extra = {}
-        for field_ in unknown:
-            if field_.path in kind.understands:
-                extra[field_.path] = unquoted(field_.value)
-            elif any(
-                field_.path == name or field_.path.startswith(name + ".") for name in self.options.ignore
-            ):
-                self.notes.append(f"line {field_.line}: {spec.name!r}: {field_.path} is ignored, as told")
-            else:
-                self._stop(
-                    spec,
-                    f"line {field_.line}: {field_.path} is a field that stock Caffe does not have. "
-                    f"If it does not matter: ignore=({field_.path!r},)",
-                )
-        return kind(Definition(spec.name, message, len(spec.bottoms), len(spec.tops), extra))
+    def _ignored(self, unknown: Unknown, spec: Spec) -> bool:
+        ignored = _is_ignored(unknown, self.options.ignore)
+        if ignored:
+            self.notes.append(f"line {unknown.line}: {spec.name!r}: {unknown.path} is ignored, as told")
+        return ignored
 
     def _ported(self, spec: Spec, ported) -> nn.Module:
         node = spec.node.without("include", "exclude", "type", "bottom", "top", "loss_weight", "phase")
@@ -378,14 +382,37 @@ def read_net(prototxt, replace: dict | None) -> tuple[str, str]:
 
 def needed_types(prototxt, replace: dict | None = None) -> list[str]:
     """The types of a prototxt's layers that compute something, in whatever phase."""
+    return list(dict.fromkeys(spec.type for spec in _computing(prototxt, replace)))
+
+
+def types_of_forks(prototxt, replace: dict | None = None, ignore=()) -> list[str]:
+    """Those of them that stock Caffe does not have, or not with all the fields that this file gives them."""
+    return list(dict.fromkeys(s.type for s in _computing(prototxt, replace) if _is_of_a_fork(s, ignore)))
+
+
+def _is_of_a_fork(spec: Spec, ignore) -> bool:
+    kind = stock_class(spec.type)
+    if kind is None:
+        return True
+    try:
+        _, unknown = layer_parameter(spec.node)
+    except CaffeValueError:  # it is said when the net is built
+        return False
+    return any(one.path not in kind.understands and not _is_ignored(one, ignore) for one in unknown)
+
+
+def _is_ignored(unknown: Unknown, ignore) -> bool:
+    return any(unknown.path == name or unknown.path.startswith(name + ".") for name in ignore)
+
+
+def _computing(prototxt, replace: dict | None) -> list[Spec]:
     text, path = read_net(prototxt, replace)
     specs = [Spec.of(node) for node in upgraded(parse(text, path), path)]
-    found = [
-        s.type
+    return [
+        s
         for s in specs
         if (s.bottoms or s.type == "Parameter") and s.type not in (*_NO_COMPUTATION, "Python")
     ]
-    return list(dict.fromkeys(found))
 
 
 def _reason(error: Exception, spec: Spec) -> str:

@@ -43,6 +43,8 @@ def _known(node: Node, descriptor, path: str, unknown: list[Unknown]) -> Node:
     for entry in node.fields:
         field = descriptor.fields_by_name.get(entry.name)
         where = f"{path}{entry.name}"
+        if entry.name == "engine" and not isinstance(entry.value, Node):
+            continue  # who computes, of which each fork has its own; never what is computed
         if field is None:
             unknown.append(Unknown(where, entry.line, entry.value, unknown_field(entry.name, descriptor)))
         elif isinstance(entry.value, Node) and field.message_type is not None:

@@ -2,13 +2,16 @@
 
 import copy
 import pickle
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import torch
 
 from layers import CaffeValueError, caffe_net
+from layers._net.build import types_of_forks
 from layers._net.coordinates import _map
+from layers._net.registry import Folders
 
 INPUT = 'input: "data" input_shape { dim: 2 dim: 3 dim: 8 dim: 8 }\n'
 
@@ -222,6 +225,42 @@ def test_fields_of_forks_are_understood_or_named():
         caffe_net(INPUT + pool % "pad_l: 1")
     net = caffe_net(INPUT + pool % "pad_l: 1", ignore="pooling_param.pad_l")
     assert "pad_l" in net.notes[0]
+
+
+def test_who_computes_is_not_what_is_computed():
+    said = 'engine: "MKLDNN" '
+    assert caffe_net(INPUT + conv("c", "data", more=said).replace("pad: 1", "pad: 1 engine: MKL2017")).shapes
+
+
+class Ported(torch.nn.Module):
+    """What a ported layer is to a net."""
+
+    type, folder, type_name, is_set_up = "Pooling", Path("pooling"), "Pooling", True
+
+    def __init__(self, prototxt, bottom, top):
+        super().__init__()
+        self.prototxt = prototxt
+
+    def top_shapes(self, *bottoms):
+        return [(1, 2)]
+
+    @classmethod
+    def module_class(cls):
+        return cls
+
+
+def test_fields_of_forks_are_read_by_the_ported_layer_where_there_is_one(monkeypatch):
+    text = INPUT + "".join(
+        f'layer {{ name: "{name}" type: "Pooling" bottom: "data" top: "{name}" '
+        f"pooling_param {{ kernel_size: 3 {said} }} }}\n"
+        for name, said in (("of_fork", "pad_l: 1"), ("of_stock", "ceil_mode: false"))
+    )
+    assert types_of_forks(text) == ["Pooling"] and types_of_forks(text, ignore=["pooling_param.pad_l"]) == []
+    monkeypatch.setattr(Folders, "find", lambda self, name: Ported)
+    net = caffe_net(text)
+    assert "pad_l: 1" in net.of_fork.prototxt and "pad_l is not stock Caffe's" in net.notes[0]
+    assert not isinstance(net.of_stock, Ported)
+    assert not isinstance(caffe_net(text, ignore=["pooling_param.pad_l"]).of_fork, Ported)
 
 
 def test_crop_without_an_offset_follows_the_geometry_of_the_net():

@@ -23,15 +23,14 @@ from rich.table import Table
 
 from layers._backends import CPU, GPU, HOST
 from layers._net import caffe_net
-from layers._net.build import needed_types
+from layers._net.build import needed_types, types_of_forks
 from layers._net.net import CaffeNet, blobs_of
 from layers._net.registry import Folders
-from layers._net.stock import stock_class
 from layers._runtime import CaffeError, CaffeValueError
 
 from ..make.names import NameRefused
 from ..make.settings import Settings, of_each_folder
-from .compare import compare, random_inputs, runs_by, twin_parameters
+from .compare import compare, random_inputs, runs_by, twin_parameters, vary
 
 FORWARD, GRADIENT = 1e-4, 1e-3  # relative
 
@@ -104,9 +103,13 @@ def sizes(text: str) -> tuple[int, ...]:
 
 def port_missing(asked: Asked, console: Console) -> bool:
     """Port what the net needs and no folder has, if a fork was given; build what is not built."""
-    types = needed_types(asked.prototxt, asked.options["replace"])
     # Stock layers are ported for the comparison alone.
-    types = [name for name in types if asked.verify or stock_class(name) is None]
+    replace = asked.options["replace"]
+    types = (
+        needed_types(asked.prototxt, replace)
+        if asked.verify
+        else types_of_forks(asked.prototxt, replace, asked.options["ignore"])
+    )
     missing = [name for name in types if Folders(asked.folders).find(name) is None]
     if missing and asked.caffe:
         console.print(f"Porting {', '.join(missing)} from {asked.caffe}", markup=False)
@@ -237,6 +240,8 @@ def verify(asked: Asked, console: Console) -> int:
         with console.status(f"{phase}: loading"):
             native = caffe_net(asked.prototxt, asked.weights or None, **said)
             unedited = caffe_net(asked.prototxt, None, native=False, **said)
+            if not asked.weights:
+                vary(native)
             twin_parameters(native, unedited)
         with console.status(f"{phase}: running by torch and unedited"):
             inputs = random_inputs(native, torch.float64)
@@ -249,13 +254,16 @@ def verify(asked: Asked, console: Console) -> int:
 def report(differences: list, phase: str, console: Console) -> bool:
     limits = {"blob": FORWARD, "gradient": GRADIENT}
     made = Table(title=f"phase {phase}: by torch against unedited")
-    for name in ("compared", "count", "largest relative difference", "where", "allowed"):
+    for name in ("compared", "count", "all zero", "largest relative difference", "where", "allowed"):
         made.add_column(name)
     for what, limit in limits.items():
         of_kind = [d for d in differences if d.what == what]
         if of_kind:
             worst = max(of_kind, key=lambda d: d.error)
-            made.add_row(f"{what}s", str(len(of_kind)), f"{worst.error:.1e}", worst.name, f"{limit:.0e}")
+            zero = str(sum(d.nothing for d in of_kind))
+            made.add_row(
+                f"{what}s", str(len(of_kind)), zero, f"{worst.error:.1e}", worst.name, f"{limit:.0e}"
+            )
     console.print(made)
     wrong = [d for d in differences if not d.error <= limits[d.what]]
     for difference in wrong[:20]:

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from layers._net.net import CaffeNet, blobs_of
 from layers._net.stock import StockLayer
+from layers._net.stock.batch_norm import BatchNorm
 
 
 @dataclass
@@ -22,6 +23,7 @@ class Difference:
     what: str  # "blob" or "gradient"
     name: str
     error: float
+    nothing: bool = False  # zero in both: it says nothing
 
 
 def twin_parameters(first: CaffeNet, second: CaffeNet) -> None:
@@ -30,6 +32,24 @@ def twin_parameters(first: CaffeNet, second: CaffeNet) -> None:
         for key, module in first.named_children():
             for (_, own), (_, other) in zip(blobs_of(module), blobs_of(second._modules[key]), strict=True):
                 other.copy_(own.reshape(other.shape))
+
+
+@torch.no_grad()
+def vary(net: CaffeNet) -> None:
+    """Random values for what the fillers leave at zero: weights that a user would load, biases, statistics.
+
+    A net whose last weights are zero has no gradients, and any two such nets agree.
+    """
+    generator = torch.Generator().manual_seed(7)
+    for module in net.children():
+        for _, blob in blobs_of(module):
+            if blob.count_nonzero() or not blob.numel():
+                continue
+            if isinstance(module, BatchNorm):
+                blob.copy_(torch.rand(blob.shape, generator=generator, dtype=blob.dtype) + 0.5)
+                continue
+            fan = blob[0].numel() if blob.dim() > 1 else 100
+            blob.copy_(torch.randn(blob.shape, generator=generator, dtype=blob.dtype) / fan**0.5)
 
 
 def compare(native: CaffeNet, unedited: CaffeNet, inputs: dict[str, Tensor], gradients: bool = True):
@@ -43,12 +63,17 @@ def compare(native: CaffeNet, unedited: CaffeNet, inputs: dict[str, Tensor], gra
             ours, theirs = _blobs(native, inputs), _blobs(unedited, inputs)
     for name in native.phase.graph.latest:
         if name not in inputs:
-            differences.append(Difference("blob", name, relative(ours[name], theirs[name])))
+            differences.append(difference("blob", name, ours[name], theirs[name]))
     if gradients:
         made = [_backward(net, blobs) for net, blobs in ((native, ours), (unedited, theirs))]
         for name, gradient in made[0].items():
-            differences.append(Difference("gradient", name, relative(gradient, made[1][name])))
+            differences.append(difference("gradient", name, gradient, made[1][name]))
     return differences
+
+
+def difference(what: str, name: str, a: Tensor | None, b: Tensor | None) -> Difference:
+    nothing = not any(t is not None and t.detach().nan_to_num(1).count_nonzero() for t in (a, b))
+    return Difference(what, name, relative(a, b), nothing)
 
 
 def relative(a: Tensor | None, b: Tensor | None) -> float:
