@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include <functional>
+#include <set>
 
 #include "boost/algorithm/string.hpp"
 #include "boost/lexical_cast.hpp"
@@ -192,6 +193,21 @@ static void test_blobs() {
   Blob<float> old;
   old.FromProto(legacy);
   say("legacy_proto", old.shape_string() + " " + list(old.cpu_data(), 2));
+  Blob<float> at(2, 3, 4, 5);
+  const Blob<float>& read = at;
+  const vector<const float*> firsts{read.cpu_data(), read.gpu_data(), read.cpu_diff(), read.gpu_diff()};
+  const auto where = [&](int n, int c, int h, int w) {
+    return vector<const float*>{read.cpu_data_at(n, c, h, w), read.gpu_data_at(n, c, h, w),
+                                read.cpu_diff_at(n, c, h, w), read.gpu_diff_at(n, c, h, w)};
+  };
+  const vector<const float*> defaults{read.cpu_data_at(), read.gpu_data_at(), read.cpu_diff_at(),
+                                      read.gpu_diff_at()};
+  const vector<const float*> written{at.mutable_cpu_data_at(), at.mutable_gpu_data_at(),
+                                     at.mutable_cpu_diff_at(), at.mutable_gpu_diff_at()};
+  string places = defaults == firsts && where(0, 0, 0, 0) == firsts ? "first" : "elsewhere";
+  places += written[0] == at.cpu_data() && written[2] == at.cpu_diff() ? " first" : " elsewhere";
+  for (int i = 0; i < 4; ++i) places += " " + std::to_string(where(1, 2, 3, 4)[i] - firsts[i]);
+  say("at", places);
   Blob<float> flat(vector<int>{2});
   say("shape_equals", flat.ShapeEquals(legacy) ? "yes" : "no");
   say("copy_from", caught([&] { old.CopyFrom(flat); }));
@@ -261,6 +277,23 @@ static string is(Got value) {
   return std::to_string(value) + (std::is_same<Wanted, Got>::value ? "" : " of another type");
 }
 
+static void test_shuffle() {
+  vector<int> values;
+  for (int i = 0; i < 20; ++i) values.push_back(i);
+  const vector<int> before = values;
+  int moved = 0;
+  for (int round = 0; round < 50; ++round) {
+    shuffle(values.begin(), values.end());
+    moved += values != before;
+    std::set<int> all(values.begin(), values.end());
+    if (all.size() != 20 || *all.begin() != 0 || *all.rbegin() != 19) moved = -1000;
+  }
+  vector<int> none, one{7};
+  shuffle(none.begin(), none.end());
+  shuffle(one.begin(), one.end());
+  say("shuffle", moved == 50 && one[0] == 7 ? "a permutation" : "something else");
+}
+
 static void test_mixed_max() {
   using std::max;
   using std::min;
@@ -276,5 +309,6 @@ int main() {
   test_blobs();
   test_fillers();
   test_legacy_names();
+  test_shuffle();
   test_mixed_max();
 }

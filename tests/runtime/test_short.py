@@ -368,6 +368,13 @@ def test_a_failure_is_said_and_tried_again(monkeypatch):
     assert [fails.operator.short.plans() for _ in range(2) if fails(torch.rand(3)) is not None] == [1, 1]
 
 
+def test_the_collector_of_cycles_is_shown_all_that_is_held():
+    held = gc.get_referents(sigmoid.operator.short)
+    (plan,) = [one for one in held if type(one).__name__ == "Plan"]
+    names = {type(one).__name__ for one in gc.get_referents(plan)}
+    assert {"type", "tuple", "dict", "function"} <= names
+
+
 def test_nothing_is_kept():
     x = torch.rand(4, 5, requires_grad=True)
     gc.collect()

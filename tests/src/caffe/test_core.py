@@ -96,6 +96,7 @@ EXPECTED = {
     "proto": "3 (3) -1 0 1 2 2 2",
     "legacy_proto": "1 1 1 2 (2) 4 5",
     "shape_equals": "yes",
+    "at": "first first 119 119 119 119",
     "copy_from": "blob.cpp: Check failed: reshape Trying to copy blobs of different sizes.",
     # Filler
     "constant": "3.000000",
@@ -108,6 +109,7 @@ EXPECTED = {
     "bilinear": "0.0625 0.1875 0.1875 0.0625",
     "unknown_filler": "filler.hpp: Unknown filler name: nonesuch",
     "seed": "same",
+    "shuffle": "a permutation",
     # names of boost
     "split": "a|b||c",
     "lexical_cast": "0.100000001 12",

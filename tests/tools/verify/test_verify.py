@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import pytest
@@ -332,3 +333,11 @@ def test_own_layers(layer, capfd):
         pytest.skip(f"{layer} is not built")
     assert main([*QUICK, layer]) == STATUS_RIGHT
     assert f"{layer}: gradient right in" in capfd.readouterr().out
+
+
+def test_an_output_is_named_by_its_top():
+    check = SimpleNamespace(shapes=[torch.Size([2]), torch.Size([]), torch.Size([2, 3])])
+    named = [GradientCheck.output_name(check, j) for j in (0, 1, 2, 3, 8)]
+    assert named == ["top 0[0]", "top 0[1]", "top 1[]", "top 2[0, 0]", "top 2[1, 2]"]
+    with pytest.raises(IndexError):
+        GradientCheck.output_name(check, 9)
