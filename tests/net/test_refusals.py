@@ -6,7 +6,8 @@ from support.nets import one_layer
 from layers import CaffeValueError
 
 X = (2, 4, 6, 5)
-# A layer, its bottoms, how many tops; what takes the place of a word in it (or of the shapes), and is refused so.
+# A layer, its bottoms, how many tops; what takes the place of a word in it (or of the shapes, or of the number of
+# tops), and is refused so.
 BOUNDARIES = [
     ("Accuracy accuracy_param { top_k: 4 }", [(3, 4), (3,)], 1, [("4", "5", "top_k 5 of 4")]),
     ("Accuracy", [(3, 4), (3,)], 1, [([(3, 4), (4,)], "4 labels for 3")]),
@@ -54,6 +55,13 @@ BOUNDARIES = [
     ("Reshape reshape_param { shape { dim: 24 } axis: 1 num_axes: 2 }", [X], 1,
      [("num_axes: 2", "num_axes: 4", "axis \\+ num_axes = 5"), ("num_axes: 2", "num_axes: -2", "num_axes must"),
       ("axis: 1", "axis: 5", "axis 5 out"), ("axis: 1", "axis: -6", "axis -6 out")]),
+    ("RNN recurrent_param { num_output: 1 }", [(4, 2, 5), (4, 2)], 1,
+     [("num_output: 1", "num_output: 0", "num_output must"), ([(4, 2), (4, 2)], "x: expected"),
+      ([(4, 2, 5), (4, 3)], "cont: expected"), (2, "2 tops"), ([(4, 2, 5), (4, 2), (2, 3), (2, 3)], "4 bottoms")]),
+    ("LSTM recurrent_param { num_output: 3 }", [(4, 2, 5), (4, 2), (2, 6)], 1,
+     [([(4, 2, 5), (4, 2), (3, 6)], "static input: expected 2")]),
+    ("RNN recurrent_param { num_output: 3 expose_hidden: true }", [(4, 2, 5), (4, 2), (1, 2, 3)], 2,
+     [([(4, 2, 5), (4, 2), (1, 3, 3)], "hidden state"), (1, "1 tops"), ([(4, 2, 5), (4, 2)], "2 bottoms")]),
     ("Scale scale_param { axis: 1 num_axes: 3 }", [X], 1,
      [("num_axes: 3", "num_axes: 4", "extends to axis 5"), ("num_axes: 3", "num_axes: -2", "num_axes must")]),
     ("Bias bias_param { axis: -1 num_axes: -1 }", [X], 1,
@@ -82,7 +90,10 @@ def made(text: str, shapes, tops: int):
 def test_the_last_value_and_the_next(text, shapes, tops, wrong):
     made(text, shapes, tops)
     for *change, said in wrong:
-        changed = (text, change[0]) if len(change) == 1 else (text.replace(*change), shapes)
-        assert changed != (text, shapes)
+        if len(change) == 2:
+            changed = text.replace(*change), shapes, tops
+        else:
+            changed = (text, shapes, change[0]) if isinstance(change[0], int) else (text, change[0], tops)
+        assert changed != (text, shapes, tops)
         with pytest.raises(CaffeValueError, match=f"(?s)'L'.*{said}"):
-            made(*changed, tops)
+            made(*changed)
