@@ -27,13 +27,17 @@ class Cut:
 
     def __init__(self, tree: Tree, toolkit: Toolkit, header: str):
         self.tree, self.toolkit, self.header = tree, toolkit, header
-        files = [header, *tree.companions(header)]
-        self.items = {
-            file: [item for item in items_of(tree.source(file)) if not toolkit.has(item.name, item.arity)]
-            for file in files
-        }
-        self.macros = {file: macros_of(tree.source(file), toolkit.words) for file in files}
+        key = type(self).__name__, header
+        if key not in tree.parts:  # the same for each type
+            files = [header, *tree.companions(header)]
+            macros = {file: macros_of(tree.source(file), toolkit.words) for file in files}
+            tree.parts[key] = {file: self._parts(file) for file in files}, macros
+        self.items, self.macros = tree.parts[key]
         self.names: set[str] = set()
+
+    def _parts(self, file: str) -> list[Item]:
+        items = items_of(self.tree.source(file))
+        return [item for item in items if not self.toolkit.has(item.name, item.arity)]
 
     def take(self, name: str) -> list[tuple[str, list[Token]]] | None:
         """What has that name, and what that names in turn, as tokens of files; None if nothing here defines it."""
@@ -102,15 +106,15 @@ class BlobCut(Cut):
 
     def __init__(self, tree: Tree, toolkit: Toolkit):
         super().__init__(tree, toolkit, BLOB)
-        for file in self.items:
-            outside = (item for item in items_of(tree.source(file)) if item.arity)
-            found = self._inside() if file == BLOB else [item for item in outside if self._is_forks(item)]
-            self.items[file] = [item for item in found if self._can_be_taken(self.tokens(file, item))]
 
-    def _inside(self) -> list[Item]:
-        blob = next((one for one in self.tree.classes("Blob") if one.file == BLOB), None)
-        members = items_of(self.tree.source(BLOB), within=blob.tokens) if blob else []
-        return [item for item in members if self._is_forks(item)]
+    def _parts(self, file: str) -> list[Item]:
+        if file == BLOB:
+            blob = next((one for one in self.tree.classes("Blob") if one.file == BLOB), None)
+            items = items_of(self.tree.source(BLOB), within=blob.tokens) if blob else []
+        else:
+            items = [item for item in items_of(self.tree.source(file)) if item.arity]
+        forks = [item for item in items if self._is_forks(item)]
+        return [item for item in forks if self._can_be_taken(self.tokens(file, item))]
 
     def _is_forks(self, item: Item) -> bool:
         return item.name not in self.toolkit.words or not self.toolkit.blob_has(item.name, item.arity.most)

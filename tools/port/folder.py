@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import re
 import shutil
@@ -148,15 +149,25 @@ def origin(plan: Plan, wanted: dict[str, str], contents: dict[str, bytes], parts
 
 
 def git_lines(root: Path, file: str) -> list[str]:
+    # Files that git does not know are not the commit's, whichever repository they happen to lie in.
+    known, commit, remote = git_of(str(root))
+    if file not in known or not commit:
+        return ["commit   unknown: not under git"]
+    return [f"from     {remote}"] * bool(remote) + [f"commit   {commit}"]
+
+
+@functools.cache
+def git_of(root: str) -> tuple[frozenset[str], str, str]:
+    """What git knows of a tree: its files, its commit, where it is from."""
+
     def git(*arguments: str) -> str:
         if not shutil.which("git"):
             return ""
-        done = subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, text=True)
+        done = subprocess.run(
+            ["git", "-C", root, *arguments], capture_output=True, text=True, errors="replace"
+        )
         return done.stdout.strip() if done.returncode == 0 else ""
 
-    # Files that git does not know are not the commit's, whichever repository they happen to lie in.
-    known = git("ls-files", "--error-unmatch", file)
-    commit = git("rev-parse", "HEAD") if known else ""
-    remote = git("config", "--get", "remote.origin.url") if known else ""
-    remote = re.sub(r"//[^/@]*@", "//", remote)
-    return [f"from     {remote}"] * bool(remote) + [f"commit   {commit or 'unknown: not under git'}"]
+    known = frozenset(git("ls-files", "-z").split("\0"))
+    remote = re.sub(r"//[^/@]*@", "//", git("config", "--get", "remote.origin.url"))
+    return known, git("rev-parse", "HEAD"), remote

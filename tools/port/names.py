@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ..cuda.lexer import Token
 from ..cuda.tokens import head_name
-from .items import items_of, macros_of
+from .items import Item, items_of, macros_of
 from .toolkit import Toolkit
 from .tree import HEADER_KINDS, Class, Place, PortError, Tree
 
@@ -26,6 +26,7 @@ CORE = ["blob", "syncedmem", "common", "layer", "net", "layer_factory", "interna
 class Names:
     def __init__(self, tree: Tree, toolkit: Toolkit):
         self.tree, self.toolkit = tree, toolkit
+        self._items: dict[str, dict[str, list[Item]]] = {}
 
     # ------------------------------------------------------------------------------- files
 
@@ -139,15 +140,22 @@ class Names:
         headers = [file for file in self.tree.holding(function) if file.endswith(HEADER_KINDS)]
         declared, defined = set(), {}
         for file in headers:
-            source = self.tree.source(file)
-            for item in items_of(source):
-                if item.name == function and item.arity:
-                    if item.defines:
-                        line = source.lexed.position(source.lexed.tokens[item.tokens[0]].start)[0]
-                        defined.setdefault(item.arity, Place(file, line))
-                    elif file in visible:
-                        declared.add(item.arity)
+            for item in self._functions_of(file).get(function, ()):
+                if item.defines:
+                    first = self.tree.source(file).lexed.tokens[item.tokens[0]]
+                    defined.setdefault(item.arity, Place(file, self.tree.line(file, first)))
+                elif file in visible:
+                    declared.add(item.arity)
         return next((defined[arity] for arity in declared if arity in defined), None)
+
+    def _functions_of(self, file: str) -> dict[str, list[Item]]:
+        """By name, the functions at namespace scope of a file."""
+        if file not in self._items:
+            found = self._items[file] = {}
+            for item in items_of(self.tree.source(file)):
+                if item.arity:
+                    found.setdefault(item.name, []).append(item)
+        return self._items[file]
 
     def sublayer(self, type_name: str) -> str | None:
         """The class of a layer that another one makes by its type."""

@@ -17,7 +17,7 @@ from ..files import read
 from .names import Names
 from .plan import Plan, Problem, is_called
 from .toolkit import ROOT
-from .tree import PROTO, SOURCE_KINDS, WITHOUT, WORD, Class, Place, classes_in
+from .tree import PROTO, SOURCE_KINDS, WITHOUT, WORD, Class, Place
 
 # Words of things that the toolkit does not do, in layers that use them: what to say.
 DATABASE = WITHOUT["USE_LMDB"]
@@ -172,7 +172,7 @@ def messages_missing(plan: Plan) -> Iterator[Problem]:
 def missing_base(names: Names, file: str) -> Iterator[tuple[int, str]]:
     """In a header, aggregate ones above all: classes that derive from one as only the fork's core has it."""
     source, visible = names.tree.source(file), names.tree.visible(file)
-    for one in classes_in(source, file):
+    for one in names.tree.classes_of(file):
         head = itertools.takewhile(lambda token: token.text != "{", source.lexed.tokens[slice(*one.tokens)])
         for base in (names.header_class(token.text, visible) for token in head if token.text != one.name):
             if not base or not names.is_core(base.file):

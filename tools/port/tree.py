@@ -87,7 +87,9 @@ class Tree:
         self._visible: dict[str, frozenset[str]] = {}
         self._resolved: dict[tuple[str, str], str | None] = {}
         self._classes: dict[str, list[Class]] = {}
+        self._classes_of: dict[str, list[Class]] = {}
         self._members: dict[str, list[str]] = {}
+        self.parts: dict[tuple[str, str], tuple] = {}  # what cuts.py could take of a header
 
     # ---------------------------------------------------------------------------------- files
 
@@ -248,9 +250,15 @@ class Tree:
         if name not in self._classes:
             heads = re.compile(rf"\b(?:class|struct)\b[^;{{}}()]*\b{name}\b")
             sought = (f for f in self.holding(name) if heads.search(self.text(f)))
-            found = [one for f in sought for one in classes_in(self.source(f), f) if one.name == name]
+            found = [one for f in sought for one in self.classes_of(f) if one.name == name]
             self._classes[name] = sorted(found, key=lambda one: one.file.endswith(SOURCE_KINDS))
         return self._classes[name]
+
+    def classes_of(self, file: str) -> list[Class]:
+        """Those that a file defines."""
+        if file not in self._classes_of:
+            self._classes_of[file] = list(classes_in(self.source(file), file))
+        return self._classes_of[file]
 
     @cached_property
     def class_names(self) -> frozenset[str]:
@@ -260,10 +268,12 @@ class Tree:
         return frozenset(name for text in headers for name in pattern.findall(text))
 
     def members(self, name: str) -> list[str]:
-        """The sources that define member functions of a class, or instantiate it."""
+        """The sources that define member functions of a class, or instantiate it; of a copy deeper down, none."""
         if name not in self._members:
             sources = (f for f in self.holding(name) if f.endswith(SOURCE_KINDS))
-            self._members[name] = [f for f in sources if name in members_in(self.source(f))]
+            found = [f for f in sources if name in members_in(self.source(f))]
+            first = {os.path.basename(f): f for f in sorted(found, key=lambda f: -f.count("/"))}
+            self._members[name] = [f for f in found if first[os.path.basename(f)] == f]
         return self._members[name]
 
     # ------------------------------------------------------------------------------ functions
@@ -271,8 +281,15 @@ class Tree:
     def companions(self, header: str) -> list[str]:
         """The sources that lie where a header's do: src/caffe/util/nms.cpp and .cu of include/caffe/util/nms.hpp."""
         stem = re.sub(r"\.\w+$", "", header)
-        stems = {stem, stem.replace("include/", "src/", 1)}
-        return [f for f in self.files if f.endswith(SOURCE_KINDS) and f.rpartition(".")[0] in stems]
+        stems = dict.fromkeys((stem, stem.replace("include/", "src/", 1)))
+        return [file for stem in stems for file in self._sources_by_stem.get(stem, ())]
+
+    @cached_property
+    def _sources_by_stem(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for file in (f for f in self.files if f.endswith(SOURCE_KINDS)):
+            found.setdefault(file.rpartition(".")[0], []).append(file)
+        return found
 
     @cached_property
     def _declaring(self) -> dict[str, list[str]]:

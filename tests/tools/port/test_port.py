@@ -138,6 +138,16 @@ def test_what_lies_beside_a_name_that_is_taken(fork, port):
     assert found == {"fast/fast.h", "fast/part.h", "slow/slow.h", "slow/part.h", "alone.h"}
 
 
+def test_a_copy_of_a_source_that_lies_deeper(fork, port):
+    """Somebody's other version, which cannot be linked with it."""
+    source = fork.layer("Shift")
+    fork.write("src/caffe/layers/before/shift_layer.cpp", source.read_text() + "// older\n")
+    port("Shift")
+    found = names(port.folder / "shift")
+    assert {name for name in found if name.endswith(".cpp")} == {"shift_layer.cpp"}
+    assert (port.folder / "shift/shift_layer.cpp").read_text() == source.read_text()
+
+
 @pytest.mark.parametrize("header", ["caffe/3rdparty/twist.h", "3rdparty/twist.h"])
 def test_a_library_within_caffes_own_folders_is_caffes(fork, port, header):
     fork.write(f"include/{header}", "void twist();\n")
