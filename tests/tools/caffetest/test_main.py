@@ -1,6 +1,7 @@
 """make caffetest: what is said of one backend's run, and the status that it gives."""
 
 import io
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -45,3 +46,23 @@ def test_outcome(tmp_path, monkeypatch, code, suites, wanted, said):
     found = caffetest.outcome(Console(file=text, width=200), table, None, tmp_path, "host", asked)
     assert found == wanted and text.getvalue() == said
     assert table.row_count == bool(suites)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["", ""], "make caffetest CAFFE=/path/to/fork TEST=test_x_layer.cpp\n"),
+        (["/fork", " "], "make caffetest CAFFE=/path/to/fork TEST=test_x_layer.cpp\n"),
+        (["/no/such/fork", "all"], "/no/such/fork"),
+        (["", "all"], "no Caffe tree"),
+    ],
+)
+def test_what_it_cannot_run_on(monkeypatch, capsys, arguments, said):
+    monkeypatch.setattr(sys, "argv", ["caffetest", *arguments])
+    assert caffetest.main() == 2 and said in capsys.readouterr().err
+
+
+def test_what_it_is_asked(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["caffetest", "--filter=A*", "/fork", "a.cpp b.cpp", "c.cpp"])
+    asked = caffetest.parsed()
+    assert (asked.tests, asked.filter, str(asked.caffe)) == (["a.cpp", "b.cpp", "c.cpp"], "A*", "/fork")
