@@ -291,6 +291,22 @@ def test_a_crop_knows_nothing_of_layers_that_are_not_set_up():
     assert _map(step, {id(step.spec): module}, 0) is None
 
 
+@pytest.mark.parametrize("kind", ["Data", "ImageData", "HDF5Data", "AnnotatedData"])
+@pytest.mark.parametrize("tops", ["data", "data label", "data clip", "data clip label"])
+def test_the_second_blob_of_a_data_layer(kind, tops):
+    """A label for each item, of the types that have no other, or by its name. Others are known when they come."""
+    names = tops.split()
+    text = "layer { name: 'd' type: '%s' %s data_param { batch_size: 4 } transform_param { crop_size: 5 } }"
+    net = caffe_net(
+        text % (kind, " ".join(f"top: '{name}'" for name in names))
+        + "layer { name: 'f' type: 'Flatten' bottom: 'data' top: 'f' }"
+    )
+    assert net.inputs == names and net.shapes.pop("f") == (4, 75)
+    assert net.shapes.pop("data") == (4, 3, 5, 5)
+    known = len(names) > 1 and (kind in ("Data", "ImageData") or names[1] == "label")
+    assert net.shapes == ({names[1]: (4,)} if known else {})
+
+
 def test_a_path_may_be_a_string(tmp_path):
     path = tmp_path / "net.prototxt"
     path.write_text(INPUT + conv("c", "data"))

@@ -45,6 +45,8 @@ from torch.nn import functional as F
             lambda x: 2 * (x**2).sum(-1),
         ),
         ("Split", {"top": ["a", "b", "c"]}, lambda x: (x + 0, x + 0, x + 0)),
+        ("Split", {"top": ["a", "b"]}, lambda x: (x + 0, x + 0)),
+        ("Split", {"top": ["a"]}, lambda x: x + 0),
         ("Slice", {"top": ["a", "b", "c"]}, lambda x: x.split(1, 1)),
         (
             "Slice",
