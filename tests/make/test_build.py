@@ -527,6 +527,10 @@ def test_a_kernel_that_asks_for_the_architecture_is_compiled_for_each(workshop):
     (one / "beside.cuh").write_text("#if __CUDA_ARCH__ >= 900\n#endif\n")
     plan = workshop.build("-n", "NVCC=/bin/true", "ARCH=sm_80 sm_90", "BACKENDS=cuda", "libraries")
     assert "-gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90" in " ".join(plan.split())
+    # nvcc's front divides GPUs there anyway.
+    (one / "beside.cuh").write_text("#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800\n#endif\n")
+    plan = workshop.build("-n", "NVCC=/bin/true", "ARCH=sm_75 sm_80 sm_90", "BACKENDS=cuda", "libraries")
+    assert "code=[sm_75]" in plan and "code=[sm_80,sm_90,compute_80]" in plan
 
 
 def test_a_library_of_another_build_is_linked_anew(workshop, tmp_path):

@@ -21,10 +21,12 @@ _STOCK = re.compile(
     rb"caffe/(?:layers/(?!loss_layer\.|neuron_layer\.)\w+_layer|(?:common|neuron|vision)_layers|net|caffe|layer_factory)"
     rb"\.hpp|caffe/util/insert_splits\.hpp|\bCreateLayer\b|\bNet\s*<"
 )
-# A kernel that asks which GPU it is compiled for is compiled for each.
+# A kernel that asks which GPU it is compiled for is compiled for each. To ask for sm_80 is no such question:
+# nvcc's front goes through the text once before sm_80 and once from there on (mk/cuda.mk).
 _ASKS_ARCH = re.compile(
-    rb"__CUDA_ARCH|cuda/(?:ptx|barrier|pipeline)|cooperative_groups|mma\.h\b|asm\s*(?:volatile)?\s*\("
+    rb"__CUDA_ARCH(?!__\s*(?:>=|<)\s*800\b)|cuda/(?:ptx|barrier|pipeline)|cooperative_groups|mma\.h\b"
 )
+_DEFINES_ARCH = re.compile(rb"defined\s*\(?\s*__CUDA_ARCH__\s*\)?|#\s*ifn?def\s+__CUDA_ARCH__\b")
 
 
 class Folder:
@@ -42,7 +44,7 @@ class Folder:
         self.uses_stock = self.is_caffe and any(
             os.path.basename(found) not in own for text in texts.values() for found in _STOCK.findall(text)
         )
-        self.asks_arch = any(_ASKS_ARCH.search(text) for text in texts.values())
+        self.asks_arch = any(_ASKS_ARCH.search(_DEFINES_ARCH.sub(b"", text)) for text in texts.values())
         if (
             not self.is_caffe
         ):  # a native layer is the .cu files of its folder; <name>_ffi.cpp is the wrapper's
