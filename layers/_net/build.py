@@ -82,6 +82,9 @@ class Builder:
         self.notes: list[str] = []
         self.modules: dict[int, nn.Module | None] = {}  # by id of the spec
         self.keys: dict[int, str] = {}
+        self.shapes: dict[
+            tuple, list[tuple[int, ...]]
+        ] = {}  # by a module's id and its bottoms' shapes: its tops'
         self.reasons: dict[int, list[str]] = {}  # by id of the spec: why it cannot be, in any phase
 
     # ---------------------------------------------------------------------------------------- phases
@@ -285,11 +288,15 @@ class Builder:
             module.is_set_up = True
         if (known := module.top_shapes(*bottoms)) is not None:
             return known
-        with fake, torch.no_grad(), _quiet():
-            tops = module(*(torch.empty(shape) for shape in bottoms))
-            module.reset()
-        tops = (tops,) if isinstance(tops, torch.Tensor) else tops
-        return [tuple(top.shape) for top in tops]
+        # A stock layer's shapes are the same in both phases.
+        key = (id(module), *bottoms)
+        if key not in self.shapes:
+            with fake, torch.no_grad(), _quiet():
+                tops = module(*(torch.empty(shape) for shape in bottoms))
+                module.reset()
+            tops = (tops,) if isinstance(tops, torch.Tensor) else tops
+            self.shapes[key] = [tuple(top.shape) for top in tops]
+        return self.shapes[key]
 
     def _crop(self, step: Step, module, graph: Graph) -> None:
         if module.says_offsets or self.options.crop == "stock":

@@ -42,10 +42,10 @@ def vary(net: CaffeNet) -> None:
     """
     generator = torch.Generator().manual_seed(7)
     for module in net.children():
-        for _, blob in blobs_of(module):
+        for name, blob in blobs_of(module):
             if blob.count_nonzero() or not blob.numel():
                 continue
-            if isinstance(module, BatchNorm):
+            if isinstance(module, BatchNorm) and name != "mean":
                 blob.copy_(torch.rand(blob.shape, generator=generator, dtype=blob.dtype) + 0.5)
                 continue
             fan = blob[0].numel() if blob.dim() > 1 else 100
@@ -136,9 +136,10 @@ class _without_noise:
 
 
 def random_inputs(net: CaffeNet, dtype: torch.dtype, seed: int = 1701) -> dict[str, Tensor]:
-    """Images as numbers around 0, labels as small integers: inputs that only a loss or an accuracy reads as labels."""
+    """Images as numbers around 0, labels as small integers, boxes within the image, a sequence's markers as 0 and 1."""
     generator = torch.Generator().manual_seed(seed)
     labels = _labels(net)
+    boxes = {s.spec.bottoms[1] for s in net.phase.graph.steps if s.spec.type.lower().endswith(_OF_BOXES)}
     inputs = {}
     for name in net.inputs:
         if name not in net.shapes:
@@ -146,6 +147,8 @@ def random_inputs(net: CaffeNet, dtype: torch.dtype, seed: int = 1701) -> dict[s
         shape = net.shapes[name]
         if name in labels:
             inputs[name] = torch.randint(0, labels[name], shape, generator=generator).to(dtype)
+        elif name in boxes:
+            inputs[name] = _boxes(net, shape, generator).to(dtype)
         else:
             inputs[name] = torch.randn(shape, generator=generator, dtype=dtype)
     return inputs
@@ -168,9 +171,23 @@ def _labels(net: CaffeNet) -> dict[str, int]:
             )
         if step.spec.type in ("SigmoidCrossEntropyLoss", "ContrastiveLoss"):
             found[step.spec.bottoms[-1]] = 2
+        if step.spec.type in ("LSTM", "RNN"):
+            found[step.spec.bottoms[1]] = 2
         if step.spec.type == "Embed":
             found[step.spec.bottoms[0]] = net._modules[step.key].weight.shape[0]
     return found
+
+
+_OF_BOXES = ("roipooling", "roialign")
+
+
+def _boxes(net: CaffeNet, shape, generator) -> Tensor:
+    """Rows of (item 0, left, top, right, bottom), as Fast R-CNN has them, within the first image among the inputs."""
+    height, width = next((s[2:] for n, s in net.shapes.items() if n in net.inputs and len(s) == 4), (16, 16))
+    corners = torch.rand(shape[0], 4, generator=generator) / 2
+    corners[:, 2:] += corners[:, :2]
+    corners = (corners * torch.tensor([width, height] * 2)).floor()
+    return torch.cat((torch.zeros(shape[0], 1), corners), 1).reshape(shape)
 
 
 def runs_by(module) -> str:

@@ -66,7 +66,7 @@ class StockLayer(nn.Module):
         """Make the parameters for bottoms of these shapes; called once."""
 
     def top_shapes(self, *shapes: Shape) -> list[Shape] | None:
-        """The tops' shapes, of types whose forward cannot say them without the bottoms' values."""
+        """The tops' shapes, of types whose forward cannot say them without values, or where they are plain to see."""
         return None
 
     def blob(self, name: str, shape: Shape, filler) -> None:

@@ -27,6 +27,12 @@ class BatchNorm(StockLayer):
         for name, size in (("mean", x[1]), ("variance", x[1]), ("factor", 1)):
             self.blob(name, (size,), constant(0))
 
+    def top_shapes(self, x):
+        self.check(
+            x[1:2] == tuple(self.mean.shape), f"{len(self.mean)} channels are known, not those of {list(x)}"
+        )
+        return [x]
+
     def forward(self, x, weight=None, bias=None):
         """weight, bias: of a Scale layer that follows."""
         if not (self.training if self.use_global_stats is None else not self.use_global_stats):

@@ -17,6 +17,9 @@ class Dropout(StockLayer):
         self.always = extra.get("dropout_param.sample_weights_test", "false") in ("true", "1", "t", "True")
         self.check(0 < self.ratio < 1, f"dropout_ratio: expected a number between 0 and 1, got {self.ratio}")
 
+    def top_shapes(self, x):
+        return [x]
+
     def forward(self, x):
         if self.training or self.always:
             top = F.dropout(x, self.ratio, True)

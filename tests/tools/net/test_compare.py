@@ -42,3 +42,16 @@ def test_a_net_without_weights_gets_some_and_each_difference_is_found():
         nets[1].score.weight[0, 0] += 1
     wrong = {key for key, d in found(nets).items() if d.error > 1e-3}
     assert {("blob", "score"), ("gradient", "c[0]")} <= wrong and ("blob", "n") not in wrong
+
+
+def test_inputs_are_what_the_layers_that_read_them_take():
+    text = """input: "data" input_shape { dim: 1 dim: 8 dim: 12 dim: 20 } input: "rois" input_shape { dim: 50 dim: 5 }
+    input: "x" input_shape { dim: 3 dim: 2 dim: 4 } input: "cont" input_shape { dim: 3 dim: 2 }
+    layer { name: "p" type: "PSROIPooling" bottom: "data" bottom: "rois" top: "p"
+      psroi_pooling_param { spatial_scale: 1 output_dim: 2 group_size: 2 } }
+    layer { name: "l" type: "LSTM" bottom: "x" bottom: "cont" top: "l" recurrent_param { num_output: 2 } }"""
+    inputs = random_inputs(caffe_net(text), torch.float64)
+    item, left, top, right, bottom = inputs["rois"].T
+    assert not item.any() and (left <= right).all() and (top <= bottom).all() and left.min() >= 0
+    assert 12 <= right.max() < 20 and 7 <= bottom.max() < 12
+    assert set(inputs["cont"].unique().tolist()) == {0, 1}
