@@ -25,9 +25,10 @@ cuda_COMMON := $(COMMON) -O3 --threads 0 -Wno-deprecated-gpu-targets -lineinfo -
 cuda_FLAGS  :=
 cuda_NATIVE := $(cuda_COMMON)
 
-# No Caffe layer knows of what newer GPUs have: one front for all.
+# No Caffe layer knows of what newer GPUs have: one front for all. Kernels may call what the standard library has made
+# constexpr since: fmax(float, double), which in 2015 was no such template.
 CAFFE_FOR   := $(OLD) $(NEW)
-cuda_CAFFE  := $(cuda_COMMON) -Xcompiler -fno-gnu-unique \
+cuda_CAFFE  := $(cuda_COMMON) --expt-relaxed-constexpr -Xcompiler -fno-gnu-unique \
                  $(if $(WANTED),$(call front,$(CAFFE_FOR),$(firstword $(CAFFE_FOR))),-arch=$(ARCH))
 # A .cpp in the CUDA library. For the plainest processor: kernels do the work there.
 cuda_PLAIN  := $(COMMON) -isystem $(CUDA_HEADERS) -O1 -fPIC -fvisibility=hidden -fno-gnu-unique -Wall \

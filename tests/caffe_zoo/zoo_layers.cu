@@ -20,7 +20,8 @@ namespace caffe {
 template <typename Dtype>
 __global__ void RampForward(const int n, const Dtype slope, const Dtype* x, Dtype* y) {
   CUDA_KERNEL_LOOP(i, n) {
-    y[i] = x[i] > 0 ? x[i] : slope * x[i];
+    // Of a float and a double: a template of the standard library's, at which nobody wrote __device__.
+    y[i] = x[i] > 0 ? x[i] : slope * fmin(x[i], 0.0);
   }
 }
 

@@ -94,6 +94,8 @@ def fault(source: Source, cpu: Function) -> str:
     words = statements(body(source, cpu))
     if not words:
         return "there is no statement in it"
+    if words[:4] == ["LOG", "(", "FATAL", ")"]:
+        return "all it does is to stop (LOG(FATAL))"
     if "CPU_ONLY" in source.text[cpu.body : cpu.end]:
         alone = Source(source.text, source.path, CPU_BUILD)
         same = next((f for f in alone.functions if f.at == cpu.at), None)

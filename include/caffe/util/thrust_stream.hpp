@@ -27,6 +27,17 @@ inline __host__ __device__ cudaStream_t thrust_stream() {
 #define cudaStreamLegacy ::caffe::thrust_stream()
 #include <thrust/device_vector.h>
 #include <thrust/execution_policy.h>
+// Of these one brought the others until CUDA 12.
+#include <thrust/count.h>
+#include <thrust/extrema.h>
+#include <thrust/host_vector.h>
+#include <thrust/reduce.h>
+#include <thrust/remove.h>
+#include <thrust/replace.h>
+#include <thrust/scan.h>
+#include <thrust/sequence.h>
+#include <thrust/sort.h>
+#include <thrust/transform.h>
 #undef cudaStreamLegacy
 #define cudaStreamLegacy (reinterpret_cast<cudaStream_t>(0x1))
 
