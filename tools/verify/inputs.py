@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -77,11 +78,16 @@ class Shape:
         if kind not in (DATA, LABEL, REGIONS, PROBABILITIES):
             raise ValueError(f"SHAPES: {text}: after the colon stands label, roi or prob, not {kind!r}")
         try:
-            return cls(tuple(int(s) for s in sizes.split(",") if s), kind)
+            found = cls(tuple(int(s) for s in sizes.split(",") if s), kind)
         except ValueError:
             raise ValueError(
                 f"SHAPES: {text}: expected sizes, as in 2,3,6,5 or 2,1,1,1:label or 5,5:roi"
             ) from None
+        if kind == REGIONS and math.prod(found.sizes[1:]) != 5:
+            raise ValueError(
+                f"SHAPES: {text}: a region is five numbers, image, x1, y1, x2, y2, as in 4,5:roi"
+            )
+        return found
 
     def values(self, generator: torch.Generator, first: Shape) -> Tensor:
         if self.kind == LABEL:

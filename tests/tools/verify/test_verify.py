@@ -19,7 +19,7 @@ from support.workshop import SharedLayers
 
 from tools.verify.gradient import GradientCheck
 from tools.verify.guarded import guarded
-from tools.verify.inputs import DATA, REGIONS, Setting, called_after_regions, candidates
+from tools.verify.inputs import DATA, REGIONS, Setting, Shape, called_after_regions, candidates
 from tools.verify.table import RIGHT, STATUS_NOT_RUN, STATUS_RIGHT, STATUS_WRONG, UNSURE, WRONG, Row, closing
 from tools.verify.verify import main
 
@@ -219,6 +219,13 @@ def test_regions_are_guessed(verify, type_name):
     found = verify(type_name)
     assert found.status == 0 and found.verdicts == {"right"}, found.text
     assert f"guessed: {type_name} on 2,3,6,5 5,5:roi" in found.text
+
+
+def test_regions_of_another_size():
+    """Rotated ones, say, of six numbers: nobody knows what the sixth is."""
+    with pytest.raises(ValueError, match="SHAPES: 4,6:roi: a region is five numbers, image, x1, y1, x2, y2"):
+        Shape.parse("4,6:roi")
+    assert Shape.parse("4,5,1,1:roi").sizes == (4, 5, 1, 1)
 
 
 def test_regions_come_first():
