@@ -22,8 +22,8 @@ if ( $(4) ) >$(3) 2>&1; then $(if $(V),cat $(3),:); \
 else head -n 20 $(3); echo '  FAIL  $(2): all of it in $(3)'; exit 1; fi
 endef
 # Compilers write to names of their own, so that a killed make leaves no half an object, nor half a rule.
-# compile(compiler and flags)
-compile = $(1) -MMD -MP -MT $@ -MF $@.d.partial -c $< -o $@.partial && mv $@.d.partial $(@:.o=.d) && mv $@.partial $@
+# A rewritten source has a .d, too, so this one is the object's: foo.cu.o.d beside foo.cu.d. compile(compiler and flags)
+compile = $(1) -MMD -MP -MT $@ -MF $@.d.partial -c $< -o $@.partial && mv $@.d.partial $@.d && mv $@.partial $@
 
 REWRITERS := $(wildcard tools/cuda/*.py)
 MESSAGES  := $(wildcard tools/caffe/proto*.py)

@@ -508,6 +508,28 @@ def test_fronts_of_nvcc(workshop, arch):
     assert f"{FRONTS[arch]} -MMD" in plan
 
 
+@pytest.mark.parametrize("backend", ["cuda", "host"])
+def test_a_kernel_in_a_header_is_rewritten_when_it_changes(workshop, tmp_path, backend):
+    """The copy of it in BUILD is what is compiled: an old one gave the old kernel, and no word."""
+    kernel = "template <typename T> __global__ void k(const int n, T* top) {{ CUDA_KERNEL_LOOP(i, n) top[i] = {}; }}\n"
+    source = '#include "caffe_cuda_macro.h"\n#include "beside.cuh"\n'
+    one = workshop.layer("one", cu=source, beside_cuh=kernel.format(1))
+    # It says what it read, as nvcc does, and compiles nothing.
+    nvcc = tmp_path / "nvcc"
+    nvcc.write_text(
+        "#!/bin/sh\nwhile [ $# -gt 0 ]; do case $1 in -MF) d=$2;; -o) o=$2;; -c) s=$2;; esac; shift; done\n"
+        '[ -z "$d" ] && exit\necho "${o%.partial}: $s $(dirname "$s")/beside.cuh" >"$d"; : >"$o"\n'
+    )
+    nvcc.chmod(0o755)
+    settings = [f"NVCC={nvcc}", "ARCH=sm_90", f"BACKENDS={backend}", f"BUILD={tmp_path / 'b'}", "libraries"]
+    workshop.make(*settings)
+    (one / "beside.cuh").write_text(kernel.format(2))
+    word = {"cuda": "LOOPS", "host": "HOST"}[backend]
+    assert f"{word} one/one.cu" in steps(workshop.make(*settings).output)
+    copies = [*(tmp_path / "b").rglob("beside.cuh*")]
+    assert copies and all("top[i] = 2" in copy.read_text() for copy in copies)
+
+
 def test_native_without_a_gpu(workshop, tmp_path):
     """nvcc would only warn, in a log that nobody reads."""
     workshop.layer("one")

@@ -1,6 +1,6 @@
 """Rewrite a CUDA source for nvcc, so that its element-wise kernels run at copy speed.
 
-    python -m tools.cuda.for_nvcc foo.cu build/foo.cu --depfile build/foo.d
+    python -m tools.cuda.for_nvcc foo.cu build/foo.cu --depfile build/foo.cu.d
 
     CUDA_KERNEL_LOOP(i, n) body    CAFFE_VECTOR_REST(i, n) body CUDA_VECTOR_LOOP(i, n, ...) body, by vector_loop.py
     <<<CAFFE_GET_BLOCKS(n), ...>>> <<<caffe::vector_blocks(n, kernel), ...>>>    in the launches of such kernels

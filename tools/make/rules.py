@@ -80,7 +80,7 @@ class Rules:
                 self.depfiles.append(f"{rewritten}.d")
                 path = rewritten
             self.rule(object_file, [path, *after], f"$(call {backend}_{kind},{what},{includes}{each})")
-            self.depfiles.append(object_file[:-1] + "d")
+            self.depfiles.append(f"{object_file}.d")
             made.append(object_file)
         return made
 
@@ -151,7 +151,7 @@ class Rules:
             f"{place}/host_launch.o", ["src/host_launch.cpp", f"{place}/flags"],
             "$(call host_native,host_launch.cpp,,$(host_LAUNCH))",
         )  # fmt: skip
-        self.depfiles.append(f"{place}/host_launch.d")
+        self.depfiles.append(f"{place}/host_launch.o.d")
 
     def wrapper(
         self, name: str, backend: str, header: str, output: str, flags: str, own: tuple[str, ...] = ()
@@ -200,7 +200,7 @@ class Rules:
             registration = f"{place}/registration.cpp.o"
             self.rule(registration, [f"{build}/registration.cpp", *ready, f"{core}/std.hpp.gch"],
                       f"$(call {backend}_plain,{folder.name}/registration.cpp,{includes})")  # fmt: skip
-            self.depfiles.append(registration[:-1] + "d")
+            self.depfiles.append(f"{registration}.d")
             objects.append(registration)
             wrapper = f"{core}/_{backend}.o"
             if folder.has("caffe_test.h"):  # a folder of Caffe's tests has a C ABI of its own
