@@ -132,6 +132,8 @@ CASES = [
             "full": arguments1d((2, 3, 24), 6, padding=5, bias=True),
             "wide-pad": arguments1d((1, 2, 5), 2, padding=20),
             "one": arguments1d((2, 3, 8), 1),
+            # So long that a thread computes several packs of a row, and not so that they come out even.
+            "long": arguments1d((1, 2, 4352), 5, causal=True, bias=True),
             "stride": arguments1d((2, 3, 33), 5, 2, 2, bias=True),
             "dilated": arguments1d((1, 3, 40), 4, dilation=3, causal=True),
         },

@@ -45,6 +45,12 @@ inline LineGeometry line_geometry(const Shape& s, int64_t length, int64_t top_le
   return g;
 }
 
+// That a row takes, if each does P packs.
+template <int P>
+__host__ __device__ inline int line_threads(const LineGeometry& g) {
+  return P == 1 ? g.packs : (g.packs + 32 * P - 1) / (32 * P) * 32;
+}
+
 // V elements of a row of `length` from element `at` on, a multiple of V; 0 for those that are not there.
 // kPacks: rows are whole packs and lie on their boundaries.
 template <typename Dtype, int V, bool kPacks>
@@ -93,43 +99,57 @@ __device__ __forceinline__ void load_taps(float (&to)[N], Parameters<Dtype> taps
   });
 }
 
-template <typename Dtype, int V, bool kPacks>
+// A thread computes P packs of a row, a warp's width apart, so that more bytes are under way at a time.
+template <typename Dtype, int V, bool kPacks, int P>
 __global__ void __launch_bounds__(kLineThreads)
     line_forward_kernel(const LineGeometry g, const Dtype* __restrict__ bottom,
                         const Parameters<Dtype> weight, const Parameters<Dtype> bias,
                         Dtype* __restrict__ top) {
   const unsigned index = blockIdx.x * kLineThreads + threadIdx.x;
-  const unsigned packs = static_cast<unsigned>(g.packs), row = index / packs;
+  const unsigned threads = static_cast<unsigned>(line_threads<P>(g)), row = index / threads;
   if (row >= static_cast<unsigned>(g.rows)) return;
-  const int x = static_cast<int>(index - row * packs) * V;
+  const int thread = static_cast<int>(index - row * threads);
+  const int x = (P == 1 ? thread : thread / 32 * 32 * P + thread % 32) * V;
   const int channel = static_cast<int>(row % static_cast<unsigned>(g.channels));
   const Dtype* from = bottom + int64_t(row) * g.length;
   const Parameters<Dtype> taps = weight + int64_t(channel) * g.kernel;
   const float start = bias ? float(bias[channel]) : 0.f;
-  float sums[V], window[2 * V];
-#pragma unroll
-  for (int v = 0; v < V; ++v) sums[v] = start;
+  float sums[P][V], low[P][V], high[P][V];
   int at = x - g.before * V;
-  float (&low)[V] = *reinterpret_cast<float (*)[V]>(window);
-  float (&high)[V] = *reinterpret_cast<float (*)[V]>(window + V);
-  load_line<Dtype, V, kPacks>(from, at, g.length, low);
+#pragma unroll
+  for (int p = 0; p < P; ++p) {
+#pragma unroll
+    for (int v = 0; v < V; ++v) sums[p][v] = start;
+    load_line<Dtype, V, kPacks>(from, at + p * 32 * V, g.length, low[p]);
+  }
   const int end = g.kernel + g.shift;
   for (int m = 0; m < end; m += V) {
     at += V;
     // The last tap may want the low pack alone.
-    if (m + 1 < end) load_line<Dtype, V, kPacks>(from, at, g.length, high);
+    if (m + 1 < end) {
+#pragma unroll
+      for (int p = 0; p < P; ++p) load_line<Dtype, V, kPacks>(from, at + p * 32 * V, g.length, high[p]);
+    }
     float w[V];
     load_taps<V>(w, taps, g, m);
 #pragma unroll
     for (int u = 0; u < V; ++u) {
       if (!is_tap(g, m + u)) continue;  // the same for all threads
 #pragma unroll
-      for (int v = 0; v < V; ++v) sums[v] += w[u] * window[v + u];
+      for (int p = 0; p < P; ++p)
+#pragma unroll
+        for (int v = 0; v < V; ++v)
+          sums[p][v] += w[u] * (v + u < V ? low[p][(v + u) % V] : high[p][(v + u) % V]);
     }
 #pragma unroll
-    for (int v = 0; v < V; ++v) low[v] = high[v];
+    for (int p = 0; p < P; ++p)
+#pragma unroll
+      for (int v = 0; v < V; ++v) low[p][v] = high[p][v];
   }
-  store_line<Dtype, V, kPacks>(top + int64_t(row) * g.top_length, x, g.top_length, sums);
+#pragma unroll
+  for (int p = 0; p < P; ++p)
+    if (P == 1 || x + p * 32 * V < g.top_length)
+      store_line<Dtype, V, kPacks>(top + int64_t(row) * g.top_length, x + p * 32 * V, g.top_length, sums[p]);
 }
 
 // The gradient to weight, taps [first, first + 2 V) as the thread counts them, and if the taps are all of
@@ -230,13 +250,19 @@ bool line_forward(const Shape& s, const Dtype* bottom, Parameters<Dtype> weight,
   if (!is_line(s)) return false;
   const LineGeometry g = turned ? line_geometry<V>(s, s.top_width, s.width, s.kernel_w - 1 - s.pad_w, true)
                                 : line_geometry<V>(s, s.width, s.top_width, s.pad_w, false);
-  const int64_t blocks = ceil_div(int64_t(g.rows) * g.packs, kLineThreads);
-  if (line_rows_are_packs<Dtype>(s) && aligned(bottom, 16) && aligned(top, 16))
-    line_forward_kernel<Dtype, V, true>
+  const auto launch = [&](auto packs, auto each) {
+    constexpr int P = decltype(each)::value;
+    const int64_t blocks = ceil_div(int64_t(g.rows) * line_threads<P>(g), kLineThreads);
+    line_forward_kernel<Dtype, V, decltype(packs)::value, P>
         <<<static_cast<unsigned>(blocks), kLineThreads, 0, stream>>>(g, bottom, weight, bias, top);
+  };
+  using std::integral_constant;
+  if (!line_rows_are_packs<Dtype>(s) || !aligned(bottom, 16) || !aligned(top, 16))
+    launch(std::false_type(), integral_constant<int, 1>());
+  else if (g.packs < 512)
+    launch(std::true_type(), integral_constant<int, 1>());
   else
-    line_forward_kernel<Dtype, V, false>
-        <<<static_cast<unsigned>(blocks), kLineThreads, 0, stream>>>(g, bottom, weight, bias, top);
+    launch(std::true_type(), integral_constant<int, 4>());
   return true;
 }
 
