@@ -95,8 +95,9 @@ class RaceFinder {
   }
   // ... and from here on the launcher's own.
   void pause() {
-    settle();
+    // Before a report: of its strings' functions the linker may have kept the kernels' instrumented copy.
     running_ = false;
+    settle();
   }
 
   void block_barrier() {

@@ -183,3 +183,8 @@ extern "C" int races_in_place(const float* bottom, float* top, int64_t count, vo
                                                                                                 top);
   return CAFFE_LAUNCH_STATUS();
 }
+
+#include <string>
+// Instrumented here, as kernels are; of the standard library's functions in it the linker keeps one copy, for the
+// finder's own use as well.
+__attribute__((used)) static std::string text_of(const char* text) { return text; }
