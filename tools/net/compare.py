@@ -66,18 +66,23 @@ def compare(native: CaffeNet, unedited: CaffeNet, inputs: dict[str, Tensor], gra
             differences.append(difference("blob", name, ours[name], theirs[name]))
     if gradients:
         made = [_backward(net, blobs) for net, blobs in ((native, ours), (unedited, theirs))]
+        # A bias before a norm has none; what is there is what rounding left of the net's other gradients.
+        least = 1e-10 * max((float(g.abs().max()) for g in made[1].values() if g is not None), default=0.0)
         for name, gradient in made[0].items():
-            differences.append(difference("gradient", name, gradient, made[1][name]))
+            differences.append(difference("gradient", name, gradient, made[1][name], least))
     return differences
 
 
-def difference(what: str, name: str, a: Tensor | None, b: Tensor | None) -> Difference:
+def difference(what: str, name: str, a: Tensor | None, b: Tensor | None, least: float = 0.0) -> Difference:
     nothing = not any(t is not None and t.detach().nan_to_num(1).count_nonzero() for t in (a, b))
-    return Difference(what, name, relative(a, b), nothing)
+    return Difference(what, name, relative(a, b, least), nothing)
 
 
-def relative(a: Tensor | None, b: Tensor | None) -> float:
-    """The largest |a - b| by the largest |b|; infinite where a shape differs or one is not a number."""
+def relative(a: Tensor | None, b: Tensor | None, least: float = 0.0) -> float:
+    """The largest |a - b| by the largest |b|, or by `least` if that is more.
+
+    It is infinite where a shape differs or one is not a number.
+    """
     if a is None or b is None:
         present = b if a is None else a
         return 0.0 if present is None or not present.count_nonzero() else float("inf")
@@ -89,7 +94,7 @@ def relative(a: Tensor | None, b: Tensor | None) -> float:
     if not same.numel():
         return 0.0
     largest = float(b[b.isfinite()].abs().max()) if b.isfinite().any() else 1.0
-    error = float(same.max()) / max(largest, 1e-12)
+    error = float(same.max()) / max(largest, least, 1e-12)
     return error if error == error else float("inf")
 
 
@@ -155,8 +160,9 @@ def random_inputs(net: CaffeNet, dtype: torch.dtype, seed: int = 1701) -> dict[s
 
 
 def _labels(net: CaffeNet) -> dict[str, int]:
-    """Inputs that are labels, and how many there are."""
+    """Inputs that are labels, and how many there are. Some nets reshape them first."""
     found = {}
+    reshaped = {s.spec.tops[0]: s.spec.bottoms[0] for s in net.phase.graph.steps if s.spec.type == "Reshape"}
     for step in net.phase.graph.steps:
         if step.spec.type in (
             "SoftmaxWithLoss",
@@ -175,7 +181,7 @@ def _labels(net: CaffeNet) -> dict[str, int]:
             found[step.spec.bottoms[1]] = 2
         if step.spec.type == "Embed":
             found[step.spec.bottoms[0]] = net._modules[step.key].weight.shape[0]
-    return found
+    return found | {reshaped[name]: count for name, count in found.items() if name in reshaped}
 
 
 _OF_BOXES = ("roipooling", "roialign")
