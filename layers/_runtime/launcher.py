@@ -89,7 +89,10 @@ class Launcher:
         if like.dtype not in library.codes:
             raise self.layer.wrong(self.function, self._one_of_ours(), like)
         rest = iter(arguments)
-        given = [library.codes[like.dtype] if name == "dtype" else next(rest) for _, name in self.parameters]
+        given = [
+            library.codes[like.dtype] if name == "dtype" else self._number(kind, name, next(rest))
+            for kind, name in self.parameters
+        ]
         result = getattr(library.lib, self.function + "_ffi")(*given)
         if result < 0:
             library.fail(self.function)

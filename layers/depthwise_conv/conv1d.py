@@ -22,6 +22,9 @@ def _geometry(bottom: Tensor, weight: Tensor, stride, padding, dilation, causal:
     if causal:
         layer.check(padding == 0, "padding", "0, for causal says what the padding is", padding)
         left = dilation * (kernel - 1)
+        layer.check(
+            left < 2**31, "dilation", f"less: {kernel} taps would begin {left} columns ahead", dilation
+        )
     span, padded = dilation * (kernel - 1) + 1, length + left + right
     if span > padded:
         layer.check(False, "weight", f"a kernel that spans at most the padded length {padded}", span)

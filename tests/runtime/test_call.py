@@ -13,7 +13,7 @@ import torch
 from conftest import ROOT
 from torch._subclasses import FakeTensorMode
 
-from layers.depthwise_conv import depthwise_conv_backward
+from layers.depthwise_conv import depthwise_conv1d, depthwise_conv_backward
 from layers.depthwise_conv import layer as depthwise_layer
 
 
@@ -225,6 +225,15 @@ def test_a_dtype_of_its_own():
         forward(x, torch.ones(1, 1, 1, 1, dtype=torch.float64), None, top, *numbers)
     with pytest.raises(TypeError, match="depthwise_conv: top: expected float16 as 'bottom' has"):
         forward(x, torch.ones(1, 1, 1, 1), None, top.float(), *numbers)
+
+
+def test_a_number_that_no_workspace_takes():
+    """cffi's own words name nothing."""
+    x = torch.zeros(1, 1, 3, 3)
+    with pytest.raises(ValueError, match="depthwise_conv: kernel_h: expected"):
+        depthwise_layer.depthwise_conv_backward_workspace(x, 1, 1, 3, 3, 2**31, 1, 1, 1, 0, 0, 1, 1, 0)
+    with pytest.raises(ValueError, match="depthwise_conv: dilation: expected less: 4 taps"):
+        depthwise_conv1d(torch.zeros(1, 1, 8), torch.zeros(1, 1, 4), dilation=2**31 - 1, causal=True)
 
 
 def test_a_workspace_for_a_dtype_that_is_none_of_the_layers():
