@@ -252,6 +252,24 @@ def test_killed_archiver_leaves_no_empty_archive(workshop, tmp_path):
     assert workshop.fill("one") == 1 and not left.exists()
 
 
+def test_a_folder_of_the_users_is_not_emptied(workshop, tmp_path):
+    """It lies in BUILD, under the name of the one for temporary files; a link may lead anywhere."""
+    workshop.layer("one")
+    own = tmp_path / "b" / "_tmp"
+    own.mkdir(parents=True)
+    (own / "thesis.tex").write_text("x")
+    for _ in range(2):
+        said = workshop.make(f"BUILD={tmp_path / 'b'}", "libraries")
+        assert said.returncode and "_tmp: make did not make it" in said.output, said.output
+    assert (own / "thesis.tex").exists()
+    own.rename(tmp_path / "elsewhere")
+    own.symlink_to(tmp_path / "elsewhere")
+    assert workshop.make(f"BUILD={tmp_path / 'b'}", "libraries").returncode
+    assert (tmp_path / "elsewhere/thesis.tex").exists()
+    own.unlink()
+    workshop.build(f"BUILD={tmp_path / 'b'}", "libraries")
+
+
 def test_a_failure_on_a_full_disk_says_so(tmp_path, monkeypatch, capsys):
     """Whichever tool it was that failed."""
     monkeypatch.setattr(build, "_build_locked", lambda *_: 2)

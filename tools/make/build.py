@@ -71,9 +71,7 @@ class Plan:
         settings = self.settings
         self.makefile = f"{settings.build}/layers{'.dry' if dry else ''}.mk"
         if not dry:
-            # Compilers that were killed left their temporary files; no other is at work here now.
-            shutil.rmtree(settings.temporary, ignore_errors=True)
-            os.makedirs(settings.temporary)
+            empty(settings.temporary)
             for folder in self.folders:
                 self._forget_namesake(folder.name)
             self.forget_foreign_libraries()
@@ -204,6 +202,25 @@ def build(plan: Plan, keep_going: bool = False) -> int:
     if status:
         say_if_full(settings.build, settings.core, settings.layers_dir)
     return status
+
+
+def empty(folder: str) -> None:
+    """A folder for compilers' temporary files, without those that killed ones left; no other is at work here now.
+
+    One that make did not make is somebody's own.
+    """
+    mark = os.path.join(folder, ".made_by_make")
+    left = os.listdir(folder) if os.path.isdir(folder) else []
+    if os.path.islink(folder) or (left and not os.path.exists(mark)):
+        raise BuildRefused(f"{folder}: make did not make it, and would empty it; give another BUILD")
+    os.makedirs(folder, exist_ok=True)
+    # The mark stays throughout: a make that is killed here leaves a folder that the next one knows.
+    open(mark, "a").close()
+    for path in (os.path.join(folder, name) for name in left if os.path.join(folder, name) != mark):
+        if os.path.isdir(path) and not os.path.islink(path):
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            os.unlink(path)
 
 
 def say_if_full(*places: str) -> None:
