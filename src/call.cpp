@@ -163,7 +163,12 @@ bool cast_and_call(Short& s, PyObject* const* arguments, const Signature& signat
     return true;
   }
   PyObject* const target = autocast_target(s, signature);
-  if (target == nullptr) return false;
+  if (target == nullptr) {
+    *result = nullptr;
+    const bool in_doubt = PyErr_Occurred() != nullptr;
+    PyErr_Clear();
+    return in_doubt;
+  }
   const long code = torch.code_of(target);
   bool any = false, failed = false;
   for (size_t i = 0; i < count; ++i) {
@@ -291,6 +296,10 @@ PyObject* short_forward(PyObject* object, PyObject* const* given, Py_ssize_t cou
 // The backward of the autograd node: (ctx, *top_diffs). Another operator's results are the gradients.
 PyObject* short_backward(PyObject* object, PyObject* const* given, Py_ssize_t count) {
   Short& s = *reinterpret_cast<ShortObject*>(object)->self;
+  if (count < 1) {
+    PyErr_SetString(PyExc_TypeError, "backward takes ctx and the gradients of the results");
+    return nullptr;
+  }
   if (s.python[kBy] == Py_None || Torch::ask(torch.grad_enabled))
     return call(s.python[kBackward], given, static_cast<size_t>(count));
   Short& by = *reinterpret_cast<ShortObject*>(s.python[kBy])->self;

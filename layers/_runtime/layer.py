@@ -4,7 +4,8 @@ A layer says `layer = Layer(__name__)` and calls its exported C functions as met
 
     layer.round_forward(bottom, top, bottom.numel())
 
-with tensors where the C declaration has pointers. `dtype` and `stream` are filled in (launcher.py).
+with tensors where the C declaration has pointers. `dtype` and `stream` are filled in (launcher.py). So is
+`weight_dtype`, which a function takes whose `weight` may have another dtype than the rest.
 """
 
 import operator

@@ -107,6 +107,10 @@ class Operator:
         self.defaults = {
             n: p.default for n, p in self.signature.parameters.items() if p.default is not p.empty
         }
+        if unknown := set(stays_float) - set(self.tensors):
+            raise TypeError(
+                f"{layer.name}: {function.__name__}: stays_float: no tensors are called {unknown}"
+            )
         self.torch_op = self._register()
         self.short = self._short()
         self.backward(self._no_backward, registered=False)
