@@ -116,7 +116,7 @@ class CaffeNet(nn.Module):
                 self.run_call(call, values)
         except torch.OutOfMemoryError:
             raise
-        except (ValueError, TypeError, RuntimeError, IndexError, NotImplementedError) as error:
+        except (ValueError, TypeError, RuntimeError, IndexError) as error:
             raise self.failed(self.specs[call.key], error) from error
 
     def failed(self, spec: Spec, error: Exception) -> Exception:

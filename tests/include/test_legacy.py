@@ -38,23 +38,21 @@ int main() {
 """
 
 
+ON_HOST = ["g++", "-DCAFFE_HOST_BACKEND=1", "-Iinclude/host", "-x", "c++"]
+
+
+def said_by(source: str, compiler: list, folder) -> str:
+    """What a program prints."""
+    (folder / "program.cu").write_text(source)
+    command = [*compiler, "-std=c++17", "-Iinclude", "-Iinclude/legacy", folder / "program.cu"]
+    subprocess.run([*command, "-o", folder / "program"], cwd=ROOT, check=True)
+    return subprocess.run([folder / "program"], capture_output=True, text=True, check=True).stdout
+
+
 @pytest.mark.parametrize("compiler", ["host", "nvcc"])
 def test_thrust_sorts_host_memory(compiler, tmp_path, request):
     """Equal keys keep their order."""
-    (tmp_path / "sorts.cu").write_text(SORTS)
-    command = [request.getfixturevalue("nvcc")]
-    if compiler == "host":
-        command = ["g++", "-DCAFFE_HOST_BACKEND=1", "-Iinclude/host", "-x", "c++"]
-    command += [
-        "-std=c++17",
-        "-Iinclude",
-        "-Iinclude/legacy",
-        tmp_path / "sorts.cu",
-        "-o",
-        tmp_path / "sorts",
-    ]
-    subprocess.run(command, cwd=ROOT, check=True)
-    said = subprocess.run([tmp_path / "sorts"], capture_output=True, text=True, check=True).stdout
+    said = said_by(SORTS, ON_HOST if compiler == "host" else [request.getfixturevalue("nvcc")], tmp_path)
     descending = sorted(range(40), key=lambda i: -(i * 7 % 3))
     pairs = [f"{i * 7 % 3}:{i}" for i in descending] + [f"{i}:{i * 7 % 3}" for i in range(40)]
     assert said == " ".join([*pairs, "39 0", "780 39\n"])
@@ -133,20 +131,8 @@ int main() {
 @pytest.mark.parametrize("place", ["cpu", "cuda"])
 def test_thrust_on_the_device(place, tmp_path, request):
     """By ours on the host backend; on a GPU by nvcc's. The numbers are counted out by hand."""
-    (tmp_path / "device.cu").write_text(ON_DEVICE)
-    command = ["g++", "-DCAFFE_HOST_BACKEND=1", "-Iinclude/host", "-x", "c++"]
-    if place == "cuda":
-        command = [request.getfixturevalue("nvcc"), "-arch=native"]
-    command += [
-        "-std=c++17",
-        "-Iinclude",
-        "-Iinclude/legacy",
-        tmp_path / "device.cu",
-        "-o",
-        tmp_path / "device",
-    ]
-    subprocess.run(command, cwd=ROOT, check=True)
-    said = subprocess.run([tmp_path / "device"], capture_output=True, text=True, check=True).stdout
+    compiler = ON_HOST if place == "cpu" else [request.getfixturevalue("nvcc"), "-arch=native"]
+    said = said_by(ON_DEVICE, compiler, tmp_path)
     wanted = [
         "49 16 1 4 25 64",
         "159 64 7395 5",

@@ -87,7 +87,8 @@ class Toolkit:
     @cached_property
     def thrust(self) -> set[str]:
         """The names of thrust that there are."""
-        return declared(self.headers["caffe/util/thrust.hpp"])
+        headers = ("caffe/util/thrust.hpp", "caffe/util/thrust_functions.hpp")
+        return {name for header in headers for name in declared(self.headers[header])}
 
     @cached_property
     def base_names(self) -> dict[str, list[str]]:

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "caffe/util/device_alternate.hpp"
+#include "caffe/util/thrust_functions.hpp"
 
 namespace thrust {
 
@@ -141,18 +142,6 @@ CAFFE_THRUST_FUNCTION_(negate, T, -a)
 CAFFE_THRUST_FUNCTION_(square, T, a* a)
 CAFFE_THRUST_FUNCTION_(logical_not, bool, !a)
 #undef CAFFE_THRUST_FUNCTION_
-
-template <typename Argument, typename Result>
-struct unary_function {
-  typedef Argument argument_type;
-  typedef Result result_type;
-};
-template <typename First, typename Second, typename Result>
-struct binary_function {
-  typedef First first_argument_type;
-  typedef Second second_argument_type;
-  typedef Result result_type;
-};
 
 // _1 * 2 > _2 is a function of two arguments.
 namespace placeholders {

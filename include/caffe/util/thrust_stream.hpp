@@ -43,20 +43,7 @@ inline __host__ __device__ cudaStream_t thrust_stream() {
 
 #include <thrust/version.h>
 #if THRUST_VERSION >= 300000
-// Of the standard library's until 2017, and of thrust's until CUDA 13.
-namespace thrust {
-template <typename Argument, typename Result>
-struct unary_function {
-  typedef Argument argument_type;
-  typedef Result result_type;
-};
-template <typename First, typename Second, typename Result>
-struct binary_function {
-  typedef First first_argument_type;
-  typedef Second second_argument_type;
-  typedef Result result_type;
-};
-}  // namespace thrust
+#include "caffe/util/thrust_functions.hpp"
 #endif
 
 #endif  // CAFFE_UTIL_THRUST_STREAM_HPP_

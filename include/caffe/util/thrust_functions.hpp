@@ -1,0 +1,22 @@
+// What function objects are made of: the standard library had it until 2017, and thrust until CUDA 13. Not a header of
+// upstream's.
+#ifndef CAFFE_UTIL_THRUST_FUNCTIONS_HPP_
+#define CAFFE_UTIL_THRUST_FUNCTIONS_HPP_
+
+namespace thrust {
+
+template <typename Argument, typename Result>
+struct unary_function {
+  typedef Argument argument_type;
+  typedef Result result_type;
+};
+template <typename First, typename Second, typename Result>
+struct binary_function {
+  typedef First first_argument_type;
+  typedef Second second_argument_type;
+  typedef Result result_type;
+};
+
+}  // namespace thrust
+
+#endif  // CAFFE_UTIL_THRUST_FUNCTIONS_HPP_
