@@ -84,8 +84,10 @@ def write_folder(plan: Plan, folder: Path, force: bool) -> list[str]:
     write(folder / "ORIGIN", origin(plan, wanted, contents, parts).encode())
     if not (folder / "__init__.py").exists():
         write(folder / "__init__.py", INIT.format(name=plan.type))
-    for left in folder.rglob("*.tmp"):  # a port that was killed
-        if re.search(r"\.[0-9]+\.tmp$", left.name):
+    # What a port that was killed left of its own files; another .tmp is somebody's.
+    own = {folder / path for path in (*contents, "ORIGIN", "__init__.py")}
+    for left in folder.rglob("*.tmp"):
+        if (name := re.fullmatch(r"(.+)\.[0-9]+\.tmp", left.name)) and left.with_name(name[1]) in own:
             left.unlink()
     return sorted(contents)
 

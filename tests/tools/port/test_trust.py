@@ -89,9 +89,10 @@ def test_a_file_that_cannot_be_written(fork, port):
     (folder / "shift_layer.hpp").rmdir()
     (folder / "shift_layer.cpp.4711.tmp").write_text("half a li")
     (folder / "my.tmp").write_text("mine")
+    (folder / "run.17.tmp").write_text("mine")
     port("Shift")
     assert {p.name for p in folder.iterdir()} == {
-        "caffe.proto", "shift_layer.cpp", "shift_layer.hpp", "ORIGIN", "__init__.py", "my.tmp"
+        "caffe.proto", "shift_layer.cpp", "shift_layer.hpp", "ORIGIN", "__init__.py", "my.tmp", "run.17.tmp"
     }  # fmt: skip
 
 
