@@ -110,6 +110,10 @@ class CaffeNode(torch.autograd.Function):
         return tops
 
     @staticmethod
+    def jvp(ctx, *_):
+        raise CaffeRuntimeError(f"{ctx.call.plan.pool.name} has no forward-mode derivative (jvp)")
+
+    @staticmethod
     def backward(ctx, *top_diffs: Tensor):
         if not torch.is_grad_enabled():  # else create_graph=True, for which `once` has an answer
             return _backward(ctx, *top_diffs)

@@ -111,6 +111,8 @@ def site_at(device: torch.device, dtype: torch.dtype, phase: int) -> Site:
 def checked_blobs(definition: Definition, blobs: list[Tensor], shapes: tuple[Shape, ...], site: Site):
     """The parameter blobs as a call takes them: contiguous, of the bottoms' dtype and device."""
     for i, (blob, shape) in enumerate(zip(blobs, shapes, strict=True)):
+        if not isinstance(blob, Tensor) or blob.layout != torch.strided:
+            raise definition.layer.wrong(f"blob{i}", "a dense parameter", blob)
         if blob.dtype != site.dtype or blob.device != site.torch_device:
             like = f"{dtype_name(site.dtype)} on {site.torch_device}"
             wanted = f"{like} as the bottoms are (m.to(...) moves and converts it)"

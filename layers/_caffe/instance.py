@@ -153,12 +153,14 @@ class Definition:
 
     def address(self, tensor: Tensor) -> int:
         """A tensor's address; an empty one has none, and is given one that is never looked at."""
-        if address := tensor.data_ptr():
-            return address
+        try:
+            if address := tensor.data_ptr():
+                return address
+        except RuntimeError:
+            pass
         if tensor.numel():
-            raise self.layer.wrong(
-                "bottom", "a tensor that has memory (not a ZeroTensor or a freed one)", tensor
-            )
+            wanted = "a tensor that has memory (not a ZeroTensor, a freed one or one of torch.vmap's)"
+            raise self.layer.wrong("bottom or gradient", wanted, tensor)
         if tensor.device not in self._nothing:
             self._nothing[tensor.device] = torch.empty(1, dtype=torch.float64, device=tensor.device)
         return self._nothing[tensor.device].data_ptr()

@@ -21,7 +21,15 @@ from torch import Tensor, nn
 from torch.autograd import forward_ad
 from torch.compiler import is_dynamo_compiling
 
-from .._runtime import CaffeRuntimeError, CaffeTypeError, CaffeValueError, Layer, explain_onnx, is_fake
+from .._runtime import (
+    CaffeRuntimeError,
+    CaffeTypeError,
+    CaffeValueError,
+    Layer,
+    explain_onnx,
+    fx_node,
+    is_fake,
+)
 from .autograd import CaffeNode, Call, Plan, apply, weighted
 from .bottoms import checked_blobs, dtype_of, guarded, prepared, refuse_transforms, site_at, site_of
 from .caffemodel import blobs_of
@@ -110,7 +118,7 @@ class CaffeModule(nn.Module):
 
     @mode.setter
     def mode(self, mode: str | None) -> None:
-        if mode is not None and mode not in MODES:
+        if mode not in (None, *MODES):
             raise CaffeValueError(f"{self.layer.name}: mode: expected 'cpu', 'gpu' or None, got {mode!r}")
         self._mode, self._recorded = mode, None
 
@@ -126,11 +134,9 @@ class CaffeModule(nn.Module):
 
     @iteration.setter
     def iteration(self, iteration: int | None) -> None:
-        if iteration is not None and iteration < 0:
-            raise CaffeValueError(
-                f"{self.layer.name}: iteration: expected 0 or more, or None, got {iteration}"
-            )
-        self._pool.iteration = -1 if iteration is None else int(iteration)
+        if iteration is not None:
+            iteration = self.layer.integer("iteration", iteration, 0)
+        self._pool.iteration = -1 if iteration is None else iteration
         self._pool.changed()
 
     # ---------------------------------------------------------------------------------------- calls
@@ -151,6 +157,8 @@ class CaffeModule(nn.Module):
         return self._careful(bottoms)
 
     def _careful(self, bottoms: tuple[Tensor, ...]):
+        if (node := fx_node(self, self.layer.name, bottoms)) is not None:
+            return node
         pool, blobs = self._pool, self._blobs()
         pool.check_bottoms(len(bottoms))
         if torch._C._is_tracing():
@@ -202,6 +210,8 @@ class CaffeModule(nn.Module):
 
     def _detached(self, bottoms: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         """The bottoms, but for the gradients that the prototxt does not want."""
+        if type(bottoms) is not tuple:  # torch.fx's, which _careful answers
+            return bottoms
         if len(bottoms) != len(self.propagate_down):
             raise CaffeValueError(
                 f"{self.layer.name}: propagate_down says {len(self.propagate_down)} bottoms, {len(bottoms)} came"
@@ -212,9 +222,14 @@ class CaffeModule(nn.Module):
     def _blobs(self) -> list[Tensor]:
         """The parameter blobs, wherever the module keeps them: a replica of DataParallel has no nn.Parameters."""
         shapes = self._pool.blob_shapes
-        if shapes is None:
-            return list(self.parameters(recurse=False))
-        return [getattr(self, f"blob{i}") for i in range(len(shapes))]
+        if shapes is not None:
+            return [getattr(self, f"blob{i}", None) for i in range(len(shapes))]
+        blobs = []
+        while hasattr(self, name := f"blob{len(blobs)}"):
+            blobs.append(getattr(self, name))
+            if not isinstance(blobs[-1], Tensor):
+                raise self.layer.wrong(name, "a parameter, or none before the first call", blobs[-1])
+        return blobs
 
     # --------------------------------------------------------------------------------------- set up
 
@@ -272,15 +287,15 @@ class CaffeModule(nn.Module):
         with self._pool.lock:
             if self._pool.blob_shapes is not None:
                 return
-            known = dict(self.named_parameters(recurse=False))
-            for i, blob in enumerate(self._pool.set_up(site, self._forced, bottoms, list(known.values()))):
+            known = self._blobs()
+            for i, blob in enumerate(self._pool.set_up(site, self._forced, bottoms, known)):
                 if not known:
                     self._new_blob(i, blob.to(site.torch_device))
-                elif known[f"blob{i}"].shape != blob.shape:
-                    self._reshape_blob(i, known[f"blob{i}"], blob)
+                elif known[i].shape != blob.shape:
+                    self._reshape_blob(i, known[i], blob)
 
     def _new_blob(self, i: int, values: Tensor) -> None:
-        trained = i >= len(self.lr_mult) or self.lr_mult[i] != 0
+        trained = (i >= len(self.lr_mult) or self.lr_mult[i] != 0) and values.is_floating_point()
         # Not an inference tensor, whatever the mode of the call that makes it: it may be trained later.
         with torch.inference_mode(False):
             values = values.clone() if values.is_inference() else values
@@ -297,7 +312,9 @@ class CaffeModule(nn.Module):
     def _load_from_state_dict(self, state_dict, prefix, *arguments) -> None:
         """Blobs that no call has made yet are made in the shapes of the state dict; set up verifies them."""
         i = 0
-        while not hasattr(self, f"blob{i}") and (values := state_dict.get(f"{prefix}blob{i}")) is not None:
+        while not hasattr(self, f"blob{i}") and isinstance(
+            values := state_dict.get(f"{prefix}blob{i}"), Tensor
+        ):
             self._new_blob(i, torch.empty_like(values, device=torch.get_default_device()))
             i += 1
         super()._load_from_state_dict(state_dict, prefix, *arguments)

@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from .._runtime import CaffeRuntimeError, CaffeTypeError, CaffeValueError
+from .._runtime import CaffeRuntimeError, CaffeTypeError, CaffeValueError, some
 from .prototxt import Block, blocks
 
 DESCRIPTOR = "_caffe.desc"
@@ -208,9 +208,9 @@ class Parameters:
         if len(chosen) == 1:
             return chosen[0]
         if chosen and name is None:
-            names = ", ".join(repr(block.name) for block in chosen)
+            names = ", ".join(some(repr(block.name) for block in chosen))
             raise CaffeValueError(f"{self.name}: prototxt: more than one {what}: say name=... out of {names}")
-        listed = ", ".join(f"{block.name!r} ({block.type})" for block in found)
+        listed = ", ".join(some(f"{block.name!r} ({block.type})" for block in found))
         raise CaffeValueError(f"{self.name}: prototxt: {len(chosen) or 'no'} {what}. There are: {listed}")
 
     def _parsed(self, class_name: str, text: str):

@@ -65,7 +65,7 @@ class RecordedCall:
             torch.zeros_like,
             BACKENDS[site.backend].dlpack,
             8 * site.dtype.itemsize,
-            training,
+            bool(training),
             pool.changes,
             _TORCH,
             self._pattern(instance, bottoms, tops),

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from .._runtime import CaffeError, CaffeValueError
+from .._runtime import CaffeError, CaffeValueError, some
 from .coordinates import crop_offsets
 from .graph import Graph, Spec, Step, build
 from .inputs import input_shapes, is_input
@@ -61,9 +61,10 @@ class Problems:
         for (line, reason), (spec, in_phases) in sorted(self.found.items(), key=lambda item: item[0][0]):
             alone = f" (phase {in_phases[0]} alone)" if len(in_phases) < phases else ""
             lines.append(f"  line {line}: {spec.name!r} ({spec.type}): {reason}{alone}")
-        text = f"{self.path}: {len(lines)} thing{'s' * (len(lines) > 1)} in the way:\n" + "\n".join(lines)
+        text = f"{self.path}: {len(lines)} thing{'s' * (len(lines) > 1)} in the way:\n"
+        text += "\n".join(some(lines))
         if self.missing:
-            types = " ".join(sorted(self.missing))
+            types = " ".join(sorted(self.missing)[:50])  # the next error names others
             types = f'"{types}"' if " " in types else types
             text += f"\nTo port what is missing: make port CAFFE=/path/to/the/fork TYPE={types}"
         return CaffeValueError(text)

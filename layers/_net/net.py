@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from .._runtime import CaffeRuntimeError, CaffeTypeError, CaffeValueError
+from .._runtime import CaffeRuntimeError, CaffeTypeError, CaffeValueError, describe, fx_node, some
 from .graph import Graph, Spec, needed
 from .rules import TEST, TRAIN
 
@@ -82,10 +82,13 @@ class CaffeNet(nn.Module):
             the output, or a dict of several by their blobs' names. In training, blobs that are part of the loss are
             outputs, too. `net.loss(...)` makes one number of what is returned.
         """
+        compiling = torch.compiler.is_compiling()
+        if not compiling and (node := fx_node(self, self.path, inputs, named)) is not None:
+            return node
         plan = self._plan(end, blobs)
         values: list[Tensor | None] = [None] * plan.count
         self.bind(plan, values, inputs, named)
-        if torch.compiler.is_compiling():
+        if compiling:
             for call in plan.calls:
                 self.run_call(call, values)
         else:
@@ -104,7 +107,9 @@ class CaffeNet(nn.Module):
         total = None
         for blob, weight in weights.items():
             if blob not in outputs:
-                raise CaffeValueError(f"{self.path}: loss: {blob!r} is not among the outputs {list(outputs)}")
+                raise CaffeValueError(
+                    f"{self.path}: loss: {blob!r} is not among the outputs {', '.join(some(outputs))}"
+                )
             term = outputs[blob].sum()
             term = term if weight == 1 else term * weight
             total = term if total is None else total + term
@@ -158,14 +163,16 @@ class CaffeNet(nn.Module):
     def bind(self, plan: Plan, values: list, inputs: tuple, named: dict) -> None:
         """Put the inputs into the list of values, or say what is wrong with them."""
         if len(inputs) > len(plan.inputs):
-            raise CaffeTypeError(f"{self.path}: {len(inputs)} inputs came; the net has {self.inputs}")
+            raise CaffeTypeError(
+                f"{self.path}: {len(inputs)} inputs came; the net has {', '.join(some(self.inputs)) or 'none'}"
+            )
         for (_, value), tensor in zip(plan.inputs[: len(inputs)], inputs, strict=True):
             values[value] = tensor
         places = dict(plan.inputs)
         for name, tensor in named.items():
             if name not in places:
                 raise CaffeTypeError(
-                    f"{self.path}: no input {name!r}. There are: {', '.join(places) or 'none'}"
+                    f"{self.path}: no input {name!r}. There are: {', '.join(some(places)) or 'none'}"
                 )
             if values[places[name]] is not None:
                 raise CaffeTypeError(f"{self.path}: input {name!r} came twice")
@@ -188,8 +195,12 @@ class CaffeNet(nn.Module):
     # ------------------------------------------------------------------------------------------ plans
 
     def _plan(self, end, blobs) -> Plan:
-        key = (self.training, end, blobs if blobs is None or blobs is True else tuple(blobs))
-        plan = self._plans.get(key)
+        try:
+            key = (self.training, end, blobs if blobs is None or blobs is True else tuple(blobs))
+            plan = self._plans.get(key)
+        except TypeError:
+            given = f"{describe(end)} and {describe(blobs)}"
+            raise CaffeTypeError(f"{self.path}: end, blobs: expected names of blobs, got {given}") from None
         if plan is None:
             plan = self._plans[key] = self.make_plan(*key)
         return plan
@@ -211,7 +222,9 @@ class CaffeNet(nn.Module):
             single = len(names) == 1
         for name in names:
             if name not in graph.latest:
-                raise CaffeValueError(f"{self.path}: no blob {name!r}. There are: {', '.join(graph.latest)}")
+                raise CaffeValueError(
+                    f"{self.path}: no blob {name!r}. There are: {', '.join(some(graph.latest))}"
+                )
         results = tuple((name, graph.latest[name]) for name in names)
         steps = needed(graph.steps, {value for _, value in results}) if end or blobs else graph.steps
         calls = _calls(self, [s for s in steps if s.key], {value for _, value in results})
@@ -231,7 +244,9 @@ class CaffeNet(nn.Module):
         for step in graph.steps:
             if step.spec.name == end:
                 return list(step.spec.tops)
-        raise CaffeValueError(f"{self.path}: end: no blob or layer {end!r}. Blobs: {', '.join(graph.latest)}")
+        raise CaffeValueError(
+            f"{self.path}: end: no blob or layer {end!r}. Blobs: {', '.join(some(graph.latest))}"
+        )
 
     def _phase(self, training: bool) -> Phase:
         name = TRAIN if training else TEST

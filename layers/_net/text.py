@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from .._runtime import CaffeValueError
+from .._runtime import CaffeValueError, some
 
 DEEPEST = 64  # messages within messages; real files have 4
 
@@ -86,7 +86,7 @@ def filled_in(text: str, replace: dict, path) -> str:
         for code, mark, _comment in (_without_comment(t, one) for t in text.split("\n"))
     ]
     if missing:
-        listed = ", ".join(f"{name} (line {line})" for name, line in missing.items())
+        listed = ", ".join(some(f"{name} (line {line})" for name, line in missing.items()))
         raise CaffeValueError(f"{path}: a template: say replace={{name: value}} for {listed}")
     return "\n".join(lines)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from .._runtime import CaffeRuntimeError, CaffeValueError
+from .._runtime import CaffeRuntimeError, CaffeValueError, some
 from .caffemodel import StoredLayer, stored_blob, stored_layers
 from .net import CaffeNet, blobs_of
 
@@ -25,9 +25,9 @@ class Report:
     def __str__(self) -> str:
         parts = [f"weights of {len(self.loaded)} layers were loaded"]
         if self.missing:
-            parts.append(f"no weights for {_listed(self.missing)}: as their fillers say")
+            parts.append(f"no weights for {', '.join(some(self.missing, 8))}: as their fillers say")
         if self.unused:
-            parts.append(f"not in the net, left out: {_listed(self.unused)}")
+            parts.append(f"not in the net, left out: {', '.join(some(self.unused, 8))}")
         return "; ".join(parts)
 
 
@@ -157,7 +157,3 @@ def _h5_layers(file, path) -> list[StoredLayer]:
 
 def _read_h5(stored: _H5Blob, blob: Tensor) -> None:
     blob.copy_(torch.from_numpy(stored.dataset[()]).reshape(blob.shape))
-
-
-def _listed(names: list[str]) -> str:
-    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")

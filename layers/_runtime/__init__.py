@@ -8,11 +8,12 @@ from .errors import (
     CaffeValueError,
     describe,
     dtype_name,
+    some,
 )
 from .launcher import is_fake, raw_stream
 from .layer import Layer
 from .library import FLOATING, served, serving
-from .operator import explain_onnx, once, operator
+from .operator import explain_onnx, fx_node, once, operator
 
 __all__ = [
     "FLOATING",
@@ -25,10 +26,12 @@ __all__ = [
     "describe",
     "dtype_name",
     "explain_onnx",
+    "fx_node",
     "is_fake",
     "once",
     "operator",
     "raw_stream",
     "served",
     "serving",
+    "some",
 ]

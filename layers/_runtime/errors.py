@@ -35,3 +35,9 @@ def describe(value) -> str:
 
 def dtype_name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
+
+
+def some(items, most: int = 50) -> list[str]:
+    """The first ones, for a message that lists them, and how many more there are."""
+    items = list(items)
+    return [*items[:most], *[f"and {len(items) - most:,} more"] * (len(items) > most)]

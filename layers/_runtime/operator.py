@@ -181,6 +181,8 @@ class Operator:
     def otherwise(self, *arguments, **named):
         """Any call: tensor subclasses, modes, tracing, torch.func, wrong arguments."""
         arguments = self.bound(arguments, named)
+        if any(isinstance(a, torch.fx.Proxy) for a in arguments):  # a node of torch.fx's
+            return self.torch_op(*arguments)
         tensors = [a for n, a in zip(self.names, arguments, strict=True) if n in self.tensors]
         if torch._C._is_tracing():
             explain_onnx(self.layer.name, self.torch_op)
@@ -381,6 +383,19 @@ class _Refuse(torch.autograd.Function):
     @staticmethod
     def backward(ctx, *_):
         raise CaffeRuntimeError(f"{ctx.name} can be differentiated once only: it has no second derivative")
+
+
+def fx_node(module: torch.nn.Module, name: str, inputs, named=None) -> torch.fx.Proxy | None:
+    """A node for a module that torch.fx's tracer cannot look into; None if it is not at work."""
+    if type(inputs) is not tuple:  # *inputs of the traced module itself
+        raise CaffeRuntimeError(
+            f"{name}: torch.fx cannot look into it: trace a module that holds it, of which it becomes a node"
+        )
+    for value in (*inputs, *(named or {}).values()):
+        if isinstance(value, torch.fx.Proxy):
+            tracer = value.tracer
+            return tracer.create_proxy("call_module", tracer.path_of_module(module), inputs, named or {})
+    return None
 
 
 def explain_onnx(layer: str, operator) -> None:

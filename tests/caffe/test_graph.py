@@ -7,8 +7,9 @@ import torch
 from support.zoo import FILLER, grads, raises
 from torch._dynamo.testing import CompileCounter
 
+from layers import caffe_net
 from layers._runtime import CaffeRuntimeError
-from layers.sigmoid import Sigmoid
+from layers.sigmoid import Sigmoid, sigmoid
 
 
 @pytest.fixture(autouse=True)
@@ -140,6 +141,35 @@ def test_traced_by_jit(zoo):
     traced = torch.jit.trace(lambda x: m(x) + 1, (x,), check_trace=False)
     other = torch.randn(5)
     torch.testing.assert_close(traced(other), torch.nn.functional.leaky_relu(other, 0.5) + 1)
+
+
+class Network(torch.nn.Module):
+    """Layers of all kinds: of torch, native ones, Caffe layers of one and two tops, a whole Caffe net."""
+
+    def __init__(self, zoo):
+        super().__init__()
+        self.native, self.ramp = Sigmoid(), zoo.Ramp(zoo_param={"slope": 0.5})
+        self.pair = zoo.Pair(propagate_down=[True, False])
+        self.net = caffe_net(
+            'input: "x" input_shape { dim: 4 dim: 6 } '
+            'layer { type: "Power" name: "p" bottom: "x" top: "y" power_param { scale: 3 } }'
+        )
+
+    def forward(self, x):
+        a, b = self.pair(self.ramp(x - 0.5), torch.nn.functional.relu(x))
+        return self.native(a) + self.net(b) + self.net(x=a) + sigmoid(bottom=x)
+
+
+def test_traced_by_fx(zoo):
+    """What its tracer cannot look into is a node."""
+    network, x = Network(zoo), torch.randn(4, 6)
+    for _ in range(2):
+        traced = torch.fx.symbolic_trace(network)
+        assert torch.equal(traced(x), network(x))
+    assert sum(node.op == "call_module" for node in traced.graph.nodes) == 4
+    for module in (network.ramp, network.pair, network.net):
+        with raises(CaffeRuntimeError, "torch.fx cannot look into it"):
+            torch.fx.symbolic_trace(module)
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

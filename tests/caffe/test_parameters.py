@@ -3,8 +3,10 @@
 import copy
 import pickle
 
+import pytest
 import torch
 from support.zoo import FILLER, grads, raises
+from torch.nn.utils import prune
 
 from layers._runtime import CaffeRuntimeError, CaffeTypeError, CaffeValueError
 
@@ -143,6 +145,73 @@ def test_functional_call(zoo):
     m, x = zoo.Affine(zoo_param=FILLER).setup((2, 3)), torch.randn(2, 3)
     blobs = {"blob0": torch.full((3,), 2.0, requires_grad=True), "blob1": torch.ones(3)}
     torch.testing.assert_close(torch.func.functional_call(m, blobs, (x,)), 2 * x + 1)
+
+
+def test_what_torch_makes_of_parameters(zoo):
+    """Parametrized and pruned ones, copied before and after the first call; a module with a parameter more."""
+
+    class Double(torch.nn.Module):
+        def forward(self, values):
+            return 2 * values
+
+    m, x = zoo.Affine(zoo_param=FILLER).setup((2, 3)), torch.randn(2, 3)
+    with torch.no_grad():
+        m.blob1 += torch.arange(1, 4)
+    wanted = x * m.blob0 * 2 + m.blob1
+    torch.nn.utils.parametrize.register_parametrization(m, "blob0", Double())
+    m.extra = torch.nn.Parameter(torch.zeros(5))
+    for module in (m, copy.deepcopy(m)):
+        for _ in range(2):
+            torch.testing.assert_close(module(x), wanted)
+    prune.l1_unstructured(m, "blob1", 2)
+    assert m.blob1.tolist() == [0, 0, 3]
+    torch.testing.assert_close(m(x), x * m.blob0 + m.blob1)
+
+
+@pytest.mark.parametrize("called", [True, False])
+def test_blobs_that_are_none(zoo, called):
+    for wrong in (None, torch.nn.Parameter(torch.ones(3).to_sparse())):
+        m, x = zoo.Affine(zoo_param=FILLER), torch.randn(2, 3)
+        m(x), m(x)
+        other = m if called else copy.deepcopy(m)
+        other.blob0 = wrong
+        with raises(CaffeTypeError, "blob0", "None" if wrong is None else "sparse_coo"):
+            other(x)
+    del m.blob0
+    with raises(CaffeTypeError, "blob0", "None"):
+        m(x)
+    m.register_parameter("blob0", torch.nn.Parameter(torch.ones(3)))
+    torch.testing.assert_close(m(x), x + m.blob1)
+
+
+def test_attributes_of_other_kinds(zoo):
+    m, x = zoo.Affine(zoo_param=FILLER), torch.randn(2, 3)
+    m(x)
+    for wrong in ("a", 1.5, float("nan"), 2**31, 2**70, -1):
+        with raises(CaffeTypeError if isinstance(wrong, float | str) else CaffeValueError, "iteration"):
+            m.iteration = wrong
+    with raises(CaffeValueError, "mode"):
+        m.mode = ["cpu"]
+    m.training = "yes"
+    assert torch.equal(m(x), m(x))
+
+
+def test_state_dict_of_integers(zoo):
+    m = zoo.Affine()
+    m.load_state_dict({"blob0": torch.ones(3, dtype=torch.int64), "blob1": torch.ones(3)})
+    with raises(CaffeTypeError, "blob0", "int64"):
+        m(torch.randn(2, 3))
+    with pytest.raises(RuntimeError, match="loading state_dict for Affine"):
+        zoo.Affine().load_state_dict({"blob0": 3})
+
+
+def test_derivatives_that_there_are_not(zoo):
+    m, x = zoo.Affine(zoo_param=FILLER), torch.randn(2, 3, requires_grad=True)
+    m(x)
+    with raises(CaffeTypeError, "gradient", "vmap"):
+        torch.autograd.functional.jacobian(m, x, vectorize=True)
+    with torch.autograd.forward_ad.dual_level(), raises(CaffeRuntimeError, "forward-mode"):
+        m(torch.autograd.forward_ad.make_dual(x, x))
 
 
 def test_top_shapes(zoo):

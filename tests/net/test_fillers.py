@@ -37,7 +37,7 @@ def test_gaussian():
 @pytest.mark.parametrize(("sparse", "share"), [(0, 0), (1, 0.01), (25, 0.25), (100, 1), (200, 1)])
 def test_sparse(sparse, share):
     """So many inputs of each output are not zero, on average."""
-    values = filled(100, 100, type="gaussian", sparse=sparse)
+    values = filled(100, 150, type="gaussian", sparse=sparse)
     assert abs((values != 0).double().mean() - share) < 0.01 and (
         share not in (0, 1) or share == (values != 0).double().mean()
     )

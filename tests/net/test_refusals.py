@@ -1,9 +1,10 @@
 """Stock layers take what Caffe takes, to the last value, and refuse the next one by the layer's name."""
 
 import pytest
+import torch
 from support.nets import one_layer
 
-from layers import CaffeValueError
+from layers import CaffeTypeError, CaffeValueError, caffe_net
 
 X = (2, 4, 6, 5)
 # A layer, its bottoms, how many tops; what takes the place of a word in it (or of the shapes, or of the number of
@@ -97,3 +98,25 @@ def test_the_last_value_and_the_next(text, shapes, tops, wrong):
         assert changed != (text, shapes, tops)
         with pytest.raises(CaffeValueError, match=f"(?s)'L'.*{said}"):
             made(*changed)
+
+
+def test_a_long_list_of_mistakes_is_cut():
+    layers = "".join(
+        f'layer {{ type: "T{i:05}" name: "n{i}" bottom: "x" top: "y{i}" }}\n' for i in range(2000)
+    )
+    with pytest.raises(CaffeValueError, match="2000 things in the way") as raised:
+        caffe_net(f'input: "x" input_shape {{ dim: 1 }}\n{layers}')
+    said = str(raised.value)
+    assert (
+        len(said) < 8000 and "'n49' (T00049)" in said and "'n50'" not in said and "\nand 1,950 more\n" in said
+    )
+    assert said.endswith('T00048 T00049"')
+
+
+def test_names_of_blobs_that_are_none():
+    net = one_layer('type: "ReLU"', (2, 3))
+    for wrong in (dict(end=[]), dict(blobs=3), dict(blobs=[[]])):
+        with pytest.raises(CaffeTypeError, match=r"end, blobs: expected names of blobs, got .*(3|\[\])"):
+            net(torch.ones(2, 3).double(), **wrong)
+    with pytest.raises(CaffeValueError, match=r"no blob 'x'\. There are: x0, y0"):
+        net(torch.ones(2, 3).double(), blobs=["x"])

@@ -14,6 +14,7 @@ import contextlib
 import fcntl
 import glob
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -32,6 +33,14 @@ _OVERRIDES = " -- "
 
 # Bytes on a disk that is full.
 ALMOST_NOTHING = 1 << 20
+
+# A file by which make knows a folder that it may empty: one of a layer's objects holds the folder of layers, _FROM.
+_MARK, _FROM = ".made_by_make", "from"
+# What makes have made in BUILD: folders that hold a certain file, a layer's _FROM; and files.
+_MADE = {"_tmp": _MARK, "core": "lock", "sanitize": "made", "races": "made", "caffetest": "made"}
+_MADE_FILES = re.compile(
+    r"(lock|report|call\.log|layers(\.dry)?\.mk|packages(\.build|\.test)?|[\w.]+\.flags)(\.partial)?"
+)
 
 
 class BuildRefused(Exception):
@@ -72,8 +81,9 @@ class Plan:
         self.makefile = f"{settings.build}/layers{'.dry' if dry else ''}.mk"
         if not dry:
             empty(settings.temporary)
-            for folder in self.folders:
-                self._forget_namesake(folder.name)
+        for folder in self.folders:
+            self._claim(folder.name, dry)
+        if not dry:
             self.forget_foreign_libraries()
         for backend in settings.backends:
             os.makedirs(settings.core_of(backend), exist_ok=True)
@@ -101,14 +111,15 @@ class Plan:
         for (name, backend), path in self.rules.libraries.items():
             yield path, f"{self.settings.build}/{name}/{backend}.library"
 
-    def _forget_namesake(self, name: str) -> None:
+    def _claim(self, name: str, dry: bool) -> None:
         """What was made of another folder's layer of that name is of no use, and may be newer than all files here."""
         place = os.path.join(self.settings.build, name)
         where = full(self.settings.layers_dir) + "\n"
-        if os.path.isdir(place) and read(f"{place}/from") != where:
-            shutil.rmtree(place)
-        os.makedirs(place, exist_ok=True)
-        write_if_changed(f"{place}/from", where)
+        if dry and not os.path.lexists(place):
+            empty(place, _FROM)  # the mark says nothing, so the next make empties it
+        elif not dry and (os.path.islink(place) or read(f"{place}/{_FROM}") != where):
+            empty(place, _FROM)
+            write_if_changed(f"{place}/{_FROM}", where)
 
 
 def state_of(path: str) -> str:
@@ -204,23 +215,27 @@ def build(plan: Plan, keep_going: bool = False) -> int:
     return status
 
 
-def empty(folder: str) -> None:
-    """A folder for compilers' temporary files, without those that killed ones left; no other is at work here now.
+def empty(folder: str, mark: str = _MARK) -> None:
+    """Makes the folder, or removes what lies in it but for the mark, a file by which the next make knows it.
 
-    One that make did not make is somebody's own.
+    A folder without the mark is somebody's own.
     """
-    mark = os.path.join(folder, ".made_by_make")
     left = os.listdir(folder) if os.path.isdir(folder) else []
-    if os.path.islink(folder) or (left and not os.path.exists(mark)):
+    if os.path.islink(folder) or (left and mark not in left):
         raise BuildRefused(f"{folder}: make did not make it, and would empty it; give another BUILD")
     os.makedirs(folder, exist_ok=True)
     # The mark stays throughout: a make that is killed here leaves a folder that the next one knows.
-    open(mark, "a").close()
-    for path in (os.path.join(folder, name) for name in left if os.path.join(folder, name) != mark):
-        if os.path.isdir(path) and not os.path.islink(path):
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            os.unlink(path)
+    open(os.path.join(folder, mark), "a").close()
+    for name in left:
+        if name != mark:
+            remove(os.path.join(folder, name))
+
+
+def remove(path: str) -> None:
+    if os.path.isdir(path) and not os.path.islink(path):
+        shutil.rmtree(path)
+    else:
+        os.unlink(path)
 
 
 def say_if_full(*places: str) -> None:
@@ -296,9 +311,9 @@ def loops(settings: Settings) -> int:
 
 def copied(settings: Settings, checker: str, place: str) -> Settings:
     """The settings that build a copy of the layers with a checker (SANITIZE's value) in it."""
-    shutil.rmtree(f"{place}/layers", ignore_errors=True)
+    empty(f"{place}/layers")
     ignored = shutil.ignore_patterns("build", "*.so", "__pycache__", ".*")
-    shutil.copytree(settings.layers_dir, f"{place}/layers", ignore=ignored)
+    shutil.copytree(settings.layers_dir, f"{place}/layers", ignore=ignored, dirs_exist_ok=True)
     given = settings.environment()
     given |= {
         "BACKENDS": HOST.name,
@@ -340,13 +355,27 @@ def verify(settings: Settings) -> int:
     return subprocess.call([*command, "--", layer])
 
 
+def is_made(entry: os.DirEntry) -> bool:
+    """Whether makes have made this in BUILD, or it is somebody's own."""
+    if entry.is_dir(follow_symlinks=False):
+        return os.path.exists(os.path.join(entry.path, _MADE.get(entry.name, _FROM)))
+    return _MADE_FILES.fullmatch(entry.name) is not None
+
+
 def clean(settings: Settings) -> int:
     """All that was made. A folder that no make has built in is left alone."""
-    if os.path.isdir(settings.build):
-        if os.path.islink(settings.build) or not os.path.exists(f"{settings.build}/lock"):
-            raise BuildRefused(f"BUILD={settings.build}: no make has built there; nothing was removed")
-        print(f"rm -rf {settings.build}")
-        shutil.rmtree(settings.build)
+    build = settings.build
+    if os.path.isdir(build):
+        if os.path.islink(build) or not os.path.exists(f"{build}/lock"):
+            raise BuildRefused(f"BUILD={build}: no make has built there; nothing was removed")
+        made = [entry.name for entry in os.scandir(build) if is_made(entry)]
+        for name in sorted(made, key="lock".__eq__):  # the lock last: by it the next clean knows the folder
+            remove(f"{build}/{name}")
+        if left := sorted(os.listdir(build)):
+            print(f"{build}: make leaves what it did not make: {', '.join(map(names.shown, left[:20]))}")
+        else:
+            os.rmdir(build)
+            print(f"rm -rf {build}")
     if not settings.outside:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(CALL)

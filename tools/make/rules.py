@@ -89,9 +89,15 @@ class Rules:
         core = folder.path == CORE_SOURCES
         protos = [f"{folder.path}/{proto}" for proto in folder.protos]
         self.files[f"{build}/protos"] = f"messages: {' '.join(protos)}\n"
-        where = "" if core else f"--layer-dir {folder.path} --descriptor {folder.path}/_caffe.desc "
+        descriptor = f"{folder.path}/_caffe.desc"
+        where = "" if core else f"--layer-dir {folder.path} --descriptor {descriptor} "
+        # It lies beside the layer's files, so it may go while the stamp stays.
+        gone = not core and not os.path.exists(os.path.join(self.settings.root, descriptor))
+        if gone:
+            self.rule(descriptor, [], "@:")
         self.rule(
-            f"{build}/proto.stamp", [*protos, f"{build}/protos", "src/caffe/proto/caffe.proto", "$(MESSAGES)"],
+            f"{build}/proto.stamp",
+            [*protos, f"{build}/protos", "src/caffe/proto/caffe.proto", "$(MESSAGES)", *[descriptor] * gone],
             f"$(call messages,{folder.name},{where}--include-dir {build}/include)",
         )  # fmt: skip
         self.rule(f"{build}/include/caffe/proto/caffe.pb.h", [f"{build}/proto.stamp"])

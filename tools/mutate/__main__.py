@@ -33,7 +33,7 @@ TREES = ("layers/", "src/", "include/", "tools/", "build_ffi.py")
 # What a mistake in a file should be seen by: the first prefix that fits counts. Tests mirror the tree.
 SEEN_BY = {
     "layers/_runtime/": "tests/runtime tests/layers",
-    "layers/_caffe/": "tests/caffe tests/layers tests/src/caffe/util",
+    "layers/_caffe/": "tests/caffe tests/layers tests/src/caffe/test_proto.py tests/src/caffe/util",
     "layers/_net/": "tests/net",
     "layers/_load/": "tests/load",
     "layers/__init__.py": "tests/load",
