@@ -213,6 +213,104 @@ static void test_blobs() {
   say("copy_from", caught([&] { old.CopyFrom(flat); }));
 }
 
+// Sums, scaling and updates, where nothing is, where the CPU wrote last and where the GPU did.
+static void test_blob_arithmetic() {
+  std::ostringstream text;
+  for (int state = 0; state < 3; ++state) {
+    Blob<double> blob(vector<int>{3});
+    if (state) {
+      double* values[] = {state == 1 ? blob.mutable_cpu_data() : blob.mutable_gpu_data(),
+                          state == 1 ? blob.mutable_cpu_diff() : blob.mutable_gpu_diff()};
+      for (int i = 0; i < 3; ++i) values[0][i] = i - 2, values[1][i] = 2 * i + 1;
+    }
+    const auto sums = [&] {
+      text << blob.asum_data() << " " << blob.asum_diff() << " " << blob.sumsq_data() << " "
+           << blob.sumsq_diff() << ", ";
+    };
+    sums();
+    blob.scale_data(2), blob.scale_diff(-3);
+    sums();
+    text << caught([&] { blob.Update(); }) << " " << head(*blob.data()) << " " << list(blob.cpu_data(), 3)
+         << " " << list(blob.cpu_diff(), 3) << " | ";
+  }
+  say("arithmetic", text.str());
+
+  string copies;
+  for (const bool gpu : {false, true}) {
+    Caffe::set_mode(gpu ? Caffe::GPU : Caffe::CPU);
+    Blob<float> from(vector<int>{2}), to(vector<int>{3});
+    from.mutable_cpu_data()[1] = 4, from.mutable_cpu_diff()[1] = 5;
+    to.CopyFrom(from, false, true);
+    copies += head(*to.data());
+    copies += " " + to.shape_string() + " " + list(to.cpu_data(), 2) + " " + list(to.cpu_diff(), 2);
+    to.CopyFrom(from, true);
+    copies += " " + list(to.cpu_data(), 2) + " ";
+    copies += head(*to.diff());
+    copies += " " + list(to.cpu_diff(), 2) + " | ";
+  }
+  Caffe::set_mode(Caffe::CPU);
+  say("copies", copies);
+
+  // The caller's memory is as large as the blob is now, whatever it was before; the diff's follows.
+  double given[2] = {1, 2};
+  string lent;
+  for (const bool gpu : {false, true}) {
+    Blob<double> blob(vector<int>{5});
+    const SyncedMemory* first = blob.data().get();
+    gpu ? blob.set_gpu_data(blob.mutable_gpu_data()) : blob.set_cpu_data(blob.mutable_cpu_data());
+    lent += blob.data().get() == first ? "kept " : "new ";
+    blob.Reshape(vector<int>{2});
+    gpu ? blob.set_gpu_data(given) : blob.set_cpu_data(given);
+    lent += std::to_string(blob.data()->size()) + " " + std::to_string(blob.diff()->size()) + " ";
+    lent += (gpu ? blob.gpu_data() : blob.cpu_data()) == given ? "there " : "elsewhere ";
+    blob.Reshape(vector<int>{3});
+    lent += std::to_string(blob.data()->size()) + " | ";
+  }
+  say("lent", lent + caught([] { Blob<double>(vector<int>{1}).set_cpu_data(nullptr); }) + " | " +
+                  caught([] { Blob<double>(vector<int>{1}).set_gpu_data(nullptr); }));
+  Blob<double> one(vector<int>{2, 3}), two(vector<int>{6}), three(vector<int>{5});
+  one.ShareDiff(two);
+  say("share_diff", string(one.cpu_diff() == two.cpu_diff() ? "one " : "two ") +
+                        (one.cpu_data() == two.cpu_data() ? "one " : "two ") +
+                        caught([&] { one.ShareDiff(three); }) + " | " +
+                        caught([&] { one.ShareData(three); }));
+}
+
+static void test_blob_protos() {
+  Blob<float> blob(vector<int>{2, 1}), read;
+  blob.mutable_cpu_data()[1] = 3, blob.mutable_cpu_diff()[0] = 4;
+  string protos;
+  for (const bool diff : {false, true}) {
+    BlobProto proto;
+    proto.add_data(9), proto.add_diff(9), proto.add_double_data(9), proto.add_double_diff(9);
+    blob.ToProto(&proto, diff);
+    for (int size :
+         {proto.data_size(), proto.diff_size(), proto.double_data_size(), proto.double_diff_size()})
+      protos += std::to_string(size) + " ";
+    read.FromProto(proto);
+    protos += read.shape_string() + " " + list(read.cpu_data(), 2) + " " + list(read.cpu_diff(), 2) + " | ";
+  }
+  say("float_proto", protos);
+  BlobProto proto;
+  blob.ToProto(&proto, false);
+  read.Reshape(vector<int>{2});
+  protos = caught([&] { read.FromProto(proto, false); }) + " ";
+  read.Reshape(vector<int>{2, 1});
+  protos += caught([&] { read.FromProto(proto, false); }) + " ";
+  // An old message's four axes, against a blob of fewer, of more, and one that differs in each.
+  for (const vector<int>& shape :
+       {vector<int>{4, 5}, vector<int>{3, 4, 5}, vector<int>{2, 3, 4, 5}, vector<int>{1, 2, 3, 4, 5},
+        vector<int>{9, 3, 4, 5}, vector<int>{2, 9, 4, 5}, vector<int>{2, 3, 9, 5}, vector<int>{2, 3, 4, 9}}) {
+    for (const int fewer : {0, 1, 2}) {
+      BlobProto old;
+      old.set_num(fewer ? 1 : 2), old.set_channels(fewer == 2 ? 1 : 3), old.set_height(4), old.set_width(5);
+      protos += Blob<float>(shape).ShapeEquals(old) ? "=" : "-";
+    }
+    protos += " ";
+  }
+  say("shapes_of_protos", protos);
+}
+
 static void test_fillers() {
   Caffe::set_random_seed(1701);
   FillerParameter param;
@@ -272,6 +370,125 @@ static void test_legacy_names() {
   }
 }
 
+// What each filler draws, [least, mean, deviation, most] in its own unit (the fan's, where it looks at one).
+static void test_what_fillers_draw() {
+  const auto drawn = [](const string& type, const std::function<void(FillerParameter&)>& set, double unit) {
+    FillerParameter param;
+    param.set_type(type), set(param);
+    Blob<double> blob(80, 20, 3, 5);
+    shared_ptr<Filler<double> >(GetFiller<double>(param))->Fill(&blob);
+    double sum = 0, squares = 0, least = 1e9, most = -1e9;
+    for (int i = 0; i < blob.count(); ++i) {
+      const double value = blob.cpu_data()[i] / unit;
+      sum += value, squares += value * value, least = std::min(least, value), most = std::max(most, value);
+    }
+    const double mean = sum / blob.count();
+    char text[100];
+    snprintf(text, sizeof text, "%.1f %.1f %.1f %.1f, ", least, std::round(10 * mean) / 10 + 0.0,
+             std::sqrt(squares / blob.count() - mean * mean), most);
+    return string(text);
+  };
+  using Param = FillerParameter;
+  const double fans[] = {20 * 15, 80 * 15, 50 * 15};  // FAN_IN, FAN_OUT, AVERAGE
+  string xavier, msra;
+  for (int norm = 0; norm < 3; ++norm) {
+    const auto set = [&](Param& p) { p.set_variance_norm(FillerParameter_VarianceNorm(norm)); };
+    xavier += drawn("xavier", set, std::sqrt(3 / fans[norm]));
+    const string text = drawn("msra", set, std::sqrt(2 / fans[norm]));
+    msra += text.substr(text.find(' '), 9);
+  }
+  say("xavier_draws", xavier);
+  say("msra_draws", msra);
+  say("uniform_draws", drawn("uniform", [](Param& p) { p.set_min(-2), p.set_max(4); }, 1));
+  say("sparse_draws",
+      drawn(
+          "gaussian", [](Param& p) { p.set_sparse(0), p.set_mean(3); }, 1) +
+          drawn(
+              "gaussian", [](Param& p) { p.set_sparse(80), p.set_std(0), p.set_mean(3); }, 1) +
+          drawn("gaussian", [](Param& p) { p.set_sparse(16), p.set_std(0), p.set_mean(5); }, 1));
+  string refused;
+  for (const string type :
+       {"constant", "uniform", "xavier", "msra", "bilinear", "positive_unitball", "gaussian"}) {
+    for (const int sparse : {-2, -1, 0}) {
+      FillerParameter param;
+      param.set_type(type), param.set_sparse(sparse);
+      Blob<float> blob(2, 2, 2, 2);
+      refused +=
+          caught([&] { shared_ptr<Filler<float> >(GetFiller<float>(param))->Fill(&blob); }) == "nothing"
+              ? "+"
+              : "-";
+    }
+    FillerParameter param;
+    param.set_type(type);
+    for (const vector<int>& shape : {vector<int>{0, 2}, vector<int>{2, 2, 2}, vector<int>{1, 1, 2, 3}}) {
+      Blob<float> blob(shape);
+      refused +=
+          caught([&] { shared_ptr<Filler<float> >(GetFiller<float>(param))->Fill(&blob); }) == "nothing"
+              ? "+"
+              : "-";
+    }
+    refused += " ";
+  }
+  say("what_fillers_take", refused);
+  FillerParameter param;
+  param.set_type("bilinear");
+  Blob<float> odd(1, 2, 3, 3);
+  shared_ptr<Filler<float> >(GetFiller<float>(param))->Fill(&odd);
+  say("odd_bilinear", list(odd.cpu_data(), 18));
+  param.set_type("positive_unitball");
+  shared_ptr<Filler<float> >(GetFiller<float>(param))->Fill(&odd);
+  Blob<float> two(vector<int>{2, 3});
+  shared_ptr<Filler<float> >(GetFiller<float>(param))->Fill(&two);
+  const float* v = two.cpu_data();
+  say("two_unitballs",
+      std::fabs(v[0] + v[1] + v[2] - 1) + std::fabs(v[3] + v[4] + v[5] - 1) < 1e-6 ? "one" : "not");
+}
+
+// BLAS's functions of vectors: densely, by steps, and from the far end.
+static void test_strides() {
+  string text;
+  for (const vector<int>& inc :
+       {vector<int>{1, 1}, vector<int>{2, 1}, vector<int>{1, 2}, vector<int>{-1, 2}}) {
+    double x[6] = {1, -2, 3, -4, 5, -6}, y[6] = {10, 20, 30, 40, 50, 60};
+    const auto dot = [&] {
+      text += std::to_string(static_cast<int>(cblas_ddot(3, x, inc[0], y, inc[1]))) + " ";
+    };
+    dot();
+    cblas_daxpy(3, 2., x, inc[0], y, inc[1]);
+    text += list(y, 6) + ", ";
+    cblas_daxpby(3, 2., x, inc[0], 3., y, inc[1]);
+    text += list(y, 6) + ", ";
+    cblas_daxpby(3, 2., x, inc[0], 0., y, inc[1]);
+    text += list(y, 6) + ", ";
+    cblas_dcopy(3, x, inc[0], y, inc[1]);
+    text += list(y, 6) + ", ";
+    if (inc[0] > 0) {
+      text += std::to_string(static_cast<int>(cblas_dasum(3, x, inc[0]))) + " ";
+      text += std::to_string(static_cast<int>(std::pow(cblas_dnrm2(3, x, inc[0]), 2) + 0.5)) + " ";
+    }
+    cblas_dscal(3, 7., x, inc[0]);
+    text += list(x, 6) + " | ";
+  }
+  say("strides", text);
+  vector<double> many(9000);
+  for (int i = 0; i < 9000; ++i) many[i] = i % 7 - 3;
+  say("long_sums", std::to_string(cblas_dasum(9000, many.data(), 1)) + " " +
+                       std::to_string(cblas_ddot(8999, many.data(), 1, many.data() + 1, 1)) + " " +
+                       std::to_string(cblas_dasum(4500, many.data(), 2)) + " " +
+                       std::to_string(cblas_dasum(17, many.data(), 1)));
+}
+
+// What a fork may ask of a device where there is none.
+static void test_device() {
+  void* memory = nullptr;
+  bool pinned = true;
+  CaffeMallocHost(&memory, 0, &pinned);
+  say("device", string(memory && !pinned ? "memory " : "none ") + std::to_string(Caffe::CheckDevice(0)) +
+                    std::to_string(Caffe::CheckDevice(1)) + " " + std::to_string(Caffe::FindDevice()) + " " +
+                    std::to_string(Caffe::FindDevice(1)));
+  CaffeFreeHost(memory, pinned);
+}
+
 template <typename Wanted, typename Got>
 static string is(Got value) {
   return std::to_string(value) + (std::is_same<Wanted, Got>::value ? "" : " of another type");
@@ -307,8 +524,13 @@ int main() {
   test_checks();
   test_memory();
   test_blobs();
+  test_blob_arithmetic();
+  test_blob_protos();
   test_fillers();
   test_legacy_names();
   test_shuffle();
+  test_what_fillers_draw();
+  test_strides();
+  test_device();
   test_mixed_max();
 }

@@ -1,7 +1,10 @@
 """The race finder (SANITIZE=races): kernels with a race are told with kernel, lines and element, others are not."""
 
 import importlib
+import os
 import re
+import shlex
+import subprocess
 
 import pytest
 import torch
@@ -108,6 +111,24 @@ def test_a_report_that_cannot_be_written_is_printed(races, monkeypatch, tmp_path
     races.races_in_place(ones(1), ones(COUNT), COUNT)
     races.races_upsample_backward(ones(2 * COUNT), zeros(COUNT), COUNT)
     assert re.match(r"race\t.*\tupsample_backward_kernel\t", capfd.readouterr().err)
+
+
+def test_the_ends_of_memory(tmp_path):
+    """A thread's stacks are its own, shared memory is one block's, to their last byte and no further."""
+    program = tmp_path / "races_test"
+    compiler = shlex.split(os.environ.get("CXX", "g++"))
+    subprocess.run(
+        [*compiler, "-std=c++17", "-Isrc", "tests/src/races_test.cpp", "-ldl", "-o", program], check=True
+    )
+    done = subprocess.run([program], capture_output=True, text=True, env={}, check=True)
+    found = [line.split("\t") for line in done.stderr.splitlines()]
+    assert [(kernel, space, *rest) for _, _, kernel, _, space, _, _, *rest in found] == [
+        *(("ends", "shared", "0", "1", "2", "-1", "4") for _ in range(2)),
+        *(("ends", "global", "0", "1", "2", str(i), "4") for i in range(4)),
+        *(("ends", "global", "0", "2", "2", str(i), "4") for i in range(4)),
+        ("halves", "global", "0", "1", "2", "3", "4"),
+    ]
+    assert {row[3] for row in found} == {"written, then read"}
 
 
 def test_each_pair_of_lines_once(races):

@@ -98,6 +98,17 @@ EXPECTED = {
     "shape_equals": "yes",
     "at": "first first 119 119 119 119",
     "copy_from": "blob.cpp: Check failed: reshape Trying to copy blobs of different sizes.",
+    "arithmetic": "0 0 0 0, 0 0 0 0, blob.cpp: Check failed: data()->head() != SyncedMemory::UNINITIALIZED (0 vs. 0) "
+    "Syncedmem not initialized. UNINITIALIZED 0 0 0 0 0 0 | "
+    "3 9 5 35, 6 27 20 315, nothing HEAD_AT_CPU -1 7 15 -3 -9 -15 | "
+    "3 9 5 35, 6 27 20 315, nothing HEAD_AT_GPU -1 7 15 -3 -9 -15 | ",
+    "copies": "HEAD_AT_CPU 2 (2) 0 4 0 0 0 4 HEAD_AT_CPU 0 5 | HEAD_AT_GPU 2 (2) 0 4 0 0 0 4 HEAD_AT_GPU 0 5 | ",
+    "lent": "kept 16 16 there 24 | kept 16 16 there 24 | blob.cpp: Check failed: data  | blob.cpp: Check failed: data ",
+    "share_diff": "one two blob.cpp: Check failed: count_ == other.count() (6 vs. 5)  | "
+    "blob.cpp: Check failed: count_ == other.count() (6 vs. 5) ",
+    "float_proto": "2 0 0 0 2 1 (2) 0 3 0 0 | 2 2 0 0 2 1 (2) 0 3 4 0 | ",
+    "shapes_of_protos": "blob.cpp: Check failed: ShapeEquals(proto) shape mismatch (reshape not set) nothing "
+    "--= -=- =-- --- --- --- --- --- ",
     # Filler
     "constant": "3.000000",
     "uniform": "within",
@@ -106,10 +117,25 @@ EXPECTED = {
     "unitball": "one",
     "gaussian": "two",
     "sparse": "a tenth",
+    "xavier_draws": "-1.0 0.0 0.6 1.0, -1.0 0.0 0.6 1.0, -1.0 0.0 0.6 1.0, ",
+    "msra_draws": " 0.0 1.0  0.0 1.0  0.0 1.0 ",
+    "uniform_draws": "-2.0 1.0 1.7 4.0, ",
+    "sparse_draws": "0.0 0.0 0.0 0.0, 3.0 3.0 0.0 3.0, 0.0 1.0 2.0 5.0, ",
+    # sparse of -2, -1, 0; nothing, three axes, no square
+    "what_fillers_take": "-+--++ -+--++ -+--++ -+--++ -+---- -+-+++ -++-++ ",
+    "odd_bilinear": "0.25 0.5 0.25 0.5 1 0.5 0.25 0.5 0.25 0.25 0.5 0.25 0.5 1 0.5 0.25 0.5 0.25",
+    "two_unitballs": "one",
     "bilinear": "0.0625 0.1875 0.1875 0.0625",
     "unknown_filler": "filler.hpp: Unknown filler name: nonesuch",
     "seed": "same",
     "shuffle": "a permutation",
+    # BLAS and devices: dot | x and y after axpy, axpby, axpby by 0, copy, asum and squares, scal
+    "strides": "60 12 16 36 40 50 60, 38 44 114 40 50 60, 2 -4 6 40 50 60, 1 -2 3 40 50 60, 6 14 7 -14 21 -4 5 -6 | "
+    "220 12 26 40 40 50 60, 38 84 130 40 50 60, 2 6 10 40 50 60, 1 3 5 40 50 60, 9 35 7 -2 21 -4 35 -6 | "
+    "100 12 20 26 40 56 60, 38 20 74 40 174 60, 2 20 -4 40 6 60, 1 20 -2 40 3 60, 6 14 7 -14 21 -4 5 -6 | "
+    "20 16 20 26 40 52 60, 54 20 74 40 158 60, 6 20 -4 40 2 60, 3 20 -2 40 1 60, 7 -14 21 -4 5 -6 | ",
+    "long_sums": "15427.000000 9003.000000 7714.000000 30.000000",
+    "device": "memory 10 0 -1",
     # names of boost
     "split": "a|b||c",
     "lexical_cast": "0.100000001 12",
