@@ -22,7 +22,7 @@ host_LAUNCH := $(if $(filter races,$(SANITIZE)),-fno-sanitize=thread)
 host_rewrite = $(call step,HOST,$(1),$@.log,$(PYTHON) -m tools.cuda.to_host $(2) $< $@ --depfile $@.d)
 # host_native, host_kernel, host_plain(what, includes and flags): a native layer's .cu, a Caffe layer's, and its .cpp.
 host_native  = $(call step,CXX,$(1),$@.log,$(call compile,$(CXX) $(host_FLAGS) $(2) $(3)))
-host_kernel  = $(call step,CXX,$(1),$@.log,$(call compile,$(CXX) $(host_STD) $(2) $(host_CAFFE)))
+host_kernel  = $(call step,CXX,$(1),$@.log,$(call compile,$(CXX) $(host_STD) $(2) $(host_CAFFE) $(3)))
 host_plain   = $(host_kernel)
 
 $(call remember,$(BUILD)/host.flags,$(CXX) $(host_FLAGS))

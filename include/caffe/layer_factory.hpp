@@ -34,15 +34,8 @@ class LayerRegistry {
   typedef shared_ptr<Layer<Dtype>> (*Creator)(const LayerParameter&);
   typedef std::map<string, Creator> CreatorRegistry;
 
-  static CreatorRegistry& Registry() {
-    static CreatorRegistry* registry = new CreatorRegistry();  // outlives every registerer
-    return *registry;
-  }
-
-  static void AddCreator(const string& type, Creator creator) {
-    CHECK_EQ(Registry().count(type), 0) << "Layer type " << type << " already registered.";
-    Registry()[type] = creator;
-  }
+  static CreatorRegistry& Registry();
+  static void AddCreator(const string& type, Creator creator);
 
   static shared_ptr<Layer<Dtype>> CreateLayer(const LayerParameter& param) {
     const auto found = Registry().find(param.type());

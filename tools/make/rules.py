@@ -23,6 +23,8 @@ CALL_SOURCES = [
 STOCK = re.compile(
     r"layers/(?!loss_layer\.|neuron_layer\.)|net\.cpp|stock_layers\.cpp|util/insert_splits\.cpp"
 )
+# The core's files that work through no elements: a call takes as long, and they take half the time to compile.
+BOOKKEEPING = re.compile(r"\w+\.cpp|proto/")
 # A fork's files were written for compilers of 2014, which took more than C++ says.
 OLD = "-w -fpermissive"
 # Libraries of Caffe layers are loaded side by side, each with classes of its own.
@@ -79,7 +81,8 @@ class Rules:
                 )
                 self.depfiles.append(f"{rewritten}.d")
                 path = rewritten
-            self.rule(object_file, [path, *after], f"$(call {backend}_{kind},{what},{includes}{each})")
+            further = ",-O1" if folder.path == CORE_SOURCES and BOOKKEEPING.match(source) else each
+            self.rule(object_file, [path, *after], f"$(call {backend}_{kind},{what},{includes}{further})")
             self.depfiles.append(f"{object_file}.d")
             made.append(object_file)
         return made
