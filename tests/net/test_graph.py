@@ -280,6 +280,41 @@ def test_crop_without_an_offset_follows_the_geometry_of_the_net():
     ).crop.offsets == (3, 3)
 
 
+def image_layer(type_name, kernel, stride, pad, dilation):
+    sizes = ("kernel", kernel), ("stride", stride), ("pad", pad)
+    text = " ".join(f"{name}_h: {h} {name}_w: {w}" for name, (h, w) in sizes)
+    if type_name == "Pooling":
+        return f'type: "Pooling" pooling_param {{ {text} }}'
+    return f'type: "{type_name}" convolution_param {{ num_output: 1 dilation: {dilation} {text} }}'
+
+
+CHAINS = [
+    [("Deconvolution", (5, 7), (1, 1), (0, 0), 1)],
+    [("Deconvolution", (7, 5), (1, 1), (1, 2), 1)],
+    [("Convolution", (1, 3), (1, 1), (4, 6), 1), ("Deconvolution", (3, 3), (1, 1), (0, 0), 1)],
+    [("Convolution", (3, 3), (1, 1), (5, 7), 2)],
+    [("Convolution", (3, 5), (2, 4), (9, 16), 1), ("Deconvolution", (5, 7), (2, 4), (1, 2), 1)],
+    [("Pooling", (2, 4), (2, 4), (0, 0), 1), ("Deconvolution", (6, 8), (2, 4), (0, 0), 1)],
+    [("Pooling", (3, 3), (1, 1), (1, 1), 1), ("Deconvolution", (3, 5), (1, 1), (0, 0), 1)],
+]
+
+
+@pytest.mark.parametrize("chain", CHAINS)
+def test_offsets_of_a_crop_by_hand(chain):
+    """Where the image's first value lies in the last blob, if the layers' windows keep their centres."""
+    text, at = 'input: "b0" input_shape { dim: 1 dim: 1 dim: 40 dim: 44 }\n', [0, 0]
+    for i, layer in enumerate(chain):
+        text += f'layer {{ name: "l{i}" bottom: "b{i}" top: "b{i + 1}" {image_layer(*layer)} }}\n'
+        kind, kernel, stride, pad, dilation = layer
+        for axis in range(2):
+            centre = dilation * (kernel[axis] - 1) / 2 - pad[axis]
+            there = kind == "Deconvolution"
+            at[axis] = at[axis] * stride[axis] + centre if there else (at[axis] - centre) / stride[axis]
+    text += f'layer {{ name: "relu" type: "ReLU" bottom: "b{len(chain)}" top: "r" }}\n'
+    text += 'layer { name: "crop" type: "Crop" bottom: "r" bottom: "b0" top: "crop" }'
+    assert at != [0, 0] and caffe_net(text).crop.offsets == tuple(at)
+
+
 def test_a_crop_knows_nothing_of_layers_that_are_not_set_up():
     """Nor of those that a fork's code computes: they tell no geometry."""
     step = SimpleNamespace(spec=SimpleNamespace(type="Convolution"))

@@ -130,6 +130,15 @@ def test_accuracy(top_k, ignore):
         if label != ignore:
             right, valid = right + (sum(v >= row[label] for v in row) <= top_k), valid + 1
     same(net(x, target), right / valid)
+    # The second top has each class's own; 0 where a class has no labels.
+    text = f'type: "Accuracy" accuracy_param {{ top_k: {top_k} {said} }}'
+    each = one_layer(text, x.shape, target.shape, tops=2)(x, target)
+    hits = {c: [] for c in range(4)}
+    for row, label in zip(x.numpy(), target.numpy().astype(int), strict=True):
+        if label != ignore:
+            hits[label].append(sum(v >= row[label] for v in row) <= top_k)
+    same(each["y0"], right / valid)
+    same(each["y1"], [sum(of_class) / max(1, len(of_class)) for of_class in hits.values()])
 
 
 @pytest.mark.parametrize("weight", [1, 3, 0.5])

@@ -405,6 +405,66 @@ def test_rnn_begins_where_the_last_call_ended_unless_a_marker_says_otherwise():
     same(net(x, cont), first)
 
 
+def test_one_step_of_an_lstm():
+    cell, gates = draw(1, 3, 2), draw(1, 3, 8, seed=1)
+    cont = torch.tensor([[1.0, 0.0, 1.0]]).double()
+    net = one_layer('type: "LSTMUnit"', cell.shape, gates.shape, cont.shape, tops=2)
+    i, f, o, g = gates.unflatten(2, (4, 2)).unbind(2)
+    wanted = cont[..., None] * f.sigmoid() * cell + i.sigmoid() * g.tanh()
+    got = net(cell, gates, cont)
+    same(got["y0"], wanted)
+    same(got["y1"], o.sigmoid() * wanted.tanh())
+    for shapes in (
+        ((2, 3, 2), (1, 3, 8), (1, 3)),
+        ((1, 3, 2), (1, 3, 6), (1, 3)),
+        ((1, 3, 2), (1, 3, 8), (1, 4)),
+    ):
+        with pytest.raises(CaffeValueError, match="bottoms of"):
+            one_layer('type: "LSTMUnit"', *shapes, tops=2)
+
+
+def test_a_blob_to_learn_as_a_top():
+    net = caffe_net(
+        'layer { name: "p" type: "Parameter" top: "p" parameter_param { shape { dim: 2 dim: 3 } } }'
+        'layer { name: "s" type: "Power" bottom: "p" top: "y" power_param { scale: 5 } }'
+    )
+    assert torch.equal(net.p.value, torch.zeros(2, 3)) and net.inputs == []
+    net(blobs=["y"])["y"].sum().backward()
+    assert net.p.value.grad.tolist() == [[5] * 3] * 2
+
+
+def test_what_is_silenced_is_no_output():
+    net = caffe_net(
+        'input: "x" input_shape { dim: 2 dim: 3 }'
+        'layer { name: "s" type: "Slice" bottom: "x" top: "a" top: "b" top: "c" }'
+        'layer { name: "q" type: "Silence" bottom: "a" bottom: "c" }'
+    )
+    x = draw(2, 3)
+    assert net.outputs == ["b"] and torch.equal(net(x), x[:, 1:2])
+
+
+@pytest.mark.parametrize("wanted", [[0, 2], [], [0, 1, 2]])
+def test_filter_keeps_the_items_that_are_chosen(wanted):
+    a, b, chosen = draw(3, 2), draw(3, 4, 5, seed=1), torch.zeros(3, 1).double()
+    chosen[wanted] = 0.5
+    got = one_layer('type: "Filter"', a.shape, b.shape, chosen.shape, tops=2)(a, b, chosen)
+    assert torch.equal(got["y0"], a[wanted]) and torch.equal(got["y1"], b[wanted])
+    assert torch.equal(one_layer('type: "Filter"', a.shape, chosen.shape)(a, chosen), a[wanted])
+
+
+@pytest.mark.parametrize("method", ["AVE", "MAX", "STOCHASTIC"])
+def test_global_pooling(method):
+    x = draw(2, 3, 4, 5).abs()
+    text = f'type: "Pooling" pooling_param {{ global_pooling: true pool: {method} }}'
+    flat = x.flatten(2)
+    wanted = {"AVE": flat.mean(2), "MAX": flat.amax(2), "STOCHASTIC": (flat**2).sum(2) / flat.sum(2)}[method]
+    same(one_layer(text, x.shape).eval()(x), wanted[..., None, None])
+    if method == "MAX":
+        got = one_layer(text, x.shape, tops=2)(x)
+        same(got["y0"], wanted[..., None, None])
+        same(got["y1"], flat.argmax(2)[..., None, None].double())
+
+
 def test_spatial_pyramid_pooling():
     x = draw(2, 3, 9, 12)
     net = one_layer('type: "SPP" spp_param { pyramid_height: 2 pool: MAX }', x.shape)

@@ -1,0 +1,90 @@
+"""The shapes that a file says of its inputs, in each of the ways that there are."""
+
+import pytest
+
+from layers import CaffeValueError
+from layers._net.graph import Spec
+from layers._net.inputs import input_shapes
+from layers._net.text import parse
+from layers._net.upgrade import upgraded
+
+
+def shapes(text: str, **said) -> dict:
+    root = parse(text)
+    return input_shapes(root, [Spec.of(node) for node in upgraded(root, "p")], "p", said)
+
+
+def data(type_name: str, tops: str, inside: str) -> str:
+    named = " ".join(f'top: "{top}"' for top in tops)
+    return f'layer {{ name: "l" type: "{type_name}" {named} {inside} }}'
+
+
+FLAT = " ".join(f"input_dim: {n}" for n in (2, 3, 4, 5, 6, 7, 8, 9))
+COLUMNS = "num: 4 channels: 3 channels: 2 height: 5 width: 6 width: 7"
+CROP = "transform_param { crop_size: 7 %s } data_param { batch_size: 4 }"
+NEW = "image_data_param { batch_size: 4 new_height: 8 new_width: 9 }"
+MEANS = "mean_value: 1 mean_value: 2"
+
+
+@pytest.mark.parametrize(
+    "text, found",
+    [
+        (f'input: "a" input: "b" {FLAT}', dict(a=(2, 3, 4, 5), b=(6, 7, 8, 9))),
+        ('input: "a" input_shape { dim: 0x10 } input: "b" input_shape { }', dict(a=(16,), b=())),
+        (data("Input", "ab", "input_param { shape { dim: 0 } }"), dict(a=(0,), b=(0,))),
+        (data("Input", "ab", "input_param { shape { dim: 1 } shape { dim: 2147483647 } }"),
+         dict(a=(1,), b=(2147483647,))),
+        (data("Input", "ab", ""), {}),
+        (data("DummyData", "ab", "dummy_data_param { shape { dim: 1 } shape { dim: 2 } }"), dict(a=(1,), b=(2,))),
+        (data("DummyData", "ab", f"dummy_data_param {{ {COLUMNS} }}"), dict(a=(4, 3, 5, 6), b=(4, 2, 5, 7))),
+        (data("DummyData", "ab", f"dummy_data_param {{ {COLUMNS} width: 8 }}"), {}),
+        (data("DummyData", "ab", "dummy_data_param { num: 4 channels: 3 height: 5 width: 6 }"),
+         dict.fromkeys("ab", (4, 3, 5, 6))),
+        (data("DummyData", "a", "dummy_data_param { num: 4 channels: 3 height: 5 }"), {}),
+        (data("DummyData", "a", ""), {}),
+        (data("MemoryData", "ab", "memory_data_param { batch_size: 4 channels: 3 height: 5 width: 6 }"),
+         dict(a=(4, 3, 5, 6), b=(4,))),
+        (data("MemoryData", "ab", "memory_data_param { batch_size: 4 channels: 3 height: 5 }"), {}),
+        (data("Data", "ab", CROP % ""), dict(a=(4, 3, 7, 7), b=(4,))),
+        (data("Data", "ab", CROP % "force_gray: true"), dict(a=(4, 1, 7, 7), b=(4,))),
+        (data("Data", "ab", CROP % "force_gray: false mean_value: 5"), dict(a=(4, 3, 7, 7), b=(4,))),
+        (data("Data", "ab", CROP % MEANS), dict(a=(4, 2, 7, 7), b=(4,))),
+        (data("Data", "ab", CROP.replace("7", "0") % ""), dict(b=(4,))),
+        (data("Data", "ab", NEW), dict(b=(4,))),
+        (data("ImageData", "ab", NEW), dict(a=(4, 3, 8, 9), b=(4,))),
+        (data("ImageData", "ab", NEW.replace("new_width: 9", "")), dict(b=(4,))),
+        (data("HDF5Data", "ab", "hdf5_data_param { batch_size: 4 }"), {}),
+        (data("Data", "ab", "transform_param { crop_size: 7 }"), {}),
+    ],
+)  # fmt: skip
+def test_what_the_file_says(text, found):
+    assert shapes(text) == found
+
+
+@pytest.mark.parametrize(
+    "text, found",
+    [
+        (data("Data", "ab", CROP % ""), dict(a=(9, 8), b=(9,))),
+        (data("Data", "ab", "transform_param { crop_size: 7 }"), dict(a=(9, 8), b=(9,))),
+        (data("DummyData", "ab", f"dummy_data_param {{ {COLUMNS} }}"), dict(a=(9, 8), b=(9, 2, 5, 7))),
+        (data("Input", "ab", "input_param { shape { dim: 1 dim: 2 } }"), dict(a=(9, 8), b=(1, 2))),
+        ('input: "b" input_dim: 1 input_dim: 2 input_dim: 3 input_dim: 4', dict(a=(9, 8), b=(1, 2, 3, 4))),
+    ],
+)
+def test_what_the_user_says_wins(text, found):
+    assert shapes(text, a=(9, 8)) == found
+
+
+@pytest.mark.parametrize(
+    "text, said",
+    [
+        (f'input: "a" {FLAT}', "8 input_dim for 1 inputs"),
+        ('input: "a" input: "b" input_shape { dim: 1 }', "1 input_shape for 2 inputs"),
+        ('\ninput: "a" input_shape { dim: x }', "line 2: a shape: expected an integer, got 'x'"),
+        (data("Input", "a", "input_param { shape { dim: 2147483648 } }"), "2147483648 is out of range"),
+        (data("DummyData", "a", "dummy_data_param { shape { dim: -1 } }"), "-1 is out of range"),
+    ],
+)
+def test_refused(text, said):
+    with pytest.raises(CaffeValueError, match=f"^p.*{said}"):
+        shapes(text)
