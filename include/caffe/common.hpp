@@ -84,6 +84,13 @@ using std::string;
 using std::stringstream;
 using std::vector;
 
+// As before C++11, when values that have names fitted make_pair<int, int>(i, j), too.
+template <typename A, typename B,
+          typename = std::enable_if_t<!std::is_array<A>::value && !std::is_array<B>::value>>
+pair<A, B> make_pair(const A& first, const B& second) {
+  return pair<A, B>(first, second);
+}
+
 void GlobalInit(int* pargc, char*** pargv);
 
 // What upstream keeps in a singleton per thread. Mode and device are the running call's (call_context).

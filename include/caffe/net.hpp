@@ -38,6 +38,10 @@ class Net {
   // Makes each shared parameter's memory its owner's again, after an owner was given other memory.
   void ShareWeights();
 
+  // Forks of 2015 say these.
+  void ShareWeightData() { ShareWeights(); }
+  const vector<Blob<Dtype>*>& ForwardPrefilled(Dtype* loss = NULL) { return Forward(loss); }
+
   const string& name() const { return name_; }
   Phase phase() const { return phase_; }
   void set_debug_info(bool) {}

@@ -136,10 +136,24 @@ class MathLayer : public Layer<Dtype> {
       caffe_copy(n, a, own.mutable_gpu_data());
       cublas_scal(n, Dtype(3), own.mutable_gpu_data());
       result = own.cpu_data()[n - 1];
+    } else if (function == "pair") {
+      const int one = 1;
+      result = make_pair<int, int>(n, one).first + make_pair(one, "text").first;
+    } else if (function == "amax" || function == "amin") {
+      result = Place(n, a, function == "amax");
     } else {
       LOG(FATAL) << "no function " << function;
     }
     return result;
+  }
+  static int Place(int n, const Dtype* x, bool most) {
+    int place;
+    if constexpr (std::is_same<Dtype, float>::value) {
+      CUBLAS_CHECK((most ? cublasIsamax : cublasIsamin)(Caffe::cublas_handle(), n, x, 1, &place));
+    } else {
+      CUBLAS_CHECK((most ? cublasIdamax : cublasIdamin)(Caffe::cublas_handle(), n, x, 1, &place));
+    }
+    return place;
   }
   static cublasOperation_t cublas_transpose(int wanted) { return wanted ? CUBLAS_OP_T : CUBLAS_OP_N; }
   static void geam(cublasHandle_t handle, cublasOperation_t trans_a, cublasOperation_t trans_b, int m, int n,

@@ -68,6 +68,7 @@ ON_DEVICE = """
 #include <thrust/host_vector.h>
 #include <thrust/inner_product.h>
 #include <thrust/iterator/counting_iterator.h>
+#include <thrust/iterator/transform_iterator.h>
 #include <thrust/remove.h>
 #include <thrust/replace.h>
 #include <thrust/scan.h>
@@ -84,6 +85,11 @@ thread_local CallContext call_context;
 #include <stdio.h>
 struct Square : thrust::unary_function<float, float> {
   __host__ __device__ float operator()(float x) const { return x * x; }
+};
+struct Row : thrust::unary_function<int, int> {
+  int columns;
+  Row(int of) : columns(of) {}
+  __host__ __device__ int operator()(int i) { return i / columns; }  // not const
 };
 template <typename Vector>
 void show(const Vector& v) {
@@ -123,6 +129,9 @@ int main() {
   thrust::lower_bound(thrust::device, ids.begin(), ids.end(), ask.begin(), ask.end(), out.begin());
   thrust::host_vector<int> there = out;
   show(there);
+  const auto row = thrust::make_transform_iterator(from, Row(2));
+  thrust::copy(row, row + 3, ask.begin());
+  show(ask);
   return 0;
 }
 """
@@ -141,6 +150,7 @@ def test_thrust_on_the_device(place, tmp_path, request):
         "-1 -1 -1 6 9 12",
         "3 2 1",
         "2 6 0 6 9 12",
+        "0 1 1",
         "",
     ]
     assert said == " | ".join(wanted)

@@ -6,6 +6,8 @@
 Real protoc parses. What it parses is, by what lies in the layer's folder:
 
     a .proto with `message LayerParameter {`   a fork's whole caffe.proto, taken as it is
+    one whose LayerParameter has no `type`     an excerpt of such a file, as forks publish it with a few layers: of
+                                               messages that stock Caffe has too, the further fields are additions
     other .proto files                         additions to stock Caffe's messages:
                                                  message NormalizeParameter { optional bool across = 1; }
                                                  extend LayerParameter { optional NormalizeParameter n_param = 206; }
@@ -22,6 +24,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from google.protobuf.descriptor_pb2 import (
@@ -38,6 +41,10 @@ STOCK = Path(__file__).resolve().parents[2] / "src" / "caffe" / "proto" / "caffe
 PACKAGE = re.compile(r"\bpackage\s+([\w.]+)\s*;")
 # By message, the fields that include/caffe's headers read (filler.hpp), whichever tree's messages there are.
 HEADERS_READ = {"FillerParameter": {"type", "value", "min", "max", "mean", "std", "sparse", "variance_norm"}}
+# A field of a message, in an excerpt: what stands before its number, its name, the number, the rest.
+FIELD = re.compile(r"(\s*\b(?:optional|repeated|required)\s+[\w.]+\s+(\w+)\s*=\s*)(\d+)([^;]*;)")
+# Added to a number that stock Caffe has given to another field.
+FREE = 100_000
 FORWARD = '#include "caffe/proto/caffe.pb.h"\n'
 
 
@@ -46,15 +53,64 @@ class ProtoError(Exception):
 
 
 def without_comments(text: str) -> str:
-    return re.sub(r'("(?:\\.|[^"\\\n])*")|//[^\n]*|/\*.*?\*/', lambda m: m[1] or " ", text, flags=re.S)
+    """Everything keeps its place."""
+    return re.sub(
+        r'("(?:\\.|[^"\\\n])*")|//[^\n]*|/\*.*?\*/', lambda m: m[1] or blank(m[0]), text, flags=re.S
+    )
+
+
+def blank(text: str) -> str:
+    return re.sub(r"[^\n]", " ", text)
 
 
 def read(path: Path) -> str:
     return files.read(path, "utf-8").replace("\r\n", "\n")
 
 
+def declarations(bare: str) -> Iterator[re.Match]:
+    """Messages and enums, not those within others: [1] which of both, [2] the name, [3] the body."""
+    body = r"(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*"
+    return re.finditer(rf"\b(message|enum)\s+(\w+)\s*\{{({body})\}}", bare)
+
+
+def names_in(body: str) -> set[str]:
+    return set(re.findall(r"(\w+)\s*=\s*\d", body))
+
+
 def is_whole(text: str) -> bool:
-    return re.search(r"\bmessage\s+LayerParameter\b", without_comments(text)) is not None
+    found = {one[2]: one[3] for one in declarations(without_comments(text))}
+    return "type" in names_in(found.get("LayerParameter", ""))
+
+
+def additions_of(text: str) -> str:
+    """An excerpt of a fork's caffe.proto as additions to stock Caffe's messages; each line stays where it is.
+
+    Where stock Caffe has given a field's number to another field since, it gets one that is free.
+    """
+    bare = without_comments(text)
+    if not re.search(r"\bmessage\s+LayerParameter\b", bare):
+        return text
+    stock = {one[2]: one[3] for one in declarations(without_comments(read(STOCK)))}
+    at, parts = 0, []
+    for one in declarations(bare):
+        if one[2] in stock:
+            parts += [bare[at : one.start()], addition_to(stock[one[2]], one)]
+            at = one.end()
+    return "".join([*parts, bare[at:]])
+
+
+def addition_to(stock: str, one: re.Match) -> str:
+    """Of a message that stock Caffe has with this body, the further fields."""
+    fields = re.finditer(FIELD, one[3])
+    further = [field for field in fields if field[2] not in names_in(stock)]
+    at, parts = 0, []
+    for field in further:
+        taken = re.search(rf"=\s*{field[3]}\b", stock)
+        number = int(field[3]) + FREE if taken else field[3]
+        parts += [blank(one[3][at : field.start()]), f"{field[1]}{number}{field[4]}"]
+        at = field.end()
+    body = "".join([*parts, blank(one[3][at:])])
+    return f"extend {one[2]} {{{body}}}" if further else blank(one[0])
 
 
 class Sources:
@@ -83,6 +139,8 @@ class Sources:
         text = re.sub(
             r'(\bimport\s+(?:public\s+|weak\s+)?)"([^"\n]+)"', self.imported, read(self.paths[name])
         )
+        if self.base == STOCK and self.paths[name] != STOCK:
+            text = additions_of(text)
         bare = without_comments(text)
         head = ""
         if name != "caffe.proto" and name not in self.needed and '"caffe.proto"' not in bare:

@@ -150,8 +150,11 @@ def written(
     if seen := [f'#include "{file.removeprefix("include/")}"' for file in seen]:
         texts["additions.hpp"] = ["#pragma once", '#include "caffe/common.hpp"', *seen]
     origin = [f"additions.hpp  {line}" for line in seen]
+    there: set[Place] = set()  # two headers, .hpp and .cuh, may go with one source
     for one in sorted(cuts, key=lambda one: not one.names & {*one.macros[one.header]}):  # macros first
-        for file, parts in one.parts().items():
+        for file, all_parts in one.parts().items():
+            parts = [part for part in all_parts if part[0] not in there]
+            there.update(place for place, _ in parts)
             name = one.file_for(file)
             lines = texts.setdefault(name, ["#pragma once"] if name.endswith(".hpp") else [])
             lines += one.lines(file, [text for _, text in parts], copied)

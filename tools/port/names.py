@@ -121,14 +121,28 @@ class Names:
         lacking = (token for token in named if token.text not in self.toolkit.words)
         return [token for token in lacking if not source.function_around(token.start)]
 
+    @property
+    def _core_files(self) -> list[str]:
+        files = (f"include/caffe/{stem}.hpp" for stem in CORE)
+        return [file for file in files if (self.tree.root / file).is_file()]
+
     @cached_property
     def core_added(self) -> dict[str, Place]:
         """Members that the fork gave to Blob, Layer and their like, and where."""
         found: dict[str, Place] = {}
-        for file in (f"include/caffe/{stem}.hpp" for stem in CORE):
-            if (self.tree.root / file).is_file():
-                for token in self.functions_added(file) + self.data_added(file):
-                    found.setdefault(token.text, Place(file, self.tree.line(file, token)))
+        for file in self._core_files:
+            for token in self.functions_added(file) + self.data_added(file):
+                found.setdefault(token.text, Place(file, self.tree.line(file, token)))
+        return found
+
+    @cached_property
+    def core_variables(self) -> dict[str, Place]:
+        """Variables that the fork's core has for all to see, such as a Solver's count of iterations."""
+        found: dict[str, Place] = {}
+        for file in self._core_files:
+            text = self.tree.text(file)
+            for match in re.finditer(r"^[ \t]*extern\s+[^;(]*?(\w+)\s*;", text, re.M):
+                found.setdefault(match[1], Place(file, text.count("\n", 0, match.start(1)) + 1))
         return found
 
     def definition(self, function: str, visible: Container[str]) -> Place | None:

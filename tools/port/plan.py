@@ -8,7 +8,6 @@ for plain member functions of Blob.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
@@ -19,6 +18,8 @@ from .cuts import BLOB, BlobCut, Cut
 from .names import Names
 from .tree import INCLUDE, PROTO, SOURCE_KINDS, Class, Place, is_caffes, reached
 
+# Of Caffe's core, the header in which forks put structs of their own beside it.
+COMMON = "include/caffe/common.hpp"
 # Functions of Blob that take numbers for axes: forks with five axes have further ones.
 BLOB_OVERLOADS = {"Reshape", "offset", "data_at", "diff_at"}
 
@@ -99,7 +100,9 @@ class Closure:
 
     def _class_named(self, one: Class, file: str):
         if one.file not in self._own:
-            if one.name in self.toolkit.classes or self.names.is_core(one.file):
+            if one.name in self.toolkit.classes:
+                return
+            if self.names.is_core(one.file) and one.file != COMMON:
                 return
             if self.names.is_toolkits(one.file):
                 if self.names.has_source(one.file):
@@ -275,12 +278,13 @@ def is_called(tokens: list[Token], i: int) -> bool:
 
 
 def is_free_call(tokens: list[Token], i: int) -> bool:
-    """f(, caffe::f(, caffe_f<."""
+    """f(, caffe::f(, f<Dtype>(."""
     after = tokens[i + 1].text
     before = tokens[i - 1].text if i else ""
     if before in (".", "->") or (before == "::" and tokens[i - 2].text not in ("caffe", "")):
         return False
-    return after == "(" or bool(re.match(r"caffe_\w+\Z", tokens[i].text))
+    end = next((k for k in range(i + 2, min(i + 7, len(tokens) - 1)) if tokens[k].text == ">"), None)
+    return after == "(" or (after == "<" and end is not None and tokens[end + 1].text == "(")
 
 
 def arguments(tokens: list[Token], opening: int) -> int:

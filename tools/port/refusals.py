@@ -116,13 +116,15 @@ def old_signature(plan: Plan, tokens: list[Token]) -> Iterator[tuple[Token, str]
 
 
 def core_use(plan: Plan, tokens: list[Token], added: dict[str, Place]) -> Iterator[tuple[Token, str]]:
-    """Uses of members that the fork gave to Caffe's core: x.f(, this->net_."""
+    """Uses of what the fork gave to Caffe's core: members, x.f( or this->net_, and variables."""
+    variables = plan.names.core_variables
     for i, token in enumerate(tokens[1:-1], 1):
-        if token.text not in added:
-            continue
+        place = added.get(token.text)
         own = token.text.endswith("_") and [t.text for t in tokens[max(i - 2, 0) : i]] == ["this", "->"]
-        if own or is_called(tokens, i):
-            text = f"uses {token.text}, which this fork added to Caffe's core ({added[token.text]})"
+        if not (place and (own or is_called(tokens, i))):
+            place = None if tokens[i - 1].text in (".", "->") else variables.get(token.text)
+        if place:
+            text = f"uses {token.text}, which this fork added to Caffe's core ({place})"
             yield token, text + "; the toolkit's core is stock Caffe's"
 
 
@@ -130,7 +132,8 @@ def core_additions(plan: Plan) -> dict[str, Place]:
     """Members that the fork gave to Caffe's core and that no file of the plan has itself."""
     own = {function.name for file in plan.files for function in plan.tree.source(file).functions}
     own |= {name for one in plan.cuts.values() for name in one.names}
-    own |= {t.text for file, tokens in plan.scanned if not file.endswith(SOURCE_KINDS) for t in tokens}
+    headers = (one for one in plan.scanned if not one[0].endswith(SOURCE_KINDS))
+    own |= {t.text for file, tokens in headers if not plan.names.is_core(file) for t in tokens}
     return {name: place for name, place in plan.names.core_added.items() if name not in own}
 
 
@@ -174,7 +177,8 @@ def missing_base(names: Names, file: str) -> Iterator[tuple[int, str]]:
     source, visible = names.tree.source(file), names.tree.visible(file)
     for one in names.tree.classes_of(file):
         head = itertools.takewhile(lambda token: token.text != "{", source.lexed.tokens[slice(*one.tokens)])
-        for base in (names.header_class(token.text, visible) for token in head if token.text != one.name):
+        bases = itertools.dropwhile(lambda token: token.text != ":", head)
+        for base in (names.header_class(token.text, visible) for token in bases):
             if not base or not names.is_core(base.file):
                 continue
             derives = f"in its header {one.name} derives from {base.name}"

@@ -33,7 +33,7 @@ cublasStatus_t cublasGetStream(cublasHandle_t handle, cudaStream_t* stream);
 cublasStatus_t cublasSetPointerMode(cublasHandle_t handle, cublasPointerMode_t mode);
 cublasStatus_t cublasGetPointerMode(cublasHandle_t handle, cublasPointerMode_t* mode);
 
-#define CAFFE_DECLARE_CUBLAS(S, Dtype)                                                                       \
+#define CAFFE_DECLARE_CUBLAS(S, s, Dtype)                                                                    \
   cublasStatus_t cublas##S##gemm(cublasHandle_t handle, cublasOperation_t trans_a,                           \
                                  cublasOperation_t trans_b, int m, int n, int k, const Dtype* alpha,         \
                                  const Dtype* a, int lda, const Dtype* b, int ldb, const Dtype* beta,        \
@@ -50,12 +50,14 @@ cublasStatus_t cublasGetPointerMode(cublasHandle_t handle, cublasPointerMode_t* 
                                 int incy, Dtype* result);                                                    \
   cublasStatus_t cublas##S##asum(cublasHandle_t handle, int n, const Dtype* x, int incx, Dtype* result);     \
   cublasStatus_t cublas##S##nrm2(cublasHandle_t handle, int n, const Dtype* x, int incx, Dtype* result);     \
+  cublasStatus_t cublasI##s##amax(cublasHandle_t handle, int n, const Dtype* x, int incx, int* result);      \
+  cublasStatus_t cublasI##s##amin(cublasHandle_t handle, int n, const Dtype* x, int incx, int* result);      \
   cublasStatus_t cublas##S##geam(cublasHandle_t handle, cublasOperation_t trans_a,                           \
                                  cublasOperation_t trans_b, int m, int n, const Dtype* alpha,                \
                                  const Dtype* a, int lda, const Dtype* beta, const Dtype* b, int ldb,        \
                                  Dtype* c, int ldc);
-CAFFE_DECLARE_CUBLAS(S, float)
-CAFFE_DECLARE_CUBLAS(D, double)
+CAFFE_DECLARE_CUBLAS(S, s, float)
+CAFFE_DECLARE_CUBLAS(D, d, double)
 #undef CAFFE_DECLARE_CUBLAS
 
 namespace caffe {

@@ -274,7 +274,8 @@ constant_iterator<T> make_constant_iterator(T value) {
 template <typename Function, typename Iterator>
 struct caffe_of {
   Iterator first;
-  Function function;
+  // A functor of CUDA times often has an operator() that is not const.
+  mutable Function function;
   auto operator()(std::ptrdiff_t i) const { return function(first[i]); }
 };
 template <typename Function, typename Iterator>

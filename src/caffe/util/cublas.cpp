@@ -5,6 +5,9 @@
 
 #include <stdint.h>
 
+#include <cmath>
+#include <functional>
+
 #include "caffe/util/mkl_alternate.hpp"
 
 namespace {
@@ -26,6 +29,16 @@ cublasStatus_t add_matrices(cublasOperation_t trans_a, cublasOperation_t trans_b
     }
   }
   return CUBLAS_STATUS_SUCCESS;
+}
+
+// The place, counted from 1, of the first element whose absolute value comes before all others'.
+template <typename Dtype, typename Before>
+int first_of(int n, const Dtype* x, int incx, Before before) {
+  int best = 0;
+  for (int i = 1; i < n; ++i) {
+    if (before(std::abs(x[int64_t(i) * incx]), std::abs(x[int64_t(best) * incx]))) best = i;
+  }
+  return n > 0 ? best + 1 : 0;
 }
 }  // namespace
 
@@ -72,6 +85,12 @@ cublasStatus_t cublasGetPointerMode(cublasHandle_t, cublasPointerMode_t* mode) {
   cublasStatus_t cublas##S##nrm2(cublasHandle_t, int n, const Dtype* x, int incx, Dtype* result) {          \
     return *result = cblas_##s##nrm2(n, x, incx), CUBLAS_STATUS_SUCCESS;                                    \
   }                                                                                                         \
+  cublasStatus_t cublasI##s##amax(cublasHandle_t, int n, const Dtype* x, int incx, int* result) {           \
+    return *result = first_of(n, x, incx, std::greater<Dtype>()), CUBLAS_STATUS_SUCCESS;                    \
+  }                                                                                                         \
+  cublasStatus_t cublasI##s##amin(cublasHandle_t, int n, const Dtype* x, int incx, int* result) {           \
+    return *result = first_of(n, x, incx, std::less<Dtype>()), CUBLAS_STATUS_SUCCESS;                       \
+  }                                                                                                         \
   cublasStatus_t cublas##S##geam(cublasHandle_t, cublasOperation_t trans_a, cublasOperation_t trans_b,      \
                                  int m, int n, const Dtype* alpha, const Dtype* a, int lda,                 \
                                  const Dtype* beta, const Dtype* b, int ldb, Dtype* c, int ldc) {           \
@@ -105,7 +124,7 @@ cublasStatus_t cublasGetPointerMode(cublasHandle_t handle, cublasPointerMode_t* 
   CAFFE_CUBLAS(GetPointerMode, handle, mode);
 }
 
-#define CAFFE_FORWARD_CUBLAS(S, Dtype)                                                                       \
+#define CAFFE_FORWARD_CUBLAS(S, s, Dtype)                                                                    \
   cublasStatus_t cublas##S##gemm(cublasHandle_t handle, cublasOperation_t trans_a,                           \
                                  cublasOperation_t trans_b, int m, int n, int k, const Dtype* alpha,         \
                                  const Dtype* a, int lda, const Dtype* b, int ldb, const Dtype* beta,        \
@@ -138,14 +157,20 @@ cublasStatus_t cublasGetPointerMode(cublasHandle_t handle, cublasPointerMode_t* 
   cublasStatus_t cublas##S##nrm2(cublasHandle_t handle, int n, const Dtype* x, int incx, Dtype* result) {    \
     CAFFE_CUBLAS(S##nrm2, handle, n, x, incx, result);                                                       \
   }                                                                                                          \
+  cublasStatus_t cublasI##s##amax(cublasHandle_t handle, int n, const Dtype* x, int incx, int* result) {     \
+    CAFFE_CUBLAS(I##s##amax, handle, n, x, incx, result);                                                    \
+  }                                                                                                          \
+  cublasStatus_t cublasI##s##amin(cublasHandle_t handle, int n, const Dtype* x, int incx, int* result) {     \
+    CAFFE_CUBLAS(I##s##amin, handle, n, x, incx, result);                                                    \
+  }                                                                                                          \
   cublasStatus_t cublas##S##geam(cublasHandle_t handle, cublasOperation_t trans_a,                           \
                                  cublasOperation_t trans_b, int m, int n, const Dtype* alpha,                \
                                  const Dtype* a, int lda, const Dtype* beta, const Dtype* b, int ldb,        \
                                  Dtype* c, int ldc) {                                                        \
     CAFFE_CUBLAS_NAMED(S##geam, "", handle, trans_a, trans_b, m, n, alpha, a, lda, beta, b, ldb, c, ldc);    \
   }
-CAFFE_FORWARD_CUBLAS(S, float)
-CAFFE_FORWARD_CUBLAS(D, double)
+CAFFE_FORWARD_CUBLAS(S, s, float)
+CAFFE_FORWARD_CUBLAS(D, d, double)
 
 #endif
 

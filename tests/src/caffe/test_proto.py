@@ -261,8 +261,12 @@ extend LayerParameter { optional NormalizeParameter norm_param = 206; }
         + SNIPPET.replace("extend LayerParameter", "message Unused"),
         "package fork; message LayerParameter { optional string name = 1; optional string type = 2; "
         "optional NormalizeParameter norm_param = 147; } " + SNIPPET.partition("\n")[0],
+        "message LayerParameter {  // next: 148\n optional string name = 1;\n"
+        "optional NormalizeParameter norm_param = 147; }\nmessage PoolingParameter { enum A { B = 0; }"
+        " optional A pool = 1 [default = B]; }\nenum Phase { TRAIN = 0; TEST = 1; }"
+        + SNIPPET.partition("\n")[0],
     ],
-    ids=["bare", "crlf", "bom", "path", "package", "whole-clash", "fork"],
+    ids=["bare", "crlf", "bom", "path", "package", "whole-clash", "fork", "excerpt"],
 )
 def test_protos_as_people_write_them(tmp_path, text):
     folder = layer_with(tmp_path / "normalize", normalize=text)

@@ -35,6 +35,17 @@ def test_what_the_forks_core_includes_for_all(fork, port):
     assert '#include "caffe/util/coords.hpp"' in (folder / "additions.hpp").read_text()
 
 
+def test_structs_of_the_forks_own_beside_the_core(fork, port):
+    """A specialization for one is no class that derives from it."""
+    fork.write("include/caffe/common.hpp", "namespace caffe {\nstruct OnHost {};\nstruct Unused {};\n}\n")
+    side = "template <typename Mode> struct Side {};\ntemplate <> struct Side<OnHost> { int device; };\n"
+    fork.write("include/caffe/util/side.hpp", '#include "caffe/common.hpp"\n' + side)
+    fork.layer("Shift", body="Side<OnHost> side;", includes='#include "caffe/util/side.hpp"')
+    port("Shift")
+    additions = (port.folder / "shift/additions.hpp").read_text()
+    assert "struct OnHost {};" in additions and "Unused" not in additions
+
+
 BLOB = """
 #include <vector>
 namespace caffe {

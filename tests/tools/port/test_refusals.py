@@ -33,6 +33,7 @@ def test_not_a_tree(fork, port, tmp_path):
         (dict(body="CUDNN_CHECK(cudnnCreate(&handle_));"), r"shift_layer\.cpp:7: ShiftLayer works by cuDNN only"),
         (dict(body="bottom[0]->gpu_data_of_row(1);"), r"shift_layer\.cpp:7: .*gpu_data_of_row.*/blob\.hpp:4"),
         (dict(body="this->net_->Reshape();"), r"shift_layer\.cpp:7: ShiftLayer uses net_.*/layer\.hpp:5"),
+        (dict(body="if (all_iterations < 3) return;"), r"shift_layer\.cpp:7: .*all_iterations, .*/common\.hpp:1\)"),
         (dict(body="thrust::make_zip_iterator(a);"), r"shift_layer\.cpp:7: .*wants of thrust .*thrust::make_zip_"),
         (dict(members="DataTransformer<Dtype> t_;", body="t_.Transform(image, top[0]);"),
          r"shift_layer\.cpp:7: ShiftLayer reads its data itself.*DataTransformer::Transform"),
@@ -42,6 +43,7 @@ def test_not_a_tree(fork, port, tmp_path):
     ],
 )  # fmt: skip
 def test_refused_with_place_and_reason(fork, port, made, reason):
+    fork.write("include/caffe/common.hpp", "extern int all_iterations;\n")
     fork.layer("Shift", **made)
     output = port("Shift", fails=True)
     assert re.search(reason, output), output

@@ -125,6 +125,17 @@ def test_a_call_of_cublas(at):
     at.close(at.math("cublas", a, shape=[1]), 3 * a[-1:])
 
 
+def test_where_the_largest_and_the_smallest_are(at):
+    """By their absolute values, the first of several, counted from 1 as in Fortran."""
+    a = at.draw(11)
+    a[3], a[7], a[5], a[8] = -9, 9, 0, 0
+    assert [at.math(function, a, shape=[1]).item() for function in ("amax", "amin")] == [4, 6]
+
+
+def test_pairs_as_before_cpp_11(at):
+    assert at.math("pair", at.draw(11), shape=[1]).item() == 12
+
+
 @pytest.mark.parametrize("trans_a", [0, 1])
 @pytest.mark.parametrize("trans_b", [0, 1])
 def test_sum_of_matrices(at, trans_a, trans_b):
