@@ -406,6 +406,23 @@ def test_own_layers_by_another_path(path):
     assert Settings({"LAYERS_DIR": path}).build == "build"
 
 
+def test_a_toolkit_of_another_user(workshop, monkeypatch):
+    """What all layers share is there, or is not for us to make."""
+    workshop.layer("one")
+    shared = ("layers/_runtime/_call.abi3.so", "layers/_net/_caffe.desc")
+    known = os.access
+    for writable in (True, False):
+        monkeypatch.setattr(
+            os, "access", lambda path, mode, can=writable: can if mode == os.W_OK else known(path, mode)
+        )
+        text = build.Plan(Settings({"LAYERS_DIR": str(workshop.folder), "NVCC": ""})).text
+        assert [path in text for path in shared] == [writable] * 2 and "one/_host.abi3.so" in text
+    (workshop.folder / "build").mkdir()
+    (workshop.folder / "build" / "lock").touch()
+    with pytest.raises(build.BuildRefused, match="it is another user's; nothing was removed"):
+        build.clean(Settings({"LAYERS_DIR": str(workshop.folder)}))
+
+
 def test_no_layers(workshop):
     workshop.folder.mkdir()
     assert f"make new LAYERS_DIR={workshop.folder} LAYER=foo" in workshop.make("all").output

@@ -368,6 +368,8 @@ def clean(settings: Settings) -> int:
     if os.path.isdir(build):
         if os.path.islink(build) or not os.path.exists(f"{build}/lock"):
             raise BuildRefused(f"BUILD={build}: no make has built there; nothing was removed")
+        if not os.access(build, os.W_OK):
+            raise BuildRefused(f"BUILD={build}: it is another user's; nothing was removed")
         made = [entry.name for entry in os.scandir(build) if is_made(entry)]
         for name in sorted(made, key="lock".__eq__):  # the lock last: by it the next clean knows the folder
             remove(f"{build}/{name}")

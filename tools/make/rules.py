@@ -238,21 +238,22 @@ class Rules:
     def text(self, folders: list[Folder], core_sources: Folder) -> str:
         if HOST.name in self.settings.backends:
             self.runtime()
-        call = [CALL] if os.access(os.path.join(self.settings.root, os.path.dirname(CALL)), os.W_OK) else []
-        if call:  # an installed toolkit has it already, elsewhere
+        # An installed toolkit, or another user's, has them already.
+        own = os.access(os.path.join(self.settings.root, os.path.dirname(CALL)), os.W_OK)
+        call, messages = ([CALL], [self.stock_messages()]) if own else ([], [])
+        if own:
             self.rule(CALL, [*CALL_SOURCES, "tools/make/build_call.py", "build_ffi.py"], "$(runner)")
         self.core(core_sources)
         for folder in folders:
             self.lines.append(f"\n# {folder.name}")
             self.layer(folder)
-        messages = self.stock_messages()
-        wanted = " ".join([messages, *self.libraries.values()])
+        wanted = " ".join([*messages, *self.libraries.values()])
         backends = self.settings.backends
         core = {archive for f in folders for b in backends for archive in self.core_archives(f, b)}
         whole = {f"{self.settings.core_of(b)}/lib{a}.a" for b in backends for a in ("caffe", "stock")}
         wrappers = {f"{self.settings.core_of(b)}/_{b}.o" for b in backends}
         needed = [
-            messages,
+            *messages,
             *call,
             *sorted(core | (wrappers if core else set())),
             *self.host_runtime(backends[0]),
@@ -263,7 +264,7 @@ class Rules:
         tail = [
             f"\nlibraries: {' '.join(call)} {wanted}\n\t@:",
             f"core: {' '.join(needed)}",
-            f"whole_core: {messages} {' '.join(sorted(whole | wrappers))}",
+            f"whole_core: {' '.join(messages)} {' '.join(sorted(whole | wrappers))}",
         ]
         tail.append(f"-include {' '.join(self.depfiles)}")
         return "\n".join(head + self.lines + tail) + "\n"
