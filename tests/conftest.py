@@ -18,6 +18,7 @@ from support.points import (  # noqa: F401 (tests import these from here, too)
     PACKAGE,
     ROOT,
     Point,
+    grid,
     points,
 )
 from support.workshop import SharedLayers, Workshop, make  # noqa: F401
@@ -93,13 +94,13 @@ class LeftOut:
 
 
 def pytest_generate_tests(metafunc):
-    for grid in set(GRIDS) & set(metafunc.fixturenames):
-        chosen = list(points(**GRIDS[grid]))
+    for name in set(GRIDS) & set(metafunc.fixturenames):
+        chosen = list(grid(name))
         for mark in metafunc.definition.iter_markers("only"):
             chosen = [point for point in chosen if mark.args[0](point.case)]
             if mark.kwargs.get("first"):
                 chosen = [point for point in chosen if point.input == next(iter(point.case.inputs))]
-        metafunc.parametrize(grid, chosen, ids=str, indirect=True)
+        metafunc.parametrize(name, chosen, ids=str, indirect=True)
 
 
 def skip_if_missing(device: str, layer=None):

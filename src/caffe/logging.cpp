@@ -70,6 +70,12 @@ void set_check_failure(const char* words, const std::string& left, const std::st
 
 std::string check_failure() { return std::move(last_check.text); }
 
+template bool check_failed<int, int>(const char*, const int&, const int&);
+template bool check_failed<int, size_t>(const char*, const int&, const size_t&);
+template bool check_failed<size_t, int>(const char*, const size_t&, const int&);
+template bool check_failed<size_t, size_t>(const char*, const size_t&, const size_t&);
+template bool check_failed<int64_t, int>(const char*, const int64_t&, const int&);
+
 bool check_strings(const char* a, const char* b, bool equal, bool fold_case, const char* words) {
   if (same_string(a, b, fold_case) == equal) return true;
   set_check_failure(words, a ? a : "(null)", b ? b : "(null)");

@@ -3,6 +3,7 @@
 The points come from the layers' cases.py alone.
 """
 
+import functools
 import importlib
 import inspect
 import os
@@ -154,3 +155,9 @@ GRIDS = {
     "on_cpu": dict(devices=("cpu",)),
     "on_cuda": dict(devices=("cuda",)),
 }
+
+
+@functools.cache
+def grid(name: str) -> tuple[Point, ...]:
+    """The points of GRIDS[name], found once: each test asks, and to find them is to draw all inputs."""
+    return tuple(points(**GRIDS[name]))

@@ -88,6 +88,13 @@ template <typename A, typename B>
   return false;
 }
 
+// Those of most CHECKs are compiled once, in src/caffe/logging.cpp.
+extern template bool check_failed<int, int>(const char*, const int&, const int&);
+extern template bool check_failed<int, size_t>(const char*, const int&, const size_t&);
+extern template bool check_failed<size_t, int>(const char*, const size_t&, const int&);
+extern template bool check_failed<size_t, size_t>(const char*, const size_t&, const size_t&);
+extern template bool check_failed<int64_t, int>(const char*, const int64_t&, const int&);
+
 // The overload for int lets static constants and unnamed enums stand as operands: nothing binds to them.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wsign-compare"  // Caffe compares its int counts with size() everywhere
