@@ -5,6 +5,7 @@ import torch
 from support.nets import one_layer
 
 from layers import CaffeTypeError, CaffeValueError, caffe_net
+from layers._net.stock import Definition, StockLayer, stock_class
 
 X = (2, 4, 6, 5)
 # A layer, its bottoms, how many tops; what takes the place of a word in it (or of the shapes, or of the number of
@@ -120,3 +121,39 @@ def test_names_of_blobs_that_are_none():
             net(torch.ones(2, 3).double(), **wrong)
     with pytest.raises(CaffeValueError, match=r"no blob 'x'\. There are: x0, y0"):
         net(torch.ones(2, 3).double(), blobs=["x"])
+
+
+# Of how many bottoms and tops, the least and the most; None: any number. All other types are of one and one.
+COUNTS = {
+    "Accuracy": (2, 2, 1, 2), "BatchReindex": (2, 2, 1, 1), "Bias": (1, 2, 1, 1), "Concat": (1, None, 1, 1),
+    "ContrastiveLoss": (3, 3, 1, 1), "Convolution": (1, None, 1, None), "Crop": (2, 2, 1, 1),
+    "Deconvolution": (1, None, 1, None), "Eltwise": (1, None, 1, 1), "EuclideanLoss": (2, 2, 1, 1),
+    "Filter": (2, None, 1, None), "HingeLoss": (2, 2, 1, 1), "InfogainLoss": (2, 3, 1, 2), "LSTM": (2, None, 1, None),
+    "LSTMUnit": (3, 3, 2, 2), "MultinomialLogisticLoss": (2, 2, 1, 1), "Parameter": (0, 0, 1, 1),
+    "Pooling": (1, 1, 1, 2), "RNN": (2, None, 1, None), "Scale": (1, 2, 1, 1),
+    "SigmoidCrossEntropyLoss": (2, 2, 1, 2), "Silence": (1, None, 0, 0), "Slice": (1, 1, 1, None),
+    "SoftmaxWithLoss": (2, 2, 1, 2), "Split": (1, 1, 1, None),
+}  # fmt: skip
+OTHERS = (
+    "AbsVal ArgMax BatchNorm BNLL Clip Dropout ELU Embed Exp Flatten Im2col InnerProduct Log LRN MVN Power PReLU "
+    "Reduction ReLU Reshape Sigmoid Softmax SPP Swish TanH Threshold Tile"
+)
+
+
+@pytest.mark.parametrize("kind", [*COUNTS, *OTHERS.split()])
+def test_how_many_bottoms_and_tops(kind):
+    least_in, most_in, least_out, most_out = COUNTS.get(kind, (1, 1, 1, 1))
+    made = stock_class(kind)
+    for what, right, (least, most) in (
+        ("bottoms", (least_in, least_out), (least_in, most_in)),
+        ("tops", (least_in, least_out), (least_out, most_out)),
+    ):
+        assert getattr(made, what) == (least, most)
+        wrong = [least - 1] * (least > 0) + ([] if most is None else [most + 1])
+        for count in wrong:
+            given = (count, right[1]) if what == "bottoms" else (right[0], count)
+            words = (
+                str(least) if least == most else f"{least} or more" if most is None else f"{least} to {most}"
+            )
+            with pytest.raises(CaffeValueError, match=f"takes {words} {what}, not {count}"):
+                StockLayer.__init__(made.__new__(made), Definition("L", None, *given, {}))

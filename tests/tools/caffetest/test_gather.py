@@ -1,8 +1,10 @@
 """make caffetest: what a fork's own tests need of the fork."""
 
+import os
+
 import pytest
 
-from tools.caffetest import aggregate, gather
+from tools.caffetest import __main__, aggregate, gather
 
 
 def test_what_a_forks_test_is_made_of(fork):
@@ -22,6 +24,29 @@ def test_what_a_forks_test_is_made_of(fork):
     found = {path.name for path in tree.files(tests)}
     assert {"shift_layer.hpp", "shift_layer.cpp", "twist.hpp", "twist.cpp", "twist.cu"} <= found
     assert "db.hpp" not in found
+
+
+def test_the_folder_that_is_built(fork, tmp_path):
+    """The fork's files as they are. What is no more wanted goes, what did not change keeps its time."""
+    for file in ("gtest-all.cpp", "gtest.h"):
+        fork.write(f"src/gtest/{file}", "")
+    fork.layer("Shift")
+    folder, times = tmp_path / "of_test", []
+    for text in ("first", "second"):
+        test = fork.write(
+            "src/caffe/test/test_shift_layer.cpp", f'#include "caffe/layers/shift_layer.hpp" // {text}'
+        )
+        __main__.lay_out(gather.LayerTests(fork.root), [test], folder)
+        assert (folder / test.name).read_text() == test.read_text()
+        times.append({path.name: path.stat().st_mtime_ns for path in folder.iterdir()})
+        for more in ("old_layer.cpp", "_host.xml"):
+            (folder / more).touch()
+        for path in folder.iterdir():
+            os.utime(path, ns=(0, path.stat().st_mtime_ns - 10**9))
+    wanted = "caffe.proto caffe_test.h gtest-all.cpp gtest.h runner.cpp shift_layer.cpp shift_layer.hpp"
+    assert times[0].keys() == {"__init__.py", test.name, *wanted.split()}
+    assert times[1].keys() == times[0].keys() | {"_host.xml"}
+    assert all(times[1][name] == times[0][name] - 10**9 for name in wanted.split())
 
 
 def test_layers_of_a_forks_tests_in_aggregate_headers(fork):

@@ -156,3 +156,19 @@ def test_names_that_clash():
     )
     assert [x.name for x in launchers] == ["foo_run", "foo_run_2", "foo_walk_launch"]
     assert [x.callee for x in launchers] == ["a::Run", "b::Run", "foo_walk"]
+
+
+@pytest.mark.parametrize("classes", [["Add"], ["Add", "Add"], ["Add", "Mul"], ["float"], ["float", "double"]])
+def test_a_template_parameter_that_stands_for_a_class(classes):
+    """One class of the file's own is compiled for; two would be two launchers."""
+    own = "struct Add { int a; };\nstruct Mul { int a; };\n"
+    launches = "".join(
+        f"Run<Dtype, {c}><<<CAFFE_GET_BLOCKS(n), CAFFE_CUDA_NUM_THREADS>>>(n, x);" for c in classes
+    )
+    text = kernel("const int n, Dtype* x", LOOP, "template <typename Dtype, typename Op>", launches)
+    launchers, left_out = derive(own + text)
+    if "Mul" in classes:
+        assert left_out == {"Run": "has a template parameter Op that stands for a class"}
+    else:
+        other = classes[0] if len(set(classes)) == 1 else "Dtype"
+        assert launchers["Run"].instances == [("", f"Dtype, {other}")]

@@ -50,6 +50,14 @@ def test_refused_with_place_and_reason(fork, port, made, reason):
     assert not list(port.folder.iterdir())
 
 
+def test_one_place_for_each_file_and_reason_will_do(fork, port):
+    """OpenCV in the source, OpenCV in the header, a name of the fork's own."""
+    fork.write("include/caffe/common.hpp", "extern int all_iterations;\n")
+    body = "cv::Mat a;\nleveldb::DB* b; all_iterations;\ncv::Mat c; all_iterations;"
+    fork.layer("Shift", members="cv::Mat m_; cv::Mat n_;", body=body)
+    assert port("Shift", fails=True).endswith("ShiftLayer needs OpenCV (cv) (and 2 more)\n")
+
+
 @pytest.mark.parametrize("macro", ["USE_OPENCV", "USE_CUDNN", "CPU_ONLY"])
 def test_what_is_not_compiled_does_not_count(fork, port, macro):
     fork.layer(

@@ -17,7 +17,7 @@ import torch
 from conftest import ROOT
 from support.workshop import SharedLayers
 
-from tools.verify.gradient import GradientCheck
+from tools.verify.gradient import COARSE, Checked, GradientCheck
 from tools.verify.guarded import guarded
 from tools.verify.inputs import DATA, REGIONS, Setting, Shape, called_after_regions, candidates
 from tools.verify.table import RIGHT, STATUS_NOT_RUN, STATUS_RIGHT, STATUS_WRONG, UNSURE, WRONG, Row, closing
@@ -348,3 +348,31 @@ def test_an_output_is_named_by_its_top():
     assert named == ["top 0[0]", "top 0[1]", "top 1[]", "top 2[0, 0]", "top 2[1, 2]"]
     with pytest.raises(IndexError):
         GradientCheck.output_name(check, 9)
+
+
+@pytest.mark.parametrize(
+    ("errors", "wanted"),
+    [
+        # Each attempt's, at a threshold of 0.1: the first that is right in all places ends it; else the best one tells.
+        ([(0.4, 0.5), (0.0, 0.9)], (0.5, 2, False)),
+        ([(0.0, 0.9), (0.4, 0.5)], (0.5, 2, False)),
+        ([(0.0, 0.9), (0.05, 0.1), (0.0, 0.0)], (0.1, 0, False)),
+        ([(0.0, 0.9), (0.0, 0.9), (0.0, 0.05)], (0.05, 0, True)),
+        ([(0.5, 0.5, 0.5, 0.5)], (0.5, 4, False)),
+    ],
+)
+def test_the_attempt_that_is_told(errors, wanted):
+    steps = 0.1, 0.05, COARSE[0]
+    check = GradientCheck.__new__(GradientCheck)
+    check.dtype, check.attempts = (
+        torch.float64,
+        lambda: iter([(of, s, 0.1) for of, s in zip(errors, steps, strict=False)]),
+    )
+    computed = torch.zeros(len(errors[0]), dtype=torch.float64)
+    check.estimated = lambda of, *_: torch.tensor(of, dtype=torch.float64)
+    noted = []
+    check.note = lambda found, *what: (noted.append(what), found.wrong.append(what))
+    found = Checked()
+    check.check_input(found, 2, 3, computed)
+    assert (found.error, found.wrong_count, found.coarse) == wanted
+    assert len(noted) == min(3, found.wrong_count) and all(row[:2] == (2, 3) for row in noted)
