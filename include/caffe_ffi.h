@@ -1,4 +1,4 @@
-// The engine's C ABI: what every built library offers besides its layer's own functions.
+// The C ABI: what every built library offers besides its layer's own functions.
 // Bare declarations, read as they are by cffi's cdef, by a C compiler and by C++.
 
 // Element types of a `void *` tensor. Caffe itself knows the first two.

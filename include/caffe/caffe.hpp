@@ -1,4 +1,4 @@
-// The engine's headers at once.
+// The core's headers at once.
 #ifndef CAFFE_CAFFE_HPP_
 #define CAFFE_CAFFE_HPP_
 

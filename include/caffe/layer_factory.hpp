@@ -15,7 +15,7 @@ namespace caffe {
 template <typename Dtype>
 class Layer;
 
-// A layer of the engine's own, or null if it has none of that type (src/caffe/stock_layers.cpp).
+// A layer of the core's own, or null if it has none of that type (src/caffe/stock_layers.cpp).
 template <typename Dtype>
 shared_ptr<Layer<Dtype>> StockLayer(const LayerParameter& param);
 

@@ -1,4 +1,4 @@
-// The engine's own layers by type name, for layers that make sub-layers by CreateLayer. Linked only into
+// The core's own layers by type name, for layers that make sub-layers by CreateLayer. Linked only into
 // libraries that do.
 #include <map>
 #include <string>

@@ -1,5 +1,7 @@
 #include "square_layer.hpp"
 
+#include <unistd.h>
+
 #include <cmath>
 #include <vector>
 
@@ -19,7 +21,7 @@ template <typename Dtype>
 void SquareLayer<Dtype>::Reshape(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) {
   if (is("SquareOfSeventeen")) CHECK_EQ(bottom[0]->shape(1), 17) << "channels of the famous paper";
   if (is("SquareThatCrashes") && bottom[0]->num_axes() != 2) *static_cast<volatile int*>(NULL) = 1;
-  for (volatile int i = 0; is("SquareInCircles") && bottom[0]->num_axes() != 2;) i = 0;
+  while (is("SquareInCircles") && bottom[0]->num_axes() != 2) usleep(1000);
   top[0]->ReshapeLike(*bottom[0]);
 }
 

@@ -1,4 +1,4 @@
-"""The engine's math as a layer, and its own layers under their own names, so that Python can call them."""
+"""The core's math as a layer, and its own layers under their own names, so that Python can call them."""
 
 from .._caffe import caffe_layer
 

@@ -1,4 +1,4 @@
-// A layer that computes whatever function of the engine's math it is told to, and the stock layers as
+// A layer that computes whatever function of the core's math it is told to, and the stock layers as
 // registered ones.
 #include <cufft.h>
 

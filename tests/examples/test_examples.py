@@ -71,12 +71,14 @@ def run(*command: str, **more: str) -> str:
     return done.stdout
 
 
-def test_train_digits_on_two_processes(train_digits, tmp_path):
+def test_train_digits_on_two_processes(train_digits, threads_as_before, tmp_path, capsys):
     """Each sees half of each batch; in the end their parameters are the same, bit for bit."""
-    example = "examples/train_digits.py", "--device", "cpu", "--quick", "--epochs"
-    untrained = run(*example, "0")
+    options = ["--device", "cpu", "--quick", "--epochs"]
+    train_digits.main([*options, "0"])
+    untrained = capsys.readouterr().out
     torchrun = "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"
-    together = run(*torchrun, *example, "2", TMPDIR=str(tmp_path))  # it leaves a folder
+    # It leaves a folder.
+    together = run(*torchrun, "examples/train_digits.py", *options, "1", TMPDIR=str(tmp_path))
     digest = re.compile(r"process (\d) of (\d) \(cpu\): parameters (\w{16})")
     ((_, _, first),) = digest.findall(untrained)
     found = digest.findall(together)

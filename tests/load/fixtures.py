@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from layers._load import toolkit
+
 ROOT = Path(__file__).resolve().parents[2]
 
 RELU6 = """
@@ -34,9 +36,7 @@ FILL_DECLARED = "int fill(float *top, int64_t count, void *stream);"
 
 @pytest.fixture(scope="session")
 def session_cache(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("cuffi")
-    folder.chmod(0o700)
-    return folder
+    return tmp_path_factory.mktemp("home") / "cuffi"  # load makes it
 
 
 @pytest.fixture
@@ -47,25 +47,41 @@ def cache(session_cache, monkeypatch):
     return session_cache
 
 
+@pytest.fixture(scope="session")
+def session_core(tmp_path_factory):
+    """The toolkit's own objects, for all caches of own_cache."""
+    return tmp_path_factory.mktemp("core")
+
+
 @pytest.fixture
-def own_cache(tmp_path, monkeypatch):
-    """A cache of the test's own, empty."""
+def own_cache(session_core, tmp_path, monkeypatch):
+    """A cache of the test's own, without entries."""
     folder = tmp_path / "cuffi"
+    folder.mkdir(mode=0o700)
+    (folder / f"core-{toolkit.digest().hex()[:16]}").symlink_to(session_core)
     monkeypatch.setenv("CUFFI_CACHE", str(folder))
     return folder
 
 
-@pytest.fixture
-def compiler(tmp_path, monkeypatch):
-    """CXX is a script that writes a line at each start, waits if a file says so, and then compiles."""
+@pytest.fixture(scope="session")
+def compiler_script(tmp_path_factory) -> Path:
+    """One for all tests: for a compiler of another name the toolkit's own objects would be compiled anew."""
     real = shutil.which(os.environ.get("CXX", "g++"))
-    script, starts, hold = tmp_path / "cxx", tmp_path / "starts", tmp_path / "hold"
+    script = tmp_path_factory.mktemp("compiler") / "cxx"
     script.write_text(
-        f'#!/bin/sh\necho "$@" >>{starts}\nwhile [ -e {hold} ]; do sleep 0.05; done\nexec {real} "$@"\n'
+        '#!/bin/sh\necho "$@" >>"$CXX_OF_TEST/starts"\n'
+        f'while [ -e "$CXX_OF_TEST/hold" ]; do sleep 0.05; done\nexec {real} "$@"\n'
     )
     script.chmod(script.stat().st_mode | stat.S_IXUSR)
-    monkeypatch.setenv("CXX", str(script))
-    return Compiler(starts, hold)
+    return script
+
+
+@pytest.fixture
+def compiler(compiler_script, tmp_path, monkeypatch):
+    """CXX is a script that writes a line at each start, waits if a file says so, and then compiles."""
+    monkeypatch.setenv("CXX", str(compiler_script))
+    monkeypatch.setenv("CXX_OF_TEST", str(tmp_path))
+    return Compiler(tmp_path / "starts", tmp_path / "hold")
 
 
 class Compiler:

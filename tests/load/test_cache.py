@@ -178,7 +178,6 @@ def test_a_broken_record_is_no_hit(own_cache):
 
 
 def test_a_cache_folder_of_somebody_else(own_cache, monkeypatch):
-    own_cache.mkdir(mode=0o700)
     me = os.geteuid()
     monkeypatch.setattr(os, "geteuid", lambda: me + 1)
     with pytest.raises(
@@ -189,7 +188,6 @@ def test_a_cache_folder_of_somebody_else(own_cache, monkeypatch):
 
 
 def test_a_cache_folder_that_others_may_write_to(own_cache):
-    own_cache.mkdir()
     own_cache.chmod(0o777)
     with pytest.raises(CaffeRuntimeError, match="others may write to it"):
         load_inline("fills", FILL.format(value=1))

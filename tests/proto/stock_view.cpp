@@ -1,4 +1,4 @@
-// The engine's side of a library: compiled with stock Caffe's messages, handed those of a fork.
+// The core's side of a library: compiled with stock Caffe's messages, handed those of a fork.
 #include "caffe/proto/caffe.pb.h"
 
 using caffe::LayerParameter;

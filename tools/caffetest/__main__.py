@@ -1,4 +1,4 @@
-"""Build Caffe's own layer tests, unedited, against the toolkit's engine, and run them.
+"""Build Caffe's own layer tests, unedited, against the toolkit's core, and run them.
 
     make caffetest CAFFE=/path/to/caffe TEST=test_pooling_layer.cpp        (TEST=all: every layer's)
 

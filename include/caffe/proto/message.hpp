@@ -3,7 +3,7 @@
 // A message is a list of fields, each a number with the wire bytes that came for it and, once an accessor has
 // asked, a value of the accessor's type. A generated class adds accessors to Message and no data, and each
 // accessor is inlined into its caller. So classes of one name from two .proto files, stock Caffe's in the
-// engine and a fork's in its layer, are one thing in memory and hand each other fields they know nothing of;
+// core and a fork's in its layer, are one thing in memory and hand each other fields they know nothing of;
 // and a header of 500 fields costs little to compile.
 //
 // An accessor may decode bytes even if it is const: share a message among threads only after it has been read

@@ -1,6 +1,6 @@
-"""The C++ engine that Caffe layers stand on: checks, memory, blobs, fillers, and the C ABI, on the host.
+"""The Caffe core, which Caffe layers stand on: checks, memory, blobs, fillers, and the C ABI, on the host.
 
-The programs under tests/caffe_engine are compiled against the headers as a layer is, and say what happens.
+The programs under tests/caffe_core are compiled against the headers as a layer is, and say what happens.
 """
 
 import os
@@ -28,18 +28,18 @@ def run(*command) -> str:
 @pytest.fixture(scope="module")
 def said(tmp_path_factory):
     """What each program says, {name: text}."""
-    folder = tmp_path_factory.mktemp("engine")
+    folder = tmp_path_factory.mktemp("core")
     run(sys.executable, "-m", "tools.make.build", "core", "NVCC=", f"CXX={CXX}")
     lines = []
-    for program in ("engine_test", "layer_test", "net_test"):
-        source, binary = Path("tests/caffe_engine") / f"{program}.cpp", folder / program
+    for program in ("core_test", "layer_test", "net_test"):
+        source, binary = Path("tests/caffe_core") / f"{program}.cpp", folder / program
         flags = ["-std=c++17", "-O0", "-w", "-fno-gnu-unique", "-DCAFFE_HOST_BACKEND=1", *INCLUDES]
         run(CXX, *flags, source, *ARCHIVES, "-pthread", "-ldl", "-o", binary)
         lines += run(binary).splitlines()
     return dict(line.split("\t", 1) for line in lines)
 
 
-FATAL = "engine_test.cpp: "
+FATAL = "core_test.cpp: "
 NO_VALUES = "(unprintable) vs. (unprintable)"
 
 EXPECTED = {

@@ -19,7 +19,7 @@ from layers._runtime import CaffeError, CaffeRuntimeError, CaffeTypeError, Caffe
 
 ROOT = Path(__file__).resolve().parents[3]
 PROTO = ROOT / "tests" / "proto"
-ENGINE = [
+CORE = [
     ROOT / "src" / "caffe" / f"{name}.cpp"
     for name in ("proto/message", "proto/descriptor", "proto/text_format", "host_services", "logging")
 ]
@@ -62,7 +62,7 @@ def zoo(tmp_path_factory) -> Parameters:
 
 @pytest.fixture(scope="module")
 def library(zoo, tmp_path_factory) -> Path:
-    """zoo.cpp over zoo's messages, linked with an engine that knows stock Caffe's alone."""
+    """zoo.cpp over zoo's messages, linked with a core that knows stock Caffe's alone."""
     build = tmp_path_factory.mktemp("build")
     stock = build / "stock"
     layer_with(stock)
@@ -98,7 +98,7 @@ def library(zoo, tmp_path_factory) -> Path:
         return out
 
     with ThreadPoolExecutor(2) as pool:
-        objects = list(pool.map(compile, [PROTO / "zoo.cpp", *ENGINE, PROTO / "stock_view.cpp"]))
+        objects = list(pool.map(compile, [PROTO / "zoo.cpp", *CORE, PROTO / "stock_view.cpp"]))
     # As layers are linked. A compiler may take libstdc++'s static archive, whose unique symbols (locale's ids) would
     # otherwise be those of the process, beside the archive's own facets.
     link = [CXX, "-shared", *objects, "-Wl,--exclude-libs,ALL", "-o", build / "zoo.so"]

@@ -24,7 +24,7 @@ def test_plain_passes_the_suite(tmp_path):
     names = {p.name for p in (layers_dir / "my_square").iterdir()}
     assert names == {"my_square.h", "my_square.cu", "__init__.py", "cases.py"}
     assert "class MySquare(nn.Module)" in (layers_dir / "my_square" / "__init__.py").read_text()
-    built = make(f"LAYERS_DIR={layers_dir}", "NVCC=", timeout=300)
+    built = make("libraries", f"LAYERS_DIR={layers_dir}", "NVCC=", timeout=300)
     assert built.returncode == 0, built.stdout + built.stderr
     environment = os.environ | {"LAYERS_DIR": str(layers_dir)}
     for word in ("PYTEST_ADDOPTS", "PYTEST_CURRENT_TEST"):

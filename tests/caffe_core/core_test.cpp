@@ -1,5 +1,5 @@
-// Prints one "name<TAB>what happened" line for each thing that tests/test_caffe_engine.py expects of the
-// engine.
+// Prints one "name<TAB>what happened" line for each thing that tests/src/caffe/test_core.py expects of the
+// core.
 #include <stdio.h>
 
 #include <functional>
