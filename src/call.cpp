@@ -214,6 +214,64 @@ PyObject* short_call(PyObject* object, PyObject* given, PyObject* named) {
   return PyObject_Call(s.python[kOtherwise], given, named);
 }
 
+// The dispatcher's arguments: it leaves out those that are defaults, and gives lists for tuples.
+class Dispatched {
+ public:
+  Dispatched(const Short& s, PyObject* const* given, Py_ssize_t count) {
+    const Py_ssize_t wanted = static_cast<Py_ssize_t>(s.parameters.size());
+    const Py_ssize_t defaults = PyTuple_Size(s.python[kDefaults]);
+    if (count > wanted || wanted - count > defaults) {
+      PyErr_Format(PyExc_TypeError, "the operator takes %zd arguments, %zd came", wanted, count);
+      return;
+    }
+    good_ = true;
+    for (; count_ < wanted; ++count_) {
+      PyObject* const one =
+          count_ < count ? given[count_] : PyTuple_GetItem(s.python[kDefaults], defaults - wanted + count_);
+      if (!PyList_Check(one)) {
+        Py_INCREF(items[count_] = one);
+      } else if (!(items[count_] = PyList_AsTuple(one))) {
+        good_ = false;
+        return;
+      }
+    }
+  }
+  ~Dispatched() {
+    while (count_ > 0) Py_DECREF(items[--count_]);
+  }
+  explicit operator bool() const { return good_; }
+
+  PyObject* items[kMostArguments];
+
+ private:
+  Py_ssize_t count_ = 0;
+  bool good_ = false;
+};
+
+// What torch.ops runs below autograd and autocast.
+PyObject* short_registered(PyObject* object, PyObject* const* given, Py_ssize_t count) {
+  Short& s = *reinterpret_cast<ShortObject*>(object)->self;
+  const Dispatched arguments(s, given, count);
+  Signature signature;
+  if (!arguments) return nullptr;
+  if (in_doubt(s) || !describe(s, arguments.items, &signature))
+    return call(s.python[kPlain], arguments.items, s.parameters.size());
+  return run(s, arguments.items, signature);
+}
+
+// (otherwise, keyset, *arguments): what torch.ops runs as its autograd. `otherwise` is torch's own kernel.
+PyObject* short_autograd(PyObject* object, PyObject* const* given, Py_ssize_t count) {
+  Short& s = *reinterpret_cast<ShortObject*>(object)->self;
+  if (count >= 2) {
+    const Dispatched arguments(s, given + 2, count - 2);
+    Signature signature;
+    if (!arguments) return nullptr;
+    if (!in_doubt(s) && describe(s, arguments.items, &signature) && !wants_gradient(s, arguments.items))
+      return run(s, arguments.items, signature);
+  }
+  return call(given[0], given + 1, static_cast<size_t>(count) - 1);
+}
+
 // What backward needs goes into ctx: false is an error.
 bool keep(const Short& s, PyObject* ctx, PyObject* const* arguments, PyObject* result) {
   PyObject* const save = s.python[kSave];
@@ -520,6 +578,8 @@ PyObject* configure(PyObject*, PyObject* all) {
 PyMethodDef short_methods[] = {
     {"add", PY_METHOD(short_add), METH_FASTCALL,
      "add(arguments, plan): such calls are that plan from now on"},
+    {"registered", PY_METHOD(short_registered), METH_FASTCALL, "registered(*arguments): what torch.ops runs"},
+    {"autograd", PY_METHOD(short_autograd), METH_FASTCALL, "autograd(otherwise, keyset, *arguments)"},
     {"forward", PY_METHOD(short_forward), METH_FASTCALL, "forward(ctx, *arguments): of the autograd node"},
     {"backward", PY_METHOD(short_backward), METH_FASTCALL, "backward(ctx, *top_diffs): of the autograd node"},
     {"differentiate", PY_METHOD(short_differentiate), METH_FASTCALL,

@@ -35,7 +35,17 @@ from .short import CASTS, short
 
 # What autocast changes: never a double.
 _CASTABLE = frozenset({torch.float32, torch.float16, torch.bfloat16})
-_defined: dict[str, torch.library.Library] = {}
+_defined: dict[str, "_Library"] = {}
+
+
+class _Library(torch.library.Library):
+    """Calls of torch.ops that want no gradient, as those of compiled code, pass torch's autograd by the short way."""
+
+    def impl(self, name, function, key="", **options):
+        short = getattr(self, "short", None)
+        if key == "Autograd" and short is not None:
+            function = functools.partial(short, function)
+        return super().impl(name, function, key, **options)
 
 
 def operator(layer: Layer, *, autocast: str = "promote", stays_float: collections.abc.Sequence[str] = ()):
@@ -111,8 +121,8 @@ class Operator:
             raise TypeError(
                 f"{layer.name}: {function.__name__}: stays_float: no tensors are called {unknown}"
             )
-        self.torch_op = self._register()
         self.short = self._short()
+        self.torch_op = self._register()
         self.backward(self._no_backward, registered=False)
         self.entry = self._entry()
 
@@ -134,11 +144,15 @@ class Operator:
         name = f"{namespace}::{function.__name__}"
         if name in _defined:  # the module was reloaded
             _defined.pop(name)._destroy()
-        library = _defined[name] = torch.library.Library(namespace, "FRAGMENT")
+        library = _defined[name] = _Library(namespace, "FRAGMENT")
+        library.short = getattr(self.short, "autograd", None)
         schema = schema_of(function)
-        library.define(function.__name__ + schema, tags=(torch.Tag.pt2_compliant_tag,))
+        # Operators take any strides, so compiled code need not keep those that were traced: inductor may choose
+        # channels_last for a whole network.
+        tags = (torch.Tag.pt2_compliant_tag, torch.Tag.flexible_layout)
+        library.define(function.__name__ + schema, tags=tags)
         for key in ("CPU", "CUDA"):
-            library.impl(function.__name__, self.registered, key)
+            library.impl(function.__name__, getattr(self.short, "registered", self.registered), key)
         torch.library.register_fake(name, self.shape, lib=library)
         return getattr(getattr(torch.ops, namespace), function.__name__).default
 

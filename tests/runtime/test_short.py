@@ -58,6 +58,29 @@ def test_a_plan_runs_no_python(monkeypatch):
     assert len(went) == 1
 
 
+def test_compiled_code_takes_the_short_way(monkeypatch):
+    """It calls torch.ops, with lists for tuples: without a gradient that is a plan, with one it is torch's autograd."""
+    called = torch.ops.layers_depthwise_conv.depthwise_conv.default
+    x, weight = torch.randn(2, 3, 7, 5), torch.randn(3, 1, 3, 3, requires_grad=True)
+    arguments = (x, weight, None, [2, 1], [1, 1], [1, 1])
+    wanted = torch.nn.functional.conv2d(x.double(), weight.double(), None, (2, 1), 1, groups=3)
+    with torch.no_grad():
+        for _ in range(2):
+            called(*arguments)
+        went = calls(depthwise_conv, monkeypatch)
+        torch.testing.assert_close(called(*arguments), wanted.float())
+        assert not went
+        called(x[:1], *arguments[1:])
+        assert len(went) == 1
+    top = called(*arguments)
+    top.sum().backward()
+    found, weight.grad = weight.grad, None
+    wanted.sum().backward()
+    torch.testing.assert_close(found, weight.grad)
+    # inductor may choose the layout
+    assert torch.Tag.flexible_layout in called.tags
+
+
 def test_keywords_and_defaults(monkeypatch):
     x = torch.rand(4, 5)
     assert torch.equal(sigmoid(bottom=x), sigmoid(x))
