@@ -134,6 +134,8 @@ CASES = [
             "one": arguments1d((2, 3, 8), 1),
             # So long that a thread computes several packs of a row, and not so that they come out even.
             "long": arguments1d((1, 2, 4352), 5, causal=True, bias=True),
+            "long-near": arguments1d((1, 2, 4352), 4, causal=True),
+            "near": arguments1d((2, 3, 64), 3, padding=1),
             "stride": arguments1d((2, 3, 33), 5, 2, 2, bias=True),
             "dilated": arguments1d((1, 3, 40), 4, dilation=3, causal=True),
         },

@@ -99,18 +99,91 @@ __device__ __forceinline__ void load_taps(float (&to)[N], Parameters<Dtype> taps
   });
 }
 
-// A thread computes P packs of a row, a warp's width apart, so that more bytes are under way at a time.
+// What a thread of P packs does: a warp's width lies between them, so that each access is one of neighbours.
+struct LinePlace {
+  int row, channel;
+  int x;  // of its first pack's first element
+};
+template <int V, int P>
+__device__ __forceinline__ LinePlace line_place(const LineGeometry& g) {
+  const unsigned index = blockIdx.x * kLineThreads + threadIdx.x;
+  const unsigned threads = static_cast<unsigned>(line_threads<P>(g)), row = index / threads;
+  const int thread = static_cast<int>(index - row * threads);
+  return {static_cast<int>(row), static_cast<int>(row % static_cast<unsigned>(g.channels)),
+          (P == 1 ? thread : thread / 32 * 32 * P + thread % 32) * V};
+}
+
+// Kernels that meet at most kNear elements on either side, as those of 4 causal taps do: all that a thread needs is
+// in registers before its first product. Rows are whole packs on their boundaries.
+constexpr int kNear = 3;
+inline bool is_near(const LineGeometry& g, int pad) {
+  return pad <= kNear && g.kernel - 1 - pad <= kNear && pad >= 0;
+}
+
+template <typename Dtype, int V, int P>
+__global__ void __launch_bounds__(kLineThreads)
+    line_near_kernel(const LineGeometry g, int pad, const Dtype* __restrict__ bottom,
+                     const Parameters<Dtype> weight, const Parameters<Dtype> bias, Dtype* __restrict__ top) {
+  // Elements that a thread reads on either side: as many as make an access.
+  constexpr int kBeside = 4;
+  const LinePlace place = line_place<V, P>(g);
+  if (place.row >= g.rows) return;
+  const Dtype* const from = bottom + int64_t(place.row) * g.length;
+  float left[P][kBeside], own[P][V], right[P][kBeside];
+#pragma unroll
+  for (int p = 0; p < P; ++p) {
+    const int x = place.x + p * 32 * V;
+    load_line<Dtype, kBeside, true>(from, x - kBeside, g.length, left[p]);
+    load_line<Dtype, V, true>(from, x, g.length, own[p]);
+    load_line<Dtype, kBeside, true>(from, x + V, g.length, right[p]);
+  }
+  float taps[2 * kNear + 1];
+  (weight + int64_t(place.channel) * g.kernel).with([&](const auto* data) {
+#pragma unroll
+    for (int d = -kNear; d <= kNear; ++d) {
+      const int k = d + pad;
+      taps[d + kNear] = 0;
+      if (static_cast<unsigned>(k) < static_cast<unsigned>(g.kernel))
+        taps[d + kNear] = float(data[g.turned ? g.kernel - 1 - k : k]);
+    }
+  });
+  const float start = bias ? float(bias[place.channel]) : 0.f;
+  float sums[P][V];
+#pragma unroll
+  for (int p = 0; p < P; ++p)
+#pragma unroll
+    for (int v = 0; v < V; ++v) sums[p][v] = start;
+#pragma unroll
+  for (int d = -kNear; d <= kNear; ++d) {
+    // The same for all threads. A tap that is not there must not meet an infinity.
+    if (static_cast<unsigned>(d + pad) >= static_cast<unsigned>(g.kernel)) continue;
+#pragma unroll
+    for (int p = 0; p < P; ++p)
+#pragma unroll
+      for (int v = 0; v < V; ++v) {
+        const int at = v + d;
+        const float in = at < 0    ? left[p][(kBeside + at) % kBeside]
+                         : at >= V ? right[p][(at - V + kBeside) % kBeside]
+                                   : own[p][(at + V) % V];
+        sums[p][v] += taps[d + kNear] * in;
+      }
+  }
+#pragma unroll
+  for (int p = 0; p < P; ++p) {
+    const int x = place.x + p * 32 * V;
+    if (x < g.top_length)
+      store_line<Dtype, V, true>(top + int64_t(place.row) * g.top_length, x, g.top_length, sums[p]);
+  }
+}
+
 template <typename Dtype, int V, bool kPacks, int P>
 __global__ void __launch_bounds__(kLineThreads)
     line_forward_kernel(const LineGeometry g, const Dtype* __restrict__ bottom,
                         const Parameters<Dtype> weight, const Parameters<Dtype> bias,
                         Dtype* __restrict__ top) {
-  const unsigned index = blockIdx.x * kLineThreads + threadIdx.x;
-  const unsigned threads = static_cast<unsigned>(line_threads<P>(g)), row = index / threads;
-  if (row >= static_cast<unsigned>(g.rows)) return;
-  const int thread = static_cast<int>(index - row * threads);
-  const int x = (P == 1 ? thread : thread / 32 * 32 * P + thread % 32) * V;
-  const int channel = static_cast<int>(row % static_cast<unsigned>(g.channels));
+  const LinePlace place = line_place<V, P>(g);
+  const int row = place.row, x = place.x, channel = place.channel;
+  if (row >= g.rows) return;
   const Dtype* from = bottom + int64_t(row) * g.length;
   const Parameters<Dtype> taps = weight + int64_t(channel) * g.kernel;
   const float start = bias ? float(bias[channel]) : 0.f;
@@ -248,21 +321,34 @@ bool line_forward(const Shape& s, const Dtype* bottom, Parameters<Dtype> weight,
                   Dtype* top, bool turned, cudaStream_t stream) {
   constexpr int V = kLineElements<Dtype>;
   if (!is_line(s)) return false;
-  const LineGeometry g = turned ? line_geometry<V>(s, s.top_width, s.width, s.kernel_w - 1 - s.pad_w, true)
-                                : line_geometry<V>(s, s.width, s.top_width, s.pad_w, false);
+  const int pad = turned ? s.kernel_w - 1 - s.pad_w : s.pad_w;
+  const LineGeometry g = turned ? line_geometry<V>(s, s.top_width, s.width, pad, true)
+                                : line_geometry<V>(s, s.width, s.top_width, pad, false);
+  const auto blocks = [&](int threads) {
+    return static_cast<unsigned>(ceil_div(int64_t(g.rows) * threads, kLineThreads));
+  };
   const auto launch = [&](auto packs, auto each) {
     constexpr int P = decltype(each)::value;
-    const int64_t blocks = ceil_div(int64_t(g.rows) * line_threads<P>(g), kLineThreads);
     line_forward_kernel<Dtype, V, decltype(packs)::value, P>
-        <<<static_cast<unsigned>(blocks), kLineThreads, 0, stream>>>(g, bottom, weight, bias, top);
+        <<<blocks(line_threads<P>(g)), kLineThreads, 0, stream>>>(g, bottom, weight, bias, top);
+  };
+  const auto launch_near = [&](auto each) {
+    constexpr int P = decltype(each)::value;
+    line_near_kernel<Dtype, V, P>
+        <<<blocks(line_threads<P>(g)), kLineThreads, 0, stream>>>(g, pad, bottom, weight, bias, top);
   };
   using std::integral_constant;
+  const bool is_long = g.packs >= 512;
   if (!line_rows_are_packs<Dtype>(s) || !aligned(bottom, 16) || !aligned(top, 16))
     launch(std::false_type(), integral_constant<int, 1>());
-  else if (g.packs < 512)
-    launch(std::true_type(), integral_constant<int, 1>());
-  else
+  else if (is_near(g, pad) && is_long)
+    launch_near(integral_constant<int, 2>());
+  else if (is_near(g, pad))
+    launch_near(integral_constant<int, 1>());
+  else if (is_long)
     launch(std::true_type(), integral_constant<int, 4>());
+  else
+    launch(std::true_type(), integral_constant<int, 1>());
   return true;
 }
 

@@ -72,6 +72,19 @@ def test_forward(point):
     point.assert_close(result, reference)
 
 
+def test_an_infinity_goes_no_further(point):
+    """It leaves finite what it leaves finite in the reference: 0 * inf of a kernel's padding would be nan."""
+    arguments = point.arguments()
+    first = next(
+        (a for a in arguments if isinstance(a, Tensor) and a.is_floating_point() and a.numel()), None
+    )
+    if first is None:
+        return
+    first[tuple(size // 2 for size in first.shape)] = float("inf")
+    found, wanted = results(point.call(*arguments)), results(point.reference(*arguments)[1])
+    assert all((f.isfinite() | ~w.isfinite()).all() for f, w in zip(found, wanted, strict=True))
+
+
 def assert_gradients(point, arguments):
     """Those of a call agree with the reference's, and are like their arguments; returns the call's result."""
     result = point.call(*arguments)
