@@ -5,6 +5,8 @@ import torch
 from support.stock import compare
 from torch.nn import functional as F
 
+from layers import CaffeRuntimeError
+
 
 @pytest.mark.parametrize(
     "layer, parameters, function",
@@ -47,6 +49,9 @@ from torch.nn import functional as F
         ("Split", {"top": ["a", "b", "c"]}, lambda x: (x + 0, x + 0, x + 0)),
         ("Split", {"top": ["a", "b"]}, lambda x: (x + 0, x + 0)),
         ("Split", {"top": ["a"]}, lambda x: x + 0),
+        # One of one shares its memory.
+        ("Slice", {"top": ["a"]}, lambda x: x + 0),
+        ("Concat", {}, lambda x: x + 0),
         ("Slice", {"top": ["a", "b", "c"]}, lambda x: x.split(1, 1)),
         (
             "Slice",
@@ -251,6 +256,7 @@ def convolution(**options) -> dict:
         ("Pooling", {"pooling_param": {"kernel_size": 2**31 + 2}}, "Filter dimensions"),
         ("Pooling", {"pooling_param": {"kernel_size": 2**31 - 1, "pad": 2**31 - 2}}, "with its padding"),
         ("Pooling", {"pooling_param": {"kernel_size": 1, "stride": 2**31 - 1}}, "with its padding"),
+        ("Convolution", convolution(kernel_size=[3, 3, 3]), "specified 3 times; 2 spatial dims"),
         ("Convolution", convolution(pad=[2**32 - 1]), "pad is too large"),
         ("Convolution", convolution(pad=[2**31 - 1]), "with its padding"),
         ("Convolution", convolution(stride=[2**31]), "Stride"),
@@ -270,3 +276,50 @@ def convolution(**options) -> dict:
 def test_refused(stock, layer, parameters, message):
     with pytest.raises(Exception, match=message):
         getattr(stock, layer)(**parameters)(torch.zeros(2, 3, 4, 5))
+
+
+def blob(*shape, first=1.0):
+    count = torch.Size(shape).numel()
+    return {"shape": {"dim": list(shape)}, "data": [first + i for i in range(count)]}
+
+
+W, B = blob(2, 3, 1, 1), blob(2, first=20)
+
+
+def test_blobs_that_the_prototxt_brings(at):
+    """Instead of what the fillers make; of Scale the last one is the bias."""
+    x = at.draw(2, 3, 4, 5)
+    w, b = (torch.tensor(given["data"]).double() for given in (W, B))
+    conv = {"convolution_param": {"num_output": 2, "kernel_size": [1]}}
+    wanted = F.conv2d(x, w.reshape(2, 3, 1, 1), b)
+    three = blob(3, first=7)
+    t = torch.tensor(three["data"]).double().reshape(3, 1, 1)
+    both = [blob(3, first=2), three]
+    for layer, parameters, expected in (
+        ("Convolution", conv | {"blobs": [W, B]}, wanted),
+        ("Bias", {"blobs": [three]}, x + t),
+        ("Scale", {"blobs": [three]}, x * t),
+        ("Scale", {"scale_param": {"bias_term": True}, "blobs": both}, x * (t - 5) + t),
+        ("InnerProduct", {"inner_product_param": {"num_output": 2, "axis": 3}, "blobs": [blob(2, 5), B]},
+         x @ torch.arange(1, 11).double().reshape(2, 5).T + b),
+    ):  # fmt: skip
+        with torch.no_grad():
+            at.close(at.module(layer, **parameters)(x.to(at.device, at.dtype)).double().cpu(), expected, 100)
+    for given, said in (
+        ([W], "Incorrect number of weight blobs"),
+        (
+            [blob(3, 2, 1, 1), B],
+            "Incorrect weight shape: expected shape 2 3 1 1 .*instead, shape was 3 2 1 1",
+        ),
+        ([W, blob(3)], "Incorrect bias shape: expected shape 2 .*instead, shape was 3"),
+    ):
+        with pytest.raises(CaffeRuntimeError, match=said):
+            at.module("Convolution", **conv, blobs=given)(x.to(at.device, at.dtype))
+
+
+def test_bottoms_of_a_convolution_have_one_shape(at):
+    module = at.module("Convolution", **convolution(), top=["a", "b"])
+    x = at.draw(2, 3, 4, 5).to(at.device, at.dtype)
+    assert [tuple(y.shape) for y in module(x, x)] == [(2, 4, 2, 3)] * 2
+    with pytest.raises(CaffeRuntimeError, match=r"bottom\[0\]: 2 3 4 5 \(120\) vs. bottom\[1\]: 2 3 5 5"):
+        module(x, at.draw(2, 3, 5, 5).to(at.device, at.dtype))
