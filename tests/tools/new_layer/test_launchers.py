@@ -6,6 +6,7 @@ import pytest
 from support.new_layer import derive
 
 from tools.new_layer.caffe_file import split
+from tools.new_layer.from_caffe import python_functions
 from tools.new_layer.launchers import launcher_name, make_launchers, snake_case
 
 
@@ -172,3 +173,26 @@ def test_a_template_parameter_that_stands_for_a_class(classes):
     else:
         other = classes[0] if len(set(classes)) == 1 else "Dtype"
         assert launchers["Run"].instances == [("", f"Dtype, {other}")]
+
+
+@pytest.mark.parametrize(
+    ("kernels", "functions"),
+    [
+        ("Run Walk", {"foo": ["foo_run", "foo_walk"]}),
+        ("FooForward FooBackward Other", {"foo": ["foo_forward", "foo_backward"]}),
+        ("a_b_forward a_b_backward", {"a_b": ["foo_a_b_forward", "foo_a_b_backward"]}),
+        (
+            "ForwardTrain ForwardFooTrain",
+            {"foo_train": ["foo_forward_train"], "foo_train_": ["foo_forward_foo_train"]},
+        ),
+        ("not_filled_in_forward", {"not_filled_in_": ["foo_not_filled_in_forward"]}),
+    ],
+)
+def test_functions_of_python_have_names_of_their_own(kernels, functions):
+    text = "".join(
+        f"__global__ void {name}(const int n, float* x) {{ {LOOP} }}\n"
+        f"void L_{name}() {{ {name}<<<CAFFE_GET_BLOCKS(n), CAFFE_CUDA_NUM_THREADS>>>(n, x); }}\n"
+        for name in kernels.split()
+    )
+    made = python_functions("foo", list(derive(text)[0].values()))
+    assert {name: [launcher.name for launcher in several] for name, several in made.items()} == functions
