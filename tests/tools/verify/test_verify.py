@@ -19,7 +19,16 @@ from support.workshop import SharedLayers
 
 from tools.verify.gradient import COARSE, Checked, GradientCheck
 from tools.verify.guarded import guarded
-from tools.verify.inputs import DATA, REGIONS, Setting, Shape, called_after_regions, candidates
+from tools.verify.inputs import (
+    DATA,
+    REGIONS,
+    Setting,
+    Shape,
+    called_after_regions,
+    candidates,
+    counts,
+    values_of,
+)
 from tools.verify.table import RIGHT, STATUS_NOT_RUN, STATUS_RIGHT, STATUS_WRONG, UNSURE, WRONG, Row, closing
 from tools.verify.verify import main
 
@@ -232,6 +241,70 @@ def test_regions_come_first():
     assert next(candidates(2, called_after_regions("PSROIPooling")))[1].kind == REGIONS
     assert next(candidates(2, called_after_regions("Eltwise")))[1].kind == DATA
     assert next(candidates(1, called_after_regions("RoiAlign")))[0].kind == DATA
+
+
+@pytest.mark.parametrize(
+    ("count", "regions", "guesses"),
+    [
+        (0, False, 1),
+        (0, True, 1),
+        (1, False, 5),
+        (1, True, 5),
+        (2, False, 34),
+        (2, True, 40),
+        (3, False, 63),
+        (3, True, 75),
+    ],
+)
+def test_shapes_that_are_guessed(count, regions, guesses):
+    """All bottoms alike, then the last one, or all but the first, of another kind."""
+    found = [" ".join(map(str, shapes)) for shapes in candidates(count, regions)]
+    assert len(found) == guesses and all(len(shapes.split()) == count for shapes in found)
+    among = {
+        1: ["2,3,6,5", "5,4", "1,1", "1,4,1,4"],
+        2: [
+            "2,4,6,6 2:label",
+            "2,3,6,5 2,1,6,5:label",
+            "2,3,6,5 2,1,6,5",
+            "5,4 5,1:label",
+            "5,4 4",
+            "2,4,6,6 2,4",
+        ],
+        3: ["2,3,6,5 2,3,6,5 2,1,1,1:label", "2,3,6,5 5,5:roi 5,5:roi", "5,4 5:label 5:label", "5,4 5,4 1"],
+    }
+    assert set(among.get(count, [])) <= set(found)
+    told = {2: "2,18,9,9 5,5,1,1:roi", 3: "2,18,9,9 5,5:roi 2,18,9,9"}.get(count)
+    assert (told in found) == (regions and told is not None)
+
+
+@pytest.mark.parametrize(
+    ("exact", "least", "most", "wanted"),
+    [(2, 1, 5, [2]), (0, -1, -1, [0]), (-1, -1, -1, [1, 2]), (-1, 0, -1, [1, 2]), (-1, 2, -1, [2]), (-1, 3, 4, [3, 4]),
+     (-1, 2, 9, [2, 3, 4, 5]), (-1, -1, 1, [1])],
+)  # fmt: skip
+def test_numbers_of_bottoms_that_are_tried(exact, least, most, wanted):
+    facts = dict(exact_num_bottom_blobs=exact, min_bottom_blobs=least, max_bottom_blobs=most)
+    assert counts(SimpleNamespace(**facts)) == wanted
+
+
+def test_values_are_what_their_kind_says():
+    images = Shape((3, 4, 7, 9))
+    labels, regions, shares, flat = (
+        Shape.parse(t) for t in ("500:label", "300,5:roi", "50:prob", "300,5,1,1:roi")
+    )
+    drawn = values_of([images, labels, regions, shares, flat])
+    assert [tuple(v.shape) for v in drawn] == [s.sizes for s in (images, labels, regions, shares, flat)]
+    assert drawn[1].unique().tolist() == [0, 1, 2, 3] and values_of([Shape((4,)), labels])[
+        1
+    ].unique().tolist() == [0, 1]
+    assert drawn[3].min() > 0 and drawn[3].max() < 1 and drawn[0].min() < 0
+    for found in (drawn[2], drawn[4].view(300, 5)):
+        image, x1, y1, x2, y2 = found.T
+        assert image.unique().tolist() == [0, 1, 2] and (x1 <= x2).all() and (y1 <= y2).all()
+        assert (x1.min(), x2.max(), y1.min(), y2.max()) == (0, 8, 0, 6)
+    of_flat = values_of([Shape((3, 4)), regions])[1]
+    assert of_flat[:, 1:].max() == 7 and of_flat[:, 0].max() == 2
+    assert torch.equal(values_of([images])[0], drawn[0])
 
 
 def test_wrong_on_a_guess_of_several_kinds(capsys):
