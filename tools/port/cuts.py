@@ -151,7 +151,12 @@ def written(
         texts["additions.hpp"] = ["#pragma once", '#include "caffe/common.hpp"', *seen]
     origin = [f"additions.hpp  {line}" for line in seen]
     there: set[Place] = set()  # two headers, .hpp and .cuh, may go with one source
-    for one in sorted(cuts, key=lambda one: not one.names & {*one.macros[one.header]}):  # macros first
+
+    def place(one: Cut) -> tuple[bool, int]:
+        """Macros first; then a header before those that include it."""
+        return not one.names & {*one.macros[one.header]}, len(one.tree.visible(one.header))
+
+    for one in sorted(cuts, key=place):
         for file, all_parts in one.parts().items():
             parts = [part for part in all_parts if part[0] not in there]
             there.update(place for place, _ in parts)

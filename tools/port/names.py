@@ -47,9 +47,10 @@ class Names:
         return any(self.toolkit.header(re.sub(r"\.\w+$", kind, name)) for kind in (".hpp", ".cuh", ".h"))
 
     def header_of(self, file: str) -> str | None:
-        """The header that goes with a source."""
+        """The header that goes with a source: of util/math_functions.hpp and .cuh the former."""
         stem = Path(file).stem
-        return next((f for f in self.tree.files if f.startswith("include/") and Path(f).stem == stem), None)
+        found = (f for f in self.tree.files if f.startswith("include/") and Path(f).stem == stem)
+        return min(found, key=lambda f: HEADER_KINDS.index(Path(f).suffix), default=None)
 
     # ------------------------------------------------------------------------------- types
 
@@ -123,7 +124,7 @@ class Names:
 
     @property
     def _core_files(self) -> list[str]:
-        files = (f"include/caffe/{stem}.hpp" for stem in CORE)
+        files = (f"include/caffe/{stem}.hpp" for stem in (*CORE, "filler"))
         return [file for file in files if (self.tree.root / file).is_file()]
 
     @cached_property

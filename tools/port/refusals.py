@@ -27,6 +27,7 @@ THRUST = "wants of thrust what the toolkit's for the processor has not"
 UNSUPPORTED = [
     (r"(BaseDataLayer|BasePrefetchingDataLayer|DataReader|InternalThread|BlockingQueue|Batch)\Z", DATA),
     (r"(leveldb|lmdb|MDB_\w+|mdb_\w+)\Z", DATABASE),
+    (r"(CV_\d+[USF]C\d|IplImage|imread|imwrite)\Z", WITHOUT["USE_OPENCV"]),
     (r"(hid_t|H5\w+|hdf5_(load|save)\w+)\Z", "needs HDF5"),
     (r"(Solver|SGDSolver|SolverParameter|P2PSync|SolverRegistry)\Z", "needs the Solver: in PyTorch that is your loop"),
     (r"(cudnn[A-Z]\w*|cudnn|CUDNN_\w+)\Z", WITHOUT["USE_CUDNN"]),

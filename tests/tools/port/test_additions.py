@@ -36,14 +36,24 @@ def test_what_the_forks_core_includes_for_all(fork, port):
 
 
 def test_structs_of_the_forks_own_beside_the_core(fork, port):
-    """A specialization for one is no class that derives from it."""
+    """A specialization for one is no class that derives from it; what names it stands behind it."""
     fork.write("include/caffe/common.hpp", "namespace caffe {\nstruct OnHost {};\nstruct Unused {};\n}\n")
     side = "template <typename Mode> struct Side {};\ntemplate <> struct Side<OnHost> { int device; };\n"
     fork.write("include/caffe/util/side.hpp", '#include "caffe/common.hpp"\n' + side)
+    math = "template <typename Mode> struct Tally {};\ntemplate <> struct Tally<OnHost> {};\n"
+    turn = "template <typename Dtype>\nvoid turn(int n)"
+    text = f'#include "caffe/common.hpp"\nnamespace caffe {{\n{math}{turn};\n}}\n'
+    fork.write("include/caffe/util/math_functions.hpp", text)
+    fork.write("include/caffe/util/math_functions.cuh", '#include "math_functions.hpp"\n')
+    fork.write("src/caffe/util/math_functions.cpp", f"namespace caffe {{\n{turn} {{}}\n}}\n")
     fork.layer("Shift", body="Side<OnHost> side;", includes='#include "caffe/util/side.hpp"')
-    port("Shift")
-    additions = (port.folder / "shift/additions.hpp").read_text()
-    assert "struct OnHost {};" in additions and "Unused" not in additions
+    includes = '#include "caffe/util/math_functions.cuh"'
+    fork.layer("Turn", body="Tally<int> tally; turn<Dtype>(3);", includes=includes)
+    port("Shift", "Turn")
+    assert "struct OnHost {};" in (port.folder / "shift/additions.hpp").read_text()
+    header, source = ((port.folder / f"turn/additions.{end}").read_text() for end in ("hpp", "cpp"))
+    assert 0 < header.index("struct OnHost {};") < header.index("struct Tally<OnHost>")
+    assert header.count("void turn(int n);") == source.count("void turn") == 1 and "Unused" not in header
 
 
 BLOB = """

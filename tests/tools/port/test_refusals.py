@@ -27,12 +27,14 @@ def test_not_a_tree(fork, port, tmp_path):
     [
         (dict(base="BaseDataLayer"), r"shift_layer\.hpp:\d+: ShiftLayer reads its data itself"),
         (dict(body="cv::Mat image;"), r"shift_layer\.cpp:7: ShiftLayer needs OpenCV"),
+        (dict(body="Mat image = imread(name);"), r"shift_layer\.cpp:7: ShiftLayer needs OpenCV \(imread\)"),
         (dict(body="Solver<Dtype>* s = 0;"), r"shift_layer\.cpp:7: ShiftLayer needs the Solver"),
         (dict(body="leveldb::DB* db;"), r"shift_layer\.cpp:7: ShiftLayer reads a database"),
         (dict(members="bp::object self_;"), r"shift_layer\.hpp:\d+: ShiftLayer is a Python layer"),
         (dict(body="CUDNN_CHECK(cudnnCreate(&handle_));"), r"shift_layer\.cpp:7: ShiftLayer works by cuDNN only"),
         (dict(body="bottom[0]->gpu_data_of_row(1);"), r"shift_layer\.cpp:7: .*gpu_data_of_row.*/blob\.hpp:4"),
         (dict(body="this->net_->Reshape();"), r"shift_layer\.cpp:7: ShiftLayer uses net_.*/layer\.hpp:5"),
+        (dict(body="filler->Fill_noisy(blob);"), r"shift_layer\.cpp:7: .*Fill_noisy, .*/filler\.hpp:4\)"),
         (dict(body="if (all_iterations < 3) return;"), r"shift_layer\.cpp:7: .*all_iterations, .*/common\.hpp:1\)"),
         (dict(body="thrust::make_zip_iterator(a);"), r"shift_layer\.cpp:7: .*wants of thrust .*thrust::make_zip_"),
         (dict(members="DataTransformer<Dtype> t_;", body="t_.Transform(image, top[0]);"),
@@ -44,6 +46,7 @@ def test_not_a_tree(fork, port, tmp_path):
 )  # fmt: skip
 def test_refused_with_place_and_reason(fork, port, made, reason):
     fork.write("include/caffe/common.hpp", "extern int all_iterations;\n")
+    fork.write("include/caffe/filler.hpp", CORE % ("Filler", "void Fill_noisy(Blob<Dtype>* blob);"))
     fork.layer("Shift", **made)
     output = port("Shift", fails=True)
     assert re.search(reason, output), output
