@@ -6,6 +6,7 @@ The file is a serialized NetParameter. Its tags are read here by hand: protobuf 
 
 from __future__ import annotations
 
+import math
 import mmap
 import struct
 from collections.abc import Iterator
@@ -144,10 +145,7 @@ class _Scan:
         count = sum(size for _, size in chosen) // width
         if shape is None:
             shape = legacy if has_legacy else [count]
-        product = 1
-        for size in shape:
-            product *= size
-        if min(shape, default=0) < 0 or product != count:
+        if min(shape, default=0) < 0 or math.prod(shape) != count:
             raise _Malformed(f"offset {at}: a blob of shape {shape} has {count} values")
         return StoredBlob(tuple(shape), torch.float64 if double else torch.float32, chosen)
 

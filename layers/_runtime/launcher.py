@@ -1,5 +1,7 @@
 """From tensors to a C call, with care: every argument is checked, and named if it is wrong."""
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -240,7 +242,4 @@ def reach(sizes, strides=()) -> int:
         return 0
     if strides:
         return 1 + sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True))
-    product = 1
-    for size in sizes:
-        product *= size
-    return product
+    return math.prod(sizes)

@@ -1,3 +1,5 @@
+import math
+
 import torch.nn.functional as F
 
 from . import StockLayer
@@ -18,7 +20,7 @@ class SigmoidCrossEntropyLoss(StockLayer):
         self.ignore_label = p.ignore_label if p.HasField("ignore_label") else None
 
     def setup(self, x, target):
-        same = _count(x) == _count(target)
+        same = math.prod(x) == math.prod(target)
         self.check(same, f"inputs must have the same count: {list(x)} and {list(target)}")
 
     def forward(self, x, target):
@@ -31,10 +33,3 @@ class SigmoidCrossEntropyLoss(StockLayer):
         count = x.numel() if valid is None else valid.sum()
         loss = terms.sum() / normalizer(self.normalization, x.shape[0], x.numel(), count)
         return loss if self.top_count == 1 else (loss, terms.detach())
-
-
-def _count(shape):
-    count = 1
-    for size in shape:
-        count *= size
-    return count

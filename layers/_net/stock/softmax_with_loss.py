@@ -57,8 +57,6 @@ class SoftmaxWithLoss(StockLayer):
         terms = terms + (terms.clamp(max=_MOST) - terms).detach()
         valid = labels.numel() if self.ignore_label is None else (labels != ignored).sum()
         dim = self.dim + scores.dim() if self.dim < 0 else self.dim
-        batch = 1
-        for size in scores.shape[:dim]:
-            batch *= size
+        batch = scores.shape[:dim].numel()
         loss = terms.sum() / normalizer(self.normalization, batch, labels.numel(), valid)
         return loss if self.top_count == 1 else (loss, scores.detach().softmax(self.dim))
