@@ -172,6 +172,15 @@ static int64_t create(const char* type) { return caffe_layer_create(type, "", 0,
 static void test_neuron() {
   const int64_t layer = create("Double");
   caffe_layer_facts_record facts;
+  // Of a loss every bottom but the labels.
+  string forced;
+  for (const int64_t each : {layer, create("MeanLoss")}) {
+    std::fill(std::begin(facts.allow_force_backward), std::end(facts.allow_force_backward), 7);
+    caffe_layer_facts(each, &facts);
+    for (int64_t allowed : facts.allow_force_backward) forced += std::to_string(allowed);
+    forced += " ";
+  }
+  say("allow_force_backward", forced);
   caffe_layer_facts(layer, &facts);
   say("facts", std::to_string(facts.exact_num_bottom_blobs) + " " + std::to_string(facts.is_neuron_layer) +
                    " " + std::to_string(facts.is_loss_layer));
