@@ -143,8 +143,13 @@ class CaffeModule(nn.Module):
 
     def forward(self, *bottoms: Tensor):
         if is_dynamo_compiling():
-            set_up = self._pool.blob_shapes is not None
-            return self._in_a_graph(bottoms) if set_up else _outside_of_the_graph(self, *bottoms)
+            pool = self._pool
+            if pool.blob_shapes is None:
+                return _outside_of_the_graph(self, *bottoms)
+            # As torch does with its own operators of that kind.
+            if pool.varying and not torch._dynamo.config.capture_dynamic_output_shape_ops:
+                return _its_sizes_depend_on_values(self, *bottoms)
+            return self._in_a_graph(bottoms)
         if self.propagate_down:
             bottoms = self._detached(bottoms)
         recorded = self._recorded
@@ -204,7 +209,8 @@ class CaffeModule(nn.Module):
         in_place = pool.in_place
         written = tuple(in_place.values())
         given = [b.clone() if i in written else b for i, b in enumerate(bottoms)]
-        tops = self.graph_operator(self._text, self.training, self._mode, given, self._blobs())
+        varying = [number for place in sorted(pool.varying) for number in place]
+        tops = self.graph_operator(self._text, self.training, self._mode, varying, given, self._blobs())
         tops = [bottoms[in_place[i]].copy_(top) if i in in_place else top for i, top in enumerate(tops)]
         return self._answer(tops)
 
@@ -351,6 +357,17 @@ def _outside_of_the_graph(module: CaffeModule, *bottoms: Tensor):
     return torch.compiler.disable(CaffeModule.__call__)(module, *bottoms)
 
 
+def _its_sizes_depend_on_values(module: CaffeModule, *bottoms: Tensor):
+    return torch.compiler.disable(CaffeModule.__call__)(module, *bottoms)
+
+
 # As torch.compiler.disable marks a function; as a decorator it would import torch._dynamo, which takes a second or two.
-_outside_of_the_graph._torchdynamo_disable = True
-_outside_of_the_graph._torchdynamo_disable_msg = _SET_UP_FIRST
+for _function, _reason in (
+    (_outside_of_the_graph, _SET_UP_FIRST),
+    (
+        _its_sizes_depend_on_values,
+        "its tops' sizes depend on values: torch._dynamo.config.capture_dynamic_output_shape_ops = True takes it in",
+    ),
+):
+    _function._torchdynamo_disable = True
+    _function._torchdynamo_disable_msg = _reason

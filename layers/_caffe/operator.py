@@ -2,13 +2,13 @@
 
 A graph holds tensors, numbers and texts, but no C++ object. So the operator takes the layer's parameters as prototxt
 text, works out shapes by the layer's own Reshape, and its backward runs Forward again before Backward. A layer whose
-results change from call to call cannot be repeated like that, and says so.
+results change from call to call cannot be repeated like that, and says so. Sizes that the values decide, such as a
+detector's number of boxes, are `varying`: torch is told that it learns them when the graph runs.
 """
 
 import contextlib
 
 import torch
-from torch import Tensor
 
 from .._runtime import CaffeRuntimeError, once
 from . import services
@@ -36,7 +36,7 @@ class GraphOperator:
         if name in _libraries:  # the module was reloaded
             _libraries.pop(name)._destroy()
         library = _libraries[name] = torch.library.Library(namespace, "FRAGMENT")
-        how = "str parameter, bool training, str? mode"
+        how = "str parameter, bool training, str? mode, int[] varying"
         tags = (torch.Tag.pt2_compliant_tag,)
         library.define(f"{type}(Tensor[] bottoms, Tensor[] blobs, {how}) -> Tensor[]", tags=tags)
         library.define(
@@ -58,10 +58,14 @@ class GraphOperator:
         self.operator = getattr(operators, type).default
         self.backward_operator = getattr(operators, f"{type}_backward").default
 
-    def __call__(self, text: str, training: bool, mode: str | None, bottoms, blobs) -> list[Tensor]:
-        """Also while torch.compile traces: the dtypes are brought together here, in the graph."""
+    def __call__(self, text: str, training: bool, mode: str | None, varying: list[int], bottoms, blobs):
+        """The tops. Also while torch.compile traces: the dtypes are brought together here, in the graph.
+
+        Args:
+            varying: top and axis in turn, of each size that depends on values.
+        """
         dtype = dtype_of(bottoms, blobs)
-        return self.operator([b.to(dtype) for b in bottoms], list(blobs), text, training, mode)
+        return self.operator([b.to(dtype) for b in bottoms], list(blobs), text, training, mode, varying)
 
     def __deepcopy__(self, memo):
         return self
@@ -77,7 +81,7 @@ class GraphOperator:
 
     # -------------------------------------------------------------------------------------- shapes
 
-    def _fake(self, bottoms, blobs, parameter, training, mode):
+    def _fake(self, bottoms, blobs, parameter, training, mode, varying):
         pool, lead = self._pool(parameter), (bottoms or blobs)[0]
         # A graph of symbolic sizes is made for these sizes alone: the layer's own code works with numbers.
         shapes = tuple(tuple(int(size) for size in b.shape) for b in bottoms)
@@ -87,10 +91,13 @@ class GraphOperator:
             site = site_at(device, lead.dtype, int(not training))
             self._ready(pool, site, mode, shapes)
             tops = pool.reshape(site, MODES.get(mode) if backend.on_host else None, shapes)
+        tops = [list(shape) for shape in tops]
+        for i, axis in zip(varying[::2], varying[1::2], strict=True):
+            tops[i][axis] = torch.library.get_ctx().new_dynamic_size()
         return [lead.new_empty(shape) for shape in tops]
 
     @staticmethod
-    def _fake_backward(bottoms, blobs, tops, top_diffs, wanted, parameter, training, mode):
+    def _fake_backward(bottoms, blobs, tops, top_diffs, wanted, parameter, training, mode, varying):
         inputs = (*bottoms, *blobs)
         return [
             torch.empty_like(x) if want else x.new_empty(0) for x, want in zip(inputs, wanted, strict=True)
@@ -120,7 +127,7 @@ class GraphOperator:
                 bottoms[i] = bottoms[i].clone()
             yield pool, site, MODES.get(mode), bottoms, [b.detach() for b in blobs]
 
-    def _forward(self, bottoms, blobs, parameter, training, mode):
+    def _forward(self, bottoms, blobs, parameter, training, mode, varying):
         with self._call(bottoms, blobs, parameter, training, mode) as (pool, site, forced, bottoms, blobs):
             copies = [blob.clone() for blob in blobs]
             wanted = [True] * len((*bottoms, *blobs))
@@ -133,10 +140,12 @@ class GraphOperator:
                 f"{self.layer.name}: {self.type} cannot be part of a graph: its Forward writes to blob{written[0]}, "
                 "and what changes from call to call is not in the graph. torch.compiler.disable(m) leaves it outside"
             )
-        if shapes != tuple(tuple(top.shape) for top in tops):
+        known = list(zip(varying[::2], varying[1::2], strict=True))
+        if _without(known, shapes) != _without(known, [tuple(top.shape) for top in tops]):
             raise CaffeRuntimeError(
-                f"{self.layer.name}: {self.type} cannot be part of a graph: its tops' shapes depend on values. "
-                "torch.compiler.disable(m) leaves it outside"
+                f"{self.layer.name}: {self.type} cannot be part of this graph: its tops' shapes depend on values, "
+                "which no call had shown when the graph was made. Call the module on such values before, or leave it "
+                "outside by torch.compiler.disable(m)"
             )
         given = {t.untyped_storage().data_ptr() for t in (*bottoms, *copies)}
         in_place = pool.in_place
@@ -145,7 +154,7 @@ class GraphOperator:
             for i, top in enumerate(tops)
         ]
 
-    def _backward(self, bottoms, blobs, tops, top_diffs, wanted, parameter, training, mode):
+    def _backward(self, bottoms, blobs, tops, top_diffs, wanted, parameter, training, mode, varying):
         with self._call(bottoms, blobs, parameter, training, mode) as (pool, site, forced, bottoms, blobs):
             diffs = [d.contiguous().resolve_neg().clone() for d in top_diffs]
             for chosen in pool.modes(site, forced):
@@ -170,7 +179,13 @@ class GraphOperator:
             list(bottoms), list(blobs), list(tops), diffs, list(ctx.wanted), *ctx.how
         )
         found = [d if want else None for d, want in zip(found, ctx.wanted, strict=True)]
-        return found[: count[0]], found[count[0] :], None, None, None
+        # torch takes an empty list for one of tensors, which has a gradient of its kind.
+        return found[: count[0]], found[count[0] :], None, None, None, None if ctx.how[-1] else []
+
+
+def _without(places: list[tuple[int, int]], shapes) -> list[list[int | None]]:
+    """The shapes, None at these (top, axis)."""
+    return [[None if (i, axis) in places else n for axis, n in enumerate(s)] for i, s in enumerate(shapes)]
 
 
 def _keep(ctx, inputs, output) -> None:

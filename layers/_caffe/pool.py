@@ -29,6 +29,8 @@ class Pool:
 
     Attributes:
         blob_shapes: of the parameter blobs; None until it is set up.
+        varying: (top, axis) of the tops' sizes that were seen to depend on values: Forward gave others than Reshape, or
+            than another Forward of bottoms of the same shapes.
         weights: the tops' loss_weights, 1 where there is none. weighs: is one of them another?
         changes: counts what a recorded call depends on and does not look at.
     """
@@ -40,6 +42,7 @@ class Pool:
         self.host_mode = None  # CPU or GPU, once it is known which of them the layer has code for
         self.free: dict[Site, list[Instance]] = defaultdict(list)
         self.top_shapes: dict[tuple[Shape, ...], tuple[Shape, ...]] = {}
+        self.varying: set[tuple[int, int]] = set()
         # Their memory is part of CUDA graphs: never used again, never freed.
         self.captured: list[Instance] = []
         # Those that wait for a backward. Held here, or the collector of cycles would destroy an instance together
@@ -210,6 +213,9 @@ class Pool:
 
     def _expect(self, bottoms: tuple[Shape, ...], tops: tuple[Shape, ...]) -> None:
         """Bottoms of these shapes will probably make such tops again."""
+        for i, (before, now) in enumerate(zip(self.top_shapes.get(bottoms, tops), tops, strict=True)):
+            if before != now and len(before) == len(now):
+                self.varying |= {(i, axis) for axis in range(len(now)) if before[axis] != now[axis]}
         if len(self.top_shapes) > 1000:  # where every batch has a shape of its own
             self.top_shapes.clear()
         self.top_shapes[bottoms] = tops

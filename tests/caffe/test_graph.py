@@ -66,7 +66,7 @@ def test_operator_passes_torchs_own_check(zoo, place):
     """torch.library.opcheck: schema, fake shapes, autograd's registration, all under AOT."""
     m = place(zoo.Affine(zoo_param=FILLER)).setup((2, 3, 4), dtype=torch.float64, device=place.device)
     x = place.draw(2, 3, 4, grad=True)
-    arguments = ([x], [m.blob0, m.blob1], m._text, True, place.mode)
+    arguments = ([x], [m.blob0, m.blob1], m._text, True, place.mode, [])
     torch.library.opcheck(m.graph_operator.operator, arguments)
 
 
@@ -212,10 +212,13 @@ def test_what_changes_from_call_to_call_says_so(zoo):
     ):
         function(x.detach())
     assert torch.equal(running.blob0, before)
-    positive = zoo.Positive()
-    positive(x)
+    positive = zoo.Positive().setup((100,))
     function = torch.compile(positive, backend="eager", fullgraph=True)
-    with raises(CaffeRuntimeError, "Positive cannot be part of a graph: its tops' shapes depend on values"):
+    with raises(
+        CaffeRuntimeError,
+        "Positive cannot be part of this graph: its tops' shapes depend on values",
+        "Call the module on such values before",
+    ):
         function(x.detach())
     scheduled = zoo.Scheduled()
     scheduled.iteration = 3
@@ -226,6 +229,39 @@ def test_what_changes_from_call_to_call_says_so(zoo):
     left_out = torch.compiler.disable(positive)
     function = torch.compile(lambda x: left_out(x * 1) + 1, backend="eager")
     torch.testing.assert_close(function(x.detach()), x[x > 0].detach() + 1)
+
+
+def test_sizes_that_depend_on_values(zoo):
+    """Once a call has shown them, torch learns them when the graph runs; what else is in the graph goes on."""
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.positive = zoo.Positive()
+
+        def forward(self, x):
+            return self.positive(x * 2) + 1
+
+    net = Net()
+    net(torch.randn(100))
+    exported = torch.export.export(net, (torch.randn(100),)).module()
+    in_parts = torch.compile(net, backend="eager")
+    for _ in range(2):
+        x = torch.randn(100)
+        torch.testing.assert_close(exported(x), 2 * x[x > 0] + 1)
+        torch.testing.assert_close(in_parts(x), 2 * x[x > 0] + 1)
+    torch._dynamo.reset()
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
+        whole = torch.compile(net, backend="aot_eager", fullgraph=True)
+        for _ in range(2):
+            x = torch.randn(100, requires_grad=True)
+            wanted = 2 * x[x > 0] + 1
+            top = whole(x)
+            torch.testing.assert_close(top, wanted)
+            top.square().sum().backward()
+            found, x.grad = x.grad, None
+            wanted.square().sum().backward()
+            torch.testing.assert_close(found, x.grad)
 
 
 def test_not_set_up(zoo):
