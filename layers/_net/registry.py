@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import re
 import sys
 from dataclasses import dataclass
@@ -14,6 +14,7 @@ from .._runtime.cases import load_package
 
 _SAYS = re.compile(r"""caffe_layer\(\s*__name__\s*,\s*["'](\w+)["']""")
 _HOME = Path(__file__).resolve().parents[1]
+_TOOLKIT = __package__.rpartition(".")[0]
 
 
 @dataclass(frozen=True)
@@ -23,9 +24,19 @@ class Ported:
     type: str
     folder: Path
 
+    def module_name(self) -> str:
+        """`layers.foo`, where that is this folder: torch's name of its operator is then the same on every machine."""
+        name = f"{_TOOLKIT}.{self.folder.name}"
+        spec = importlib.util.find_spec(name)
+        if spec and spec.origin and Path(spec.origin).resolve().parent == self.folder:
+            return name
+        parent = self.folder.parent
+        package = "caffe_layers_" + re.sub(r"\W", "_", str(parent))
+        return f"{package if package in sys.modules else load_package(parent, package)}.{self.folder.name}"
+
     def module_class(self):
         """Its nn.Module class."""
-        module = importlib.import_module(f"{_package(self.folder.parent)}.{self.folder.name}")
+        module = importlib.import_module(self.module_name())
         for value in vars(module).values():
             if getattr(value, "type_name", None) == self.type:
                 return value
@@ -81,12 +92,6 @@ def _layers_of(folder: Path) -> list[Ported]:
         if not file.parent.name.startswith("_"):
             found += [Ported(t, file.parent) for t in _SAYS.findall(file.read_text(errors="replace"))]
     return found
-
-
-def _package(folder: Path) -> str:
-    """The name under which a folder of layers is imported."""
-    name = "caffe_layers_" + re.sub(r"\W", "_", str(folder))
-    return name if name in sys.modules else load_package(folder, name)
 
 
 def _plain(name: str) -> str:

@@ -111,7 +111,9 @@ def test_a_nets_layers_are_found(both, monkeypatch):
     monkeypatch.setenv("LAYERS_DIR", both[0].listed)
     assert Folders().find("Own").folder == a.folder / "own"
     assert Folders().find("Normalize").folder == b.folder / "normalize" != bundled
-    assert Folders([b.folder]).find("Own").folder == b.folder / "own"
+    assert Folders().find("Own").module_name() == "layers.own"
+    of_b = Folders([b.folder]).find("Own")
+    assert of_b.folder == b.folder / "own" and of_b.module_name() != "layers.own"
     monkeypatch.setenv("LAYERS_DIR", f"{a.folder}/nosuch")
     with pytest.raises(CaffeValueError, match=f"LAYERS_DIR: no folder {a.folder}/nosuch"):
         Folders()

@@ -103,6 +103,8 @@ def sizes(text: str) -> tuple[int, ...]:
 
 def port_missing(asked: Asked, console: Console) -> bool:
     """Port what the net needs and no folder has, if a fork was given; build what is not built."""
+    if asked.caffe:  # where ported layers go may be a new folder
+        Path(asked.folders[0]).mkdir(parents=True, exist_ok=True)
     # Stock layers are ported for the comparison alone.
     replace = asked.options["replace"]
     types = (
