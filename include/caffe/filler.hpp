@@ -150,9 +150,21 @@ class BilinearFiller : public Filler<Dtype> {
   }
 };
 
-// By its type; the caller owns it.
+// The caller owns it. A template in a header, for it reads the fields of the layer's own FillerParameter: forks
+// gave variance_norm's number to others.
 template <typename Dtype>
-Filler<Dtype>* GetFiller(const FillerParameter& param);
+Filler<Dtype>* GetFiller(const FillerParameter& param) {
+  const string& type = param.type();
+  if (type == "constant") return new ConstantFiller<Dtype>(param);
+  if (type == "gaussian") return new GaussianFiller<Dtype>(param);
+  if (type == "positive_unitball") return new PositiveUnitballFiller<Dtype>(param);
+  if (type == "uniform") return new UniformFiller<Dtype>(param);
+  if (type == "xavier") return new XavierFiller<Dtype>(param);
+  if (type == "msra") return new MSRAFiller<Dtype>(param);
+  if (type == "bilinear") return new BilinearFiller<Dtype>(param);
+  LOG(FATAL) << "Unknown filler name: " << type;
+  return NULL;
+}
 
 }  // namespace caffe
 

@@ -126,7 +126,7 @@ EXPECTED = {
     "odd_bilinear": "0.25 0.5 0.25 0.5 1 0.5 0.25 0.5 0.25 0.25 0.5 0.25 0.5 1 0.5 0.25 0.5 0.25",
     "two_unitballs": "one",
     "bilinear": "0.0625 0.1875 0.1875 0.0625",
-    "unknown_filler": "filler.cpp: Unknown filler name: nonesuch",
+    "unknown_filler": "filler.hpp: Unknown filler name: nonesuch",
     "seed": "same",
     "shuffle": "a permutation",
     # BLAS and devices: dot | x and y after axpy, axpby, axpby by 0, copy, asum and squares, scal

@@ -480,3 +480,10 @@ def test_filler_of_a_tree_from_before_variance_norm(tmp_path, own):
     assert kind().sparse == -1 and (not own or kind().diagonal == 3)
     header = (folder / "include" / "caffe" / "proto" / "caffe.pb.h").read_text()
     assert "variance_norm() const" in header and "FillerParameter_VarianceNorm_FAN_OUT" in header
+
+
+def test_fillers_read_the_layers_own_messages():
+    """In the core, which is compiled with stock Caffe's, they would read a fork's fields by stock Caffe's numbers."""
+    readers = [f.name for f in (ROOT / "src" / "caffe").glob("*.cpp") if "FillerParameter" in f.read_text()]
+    assert "GetFiller(const FillerParameter& param) {" in (ROOT / "include/caffe/filler.hpp").read_text()
+    assert not readers
