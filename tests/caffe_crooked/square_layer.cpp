@@ -38,6 +38,8 @@ void SquareLayer<Dtype>::Forward_cpu(const vector<Blob<Dtype>*>& bottom, const v
     const Dtype x = bottom[0]->cpu_data()[i];
     top[0]->mutable_cpu_data()[i] = is("SquareOfSize")    ? std::abs(x)
                                     : is("SquareInFloat") ? static_cast<float>(x * x)
+                                    : is("SquareInSteps") ? std::floor(x * x)
+                                    : is("SquareLeaving") ? x * x + bottom[1]->cpu_data()[i] / 10000
                                     : is("SquareOfFew") && bottom[0]->num_axes() > 2 ? std::sqrt(Dtype(-1))
                                                                                      : scale * x * x;
   }
@@ -54,6 +56,7 @@ void SquareLayer<Dtype>::Backward_cpu(const vector<Blob<Dtype>*>& top, const vec
                                       const vector<Blob<Dtype>*>& bottom) {
   CheckPropagation(propagate_down);
   if (is("SquareByKernels")) NOT_IMPLEMENTED;
+  if (is("SquareInSteps")) return;
   const Dtype scale = this->blobs_.empty() ? 1 : this->blobs_[0]->cpu_data()[0];
   for (int i = 0; i < top[0]->count(); ++i) {
     const Dtype x = bottom[0]->cpu_data()[i], diff = top[0]->cpu_diff()[i];
@@ -91,6 +94,9 @@ REGISTER_LAYER_CREATOR(SquareTornBack, GetSquare);
 REGISTER_LAYER_CREATOR(SquareOneWay, GetSquare);
 REGISTER_LAYER_CREATOR(SquareByKernels, GetSquare);
 REGISTER_LAYER_CREATOR(SquareOfLabelled, GetSquare);
+REGISTER_LAYER_CREATOR(SquareSized, GetSquare);
+REGISTER_LAYER_CREATOR(SquareLeaving, GetSquare);
+REGISTER_LAYER_CREATOR(SquareInSteps, GetSquare);
 REGISTER_LAYER_CREATOR(SquareOfSize, GetSquare);
 REGISTER_LAYER_CREATOR(SquareInFloat, GetSquare);
 REGISTER_LAYER_CREATOR(SquareWithBlob, GetSquare);

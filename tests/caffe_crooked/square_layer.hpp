@@ -18,7 +18,7 @@ class SquareLayer : public Layer<Dtype> {
   virtual void LayerSetUp(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top);
   virtual void Reshape(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top);
   virtual const char* type() const { return this->layer_param_.type().c_str(); }
-  virtual int MinBottomBlobs() const { return is("SquareOfLabelled") || has_regions() ? 2 : 1; }
+  virtual int MinBottomBlobs() const { return has_second() || has_regions() ? 2 : 1; }
   virtual int MaxBottomBlobs() const { return MinBottomBlobs(); }
   virtual int ExactNumTopBlobs() const { return 1; }
 
@@ -31,6 +31,7 @@ class SquareLayer : public Layer<Dtype> {
                             const vector<Blob<Dtype>*>& bottom);
 
   bool is(const char* type) const { return this->layer_param_.type() == type; }
+  bool has_second() const { return is("SquareOfLabelled") || is("SquareSized") || is("SquareLeaving"); }
   bool has_regions() const { return is("SquareOfBoxes") || is("SquareOfRois"); }
   void CheckPropagation(const vector<bool>& propagate_down);
 };

@@ -5,6 +5,9 @@ a layer that ignores the diff it is given), and half the sum of the squares of a
 
 The differences of one input give its column for every objective at once, so that Forward runs twice an input and
 not twice for each pair of input and output.
+
+A bottom whose diff Backward never writes (a label, a mask, one that only gives a size) has the gradient 0: so torch
+gets it. That is right where all differences are 0 exactly.
 """
 
 from __future__ import annotations
@@ -25,7 +28,8 @@ STEPS = {
 }
 COARSE = (1e-2, 1e-3)  # the last resort in double: a layer that computes partly in float
 
-# Seconds that a check may take, about: of kernels that run as fibres on the host a call takes milliseconds.
+# Seconds that a check may take, about: of kernels that run as fibres on the host a call takes milliseconds. After twice
+# as many it ends, but not before it has seen one input of each tensor, or a wrong one.
 SECONDS = 2.0
 MOST_INPUTS, MOST_OUTPUTS, LEAST = 1500, 400, 16
 
@@ -57,6 +61,9 @@ class Checked:
     coarse: bool = False  # right at Caffe's step, not at the finer ones
     zero: bool = False  # all of it
     sampled: bool = False
+    without: list[str] = field(
+        default_factory=list
+    )  # the tensors whose diffs Backward never writes, and need not
     wrong: list[Wrong] = field(default_factory=list)
     wrong_count: int = 0
     notes: list[str] = field(default_factory=list)
@@ -73,16 +80,14 @@ def relative(computed: Tensor, estimated: Tensor) -> Tensor:
     return torch.where(error.isfinite(), error, torch.inf)
 
 
-def sample(count: int, most: int, telling: Tensor | None = None) -> list[int]:
-    """Up to `most` of `count` places, half of them, if there are so many, from the telling ones."""
+def sample(count: int, most: int, telling: Tensor) -> list[int]:
+    """Up to `most` of `count` places, half of them, if there are so many, from the telling ones: these come first."""
     if count <= most:
         return list(range(count))
     generator = torch.Generator().manual_seed(1701)
-    order = torch.randperm(count, generator=generator).tolist()
-    if telling is not None:
-        first = [at for at in order if telling[at]][: most // 2]
-        order = list(dict.fromkeys(first + order))
-    return sorted(order[:most])
+    order = torch.randperm(count, generator=generator)
+    first = order[telling.cpu()[order]][: most // 2]  # of millions: no loop
+    return list(dict.fromkeys(first.tolist() + order[:most].tolist()))[:most]
 
 
 class GradientCheck:
@@ -97,8 +102,7 @@ class GradientCheck:
 
     def __init__(self, probe, wanted: list[bool], finer: Callable | None = None, seconds: float = SECONDS):
         self.probe, self.wanted, self.finer, self.seconds = probe, wanted, finer, seconds
-        # However slow the layer is.
-        self.least = max(2, round(LEAST * min(1.0, seconds / SECONDS)))
+        self.end = time.perf_counter() + 2 * seconds
         values = probe.bottoms + probe.blobs
         self.names = [f"bottom {i}" for i in range(len(probe.bottoms))] + [
             f"blob {i}" for i in range(len(probe.blobs))
@@ -108,28 +112,39 @@ class GradientCheck:
         self.shapes = [t.shape for t in probe.run_forward()]
         self.tops = flat(probe.tops)
         total = sum(v.numel() for v, want in zip(values, wanted, strict=True) if want)
-        inputs, outputs, diffs = self.affordable()
+        inputs, outputs, least, diffs = self.affordable()
         self.outputs = sample(len(self.tops), outputs, self.tops != 0)
-        self.inputs = [
-            (i, e)
+        places = [
+            (turn, i, e)
             for i, (v, want) in enumerate(zip(values, wanted, strict=True))
             if want
-            for e in sample(
-                v.numel(), max(self.least, v.numel() * inputs // max(total, 1)), diffs[i].flatten() != 0
+            for turn, e in enumerate(
+                sample(v.numel(), max(least, v.numel() * inputs // max(total, 1)), diffs[i].flatten() != 0)
             )
         ]
+        # In turns: if time runs out, each tensor has been looked at.
+        self.inputs = [(i, e) for _, i, e in sorted(places)]
+        self.unwritten = {i for i in range(len(probe.bottoms)) if wanted[i]}  # the diffs, as far as known
         self.sampled = len(self.inputs) < total or len(self.outputs) < len(self.tops)
 
-    def affordable(self) -> tuple[int, int, list[Tensor | None]]:
-        """How many inputs to vary, and outputs to go back from, one by one; and the diffs of one Backward."""
+    def affordable(self) -> tuple[int, int, int, list[Tensor | None]]:
+        """How many inputs to vary, and outputs to go back from, one by one; how many of both at least; the diffs of
+        one Backward.
+        """
         start = time.perf_counter()
         tops = self.probe.run_forward(self.wanted)
         forward = time.perf_counter() - start
         diffs = self.probe.run_backward(tops, self.wanted)
         both = time.perf_counter() - start
         inputs, outputs = self.seconds / 2 / (2 * forward), self.seconds / 2 / both
-        least = self.least
-        return max(least, min(MOST_INPUTS, int(inputs))), max(least, min(MOST_OUTPUTS, int(outputs))), diffs
+        least = round(LEAST * min(1.0, self.seconds / SECONDS))
+        least = max(1, min(least, int(self.seconds / both)))  # one, however slow the layer is
+        return (
+            max(least, min(MOST_INPUTS, int(inputs))),
+            max(least, min(MOST_OUTPUTS, int(outputs))),
+            least,
+            diffs,
+        )
 
     # --------------------------------------------------------------------------------- what Backward says
 
@@ -153,6 +168,7 @@ class GradientCheck:
                 p.view(s).to(t.device, t.dtype) for p, s, t in zip(pieces, self.shapes, tops, strict=True)
             ]
         found = [None if d is None else flat([d]) for d in self.probe.run_backward(diffs, self.wanted, fill)]
+        self.unwritten = {i for i in self.unwritten if (found[i] == fill * (i + 1)).all()}
         return torch.stack([found[i][e] for i, e in self.inputs]) if self.inputs else torch.zeros(0)
 
     # ------------------------------------------------------------------------------ what differences say
@@ -180,15 +196,32 @@ class GradientCheck:
             return found
         computed = self.computed()
         if self.accumulates(computed):
-            found.notes.append("adds to a diff, or leaves one as it was: Caffe clears none before Backward")
+            found.notes.append(
+                "adds to a diff, or leaves some of it as it was: Caffe clears none before Backward"
+            )
+        for row, (i, _) in enumerate(self.inputs):
+            if i in self.unwritten:
+                computed[row] = 0
+        seen, refuted = set(), set()
         for row, (i, e) in enumerate(self.inputs):
-            self.check_input(found, i, e, computed[row])
+            if time.perf_counter() > self.end and (found.wrong_count or i in seen):
+                found.sampled, computed = True, computed[:row]
+                break
+            seen.add(i)
+            if self.check_input(found, i, e, computed[row]):
+                refuted.add(i)
+        found.without = [self.names[i] for i in sorted(self.unwritten & seen - refuted)]
+        found.notes += [
+            f"leaves the diff of {self.names[i]} as it was" for i in sorted(self.unwritten & refuted)
+        ]
         found.checked, found.zero = computed.numel(), not computed.any()
         return found
 
     def accumulates(self, computed: Tensor) -> bool:
+        """Does what Backward leaves in a diff depend on what was there, if it writes there at all?"""
         other = self.backward(None, -5.0)
-        return bool((relative(other, computed[:, -1]) > 1e-3).any())
+        differs = relative(other, computed[:, -1]) > 1e-3
+        return any(differs[row] for row, (i, _) in enumerate(self.inputs) if i not in self.unwritten)
 
     def attempts(self) -> Iterator[tuple]:
         """(probe, step, threshold), from the coarsest, for an input that fails with the ones before."""
@@ -200,9 +233,11 @@ class GradientCheck:
                 self.finer = self.finer()
             yield from ((self.finer, step, STEPS[self.dtype][0][1]) for step, _ in STEPS[torch.float64])
 
-    def check_input(self, found: Checked, i: int, e: int, computed: Tensor) -> None:
+    def check_input(self, found: Checked, i: int, e: int, computed: Tensor) -> bool:
+        """Is the gradient of this input wrong?"""
         best = None
         for probe, step, threshold in self.attempts():
+            threshold = 0.0 if i in self.unwritten else threshold
             estimate = self.estimated(probe, i, e, step)
             errors = relative(computed, estimate)
             if best is None or errors.max() < best[0].max() or errors.max() <= threshold:
@@ -212,10 +247,12 @@ class GradientCheck:
                 break
         errors, estimate, threshold = best
         found.error = max(found.error, errors.max().item())
-        for at in (errors > threshold).nonzero().flatten().tolist():
+        wrong = (errors > threshold).nonzero().flatten().tolist()
+        for at in wrong:
             found.wrong_count += 1
             if len(found.wrong) < 3:
                 self.note(found, i, e, at, computed[at].item(), estimate[at].item())
+        return bool(wrong)
 
     def note(self, found: Checked, i: int, e: int, at: int, computed: float, estimated: float) -> None:
         value = self.values[i]

@@ -252,8 +252,13 @@ class Verification:
             row.error = f"{checked.error:.1e}" + (" (sampled)" if checked.sampled else "")
             row.verdict = WRONG if checked.wrong_count else RIGHT
             row.details += [*checked.notes, *map(str, checked.wrong)]
+            without = " and ".join(checked.without)
             if checked.wrong_count:
                 row.remark = f"{checked.wrong_count} of {checked.checked} elements of the gradient"
+            elif len(checked.without) == sum(wanted):
+                row.verdict, row.remark = NO_GRADIENT, "Backward writes none, and differences are 0"
+            elif without:
+                row.remark = f"Backward writes none for {without}, and differences are 0"
             elif checked.coarse:
                 row.remark = "at Caffe's step only: it computes partly in float"
             elif checked.zero:

@@ -1,6 +1,7 @@
 """make verify's tool: layers with a mistake each are caught, right ones pass, on tests/caffe_crooked."""
 
 import ctypes
+import importlib
 import mmap
 import os
 import re
@@ -17,7 +18,8 @@ import torch
 from conftest import ROOT
 from support.workshop import SharedLayers
 
-from tools.verify.gradient import COARSE, Checked, GradientCheck
+from layers._runtime.cases import load_package
+from tools.verify.gradient import COARSE, Checked, GradientCheck, sample
 from tools.verify.guarded import guarded
 from tools.verify.inputs import (
     DATA,
@@ -146,6 +148,45 @@ def test_bottom_that_is_left_out(verify):
     assert "cannot backpropagate" not in found.text
 
 
+def test_bottom_that_gives_a_size(verify):
+    """Whose diff Backward leaves alone: its gradient is 0, and so are the differences."""
+    found = verify("SquareSized", "--shapes", "3,4 3,4")
+    assert found.status == 0 and found.verdicts == {"right"}, found.text
+    told = re.sub(r"[│\s]+", " ", found.table)
+    assert "Backward writes none for bottom 1" in told and "adds to a diff" not in found.text
+
+
+def test_bottom_whose_gradient_is_forgotten(verify):
+    """A small one, too: where differences are not 0, none is wrong."""
+    found = verify("SquareLeaving", "--shapes", "3,4 3,4")
+    assert found.status == 1 and found.verdicts == {"WRONG"}, found.text
+    assert (
+        "leaves the diff of bottom 1 as it was" in found.text and "Backward says 0, differences" in found.text
+    )
+    assert "bottom 0[" not in found.text
+
+
+def test_steps_have_no_gradient(verify):
+    """Backward writes nothing, and all differences are 0: there is nothing to be right."""
+    found = verify("SquareInSteps", "--shapes", "3,4")
+    assert found.status == 0 and found.verdicts == {"no gradient"}, found.text
+    assert "Backward writes none, and" in re.sub(r"[│\s]+", " ", found.table)
+
+
+@pytest.mark.parametrize("mode", ["cpu", "gpu"])
+def test_a_diff_that_is_not_written_is_zeros_to_torch(crooked, mode):
+    """Not what the memory held."""
+    module = importlib.import_module(f"{load_package(crooked)}.caffe_crooked").SquareSized()
+    module.mode = mode
+    for _ in range(4):
+        x, size = (torch.randn(8, 8, requires_grad=True) for _ in range(2))
+        y = module(x, size)
+        torch.full_like(size, 7)  # what the memory to come may hold
+        y.sum().backward()
+        torch.testing.assert_close(x.grad, 2 * x.detach())
+        assert torch.equal(size.grad, torch.zeros(8, 8))
+
+
 class Largest:
     """The largest of a bottom's values, as the prober of a layer gives it. Backward goes to the first one."""
 
@@ -177,6 +218,46 @@ def test_values_close_to_each_other(gap, wrong):
     values = [1.0, 1.0 - gap, 0.5]
     check = GradientCheck(Largest(values, torch.float32), [True], lambda: Largest(values, torch.float64))
     assert check.run().wrong_count == wrong
+
+
+class Slow:
+    """The sum of two bottoms' squares. Each call takes a second, of a clock of its own."""
+
+    def __init__(self, factor: float):
+        self.factor, self.seconds = factor, 0
+        self.bottoms, self.blobs = [torch.rand(300, dtype=torch.float64) for _ in range(2)], []
+
+    def run_forward(self, wanted=None):
+        self.seconds += 1
+        self.tops = [sum(b.square().sum() for b in self.bottoms).view(1)]
+        return self.tops
+
+    def run_backward(self, diffs, wanted, fill=0.0):
+        self.seconds += 1
+        return [self.factor * 2 * b * diffs[0] for b in self.bottoms]
+
+
+@pytest.mark.parametrize(("factor", "checked", "wrong"), [(1.0, 4, 0), (0.5, 2, 2)])
+def test_a_slow_layer_has_an_end(monkeypatch, factor, checked, wrong):
+    """After one element of each tensor, or a wrong one."""
+    probe = Slow(factor)
+    monkeypatch.setattr("tools.verify.gradient.time", SimpleNamespace(perf_counter=lambda: probe.seconds))
+    found = GradientCheck(probe, [True, True], None, 0.4).run()
+    assert (found.checked, found.wrong_count, found.sampled) == (checked, wrong, True)
+    assert probe.seconds <= 20
+    probe = Slow(factor)
+    monkeypatch.undo()
+    assert GradientCheck(probe, [True, True]).run().checked == 1200
+
+
+def test_what_is_looked_at_of_many():
+    """Half of it are places that tell, and they come first."""
+    telling = torch.zeros(100_000, dtype=torch.bool)
+    telling[[5, 70_000]] = True
+    places = sample(len(telling), 6, telling)
+    assert len(set(places)) == 6 and set(places[:2]) == {5, 70_000} and max(places) < len(telling)
+    assert telling[sample(len(telling), 2, telling)].sum() == 1
+    assert sample(3, 6, telling[:3]) == [0, 1, 2]
 
 
 def test_nothing_but_zeros_is_told():
@@ -442,6 +523,7 @@ def test_the_attempt_that_is_told(errors, wanted):
         lambda: iter([(of, s, 0.1) for of, s in zip(errors, steps, strict=False)]),
     )
     computed = torch.zeros(len(errors[0]), dtype=torch.float64)
+    check.unwritten = set()
     check.estimated = lambda of, *_: torch.tensor(of, dtype=torch.float64)
     noted = []
     check.note = lambda found, *what: (noted.append(what), found.wrong.append(what))
