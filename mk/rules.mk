@@ -38,8 +38,8 @@ own = $(foreach folder,$(1),-iquote $(folder)) $(foreach folder,$(1),-idirafter 
 native = $(call own,$(1)) -include stdint.h -include $(2)/declarations.h
 # What a Caffe layer's see. What was made for it comes first: a fork's own header wins over the toolkit's. A folder's
 # additions.hpp holds functions that the fork added to headers which here are the toolkit's.
-# caffe(folder, build, folder of the rewritten sources)
-caffe = -I$(2)/include $(call own,$(3) $(1)) -Iinclude -Iinclude/legacy \
+# caffe(folder, build)
+caffe = -I$(2)/include $(call own,$(1)) -Iinclude -Iinclude/legacy \
   $(patsubst %,-include %,$(wildcard $(1)/additions.hpp))
 
 # ------------------------------------------------------------------------------------------ recipes

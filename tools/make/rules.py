@@ -68,7 +68,7 @@ class Rules:
                 f"{folder.name}/{source}",
                 f"{place}/{source}.o",
             )
-            kind = "plain"
+            kind, seen = "plain", includes
             if source.endswith(".cu"):
                 kind = "native" if native else "kernel"
                 rewritten = f"{place}/{source}{BACKENDS[backend].rewritten}"
@@ -81,8 +81,11 @@ class Rules:
                 )
                 self.depfiles.append(f"{rewritten}.d")
                 path = rewritten
+                if not native:
+                    # Rewritten headers first. A .cpp sees those of the fork alone: `#pragma once` tells no copy.
+                    seen = f"$(call own,{place}) {includes}"
             further = ",-O1" if folder.path == CORE_SOURCES and BOOKKEEPING.match(source) else each
-            self.rule(object_file, [path, *after], f"$(call {backend}_{kind},{what},{includes}{further})")
+            self.rule(object_file, [path, *after], f"$(call {backend}_{kind},{what},{seen}{further})")
             self.depfiles.append(f"{object_file}.d")
             made.append(object_file)
         return made
@@ -126,7 +129,7 @@ class Rules:
         ready = self.prepared(folder, build)
         for backend in self.settings.backends:
             place = self.settings.core_of(backend)
-            includes = f"$(call caffe,{folder.path},{build},{place}) -DCAFFE_ENGINE=1"
+            includes = f"$(call caffe,{folder.path},{build}) -DCAFFE_ENGINE=1"
             objects = self.objects(folder, backend, place, includes, ready)
             stock = [f"{place}/{source}.o" for source in folder.sources if STOCK.match(source)]
             base = [o for o in objects if o not in stock] + self.host_runtime(backend)
@@ -195,7 +198,7 @@ class Rules:
         """One backend's objects -> archive -> extension, with the wrapper that Python calls."""
         place, core = f"{build}/{backend}", self.settings.core_of(backend)
         if folder.is_caffe:
-            includes = f"$(call caffe,{folder.path},{build},{place}) {OLD}"
+            includes = f"$(call caffe,{folder.path},{build}) {OLD}"
         else:
             includes = f"$(call native,{folder.path},{build})"
         objects = self.objects(folder, backend, place, includes, ready)

@@ -152,6 +152,10 @@ def test_folder_that_registers_a_layer_is_a_caffe_layer(planned, tmp_path):
     assert re.search(
         rf"-I{tmp_path}/build/a/include .*-iquote {tmp_path}/a .*-Iinclude -Iinclude/legacy .* -w ", compiled
     )
+    # Only a .cu meets rewritten headers: a `#pragma once` of the fork's would not tell a copy from its own file.
+    assert f"-iquote {tmp_path}/build" not in compiled
+    kernels = next(line for line in plan.splitlines() if f"-c {tmp_path}/build/a/host/a_layer.cu" in line)
+    assert f"-iquote {tmp_path}/build/a/host" in kernels.partition(f"-iquote {tmp_path}/a ")[0]
     assert f"build_ffi.py {tmp_path}/b/b.h" in plan  # a native layer, as ever
 
 
