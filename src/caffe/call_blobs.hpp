@@ -94,8 +94,8 @@ class CallBlobs {
  public:
   using Record = caffe_call_record;
 
-  // neuron: the layer writes all of its results, so that new memory for them need not be zeroed.
-  explicit CallBlobs(bool neuron) : neuron_(neuron) {}
+  // writes_all: the layer writes all of its results, so that new memory for them need not be zeroed.
+  explicit CallBlobs(bool writes_all) : writes_all_(writes_all) {}
 
   const vector<Blob<Dtype>*>& bottom() const { return bottom_.list(); }
   const vector<Blob<Dtype>*>& top() const { return top_.list(); }
@@ -200,9 +200,9 @@ class CallBlobs {
 
   // Of a result's memory that comes from the caller.
   SyncedMemory::Contents contents(bool undefined) const {
-    return !undefined ? SyncedMemory::kDefined
-           : neuron_  ? SyncedMemory::kOverwritten
-                      : SyncedMemory::kUndefined;
+    return !undefined    ? SyncedMemory::kDefined
+           : writes_all_ ? SyncedMemory::kOverwritten
+                         : SyncedMemory::kUndefined;
   }
 
   void report_top(int64_t i, caffe_blob_record* top, HandedOut* handed_out) {
@@ -267,7 +267,7 @@ class CallBlobs {
     }
   }
 
-  const bool neuron_;
+  const bool writes_all_;
   vector<std::unique_ptr<Blob<Dtype>>> owned_;
   BlobList<Dtype> bottom_, top_;
   std::optional<Blob<Dtype>> absent_{std::in_place};

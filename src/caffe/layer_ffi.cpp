@@ -3,6 +3,8 @@
 // A call does little besides the layer's own work: no allocation, no look-up by name, no text.
 #include <string.h>
 
+#include <algorithm>
+
 #include "caffe/layer.hpp"
 #include "caffe/layers/loss_layer.hpp"
 #include "caffe/layers/neuron_layer.hpp"
@@ -27,12 +29,22 @@ class LayerObject {
   virtual void backward(caffe_call_record* record) = 0;
 };
 
+// Stock Caffe's neuron layers write all of their results, so that new memory for these need not be zeroed. Another's
+// layer may leave elements out, or add to them.
+template <typename Dtype>
+static bool writes_all(Layer<Dtype>* layer) {
+  static const char* const types[] = {"AbsVal", "BNLL",  "Clip", "Dropout", "ELU",   "Exp",  "Log",
+                                      "PReLU",  "Power", "ReLU", "Sigmoid", "Swish", "TanH", "Threshold"};
+  return dynamic_cast<NeuronLayer<Dtype>*>(layer) &&
+         std::find(std::begin(types), std::end(types), layer->layer_param().type()) != std::end(types);
+}
+
 // A layer with its blobs: what each of the ABI's functions is made of.
 template <typename Dtype>
 class BoundLayer : public LayerObject {
  public:
   explicit BoundLayer(const shared_ptr<Layer<Dtype>>& layer)
-      : layer_(layer), blobs_(dynamic_cast<NeuronLayer<Dtype>*>(layer.get()) != nullptr) {}
+      : layer_(layer), blobs_(writes_all(layer.get())) {}
   ~BoundLayer() override {
     // A destructor may free what LayerSetUp would have set: without one the layer is left alone, for good.
     if (!ready_) new shared_ptr<Layer<Dtype>>(layer_);

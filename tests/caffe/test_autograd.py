@@ -135,11 +135,12 @@ def test_training_takes_the_short_way(zoo, place, monkeypatch):
     torch.testing.assert_close(twice, expected)
 
 
-def test_results_start_from_zero(zoo, place):
+@pytest.mark.parametrize("layer", ["Adding", "AddingNeuron"])
+def test_results_start_from_zero(zoo, place, layer):
     """As Caffe's memory does, whatever calls there were before on the same object."""
     x = place.draw(1000, grad=True)
     for training in (1, 2, 3):
-        m = place(zoo.Adding())
+        m = place(getattr(zoo, layer)())
         for _ in range(training):
             torch.full_like(x, 7)  # what the memory to come may hold
             (diff,) = torch.autograd.grad(m(x).sum(), x)

@@ -252,16 +252,22 @@ REGISTER_LAYER_CLASS(Scheduled);
 
 // ---------------------------------------------------------------------------------------- Adding
 
-ZOO_RESHAPE(Adding) { top[0]->ReshapeLike(*bottom[0]); }
-ZOO_FORWARD_CPU(Adding) {
-  caffe_axpy(bottom[0]->count(), Dtype(1), bottom[0]->cpu_data(), top[0]->mutable_cpu_data());
-}
-ZOO_BACKWARD_CPU(Adding) {
-  caffe_axpy(top[0]->count(), Dtype(1), top[0]->cpu_diff(), bottom[0]->mutable_cpu_diff());
-}
+#define ZOO_ADDING_CPU(name)                                                                     \
+  ZOO_FORWARD_CPU(name) {                                                                        \
+    caffe_axpy(bottom[0]->count(), Dtype(1), bottom[0]->cpu_data(), top[0]->mutable_cpu_data()); \
+  }                                                                                              \
+  ZOO_BACKWARD_CPU(name) {                                                                       \
+    caffe_axpy(top[0]->count(), Dtype(1), top[0]->cpu_diff(), bottom[0]->mutable_cpu_diff());    \
+  }
 
+ZOO_RESHAPE(Adding) { top[0]->ReshapeLike(*bottom[0]); }
+ZOO_ADDING_CPU(Adding)
 INSTANTIATE_CLASS(AddingLayer);
 REGISTER_LAYER_CLASS(Adding);
+
+ZOO_ADDING_CPU(AddingNeuron)
+INSTANTIATE_CLASS(AddingNeuronLayer);
+REGISTER_LAYER_CLASS(AddingNeuron);
 
 // ----------------------------------------------------------------------------------------- Sided
 

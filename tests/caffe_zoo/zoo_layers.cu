@@ -267,14 +267,19 @@ INSTANTIATE_LAYER_GPU_FUNCS(ScheduledLayer);
 
 // ---------------------------------------------------------------------------------------- Adding
 
-ZOO_FORWARD_GPU(Adding) {
-  caffe_gpu_axpy(bottom[0]->count(), Dtype(1), bottom[0]->gpu_data(), top[0]->mutable_gpu_data());
-}
-ZOO_BACKWARD_GPU(Adding) {
-  caffe_gpu_axpy(top[0]->count(), Dtype(1), top[0]->gpu_diff(), bottom[0]->mutable_gpu_diff());
-}
+#define ZOO_ADDING_GPU(name)                                                                         \
+  ZOO_FORWARD_GPU(name) {                                                                            \
+    caffe_gpu_axpy(bottom[0]->count(), Dtype(1), bottom[0]->gpu_data(), top[0]->mutable_gpu_data()); \
+  }                                                                                                  \
+  ZOO_BACKWARD_GPU(name) {                                                                           \
+    caffe_gpu_axpy(top[0]->count(), Dtype(1), top[0]->gpu_diff(), bottom[0]->mutable_gpu_diff());    \
+  }
+
+ZOO_ADDING_GPU(Adding)
+ZOO_ADDING_GPU(AddingNeuron)
 
 INSTANTIATE_LAYER_GPU_FUNCS(AddingLayer);
+INSTANTIATE_LAYER_GPU_FUNCS(AddingNeuronLayer);
 
 // ----------------------------------------------------------------------------------------- Sided
 

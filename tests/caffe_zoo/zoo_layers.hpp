@@ -222,6 +222,18 @@ class AddingLayer : public Layer<Dtype> {
   ZOO_BACK(Backward)
 };
 
+// The same, of a class of Caffe's whose own layers write all of their results: others may not.
+template <typename Dtype>
+class AddingNeuronLayer : public NeuronLayer<Dtype> {
+ public:
+  explicit AddingNeuronLayer(const LayerParameter& param) : NeuronLayer<Dtype>(param) {}
+  virtual inline const char* type() const { return "AddingNeuron"; }
+
+ protected:
+  ZOO_PASS(Forward)
+  ZOO_BACK(Backward)
+};
+
 // x, and 1 from the CPU code or 2 from a kernel, whose gradient is twice that of the CPU code: tells which of
 // them ran.
 template <typename Dtype>
@@ -250,7 +262,7 @@ class EarlyLayer : public Layer<Dtype> {
   ZOO_BACK(Backward)
 };
 
-// The same as a layer that says it writes all of its results.
+// The same as a NeuronLayer.
 template <typename Dtype>
 class EarlyNeuronLayer : public NeuronLayer<Dtype> {
  public:
