@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -58,12 +59,16 @@ void SquareLayer<Dtype>::Backward_cpu(const vector<Blob<Dtype>*>& top, const vec
   if (is("SquareByKernels")) NOT_IMPLEMENTED;
   if (is("SquareInSteps")) return;
   const Dtype scale = this->blobs_.empty() ? 1 : this->blobs_[0]->cpu_data()[0];
+  const Dtype* const data = bottom[0]->cpu_data();
+  const bool halved = is("SquareHalved")     ? this->phase_ == TRAIN
+                      : is("SquareOfShares") ? *std::min_element(data, data + bottom[0]->count()) < 0
+                                             : false;
   for (int i = 0; i < top[0]->count(); ++i) {
-    const Dtype x = bottom[0]->cpu_data()[i], diff = top[0]->cpu_diff()[i];
+    const Dtype x = data[i], diff = top[0]->cpu_diff()[i];
     if (!this->blobs_.empty()) this->blobs_[0]->mutable_cpu_diff()[0] += diff * x * x / 2;
     if (!propagate_down[0]) continue;
     Dtype* bottom_diff = bottom[0]->mutable_cpu_diff() + i;
-    if (is("SquareHalved") && this->phase_ == TRAIN) {
+    if (halved) {
       *bottom_diff = x * diff;
     } else if (is("SquareAdding")) {
       *bottom_diff += 2 * x * diff;
@@ -97,6 +102,7 @@ REGISTER_LAYER_CREATOR(SquareOfLabelled, GetSquare);
 REGISTER_LAYER_CREATOR(SquareSized, GetSquare);
 REGISTER_LAYER_CREATOR(SquareLeaving, GetSquare);
 REGISTER_LAYER_CREATOR(SquareInSteps, GetSquare);
+REGISTER_LAYER_CREATOR(SquareOfShares, GetSquare);
 REGISTER_LAYER_CREATOR(SquareOfSize, GetSquare);
 REGISTER_LAYER_CREATOR(SquareInFloat, GetSquare);
 REGISTER_LAYER_CREATOR(SquareWithBlob, GetSquare);

@@ -7,7 +7,7 @@ import inspect
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -25,6 +25,9 @@ class Setting:
     blobs: list[Tensor] | None = None  # None: as the layer's fillers leave them
     smooth: list[bool] = field(default_factory=list)  # of each bottom: numbers that may be varied, not labels
     guessed: bool = False
+    shares: list[Tensor] | None = (
+        None  # bottoms of the same shapes within (0, 1), where any numbers were guessed
+    )
 
     @property
     def of_several_kinds(self) -> bool:
@@ -154,6 +157,13 @@ def counts(facts) -> list[int]:
 def values_of(shapes: list[Shape]) -> list[Tensor]:
     generator = torch.Generator().manual_seed(1701)
     return [shape.values(generator, shapes[0]) for shape in shapes]
+
+
+def shares_of(shapes: list[Shape]) -> list[Tensor] | None:
+    """Numbers within (0, 1) in the place of any; None if not all bottoms are such."""
+    if any(shape.kind != DATA for shape in shapes):
+        return None
+    return values_of([replace(shape, kind=PROBABILITIES) for shape in shapes])
 
 
 def modules_of(package: str, layer: str) -> dict[str, type]:

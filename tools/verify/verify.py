@@ -24,8 +24,8 @@ import logging
 import multiprocessing
 import signal
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import torch
@@ -46,6 +46,7 @@ from .inputs import (
     counts,
     modules_of,
     settings_of_cases,
+    shares_of,
     values_of,
 )
 from .probe import CODES, FLOATING, NoCode, Probe, facts_of
@@ -147,10 +148,12 @@ class Verification:
                 shape.kind in (DATA, PROBABILITIES) and (i >= len(differentiable) or differentiable[i])
                 for i, shape in enumerate(shapes)
             ]
-            setting = Setting(label, module, values, None, smooth, guessed=not self.options.shapes)
+            guessed = not self.options.shapes
+            shares = shares_of(shapes) if guessed else None
+            setting = Setting(label, module, values, None, smooth, guessed, shares)
             refusal = self.refusal(setting)
             if refusal is None:
-                if not self.options.shapes:
+                if guessed:
                     self.send(
                         "say",
                         f"{self.layer}: guessed: {label}" + (f" ({module})" if self.options.param else ""),
@@ -180,6 +183,24 @@ class Verification:
 
     def setting(self, setting: Setting) -> None:
         self.choose_blobs(setting)
+        rows = self.rows(setting)
+        if setting.shares:
+            rows = self.doubted(setting, list(rows))
+        for row in rows:
+            self.send("row", row)
+
+    def doubted(self, setting: Setting, rows: list[Row]) -> list[Row]:
+        """What is wrong on any numbers, and right within (0, 1), may be a loss of probabilities."""
+        within = replace(setting, name=f"{setting.name}, within (0, 1)", bottoms=setting.shares)
+        wrong = [row for row in rows if row.verdict == WRONG]
+        if wrong and within.name not in self.crashed:
+            verdicts = {row.verdict for row in self.rows(within)}
+            if RIGHT in verdicts and not verdicts & {WRONG, FAILED}:
+                for row in wrong:
+                    row.verdict, row.remark = UNSURE, f"wrong there, but not within (0, 1): {row.remark}"
+        return rows
+
+    def rows(self, setting: Setting) -> Iterator[Row]:
         for dtype in FLOATING:
             first = None
             for code in self.codes:
@@ -195,7 +216,7 @@ class Verification:
                     row.verdict, row.remark = FAILED, str(error)
                 if row.verdict == WRONG and setting.guessed and setting.of_several_kinds:
                     row.verdict, row.remark = UNSURE, f"wrong there: {row.remark}"
-                self.send("row", row)
+                yield row
 
     def run_kernels_on_host(self, setting: Setting) -> None:
         """Forward and backward, once, in float."""

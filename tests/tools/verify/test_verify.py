@@ -173,6 +173,15 @@ def test_steps_have_no_gradient(verify):
     assert "Backward writes none, and" in re.sub(r"[│\s]+", " ", found.table)
 
 
+def test_probabilities_that_were_not_guessed(verify):
+    """Wrong where one is negative, which no probability can be: that decides nothing."""
+    found = verify("SquareOfShares")
+    assert found.status == STATUS_NOT_RUN and found.verdicts == {UNSURE}, found.text
+    assert "wrong there, but not within (0, 1)" in re.sub(r"[│\s]+", " ", found.table)
+    assert verify("SquareOfShares", "--shapes", "2,3:prob").verdicts == {"right"}
+    assert verify("SquareOfShares", "--shapes", "2,3").verdicts == {"WRONG"}
+
+
 @pytest.mark.parametrize("mode", ["cpu", "gpu"])
 def test_a_diff_that_is_not_written_is_zeros_to_torch(crooked, mode):
     """Not what the memory held."""
