@@ -144,12 +144,10 @@ class CaffeModule(nn.Module):
     def forward(self, *bottoms: Tensor):
         if is_dynamo_compiling():
             pool = self._pool
-            if pool.blob_shapes is None:
-                return _outside_of_the_graph(self, *bottoms)
-            # As torch does with its own operators of that kind.
-            if pool.varying and not torch._dynamo.config.capture_dynamic_output_shape_ops:
-                return _its_sizes_depend_on_values(self, *bottoms)
-            return self._in_a_graph(bottoms)
+            # As torch does with its own operators whose sizes depend on values.
+            takes_in = not pool.varying or torch._dynamo.config.capture_dynamic_output_shape_ops
+            set_up = pool.blob_shapes is not None
+            return self._in_a_graph(bottoms) if set_up and takes_in else _outside_of_the_graph(self, *bottoms)
         if self.propagate_down:
             bottoms = self._detached(bottoms)
         recorded = self._recorded
@@ -357,17 +355,9 @@ def _outside_of_the_graph(module: CaffeModule, *bottoms: Tensor):
     return torch.compiler.disable(CaffeModule.__call__)(module, *bottoms)
 
 
-def _its_sizes_depend_on_values(module: CaffeModule, *bottoms: Tensor):
-    return torch.compiler.disable(CaffeModule.__call__)(module, *bottoms)
-
-
 # As torch.compiler.disable marks a function; as a decorator it would import torch._dynamo, which takes a second or two.
-for _function, _reason in (
-    (_outside_of_the_graph, _SET_UP_FIRST),
-    (
-        _its_sizes_depend_on_values,
-        "its tops' sizes depend on values: torch._dynamo.config.capture_dynamic_output_shape_ops = True takes it in",
-    ),
-):
-    _function._torchdynamo_disable = True
-    _function._torchdynamo_disable_msg = _reason
+_outside_of_the_graph._torchdynamo_disable = True
+_outside_of_the_graph._torchdynamo_disable_msg = (
+    f"{_SET_UP_FIRST}. If its tops' sizes depend on values, "
+    "torch._dynamo.config.capture_dynamic_output_shape_ops = True takes it in"
+)

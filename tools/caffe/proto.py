@@ -41,6 +41,10 @@ STOCK = Path(__file__).resolve().parents[2] / "src" / "caffe" / "proto" / "caffe
 PACKAGE = re.compile(r"\bpackage\s+([\w.]+)\s*;")
 # By message, the fields that include/caffe's headers read (filler.hpp), whichever tree's messages there are.
 HEADERS_READ = {"FillerParameter": {"type", "value", "min", "max", "mean", "std", "sparse", "variance_norm"}}
+# Of LayerParameter, the fields that the core reads by these numbers from any layer's (src/caffe/layer.cpp).
+CORE_READS = {
+    "name": 1, "type": 2, "bottom": 3, "top": 4, "loss_weight": 5, "param": 6, "blobs": 7, "phase": 10,
+}  # fmt: skip
 # A field of a message, in an excerpt: what stands before its number, its name, the number, the rest.
 FIELD = re.compile(r"(\s*\b(?:optional|repeated|required)\s+[\w.]+\s+(\w+)\s*=\s*)(\d+)([^;]*;)")
 # Added to a number that stock Caffe has given to another field.
@@ -308,6 +312,18 @@ def complete(result: FileDescriptorProto) -> None:
                 added.number = max(numbers) + 1
 
 
+def refuse_old_numbers(result: FileDescriptorProto) -> None:
+    """The core would take one field of such a LayerParameter for another."""
+    for message in result.message_type:
+        for field in message.field if message.name == "LayerParameter" else ():
+            if CORE_READS.get(field.name, field.number) != field.number:
+                raise ProtoError(
+                    f"caffe.proto: LayerParameter.{field.name} has the number {field.number}, in stock Caffe it is "
+                    f"{CORE_READS[field.name]}: a tree of 2014, whose layers the toolkit does not take. Add the "
+                    "layer's own messages to stock Caffe's instead (docs/port-a-caffe-layer.md)"
+                )
+
+
 def names_of(message: DescriptorProto) -> set[str]:
     return {field.name for field in message.field}
 
@@ -316,6 +332,7 @@ def merged(layer: Path | None) -> tuple[FileDescriptorProto, set[str]]:
     sources = Sources(layer)
     merge = Merge(sources, sources.parse())
     complete(merge.result)
+    refuse_old_numbers(merge.result)
     return merge.result, merge.packages - {"caffe", ""}
 
 

@@ -103,8 +103,6 @@ def sizes(text: str) -> tuple[int, ...]:
 
 def port_missing(asked: Asked, console: Console) -> bool:
     """Port what the net needs and no folder has, if a fork was given; build what is not built."""
-    if asked.caffe:  # where ported layers go may be a new folder
-        Path(asked.folders[0]).mkdir(parents=True, exist_ok=True)
     # Stock layers are ported for the comparison alone.
     replace = asked.options["replace"]
     types = (
@@ -112,6 +110,8 @@ def port_missing(asked: Asked, console: Console) -> bool:
         if asked.verify
         else types_of_forks(asked.prototxt, replace, asked.options["ignore"])
     )
+    if asked.caffe:  # where ported layers go may be a new folder
+        Path(asked.folders[0]).mkdir(parents=True, exist_ok=True)
     missing = [name for name in types if Folders(asked.folders).find(name) is None]
     if missing and asked.caffe:
         console.print(f"Porting {', '.join(missing)} from {asked.caffe}", markup=False)

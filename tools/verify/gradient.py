@@ -61,9 +61,8 @@ class Checked:
     coarse: bool = False  # right at Caffe's step, not at the finer ones
     zero: bool = False  # all of it
     sampled: bool = False
-    without: list[str] = field(
-        default_factory=list
-    )  # the tensors whose diffs Backward never writes, and need not
+    # The tensors whose diffs Backward never writes, and need not.
+    without: list[str] = field(default_factory=list)
     wrong: list[Wrong] = field(default_factory=list)
     wrong_count: int = 0
     notes: list[str] = field(default_factory=list)

@@ -25,9 +25,8 @@ class Setting:
     blobs: list[Tensor] | None = None  # None: as the layer's fillers leave them
     smooth: list[bool] = field(default_factory=list)  # of each bottom: numbers that may be varied, not labels
     guessed: bool = False
-    shares: list[Tensor] | None = (
-        None  # bottoms of the same shapes within (0, 1), where any numbers were guessed
-    )
+    # Bottoms of the same shapes within (0, 1), where any numbers were guessed.
+    shares: list[Tensor] | None = None
 
     @property
     def of_several_kinds(self) -> bool:

@@ -16,6 +16,7 @@ from google.protobuf.message import DecodeError
 from layers._caffe import services
 from layers._caffe.parameters import Parameters
 from layers._runtime import CaffeError, CaffeRuntimeError, CaffeTypeError, CaffeValueError
+from tools.caffe.proto import ProtoError, merged
 
 ROOT = Path(__file__).resolve().parents[3]
 PROTO = ROOT / "tests" / "proto"
@@ -487,3 +488,11 @@ def test_fillers_read_the_layers_own_messages():
     readers = [f.name for f in (ROOT / "src" / "caffe").glob("*.cpp") if "FillerParameter" in f.read_text()]
     assert "GetFiller(const FillerParameter& param) {" in (ROOT / "include/caffe/filler.hpp").read_text()
     assert not readers
+
+
+def test_a_layer_parameter_of_2014_is_refused(tmp_path):
+    """Its fields have other numbers: the core would read one for another."""
+    old = "message LayerParameter { repeated string bottom = 2; optional string name = 4; optional int32 type = 5; }"
+    (tmp_path / "caffe.proto").write_text(f"package caffe;\n{old}\n")
+    with pytest.raises(ProtoError, match=r"LayerParameter\.bottom has the number 2, in stock Caffe it is 3"):
+        merged(tmp_path)
