@@ -1,57 +1,222 @@
-"""Blobs of a .caffemodel, which is a serialized NetParameter."""
+"""A .caffemodel as names and places of blobs, in one pass over the file.
 
-import array
+The file is a serialized NetParameter. Its tags are read here by hand: protobuf would make a Python object of a file of
+500 MB first, and then of every number. The numbers themselves are read straight into torch's memory.
+"""
+
+from __future__ import annotations
+
 import math
-from pathlib import Path
+import mmap
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
-from .._runtime import CaffeValueError
-from .parameters import Parameters
+from .._runtime import CaffeValueError, some
+
+# Field numbers of caffe.proto, by message: NetParameter, LayerParameter, V1LayerParameter, V0LayerParameter, BlobProto.
+_NET = {"layers": 2, "layer": 100}
+_LAYER = {"name": 1, "blobs": 7}
+_V1 = {"layer": 1, "name": 4, "blobs": 6}
+_V0 = {"name": 1, "blobs": 50}
+_BLOB = {"data": 5, "shape": 7, "double_data": 8}
+_LEGACY = {1: 0, 2: 1, 3: 2, 4: 3}  # num, channels, height, width
 
 
-def blobs_of(parameters: Parameters, path, layer_name: str) -> list[Tensor]:
-    """The blobs of the layer of that name, on the CPU, in the file's precision.
+@dataclass
+class StoredBlob:
+    """Where a blob's numbers lie in the file."""
 
-    Blobs of old files have four axes (num, channels, height, width), whatever the layer's own have.
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    pieces: list[tuple[int, int]]  # offset, bytes
+
+    @property
+    def count(self) -> int:
+        return sum(size for _, size in self.pieces) // (8 if self.dtype == torch.float64 else 4)
+
+    def read_into(self, file, tensor: Tensor) -> None:
+        """tensor: on the CPU, contiguous, of this dtype and count."""
+        memory = memoryview(tensor.reshape(-1).numpy()).cast("B")
+        at = 0
+        for offset, size in self.pieces:
+            file.seek(offset)
+            if file.readinto(memory[at : at + size]) != size:
+                raise CaffeValueError(f"{file.name}: it became shorter while it was read")
+            at += size
+
+    def read(self, file) -> Tensor:
+        tensor = torch.empty(self.count, dtype=self.dtype)
+        if self.count:
+            self.read_into(file, tensor)
+        return tensor.view(self.shape)
+
+
+@dataclass
+class StoredLayer:
+    name: str
+    blobs: list[StoredBlob] = field(default_factory=list)
+
+
+def stored_layers(path, unreadable: str = "replace") -> list[StoredLayer]:
+    """The layers of a .caffemodel; CaffeValueError with the offset if it is none.
+
+    Args:
+        unreadable: what stands for bytes of a name that are no UTF-8, as bytes.decode takes it.
     """
-    from google.protobuf.message import DecodeError
-
-    path = Path(path)
-    layers = []
-    try:
-        net = parameters.net_parameter(path.read_bytes())
-        layers = [_named(layer) for layer in (*net.layer, *getattr(net, "layers", ()))]
-        # The same name may stand for a layer in training and one in testing, of which one has the weights.
-        same = [layer.blobs for layer in layers if _name(layer) == layer_name]
-        if same:
-            return [_blob(blob) for blob in max(same, key=len)]
-    except (DecodeError, ValueError) as error:
-        raise CaffeValueError(f"{path}: not a .caffemodel: {error}") from None
-    known = ", ".join(dict.fromkeys(map(_name, layers))) or "none"
-    raise CaffeValueError(f"{path}: no layer {layer_name!r}. There are: {known}")
+    return _scanned(path, ".caffemodel", lambda scan, size: scan.net(size, unreadable))
 
 
-def _named(layer):
-    """What has the name and the blobs: in Caffe's first format a message within the layer."""
-    inner = "layer" in layer.DESCRIPTOR.fields_by_name and layer.HasField("layer")
-    return layer.layer if inner else layer
+def blobs_of(path, layer_name: str) -> list[Tensor]:
+    """The blobs of the layer of that name, on the CPU, in the file's precision."""
+    layers = stored_layers(path, "backslashreplace")
+    # The same name may stand for a layer in training and one in testing, of which one has the weights.
+    same = [layer.blobs for layer in layers if layer.name == layer_name]
+    if not same:
+        known = ", ".join(some(dict.fromkeys(layer.name for layer in layers)))
+        raise CaffeValueError(f"{path}: no layer {layer_name!r}. There are: {known}")
+    with open(path, "rb") as file:
+        return [blob.read(file) for blob in max(same, key=len)]
 
 
-def _name(layer) -> str:
-    """A name in another encoding than UTF-8 comes as bytes: those that are no ASCII are shown as \\xff."""
-    return layer.name if isinstance(layer.name, str) else layer.name.decode("ascii", "backslashreplace")
+def fits(own, stored) -> bool:
+    """May a blob of one shape be the other's? Old files have four axes, the first ones 1 where the layer has fewer."""
+    return [n for n in own if n != 1] == [n for n in stored if n != 1]
 
 
-def _blob(blob) -> Tensor:
-    double = not blob.data and "double_data" in blob.DESCRIPTOR.fields_by_name
-    values = array.array("d", blob.double_data) if double else array.array("f", blob.data)
-    dtype = torch.float64 if double else torch.float32
-    flat = torch.frombuffer(values, dtype=dtype) if values else torch.empty(0, dtype=dtype)
-    new = "shape" in blob.DESCRIPTOR.fields_by_name and blob.HasField("shape")
-    shape = list(blob.shape.dim) if new else [blob.num, blob.channels, blob.height, blob.width]
-    # Not by torch: its product of sizes may wrap around.
-    if not all(0 <= size < 1 << 31 for size in shape) or math.prod(shape) != flat.numel():
-        raise ValueError(f"a blob of shape {shape} has {flat.numel()} values")
-    return flat.view(shape)
+def stored_blob(path) -> StoredBlob:
+    """The one blob of a .binaryproto, as of a mean image."""
+    return _scanned(path, ".binaryproto", lambda scan, size: scan.blob(0, size))
+
+
+def _scanned(path, kind: str, read):
+    with open(path, "rb") as file:
+        size = file.seek(0, 2)
+        if not size:
+            raise CaffeValueError(f"{path}: not a {kind}: the file is empty")
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            try:
+                return read(_Scan(data), size)
+            except _Malformed as error:
+                raise CaffeValueError(f"{path}: not a {kind}: {error}") from None
+
+
+class _Malformed(Exception):
+    """What is wrong with the bytes, and where."""
+
+
+class _Scan:
+    """Reads tags and lengths; skips all that is not asked for."""
+
+    def __init__(self, data):
+        self.data = data
+
+    def net(self, size: int, unreadable: str) -> list[StoredLayer]:
+        self.unreadable = unreadable
+        layers = []
+        for number, _, at, end in self.fields(0, size):
+            if number == _NET["layer"]:
+                layers.append(self.layer(at, end, _LAYER))
+            elif number == _NET["layers"]:
+                layers.append(self.layer(at, end, _V1))
+        if not layers:
+            raise _Malformed("no layers in it")
+        return layers
+
+    def layer(self, at: int, end: int, numbers: dict[str, int]) -> StoredLayer:
+        layer, where = StoredLayer(""), at
+        for number, wire, start, stop in self.fields(at, end):
+            if number == numbers["name"] and wire == 2:
+                layer.name = self.data[start:stop].decode(errors=self.unreadable)
+            elif number == numbers["blobs"]:
+                layer.blobs.append(self.blob(start, stop))
+            elif numbers is _V1 and number == _V1["layer"] and wire == 2:
+                inner = self.layer(start, stop, _V0)
+                layer.name = inner.name
+                layer.blobs += inner.blobs
+        if not layer.name and layer.blobs:
+            layer.name = f"(layer at offset {where})"
+        return layer
+
+    def blob(self, at: int, end: int) -> StoredBlob:
+        legacy, shape = [0, 0, 0, 0], None
+        pieces: dict[int, list[tuple[int, int]]] = {_BLOB["data"]: [], _BLOB["double_data"]: []}
+        has_legacy = False
+        for number, wire, start, stop in self.fields(at, end):
+            if number in _LEGACY and wire == 0:
+                legacy[_LEGACY[number]], has_legacy = start, True
+            elif number == _BLOB["shape"] and wire == 2:
+                shape = self.dims(start, stop)
+            elif number in pieces and wire in (1, 2, 5):
+                self.piece(pieces[number], start, stop)
+        single, double = pieces[_BLOB["data"]], pieces[_BLOB["double_data"]]
+        width, chosen = (8, double) if double else (4, single)
+        for start, size in chosen:
+            if size % width:
+                raise _Malformed(f"offset {start}: {size} bytes are no whole numbers")
+        count = sum(size for _, size in chosen) // width
+        if shape is None:
+            shape = legacy if has_legacy else [count]
+        if not all(0 <= n < 1 << 31 for n in shape) or math.prod(shape) != count:
+            raise _Malformed(f"offset {at}: a blob of shape {shape} has {count} values")
+        return StoredBlob(tuple(shape), torch.float64 if double else torch.float32, chosen)
+
+    def dims(self, at: int, end: int) -> list[int]:
+        dims = []
+        for number, wire, start, stop in self.fields(at, end):
+            if number == 1 and wire == 0:
+                dims.append(_signed(start))
+            elif number == 1 and wire == 2:
+                while start < stop:
+                    value, start = self.varint(start, stop)
+                    dims.append(_signed(value))
+            if len(dims) > 32:
+                raise _Malformed(f"offset {at}: a blob of more than 32 axes")
+        return dims
+
+    @staticmethod
+    def piece(pieces: list[tuple[int, int]], start: int, stop: int) -> None:
+        """Numbers that lie one behind the other are one piece."""
+        if pieces and sum(pieces[-1]) == start:
+            pieces[-1] = (pieces[-1][0], pieces[-1][1] + stop - start)
+        elif stop > start:
+            pieces.append((start, stop - start))
+
+    def fields(self, at: int, end: int) -> Iterator[tuple[int, int, int, int]]:
+        """(number, wire type, begin, end) of each field; of a varint its value stands for the begin."""
+        while at < end:
+            where = at
+            tag, at = self.varint(at, end)
+            number, wire = tag >> 3, tag & 7
+            if wire == 0:
+                value, at = self.varint(at, end)
+                yield number, wire, value, at
+                continue
+            if wire == 2:
+                size, at = self.varint(at, end)
+            elif wire in (1, 5):
+                size = 8 if wire == 1 else 4
+            else:
+                raise _Malformed(f"offset {where}: a field of wire type {wire}")
+            if not number or size > end - at:
+                raise _Malformed(f"offset {where}: a field of {size} bytes where {end - at} are left")
+            yield number, wire, at, at + size
+            at += size
+
+    def varint(self, at: int, end: int) -> tuple[int, int]:
+        value = shift = 0
+        while at < end and shift < 70:
+            byte = self.data[at]
+            at += 1
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value, at
+            shift += 7
+        raise _Malformed(f"offset {at}: a number without its end")
+
+
+def _signed(value: int) -> int:
+    return struct.unpack("<q", struct.pack("<Q", value & (1 << 64) - 1))[0]

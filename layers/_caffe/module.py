@@ -32,7 +32,7 @@ from .._runtime import (
 )
 from .autograd import CaffeNode, Call, Plan, apply, weighted
 from .bottoms import checked_blobs, dtype_of, guarded, prepared, refuse_transforms, site_at, site_of
-from .caffemodel import blobs_of
+from .caffemodel import blobs_of, fits
 from .instance import DTYPES, MODES, Definition, Site, caffe_package
 from .operator import GraphOperator
 from .parameters import Parameters
@@ -306,8 +306,8 @@ class CaffeModule(nn.Module):
             self.register_parameter(f"blob{i}", nn.Parameter(values, requires_grad=trained))
 
     def _reshape_blob(self, i: int, loaded: nn.Parameter, blob: Tensor) -> None:
-        """A blob from an old caffemodel has four axes, of which the first ones are 1 where the layer has fewer."""
-        if [n for n in loaded.shape if n != 1] != [n for n in blob.shape if n != 1]:
+        """A blob from an old caffemodel has axes of size 1 in front."""
+        if not fits(loaded.shape, blob.shape):
             raise CaffeValueError(
                 f"{self.layer.name}: blob{i}: the layer makes it {list(blob.shape)}, {list(loaded.shape)} was loaded"
             )
@@ -325,7 +325,7 @@ class CaffeModule(nn.Module):
 
     def load_caffemodel(self, path, layer_name: str) -> "CaffeModule":
         """Take the parameter blobs of the layer of that name in a .caffemodel file."""
-        blobs = blobs_of(Parameters(self.layer.folder), path, layer_name)
+        blobs = blobs_of(path, layer_name)
         known = dict(self.named_parameters(recurse=False))
         if known and len(known) != len(blobs):
             raise CaffeValueError(
@@ -336,7 +336,7 @@ class CaffeModule(nn.Module):
                 self._new_blob(i, values.to(torch.get_default_dtype()))
                 continue
             blob = known[f"blob{i}"]
-            if [n for n in values.shape if n != 1] != [n for n in blob.shape if n != 1]:
+            if not fits(blob.shape, values.shape):
                 raise CaffeValueError(
                     f"{self.layer.name}: blob{i}: expected {list(blob.shape)}, {path} has {list(values.shape)}"
                 )

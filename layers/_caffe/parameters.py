@@ -14,7 +14,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from .._runtime import CaffeRuntimeError, CaffeTypeError, CaffeValueError, some
-from .prototxt import Block, blocks
+from .prototxt import Node, parse, render
+from .upgrade import upgraded
 
 DESCRIPTOR = "_caffe.desc"
 
@@ -82,10 +83,6 @@ class Parameters:
     def message(self, name: str):
         """An empty message of these protos."""
         return self._class(name)()
-
-    def net_parameter(self, data: bytes):
-        """A .caffemodel's bytes as a NetParameter; protobuf's DecodeError if they are none."""
-        return self._class("NetParameter").FromString(data)
 
     # ---------------------------------------------------------------------------------------- classes
 
@@ -182,42 +179,38 @@ class Parameters:
     # ------------------------------------------------------------------------------------- from text
 
     def _from_text(self, type_name: str, text: str, name: str | None):
-        try:
-            found = list(blocks(text))
-        except ValueError as error:
-            raise CaffeValueError(f"{self.name}: prototxt: {error}") from None
-        if not found:
-            return self._parsed("LayerParameter", text)
-        block = self._chosen(found, type_name, name)
-        inside = block.inside(text)
-        return (
-            self._parsed("LayerParameter", inside)
-            if block.word == "layer"
-            else self._upgraded(type_name, inside)
-        )
+        path = f"{self.name}: prototxt"
+        root = parse(text, path)
+        layers = upgraded(root, path)
+        if not layers:
+            return self._parsed(render(root))
+        layer = self._chosen(layers, type_name, name)
+        if root.nodes("layers"):  # an enumerator, which each fork spells in its own way
+            layer = layer.without("type")
+        return self._parsed(render(layer))
 
-    def _chosen(self, found: list[Block], type_name: str, name: str | None) -> Block:
-        if len(found) == 1:
-            return found[0]
+    def _chosen(self, layers: list[Node], type_name: str, name: str | None) -> Node:
+        if len(layers) == 1:
+            return layers[0]
         if name is not None:
-            chosen = [block for block in found if block.name == name]
+            chosen = [layer for layer in layers if layer.value("name") == name]
             what = f"layer named {name!r}"
         else:
-            chosen = [block for block in found if _plain(block.type) == _plain(type_name)]
+            chosen = [layer for layer in layers if _plain(layer.value("type")) == _plain(type_name)]
             what = f"layer of type {type_name!r}"
         if len(chosen) == 1:
             return chosen[0]
         if chosen and name is None:
-            names = ", ".join(some(repr(block.name) for block in chosen))
+            names = ", ".join(some(repr(layer.value("name")) for layer in chosen))
             raise CaffeValueError(f"{self.name}: prototxt: more than one {what}: say name=... out of {names}")
-        listed = ", ".join(some(f"{block.name!r} ({block.type})" for block in found))
+        listed = ", ".join(some(f"{layer.value('name')!r} ({layer.value('type')})" for layer in layers))
         raise CaffeValueError(f"{self.name}: prototxt: {len(chosen) or 'no'} {what}. There are: {listed}")
 
-    def _parsed(self, class_name: str, text: str):
+    def _parsed(self, text: str):
         from google.protobuf import text_format
 
         try:
-            return text_format.Parse(text, self._class(class_name)())
+            return text_format.Parse(text, self._class("LayerParameter")())
         except text_format.ParseError as error:
             line, said = error.GetLine(), re.sub(r"^\d+:\d+ : ", "", str(error))
             if missing := re.search(r'Message type "caffe\.([\w.]+)" has no field named "(\w+)"', said):
@@ -225,33 +218,6 @@ class Parameters:
                 said = f"{descriptor.name}: {unknown_field(missing[2], descriptor)}"
             where = f"prototxt, line {line}" if line else "prototxt"
             raise CaffeValueError(f"{self.name}: {where}: {said}") from None
-
-    def _upgraded(self, type_name: str, text: str):
-        """A layer of the older `layers { type: POOLING }` form, in which learning rates are lists of their own."""
-        old = self._parsed("V1LayerParameter", text)
-        new = self._class("LayerParameter")(type=type_name)
-        renamed = {"type", "param", "blob_share_mode", "blobs_lr", "weight_decay", "layer"}
-        if old.HasField("layer"):
-            raise CaffeValueError(
-                f"{self.name}: prototxt: `layers {{ layer {{` is Caffe's first format: write `layer {{`"
-            )
-        for field, value in old.ListFields():
-            if field.name in renamed or field.name not in new.DESCRIPTOR.fields_by_name:
-                continue
-            if field.is_repeated or field.message_type:
-                getattr(new, field.name).MergeFrom(value)
-            else:
-                setattr(new, field.name, value)
-        for kind, values in (
-            ("name", old.param),
-            ("lr_mult", old.blobs_lr),
-            ("decay_mult", old.weight_decay),
-        ):
-            for i, value in enumerate(values):
-                while len(new.param) <= i:
-                    new.param.add()
-                setattr(new.param[i], kind, value)
-        return new
 
 
 # By FieldDescriptor.cpp_type.

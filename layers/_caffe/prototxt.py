@@ -1,63 +1,227 @@
-"""Where the layers of a prototxt text stand. What is in them, protobuf reads."""
+"""A prototxt as a tree that remembers the line of every field. What a value means, protobuf decides later."""
+
+from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from .._runtime import CaffeValueError, some
+
+DEEPEST = 64  # messages within messages; real files have 4
 
 _TOKEN = re.compile(
-    r"""(?P<skip>[ \t\r\n,;:]+|\#[^\n]*)|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|[{}<>]|[^\s{}<>"'#:,;]+"""
+    r"""(?P<skip>[\s\ufeff]+|\#[^\n]*)|(?P<text>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')
+    |(?P<mark>[{}<>\[\]:,;])|(?P<word>[^\s{}<>\[\]:,;"'\#]+)""",
+    re.VERBOSE,
 )
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_VALUE = re.compile(r"-?[\w.][\w.+-]*")
+_PLACEHOLDER = re.compile(r"\$([A-Za-z_]\w*)\$?")
+_CLOSES = {"{": "}", "<": ">"}
 
 
 @dataclass
-class Block:
-    """`layer { ... }`, or `layers` as the older form has it: the offsets of its inside, its name and type."""
+class Field:
+    """`name: value`, as written, or `name { ... }`."""
 
-    word: str
-    start: int
-    end: int = 0
-    name: str = ""
-    type: str = ""
-
-    def inside(self, text: str) -> str:
-        """What stands in the braces, on the lines where it stands in the text."""
-        return "\n" * text.count("\n", 0, self.start) + text[self.start : self.end]
+    name: str
+    value: str | Node
+    line: int
 
 
-def blocks(text: str) -> Iterator[Block]:
-    """The layers of a text; none if the text is the inside of one. ValueError if its braces do not match."""
-    depth, word, block = 0, "", None
-    for at, token in _tokens(text):
-        if token in "{<":
-            if depth == 0 and word in ("layer", "layers"):
-                block = Block(word, at + 1)
-            depth += 1
-        elif token in "}>":
-            depth -= 1
-            if depth < 0:
-                raise ValueError(f"line {_line(text, at)}: '{token}' closes nothing")
-            if depth == 0 and block is not None:
-                block.end = at
-                yield block
-                block = None
-        elif depth == 1 and block is not None and word in ("name", "type"):
-            setattr(block, word, token.strip("\"'"))
-            token = ""  # a value: not the name of what comes next
-        word = token
-    if depth:
-        raise ValueError(f"line {_line(text, len(text))}: {depth} '}}' missing at the end")
+@dataclass
+class Node:
+    """The fields of one message, in the order of the text."""
+
+    line: int = 0
+    fields: list[Field] = field(default_factory=list)
+
+    def nodes(self, name: str) -> list[Node]:
+        return [f.value for f in self.fields if f.name == name and isinstance(f.value, Node)]
+
+    def node(self, name: str) -> Node | None:
+        return next(iter(self.nodes(name)), None)
+
+    def values(self, name: str) -> list[str]:
+        """The values of the fields of that name, strings without their quotes."""
+        return [unquoted(f.value) for f in self.fields if f.name == name and isinstance(f.value, str)]
+
+    def value(self, name: str, default: str = "") -> str:
+        return next(iter(self.values(name)), default)
+
+    def has(self, name: str) -> bool:
+        return any(f.name == name for f in self.fields)
+
+    def add(self, name: str, value: str | Node) -> None:
+        self.fields.append(Field(name, value, value.line if isinstance(value, Node) else self.line))
+
+    def without(self, *names: str) -> Node:
+        return Node(self.line, [f for f in self.fields if f.name not in names])
 
 
-def _tokens(text: str) -> Iterator[tuple[int, str]]:
-    at = 0
-    while at < len(text):
-        match = _TOKEN.match(text, at)
-        if match is None:
-            raise ValueError(f"line {_line(text, at)}: a string without its end")
-        if match["skip"] is None:
-            yield at, match[0]
-        at = match.end()
+def read_text(path, replace: dict | None = None) -> str:
+    """The text of a prototxt file, with its `$NAME$` filled in."""
+    with open(path, "rb") as file:
+        data = file.read()
+    if b"\0" in data[:65536]:
+        raise CaffeValueError(f"{path}: not a prototxt: it is a binary file")
+    return filled_in(data.decode("utf-8", errors="replace"), replace or {}, path)
 
 
-def _line(text: str, at: int) -> int:
-    return text.count("\n", 0, at) + 1
+def filled_in(text: str, replace: dict, path) -> str:
+    """A template's text with `$NAME$`, or `$NAME`, replaced."""
+    missing = {}
+
+    def one(match: re.Match) -> str:
+        if match[1] in replace:
+            return str(replace[match[1]])
+        missing.setdefault(match[1], text.count("\n", 0, match.start()) + 1)
+        return match[0]
+
+    if "$" not in text:
+        return text
+    lines = [
+        code + mark + _comment
+        for code, mark, _comment in (_without_comment(t, one) for t in text.split("\n"))
+    ]
+    if missing:
+        listed = ", ".join(some(f"{name} (line {line})" for name, line in missing.items()))
+        raise CaffeValueError(f"{path}: a template: say replace={{name: value}} for {listed}")
+    return "\n".join(lines)
+
+
+def parse(text: str, path="prototxt") -> Node:
+    """The tree of a text; CaffeValueError with the line if it is not prototxt."""
+    root = Node(1)
+    _Reader(text, path).message(root)
+    return root
+
+
+def render(node: Node) -> str:
+    """The tree's text again, each field on the line where it stood, so that errors name the user's line."""
+    pieces: list[str] = []
+    _render(node, pieces, 1)
+    return "".join(pieces)
+
+
+def unquoted(value: str) -> str:
+    """A string's content; its escapes, which names of layers and blobs do not have, are left as they are."""
+    if value[:1] in ("'", '"'):
+        return "".join(m[0][1:-1] for m in re.finditer(r""""(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'""", value))
+    return value
+
+
+def quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+# ------------------------------------------------------------------------------------------------ parts
+
+
+def _without_comment(line: str, one) -> tuple[str, str, str]:
+    code, mark, comment = line.partition("#")
+    return _PLACEHOLDER.sub(one, code), mark, comment
+
+
+class _Reader:
+    """Reads a text. `kind`, `token` and `line` are those of the token that comes next."""
+
+    def __init__(self, text: str, path):
+        self.path, self.tokens = path, self._tokens(text)
+        self.advance()
+
+    def _tokens(self, text: str) -> Iterator[tuple[str, str, int]]:
+        at, line = 0, 1
+        while at < len(text):
+            match = _TOKEN.match(text, at)
+            if match is None:
+                self.line = line
+                raise self.wrong("a string without its end")
+            if match.lastgroup == "skip":
+                line += match[0].count("\n")
+            else:
+                yield match.lastgroup, match[0], line
+            at = match.end()
+        yield "end", "the end of the text", line
+
+    def advance(self) -> None:
+        self.kind, self.token, self.line = next(self.tokens)
+
+    def wrong(self, what: str) -> CaffeValueError:
+        return CaffeValueError(f"{self.path}, line {self.line}: {what}")
+
+    def at(self, marks: str) -> bool:
+        return self.kind == "mark" and self.token in marks
+
+    def took(self, marks: str) -> bool:
+        """Is one of these marks next? It is read then."""
+        found = self.at(marks)
+        if found:
+            self.advance()
+        return found
+
+    def message(self, node: Node, closer: str = "", depth: int = 1) -> None:
+        """The fields up to the brace that closes the message, or up to the text's end."""
+        while not (self.took(closer) if closer else self.kind == "end"):
+            if self.kind == "end":
+                raise self.wrong(f"the text ends inside of what begins at line {node.line}")
+            self.field(node, depth)
+            self.took(",;")
+
+    def field(self, node: Node, depth: int) -> None:
+        name, line = self.token, self.line
+        if self.kind != "word" or not _NAME.fullmatch(name):
+            raise self.wrong(f"expected the name of a field, found {name[:40]!r}")
+        self.advance()
+        colon = self.took(":")
+        if not colon and not self.at("{<"):
+            raise self.wrong(f"expected ':' or '{{' after {name!r}, found {self.token[:40]!r}")
+        if not self.took("["):
+            self.value(node, name, line, depth)
+            return
+        while not self.took("]"):  # the same as the field repeated
+            self.value(node, name, self.line, depth)
+            if not self.took(",") and not self.at("]"):
+                raise self.wrong(f"expected ',' or ']' in the list of {name!r}, found {self.token[:40]!r}")
+
+    def value(self, node: Node, name: str, line: int, depth: int) -> None:
+        """A message, whose line is the field's, or a scalar."""
+        if not self.at("{<"):
+            line = self.line
+            node.fields.append(Field(name, self.scalar(), line))
+            return
+        if depth == DEEPEST:
+            raise self.wrong(f"more than {DEEPEST} messages within each other")
+        inside, closer = Node(line), _CLOSES[self.token]
+        node.fields.append(Field(name, inside, line))
+        self.advance()
+        self.message(inside, closer, depth + 1)
+
+    def scalar(self) -> str:
+        """As written. Strings that stand side by side are one."""
+        texts = []
+        while self.kind == "text":
+            texts.append(self.token)
+            self.advance()
+        if texts:
+            return " ".join(texts)
+        if self.kind != "word" or not _VALUE.fullmatch(self.token):
+            raise self.wrong(f"expected a value, found {self.token[:40]!r}")
+        value = self.token
+        self.advance()
+        return value
+
+
+def _render(node: Node, pieces: list[str], line: int) -> int:
+    for entry in node.fields:
+        if entry.line > line:
+            pieces.append("\n" * (entry.line - line))
+            line = entry.line
+        if isinstance(entry.value, Node):
+            pieces.append(f" {entry.name} {{")
+            line = _render(entry.value, pieces, line)
+            pieces.append(" }")
+        else:
+            pieces.append(f" {entry.name}: {entry.value}")
+    return line

@@ -10,6 +10,8 @@ import torch
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+from .._caffe.prototxt import Node, parse, read_text, render, unquoted
+from .._caffe.upgrade import upgraded
 from .._runtime import CaffeError, CaffeValueError, some
 from .coordinates import crop_offsets
 from .graph import Graph, Spec, Step, build
@@ -19,8 +21,6 @@ from .net import CaffeNet, Phase, blobs_of
 from .registry import Folders
 from .rules import TEST, TRAIN, State, included
 from .stock import Definition, StockLayer, stock_class
-from .text import Node, parse, read_text, render, unquoted
-from .upgrade import upgraded
 
 # Stock types that read or write files or the user's own Python: no computation on tensors.
 _NO_COMPUTATION = ("HDF5Output",)
@@ -382,7 +382,7 @@ def _quiet():
 def read_net(prototxt, replace: dict | None) -> tuple[str, str]:
     """(text, what to call it) of a path, or of a text that has `{`."""
     if isinstance(prototxt, str) and ("{" in prototxt or "\n" in prototxt):
-        from .text import filled_in
+        from .._caffe.prototxt import filled_in
 
         return filled_in(prototxt, replace or {}, "prototxt"), "prototxt"
     return read_text(prototxt, replace), str(prototxt)

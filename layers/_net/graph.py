@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from .text import Node
+from .._caffe.prototxt import Node
 
 
 @dataclass(eq=False)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from .._caffe.prototxt import Node
 from .._runtime import CaffeValueError
 from .graph import Spec
 from .registry import Folders
-from .text import Node
 
 # Layers without bottoms that are no inputs.
 _MAKERS = ("Parameter",)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .._caffe.parameters import Parameters, unknown_field
+from .._caffe.prototxt import Node, render
 from .._runtime import CaffeValueError
-from .text import Node, render
 
 STOCK = Parameters(Path(__file__).resolve().parent)  # `make` lays stock Caffe's descriptor beside this file
 

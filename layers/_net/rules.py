@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .._caffe.prototxt import Node
 from .._runtime import CaffeValueError
-from .text import Node
 
 TRAIN, TEST = "TRAIN", "TEST"
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from .._caffe.caffemodel import StoredLayer, fits, stored_blob, stored_layers
 from .._runtime import CaffeRuntimeError, CaffeValueError, some
-from .caffemodel import StoredLayer, stored_blob, stored_layers
 from .net import CaffeNet, blobs_of
 
 
@@ -87,7 +87,7 @@ def _load_layer(net: CaffeNet, keys: list[str], layer: StoredLayer, read, path) 
                 f"{net.specs[key].line}"
             )
         for (name, blob), stored in zip(own, layer.blobs, strict=False):
-            if not _fits(tuple(blob.shape), stored.shape):
+            if not fits(blob.shape, stored.shape):
                 raise CaffeValueError(
                     f"{path}: {layer.name!r}: blob {name!r} is {list(stored.shape)} in the file and "
                     f"{list(blob.shape)} in {net.path}, line {net.specs[key].line}. To learn it anew, rename the layer"
@@ -95,11 +95,6 @@ def _load_layer(net: CaffeNet, keys: list[str], layer: StoredLayer, read, path) 
             read(stored, blob)
             taken.add(name)
     return taken
-
-
-def _fits(own: tuple[int, ...], stored: tuple[int, ...]) -> bool:
-    """Blobs of old files have four axes, of which the first ones are 1 where the layer has fewer."""
-    return own == stored or [n for n in own if n != 1] == [n for n in stored if n != 1]
 
 
 @contextlib.contextmanager
@@ -110,7 +105,7 @@ def _opened(path):
         with _h5py().File(path, "r") as file:
             yield _h5_layers(file, path), _read_h5
         return
-    layers = stored_layers(path)
+    layers = [layer for layer in stored_layers(path) if layer.blobs]
     with open(path, "rb", buffering=0) as file:
         yield layers, lambda stored, blob: _read(file, stored, blob)
 
@@ -152,7 +147,7 @@ def _h5_layers(file, path) -> list[StoredLayer]:
             found.setdefault(layer, {})[int(number)] = _H5Blob(item, tuple(item.shape))
 
     file["data"].visititems(visit)
-    return [StoredLayer(name, "", [blobs[i] for i in sorted(blobs)]) for name, blobs in found.items()]
+    return [StoredLayer(name, [blobs[i] for i in sorted(blobs)]) for name, blobs in found.items()]
 
 
 def _read_h5(stored: _H5Blob, blob: Tensor) -> None:

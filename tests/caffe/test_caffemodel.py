@@ -70,7 +70,7 @@ def test_caffemodel_whose_sizes_lie(zoo, tmp_path, dims):
     blob = field(5, floats(*range(3 if 0 not in dims else 0))) + field(7, b"".join(field(1, d) for d in dims))
     path = tmp_path / "net.caffemodel"
     path.write_bytes(field(100, field(1, "a") + field(7, blob)))
-    with raises(CaffeValueError, "net.caffemodel: not a .caffemodel: a blob of shape", "values"):
+    with raises(CaffeValueError, r"net.caffemodel: not a .caffemodel: offset \d+: a blob of shape", "values"):
         zoo.Affine().load_caffemodel(path, "a")
 
 

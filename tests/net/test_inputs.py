@@ -3,10 +3,10 @@
 import pytest
 
 from layers import CaffeValueError
+from layers._caffe.prototxt import parse
+from layers._caffe.upgrade import upgraded
 from layers._net.graph import Spec
 from layers._net.inputs import input_shapes
-from layers._net.text import parse
-from layers._net.upgrade import upgraded
 
 
 def shapes(text: str, **said) -> dict:

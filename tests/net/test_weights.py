@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from layers import CaffeValueError, caffe_net
-from layers._net.caffemodel import stored_layers
+from layers._caffe.caffemodel import stored_layers
 from layers._net.messages import STOCK
 from layers._net.weights import mean_image
 
@@ -192,7 +192,7 @@ def test_every_truncation_is_refused(tmp_path):
     for size in random.Random(0).sample(range(1, len(data)), 60):
         path.write_bytes(data[:size])
         try:  # a file that ends behind a layer is whole, but has fewer
-            assert len(stored_layers(path)) < 3
+            assert sum(bool(layer.blobs) for layer in stored_layers(path)) < 3
         except CaffeValueError as error:
             assert "a.caffemodel: not a .caffemodel" in str(error)
 

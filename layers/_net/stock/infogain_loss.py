@@ -2,7 +2,7 @@ import math
 
 import torch
 
-from ..caffemodel import stored_blob
+from ..._caffe.caffemodel import stored_blob
 from . import StockLayer
 from .softmax_with_loss import normalizer
 

@@ -369,6 +369,26 @@ def test_older_layers(normalize):
     )
     assert [p.lr_mult for p in message.param] == [0, 2] and message.param[0].decay_mult == 3
     assert (message.pooling_param.pool, list(message.bottom), message.type) == (1, ["d"], "Pooling")
+    oldest = 'layers { layer { type: "pool" name: "p" pool: AVE blobs_lr: 0 blobs_lr: 2 weight_decay: 3 } bottom: "d" }'
+    assert normalize.layer_parameter("Pooling", oldest) == message
+    # Each fork spells types in its own way.
+    strange = "layers { type: FORKS_OWN\nnorm_param { across_spatial: false } }"
+    assert normalize.layer_parameter("Normalize", strange).norm_param.across_spatial is False
+    with pytest.raises(CaffeValueError, match="prototxt, line 2: LayerParameter: no field 'gone_param'"):
+        normalize.layer_parameter("Normalize", "layers { type: NORMALIZE\ngone_param { } }")
+
+
+def test_lists_in_text(normalize):
+    text = "param: [{ lr_mult: 1 }, < lr_mult: 2 >] loss_weight: [1, 2,], propagate_down: [];"
+    message = normalize.layer_parameter("Normalize", text)
+    assert [p.lr_mult for p in message.param] == [1, 2] and message.loss_weight == [1, 2]
+    for wrong, said in (
+        ("loss_weight: [1 2]", r"expected ',' or '\]' in the list of 'loss_weight', found '2'"),
+        ("param: [{ lr_mult: 1 }", "expected ',' or '.' in the list of 'param', found 'the end of the text'"),
+        ("param [{ }]", r"expected ':' or '{' after 'param', found '\['"),
+    ):
+        with pytest.raises(CaffeValueError, match=said):
+            normalize.layer_parameter("Normalize", wrong)
 
 
 def test_one_of_several_layers_is_chosen(normalize):
@@ -427,8 +447,8 @@ def test_one_of_several_layers_is_chosen(normalize):
             'line 3: .*Expected "true" or "false"',
             {"prototxt": "\n\nnorm_param { across_spatial: 7 }"},
         ),
-        (CaffeValueError, "line 2: 1 '}' missing", {"prototxt": "layer {\n"}),
-        (CaffeValueError, "line 1: '}' closes nothing", {"prototxt": "}"}),
+        (CaffeValueError, "line 2: the text ends inside of .* line 1", {"prototxt": "layer {\n"}),
+        (CaffeValueError, "line 1: expected the name of a field, found '}'", {"prototxt": "}"}),
         (CaffeValueError, "line 2: a string without its end", {"prototxt": '\nname: "x'}),
     ],
 )

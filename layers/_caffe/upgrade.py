@@ -6,7 +6,7 @@ All of it works on trees of text, so that every field keeps its line.
 from __future__ import annotations
 
 from .._runtime import CaffeValueError
-from .text import Node, quoted
+from .prototxt import Node, quoted
 
 # V1's enumeration, where the type's name is not the enumerator in another spelling.
 V1_TYPES = {
