@@ -62,9 +62,8 @@ typedef struct {
 // What a layer says of itself, by the names of Caffe's functions; -1: nothing.
 typedef struct {
   int64_t exact_num_bottom_blobs, min_bottom_blobs, max_bottom_blobs;
-  int64_t exact_num_top_blobs, min_top_blobs, max_top_blobs;
-  int64_t equal_num_bottom_top_blobs, auto_top_blobs;
-  int64_t is_neuron_layer, is_loss_layer;
+  int64_t exact_num_top_blobs, min_top_blobs;
+  int64_t equal_num_bottom_top_blobs;
   int64_t allow_force_backward[16];
 } caffe_layer_facts_record;
 

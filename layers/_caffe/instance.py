@@ -59,11 +59,7 @@ class Facts(NamedTuple):
     max_bottom_blobs: int
     exact_num_top_blobs: int
     min_top_blobs: int
-    max_top_blobs: int
     equal_num_bottom_top_blobs: int
-    auto_top_blobs: int
-    is_neuron_layer: int
-    is_loss_layer: int
     allow_force_backward: tuple[bool, ...]
 
     def tops(self, bottoms: int) -> int | None:

@@ -11,10 +11,11 @@ import operator
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from .._runtime import CaffeRuntimeError, CaffeTypeError, CaffeValueError, some
-from .prototxt import Node, parse, render
+from .prototxt import Field, Node, parse, render
 from .upgrade import upgraded
 
 DESCRIPTOR = "_caffe.desc"
@@ -183,11 +184,11 @@ class Parameters:
         root = parse(text, path)
         layers = upgraded(root, path)
         if not layers:
-            return self._parsed(render(root))
+            return self._parsed(root)
         layer = self._chosen(layers, type_name, name)
         if root.nodes("layers"):  # an enumerator, which each fork spells in its own way
             layer = layer.without("type")
-        return self._parsed(render(layer))
+        return self._parsed(layer)
 
     def _chosen(self, layers: list[Node], type_name: str, name: str | None) -> Node:
         if len(layers) == 1:
@@ -206,18 +207,66 @@ class Parameters:
         listed = ", ".join(some(f"{layer.value('name')!r} ({layer.value('type')})" for layer in layers))
         raise CaffeValueError(f"{self.name}: prototxt: {len(chosen) or 'no'} {what}. There are: {listed}")
 
-    def _parsed(self, text: str):
-        from google.protobuf import text_format
-
+    def _parsed(self, node: Node):
+        message = self._class("LayerParameter")()
         try:
-            return text_format.Parse(text, self._class("LayerParameter")())
-        except text_format.ParseError as error:
-            line, said = error.GetLine(), re.sub(r"^\d+:\d+ : ", "", str(error))
-            if missing := re.search(r'Message type "caffe\.([\w.]+)" has no field named "(\w+)"', said):
-                descriptor = self._class(missing[1]).DESCRIPTOR
-                said = f"{descriptor.name}: {unknown_field(missing[2], descriptor)}"
-            where = f"prototxt, line {line}" if line else "prototxt"
-            raise CaffeValueError(f"{self.name}: {where}: {said}") from None
+            unknown = read_fields(node, message)
+        except CaffeValueError as error:
+            raise CaffeValueError(f"{self.name}: prototxt, {error}") from None
+        for one in unknown:
+            where = one.path.rpartition(".")[0]
+            raise CaffeValueError(
+                f"{self.name}: prototxt, line {one.line}: {where and where + ': '}{one.hint}"
+            )
+        return message
+
+
+@dataclass
+class Unknown:
+    """A field of a text that the message does not have."""
+
+    path: str  # pooling_param.ceil_mode
+    line: int
+    value: str | Node
+    hint: str
+
+
+def read_fields(node: Node, message, without: tuple[str, ...] = ()) -> list[Unknown]:
+    """Put what a tree says into a message, and return what the message has no fields for.
+
+    Args:
+        without: names of scalar fields to pass over, wherever they stand.
+
+    Raises:
+        CaffeValueError: 'line 3: ...': a value that does not fit its field.
+    """
+    from google.protobuf import text_format
+
+    unknown: list[Unknown] = []
+    known = _known(node, message.DESCRIPTOR, "", without, unknown)
+    try:
+        text_format.Parse(render(known), message)
+    except text_format.ParseError as error:
+        said = re.sub(r"^\d+:\d+ : ", "", str(error))
+        raise CaffeValueError(f"line {error.GetLine() or node.line}: {said}") from None
+    return unknown
+
+
+def _known(node: Node, descriptor, path: str, without: tuple[str, ...], unknown: list[Unknown]) -> Node:
+    kept = Node(node.line)
+    for entry in node.fields:
+        field = descriptor.fields_by_name.get(entry.name)
+        where = f"{path}{entry.name}"
+        if entry.name in without and not isinstance(entry.value, Node):
+            continue
+        if field is None:
+            unknown.append(Unknown(where, entry.line, entry.value, unknown_field(entry.name, descriptor)))
+        elif isinstance(entry.value, Node) and field.message_type is not None:
+            inside = _known(entry.value, field.message_type, where + ".", without, unknown)
+            kept.fields.append(Field(entry.name, inside, entry.line))
+        else:
+            kept.fields.append(entry)
+    return kept
 
 
 # By FieldDescriptor.cpp_type.

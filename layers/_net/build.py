@@ -10,13 +10,14 @@ import torch
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+from .._caffe.parameters import Unknown
 from .._caffe.prototxt import Node, parse, read_text, render, unquoted
 from .._caffe.upgrade import upgraded
 from .._runtime import CaffeError, CaffeValueError, some
 from .coordinates import crop_offsets
 from .graph import Graph, Spec, Step, build
 from .inputs import input_shapes, is_input
-from .messages import Unknown, layer_parameter
+from .messages import layer_parameter
 from .net import CaffeNet, Phase, blobs_of
 from .registry import Folders
 from .rules import TEST, TRAIN, State, included

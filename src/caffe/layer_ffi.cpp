@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "caffe/layer.hpp"
-#include "caffe/layers/loss_layer.hpp"
 #include "caffe/layers/neuron_layer.hpp"
 #include "call_blobs.hpp"
 #include "call_scope.hpp"
@@ -56,11 +55,7 @@ class BoundLayer : public LayerObject {
     facts->max_bottom_blobs = layer_->MaxBottomBlobs();
     facts->exact_num_top_blobs = layer_->ExactNumTopBlobs();
     facts->min_top_blobs = layer_->MinTopBlobs();
-    facts->max_top_blobs = layer_->MaxTopBlobs();
     facts->equal_num_bottom_top_blobs = layer_->EqualNumBottomTopBlobs();
-    facts->auto_top_blobs = layer_->AutoTopBlobs();
-    facts->is_neuron_layer = dynamic_cast<NeuronLayer<Dtype>*>(layer_.get()) != nullptr;
-    facts->is_loss_layer = dynamic_cast<LossLayer<Dtype>*>(layer_.get()) != nullptr;
     for (int i = 0; i < CAFFE_MOST_BOTTOMS_OF_FACTS; ++i)
       facts->allow_force_backward[i] = layer_->AllowForceBackward(i);
   }

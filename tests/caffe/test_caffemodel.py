@@ -4,32 +4,16 @@ import struct
 
 import pytest
 import torch
+from support.wire import field, floats, varint
 from support.zoo import raises
 
 from layers._runtime import CaffeValueError
 
 
-def field(number: int, value) -> bytes:
-    """A protobuf field, written by hand."""
-    if isinstance(value, int):
-        return _varint(number << 3) + _varint(value)
-    value = value.encode() if isinstance(value, str) else value
-    return _varint(number << 3 | 2) + _varint(len(value)) + value
-
-
-def _varint(value: int) -> bytes:
-    value &= (1 << 64) - 1  # two's complement
-    return (bytes([value & 127 | 128]) + _varint(value >> 7)) if value > 127 else bytes([value])
-
-
-def floats(*values: float) -> bytes:
-    return struct.pack(f"{len(values)}f", *values)
-
-
 def test_caffemodel(zoo, tmp_path):
     new = [
         field(5, floats(1, 2, 3)) + field(7, field(1, b"\3")),
-        b"".join(_varint(5 << 3 | 5) + floats(v) for v in (4, 5, 6)) + field(7, field(1, 3)),
+        b"".join(varint(5 << 3 | 5) + floats(v) for v in (4, 5, 6)) + field(7, field(1, 3)),
     ]
     old = [
         field(1, 1) + field(2, 1) + field(3, 1) + field(4, 3) + field(5, floats(*v))

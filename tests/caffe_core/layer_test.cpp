@@ -182,8 +182,8 @@ static void test_neuron() {
   }
   say("allow_force_backward", forced);
   caffe_layer_facts(layer, &facts);
-  say("facts", std::to_string(facts.exact_num_bottom_blobs) + " " + std::to_string(facts.is_neuron_layer) +
-                   " " + std::to_string(facts.is_loss_layer));
+  say("facts", std::to_string(facts.exact_num_bottom_blobs) + " " +
+                   std::to_string(facts.exact_num_top_blobs) + " " + std::to_string(facts.min_top_blobs));
   Record setup = make(1, 1, 0);
   put(setup, 0, {2, 2}, nullptr), put(setup, 1, {}, nullptr);
   caffe_layer_setup(layer, setup.address());

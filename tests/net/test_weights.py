@@ -6,6 +6,7 @@ import struct
 import numpy as np
 import pytest
 import torch
+from support.wire import field
 
 from layers import CaffeValueError, caffe_net
 from layers._caffe.caffemodel import stored_layers
@@ -45,29 +46,33 @@ def add_blob(layer, values, legacy=False, double=False):
     (blob.double_data if double else blob.data).extend(values.ravel().tolist())
 
 
-def message_of(net, format="layer", **kinds):
+def message_of(net, **kinds):
     """The net's weights as protobuf itself would write them."""
     message = STOCK.message("NetParameter")
-    numbers = {"Convolution": 4, "BatchNorm": 0, "InnerProduct": 14}
     for name, module in net.layers.items():
-        layer = getattr(message, "layers" if format != "layer" else "layer").add()
-        if format == "v0":
-            layer = layer.layer
-        layer.name = name
-        if format == "layers":
-            layer.type = numbers[type(module).__name__]
-        else:
-            layer.type = type(module).__name__
+        layer = message.layer.add()
+        layer.name, layer.type = name, type(module).__name__
         for blob in module.present_blobs():
             add_blob(layer, getattr(module, blob).detach().numpy(), **kinds)
     return message
+
+
+def older(message, format: str) -> bytes:
+    """The same layers in the forms of 2014, `layers`, and of 2013, a message within each of these."""
+    name, blobs = (4, 6) if format == "layers" else (1, 50)
+    layers = []
+    for layer in message.layer:
+        inside = field(name, layer.name) + b"".join(field(blobs, b.SerializeToString()) for b in layer.blobs)
+        layers.append(field(2, inside if format == "layers" else field(1, inside)))
+    return b"".join(layers)
 
 
 @pytest.mark.parametrize("format", ["layer", "layers", "v0"])
 @pytest.mark.parametrize("legacy", [True, False])
 def test_files_that_protobuf_wrote(tmp_path, format, legacy):
     first, path = net_with(), tmp_path / "a.caffemodel"
-    path.write_bytes(message_of(first, format, legacy=legacy).SerializeToString())
+    message = message_of(first, legacy=legacy)
+    path.write_bytes(message.SerializeToString() if format == "layer" else older(message, format))
     assert same(caffe_net(TEXT, path), first)
 
 

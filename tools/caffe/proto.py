@@ -35,7 +35,7 @@ from google.protobuf.descriptor_pb2 import (
 )
 
 from .. import files
-from .proto_cpp import header
+from .proto_cpp import UNUSED, header
 
 STOCK = Path(__file__).resolve().parents[2] / "src" / "caffe" / "proto" / "caffe.proto"
 PACKAGE = re.compile(r"\bpackage\s+([\w.]+)\s*;")
@@ -98,7 +98,8 @@ def additions_of(text: str) -> str:
     at, parts = 0, []
     for one in declarations(bare):
         if one[2] in stock:
-            parts += [bare[at : one.start()], addition_to(stock[one[2]], one)]
+            added = blank(one[0]) if one[2] in UNUSED else addition_to(stock[one[2]], one)
+            parts += [bare[at : one.start()], added]
             at = one.end()
     return "".join([*parts, bare[at:]])
 

@@ -1,6 +1,7 @@
 """What each kernel does with the grid, told from its text: may it run as a plain loop over a range?
 
-    for kernel in analyse(read("foo.cu"), "foo.cu"):
+    unit = Unit(read("foo.cu"), "foo.cu")
+    for kernel in unit.kernels(unit.main):
         print(kernel.name, kernel.mode, [launch.grid for launch in kernel.launches])
 
 Every answer errs on the safe side: a fact that cannot be seen is taken for the one that forbids more.
@@ -112,12 +113,6 @@ class Unit:
             launches=launches,
             body=(function.body, function.end),
         )
-
-
-def analyse(text: str, path: str) -> list[Kernel]:
-    """The kernels of a file and then of its local headers."""
-    unit = Unit(text, path)
-    return [kernel for source in unit.sources for kernel in unit.kernels(source)]
 
 
 def _words(lexed: Lexed, start: int, end: int) -> set[str]:

@@ -265,6 +265,8 @@ extend LayerParameter { optional NormalizeParameter norm_param = 206; }
         "message LayerParameter {  // next: 148\n optional string name = 1;\n"
         "optional NormalizeParameter norm_param = 147; }\nmessage PoolingParameter { enum A { B = 0; }"
         " optional A pool = 1 [default = B]; }\nenum Phase { TRAIN = 0; TEST = 1; }"
+        " message V1LayerParameter { enum LayerType { NORMALIZE = 40; } optional LayerType type = 5;"
+        " optional NormalizeParameter norm_param = 30; } message SolverState { optional int32 iter = 1; }"
         + SNIPPET.partition("\n")[0],
     ],
     ids=["bare", "crlf", "bom", "path", "package", "whole-clash", "fork", "excerpt"],
@@ -374,7 +376,7 @@ def test_older_layers(normalize):
     # Each fork spells types in its own way.
     strange = "layers { type: FORKS_OWN\nnorm_param { across_spatial: false } }"
     assert normalize.layer_parameter("Normalize", strange).norm_param.across_spatial is False
-    with pytest.raises(CaffeValueError, match="prototxt, line 2: LayerParameter: no field 'gone_param'"):
+    with pytest.raises(CaffeValueError, match="prototxt, line 2: no field 'gone_param'"):
         normalize.layer_parameter("Normalize", "layers { type: NORMALIZE\ngone_param { } }")
 
 
@@ -439,7 +441,7 @@ def test_one_of_several_layers_is_chosen(normalize):
         (CaffeValueError, "type 'Normalize', got 'Pooling'", {"prototxt": 'type: "Pooling"'}),
         (
             CaffeValueError,
-            "line 2: NormalizeParameter: no field 'x'",
+            "prototxt, line 2: norm_param: no field 'x'",
             {"prototxt": "layer { norm_param {\nx: 1 } }"},
         ),
         (

@@ -19,7 +19,7 @@ import pytest
 from tools.caffe.folder import LayerFolder
 from tools.cuda import lexer as cuda_lexer
 from tools.cuda import rewrite as cuda_rewrite
-from tools.cuda.analysis import analyse
+from tools.cuda.analysis import Kernel, Unit
 from tools.cuda.for_nvcc import NvccRewriter
 from tools.cuda.source import Source, local_headers
 from tools.cuda.to_host import HostRewriter
@@ -275,6 +275,12 @@ def test_files_that_others_are_writing(tmp_path):
 
 
 # -------------------------------------------------------------------------------- analysis and lexer
+
+
+def analyse(text: str, path: str) -> list[Kernel]:
+    """The kernels of a file and then of its local headers."""
+    unit = Unit(text, path)
+    return [kernel for source in unit.sources for kernel in unit.kernels(source)]
 
 
 def test_analysis_of_launches():
