@@ -118,14 +118,14 @@ def test_other_atomics(kernels, device):
 # --------------------------------------------------------------------------------------------- warps
 
 
-@pytest.mark.parametrize("blocks", [1, 3])
-def test_warp_intrinsics(kernels, device, blocks):
+@pytest.mark.parametrize("blocks, function", [(1, "warp_all"), (3, "warp_all"), (3, "warp_old")])
+def test_warp_intrinsics(kernels, device, blocks, function):
     threads = 96
     bottom = ints(threads, device=device, low=0, high=1010)
     bottom[:32] %= 1000  # one warp in which all are below 1000
     bottom[40], bottom[70] = 7, 1005
     top = torch.full((threads, 8), -1, dtype=torch.int32, device=device)
-    kernels["warp"].warp_all(bottom, top, threads, blocks)
+    getattr(kernels["warp"], function)(bottom, top, threads, blocks)
     for warp, values in enumerate(bottom.view(-1, 32).tolist()):
         ballot = sum(1 << lane for lane, value in enumerate(values) if value % 2)
         for lane, value in enumerate(values):

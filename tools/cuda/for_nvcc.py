@@ -32,6 +32,10 @@ DEVICE = re.compile(
 )
 
 
+# PTX of before CUDA 9, which no GPU from sm_70 on takes. The whole warp was meant.
+OLD_PTX = re.compile(r"\b(shfl|vote)(\.(?:up|down|bfly|idx|ballot|all|any|uni)\.(?:b32|pred)\s[^;\"\n]+);")
+
+
 class Decisions(NamedTuple):
     """What becomes of the kernels of a file and its local headers."""
 
@@ -64,6 +68,8 @@ class NvccRewriter(Rewriter):
             self._rename_own_atomics()
         if source is unit.main and unit.layer and not any(DEVICE.search(s.text) for s in unit.sources):
             self._edit(0, 0, "// No device code\n#line 1\n")
+        for old in OLD_PTX.finditer(self.text):
+            self._edit(old.start(), old.end(), f"{old[1]}.sync{old[2]}, 0xffffffff;")
         decisions = decided(unit)
         for kernel, decision in decisions.by_kernel.items():
             if kernel.path == source.path:

@@ -14,10 +14,10 @@ from pathlib import Path
 
 from ..cuda.lexer import Token
 from .items import Item, items_of, macros_of
+from .names import BLOB
 from .toolkit import Toolkit
 from .tree import SOURCE_KINDS, Place, Tree
 
-BLOB = "include/caffe/blob.hpp"
 # Of a fork's includes in <> an addition gets the standard library's.
 STANDARD = re.compile(r"[a-z_0-9]+\Z|(float|limits|math|stdint|stdio|stdlib|string)\.h\Z")
 

@@ -19,6 +19,7 @@ from .items import Item, items_of, macros_of
 from .toolkit import Toolkit
 from .tree import HEADER_KINDS, Class, Place, PortError, Tree
 
+BLOB = "include/caffe/blob.hpp"
 # A fork's versions of these are not taken: they are the core.
 CORE = ["blob", "syncedmem", "common", "layer", "net", "layer_factory", "internal_thread"]
 
@@ -134,6 +135,21 @@ class Names:
         for file in self._core_files:
             for token in self.functions_added(file) + self.data_added(file):
                 found.setdefault(token.text, Place(file, self.tree.line(file, token)))
+        return found
+
+    @cached_property
+    def blob_overloads(self) -> dict[str, dict[int, Place]]:
+        """Further overloads that the fork gave to functions of Blob: by name and number of arguments, where."""
+        found: dict[str, dict[int, Place]] = {}
+        for one in self.tree.classes("Blob"):
+            if one.file != BLOB:
+                continue
+            source = self.tree.source(BLOB)
+            for item in items_of(source, within=one.tokens):
+                place = Place(BLOB, self.tree.line(BLOB, source.lexed.tokens[item.tokens[0]]))
+                for count in range(item.arity.least, item.arity.most + 1):
+                    if item.name in self.toolkit.words and not self.toolkit.blob_has(item.name, count):
+                        found.setdefault(item.name, {}).setdefault(count, place)
         return found
 
     @cached_property

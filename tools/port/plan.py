@@ -14,14 +14,12 @@ from typing import NamedTuple
 
 from ..cuda.lexer import Token
 from ..cuda.tokens import split_commas
-from .cuts import BLOB, BlobCut, Cut
-from .names import Names
+from .cuts import BlobCut, Cut
+from .names import BLOB, Names
 from .tree import INCLUDE, PROTO, SOURCE_KINDS, Class, Place, is_caffes, reached
 
 # Of Caffe's core, the header in which forks put structs of their own beside it.
 COMMON = "include/caffe/common.hpp"
-# Functions of Blob that take numbers for axes: forks with five axes have further ones.
-BLOB_OVERLOADS = {"Reshape", "offset", "data_at", "diff_at"}
 
 
 class Problem(NamedTuple):
@@ -179,7 +177,8 @@ class Closure:
         at = 0  # what was scanned before has been looked at
         while at < len(self.scanned):
             start, at = at, len(self.scanned)
-            called, members = {}, set()
+            called: dict[tuple[str, str], Token] = {}
+            members: dict[str, Place] = {}
             for file, tokens in self.scanned[start:]:
                 for i, token in enumerate(tokens[:-1]):
                     if token.kind != "name" or tokens[i + 1].text not in "(<":
@@ -187,11 +186,17 @@ class Closure:
                     if is_free_call(tokens, i) and self._is_forks(tokens, i):
                         called.setdefault((token.text, file), token)
                     elif i and self._is_forks_member(tokens, i):
-                        members.add(token.text)
+                        members.setdefault(token.text, Place(file, self.tree.line(file, token)))
             if members and (self.tree.root / BLOB).is_file():
                 blob = blob or BlobCut(self.tree, self.toolkit)
-                for name in sorted(members):
-                    self._take(f"{BLOB}, class Blob", blob, name)
+                for name, place in sorted(members.items()):
+                    taken = self._take(f"{BLOB}, class Blob", blob, name)
+                    if not taken and (theirs := self.names.blob_overloads.get(name)):
+                        where = next(iter(theirs.values()))
+                        text = (
+                            f"{self._user} uses an overload of Blob's {name} that this fork added ({where})"
+                        )
+                        self.problem(place, text + "; the toolkit's core is stock Caffe's", True)
             for (name, file), token in called.items():
                 if (name, file) not in done:
                     done.add((name, file))
@@ -214,9 +219,8 @@ class Closure:
             return bool(made) and not self.toolkit.blob_has(name, arguments(tokens, opening))
         if not is_called(tokens, i):
             return False
-        return name not in self.toolkit.words or (
-            name in BLOB_OVERLOADS and not self.toolkit.blob_has(name, arguments(tokens, i + 1))
-        )
+        theirs = self.names.blob_overloads.get(name)
+        return name not in self.toolkit.words or bool(theirs and arguments(tokens, i + 1) in theirs)
 
     def _function(self, name: str, file: str, token: Token):
         found = self.names.definition(name, self._visible)

@@ -14,6 +14,20 @@ __global__ void all_kernel(const int* bottom, int* top) {
   own[7] = __all_sync(everyone, value < 1000) != 0;
 }
 
+// The same in the words of before CUDA 9.
+__global__ void old_kernel(const int* bottom, int* top) {
+  const int at = blockIdx.x * blockDim.x + threadIdx.x, value = bottom[at];
+  int* own = top + 8 * at;
+  own[0] = __shfl(value, 5);
+  own[1] = __shfl(value, 3, 8);
+  own[2] = __shfl_up(value, 2);
+  own[3] = __shfl_down(value, 3, 16);
+  own[4] = __shfl_xor(value, 1);
+  own[5] = static_cast<int>(__ballot(value % 2));
+  own[6] = __any(value == 7) != 0;
+  own[7] = __all(value < 1000) != 0;
+}
+
 __global__ void sum_kernel(const double* bottom, double* top) {
   const int at = blockIdx.x * blockDim.x + threadIdx.x;
   double value = bottom[at];
@@ -40,6 +54,11 @@ extern "C" int warp_early_return(const int* bottom, int* top, int alive, int thr
 
 extern "C" int warp_all(const int* bottom, int* top, int threads, int blocks, void* stream) {
   all_kernel<<<blocks, threads / blocks, 0, CAFFE_STREAM(stream)>>>(bottom, top);
+  return CAFFE_LAUNCH_STATUS();
+}
+
+extern "C" int warp_old(const int* bottom, int* top, int threads, int blocks, void* stream) {
+  old_kernel<<<blocks, threads / blocks, 0, CAFFE_STREAM(stream)>>>(bottom, top);
   return CAFFE_LAUNCH_STATUS();
 }
 

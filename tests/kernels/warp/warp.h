@@ -1,5 +1,7 @@
 // bottom: [threads]; top: [threads][8], one column for each intrinsic. threads is a multiple of 32.
 int warp_all(const int* bottom, int* top, int threads, int blocks, void* stream);
+// The same by the names of before CUDA 9, without masks.
+int warp_old(const int* bottom, int* top, int threads, int blocks, void* stream);
 // The lanes from `alive` on return at once; the others go on by themselves. top: [threads][4] of -1: of the
 // living lanes lane 0's value, the odd ones, whether one is 7, whether all are below 1000.
 int warp_early_return(const int* bottom, int* top, int alive, int threads, void* stream);

@@ -33,6 +33,10 @@ def test_not_a_tree(fork, port, tmp_path):
         (dict(members="bp::object self_;"), r"shift_layer\.hpp:\d+: ShiftLayer is a Python layer"),
         (dict(body="CUDNN_CHECK(cudnnCreate(&handle_));"), r"shift_layer\.cpp:7: ShiftLayer works by cuDNN only"),
         (dict(body="bottom[0]->gpu_data_of_row(1);"), r"shift_layer\.cpp:7: .*gpu_data_of_row.*/blob\.hpp:4"),
+        (dict(body="bottom[0]->offset(device, 1, 2, 3, 4, 5);"),
+         r"shift_layer\.cpp:7: ShiftLayer uses an overload of Blob's offset .*/blob\.hpp:5"),
+        (dict(body="LAPACKE_sgesvd(LAPACK_ROW_MAJOR, 'A', 'A', 3, 3, a, 3, s, u, 3, v, 3, b);"),
+         r"shift_layer\.cpp:7: ShiftLayer calls LAPACK.*\(LAPACKE_sgesvd\)"),
         (dict(body="this->net_->Reshape();"), r"shift_layer\.cpp:7: ShiftLayer uses net_.*/layer\.hpp:5"),
         (dict(body="filler->Fill_noisy(blob);"), r"shift_layer\.cpp:7: .*Fill_noisy, .*/filler\.hpp:4\)"),
         (dict(body="if (all_iterations < 3) return;"), r"shift_layer\.cpp:7: .*all_iterations, .*/common\.hpp:1\)"),
@@ -46,6 +50,8 @@ def test_not_a_tree(fork, port, tmp_path):
 )  # fmt: skip
 def test_refused_with_place_and_reason(fork, port, made, reason):
     fork.write("include/caffe/common.hpp", "extern int all_iterations;\n")
+    blobs = "int gpu_data_of_row(int n) const;\n  template <class D> int offset(D, int, int, int, int, int) const;"
+    fork.write("include/caffe/blob.hpp", CORE % ("Blob", blobs))
     fork.write("include/caffe/filler.hpp", CORE % ("Filler", "void Fill_noisy(Blob<Dtype>* blob);"))
     fork.layer("Shift", **made)
     output = port("Shift", fails=True)
