@@ -29,11 +29,25 @@ PyTypeObject* plan_type;
 enum Parameter : char { kOther = 'p', kTensor = 't', kOptional = 'o' };
 enum Casts : int { kPromote, kToLower, kToFloat, kToNothing };
 
-// What a Short holds of Python's: defaults of the last parameters; functions for anything, for a clear call,
-// for a clear call that is to be recorded, for autocast's casts; the autograd node's apply; what the node keeps:
-// a function that does it, the arguments' places, or None; its backward in Python; the Short whose results are
-// the gradients, or None.
-enum Role { kDefaults, kOtherwise, kPlain, kRecord, kCast, kApply, kSave, kBackward, kBy, kRoles };
+// Python's objects that a Short holds. A call is clear if its tensors are plain, no mode of torch's is at work
+// and no gradient is wanted inside of it.
+enum Role {
+  // A tuple: the defaults of the last parameters.
+  kDefaults,
+  // Functions: takes any call; takes a clear one; takes a clear one and records it; casts arguments as
+  // autocast wants them.
+  kOtherwise,
+  kPlain,
+  kRecord,
+  kCast,
+  // The autograd node: its apply; what it keeps for backward, as a function that does so, as the arguments'
+  // places, or None; its backward in Python; the Short whose results are the gradients, or None.
+  kApply,
+  kSave,
+  kBackward,
+  kBy,
+  kRoles
+};
 
 struct Short {
   std::vector<char> parameters;
@@ -248,7 +262,7 @@ class Dispatched {
   bool good_ = false;
 };
 
-// What torch.ops runs below autograd and autocast.
+// What torch.ops runs, once it has dealt with autograd and autocast.
 PyObject* short_registered(PyObject* object, PyObject* const* given, Py_ssize_t count) {
   Short& s = *reinterpret_cast<ShortObject*>(object)->self;
   const Dispatched arguments(s, given, count);
@@ -334,8 +348,7 @@ PyObject* differentiate_by(const Short& s, Short& by, PyObject* const* top_diffs
   return result;
 }
 
-// The forward of the autograd node: (ctx, *arguments). Called by torch, where all of the above has been
-// looked at.
+// The forward of the autograd node: (ctx, *arguments). call_operator has asked whether the call is in doubt.
 PyObject* short_forward(PyObject* object, PyObject* const* given, Py_ssize_t count) {
   Short& s = *reinterpret_cast<ShortObject*>(object)->self;
   const size_t wanted = s.parameters.size();

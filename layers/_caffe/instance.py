@@ -105,7 +105,7 @@ class Definition:
     def create(self, library, dtype: torch.dtype, phase: int) -> int:
         """A new C++ object's handle."""
         ffi, lib = library.ffi, library.lib
-        # LayerParameter.phase: the last one counts
+        # LayerParameter.phase, field 10. Of a field that comes twice the last one counts.
         parameter = self.parameter + bytes([10 << 3, phase])
         texts = [ffi.from_buffer(text) for text in (self.type.encode() + b"\0", parameter)]
         type, message = (int(ffi.cast("uintptr_t", text)) for text in texts)

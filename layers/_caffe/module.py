@@ -177,7 +177,8 @@ class CaffeModule(nn.Module):
             blobs = checked_blobs(pool.definition, self._blobs(), pool.blob_shapes, site)
             plan = Plan(pool, site, self._forced, len(bottoms))
             wants = torch.is_grad_enabled() and any(t.requires_grad for t in (*bottoms, *blobs))
-            if pool.weights and (wants or forward_ad._current_level >= 0):  # autograd refuses tangents
+            # In forward mode, too: autograd refuses tangents with an error, Forward would drop them.
+            if pool.weights and (wants or forward_ad._current_level >= 0):
                 call = Call(plan)
                 tops = CaffeNode.apply(call, *bottoms, *blobs)
                 self._recorded = record(plan, call.instance, bottoms, tops, self.training)
@@ -355,7 +356,7 @@ def _outside_of_the_graph(module: CaffeModule, *bottoms: Tensor):
     return torch.compiler.disable(CaffeModule.__call__)(module, *bottoms)
 
 
-# As torch.compiler.disable marks a function; as a decorator it would import torch._dynamo, which takes a second or two.
+# Marked as torch.compiler.disable would mark it. The decorator itself imports torch._dynamo, which takes two seconds.
 _outside_of_the_graph._torchdynamo_disable = True
 _outside_of_the_graph._torchdynamo_disable_msg = (
     f"{_SET_UP_FIRST}. If its tops' sizes depend on values, "

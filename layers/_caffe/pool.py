@@ -31,8 +31,8 @@ class Pool:
         blob_shapes: of the parameter blobs; None until it is set up.
         varying: (top, axis) of the tops' sizes that were seen to depend on values: Forward gave others than Reshape, or
             than another Forward of bottoms of the same shapes.
-        weights: the tops' loss_weights, 1 where there is none. weighs: is one of them another?
-        changes: counts what a recorded call depends on and does not look at.
+        weights: the tops' loss_weights, 1 where there is none. weighs: whether one of them is not 1.
+        changes: goes up when something changes that recorded calls depend on but do not check.
     """
 
     def __init__(self, definition: Definition, iteration: int = -1):

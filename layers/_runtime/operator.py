@@ -39,7 +39,7 @@ _defined: dict[str, "_Library"] = {}
 
 
 class _Library(torch.library.Library):
-    """Calls of torch.ops that want no gradient, as those of compiled code, pass torch's autograd by the short way."""
+    """Its operators' calls that want no gradient go the short way, past torch's autograd, as compiled code's do."""
 
     def impl(self, name, function, key="", **options):
         short = getattr(self, "short", None)
@@ -55,10 +55,10 @@ def operator(layer: Layer, *, autocast: str = "promote", stays_float: collection
         layer: whose operator it is. torch knows it as `torch.ops.<package>_<layer>.<function>`.
         autocast: what happens to floating inputs under torch.autocast. 'promote': all get the widest
             dtype among them (as torch does for pointwise functions); 'lower': all get autocast's dtype (as
-            torch does for convolutions); 'float32': all get float32; 'none': they stay as they are, as those of a
-            backward do, which get what forward had.
-        stays_float: the tensors that autocast leaves alone if they are float32, as weights are: for kernels that
-            read them beside a half type. Nothing is cast then, neither they nor their gradients.
+            torch does for convolutions); 'float32': all get float32; 'none': they stay as they are, for a backward,
+            which gets what its forward had.
+        stays_float: tensors, such as weights, that autocast leaves in float32, because the kernels read them beside
+            a half type. Neither they nor their gradients are cast.
     """
     if autocast not in CASTS:
         raise ValueError(f"autocast: expected one of {', '.join(map(repr, CASTS))}, got {autocast!r}")
@@ -207,7 +207,8 @@ class Operator:
             return self.exotic(*arguments)
         self.refuse(*arguments)
         wants = torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
-        if wants or forward_ad._current_level >= 0:  # autograd refuses tangents
+        # In forward mode, too: autograd refuses tangents with an error, the function would drop them.
+        if wants or forward_ad._current_level >= 0:
             return self.apply(*arguments)
         return self.function(*arguments)
 

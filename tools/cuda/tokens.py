@@ -10,22 +10,9 @@ from .lexer import CLOSING, OPENING, Directive, Token
 
 # name(...) groups in a function's head that are not its parameters
 ATTRIBUTES = {
-    "__launch_bounds__",
-    "__cluster_dims__",
-    "__maxnreg__",
-    "__attribute__",
-    "__align__",
-    "__declspec",
-    "alignas",
-    "decltype",
-    "noexcept",
-    "explicit",
-    "__global__",
-    "__host__",
-    "__device__",
-    "requires",
-    "sizeof",
-}
+    "__launch_bounds__", "__cluster_dims__", "__maxnreg__", "__attribute__", "__align__", "__declspec", "__global__",
+    "__host__", "__device__", "alignas", "decltype", "explicit", "noexcept", "requires", "sizeof",
+}  # fmt: skip
 BRACED_SCOPES = {"class", "struct", "union"}
 SCOPE_WORDS = BRACED_SCOPES | {"namespace", "enum"}
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import math
 import tempfile
 from pathlib import Path
 
-import torch
 from hypothesis import strategies as st
+
+from layers._net.messages import STOCK
 
 from .calls import Finding
 
@@ -21,54 +23,21 @@ layer {{
 }}
 """
 WORDS = (
-    "{",
-    "}",
-    ":",
-    '"',
-    "-1",
-    "1e40",
-    "nan",
-    "99999999999999999999",
-    "layer",
-    "#",
-    "\n",
-    "\\x",
-    "\x00",
-    "é",
-    "true",
-)
+    "{", "}", ":", '"', "-1", "1e40", "nan", "99999999999999999999", "layer", "#", "\n", "\\x", "\x00", "é", "true",
+)  # fmt: skip
 # Where numbers of a file's structure go wrong: lengths, field numbers, groups, sizes.
 BYTES = (
-    b"\x00",
-    b"\xff" * 9 + b"\x01",
-    b"\x80",
-    b"\x0a",
-    b"\x12",
-    b"\x0b",
-    b"\x3a\x7f",
-    b"\xff",
-    b"\x7f" * 4,
-    b"\x08\x80",
-)
-
-
-def varint(value: int) -> bytes:
-    return bytes([value & 127 | 128]) + varint(value >> 7) if value > 127 else bytes([value])
-
-
-def field(number: int, value: bytes | int) -> bytes:
-    if isinstance(value, int):
-        return varint(number << 3) + varint(value)
-    return varint(number << 3 | 2) + varint(len(value)) + value
+    b"\x00", b"\xff" * 9 + b"\x01", b"\x80", b"\x0a", b"\x12", b"\x0b", b"\x3a\x7f", b"\xff", b"\x7f" * 4, b"\x08\x80",
+)  # fmt: skip
 
 
 def caffemodel(type_name: str, shapes: list[tuple[int, ...]]) -> bytes:
     """A NetParameter with one layer `it`, whose blobs hold ones."""
-    blobs = b""
+    net = STOCK.message("NetParameter")
+    layer = net.layer.add(name="it", type=type_name)
     for shape in shapes:
-        values = torch.ones(shape).numpy().tobytes()
-        blobs += field(7, field(5, values) + field(7, b"".join(field(1, n) for n in shape)))
-    return field(1, b"net") + field(100, field(1, b"it") + field(2, type_name.encode()) + blobs)
+        layer.blobs.add(data=[1] * math.prod(shape), shape={"dim": shape})
+    return net.SerializeToString()
 
 
 class Models:

@@ -27,11 +27,9 @@ from .outside import give_toolkit
 from .rules import CALL, Rules, core_folder
 from .settings import ROOT, Settings, full, of_each_folder
 
-# Options of the make above that are for the make below, too: -n, -k, -B, -s, -j's job server and so on.
+# In MAKEFLAGS this stands between make's options and the settings of the command line.
 _OVERRIDES = " -- "
-
-
-# Bytes on a disk that is full.
+# Bytes left on a disk that counts as full.
 ALMOST_NOTHING = 1 << 20
 
 # A file by which make knows a folder that it may empty: one of a layer's objects holds the folder of layers, _FROM.

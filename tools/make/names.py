@@ -11,30 +11,11 @@ import os
 import re
 
 # Folders and names that the package of layers has already (layers/__init__.py), and a folder of one's own `build`.
-TOOLKIT_NAMES = frozenset(
-    [
-        "adopt",
-        "build",
-        "caffe",
-        "caffe_layer",
-        "caffe_net",
-        "CaffeNet",
-        "cases",
-        "core",
-        "engine",
-        "layer",
-        "layers",
-        "load",
-        "load_inline",
-        "operator",
-        "Layer",
-        "CaffeBuildError",
-        "CaffeError",
-        "CaffeRuntimeError",
-        "CaffeTypeError",
-        "CaffeValueError",
-    ]
-)
+TOOLKIT_NAMES = frozenset({
+    "adopt", "build", "caffe", "caffe_layer", "caffe_net", "CaffeNet", "cases", "core", "engine", "layer", "layers",
+    "load", "load_inline", "operator", "Layer", "CaffeBuildError", "CaffeError", "CaffeRuntimeError", "CaffeTypeError",
+    "CaffeValueError",
+})  # fmt: skip
 # Characters that make, or the shell that it calls, would read as something else in a target's name.
 _UNFIT = re.compile(r"[\s'\"`;&|<>(){}*?\[\]!#%=:,$\\~^\x00-\x1f\x7f]")
 # A source's name below its layer's folder.

@@ -25,14 +25,9 @@ HOST_WORDS = re.compile(
 )
 # Macros and functions that include/caffe_cuda_macro.h has already; some forks carry copies of them.
 PROVIDED = {
-    "CUDA_KERNEL_LOOP",
-    "CUDA_2D_KERNEL_LOOP",
-    "CAFFE_CUDA_NUM_THREADS",
-    "CAFFE_GET_BLOCKS",
-    "CUDA_CHECK",
-    "CUDA_POST_KERNEL_CHECK",
-    "caffe_gpu_atomic_add",
-}
+    "CUDA_KERNEL_LOOP", "CUDA_2D_KERNEL_LOOP", "CAFFE_CUDA_NUM_THREADS", "CAFFE_GET_BLOCKS", "CUDA_CHECK",
+    "CUDA_POST_KERNEL_CHECK", "caffe_gpu_atomic_add",
+}  # fmt: skip
 # Macros that stand at namespace level as if they were statements.
 HOST_MACROS = re.compile(r"(INSTANTIATE_\w+|STUB_GPU\w*|REGISTER_\w+|DEFINE_\w+|NO_GPU)\Z")
 # Of what a layer includes: the standard library's headers, kept. CUDA's own are everywhere anyway.
@@ -72,7 +67,7 @@ class Parts:
 
 
 def split(text: str, path: str) -> Parts:
-    """Cut a file's text (as cuda_source.read gives it) into its device and its host part."""
+    """Cut a file's text (as tools.files.read gives it) into its device and its host part."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     unit = Unit(text, path)
     source = unit.main

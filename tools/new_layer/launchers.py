@@ -35,17 +35,8 @@ C_TYPES = {
 }
 # Those that are the same type to C++; a pointer to another one needs a cast.
 SAME = {
-    "bool",
-    "float",
-    "double",
-    "int",
-    "int32_t",
-    "int64_t",
-    "int16_t",
-    "int8_t",
-    "uint8_t",
-    "unsigned char",
-}
+    "bool", "float", "double", "int", "int32_t", "int64_t", "int16_t", "int8_t", "uint8_t", "unsigned char",
+}  # fmt: skip
 # Those that can be a count.
 WHOLE = {"int", "unsigned", "unsigned int", "long", "long long", "size_t", "int64_t"}
 # Words of a launch's expression that mean the same in a launcher.
