@@ -94,9 +94,13 @@ __global__ void __launch_bounds__(kNhwcThreads, B) backward_nhwc_kernel(const Ba
     int ahead = y;
     const auto start_rows = [&](int slot) {
       const int below = ahead + (K - 1) * step;
-      ring.template start<kColumns>(slot, 0, top_row, pixel, inside(ahead + g.pad_h) ? top_columns : 0);
-      ring.template start<R>(slot, kColumns, row, pixel,
-                             call.workspace && below < end && below < g.height ? columns : 0);
+      // No rows that nobody reads: what is still on its way when the next item begins could arrive after that
+      // item's own pixels, in the same slot.
+      if (ahead < end) {
+        ring.template start<kColumns>(slot, 0, top_row, pixel, inside(ahead + g.pad_h) ? top_columns : 0);
+        ring.template start<R>(slot, kColumns, row, pixel,
+                               call.workspace && below < end && below < g.height ? columns : 0);
+      }
       end_of_copies();
       ahead += step, top_row += int64_t(step) * top_pitch, row += int64_t(step) * pitch;
     };
@@ -192,13 +196,14 @@ __global__ void __launch_bounds__(kNhwcThreads, B)
     const Dtype* row = call.bottom + at;
     const auto start_rows = [&](int slot) {
       const bool exists = static_cast<unsigned>(ahead) < static_cast<unsigned>(g.top_height);
-      ring.template start<kColumns>(slot, 0, top_row, g.channels, exists ? top_columns : 0);
+      if (ahead < end) {  // as above
+        ring.template start<kColumns>(slot, 0, top_row, g.channels, exists ? top_columns : 0);
 #pragma unroll
-      for (int e = 0; e < 2; ++e) {
-        const bool there =
-            call.workspace && ahead >= item.y && ahead < end && inside(2 * ahead - g.pad_h + e);
-        ring.template start<2 * R>(slot, kColumns + e * 2 * R, row + int64_t(e) * pitch, g.channels,
-                                   there ? columns : 0);
+        for (int e = 0; e < 2; ++e) {
+          const bool there = call.workspace && ahead >= item.y && inside(2 * ahead - g.pad_h + e);
+          ring.template start<2 * R>(slot, kColumns + e * 2 * R, row + int64_t(e) * pitch, g.channels,
+                                     there ? columns : 0);
+        }
       }
       end_of_copies();
       ++ahead, top_row += top_pitch, row += 2 * int64_t(pitch);

@@ -117,3 +117,30 @@ def test_block_trains_in_a_cuda_graph(blocks, device):
         wanted = step(eager, reference, batch)
         torch.testing.assert_close(loss, wanted, rtol=1e-9, atol=1e-12)
     assert_all_close(list(block.parameters()), list(eager.parameters()))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype, tolerance", [(torch.float32, 1e-4), (torch.bfloat16, 2e-2)], ids=str)
+@pytest.mark.parametrize(
+    "size, kernel, stride",
+    [
+        ((16, 96, 112, 112), 3, 2),
+        ((64, 96, 112, 112), 3, 1),
+        ((64, 96, 56, 56), 5, 1),
+        ((64, 96, 56, 56), 5, 2),
+    ],
+)
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last], ids=str)
+def test_gradients_of_a_networks_batch(size, kernel, stride, layout, dtype, tolerance):
+    """So many images that a thread takes one part of them after the other, as no case's few make it do."""
+    filter = DepthwiseConv2d(size[1], kernel, stride=stride, padding=kernel // 2).to("cuda", dtype)
+    x = torch.randn(*size, device="cuda", dtype=dtype).to(memory_format=layout).requires_grad_()
+    leaves = [x, filter.weight]
+    top = filter(x)
+    top_diff = torch.randn_like(top)
+    found = torch.autograd.grad(top, leaves, top_diff)
+    in_double = [leaf.detach().double().requires_grad_() for leaf in leaves]
+    top = nn.functional.conv2d(*in_double, stride=stride, padding=kernel // 2, groups=size[1])
+    wanted = torch.autograd.grad(top, in_double, top_diff.double())
+    for one, other in zip(found, wanted, strict=True):
+        assert (one.double() - other).abs().max() < tolerance * other.abs().max()
