@@ -29,27 +29,41 @@ struct BackwardNhwc {
   bool bias_wanted;
 };
 
-// The sums of a block's threads for one channel, as one part of the workspace.
-template <int N, int V>
-__device__ __forceinline__ void add_nhwc_block(const float (&sums)[N][V], const NhwcThread& t,
+// The pixels on their way and, when they are all used, the sums of as many taps as fit into the same memory.
+template <typename Ring>
+union NhwcRoom {
+  static constexpr int kFloats = sizeof(Ring) / sizeof(float);
+  Ring ring;
+  float sums[kFloats];
+};
+
+// The sums of a block's threads, as one part of the workspace.
+template <int N, int V, typename Room>
+__device__ __forceinline__ void add_nhwc_block(const float (&sums)[N][V], Room& room, const NhwcThread& t,
                                                const NhwcGeometry& g, float* __restrict__ workspace,
                                                int parts, int part) {
-  __shared__ float block_sums[kNhwcThreads * V];
+  // Few batches: what adds them up stands once for each, and is most of what ptxas would have to do.
+  constexpr int kBatch = Room::kFloats / (kNhwcThreads * V);
+  const int lanes = g.lanes * V;
 #pragma unroll
-  for (int i = 0; i < N; ++i) {
+  for (int first = 0; first < N; first += kBatch) {
     __syncthreads();
     if (t.in_block < t.per_block)
 #pragma unroll
-      for (int v = 0; v < V; ++v) block_sums[(t.in_block * g.lanes + t.lane) * V + v] = sums[i][v];
+      for (int i = first; i < N && i < first + kBatch; ++i)
+#pragma unroll
+        for (int v = 0; v < V; ++v)
+          room.sums[((i - first) * t.per_block + t.in_block) * lanes + t.lane * V + v] = sums[i][v];
     __syncthreads();
-    // Not unrolled: these lines stand once for each tap, and copies of them are most of what ptxas would have
-    // to do.
+    const int taps = N - first < kBatch ? N - first : kBatch;
 #pragma unroll 1
-    for (int k = threadIdx.x; k < g.lanes * V; k += kNhwcThreads) {
+    for (int k = threadIdx.x; k < taps * lanes; k += kNhwcThreads) {
+      const int tap = k / lanes, channel = k % lanes;
       float sum = 0;
 #pragma unroll 1
-      for (int r = 0; r < t.per_block; ++r) sum += block_sums[r * g.lanes * V + k];
-      if (t.tile + k < g.channels) workspace[(int64_t(t.tile + k) * N + i) * parts + part] = sum;
+      for (int r = 0; r < t.per_block; ++r) sum += room.sums[(tap * t.per_block + r) * lanes + channel];
+      if (t.tile + channel < g.channels)
+        workspace[(int64_t(t.tile + channel) * N + first + tap) * parts + part] = sum;
     }
   }
 }
@@ -73,7 +87,8 @@ __global__ void __launch_bounds__(kNhwcThreads, B) backward_nhwc_kernel(const Ba
     return static_cast<unsigned>(row) < static_cast<unsigned>(g.top_height);
   };
   using Ring = NhwcRing<Dtype, V, kColumns + R>;
-  __shared__ Ring ring;
+  __shared__ NhwcRoom<Ring> room;
+  Ring& ring = room.ring;
   const int items = t.inside ? g.items : 0;
   for (int index = part * t.per_block + t.in_block; index < items; index += call.parts * t.per_block) {
     const NhwcItem item(g, index, R);
@@ -157,7 +172,7 @@ __global__ void __launch_bounds__(kNhwcThreads, B) backward_nhwc_kernel(const Ba
         for (int i = 0; i < R * V; ++i) seen[s][i / V][i % V] = seen[s + 1][i / V][i % V];
     }
   }
-  if (call.workspace) add_nhwc_block<K * K + 1, V>(sums, t, g, call.workspace, call.parts, part);
+  if (call.workspace) add_nhwc_block<K * K + 1, V>(sums, room, t, g, call.workspace, call.parts, part);
 }
 
 // Stride 2. Column x of top_diff owns the padded columns 2x and 2x + 1 of bottom, row y the padded rows 2y
@@ -178,7 +193,8 @@ __global__ void __launch_bounds__(kNhwcThreads, B)
   const int pitch = g.width * g.channels, top_pitch = g.top_width * g.channels;
   const auto inside = [&](int row) { return static_cast<unsigned>(row) < static_cast<unsigned>(g.height); };
   using Ring = NhwcRing<Dtype, V, kColumns + 4 * R>;
-  __shared__ Ring ring;
+  __shared__ NhwcRoom<Ring> room;
+  Ring& ring = room.ring;
   const int items = t.inside ? g.items : 0;
   for (int index = part * t.per_block + t.in_block; index < items; index += call.parts * t.per_block) {
     const NhwcItem item(g, index, R);
@@ -261,7 +277,7 @@ __global__ void __launch_bounds__(kNhwcThreads, B)
       }
     }
   }
-  if (call.workspace) add_nhwc_block<K * K + 1, V>(sums, t, g, call.workspace, call.parts, part);
+  if (call.workspace) add_nhwc_block<K * K + 1, V>(sums, room, t, g, call.workspace, call.parts, part);
 }
 
 // How the work is dealt out. It depends on the shape alone: the workspace's size is asked for before the
