@@ -31,6 +31,13 @@ def test_a_host_library(workshop):
     assert not (one / "_host.json").exists()
 
 
+def test_compilers_that_left_their_names():
+    left = (
+        b"\0GCC: (Debian 12.2.0-14) 12.2.0\0Debian clang version 19.1.4 (1)\0GCC: (Debian 12.2.0-14) 12.2.0\0"
+    )
+    assert metadata.compilers(left, "") == ["GCC: (Debian 12.2.0-14) 12.2.0", "clang version 19.1.4 (1)"]
+
+
 def test_a_gpus_library(workshop, nvcc):
     workshop.layer("one")
     workshop.build("ARCH=sm_80 sm_90", f"NVCC={nvcc}", "BACKENDS=cuda", "libraries")

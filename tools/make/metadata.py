@@ -45,7 +45,9 @@ def architectures(library: bytes) -> list[str]:
 
 def compilers(library: bytes, nvcc: str) -> list[str]:
     """The host compiler says its version in what it makes. nvcc is asked."""
-    said = dict.fromkeys(re.findall(rb"(?:GCC: \([^)\0]*\) [\w.+-]+|[\w ]*clang version [^\0\n]+)", library))
+    # Each pattern begins with what it is known by: a hundred MB are soon searched.
+    patterns = rb"GCC: \([^)\0]*\) [\w.+-]+", rb"clang version [^\0\n]+"
+    said = dict.fromkeys(text for pattern in patterns for text in re.findall(pattern, library))
     found = [text.decode(errors="replace") for text in said]
     if nvcc:
         done = subprocess.run([nvcc, "--version"], capture_output=True, text=True, errors="replace")
