@@ -71,10 +71,8 @@ PyObject* tuple_of(PyObject* const* items, size_t count) {
 }
 
 PyObject* call(PyObject* function, PyObject* const* arguments, size_t count) {
-  PyObject* given = tuple_of(arguments, count);
-  PyObject* result = given ? PyObject_Call(function, given, nullptr) : nullptr;
-  Py_XDECREF(given);
-  return result;
+  const Owned given(tuple_of(arguments, count));
+  return given ? PyObject_Call(function, given.get(), nullptr) : nullptr;
 }
 
 // What the call is like. False: something is no plain dense tensor, or no parameter that can be remembered.
@@ -107,10 +105,8 @@ PyObject* run(Short& s, PyObject* const* arguments, const Signature& signature) 
   const uint64_t hash = signature.hash();
   Entry* entry = s.table.find(hash, signature);
   if (entry && entry->plan) {
-    PyObject* const plan = entry->plan;
-    Py_INCREF(plan);  // another thread may clear the table
-    PyObject* result = reinterpret_cast<PlanObject*>(plan)->plan->run(arguments, signature.tensors);
-    Py_DECREF(plan);
+    const Owned plan = Owned::borrowed(entry->plan);  // another thread may clear the table
+    PyObject* result = reinterpret_cast<PlanObject*>(plan.get())->plan->run(arguments, signature.tensors);
     return result || PyErr_Occurred() ? result : call(s.python[kPlain], arguments, count);
   }
   if (!entry) {
@@ -170,31 +166,30 @@ bool cast_and_call(Short& s, PyObject* const* arguments, const Signature& signat
   const size_t count = s.parameters.size();
   PyObject* cast[kMostArguments] = {};
   if (s.casts == kPromote && !s.launches_only && signature.mixed()) {  // Python knows what it asks for
-    PyObject* given = call(s.python[kCast], arguments, count);
-    for (size_t i = 0; given && i < count; ++i) cast[i] = PyTuple_GetItem(given, static_cast<Py_ssize_t>(i));
+    const Owned given(call(s.python[kCast], arguments, count));
+    for (size_t i = 0; given && i < count; ++i)
+      cast[i] = PyTuple_GetItem(given.get(), static_cast<Py_ssize_t>(i));
     *result = given ? call_operator(s, cast, false) : nullptr;
-    Py_XDECREF(given);
     return true;
   }
-  PyObject* const target = autocast_target(s, signature);
-  if (target == nullptr) {
+  const Owned target(autocast_target(s, signature));
+  if (!target) {
     *result = nullptr;
     const bool in_doubt = PyErr_Occurred() != nullptr;
     PyErr_Clear();
     return in_doubt;
   }
-  const long code = torch.code_of(target);
+  const long code = torch.code_of(target.get());
   bool any = false, failed = false;
   for (size_t i = 0; i < count; ++i) {
     if (is_cast(s, signature, arguments, i, code)) {
-      cast[i] = PyObject_CallFunctionObjArgs(torch.to, arguments[i], target, nullptr);
+      cast[i] = PyObject_CallFunctionObjArgs(torch.to, arguments[i], target.get(), nullptr);
       failed |= cast[i] == nullptr;
       any = true;
     } else {
       Py_INCREF(cast[i] = arguments[i]);
     }
   }
-  Py_DECREF(target);
   *result = any && !failed ? call_operator(s, cast, false) : nullptr;
   for (size_t i = 0; i < count; ++i) Py_XDECREF(cast[i]);
   return any;
@@ -292,11 +287,8 @@ bool keep(const Short& s, PyObject* ctx, PyObject* const* arguments, PyObject* r
   if (save == Py_None) return true;
   const size_t count = s.parameters.size();
   if (!PyTuple_Check(save)) {
-    PyObject* inputs = tuple_of(arguments, count);
-    PyObject* kept = inputs ? PyObject_CallFunctionObjArgs(save, ctx, inputs, result, nullptr) : nullptr;
-    Py_XDECREF(inputs);
-    Py_XDECREF(kept);
-    return kept != nullptr;
+    const Owned inputs(tuple_of(arguments, count));
+    return inputs && Owned(PyObject_CallFunctionObjArgs(save, ctx, inputs.get(), result, nullptr));
   }
   PyObject *tensors[kMostArguments], *others[kMostArguments];
   const size_t tensor_count = static_cast<size_t>(PyTuple_Size(save));
@@ -306,12 +298,9 @@ bool keep(const Short& s, PyObject* ctx, PyObject* const* arguments, PyObject* r
   for (size_t i = 0; i < count; ++i)
     if (s.parameters[i] == kOther) others[other_count++] = arguments[i];
   // As ctx.save_for_backward does.
-  PyObject *saved = tuple_of(tensors, tensor_count), *parameters = tuple_of(others, other_count);
-  const bool good = saved && parameters && PyObject_SetAttrString(ctx, "to_save", saved) == 0 &&
-                    PyObject_SetAttrString(ctx, "parameters", parameters) == 0;
-  Py_XDECREF(saved);
-  Py_XDECREF(parameters);
-  return good;
+  const Owned saved(tuple_of(tensors, tensor_count)), parameters(tuple_of(others, other_count));
+  return saved && parameters && PyObject_SetAttrString(ctx, "to_save", saved.get()) == 0 &&
+         PyObject_SetAttrString(ctx, "parameters", parameters.get()) == 0;
 }
 
 // `by` gives a gradient for each tensor of s. held: the saved tensors, the parameters, and for each argument
@@ -331,21 +320,20 @@ PyObject* differentiate_by(const Short& s, Short& by, PyObject* const* top_diffs
     if (s.parameters[i] != kOther) give(PyTuple_GetItem(held[2], static_cast<Py_ssize_t>(i)));
   if (given != by.parameters.size())
     return PyErr_SetString(PyExc_TypeError, "the operator of the gradient takes other arguments"), nullptr;
-  PyObject* found = call_operator(by, arguments, true);
-  if (found == nullptr && !PyErr_Occurred()) found = call(by.python[kOtherwise], arguments, given);
-  if (found == nullptr) return nullptr;
+  PyObject* gave = call_operator(by, arguments, true);
+  if (gave == nullptr && !PyErr_Occurred()) gave = call(by.python[kOtherwise], arguments, given);
+  const Owned found(gave);
+  if (!found) return nullptr;
   PyObject* diffs[kMostArguments];
   Py_ssize_t next = 0;
   for (size_t i = 0; i < s.parameters.size(); ++i) {
     diffs[i] = Py_None;
     if (s.parameters[i] == kOther) continue;
-    PyObject* const diff = PyTuple_Check(found) ? PyTuple_GetItem(found, next) : found;
+    PyObject* const diff = PyTuple_Check(gave) ? PyTuple_GetItem(gave, next) : gave;
     if (PyTuple_GetItem(held[2], static_cast<Py_ssize_t>(i)) == Py_True) diffs[i] = diff;
     ++next;
   }
-  PyObject* result = PyErr_Occurred() ? nullptr : tuple_of(diffs, s.parameters.size());
-  Py_DECREF(found);
-  return result;
+  return PyErr_Occurred() ? nullptr : tuple_of(diffs, s.parameters.size());
 }
 
 // The forward of the autograd node: (ctx, *arguments). call_operator has asked whether the call is in doubt.
@@ -374,13 +362,11 @@ PyObject* short_backward(PyObject* object, PyObject* const* given, Py_ssize_t co
   if (s.python[kBy] == Py_None || Torch::ask(torch.grad_enabled))
     return call(s.python[kBackward], given, static_cast<size_t>(count));
   Short& by = *reinterpret_cast<ShortObject*>(s.python[kBy])->self;
-  PyObject* held[] = {PyObject_GetAttrString(given[0], "saved_tensors"),
-                      PyObject_GetAttrString(given[0], "parameters"),
-                      PyObject_GetAttrString(given[0], "needs_input_grad")};
-  PyObject* diffs =
-      held[0] && held[1] && held[2] ? differentiate_by(s, by, given + 1, count - 1, held) : nullptr;
-  for (PyObject* one : held) Py_XDECREF(one);
-  return diffs;
+  const Owned saved(PyObject_GetAttrString(given[0], "saved_tensors"));
+  const Owned parameters(PyObject_GetAttrString(given[0], "parameters"));
+  const Owned wanted(PyObject_GetAttrString(given[0], "needs_input_grad"));
+  PyObject* const held[] = {saved.get(), parameters.get(), wanted.get()};
+  return saved && parameters && wanted ? differentiate_by(s, by, given + 1, count - 1, held) : nullptr;
 }
 
 // add(arguments, plan): calls like the one with these arguments are that plan from now on.

@@ -33,9 +33,9 @@ class Parameters:
             return ""
         lines = []
         for field in self._class("LayerParameter").DESCRIPTOR.fields:
-            if field.message_type and _plain(type_name) in (
-                _plain(field.name.removesuffix("_param")),
-                _plain(field.message_type.name.removesuffix("Parameter")),
+            if field.message_type and plain(type_name) in (
+                plain(field.name.removesuffix("_param")),
+                plain(field.message_type.name.removesuffix("Parameter")),
             ):
                 lines += [
                     f"{field.name}:",
@@ -197,7 +197,7 @@ class Parameters:
             chosen = [layer for layer in layers if layer.value("name") == name]
             what = f"layer named {name!r}"
         else:
-            chosen = [layer for layer in layers if _plain(layer.value("type")) == _plain(type_name)]
+            chosen = [layer for layer in layers if plain(layer.value("type")) == plain(type_name)]
             what = f"layer of type {type_name!r}"
         if len(chosen) == 1:
             return chosen[0]
@@ -317,7 +317,7 @@ def _is_path(text: str) -> bool:
     return not re.search(r"""[{}<>"'\n#]""", text) and ("/" in text or text.rstrip().endswith(endings))
 
 
-def _plain(name: str) -> str:
+def plain(name: str) -> str:
     """Of names that differ in spelling alone: SmoothL1Loss, smooth_l1_loss, SMOOTH_L1_LOSS."""
     return name.replace("_", "").lower()
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import warnings
 
 from .._runtime import CaffeValueError
-from .build import TEST, TRAIN, Builder, Options, State, read_net
+from .build import Builder, Options, read_net
 from .net import CaffeNet
 from .registry import Folders
+from .rules import TEST, TRAIN, State
 from .weights import load
 
 __all__ = ["CaffeNet", "caffe_net"]

@@ -11,7 +11,7 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from .._caffe.parameters import Unknown
-from .._caffe.prototxt import Node, parse, read_text, render, unquoted
+from .._caffe.prototxt import Node, filled_in, parse, read_text, render, unquoted
 from .._caffe.upgrade import upgraded
 from .._runtime import CaffeError, CaffeValueError, some
 from .coordinates import crop_offsets
@@ -20,7 +20,7 @@ from .inputs import input_shapes, is_input
 from .messages import layer_parameter
 from .net import CaffeNet, Phase, blobs_of
 from .registry import Folders
-from .rules import TEST, TRAIN, State, included
+from .rules import TRAIN, State, included
 from .stock import Definition, StockLayer, stock_class
 
 # Stock types that read or write files or the user's own Python: no computation on tensors.
@@ -282,7 +282,7 @@ class Builder:
         self, step: Step, module: nn.Module, bottoms, graph: Graph, fake
     ) -> list[tuple[int, ...]]:
         if not isinstance(module, StockLayer):
-            return [tuple(shape) for shape in _ported_tops(module, bottoms)]
+            return module.top_shapes(*bottoms)  # by its own SetUp and Reshape
         if not module.is_set_up:
             if step.spec.type == "Crop":
                 self._crop(step, module, graph)
@@ -383,8 +383,6 @@ def _quiet():
 def read_net(prototxt, replace: dict | None) -> tuple[str, str]:
     """(text, what to call it) of a path, or of a text that has `{`."""
     if isinstance(prototxt, str) and ("{" in prototxt or "\n" in prototxt):
-        from .._caffe.prototxt import filled_in
-
         return filled_in(prototxt, replace or {}, "prototxt"), "prototxt"
     return read_text(prototxt, replace), str(prototxt)
 
@@ -426,11 +424,3 @@ def _computing(prototxt, replace: dict | None) -> list[Spec]:
 
 def _reason(error: Exception, spec: Spec) -> str:
     return str(error).removeprefix(f"{spec.name}: ").strip() or type(error).__name__
-
-
-def _ported_tops(module, bottoms) -> list:
-    """The tops' shapes of a ported layer, by its own SetUp and Reshape."""
-    return module.top_shapes(*bottoms)
-
-
-__all__ = ["TEST", "TRAIN", "Builder", "Options", "State", "read_net"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 
 import torch
 from torch import Tensor
@@ -24,14 +25,7 @@ def fill(blob: Tensor, filler) -> None:
 
 def constant(value: float):
     """A filler as the layers' defaults are."""
-    return _Constant(value)
-
-
-class _Constant:
-    type, sparse = "constant", -1
-
-    def __init__(self, value: float):
-        self.value = value
+    return SimpleNamespace(type="constant", sparse=-1, value=value)
 
 
 def _constant(blob: Tensor, filler) -> None:

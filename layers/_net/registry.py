@@ -8,6 +8,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from .._caffe.parameters import plain
 from .._folders import VARIABLE, listed
 from .._runtime import CaffeValueError
 from .._runtime.cases import load_package
@@ -65,11 +66,11 @@ class Folders:
         """The layer of that type; CaffeValueError if one folder has several of it and nobody chose."""
         chosen = self.chosen.get(type_name)
         for layers in self._found:
-            of_type = [layer for layer in layers if _plain(layer.type) == _plain(type_name)]
+            of_type = [layer for layer in layers if plain(layer.type) == plain(type_name)]
             if chosen is not None:
                 of_type = [layer for layer in of_type if layer.folder.name == chosen]
             if len(of_type) > 1:
-                own = [layer for layer in of_type if _plain(layer.folder.name) == _plain(type_name)]
+                own = [layer for layer in of_type if plain(layer.folder.name) == plain(type_name)]
                 if len(own) != 1:
                     names = ", ".join(layer.folder.name for layer in of_type)
                     raise CaffeValueError(
@@ -82,9 +83,6 @@ class Folders:
             raise CaffeValueError(f"choose: no folder {chosen!r} has a layer of type {type_name!r}")
         return None
 
-    def types(self) -> list[str]:
-        return sorted({layer.type for layers in self._found for layer in layers})
-
 
 def _layers_of(folder: Path) -> list[Ported]:
     found = []
@@ -92,7 +90,3 @@ def _layers_of(folder: Path) -> list[Ported]:
         if not file.parent.name.startswith("_"):
             found += [Ported(t, file.parent) for t in _SAYS.findall(file.read_text(errors="replace"))]
     return found
-
-
-def _plain(name: str) -> str:
-    return name.replace("_", "").lower()

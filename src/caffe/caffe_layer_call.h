@@ -18,29 +18,6 @@
 
 namespace caffe {
 
-// A reference that is given back.
-class Owned {
- public:
-  explicit Owned(PyObject* object = nullptr) : object_(object) {}
-  Owned(Owned&& other) : object_(other.release()) {}
-  ~Owned() { Py_XDECREF(object_); }
-  static Owned borrowed(PyObject* object) {
-    Py_XINCREF(object);
-    return Owned(object);
-  }
-  PyObject* get() const { return object_; }
-  explicit operator bool() const { return object_ != nullptr; }
-  PyObject* release() {
-    PyObject* object = object_;
-    object_ = nullptr;
-    return object;
-  }
-
- private:
-  PyObject* object_;
-  Owned& operator=(const Owned&) = delete;
-};
-
 inline Owned call(PyObject* function, PyObject* argument = nullptr) {
   return Owned(PyObject_CallFunctionObjArgs(function, argument, nullptr));
 }

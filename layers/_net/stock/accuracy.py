@@ -1,6 +1,7 @@
 import torch
 
 from . import StockLayer
+from .softmax_with_loss import check_labels
 
 
 class Accuracy(StockLayer):
@@ -16,13 +17,8 @@ class Accuracy(StockLayer):
         self.ignore_label = p.ignore_label if p.HasField("ignore_label") else None
 
     def setup(self, scores, labels):
-        axis = self.axis(self.dim, len(scores))
-        count = torch.Size(scores).numel() // max(1, scores[axis])
-        found = torch.Size(labels).numel()
-        self.check(
-            count == found, f"{found} labels for {count} predictions along axis {axis} of {list(scores)}"
-        )
-        self.check(self.top_k <= scores[axis], f"top_k {self.top_k} of {scores[axis]} classes")
+        classes = check_labels(self, scores, labels)
+        self.check(self.top_k <= classes, f"top_k {self.top_k} of {classes} classes")
 
     @torch.no_grad()
     def forward(self, scores, labels):

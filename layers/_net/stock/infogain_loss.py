@@ -4,7 +4,7 @@ import torch
 
 from ..._caffe.caffemodel import stored_blob
 from . import StockLayer
-from .softmax_with_loss import normalizer
+from .softmax_with_loss import check_labels, normalizer
 
 _MOST = -math.log(1e-20)  # Caffe takes no logarithm of less
 
@@ -29,11 +29,7 @@ class InfogainLoss(StockLayer):
                 self.register_buffer("matrix", stored_blob(source).read(file), persistent=False)
 
     def setup(self, scores, labels, matrix=None):
-        classes = scores[self.axis(self.dim, len(scores))]
-        found, count = torch.Size(labels).numel(), torch.Size(scores).numel() // max(1, classes)
-        self.check(
-            count == found, f"{found} labels for {count} predictions along axis {self.dim} of {list(scores)}"
-        )
+        classes = check_labels(self, scores, labels)
         size = torch.Size(matrix).numel() if matrix is not None else self.matrix.numel()
         self.check(
             size == classes * classes, f"the matrix has {size} values, {classes} x {classes} are needed"

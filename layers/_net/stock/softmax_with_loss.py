@@ -25,6 +25,14 @@ def normalizer(mode: int, batch: int, full: int, valid):
     return max({FULL: full, BATCH_SIZE: batch, NONE: 1}[mode], 1)
 
 
+def check_labels(layer, scores, labels) -> int:
+    """There is a label for each prediction along the layer's axis. How many classes there are."""
+    axis = layer.axis(layer.dim, len(scores))
+    count, found = torch.Size(scores).numel() // max(1, scores[axis]), torch.Size(labels).numel()
+    layer.check(count == found, f"{found} labels for {count} predictions along axis {axis} of {list(scores)}")
+    return scores[axis]
+
+
 class SoftmaxWithLoss(StockLayer):
     """Cross entropy of the softmax along an axis and labels; a second top has the probabilities.
 
@@ -43,11 +51,7 @@ class SoftmaxWithLoss(StockLayer):
         self.ignore_label = p.ignore_label if p.HasField("ignore_label") else None
 
     def setup(self, scores, labels):
-        axis = self.axis(self.dim, len(scores))
-        count, found = torch.Size(scores).numel() // max(1, scores[axis]), torch.Size(labels).numel()
-        self.check(
-            count == found, f"{found} labels for {count} predictions along axis {axis} of {list(scores)}"
-        )
+        check_labels(self, scores, labels)
 
     def forward(self, scores, labels):
         classes = scores.movedim(self.dim, 1)
