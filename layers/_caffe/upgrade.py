@@ -10,14 +10,9 @@ from .prototxt import Node, quoted
 
 # V1's enumeration, where the type's name is not the enumerator in another spelling.
 V1_TYPES = {
-    "CONVOLUTION": "Convolution",
     "SOFTMAX_LOSS": "SoftmaxWithLoss",
-    "DATA": "Data",
-    "EUCLIDEAN_LOSS": "EuclideanLoss",
     "HDF5_DATA": "HDF5Data",
     "HDF5_OUTPUT": "HDF5Output",
-    "IM2COL": "Im2col",
-    "INFOGAIN_LOSS": "InfogainLoss",
     "BNLL": "BNLL",
     "LRN": "LRN",
     "MVN": "MVN",
@@ -31,32 +26,8 @@ V1_TYPES = {
     "ROIPOOLING": "ROIPooling",
 }
 
-V0_TYPES = {
-    "accuracy": "Accuracy",
-    "bnll": "BNLL",
-    "concat": "Concat",
-    "conv": "Convolution",
-    "data": "Data",
-    "dropout": "Dropout",
-    "euclidean_loss": "EuclideanLoss",
-    "flatten": "Flatten",
-    "hdf5_data": "HDF5Data",
-    "hdf5_output": "HDF5Output",
-    "im2col": "Im2col",
-    "images": "ImageData",
-    "infogain_loss": "InfogainLoss",
-    "innerproduct": "InnerProduct",
-    "lrn": "LRN",
-    "multinomial_logistic_loss": "MultinomialLogisticLoss",
-    "pool": "Pooling",
-    "relu": "ReLU",
-    "sigmoid": "Sigmoid",
-    "softmax": "Softmax",
-    "softmax_loss": "SoftmaxWithLoss",
-    "split": "Split",
-    "tanh": "TanH",
-    "window_data": "WindowData",
-}
+# V0's types that are none of V1's in small letters.
+V0_TYPES = {"conv": "CONVOLUTION", "images": "IMAGE_DATA", "innerproduct": "INNER_PRODUCT", "pool": "POOLING"}
 
 # A V0 layer has all fields of all types side by side: V0 field, then for each type the message and field of today.
 V0_FIELDS = {
@@ -126,7 +97,7 @@ def _renamed(layer: Node, path) -> Node:
 
 
 def _from_v0(connection: Node, path) -> Node:
-    """A V0 layer as V1 would have it, but for its type, which is today's or 'padding'."""
+    """A V0 layer as V1 would have it; of type 'padding', which V1 has not, one too."""
     inner = connection.node("layer")
     if inner is None:
         raise CaffeValueError(
@@ -136,7 +107,7 @@ def _from_v0(connection: Node, path) -> Node:
     new = Node(connection.line)
     new.fields += [f for f in connection.fields if f.name in ("bottom", "top")]
     new.fields += [f for f in inner.fields if f.name in ("name", "blobs_lr", "weight_decay", "blobs")]
-    new.add("type", V0_TYPES.get(kind, kind))
+    new.add("type", kind if kind == "padding" else V0_TYPES.get(kind, kind.upper()))
     messages: dict[str, Node] = {}
     for entry in inner.fields:
         if entry.name in ("name", "type", "blobs_lr", "weight_decay", "blobs") or kind in _V0_DATA:
@@ -167,7 +138,7 @@ def _padded(layers: list[Node], path) -> list[Node]:
             continue
         padding = pads.get(layer.value("bottom"))
         if padding is not None:
-            name = {"Convolution": "convolution_param", "Pooling": "pooling_param"}.get(layer.value("type"))
+            name = {"CONVOLUTION": "convolution_param", "POOLING": "pooling_param"}.get(layer.value("type"))
             if name is None:
                 raise CaffeValueError(
                     f"{path}, line {padding.line}: padding before a layer of type {layer.value('type')!r}"
