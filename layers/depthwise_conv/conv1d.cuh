@@ -113,19 +113,16 @@ __device__ __forceinline__ LinePlace line_place(const LineGeometry& g) {
           (P == 1 ? thread : thread / 32 * 32 * P + thread % 32) * V};
 }
 
-// Kernels that meet at most kNear elements on either side, as those of 4 causal taps do: all that a thread needs is
-// in registers before its first product. Rows are whole packs on their boundaries.
-constexpr int kNear = 3;
-inline bool is_near(const LineGeometry& g, int pad) {
-  return pad <= kNear && g.kernel - 1 - pad <= kNear && pad >= 0;
-}
-
-template <typename Dtype, int V, int P>
+// Kernels whose taps meet the `kLeft` elements before a thread's own and the `kRight` after it, all known when this is
+// compiled: all that a thread needs is in registers before its first product. Rows are whole packs on their boundaries.
+template <typename Dtype, int V, int P, int kLeft, int kRight>
 __global__ void __launch_bounds__(kLineThreads)
-    line_near_kernel(const LineGeometry g, int pad, const Dtype* __restrict__ bottom,
-                     const Parameters<Dtype> weight, const Parameters<Dtype> bias, Dtype* __restrict__ top) {
+    line_near_kernel(const LineGeometry g, const Dtype* __restrict__ bottom, const Parameters<Dtype> weight,
+                     const Parameters<Dtype> bias, Dtype* __restrict__ top) {
   // Elements that a thread reads on either side: as many as make an access.
-  constexpr int kBeside = 4;
+  constexpr int kBeside = 4, kTaps = kLeft + 1 + kRight;
+  static_assert(kLeft <= kBeside && kRight <= kBeside && kBeside <= V,
+                "an access beside the own pack is enough");
   const LinePlace place = line_place<V, P>(g);
   if (place.row >= g.rows) return;
   const Dtype* const from = bottom + int64_t(place.row) * g.length;
@@ -133,46 +130,34 @@ __global__ void __launch_bounds__(kLineThreads)
 #pragma unroll
   for (int p = 0; p < P; ++p) {
     const int x = place.x + p * 32 * V;
-    load_line<Dtype, kBeside, true>(from, x - kBeside, g.length, left[p]);
+    if constexpr (kLeft > 0) load_line<Dtype, kBeside, true>(from, x - kBeside, g.length, left[p]);
     load_line<Dtype, V, true>(from, x, g.length, own[p]);
-    load_line<Dtype, kBeside, true>(from, x + V, g.length, right[p]);
+    if constexpr (kRight > 0) load_line<Dtype, kBeside, true>(from, x + V, g.length, right[p]);
   }
-  float taps[2 * kNear + 1];
-  (weight + int64_t(place.channel) * g.kernel).with([&](const auto* data) {
+  float taps[kTaps];
+  (weight + int64_t(place.channel) * kTaps).with([&](const auto* data) {
 #pragma unroll
-    for (int d = -kNear; d <= kNear; ++d) {
-      const int k = d + pad;
-      taps[d + kNear] = 0;
-      if (static_cast<unsigned>(k) < static_cast<unsigned>(g.kernel))
-        taps[d + kNear] = float(data[g.turned ? g.kernel - 1 - k : k]);
-    }
+    for (int k = 0; k < kTaps; ++k) taps[k] = float(data[g.turned ? kTaps - 1 - k : k]);
   });
   const float start = bias ? float(bias[place.channel]) : 0.f;
-  float sums[P][V];
 #pragma unroll
-  for (int p = 0; p < P; ++p)
+  for (int p = 0; p < P; ++p) {
+    float sums[V];
 #pragma unroll
-    for (int v = 0; v < V; ++v) sums[p][v] = start;
+    for (int v = 0; v < V; ++v) {
+      sums[v] = start;
 #pragma unroll
-  for (int d = -kNear; d <= kNear; ++d) {
-    // The same for all threads. A tap that is not there must not meet an infinity.
-    if (static_cast<unsigned>(d + pad) >= static_cast<unsigned>(g.kernel)) continue;
-#pragma unroll
-    for (int p = 0; p < P; ++p)
-#pragma unroll
-      for (int v = 0; v < V; ++v) {
-        const int at = v + d;
+      for (int k = 0; k < kTaps; ++k) {
+        const int at = v + k - kLeft;
         const float in = at < 0    ? left[p][(kBeside + at) % kBeside]
                          : at >= V ? right[p][(at - V + kBeside) % kBeside]
                                    : own[p][(at + V) % V];
-        sums[p][v] += taps[d + kNear] * in;
+        sums[v] += taps[k] * in;
       }
-  }
-#pragma unroll
-  for (int p = 0; p < P; ++p) {
+    }
     const int x = place.x + p * 32 * V;
     if (x < g.top_length)
-      store_line<Dtype, V, true>(top + int64_t(place.row) * g.top_length, x, g.top_length, sums[p]);
+      store_line<Dtype, V, true>(top + int64_t(place.row) * g.top_length, x, g.top_length, sums);
   }
 }
 
@@ -332,23 +317,29 @@ bool line_forward(const Shape& s, const Dtype* bottom, Parameters<Dtype> weight,
     line_forward_kernel<Dtype, V, decltype(packs)::value, P>
         <<<blocks(line_threads<P>(g)), kLineThreads, 0, stream>>>(g, bottom, weight, bias, top);
   };
-  const auto launch_near = [&](auto each) {
-    constexpr int P = decltype(each)::value;
-    line_near_kernel<Dtype, V, P>
-        <<<blocks(line_threads<P>(g)), kLineThreads, 0, stream>>>(g, pad, bottom, weight, bias, top);
+  // Causal kernels and their gradients, and those that are as wide on both sides.
+  const auto launch_near = [&](auto left, auto right) {
+    constexpr int P = 2, kLeft = decltype(left)::value, kRight = decltype(right)::value;
+    if (pad != kLeft || g.kernel != kLeft + 1 + kRight) return false;
+    line_near_kernel<Dtype, V, P, kLeft, kRight>
+        <<<blocks(line_threads<P>(g)), kLineThreads, 0, stream>>>(g, bottom, weight, bias, top);
+    return true;
   };
-  using std::integral_constant;
-  const bool is_long = g.packs >= 512;
+  using std::false_type;
+  using std::true_type;
+  using None = std::integral_constant<int, 0>;
+  using One = std::integral_constant<int, 1>;
+  using Two = std::integral_constant<int, 2>;
+  using Three = std::integral_constant<int, 3>;
+  using Four = std::integral_constant<int, 4>;
   if (!line_rows_are_packs<Dtype>(s) || !aligned(bottom, 16) || !aligned(top, 16))
-    launch(std::false_type(), integral_constant<int, 1>());
-  else if (is_near(g, pad) && is_long)
-    launch_near(integral_constant<int, 2>());
-  else if (is_near(g, pad))
-    launch_near(integral_constant<int, 1>());
-  else if (is_long)
-    launch(std::true_type(), integral_constant<int, 4>());
-  else
-    launch(std::true_type(), integral_constant<int, 1>());
+    launch(false_type(), One());
+  else if (g.packs < 512)
+    launch(true_type(), One());
+  else if (!launch_near(One(), None()) && !launch_near(None(), One()) && !launch_near(Two(), None()) &&
+           !launch_near(None(), Two()) && !launch_near(Three(), None()) && !launch_near(None(), Three()) &&
+           !launch_near(One(), One()) && !launch_near(Two(), Two()) && !launch_near(Three(), Three()))
+    launch(true_type(), Four());
   return true;
 }
 
