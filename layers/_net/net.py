@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -12,6 +13,8 @@ from torch import Tensor, nn
 from .._runtime import CaffeRuntimeError, CaffeTypeError, CaffeValueError, describe, fx_node, some
 from .graph import Graph, Spec, needed
 from .rules import TEST, TRAIN
+from .stock.batch_norm import BatchNorm, updated_together
+from .stock.scale import Scale
 
 
 class Call(NamedTuple):
@@ -117,8 +120,9 @@ class CaffeNet(nn.Module):
 
     def _run(self, plan: Plan, values: list) -> None:
         try:
-            for call in plan.calls:
-                self.run_call(call, values)
+            with updated_together() if self.training else nullcontext():
+                for call in plan.calls:
+                    self.run_call(call, values)
         except torch.OutOfMemoryError:
             raise
         except (ValueError, TypeError, RuntimeError, IndexError) as error:
@@ -333,6 +337,16 @@ class CaffeNet(nn.Module):
     def __getstate__(self) -> dict:
         return self.__dict__ | {"_plans": {}}
 
+    def _apply(self, fn, *args, **kwargs) -> CaffeNet:
+        """Of torch's: what `to`, `double` and `cuda` do. Buffers that layers share stay one, as parameters do."""
+        places = [(layer._buffers, name) for layer in self.children() for name in layer._buffers]
+        before = [buffers[name] for buffers, name in places]
+        super()._apply(fn, *args, **kwargs)
+        moved = {}
+        for (buffers, name), old in zip(places, before, strict=True):
+            buffers[name] = moved.setdefault(id(old), buffers[name])
+        return self
+
     def train(self, mode: bool = True) -> CaffeNet:
         self._phase(mode)
         return super().train(mode)
@@ -372,9 +386,6 @@ def _cut(net: CaffeNet, step) -> tuple[int, ...]:
 
 def _scales(net: CaffeNet, steps: list, results: set[int]) -> dict:
     """BatchNorm steps and the Scale steps that they compute as well: for torch the two are one operator."""
-    from .stock.batch_norm import BatchNorm
-    from .stock.scale import Scale
-
     readers: dict[int, list] = {}
     for step in steps:
         for value in step.bottoms:

@@ -171,6 +171,15 @@ def test_layers_of_one_name_in_training_and_testing_share_their_parameters():
     assert torch.equal(net.eval()(images()), net.train()(images()))
 
 
+def test_statistics_of_training_are_those_of_testing_after_a_move_too():
+    """torch's own `to` and `double` give each module a buffer of its own."""
+    bn = 'layer { name: "bn" type: "BatchNorm" bottom: "data" top: "n" include { phase: %s } }'
+    net = caffe_net(INPUT + bn % "TRAIN" + bn % "TEST").double()
+    net.train()(images().double())
+    trained, tested = (net.eval().layers["bn"], net.train().layers["bn"])
+    assert trained is not tested and trained.mean is tested.mean and tested.factor == 1
+
+
 def test_stages_and_levels():
     text = INPUT + "".join(
         conv(name, "data", more=rule)

@@ -9,7 +9,7 @@ from support import caffe_reference as reference
 from support.nets import draw, gradients_are_right, labels, one_layer, randomised, same
 
 from layers import caffe_net
-from layers._runtime import CaffeValueError
+from layers._runtime import CaffeRuntimeError, CaffeValueError
 
 # ------------------------------------------------------------------------------------------ pooling
 
@@ -138,6 +138,39 @@ def test_batch_norm_and_scale_as_one_operator_compute_what_they_compute_apart():
     assert len(net.make_plan(True).calls) == 1 and len(net.make_plan(True, blobs=("n", "y")).calls) == 2
     for together, alone in zip(*results, strict=True):
         same(together, alone.detach(), 1e-10)
+
+
+def test_batch_norms_that_share_their_blobs_follow_one_another():
+    """As the twins of a siamese net. A net updates the statistics of all its layers together, at its end."""
+    twin = """
+    layer { name: "%s" type: "BatchNorm" bottom: "%s" top: "n%s"
+            param { name: "m" } param { name: "v" } param { name: "f" }
+            batch_norm_param { moving_average_fraction: 0.5 } }"""
+    inputs = 'input: "x" input_shape { dim: 4 dim: 3 } input: "y" input_shape { dim: 4 dim: 3 }'
+    net = caffe_net(inputs + twin % ("a", "x", "x") + twin % ("b", "y", "y")).double().train()
+    wanted = reference.BatchNorm(3, 0.5, np.float32(1e-5).item())
+    for seed in range(2):
+        x, y = draw(4, 3, seed=seed), draw(4, 3, seed=seed + 9) + 2
+        net(x, y)
+        wanted(x.numpy(), True)
+        wanted(y.numpy(), True)
+    for name in ("mean", "variance"):
+        same(getattr(net.b, name), getattr(wanted, name), 1e-12)
+    same(net.b.factor, [wanted.factor])
+    assert net.a.mean is net.b.mean
+
+
+def test_a_net_that_fails_leaves_its_statistics_as_they_were():
+    text = """
+    input: "x" input_shape { dim: 4 dim: 3 dim: 5 dim: 5 }
+    layer { name: "bn" type: "BatchNorm" bottom: "x" top: "n" }
+    layer { name: "fc" type: "InnerProduct" bottom: "n" top: "y" inner_product_param { num_output: 2 } }"""
+    net = caffe_net(text).train()
+    with pytest.raises(CaffeRuntimeError, match="layer 'fc'"):
+        net(torch.randn(4, 3, 6, 6))
+    assert not net.bn.factor.any() and not net.bn.mean.any()
+    net.bn(torch.randn(4, 3, 6, 6))  # called by itself it does not wait
+    assert net.bn.factor == 1 and net.bn.mean.all()
 
 
 @pytest.mark.parametrize("across", [False, True])
