@@ -208,8 +208,7 @@ class CaffeModule(nn.Module):
         in_place = pool.in_place
         written = tuple(in_place.values())
         given = [b.clone() if i in written else b for i, b in enumerate(bottoms)]
-        varying = [number for place in sorted(pool.varying) for number in place]
-        tops = self.graph_operator(self._text, self.training, self._mode, varying, given, self._blobs())
+        tops = self.graph_operator(self._text, self.training, self._mode, pool.varying, given, self._blobs())
         tops = [bottoms[in_place[i]].copy_(top) if i in in_place else top for i, top in enumerate(tops)]
         return self._answer(tops)
 

@@ -36,7 +36,7 @@ class GraphOperator:
         if name in _libraries:  # the module was reloaded
             _libraries.pop(name)._destroy()
         library = _libraries[name] = torch.library.Library(namespace, "FRAGMENT")
-        how = "str parameter, bool training, str? mode, int[] varying"
+        how = "str parameter, bool training, str? mode, str varying"
         tags = (torch.Tag.pt2_compliant_tag,)
         library.define(f"{type}(Tensor[] bottoms, Tensor[] blobs, {how}) -> Tensor[]", tags=tags)
         library.define(
@@ -58,14 +58,16 @@ class GraphOperator:
         self.operator = getattr(operators, type).default
         self.backward_operator = getattr(operators, f"{type}_backward").default
 
-    def __call__(self, text: str, training: bool, mode: str | None, varying: list[int], bottoms, blobs):
+    def __call__(self, text: str, training: bool, mode: str | None, varying, bottoms, blobs):
         """The tops. Also while torch.compile traces: the dtypes are brought together here, in the graph.
 
         Args:
-            varying: top and axis in turn, of each size that depends on values.
+            varying: (top, axis) of each size that depends on values.
         """
         dtype = dtype_of(bottoms, blobs)
-        return self.operator([b.to(dtype) for b in bottoms], list(blobs), text, training, mode, varying)
+        # AOTInductor hands an empty list of numbers on as None; texts arrive as they are.
+        places = " ".join(f"{top}.{axis}" for top, axis in sorted(varying))
+        return self.operator([b.to(dtype) for b in bottoms], list(blobs), text, training, mode, places)
 
     def __deepcopy__(self, memo):
         return self
@@ -92,7 +94,7 @@ class GraphOperator:
             self._ready(pool, site, mode, shapes)
             tops = pool.reshape(site, MODES.get(mode) if backend.on_host else None, shapes)
         tops = [list(shape) for shape in tops]
-        for i, axis in zip(varying[::2], varying[1::2], strict=True):
+        for i, axis in _places(varying):
             tops[i][axis] = torch.library.get_ctx().new_dynamic_size()
         return [lead.new_empty(shape) for shape in tops]
 
@@ -140,7 +142,7 @@ class GraphOperator:
                 f"{self.layer.name}: {self.type} cannot be part of a graph: its Forward writes to blob{written[0]}, "
                 "and what changes from call to call is not in the graph. torch.compiler.disable(m) leaves it outside"
             )
-        known = list(zip(varying[::2], varying[1::2], strict=True))
+        known = _places(varying)
         if _without(known, shapes) != _without(known, [tuple(top.shape) for top in tops]):
             raise CaffeRuntimeError(
                 f"{self.layer.name}: {self.type} cannot be part of this graph: its tops' shapes depend on values, "
@@ -179,8 +181,12 @@ class GraphOperator:
             list(bottoms), list(blobs), list(tops), diffs, list(ctx.wanted), *ctx.how
         )
         found = [d if want else None for d, want in zip(found, ctx.wanted, strict=True)]
-        # torch takes an empty list for one of tensors, which has a gradient of its kind.
-        return found[: count[0]], found[count[0] :], None, None, None, None if ctx.how[-1] else []
+        return found[: count[0]], found[count[0] :], None, None, None, None
+
+
+def _places(varying: str) -> list[tuple[int, int]]:
+    """(top, axis) of each."""
+    return [tuple(map(int, place.split("."))) for place in varying.split()]
 
 
 def _without(places: list[tuple[int, int]], shapes) -> list[list[int | None]]:

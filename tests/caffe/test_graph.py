@@ -1,14 +1,18 @@
 """Caffe layers as operators: torch.compile without a graph break, torch.export, fake tensors, torch.jit.trace."""
 
 import io
+import subprocess
+import sys
 
 import pytest
 import torch
+from support.points import ROOT
 from support.zoo import FILLER, grads, raises
 from torch._dynamo.testing import CompileCounter
 
 from layers import caffe_net
 from layers._runtime import CaffeRuntimeError
+from layers.normalize import Normalize
 from layers.sigmoid import Sigmoid, sigmoid
 
 
@@ -66,7 +70,7 @@ def test_operator_passes_torchs_own_check(zoo, place):
     """torch.library.opcheck: schema, fake shapes, autograd's registration, all under AOT."""
     m = place(zoo.Affine(zoo_param=FILLER)).setup((2, 3, 4), dtype=torch.float64, device=place.device)
     x = place.draw(2, 3, 4, grad=True)
-    arguments = ([x], [m.blob0, m.blob1], m._text, True, place.mode, [])
+    arguments = ([x], [m.blob0, m.blob1], m._text, True, place.mode, "")
     torch.library.opcheck(m.graph_operator.operator, arguments)
 
 
@@ -141,6 +145,31 @@ def test_traced_by_jit(zoo):
     traced = torch.jit.trace(lambda x: m(x) + 1, (x,), check_trace=False)
     other = torch.randn(5)
     torch.testing.assert_close(traced(other), torch.nn.functional.leaky_relu(other, 0.5) + 1)
+
+
+LOADED = """
+import sys, torch, layers.normalize, layers.sigmoid
+x, expected = torch.load(sys.argv[2])
+torch.testing.assert_close(torch._inductor.aoti_load_package(sys.argv[1])(x), expected)
+print("the same")
+"""
+
+
+@pytest.mark.filterwarnings("ignore")  # torch's own, about its own
+def test_a_package_of_aotinductor(tmp_path):
+    """A native and a Caffe layer, in a process that finds no compiler."""
+    model, x = torch.nn.Sequential(Sigmoid(), Normalize(norm_param={})), torch.randn(1, 3, 4, 4)
+    package, values = str(tmp_path / "model.pt2"), tmp_path / "values.pt"
+    with torch.no_grad():
+        torch.save((x, model(x)), values)
+        torch._inductor.aoti_compile_and_package(torch.export.export(model, (x,)), package_path=package)
+    done = subprocess.run(
+        [sys.executable, "-c", LOADED, package, values],
+        capture_output=True,
+        text=True,
+        env={"PATH": "", "PYTHONPATH": str(ROOT), "HOME": str(tmp_path)},
+    )
+    assert done.stdout == "the same\n", done.stderr
 
 
 class Network(torch.nn.Module):
