@@ -16,6 +16,15 @@ void SquareLayer<Dtype>::LayerSetUp(const vector<Blob<Dtype>*>& bottom, const ve
     this->blobs_[0]->mutable_cpu_data()[0] = 1;
     this->param_propagate_down_.resize(1, true);
   }
+  if (is("SquareOfOutputs")) CheckSizes();
+}
+
+// Messages of two kinds: one names the field, one does not.
+template <typename Dtype>
+void SquareLayer<Dtype>::CheckSizes() {
+  CHECK_GT(this->layer_param_.inner_product_param().num_output(), 0) << "num_output is missing";
+  const int window = this->layer_param_.pooling_param().kernel_size();
+  CHECK_GT(window, 0) << "no window";
 }
 
 template <typename Dtype>
@@ -34,6 +43,11 @@ void SquareLayer<Dtype>::Forward_cpu(const vector<Blob<Dtype>*>& bottom, const v
     const Dtype* region = bottom[1]->cpu_data() + 5 * (bottom[1]->count() / bottom[1]->shape(1) - 1);
     const Dtype image = region[0], edge = region[4];
     CHECK(image >= 0 && image < bottom[0]->shape(0) && edge >= 0 && edge == std::floor(edge)) << "a region";
+  }
+  for (int i = 0; is("SquareUnpooling") && i < bottom[1]->count(); ++i) {
+    const int width = bottom[1]->width(), row = i / width % bottom[1]->height();
+    const int at = static_cast<int>(bottom[1]->cpu_data()[i]);
+    CHECK(at / (2 * width) / 2 == row && at % (2 * width) / 2 == i % width) << "a mask";
   }
   for (int i = 0; i < top[0]->count(); ++i) {
     const Dtype x = bottom[0]->cpu_data()[i];
@@ -60,9 +74,10 @@ void SquareLayer<Dtype>::Backward_cpu(const vector<Blob<Dtype>*>& top, const vec
   if (is("SquareInSteps")) return;
   const Dtype scale = this->blobs_.empty() ? 1 : this->blobs_[0]->cpu_data()[0];
   const Dtype* const data = bottom[0]->cpu_data();
-  const bool halved = is("SquareHalved")     ? this->phase_ == TRAIN
-                      : is("SquareOfShares") ? *std::min_element(data, data + bottom[0]->count()) < 0
-                                             : false;
+  const bool halved = is("SquareHalved")      ? this->phase_ == TRAIN
+                      : is("SquareOfOutputs") ? bottom[0]->num_axes() == 2
+                      : is("SquareOfShares")  ? *std::min_element(data, data + bottom[0]->count()) < 0
+                                              : false;
   for (int i = 0; i < top[0]->count(); ++i) {
     const Dtype x = data[i], diff = top[0]->cpu_diff()[i];
     if (!this->blobs_.empty()) this->blobs_[0]->mutable_cpu_diff()[0] += diff * x * x / 2;
@@ -114,5 +129,7 @@ REGISTER_LAYER_CREATOR(SquareOfRois, GetSquare);
 REGISTER_LAYER_CREATOR(SquareOfFew, GetSquare);
 REGISTER_LAYER_CREATOR(SquareRootless, GetSquare);
 REGISTER_LAYER_CREATOR(SquareScatters, GetSquare);
+REGISTER_LAYER_CREATOR(SquareOfOutputs, GetSquare);
+REGISTER_LAYER_CREATOR(SquareUnpooling, GetSquare);
 
 }  // namespace caffe

@@ -31,8 +31,11 @@ class SquareLayer : public Layer<Dtype> {
                             const vector<Blob<Dtype>*>& bottom);
 
   bool is(const char* type) const { return this->layer_param_.type() == type; }
-  bool has_second() const { return is("SquareOfLabelled") || is("SquareSized") || is("SquareLeaving"); }
+  bool has_second() const {
+    return is("SquareOfLabelled") || is("SquareSized") || is("SquareLeaving") || is("SquareUnpooling");
+  }
   bool has_regions() const { return is("SquareOfBoxes") || is("SquareOfRois"); }
+  void CheckSizes();
   void CheckPropagation(const vector<bool>& propagate_down);
 };
 

@@ -94,6 +94,9 @@ def types_of(sources: dict[str, Source]) -> Types:
             registered += [one.type for one in registrations(source)]
             made |= instantiated(source)
     left = {t: (c, name) for c, (t, name) in classes.items() if c in made and t not in registered}
+    if not registered and not left:  # a class without type(), which its fork registers elsewhere
+        named = ((c, name) for name, source in sources.items() for c in source.classes)
+        left = {c.removesuffix("Layer"): (c, name) for c, name in named if c in made}
     return Types(list(dict.fromkeys(registered)), left, {c: t for c, (t, _) in classes.items()})
 
 

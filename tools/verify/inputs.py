@@ -25,13 +25,15 @@ class Setting:
     blobs: list[Tensor] | None = None  # None: as the layer's fillers leave them
     smooth: list[bool] = field(default_factory=list)  # of each bottom: numbers that may be varied, not labels
     guessed: bool = False
+    # Whether the layer's parameters were guessed, too.
+    invented: bool = False
     # Bottoms of the same shapes within (0, 1), where any numbers were guessed.
     shares: list[Tensor] | None = None
 
     @property
-    def of_several_kinds(self) -> bool:
-        """Bottoms that differ in shape: what the others mean to the first is the layer's own affair."""
-        return len({b.shape for b in self.bottoms}) > 1
+    def is_doubtful(self) -> bool:
+        """Guessed parameters, or bottoms that differ in shape: what these mean is the layer's own affair."""
+        return self.guessed and (self.invented or len({b.shape for b in self.bottoms}) > 1)
 
 
 # ------------------------------------------------------------------------------------------- cases
@@ -61,12 +63,13 @@ def settings_of_cases(cases, draw, away_from_kinks) -> Iterator[Setting]:
 
 # ----------------------------------------------------------------------------------------- guesses
 
-DATA, LABEL, REGIONS, PROBABILITIES = "", "label", "roi", "prob"
+DATA, LABEL, REGIONS, PROBABILITIES, MASK = "", "label", "roi", "prob", "mask"
 
 
 @dataclass(frozen=True)
 class Shape:
-    """A bottom's shape, and what its numbers are: any, labels, regions (image, x1, y1, x2, y2), or within (0, 1)."""
+    """A bottom's shape, and what its numbers are: any, labels, regions (image, x1, y1, x2, y2), within (0, 1), or where
+    in a plane of twice the height and width a 2x2 max pooling found each number."""
 
     sizes: tuple[int, ...]
     kind: str = DATA
@@ -77,14 +80,16 @@ class Shape:
     @classmethod
     def parse(cls, text: str) -> Shape:
         sizes, _, kind = text.partition(":")
-        if kind not in (DATA, LABEL, REGIONS, PROBABILITIES):
-            raise ValueError(f"SHAPES: {text}: after the colon stands label, roi or prob, not {kind!r}")
+        if kind not in (DATA, LABEL, REGIONS, PROBABILITIES, MASK):
+            raise ValueError(f"SHAPES: {text}: after the colon stands label, roi, prob or mask, not {kind!r}")
         try:
             found = cls(tuple(int(s) for s in sizes.split(",") if s), kind)
         except ValueError:
             raise ValueError(
                 f"SHAPES: {text}: expected sizes, as in 2,3,6,5 or 2,1,1,1:label or 5,5:roi"
             ) from None
+        if kind == MASK and len(found.sizes) != 4:
+            raise ValueError(f"SHAPES: {text}: a pooling's mask has four sizes, as in 2,3,6,5:mask")
         if kind == REGIONS and math.prod(found.sizes[1:]) != 5:
             raise ValueError(
                 f"SHAPES: {text}: a region is five numbers, image, x1, y1, x2, y2, as in 4,5:roi"
@@ -102,6 +107,11 @@ class Shape:
             corners = (corners * torch.tensor([width, height])).floor().view(count, 4)
             image = torch.randint(images, (count, 1), generator=generator).double()
             return torch.cat([image, corners], 1).view(self.sizes)
+        if self.kind == MASK:
+            height, width = self.sizes[2:]
+            corner = torch.randint(2, (2, *self.sizes), generator=generator)
+            rows, columns = torch.arange(height).view(-1, 1), torch.arange(width)
+            return ((2 * rows + corner[0]) * 2 * width + 2 * columns + corner[1]).double()
         values = torch.randn(self.sizes, generator=generator, dtype=torch.float64)
         return values.sigmoid() if self.kind == PROBABILITIES else values
 
@@ -111,12 +121,15 @@ USUAL = Shape((2, 3, 6, 5))
 FLAT = Shape((5, 4))
 
 
-def candidates(count: int, regions_first: bool = False) -> Iterator[list[Shape]]:
-    """Shapes to try for this many bottoms, the likeliest first: with regions, for a layer that is called after them."""
+def candidates(count: int, first: str = DATA) -> Iterator[list[Shape]]:
+    """Shapes to try for this many bottoms, the likeliest first: those with bottoms of the kind `first`."""
     if count == 0:
         yield []
         return
-    if regions_first and count > 1:
+    if first == MASK and count > 1:
+        for base in (USUAL, SQUARE):
+            yield [base] * (count - 1) + [replace(base, kind=MASK)]
+    if first == REGIONS and count > 1:
         for regions in (Shape((5, 5), REGIONS), Shape((5, 5, 1, 1), REGIONS)):
             for base in (USUAL, SQUARE, Shape((2, 18, 9, 9))):
                 yield [base] * (count - 1) + [regions]
@@ -140,8 +153,12 @@ def candidates(count: int, regions_first: bool = False) -> Iterator[list[Shape]]
     yield [Shape((1, 4, 1, 4))] * count
 
 
-def called_after_regions(type_name: str) -> bool:
-    return re.search(r"roi|region|rpn|proposal", type_name, re.IGNORECASE) is not None
+def called_after(type_name: str) -> str:
+    """The kind of bottom that a layer's name speaks of."""
+    for kind, words in ((REGIONS, r"roi|region|rpn|proposal"), (MASK, r"un_?pool|de_?pool|up_?sampl|mask")):
+        if re.search(words, type_name, re.IGNORECASE):
+            return kind
+    return DATA
 
 
 def counts(facts) -> list[int]:

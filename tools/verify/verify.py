@@ -6,10 +6,12 @@
 The ways: the layer's own CPU code, its kernels on the host, its kernels on the GPU; each in float and in double. They
 are compared with each other, and each one's Backward with central differences of its Forward, as Caffe's
 GradientChecker does (gradient.py says how), so that no reference is needed from anyone. What they are run on comes
-from the layer's cases.py; a layer without one is run on shapes that are given (SHAPES) or guessed.
+from the layer's cases.py; a layer without one is run on shapes that are given (SHAPES) or guessed. So are
+parameters, if it does not run without any (parameters.py).
 
 Returns 0 if all is right; 1 if a gradient is wrong, two ways differ, the layer crashes or two threads of a kernel race;
-3 if it could not be run, or was wrong on shapes of several kinds that were guessed: it may not be made for them.
+3 if it could not be run, or was wrong on shapes of several kinds, or on parameters, that were guessed: it may not be
+made for them.
 """
 
 from __future__ import annotations
@@ -18,8 +20,10 @@ import argparse
 import contextlib
 import ctypes
 import faulthandler
+import functools
 import importlib
 import importlib.util
+import itertools
 import logging
 import multiprocessing
 import signal
@@ -41,7 +45,7 @@ from .inputs import (
     PROBABILITIES,
     Setting,
     Shape,
-    called_after_regions,
+    called_after,
     candidates,
     counts,
     modules_of,
@@ -49,6 +53,7 @@ from .inputs import (
     shares_of,
     values_of,
 )
+from .parameters import Guesses
 from .probe import CODES, FLOATING, NoCode, Probe, facts_of
 from .races import Race, watched
 from .table import (
@@ -122,47 +127,53 @@ class Verification:
 
     def guess(self, type_name: str, module_class):
         """The first of the given shapes, or of those that are likely, that SetUp and Forward accept."""
-        try:
-            module = module_class(self.options.param or None)
-            facts, differentiable = facts_of(module)
-        except self.CaffeError as error:
-            self.send("row", Row(type_name, "", "", remark=str(error), details=[HELP]))
-            return
         if self.options.shapes:
-            trials = [[Shape.parse(text) for text in self.options.shapes.split()]]
-        else:
-            regions = called_after_regions(type_name)
-            trials = [shapes for count in counts(facts) for shapes in candidates(count, regions)]
-        refusals: dict[str, str] = {}
-        for shapes in trials:
-            label = f"{type_name} on " + (" ".join(map(str, shapes)) or "no bottoms")
-            if label in self.crashed and self.options.shapes:  # no guess: this is what was asked for
-                self.send("row", Row(type_name, "", "", verdict=CRASHED, remark=self.crashed[label]))
-                return
-            if label in self.crashed:
-                refusals.setdefault(self.crashed[label], label)
-                continue
-            self.send("guessing", label)
-            values = values_of(shapes)
-            smooth = [
-                shape.kind in (DATA, PROBABILITIES) and (i >= len(differentiable) or differentiable[i])
-                for i, shape in enumerate(shapes)
-            ]
-            guessed = not self.options.shapes
-            shares = shares_of(shapes) if guessed else None
-            setting = Setting(label, module, values, None, smooth, guessed, shares)
-            refusal = self.refusal(setting)
-            if refusal is None:
-                if guessed:
-                    self.send(
-                        "say",
-                        f"{self.layer}: guessed: {label}" + (f" ({module})" if self.options.param else ""),
-                    )
-                yield setting
-                return
-            refusals.setdefault(refusal, label)
-        details = [f"{label}: {text}" for text, label in list(refusals.items())[:4]]
+            given = [[Shape.parse(text) for text in self.options.shapes.split()]]
+        parameters, details = Guesses(module_class.layer.folder, type_name), []
+        while True:
+            text = self.options.param or parameters.text()
+            refusals: dict[str, str] = {}
+            try:
+                module = module_class(text or None)
+                facts, differentiable = facts_of(module)
+            except (self.CaffeError, ValueError) as error:
+                refusals[str(error)], trials = type_name, []
+            else:
+                shapes_of = functools.partial(candidates, first=called_after(type_name))
+                trials = given if self.options.shapes else itertools.chain(*map(shapes_of, counts(facts)))
+            for shapes in trials:
+                label = f"{type_name} on " + (" ".join(map(str, shapes)) or "no bottoms")
+                if parameters.given:
+                    label += f" with {text}"
+                if label in self.crashed and self.options.shapes:  # no guess: this is what was asked for
+                    self.send("row", Row(type_name, "", "", verdict=CRASHED, remark=self.crashed[label]))
+                    return
+                if label in self.crashed:
+                    refusals.setdefault(self.crashed[label], label)
+                    continue
+                self.send("guessing", label)
+                setting = self.guessed(label, module, shapes, differentiable, bool(parameters.given))
+                refusal = self.refusal(setting)
+                if refusal is None:
+                    if setting.guessed:
+                        shown = f" ({module})" if self.options.param else ""
+                        self.send("say", f"{self.layer}: guessed: {label}{shown}")
+                    yield setting
+                    return
+                refusals.setdefault(refusal, label)
+            details = details or [f"{label}: {text}" for text, label in list(refusals.items())[:4]]
+            if self.options.param or not parameters.more(refusals):
+                break
         self.send("row", Row(type_name, "", "", remark="no shapes that it takes", details=[*details, HELP]))
+
+    def guessed(self, label: str, module, shapes, differentiable, invented: bool) -> Setting:
+        smooth = [
+            shape.kind in (DATA, PROBABILITIES) and (i >= len(differentiable) or differentiable[i])
+            for i, shape in enumerate(shapes)
+        ]
+        guessed = invented or not self.options.shapes
+        shares = shares_of(shapes) if guessed else None
+        return Setting(label, module, values_of(shapes), None, smooth, guessed, invented, shares)
 
     def refusal(self, setting: Setting) -> str | None:
         """Why it cannot be run on these; None if it can."""
@@ -214,7 +225,7 @@ class Verification:
                     row.verdict, row.remark = NO_CODE, str(error)
                 except (self.CaffeError, ValueError, RuntimeError) as error:
                     row.verdict, row.remark = FAILED, str(error)
-                if row.verdict == WRONG and setting.guessed and setting.of_several_kinds:
+                if row.verdict == WRONG and setting.is_doubtful:
                     row.verdict, row.remark = UNSURE, f"wrong there: {row.remark}"
                 yield row
 
@@ -363,8 +374,8 @@ def random_like(tops):
 HELP = (
     "Give parameters as prototxt, PARAM='norm_param { eps: 0.1 }', and a shape for each bottom,"
     " SHAPES='2,3,6,5 2,1,1,1:label' (:label integers below the first bottom's channels,"
-    " :roi rows of image, x1, y1, x2, y2; :prob numbers within (0, 1)). propagate_down in PARAM, true or false once for"
-    " each bottom, says whose gradients count."
+    " :roi rows of image, x1, y1, x2, y2; :prob numbers within (0, 1); :mask where 2x2 max pooling found them)."
+    " propagate_down in PARAM, true or false once for each bottom, says whose gradients count."
 )
 
 # ------------------------------------------------------------------------------------------- processes

@@ -75,6 +75,14 @@ def test_class_that_nobody_registers(built):
     assert "AOneLayer" not in (made / "registration.cpp").read_text()
 
 
+def test_class_that_nobody_registers_and_that_says_no_type(built):
+    """Its fork's layer_factory.cpp makes it: Caffe's convention gives the type."""
+    header = "template <typename Dtype> class AOneLayer {};\ntemplate <typename Dtype> class BLayer;\n"
+    made = built(a_hpp=header, a_cpp="INSTANTIATE_CLASS(AOneLayer);\nINSTANTIATE_CLASS(BLayer);\n")
+    text = (made / "registration.cpp").read_text()
+    assert 'Register<AOneLayer>("AOne")' in text and "Register<BLayer>" not in text
+
+
 def test_init_of_a_folder_made_by_hand(tmp_path, capsys):
     (tmp_path / "a.hpp").write_text(HEADER)
     (tmp_path / "a.cpp").write_text("INSTANTIATE_CLASS(AOneLayer);\nREGISTER_LAYER_CREATOR(Two, GetTwo);\n")

@@ -23,14 +23,16 @@ from tools.verify.gradient import COARSE, Checked, GradientCheck, sample
 from tools.verify.guarded import guarded
 from tools.verify.inputs import (
     DATA,
+    MASK,
     REGIONS,
     Setting,
     Shape,
-    called_after_regions,
+    called_after,
     candidates,
     counts,
     values_of,
 )
+from tools.verify.parameters import names
 from tools.verify.table import RIGHT, STATUS_NOT_RUN, STATUS_RIGHT, STATUS_WRONG, UNSURE, WRONG, Row, closing
 from tools.verify.verify import main
 
@@ -299,6 +301,40 @@ def test_shapes_it_does_not_take(verify):
     assert given.status == 0 and given.verdicts == {"right"}, given.text
 
 
+def test_parameters_are_guessed(verify):
+    """What a CHECK names, then sizes without a default; and what is wrong on them is no verdict."""
+    found = verify("SquareOfOutputs")
+    assert found.status == 0 and found.verdicts == {"right"}, found.text
+    assert (
+        "on 2,3,6,5 with inner_product_param { num_output: 2 } pooling_param { kernel_size: 2 }" in found.text
+    )
+    given = verify("SquareOfOutputs", "--param", "inner_product_param { num_output: 3 }")
+    assert given.status == 3 and "no shapes that it takes" in given.text, given.text
+    wrong = verify("SquareOfOutputs", "--shapes", "5,4")
+    assert wrong.status == 3 and wrong.verdicts == {"guessed, may be outside"}, wrong.text
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Check failed: tile_dim_ tile_dim must", True),
+        ("param.has_tile_dim()", True),
+        ("untile_dim", False),
+        ("tile_dims", False),
+    ],
+)
+def test_fields_that_a_refusal_names(text, found):
+    assert names(text, "tile_dim") == found
+
+
+def test_a_mask_is_guessed(verify):
+    found = verify("SquareUnpooling")
+    assert found.status == 0 and found.verdicts == {"right"}, found.text
+    assert "guessed: SquareUnpooling on 2,3,6,5 2,3,6,5:mask" in found.text
+    with pytest.raises(ValueError, match="four sizes"):
+        Shape.parse("3,4:mask")
+
+
 def test_a_guess_that_gives_no_numbers(verify):
     """Forward is NaN on more than two axes: the guess that is."""
     found = verify("SquareOfFew")
@@ -327,28 +363,38 @@ def test_regions_of_another_size():
     assert Shape.parse("4,5,1,1:roi").sizes == (4, 5, 1, 1)
 
 
-def test_regions_come_first():
-    assert next(candidates(2, called_after_regions("PSROIPooling")))[1].kind == REGIONS
-    assert next(candidates(2, called_after_regions("Eltwise")))[1].kind == DATA
-    assert next(candidates(1, called_after_regions("RoiAlign")))[0].kind == DATA
+@pytest.mark.parametrize(
+    ("count", "type_name", "kind"),
+    [
+        (2, "PSROIPooling", REGIONS),
+        (2, "Eltwise", DATA),
+        (1, "RoiAlign", DATA),
+        (2, "Upsample", MASK),
+        (3, "MaxUnpooling", MASK),
+    ],
+)
+def test_what_a_layer_is_called_after_comes_first(count, type_name, kind):
+    assert next(candidates(count, called_after(type_name)))[-1].kind == kind
 
 
 @pytest.mark.parametrize(
-    ("count", "regions", "guesses"),
+    ("count", "first", "guesses"),
     [
-        (0, False, 1),
-        (0, True, 1),
-        (1, False, 5),
-        (1, True, 5),
-        (2, False, 34),
-        (2, True, 40),
-        (3, False, 63),
-        (3, True, 75),
+        (0, DATA, 1),
+        (0, REGIONS, 1),
+        (1, DATA, 5),
+        (1, REGIONS, 5),
+        (1, MASK, 5),
+        (2, DATA, 34),
+        (2, REGIONS, 40),
+        (2, MASK, 36),
+        (3, DATA, 63),
+        (3, REGIONS, 75),
     ],
 )
-def test_shapes_that_are_guessed(count, regions, guesses):
+def test_shapes_that_are_guessed(count, first, guesses):
     """All bottoms alike, then the last one, or all but the first, of another kind."""
-    found = [" ".join(map(str, shapes)) for shapes in candidates(count, regions)]
+    found = [" ".join(map(str, shapes)) for shapes in candidates(count, first)]
     assert len(found) == guesses and all(len(shapes.split()) == count for shapes in found)
     among = {
         1: ["2,3,6,5", "5,4", "1,1", "1,4,1,4"],
@@ -364,7 +410,7 @@ def test_shapes_that_are_guessed(count, regions, guesses):
     }
     assert set(among.get(count, [])) <= set(found)
     told = {2: "2,18,9,9 5,5,1,1:roi", 3: "2,18,9,9 5,5:roi 2,18,9,9"}.get(count)
-    assert (told in found) == (regions and told is not None)
+    assert (told in found) == (first == REGIONS and told is not None)
 
 
 @pytest.mark.parametrize(
@@ -392,6 +438,10 @@ def test_values_are_what_their_kind_says():
         image, x1, y1, x2, y2 = found.T
         assert image.unique().tolist() == [0, 1, 2] and (x1 <= x2).all() and (y1 <= y2).all()
         assert (x1.min(), x2.max(), y1.min(), y2.max()) == (0, 8, 0, 6)
+    mask = values_of([images, Shape.parse("3,4,7,9:mask")])[1]
+    rows, columns = mask // 18, mask % 18
+    assert (rows // 2 == torch.arange(7).view(7, 1)).all() and (columns // 2 == torch.arange(9)).all()
+    assert {*rows.view(-1).tolist()} == {*map(float, range(14))}
     of_flat = values_of([Shape((3, 4)), regions])[1]
     assert of_flat[:, 1:].max() == 7 and of_flat[:, 0].max() == 2
     assert torch.equal(values_of([images])[0], drawn[0])
@@ -403,8 +453,10 @@ def test_wrong_on_a_guess_of_several_kinds(capsys):
     assert closing("a", rows, []) == STATUS_NOT_RUN and "guessed" in capsys.readouterr().out
     assert closing("a", [*rows, Row("A", "c", "float", verdict=WRONG)], []) == STATUS_WRONG
     image, labels = torch.zeros(2, 3), torch.zeros(2)
-    assert Setting("a", None, [image, labels]).of_several_kinds
-    assert not Setting("a", None, [image, image]).of_several_kinds
+    assert Setting("a", None, [image, labels], guessed=True).is_doubtful
+    assert Setting("a", None, [image], guessed=True, invented=True).is_doubtful
+    assert not Setting("a", None, [image, image], guessed=True).is_doubtful
+    assert not Setting("a", None, [image, labels]).is_doubtful
 
 
 def test_memory_that_ends():

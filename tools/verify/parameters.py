@@ -1,0 +1,87 @@
+"""Parameters to verify a layer with where nobody gave any and it does not run without.
+
+Sizes that a message leaves at 0 are what most such layers ask for: a number of outputs, a window, a factor. What a
+failed CHECK names is set first, one field at a time; then all whole numbers of the layer's messages that have no
+default.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from layers._caffe.parameters import Parameters
+
+SOURCES = (".cpp", ".cu", ".hpp", ".h", ".cuh")
+# Which of several, or a number that says "none" by 0: a size in their place makes another layer of it.
+NO_SIZE = re.compile(
+    r"axis|ignore|label|background|pad|offset|start|begin|phase|seed|class_id|iter|engine|_id$"
+)
+MOST = 8  # rounds
+
+
+class Guesses:
+    """What to set, after each round of refusals, for a type of the layer in `folder`."""
+
+    def __init__(self, folder: Path, type_name: str):
+        message = Parameters(folder).message("LayerParameter")
+        texts = [f.read_text(errors="replace") for f in sorted(folder.rglob("*")) if f.suffix in SOURCES]
+        own = [text for text in texts if f"{type_name}Layer" in text] or texts
+        read = {name for text in own for name in words_read(text)}
+        self.fields = [
+            (field.name, inner)
+            for field in message.DESCRIPTOR.fields
+            if field.message_type and field.name in read
+            for inner in field.message_type.fields
+            if is_number(inner)
+        ]
+        self.given: dict[str, dict[str, str]] = {}
+        self.rounds = 0
+
+    def text(self) -> str:
+        """What is set so far, as prototxt."""
+        return " ".join(
+            f"{message} {{ {' '.join(f'{name}: {value}' for name, value in of_it.items())} }}"
+            for message, of_it in self.given.items()
+        )
+
+    def more(self, refusals: Iterable[str]) -> bool:
+        """Set what these name, else all sizes; False if there is nothing left to set."""
+        self.rounds += 1
+        said = " ".join(refusals)
+        named = [one for one in self.fields if not self._is_set(*one) and names(said, one[1].name)]
+        chosen = named[:1] or [one for one in self.fields if not self._is_set(*one) and self._is_size(*one)]
+        for message, inner in chosen:
+            self.given.setdefault(message, {})[inner.name] = "2" if inner.cpp_type in whole(inner) else "1"
+        return bool(chosen) and self.rounds < MOST
+
+    def _is_set(self, message: str, inner) -> bool:
+        return inner.name in self.given.get(message, {})
+
+    def _is_size(self, message: str, inner) -> bool:
+        """A whole number without a default, and not one of two that say the same as another one."""
+        if inner.is_repeated or inner.has_default_value or inner.cpp_type not in whole(inner):
+            return False
+        both = {other.name for one, other in self.fields if one == message}
+        stem = re.sub(r"_[hw]$", "", inner.name)
+        twice = stem != inner.name and both & {stem, f"{stem}_size"}
+        return not twice and not NO_SIZE.search(inner.name)
+
+
+def words_read(text: str) -> set[str]:
+    """The messages of LayerParameter that a source reads: layer_param_.tile_param()."""
+    return set(re.findall(r"\b(\w+_param)\s*\(\s*\)", text))
+
+
+def is_number(field) -> bool:
+    return field.cpp_type in (*whole(field), field.CPPTYPE_FLOAT, field.CPPTYPE_DOUBLE)
+
+
+def whole(field) -> tuple[int, ...]:
+    return field.CPPTYPE_INT32, field.CPPTYPE_INT64, field.CPPTYPE_UINT32, field.CPPTYPE_UINT64
+
+
+def names(text: str, field: str) -> bool:
+    """tile_dim, has_tile_dim() or tile_dim_, and not untile_dim."""
+    return re.search(rf"(?<![A-Za-z0-9])(has_)?{field}_?(?![A-Za-z0-9_])", text) is not None
