@@ -23,6 +23,7 @@
 #endif
 
 #include "caffe_half.h"
+#include "caffe_old_warp.h"
 #ifndef CAFFE_FFI_H_INCLUDED  // caffe_ffi.h has no guard of its own: cffi reads it too
 #define CAFFE_FFI_H_INCLUDED
 extern "C" {
@@ -168,32 +169,6 @@ __device__ inline Dtype caffe_gpu_atomic_add(const Dtype value, Dtype* address) 
 namespace caffe {
 using ::caffe_gpu_atomic_add;
 }
-
-// ---------------------------------------------------------------------------------------- warps
-
-// Their names of before CUDA 9, without a mask: the whole warp was meant. From sm_70 on nvcc has no such shuffles. It
-// still declares the votes, for every GPU, and ptxas then refuses them: so these are macros.
-#ifndef __HIP__
-template <typename T>
-__device__ inline T __shfl(T value, int source, int width = warpSize) {
-  return __shfl_sync(0xffffffffu, value, source, width);
-}
-template <typename T>
-__device__ inline T __shfl_up(T value, unsigned int delta, int width = warpSize) {
-  return __shfl_up_sync(0xffffffffu, value, delta, width);
-}
-template <typename T>
-__device__ inline T __shfl_down(T value, unsigned int delta, int width = warpSize) {
-  return __shfl_down_sync(0xffffffffu, value, delta, width);
-}
-template <typename T>
-__device__ inline T __shfl_xor(T value, int lanes, int width = warpSize) {
-  return __shfl_xor_sync(0xffffffffu, value, lanes, width);
-}
-#define __ballot(...) __ballot_sync(0xffffffffu, __VA_ARGS__)
-#define __any(...) __any_sync(0xffffffffu, __VA_ARGS__)
-#define __all(...) __all_sync(0xffffffffu, __VA_ARGS__)
-#endif
 
 // ------------------------------------------------------------------------------- dtype dispatch
 

@@ -74,4 +74,6 @@ inline T __shfl_xor_sync(unsigned int mask, T value, int lanes, int width = warp
   return cuda_host::shuffle(mask, value, source > (lane | (width - 1)) ? lane : source);
 }
 
+#include "../caffe_old_warp.h"
+
 #endif  // CAFFE_HOST_CUDA_WARP_H_

@@ -2,5 +2,6 @@
 #ifdef CAFFE_HOST_BACKEND
 #include "cuda_runtime.h"
 #else
+#undef CUDA_SUCCESS
 #include_next <cuda.h>
 #endif

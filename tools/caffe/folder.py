@@ -45,5 +45,6 @@ class LayerFolder:
         if include not in self._found:
             parts = PurePosixPath(include).parts
             ends = ["/".join(parts[i:]) for i in range(len(parts))]
-            self._found[include] = next((end for end in ends if end in self.files), None)
+            deeper = (file for file in self.files if "/" in include and file.endswith(f"/{include}"))
+            self._found[include] = next((end for end in ends if end in self.files), next(deeper, None))
         return self._found[include]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import posixpath
 import re
 import shutil
 import subprocess
@@ -33,7 +34,8 @@ def folder_name(plan: Plan) -> str:
 def places(files: list[str], tree: Tree, toolkit: Toolkit) -> dict[str, str]:
     """File of the tree -> path in the folder. Flat, unless a name is taken or would hide a header of the toolkit's.
 
-    What includes such a file by its name alone, as what lies beside it, goes where it goes.
+    Such a file goes where it lies in the tree, under include/caffe or src/caffe. So does what includes it by its name
+    alone or by a path that begins with its own folder, as what lies beside it.
     """
     names = [Path(f).name for f in files]
     clashes = set()
@@ -47,14 +49,19 @@ def places(files: list[str], tree: Tree, toolkit: Toolkit) -> dict[str, str]:
     while before != len(clashes):
         before = len(clashes)
         clashes |= {file for file in files if clashes & beside(tree, file)}
-    return {file: "/".join(Path(file).parts[-2:]) if file in clashes else Path(file).name for file in files}
+    return {
+        file: re.sub(r"^(include|src)/(caffe/)?", "", file) if file in clashes else Path(file).name
+        for file in files
+    }
 
 
 def beside(tree: Tree, file: str) -> set[str]:
-    """The files in its own folder that a file includes by their names alone."""
+    """The files that a file includes by their names alone, or by ../name: those found from its own folder."""
     folder = file.rpartition("/")[0]
     return {
-        f"{folder}/{include}" for include in tree.source(file).includes(angles=False) if "/" not in include
+        posixpath.normpath(f"{folder}/{include}")
+        for include in tree.source(file).includes(angles=False)
+        if "/" not in include or include.startswith(".")
     }
 
 

@@ -68,8 +68,7 @@ class Closure:
         if one.name in self.class_names:
             return
         self.class_names.add(one.name)
-        alone = len(self.tree.classes(one.name)) == 1
-        members = [f for f in self.tree.members(one.name) if alone or one.file in self.tree.visible(f)]
+        members = self.tree.members_of(one)
         self._visible.update(*map(self.tree.visible, [one.file, *members]))
         self._file(one.file, why)
         for file in members:

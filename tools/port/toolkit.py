@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ..caffe.folder import CUDA_NAMES, NOTHING
 from ..cuda.source import Source
-from ..cuda.tokens import position_from
+from ..cuda.tokens import position_from, split_commas
 from ..files import read
 from ..make.backends import BACKENDS, HOST
 from .items import Arity, items_of
@@ -99,13 +99,11 @@ class Toolkit:
 
 
 def given_to_macros(source: Source) -> set[str]:
-    """The names in parentheses after a macro's name, outside of functions: DEFINE_TWICE(caffe_cpu_sqr)."""
-    lexed = source.lexed
-    calls = (
-        i for i, t in enumerate(lexed.tokens[1:], 1) if t.text == "(" and lexed.tokens[i - 1].text.isupper()
-    )
-    inside = (lexed.tokens[i : lexed.partner.get(i, i)] for i in calls)
-    return {token.text for tokens in inside for token in tokens if token.kind == "name"}
+    """The names that a macro is given, alone between commas, outside of functions: DEFINE_TWICE(caffe_cpu_sqr)."""
+    tokens, partner = source.lexed.tokens, source.lexed.partner
+    calls = (i for i, t in enumerate(tokens[1:], 1) if t.text == "(" and tokens[i - 1].text.isupper())
+    given = (one for i in calls for one in split_commas(tokens, partner, i + 1, partner.get(i, i + 1)))
+    return {tokens[first].text for first, last in given if last - first == 1 and tokens[first].kind == "name"}
 
 
 def declared(source: Source) -> set[str]:

@@ -276,6 +276,21 @@ class Tree:
             self._members[name] = [f for f in found if first[os.path.basename(f)] == f]
         return self._members[name]
 
+    def members_of(self, one: Class) -> list[str]:
+        """The same of one of the classes of that name. What defines again what the source of its header's name
+        defines is another version."""
+        alone = len(self.classes(one.name)) == 1
+        found = [f for f in self.members(one.name) if alone or one.file in self.visible(f)]
+        stem = os.path.splitext(os.path.basename(one.file))[0]
+        own = [f for f in found if os.path.splitext(os.path.basename(f))[0] == stem]
+        there = {part for f in own for part in self._defined(one.name, f)}
+        return [f for f in found if f in own or not there & self._defined(one.name, f)]
+
+    def _defined(self, name: str, file: str) -> set[tuple[str, str, int]]:
+        """The member functions of a class that a source defines: their kind of file, names, numbers of arguments."""
+        own = (f for f in self.source(file).functions if f.scope == name and not f.member)
+        return {(os.path.splitext(file)[1], f.name, len(f.parameters)) for f in own}
+
     # ------------------------------------------------------------------------------ functions
 
     def companions(self, header: str) -> list[str]:

@@ -43,6 +43,9 @@ inline cudaError_t caffe_stream_destroy(cudaStream_t) { return cudaSuccess; }
 
 #endif  // CAFFE_HOST_BACKEND
 
+// The driver's, which forks compare the runtime's answers with.
+#define CUDA_SUCCESS cudaSuccess
+
 #include "caffe/util/cublas.hpp"
 
 // cuBLAS and cuRAND report 0 for success; their headers are not needed to know that.

@@ -273,6 +273,17 @@ def test_overload_that_a_fork_added_to_a_stock_function(fork, port):
     assert "fork();" in source and "stock();" not in source
 
 
+def test_overload_of_a_function_that_the_toolkits_macros_name(fork, port):
+    """DEFINE_CAFFE_CPU_UNARY_FUNC(sign, y[i] = caffe_sign<Dtype>(x[i])) declares no caffe_sign."""
+    function = (
+        "template <typename Dtype>\ninline int caffe_sign(Dtype x, Dtype least) { return x > least; }\n"
+    )
+    fork.write("include/caffe/util/math_functions.hpp", f"namespace caffe {{\n{function}}}\n")
+    fork.layer("Shift", body="caffe_sign(x, Dtype(3));")
+    port("Shift")
+    assert "Dtype least)" in (port.folder / "shift" / "additions.hpp").read_text()
+
+
 def test_names_of_variables_and_parameters_in_the_toolkits_headers_are_free(fork, port):
     """`length` is a local variable somewhere in them: a fork's Blob::length() is the fork's all the same."""
     fork.write("include/caffe/blob.hpp", BLOB.replace("below_middle", "length").replace("cached_", "count_"))

@@ -148,6 +148,19 @@ def test_a_copy_of_a_source_that_lies_deeper(fork, port):
     assert (port.folder / "shift/shift_layer.cpp").read_text() == source.read_text()
 
 
+def test_another_version_of_a_source_beside_it(fork, port):
+    """It defines the same functions, and is not called as the header is."""
+    source = fork.layer("Shift")
+    fork.write("src/caffe/layers/shift_layer-x.cpp", source.read_text())
+    header = (fork.root / "include/caffe/layers/shift_layer.hpp").read_text()
+    fork.write("include/caffe/layers/shift_layer-x.hpp", header)
+    more = "namespace caffe {\ntemplate <typename Dtype>\nvoid ShiftLayer<Dtype>::More() {}\n}\n"
+    fork.write("src/caffe/layers/shift_layer_more.cpp", '#include "caffe/layers/shift_layer.hpp"\n' + more)
+    port("Shift")
+    found = {name for name in names(port.folder / "shift") if name.endswith(".cpp")}
+    assert found == {"shift_layer.cpp", "shift_layer_more.cpp"}
+
+
 @pytest.mark.parametrize("header", ["caffe/3rdparty/twist.h", "3rdparty/twist.h"])
 def test_a_library_within_caffes_own_folders_is_caffes(fork, port, header):
     fork.write(f"include/{header}", "void twist();\n")
@@ -197,6 +210,24 @@ def test_an_additions_includes_are_its_files(fork, port):
     assert source.startswith(
         '#include "caffe/common.cuh"\n#include "caffe/util/math_functions.hpp"\nnamespace'
     )
+
+
+def test_two_copies_of_a_library_keep_their_paths(fork, port):
+    """Its files include each other by ../, which is right where they lie as they lay."""
+    for place in ("caffe/one/twist", "caffe/two/part/twist"):
+        fork.write(f"include/{place}/enums.h", "#pragma once\nenum {};\n")
+        fork.write(f"include/{place}/device/scan.h", '#pragma once\n#include "../enums.h"\n')
+    includes = '#include "caffe/one/twist/device/scan.h"\n#include "caffe/two/part/twist/device/scan.h"'
+    fork.layer("Shift", includes=includes)
+    port("Shift")
+    folder = LayerFolder(str(port.folder / "shift"))
+    assert {f for f in folder.files if f.endswith(".h")} == {
+        f"{place}/{name}"
+        for place in ("one/twist", "two/part/twist")
+        for name in ("enums.h", "device/scan.h")
+    }
+    assert folder.find("caffe/two/part/twist/enums.h") == "two/part/twist/enums.h"
+    assert folder.find("device/scan.h") == "one/twist/device/scan.h" and folder.find("scan.h") is None
 
 
 def test_existing_folder_is_kept(fork, port):
