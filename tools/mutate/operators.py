@@ -30,6 +30,12 @@ _STATEMENT = re.compile(
     r"|[\w:<>, ]+[\s*&]+\w+(?:\(.*\))?\s*;)[\w.:>\-\[\]()]+[^;{}]*;[ \t]*$",
     re.MULTILINE,
 )
+# Conditions under which the host's compiler reads nothing, and those under which it alone reads.
+_GPU_ALONE = re.compile(
+    r"ifdef (__CUDACC__|__CUDA_ARCH__)|if defined\((__CUDACC__|__CUDA_ARCH__)\)|if DEPTHWISE_FAST_KERNELS"
+    r"|ifndef CAFFE_HOST_BACKEND|if !defined\(CAFFE_HOST_BACKEND\)"
+)
+_HOST_ALONE = re.compile(r"ifdef CAFFE_HOST_BACKEND|if !DEPTHWISE_FAST_KERNELS")
 # What clang-format sets between spaces where it stands between two values, and nowhere else.
 _BINARY = ("+", "-", "*", "/", "%", "<", ">", "<<", ">>")
 
@@ -60,6 +66,24 @@ class Mutation:
 def mutations(path: str, source: str) -> list[Mutation]:
     """All that may be done to a file."""
     return [*(_python if path.endswith(".py") else _cpp)(path, source)]
+
+
+def host_lines(source: str) -> set[int]:
+    """The lines, from 1, of a C++ source that no #if keeps for nvcc's eyes."""
+    lines, gpu = set(), []  # of each open #if: True in the part that is a GPU's, False in the other, None: any other #if
+    for number, line in enumerate(source.splitlines(), 1):
+        directive = re.match(r"\s*#\s*((if|else|elif|endif)\w*.*)", line)
+        if directive is None:
+            if True not in gpu:
+                lines.add(number)
+        elif directive[2] == "if":
+            condition = directive[1]
+            gpu.append(True if _GPU_ALONE.match(condition) else False if _HOST_ALONE.match(condition) else None)
+        elif directive[2] == "endif" and gpu:
+            gpu.pop()
+        elif gpu and gpu[-1] is not None:
+            gpu[-1] = not gpu[-1]
+    return lines
 
 
 def _of_token(path: str, at: int, text: str, before: str):
@@ -93,6 +117,11 @@ def _python(path: str, source: str):
 
 
 def _cpp(path: str, source: str):
+    host = host_lines(source)
+    yield from (m for m in _cpp_anywhere(path, source) if m.line(source) in host)
+
+
+def _cpp_anywhere(path: str, source: str):
     before = ""
     for found in _CPP_TOKEN.finditer(source):
         text = found.group()
