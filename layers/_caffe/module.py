@@ -15,6 +15,7 @@ What runs is the layer's own C++: SetUp at the first call, Reshape and Forward a
 """
 
 import operator
+import re
 
 import torch
 from torch import Tensor, nn
@@ -26,9 +27,12 @@ from .._runtime import (
     CaffeTypeError,
     CaffeValueError,
     Layer,
+    describe,
     explain_onnx,
     fx_node,
     is_fake,
+    path_of,
+    refuse_script,
 )
 from .autograd import CaffeNode, Call, Plan, apply, weighted
 from .bottoms import checked_blobs, dtype_of, guarded, prepared, refuse_transforms, site_at, site_of
@@ -63,7 +67,13 @@ def caffe_layer(module: str, type: str) -> type["CaffeModule"]:
         module: the layer package's `__name__`.
         type: Caffe's name of the layer, as REGISTER_LAYER_CLASS has it.
     """
+    if not isinstance(module, str):
+        raise CaffeTypeError(
+            f"caffe_layer: module: expected a layer package's __name__, got {describe(module)}"
+        )
     layer = caffe_package(module)
+    if not (isinstance(type, str) and re.fullmatch(r"\w+", type)):
+        raise layer.wrong("type", "the layer's name as its REGISTER_LAYER_CLASS has it", type)
     fields = Parameters(layer.folder).describe(type)
     text = _DOCUMENTATION.format(type=type, folder=f"layers/{layer.name}", fields=fields)
     members = {
@@ -98,6 +108,33 @@ class CaffeModule(nn.Module):
         self._text = str(message)
         self._mode: str | None = None
         self._recorded: RecordedCall | None = None
+
+    @property
+    def lr_mult(self) -> list[float]:
+        """Of the parameter blobs: one that has 0 when it is made requires no gradient; those beyond the list do."""
+        return self._lr_mult
+
+    @lr_mult.setter
+    def lr_mult(self, lr_mult) -> None:
+        self._lr_mult = self._listed("lr_mult", lr_mult, (int, float), "numbers")
+
+    @property
+    def propagate_down(self) -> list[bool]:
+        """Of the bottoms: whether they get a gradient. An empty list: all that want one do."""
+        return self._propagate_down
+
+    @propagate_down.setter
+    def propagate_down(self, propagate_down) -> None:
+        self._propagate_down = self._listed("propagate_down", propagate_down, bool, "bools")
+
+    def _listed(self, name: str, values, kinds, what: str) -> list:
+        right = isinstance(values, (list, tuple)) and all(isinstance(value, kinds) for value in values)
+        if not right:
+            raise self.layer.wrong(name, f"a list of {what}", values)
+        return list(values)
+
+    def __prepare_scriptable__(self):
+        refuse_script(self.layer.name)
 
     @property
     def definition(self) -> Definition:
@@ -248,9 +285,15 @@ class CaffeModule(nn.Module):
         self._pool.check_bottoms(len(bottoms))
         tensors = [b for b in bottoms if isinstance(b, Tensor)]
         given = next((t for t in tensors if t.dtype in DTYPES), None)
-        device = torch.device(device or (tensors[0].device if tensors else torch.get_default_device()))
-        dtype = dtype or (given.dtype if given is not None else dtype_of([], self._blobs()))
-        if dtype not in DTYPES:
+        if device is None:
+            device = tensors[0].device if tensors else torch.get_default_device()
+        try:
+            device = torch.empty(0, device=device).device
+        except (TypeError, RuntimeError, AssertionError):  # the last one: this torch knows no GPU
+            raise self.layer.wrong("setup: device", "a device that is there", device) from None
+        if dtype is None:
+            dtype = given.dtype if given is not None else dtype_of([], self._blobs())
+        if not isinstance(dtype, torch.dtype) or dtype not in DTYPES:
             raise CaffeTypeError(
                 f"{self.layer.name}: dtype: Caffe layers compute in float32 or float64, not {dtype}"
             )
@@ -325,6 +368,7 @@ class CaffeModule(nn.Module):
 
     def load_caffemodel(self, path, layer_name: str) -> "CaffeModule":
         """Take the parameter blobs of the layer of that name in a .caffemodel file."""
+        path = path_of(f"{self.layer.name}: load_caffemodel: path", path)
         blobs = blobs_of(path, layer_name)
         known = dict(self.named_parameters(recurse=False))
         if known and len(known) != len(blobs):

@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from torch import Tensor
+
 from .._runtime import CaffeRuntimeError, CaffeTypeError, CaffeValueError, some
 from .prototxt import Field, Node, parse, render
 from .upgrade import upgraded
@@ -69,7 +71,7 @@ class Parameters:
             raise self._wrong("prototxt", "text or a dict", prototxt)
         self._fill(message, fields, "")
         for name, blobs in (("bottom", bottom), ("top", top)):
-            if blobs:
+            if isinstance(blobs, Tensor) or blobs:
                 self._fill(message, {name: blobs}, "")
         if message.type and message.type != type_name:
             raise CaffeValueError(

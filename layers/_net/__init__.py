@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 
-from .._runtime import CaffeValueError
+from . import arguments
 from .build import Builder, Options, read_net
 from .net import CaffeNet
 from .registry import Folders
@@ -49,23 +49,20 @@ def caffe_net(
     Raises:
         CaffeValueError: what stands in the way, all of it, with the lines of the file.
     """
-    layers = [layers] if isinstance(layers, str) or hasattr(layers, "__fspath__") else layers
-    if phase not in (None, TRAIN, TEST):
-        raise CaffeValueError(f"phase: expected 'TRAIN', 'TEST' or None, got {phase!r}")
-    if crop not in (None, "stock"):
-        raise CaffeValueError(f"crop: expected 'stock' or None, got {crop!r}")
-    stages = frozenset([stages] if isinstance(stages, str) else stages)
+    arguments.one_of("phase", phase, TRAIN, TEST)
     options = Options(
-        native,
-        Folders(layers, choose),
-        tuple([ignore] if isinstance(ignore, str) else ignore),
-        {name: tuple(shape) for name, shape in (shapes or {}).items()},
-        crop,
+        native if isinstance(native, bool) else arguments.mapping("native", native, bool, "bools"),
+        Folders(arguments.paths("layers", layers), arguments.mapping("choose", choose, str, "folders' names")),
+        arguments.names("ignore", ignore),
+        arguments.shapes("shapes", shapes),
+        arguments.one_of("crop", crop, "stock"),
     )
-    text, path = read_net(prototxt, replace)
+    train, level = arguments.boolean("train", train), arguments.integer("level", level)
+    stages, paths = frozenset(arguments.names("stages", stages)), arguments.paths("weights", weights)
+    replace = arguments.mapping("replace", replace, object, "values")
+    text, path = read_net(arguments.prototxt(prototxt), replace)
     phases = [phase] if phase else [TRAIN, TEST]
     net = Builder(text, path, options).build([State(p, level, stages) for p in phases])
-    paths = list(weights) if isinstance(weights, list | tuple) else [] if weights is None else [weights]
     report = load(net, paths, fill=True)
     if paths and (report.missing or report.unused):
         warnings.warn(f"{path}: {report}", stacklevel=2)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import numbers
+from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -10,7 +11,16 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from .._runtime import CaffeRuntimeError, CaffeTypeError, CaffeValueError, describe, fx_node, some
+from .._runtime import (
+    CaffeRuntimeError,
+    CaffeTypeError,
+    CaffeValueError,
+    describe,
+    fx_node,
+    path_of,
+    refuse_script,
+    some,
+)
 from .graph import Graph, Spec, needed
 from .rules import TEST, TRAIN
 from .stock.batch_norm import BatchNorm, updated_together
@@ -107,16 +117,26 @@ class CaffeNet(nn.Module):
             raise CaffeValueError(f"{self.path}: no layer makes a loss in phase {self._phase_name}")
         if isinstance(outputs, Tensor):
             outputs = {next(iter(weights)): outputs}
+        if not isinstance(outputs, Mapping):
+            raise self._wrong("loss: outputs", "what the net returned", outputs)
         total = None
         for blob, weight in weights.items():
             if blob not in outputs:
                 raise CaffeValueError(
-                    f"{self.path}: loss: {blob!r} is not among the outputs {', '.join(some(outputs))}"
+                    f"{self.path}: loss: {blob!r} is not among the outputs {', '.join(map(str, some(outputs)))}"
                 )
+            if not isinstance(outputs[blob], Tensor):
+                raise self._wrong(f"loss: {blob!r}", "a tensor", outputs[blob])
             term = outputs[blob].sum()
             term = term if weight == 1 else term * weight
             total = term if total is None else total + term
         return total
+
+    def _wrong(self, argument: str, wanted: str, got) -> CaffeTypeError:
+        return CaffeTypeError(f"{self.path}: {argument}: expected {wanted}, got {describe(got)}")
+
+    def __prepare_scriptable__(self):
+        refuse_script(self.path)
 
     def _run(self, plan: Plan, values: list) -> None:
         try:
@@ -286,6 +306,9 @@ class CaffeNet(nn.Module):
 
     def get_layer(self, key: str) -> nn.Module:
         """A submodule by its own name."""
+        if not isinstance(key, str) or key not in self._modules:
+            known = ", ".join(some(self._modules))
+            raise CaffeValueError(f"{self.path}: get_layer: no layer {key!r}. There are: {known}")
         return self._modules[key]
 
     @property
@@ -296,6 +319,9 @@ class CaffeNet(nn.Module):
 
     def parameter_groups(self, lr: float, weight_decay: float = 0.0) -> list[dict]:
         """Groups for a torch optimizer: each parameter with lr * lr_mult and weight_decay * decay_mult."""
+        for name, value in (("lr", lr), ("weight_decay", weight_decay)):
+            if isinstance(value, bool) or not isinstance(value, (numbers.Real, Tensor)):
+                raise self._wrong(f"parameter_groups: {name}", "a number", value)
         groups: dict[tuple[float, float], list[nn.Parameter]] = {}
         seen: set[int] = set()
         for key, module in self.named_children():
@@ -326,13 +352,13 @@ class CaffeNet(nn.Module):
         """
         from .weights import load
 
-        return load(self, [path, *more])
+        return load(self, [path_of(f"{self.path}: load_caffemodel: path", p) for p in (path, *more)])
 
     def save_caffemodel(self, path) -> None:
         """Write a .caffemodel (today's format) that Caffe and its tools read."""
         from .save import save
 
-        save(self, path)
+        save(self, path_of(f"{self.path}: save_caffemodel: path", path))
 
     def __getstate__(self) -> dict:
         return self.__dict__ | {"_plans": {}}
@@ -348,6 +374,8 @@ class CaffeNet(nn.Module):
         return self
 
     def train(self, mode: bool = True) -> CaffeNet:
+        if not isinstance(mode, bool):
+            raise self._wrong("train: mode", "a bool", mode)
         self._phase(mode)
         return super().train(mode)
 

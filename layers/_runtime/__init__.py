@@ -8,6 +8,8 @@ from .errors import (
     CaffeValueError,
     describe,
     dtype_name,
+    path_of,
+    refuse_script,
     some,
 )
 from .launcher import is_fake, raw_stream
@@ -30,7 +32,9 @@ __all__ = [
     "is_fake",
     "once",
     "operator",
+    "path_of",
     "raw_stream",
+    "refuse_script",
     "served",
     "serving",
     "some",

@@ -1,5 +1,7 @@
 """The errors that layers raise, and how their messages describe a value."""
 
+import os
+
 import torch
 from torch import Tensor
 
@@ -31,6 +33,24 @@ def describe(value) -> str:
         return f"nested {value.device} {dtype_name(value.dtype)}"
     layout = "" if value.layout == torch.strided else f"{str(value.layout).removeprefix('torch.')} "
     return f"{layout}{value.device} {dtype_name(value.dtype)} {list(value.shape)}"
+
+
+def path_of(subject: str, value) -> str:
+    """A path as a text. An int is none: `open` would take it for the number of an open file, and close that one."""
+    try:
+        path = os.fsdecode(value)
+    except TypeError:
+        raise CaffeTypeError(f"{subject}: expected a path, got {describe(value)}") from None
+    if not path or "\0" in path:
+        raise CaffeValueError(f"{subject}: expected a path, got {path!r}")
+    return path
+
+
+def refuse_script(name: str):
+    """What torch.jit.script comes to: it reads Python's source, and a layer is a library."""
+    raise CaffeRuntimeError(
+        f"{name}: torch.jit.script cannot take a layer; torch.jit.trace, torch.export and torch.compile can"
+    )
 
 
 def dtype_name(dtype: torch.dtype) -> str:

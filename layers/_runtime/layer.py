@@ -34,10 +34,12 @@ class Layer:
     """
 
     def __init__(self, module: str, *, dtypes: tuple[torch.dtype, ...] = FLOATING, any_layout: bool = False):
+        # Where the libraries are: beside the layer's Python, unless whoever imports it had them built elsewhere.
+        own = vars(sys.modules[module]) if isinstance(module, str) and module in sys.modules else {}
+        if not ("__libraries__" in own or "__file__" in own):
+            raise CaffeValueError(f"Layer: module: expected a layer package's __name__, got {describe(module)}")
         self.module, self.dtypes, self.any_layout = module, dtypes, any_layout
         self.name = module.rpartition(".")[2]
-        # Where the libraries are: beside the layer's Python, unless whoever imports it had them built elsewhere.
-        own = vars(sys.modules[module])
         self.folder = Path(own.get("__libraries__") or Path(own["__file__"]).resolve().parent)
         self._libraries: dict[str, Library] = {}
 

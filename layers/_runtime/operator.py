@@ -28,7 +28,7 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from .errors import PLAIN, CaffeRuntimeError, CaffeTypeError
+from .errors import PLAIN, CaffeRuntimeError, CaffeTypeError, refuse_script
 from .layer import Layer
 from .recording import run_and_record
 from .short import CASTS, short
@@ -169,6 +169,7 @@ class Operator:
             setattr(entry, attribute, getattr(self.function, attribute))
         entry.__signature__ = self.signature
         entry.backward, entry.backward_by, entry.operator = self.backward, self.backward_by, self
+        entry.__prepare_scriptable__ = functools.partial(refuse_script, self.layer.name)
         return entry
 
     # ---------------------------------------------------------------------------------- the careful way

@@ -12,6 +12,8 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+from .errors import CaffeTypeError, describe
+
 TOOLKIT = __package__.rpartition(".")[0]
 PARTS = Path(__file__).resolve().parent.parent
 
@@ -20,6 +22,8 @@ _adopted: set[str] = set()
 
 def adopt(package: str) -> None:
     """Give a package the toolkit's parts, `_runtime` and all others whose name starts with an underscore."""
+    if not isinstance(package, str):
+        raise CaffeTypeError(f"adopt: package: expected a package's name, got {describe(package)}")
     _adopted.add(package)
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
