@@ -1,5 +1,7 @@
 """Each stock type against the loops of caffe_reference.py, its gradient against differences."""
 
+import itertools
+import math
 import random
 
 import numpy as np
@@ -367,6 +369,62 @@ def test_parameters(param, formula):
         np.asarray(formula(x.numpy()), dtype=float),
         1e-7,
     )
+
+
+FACTORS = 0.5, 1, 2
+SUMMANDS = 0, 1, 1.5
+
+
+@pytest.mark.parametrize("power", [0, 0.5, 1, 2, 3])
+def test_power_at_the_numbers_that_say_nothing_and_beside_them(power):
+    x = draw(2, 3).abs()
+    for scale, shift in itertools.product(FACTORS, SUMMANDS):
+        said = f"power: {power} scale: {scale} shift: {shift}"
+        same(one_layer(f'type: "Power" power_param {{ {said} }}', x.shape)(x), (shift + scale * x.numpy()) ** power)
+
+
+@pytest.mark.parametrize("base", [-1, 0.5, 1, 2])
+def test_exponentials_and_logarithms_at_the_numbers_that_say_nothing_and_beside_them(base):
+    x, real = draw(2, 3).abs(), math.e if base == -1 else base
+    for scale, shift in itertools.product(FACTORS, SUMMANDS):
+        said = f"base: {base} scale: {scale} shift: {shift}"
+        same(one_layer(f'type: "Exp" exp_param {{ {said} }}', x.shape)(x), real ** (shift + scale * x.numpy()))
+        if base != 1:
+            wanted = np.log(shift + scale * x.numpy()) / np.log(real)
+            same(one_layer(f'type: "Log" log_param {{ {said} }}', x.shape)(x), wanted)
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (2, 3, 4), (2, 3, 4, 5)])
+@pytest.mark.parametrize("top_k", [1, 2])
+def test_arg_max_over_all_of_an_item(shape, top_k):
+    x = draw(*shape)
+    order = np.argsort(-x.numpy().reshape(2, -1), 1)[:, :top_k]
+    tail = (1,) * max(0, len(shape) - 3)
+    plain = one_layer(f'type: "ArgMax" argmax_param {{ top_k: {top_k} }}', shape)(x)
+    same(plain, order.astype(float).reshape(2, 1, top_k, *tail))
+    both = one_layer(f'type: "ArgMax" argmax_param {{ top_k: {top_k} out_max_val: true }}', shape)(x)
+    values = np.take_along_axis(x.numpy().reshape(2, -1), order, 1)
+    same(both, np.stack([order.astype(float), values], 1).reshape(2, 2, top_k, *tail))
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_arg_max_along_an_axis(axis):
+    x = draw(2, 3, 4)
+    text = f'type: "ArgMax" argmax_param {{ axis: {axis} top_k: 2'
+    order = np.argsort(-x.numpy(), axis).take([0, 1], axis)
+    same(one_layer(text + " }", x.shape)(x), order.astype(float))
+    same(one_layer(text + " out_max_val: true }", x.shape)(x), np.take_along_axis(x.numpy(), order, axis))
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2, -1, -3])
+@pytest.mark.parametrize("operation", ["SUM", "ASUM", "SUMSQ", "MEAN"])
+def test_reductions(operation, axis):
+    x = draw(2, 3, 4)
+    rows = x.numpy().reshape(*x.shape[: axis % 3], -1)
+    sums = {"SUM": rows.sum(-1), "ASUM": np.abs(rows).sum(-1), "SUMSQ": (rows**2).sum(-1), "MEAN": rows.mean(-1)}
+    for coeff in FACTORS:
+        said = f"operation: {operation} axis: {axis} coeff: {coeff}"
+        same(one_layer(f'type: "Reduction" reduction_param {{ {said} }}', x.shape)(x), coeff * sums[operation])
 
 
 def test_eltwise_sums_with_coefficients():

@@ -1,0 +1,229 @@
+"""What make fuzz's calls and files are made of, piece by piece: a fuzzer that tries less finds less, and says nothing."""
+
+import math
+
+import pytest
+import torch
+
+from layers._runtime import CaffeTypeError, CaffeValueError
+from layers._runtime.cases import Case
+from tools.fuzz import calls, models
+from tools.fuzz.calls import KINDS, LAYOUTS, NUMBERS, SIZES, Call, Finding, judged_error, judged_result, resized
+
+X = torch.arange(120.0).view(2, 3, 4, 5)
+
+
+class Drawn:
+    """Stands in for hypothesis: gives what it was told, by turns."""
+
+    def __init__(self, *answers):
+        self.answers = list(answers)
+
+    def __call__(self, strategy):
+        return self.answers.pop(0)
+
+
+def call(*arguments, name="f", case=None, grad=False, layer="some"):
+    return Call(layer, name, None, list(arguments), [repr(a) for a in arguments], grad, case)
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_a_layout_has_the_same_values(name):
+    changes = {"expanded": lambda x: x[:1].expand_as(x)}.get(name, lambda x: x)
+    for x in (X, X[0], torch.tensor(3.0)):
+        made = LAYOUTS[name](x)
+        assert torch.equal(made.detach().as_subclass(torch.Tensor), changes(x) if x.dim() else x)
+    made = LAYOUTS[name](X)
+    strange = {
+        "transposed": made.stride() == (1, 8, 2, 24),
+        "sliced": made.stride(-1) == 3,
+        "misaligned": made.storage_offset() == 1,
+        "expanded": made.stride(0) == 0,
+        "channels last": made.stride(1) == 1,
+        "negated view": made.is_neg(),
+        "flipped": made.is_contiguous(),
+        "subclass": type(made) is calls.Labelled,
+        "parameter": type(made) is torch.nn.Parameter,
+    }
+    assert strange[name]
+    # What a layout asks more of a tensor than this has leaves it alone.
+    assert LAYOUTS[name](torch.tensor([True])).dtype == torch.bool
+
+
+@pytest.mark.parametrize(
+    "name, looks",
+    [
+        ("sparse", lambda x: x.layout == torch.sparse_coo),
+        ("csr", lambda x: x.layout == torch.sparse_csr),
+        ("meta", lambda x: x.is_meta),
+        ("zero tensor", lambda x: x._is_zerotensor()),
+        ("quantized", lambda x: x.is_quantized),
+        ("nested", lambda x: x.is_nested and x.layout == torch.strided and x.size(0) == 2),
+        ("without memory", lambda x: x.untyped_storage().size() == 0 and x.shape == (2, 3)),
+    ],
+)
+def test_a_kind_is_one(name, looks):
+    x = torch.ones(2, 3)
+    assert looks(KINDS[name](x)) and x.sum() == 6 and len(KINDS) == 7
+
+
+def test_numbers_and_sizes_have_the_boundaries():
+    wanted = [0, 1, -1, 2, 2**31 - 1, 2**31, -(2**31), 2**63 - 1, 2**63, 0.5, math.inf]
+    assert not [n for n in wanted if not any(type(m) is type(n) and m == n for m in NUMBERS)]
+    assert any(n != n for n in NUMBERS if isinstance(n, float)) and {0, 1} <= set(SIZES)
+    assert any(n is None for n in NUMBERS) and any(n is True for n in NUMBERS) and "3" in NUMBERS
+
+
+def test_resized_repeats_or_cuts():
+    x = torch.arange(6).view(2, 3)
+    assert torch.equal(resized(x, 1, 5), x[:, [0, 1, 2, 0, 1]]) and torch.equal(resized(x, 0, 1), x[:1])
+    assert torch.equal(resized(x, 3, 2), x[:, :2]) and resized(x, 1, 0).shape == (2, 0)
+    assert resized(torch.zeros(2, 0), 1, 3).tolist() == [[0, 0, 0]] * 2
+    assert resized(torch.zeros(0, 2), 1, 3).shape == (0, 3) and resized(torch.tensor(4), 0, 3).tolist() == [4] * 3
+
+
+CHANGES = [
+    (("layout", "sliced"), lambda x: x.stride(-1) == 3, "float32[2, 3, 4, 5] sliced"),
+    (("size", 3, 8), lambda x: x.shape == (2, 3, 4, 8), "float32[2, 3, 4, 8]"),
+    (("axes", X[None]), lambda x: x.shape == (1, 2, 3, 4, 5), "float32[1, 2, 3, 4, 5]"),
+    (("dtype", torch.int8), lambda x: x.dtype == torch.int8, "int8[2, 3, 4, 5]"),
+    (("kind", "meta"), lambda x: x.is_meta, "float32[2, 3, 4, 5] meta"),
+    (("no tensor", None), lambda x: x is None, "None"),
+    (("no tensor", "y" * 50), lambda x: x == "y" * 50, "'" + "y" * 39),
+    (("kind", "csr"), lambda x: x is ONE, "float32[]"),  # there is no such tensor
+]
+ONE = torch.tensor(1.0)
+
+
+@pytest.mark.parametrize("answers, looks, words", CHANGES)
+def test_a_change_and_its_words(answers, looks, words):
+    given = ONE if answers == ("kind", "csr") else X
+    value, said = drawn_by(calls.changed, answers, given, calls.described(given))
+    assert looks(value) and said == words
+
+
+def test_a_change_of_what_is_no_tensor():
+    assert drawn_by(calls.changed, (7,), 3, "3") == (7, "7")
+
+
+def drawn_by(composite, answers, *arguments):
+    """What a composite strategy makes of these answers."""
+    return composite(*arguments).wrapped_strategy.definition(Drawn(*answers), *arguments)
+
+
+def test_words_of_a_value():
+    assert calls.described(X.half()) == "float16[2, 3, 4, 5]" and calls.described("y" * 99) == "'" + "y" * 59
+    assert calls.numel(X) == 120 and calls.numel(3) == 0 and calls.numel(KINDS["nested"](X)) == 0
+    assert str(call(1, 2)) == "f(1, 2)" and str(call(1, grad=True)) == "f(1).backward()"
+
+
+def test_whose_error_it_is():
+    case = Case(function=torch.square, reference=torch.square, inputs={})
+    own = CaffeTypeError
+    assert judged_error(call(X, case=case), CaffeTypeError("some: x"), own) == "refused"
+    assert judged_error(call(X, case=case), RuntimeError("x can't allocate memory"), own) == "refused"
+    assert judged_error(call(calls.Labelled(), case=case), KeyError("x"), own) == "refused"
+    for error in (RuntimeError("x"), TypeError("x"), ValueError("x")):
+        assert judged_error(call(X), error, own) == "refused"  # torch's own, of an operator's schema
+        with pytest.raises(Finding, match="not an error of the layer's own"):
+            judged_error(call(X, case=case), error, own)
+    with pytest.raises(Finding, match="not an error of the layer's own"):
+        judged_error(call(X), KeyError("x"), own)
+    with pytest.raises(Finding, match="does not name the layer"):
+        judged_error(call(X), CaffeTypeError("x: some"), own)
+    assert judged_error(call(X), CaffeValueError("x: some"), own) == "refused"
+
+
+def test_what_a_result_is_compared_with():
+    case = Case(function=torch.square, reference=torch.square, inputs={})
+    x = torch.ones(3, requires_grad=True)
+    assert judged_result(call(x, case=case), [x * x], []) == "right"
+    assert judged_result(call(x, case=case, grad=True), [x * x], [2 * x]) == "right"
+    assert judged_result(call(x, case=case, grad=True), [x * x], []) == "not compared"
+    with pytest.raises(Finding, match="a gradient is missing"):
+        judged_result(call(x, case=case, grad=True), [x * x], [None])
+    with pytest.raises(Finding, match="off by 1, where"):
+        judged_result(call(x, case=case, grad=True), [x * x], [3 * x])
+    with pytest.raises(Finding, match=r"shape \[2\], not \[3\]"):
+        judged_result(call(x, case=case), [torch.ones(2)], [])
+    with pytest.raises(Finding, match="a result of .*int64"):
+        judged_result(call(x, case=case), [torch.ones(3, dtype=torch.int64)], [])
+    relative, absolute = case.tolerance_for(torch.float32)
+    much = 20 * (absolute + relative)
+    assert judged_result(call(x, case=case), [x * x + 0.9 * much], []) == "right"
+    with pytest.raises(Finding, match="silently wrong"):
+        judged_result(call(x, case=case), [x * x + 1.2 * much], [])
+    infinite = torch.full((3,), math.inf)
+    assert judged_result(call(infinite, case=case), [infinite * 0], []) == "right"  # finite inputs alone are promised
+
+
+# ------------------------------------------------------------------------------------------------- files
+
+TEXT = "0123456789"
+
+
+@pytest.mark.parametrize(
+    "one, other, length, way, wanted",
+    [
+        (3, 7, 2, 0, "012"),
+        (3, 7, 2, 1, "01256789"),
+        (3, 7, 2, 2, "012343456789"),
+        (7, 3, 2, 3, "0127893456"),
+        (3, 7, 2, 4, "012x56789"),
+        (3, 7, 2, 5, "012x3456789"),
+        (8, 9, 6, 1, "01234567"),
+    ],
+)
+def test_each_way_to_change_a_file(one, other, length, way, wanted):
+    assert drawn_by(models.mutated, (one, other, length, way, "x"), TEXT, "x") == wanted
+
+
+def test_a_caffemodel_byte_by_byte():
+    data = models.caffemodel("Norm", [(3,), ()])
+    one = bytes.fromhex("0000803f")
+    blob = b"\x2a\x0c" + one * 3 + b"\x3a\x02\x08\x03"
+    scalar = b"\x2a\x04" + one + b"\x3a\x00"
+    layer = b"\x0a\x02it\x12\x04Norm\x3a" + bytes([len(blob)]) + blob + b"\x3a" + bytes([len(scalar)]) + scalar
+    assert data == b"\x0a\x03net\xa2\x06" + bytes([len(layer)]) + layer
+    assert models.varint(127) == b"\x7f" and models.varint(128) == b"\x80\x01"
+    assert models.varint(16383) == b"\xff\x7f" and models.varint(300) == b"\xac\x02"
+
+
+class Module:
+    """A Caffe module that answers as it is told."""
+
+    def __init__(self, answer):
+        self.answer = answer
+
+    def load_caffemodel(self, path, name):
+        assert path.read_bytes() == b"data" and name == "it"
+        self(path)
+
+    def __call__(self, content):
+        if self.answer is not None:
+            raise self.answer
+
+
+@pytest.mark.parametrize(
+    "kind, answer, wanted",
+    [
+        ("prototxt", None, "right"),
+        ("prototxt", CaffeTypeError("some: a long explanation"), "refused"),
+        ("prototxt", CaffeTypeError("other: a long explanation of some"), None),
+        ("prototxt", CaffeTypeError("some: short"), None),
+        ("prototxt", KeyError("some: a long explanation"), None),
+        ("caffemodel", None, "right"),
+        ("caffemodel", CaffeTypeError("mutated.caffemodel: bad"), "refused"),
+        ("caffemodel", CaffeTypeError("some: a long explanation"), None),
+        ("caffemodel", RuntimeError("mutated.caffemodel: a long explanation"), None),
+    ],
+)
+def test_what_a_file_came_to(tmp_path, kind, answer, wanted):
+    subject = object.__new__(models.Models)
+    subject.name, subject.error, subject.file = "some", CaffeTypeError, tmp_path / "mutated.caffemodel"
+    attempt = kind, Module(answer), b"data"
+    if wanted is None:
+        with pytest.raises(Finding, match=kind):
+            subject.attempt(attempt)
+    else:
+        assert subject.attempt(attempt) == wanted

@@ -1,0 +1,108 @@
+"""What make verify calls a layer on: its small cases, and shapes and numbers that it guesses."""
+
+import pytest
+import torch
+
+from tools.verify import inputs
+from tools.verify.inputs import FLAT, LABEL, PROBABILITIES, REGIONS, SQUARE, USUAL, Setting, Shape, candidates
+
+
+def values(text: str, first: Shape = USUAL) -> torch.Tensor:
+    return Shape.parse(text).values(torch.Generator().manual_seed(5), first)
+
+
+def test_labels_are_classes_of_the_first_bottom():
+    assert values("200:label").unique().tolist() == [0, 1, 2] and values("200:label").dtype == torch.float64
+    assert values("200:label", Shape((9,))).unique().tolist() == [0, 1]
+    assert values("200:label", Shape((9, 0))).unique().tolist() == [0]
+
+
+def test_regions_lie_within_the_first_bottom():
+    image, x1, y1, x2, y2 = values("500,5:roi").unbind(1)
+    assert image.unique().tolist() == [0, 1]
+    assert (x1 <= x2).all() and (y1 <= y2).all() and x1.min() == y1.min() == 0
+    assert x2.max() == 4 and y2.max() == 5 and (x2 % 1 == 0).all()
+    assert values("4,5,1,1:roi").shape == (4, 5, 1, 1)
+    _, _, _, x2, y2 = values("500,5:roi", FLAT).unbind(1)
+    assert x2.max() == y2.max() == 7
+
+
+def test_numbers():
+    assert values("500").min() < -1 and values("500").dtype == torch.float64
+    shares = values("500:prob")
+    assert 0 < shares.min() < 0.3 and 0.7 < shares.max() < 1
+    assert inputs.shares_of([USUAL, Shape((2,), LABEL)]) is None
+    first, second = inputs.shares_of([USUAL, FLAT])
+    assert first.shape == USUAL.sizes and second.shape == FLAT.sizes and 0 < first.min() < first.max() < 1
+
+
+def test_shapes_as_text():
+    for text in ("2,3,6,5", "2,1,1,1:label", "5,5:roi", "3:prob", ""):
+        assert str(Shape.parse(text)) == text
+    assert Shape.parse("2,5:roi").kind == REGIONS and Shape.parse("3:prob") == Shape((3,), PROBABILITIES)
+    for text, said in (("2:x", "after the colon"), ("2,y", "expected sizes"), ("5,4:roi", "five numbers")):
+        with pytest.raises(ValueError, match=f"SHAPES: {text}: .*{said}"):
+            Shape.parse(text)
+
+
+def test_guesses_are_for_that_many_bottoms_the_likeliest_first():
+    assert list(candidates(0)) == [[]]
+    for count in (1, 2, 3):
+        for regions_first in (False, True):
+            found = list(candidates(count, regions_first))
+            assert {len(shapes) for shapes in found} == {count}
+            assert [USUAL] * count in found and [SQUARE] * count in found and [Shape((1, 4, 1, 4))] * count in found
+    assert next(candidates(2)) == [USUAL] * 2
+    assert list(candidates(1)) == [[USUAL], [SQUARE], [FLAT], [Shape((1, 1))], [Shape((1, 4, 1, 4))]]
+    pairs, threes = list(candidates(2)), list(candidates(3))
+    assert [USUAL, Shape((2,), LABEL)] in pairs and [FLAT, Shape((5, 1), LABEL)] in pairs
+    assert [SQUARE, Shape((2, 1, 6, 6))] in pairs and [FLAT, Shape((5, 4))] in pairs
+    assert not any(b.kind == REGIONS for a, b in pairs if a == FLAT)
+    assert [USUAL, USUAL, Shape((2,), LABEL)] in threes and [USUAL, *[Shape((3,))] * 2] in threes
+    assert [shapes[-1].kind for shapes in candidates(2, True)][:6] == [REGIONS] * 6
+    assert [USUAL, Shape((5, 5), REGIONS), USUAL] in list(candidates(3, True))[:12]
+    assert list(candidates(1, True)) == list(candidates(1))
+
+
+class Function:
+    def bottoms_and_blobs(self, given):
+        return given[:-1], {"blob0": given[-1]}
+
+    def make(self):
+        return torch.nn.Identity()
+
+
+class SomeCase:
+    name, is_caffe, kinks, gradient, function = "case", True, None, "all", Function()
+
+    def __init__(self, **sizes):
+        self.inputs = {
+            label: (lambda count, size: lambda draw: [torch.zeros(size)] * count)(*said)
+            for label, said in sizes.items()
+        }
+
+
+def settings(*cases) -> list[Setting]:
+    return list(inputs.settings_of_cases(cases, lambda: None, lambda given, kinks: given))
+
+
+def test_of_a_case_the_first_small_inputs_of_each_number_of_bottoms_are_taken():
+    found = settings(SomeCase(large=(2, 800), first=(2, 10), second=(2, 9), more=(3, 500), most=(3, 501)))
+    assert sorted(s.name for s in found) == ["case, first", "case, more"]
+    (first,) = [s for s in found if s.name == "case, first"]
+    assert len(first.bottoms) == len(first.blobs) == 1 and first.smooth == [True] and not first.guessed
+    (only,) = settings(SomeCase(large=(2, 900), less=(2, 800), larger=(2, 1000)))
+    assert only.name == "case, less"  # none is small
+
+
+def test_what_is_no_caffe_layers_case_or_has_no_gradient():
+    case = SomeCase(a=(2, 3))
+    case.gradient = "none"
+    assert settings(case)[0].smooth == [False]
+    case.is_caffe = False
+    assert settings(case) == []
+
+
+def test_bottoms_of_several_kinds():
+    a, b = torch.zeros(2, 3), torch.zeros(2)
+    assert Setting("", None, [a, b]).of_several_kinds and not Setting("", None, [a, a]).of_several_kinds
