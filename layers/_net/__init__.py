@@ -52,7 +52,9 @@ def caffe_net(
     arguments.one_of("phase", phase, TRAIN, TEST)
     options = Options(
         native if isinstance(native, bool) else arguments.mapping("native", native, bool, "bools"),
-        Folders(arguments.paths("layers", layers), arguments.mapping("choose", choose, str, "folders' names")),
+        Folders(
+            arguments.paths("layers", layers), arguments.mapping("choose", choose, str, "folders' names")
+        ),
         arguments.names("ignore", ignore),
         arguments.shapes("shapes", shapes),
         arguments.one_of("crop", crop, "stock"),

@@ -37,7 +37,9 @@ class Layer:
         # Where the libraries are: beside the layer's Python, unless whoever imports it had them built elsewhere.
         own = vars(sys.modules[module]) if isinstance(module, str) and module in sys.modules else {}
         if not ("__libraries__" in own or "__file__" in own):
-            raise CaffeValueError(f"Layer: module: expected a layer package's __name__, got {describe(module)}")
+            raise CaffeValueError(
+                f"Layer: module: expected a layer package's __name__, got {describe(module)}"
+            )
         self.module, self.dtypes, self.any_layout = module, dtypes, any_layout
         self.name = module.rpartition(".")[2]
         self.folder = Path(own.get("__libraries__") or Path(own["__file__"]).resolve().parent)

@@ -49,7 +49,9 @@ def test_devices_and_dtypes_of_setup(zoo):
 def test_paths_and_names(zoo):
     m = zoo.Affine(zoo_param=FILLER)
     for path in (None, 3, True, 2.5, [], {}, object(), torch.zeros(2), "", "\0"):
-        with pytest.raises((CaffeTypeError, CaffeValueError), match=": load_caffemodel: path: expected a path"):
+        with pytest.raises(
+            (CaffeTypeError, CaffeValueError), match=": load_caffemodel: path: expected a path"
+        ):
             m.load_caffemodel(path, "a")
     for name in ("bottom", "top"):
         for value in (3, 2.5, object(), torch.zeros(2), [None], {1: 2}):

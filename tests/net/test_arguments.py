@@ -69,7 +69,9 @@ def test_arguments_of_a_net(net):
     assert refused("get_layer", net.get_layer) == everything
     assert refused("loss", net.loss) == everything - 1  # but the tensor
     assert refused("loss: 'loss'", lambda value: net.loss({"loss": value})) == everything - 1
-    assert refused("parameter_groups: lr", net.parameter_groups) == everything - 7  # the numbers and the tensor
+    assert (
+        refused("parameter_groups: lr", net.parameter_groups) == everything - 7
+    )  # the numbers and the tensor
     assert refused("weight_decay", lambda value: net.parameter_groups(0.1, value)) == everything - 7
     assert refused("load_caffemodel: path", net.load_caffemodel) == everything
     assert refused("load_caffemodel: path", lambda value: net.load_caffemodel("x", value)) == everything
@@ -85,5 +87,5 @@ def test_a_path_to_save_to(net, path):
 
 
 def test_torch_jit_script_is_refused_by_name(net):
-    with pytest.raises(CaffeError, match="prototxt: torch.jit.script cannot .*torch.export"):
+    with pytest.raises(CaffeError, match=r"prototxt: torch\.jit\.script cannot .*torch\.export"):
         torch.jit.script(net)

@@ -380,7 +380,10 @@ def test_power_at_the_numbers_that_say_nothing_and_beside_them(power):
     x = draw(2, 3).abs()
     for scale, shift in itertools.product(FACTORS, SUMMANDS):
         said = f"power: {power} scale: {scale} shift: {shift}"
-        same(one_layer(f'type: "Power" power_param {{ {said} }}', x.shape)(x), (shift + scale * x.numpy()) ** power)
+        same(
+            one_layer(f'type: "Power" power_param {{ {said} }}', x.shape)(x),
+            (shift + scale * x.numpy()) ** power,
+        )
 
 
 @pytest.mark.parametrize("base", [-1, 0.5, 1, 2])
@@ -388,7 +391,9 @@ def test_exponentials_and_logarithms_at_the_numbers_that_say_nothing_and_beside_
     x, real = draw(2, 3).abs(), math.e if base == -1 else base
     for scale, shift in itertools.product(FACTORS, SUMMANDS):
         said = f"base: {base} scale: {scale} shift: {shift}"
-        same(one_layer(f'type: "Exp" exp_param {{ {said} }}', x.shape)(x), real ** (shift + scale * x.numpy()))
+        same(
+            one_layer(f'type: "Exp" exp_param {{ {said} }}', x.shape)(x), real ** (shift + scale * x.numpy())
+        )
         if base != 1:
             wanted = np.log(shift + scale * x.numpy()) / np.log(real)
             same(one_layer(f'type: "Log" log_param {{ {said} }}', x.shape)(x), wanted)
@@ -421,10 +426,17 @@ def test_arg_max_along_an_axis(axis):
 def test_reductions(operation, axis):
     x = draw(2, 3, 4)
     rows = x.numpy().reshape(*x.shape[: axis % 3], -1)
-    sums = {"SUM": rows.sum(-1), "ASUM": np.abs(rows).sum(-1), "SUMSQ": (rows**2).sum(-1), "MEAN": rows.mean(-1)}
+    sums = {
+        "SUM": rows.sum(-1),
+        "ASUM": np.abs(rows).sum(-1),
+        "SUMSQ": (rows**2).sum(-1),
+        "MEAN": rows.mean(-1),
+    }
     for coeff in FACTORS:
         said = f"operation: {operation} axis: {axis} coeff: {coeff}"
-        same(one_layer(f'type: "Reduction" reduction_param {{ {said} }}', x.shape)(x), coeff * sums[operation])
+        same(
+            one_layer(f'type: "Reduction" reduction_param {{ {said} }}', x.shape)(x), coeff * sums[operation]
+        )
 
 
 def test_eltwise_sums_with_coefficients():

@@ -74,7 +74,9 @@ def sources(only: list[str]) -> dict[str, str]:
     return {
         path: (ROOT / path).read_text()
         for path in chosen
-        if path.endswith(".py") or not path.startswith("layers/") or (Path(path).parts[1], Path(path).name) in built
+        if path.endswith(".py")
+        or not path.startswith("layers/")
+        or (Path(path).parts[1], Path(path).name) in built
     }
 
 
@@ -178,7 +180,9 @@ def main() -> int:
     killed = outcomes[KILLED] + outcomes[NO_END]
     count = killed + outcomes["SURVIVED"]
     share = 100 * killed / max(count, 1)
-    print(f"{killed} of {count} noticed ({share:.0f}%), {outcomes[NOT_COMPILED]} more do not compile; seed {options.seed}")
+    print(
+        f"{killed} of {count} noticed ({share:.0f}%), {outcomes[NOT_COMPILED]} more do not compile; seed {options.seed}"
+    )
     return share < options.wanted
 
 

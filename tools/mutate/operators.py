@@ -70,7 +70,8 @@ def mutations(path: str, source: str) -> list[Mutation]:
 
 def host_lines(source: str) -> set[int]:
     """The lines, from 1, of a C++ source that no #if keeps for nvcc's eyes."""
-    lines, gpu = set(), []  # of each open #if: True in the part that is a GPU's, False in the other, None: any other #if
+    lines: set[int] = set()
+    gpu = []  # of each open #if: True in the part that is a GPU's, False in the other; None of any other #if
     for number, line in enumerate(source.splitlines(), 1):
         directive = re.match(r"\s*#\s*((if|else|elif|endif)\w*.*)", line)
         if directive is None:
@@ -78,7 +79,9 @@ def host_lines(source: str) -> set[int]:
                 lines.add(number)
         elif directive[2] == "if":
             condition = directive[1]
-            gpu.append(True if _GPU_ALONE.match(condition) else False if _HOST_ALONE.match(condition) else None)
+            gpu.append(
+                True if _GPU_ALONE.match(condition) else False if _HOST_ALONE.match(condition) else None
+            )
         elif directive[2] == "endif" and gpu:
             gpu.pop()
         elif gpu and gpu[-1] is not None:

@@ -1,4 +1,4 @@
-"""What make fuzz's calls and files are made of, piece by piece: a fuzzer that tries less finds less, and says nothing."""
+"""What make fuzz's calls and files are made of, piece by piece: one that tries less finds less, and says nothing."""
 
 import math
 
@@ -8,7 +8,17 @@ import torch
 from layers._runtime import CaffeTypeError, CaffeValueError
 from layers._runtime.cases import Case
 from tools.fuzz import calls, models
-from tools.fuzz.calls import KINDS, LAYOUTS, NUMBERS, SIZES, Call, Finding, judged_error, judged_result, resized
+from tools.fuzz.calls import (
+    KINDS,
+    LAYOUTS,
+    NUMBERS,
+    SIZES,
+    Call,
+    Finding,
+    judged_error,
+    judged_result,
+    resized,
+)
 
 X = torch.arange(120.0).view(2, 3, 4, 5)
 
@@ -79,7 +89,10 @@ def test_resized_repeats_or_cuts():
     assert torch.equal(resized(x, 1, 5), x[:, [0, 1, 2, 0, 1]]) and torch.equal(resized(x, 0, 1), x[:1])
     assert torch.equal(resized(x, 3, 2), x[:, :2]) and resized(x, 1, 0).shape == (2, 0)
     assert resized(torch.zeros(2, 0), 1, 3).tolist() == [[0, 0, 0]] * 2
-    assert resized(torch.zeros(0, 2), 1, 3).shape == (0, 3) and resized(torch.tensor(4), 0, 3).tolist() == [4] * 3
+    assert (
+        resized(torch.zeros(0, 2), 1, 3).shape == (0, 3)
+        and resized(torch.tensor(4), 0, 3).tolist() == [4] * 3
+    )
 
 
 CHANGES = [
@@ -146,7 +159,7 @@ def test_what_a_result_is_compared_with():
         judged_result(call(x, case=case, grad=True), [x * x], [3 * x])
     with pytest.raises(Finding, match=r"shape \[2\], not \[3\]"):
         judged_result(call(x, case=case), [torch.ones(2)], [])
-    with pytest.raises(Finding, match="a result of .*int64"):
+    with pytest.raises(Finding, match=r"a result of .*int64"):
         judged_result(call(x, case=case), [torch.ones(3, dtype=torch.int64)], [])
     relative, absolute = case.tolerance_for(torch.float32)
     much = 20 * (absolute + relative)
@@ -154,7 +167,9 @@ def test_what_a_result_is_compared_with():
     with pytest.raises(Finding, match="silently wrong"):
         judged_result(call(x, case=case), [x * x + 1.2 * much], [])
     infinite = torch.full((3,), math.inf)
-    assert judged_result(call(infinite, case=case), [infinite * 0], []) == "right"  # finite inputs alone are promised
+    assert (
+        judged_result(call(infinite, case=case), [infinite * 0], []) == "right"
+    )  # finite inputs alone are promised
 
 
 # ------------------------------------------------------------------------------------------------- files
@@ -183,7 +198,9 @@ def test_a_caffemodel_byte_by_byte():
     one = bytes.fromhex("0000803f")
     blob = b"\x2a\x0c" + one * 3 + b"\x3a\x02\x08\x03"
     scalar = b"\x2a\x04" + one + b"\x3a\x00"
-    layer = b"\x0a\x02it\x12\x04Norm\x3a" + bytes([len(blob)]) + blob + b"\x3a" + bytes([len(scalar)]) + scalar
+    layer = (
+        b"\x0a\x02it\x12\x04Norm\x3a" + bytes([len(blob)]) + blob + b"\x3a" + bytes([len(scalar)]) + scalar
+    )
     assert data == b"\x0a\x03net\xa2\x06" + bytes([len(layer)]) + layer
     assert models.varint(127) == b"\x7f" and models.varint(128) == b"\x80\x01"
     assert models.varint(16383) == b"\xff\x7f" and models.varint(300) == b"\xac\x02"

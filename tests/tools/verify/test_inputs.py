@@ -51,7 +51,11 @@ def test_guesses_are_for_that_many_bottoms_the_likeliest_first():
         for regions_first in (False, True):
             found = list(candidates(count, regions_first))
             assert {len(shapes) for shapes in found} == {count}
-            assert [USUAL] * count in found and [SQUARE] * count in found and [Shape((1, 4, 1, 4))] * count in found
+            assert (
+                [USUAL] * count in found
+                and [SQUARE] * count in found
+                and [Shape((1, 4, 1, 4))] * count in found
+            )
     assert next(candidates(2)) == [USUAL] * 2
     assert list(candidates(1)) == [[USUAL], [SQUARE], [FLAT], [Shape((1, 1))], [Shape((1, 4, 1, 4))]]
     pairs, threes = list(candidates(2)), list(candidates(3))
