@@ -121,6 +121,11 @@ class Copy:
             process.wait()
             return 124
 
+    def first_to_fail(self) -> str:
+        """The test that noticed, as pytest says."""
+        found = re.search(r"^(?:FAILED|ERROR) (\S+)", self.said.read_text(errors="replace"), re.M)
+        return found[1] if found else ""
+
     def noticed(self, mutation: Mutation, source: str, limit: float) -> str:
         """KILLED by a test, NO_END, NOT_COMPILED or ''."""
         file = self.folder / mutation.path
@@ -154,11 +159,13 @@ def main() -> int:
     chosen = sample(texts, options.number, options.seed)
     outcomes = collections.Counter()
 
-    def report(mutation: Mutation, outcome: str, seconds: float) -> None:
+    def report(mutation: Mutation, outcome: str, seconds: float, test: str = "") -> None:
         outcomes[outcome] += 1
         source = texts[mutation.path]
         place = f"{outcome:20} {mutation.path}:{mutation.line(source)}: {mutation.kind}"
-        print(f"{place}\n{'':20} {mutation.shown(source)}   ({seconds:.0f} s)", flush=True)
+        print(
+            f"{place}\n{'':20} {mutation.shown(source)}   ({seconds:.0f} s{test and ', ' + test})", flush=True
+        )
 
     if options.list:
         for mutation in chosen:
@@ -172,7 +179,8 @@ def main() -> int:
         def judge(mutation: Mutation) -> None:
             copy, start = copies.get(), time.monotonic()
             by = copy.noticed(mutation, texts[mutation.path], options.limit)
-            report(mutation, by or "SURVIVED", time.monotonic() - start)
+            test = copy.first_to_fail() if by == KILLED else ""
+            report(mutation, by or "SURVIVED", time.monotonic() - start, test)
             copies.put(copy)
 
         with ThreadPoolExecutor(options.jobs) as pool:
