@@ -2,13 +2,16 @@
 // core.
 #include <stdio.h>
 
+#include <array>
 #include <functional>
 #include <set>
+#include <thread>
 
 #include "boost/algorithm/string.hpp"
 #include "boost/lexical_cast.hpp"
 #include "caffe/filler.hpp"
 #include "caffe/layer.hpp"
+#include "caffe/util/benchmark.hpp"
 #include "caffe/util/rng.hpp"
 
 using namespace caffe;
@@ -519,6 +522,26 @@ static void test_mixed_max() {
   say("max_as_told", is<float>(max<float>(x, 2.)) + " " + is<float>(max(x, 2.f)) + " " + is<int>(max(1, 2)));
 }
 
+static void test_timer() {
+  const auto rest = [] { std::this_thread::sleep_for(std::chrono::milliseconds(20)); };
+  CPUTimer timer;
+  string text =
+      list(std::array<float, 1>{timer.MicroSeconds()}.data(), 1) + (timer.running() ? " runs" : " rests");
+  timer.Start();
+  rest();
+  timer.Start();  // it runs already
+  text += timer.running() && timer.has_run_at_least_once() ? " runs" : " rests";
+  timer.Stop();
+  const float once = timer.MilliSeconds();
+  rest();
+  timer.Stop();  // it stands already
+  text += once >= 20 && timer.MilliSeconds() == once ? " 20 ms" : " wrong";
+  text += timer.Seconds() * 1000 == once && timer.MicroSeconds() / 1000 == once && !timer.running()
+              ? " same"
+              : " wrong";
+  say("timer", text);
+}
+
 int main() {
   host_services.log = [](int64_t, const char*) {};
   test_checks();
@@ -533,4 +556,5 @@ int main() {
   test_strides();
   test_device();
   test_mixed_max();
+  test_timer();
 }

@@ -426,6 +426,31 @@ def test_backward_is_one_operator_and_a_plan():
     assert depthwise_conv.operator.short.plans() == depthwise_conv_backward.operator.short.plans() == 1
 
 
+def test_no_memory_for_a_call_is_an_error():
+    """Each of Python's allocations fails once."""
+    pytest.importorskip("_testcapi")
+    script = """
+import _testcapi
+from layers._runtime.short import _call
+def function(): pass
+made = {"Short": ("t", (), 0, 0, *[function] * 4), "Plan": (1, 0, [], [], [], 0)}
+for name, arguments in made.items():
+    kind, said = getattr(_call, name), []
+    for at in range(20):
+        _testcapi.set_nomemory(at, at + 1)
+        try:
+            one = kind(*arguments)
+            said.append("made")
+        except MemoryError:
+            said.append("no memory")
+        finally:
+            _testcapi.remove_mem_hooks()
+    print(name, *sorted(set(said)))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT)
+    assert done.stdout == "Short made no memory\nPlan made no memory\n", done.stdout + done.stderr
+
+
 def test_nothing_large_is_imported():
     """torch._dynamo takes seconds: no layer's import, no net and no first call is a place for them."""
     script = f"""

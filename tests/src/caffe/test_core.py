@@ -141,6 +141,7 @@ EXPECTED = {
     "lexical_cast": "0.100000001 12",
     "bad_cast": "bad lexical cast",
     # of a float and a double
+    "timer": "0 rests runs 20 ms same",
     "mixed_max": "2.000000 3.000000 1.000000",
     "max_as_told": "2.000000 2.000000 2",
     # the C ABI: a layer of one bottom and one top

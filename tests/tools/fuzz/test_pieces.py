@@ -60,6 +60,7 @@ def test_a_layout_has_the_same_values(name):
     assert LAYOUTS[name](torch.tensor([True])).dtype == torch.bool
 
 
+@pytest.mark.filterwarnings("ignore")  # of what torch calls beta
 @pytest.mark.parametrize(
     "name, looks",
     [

@@ -121,6 +121,17 @@ def test_convolution(at, options, expected):
     compare(at, module, lambda x, *blobs: F.conv2d(x, *blobs, **expected), at.draw(3, 4, 7, 8))
 
 
+@pytest.mark.parametrize(
+    "layer, param", [("Convolution", "convolution_param"), ("InnerProduct", "inner_product_param")]
+)
+def test_weights_and_biases_are_filled_each_by_its_own_filler(at, layer, param):
+    said = {"num_output": 2, "weight_filler": {"type": "constant", "value": 3}}
+    said |= {"kernel_size": [2]} if param == "convolution_param" else {}
+    module = at.module(layer, **{param: said | {"bias_filler": {"type": "constant", "value": 5}}})
+    module(at.draw(1, 3, 4, 4))
+    assert (module.blob0 == 3).all() and (module.blob1 == 5).all()
+
+
 def test_convolution_of_volumes(at):
     module = at.module(
         "Convolution", convolution_param={"num_output": 2, "kernel_size": [2], "pad": [1], **FILLERS}
