@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include <array>
+#include <fstream>
 #include <functional>
 #include <set>
 #include <thread>
@@ -12,6 +13,7 @@
 #include "caffe/filler.hpp"
 #include "caffe/layer.hpp"
 #include "caffe/util/benchmark.hpp"
+#include "caffe/util/io.hpp"
 #include "caffe/util/rng.hpp"
 
 using namespace caffe;
@@ -542,6 +544,30 @@ static void test_timer() {
   say("timer", text);
 }
 
+static void test_files() {
+  string folder, one, two;
+  MakeTempDir(&folder);
+  MakeTempFilename(&one);
+  MakeTempFilename(&two);
+  const auto there = [](const string& name) { return std::ifstream(name).good(); };
+  say("temporary", (there(folder) ? "a folder " : "nothing ") + one.substr(one.size() - 10) + " " +
+                       two.substr(two.size() - 10) + (there(one) || there(two) ? " there" : " free"));
+  BlobShape shape, read;
+  shape.add_dim(3);
+  shape.add_dim(500);
+  WriteProtoToBinaryFile(shape, one);
+  const bool good = ReadProtoFromBinaryFile(one, &read);
+  say("binary_file", (good ? "read " : "refused ") + std::to_string(read.dim(1)));
+  std::ofstream(one) << "\x0a\x7f";  // a length of 127, and nothing after it
+  say("broken_file", ReadProtoFromBinaryFile(one, &read) ? "read" : "refused");
+  say("no_file", caught([&] { ReadProtoFromBinaryFile("/nowhere/file", &read); }));
+  say("no_text", caught([&] { ReadProtoFromTextFile("/nowhere/file", &read); }));
+  say("no_place", caught([&] { WriteProtoToBinaryFile(shape, "/nowhere/file"); }));
+  remove(one.c_str());
+  remove(one.substr(0, one.rfind('/')).c_str());
+  remove(folder.c_str());
+}
+
 int main() {
   host_services.log = [](int64_t, const char*) {};
   test_checks();
@@ -557,4 +583,5 @@ int main() {
   test_device();
   test_mixed_max();
   test_timer();
+  test_files();
 }

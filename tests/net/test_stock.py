@@ -57,6 +57,13 @@ def test_pooling_makes_as_many_windows_as_caffe_and_more_than_torch():
     assert padded(x).shape == (1, 1, 4, 4)
 
 
+def test_a_layer_shows_its_parameters():
+    text = 'type: "Pooling" pooling_param { pool: MAX kernel_size: 3 stride: 2 }'
+    said = repr(one_layer(text, (1, 1, 6, 6)).L)
+    assert said.startswith("Pooling(") and "method=MAX" in said
+    assert not any(word in said for word in ("_", "training", "layer_name", "{", "object at")), said
+
+
 def test_global_pooling_takes_any_size():
     net = one_layer('type: "Pooling" pooling_param { pool: AVE global_pooling: true }', (1, 2, 5, 5))
     x = draw(3, 2, 4, 7)

@@ -43,6 +43,21 @@ string Hex(const string& text) {
   return out.str();
 }
 
+// What is a message, byte by byte, and what is none beside it.
+void CheckWire() {
+  const auto reads = [](const string& bytes) { return ZooParameter().ParseFromString(bytes); };
+  const string ten(9, '\xff'), four(4, 'x'), eight(8, 'x');
+  CHECK(reads("\xf8\xff\xff\xff\x0f\x01") &&
+        !reads("\x80\x80\x80\x80\x10\x01"));  // a field's number has 29 bits
+  CHECK(!reads("\x07") && !reads("\x0e" + eight) && !reads("\x0f" + eight) && !reads("\x0c"));
+  CHECK(reads("\x08" + ten + "\x01") && !reads("\x08" + ten + "\x81\x01") && !reads("\x08\x80"));
+  CHECK(reads("\x09" + eight) && !reads("\x09" + eight.substr(1)) && reads("\x0d" + four) &&
+        !reads("\x0dxxx"));
+  CHECK(reads("\x0a\x04" + four) && !reads("\x0a\x05" + four) && reads(string("\x0a\0", 2)));
+  CHECK(reads("\x0b\x0c") && !reads("\x0b\x14") && !reads("\x0b") && reads("\x0b\x08\x01\x13\x14\x0c"));
+  CHECK(!reads("\x0b\x13\x0c\x14") && !reads("\x0b\x08\x0c"));
+}
+
 void ShowAll(const ZooParameter& zoo) {
 #define SHOW(x) Show(#x, zoo.has_##x(), zoo.x())
   SHOW(a_int32), SHOW(a_int64), SHOW(a_uint32), SHOW(a_uint64), SHOW(a_sint32), SHOW(a_sint64),
@@ -116,6 +131,7 @@ void CheckSemantics() {
   CHECK(zoo.r_bool_size() == 3 && zoo.r_bool(1) && !zoo.r_bool().Get(2) && *bools->begin());
   zoo.add_r_int32(1), zoo.add_r_int32(-2), zoo.set_r_int32(0, 5);
   CHECK(std::accumulate(zoo.r_int32().begin(), zoo.r_int32().end(), 0) == 3 && zoo.r_int32().data()[1] == -2);
+  CheckWire();
   CHECK(!zoo.ParseFromString("\x0a") && !zoo.ParseFromString(string("\0", 1)) && zoo.ParseFromArray("", 0));
   try {
     zoo.r_int32(0);

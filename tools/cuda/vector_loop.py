@@ -112,10 +112,7 @@ class _Loop:
             if tokens[k + 1].text == "[" and word not in self.pointers:
                 _require(tokens[k].kind != "name" and word not in (")", "]"), f"{word}[...] is no parameter")
             if word == index:
-                _require(
-                    tokens[k - 1].kind != "name" or tokens[k - 1].text in ("return", "else"),
-                    f"another {index}",
-                )
+                _require(tokens[k - 1].kind != "name", f"another {index}")
         self.writes = [k for k in range(first, last) if self._is_write(k)]
         _require(len(self.writes) == 1, f"{len(self.writes)} writes to memory")
         after = next(k for k in range(self.writes[0], last) if tokens[k].text == ";")

@@ -142,6 +142,13 @@ EXPECTED = {
     "bad_cast": "bad lexical cast",
     # of a float and a double
     "timer": "0 rests runs 20 ms same",
+    # messages in files
+    "temporary": "a folder /000000000 /000000001 free",
+    "binary_file": "read 500",
+    "broken_file": "refused",
+    "no_file": "io.cpp: Check failed: file File not found: /nowhere/file",
+    "no_text": "io.cpp: Check failed: file File not found: /nowhere/file",
+    "no_place": "io.cpp: Check failed: proto.SerializeToOstream(&file) Failed to write /nowhere/file",
     "mixed_max": "2.000000 3.000000 1.000000",
     "max_as_told": "2.000000 2.000000 2",
     # the C ABI: a layer of one bottom and one top
