@@ -159,6 +159,13 @@ def test_warp_of_which_some_have_returned(kernels, device, alive):
         assert found[:alive] == [wanted] * alive and found[alive:] == [[-1] * 4] * (32 - alive)
 
 
+@pytest.mark.parametrize("x, y, z", [(64, 1, 1), (1, 64, 1), (2, 4, 8), (8, 2, 6), (3, 8, 4)])
+def test_warps_of_a_block_with_three_axes(kernels, device, x, y, z):
+    top = torch.zeros(x * y * z, dtype=torch.int32, device=device)
+    kernels["warp"].warp_box(top, x, y, z)
+    assert top.tolist() == [t // 32 * 32 + 5 for t in range(x * y * z)]
+
+
 def test_warp_sum(kernels, device):
     bottom = ints(256, device=device, dtype=torch.float64)
     top = torch.zeros(8, dtype=torch.float64, device=device)

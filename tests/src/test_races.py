@@ -68,6 +68,7 @@ RACES = {
     "warp": ((ints(COUNT), ints(COUNT), COUNT, 0), "written, then read|read, then written"),
     "half_warps": ((ints(COUNT), ints(COUNT), COUNT, 1), "written, then read|read, then written"),
     "last_block": ((ones(COUNT), zeros(4), ints(1), zeros(1), COUNT, 0), "written, then read"),
+    "relay": ((ints(1), ints(2), ints(1), 0), "written, then read"),
 }
 
 
@@ -94,6 +95,7 @@ NO_RACES = {
     "warp": (ints(COUNT), ints(COUNT), COUNT, 1),
     "half_warps": (ints(COUNT), ints(COUNT), COUNT, 0),
     "last_block": (ones(COUNT), zeros(4), ints(1), zeros(1), COUNT, 1),
+    "relay": (ints(1), ints(2), ints(1), 1),
     "bytes": (torch.zeros(COUNT, dtype=torch.int8), COUNT),
     "in_place": (ones(1), ones(COUNT), COUNT),
 }

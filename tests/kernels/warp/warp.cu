@@ -66,3 +66,12 @@ extern "C" int warp_sum(const double* bottom, double* top, int threads, void* st
   sum_kernel<<<1, threads, 0, CAFFE_STREAM(stream)>>>(bottom, top);
   return CAFFE_LAUNCH_STATUS();
 }
+
+__global__ void box_kernel(int* top) {
+  const int flat = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
+  top[flat] = __shfl_sync(0xffffffffu, flat, 5);
+}
+extern "C" int warp_box(int* top, int x, int y, int z, void* stream) {
+  box_kernel<<<1, dim3(x, y, z), 0, CAFFE_STREAM(stream)>>>(top);
+  return CAFFE_LAUNCH_STATUS();
+}

@@ -5,5 +5,7 @@ int warp_old(const int* bottom, int* top, int threads, int blocks, void* stream)
 // The lanes from `alive` on return at once; the others go on by themselves. top: [threads][4] of -1: of the
 // living lanes lane 0's value, the odd ones, whether one is 7, whether all are below 1000.
 int warp_early_return(const int* bottom, int* top, int alive, int threads, void* stream);
+// top[t] of thread t of a block of x * y * z threads: the number of its warp's lane 5.
+int warp_box(int* top, int x, int y, int z, void* stream);
 // top[w] = the sum of the w-th 32 elements, in double
 int warp_sum(const double* bottom, double* top, int threads, void* stream);

@@ -162,6 +162,25 @@ extern "C" int races_last_block(const float* bottom, float* parts, int* counter,
   return CAFFE_LAUNCH_STATUS();
 }
 
+__global__ void relay_kernel(int* value, int* flags, int* top, int fenced) {
+  if (blockIdx.x == 0) {
+    value[0] = 5;
+    __threadfence();
+    atomicAdd(flags, 1);
+  } else if (blockIdx.x == 1) {
+    atomicAdd(flags, 1);
+    if (fenced) __threadfence();
+    atomicAdd(flags + 1, 1);
+  } else {
+    atomicAdd(flags + 1, 1);
+    top[0] = value[0];
+  }
+}
+extern "C" int races_relay(int* value, int* flags, int* top, int fenced, void* stream) {
+  relay_kernel<<<3, 1, 0, CAFFE_STREAM(stream)>>>(value, flags, top, fenced);
+  return CAFFE_LAUNCH_STATUS();
+}
+
 __global__ void bytes_kernel(const int64_t n, int8_t* top) {
   CUDA_KERNEL_LOOP(i, n) {
     top[i] = static_cast<int8_t>(i);

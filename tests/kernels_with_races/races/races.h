@@ -27,6 +27,10 @@ int races_half_warps(int* top, int* sums, int64_t count, int across, void* strea
 // last adds them up. counter: [1] of zeros.
 int races_last_block(const float* bottom, float* parts, int* counter, float* top, int64_t count, int fenced,
                      void* stream);
+// value: [1], flags: [2] of zeros, top: [1]. One thread of each of three blocks: the first writes value and raises
+// a flag, the second sees it and raises another one, the third sees that and reads value; fenced: the second
+// calls __threadfence() between its two flags.
+int races_relay(int* value, int* flags, int* top, int fenced, void* stream);
 // Neighbouring bytes, each written by a thread of its own, then the thread's own byte is read.
 int races_bytes(int8_t* top, int64_t count, void* stream);
 // In place, each its own element; all read bottom[0].

@@ -1,0 +1,62 @@
+"""LLTM's look at its arguments before torch's own operators get them: what fits passes, what does not is named."""
+
+import pytest
+import torch
+
+from layers import CaffeError, lltm
+
+GIVEN = {
+    "input": torch.rand(2, 3),
+    "weights": torch.rand(12, 7),
+    "bias": torch.rand(12),
+    "old_h": torch.rand(2, 4),
+    "old_cell": torch.rand(2, 4),
+}
+CHANGES = {
+    "device": lambda x: x.to("meta"),
+    "dtype": torch.Tensor.double,
+    "no dtype of ours": torch.Tensor.int,
+    "more": lambda x: torch.cat([x, x]),
+    "wider": lambda x: x.repeat(*[1] * (x.dim() - 1), 2),
+    "axis": lambda x: x[None],
+    "layout": torch.Tensor.to_sparse,
+    "nothing": lambda x: torch._efficientzerotensor(x.shape),
+}
+
+
+def test_what_fits_is_not_looked_at_again(monkeypatch):
+    monkeypatch.setattr(lltm, "_refuse", lambda *_: pytest.fail("it is refused"))
+    for dtype in lltm.layer.dtypes:
+        assert lltm._fits(*(x.to(dtype) for x in GIVEN.values()))
+
+
+@pytest.mark.parametrize("name", GIVEN)
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_does_not_fit_is_named(name, change):
+    if (name, change) == ("input", "wider"):
+        return  # then it is the weights that do not fit
+    given = GIVEN | {name: CHANGES[change](GIVEN[name])}
+    looked_at_later = name == "old_cell" and change in (
+        "device",
+        "dtype",
+        "no dtype of ours",
+        "layout",
+        "nothing",
+    )
+    assert lltm._fits(**given) == looked_at_later
+    with pytest.raises(CaffeError, match="lltm: "):
+        lltm._refuse(**given)
+
+
+def test_when_backwards_products_are_apart():
+    def cell(elements, dtype=torch.float32):
+        return torch.empty(elements, dtype=dtype, device="meta")
+
+    assert torch.get_float32_matmul_precision() == "highest"
+    assert lltm._apart(cell(1 << 20)) and not lltm._apart(cell((1 << 20) - 1))
+    assert not lltm._apart(cell(1 << 20, torch.float64)) and not lltm._apart(cell(1 << 20, torch.float16))
+    try:
+        torch.set_float32_matmul_precision("high")
+        assert not lltm._apart(cell(1 << 20))
+    finally:
+        torch.set_float32_matmul_precision("highest")
