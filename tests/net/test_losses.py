@@ -98,7 +98,9 @@ def test_contrastive_loss(legacy):
         apart = max(0.0, 3 - squared) if legacy else max(0.0, 3 - np.sqrt(squared)) ** 2
         total += squared if alike else apart
     text = f'type: "ContrastiveLoss" contrastive_loss_param {{ margin: 3 legacy_version: {str(legacy).lower()} }}'
-    same(one_layer(text, (6, 4), (6, 4), (6,))(a, b, similar), total / 12)
+    net = one_layer(text, (6, 4), (6, 4), (6,))
+    same(net(a, b, similar), total / 12)
+    assert gradients_are_right(lambda x, y: net(x, y, similar), a, b)
 
 
 def test_multinomial_logistic_loss():
