@@ -564,6 +564,7 @@ static void test_files() {
   say("no_file", caught([&] { ReadProtoFromBinaryFile("/nowhere/file", &read); }));
   say("no_text", caught([&] { ReadProtoFromTextFile("/nowhere/file", &read); }));
   say("no_place", caught([&] { WriteProtoToBinaryFile(shape, "/nowhere/file"); }));
+  say("no_place_for_text", caught([&] { WriteProtoToTextFile(shape, "/nowhere/file"); }));
   remove(one.c_str());
   remove(one.substr(0, one.rfind('/')).c_str());
   remove(folder.c_str());

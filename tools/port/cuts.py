@@ -91,8 +91,8 @@ class Cut:
         lines = [
             f"#include <{i}>" for i in source.includes(angles=True) if STANDARD.match(i) and i not in quoted
         ]
-        if file == self.header:
-            quoted = [file.removeprefix("include/")]
+        if file == self.header:  # the toolkit's of that name, and the fork's messages, which a part may name
+            quoted = [file.removeprefix("include/"), *(i for i in quoted if i.endswith("caffe.pb.h"))]
         lines += [
             f'#include "{i}"'
             for i in quoted

@@ -149,6 +149,7 @@ EXPECTED = {
     "no_file": "io.cpp: Check failed: file File not found: /nowhere/file",
     "no_text": "io.cpp: Check failed: file File not found: /nowhere/file",
     "no_place": "io.cpp: Check failed: proto.SerializeToOstream(&file) Failed to write /nowhere/file",
+    "no_place_for_text": "nothing",  # as Caffe's, which writes it for people
     "mixed_max": "2.000000 3.000000 1.000000",
     "max_as_told": "2.000000 2.000000 2",
     # the C ABI: a layer of one bottom and one top

@@ -56,6 +56,25 @@ def test_structs_of_the_forks_own_beside_the_core(fork, port):
     assert header.count("void turn(int n);") == source.count("void turn") == 1 and "Unused" not in header
 
 
+def test_messages_that_an_addition_names(fork, port):
+    """Layers may ask protobuf what a message consists of: FlowNet2's augmentations do."""
+    take = "float take(const TakeParameter& p)"
+    fork.write(
+        "include/caffe/util/rng.hpp", f'#include "caffe/proto/caffe.pb.h"\nnamespace caffe {{ {take}; }}\n'
+    )
+    fork.write(
+        "src/caffe/util/rng.cpp",
+        f'#include "caffe/util/rng.hpp"\nnamespace caffe {{ {take} {{ return 1; }} }}\n',
+    )
+    body = (
+        "const google::protobuf::FieldDescriptor* f; param.GetReflection()->GetFloat(param, f); take(param);"
+    )
+    fork.layer("Shift", body=body, includes='#include "caffe/util/rng.hpp"')
+    port("Shift")
+    lines = (port.folder / "shift/additions.hpp").read_text().split("\n")
+    assert lines.index('#include "caffe/proto/caffe.pb.h"') < lines.index(f"{take};")
+
+
 BLOB = """
 #include <vector>
 namespace caffe {
