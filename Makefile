@@ -12,7 +12,8 @@ CXX        ?= g++
 NVCC       ?= search
 # Where the CUDA toolkit is, if not where the search finds one.
 CUDA_HOME  ?=
-# GPU architectures: all-major, native, or a list such as "sm_80 sm_90". PTX for newer GPUs is kept, too.
+# GPU architectures: all-major (that a machine like this can have), native, or a list such as "sm_80 sm_90". PTX for
+# newer GPUs is kept, too.
 ARCH       ?= all-major
 # HIP's compiler, for AMD's GPUs. Nothing is built for them if none is named.
 HIPCC      ?=

@@ -3,8 +3,11 @@
 # Device code goes through nvcc's front once for several architectures, as for the oldest of them, and is then
 # assembled for each: six fronts take two thirds of a build. From sm_80 on half types have instructions of their own.
 # The newest front's text is kept as PTX, for GPUs to come. front(numbers)
+# Of all-major those are left out that no machine like this one can have: sm_110 is in systems with ARM processors.
+FOREIGN     := $(if $(filter all-major,$(ARCH)),$(if $(filter x86_64,$(shell uname -m)),110))
 KNOWN       := $(if $(filter all-major all,$(ARCH)),$(patsubst sm_%,%,$(shell '$(NVCC)' --list-gpu-code)))
-WANTED      := $(sort $(if $(filter all-major,$(ARCH)),$(firstword $(KNOWN)) $(filter %0,$(KNOWN)),\
+WANTED      := $(sort $(if $(filter all-major,$(ARCH)),$(firstword $(KNOWN)) \
+                 $(filter-out $(FOREIGN),$(filter %0,$(KNOWN))),\
                  $(or $(KNOWN),$(patsubst sm_%,%,$(filter sm_%,$(ARCH))))))
 OLD         := $(filter 5% 6% 7%,$(WANTED))
 NEW         := $(filter 8% 9%,$(WANTED)) $(filter-out 5% 6% 7% 8% 9%,$(WANTED))

@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import platform
+import re
 import struct
 import subprocess
 
@@ -36,6 +38,17 @@ def test_compilers_that_left_their_names():
         b"\0GCC: (Debian 12.2.0-14) 12.2.0\0Debian clang version 19.1.4 (1)\0GCC: (Debian 12.2.0-14) 12.2.0\0"
     )
     assert metadata.compilers(left, "") == ["GCC: (Debian 12.2.0-14) 12.2.0", "clang version 19.1.4 (1)"]
+
+
+def test_all_major_is_what_such_a_machine_can_have(workshop, nvcc):
+    workshop.layer("one")
+    shown = workshop.build("-n", "ARCH=all-major", f"NVCC={nvcc}", "BACKENDS=cuda", "LAYERS=one", "libraries")
+    listed = subprocess.run(
+        [nvcc, "--list-gpu-code"], capture_output=True, text=True, check=True
+    ).stdout.split()
+    majors = {listed[0], *(code for code in listed if code.endswith("0"))}
+    elsewhere = {"sm_110"} if platform.machine() == "x86_64" else set()
+    assert set(re.findall(r"\bsm_\d+\b", shown)) == majors - elsewhere
 
 
 def test_a_gpus_library(workshop, nvcc):

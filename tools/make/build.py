@@ -183,7 +183,8 @@ def run_make(plan: Plan, *goals: str, keep_going: bool = False, quiet: bool = Fa
     flags = [] if quiet else make_flags()
     environment = {k: v for k, v in os.environ.items() if not k.startswith("MAKE") and k != "MFLAGS"}
     environment["MAKEFLAGS"] = " ".join(flags)
-    environment["TMPDIR"] = full(plan.settings.temporary)
+    if not is_dry(flags):  # that has no such folder, and asks nvcc for its architectures all the same
+        environment["TMPDIR"] = full(plan.settings.temporary)
     command = ["make", "--no-print-directory", "-f", plan.makefile, *goals]
     command += ["-k"] * keep_going + ["-q"] * quiet
     # Without the words of make that nothing is to be done.
