@@ -43,21 +43,6 @@ string Hex(const string& text) {
   return out.str();
 }
 
-// What is a message, byte by byte, and what is none beside it.
-void CheckWire() {
-  const auto reads = [](const string& bytes) { return ZooParameter().ParseFromString(bytes); };
-  const string ten(9, '\xff'), four(4, 'x'), eight(8, 'x');
-  CHECK(reads("\xf8\xff\xff\xff\x0f\x01") &&
-        !reads("\x80\x80\x80\x80\x10\x01"));  // a field's number has 29 bits
-  CHECK(!reads("\x07") && !reads("\x0e" + eight) && !reads("\x0f" + eight) && !reads("\x0c"));
-  CHECK(reads("\x08" + ten + "\x01") && !reads("\x08" + ten + "\x81\x01") && !reads("\x08\x80"));
-  CHECK(reads("\x09" + eight) && !reads("\x09" + eight.substr(1)) && reads("\x0d" + four) &&
-        !reads("\x0dxxx"));
-  CHECK(reads("\x0a\x04" + four) && !reads("\x0a\x05" + four) && reads(string("\x0a\0", 2)));
-  CHECK(reads("\x0b\x0c") && !reads("\x0b\x14") && !reads("\x0b") && reads("\x0b\x08\x01\x13\x14\x0c"));
-  CHECK(!reads("\x0b\x13\x0c\x14") && !reads("\x0b\x08\x0c"));
-}
-
 void ShowAll(const ZooParameter& zoo) {
 #define SHOW(x) Show(#x, zoo.has_##x(), zoo.x())
   SHOW(a_int32), SHOW(a_int64), SHOW(a_uint32), SHOW(a_uint64), SHOW(a_sint32), SHOW(a_sint64),
@@ -85,6 +70,21 @@ void Check(bool right, const char* what) {
   if (!right) std::cout << "WRONG " << what << "\n";
 }
 #define CHECK(...) Check(static_cast<bool>(__VA_ARGS__), #__VA_ARGS__)
+
+// What is a message, byte by byte, and what is none beside it.
+void CheckWire() {
+  const auto reads = [](const string& bytes) { return ZooParameter().ParseFromString(bytes); };
+  const string ten(9, '\xff'), four(4, 'x'), eight(8, 'x');
+  CHECK(reads("\xf8\xff\xff\xff\x0f\x01") &&
+        !reads("\x80\x80\x80\x80\x10\x01"));  // a field's number has 29 bits
+  CHECK(!reads("\x07") && !reads("\x0e" + eight) && !reads("\x0f" + eight) && !reads("\x0c"));
+  CHECK(reads("\x08" + ten + "\x01") && !reads("\x08" + ten + "\x81\x01") && !reads("\x08\x80"));
+  CHECK(reads("\x09" + eight) && !reads("\x09" + eight.substr(1)) && reads("\x0d" + four) &&
+        !reads("\x0dxxx"));
+  CHECK(reads("\x0a\x04" + four) && !reads("\x0a\x05" + four) && reads(string("\x0a\0", 2)));
+  CHECK(reads("\x0b\x0c") && !reads("\x0b\x14") && !reads("\x0b") && reads("\x0b\x08\x01\x13\x14\x0c"));
+  CHECK(!reads("\x0b\x13\x0c\x14") && !reads("\x0b\x08\x0c"));
+}
 
 void CheckSemantics() {
   CHECK(caffe::ZooParameter_Size_LARGE == ZooParameter::BIG);
