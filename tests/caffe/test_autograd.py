@@ -210,7 +210,7 @@ def test_backward_twice_of_a_layer_that_writes_a_blob(zoo, place):
         y = m(x)
         for _ in range(3):
             torch.testing.assert_close(grads(y, x, retain_graph=True), grads(2 * x, x))
-            assert m.blob0.tolist() == [calls]
+            assert m.blob0.tolist() == [calls] and m.blob1.tolist() == [2 * calls]
     with torch.no_grad():
         m(x)
     assert m.blob0.tolist() == [4]

@@ -305,12 +305,12 @@ REGISTER_LAYER_CLASS(EarlyNeuron);
 
 template <typename Dtype>
 void RunningLayer<Dtype>::LayerSetUp(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) {
-  this->blobs_.resize(1);
-  this->blobs_[0].reset(new Blob<Dtype>(vector<int>(1, 1)));
+  this->blobs_.resize(2);
+  for (auto& blob : this->blobs_) blob.reset(new Blob<Dtype>(vector<int>(1, 1)));
 }
 ZOO_RESHAPE(Running) { top[0]->ReshapeLike(*bottom[0]); }
 ZOO_FORWARD_CPU(Running) {
-  this->blobs_[0]->mutable_cpu_data()[0] += 1;
+  for (int i = 0; i < 2; ++i) this->blobs_[i]->mutable_cpu_data()[0] += 1 + i;
   caffe_cpu_scale(bottom[0]->count(), Dtype(2), bottom[0]->cpu_data(), top[0]->mutable_cpu_data());
 }
 ZOO_BACKWARD_CPU(Running) {

@@ -4,7 +4,19 @@ import pytest
 import torch
 
 from tools.verify import inputs
-from tools.verify.inputs import FLAT, LABEL, PROBABILITIES, REGIONS, SQUARE, USUAL, Setting, Shape, candidates
+from tools.verify.inputs import (
+    DATA,
+    FLAT,
+    LABEL,
+    MASK,
+    PROBABILITIES,
+    REGIONS,
+    SQUARE,
+    USUAL,
+    Setting,
+    Shape,
+    candidates,
+)
 
 
 def values(text: str, first: Shape = USUAL) -> torch.Tensor:
@@ -48,8 +60,8 @@ def test_shapes_as_text():
 def test_guesses_are_for_that_many_bottoms_the_likeliest_first():
     assert list(candidates(0)) == [[]]
     for count in (1, 2, 3):
-        for regions_first in (False, True):
-            found = list(candidates(count, regions_first))
+        for kind in (DATA, REGIONS, MASK):
+            found = list(candidates(count, kind))
             assert {len(shapes) for shapes in found} == {count}
             assert (
                 [USUAL] * count in found
@@ -63,9 +75,10 @@ def test_guesses_are_for_that_many_bottoms_the_likeliest_first():
     assert [SQUARE, Shape((2, 1, 6, 6))] in pairs and [FLAT, Shape((5, 4))] in pairs
     assert not any(b.kind == REGIONS for a, b in pairs if a == FLAT)
     assert [USUAL, USUAL, Shape((2,), LABEL)] in threes and [USUAL, *[Shape((3,))] * 2] in threes
-    assert [shapes[-1].kind for shapes in candidates(2, True)][:6] == [REGIONS] * 6
-    assert [USUAL, Shape((5, 5), REGIONS), USUAL] in list(candidates(3, True))[:12]
-    assert list(candidates(1, True)) == list(candidates(1))
+    assert [shapes[-1].kind for shapes in candidates(2, REGIONS)][:6] == [REGIONS] * 6
+    assert [USUAL, Shape((5, 5), REGIONS), USUAL] in list(candidates(3, REGIONS))[:12]
+    assert [shapes[-1].kind for shapes in candidates(2, MASK)][:3] == [MASK, MASK, DATA]
+    assert list(candidates(1, REGIONS)) == list(candidates(1, MASK)) == list(candidates(1))
 
 
 class Function:
@@ -105,8 +118,3 @@ def test_what_is_no_caffe_layers_case_or_has_no_gradient():
     assert settings(case)[0].smooth == [False]
     case.is_caffe = False
     assert settings(case) == []
-
-
-def test_bottoms_of_several_kinds():
-    a, b = torch.zeros(2, 3), torch.zeros(2)
-    assert Setting("", None, [a, b]).of_several_kinds and not Setting("", None, [a, a]).of_several_kinds
