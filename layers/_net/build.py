@@ -18,10 +18,10 @@ from .coordinates import crop_offsets
 from .graph import Graph, Spec, Step, build
 from .inputs import input_shapes, is_input
 from .messages import layer_parameter
-from .net import CaffeNet, Phase, blobs_of
+from .net import CaffeNet, Phase
 from .registry import Folders
 from .rules import TRAIN, State, included
-from .stock import Definition, StockLayer, stock_class
+from .stock import Definition, StockLayer, blobs_of, stock_class
 
 # Stock types that read or write files or the user's own Python: no computation on tensors.
 _NO_COMPUTATION = ("HDF5Output",)

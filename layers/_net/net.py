@@ -23,8 +23,11 @@ from .._runtime import (
 )
 from .graph import Graph, Spec, needed
 from .rules import TEST, TRAIN
+from .save import save
+from .stock import blobs_of
 from .stock.batch_norm import BatchNorm, updated_together
 from .stock.scale import Scale
+from .weights import load
 
 
 class Call(NamedTuple):
@@ -350,14 +353,10 @@ class CaffeNet(nn.Module):
         Returns:
             a report of what was not matched, in both directions. Shapes that do not fit are a CaffeValueError.
         """
-        from .weights import load
-
         return load(self, [path_of(f"{self.path}: load_caffemodel: path", p) for p in (path, *more)])
 
     def save_caffemodel(self, path) -> None:
         """Write a .caffemodel (today's format) that Caffe and its tools read."""
-        from .save import save
-
         save(self, path_of(f"{self.path}: save_caffemodel: path", path))
 
     def __getstate__(self) -> dict:
@@ -378,16 +377,6 @@ class CaffeNet(nn.Module):
             raise self._wrong("train: mode", "a bool", mode)
         self._phase(mode)
         return super().train(mode)
-
-
-def blobs_of(module: nn.Module) -> list[tuple[str, Tensor]]:
-    """A layer's parameter blobs by their attributes, in Caffe's order."""
-    if hasattr(module, "present_blobs"):
-        return [(name, getattr(module, name)) for name in module.present_blobs()]
-    found = []
-    while (blob := getattr(module, f"blob{len(found)}", None)) is not None:
-        found.append((f"blob{len(found)}", blob))
-    return found
 
 
 def _calls(net: CaffeNet, steps: list, results: set[int]) -> list[Call]:

@@ -6,14 +6,14 @@ import os
 from pathlib import Path
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from .net import CaffeNet, blobs_of
 from .rules import TRAIN
+from .stock import blobs_of
 
 
-def save(net: CaffeNet, path) -> None:
-    """Write a NetParameter of today's format: each layer with its name, type, bottoms, tops and blobs."""
+def save(net: nn.Module, path) -> None:
+    """Write a CaffeNet as a NetParameter of today's format: each layer with its name, type, bottoms, tops and blobs."""
     path = Path(path)
     partial = path.with_name(path.name + f".{os.getpid()}.partial")
     phase = net.phases.get(TRAIN) or next(iter(net.phases.values()))

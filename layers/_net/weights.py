@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from .._caffe.caffemodel import StoredLayer, fits, stored_blob, stored_layers
 from .._runtime import CaffeRuntimeError, CaffeValueError, some
-from .net import CaffeNet, blobs_of
+from .stock import blobs_of
 
 
 @dataclass
@@ -31,8 +31,8 @@ class Report:
         return "; ".join(parts)
 
 
-def load(net: CaffeNet, paths: list, fill: bool = False) -> Report:
-    """Load files one after the other; the last that has a layer wins.
+def load(net: nn.Module, paths: list, fill: bool = False) -> Report:
+    """Load files into a CaffeNet, one after the other; the last that has a layer wins.
 
     Args:
         fill: fill what was not loaded, as the fillers say.
@@ -65,7 +65,7 @@ def mean_image(path) -> Tensor:
     return mean[0] if mean.dim() == 4 and mean.shape[0] == 1 else mean
 
 
-def _not_shared(net: CaffeNet, names: list[str], got: dict) -> list[str]:
+def _not_shared(net: nn.Module, names: list[str], got: dict) -> list[str]:
     """Without the layers whose parameters are all another layer's that was loaded."""
     loaded = {id(blob) for name in got for key in net.keys[name] for _, blob in blobs_of(net._modules[key])}
     return [
@@ -76,7 +76,7 @@ def _not_shared(net: CaffeNet, names: list[str], got: dict) -> list[str]:
 
 
 @torch.no_grad()
-def _load_layer(net: CaffeNet, keys: list[str], layer: StoredLayer, read, path) -> set[str]:
+def _load_layer(net: nn.Module, keys: list[str], layer: StoredLayer, read, path) -> set[str]:
     """The names of the blobs that were taken."""
     taken = set()
     for key in keys:

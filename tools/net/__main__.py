@@ -24,8 +24,9 @@ from rich.table import Table
 from layers._backends import CPU, GPU, HOST
 from layers._net import caffe_net
 from layers._net.build import needed_types, types_of_forks
-from layers._net.net import CaffeNet, blobs_of
+from layers._net.net import CaffeNet
 from layers._net.registry import Folders
+from layers._net.stock import blobs_of
 from layers._runtime import CaffeError, CaffeValueError
 
 from ..make.names import NameRefused

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from layers._net.net import CaffeNet, blobs_of
-from layers._net.stock import StockLayer
+from layers._net.net import CaffeNet
+from layers._net.stock import StockLayer, blobs_of
 from layers._net.stock.batch_norm import BatchNorm
 
 

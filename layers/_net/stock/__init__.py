@@ -128,3 +128,13 @@ def stock_class(type_name: str) -> type[StockLayer] | None:
     if file is None:
         return None
     return getattr(importlib.import_module(f".{file}", __name__), type_name, None)
+
+
+def blobs_of(module: nn.Module) -> list[tuple[str, torch.Tensor]]:
+    """The parameter blobs of a stock layer, or of a ported one, by their attributes, in Caffe's order."""
+    if hasattr(module, "present_blobs"):
+        return [(name, getattr(module, name)) for name in module.present_blobs()]
+    found = []
+    while (blob := getattr(module, f"blob{len(found)}", None)) is not None:
+        found.append((f"blob{len(found)}", blob))
+    return found
