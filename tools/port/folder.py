@@ -11,12 +11,14 @@ import subprocess
 from pathlib import Path
 
 from ..caffe.build import INIT
+from ..caffe.registers import registrations
+from ..cuda.source import Source
 from ..files import write
 from ..make.names import why_no_layer
 from .cuts import written
 from .plan import Plan
 from .toolkit import Toolkit
-from .tree import PROTO, SOURCE_KINDS, PortError, Tree
+from .tree import DEFINED, PROTO, SOURCE_KINDS, PortError, Tree
 
 
 def folder_name(plan: Plan) -> str:
@@ -80,6 +82,10 @@ def write_folder(plan: Plan, folder: Path, force: bool) -> list[str]:
     wanted = places(list(plan.files), tree, plan.toolkit) | {file: Path(file).name for file in protos(tree)}
     contents = {path: tree.path(file).read_bytes() for file, path in wanted.items()}
     made, parts = written(plan.cuts.values(), plan.seen, plan.files)
+    for switch in switches(plan):
+        rest = made.get("additions.hpp", "#pragma once\n").removeprefix("#pragma once\n")
+        made["additions.hpp"] = f"#pragma once\n#define {switch}\n{rest}"
+        parts.append(f"additions.hpp  {tree.types[plan.type]}: is registered only with {switch}")
     contents |= {name: text.encode("latin-1") for name, text in made.items()}
     if folder.exists():
         make_room(folder, contents, force)
@@ -97,6 +103,20 @@ def write_folder(plan: Plan, folder: Path, force: bool) -> list[str]:
         if (name := re.fullmatch(r"(.+)\.[0-9]+\.tmp", left.name)) and left.with_name(name[1]) in own:
             left.unlink()
     return sorted(contents)
+
+
+def switches(plan: Plan) -> list[str]:
+    """Macros without which the type is not registered, and which the fork's Makefile defines: USE_WARP_CTC."""
+    file = plan.tree.types[plan.type].file
+    text = plan.tree.text(file) if file in plan.files else ""  # not the fork's layer_factory.cpp
+    conditions = "\n".join(re.findall(r"^[ \t]*#[ \t]*(?:el)?if.*", text, re.M))
+    names = dict.fromkeys(re.findall(r"\b[A-Z]\w+", conditions))
+    return [
+        name
+        for name in names
+        if name not in DEFINED
+        and all(one.type != plan.type for one in registrations(Source(text, file, DEFINED | {name: 0})))
+    ]
 
 
 def make_room(folder: Path, contents: dict[str, bytes], force: bool):

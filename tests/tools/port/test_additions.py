@@ -303,6 +303,17 @@ def test_overload_of_a_function_that_the_toolkits_macros_name(fork, port):
     assert "Dtype least)" in (port.folder / "shift" / "additions.hpp").read_text()
 
 
+def test_switch_that_the_forks_makefile_sets(fork, port):
+    """Without it the file is compiled to nothing."""
+    source = fork.layer("Shift")
+    source.write_text(f"#ifdef USE_SHIFT\n{source.read_text()}\n#ifndef SLOW\n#endif\n#endif\n")
+    fork.layer("Limit")
+    port("Shift", "Limit")
+    assert "#define USE_SHIFT\n" in (port.folder / "shift" / "additions.hpp").read_text()
+    assert "registered only with USE_SHIFT" in (port.folder / "shift" / "ORIGIN").read_text()
+    assert not (port.folder / "limit" / "additions.hpp").exists()
+
+
 def test_names_of_variables_and_parameters_in_the_toolkits_headers_are_free(fork, port):
     """`length` is a local variable somewhere in them: a fork's Blob::length() is the fork's all the same."""
     fork.write("include/caffe/blob.hpp", BLOB.replace("below_middle", "length").replace("cached_", "count_"))
