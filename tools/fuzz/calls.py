@@ -97,7 +97,7 @@ KINDS: dict[str, Callable[[Tensor], Tensor]] = {
 MOST_FOR_KERNELS = 10_000
 
 
-@dataclass
+@dataclass(repr=False)  # hypothesis shows it, and torch dies where it shows a tensor without memory
 class Call:
     """One call: what is called, with what, and how each argument came to be."""
 
@@ -111,6 +111,8 @@ class Call:
 
     def __str__(self) -> str:
         return f"{self.name}({', '.join(self.words)}){'.backward()' * self.grad}"
+
+    __repr__ = __str__
 
 
 class Subjects:

@@ -128,7 +128,7 @@ def drawn_by(composite, answers, *arguments):
 def test_words_of_a_value():
     assert calls.described(X.half()) == "float16[2, 3, 4, 5]" and calls.described("y" * 99) == "'" + "y" * 59
     assert calls.numel(X) == 120 and calls.numel(3) == 0 and calls.numel(KINDS["nested"](X)) == 0
-    assert str(call(1, 2)) == "f(1, 2)" and str(call(1, grad=True)) == "f(1).backward()"
+    assert str(call(1, 2)) == "f(1, 2)" == repr(call(1, 2)) and str(call(1, grad=True)) == "f(1).backward()"
 
 
 def test_whose_error_it_is():
