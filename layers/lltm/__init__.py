@@ -280,7 +280,10 @@ def _fits(input, weights, bias, old_h, old_cell) -> bool:
 
 def _odd(tensor: Tensor) -> bool:
     """No dense tensor with memory."""
-    return tensor.layout is not torch.strided or tensor._is_zerotensor()
+    if tensor.layout is not torch.strided or tensor._is_zerotensor():
+        return True
+    # torch's own operators follow the address of a freed one, and the process ends.
+    return tensor.numel() > 0 and not tensor.untyped_storage().nbytes()
 
 
 def _refuse(input, weights, bias, old_h, old_cell) -> None:

@@ -5,6 +5,13 @@ import torch
 
 from layers import CaffeError, lltm
 
+
+def freed(x):
+    x = x.clone()
+    x.untyped_storage().resize_(0)
+    return x
+
+
 GIVEN = {
     "input": torch.rand(2, 3),
     "weights": torch.rand(12, 7),
@@ -20,6 +27,7 @@ CHANGES = {
     "wider": lambda x: x.repeat(*[1] * (x.dim() - 1), 2),
     "axis": lambda x: x[None],
     "layout": torch.Tensor.to_sparse,
+    "freed": freed,
     "nothing": lambda x: torch._efficientzerotensor(x.shape),
 }
 
@@ -42,6 +50,7 @@ def test_what_does_not_fit_is_named(name, change):
         "no dtype of ours",
         "layout",
         "nothing",
+        "freed",
     )
     assert lltm._fits(**given) == looked_at_later
     with pytest.raises(CaffeError, match="lltm: "):
