@@ -62,13 +62,6 @@ def misaligned(x: Tensor) -> Tensor:
     return torch.cat([x.new_zeros(1), x.flatten()])[1:].view(x.shape)
 
 
-def freed(x: Tensor) -> Tensor:
-    """As FSDP leaves a parameter that is another process's."""
-    x = x.clone()
-    x.untyped_storage().resize_(0)
-    return x
-
-
 # By name: another tensor with the same values.
 LAYOUTS: dict[str, Callable[[Tensor], Tensor]] = {
     "transposed": lambda x: x.transpose(0, -1).contiguous().transpose(0, -1) if x.dim() else x,
@@ -89,7 +82,6 @@ KINDS: dict[str, Callable[[Tensor], Tensor]] = {
     "zero tensor": lambda x: torch._efficientzerotensor(x.shape, dtype=x.dtype),
     "quantized": lambda x: torch.quantize_per_tensor(x.float(), 0.1, 0, torch.quint8),
     "nested": lambda x: torch.nested.nested_tensor([x, x], layout=torch.strided),
-    "without memory": freed,
 }
 
 
@@ -97,7 +89,7 @@ KINDS: dict[str, Callable[[Tensor], Tensor]] = {
 MOST_FOR_KERNELS = 10_000
 
 
-@dataclass(repr=False)  # hypothesis shows it, and torch dies where it shows a tensor without memory
+@dataclass(repr=False)
 class Call:
     """One call: what is called, with what, and how each argument came to be."""
 

@@ -122,7 +122,7 @@ def test_no_end_is_a_finding(monkeypatch):
 
 
 def drawn(strategy, seed: int) -> list[str]:
-    """What was drawn as text; of a changed argument its words, since torch cannot show a freed tensor."""
+    """What was drawn as text; of a changed argument its words."""
     made = []
     test = hypothesis.given(strategy)(
         lambda value: made.append(str(value[1] if type(value) is tuple else value))
