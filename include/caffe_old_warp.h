@@ -1,5 +1,6 @@
-// Shuffles and votes by their names of before CUDA 9, without a mask: the whole warp was meant. From sm_70 on nvcc has no
-// such shuffles. It still declares the votes, for every GPU, and ptxas then refuses them: so these are macros.
+// Shuffles and votes by their names of before CUDA 9, without a mask: the whole warp was meant. nvcc has no such shuffles
+// from sm_70 on. The votes it still declares, for every GPU, and ptxas then refuses them: tools/cuda/for_nvcc.py gives
+// them their mask. (Macros would reach CUDA's own headers, which have other things of these names.)
 #ifndef CAFFE_OLD_WARP_H_
 #define CAFFE_OLD_WARP_H_
 
@@ -20,9 +21,11 @@ template <typename T>
 __device__ inline T __shfl_xor(T value, int lanes, int width = warpSize) {
   return __shfl_xor_sync(0xffffffffu, value, lanes, width);
 }
-#define __ballot(...) __ballot_sync(0xffffffffu, __VA_ARGS__)
-#define __any(...) __any_sync(0xffffffffu, __VA_ARGS__)
-#define __all(...) __all_sync(0xffffffffu, __VA_ARGS__)
+#ifndef __CUDACC__
+__device__ inline unsigned int __ballot(int predicate) { return __ballot_sync(0xffffffffu, predicate); }
+__device__ inline int __any(int predicate) { return __any_sync(0xffffffffu, predicate); }
+__device__ inline int __all(int predicate) { return __all_sync(0xffffffffu, predicate); }
+#endif
 #endif
 
 #endif  // CAFFE_OLD_WARP_H_
