@@ -21,11 +21,6 @@ template <typename T>
 __device__ inline T __shfl_xor(T value, int lanes, int width = warpSize) {
   return __shfl_xor_sync(0xffffffffu, value, lanes, width);
 }
-#ifndef __CUDACC__
-__device__ inline unsigned int __ballot(int predicate) { return __ballot_sync(0xffffffffu, predicate); }
-__device__ inline int __any(int predicate) { return __any_sync(0xffffffffu, predicate); }
-__device__ inline int __all(int predicate) { return __all_sync(0xffffffffu, predicate); }
-#endif
 #endif
 
 #endif  // CAFFE_OLD_WARP_H_

@@ -76,4 +76,8 @@ inline T __shfl_xor_sync(unsigned int mask, T value, int lanes, int width = warp
 
 #include "../caffe_old_warp.h"
 
+inline unsigned int __ballot(int predicate) { return __ballot_sync(0xffffffffu, predicate); }
+inline int __any(int predicate) { return __any_sync(0xffffffffu, predicate); }
+inline int __all(int predicate) { return __all_sync(0xffffffffu, predicate); }
+
 #endif  // CAFFE_HOST_CUDA_WARP_H_

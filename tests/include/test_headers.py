@@ -10,6 +10,9 @@ import torch
 from conftest import LAYERS, LAYERS_DIR, ROOT
 from support.halves import assert_same_floats, interesting_floats
 
+from tools.cuda.for_nvcc import NvccRewriter
+from tools.cuda.rewrite import rewrite
+
 INCLUDE = f"-I{ROOT / 'include'}"
 
 
@@ -80,13 +83,13 @@ def test_header_alone_under_nvcc(tmp_path, nvcc):
 
 
 def test_kernels_compile_under_nvcc(tmp_path, nvcc):
-    """All of tests/kernels, which the host backend runs, is CUDA too."""
+    """All of tests/kernels, which the host backend runs, is CUDA too, as it is rewritten for nvcc."""
     sources = sorted((ROOT / "tests" / "kernels").glob("*/*.cu"))
-    (tmp_path / "all.cu").write_text("".join(f'#include "{source}"\n' for source in sources))
-    subprocess.run(
-        [nvcc, "-std=c++17", "-arch=sm_90", INCLUDE, "-c", tmp_path / "all.cu", "-o", tmp_path / "all.o"],
-        check=True,
-    )
+    texts = [rewrite(str(source), NvccRewriter, "a test", "")[0][""] for source in sources]
+    (tmp_path / "all.cu").write_text("\n".join(texts), encoding="latin-1")
+    folders = [f"-I{source.parent}" for source in sources]
+    output = ["-c", tmp_path / "all.cu", "-o", tmp_path / "all.o"]
+    subprocess.run([nvcc, "-std=c++17", "-arch=sm_90", INCLUDE, *folders, *output], check=True)
 
 
 @pytest.mark.parametrize(
