@@ -46,8 +46,10 @@ def auditwheel(wheel: Path) -> str:
 
 
 def kernel_abi_check(wheel: Path) -> str:
-    from kernel_abi_check import ObjectFile
-
+    try:
+        from kernel_abi_check import ObjectFile
+    except ImportError:
+        return "it is not installed"
     version = re.search(r"-cp3(\d+)-abi3-", wheel.name)
     if not version:
         return "the wheel's name has no tag of the stable ABI"
