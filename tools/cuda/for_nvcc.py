@@ -34,8 +34,8 @@ DEVICE = re.compile(
 
 # PTX of before CUDA 9, which no GPU from sm_70 on takes. The whole warp was meant.
 OLD_PTX = re.compile(r"\b(shfl|vote)(\.(?:up|down|bfly|idx|ballot|all|any|uni)\.(?:b32|pred)\s[^;\"\n]+);")
-# And its votes.
-OLD_VOTE = re.compile(r"\b__(ballot|any|all)(\s*\()")
+# And its votes; not where a file defines a macro of that name itself.
+OLD_VOTE = re.compile(r"(#[ \t]*define[ \t]+)?\b__(ballot|any|all)(\s*\()")
 
 
 class Decisions(NamedTuple):
@@ -73,7 +73,8 @@ class NvccRewriter(Rewriter):
         for old in OLD_PTX.finditer(self.text):
             self._edit(old.start(), old.end(), f"{old[1]}.sync{old[2]}, 0xffffffff;")
         for old in OLD_VOTE.finditer(self.text):
-            self._edit(old.start(), old.end(), f"__{old[1]}_sync{old[2]}0xffffffffu, ")
+            if not old[1]:
+                self._edit(old.start(), old.end(), f"__{old[2]}_sync{old[3]}0xffffffffu, ")
         decisions = decided(unit)
         for kernel, decision in decisions.by_kernel.items():
             if kernel.path == source.path:

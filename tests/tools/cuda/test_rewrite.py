@@ -129,7 +129,7 @@ def test_launch_of_a_caffe_layer_that_cannot_get_the_stream(tmp_path, macro):
 
 def test_ptx_and_votes_of_before_cuda_9_name_their_lanes(tmp_path):
     old = 'asm("{.reg .pred p; shfl.up.b32 r0|p, %1, %2, %3;" "vote.ballot.b32 %0, p; }" : "=r"(y) : "r"(x));'
-    vote = "y = __ballot (x) + __any(x);"
+    vote = "#define __all(x) __all_sync(~0u, x)\ny = __ballot (x) + __any(x);"
     (tmp_path / "x.cu").write_text(
         f"__device__ void f(int x, int y) {{\n#if __CUDA_ARCH__ >= 300\n{old}\n{vote}\n#endif\n}}\n"
     )
@@ -137,6 +137,7 @@ def test_ptx_and_votes_of_before_cuda_9_name_their_lanes(tmp_path):
     assert "shfl.sync.up.b32 r0|p, %1, %2, %3, 0xffffffff;" in text
     assert '"vote.sync.ballot.b32 %0, p, 0xffffffff; }"' in text
     assert "y = __ballot_sync (0xffffffffu, x) + __any_sync(0xffffffffu, x);" in text
+    assert "#define __all(x) __all_sync(~0u, x)" in text
 
 
 def test_caffe_file_without_device_code_says_so(tmp_path):
