@@ -1,8 +1,12 @@
 """Kernels of every kind (tests/kernels), on the host and on the GPU, give what plain Python says."""
 
+import math
+
 import pytest
 import torch
 from support.halves import assert_same_floats, interesting_floats
+
+from layers._runtime import CaffeRuntimeError
 
 
 def ints(*shape, device, low=-100, high=100, dtype=torch.int32):
@@ -34,6 +38,35 @@ def test_three_dimensions(kernels, device, grid, block):
     top = torch.full(wanted.shape, -1, dtype=torch.int32, device=device)
     kernels["indexing"].indexing_triples(top, *grid, *block)
     assert torch.equal(top.cpu().long(), wanted)
+
+
+@pytest.mark.parametrize(
+    "grid, block, runs",
+    [
+        ((1, 1, 1), (32, 32, 1), True),
+        ((1, 1, 1), (1, 16, 64), True),
+        ((1, 65535, 1), (1, 1, 1), True),
+        ((1, 1, 65535), (1, 1, 1), True),
+        ((65537, 1, 1), (1, 1, 1), True),
+        ((1, 1, 1), (41, 25, 1), False),
+        ((1, 1, 1), (1, 1, 65), False),
+        ((1, 65536, 1), (1, 1, 1), False),
+        ((1, 1, 65536), (1, 1, 1), False),
+        *((tuple(int(i != axis) for i in range(3)), (1, 1, 1), False) for axis in range(3)),
+        *(((1, 1, 1), tuple(int(i != axis) for i in range(3)), False) for axis in range(3)),
+    ],
+)
+def test_how_large_a_launch_may_be(kernels, device, grid, block, runs):
+    """The limits of GPUs, at each of their edges, on the host, too."""
+    top = torch.full((math.prod(grid) * math.prod(block) + 1, 12), -1, dtype=torch.int32, device=device)
+    if not runs:
+        with pytest.raises(CaffeRuntimeError, match="kernel launch: cudaErrorInvalid"):
+            kernels["indexing"].indexing_triples(top, *grid, *block)
+        assert (top == -1).all()
+        return
+    kernels["indexing"].indexing_triples(top, *grid, *block)
+    last = [n - 1 for n in (*block, *grid)]
+    assert top[-2].tolist() == [*last, *block, *grid] and (top[-1] == -1).all() and (top[:-1] >= 0).all()
 
 
 # ------------------------------------------------------------------------------------- shared memory

@@ -10,7 +10,7 @@ import torch
 
 from layers import CaffeValueError, caffe_net
 from layers._net.build import types_of_forks
-from layers._net.coordinates import _map
+from layers._net.coordinates import _map, crop_offsets
 from layers._net.registry import Folders
 
 INPUT = 'input: "data" input_shape { dim: 2 dim: 3 dim: 8 dim: 8 }\n'
@@ -195,6 +195,46 @@ def test_stages_and_levels():
     assert caffe_net(text, stages="deploy", level=2).outputs == ["deploy", "high"]
 
 
+@pytest.mark.parametrize(
+    "rule, levels",
+    [
+        ("include { min_level: 2 }", "2345"),
+        ("include { max_level: 1 }", "01"),
+        ("include { min_level: 0x1 max_level: 3 }", "123"),
+        ("include { min_level: 4 } include { max_level: 0 }", "045"),
+        ("exclude { min_level: 4 } exclude { max_level: 0 }", "123"),
+        ("include { phase: TRAIN min_level: 1 }", ""),
+        ("include { phase: 1 min_level: 1 }", "12345"),
+        ("exclude { phase: 0 max_level: 3 }", "012345"),
+        ("exclude { phase: TEST max_level: 3 }", "45"),
+        ('include { stage: "a" stage: "b" }', "012345"),
+        ('include { stage: "a" stage: "c" }', ""),
+        ('exclude { stage: "a" not_stage: "b" }', "012345"),
+        ('exclude { stage: "a" not_stage: "c" }', ""),
+    ],
+)
+def test_rules(rule, levels):
+    """At which levels a layer with that rule is part of the net, in phase TEST, with the stages a and b."""
+    text = INPUT + conv("c", "data", more=rule) + conv("always", "data")
+    found = [n for n in range(6) if "c" in caffe_net(text, phase="TEST", stages=["a", "b"], level=n).layers]
+    assert "".join(map(str, found)) == levels
+
+
+@pytest.mark.parametrize(
+    "rule, said",
+    [
+        ("include { phase: TEST } exclude { phase: TRAIN }", "layer 'c' has both include and exclude"),
+        ("include { phase: BOTH }", "phase: expected TRAIN or TEST, got 'BOTH'"),
+        ("exclude { phase: 2 }", "phase: expected TRAIN or TEST, got '2'"),
+        ("include { min_level: x }", "min_level: expected an integer, got 'x'"),
+        ("exclude { max_level: 1.5 }", "max_level: expected an integer, got '1.5'"),
+    ],
+)
+def test_rules_that_say_nothing(rule, said):
+    with pytest.raises(CaffeValueError, match=f"line 3: {said}"):
+        caffe_net("\n\n" + conv("c", "data", more=rule) + INPUT)
+
+
 def test_formats_v1_and_v0():
     v1 = (
         INPUT
@@ -322,6 +362,44 @@ def test_offsets_of_a_crop_by_hand(chain):
     text += f'layer {{ name: "relu" type: "ReLU" bottom: "b{len(chain)}" top: "r" }}\n'
     text += 'layer { name: "crop" type: "Crop" bottom: "r" bottom: "b0" top: "crop" }'
     assert at != [0, 0] and caffe_net(text).crop.offsets == tuple(at)
+
+
+def geometry(kernel=3, stride=1, pad=0, dilation=1, whole=False):
+    """A convolution of one geometry along the first axis, and of one that keeps all along the second."""
+    sizes = dict(kernel=(kernel, 1), stride=(stride, 1), pad=(pad, 0), dilation=(dilation, 1))
+    return SimpleNamespace(is_set_up=True, whole=whole, **sizes)
+
+
+@pytest.mark.parametrize(
+    "kind, module, offsets",
+    [
+        ("Convolution", geometry(pad=3), (2, 0)),
+        ("Convolution", geometry(pad=1), (0, 0)),
+        ("Convolution", geometry(pad=4, dilation=2), (2, 0)),
+        ("Pooling", geometry(pad=2), (1, 0)),
+        ("Crop", SimpleNamespace(is_set_up=True, offsets=(9, -5, 0)), (5, 0)),
+        ("ReLU", None, (0, 0)),
+        # Before the first pixel, between two pixels, and pixels of another size.
+        ("Convolution", geometry(pad=0), None),
+        ("Convolution", geometry(kernel=4, pad=3), None),
+        ("Convolution", geometry(stride=2, pad=1), None),
+        # What tells no geometry.
+        ("Pooling", geometry(pad=3, whole=True), None),
+        ("Convolution", SimpleNamespace(**vars(geometry(pad=3)) | {"kernel": (3, 1, 1)}), None),
+        ("Crop", SimpleNamespace(is_set_up=True, offsets=(5,)), None),
+        ("InnerProduct", geometry(pad=3), None),
+    ],
+)
+def test_what_a_layer_between_says_of_a_crops_offsets(kind, module, offsets):
+    def step(kind, bottoms, *tops):
+        return SimpleNamespace(spec=SimpleNamespace(type=kind), bottoms=bottoms, tops=tops)
+
+    between, crop = step(kind, [0], 1), step("Crop", [1, 0], 2)
+    graph = SimpleNamespace(steps=[between, crop])
+    assert crop_offsets(graph, crop, {id(between.spec): module}) == offsets
+    # Of a Crop's second bottom the first one's geometry says nothing.
+    crop.bottoms = [1, 9]
+    assert crop_offsets(graph, crop, {id(between.spec): module}) is None
 
 
 def test_a_crop_knows_nothing_of_layers_that_are_not_set_up():

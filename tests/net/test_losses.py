@@ -11,6 +11,7 @@ from support.nets import draw, gradients_are_right, labels, one_layer, same
 
 from layers import caffe_net
 from layers._net import stock
+from layers._net.messages import STOCK
 from layers.smooth_l1_loss import SmoothL1Loss
 
 
@@ -118,6 +119,28 @@ def test_infogain_loss():
     net = one_layer('type: "InfogainLoss"', (4, 3), (4,), (1, 1, 3, 3))
     same(net(x, target, matrix), wanted)
     assert gradients_are_right(lambda scores: net(scores, target, matrix), x)
+
+
+def test_infogain_loss_whose_matrix_is_a_file(tmp_path):
+    """What is ignored counts for nothing; the second top is the probabilities."""
+    x, matrix = draw(2, 3, 2, 2), draw(3, 3, seed=2).abs().float()
+    target = torch.tensor([[0, 1, 2, 1], [2, 2, 0, 1]]).view(2, 1, 2, 2).double()
+    path = tmp_path / "matrix.binaryproto"
+    stored = STOCK.message("BlobProto")
+    stored.shape.dim.extend([1, 1, 3, 3])
+    stored.data.extend(matrix.flatten().tolist())
+    path.write_bytes(stored.SerializeToString())
+    said = f'infogain_loss_param {{ source: "{path}" }} loss_param {{ ignore_label: 1 }}'
+    net = one_layer(f'type: "InfogainLoss" {said}', x.shape, target.shape, tops=2)
+    share = torch.from_numpy(reference.softmax(x.numpy(), 1))
+    wanted = [
+        -(matrix[label].double() @ share[n, :, i, j].log())
+        for n, i, j in np.ndindex(2, 2, 2)
+        if (label := int(target[n, 0, i, j])) != 1
+    ]
+    found = net(x, target)
+    same(found["y0"], sum(wanted) / len(wanted))
+    same(found["y1"], share)
 
 
 @pytest.mark.parametrize("top_k", [1, 2, 3])

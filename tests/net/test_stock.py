@@ -454,6 +454,16 @@ def test_eltwise_sums_with_coefficients():
     same(net(a, b, c), 2 * a - b + 0.5 * c)
 
 
+@pytest.mark.parametrize(
+    "operation, wanted", [("PROD", lambda *x: np.prod(x, 0)), ("MAX", lambda *x: np.max(x, 0))]
+)
+def test_eltwise_of_three(operation, wanted):
+    bottoms = [draw(2, 3, seed=i) for i in range(3)]
+    net = one_layer(f'type: "Eltwise" eltwise_param {{ operation: {operation} }}', *[(2, 3)] * 3)
+    same(net(*bottoms), wanted(*(x.numpy() for x in bottoms)))
+    assert gradients_are_right(net, *bottoms)
+
+
 def test_eltwise_of_one_bottom_scales_it():
     a = draw(2, 3)
     same(one_layer('type: "Eltwise" eltwise_param { operation: SUM coeff: 0.25 }', (2, 3))(a), a / 4)

@@ -58,6 +58,25 @@ def test_a_plan_runs_no_python(monkeypatch):
     assert len(went) == 1
 
 
+def test_torchs_autograd_is_asked_for_a_gradient_alone():
+    """As torch.ops calls it: (torch's own kernel, its keys, the arguments)."""
+    short, x = sigmoid.operator.short, torch.randn(4, 5)
+    asked = []
+
+    def torchs_own(*arguments):
+        asked.append(arguments)
+        return "torch's"
+
+    assert torch.allclose(short.autograd(torchs_own, "keys", x), torch.sigmoid(x)) and not asked
+    x.requires_grad_()
+    assert short.autograd(torchs_own, "keys", x) == "torch's" and asked == [("keys", x)]
+    with torch.no_grad():
+        assert torch.allclose(short.autograd(torchs_own, "keys", x), torch.sigmoid(x))
+    assert len(asked) == 1
+    # What has no dtype of the short way's is torch's, too.
+    assert short.autograd(torchs_own, "keys", None) == "torch's"
+
+
 def test_compiled_code_takes_the_short_way(monkeypatch):
     """It calls torch.ops, with lists for tuples: without a gradient that is a plan, with one it is torch's autograd."""
     called = torch.ops.layers_depthwise_conv.depthwise_conv.default

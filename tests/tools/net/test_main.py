@@ -1,0 +1,213 @@
+"""make net and make verify-net: what they print, what they ask of port and of make, and their status."""
+
+import io
+import itertools
+import re
+import sys
+from types import SimpleNamespace
+
+import pytest
+import torch
+from rich.console import Console
+
+from layers._runtime import CaffeValueError
+from tools.make.settings import Settings
+from tools.net import __main__ as net
+from tools.net.compare import Difference
+
+TEXT = """name: "small"
+input: "in" input_shape { dim: 2 dim: 3 dim: 4 dim: 4 }
+layer { name: "c" type: "Convolution" bottom: "in" top: "c"
+  convolution_param { num_output: 4 kernel_size: 3 weight_filler { type: "xavier" } } }
+layer { name: "n" type: "BatchNorm" bottom: "c" top: "n" }
+layer { name: "s" type: "Scale" bottom: "n" top: "s" }
+layer { name: "own" type: "Normalize" bottom: "s" top: "own" }
+layer { name: "sum" type: "Reduction" bottom: "own" top: "sum" }
+"""
+OWN = """input: "data" input_shape { dim: 2 dim: 3 dim: 4 dim: 4 }
+layer { name: "own" type: "Normalize" bottom: "data" top: "own" }
+"""
+
+
+@pytest.fixture
+def asked(tmp_path, monkeypatch):
+    """Sets what the command line says; a prototxt's text becomes a file."""
+    for name in (
+        "PROTOTXT",
+        "WEIGHTS",
+        "CAFFE",
+        "PHASE",
+        "SHAPES",
+        "REPLACE",
+        "IGNORE",
+        "STAGES",
+        "LAYERS_DIR",
+    ):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def ask(target, text="", **settings):
+        if text:
+            (tmp_path / "x.prototxt").write_text(text)
+            settings["PROTOTXT"] = str(tmp_path / "x.prototxt")
+        for name, value in settings.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setattr(sys, "argv", ["net", *target.split()])
+
+    yield ask
+    torch.set_default_dtype(torch.float32)
+
+
+def test_a_net_is_shown(asked, monkeypatch, capsys):
+    """The clock moves by a second each time that it is looked at."""
+    monkeypatch.setattr(net, "time", SimpleNamespace(perf_counter=itertools.count().__next__))
+    asked("show", TEXT)
+    assert net.main() == 0
+    said = capsys.readouterr().out
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in said.splitlines() if "│" in line]
+    assert rows == [
+        ["c", "Convolution", "torch", "2 x 4 x 2 x 2", "112", "1000.00"],
+        ["n", "BatchNorm", "torch", "2 x 4 x 2 x 2", "9", "1000.00"],
+        ["s", "Scale", "torch", "2 x 4 x 2 x 2", "4", "with the one above"],
+        ["own", "Normalize", "ported (normalize)", "2 x 4 x 2 x 2", "1", "1000.00"],
+        ["sum", "Reduction", "torch", "scalar", "", "1000.00"],
+    ]
+    assert said.strip().splitlines()[0].strip() == "small"
+    total = "5 layers, 117 parameters, loaded in 1.0 s; forward 4000.0 ms on cpu. Inputs: in. Outputs: sum."
+    assert total in said and re.search(r"net = caffe_net\('\S+x.prototxt'\)\nout = net\(in=\.\.\.\)\n", said)
+
+
+def test_two_nets_that_agree(asked, capsys):
+    asked("verify", OWN)
+    assert net.main() == 0
+    said = capsys.readouterr().out
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in said.splitlines() if "│" in line]
+    assert [row[:3] for row in rows] == [["blobs", "1", "0"], ["blobs", "1", "0"], ["gradients", "1", "0"]]
+    assert [title in said for title in ("phase TEST", "phase TRAIN")] == [True, True]
+    assert said.endswith("agree\n")
+    asked("verify", OWN, PHASE="TEST")
+    assert net.main() == 0 and "TRAIN" not in capsys.readouterr().out
+
+
+def test_two_nets_that_differ(asked, monkeypatch, capsys):
+    """One phase that differs is enough, the first as well as the last."""
+    wrong = [Difference("blob", "x", 1.0)]
+    for first, second in ((wrong, []), ([], wrong)):
+        made = iter((first, second))
+        monkeypatch.setattr(net, "compare", lambda *_, made=made, **__: next(made))
+        asked("verify", OWN)
+        assert net.main() == 1
+        assert capsys.readouterr().out.endswith("DIFFER\n")
+
+
+@pytest.mark.parametrize(
+    ("what", "error", "right"),
+    [
+        ("blob", 0.9e-4, True),
+        ("blob", 1.1e-4, False),
+        ("gradient", 0.9e-3, True),
+        ("gradient", 1.1e-3, False),
+        ("blob", float("nan"), False),
+    ],
+)
+def test_what_is_a_difference(what, error, right):
+    text = io.StringIO()
+    found = [Difference(what, "least", 0.0, True), Difference(what, "most", error)]
+    assert net.report(found, "TEST", Console(file=text, width=200)) is right
+    row = next(line for line in text.getvalue().splitlines() if line.startswith("│"))
+    assert [cell.strip() for cell in row.split("│")[1:4]] == [f"{what}s", "2", "1"]
+    assert (f"{what} most: {error:.1e}" in text.getvalue()) is not right
+
+
+def test_no_more_than_twenty_are_listed():
+    text = io.StringIO()
+    wrong = [Difference("blob", f"b{i}", 1.0 + i) for i in range(30)]
+    assert not net.report(wrong, "TEST", Console(file=text, width=200))
+    said = text.getvalue()
+    assert said.count("\nblob b") == 20 and re.search(r"3.0e\+01 +│ b29 ", said)
+
+
+def test_what_is_asked_for(asked):
+    asked(
+        "show", OWN, SHAPES="data=1,3,8,8 x=2", REPLACE="A=1 B=", PHASE="TRAIN", IGNORE="a.b c", STAGES="s t"
+    )
+    found = net.Asked([Settings({})], verify=True)
+    assert found.verify and found.phase == "TRAIN" and found.weights is None
+    assert found.options == {
+        "layers": ["layers"],
+        "phase": "TRAIN",
+        "shapes": {"data": (1, 3, 8, 8), "x": (2,)},
+        "replace": {"A": "1", "B": ""},
+        "ignore": ("a.b", "c"),
+        "stages": ("s", "t"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("target", "settings", "status", "said"),
+    [
+        ("show", {}, 2, "make net PROTOTXT="),
+        ("", {"PROTOTXT": "x"}, 2, "make net PROTOTXT="),
+        ("bench", {"PROTOTXT": "x"}, 2, "make net PROTOTXT="),
+        ("show", {"PROTOTXT": "/no/such.prototxt"}, 1, "/no/such.prototxt"),
+        ("show", {"text": OWN, "SHAPES": "data"}, 1, "SHAPES: expected name=value"),
+        ("show", {"text": OWN, "SHAPES": "data=1,a"}, 1, "SHAPES: expected sizes"),
+        ("show", {"text": OWN, "REPLACE": "A"}, 1, "REPLACE: expected name=value"),
+    ],
+)
+def test_what_it_cannot_show(asked, capsys, target, settings, status, said):
+    asked(target, **settings)
+    assert net.main() == status and said in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("status", [0, 1])
+def test_what_is_missing_is_ported_and_built(asked, tmp_path, monkeypatch, status):
+    """Of a net that is to run the types that stock Caffe does not have, each once; port's failure is the end."""
+    ran, folder = [], tmp_path / "new" / "mine"
+    monkeypatch.setattr(
+        net.subprocess,
+        "run",
+        lambda command, **_: ran.append(command[2:]) or SimpleNamespace(returncode=status),
+    )
+    asked("show", TEXT.replace("Normalize", "Own").replace("Reduction", "Own"), CAFFE="/fork")
+    wanted = net.Asked([Settings({"LAYERS_DIR": str(folder)})], verify=False)
+    said = io.StringIO()
+    assert net.port_missing(wanted, Console(file=said, width=200)) is (status == 0)
+    assert ran == [["tools.port", "--caffe=/fork", "--layers-dir", str(folder), "--", "Own"]]
+    assert said.getvalue() == "Porting Own from /fork\n" and folder.is_dir()
+    # There, and not built.
+    (folder / "own").mkdir()
+    (folder / "own" / "__init__.py").write_text('caffe_layer(__name__, "Own")\n')
+    ran.clear()
+    assert net.port_missing(wanted, Console(file=said, width=200)) is (status == 0)
+    assert ran == [["tools.make.build", "libraries", f"LAYERS_DIR={folder}", "LAYERS=own"]]
+    # For the comparison stock types are ported, too.
+    wanted.verify, _ = True, ran.clear()
+    net.port_missing(wanted, Console(file=said, width=200))
+    assert ran[0][-1] == "Convolution BatchNorm Scale"
+
+
+def test_pairs():
+    assert (
+        net.pairs("SHAPES", " a=1,2  b=x=y ") == [("a", "1,2"), ("b", "x=y")]
+        and net.pairs("SHAPES", "") == []
+    )
+    with pytest.raises(CaffeValueError, match=r"SHAPES: expected name=value, or several, got 'a=1 b'"):
+        net.pairs("SHAPES", "a=1 b")
+
+
+def test_stock_caffes_messages_are_made_where_they_are_missing_or_older(tmp_path, monkeypatch):
+    ran = []
+    monkeypatch.setattr(net.subprocess, "run", lambda command, **_: ran.append(command[2:]))
+    monkeypatch.chdir(tmp_path)
+    stock, made = tmp_path / "src/caffe/proto/caffe.proto", tmp_path / "layers/_net/_caffe.desc"
+    for file in (stock, made):
+        file.parent.mkdir(parents=True)
+    stock.write_text("")
+    net.make_messages("core")
+    assert ran and ran[0][0] == "tools.caffe.proto" and ran[0][-1] == "core/net"
+    made.write_text("")
+    for age, count in ((10, 1), (-10, 2)):
+        net.os.utime(made, (stock.stat().st_mtime + age,) * 2)
+        net.make_messages("core")
+        assert len(ran) == count
