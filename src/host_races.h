@@ -69,6 +69,12 @@ class RaceFinder {
     memcpy(pointers_.data(), body, pointers_.size() * sizeof(uintptr_t));
     std::sort(pointers_.begin(), pointers_.end());
     find_library();
+    Log& log = log_of_now();
+    if (!log.path.empty() && log.ran.insert(kernel_).second)
+      if (FILE* file = fopen(log.path.c_str(), "a")) {
+        fprintf(file, "ran\t%s\n", kernel_);
+        fclose(file);
+      }
   }
   void end_launch() {
     pause();
@@ -319,22 +325,32 @@ class RaceFinder {
     return 1;
   }
 
+  // What has been written, so that nothing is written twice.
+  struct Log {
+    std::string path;
+    std::set<std::string> ran;
+    std::set<std::tuple<std::string, uint32_t, uint32_t> > told;
+  };
+  static Log& log_of_now() {
+    static Log log;
+    const char* path = getenv("CAFFE_RACES");
+    if (log.path != (path ? path : "")) {  // somebody else asks
+      log = Log();
+      log.path = path ? path : "";
+    }
+    return log;
+  }
+
   // A line for tools/verify/races.py, which knows what source line a place in the code is.
   void report(const char* what, const Stamp& first, const Stamp& second, const void* memory, size_t bytes,
               bool shared) {
-    static std::set<std::tuple<std::string, uint32_t, uint32_t> > told;
-    static std::string told_to;
-    const char* path = getenv("CAFFE_RACES");
-    if (path && told_to != path) {  // somebody else asks
-      told.clear();
-      told_to = path;
-    }
-    if (told.size() >= kMostReports || !told.emplace(kernel_, first.pc, second.pc).second) return;
+    Log& log = log_of_now();
+    if (log.told.size() >= kMostReports || !log.told.emplace(kernel_, first.pc, second.pc).second) return;
     const uintptr_t at = reinterpret_cast<uintptr_t>(memory);
     const auto above = std::upper_bound(pointers_.begin(), pointers_.end(), at);
     const uintptr_t base =
         above == pointers_.begin() ? 0 : above[-1];  // of the kernel's pointers the next below
-    FILE* file = path ? fopen(path, "a") : stderr;
+    FILE* file = log.path.empty() ? nullptr : fopen(log.path.c_str(), "a");
     if (!file) file = stderr;
     fprintf(file, "race\t%s\t%s\t%s\t%s\t%#x\t%#x\t%u\t%u\t%lld\t%lld\t%zu\n", library_.c_str(), kernel_,
             what, shared ? "shared" : "global", first.pc - 1, second.pc - 1, first.thread, second.thread,

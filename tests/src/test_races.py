@@ -26,9 +26,10 @@ def races(shared_folder):
 @pytest.fixture
 def found(races):
     def run(function: str, *arguments) -> list[Race]:
-        with watched() as races_found:
+        with watched() as watch:
             getattr(races, f"races_{function}")(*arguments)
-        return races_found
+        assert watch.kernels == {f"{function}_kernel"}
+        return watch.races
 
     return run
 
@@ -135,8 +136,8 @@ def test_the_ends_of_memory(tmp_path):
 
 def test_each_pair_of_lines_once(races):
     """A launch of many threads is not a report of many lines; one launch's memory of another's is gone."""
-    with watched() as found:
+    with watched() as watch:
         for _ in range(3):
             races.races_upsample_backward(ones(2 * COUNT), zeros(COUNT), COUNT)
             races.races_in_place(ones(1), ones(COUNT), COUNT)
-    assert len(found) == 1
+    assert len(watch.races) == 1 and watch.kernels == {"upsample_backward_kernel", "in_place_kernel"}

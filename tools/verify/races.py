@@ -1,7 +1,7 @@
 """What the race finder (src/host_races.h) wrote down, in words: kernel, lines, threads, element.
 
 The libraries of a build with SANITIZE=races append a line to the file that the environment's CAFFE_RACES names, for
-each pair of places in the code where two threads of one launch meet without an order.
+each kernel that runs, and for each pair of places in the code where two threads of one launch meet without an order.
 """
 
 from __future__ import annotations
@@ -11,8 +11,11 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from ..cuda.source import Source
+from ..files import read
 
 TOOLKIT = Path(__file__).resolve().parents[2]
 # Frames of these folders stand between a kernel's line and an access: what the kernel called is not what is asked for.
@@ -54,10 +57,35 @@ class Race:
         )
 
 
+@dataclass
+class Watch:
+    """What was seen: the races, and the names of the kernels that ran."""
+
+    races: list[Race] = field(default_factory=list)
+    kernels: set[str] = field(default_factory=set)
+
+    def summary(self, own: list[str]) -> str:
+        """One line: how many of a layer's own kernels ran, which did not, and how many races they have."""
+        ran = [kernel for kernel in own if kernel in self.kernels]
+        left = [kernel for kernel in own if kernel not in self.kernels]
+        found = {0: "no race", 1: "1 race"}.get(len(self.races), f"{len(self.races)} races")
+        if not ran and not self.races:
+            return "none of the layer's kernels ran on the host, so nothing is known of races"
+        not_run = f"; not run: {', '.join(left)}" if left else ""
+        return f"{len(ran)} of {len(own)} kernels ran, {found}{not_run}"
+
+
+def kernels_of(folder: Path) -> list[str]:
+    """The kernels that a layer's own files define."""
+    files = sorted(file for file in folder.rglob("*") if file.suffix in (".cu", ".cuh"))
+    sources = [Source(read(str(file)), str(file)) for file in files]
+    return list(dict.fromkeys(f.name for source in sources for f in source.functions if f.is_kernel))
+
+
 @contextlib.contextmanager
-def watched() -> Iterator[list[Race]]:
-    """Within it, races are written down, this process's and its children's; the list is filled at its end."""
-    found: list[Race] = []
+def watched() -> Iterator[Watch]:
+    """Within it, this process's kernels and races are written down, and its children's; it is filled at its end."""
+    found = Watch()
     before = os.environ.get("CAFFE_RACES")
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "races"
@@ -69,22 +97,26 @@ def watched() -> Iterator[list[Race]]:
             if before is not None:
                 os.environ["CAFFE_RACES"] = before
             if log.exists():
-                found += parse(log.read_text())
+                found.races, found.kernels = parse(log.read_text())
 
 
-def parse(text: str) -> list[Race]:
-    """The races of a log; of several at one pair of lines the first."""
+def parse(text: str) -> tuple[list[Race], set[str]]:
+    """The races of a log, of several at one pair of lines the first; and the kernels that ran."""
     races: dict[tuple, Race] = {}
+    kernels = set()
     for line in text.splitlines():
-        word, library, kernel, what, space, *rest = line.split("\t")
+        word, *said = line.split("\t")
+        if word == "ran":
+            kernels.add(said[0])
         if word != "race":
             continue
+        library, kernel, what, space, *rest = said
         first, second, one, other, size, element, width = (int(n, 0) for n in rest)
         (here, mine), (there, its) = place(library, first), place(library, second)
         threads = (divmod(one, size), divmod(other, size))
         race = Race(kernel, what, space, (here, there), (mine, its), threads, element, width)
         races.setdefault((kernel, *sorted((here, there))), race)
-    return list(races.values())
+    return list(races.values()), kernels
 
 
 def place(library: str, offset: int) -> tuple[str, str]:

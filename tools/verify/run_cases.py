@@ -107,7 +107,7 @@ def main() -> int:
     parser.add_argument("--dtypes", nargs="+", default=["float32", "float64", "float16"])
     options = parser.parse_args()
     outcome = Outcome()
-    with watched() as races:
+    with watched() as watch:
         for folder in filter(None, options.layers_dir.split(":")):
             run_all(Path(folder), options.device, options.dtypes, outcome)
     if not outcome.runs and not outcome.untested:
@@ -117,8 +117,8 @@ def main() -> int:
     if outcome.untested:
         names = ", ".join(outcome.untested)
         print(f"Not run, for no cases.py says on what, and no shapes that were guessed fit: {names}")
-    print(*races, sep="\n", end="\n" if races else "")
-    return bool(outcome.wrong or outcome.untested or races)
+    print(*watch.races, sep="\n", end="\n" if watch.races else "")
+    return bool(outcome.wrong or outcome.untested or watch.races)
 
 
 if __name__ == "__main__":

@@ -55,7 +55,7 @@ from .inputs import (
 )
 from .parameters import Guesses
 from .probe import CODES, FLOATING, NoCode, Probe, facts_of
-from .races import Race, watched
+from .races import Watch, kernels_of, watched
 from .table import (
     CRASHED,
     FAILED,
@@ -419,7 +419,6 @@ class Report:
 
     rows: list[Row] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
-    races: list[Race] = field(default_factory=list)
     doing: str = ""
     what: str = ""
     guess: str = ""
@@ -446,8 +445,6 @@ def run_child(work: Callable, *arguments) -> Report:
             report.rows.append(value)
         elif kind == "say":
             report.said.append(value)
-        elif kind == "races":
-            report.races += value
         else:
             report.doing = kind
             report.what, report.guess = (value, value) if kind == "guessing" else value
@@ -475,12 +472,13 @@ def verify(layers_dir: Path, layer: str, options) -> tuple[list[Row], dict[str, 
         return report.rows, crashed
 
 
-def find_races(layers_dir: Path, layer: str, options, crashed: dict[str, str]) -> list[Race]:
-    """The races of its kernels on the host, where its folder's copy was built with SANITIZE=races."""
-    report = run_child(race_child, layers_dir, layer, options, crashed)
-    if report.end:
-        print(f"{layer}: the race finder came to no end: {report.end}")
-    return report.races
+def find_races(layers_dir: Path, layer: str, options, crashed: dict[str, str]) -> Watch:
+    """What its kernels do on the host, where its folder's copy was built with SANITIZE=races."""
+    with watched() as watch:  # here, so that what was found before a crash is told
+        report = run_child(race_child, layers_dir, layer, options, crashed)
+    end = f"; it came to no end: {report.end}" * bool(report.end)
+    print(f"race finder: {watch.summary(kernels_of(layers_dir / layer))}{end}")
+    return watch
 
 
 def race_child(pipe, layers_dir: Path, layer: str, options, crashed: dict[str, str]) -> None:
@@ -490,10 +488,8 @@ def race_child(pipe, layers_dir: Path, layer: str, options, crashed: dict[str, s
 
     prepare_child()
     verification = Verification(load_package(layers_dir, "with_race_finder"), layer, options, send, crashed)
-    with watched() as races:
-        for setting in verification.settings():
-            verification.run_kernels_on_host(setting)
-    pipe.send(("races", races))
+    for setting in verification.settings():
+        verification.run_kernels_on_host(setting)
     pipe.close()
 
 
@@ -525,8 +521,10 @@ def main(argv: list[str] | None = None) -> int:
     statuses = set()
     for layer in options.layers:
         rows, crashed = verify(options.layers_dir.resolve(), layer, options)
-        races = find_races(options.races.resolve(), layer, options, crashed) if options.races else []
         show(console, layer, rows)
+        races = []
+        if options.races:
+            races = find_races(options.races.resolve(), layer, options, crashed).races
         print(*races, sep="\n", end="\n" * bool(races))
         statuses.add(closing(layer, rows, races))
     return next(s for s in (STATUS_WRONG, STATUS_NOT_RUN, STATUS_RIGHT) if s in statuses)

@@ -486,10 +486,12 @@ def test_races(shared_folder, crooked):
     )
     assert done.returncode == 1 and "race in kernel SquareScatter: element" in done.stdout, done.stdout
     assert "square_layer.cu:" in done.stdout and "bottom_diff[i + 1] = 0;" in done.stdout
+    assert "race finder: 2 of 3 kernels ran, 1 race; not run: SquareBackward" in done.stdout, done.stdout
     done = subprocess.run(
         [*command, "--type", "SquareByKernels", "caffe_crooked"], capture_output=True, text=True
     )
-    assert done.returncode == 0 and "race" not in done.stdout, done.stdout
+    assert done.returncode == 0 and "race in" not in done.stdout, done.stdout
+    assert "2 of 3 kernels ran, no race; not run: SquareScatter" in done.stdout, done.stdout
 
 
 def test_crash(verify):
