@@ -32,17 +32,19 @@ SUFFIXES = (".py", ".cpp", ".cu", ".cuh", ".h", ".hpp")
 KILLED, NO_END = "killed", "killed: no end"
 NOT_COMPILED = "does not compile"
 TREES = ("layers/", "src/", "include/", "tools/", "build_ffi.py")
-# What a mistake in a file should be seen by: the first prefix that fits counts. Tests mirror the tree.
+# What a mistake in a file should be seen by: the first prefix that fits counts. Tests mirror the tree; those of what is
+# made of the file follow.
 SEEN_BY = {
-    "layers/_runtime/": "tests/runtime tests/layers",
-    "layers/_caffe/": "tests/caffe tests/layers tests/src/caffe/test_proto.py tests/src/caffe/util",
+    "layers/_runtime/": "tests/runtime tests/layers tests/caffe",
+    "layers/_caffe/": "tests/caffe tests/net tests/src/caffe/test_proto.py tests/src/caffe/util tests/layers",
     "layers/_net/": "tests/net",
     "layers/_load/": "tests/load",
     "layers/__init__.py": "tests/load",
+    "layers/_": "tests/runtime tests/load tests/layers",
     "layers/": "tests/layers tests/caffe/test_own_layers.py",
     "src/caffe/": "tests/src/caffe tests/caffe",
     "src/host_": "tests/include/test_kernels.py tests/src/test_races.py tests/runtime",
-    "src/": "tests/runtime",
+    "src/": "tests/runtime tests/layers",
     "include/caffe/": "tests/src/caffe tests/caffe",
     "include/legacy/": "tests/include/test_legacy.py tests/src/caffe",
     "include/hip/": "tests/make/test_hip.py",
@@ -51,10 +53,11 @@ SEEN_BY = {
     "tools/caffe/": "tests/tools/caffe tests/src/caffe tests/tools/port",
     "tools/port/": "tests/tools/port",
     "tools/caffetest/": "tests/tools/caffetest tests/tools/port",
-    "tools/new_layer/": "tests/tools/new_layer",
+    "tools/new_layer/": "tests/tools/new_layer tests/load",
     "tools/verify/": "tests/tools/verify tests/src/test_races.py",
     "tools/fuzz/": "tests/tools/fuzz",
     "tools/mutate/": "tests/tools/mutate",
+    "tools/net/": "tests/tools/net",
     "tools/wheel/": "tests/test_setup.py",
     "tools/make/": "tests/make tests/tools/make",
     "tools/": "tests/tools",
