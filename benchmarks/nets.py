@@ -14,6 +14,7 @@ from torch import nn
 
 from layers import caffe_net
 from layers._net.build import needed_types
+from layers._net.net import CaffeNet
 from layers._net.registry import Folders
 
 from . import _machine
@@ -325,10 +326,18 @@ def row(report: Report, settings: Settings, name: str, nets: dict[str, nn.Module
 
 @torch.no_grad()
 def same_parameters(nets: dict[str, nn.Module]) -> None:
-    first, *others = (list(net.parameters()) for net in nets.values())
+    first, *others = map(trained, nets.values())
     for other in others:
         for mine, theirs in zip(first, other, strict=True):
             theirs.copy_(mine.reshape(theirs.shape))
+
+
+def trained(net: nn.Module) -> list[nn.Parameter]:
+    """In the order of the layers. The statistics of a fork's own BatchNorm are parameters, too; they are no part."""
+    if not isinstance(net, CaffeNet):
+        return list(net.parameters())
+    layers = (layer for key, layer in net.named_children() if net.specs[key].type != "BatchNorm")
+    return [parameter for layer in layers for parameter in layer.parameters()]
 
 
 def agree(nets: dict[str, nn.Module], images) -> None:

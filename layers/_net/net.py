@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from operator import length_hint
 from typing import NamedTuple
 
 import torch
@@ -26,6 +28,11 @@ from .rules import TEST, TRAIN
 from .save import save
 from .stock import blobs_of
 from .stock.batch_norm import BatchNorm, updated_together
+from .stock.convolution import Convolution
+from .stock.deconvolution import Deconvolution
+from .stock.eltwise import Eltwise
+from .stock.inner_product import InnerProduct
+from .stock.relu import ReLU
 from .stock.scale import Scale
 from .weights import load
 
@@ -38,6 +45,7 @@ class Call(NamedTuple):
     tops: tuple[int, ...]
     cut: tuple[int, ...]  # bottoms, by position, to which no gradient goes
     scale: str | None  # the Scale layer that this BatchNorm computes as well
+    over: str | None  # the layer whose top this ReLU may write over, where no gradient is wanted
     last: tuple[int, ...]  # values that nobody reads after this call
 
 
@@ -105,8 +113,7 @@ class CaffeNet(nn.Module):
         values: list[Tensor | None] = [None] * plan.count
         self.bind(plan, values, inputs, named)
         if compiling:
-            for call in plan.calls:
-                self.run_call(call, values)
+            self.run_calls(plan.calls, values)
         else:
             self._run(plan, values)
         if plan.single:
@@ -142,14 +149,15 @@ class CaffeNet(nn.Module):
         refuse_script(self.path)
 
     def _run(self, plan: Plan, values: list) -> None:
+        calls = iter(plan.calls)
         try:
             with updated_together() if self.training else nullcontext():
-                for call in plan.calls:
-                    self.run_call(call, values)
+                self.run_calls(calls, values)
         except torch.OutOfMemoryError:
             raise
         except (ValueError, TypeError, RuntimeError, IndexError) as error:
-            raise self.failed(self.specs[call.key], error) from error
+            failed = plan.calls[~length_hint(calls)]  # as many are left as come after it
+            raise self.failed(self.specs[failed.key], error) from error
 
     def failed(self, spec: Spec, error: Exception) -> Exception:
         """An error of a layer's, with the layer's name and place."""
@@ -163,29 +171,32 @@ class CaffeNet(nn.Module):
         )
         return kind(f"{self.path}, line {spec.line}: layer {spec.name!r} ({spec.type}): {error}")
 
-    def run_call(self, call: Call, values: list) -> None:
-        """One layer's call: its tops into the list of values."""
-        key, bottoms, tops, cut, scale, last = call
-        module = self._modules[key]
-        if len(bottoms) == 1 and not cut:
+    def run_calls(self, calls: Iterable[Call], values: list) -> None:
+        """Layers' calls: their tops into the list of values."""
+        modules, no_gradient = self._modules, not torch.is_grad_enabled()
+        for key, bottoms, tops, cut, scale, over, last in calls:
+            module = modules[key]
             # Not a variable: what nobody reads any more should go when the module lets go of it.
-            if scale is None:
-                made = module(values[bottoms[0]])
+            if cut or len(bottoms) != 1:
+                made = module(*[values[b].detach() if i in cut else values[b] for i, b in enumerate(bottoms)])
+            elif scale is not None:
+                after = modules[scale]
+                if _hooked(after):
+                    made = after(module(values[bottoms[0]]))
+                else:
+                    made = module(values[bottoms[0]], *after.own_blobs())
+            elif over is not None and no_gradient and not _hooked(modules[over]):
+                made = module(values[bottoms[0]], True)
             else:
-                scale = self._modules[scale]
-                made = module(values[bottoms[0]], scale.weight, scale.bias if scale.has_bias else None)
-        else:
-            read = [values[i] for i in bottoms]
-            for i in cut:
-                read[i] = read[i].detach()
-            made = module(*read)
-        for i in last:
-            values[i] = None
-        if len(tops) == 1:
-            values[tops[0]] = made if isinstance(made, Tensor) else made[0]
-        else:
-            for i, top in zip(tops, made, strict=True):
-                values[i] = top
+                made = module(values[bottoms[0]])
+            for i in last:
+                values[i] = None
+            if len(tops) != 1:
+                for i, top in zip(tops, made, strict=True):
+                    values[i] = top
+            else:
+                values[tops[0]] = made if isinstance(made, Tensor) else made[0]
+            del made
 
     def bind(self, plan: Plan, values: list, inputs: tuple, named: dict) -> None:
         """Put the inputs into the list of values, or say what is wrong with them."""
@@ -372,11 +383,27 @@ class CaffeNet(nn.Module):
             buffers[name] = moved.setdefault(id(old), buffers[name])
         return self
 
+    def __setattr__(self, name: str, value) -> None:
+        super().__setattr__(name, value)
+        # A plan joins layers by what they are: another one may have come in the place of one.
+        if isinstance(value, nn.Module):
+            self._plans.clear()
+
     def train(self, mode: bool = True) -> CaffeNet:
         if not isinstance(mode, bool):
             raise self._wrong("train: mode", "a bool", mode)
         self._phase(mode)
         return super().train(mode)
+
+
+def _hooked(module: nn.Module) -> bool:
+    """Whether somebody wants to see this module's calls."""
+    return bool(
+        module._forward_hooks
+        or module._forward_pre_hooks
+        or module._backward_hooks
+        or module._backward_pre_hooks
+    )
 
 
 def _calls(net: CaffeNet, steps: list, results: set[int]) -> list[Call]:
@@ -390,7 +417,7 @@ def _calls(net: CaffeNet, steps: list, results: set[int]) -> list[Call]:
         if id(step) in scales:
             tops, scale = tuple(scales[id(step)].tops), scales[id(step)].key
         planned.append((key, tuple(step.bottoms), tops, _cut(net, step), scale))
-    return list(_with_last(planned, results))
+    return list(_with_last(net, planned, results))
 
 
 def _cut(net: CaffeNet, step) -> tuple[int, ...]:
@@ -426,8 +453,20 @@ def _scales(net: CaffeNet, steps: list, results: set[int]) -> dict:
     return pairs
 
 
-def _with_last(planned: list[tuple], results: set[int]) -> Iterator[Call]:
+# Their tops are memory that nobody else has.
+_MAKERS = (BatchNorm, Convolution, Deconvolution, InnerProduct, Scale)
+
+
+def _with_last(net: CaffeNet, planned: list[tuple], results: set[int]) -> Iterator[Call]:
     last = {value: i for i, (_, bottoms, *_) in enumerate(planned) for value in bottoms}
+    readers = Counter(value for _, bottoms, *_ in planned for value in bottoms)
+    makers: dict[int, str] = {}
     for i, (key, bottoms, tops, cut, scale) in enumerate(planned):
         done = tuple(v for v in dict.fromkeys(bottoms) if last[v] == i and v not in results)
-        yield Call(key, bottoms, tops, cut, scale, done)
+        module = net._modules[key]
+        # Another reader's top may be the same memory, as a Reshape's is.
+        alone = type(module) is ReLU and done and readers[done[0]] == 1
+        over = makers.get(done[0]) if alone else None
+        if type(module) in _MAKERS or (type(module) is Eltwise and len(bottoms) > 1):
+            makers.update(dict.fromkeys(tops, key))
+        yield Call(key, bottoms, tops, cut, scale, over, done)

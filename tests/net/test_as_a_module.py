@@ -130,3 +130,63 @@ def test_checkpointing_and_a_copy_for_averaging(net):
     average = torch.optim.swa_utils.AveragedModel(net)
     average.update_parameters(net)
     torch.testing.assert_close(average(**inputs), loss)
+
+
+RELUS = """
+input: "data" input_shape { dim: 1 dim: 3 dim: 4 dim: 4 }
+layer { name: "first" type: "ReLU" bottom: "data" top: "data" }
+layer { name: "conv" type: "Convolution" bottom: "data" top: "conv"
+        convolution_param { num_output: 3 kernel_size: 1 weight_filler { type: "gaussian" std: 1 } } }
+layer { name: "relu" type: "ReLU" bottom: "conv" top: "relu" }
+layer { name: "twice" type: "Eltwise" bottom: "conv" bottom: "relu" top: "twice" }
+layer { name: "scale" type: "Scale" bottom: "twice" top: "scale" scale_param { filler { value: -1 } } }
+layer { name: "flat" type: "Reshape" bottom: "scale" top: "flat" reshape_param { shape { dim: 0 dim: -1 } } }
+layer { name: "last" type: "ReLU" bottom: "flat" top: "last" }
+layer { name: "out" type: "ReLU" bottom: "scale" top: "out" }
+layer { name: "sum" type: "Convolution" bottom: "out" top: "sum"
+        convolution_param { num_output: 2 kernel_size: 1 weight_filler { type: "gaussian" std: 1 } } }
+layer { name: "end" type: "ReLU" bottom: "sum" top: "end" }
+"""
+
+
+def test_a_relu_writes_over_its_bottom_only_where_nobody_can_see_it():
+    """Not the caller's memory, nor a blob's that another layer reads, that has two names, or that a hook looks at."""
+    torch.manual_seed(0)
+    net, x = caffe_net(RELUS).eval(), draw(1, 3, 4, 4).float()
+    given = x.clone()
+    wanted = {name: blob.detach().clone() for name, blob in net(x, blobs=True).items()}
+    seen = {}
+    with torch.no_grad():
+        for names in (
+            ["last", "end"],
+            ["conv", "relu", "last", "end"],
+            ["flat", "end"],
+            ["sum", "end"],
+            True,
+        ):
+            for name, blob in net(x, blobs=names).items():
+                torch.testing.assert_close(blob, wanted[name], msg=f"{name} of {names}")
+        kept = net.get_layer("sum").register_forward_hook(lambda *call: seen.update(sum=call[-1]))
+        net(x, blobs=["end"])
+        kept.remove()
+        memory = net(x, blobs=["end"])["end"]
+    assert (wanted["sum"] < 0).any()
+    torch.testing.assert_close(seen["sum"], wanted["sum"])
+    torch.testing.assert_close(memory, wanted["end"])
+    torch.testing.assert_close(x, given)
+
+
+def test_a_scale_that_its_norm_computes_is_seen_by_hooks_and_may_be_exchanged(net):
+    net.eval()
+    wanted = net(**batch(), blobs=["conv1"])["conv1"]
+    seen = []
+    kept = net.scale1.register_forward_hook(lambda *call: seen.append(call[-1].clamp(min=0)))
+    torch.testing.assert_close(net(**batch(), blobs=["conv1"])["conv1"], wanted)
+    torch.testing.assert_close(seen, [wanted])
+    kept.remove()
+    # As who folds a norm into its convolution does.
+    net.scale1 = torch.nn.Identity()
+    net.relu1 = torch.nn.Softplus()
+    got = net(**batch(), blobs=["conv1"])["conv1"]
+    plain = net.bn1(net.conv1(batch()["data"]))
+    torch.testing.assert_close(got, torch.nn.functional.softplus(plain))

@@ -57,6 +57,18 @@ def test_pooling_makes_as_many_windows_as_caffe_and_more_than_torch():
     assert padded(x).shape == (1, 1, 4, 4)
 
 
+@pytest.mark.parametrize("rounding", ["CEIL", "FLOOR"])
+def test_pooling_has_caffes_windows_for_all_small_geometries(rounding):
+    for kernel, stride in itertools.product(range(1, 5), range(1, 6)):
+        for pad in range(kernel):
+            said = f"kernel_size: {kernel} stride: {stride} pad: {pad} round_mode: {rounding}"
+            net = one_layer(f'type: "Pooling" pooling_param {{ pool: MAX {said} }}', (1, 1, 9, 9))
+            for size in range(max(1, kernel - 2 * pad), 10):
+                count = reference.windows(size, kernel, stride, pad, pad > 0, rounding == "CEIL")
+                got = net(torch.zeros(1, 1, size, 9)).shape[2]
+                assert got == count, f"{said}, {size} rows: {got} windows, not {count}"
+
+
 def test_a_layer_shows_its_parameters():
     text = 'type: "Pooling" pooling_param { pool: MAX kernel_size: 3 stride: 2 }'
     said = repr(one_layer(text, (1, 1, 6, 6)).L)

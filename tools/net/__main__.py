@@ -188,7 +188,7 @@ def timed(net: CaffeNet, device: str, console: Console) -> dict[str, float]:
             for call in plan.calls:
                 progress.advance(task)
                 began = now(device)
-                net.run_call(call, values)
+                net.run_calls((call,), values)
                 times[call.key] = now(device) - began
     return times
 

@@ -42,6 +42,7 @@ class Pooling(StockLayer):
                 inside or self.pad == (0, 0), f"pad {self.pad} is not less than the kernel {self.kernel}"
             )
         self.check(self.top_count == 1 or self.method == "MAX", "a second top, the mask, is of MAX alone")
+        self._as_torch = self._has_torchs_windows()
 
     def setup(self, x):
         self.check(
@@ -58,13 +59,10 @@ class Pooling(StockLayer):
     def forward(self, x):
         if self.whole:
             return self._globally(x)
-        windows = self.sizes(x.shape)
         if self.method == "STOCHASTIC":
-            return self._stochastic(x, windows)
-        if windows != tuple(self._torch_windows(int(x.shape[2 + i]), i) for i in range(2)) or any(
-            2 * pad > kernel for pad, kernel in zip(self.pad, self.kernel, strict=True)
-        ):
-            return self._by_hand(x, windows)
+            return self._stochastic(x, self.sizes(x.shape))
+        if not self._as_torch:
+            return self._by_hand(x, self.sizes(x.shape))
         if self.method == "AVE":
             return F.avg_pool2d(x, self.kernel, self.stride, self.pad, self.ceil, True)
         if self.top_count == 1:
@@ -82,10 +80,16 @@ class Pooling(StockLayer):
             count -= 1
         return max(count, 0)
 
-    def _torch_windows(self, size: int, i: int) -> int:
-        steps = size + 2 * self.pad[i] - self.kernel[i]
-        count = (steps + (self.stride[i] - 1 if self.ceil else 0)) // self.stride[i] + 1
-        return count - 1 if self.ceil and (count - 1) * self.stride[i] >= size + self.pad[i] else count
+    def _has_torchs_windows(self) -> bool:
+        """Whether torch has the same windows, whatever the bottom's size is.
+
+        In ceil mode torch always drops a last window that begins behind the bottom, Caffe only where there is padding.
+        Without padding such a window is there if a stride is longer than the kernel. Torch takes no pad of more than
+        half a kernel.
+        """
+        small = all(2 * pad <= kernel for pad, kernel in zip(self.pad, self.kernel, strict=True))
+        near = all(stride <= kernel for stride, kernel in zip(self.stride, self.kernel, strict=True))
+        return small and (not self.ceil or any(self.pad) or near)
 
     # ------------------------------------------------------------------------------------- methods
 

@@ -1,3 +1,4 @@
+import torch
 import torch.nn.functional as F
 
 from . import StockLayer
@@ -11,5 +12,8 @@ class ReLU(StockLayer):
     def top_shapes(self, x):
         return [x]
 
-    def forward(self, x):
-        return F.leaky_relu(x, self.negative_slope) if self.negative_slope else F.relu(x)
+    def forward(self, x, in_place=False):
+        """in_place: the bottom's memory may become the top's."""
+        if self.negative_slope:
+            return F.leaky_relu(x, self.negative_slope)
+        return torch.relu_(x) if in_place else torch.relu(x)

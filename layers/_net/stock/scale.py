@@ -26,6 +26,14 @@ class Scale(StockLayer):
         if self.has_bias:
             self.blob("bias", shape, bias_filler)
 
+    def own_blobs(self):
+        """Weight, and bias or None."""
+        # A module's attribute that is a parameter takes long to find; a parametrized one is no entry there.
+        weight, bias = map(self._parameters.get, ("weight", "bias"))
+        if weight is None or (bias is None and self.has_bias):
+            return self.weight, self.bias if self.has_bias else None
+        return weight, bias
+
     def forward(self, x, other=None):
         weight = self.weight if other is None else other
         top = x * broadcast(self, x, weight)
