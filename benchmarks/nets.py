@@ -341,9 +341,12 @@ def trained(net: nn.Module) -> list[nn.Parameter]:
 
 
 def agree(nets: dict[str, nn.Module], images) -> None:
-    """A fast wrong net is no result. The norms' statistics become those of these images."""
+    """A fast wrong net is no result. The norms' statistics become those of these images.
+
+    Without TF32, which torch takes for convolutions by itself and Caffe's code has not.
+    """
     answers = {}
-    with torch.no_grad():
+    with torch.no_grad(), torch.backends.cudnn.flags(torch.backends.cudnn.enabled, allow_tf32=False):
         for contender, net in nets.items():
             norms = [m for m in net.modules() if isinstance(m, nn.BatchNorm2d)]
             for norm in norms:

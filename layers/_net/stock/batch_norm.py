@@ -28,7 +28,7 @@ class BatchNorm(StockLayer):
         p = definition.message.batch_norm_param
         self.use_global_stats = p.use_global_stats if p.HasField("use_global_stats") else None
         self.fraction, self.eps = p.moving_average_fraction, p.eps
-        self._normalised = None  # (what it was made from, mean, variance)
+        self._normalised: _Normalised | None = None
 
     def setup(self, x):
         self.check(len(x) > 1, f"a bottom of 2 or more axes is needed, not {list(x)}")
@@ -70,12 +70,20 @@ class BatchNorm(StockLayer):
         if torch.compiler.is_compiling():
             return self._divided()
         # A module's attribute that is a buffer takes longer to find than all else here.
-        mean, variance, factor = map(self._buffers.get, self.blobs)
-        made_from = (id(mean), mean._version, id(variance), variance._version, id(factor), factor._version)
+        blobs = self._buffers
+        mean, variance, factor = blobs["mean"], blobs["variance"], blobs["factor"]
         known = self._normalised
-        if known is None or known[0] != made_from or known[1].is_inference():
-            known = self._normalised = (made_from, *self._divided())
-        return known[1:]
+        if (
+            known is None
+            or known.mean is not mean
+            or known.variance is not variance
+            or known.factor is not factor
+            or known.versions != (mean._version, variance._version, factor._version)
+            or known.divided[0].is_inference()
+        ):
+            versions = mean._version, variance._version, factor._version
+            known = self._normalised = _Normalised(mean, variance, factor, versions, self._divided())
+        return known.divided
 
     def _divided(self):
         scale = torch.where(self.factor == 0, 0, 1 / self.factor)
@@ -90,6 +98,16 @@ class BatchNorm(StockLayer):
 
 def _along(vector, x):
     return vector.reshape((1, -1) + (1,) * (x.dim() - 2))
+
+
+class _Normalised(NamedTuple):
+    """The mean and the variance that evaluation takes, and what they were made from."""
+
+    mean: Tensor
+    variance: Tensor
+    factor: Tensor
+    versions: tuple[int, int, int]
+    divided: tuple[Tensor, Tensor]
 
 
 class _Batch(NamedTuple):
