@@ -18,7 +18,7 @@ from .names import BLOB
 from .toolkit import Toolkit
 from .tree import SOURCE_KINDS, Place, Tree
 
-# Of a fork's includes in <> an addition gets the standard library's.
+# Of a fork's includes in <> an addition gets the standard library's, and boost's where there is something of them.
 STANDARD = re.compile(r"[a-z_0-9]+\Z|(float|limits|math|stdint|stdio|stdlib|string)\.h\Z")
 
 
@@ -88,9 +88,8 @@ class Cut:
         """The parts of a file, behind its includes of what there is; copied: files of the tree that come along."""
         source = self.tree.source(file)
         quoted = list(source.includes())
-        lines = [
-            f"#include <{i}>" for i in source.includes(angles=True) if STANDARD.match(i) and i not in quoted
-        ]
+        angles = [i for i in source.includes(angles=True) if i not in quoted]
+        lines = [f"#include <{i}>" for i in angles if STANDARD.match(i) or self._is_boosts(i)]
         if file == self.header:  # the toolkit's of that name, and the fork's messages, which a part may name
             quoted = [file.removeprefix("include/"), *(i for i in quoted if i.endswith("caffe.pb.h"))]
         lines += [
@@ -99,6 +98,10 @@ class Cut:
             if self.toolkit.header(i) or self.tree.resolve(i, file) in copied
         ]
         return [*lines, *in_caffe(texts)]
+
+
+    def _is_boosts(self, include: str) -> bool:
+        return include.startswith("boost/") and self.toolkit.header(include) is not None
 
 
 class BlobCut(Cut):

@@ -52,7 +52,7 @@ def places(files: list[str], tree: Tree, toolkit: Toolkit) -> dict[str, str]:
         before = len(clashes)
         clashes |= {file for file in files if clashes & beside(tree, file)}
     return {
-        file: re.sub(r"^(include|src)/(caffe/)?", "", file) if file in clashes else Path(file).name
+        file: re.sub(r"^(inc|include|src)/(caffe/)?", "", file) if file in clashes else Path(file).name
         for file in files
     }
 

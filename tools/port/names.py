@@ -17,7 +17,7 @@ from ..cuda.lexer import Token
 from ..cuda.tokens import head_name
 from .items import Item, items_of, macros_of
 from .toolkit import Toolkit
-from .tree import HEADER_KINDS, Class, Place, PortError, Tree
+from .tree import HEADER_KINDS, Class, Place, PortError, Tree, is_header
 
 BLOB = "include/caffe/blob.hpp"
 # A fork's versions of these are not taken: they are the core.
@@ -50,7 +50,7 @@ class Names:
     def header_of(self, file: str) -> str | None:
         """The header that goes with a source: of util/math_functions.hpp and .cuh the former."""
         stem = Path(file).stem
-        found = (f for f in self.tree.files if f.startswith("include/") and Path(f).stem == stem)
+        found = (f for f in self.tree.files if is_header(f) and Path(f).stem == stem)
         return min(found, key=lambda f: HEADER_KINDS.index(Path(f).suffix), default=None)
 
     # ------------------------------------------------------------------------------- types
@@ -71,9 +71,12 @@ class Names:
         found = [one for one in named if one.file in seen] or named or self._saying(type_name)
         if found:
             return found[0]
+        includes = tree.source(place.file).includes()
+        lacking = [i for i in includes if not tree.resolve(i, place.file) and not self.toolkit.header(i)]
         raise PortError(
             f"{place}: {type_name} is registered, but no header defines a class {type_name}Layer "
             f'nor one whose type() says "{type_name}"'
+            + "".join(f"; {Path(i).name}, which this file includes, is missing in the tree" for i in lacking[:1])
         )
 
     def _saying(self, type_name: str) -> list[Class]:

@@ -39,11 +39,15 @@ DEFINED = {
     **dict.fromkeys(NVCC_WORDS, 0),
     **dict.fromkeys(WITHOUT, 0),
     **dict.fromkeys(("_MSC_VER", "_WIN32", "WIN32", "_WINDOWS"), 0),
+    # Guards of headers whose functions are refused: helper_cuda.h asks for them before it names one.
+    **dict.fromkeys(("CURAND_H_", "CUDNN_H_"), 0),
     "__cplusplus": 1,
 }
 # Folders of tests, and of other people's libraries, but for those within caffe/, which are compiled with the rest.
 NOT_CAFFE = {"test", "gtest", "proto"}
 LIBRARIES = {"thirdparty", "3rdparty", "third_party"}
+# inc is what trees have that Visual Studio made.
+HEADERS_IN = ("include", "inc")
 HEADER_KINDS = (".hpp", ".h", ".cuh")
 SOURCE_KINDS = (".cpp", ".cc", ".cu")
 PROTO = "src/caffe/proto/caffe.proto"
@@ -97,7 +101,7 @@ class Tree:
     def files(self) -> list[str]:
         """The headers and sources of the library itself, its tests left out."""
         found = []
-        for top in ("include", "src"):
+        for top in (*HEADERS_IN, "src"):
             for folder, folders, names in os.walk(self.root / top):
                 inside = os.path.relpath(folder, self.root).replace(os.sep, "/")
                 folders[:] = sorted(f for f in folders if is_caffes(f"{inside}/{f}"))
@@ -146,7 +150,7 @@ class Tree:
         if (include, beside) not in self._resolved:
             places = (
                 os.path.normpath(f"{f}/{include}").replace(os.sep, "/")
-                for f in (beside, "src", "include", ".")
+                for f in (beside, "src", *HEADERS_IN, ".")
             )
             there = (
                 p
@@ -296,7 +300,7 @@ class Tree:
     def companions(self, header: str) -> list[str]:
         """The sources that lie where a header's do: src/caffe/util/nms.cpp and .cu of include/caffe/util/nms.hpp."""
         stem = re.sub(r"\.\w+$", "", header)
-        stems = dict.fromkeys((stem, stem.replace("include/", "src/", 1)))
+        stems = dict.fromkeys((stem, re.sub(r"^inc(lude)?/", "src/", stem)))
         return [file for stem in stems for file in self._sources_by_stem.get(stem, ())]
 
     @cached_property
@@ -310,7 +314,7 @@ class Tree:
     def _declaring(self) -> dict[str, list[str]]:
         """By word, the headers where it stands before a parenthesis or a template argument."""
         found: dict[str, list[str]] = {}
-        for file in (f for f in self.files if f.startswith("include/") and f.endswith(HEADER_KINDS)):
+        for file in (f for f in self.files if is_header(f)):
             for word in {
                 t.text for t, after in pairwise(self.source(file).lexed.tokens) if after.text in "(<"
             }:
@@ -332,6 +336,11 @@ class Tree:
                 if one.name == function and not one.scope and not is_others:
                     return Place(file, source.lexed.position(one.at)[0])
         return None
+
+
+def is_header(file: str) -> bool:
+    """Where others find it: not one beside a source."""
+    return file.startswith(tuple(f"{top}/" for top in HEADERS_IN)) and file.endswith(HEADER_KINDS)
 
 
 def reached(file: str, follow) -> set[str]:

@@ -138,6 +138,20 @@ def test_what_lies_beside_a_name_that_is_taken(fork, port):
     assert found == {"fast/fast.h", "fast/part.h", "slow/slow.h", "slow/part.h", "alone.h"}
 
 
+def test_headers_in_inc(fork, port):
+    """As in trees made by Visual Studio: inc/ and src/ side by side, Caffe's own headers in include/caffe."""
+    fork.write("inc/twist.hpp", "int twist(int n);\n")
+    fork.layer("Shift", body="twist(3);", includes='#include "twist.hpp"')
+    (fork.root / "include/caffe/layers/shift_layer.hpp").rename(fork.root / "inc/shift_layer.hpp")
+    source = fork.root / "src/caffe/layers/shift_layer.cpp"
+    fork.write("src/shift_layer.cpp", source.read_text().replace("caffe/layers/", ""))
+    source.unlink()
+    fork.write("src/twist.cpp", '#include "twist.hpp"\nint twist(int n) { return n; }\n')
+    port("Shift")
+    found = names(port.folder / "shift")
+    assert {"shift_layer.hpp", "shift_layer.cpp", "twist.hpp", "twist.cpp"} <= found
+
+
 def test_a_copy_of_a_source_that_lies_deeper(fork, port):
     """Somebody's other version, which cannot be linked with it."""
     source = fork.layer("Shift")
@@ -202,13 +216,14 @@ def test_an_additions_includes_are_its_files(fork, port):
     text = "".join(
         f'#include "caffe/{name}"\n' for name in ("common.cuh", "util/math_functions.hpp", "nobodys.hpp")
     )
+    text += "#include <boost/random.hpp>\n#include <boost/nobodys.hpp>\n"
     fork.write("src/caffe/util/im2col.cu", text + "namespace caffe {\nvoid im2col_of_ours(int n) {}\n}\n")
     includes = '#include "caffe/common.cuh"\n#include "caffe/util/im2col.hpp"'
     fork.layer("Shift", body="im2col_of_ours(3);", includes=includes)
     port("Shift")
     source = (port.folder / "shift" / "additions.cu").read_text()
     assert source.startswith(
-        '#include "caffe/common.cuh"\n#include "caffe/util/math_functions.hpp"\nnamespace'
+        '#include <boost/random.hpp>\n#include "caffe/common.cuh"\n#include "caffe/util/math_functions.hpp"\nnamespace'
     )
 
 

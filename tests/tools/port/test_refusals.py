@@ -15,6 +15,14 @@ def test_unknown_type_names_the_nearest(fork, port):
     assert "Python: not ported. it runs Python code" in port("Python", fails=True)
 
 
+def test_header_that_is_missing_in_the_tree(fork, port):
+    """Published without the layer's own header."""
+    fork.layer("Shift")
+    (fork.root / "include/caffe/layers/shift_layer.hpp").unlink()
+    output = port("Shift", fails=True)
+    assert 'no header defines a class ShiftLayer nor one whose type() says "Shift"; shift_layer.hpp, which' in output
+
+
 def test_not_a_tree(fork, port, tmp_path):
     assert "no such folder" in port("X", caffe=tmp_path / "nowhere", fails=True)
     assert f"There is one in it: CAFFE={fork.root}" in port("X", caffe=tmp_path, fails=True)
@@ -67,7 +75,7 @@ def test_one_place_for_each_file_and_reason_will_do(fork, port):
     assert port("Shift", fails=True).endswith("ShiftLayer needs OpenCV (cv) (and 2 more)\n")
 
 
-@pytest.mark.parametrize("macro", ["USE_OPENCV", "USE_CUDNN", "CPU_ONLY"])
+@pytest.mark.parametrize("macro", ["USE_OPENCV", "USE_CUDNN", "CPU_ONLY", "CURAND_H_"])
 def test_what_is_not_compiled_does_not_count(fork, port, macro):
     fork.layer(
         "Shift",
