@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+from ..caffe.folder import NOTHING
 from ..cuda.lexer import Token
 from ..cuda.tokens import split_commas
 from .cuts import BlobCut, Cut
@@ -149,7 +150,7 @@ class Closure:
 
     def _include(self, include: str, includer: str):
         found = self.tree.resolve(include, includer)
-        if found and not is_caffes(found) and found != PROTO:
+        if found and not is_caffes(found) and found != PROTO and not NOTHING.match(include):
             text = self.tree.text(includer)
             at = next(m.start() for m in INCLUDE.finditer(text) if m[1] == include)
             words = f"{self._user} needs {found}, a library that the tree carries with it"
