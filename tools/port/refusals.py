@@ -38,6 +38,7 @@ UNSUPPORTED = [
     (r"cufft(Xt|Make|Get|Estimate|Create|SetAuto|SetWork)\w*\Z", "wants of cuFFT more than plans and transforms"),
     (r"(LAPACKE_\w+|LAPACK_\w+)\Z", "calls LAPACK, which the toolkit does not have"),
     (r"(Mat_Open|Mat_VarRead\w*|matvar_t|CImg)\Z", "needs a library that the toolkit does not have"),
+    (r"__declspec\Z", "is written for Microsoft's or Intel's compiler"),
     (r"(Ftype|Btype)\Z", "is NVCaffe's, whose layers have two types each"),
     (r"(MItype|MOtype)\Z", "is of Caffe with OpenCL, whose layers have three types each"),
 ]  # fmt: skip

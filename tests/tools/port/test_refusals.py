@@ -54,6 +54,7 @@ def test_not_a_tree(fork, port, tmp_path):
         (dict(body="curandGenerateUniform(generator, x, 3);"), "ShiftLayer calls cuRAND itself"),
         (dict(body="curand_poisson(&state, 3);"), "of cuRAND in its kernels more than uniform and normal"),
         (dict(members="void F(vector<Blob<Dtype>*>* top);"), "interface of late 2014"),
+        (dict(body="__declspec(aligned(64)) float a[8];"), r"_layer\.cpp:7: .*Microsoft's or Intel's compiler"),
     ],
 )  # fmt: skip
 def test_refused_with_place_and_reason(fork, port, made, reason):
