@@ -94,6 +94,8 @@ class Layer {
     CHECK(ShareInParallel() || !is_shared) << type() << "Layer does not support sharing.";
     is_shared_ = is_shared;
   }
+  // NVCaffe's, and that of forks which say in their logs which layer they are.
+  const string& name() const { return layer_param_.name(); }
   // flownet2's: the net that the layer is in, in order to ask for its iter(). caffe/net.hpp defines it.
   Net<Dtype>* GetNet();
 

@@ -31,7 +31,7 @@ class DoubleLayer : public NeuronLayer<Dtype> {
  protected:
   FORWARD(cpu) {
     for (int i = 0; i < bottom[0]->count(); ++i) {
-      CHECK_NE(bottom[0]->cpu_data()[i], 13);
+      CHECK_NE(bottom[0]->cpu_data()[i], 13) << "in '" << this->name() << "'";
       top[0]->mutable_cpu_data()[i] = 2 * bottom[0]->cpu_data()[i];
     }
   }

@@ -20,6 +20,7 @@ from .toolkit import Toolkit
 from .tree import HEADER_KINDS, Class, Place, PortError, Tree, is_header
 
 BLOB = "include/caffe/blob.hpp"
+LAYER = "include/caffe/layer.hpp"
 # A fork's versions of these are not taken: they are the core.
 CORE = ["blob", "syncedmem", "common", "layer", "net", "layer_factory", "internal_thread"]
 
@@ -138,6 +139,19 @@ class Names:
         for file in self._core_files:
             for token in self.functions_added(file) + self.data_added(file):
                 found.setdefault(token.text, Place(file, self.tree.line(file, token)))
+        return found
+
+    @cached_property
+    def layer_added(self) -> dict[str, Place]:
+        """Member functions that the fork gave to Layer, and that no layer of the toolkit has, and where."""
+        known = self.toolkit.words_of_layers
+        found: dict[str, Place] = {}
+        for one in (one for one in self.tree.classes("Layer") if one.file == LAYER):
+            source = self.tree.source(LAYER)
+            for item in items_of(source, within=one.tokens):
+                if item.name not in known:
+                    line = self.tree.line(LAYER, source.lexed.tokens[item.tokens[0]])
+                    found.setdefault(item.name, Place(LAYER, line))
         return found
 
     @cached_property

@@ -50,6 +50,12 @@ class Toolkit:
         return set().union(*map(declared, self.headers.values()))
 
     @cached_property
+    def words_of_layers(self) -> set[str]:
+        """Those of Layer's header, and of its heirs'."""
+        headers = (h for h in self.headers if h == "caffe/layer.hpp" or h.startswith("caffe/layers/"))
+        return set().union(*(declared(self.headers[header]) for header in headers))
+
+    @cached_property
     def _arities(self) -> dict[str, list[Arity]]:
         found: dict[str, list[Arity]] = {}
         for source in self.headers.values():

@@ -158,7 +158,7 @@ EXPECTED = {
     "setup": "2 0",
     "forward": "0 2 4 6 8 there",
     "backward": "2 4 6 8 0 allocations",
-    "failure": "Check failed: bottom[0]->cpu_data()[i] != 13 (13 vs. 13) ",
+    "failure": "Check failed: bottom[0]->cpu_data()[i] != 13 (13 vs. 13) in ''",
     "after_failure": "0 2 4 6 8 token",
     "no_gpu_code": "2",
     "other_shape": "2 4 6 elsewhere",

@@ -68,6 +68,18 @@ def test_refused_with_place_and_reason(fork, port, made, reason):
     assert not list(port.folder.iterdir())
 
 
+def test_function_that_a_fork_gave_to_layer(fork, port):
+    """By a name that another class of the toolkit's has: this one is Blob's, too."""
+    layer = fork.root / "include/caffe/layer.hpp"
+    layer.write_text(layer.read_text().replace("void SetUp();", "void SetUp();\n  int offset(int n);"))
+    fork.layer("Shift", body="this->offset(1);")
+    assert re.search(r"cpp:7: ShiftLayer uses offset, .*\(include/caffe/layer\.hpp:5\)", port("Shift", fails=True))
+    fork.layer("Other", body="bottom[0]->offset(1); this->SetUp();")
+    assert "to do by hand" not in port("Other")
+    fork.layer("Own", members="int offset(int n);", body="this->offset(1);")
+    port("Own")
+
+
 def test_one_place_for_each_file_and_reason_will_do(fork, port):
     """OpenCV in the source, OpenCV in the header, a name of the fork's own."""
     fork.write("include/caffe/common.hpp", "extern int all_iterations;\n")
