@@ -99,7 +99,6 @@ class Cut:
         ]
         return [*lines, *in_caffe(texts)]
 
-
     def _is_boosts(self, include: str) -> bool:
         return include.startswith("boost/") and self.toolkit.header(include) is not None
 

@@ -77,7 +77,9 @@ class Names:
         raise PortError(
             f"{place}: {type_name} is registered, but no header defines a class {type_name}Layer "
             f'nor one whose type() says "{type_name}"'
-            + "".join(f"; {Path(i).name}, which this file includes, is missing in the tree" for i in lacking[:1])
+            + "".join(
+                f"; {Path(i).name}, which this file includes, is missing in the tree" for i in lacking[:1]
+            )
         )
 
     def _saying(self, type_name: str) -> list[Class]:

@@ -65,7 +65,12 @@ def unsupported(word: str) -> str | None:
 def refusals(plan: Plan) -> list[Problem]:
     """What stands in the way, those of the layer's own files first. One place for each file and reason will do."""
     found = [*plan.problems]
-    core = functools.partial(core_use, added=core_additions(plan), of_layer=layer_additions(plan))
+    there = own_names(plan)
+    added, of_layer = (
+        {name: place for name, place in names.items() if name not in there}
+        for names in (plan.names.core_added, plan.names.layer_added)
+    )
+    core = functools.partial(core_use, added=added, of_layer=of_layer)
     for file, tokens in plan.scanned:
         for uses in (unsupported_use, thrust_use, transformer_use, old_signature, core):
             for token, text in itertools.islice(uses(plan, tokens), 1):
@@ -120,28 +125,16 @@ def old_signature(plan: Plan, tokens: list[Token]) -> Iterator[tuple[Token, str]
 def core_use(
     plan: Plan, tokens: list[Token], added: dict[str, Place], of_layer: dict[str, Place]
 ) -> Iterator[tuple[Token, str]]:
-    """Uses of what the fork gave to Caffe's core: members, x.f( or this->net_, and variables."""
+    """Uses of what the fork gave to Caffe's core: members, x.f( or this->net_, Layer's, this->f(, and variables."""
     variables = plan.names.core_variables
     for i, token in enumerate(tokens[1:-1], 1):
         own = [t.text for t in tokens[max(i - 2, 0) : i]] == ["this", "->"]
         place = added.get(token.text) or (of_layer.get(token.text) if own else None)
-        if not (place and (own and token.text.endswith("_") or is_called(tokens, i))):
+        if not (place and ((own and token.text.endswith("_")) or is_called(tokens, i))):
             place = None if tokens[i - 1].text in (".", "->") else variables.get(token.text)
         if place:
             text = f"uses {token.text}, which this fork added to Caffe's core ({place})"
             yield token, text + "; the toolkit's core is stock Caffe's"
-
-
-def core_additions(plan: Plan) -> dict[str, Place]:
-    """Members that the fork gave to Caffe's core and that no file of the plan has itself."""
-    own = own_names(plan)
-    return {name: place for name, place in plan.names.core_added.items() if name not in own}
-
-
-def layer_additions(plan: Plan) -> dict[str, Place]:
-    """Member functions that the fork gave to Layer and that no class of the plan has itself: this->f( is theirs."""
-    own = own_names(plan)
-    return {name: place for name, place in plan.names.layer_added.items() if name not in own}
 
 
 def own_names(plan: Plan) -> set[str]:

@@ -20,7 +20,10 @@ def test_header_that_is_missing_in_the_tree(fork, port):
     fork.layer("Shift")
     (fork.root / "include/caffe/layers/shift_layer.hpp").unlink()
     output = port("Shift", fails=True)
-    assert 'no header defines a class ShiftLayer nor one whose type() says "Shift"; shift_layer.hpp, which' in output
+    assert (
+        'no header defines a class ShiftLayer nor one whose type() says "Shift"; shift_layer.hpp, which'
+        in output
+    )
 
 
 def test_not_a_tree(fork, port, tmp_path):
@@ -73,7 +76,9 @@ def test_function_that_a_fork_gave_to_layer(fork, port):
     layer = fork.root / "include/caffe/layer.hpp"
     layer.write_text(layer.read_text().replace("void SetUp();", "void SetUp();\n  int offset(int n);"))
     fork.layer("Shift", body="this->offset(1);")
-    assert re.search(r"cpp:7: ShiftLayer uses offset, .*\(include/caffe/layer\.hpp:5\)", port("Shift", fails=True))
+    assert re.search(
+        r"cpp:7: ShiftLayer uses offset, .*\(include/caffe/layer\.hpp:5\)", port("Shift", fails=True)
+    )
     fork.layer("Other", body="bottom[0]->offset(1); this->SetUp();")
     assert "to do by hand" not in port("Other")
     fork.layer("Own", members="int offset(int n);", body="this->offset(1);")
