@@ -232,15 +232,14 @@ def test_what_changes_from_call_to_call_says_so(zoo):
         y.sum().backward()
     running = zoo.Running()
     running(x)
-    before = running.blob0.clone()
     function = torch.compile(running, backend="eager", fullgraph=True)
-    with raises(
-        CaffeRuntimeError,
-        "Running cannot be part of a graph: its Forward writes to blob0",
-        "compiler.disable",
-    ):
-        function(x.detach())
-    assert torch.equal(running.blob0, before)
+    for written, blobs in ((0, (1.0, 2.0)), (1, (-1.0, 2.0))):
+        with torch.no_grad():
+            running.blob0.fill_(blobs[0])
+        said = f"Running cannot be part of a graph: its Forward writes to blob{written}"
+        with raises(CaffeRuntimeError, said, "compiler.disable"):
+            function(x.detach())
+        assert (running.blob0.item(), running.blob1.item()) == blobs
     positive = zoo.Positive().setup((100,))
     function = torch.compile(positive, backend="eager", fullgraph=True)
     with raises(

@@ -309,8 +309,9 @@ void RunningLayer<Dtype>::LayerSetUp(const vector<Blob<Dtype>*>& bottom, const v
   for (auto& blob : this->blobs_) blob.reset(new Blob<Dtype>(vector<int>(1, 1)));
 }
 ZOO_RESHAPE(Running) { top[0]->ReshapeLike(*bottom[0]); }
-ZOO_FORWARD_CPU(Running) {
-  for (int i = 0; i < 2; ++i) this->blobs_[i]->mutable_cpu_data()[0] += 1 + i;
+ZOO_FORWARD_CPU(Running) {  // a blob that is negative stays as it is
+  for (int i = 0; i < 2; ++i)
+    if (this->blobs_[i]->cpu_data()[0] >= 0) this->blobs_[i]->mutable_cpu_data()[0] += 1 + i;
   caffe_cpu_scale(bottom[0]->count(), Dtype(2), bottom[0]->cpu_data(), top[0]->mutable_cpu_data());
 }
 ZOO_BACKWARD_CPU(Running) {

@@ -315,7 +315,9 @@ INSTANTIATE_LAYER_GPU_FUNCS(EarlyNeuronLayer);
 // --------------------------------------------------------------------------------------- Running
 
 ZOO_FORWARD_GPU(Running) {
-  for (int i = 0; i < 2; ++i) caffe_gpu_add_scalar(1, Dtype(1 + i), this->blobs_[i]->mutable_gpu_data());
+  for (int i = 0; i < 2; ++i)
+    if (this->blobs_[i]->cpu_data()[0] >= 0)
+      caffe_gpu_add_scalar(1, Dtype(1 + i), this->blobs_[i]->mutable_gpu_data());
   caffe_gpu_scale(bottom[0]->count(), Dtype(2), bottom[0]->gpu_data(), top[0]->mutable_gpu_data());
 }
 ZOO_BACKWARD_GPU(Running) {
