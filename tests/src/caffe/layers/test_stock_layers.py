@@ -65,6 +65,49 @@ def test_one_bottom(at, layer, parameters, function):
     compare(at, at.module(layer, **parameters), function, at.draw(2, 3, 4, 5))
 
 
+def reshaped(*dim, **more) -> dict:
+    return {"reshape_param": {"shape": {"dim": dim}, **more}}
+
+
+@pytest.mark.parametrize(
+    "layer, parameters, function",
+    [
+        ("Reshape", reshaped(3, 8, 5), lambda x: x.reshape(3, 8, 5)),
+        ("Reshape", reshaped(0, 0, -1), lambda x: x.reshape(2, 3, 20)),
+        ("Reshape", reshaped(0, 4, -1, axis=1), lambda x: x.reshape(2, 3, 4, 5)),
+        ("Reshape", reshaped(-1, axis=2), lambda x: x.reshape(2, 3, 20)),
+        ("Reshape", reshaped(1, axis=-1), lambda x: x[..., None]),
+        ("Reshape", reshaped(1, axis=4), lambda x: x[..., None]),
+        ("Reshape", reshaped(1, 1, axis=-5, num_axes=0), lambda x: x[None, None]),
+        ("Reshape", reshaped(1, axis=1, num_axes=0), lambda x: x[:, None]),
+        ("Reshape", reshaped(12, axis=-4, num_axes=2), lambda x: x.reshape(2, 12, 5)),
+        ("Reshape", reshaped(2, 0, axis=-3, num_axes=2), None),
+        ("Reshape", reshaped(-1, 2, axis=-3, num_axes=1), lambda x: x.reshape(2, 3, 2, 2, 5)),
+        ("Flatten", {"flatten_param": {"axis": 0}}, lambda x: x.flatten()),
+        ("Flatten", {"flatten_param": {"axis": -3, "end_axis": -2}}, lambda x: x.flatten(1, 2)),
+        ("Flatten", {"flatten_param": {"axis": 2, "end_axis": 2}}, lambda x: x + 0),
+        ("Slice", {"top": ["a", "b"], "slice_param": {"axis": -2}}, lambda x: x.split(2, 2)),
+        ("Slice", {"top": ["a", "b"], "slice_param": {"slice_dim": 2}}, lambda x: x.split(2, 2)),
+        (
+            "Slice",
+            {"top": ["a", "b", "c"], "slice_param": {"axis": -1, "slice_point": [1, 3]}},
+            lambda x: x.split([1, 2, 2], 3),
+        ),
+        ("Softmax", {"softmax_param": {"axis": -3}}, lambda x: x.softmax(1)),
+        ("Reduction", {"reduction_param": {"axis": -3}}, lambda x: x.sum((1, 2, 3))),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_axes(at, layer, parameters, function):
+    """From the front and from the end, the first one, the last one and none at all."""
+    module, x = at.module(layer, **parameters), at.draw(2, 3, 4, 5)
+    if function is None:
+        with pytest.raises(CaffeRuntimeError, match="output count must match input count"):
+            module(x)
+        return
+    compare(at, module, function, x)
+
+
 @pytest.mark.parametrize(
     "layer, parameters, function",
     [
@@ -83,6 +126,8 @@ def test_one_bottom(at, layer, parameters, function):
         ("Eltwise", {"eltwise_param": {"operation": "MAX"}}, lambda a, b, c: a.maximum(b).maximum(c)),
         ("Concat", {}, lambda *x: torch.cat(x, 1)),
         ("Concat", {"concat_param": {"axis": 0}}, lambda *x: torch.cat(x, 0)),
+        ("Concat", {"concat_param": {"axis": -2}}, lambda *x: torch.cat(x, 2)),
+        ("Concat", {"concat_param": {"concat_dim": 3}}, lambda *x: torch.cat(x, 3)),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
