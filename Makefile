@@ -45,6 +45,8 @@ include mk/literal.mk
 # ------------------------------------------------------------------------------------------ targets
 # Recipes hand settings on in the environment, where neither make nor a shell reads them as its own text.
 TOOL := "$$PYTHON" -m tools.
+# With it Python would not look for the tools here.
+unexport PYTHONSAFEPATH
 .PHONY: all libraries test bench port loops sanitize new verify net verify-net caffetest fuzz lint clean help
 .DEFAULT_GOAL := all
 

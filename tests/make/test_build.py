@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 from conftest import ROOT, Workshop, make
 
-from tools.make import build
+from tools.make import build, report
 from tools.make.discover import Folder
 from tools.make.settings import Settings
 
@@ -391,6 +391,36 @@ def test_misspelt_setting(workshop, argument, text):
     workshop.layer("one")
     done = workshop.make(argument, "libraries")
     assert done.returncode != 0 and re.search(text, done.output), done.output
+
+
+@pytest.mark.parametrize("touch", ["-t", "-kt", "--touch"])
+def test_touch_is_refused(workshop, touch):
+    """make would make empty libraries, which are newer than their sources."""
+    one = workshop.layer("one")
+    done = workshop.make(touch, "libraries")
+    assert done.returncode != 0 and "-t (--touch)" in done.output and not list(one.glob("*.so"))
+
+
+def test_python_that_does_not_look_into_the_folder_where_it_is(tmp_path):
+    done = make(f"LAYERS_DIR={tmp_path / 'nosuch'}", PYTHONSAFEPATH="1")
+    assert "there is no folder" in done.stderr, done.stderr
+
+
+def test_nobody_listens(monkeypatch):
+    """`make >&-`"""
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(sys, "argv", ["build", "nothing"])
+    monkeypatch.setattr(sys, "stdout", None)
+    assert build.main() == 2 and not sys.stdout.isatty()
+    sys.stdout.close()
+
+
+def test_a_layer_that_python_cannot_import_yet(tmp_path):
+    """Its library is there, its __init__.py is not: Python would take the folder for an empty package."""
+    (tmp_path / "one").mkdir()
+    (tmp_path / "one" / "_host.abi3.so").touch()
+    found = report.outcome_of(tmp_path, "one", SimpleNamespace(backends=["cuda", "host"]))
+    assert found.good and found.row[0] == "host" and found.row[2].startswith("no __init__.py yet")
 
 
 def test_folder_that_is_not_there(tmp_path):

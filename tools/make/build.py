@@ -175,7 +175,11 @@ def make_flags() -> list[str]:
 
 
 def is_dry(flags: list[str]) -> bool:
-    return bool(flags) and not flags[0].startswith("-") and "n" in flags[0]
+    return _has(flags, "n")
+
+
+def _has(flags: list[str], letter: str) -> bool:
+    return bool(flags) and not flags[0].startswith("-") and letter in flags[0]
 
 
 def run_make(plan: Plan, *goals: str, keep_going: bool = False, quiet: bool = False) -> int:
@@ -430,8 +434,11 @@ def run(target: str, settings: Settings) -> int:
 
 
 def main() -> int:
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115 (whoever closed it wants to hear nothing)
     os.chdir(ROOT)
     try:
+        if _has(make_flags(), "t"):
+            raise BuildRefused("-t (--touch): it would leave empty libraries, and call them built")
         several, targets = of_each_folder(sys.argv[1:])
         if len(targets) != 1 or targets[0] not in TARGETS:
             raise BuildRefused(f"usage: python -m tools.make.build {' | '.join(TARGETS)} [SETTING=value ...]")

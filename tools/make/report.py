@@ -171,6 +171,8 @@ def outcome_of(layers_dir: Path, name: str, settings) -> Outcome:
     from layers._runtime.cases import layer_of, load_package
 
     built = " ".join(b for b in settings.backends if (layers_dir / name / BACKENDS[b].library).exists())
+    if not (layers_dir / name / "__init__.py").exists():  # Python would import the folder as an empty package
+        return Outcome(built, "", "no __init__.py yet: it says what Python calls")
     try:
         package = load_package(layers_dir)
         module = importlib.import_module(f"{package}.{name}")
