@@ -1,5 +1,6 @@
 """make: what it builds anew and what not, how it fails, and what it says then."""
 
+import errno
 import os
 import re
 import signal
@@ -279,7 +280,27 @@ def test_a_failure_on_a_full_disk_says_so(tmp_path, monkeypatch, capsys):
     assert build.build(plan) == 2 and "space" not in capsys.readouterr().out
     monkeypatch.setattr(build.shutil, "disk_usage", lambda place: SimpleNamespace(free=5000))
     assert build.build(plan) == 2
-    assert capsys.readouterr().out == f"make: {tmp_path}/build: No space left on device (4 KB)\n"
+    said = f"make: {tmp_path}/build: No space left on device (4 KB)\n"
+    assert capsys.readouterr().out == said
+    plan.settings.core = str(tmp_path / "not made yet")
+    monkeypatch.setattr(plan, "write", failing)  # the rules themselves found no space
+    monkeypatch.setattr(
+        build.shutil, "disk_usage", lambda place: os.stat(place) and SimpleNamespace(free=5000)
+    )
+    with pytest.raises(OSError):
+        build.build(plan)
+    assert capsys.readouterr().out == said
+
+
+def failing(*_, **__):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_an_error_without_a_file_names_none(monkeypatch, capsys):
+    """As of a write: it may be standard output that is full."""
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(build, "of_each_folder", failing)
+    assert build.main() == 2 and capsys.readouterr().err == "make: No space left on device\n"
 
 
 @pytest.mark.parametrize("target", ["all", "libraries"])

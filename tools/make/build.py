@@ -203,18 +203,22 @@ def run_make(plan: Plan, *goals: str, keep_going: bool = False, quiet: bool = Fa
 def build(plan: Plan, keep_going: bool = False) -> int:
     """Under the locks: the toolkit's own objects, which other folders share, then the layers."""
     settings = plan.settings
-    core = f"{settings.core}/lock"
-    with locked(f"{settings.build}/lock"):
-        if is_dry(make_flags()):
-            plan.write(dry=True)
-            return run_make(plan, "libraries", keep_going=keep_going)
-        plan.write(dry=False)
-        try:
-            status = _build_locked(plan, core, keep_going)
-        finally:
-            plan.remember_libraries()
+    places = settings.build, settings.core, settings.layers_dir
+    try:
+        with locked(f"{settings.build}/lock"):
+            if is_dry(make_flags()):
+                plan.write(dry=True)
+                return run_make(plan, "libraries", keep_going=keep_going)
+            plan.write(dry=False)
+            try:
+                status = _build_locked(plan, f"{settings.core}/lock", keep_going)
+            finally:
+                plan.remember_libraries()
+    except OSError:  # of a write it does not say where
+        say_if_full(*places)
+        raise
     if status:
-        say_if_full(settings.build, settings.core, settings.layers_dir)
+        say_if_full(*places)
     return status
 
 
@@ -243,7 +247,7 @@ def remove(path: str) -> None:
 
 def say_if_full(*places: str) -> None:
     """Of a full disk some tools say nothing, and ar says `Success`."""
-    for place in places:
+    for place in filter(os.path.exists, places):
         if (free := shutil.disk_usage(place).free) < ALMOST_NOTHING:
             print(f"make: {place}: No space left on device ({free >> 10} KB)", flush=True)
             return
@@ -446,7 +450,8 @@ def main() -> int:
     except (names.NameRefused, packages.Missing, BuildRefused) as error:
         print(f"make: {error}", file=sys.stderr)
     except OSError as error:
-        print(f"make: {error.filename or ROOT}: {error.strerror}", file=sys.stderr)
+        place = f"{error.filename}: " if error.filename else ""
+        print(f"make: {place}{error.strerror}", file=sys.stderr)
     return 2
 
 
