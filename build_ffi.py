@@ -24,6 +24,7 @@ from pathlib import Path
 from cffi import FFI
 from pycparser import c_ast, c_parser
 
+from tools.files import read
 from tools.make.backends import edge
 
 ROOT = Path(__file__).resolve().parent
@@ -48,12 +49,17 @@ class BuildError(Exception):
     """Something the layer's author has to mend; its text is the whole message."""
 
 
+def text_of(header: Path) -> str:
+    """As any editor may have written it: of what is not ASCII, which comments alone may have, each byte is a letter."""
+    return re.sub(r"\r\n?", "\n", read(header))
+
+
 def parse_declarations(header: Path) -> dict[str, dict]:
     """The functions a header declares.
 
     {name: {"returns": type, "parameters": [(type, name), ...], "extents": see `add_extents`}}.
     """
-    text = header.read_text()
+    text = text_of(header)
     if directive := re.search(r"^\s*#\s*\w+", text, re.M):
         line = text[: directive.end()].count("\n") + 1
         raise BuildError(
@@ -83,7 +89,7 @@ def parse_declarations(header: Path) -> dict[str, dict]:
             }
     if not functions:
         raise BuildError(f"{header}: error: declares no function")
-    add_extents(header.read_text(), functions)
+    add_extents(text_of(header), functions)
     return functions
 
 
@@ -146,7 +152,7 @@ def _is_made_of(names: set[str], expression: str) -> bool:
 
 def structs_of(header: Path) -> str:
     """The declarations of the structs that a header names: a Caffe layer's records, or nothing."""
-    return RECORDS.read_text() if re.search(r"\bcaffe_(services|\w+_record)\b", header.read_text()) else ""
+    return RECORDS.read_text() if re.search(r"\bcaffe_(services|\w+_record)\b", text_of(header)) else ""
 
 
 def _parameter(header: Path, function: str, node: c_ast.Node) -> tuple[str, str]:

@@ -62,6 +62,9 @@ def test_second_whole_make_says_so(workshop):
     (one / "cases.py").touch()
     third = workshop.build("all", "BACKENDS=host")
     assert "1 of 1 layers built for host" in third and "Left out" not in third
+    (one / "one.cu").touch()
+    asked = workshop.make("-q", "all")  # a question: nothing is built, so nothing has failed
+    assert asked.returncode == 1 and not asked.output, asked.output
 
 
 def test_touching_one_layer_builds_that_one(workshop):

@@ -49,6 +49,24 @@ def test_reach():
     assert reach([2, 3], [3, 1]) == 6 and reach([2, 3], [0, 1]) == 3 and reach([2, 3], [100, 1]) == 103
 
 
+@pytest.mark.parametrize(
+    "encode",
+    [
+        lambda text: text.encode("utf-8-sig"),
+        lambda text: text.encode("gbk"),
+        lambda text: text.replace("\n", "\r\n").encode(),
+    ],
+    ids=["byte order mark", "not UTF-8", "CRLF"],
+)
+def test_headers_of_other_editors(tmp_path, encode):
+    text = "// 输入: what goes in\n// x: [n]\nint f(const float* x, int n, void* stream);\n"
+    (tmp_path / "x.h").write_bytes(encode(text))
+    assert build_ffi.parse_declarations(tmp_path / "x.h")["f"]["extents"] == {"x": (["n"], [])}
+    (tmp_path / "x.h").write_bytes(text.encode("utf-16"))
+    with pytest.raises(build_ffi.BuildError, match=r"x\.h: error: not a list of C declarations"):
+        build_ffi.parse_declarations(tmp_path / "x.h")
+
+
 @pytest.mark.parametrize("layer", NATIVE)
 def test_each_tensor_of_the_own_layers_has_its_extents(layer):
     layer = layer_object(layer)

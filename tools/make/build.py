@@ -279,7 +279,9 @@ def build_all(settings: Settings) -> int:
         print(f"No layers in {settings.layers_dir}: {settings.hint('new', LAYER='foo')} makes one.")
         return 0
     status = build(plan, keep_going=True)
-    return status if is_dry(make_flags()) else report.report(plan, status)
+    # -q asks whether something is to be done; nothing has failed then.
+    asked = is_dry(make_flags()) or _has(make_flags(), "q")
+    return status if asked else report.report(plan, status)
 
 
 def build_libraries(settings: Settings) -> int:
