@@ -38,6 +38,7 @@ void SquareLayer<Dtype>::Reshape(const vector<Blob<Dtype>*>& bottom, const vecto
 template <typename Dtype>
 void SquareLayer<Dtype>::Forward_cpu(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) {
   if (is("SquareByKernels")) NOT_IMPLEMENTED;
+  if (is("SquareInWords")) LOG(FATAL) << "Forward CPU not implemented.";
   const Dtype scale = this->blobs_.empty() ? 1 : this->blobs_[0]->cpu_data()[0];
   if (has_regions()) {  // without a look at how many numbers a region has, as many a layer
     const Dtype* region = bottom[1]->cpu_data() + 5 * (bottom[1]->count() / bottom[1]->shape(1) - 1);
@@ -113,6 +114,7 @@ REGISTER_LAYER_CREATOR(SquareTorn, GetSquare);
 REGISTER_LAYER_CREATOR(SquareTornBack, GetSquare);
 REGISTER_LAYER_CREATOR(SquareOneWay, GetSquare);
 REGISTER_LAYER_CREATOR(SquareByKernels, GetSquare);
+REGISTER_LAYER_CREATOR(SquareInWords, GetSquare);
 REGISTER_LAYER_CREATOR(SquareOfLabelled, GetSquare);
 REGISTER_LAYER_CREATOR(SquareSized, GetSquare);
 REGISTER_LAYER_CREATOR(SquareLeaving, GetSquare);

@@ -49,7 +49,8 @@ void SquareLayer<Dtype>::Backward_gpu(const vector<Blob<Dtype>*>& top, const vec
     CUDA_POST_KERNEL_CHECK;
     return;
   }
-  if (!is("SquareTornBack") && !is("SquareByKernels")) return Backward_cpu(top, propagate_down, bottom);
+  if (!is("SquareTornBack") && !is("SquareByKernels") && !is("SquareInWords"))
+    return Backward_cpu(top, propagate_down, bottom);
   const int count = top[0]->count();
   SquareBackward<Dtype><<<CAFFE_GET_BLOCKS(count), CAFFE_CUDA_NUM_THREADS>>>(
       count, is("SquareTornBack") ? 1.99 : 2, bottom[0]->gpu_data(), top[0]->gpu_diff(),

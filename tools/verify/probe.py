@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import re
 from typing import NamedTuple
 
 import torch
@@ -58,6 +60,7 @@ class Probe:
         # The runtime may be the toolkit's or a copy of it, under the layer's own package.
         package = type(definition).__module__.rpartition(".")[0]
         self.services = importlib.import_module(f"{package}.services")
+        self.CaffeError = importlib.import_module(f"{package.rpartition('.')[0]}._runtime").CaffeError
         instances = importlib.import_module(f"{package}.instance")
         device, stream = -1, 0
         if code.device == GPU:
@@ -73,6 +76,16 @@ class Probe:
         self.blobs = [b.to(code.device, dtype).contiguous() for b in given]
         self.draws = True  # random numbers; known after the first forward
 
+    @contextlib.contextmanager
+    def in_words(self):
+        """NOT_IMPLEMENTED as a sentence of the layer's own: LOG(FATAL) << "Forward CPU not implemented"."""
+        try:
+            yield
+        except self.CaffeError as error:
+            if re.search(r"\bnot implemented\b", str(error), re.IGNORECASE):
+                raise NoCode(str(error)) from None
+            raise
+
     def run_forward(self, wanted: list[bool] | None = None) -> list[Tensor]:
         """Forward on the bottoms and blobs as they are now; the same random numbers every time."""
         if self.draws:
@@ -81,7 +94,7 @@ class Probe:
         self.given = [b.clone() for b in self.bottoms] if self.in_place else self.bottoms
         self.kept = [b.clone() for b in self.blobs]
         wanted = wanted or [True] * len(self.bottoms + self.blobs)
-        with self.services.recording() as drawn:
+        with self.services.recording() as drawn, self.in_words():
             self.tops = self.instance.forward(self.mode, 0, self.given, self.kept, wanted)
         self.draws = bool(drawn)
         if self.tops is None:
@@ -98,9 +111,10 @@ class Probe:
         top_diffs = [d.clone() for d in top_diffs]  # a layer may use them as scratch
         before = [torch.full_like(b, fill * (i + 1)) for i, b in enumerate(self.given)]
         before += [torch.zeros_like(b) for b in self.kept]
-        diffs = self.instance.backward(
-            self.mode, 0, self.given, self.tops, self.kept, top_diffs, wanted, before
-        )
+        with self.in_words():
+            diffs = self.instance.backward(
+                self.mode, 0, self.given, self.tops, self.kept, top_diffs, wanted, before
+            )
         if diffs is None:
             raise NoCode("NOT_IMPLEMENTED")
         return diffs

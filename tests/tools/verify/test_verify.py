@@ -135,6 +135,11 @@ def test_kernels_alone(verify):
     assert found.status == 0 and found.verdicts == {"no code", "right"}, found.text
 
 
+def test_code_that_is_not_implemented_in_words(verify):
+    found = verify("SquareInWords")
+    assert found.status == 0 and found.verdicts == {"no code", "right"}, found.text
+
+
 def test_labels_are_left_out(verify):
     """The layer refuses to go back to them; the other bottom is checked."""
     found = verify("SquareOfLabelled", "--shapes", "3,4 3,4")
