@@ -190,9 +190,7 @@ class BoundLayer : public LayerObject {
   // The gradient is where it was asked for, even if the layer made its diff another blob's.
   void report_diff(const Blob<Dtype>& blob, caffe_blob_record* record) {
     if (!(record->flags & CAFFE_WANTED)) return;
-    SyncedMemory& memory = *blob.diff();
-    memory.settle();
-    const int64_t at = word(memory.data());
+    const int64_t at = word(blob.diff()->data());
     if (!record->diff) {
       handed_out_.give_copy(blob, at, &record->diff, &record->diff_token);
     } else if (at != record->diff) {
