@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -430,12 +431,12 @@ def test_python_that_does_not_look_into_the_folder_where_it_is(tmp_path):
     assert "there is no folder" in done.stderr, done.stderr
 
 
-def test_nobody_listens(monkeypatch):
+def test_nobody_listens(tmp_path, monkeypatch):
     """`make >&-`"""
-    monkeypatch.chdir(ROOT)
+    monkeypatch.chdir(tmp_path)  # nor does it matter where it is typed
     monkeypatch.setattr(sys, "argv", ["build", "nothing"])
     monkeypatch.setattr(sys, "stdout", None)
-    assert build.main() == 2 and not sys.stdout.isatty()
+    assert build.main() == 2 and not sys.stdout.isatty() and Path.cwd() == ROOT
     sys.stdout.close()
 
 
@@ -445,6 +446,20 @@ def test_a_layer_that_python_cannot_import_yet(tmp_path):
     (tmp_path / "one" / "_host.abi3.so").touch()
     found = report.outcome_of(tmp_path, "one", SimpleNamespace(backends=["cuda", "host"]))
     assert found.good and found.row[0] == "host" and found.row[2].startswith("no __init__.py yet")
+
+
+def test_what_a_layer_says_is_only_text(tmp_path, capsys):
+    """Brackets are no styles, and what steers a terminal does not reach it."""
+    words = {"one": "see [/red] and\n  [bold]x[i]", "two": "\033[31m\0", "three": "\udcff"}
+    for name, text in words.items():
+        (tmp_path / name).mkdir()
+        error = "SystemExit" if name == "one" else "ValueError"
+        (tmp_path / name / "__init__.py").write_text(f"raise {error}({text!a})\n")
+    settings = SimpleNamespace(backends=["host"], hint=lambda **_: "[/again]")
+    assert not report.show(str(tmp_path), list(words), settings)
+    said = capsys.readouterr().out
+    assert "SystemExit: see [/red] and [bold]x[i]" in said, said
+    assert r"'ValueError: \x1b[31m\x00'" in said and r"'ValueError: \udcff'" in said, said
 
 
 def test_folder_that_is_not_there(tmp_path):

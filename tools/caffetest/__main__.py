@@ -18,6 +18,7 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from ..make import packages
@@ -108,7 +109,7 @@ def outcome(
     table.add_row(backend, str(len(asked.files)), str(total), str(total - len(failed)), str(len(failed)))
     for fixture, case, text in failed:
         first = text.splitlines()[0]
-        console.print(f"[red]FAILED[/red] {backend} {fixture}.{case}: {first}", highlight=False)
+        console.print(f"[red]FAILED[/red] {escape(f'{backend} {fixture}.{case}: {first}')}", highlight=False)
     return int(bool(failed)), total
 
 
@@ -148,7 +149,7 @@ def main() -> int:
     for backend in settings.missing:
         console.print(f"{backend.name}: no {backend.compiler.lower()} here: left out")
     columns = ("backend", "test files", "tests", "passed", "failed")
-    table = Table(*columns, title=f"Caffe's own tests of {tree.root.name}")
+    table = Table(*columns, title=escape(f"Caffe's own tests of {tree.root.name}"))
     status, ran = 0, 0
     for backend in settings.backends:
         if backend in built:

@@ -145,7 +145,7 @@ def outcomes_of(layers_dir: str, names: list[str], settings) -> dict[str, Outcom
                 if os.WIFSIGNALED(status)
                 else f"status {os.WEXITSTATUS(status)}"
             )
-            again = settings.hint(LAYERS=dead)
+            again = told(settings.hint(LAYERS=dead))
             found[dead] = Outcome(
                 "", "[red]failed", f"its process died ({how}): remove its _*.abi3.so, {again}", "", False
             )
@@ -162,6 +162,13 @@ def _answer(pipe: int, layers_dir: str, names: list[str], settings) -> None:
                 print(name, *fields, int(outcome.good), sep="\t", file=answers, flush=True)
     finally:
         os._exit(0)
+
+
+def told(text: str) -> str:
+    """Somebody's text as a cell of the table, where brackets and what steers a terminal mean nothing."""
+    from rich.markup import escape
+
+    return escape(shown(re.sub(r"\s+", " ", text)))
 
 
 def outcome_of(layers_dir: Path, name: str, settings) -> Outcome:
@@ -187,12 +194,12 @@ def outcome_of(layers_dir: Path, name: str, settings) -> Outcome:
         for_gpu = any(not BACKENDS[name].on_host for name in layer.backends())
         device = GPU if for_gpu and torch.cuda.is_available() else CPU
         error, limit, seconds = run_once(cases[0], device)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if "not filled in" in str(
             error
         ):  # what `make new FROM=` leaves to do; it builds, and that is all it can
-            return Outcome("", "[yellow]not filled in", shown(str(error)))
-        return Outcome("", "[red]failed", f"{type(error).__name__}: {error}", good=False)
+            return Outcome("", "[yellow]not filled in", told(str(error)))
+        return Outcome("", "[red]failed", told(f"{type(error).__name__}: {error}"), good=False)
     where = torch.cuda.get_device_name() if device == GPU else device
     good = bool(error <= limit)
     text = f"{error:.1e}" if good else f"[red]{error:.1e} > {limit:.1e}"

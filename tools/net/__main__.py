@@ -37,20 +37,19 @@ FORWARD, GRADIENT = 1e-4, 1e-3  # relative
 
 
 def main() -> int:
-    console = Console()
+    # Names of layers and blobs may have brackets.
+    console = Console(markup=False)
     try:
         return run(console)
     except (CaffeError, NameRefused, OSError, ValueError) as error:
-        console.print(str(error), style="red", markup=False, highlight=False, soft_wrap=True)
+        console.print(str(error), style="red", highlight=False, soft_wrap=True)
         return 1
 
 
 def run(console: Console) -> int:
     settings, targets = of_each_folder(sys.argv[1:])
     if targets not in (["show"], ["verify"]) or not os.environ.get("PROTOTXT"):
-        console.print(
-            "make net PROTOTXT=deploy.prototxt [WEIGHTS=x.caffemodel CAFFE=/path/to/fork]", markup=False
-        )
+        console.print("make net PROTOTXT=deploy.prototxt [WEIGHTS=x.caffemodel CAFFE=/path/to/fork]")
         return 2
     asked = Asked(settings, verify=targets == ["verify"])
     torch.manual_seed(1701)
@@ -115,7 +114,7 @@ def port_missing(asked: Asked, console: Console) -> bool:
         Path(asked.folders[0]).mkdir(parents=True, exist_ok=True)
     missing = [name for name in types if Folders(asked.folders).find(name) is None]
     if missing and asked.caffe:
-        console.print(f"Porting {', '.join(missing)} from {asked.caffe}", markup=False)
+        console.print(f"Porting {', '.join(missing)} from {asked.caffe}")
         command = [
             "tools.port",
             f"--caffe={asked.caffe}",
@@ -148,9 +147,9 @@ def show(asked: Asked, console: Console) -> int:
         net = caffe_net(asked.prototxt, asked.weights or None, **asked.options)
         took = time.perf_counter() - began
     for warning in said:
-        console.print(str(warning.message), style="yellow", markup=False, soft_wrap=True)
+        console.print(str(warning.message), style="yellow", soft_wrap=True)
     for note in net.notes:
-        console.print(note, style="yellow", markup=False, soft_wrap=True)
+        console.print(note, style="yellow", soft_wrap=True)
     device = GPU if torch.cuda.is_available() else CPU
     net.to(device)
     times = timed(net, device, console)
@@ -160,7 +159,6 @@ def show(asked: Asked, console: Console) -> int:
         f"{len(net.layers)} layers, {parameters:,} parameters, loaded in {took:.1f} s; forward "
         f"{1e3 * sum(times.values()):.1f} ms on {device}. Inputs: {', '.join(net.inputs)}. "
         f"Outputs: {', '.join(net.outputs)}.",
-        markup=False,
         highlight=False,
         soft_wrap=True,
     )
@@ -168,7 +166,6 @@ def show(asked: Asked, console: Console) -> int:
     first = next((name for name in net.inputs if name.isidentifier()), "data")
     console.print(
         f"from layers import caffe_net\nnet = caffe_net({asked.prototxt!r}{weights})\nout = net({first}=...)",
-        markup=False,
         highlight=False,
         soft_wrap=True,
     )
@@ -270,9 +267,7 @@ def report(differences: list, phase: str, console: Console) -> bool:
     console.print(made)
     wrong = [d for d in differences if not d.error <= limits[d.what]]
     for difference in wrong[:20]:
-        console.print(
-            f"{difference.what} {difference.name}: {difference.error:.1e}", style="red", markup=False
-        )
+        console.print(f"{difference.what} {difference.name}: {difference.error:.1e}", style="red")
     return not wrong
 
 

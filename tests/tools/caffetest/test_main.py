@@ -13,7 +13,7 @@ from tools.caffetest import __main__ as caffetest
 SUITES = """<testsuites>
 <testsuite name="PoolingLayerTest">
 <testcase name="TestForward" status="run"/>
-<testcase name="TestGradient" status="run"><failure message="wrong&#10;by far"/></testcase>
+<testcase name="TestGradient" status="run"><failure message="wrong [/a] x[i]&#10;by far"/></testcase>
 <testcase name="TestLeftOut" status="notrun"/>
 </testsuite>
 <testsuite name="OtherTest"><testcase name="TestIt" status="run"/></testsuite>
@@ -23,8 +23,8 @@ SUITES = """<testsuites>
 @pytest.mark.parametrize(
     ("code", "suites", "wanted", "said"),
     [
-        (0, SUITES.replace('<failure message="wrong&#10;by far"/>', ""), (0, 3), ""),
-        (1, SUITES, (1, 3), "FAILED host PoolingLayerTest.TestGradient: wrong\n"),
+        (0, SUITES.replace('<failure message="wrong [/a] x[i]&#10;by far"/>', ""), (0, 3), ""),
+        (1, SUITES, (1, 3), "FAILED host PoolingLayerTest.TestGradient: wrong [/a] x[i]\n"),
         (77, None, (0, 0), "host: no GPU here: left out\n"),
         (-11, None, (1, 0), "host: ended before its report was written (status -11)\n"),
     ],

@@ -15,13 +15,13 @@ from tools.make.settings import Settings
 from tools.net import __main__ as net
 from tools.net.compare import Difference
 
-TEXT = """name: "small"
+TEXT = """name: "[b]small"
 input: "in" input_shape { dim: 2 dim: 3 dim: 4 dim: 4 }
 layer { name: "c" type: "Convolution" bottom: "in" top: "c"
   convolution_param { num_output: 4 kernel_size: 3 weight_filler { type: "xavier" } } }
 layer { name: "n" type: "BatchNorm" bottom: "c" top: "n" }
 layer { name: "s" type: "Scale" bottom: "n" top: "s" }
-layer { name: "own" type: "Normalize" bottom: "s" top: "own" }
+layer { name: "[/own]" type: "Normalize" bottom: "s" top: "own" }
 layer { name: "sum" type: "Reduction" bottom: "own" top: "sum" }
 """
 OWN = """input: "data" input_shape { dim: 2 dim: 3 dim: 4 dim: 4 }
@@ -69,10 +69,10 @@ def test_a_net_is_shown(asked, monkeypatch, capsys):
         ["c", "Convolution", "torch", "2 x 4 x 2 x 2", "112", "1000.00"],
         ["n", "BatchNorm", "torch", "2 x 4 x 2 x 2", "9", "1000.00"],
         ["s", "Scale", "torch", "2 x 4 x 2 x 2", "4", "with the one above"],
-        ["own", "Normalize", "ported (normalize)", "2 x 4 x 2 x 2", "1", "1000.00"],
+        ["[/own]", "Normalize", "ported (normalize)", "2 x 4 x 2 x 2", "1", "1000.00"],
         ["sum", "Reduction", "torch", "scalar", "", "1000.00"],
     ]
-    assert said.strip().splitlines()[0].strip() == "small"
+    assert said.strip().splitlines()[0].strip() == "[b]small"
     total = "5 layers, 117 parameters, loaded in 1.0 s; forward 4000.0 ms on cpu. Inputs: in. Outputs: sum."
     assert total in said and re.search(r"net = caffe_net\('\S+x.prototxt'\)\nout = net\(in=\.\.\.\)\n", said)
 
