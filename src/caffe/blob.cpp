@@ -321,6 +321,7 @@ void Blob<Dtype>::ToProto(BlobProto* proto, bool write_diff) const {
 
 INSTANTIATE_CLASS(Blob);
 template class Blob<bool>;
+template class Blob<char>;
 template class Blob<int>;
 template class Blob<unsigned int>;
 

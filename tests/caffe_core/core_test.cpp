@@ -186,6 +186,9 @@ static void test_blobs() {
   say("empty", std::to_string(other.count()) + (other.cpu_data() ? " address" : " null"));
   Blob<int> indices(vector<int>{3});
   say("int_blob", list(indices.cpu_data(), 3) + " " + caught([&] { indices.asum_data(); }).substr(0, 14));
+  Blob<char> signs(vector<int>{3});
+  caffe_gpu_set(3, 'x', signs.mutable_gpu_data());
+  say("char_blob", string(signs.cpu_data(), 3));
 
   Blob<double> values(vector<int>{3}), loaded;
   for (int i = 0; i < 3; ++i) values.mutable_cpu_data()[i] = i - 1, values.mutable_cpu_diff()[i] = 2;

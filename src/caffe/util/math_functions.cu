@@ -76,6 +76,7 @@ void caffe_gpu_set(const int N, const Dtype alpha, Dtype* X) {
   set_kernel<<<CAFFE_GET_BLOCKS(N), CAFFE_CUDA_NUM_THREADS>>>(N, alpha, X);
   CUDA_POST_KERNEL_CHECK;
 }
+template void caffe_gpu_set(const int, const char, char*);
 template void caffe_gpu_set(const int, const int, int*);
 template void caffe_gpu_set(const int, const unsigned int, unsigned int*);
 template void caffe_gpu_set(const int, const float, float*);

@@ -93,6 +93,7 @@ EXPECTED = {
     "share": "one owner",
     "empty": "0 address",
     "int_blob": "0 0 0 NotImplemented",
+    "char_blob": "xxx",
     "proto": "3 (3) -1 0 1 2 2 2",
     "legacy_proto": "1 1 1 2 (2) 4 5",
     "shape_equals": "yes",
