@@ -83,6 +83,13 @@ void Layer<Dtype>::SetLossWeights(const vector<Blob<Dtype>*>& top) {
   }
 }
 
+CurrentIteration::operator int() const {
+  CHECK_GE(call_context.iteration, 0)
+      << "the layer asks its net for the iteration: say it before the call, m.iteration = step (a CUDA graph "
+         "has none)";
+  return static_cast<int>(call_context.iteration);
+}
+
 INSTANTIATE_CLASS(Layer);
 
 }  // namespace caffe

@@ -118,13 +118,6 @@ void Net<Dtype>::AppendParam(const LayerParameter& layer_param, int param_id) {
       << blob->shape_string();
 }
 
-CurrentIteration::operator int() const {
-  CHECK_GE(call_context.iteration, 0)
-      << "the layer asks its net for the iteration: say it before the call, m.iteration = step (a CUDA graph "
-         "has none)";
-  return static_cast<int>(call_context.iteration);
-}
-
 template <typename Dtype>
 int Net<Dtype>::iter() const {
   return CurrentIteration();

@@ -32,6 +32,7 @@ class DoubleLayer : public NeuronLayer<Dtype> {
   FORWARD(cpu) {
     for (int i = 0; i < bottom[0]->count(); ++i) {
       CHECK_NE(bottom[0]->cpu_data()[i], 13) << "in '" << this->name() << "'";
+      if (bottom[0]->cpu_data()[i] == 14) CHECK_LT(this->iter_, 0);
       top[0]->mutable_cpu_data()[i] = 2 * bottom[0]->cpu_data()[i];
     }
   }

@@ -34,7 +34,9 @@ def said(tmp_path_factory):
     for program in ("core_test", "layer_test", "net_test"):
         source, binary = Path("tests/caffe_core") / f"{program}.cpp", folder / program
         flags = ["-std=c++17", "-O0", "-w", "-fno-gnu-unique", "-DCAFFE_HOST_BACKEND=1", *INCLUDES]
-        run(CXX, *flags, source, *ARCHIVES, "-pthread", "-ldl", "-o", binary)
+        # A layer that includes no stock layer is linked without them.
+        archives = ARCHIVES if program == "net_test" else ARCHIVES[1:]
+        run(CXX, *flags, source, *archives, "-pthread", "-ldl", "-o", binary)
         lines += run(binary).splitlines()
     return dict(line.split("\t", 1) for line in lines)
 
