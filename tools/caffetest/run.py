@@ -44,6 +44,8 @@ def main(folder: str, backend: str, filters: str, report: str) -> int:
     cuda = not BACKENDS[backend].on_host
     if cuda and not torch.cuda.is_available():
         return 77
+    # All is tiny: a second thread would wait for the first, for minutes where others use the processor.
+    torch.set_num_threads(1)
     path = Path(folder).resolve()
     library = Library(path.name, path.name, path, backend, ())
     texts = [ctypes.create_string_buffer(os.fsencode(text)) for text in (filters, report)]
