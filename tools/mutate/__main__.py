@@ -32,6 +32,11 @@ SUFFIXES = (".py", ".cpp", ".cu", ".cuh", ".h", ".hpp")
 KILLED, NO_END = "killed", "killed: no end"
 NOT_COMPILED = "does not compile"
 TREES = ("layers/", "src/", "include/", "tools/", "build_ffi.py")
+# The layers, then what of the core no layer here is linked with: the stock layers.
+BUILDS = (
+    ["make", "NVCC=", "-k", f"PYTHON={sys.executable}", "libraries"],
+    [sys.executable, "-m", "tools.make.build", "core", "NVCC="],
+)
 # What a mistake in a file should be seen by: the first prefix that fits counts. Tests mirror the tree; those of what is
 # made of the file follow.
 SEEN_BY = {
@@ -139,7 +144,7 @@ class Copy:
             if mutation.path.endswith(".py"):
                 if self.run([sys.executable, "-m", "py_compile", mutation.path], 60):
                     return NOT_COMPILED
-            elif self.run(["make", "NVCC=", "-k", f"PYTHON={sys.executable}", "libraries"], limit):
+            elif any(self.run(build, limit) for build in BUILDS):
                 return NOT_COMPILED
             tests = [sys.executable, "test.py", "-q", "-x", "-p", "no:cacheprovider", *seen_by(mutation.path)]
             return {0: "", 124: NO_END}.get(self.run(tests, limit), KILLED)
