@@ -173,7 +173,8 @@ class CaffeNet(nn.Module):
 
     def run_calls(self, calls: Iterable[Call], values: list) -> None:
         """Layers' calls: their tops into the list of values."""
-        modules, no_gradient = self._modules, not torch.is_grad_enabled()
+        # A graph's compiler finds out by itself what may be written over.
+        modules, write_over = self._modules, not (torch.is_grad_enabled() or torch.compiler.is_compiling())
         for key, bottoms, tops, cut, scale, over, last in calls:
             module = modules[key]
             # Not a variable: what nobody reads any more should go when the module lets go of it.
@@ -185,7 +186,7 @@ class CaffeNet(nn.Module):
                     made = after(module(values[bottoms[0]]))
                 else:
                     made = module(values[bottoms[0]], *after.own_blobs())
-            elif over is not None and no_gradient and not _hooked(modules[over]):
+            elif over is not None and write_over and not _hooked(modules[over]):
                 made = module(values[bottoms[0]], True)
             else:
                 made = module(values[bottoms[0]])
