@@ -132,6 +132,10 @@ int main() {
   const auto row = thrust::make_transform_iterator(from, Row(2));
   thrust::copy(row, row + 3, ask.begin());
   show(ask);
+  thrust::counting_iterator<int> at = from;
+  printf("%d ", *at++);
+  printf("%d ", *at--);
+  printf("%d", *++at);
   return 0;
 }
 """
@@ -151,7 +155,7 @@ def test_thrust_on_the_device(place, tmp_path, request):
         "3 2 1",
         "2 6 0 6 9 12",
         "0 1 1",
-        "",
+        "1 2 2",
     ]
     assert said == " | ".join(wanted)
 

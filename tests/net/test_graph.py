@@ -124,6 +124,19 @@ def test_the_loss_is_weighted():
         caffe_net(INPUT + conv("c", "data")).loss(x)
 
 
+def test_losses_are_added_up():
+    """As in GoogLeNet, whose inner classifiers count 0.3."""
+    again = (
+        'layer { name: "again" type: "EuclideanLoss" bottom: "a" bottom: "b" top: "again" loss_weight: 0.25 }'
+    )
+    text = f"""input: "a" input_shape {{ dim: 2 dim: 3 }} input: "b" input_shape {{ dim: 2 dim: 3 }} {again}
+      layer {{ name: "first" type: "EuclideanLoss" bottom: "a" bottom: "b" top: "first" }}
+      layer {{ name: "last" type: "Reduction" bottom: "a" top: "last" loss_weight: 2 }}"""
+    net, a, b = caffe_net(text, train=True), torch.rand(2, 3), torch.rand(2, 3)
+    distance = ((a - b) ** 2).sum() / 4
+    torch.testing.assert_close(net.loss(net(a, b)), 1.25 * distance + 2 * a.sum())
+
+
 def test_parameter_groups_have_the_multipliers():
     net = caffe_net(TRAIN_VAL)
     groups = net.parameter_groups(0.1, 0.01)

@@ -508,10 +508,10 @@ def test_crop_cuts_from_the_offset_on():
 
 
 def test_lstm_has_its_gates_in_caffes_order_and_is_cut_by_markers():
-    text = 'type: "LSTM" recurrent_param { num_output: 4 expose_hidden: true }'
-    net = randomised(one_layer(text, (5, 3, 6), (5, 3), (1, 3, 4), (1, 3, 4), tops=3))
+    text = 'type: "LSTM" recurrent_param { num_output: 5 expose_hidden: true }'
+    net = randomised(one_layer(text, (5, 3, 6), (5, 3), (1, 3, 5), (1, 3, 5), tops=3))
     x, cont = draw(5, 3, 6), labels(2, 5, 3)
-    cell, hidden = draw(1, 3, 4, seed=1), draw(1, 3, 4, seed=2)
+    cell, hidden = draw(1, 3, 5, seed=1), draw(1, 3, 5, seed=2)
     got = net(x, cont, hidden, cell)
     weights = (p.detach().numpy() for p in (net.L.weight_x, net.L.bias, net.L.weight_h))
     output, cell, hidden = reference.lstm(
@@ -538,18 +538,18 @@ def test_rnn_begins_where_the_last_call_ended_unless_a_marker_says_otherwise():
 
 
 def test_one_step_of_an_lstm():
-    cell, gates = draw(1, 3, 2), draw(1, 3, 8, seed=1)
+    cell, gates = draw(1, 3, 5), draw(1, 3, 20, seed=1)
     cont = torch.tensor([[1.0, 0.0, 1.0]]).double()
     net = one_layer('type: "LSTMUnit"', cell.shape, gates.shape, cont.shape, tops=2)
-    i, f, o, g = gates.unflatten(2, (4, 2)).unbind(2)
+    i, f, o, g = gates.unflatten(2, (4, 5)).unbind(2)
     wanted = cont[..., None] * f.sigmoid() * cell + i.sigmoid() * g.tanh()
     got = net(cell, gates, cont)
     same(got["y0"], wanted)
     same(got["y1"], o.sigmoid() * wanted.tanh())
     for shapes in (
-        ((2, 3, 2), (1, 3, 8), (1, 3)),
-        ((1, 3, 2), (1, 3, 6), (1, 3)),
-        ((1, 3, 2), (1, 3, 8), (1, 4)),
+        ((2, 3, 5), (1, 3, 20), (1, 3)),
+        ((1, 3, 5), (1, 3, 15), (1, 3)),
+        ((1, 3, 5), (1, 3, 20), (1, 4)),
     ):
         with pytest.raises(CaffeValueError, match="bottoms of"):
             one_layer('type: "LSTMUnit"', *shapes, tops=2)

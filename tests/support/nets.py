@@ -4,6 +4,7 @@ import numpy as np
 import torch
 
 from layers import caffe_net
+from layers._net.stock import StockLayer
 
 
 def one_layer(layer: str, *shapes, tops: int = 1, **options):
@@ -14,7 +15,11 @@ def one_layer(layer: str, *shapes, tops: int = 1, **options):
     )
     bottoms = "".join(f'bottom: "x{i}" ' for i in range(len(shapes)))
     names = "".join(f'top: "y{i}" ' for i in range(tops))
-    return caffe_net(f'{inputs}layer {{ name: "L" {bottoms}{names}{layer} }}', **options).double()
+    net = caffe_net(f'{inputs}layer {{ name: "L" {bottoms}{names}{layer} }}', **options).double()
+    # A caffemodel has a layer's blobs, and no others.
+    if isinstance(net.L, StockLayer):
+        assert set(net.L.state_dict()) == set(net.L.present_blobs())
+    return net
 
 
 def randomised(net: torch.nn.Module):

@@ -51,7 +51,7 @@ SEEN_BY = {
     "src/host_": "tests/include/test_kernels.py tests/src/test_races.py tests/runtime",
     "src/": "tests/runtime tests/layers",
     "include/caffe/": "tests/src/caffe tests/caffe",
-    "include/legacy/": "tests/include/test_legacy.py tests/src/caffe",
+    "include/legacy/": "tests/include/test_legacy.py tests/include/test_property_tree.py tests/src/caffe",
     "include/hip/": "tests/make/test_hip.py",
     "include/": "tests/include tests/runtime",
     "tools/cuda/": "tests/tools/cuda tests/include tests/tools/port",

@@ -77,6 +77,13 @@ def test_a_net_is_shown(asked, monkeypatch, capsys):
     assert total in said and re.search(r"net = caffe_net\('\S+x.prototxt'\)\nout = net\(in=\.\.\.\)\n", said)
 
 
+def test_what_is_to_be_known_of_a_net_is_told_as_it_stands(asked, capsys):
+    text = OWN.replace("Normalize", "ReLU").replace('"own" t', '"[/own]" relu_param { strange: 1 } t')
+    asked("show", text, IGNORE="relu_param.strange")
+    assert net.main() == 0
+    assert "line 2: '[/own]': relu_param.strange is ignored, as told" in capsys.readouterr().out
+
+
 def test_two_nets_that_agree(asked, capsys):
     asked("verify", OWN)
     assert net.main() == 0

@@ -338,6 +338,7 @@ def test_a_layer_says_that_it_reads_a_message_that_is_nowhere(fork, port):
     output = port("Shift")
     assert re.search(r"by hand: src/caffe/layers/shift_layer\.cpp:7: .* reads shift_param", output)
     assert "relu_param" not in output
+    assert "shift_param" in port("all", "--unbuilt")  # in the table's last column
 
 
 def test_template_that_another_header_defines(fork, port):

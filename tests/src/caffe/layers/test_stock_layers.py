@@ -312,6 +312,7 @@ def convolution(**options) -> dict:
         ("Pooling", {"pooling_param": {"kernel_size": 2**31 + 2}}, "Filter dimensions"),
         ("Pooling", {"pooling_param": {"kernel_size": 2**31 - 1, "pad": 2**31 - 2}}, "with its padding"),
         ("Pooling", {"pooling_param": {"kernel_size": 1, "stride": 2**31 - 1}}, "with its padding"),
+        ("Convolution", convolution(kernel_size=[]), "Filter dimensions must be nonzero"),
         ("Convolution", convolution(kernel_size=[3, 3, 3]), "specified 3 times; 2 spatial dims"),
         ("Convolution", convolution(pad=[2**32 - 1]), "pad is too large"),
         ("Convolution", convolution(pad=[2**31 - 1]), "with its padding"),
