@@ -157,6 +157,13 @@ class Names:
         return found
 
     @cached_property
+    def layer_variables(self) -> dict[str, Place]:
+        """Static variables that the fork gave to Layer, by which its layers hand values to each other, and where."""
+        text = self.tree.text(LAYER)
+        found = re.finditer(r"^[ \t]*static\s[^;()]*?(\w+)\s*;", text, re.M)
+        return {m[1]: Place(LAYER, text.count("\n", 0, m.start(1)) + 1) for m in found}
+
+    @cached_property
     def blob_overloads(self) -> dict[str, dict[int, Place]]:
         """Further overloads that the fork gave to functions of Blob: by name and number of arguments, where."""
         found: dict[str, dict[int, Place]] = {}

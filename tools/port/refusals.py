@@ -125,13 +125,18 @@ def old_signature(plan: Plan, tokens: list[Token]) -> Iterator[tuple[Token, str]
 def core_use(
     plan: Plan, tokens: list[Token], added: dict[str, Place], of_layer: dict[str, Place]
 ) -> Iterator[tuple[Token, str]]:
-    """Uses of what the fork gave to Caffe's core: members, x.f( or this->net_, Layer's, this->f(, and variables."""
+    """Uses of what the fork gave to Caffe's core: members, x.f( or this->net_, Layer's, this->f(, and variables.
+
+    Those of Layer are Layer<Dtype>::x.
+    """
     variables = plan.names.core_variables
     for i, token in enumerate(tokens[1:-1], 1):
         own = [t.text for t in tokens[max(i - 2, 0) : i]] == ["this", "->"]
         place = added.get(token.text) or (of_layer.get(token.text) if own else None)
         if not (place and ((own and token.text.endswith("_")) or is_called(tokens, i))):
             place = None if tokens[i - 1].text in (".", "->") else variables.get(token.text)
+        if [t.text for t in tokens[max(i - 5, 0) : i]] == ["Layer", "<", "Dtype", ">", "::"]:
+            place = place or plan.names.layer_variables.get(token.text)
         if place:
             text = f"uses {token.text}, which this fork added to Caffe's core ({place})"
             yield token, text + "; the toolkit's core is stock Caffe's"

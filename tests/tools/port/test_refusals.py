@@ -85,6 +85,18 @@ def test_function_that_a_fork_gave_to_layer(fork, port):
     port("Own")
 
 
+def test_variable_that_a_fork_gave_to_layer(fork, port):
+    """By which its layers hand values to each other."""
+    layer = fork.root / "include/caffe/layer.hpp"
+    static = "void SetUp();\n  static vector<shared_ptr<Blob<Dtype> > > shared;\n  static int get();"
+    layer.write_text(layer.read_text().replace("void SetUp();", static))
+    fork.layer("Shift", body="Layer<Dtype>::shared[0]->mutable_cpu_data();")
+    said = port("Shift", fails=True)
+    assert re.search(r"cpp:7: ShiftLayer uses shared, .*\(include/caffe/layer\.hpp:5\)", said), said
+    fork.layer("Other", members="int shared;", body="shared = 3; Other::shared; Layer<Dtype>::SetUp();")
+    assert "to do by hand" not in port("Other")
+
+
 def test_one_place_for_each_file_and_reason_will_do(fork, port):
     """OpenCV in the source, OpenCV in the header, a name of the fork's own."""
     fork.write("include/caffe/common.hpp", "extern int all_iterations;\n")
