@@ -59,14 +59,16 @@ def test_pooling_makes_as_many_windows_as_caffe_and_more_than_torch():
 
 @pytest.mark.parametrize("rounding", ["CEIL", "FLOOR"])
 def test_pooling_has_caffes_windows_for_all_small_geometries(rounding):
-    for kernel, stride in itertools.product(range(1, 5), range(1, 6)):
+    for kernel, stride, beside in itertools.product(range(1, 5), range(1, 6), range(2)):
         for pad in range(kernel):
-            said = f"kernel_size: {kernel} stride: {stride} pad: {pad} round_mode: {rounding}"
-            net = one_layer(f'type: "Pooling" pooling_param {{ pool: MAX {said} }}', (1, 1, 9, 9))
+            down = f"kernel_h: {kernel} stride_h: {stride} pad_h: {pad}"
+            said = f"{down} kernel_w: 2 stride_w: 3 pad_w: {beside} round_mode: {rounding}"
+            net = one_layer(f'type: "Pooling" pooling_param {{ pool: MAX {said} }}', (1, 1, 9, 7))
             for size in range(max(1, kernel - 2 * pad), 10):
-                count = reference.windows(size, kernel, stride, pad, pad > 0, rounding == "CEIL")
-                got = net(torch.zeros(1, 1, size, 9)).shape[2]
-                assert got == count, f"{said}, {size} rows: {got} windows, not {count}"
+                axes = (size, kernel, stride, pad), (7, 2, 3, beside)
+                counts = [reference.windows(*axis, pad + beside > 0, rounding == "CEIL") for axis in axes]
+                got = net(torch.zeros(1, 1, size, 7)).shape[2:]
+                assert list(got) == counts, f"{said}, {size} rows: {list(got)}, not {counts}"
 
 
 def test_a_layer_shows_its_parameters():

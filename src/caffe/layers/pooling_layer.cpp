@@ -58,10 +58,12 @@ void PoolingLayer<Dtype>::Reshape(const vector<Blob<Dtype>*>& bottom, const vect
     kernel_w_ = width_;
   }
   const bool up = round_mode_ == PoolingParameter_RoundMode_CEIL;
-  const auto windows = [up](int64_t size, int64_t kernel, int64_t pad, int64_t stride) {
+  const bool padded = pad_h_ || pad_w_;
+  const auto windows = [up, padded](int64_t size, int64_t kernel, int64_t pad, int64_t stride) {
     const double steps = static_cast<double>(size + 2 * pad - kernel) / stride;
     int64_t count = static_cast<int64_t>(up ? std::ceil(steps) : std::floor(steps)) + 1;
-    if (pad && (count - 1) * stride >= size + pad) --count;  // the last one lies in the padding
+    // The last one begins behind the image: as in Caffe, where either axis has padding.
+    if (padded && (count - 1) * stride >= size + pad) --count;
     CHECK_LE(size + 2 * pad + stride, INT_MAX) << "pixels of an axis with its padding";
     return static_cast<int>(count);
   };

@@ -1,7 +1,10 @@
 """The stock layers of the core, against torch in double."""
 
+import itertools
+
 import pytest
 import torch
+from support.caffe_reference import windows
 from support.stock import compare
 from torch.nn import functional as F
 
@@ -212,6 +215,20 @@ def test_pooling(at, method, kernel, stride, pad):
     function = F.max_pool2d if method == "MAX" else F.avg_pool2d
     for size in ((8, 7), (7, 9), (9, 8)):
         compare(at, module, lambda x: function(x, kernel, stride, pad, ceil_mode=True), at.draw(2, 3, *size))
+
+
+@pytest.mark.parametrize("rounding", ["CEIL", "FLOOR"])
+def test_pooling_has_caffes_windows_for_all_small_geometries(stock, rounding):
+    for kernel, stride, beside in itertools.product(range(1, 5), range(1, 6), range(2)):
+        for pad in range(kernel):
+            down = {"kernel_h": kernel, "stride_h": stride, "pad_h": pad}
+            across = {"kernel_w": 2, "stride_w": 3, "pad_w": beside}
+            module = stock.Pooling(pooling_param=down | across | {"round_mode": rounding})
+            for size in range(max(1, kernel - 2 * pad), 10):
+                axes = (size, kernel, stride, pad), (7, 2, 3, beside)
+                counts = [windows(*axis, pad + beside > 0, rounding == "CEIL") for axis in axes]
+                got = module(torch.zeros(1, 1, size, 7)).shape[2:]
+                assert list(got) == counts, f"{down}, {across}, {size} rows: {list(got)}, not {counts}"
 
 
 def test_global_and_floor_pooling(at):
