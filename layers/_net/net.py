@@ -45,7 +45,7 @@ class Call(NamedTuple):
     tops: tuple[int, ...]
     cut: tuple[int, ...]  # bottoms, by position, to which no gradient goes
     scale: str | None  # the Scale layer that this BatchNorm computes as well
-    over: str | None  # the layer whose top this ReLU may write over, where no gradient is wanted
+    over: tuple[str, ...]  # the layers that made what this ReLU may write over, where no gradient is wanted
     last: tuple[int, ...]  # values that nobody reads after this call
 
 
@@ -186,7 +186,7 @@ class CaffeNet(nn.Module):
                     made = after(module(values[bottoms[0]]))
                 else:
                     made = module(values[bottoms[0]], *after.own_blobs())
-            elif over is not None and write_over and not _hooked(modules[over]):
+            elif over and write_over and not any(_hooked(modules[maker]) for maker in over):
                 made = module(values[bottoms[0]], True)
             else:
                 made = module(values[bottoms[0]])
@@ -461,13 +461,13 @@ _MAKERS = (BatchNorm, Convolution, Deconvolution, InnerProduct, Scale)
 def _with_last(net: CaffeNet, planned: list[tuple], results: set[int]) -> Iterator[Call]:
     last = {value: i for i, (_, bottoms, *_) in enumerate(planned) for value in bottoms}
     readers = Counter(value for _, bottoms, *_ in planned for value in bottoms)
-    makers: dict[int, str] = {}
+    makers: dict[int, tuple[str, ...]] = {}
     for i, (key, bottoms, tops, cut, scale) in enumerate(planned):
         done = tuple(v for v in dict.fromkeys(bottoms) if last[v] == i and v not in results)
         module = net._modules[key]
         # Another reader's top may be the same memory, as a Reshape's is.
         alone = type(module) is ReLU and done and readers[done[0]] == 1
-        over = makers.get(done[0]) if alone else None
+        over = makers.get(done[0], ()) if alone else ()
         if type(module) in _MAKERS or (type(module) is Eltwise and len(bottoms) > 1):
-            makers.update(dict.fromkeys(tops, key))
+            makers.update(dict.fromkeys(tops, (key, scale) if scale else (key,)))
         yield Call(key, bottoms, tops, cut, scale, over, done)

@@ -183,6 +183,13 @@ def test_a_scale_that_its_norm_computes_is_seen_by_hooks_and_may_be_exchanged(ne
     kept = net.scale1.register_forward_hook(lambda *call: seen.append(call[-1].clamp(min=0)))
     torch.testing.assert_close(net(**batch(), blobs=["conv1"])["conv1"], wanted)
     torch.testing.assert_close(seen, [wanted])
+    seen.clear()
+    kept.remove()
+    # What a hook keeps stays as it was, though the ReLU after it may write over its bottom without gradients.
+    kept = net.scale1.register_forward_hook(lambda *call: seen.append(call[-1]))
+    with torch.no_grad():
+        torch.testing.assert_close(net(**batch(), blobs=["conv1"])["conv1"], wanted)
+    assert (seen[0] < 0).any()
     kept.remove()
     # As who folds a norm into its convolution does.
     net.scale1 = torch.nn.Identity()
