@@ -52,6 +52,8 @@ def measure(settings: Settings) -> Report:
     report = Report("Depthwise convolution, us")
     for device in _machine.devices():
         for _, case in benched(device, LAYER, report.notes):
+            if case.name != "depthwise_conv2d":
+                continue
             searching, torch.backends.cudnn.benchmark = torch.backends.cudnn.benchmark, True
             start = time.perf_counter()
             try:

@@ -5,7 +5,7 @@ import torch
 from layers._runtime.cases import Draw, cast, results
 
 from . import _machine, _plot
-from ._cases import benched, check, forward_backward, least_bytes
+from ._cases import benched, check, forward_backward, least_bytes, tensors
 from ._machine import GPU
 from ._report import Report, Settings, show
 from ._timing import Timer, Times, in_turns, limit_on_gpu, on_cpu, on_gpu, on_wall, sets_beyond_cache
@@ -15,6 +15,7 @@ DTYPES = {GPU: (torch.float32, torch.float16, torch.bfloat16), "cpu": (torch.flo
 OURS, COPY = "ours", "copy_"
 EAGER = " eager"  # how the name of a contender's wall time ends, called from Python
 HOST_TARGET = 1.1  # elementwise layers, forward, against torch's own operator
+HOST_MOST = 1 << 26  # elements of an input on the processor: more take minutes
 
 
 def measure(settings: Settings) -> Report:
@@ -23,6 +24,9 @@ def measure(settings: Settings) -> Report:
         for layer, case in benched(device, settings.layer, report.notes):
             for name, inputs in case.bench.items():
                 arguments = inputs(Draw())
+                if device == "cpu" and max(a.numel() for a in tensors(arguments)) > HOST_MOST:
+                    report.notes.append(f"CPU: {layer} {name} is left out: it is too large.")
+                    continue
                 for dtype in DTYPES[device]:
                     one(report, settings, layer, case, name, arguments, dtype, device)
     report.notes += [

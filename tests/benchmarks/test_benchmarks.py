@@ -1,0 +1,59 @@
+"""The benchmarks of layers run to their end, on small inputs and in two turns: nobody else runs them every day."""
+
+import dataclasses
+
+import pytest
+from conftest import DEVICES
+
+from benchmarks import _machine, _report, _timing, depthwise, layer_cases
+from layers.depthwise_conv import cases
+
+SHAPES = {"8x6 k3": ((2, 8, 6, 6), 3, 1, 1), "8x6 k3 s2": ((2, 8, 6, 6), 3, 2, 1)}
+LINE = {"8x32 k4 causal": cases.arguments1d((1, 8, 32), 4, causal=True)}
+
+
+@pytest.fixture(params=DEVICES)
+def device(request, monkeypatch):
+    planes = {name: cases.arguments(*shape) for name, shape in SHAPES.items()}
+    small = [
+        dataclasses.replace(case, bench=planes if case.name == "depthwise_conv2d" else LINE)
+        for case in cases.CASES
+        if case.bench
+    ]
+
+    def in_turns(timers, *_, **__):
+        return _timing.Times({name: [timer(), timer()] for name, timer in timers.items()})
+
+    monkeypatch.setattr(cases, "CASES", small)
+    monkeypatch.setattr(cases, "BENCH", SHAPES)
+    monkeypatch.setattr(_machine, "devices", lambda: [request.param])
+    for module in (depthwise, layer_cases):
+        monkeypatch.setattr(module, "in_turns", in_turns)
+    monkeypatch.setattr(depthwise, "COMPILE_UNTIL", dict.fromkeys(depthwise.COMPILE_UNTIL, 0))
+    return request.param
+
+
+def measured(module, tmp_path):
+    return module.measure(_report.Settings(quick=True, layer="depthwise_conv", out=tmp_path))
+
+
+def test_depthwise_measures_each_shape_and_dtype(device, tmp_path):
+    report = measured(depthwise, tmp_path)
+    runs = 2 if device == _machine.GPU else 1
+    assert len(report.rows) == runs * len(SHAPES) * len(depthwise.DTYPES[device])
+    assert {row["shape"] for row in report.rows} == set(SHAPES)
+    assert all(row["ours"] > 0 and row["torch last"] > 0 for row in report.rows)
+
+
+def test_layer_cases_measure_every_case(device, tmp_path):
+    rows = measured(layer_cases, tmp_path).rows
+    assert {row["case"] for row in rows} == {*SHAPES, *LINE}
+    assert len(rows) == 2 * 3 * len(layer_cases.DTYPES[device])
+
+
+def test_layer_cases_leave_out_what_is_too_large_for_a_processor(monkeypatch, device, tmp_path):
+    monkeypatch.setattr(layer_cases, "HOST_MOST", 2 * 8 * 6 * 6 - 1)
+    report = measured(layer_cases, tmp_path)
+    left_out = [note for note in report.notes if "left out" in note]
+    assert len(left_out) == (len(SHAPES) if device == "cpu" else 0)
+    assert {row["case"] for row in report.rows} == (set(LINE) if device == "cpu" else {*SHAPES, *LINE})
