@@ -6,6 +6,7 @@
 #include "caffe/common.hpp"
 #include "caffe/layer.hpp"
 #include "caffe/layers/loss_layer.hpp"
+#include "caffe/neuron_layers.hpp"
 #include "caffe/proto/caffe.pb.h"
 
 #endif  // CAFFE_LOSS_LAYERS_HPP_

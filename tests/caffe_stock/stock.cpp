@@ -104,12 +104,49 @@ class MathLayer : public Layer<Dtype> {
     } else if (function == "geam") {
       geam(Caffe::cublas_handle(), cublas_transpose(i[0]), cublas_transpose(i[1]), i[2], i[3], scalar(0), a,
            i[4], scalar(1), b, i[5], y, i[6]);
+    } else if (function == "gemm_batch") {
+      Batch(i, *bottom[0], *bottom[1], top[0], gpu);
     } else if (function == "fft" || function == "rfft" || function == "irfft") {
       Transform(function, i, a, y);
     } else if (function == "im2col_nd" || function == "col2im_nd") {
       ManyAxes(function == "im2col_nd", i, a, y, gpu);
     } else {
       top[0]->mutable_cpu_data()[0] = Scalar(function, n, a, b, i, scalar, gpu);
+    }
+  }
+
+  // Row-major products c[j] = a[j] b[j], of matrices that lie one after the other; sizes[4] of them, by their
+  // addresses or, with sizes[0] on the device, by the steps between them.
+  static void Batch(const vector<int>& sizes, const Blob<Dtype>& a, const Blob<Dtype>& b, Blob<Dtype>* c,
+                    bool gpu) {
+    int m = sizes[1], n = sizes[2], k = sizes[3], count = sizes[4];
+    const Dtype one = 1, zero = 0;
+    SyncedMemory addresses(3 * count * sizeof(Dtype*));
+    Dtype** all = static_cast<Dtype**>(addresses.mutable_cpu_data());
+    for (int j = 0; j < count; ++j) {
+      all[j] = const_cast<Dtype*>(gpu ? a.gpu_data() : a.cpu_data()) + j * m * k;
+      all[count + j] = const_cast<Dtype*>(gpu ? b.gpu_data() : b.cpu_data()) + j * k * n;
+      all[2 * count + j] = (gpu ? c->mutable_gpu_data() : c->mutable_cpu_data()) + j * m * n;
+    }
+    if (gpu) all = static_cast<Dtype**>(addresses.mutable_gpu_data());
+    const Dtype **as = const_cast<const Dtype**>(all), **bs = as + count;
+    const auto run = [&](auto batch, auto addressed, auto stepped) {
+      if (!gpu) {
+        const CBLAS_TRANSPOSE plain = CblasNoTrans;
+        batch(CblasRowMajor, &plain, &plain, &m, &n, &k, &one, as, &k, bs, &n, &zero, all + 2 * count, &n, 1,
+              &count);
+      } else if (sizes[0]) {
+        CUBLAS_CHECK(stepped(Caffe::cublas_handle(), CUBLAS_OP_N, CUBLAS_OP_N, n, m, k, &one, b.gpu_data(), n,
+                             k * n, a.gpu_data(), k, m * k, &zero, c->mutable_gpu_data(), n, m * n, count));
+      } else {
+        CUBLAS_CHECK(addressed(Caffe::cublas_handle(), CUBLAS_OP_N, CUBLAS_OP_N, n, m, k, &one, bs, n, as, k,
+                               &zero, all + 2 * count, n, count));
+      }
+    };
+    if constexpr (std::is_same<Dtype, float>::value) {
+      run(cblas_sgemm_batch, cublasSgemmBatched, cublasSgemmStridedBatched);
+    } else {
+      run(cblas_dgemm_batch, cublasDgemmBatched, cublasDgemmStridedBatched);
     }
   }
 

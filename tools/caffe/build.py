@@ -6,9 +6,9 @@
 A fork includes its files by their paths there, as in "caffe/layers/foo_layer.hpp". Where such an include means a file
 of the folder (caffe_folder.py says which), build/foo/include gets a header of that name that includes the file.
 
-An include of what the toolkit has nothing of, a database say, finds an empty header: most layers that say such a name
-do not use it. One of thrust's finds the toolkit's thrust, for the processor; in a layer that uses thrust on the device,
-nvcc finds its own, put on the call's stream.
+An include of what the toolkit has nothing of, a database say, finds a header of a few names: most layers that say such
+an include do not use it. One of thrust's finds the toolkit's thrust, for the processor; in a layer that uses thrust on
+the device, nvcc finds its own, put on the call's stream.
 
 A few layers, stock's Convolution among them, are not registered by their own file. build/foo/registration.cpp does that
 for each class of the folder that says its type and that nobody registers.
@@ -31,6 +31,8 @@ ROOT = Path(__file__).resolve().parents[2]
 TOOLKIT = [ROOT / "include", ROOT / "include" / "legacy"]
 BANNER = "// Made by tools/caffe/build.py; do not edit.\n"
 
+# What an include of that of which the toolkit has names alone finds.
+READERS, DATA_LAYERS = '#include "caffe/readers.hpp"\n', '#include "caffe/data_layers.hpp"\n'
 # Of these one is said wherever thrust is to work on the device.
 DEVICE_MEMORY = {"device_vector", "device_ptr", "device_pointer_cast", "device_malloc"}
 DEVICE_POLICY = {"device", "cuda", "system"}
@@ -111,7 +113,7 @@ def forwards(folder: LayerFolder, sources: dict[str, Source]) -> dict[str, str]:
         elif relative is None and include.startswith("thrust/"):
             found[include] = THRUST_ON_DEVICE % include if on_device else THRUST
         elif relative is None and not ours and NOTHING.match(include):
-            found[include] = "// The toolkit has nothing of this.\n"
+            found[include] = DATA_LAYERS if include.startswith("caffe/layers/") else READERS
         elif "/" in include and relative not in (None, include):
             found[include] = f"#include <{relative}>\n"
     # What the toolkit's headers include: a fork's common_layers.hpp, of which its vision_layers.hpp consists.

@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 
 SOURCES = (".cpp", ".cc", ".cu")
 HEADERS = (".hpp", ".h", ".cuh", ".hh", ".inl")
-# Headers that the toolkit has nothing of, and that many a layer includes without using them: an empty one will do.
+# Headers that the toolkit has at most names of, and that many a layer includes without using them.
 NOTHING = re.compile(
     r"caffe/(solver|sgd_solvers|solver_factory|parallel|data_reader|internal_thread|python_layer)\.hpp\Z"
     r"|caffe/util/(db|db_lmdb|db_leveldb|hdf5|blocking_queue|upgrade_proto|cudnn|nccl|signal_handler)\.h(pp)?\Z"

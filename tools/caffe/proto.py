@@ -81,6 +81,18 @@ def names_in(body: str) -> set[str]:
     return set(re.findall(r"(\w+)\s*=\s*\d", body))
 
 
+def with_aliases(text: str) -> str:
+    """Enums with two names for one number are allowed that: older protocs did not ask. Each line stays where it is."""
+    bare = without_comments(text)
+    at, parts = 0, []
+    for one in re.finditer(r"\benum\s+\w+\s*\{([^{}]*)\}", bare):
+        numbers = [int(n, 0) for n in re.findall(r"\w\s*=\s*(-?(?:0[xX][0-9a-fA-F]+|\d+))\s*[;\[]", one[1])]
+        if len(set(numbers)) < len(numbers) and "allow_alias" not in one[1]:
+            parts += [text[at : one.start(1)], " option allow_alias = true;"]
+            at = one.start(1)
+    return "".join([*parts, text[at:]])
+
+
 def is_whole(text: str) -> bool:
     found = {one[2]: one[3] for one in declarations(without_comments(text))}
     return "type" in names_in(found.get("LayerParameter", ""))
@@ -146,6 +158,7 @@ class Sources:
         )
         if self.base == STOCK and self.paths[name] != STOCK:
             text = additions_of(text)
+        text = with_aliases(text)
         bare = without_comments(text)
         head = ""
         if name != "caffe.proto" and name not in self.needed and '"caffe.proto"' not in bare:

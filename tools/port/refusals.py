@@ -25,7 +25,7 @@ PYTHON = WITHOUT["WITH_PYTHON_LAYER"]
 DATA = "reads its data itself: in PyTorch that is a DataLoader's work"
 THRUST = "wants of thrust what the toolkit's for the processor has not"
 UNSUPPORTED = [
-    (r"(BaseDataLayer|BasePrefetchingDataLayer|DataReader|InternalThread|BlockingQueue|Batch)\Z", DATA),
+    (r"((Base|BasePrefetching|Image|)DataLayer|DataReader|InternalThread|BlockingQueue|Batch)\Z", DATA),
     (r"(leveldb|lmdb|MDB_\w+|mdb_\w+)\Z", DATABASE),
     (r"(CV_\d+[USF]C\d|IplImage|imread|imwrite)\Z", WITHOUT["USE_OPENCV"]),
     (r"(hid_t|H5\w+|hdf5_(load|save)\w+)\Z", "needs HDF5"),
@@ -195,7 +195,7 @@ def missing_base(names: Names, file: str) -> Iterator[tuple[int, str]]:
             if not base or not names.is_core(base.file):
                 continue
             derives = f"in its header {one.name} derives from {base.name}"
-            if base.name not in names.toolkit.classes:
+            if base.name not in names.toolkit.classes | names.toolkit.declared_classes:
                 yield one.line, f"{derives}, which the toolkit lacks"
             elif base.name == "Blob" and (place := made_virtual(names, base)):
                 yield one.line, f"{derives}, whose functions this fork made virtual ({place})"

@@ -14,6 +14,8 @@ from .items import Arity, items_of
 from .tree import classes_in
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+# Of ours, the headers of which the names are all that there is: a layer that uses one of these is refused.
+DECLARED = ("caffe/readers.hpp", "caffe/data_layers.hpp")
 INCLUDE = [ROOT / "include", ROOT / "include" / "legacy", ROOT / "include" / HOST.name]
 
 
@@ -32,13 +34,20 @@ class Toolkit:
 
     @cached_property
     def headers(self) -> dict[str, Source]:
-        """Our caffe/ headers, by the name an include says."""
+        """Our caffe/ headers, by the name an include says, but for those of names alone."""
         found = {}
         for path in sorted((ROOT / "include").rglob("*")):
             name = path.relative_to(ROOT / "include").as_posix().removeprefix("legacy/")
-            if path.suffix in (".hpp", ".h", ".cuh") and name.partition("/")[0] not in BACKENDS:
+            is_ours = name not in DECLARED and name.partition("/")[0] not in BACKENDS
+            if is_ours and path.suffix in (".hpp", ".h", ".cuh"):
                 found[name] = Source(read(path), str(path))
         return found
+
+    @cached_property
+    def declared_classes(self) -> set[str]:
+        """Those of which there are the names alone."""
+        texts = (read(ROOT / "include" / name) for name in DECLARED)
+        return {name for text in texts for name in Source(text, "").classes}
 
     @cached_property
     def classes(self) -> set[str]:

@@ -38,6 +38,14 @@ cublasStatus_t cublasGetPointerMode(cublasHandle_t handle, cublasPointerMode_t* 
                                  cublasOperation_t trans_b, int m, int n, int k, const Dtype* alpha,         \
                                  const Dtype* a, int lda, const Dtype* b, int ldb, const Dtype* beta,        \
                                  Dtype* c, int ldc);                                                         \
+  cublasStatus_t cublas##S##gemmBatched(cublasHandle_t handle, cublasOperation_t trans_a,                    \
+                                        cublasOperation_t trans_b, int m, int n, int k, const Dtype* alpha,  \
+                                        const Dtype* const* a, int lda, const Dtype* const* b, int ldb,      \
+                                        const Dtype* beta, Dtype* const* c, int ldc, int count);             \
+  cublasStatus_t cublas##S##gemmStridedBatched(                                                              \
+      cublasHandle_t handle, cublasOperation_t trans_a, cublasOperation_t trans_b, int m, int n, int k,      \
+      const Dtype* alpha, const Dtype* a, int lda, long long step_a, const Dtype* b, int ldb,                \
+      long long step_b, const Dtype* beta, Dtype* c, int ldc, long long step_c, int count);                  \
   cublasStatus_t cublas##S##gemv(cublasHandle_t handle, cublasOperation_t trans, int m, int n,               \
                                  const Dtype* alpha, const Dtype* a, int lda, const Dtype* x, int incx,      \
                                  const Dtype* beta, Dtype* y, int incy);                                     \

@@ -10,6 +10,10 @@ enum CBLAS_TRANSPOSE { CblasNoTrans = 111, CblasTrans = 112, CblasConjTrans = 11
   void cblas_##s##gemm(CBLAS_ORDER order, CBLAS_TRANSPOSE trans_a, CBLAS_TRANSPOSE trans_b, int m, int n,  \
                        int k, Dtype alpha, const Dtype* a, int lda, const Dtype* b, int ldb, Dtype beta,   \
                        Dtype* c, int ldc);                                                                 \
+  void cblas_##s##gemm_batch(                                                                              \
+      CBLAS_ORDER order, const CBLAS_TRANSPOSE* trans_a, const CBLAS_TRANSPOSE* trans_b, const int* m,     \
+      const int* n, const int* k, const Dtype* alpha, const Dtype** a, const int* lda, const Dtype** b,    \
+      const int* ldb, const Dtype* beta, Dtype** c, const int* ldc, int groups, const int* sizes);         \
   void cblas_##s##gemv(CBLAS_ORDER order, CBLAS_TRANSPOSE trans_a, int m, int n, Dtype alpha,              \
                        const Dtype* a, int lda, const Dtype* x, int incx, Dtype beta, Dtype* y, int incy); \
   void cblas_##s##axpy(int n, Dtype alpha, const Dtype* x, int incx, Dtype* y, int incy);                  \

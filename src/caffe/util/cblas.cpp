@@ -150,6 +150,15 @@ Dtype nrm2(int n, const Dtype* x, int incx) {  // squares in double: a float's s
     static Gemm<Dtype>* const function = blas<Gemm<Dtype>>(#s "gemm_");                                     \
     gemm(function, order, trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);                  \
   }                                                                                                         \
+  void cblas_##s##gemm_batch(                                                                               \
+      CBLAS_ORDER order, const CBLAS_TRANSPOSE* trans_a, const CBLAS_TRANSPOSE* trans_b, const int* m,      \
+      const int* n, const int* k, const Dtype* alpha, const Dtype** a, const int* lda, const Dtype** b,     \
+      const int* ldb, const Dtype* beta, Dtype** c, const int* ldc, int groups, const int* sizes) {         \
+    for (int g = 0, at = 0; g < groups; ++g)                                                                \
+      for (const int end = at + sizes[g]; at < end; ++at)                                                   \
+        cblas_##s##gemm(order, trans_a[g], trans_b[g], m[g], n[g], k[g], alpha[g], a[at], lda[g], b[at],    \
+                        ldb[g], beta[g], c[at], ldc[g]);                                                    \
+  }                                                                                                         \
   void cblas_##s##gemv(CBLAS_ORDER order, CBLAS_TRANSPOSE trans, int m, int n, Dtype alpha, const Dtype* a, \
                        int lda, const Dtype* x, int incx, Dtype beta, Dtype* y, int incy) {                 \
     static Gemv<Dtype>* const function = blas<Gemv<Dtype>>(#s "gemv_");                                     \

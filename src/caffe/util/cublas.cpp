@@ -59,6 +59,23 @@ cublasStatus_t cublasGetPointerMode(cublasHandle_t, cublasPointerMode_t* mode) {
                     *beta, c, ldc);                                                                         \
     return CUBLAS_STATUS_SUCCESS;                                                                           \
   }                                                                                                         \
+  cublasStatus_t cublas##S##gemmBatched(cublasHandle_t handle, cublasOperation_t trans_a,                   \
+                                        cublasOperation_t trans_b, int m, int n, int k, const Dtype* alpha, \
+                                        const Dtype* const* a, int lda, const Dtype* const* b, int ldb,     \
+                                        const Dtype* beta, Dtype* const* c, int ldc, int count) {           \
+    for (int i = 0; i < count; ++i)                                                                         \
+      cublas##S##gemm(handle, trans_a, trans_b, m, n, k, alpha, a[i], lda, b[i], ldb, beta, c[i], ldc);     \
+    return CUBLAS_STATUS_SUCCESS;                                                                           \
+  }                                                                                                         \
+  cublasStatus_t cublas##S##gemmStridedBatched(                                                             \
+      cublasHandle_t handle, cublasOperation_t trans_a, cublasOperation_t trans_b, int m, int n, int k,     \
+      const Dtype* alpha, const Dtype* a, int lda, long long step_a, const Dtype* b, int ldb,               \
+      long long step_b, const Dtype* beta, Dtype* c, int ldc, long long step_c, int count) {                \
+    for (int i = 0; i < count; ++i)                                                                         \
+      cublas##S##gemm(handle, trans_a, trans_b, m, n, k, alpha, a + i * step_a, lda, b + i * step_b, ldb,   \
+                      beta, c + i * step_c, ldc);                                                           \
+    return CUBLAS_STATUS_SUCCESS;                                                                           \
+  }                                                                                                         \
   cublasStatus_t cublas##S##gemv(cublasHandle_t, cublasOperation_t trans, int m, int n, const Dtype* alpha, \
                                  const Dtype* a, int lda, const Dtype* x, int incx, const Dtype* beta,      \
                                  Dtype* y, int incy) {                                                      \
@@ -130,6 +147,20 @@ cublasStatus_t cublasGetPointerMode(cublasHandle_t handle, cublasPointerMode_t* 
                                  const Dtype* a, int lda, const Dtype* b, int ldb, const Dtype* beta,        \
                                  Dtype* c, int ldc) {                                                        \
     CAFFE_CUBLAS(S##gemm, handle, trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);           \
+  }                                                                                                          \
+  cublasStatus_t cublas##S##gemmBatched(cublasHandle_t handle, cublasOperation_t trans_a,                    \
+                                        cublasOperation_t trans_b, int m, int n, int k, const Dtype* alpha,  \
+                                        const Dtype* const* a, int lda, const Dtype* const* b, int ldb,      \
+                                        const Dtype* beta, Dtype* const* c, int ldc, int count) {            \
+    CAFFE_CUBLAS_NAMED(S##gemmBatched, "", handle, trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta,   \
+                       c, ldc, count);                                                                       \
+  }                                                                                                          \
+  cublasStatus_t cublas##S##gemmStridedBatched(                                                              \
+      cublasHandle_t handle, cublasOperation_t trans_a, cublasOperation_t trans_b, int m, int n, int k,      \
+      const Dtype* alpha, const Dtype* a, int lda, long long step_a, const Dtype* b, int ldb,                \
+      long long step_b, const Dtype* beta, Dtype* c, int ldc, long long step_c, int count) {                 \
+    CAFFE_CUBLAS_NAMED(S##gemmStridedBatched, "", handle, trans_a, trans_b, m, n, k, alpha, a, lda, step_a,  \
+                       b, ldb, step_b, beta, c, ldc, step_c, count);                                         \
   }                                                                                                          \
   cublasStatus_t cublas##S##gemv(cublasHandle_t handle, cublasOperation_t trans, int m, int n,               \
                                  const Dtype* alpha, const Dtype* a, int lda, const Dtype* x, int incx,      \

@@ -268,8 +268,9 @@ extend LayerParameter { optional NormalizeParameter norm_param = 206; }
         " message V1LayerParameter { enum LayerType { NORMALIZE = 40; } optional LayerType type = 5;"
         " optional NormalizeParameter norm_param = 30; } message SolverState { optional int32 iter = 1; }"
         + SNIPPET.partition("\n")[0],
+        SNIPPET + "enum Twice { ONE = 1; UNE = 1; }",
     ],
-    ids=["bare", "crlf", "bom", "path", "package", "whole-clash", "fork", "excerpt"],
+    ids=["bare", "crlf", "bom", "path", "package", "whole-clash", "fork", "excerpt", "alias"],
 )
 def test_protos_as_people_write_them(tmp_path, text):
     folder = layer_with(tmp_path / "normalize", normalize=text)

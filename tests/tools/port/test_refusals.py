@@ -3,8 +3,34 @@
 import re
 
 import pytest
-from conftest import ROOT
+from conftest import ROOT, make
 from support.fork import CORE, names
+
+# What a header of layers that read data declares, in forks of 2015 and later.
+BASE_DATA = """
+namespace caffe {
+template <typename Dtype> class Batch { public: Blob<Dtype> data_, label_; };
+template <typename Dtype> class BaseDataLayer : public Layer<Dtype> {
+ public:
+  explicit BaseDataLayer(const LayerParameter& param) : Layer<Dtype>(param) {}
+};
+template <typename Dtype> class BasePrefetchingDataLayer : public BaseDataLayer<Dtype>, public InternalThread {
+ public:
+  explicit BasePrefetchingDataLayer(const LayerParameter& param) : BaseDataLayer<Dtype>(param) {}
+};
+}
+"""
+READING = """
+  virtual void load_batch(Batch<Dtype>* batch);
+  shared_ptr<db::Cursor> cursor_;
+  BlockingQueue<Batch<Dtype>*> free_;
+  cv::Mat Turned(const cv::Mat& image, cv::Scalar color = cv::Scalar(0, 0, 0));
+  hid_t file_;
+"""
+WHOLE = """
+  virtual void Reshape(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) {}
+  virtual void Backward_cpu(const vector<Blob<Dtype>*>&, const vector<bool>&, const vector<Blob<Dtype>*>&) {}
+"""
 
 
 def test_unknown_type_names_the_nearest(fork, port):
@@ -117,16 +143,43 @@ def test_what_is_not_compiled_does_not_count(fork, port, macro):
 
 def test_a_header_whose_other_classes_cannot_compile(fork, port):
     """An aggregate header stands or falls as a whole."""
-    core = "namespace caffe {\ntemplate <typename Dtype> class InternalThread {};\n}\n"
-    fork.write("include/caffe/internal_thread.hpp", core)
-    fork.write("include/caffe/data_layers.hpp", '#include "caffe/internal_thread.hpp"\n')
-    fork.layer("Prefetch", header="caffe/data_layers.hpp", base="InternalThread")
-    fork.layer("Dummy", header="caffe/data_layers.hpp")
+    core = "namespace caffe {\ntemplate <typename Dtype> class Watcher {};\n}\n"
+    fork.write("include/caffe/net.hpp", core)
+    fork.write("include/caffe/fork_layers.hpp", '#include "caffe/net.hpp"\n')
+    fork.layer("Watch", header="caffe/fork_layers.hpp", base="Watcher")
+    fork.layer("Dummy", header="caffe/fork_layers.hpp")
     refusal = port("Dummy", fails=True)
     assert re.search(
-        r"data_layers\.hpp:\d+: DummyLayer: in its header PrefetchLayer derives from InternalThread, which",
-        refusal,
+        r"fork_layers\.hpp:\d+: DummyLayer: in its header WatchLayer derives from Watcher, which", refusal
     )
+
+
+@pytest.mark.parametrize("header", ["caffe/layers/fork_layers.hpp", "caffe/data_layers.hpp"])
+def test_a_header_whose_other_classes_read_data(fork, port, header):
+    """They are declared, and no more; each of them is refused."""
+    core = "namespace caffe {\nclass InternalThread {};\ntemplate <class T> class BlockingQueue {};\n}\n"
+    fork.write("include/caffe/internal_thread.hpp", core)
+    fork.write("include/caffe/layers/base_data_layer.hpp", BASE_DATA)
+    files = ("blob", "internal_thread", "layers/base_data_layer", "proto/caffe.pb", "util/db")
+    text = "".join(f'#include "caffe/{file}.h{"" if ".pb" in file else "pp"}"\n' for file in files)
+    text += '#include "caffe/loss_layers.hpp"\n'  # which brings neuron_layers.hpp
+    if header == "caffe/data_layers.hpp":  # which has the classes of all that read, too
+        text = text.replace('#include "caffe/layers/base_data_layer.hpp"\n', '#include "caffe/layer.hpp"\n')
+        text = (
+            "#ifndef CAFFE_DATA_LAYERS_HPP_\n#define CAFFE_DATA_LAYERS_HPP_\n" + text + BASE_DATA + "#endif\n"
+        )
+    fork.write(f"include/{header}", text + '#include "hdf5.h"\n')
+    for base in ("BaseDataLayer", "BasePrefetchingDataLayer"):
+        fork.layer(f"Of{base}", header=header, base=base, members=READING)
+    body = "caffe_set(top[0]->count(), Dtype(0), top[0]->mutable_cpu_data());"
+    fork.layer("Neuron", header=header, base="NeuronLayer")
+    fork.layer("Zero", header=header, body=body, members=WHOLE)
+    assert "reads its data itself" in port("OfBaseDataLayer", "OfBasePrefetchingDataLayer", fails=True)
+    assert "by hand" not in port("Zero")
+    (port.folder / "zero" / "caffe.proto").unlink()  # stock's messages will do
+    settings = [f"LAYERS_DIR={port.folder}", f"BUILD={ROOT / 'build'}", "NVCC=", "-j4"]
+    done = make(*settings, "libraries", timeout=900)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_a_blob_of_the_forks_own(fork, port):

@@ -125,6 +125,15 @@ def test_a_call_of_cublas(at):
     at.close(at.math("cublas", a, shape=[1]), 3 * a[-1:])
 
 
+@pytest.mark.parametrize("stepped", [0, 1])
+def test_products_in_a_batch(at, stepped):
+    """MKL's cblas_sgemm_batch, cuBLAS's own by addresses and by steps."""
+    m, n, k, count = 3, 5, 4, 6
+    a, b = at.draw(count, m, k), at.draw(count, k, n, seed=2)
+    result = at.math("gemm_batch", a, b, n=[stepped, m, n, k, count], shape=[count, m, n])
+    at.close(result, a @ b, scale=10)
+
+
 def test_where_the_largest_and_the_smallest_are(at):
     """By their absolute values, the first of several, counted from 1 as in Fortran."""
     a = at.draw(11)
