@@ -24,7 +24,7 @@ from typing import NamedTuple
 from ..cuda.source import Source
 from ..files import read, write
 from .cpu_code import CUDA_BUILD, missing, without_kernels
-from .folder import CUDA_NAMES, NOTHING, SOURCES, LayerFolder
+from .folder import CUDA_NAMES, NOTHING, SOURCES, LayerFolder, with_slashes
 from .registers import instantiated, registrations, types_said
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -105,17 +105,20 @@ def types_of(sources: dict[str, Source]) -> Types:
 def forwards(folder: LayerFolder, sources: dict[str, Source]) -> dict[str, str]:
     """By include, the text of a header of that name, for those that no include path would lead to."""
     found, on_device = {}, any(map(uses_thrust_on_device, sources.values()))
-    for include in dict.fromkeys(i for source in sources.values() for i in source.includes(angles=True)):
+    for written in dict.fromkeys(i for source in sources.values() for i in source.includes(angles=True)):
+        include = with_slashes(written)
         relative = folder.find(include)
         ours = any((d / include).exists() for d in TOOLKIT)
         if relative is None and not ours and CUDA_NAMES.match(include):
-            found[include] = "#include <cuda_runtime.h>\n"
+            found[written] = "#include <cuda_runtime.h>\n"
         elif relative is None and include.startswith("thrust/"):
-            found[include] = THRUST_ON_DEVICE % include if on_device else THRUST
+            found[written] = THRUST_ON_DEVICE % include if on_device else THRUST
         elif relative is None and not ours and NOTHING.match(include):
-            found[include] = DATA_LAYERS if include.startswith("caffe/layers/") else READERS
-        elif "/" in include and relative not in (None, include):
-            found[include] = f"#include <{relative}>\n"
+            found[written] = DATA_LAYERS if include.startswith("caffe/layers/") else READERS
+        elif "/" in include and relative not in (None, written):
+            found[written] = f"#include <{relative}>\n"
+        elif include != written:
+            found[written] = f"#include <{include}>\n"
     # What the toolkit's headers include: a fork's common_layers.hpp, of which its vision_layers.hpp consists.
     for header in (h.relative_to(TOOLKIT[0]).as_posix() for h in TOOLKIT[0].glob("caffe/**/*.hpp")):
         if (relative := folder.find(header)) not in (None, header):

@@ -26,6 +26,11 @@ CUDA_NAMES = re.compile(
 )
 
 
+def with_slashes(include: str) -> str:
+    """An include's path, by whichever slashes it was written: Visual Studio takes both."""
+    return include.replace("\\", "/")
+
+
 class LayerFolder:
     def __init__(self, path: str):
         self.path = os.path.normpath(path)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .. import files
+from ..caffe.folder import with_slashes
 from ..caffe.registers import REGISTER, instantiated, registrations, types_said
 from ..cuda.lexer import NVCC_WORDS, Token
 from ..cuda.source import Source
@@ -148,8 +149,9 @@ class Tree:
         """The file of the tree that an #include in `includer` names: Caffe's Makefile has ./src before ./include."""
         beside = includer.rpartition("/")[0]
         if (include, beside) not in self._resolved:
+            named = with_slashes(include)
             places = (
-                os.path.normpath(f"{f}/{include}").replace(os.sep, "/")
+                os.path.normpath(f"{f}/{named}").replace(os.sep, "/")
                 for f in (beside, "src", *HEADERS_IN, ".")
             )
             there = (

@@ -47,6 +47,13 @@ def test_origin_knows_the_commit(fork, port):
     assert f"commit   {head}" in (port.folder / "shift" / "ORIGIN").read_text()
 
 
+def test_includes_with_the_other_slash(fork, port):
+    fork.write("include/caffe/util/own.hpp", "inline int own() { return 1; }\n")
+    fork.layer("Shift", includes='#include "caffe\\util\\own.hpp"')
+    port("Shift")
+    assert "own.hpp" in names(port.folder / "shift")
+
+
 def test_class_in_an_aggregate_header(fork, port):
     """The header comes whole; of the classes in it only the base has its source copied."""
     for name, base in (("Base", "Layer"), ("Shift", "BaseLayer"), ("Other", "Layer")):
