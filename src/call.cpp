@@ -223,13 +223,19 @@ PyObject* short_call(PyObject* object, PyObject* given, PyObject* named) {
   return PyObject_Call(s.python[kOtherwise], given, named);
 }
 
+// Can so many arguments, with the defaults of the last parameters, be all?
+bool fits(const Short& s, Py_ssize_t count) {
+  const Py_ssize_t wanted = static_cast<Py_ssize_t>(s.parameters.size());
+  return count <= wanted && wanted - count <= PyTuple_Size(s.python[kDefaults]);
+}
+
 // The dispatcher's arguments: it leaves out those that are defaults, and gives lists for tuples.
 class Dispatched {
  public:
   Dispatched(const Short& s, PyObject* const* given, Py_ssize_t count) {
     const Py_ssize_t wanted = static_cast<Py_ssize_t>(s.parameters.size());
     const Py_ssize_t defaults = PyTuple_Size(s.python[kDefaults]);
-    if (count > wanted || wanted - count > defaults) {
+    if (!fits(s, count)) {
       PyErr_Format(PyExc_TypeError, "the operator takes %zd arguments, %zd came", wanted, count);
       return;
     }
@@ -268,17 +274,24 @@ PyObject* short_registered(PyObject* object, PyObject* const* given, Py_ssize_t 
   return run(s, arguments.items, signature);
 }
 
-// (otherwise, keyset, *arguments): what torch.ops runs as its autograd. `otherwise` is torch's own kernel.
-PyObject* short_autograd(PyObject* object, PyObject* const* given, Py_ssize_t count) {
+// (torchs, *arguments): a call by torch.ops, as compiled code makes it. `torchs` is torch's own dispatcher,
+// which takes all that is in doubt or wants a gradient.
+PyObject* short_dispatched(PyObject* object, PyObject* given, PyObject* named) {
   Short& s = *reinterpret_cast<ShortObject*>(object)->self;
-  if (count >= 2) {
-    const Dispatched arguments(s, given + 2, count - 2);
+  PyObject* items[kMostArguments + 1];
+  const Py_ssize_t count = PyTuple_Size(given);
+  if (count < 1) return PyErr_SetString(PyExc_TypeError, "dispatched takes torch's function first"), nullptr;
+  const bool plain = named == nullptr || PyDict_Size(named) == 0;
+  if (plain && fits(s, count - 1)) {
+    for (Py_ssize_t i = 1; i < count; ++i) items[i] = PyTuple_GetItem(given, i);
+    const Dispatched arguments(s, items + 1, count - 1);
     Signature signature;
     if (!arguments) return nullptr;
     if (!in_doubt(s) && describe(s, arguments.items, &signature) && !wants_gradient(s, arguments.items))
       return run(s, arguments.items, signature);
   }
-  return call(given[0], given + 1, static_cast<size_t>(count) - 1);
+  const Owned rest(PyTuple_GetSlice(given, 1, count));
+  return rest ? PyObject_Call(PyTuple_GetItem(given, 0), rest.get(), named) : nullptr;
 }
 
 // What backward needs goes into ctx: false is an error.
@@ -578,7 +591,8 @@ PyMethodDef short_methods[] = {
     {"add", PY_METHOD(short_add), METH_FASTCALL,
      "add(arguments, plan): such calls are that plan from now on"},
     {"registered", PY_METHOD(short_registered), METH_FASTCALL, "registered(*arguments): what torch.ops runs"},
-    {"autograd", PY_METHOD(short_autograd), METH_FASTCALL, "autograd(otherwise, keyset, *arguments)"},
+    {"dispatched", PY_METHOD(short_dispatched), METH_VARARGS | METH_KEYWORDS,
+     "dispatched(torchs, *arguments): a call by torch.ops"},
     {"forward", PY_METHOD(short_forward), METH_FASTCALL, "forward(ctx, *arguments): of the autograd node"},
     {"backward", PY_METHOD(short_backward), METH_FASTCALL, "backward(ctx, *top_diffs): of the autograd node"},
     {"differentiate", PY_METHOD(short_differentiate), METH_FASTCALL,

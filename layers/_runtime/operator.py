@@ -35,17 +35,7 @@ from .short import CASTS, short
 
 # What autocast changes: never a double.
 _CASTABLE = frozenset({torch.float32, torch.float16, torch.bfloat16})
-_defined: dict[str, "_Library"] = {}
-
-
-class _Library(torch.library.Library):
-    """Its operators' calls that want no gradient go the short way, past torch's autograd, as compiled code's do."""
-
-    def impl(self, name, function, key="", **options):
-        short = getattr(self, "short", None)
-        if key == "Autograd" and short is not None:
-            function = functools.partial(short, function)
-        return super().impl(name, function, key, **options)
+_defined: dict[str, torch.library.Library] = {}
 
 
 def operator(layer: Layer, *, autocast: str = "promote", stays_float: collections.abc.Sequence[str] = ()):
@@ -144,17 +134,21 @@ class Operator:
         name = f"{namespace}::{function.__name__}"
         if name in _defined:  # the module was reloaded
             _defined.pop(name)._destroy()
-        library = _defined[name] = _Library(namespace, "FRAGMENT")
-        library.short = getattr(self.short, "autograd", None)
+        library = _defined[name] = torch.library.Library(namespace, "FRAGMENT")
         schema = schema_of(function)
         # Operators take any strides, so compiled code need not keep those that were traced: inductor may choose
         # channels_last for a whole network.
         tags = (torch.Tag.pt2_compliant_tag, torch.Tag.flexible_layout)
         library.define(function.__name__ + schema, tags=tags)
+        torch_op = getattr(getattr(torch.ops, namespace), function.__name__).default
+        # Compiled code calls this object. What it would go through the dispatcher for, half of such a call's time,
+        # the short way has asked already. An attribute of torch's own: without it calls are slower, no more.
+        if hasattr(self.short, "dispatched") and hasattr(torch_op, "_op"):
+            torch_op._op = functools.partial(self.short.dispatched, torch_op._op)
         for key in ("CPU", "CUDA"):
             library.impl(function.__name__, getattr(self.short, "registered", self.registered), key)
         torch.library.register_fake(name, self.shape, lib=library)
-        return getattr(getattr(torch.ops, namespace), function.__name__).default
+        return torch_op
 
     def _entry(self):
         """The function that users call."""

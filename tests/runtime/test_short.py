@@ -12,6 +12,7 @@ from conftest import LAYERS, ROOT
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import FlopCounterMode
 
 from layers._runtime import CaffeRuntimeError, CaffeTypeError, operator
 from layers._runtime.recording import Recorder, is_constant, run_and_record
@@ -58,23 +59,28 @@ def test_a_plan_runs_no_python(monkeypatch):
     assert len(went) == 1
 
 
-def test_torchs_autograd_is_asked_for_a_gradient_alone():
-    """As torch.ops calls it: (torch's own kernel, its keys, the arguments)."""
+def test_torchs_dispatcher_is_asked_in_doubt_and_for_a_gradient_alone():
+    """As torch.ops calls it: (torch's own function, the arguments)."""
     short, x = sigmoid.operator.short, torch.randn(4, 5)
     asked = []
 
-    def torchs_own(*arguments):
-        asked.append(arguments)
+    def torchs_own(*arguments, **named):
+        asked.append((*arguments, *named.items()))
         return "torch's"
 
-    assert torch.allclose(short.autograd(torchs_own, "keys", x), torch.sigmoid(x)) and not asked
+    assert torch.allclose(short.dispatched(torchs_own, x), torch.sigmoid(x)) and not asked
     x.requires_grad_()
-    assert short.autograd(torchs_own, "keys", x) == "torch's" and asked == [("keys", x)]
+    assert short.dispatched(torchs_own, x) == "torch's" and asked.pop() == (x,)
     with torch.no_grad():
-        assert torch.allclose(short.autograd(torchs_own, "keys", x), torch.sigmoid(x))
-    assert len(asked) == 1
-    # What has no dtype of the short way's is torch's, too.
-    assert short.autograd(torchs_own, "keys", None) == "torch's"
+        assert torch.allclose(short.dispatched(torchs_own, x), torch.sigmoid(x)) and not asked
+        # Names, a number of arguments that is not the operator's, what has no dtype, modes: torch knows what to say.
+        assert short.dispatched(torchs_own, bottom=x) == "torch's" and asked.pop() == (("bottom", x),)
+        for arguments in ((), (x, x), (None,), ([x],)):
+            assert short.dispatched(torchs_own, *arguments) == "torch's" and asked.pop() == arguments
+        with FlopCounterMode(display=False):
+            assert short.dispatched(torchs_own, x) == "torch's" and asked.pop() == (x,)
+    with pytest.raises(TypeError, match="torch's function first"):
+        short.dispatched()
 
 
 def test_compiled_code_takes_the_short_way(monkeypatch):
