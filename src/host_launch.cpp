@@ -39,9 +39,9 @@ __thread Part part;
 namespace {
 
 constexpr int64_t kMaxThreadsPerBlock = 1024;
-constexpr size_t kMaxSharedBytes = 227 * 1024;  // what one block may have on a Hopper GPU
-constexpr int64_t kPartElements = 1 << 15;  // kRange: large enough to hide a call, small enough to balance
-constexpr double kThreadPaysOff = 100e-6;   // seconds of work that starting one more host thread is worth
+constexpr int kMaxSharedBytes = 227 * 1024;  // what one block may have on a Hopper GPU
+constexpr int64_t kPartElements = 1 << 15;   // kRange: large enough to hide a call, small enough to balance
+constexpr double kThreadPaysOff = 100e-6;    // seconds of work that starting one more host thread is worth
 
 struct Launch {
   dim3 grid, block;
@@ -54,7 +54,8 @@ thread_local cudaError_t pending_error = cudaSuccess;
 RaceFinder race_finder;  // of empty functions
 #endif
 
-std::atomic<int> thread_limit{0};  // 0: one per core
+std::atomic<int> thread_limit{0};             // 0: one per core
+std::atomic<size_t> shared_limit{48 * 1024};  // more only after cudaFuncSetAttribute, as on a GPU
 
 struct Kernel {
   const char* name;
@@ -431,6 +432,13 @@ cudaError_t last_error(bool clear) {
   return error;
 }
 
+cudaError_t allow_shared_bytes(int bytes) {
+  if (bytes < 0 || bytes > kMaxSharedBytes) return pending_error = cudaErrorInvalidValue;
+  size_t limit = shared_limit;
+  while (limit < static_cast<size_t>(bytes) && !shared_limit.compare_exchange_weak(limit, bytes)) continue;
+  return cudaSuccess;
+}
+
 void configure(dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t) {
   const uint64_t threads = uint64_t(block.x) * block.y * block.z;
   next_launch.grid = grid;
@@ -439,7 +447,7 @@ void configure(dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t) {
   next_launch.pending = true;
   next_launch.refused = !grid.x || !grid.y || !grid.z || !threads || threads > kMaxThreadsPerBlock ||
                         block.z > 64 || grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535 ||
-                        shared_bytes > kMaxSharedBytes;
+                        shared_bytes > shared_limit;
 }
 
 void run_grid(Mode mode, const char* name, void (*call)(const void*), const void* body, size_t body_bytes) {

@@ -37,6 +37,8 @@ namespace cuda_host {
 // This thread's pending error, as in CUDA: reading the last error clears it, peeking does not.
 cudaError_t last_error(bool clear);
 int multiprocessor_count();
+// From now on a launch may have so much dynamic shared memory, as cudaFuncSetAttribute says.
+cudaError_t allow_shared_bytes(int bytes);
 }  // namespace cuda_host
 
 inline cudaError_t cudaGetLastError() { return cuda_host::last_error(true); }
@@ -112,9 +114,10 @@ inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, 
   return cudaSuccess;
 }
 
+// A GPU allows one kernel more, the host all kernels of the library.
 template <typename Kernel>
-inline cudaError_t cudaFuncSetAttribute(Kernel, cudaFuncAttribute, int) {
-  return cudaSuccess;  // dynamic shared memory is as large as the launch asks, up to the hardware's limit
+inline cudaError_t cudaFuncSetAttribute(Kernel, cudaFuncAttribute, int bytes) {
+  return cuda_host::allow_shared_bytes(bytes);
 }
 
 template <typename T>

@@ -109,6 +109,7 @@ class BoundLayer : public LayerObject {
     blobs_.bind_tops(*record);
     if (record->mode == CAFFE_MODE_GPU) {
       layer_->Forward_gpu(blobs_.bottom(), blobs_.top());
+      CUDA_POST_KERNEL_CHECK;  // the layer may not have looked
     } else {
       check_cpu_code("Forward_cpu");
       layer_->Forward_cpu(blobs_.bottom(), blobs_.top());
@@ -128,6 +129,7 @@ class BoundLayer : public LayerObject {
     blobs_.bind_for_backward(*record);
     if (record->mode == CAFFE_MODE_GPU) {
       layer_->Backward_gpu(blobs_.top(), blobs_.propagate_down(), blobs_.bottom());
+      CUDA_POST_KERNEL_CHECK;
     } else {
       check_cpu_code("Backward_cpu");
       layer_->Backward_cpu(blobs_.top(), blobs_.propagate_down(), blobs_.bottom());

@@ -30,6 +30,18 @@ def test_a_failed_setup_is_not_taken_down(zoo):
     gc.collect()
 
 
+@pytest.mark.parametrize("function", ["Forward", "Backward"])
+def test_a_launch_that_was_refused_is_an_error_though_the_layer_does_not_look(zoo, place, function):
+    if place.mode == "cpu":
+        pytest.skip("launches nothing")
+    m = place(zoo.Ramp(zoo_param={"memory": function}))
+    x = place.draw(5, grad=True)
+    for _ in range(3):  # the call, and those like it
+        with raises(CaffeRuntimeError, f"zoo: {function.lower()}", "cudaErrorInvalidConfiguration"):
+            m(x).sum().backward()
+    assert torch.equal(place(zoo.Ramp())(x), x.relu())
+
+
 def test_a_setup_that_fails_between_its_blobs(zoo):
     """Room for two parameter blobs is made, none of them is."""
     m = zoo.Affine(zoo_param=FILLER)

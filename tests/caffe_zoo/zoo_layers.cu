@@ -32,13 +32,19 @@ __global__ void RampBackward(const int n, const Dtype slope, const Dtype* y, con
   }
 }
 
+// Ramp does not look whether its launches were taken. `memory` names the function that asks for more threads than
+// a block may have.
+template <typename Layer>
+int RampThreads(const Layer& layer, const char* function) {
+  return layer.layer_param().zoo_param().memory() == function ? 4096 : CAFFE_CUDA_NUM_THREADS;
+}
+
 ZOO_FORWARD_GPU(Ramp) {
   const int n = bottom[0]->count();
   const Dtype slope = this->layer_param_.zoo_param().slope();
   const Dtype* x = bottom[0]->gpu_data();
   RampForward<Dtype>
-      <<<CAFFE_GET_BLOCKS(n), CAFFE_CUDA_NUM_THREADS>>>(n, slope, x, top[0]->mutable_gpu_data());
-  CUDA_POST_KERNEL_CHECK;
+      <<<CAFFE_GET_BLOCKS(n), RampThreads(*this, "Forward")>>>(n, slope, x, top[0]->mutable_gpu_data());
 }
 
 ZOO_BACKWARD_GPU(Ramp) {
@@ -47,9 +53,8 @@ ZOO_BACKWARD_GPU(Ramp) {
   const Dtype slope = this->layer_param_.zoo_param().slope();
   const Dtype* y = top[0]->gpu_data();
   const Dtype* dy = top[0]->gpu_diff();
-  RampBackward<Dtype>
-      <<<CAFFE_GET_BLOCKS(n), CAFFE_CUDA_NUM_THREADS>>>(n, slope, y, dy, bottom[0]->mutable_gpu_diff());
-  CUDA_POST_KERNEL_CHECK;
+  RampBackward<Dtype><<<CAFFE_GET_BLOCKS(n), RampThreads(*this, "Backward")>>>(n, slope, y, dy,
+                                                                               bottom[0]->mutable_gpu_diff());
 }
 
 INSTANTIATE_LAYER_GPU_FUNCS(RampLayer);

@@ -83,10 +83,25 @@ def test_shared_memory(kernels, device, function, dtype):
     assert torch.equal(top, bottom.flip(1))
 
 
-def test_shared_memory_48_kib(kernels, device):
-    top = torch.zeros(40, device=device)
-    kernels["shared"].shared_large(top, 40)
-    assert torch.equal(top.cpu(), 12288.0 * torch.arange(40))
+def test_a_kernel_has_48_kib_of_dynamic_shared_memory_until_it_asks_for_more(kernels, device):
+    """On the host as on a GPU."""
+    shared, top = kernels["shared"], torch.zeros(40, device=device)
+
+    def runs(kib, more=0):
+        top.zero_()
+        shared.shared_large(top, 40, (kib << 10) + more)
+        return torch.equal(top.cpu(), (256.0 * kib + more // 4) * torch.arange(40))
+
+    assert runs(48)
+    with pytest.raises(CaffeRuntimeError, match="kernel launch: cudaErrorInvalid"):
+        runs(48, more=4)
+    for bytes in (-1, (227 << 10) + 1):  # more than a Hopper GPU has
+        with pytest.raises(CaffeRuntimeError, match="cudaErrorInvalidValue"):
+            shared.shared_allow(top, bytes)
+    shared.shared_allow(top, 96 << 10)
+    assert runs(96) and runs(48, more=4)
+    with pytest.raises(CaffeRuntimeError, match="kernel launch: cudaErrorInvalid"):
+        runs(96, more=4)
 
 
 # ------------------------------------------------------------------------------------------ barriers

@@ -16,7 +16,7 @@ from support.workshop import TINY
 import build_ffi
 from layers import _edge
 from layers._runtime import served
-from layers._runtime.library import Library
+from layers._runtime.library import Library, how_to_build
 from tools.make.outside import init_text
 
 ALLOWED = re.compile(
@@ -56,6 +56,35 @@ def test_import_of_a_layer_that_is_not_built(workshop):
         r"Type `make LAYERS_DIR=\S+my_layers LAYERS=one`"
     )
     assert re.match(wanted, said), said
+
+
+def test_what_to_type(tmp_path):
+    """By who built the layer: make in the toolkit, make elsewhere, pip, load()."""
+    beside, own = tmp_path / "my", tmp_path / "pip"
+    (own / "_toolkit").mkdir(parents=True)
+    loaded = tmp_path / "cache" / "foo-12" / "src" / "foo" / "_cuda.abi3.so"
+    loaded.parent.mkdir(parents=True)
+    (tmp_path / "cache" / "foo-12" / "complete").touch()
+
+    def said(path, backend="cuda", wrong=""):
+        return how_to_build("foo", backend, path, wrong)
+
+    path = ROOT / "layers" / "foo" / "_cuda.abi3.so"
+    needs = "in the toolkit's folder (needs nvcc, see README.md)."
+    assert said(path) == f"foo: not built for cuda: {path} is missing. Type `make LAYERS=foo` {needs}"
+    assert said(path, wrong="torn") == f"foo: torn. Type `make LAYERS=foo` {needs}"
+    assert said(path, "host", "torn") == "foo: torn. Type `make LAYERS=foo` in the toolkit's folder."
+    assert said(beside / "foo" / "a.so", wrong="torn") == (
+        f"foo: torn. Type `make LAYERS_DIR={beside} LAYERS=foo` {needs}"
+    )
+    again = "Install it again where nvcc is found: pip install --force-reinstall --no-deps --no-cache-dir"
+    assert said(own / "foo" / "a.so", wrong="torn") == f"foo: torn. {again}"
+    assert said(own / "foo" / "a.so") == (
+        f"foo: not built for cuda: where pip was installed there was no compiler for it. {again}"
+    )
+    load = "load it with backends='cuda', which needs its compiler."
+    assert said(loaded) == f"foo: not built for cuda: {load}"
+    assert said(loaded, wrong="torn") == f"foo: torn: {load}"
 
 
 def test_only_the_missing_backend_is_missing(kernels, monkeypatch):

@@ -56,7 +56,6 @@ void SigmoidLayer<Dtype>::Forward_gpu(const vector<Blob<Dtype>*>& bottom, const 
   const int n = bottom[0]->count();
   sigmoid_forward<Dtype>
       <<<CAFFE_GET_BLOCKS(n), CAFFE_CUDA_NUM_THREADS>>>(n, bottom[0]->gpu_data(), top[0]->mutable_gpu_data());
-  CUDA_POST_KERNEL_CHECK;
 }
 
 template <typename Dtype>
@@ -66,7 +65,6 @@ void SigmoidLayer<Dtype>::Backward_gpu(const vector<Blob<Dtype>*>& top, const ve
   const int n = bottom[0]->count();
   sigmoid_backward<Dtype><<<CAFFE_GET_BLOCKS(n), CAFFE_CUDA_NUM_THREADS>>>(
       n, top[0]->gpu_diff(), top[0]->gpu_data(), bottom[0]->mutable_gpu_diff());
-  CUDA_POST_KERNEL_CHECK;
 }
 
 template <typename Dtype>
@@ -74,7 +72,6 @@ void TanHLayer<Dtype>::Forward_gpu(const vector<Blob<Dtype>*>& bottom, const vec
   const int n = bottom[0]->count();
   tanh_forward<Dtype>
       <<<CAFFE_GET_BLOCKS(n), CAFFE_CUDA_NUM_THREADS>>>(n, bottom[0]->gpu_data(), top[0]->mutable_gpu_data());
-  CUDA_POST_KERNEL_CHECK;
 }
 
 template <typename Dtype>
@@ -84,7 +81,6 @@ void TanHLayer<Dtype>::Backward_gpu(const vector<Blob<Dtype>*>& top, const vecto
   const int n = bottom[0]->count();
   tanh_backward<Dtype><<<CAFFE_GET_BLOCKS(n), CAFFE_CUDA_NUM_THREADS>>>(
       n, top[0]->gpu_diff(), top[0]->gpu_data(), bottom[0]->mutable_gpu_diff());
-  CUDA_POST_KERNEL_CHECK;
 }
 
 template <typename Dtype>
@@ -93,7 +89,6 @@ void ReLULayer<Dtype>::Forward_gpu(const vector<Blob<Dtype>*>& bottom, const vec
   const Dtype slope = this->layer_param_.relu_param().negative_slope();
   relu_forward<Dtype><<<CAFFE_GET_BLOCKS(n), CAFFE_CUDA_NUM_THREADS>>>(n, slope, bottom[0]->gpu_data(),
                                                                        top[0]->mutable_gpu_data());
-  CUDA_POST_KERNEL_CHECK;
 }
 
 template <typename Dtype>
@@ -104,7 +99,6 @@ void ReLULayer<Dtype>::Backward_gpu(const vector<Blob<Dtype>*>& top, const vecto
   const Dtype slope = this->layer_param_.relu_param().negative_slope();
   relu_backward<Dtype><<<CAFFE_GET_BLOCKS(n), CAFFE_CUDA_NUM_THREADS>>>(
       n, slope, top[0]->gpu_diff(), bottom[0]->gpu_data(), bottom[0]->mutable_gpu_diff());
-  CUDA_POST_KERNEL_CHECK;
 }
 
 INSTANTIATE_LAYER_GPU_FUNCS(SigmoidLayer);

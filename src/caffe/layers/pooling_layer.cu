@@ -201,7 +201,6 @@ void PoolingLayer<Dtype>::Forward_gpu(const vector<Blob<Dtype>*>& bottom, const 
     default:
       LOG(FATAL) << "Unknown pooling method.";
   }
-  CUDA_POST_KERNEL_CHECK;
 }
 
 template <typename Dtype>
@@ -233,7 +232,6 @@ void PoolingLayer<Dtype>::Backward_gpu(const vector<Blob<Dtype>*>& top, const ve
     default:
       LOG(FATAL) << "Unknown pooling method.";
   }
-  CUDA_POST_KERNEL_CHECK;
 }
 
 INSTANTIATE_LAYER_GPU_FUNCS(PoolingLayer);

@@ -43,25 +43,21 @@ __global__ void where_kernel(const int n, const int* from, const int which, cons
 template <typename Dtype>
 void gpu_add_along(int n, const Dtype* x, const Dtype* v, int dim, int inner, Dtype* y) {
   add_along_kernel<Dtype><<<CAFFE_GET_BLOCKS(n), CAFFE_CUDA_NUM_THREADS>>>(n, x, v, dim, inner, y);
-  CUDA_POST_KERNEL_CHECK;
 }
 
 template <typename Dtype>
 void gpu_mul_along(int n, const Dtype* x, const Dtype* v, int dim, int inner, Dtype* y) {
   mul_along_kernel<Dtype><<<CAFFE_GET_BLOCKS(n), CAFFE_CUDA_NUM_THREADS>>>(n, x, v, dim, inner, y);
-  CUDA_POST_KERNEL_CHECK;
 }
 
 template <typename Dtype>
 void gpu_max_step(int n, int which, const Dtype* x, Dtype* y, int* from) {
   max_step_kernel<Dtype><<<CAFFE_GET_BLOCKS(n), CAFFE_CUDA_NUM_THREADS>>>(n, which, x, y, from);
-  CUDA_POST_KERNEL_CHECK;
 }
 
 template <typename Dtype>
 void gpu_where(int n, const int* from, int which, const Dtype* x, Dtype* y) {
   where_kernel<Dtype><<<CAFFE_GET_BLOCKS(n), CAFFE_CUDA_NUM_THREADS>>>(n, from, which, x, y);
-  CUDA_POST_KERNEL_CHECK;
 }
 
 #define INSTANTIATE(Dtype)                                                        \

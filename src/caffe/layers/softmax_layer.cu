@@ -37,7 +37,6 @@ void SoftmaxLayer<Dtype>::Forward_gpu(const vector<Blob<Dtype>*>& bottom, const 
   const int channels = bottom[0]->shape(softmax_axis_), n = channels ? outer_num_ * inner_num_ : 0;
   softmax_forward<Dtype><<<CAFFE_GET_BLOCKS(n), CAFFE_CUDA_NUM_THREADS>>>(
       n, channels, inner_num_, bottom[0]->gpu_data(), top[0]->mutable_gpu_data());
-  CUDA_POST_KERNEL_CHECK;
 }
 
 template <typename Dtype>
@@ -47,7 +46,6 @@ void SoftmaxLayer<Dtype>::Backward_gpu(const vector<Blob<Dtype>*>& top, const ve
   const int channels = top[0]->shape(softmax_axis_), n = outer_num_ * inner_num_;
   softmax_backward<Dtype><<<CAFFE_GET_BLOCKS(n), CAFFE_CUDA_NUM_THREADS>>>(
       n, channels, inner_num_, top[0]->gpu_diff(), top[0]->gpu_data(), bottom[0]->mutable_gpu_diff());
-  CUDA_POST_KERNEL_CHECK;
 }
 
 INSTANTIATE_LAYER_GPU_FUNCS(SoftmaxLayer);

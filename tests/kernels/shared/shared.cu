@@ -27,13 +27,13 @@ __global__ void file_scope_kernel(const int* bottom, int* top) {
   top[base + threadIdx.x] = held_at_file_scope[blockDim.x - 1 - threadIdx.x];
 }
 
-__global__ void large_kernel(float* top) {
+__global__ void large_kernel(float* top, int count) {
   extern __shared__ float filled[];
-  for (int i = threadIdx.x; i < 12288; i += blockDim.x) filled[i] = float(blockIdx.x);
+  for (int i = threadIdx.x; i < count; i += blockDim.x) filled[i] = float(blockIdx.x);
   __syncthreads();
   if (threadIdx.x == 0) {
     float sum = 0;
-    for (int i = 0; i < 12288; ++i) sum += filled[i];
+    for (int i = 0; i < count; ++i) sum += filled[i];
     top[blockIdx.x] = sum;
   }
 }
@@ -53,7 +53,12 @@ extern "C" int shared_file_scope(const int* bottom, int* top, int64_t count, voi
   return CAFFE_LAUNCH_STATUS();
 }
 
-extern "C" int shared_large(float* top, int64_t blocks, void* stream) {
-  large_kernel<<<blocks, 128, 12288 * sizeof(float), CAFFE_STREAM(stream)>>>(top);
+extern "C" int shared_large(float* top, int64_t blocks, int bytes, void* stream) {
+  large_kernel<<<blocks, 128, bytes, CAFFE_STREAM(stream)>>>(top, bytes / sizeof(float));
   return CAFFE_LAUNCH_STATUS();
+}
+
+extern "C" int shared_allow(float* top, int bytes, void* stream) {
+  CUDA_CHECK(cudaFuncSetAttribute(large_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+  return shared_large(top, 1, 48, stream);
 }

@@ -2,5 +2,7 @@
 int shared_static(const float* bottom, float* top, int64_t count, void* stream);
 int shared_dynamic(const double* bottom, double* top, int64_t count, void* stream);
 int shared_file_scope(const int* bottom, int* top, int64_t count, void* stream);
-// All of the 48 KiB that a launch may have without asking: top[b] = the sum of 12288 times b
-int shared_large(float* top, int64_t blocks, void* stream);
+// top[b] = b times the floats that `bytes` hold, added up in dynamic shared memory of that size
+int shared_large(float* top, int64_t blocks, int bytes, void* stream);
+// shared_large may ask for so much from now on
+int shared_allow(float* top, int bytes, void* stream);
