@@ -1,47 +1,11 @@
 // Prints one "name<TAB>what happened" line for each thing that tests/src/caffe/test_core.py expects of the
 // core.
-#include <stdio.h>
-
-#include <array>
 #include <cmath>
-#include <fstream>
-#include <functional>
-#include <set>
-#include <thread>
 
-#include "boost/algorithm/string.hpp"
-#include "boost/lexical_cast.hpp"
 #include "caffe/filler.hpp"
 #include "caffe/layer.hpp"
-#include "caffe/util/benchmark.hpp"
-#include "caffe/util/io.hpp"
 #include "caffe/util/rng.hpp"
-
-using namespace caffe;
-
-static void say(const string& name, const string& text) { printf("%s\t%s\n", name.c_str(), text.c_str()); }
-
-template <typename T>
-static string list(const T* values, int count) {
-  std::ostringstream text;
-  for (int i = 0; i < count; ++i) text << (i ? " " : "") << values[i];
-  return text.str();
-}
-
-// The exception's kind and its text from the second colon on: the line number is nobody's business.
-static string caught(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const NotImplemented& error) {
-    return string("NotImplemented ") + error.what();
-  } catch (const Fatal& error) {
-    const string text = error.what();
-    return text.substr(0, text.find(':')) + text.substr(text.find(": "));
-  } catch (const std::exception& error) {
-    return string("other: ") + error.what();
-  }
-  return "nothing";
-}
+#include "helpers.hpp"
 
 enum class Color { kRed = 3 };
 struct Opaque {
@@ -364,21 +328,6 @@ static void test_fillers() {
   say("seed", first == (*caffe_rng())() ? "same" : "other");
 }
 
-static void test_legacy_names() {
-  vector<string> parts;
-  string text = "  a,b,,c ";
-  boost::trim(text);
-  boost::split(parts, text, boost::is_any_of(","));
-  say("split", boost::join(parts, "|"));
-  say("lexical_cast",
-      boost::lexical_cast<string>(0.1f) + " " + std::to_string(boost::lexical_cast<int>("12")));
-  try {
-    boost::lexical_cast<int>("12x");
-  } catch (const boost::bad_lexical_cast& error) {
-    say("bad_cast", error.what());
-  }
-}
-
 // What each filler draws, [least, mean, deviation, most] in its own unit (the fan's, where it looks at one).
 static void test_what_fillers_draw() {
   const auto drawn = [](const string& type, const std::function<void(FillerParameter&)>& set, double unit) {
@@ -487,92 +436,6 @@ static void test_strides() {
                        std::to_string(cblas_dasum(17, many.data(), 1)));
 }
 
-// What a fork may ask of a device where there is none.
-static void test_device() {
-  void* memory = nullptr;
-  bool pinned = true;
-  CaffeMallocHost(&memory, 0, &pinned);
-  say("device", string(memory && !pinned ? "memory " : "none ") + std::to_string(Caffe::CheckDevice(0)) +
-                    std::to_string(Caffe::CheckDevice(1)) + " " + std::to_string(Caffe::FindDevice()) + " " +
-                    std::to_string(Caffe::FindDevice(1)));
-  CaffeFreeHost(memory, pinned);
-}
-
-template <typename Wanted, typename Got>
-static string is(Got value) {
-  return std::to_string(value) + (std::is_same<Wanted, Got>::value ? "" : " of another type");
-}
-
-static void test_shuffle() {
-  vector<int> values;
-  for (int i = 0; i < 20; ++i) values.push_back(i);
-  const vector<int> before = values;
-  int moved = 0;
-  for (int round = 0; round < 50; ++round) {
-    shuffle(values.begin(), values.end());
-    moved += values != before;
-    std::set<int> all(values.begin(), values.end());
-    if (all.size() != 20 || *all.begin() != 0 || *all.rbegin() != 19) moved = -1000;
-  }
-  vector<int> none, one{7};
-  shuffle(none.begin(), none.end());
-  shuffle(one.begin(), one.end());
-  say("shuffle", moved == 50 && one[0] == 7 ? "a permutation" : "something else");
-}
-
-static void test_mixed_max() {
-  using std::max;
-  using std::min;
-  const float x = 1;
-  say("mixed_max", is<double>(max(x, 2.)) + " " + is<double>(max(3., x)) + " " + is<double>(min(x, 2.)));
-  say("max_as_told", is<float>(max<float>(x, 2.)) + " " + is<float>(max(x, 2.f)) + " " + is<int>(max(1, 2)));
-}
-
-static void test_timer() {
-  const auto rest = [] { std::this_thread::sleep_for(std::chrono::milliseconds(20)); };
-  CPUTimer timer;
-  string text =
-      list(std::array<float, 1>{timer.MicroSeconds()}.data(), 1) + (timer.running() ? " runs" : " rests");
-  timer.Start();
-  rest();
-  timer.Start();  // it runs already
-  text += timer.running() && timer.has_run_at_least_once() ? " runs" : " rests";
-  timer.Stop();
-  const float once = timer.MilliSeconds();
-  rest();
-  timer.Stop();  // it stands already
-  text += once >= 20 && timer.MilliSeconds() == once ? " 20 ms" : " wrong";
-  const bool same =
-      std::abs(timer.Seconds() * 1000 - once) < 1e-3 * once && timer.MicroSeconds() / 1000 == once;
-  text += same && !timer.running() ? " same" : " wrong";
-  say("timer", text);
-}
-
-static void test_files() {
-  string folder, one, two;
-  MakeTempDir(&folder);
-  MakeTempFilename(&one);
-  MakeTempFilename(&two);
-  const auto there = [](const string& name) { return std::ifstream(name).good(); };
-  say("temporary", (there(folder) ? "a folder " : "nothing ") + one.substr(one.size() - 10) + " " +
-                       two.substr(two.size() - 10) + (there(one) || there(two) ? " there" : " free"));
-  BlobShape shape, read;
-  shape.add_dim(3);
-  shape.add_dim(500);
-  WriteProtoToBinaryFile(shape, one);
-  const bool good = ReadProtoFromBinaryFile(one, &read);
-  say("binary_file", (good ? "read " : "refused ") + std::to_string(read.dim(1)));
-  std::ofstream(one) << "\x0a\x7f";  // a length of 127, and nothing after it
-  say("broken_file", ReadProtoFromBinaryFile(one, &read) ? "read" : "refused");
-  say("no_file", caught([&] { ReadProtoFromBinaryFile("/nowhere/file", &read); }));
-  say("no_text", caught([&] { ReadProtoFromTextFile("/nowhere/file", &read); }));
-  say("no_place", caught([&] { WriteProtoToBinaryFile(shape, "/nowhere/file"); }));
-  say("no_place_for_text", caught([&] { WriteProtoToTextFile(shape, "/nowhere/file"); }));
-  remove(one.c_str());
-  remove(one.substr(0, one.rfind('/')).c_str());
-  remove(folder.c_str());
-}
-
 int main() {
   host_services.log = [](int64_t, const char*) {};
   test_checks();
@@ -581,12 +444,6 @@ int main() {
   test_blob_arithmetic();
   test_blob_protos();
   test_fillers();
-  test_legacy_names();
-  test_shuffle();
   test_what_fillers_draw();
   test_strides();
-  test_device();
-  test_mixed_max();
-  test_timer();
-  test_files();
 }

@@ -6,6 +6,7 @@ The programs under tests/caffe_core are compiled against the headers as a layer 
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -30,15 +31,18 @@ def said(tmp_path_factory):
     """What each program says, {name: text}."""
     folder = tmp_path_factory.mktemp("core")
     run(sys.executable, "-m", "tools.make.build", "core", "NVCC=", f"CXX={CXX}")
-    lines = []
-    for program in ("core_test", "layer_test", "net_test"):
+
+    def lines_of(program: str) -> list[str]:
         source, binary = Path("tests/caffe_core") / f"{program}.cpp", folder / program
         flags = ["-std=c++17", "-O0", "-w", "-fno-gnu-unique", "-DCAFFE_HOST_BACKEND=1", *INCLUDES]
         # A layer that includes no stock layer is linked without them.
         archives = ARCHIVES if program == "net_test" else ARCHIVES[1:]
         run(CXX, *flags, source, *archives, "-pthread", "-ldl", "-o", binary)
-        lines += run(binary).splitlines()
-    return dict(line.split("\t", 1) for line in lines)
+        return run(binary).splitlines()
+
+    with ThreadPoolExecutor(2) as pool:
+        programs = pool.map(lines_of, ("core_test", "layer_test", "net_test", "words_test"))
+        return dict(line.split("\t", 1) for lines in programs for line in lines)
 
 
 FATAL = "core_test.cpp: "
@@ -143,6 +147,20 @@ EXPECTED = {
     "split": "a|b||c",
     "lexical_cast": "0.100000001 12",
     "bad_cast": "bad lexical cast",
+    # EQ, NE, and both in any case: "a" and null with "a", "A", "b", null
+    "check_strings": "+-+- -++- -+-+ -+-+ -+-+ -+-+ -+-+ +-+- ",
+    "check_numbers": "+++ +++ -++ -++ --+ --+ --+ --- --- ",
+    "check_order": "-+--++ +--+-+ -+++-- ",
+    "says_not_implemented": "+-++--+",
+    "severities": "0 1 2 3 0 1 2 3",
+    "blas_words": "101 102 111 112 113",
+    "sides_and_phases": "0 1 0 1",
+    "accessors": "".join(f"{f'{at} {at} {1000 + at} {1000 + at} ' * 2}| " for at in (0, 60, 100, 115, 119)),
+    "elements": "119 1119 119 1119 60 100 80",
+    # numbers, a vector, below: on the last element, one behind it, two behind it; too low, too many
+    "offsets": "+++ +++ +++ +++ +-- +-- +-- +-- --- --- --- --- --",
+    "legacy_axes": "-++++- 1 1 6 7 6 7 1 1-+",
+    "of_themselves": "one |own +-+ own shared -1-1-1-1-1-1 ++-- test train 0.000000 given",
     # of a float and a double
     "timer": "0 rests runs 20 ms same",
     # messages in files

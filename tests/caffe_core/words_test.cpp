@@ -1,0 +1,242 @@
+// Words of Caffe's that a fork's files may use, and what they do here: one "name<TAB>what happened" line each.
+#include <array>
+#include <set>
+#include <thread>
+
+#include "boost/algorithm/string.hpp"
+#include "boost/lexical_cast.hpp"
+#include "caffe/layer.hpp"
+#include "caffe/util/benchmark.hpp"
+#include "caffe/util/io.hpp"
+#include "caffe/util/rng.hpp"
+#include "helpers.hpp"
+
+static void test_legacy_names() {
+  vector<string> parts;
+  string text = "  a,b,,c ";
+  boost::trim(text);
+  boost::split(parts, text, boost::is_any_of(","));
+  say("split", boost::join(parts, "|"));
+  say("lexical_cast",
+      boost::lexical_cast<string>(0.1f) + " " + std::to_string(boost::lexical_cast<int>("12")));
+  try {
+    boost::lexical_cast<int>("12x");
+  } catch (const boost::bad_lexical_cast& error) {
+    say("bad_cast", error.what());
+  }
+}
+
+// What a fork may ask of a device where there is none.
+static void test_device() {
+  void* memory = nullptr;
+  bool pinned = true;
+  CaffeMallocHost(&memory, 0, &pinned);
+  say("device", string(memory && !pinned ? "memory " : "none ") + std::to_string(Caffe::CheckDevice(0)) +
+                    std::to_string(Caffe::CheckDevice(1)) + " " + std::to_string(Caffe::FindDevice()) + " " +
+                    std::to_string(Caffe::FindDevice(1)));
+  CaffeFreeHost(memory, pinned);
+}
+
+template <typename Wanted, typename Got>
+static string is(Got value) {
+  return std::to_string(value) + (std::is_same<Wanted, Got>::value ? "" : " of another type");
+}
+
+static void test_shuffle() {
+  vector<int> values;
+  for (int i = 0; i < 20; ++i) values.push_back(i);
+  const vector<int> before = values;
+  int moved = 0;
+  for (int round = 0; round < 50; ++round) {
+    shuffle(values.begin(), values.end());
+    moved += values != before;
+    std::set<int> all(values.begin(), values.end());
+    if (all.size() != 20 || *all.begin() != 0 || *all.rbegin() != 19) moved = -1000;
+  }
+  vector<int> none, one{7};
+  shuffle(none.begin(), none.end());
+  shuffle(one.begin(), one.end());
+  say("shuffle", moved == 50 && one[0] == 7 ? "a permutation" : "something else");
+}
+
+static void test_mixed_max() {
+  using std::max;
+  using std::min;
+  const float x = 1;
+  say("mixed_max", is<double>(max(x, 2.)) + " " + is<double>(max(3., x)) + " " + is<double>(min(x, 2.)));
+  say("max_as_told", is<float>(max<float>(x, 2.)) + " " + is<float>(max(x, 2.f)) + " " + is<int>(max(1, 2)));
+}
+
+static void test_timer() {
+  const auto rest = [] { std::this_thread::sleep_for(std::chrono::milliseconds(20)); };
+  CPUTimer timer;
+  string text =
+      list(std::array<float, 1>{timer.MicroSeconds()}.data(), 1) + (timer.running() ? " runs" : " rests");
+  timer.Start();
+  rest();
+  timer.Start();  // it runs already
+  text += timer.running() && timer.has_run_at_least_once() ? " runs" : " rests";
+  timer.Stop();
+  const float once = timer.MilliSeconds();
+  rest();
+  timer.Stop();  // it stands already
+  text += once >= 20 && timer.MilliSeconds() == once ? " 20 ms" : " wrong";
+  const bool same =
+      std::abs(timer.Seconds() * 1000 - once) < 1e-3 * once && timer.MicroSeconds() / 1000 == once;
+  text += same && !timer.running() ? " same" : " wrong";
+  say("timer", text);
+}
+
+static void test_files() {
+  string folder, one, two;
+  MakeTempDir(&folder);
+  MakeTempFilename(&one);
+  MakeTempFilename(&two);
+  const auto there = [](const string& name) { return std::ifstream(name).good(); };
+  say("temporary", (there(folder) ? "a folder " : "nothing ") + one.substr(one.size() - 10) + " " +
+                       two.substr(two.size() - 10) + (there(one) || there(two) ? " there" : " free"));
+  BlobShape shape, read;
+  shape.add_dim(3);
+  shape.add_dim(500);
+  WriteProtoToBinaryFile(shape, one);
+  const bool good = ReadProtoFromBinaryFile(one, &read);
+  say("binary_file", (good ? "read " : "refused ") + std::to_string(read.dim(1)));
+  std::ofstream(one) << "\x0a\x7f";  // a length of 127, and nothing after it
+  say("broken_file", ReadProtoFromBinaryFile(one, &read) ? "read" : "refused");
+  say("no_file", caught([&] { ReadProtoFromBinaryFile("/nowhere/file", &read); }));
+  say("no_text", caught([&] { ReadProtoFromTextFile("/nowhere/file", &read); }));
+  say("no_place", caught([&] { WriteProtoToBinaryFile(shape, "/nowhere/file"); }));
+  say("no_place_for_text", caught([&] { WriteProtoToTextFile(shape, "/nowhere/file"); }));
+  remove(one.c_str());
+  remove(one.substr(0, one.rfind('/')).c_str());
+  remove(folder.c_str());
+}
+
+#define PASSES(...) (caught([&] { __VA_ARGS__; }) == "nothing" ? "+" : "-")
+
+static void test_checks_of_values() {
+  string text;
+  const char* words[] = {"a", "A", "b", nullptr};
+  for (const char* a : {words[0], words[3]}) {
+    for (const char* b : words) {
+      text += string(PASSES(CHECK_STREQ(a, b))) + PASSES(CHECK_STRNE(a, b)) + PASSES(CHECK_STRCASEEQ(a, b)) +
+              PASSES(CHECK_STRCASENE(a, b)) + " ";
+    }
+  }
+  say("check_strings", text);
+  text.clear();
+  for (const double b : {1.0, 1 + 9e-16, 1 + 9e-15, 1 + 9e-7, 1 + 9e-6, 1.5, 0.5, 1.6, 0.4}) {
+    text += string(PASSES(CHECK_DOUBLE_EQ(1.0, b))) + PASSES(CHECK_FLOAT_EQ(1.0, b)) +
+            PASSES(CHECK_NEAR(1.0, b, 0.5)) + " ";
+  }
+  say("check_numbers", text);
+  text.clear();
+  for (const int b : {1, 2, 3}) {
+    text += string(PASSES(CHECK_EQ(2, b))) + PASSES(CHECK_NE(2, b)) + PASSES(CHECK_LT(2, b)) +
+            PASSES(CHECK_LE(2, b)) + PASSES(CHECK_GT(2, b)) + PASSES(CHECK_GE(2, b)) + " ";
+  }
+  say("check_order", text);
+  text.clear();
+  for (const string said :
+       {"Not implemented", "x not implemented", "CPU: not implemented", "no GPU, NOT YET IMPLEMENTED",
+        "yet implemented on the CPU", "not yet implemented", "Not Implemented Yet"}) {
+    text += caught([&] { LOG(FATAL) << said; }).substr(0, 3) == "Not" ? "+" : "-";
+  }
+  say("says_not_implemented", text);
+}
+
+static void test_numbers_of_words() {
+  const std::array<int, 8> severities{google::INFO,       google::WARNING,   google::ERROR,
+                                      google::FATAL,      google::GLOG_INFO, google::GLOG_WARNING,
+                                      google::GLOG_ERROR, google::GLOG_FATAL};
+  say("severities", list(severities.data(), 8));
+  const std::array<int, 5> blas{CblasRowMajor, CblasColMajor, CblasNoTrans, CblasTrans, CblasConjTrans};
+  say("blas_words", list(blas.data(), 5));
+  const std::array<int, 4> sides{Caffe::CPU, Caffe::GPU, TRAIN, TEST};
+  say("sides_and_phases", list(sides.data(), 4));
+}
+
+// The element of each accessor, by default and by indices, and where the indices are refused.
+static void test_places_in_a_blob() {
+  Blob<double> blob(2, 3, 4, 5);
+  for (int i = 0; i < 120; ++i) blob.mutable_cpu_data()[i] = i, blob.mutable_cpu_diff()[i] = 1000 + i;
+  const auto read = [&](auto... at) {
+    const std::array<double, 8> values{*blob.cpu_data_at(at...),         *blob.gpu_data_at(at...),
+                                       *blob.cpu_diff_at(at...),         *blob.gpu_diff_at(at...),
+                                       *blob.mutable_cpu_data_at(at...), *blob.mutable_gpu_data_at(at...),
+                                       *blob.mutable_cpu_diff_at(at...), *blob.mutable_gpu_diff_at(at...)};
+    return list(values.data(), 8) + " | ";
+  };
+  say("accessors", read() + read(1) + read(1, 2) + read(1, 2, 3) + read(1, 2, 3, 4));
+  const vector<int> last{1, 2, 3, 4};
+  const std::array<double, 4> values{blob.data_at(1, 2, 3, 4), blob.diff_at(1, 2, 3, 4), blob.data_at(last),
+                                     blob.diff_at(last)};
+  say("elements", list(values.data(), 4) + " " + std::to_string(blob.offset(vector<int>{1})) + " " +
+                      std::to_string(blob.offset(vector<int>{1, 2})) + " " +
+                      std::to_string(blob.offset(1, 1)));
+  string text;
+  // One behind the last is the end of a loop, to Caffe, in numbers; in a vector it is not.
+  for (const int more : {0, 1, 2}) {
+    for (int axis = 0; axis < 4; ++axis) {
+      vector<int> at = last, below{0, 0, 0, 0};
+      at[axis] += more, below[axis] -= more;
+      text += string(PASSES(blob.offset(at[0], at[1], at[2], at[3]))) + PASSES(blob.offset(at)) +
+              PASSES(blob.offset(below)) + " ";
+    }
+  }
+  say("offsets", text + PASSES(blob.offset(-1)) + PASSES(blob.offset(vector<int>{0, 0, 0, 0, 0})));
+  const Blob<double> deep(vector<int>{1, 1, 1, 1, 2});
+  text.clear();
+  for (const int axis : {-5, -4, -1, 0, 3, 4}) text += PASSES(blob.LegacyShape(axis));
+  Blob<double> flat(vector<int>{6, 7});
+  for (int axis = -4; axis < 4; ++axis) text += " " + std::to_string(flat.LegacyShape(axis));
+  say("legacy_axes", text + PASSES(deep.num()) + PASSES(deep.shape(4)));
+}
+
+class Plain : public Layer<float> {
+ public:
+  Plain(const LayerParameter& param, bool shares) : Layer<float>(param), shares_(shares) {}
+  bool ShareInParallel() const override { return shares_; }
+  void Reshape(const vector<Blob<float>*>&, const vector<Blob<float>*>&) override {}
+
+ protected:
+  void Forward_cpu(const vector<Blob<float>*>&, const vector<Blob<float>*>&) override {}
+  void Backward_cpu(const vector<Blob<float>*>&, const vector<bool>&, const vector<Blob<float>*>&) override {}
+
+ private:
+  const bool shares_;
+};
+
+static void test_what_layers_say_of_themselves() {
+  LayerParameter param;
+  param.set_name("one"), param.set_phase(TEST);
+  Plain shared(param, true), plain(param, false);
+  string text = shared.name() + " " + plain.type() + "|" + (plain.IsShared() ? "shared " : "own ");
+  text +=
+      string(PASSES(plain.SetShared(false))) + PASSES(plain.SetShared(true)) + PASSES(shared.SetShared(true));
+  text += plain.IsShared() ? " shared" : " own";
+  text += shared.IsShared() ? " shared " : " own ";
+  text += std::to_string(plain.ExactNumBottomBlobs()) + std::to_string(plain.MinBottomBlobs()) +
+          std::to_string(plain.MaxBottomBlobs()) + std::to_string(plain.ExactNumTopBlobs()) +
+          std::to_string(plain.MinTopBlobs()) + std::to_string(plain.MaxTopBlobs()) + " ";
+  plain.set_param_propagate_down(2, false);
+  for (int i = 0; i < 4; ++i) text += plain.param_propagate_down(i) ? "+" : "-";
+  text += plain.phase() == TEST ? " test" : " train";
+  plain.set_phase(TRAIN);
+  say("of_themselves", text + (plain.phase() == TRAIN ? " train" : " test") + " " +
+                           std::to_string(plain.loss(3)) + " " + (plain.AutoTopBlobs() ? "auto" : "given"));
+}
+
+int main() {
+  host_services.log = [](int64_t, const char*) {};
+  test_legacy_names();
+  test_shuffle();
+  test_device();
+  test_mixed_max();
+  test_timer();
+  test_files();
+  test_checks_of_values();
+  test_numbers_of_words();
+  test_places_in_a_blob();
+  test_what_layers_say_of_themselves();
+}
