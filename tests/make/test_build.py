@@ -455,10 +455,15 @@ def test_what_a_layer_says_is_only_text(tmp_path, capsys):
         (tmp_path / name).mkdir()
         error = "SystemExit" if name == "one" else "ValueError"
         (tmp_path / name / "__init__.py").write_text(f"raise {error}({text!a})\n")
+    (tmp_path / "four").mkdir()
+    (tmp_path / "four" / "__init__.py").write_text(
+        "class Mute(Exception):\n    def __str__(self):\n        raise KeyError(1)\n\nraise Mute\n"
+    )
     settings = SimpleNamespace(backends=["host"], hint=lambda **_: "[/again]")
-    assert not report.show(str(tmp_path), list(words), settings)
+    assert not report.show(str(tmp_path), [*words, "four"], settings)
     said = capsys.readouterr().out
     assert "SystemExit: see [/red] and [bold]x[i]" in said, said
+    assert "Mute: its words are not to be had (KeyError)" in said, said
     assert r"'ValueError: \x1b[31m\x00'" in said and r"'ValueError: \udcff'" in said, said
 
 

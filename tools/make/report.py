@@ -171,6 +171,14 @@ def told(text: str) -> str:
     return escape(shown(re.sub(r"\s+", " ", text)))
 
 
+def words_of(error: BaseException) -> str:
+    """What it says, if it can."""
+    try:
+        return str(error)
+    except Exception as another:
+        return f"its words are not to be had ({type(another).__name__})"
+
+
 def outcome_of(layers_dir: Path, name: str, settings) -> Outcome:
     """Import the layer and run its first case."""
     import torch
@@ -195,11 +203,10 @@ def outcome_of(layers_dir: Path, name: str, settings) -> Outcome:
         device = GPU if for_gpu and torch.cuda.is_available() else CPU
         error, limit, seconds = run_once(cases[0], device)
     except (Exception, SystemExit) as error:
-        if "not filled in" in str(
-            error
-        ):  # what `make new FROM=` leaves to do; it builds, and that is all it can
-            return Outcome("", "[yellow]not filled in", told(str(error)))
-        return Outcome("", "[red]failed", told(f"{type(error).__name__}: {error}"), good=False)
+        said = words_of(error)
+        if "not filled in" in said:  # what `make new FROM=` leaves to do; it builds, and that is all it can
+            return Outcome("", "[yellow]not filled in", told(said))
+        return Outcome("", "[red]failed", told(f"{type(error).__name__}: {said}"), good=False)
     where = torch.cuda.get_device_name() if device == GPU else device
     good = bool(error <= limit)
     text = f"{error:.1e}" if good else f"[red]{error:.1e} > {limit:.1e}"

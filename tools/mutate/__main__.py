@@ -29,7 +29,7 @@ from .operators import Mutation, sample
 
 ROOT = Path(__file__).resolve().parents[2]
 SUFFIXES = (".py", ".cpp", ".cu", ".cuh", ".h", ".hpp")
-KILLED, NO_END = "killed", "killed: no end"
+KILLED, NO_END, BY_OTHERS = "killed", "killed: no end", "killed: by the rest"
 NOT_COMPILED = "does not compile"
 TREES = ("layers/", "src/", "include/", "tools/", "build_ffi.py")
 # The layers, then what of the core no layer here is linked with: the stock layers.
@@ -137,8 +137,8 @@ class Copy:
         found = re.search(r"^(?:FAILED|ERROR) (\S+)", self.said.read_text(errors="replace"), re.M)
         return found[1] if found else ""
 
-    def noticed(self, mutation: Mutation, source: str, limit: float) -> str:
-        """KILLED by a test, NO_END, NOT_COMPILED or ''."""
+    def noticed(self, mutation: Mutation, source: str, limit: float, all_tests: bool = False) -> str:
+        """KILLED by a test, NO_END, NOT_COMPILED, BY_OTHERS or ''."""
         file = self.folder / mutation.path
         file.write_text(mutation.apply(source))
         try:
@@ -147,8 +147,11 @@ class Copy:
                     return NOT_COMPILED
             elif any(self.run(build, limit) for build in BUILDS):
                 return NOT_COMPILED
-            tests = [sys.executable, "test.py", "-q", "-x", "-p", "no:cacheprovider", *seen_by(mutation.path)]
-            return {0: "", 124: NO_END}.get(self.run(tests, limit), KILLED)
+            tests = [sys.executable, "test.py", "-q", "-x", "-p", "no:cacheprovider"]
+            status = self.run([*tests, *seen_by(mutation.path)], limit)
+            if status or not all_tests:
+                return {0: "", 124: NO_END}.get(status, KILLED)
+            return BY_OTHERS if self.run(tests, limit) else ""
         finally:
             file.write_text(source)
             os.utime(file)  # objects made of the mistake are older than this
@@ -162,6 +165,7 @@ def main() -> int:
     parser.add_argument("--number", type=int, default=10)
     parser.add_argument("--only", nargs="*", default=[], help="paths, or beginnings of paths")
     parser.add_argument("--jobs", type=int, default=1, help="copies of the tree to work in at once")
+    parser.add_argument("--all", action="store_true", help="what survives, the whole suite has to see")
     parser.add_argument("--limit", type=float, default=1800, help="seconds for the build, and for the tests")
     parser.add_argument("--wanted", type=float, default=90, help="percent that must be noticed")
     parser.add_argument("--list", action="store_true", help="say what would be done, and do nothing")
@@ -189,14 +193,14 @@ def main() -> int:
 
         def judge(mutation: Mutation) -> None:
             copy, start = copies.get(), time.monotonic()
-            by = copy.noticed(mutation, texts[mutation.path], options.limit)
-            test = copy.first_to_fail() if by == KILLED else ""
+            by = copy.noticed(mutation, texts[mutation.path], options.limit, options.all)
+            test = copy.first_to_fail() if by in (KILLED, BY_OTHERS) else ""
             report(mutation, by or "SURVIVED", time.monotonic() - start, test)
             copies.put(copy)
 
         with ThreadPoolExecutor(options.jobs) as pool:
             list(pool.map(judge, chosen))
-    killed = outcomes[KILLED] + outcomes[NO_END]
+    killed = outcomes[KILLED] + outcomes[NO_END] + outcomes[BY_OTHERS]
     count = killed + outcomes["SURVIVED"]
     share = 100 * killed / max(count, 1)
     print(

@@ -95,6 +95,18 @@ def test_killed_and_survived(small_tree, monkeypatch, capsys):
     assert mutate.main() == 0
 
 
+def test_all_asks_the_rest_of_the_suite(small_tree, monkeypatch, capsys):
+    """Which sees the other function: here it is what runs if no test is named."""
+    with open(small_tree / "test.py", "a") as suite:
+        suite.write("import sys\nassert '.' in sys.argv or found['unseen'](1) == 2\n")
+    for options, counts in ([], "1 of 2"), (["--all"], "2 of 2"):
+        monkeypatch.setattr(sys, "argv", ["mutate", "--number", "50", *options])
+        assert mutate.main() == (not options)
+        said = capsys.readouterr().out
+        assert f"{counts} noticed" in said
+        assert ("killed: by the rest  code.py:6: " in said) == bool(options)
+
+
 GPU_ALONE = """int f() {
 #ifdef __CUDACC__
   return 1 + 2;
