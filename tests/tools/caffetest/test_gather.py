@@ -26,6 +26,39 @@ def test_what_a_forks_test_is_made_of(fork):
     assert "db.hpp" not in found
 
 
+def test_the_tests_that_are_named(fork):
+    fork.write("src/gtest/gtest-all.cpp", "")
+    for name in ("shift", "data"):
+        fork.write(f"src/caffe/test/test_{name}_layer.cpp", '#include "caffe/solver.hpp"\n')
+    tree = gather.LayerTests(fork.root)
+    tests, left_out = tree.select(
+        ["test_shift_layer", "test_data_layer.cpp"]
+    )  # what it lacks, the compiler says
+    assert [t.name for t in tests] == ["test_shift_layer.cpp", "test_data_layer.cpp"] and left_out == {}
+    with pytest.raises(gather.NotATree) as said:
+        tree.select(["test_no_layer"])
+    there = "no test test_no_layer.cpp. There are: test_data_layer.cpp, test_shift_layer.cpp"
+    assert str(said.value) == f"{fork.root.resolve()}: {there}"
+
+
+def test_a_layer_that_another_makes_by_name(fork):
+    """Its type is in its source, not in an include; of a test's own source types are not taken."""
+    fork.write("src/gtest/gtest-all.cpp", "")
+    fork.layer("Other")
+    fork.write("src/caffe/layers/other_layer.cu", "")
+    fork.layer("Named")
+    fork.layer("Shift", body='LayerParameter inner;\n  inner.set_type( "Other" );')
+    test = fork.write(
+        "src/caffe/test/test_shift_layer.cpp", '#include "caffe/layers/shift_layer.hpp"\nset_type("Named")\n'
+    )
+    found = {path.name for path in gather.LayerTests(fork.root).files([test])}
+    assert {
+        "shift_layer.cpp",
+        "other_layer.cpp",
+        "other_layer.cu",
+    } <= found and "named_layer.cpp" not in found
+
+
 def test_the_folder_that_is_built(fork, tmp_path):
     """The fork's files as they are. What is no more wanted goes, what did not change keeps its time."""
     for file in ("gtest-all.cpp", "gtest.h"):
