@@ -1,0 +1,91 @@
+"""make port's words as a whole: of one type, and of all with what the compiler says."""
+
+import re
+import sys
+
+import pytest
+
+from tools.make.settings import Settings
+from tools.port import __main__ as port
+
+
+@pytest.fixture
+def said(fork, tmp_path, monkeypatch, capsys):
+    """Run it in this process; (status, its lines, where a line of dashes or nothing does not count)."""
+    layers = tmp_path / "mine"
+    layers.mkdir()
+    build, core = str(tmp_path / "build"), str(tmp_path / "core")
+    settings = Settings({"NVCC": "", "BUILD": build, "CORE": core, "LAYERS_DIR": str(layers)})
+    monkeypatch.setattr(port, "from_environment", lambda words: (settings, words))
+
+    def run(*arguments):
+        command = ["port", "--caffe", str(fork.root), "--layers-dir", str(layers), *arguments]
+        monkeypatch.setattr(sys, "argv", command)
+        status = port.main()
+        text = capsys.readouterr().out.replace(str(tmp_path), "")
+        lines = [" ".join(re.sub("[┃│]", " | ", line).strip(" |").split()) for line in text.splitlines()]
+        return status, [line for line in lines if line and not set(line) & set("━─")]
+
+    return run
+
+
+def test_one_type(fork, said):
+    fork.layer("Shift", includes='#include "caffe/util/twist.hpp"', body="twist();")
+    fork.write("include/caffe/util/twist.hpp", "inline void twist() {}\n")
+    files = "caffe.proto, shift_layer.cpp, shift_layer.hpp, twist.hpp"
+    where = "LAYERS_DIR=/mine BUILD=/build"
+    status, lines = said("Shift", "Nonesuch")
+    assert status == 1
+    assert lines[0] == f"Shift is in /mine/shift: {files}, ORIGIN, __init__.py"
+    assert lines[-2] == f"Next: make {where} LAYERS=shift, then make verify {where} LAYER=shift"
+    assert lines[-1].startswith("Nonesuch: not ported. ")
+    status, lines = said("Shift")
+    assert status == 1 and len(lines) == 1 and lines[0].startswith("Shift: not ported. ")
+    assert (
+        said("--force", "--name", "moved", "Shift")[1][0]
+        == f"Shift is in /mine/moved: {files}, ORIGIN, __init__.py"
+    )
+
+
+def test_all_types_and_what_the_compiler_says(fork, said, tmp_path, monkeypatch):
+    for name in ("Good", "Broken", "Unlinked", "Silent", "Coreless"):
+        fork.layer(name)
+    fork.layer("Foreign", includes="#include <boost/geometry.hpp>")
+    build, built = tmp_path / "build", []
+
+    def compile(plan, keep_going):
+        built.append(([folder.name for folder in plan.folders], keep_going))
+        for name, log, text in (
+            (
+                "broken",
+                "a.log",
+                f"warning\n{tmp_path}/mine/broken/broken_layer.cpp:3: error: no x\nb.cpp: error: y\n",
+            ),
+            ("broken", "ffi.log", "error: comes of the other\n"),
+            ("unlinked", "deep/ffi.log", "undefined reference to `twist'\n"),
+            ("silent", "a.log", "no_error, errors\n"),
+        ):
+            (build / name / log).parent.mkdir(parents=True, exist_ok=True)
+            (build / name / log).write_text(text)
+        (tmp_path / "mine" / "good" / "_host.abi3.so").touch()
+
+    monkeypatch.setattr(port.build, "build", compile)
+    status, lines = said("all")
+    assert status == 0 and built == [(["broken", "coreless", "good", "silent", "unlinked"], True)]
+    assert lines[:2] == ["/fork", "type | folder | result | why, or what is left to do"]
+    assert lines[2] == "Broken | broken | does not compile | broken_layer.cpp:3: error: no x"
+    nothing = "does not compile | see the logs in /build"
+    assert lines[3] == f"Coreless | coreless | {nothing}/coreless"
+    assert lines[4].startswith("Foreign | | refused | ") and "boost/geometry.hpp" in lines[4]
+    assert lines[-4:-1] == [
+        "Good | good | compiles",
+        f"Silent | silent | {nothing}/silent",
+        "Unlinked | unlinked | does not compile | undefined reference to `twist'",
+    ]
+    assert lines[-1] == "6 types: 4 does not compile, 1 refused, 1 compiles"
+    settings, _ = port.from_environment([])
+    (tmp_path / "core").mkdir()
+    (tmp_path / "core" / "a.log").write_text("x: fatal error: the core's\n")
+    assert port.first_error(tmp_path / "mine" / "silent", settings) == "x: fatal error: the core's"
+    monkeypatch.setattr(port.build, "build", None)
+    assert said("--force", "--unbuilt", "all")[1][-1] == "6 types: 5 ported, 1 refused"
