@@ -13,6 +13,7 @@ from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 
+from ..caffe.folder import NOTHING
 from ..cuda.lexer import Token
 from ..cuda.tokens import head_name
 from .items import Item, items_of, macros_of
@@ -131,7 +132,9 @@ class Names:
 
     @property
     def _core_files(self) -> list[str]:
-        files = (f"include/caffe/{stem}.hpp" for stem in (*CORE, "filler"))
+        """Those of which the toolkit has more than names: what reads data is refused as such."""
+        names = (f"caffe/{stem}.hpp" for stem in (*CORE, "filler"))
+        files = (f"include/{name}" for name in names if not NOTHING.match(name))
         return [file for file in files if (self.tree.root / file).is_file()]
 
     @cached_property
