@@ -5,8 +5,8 @@ import pytest
 from tools.cuda.analysis import Unit
 from tools.cuda.vector_loop import decide
 
-KERNEL = """#define SQUARE(x) ((x) * (x))
-#define TWICE(x) ((x) + (x))
+KERNEL = """#define SQUARE(v) ((v) * (v))
+#define TWICE(v) ((v) + (v))
 template <typename Dtype>
 __global__ void k(const int n, const Dtype* x, const Dtype* z, Dtype* y, {more}const Dtype s) {{
   CUDA_KERNEL_LOOP(i, n) {body}

@@ -1,9 +1,13 @@
 """make verify-net: what it compares, and that a comparison says something."""
 
+from math import inf, nan
+from types import SimpleNamespace
+
+import pytest
 import torch
 
 from layers import caffe_net
-from tools.net.compare import compare, random_inputs, relative, twin_parameters, vary
+from tools.net.compare import compare, random_inputs, relative, runs_by, twin_parameters, vary
 
 # As FCN's files are: the last weights have no filler, so they are zero, and so are all gradients.
 TEXT = """input: "data" input_shape { dim: 2 dim: 3 dim: 6 dim: 6 }
@@ -61,3 +65,69 @@ def test_inputs_are_what_the_layers_that_read_them_take():
 def test_what_rounding_leaves_is_no_difference():
     a, b = torch.tensor([3e-15, -2e-15]), torch.tensor([1e-15, 4e-15])
     assert relative(a * 1e10, b * 1e10) > 1 and relative(a * 1e10, b * 1e10, least=1e3) < 1e-3
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "error"),
+    [
+        (None, None, 0),
+        (None, [0, 0], 0),
+        ([0, 0], None, 0),
+        (None, [0, 1], inf),
+        ([1, 0], None, inf),
+        ([1, 2], [1, 2, 3], inf),
+        ([], [], 0),
+        ([[1, 2]], [1, 4], 0.5),
+        ([1, 5], [1, -4], 2.25),
+        ([inf, 1], [inf, 2], 0.5),
+        ([inf, 1], [-inf, 2], inf),
+        ([nan, 1], [nan, 2], 0.5),
+        ([nan, 1], [3, 2], inf),
+        ([3, 1], [nan, 2], inf),
+        ([nan, nan], [nan, nan], 0),
+        ([inf, 3], [inf, inf], inf),
+        ([1e-13, 0], [0, 0], 0.1),
+    ],
+)
+def test_relative(a, b, error):
+    a, b = (None if x is None else torch.tensor(x) for x in (a, b))
+    assert relative(a, b) == pytest.approx(error, rel=1e-6)
+
+
+LABELLED = """input: "x" input_shape {{ dim: 40 dim: 5 }} input: "y" input_shape {{ dim: {rows} }}
+layer {{ name: "l" type: "{type}" bottom: "x" bottom: "y" top: "l" {more} }}"""
+
+
+@pytest.mark.parametrize(
+    ("type", "more", "rows", "count"),
+    [
+        ("SoftmaxWithLoss", "", "40", 5),
+        ("Accuracy", "", "40", 5),
+        ("HingeLoss", "", "40", 5),
+        ("MultinomialLogisticLoss", "", "40", 5),
+        ("SigmoidCrossEntropyLoss", "", "40 dim: 5", 2),
+        ("EuclideanLoss", "", "40 dim: 5", 0),
+    ],
+)
+def test_labels(type, more, rows, count):
+    net = caffe_net(LABELLED.format(type=type, more=more, rows=rows))
+    labels = random_inputs(net, torch.float32)["y"]
+    assert (set(labels.unique().tolist()) == set(range(count))) if count else labels.min() < 0
+
+
+def test_the_fewest_of_several_readers_labels():
+    """And a word's number is below the rows of its table."""
+    text = """input: "a" input_shape { dim: 60 dim: 3 } input: "b" input_shape { dim: 60 dim: 7 }
+    input: "y" input_shape { dim: 60 } input: "word" input_shape { dim: 60 }
+    layer { name: "one" type: "SoftmaxWithLoss" bottom: "b" bottom: "y" top: "one" }
+    layer { name: "two" type: "SoftmaxWithLoss" bottom: "a" bottom: "y" top: "two" }
+    layer { name: "e" type: "Embed" bottom: "word" top: "e" embed_param { num_output: 2 input_dim: 4 } }"""
+    inputs = random_inputs(caffe_net(text), torch.float32)
+    assert set(inputs["y"].tolist()) == {0, 1, 2} and set(inputs["word"].tolist()) == {0, 1, 2, 3}
+    assert torch.equal(inputs["a"], random_inputs(caffe_net(text), torch.float32)["a"])
+
+
+def test_who_runs_a_layer():
+    net = caffe_net(TEXT)
+    assert runs_by(net.c) == "torch"
+    assert runs_by(SimpleNamespace(layer=SimpleNamespace(name="mine"))) == "ported (mine)"
