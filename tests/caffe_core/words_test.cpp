@@ -227,6 +227,38 @@ static void test_what_layers_say_of_themselves() {
                            std::to_string(plain.loss(3)) + " " + (plain.AutoTopBlobs() ? "auto" : "given"));
 }
 
+// Numbers that are drawn without Python, into the host's memory and into a device's.
+static void test_random() {
+  string text;
+  for (const int device : {-1, 0}) {
+    for (int kind = 0; kind < 3; ++kind) {
+      float floats[64];
+      double doubles[64];
+      uint32_t words[64];
+      host_services.set_seed(7);
+      const auto draw = [&](void* to, int dtype) {
+        text += host_services.random(kind, to, 63, dtype, device, kind == 2 ? 0.25 : 2, 3) ? "+" : "-";
+      };
+      floats[63] = doubles[63] = words[63] = 9;
+      draw(floats, 0), draw(doubles, 1), draw(words, 2);
+      const auto within = [&](const auto* x) {
+        double low = x[0], high = x[0], sum = 0;
+        for (int i = 0; i < 63; ++i)
+          low = std::min<double>(low, x[i]), high = std::max<double>(high, x[i]), sum += x[i];
+        const double mean = sum / 63;
+        const bool right = kind == 0   ? low >= 2 && low < 2.2 && high <= 3 && high > 2.8
+                           : kind == 1 ? low < -2 && high > 6 && mean > 1 && mean < 3
+                                       : low == 0 && high == 1 && mean > 0.1 && mean < 0.4;
+        text += right && x[63] == 9 ? "+" : "-";
+      };
+      within(floats), within(doubles);
+      if (kind == 2) within(words);
+      text += " ";
+    }
+  }
+  say("random_without_python", text);
+}
+
 int main() {
   host_services.log = [](int64_t, const char*) {};
   test_legacy_names();
@@ -239,4 +271,5 @@ int main() {
   test_numbers_of_words();
   test_places_in_a_blob();
   test_what_layers_say_of_themselves();
+  test_random();
 }
