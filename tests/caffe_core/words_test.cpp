@@ -152,6 +152,8 @@ static void test_numbers_of_words() {
   say("severities", list(severities.data(), 8));
   const std::array<int, 5> blas{CblasRowMajor, CblasColMajor, CblasNoTrans, CblasTrans, CblasConjTrans};
   say("blas_words", list(blas.data(), 5));
+  const std::array<int, 3> cublas{CUBLAS_OP_N, CUBLAS_OP_T, CUBLAS_OP_C};
+  say("cublas_words", list(cublas.data(), 3));
   const std::array<int, 4> sides{Caffe::CPU, Caffe::GPU, TRAIN, TEST};
   say("sides_and_phases", list(sides.data(), 4));
 }
@@ -227,6 +229,66 @@ static void test_what_layers_say_of_themselves() {
                            std::to_string(plain.loss(3)) + " " + (plain.AutoTopBlobs() ? "auto" : "given"));
 }
 
+// CUDA's own functions, as a fork calls them on the host.
+static void test_cuda() {
+  string text;
+  for (const cudaError_t error : {cudaSuccess, cudaErrorInvalidValue, cudaErrorMemoryAllocation,
+                                  cudaErrorInvalidConfiguration, static_cast<cudaError_t>(12345)})
+    text += string(cudaGetErrorName(error)) + ": " + cudaGetErrorString(error) + ", ";
+  say("cuda_errors", text);
+  cudaDeviceProp properties;
+  int device = -1, count = 0, threads = 0, processors = 0;
+  text = std::to_string(cudaGetDevice(&device) + cudaGetDeviceCount(&count) +
+                        cudaGetDeviceProperties(&properties, 0) +
+                        cudaDeviceGetAttribute(&threads, cudaDevAttrMaxThreadsPerBlock, 0) +
+                        cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, 0));
+  const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  text += string(" ") + properties.name + " ";
+  const std::array<int, 9> numbers{device,
+                                   count,
+                                   threads,
+                                   properties.major,
+                                   properties.minor,
+                                   properties.maxThreadsPerBlock,
+                                   properties.warpSize,
+                                   processors - cores,
+                                   properties.multiProcessorCount - cores};
+  say("cuda_device", text + list(numbers.data(), 9) + " " + cudaGetErrorName(cudaSetDevice(0)) + " " +
+                         cudaGetErrorName(cudaSetDevice(1)));
+  int *memory = nullptr, copies[4] = {1, 2, 3, 4};
+  cudaStream_t stream = reinterpret_cast<cudaStream_t>(1);
+  cudaError_t all[] = {cudaMalloc(&memory, sizeof copies),
+                       cudaMemcpy(memory, copies, sizeof copies, cudaMemcpyHostToDevice),
+                       cudaMemset(memory + 1, 1, sizeof(int)),
+                       cudaStreamCreate(&stream),
+                       cudaMemsetAsync(memory + 2, 0, sizeof(int), stream),
+                       cudaMemcpyAsync(copies, memory, sizeof copies, cudaMemcpyDeviceToHost, stream),
+                       cudaStreamSynchronize(stream),
+                       cudaDeviceSynchronize(),
+                       cudaStreamDestroy(stream),
+                       cudaFree(memory)};
+  text.clear();
+  for (const cudaError_t error : all) text += error == cudaSuccess ? "" : "an error ";
+  say("cuda_memory", text + list(copies, 4) + (stream ? " stream" : " default"));
+  int* none = nullptr;
+  text = cudaGetErrorName(cudaMalloc(&none, size_t(1) << 62));
+  text += none ? " there " : " null ";
+  text += cudaGetErrorName(cudaMalloc(&none, 0));
+  say("cuda_no_memory", text + (none ? " there" : " null"));
+  cudaFree(none);
+  cudaEvent_t begin, end;
+  cudaEventCreate(&begin), cudaEventCreate(&end);
+  cudaEventRecord(begin);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  cudaEventRecord(end);
+  float milliseconds = 0;
+  const bool right = cudaEventSynchronize(end) == cudaSuccess &&
+                     cudaEventElapsedTime(&milliseconds, begin, end) == cudaSuccess &&
+                     cudaEventDestroy(begin) == cudaSuccess && cudaEventDestroy(end) == cudaSuccess;
+  say("cuda_events",
+      right && milliseconds >= 20 && milliseconds < 2000 ? "20 ms" : std::to_string(milliseconds));
+}
+
 // Numbers that are drawn without Python, into the host's memory and into a device's.
 static void test_random() {
   string text;
@@ -271,5 +333,6 @@ int main() {
   test_numbers_of_words();
   test_places_in_a_blob();
   test_what_layers_say_of_themselves();
+  test_cuda();
   test_random();
 }

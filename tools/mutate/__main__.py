@@ -64,8 +64,9 @@ SEEN_BY = {
     "tools/fuzz/": "tests/tools/fuzz",
     "tools/mutate/": "tests/tools/mutate",
     "tools/net/": "tests/tools/net",
-    "tools/wheel/": "tests/test_setup.py",
-    "tools/make/": "tests/make tests/tools/make",
+    "tools/wheel/": "tests/tools/wheel tests/test_setup.py",
+    "tools/make/": "tests/tools/make tests/make",
+    "tools/files.py": "tests/tools/test_files.py tests/tools",
     "tools/": "tests/tools",
     "build_ffi.py": "tests/make tests/runtime",
 }

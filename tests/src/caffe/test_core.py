@@ -154,6 +154,14 @@ EXPECTED = {
     "says_not_implemented": "+-++--+",
     "severities": "0 1 2 3 0 1 2 3",
     "blas_words": "101 102 111 112 113",
+    "cublas_words": "0 1 2",
+    "cuda_errors": "cudaSuccess: no error, cudaErrorInvalidValue: invalid argument, cudaErrorMemoryAllocation: "
+    "out of memory, cudaErrorInvalidConfiguration: invalid configuration argument, cudaErrorUnknown: unknown error, ",
+    # device, count, threads of a block; version; threads of a block and of a warp; processors beside cores
+    "cuda_device": "0 host backend 0 1 1024 7 0 1024 32 0 0 cudaSuccess cudaErrorInvalidValue",
+    "cuda_memory": "1 16843009 0 4 default",
+    "cuda_no_memory": "cudaErrorMemoryAllocation null cudaSuccess there",
+    "cuda_events": "20 ms",
     "sides_and_phases": "0 1 0 1",
     "accessors": "".join(f"{f'{at} {at} {1000 + at} {1000 + at} ' * 2}| " for at in (0, 60, 100, 115, 119)),
     "elements": "119 1119 119 1119 60 100 80",

@@ -120,13 +120,18 @@ GPU_ALONE = """int f() {
 #else
   six(6);
 #endif
+#if EIGHT
+  eight(8);
+#else
+  nine(9);
+#endif
   return 7;
 }
 """
 
 
 def test_what_nvcc_alone_reads_is_not_drawn():
-    assert {m.line(GPU_ALONE) for m in mutations("a.cu", GPU_ALONE)} == {5, 12, 14}
+    assert {m.line(GPU_ALONE) for m in mutations("a.cu", GPU_ALONE)} == {5, 12, 15, 17, 19}
 
 
 def test_a_layers_file_that_the_host_was_not_made_of_is_not_drawn(small_tree, monkeypatch):

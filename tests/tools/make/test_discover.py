@@ -1,0 +1,123 @@
+"""What make sees in a folder: which kind of layer, of which files, and what its sources ask for."""
+
+import os
+
+import pytest
+
+from tools.make.discover import Folder, folders
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder of these files, {name: text}."""
+
+    def made(**files):
+        for name, text in files.items():
+            file = tmp_path / "one" / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text)
+        return Folder(str(tmp_path / "one"))
+
+    return made
+
+
+REGISTERED = "REGISTER_LAYER_CLASS(One);\n"
+
+
+def test_a_native_layer(folder):
+    files = {
+        "one.cu": "",
+        "two.cu": "",
+        "deep/three.cu": "",
+        "one_ffi.cpp": "",
+        "one.h": "",
+        "deep/x.cuh": "",
+    }
+    more = {"notes.txt": "", ".hidden.cu": "", "__pycache__/a.cu": "", "one.proto": "", "deep/two.proto": ""}
+    found = folder(**files, **more)
+    assert (found.name, found.sources, found.headers) == (
+        "one",
+        ["one.cu", "two.cu"],
+        ["deep/x.cuh", "one.h"],
+    )
+    assert found.protos == ["one.proto"] and not found.is_caffe and not found.has_init and not found.refused
+    assert found.has("notes.txt") and not found.has("no.txt")
+    assert folder(**{"__init__.py": ""}).has_init
+
+
+def test_a_caffe_layer(folder):
+    found = folder(**{"one.cpp": REGISTERED, "deep/two.cc": "", "three.cu": "", "one.hpp": "", "b.inl": ""})
+    assert found.is_caffe and found.sources == ["deep/two.cc", "one.cpp", "three.cu"]
+    assert found.headers == ["b.inl", "one.hpp"] and not found.uses_stock
+
+
+@pytest.mark.parametrize(
+    ("text", "is_caffe"),
+    [
+        (REGISTERED, True),
+        ("  REGISTER_LAYER_CREATOR(One, GetOne);", True),
+        ("\tINSTANTIATE_CLASS (OneLayer);", True),
+        ('x\nextern "C" int64_t caffe_test_run(int n);', True),
+        ("// REGISTER_LAYER_CLASS(One);", False),
+        ("REGISTER_LAYER_CLASS_OF(One);", False),
+        ("#define REGISTER_LAYER_CLASS(x)", False),
+    ],
+)
+def test_what_registers(folder, text, is_caffe):
+    assert folder(**{"one.cpp": text, "one.cu": ""}).is_caffe == is_caffe
+
+
+@pytest.mark.parametrize(
+    ("text", "uses"),
+    [
+        ('#include "caffe/layers/conv_layer.hpp"', True),
+        ('#include "caffe/layers/loss_layer.hpp"', False),
+        ('#include "caffe/layers/neuron_layer.hpp"', False),
+        ('#include "caffe/layers/own_layer.hpp"', False),
+        ('#include "caffe/vision_layers.hpp"', True),
+        ('#include "caffe/net.hpp"', True),
+        ('#include "caffe/layer_factory.hpp"', True),
+        ('#include "caffe/util/insert_splits.hpp"', True),
+        ('#include "caffe/util/io.hpp"', False),
+        ("LayerRegistry<Dtype>::CreateLayer(p);", True),
+        ("Net <Dtype> net;", True),
+        ("NetParameter net;", False),
+    ],
+)
+def test_what_uses_stock_layers(folder, text, uses):
+    assert folder(**{"one.cpp": REGISTERED + text, "own_layer.hpp": ""}).uses_stock == uses
+    assert not folder(**{"one.cpp": text, "one.cu": text}).uses_stock  # no Caffe layer
+
+
+@pytest.mark.parametrize(
+    ("text", "asks"),
+    [
+        ("#if __CUDA_ARCH__ >= 700", True),
+        ("#if __CUDA_ARCH__ >= 800", False),
+        ("#if __CUDA_ARCH__ < 800", False),
+        ("#if __CUDA_ARCH__ >= 8000", True),
+        ("#if __CUDA_ARCH__ > 800", True),
+        ("#ifdef __CUDA_ARCH__", False),
+        ("# ifndef __CUDA_ARCH__", False),
+        ("#if defined(__CUDA_ARCH__)", False),
+        ("#if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 600", True),
+        ("#include <cuda/barrier>", True),
+        ("#include <cooperative_groups.h>", True),
+        ("#include <mma.h>", True),
+        ("", False),
+    ],
+)
+def test_what_asks_for_the_architecture(folder, text, asks):
+    assert folder(**{"one.cu": "", "one.cuh": text}).asks_arch == asks
+
+
+def test_all_folders(tmp_path):
+    for name in ("one", "build", ".git", "_private", "class", "empty", "two"):
+        (tmp_path / name).mkdir()
+        if name != "empty":
+            (tmp_path / name / "a.cu").touch()
+    (tmp_path / "file.cu").touch()
+    os.symlink("nowhere", tmp_path / "two" / "b.cu")
+    found, unfit = folders(str(tmp_path))
+    assert list(found) == ["one", "two"] and list(unfit) == ["class"]
+    assert found["two"].sources == ["a.cu", "b.cu"] and found["two"].path == str(tmp_path / "two")

@@ -1,0 +1,57 @@
+"""Where nvcc is looked for, in which order, and what stands behind a link or a script."""
+
+import os
+
+import pytest
+
+from tools.make import find_nvcc
+
+
+@pytest.fixture
+def places(tmp_path, monkeypatch):
+    """A file that can be run in each place where nvcc may be; none in /usr/local."""
+
+    def made(path, text="\x7fELF"):
+        file = tmp_path / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        file.chmod(0o755)
+        return str(file)
+
+    made.home, made.path = made("home/bin/nvcc"), made("path/nvcc")
+    made.old, made.new = (made(f"pip/nvidia/cu{n}/bin/nvcc") for n in (12, 13))
+    monkeypatch.setenv("PATH", str(tmp_path / "path"))
+    monkeypatch.setattr(find_nvcc.sys, "path", ["", str(tmp_path / "none"), str(tmp_path / "pip")])
+    real = os.access
+    monkeypatch.setattr(
+        find_nvcc.os, "access", lambda p, how: not p.startswith("/usr/local/") and real(p, how)
+    )
+    return made
+
+
+def test_order(places, tmp_path):
+    home = str(tmp_path / "home")
+    assert list(find_nvcc.candidates(home)) == [
+        places.home, places.path, "/usr/local/cuda/bin/nvcc", places.new, places.old
+    ]  # fmt: skip
+    for found in (places.home, places.path, places.new, places.old):
+        assert find_nvcc.find(home) == found
+        os.chmod(found, 0o644)  # root may not run it, either
+    assert find_nvcc.find(home) == find_nvcc.find() == ""
+
+
+def test_without_cuda_home(places):
+    assert find_nvcc.find() == places.path
+
+
+def test_behind_links_and_scripts(places, tmp_path):
+    real = places("toolkit/nvcc")
+    os.symlink(real, tmp_path / "link")
+    assert find_nvcc.real(str(tmp_path / "link")) == real
+    script = places(
+        "script/nvcc", f"#!/bin/sh\nexec /nowhere/nvcc {tmp_path}/script/nvcc {tmp_path}/link {real} $@\n"
+    )
+    assert find_nvcc.real(script) == real
+    other = places("other/nvcc", f"#!/bin/sh\nexec {script}\n")
+    assert find_nvcc.real(other) == real
+    assert find_nvcc.real(places("odd/nvcc", "#!/bin/sh\nexec cicc\n")) == str(tmp_path / "odd" / "nvcc")

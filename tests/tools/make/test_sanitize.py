@@ -1,0 +1,112 @@
+"""make sanitize: what is built and run, in which order, and whose status it is."""
+
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from tools.make import sanitize
+from tools.make.settings import Settings
+
+
+@pytest.fixture
+def steps(monkeypatch, tmp_path):
+    """The builds and the runs, in order; `fails` names the one that ends with 7."""
+    made = SimpleNamespace(ran=[], fails="", environments={})
+
+    def note(step):
+        made.ran.append(step)
+        return 7 if step == made.fails else 0
+
+    def call(command, env):
+        words = [word for word in command if word != sys.executable]
+        step = " ".join(words).replace(str(tmp_path), "")
+        made.environments[step] = {k: v for k, v in env.items() if k in NEW}
+        return note(step)
+
+    NEW = {
+        "CUDA_VISIBLE_DEVICES",
+        "LD_PRELOAD",
+        "ASAN_OPTIONS",
+        "UBSAN_OPTIONS",
+        "PYTORCH_NO_CUDA_MEMORY_CACHING",
+    }
+    for name in NEW:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(sanitize, "Plan", lambda settings: settings)
+    monkeypatch.setattr(sanitize, "build", lambda s: note(f"build {s.sanitize or 'plain'}"))
+    monkeypatch.setattr(sanitize.subprocess, "call", call)
+    monkeypatch.setattr(sanitize, "library", lambda cxx, name: f"/lib/{name}")
+    monkeypatch.setattr(sanitize.packages, "need", lambda *_: None)
+    (tmp_path / "mine").mkdir()
+    made.settings = Settings({"NVCC": "", "BUILD": str(tmp_path / "b"), "LAYERS_DIR": str(tmp_path / "mine")})
+    return made
+
+
+RUN = "-m tools.verify.run_cases --layers-dir="
+
+
+def test_on_the_host_and_for_races(steps, monkeypatch, capsys):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    assert sanitize.sanitize(steps.settings) == 0
+    assert [step.split("=")[0] for step in steps.ran] == [
+        "build plain",
+        "build 1",
+        RUN[:-1],
+        "-m tools.fuzz --layers-dir",
+        "build races",
+        RUN[:-1],
+    ]
+    asan, fuzz, races = (step for step in steps.ran if not step.startswith("build"))
+    assert (
+        asan.endswith(" --device cpu") and races.endswith(" --device cpu") and len({asan, races, fuzz}) == 3
+    )
+    checked = steps.environments[asan]
+    assert (
+        checked
+        == steps.environments[fuzz]
+        == {
+            "CUDA_VISIBLE_DEVICES": "",
+            "LD_PRELOAD": "/lib/libasan.so /lib/libstdc++.so",
+            "ASAN_OPTIONS": "detect_leaks=0:detect_stack_use_after_return=0:allocator_may_return_null=1",
+            "UBSAN_OPTIONS": "print_stacktrace=1",
+        }
+    )
+    assert steps.environments[races] == {"CUDA_VISIBLE_DEVICES": ""}
+    assert capsys.readouterr().out.splitlines() == [
+        "AddressSanitizer, UBSan:",
+        "Races between a launch's threads:",
+        "compute-sanitizer: no GPU here",
+    ]
+    for i, step in enumerate(list(steps.ran)):  # the first that fails ends it
+        steps.ran.clear()
+        steps.fails = step
+        assert sanitize.sanitize(steps.settings) == 7 and len(steps.ran) == i + 1
+
+
+def test_on_a_gpu(steps, monkeypatch, capsys):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    assert sanitize.on_the_gpu(steps.settings) == 0
+    tools = ("memcheck", "racecheck", "initcheck")
+    for tool, step in zip(tools, steps.ran, strict=True):
+        assert step.startswith(f"compute-sanitizer --tool {tool} --error-exitcode 9 {RUN}")
+        assert step.endswith("--device cuda" + " --dtypes float32 float64" * (tool == "initcheck"))
+        assert steps.environments[step] == {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
+    assert capsys.readouterr().out.splitlines() == [f"compute-sanitizer {tool}:" for tool in tools]
+    steps.fails = steps.ran[1]
+    steps.ran.clear()
+    assert sanitize.on_the_gpu(steps.settings) == 7 and len(steps.ran) == 2
+
+
+def test_main(monkeypatch, capsys, tmp_path):
+    given = []
+    monkeypatch.setattr(sys, "argv", ["sanitize", "LAYERS_DIR=a:b"])
+    monkeypatch.setattr(sanitize, "of_each_folder", lambda words: given.append(words) or ([3, 5, 4], None))
+    monkeypatch.setattr(sanitize, "sanitize", lambda settings: settings)
+    assert sanitize.main() == 5 and given == [["LAYERS_DIR=a:b"]]
+
+    def refused(words):
+        raise sanitize.names.NameRefused("no such name")
+
+    monkeypatch.setattr(sanitize, "of_each_folder", refused)
+    assert sanitize.main() == 2 and capsys.readouterr().err == "make sanitize: no such name\n"
