@@ -1,0 +1,159 @@
+"""The Makefile's settings: what is made of them, what is refused, and what is told to whom."""
+
+import os
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from tools.make import settings
+from tools.make.names import NameRefused
+from tools.make.settings import ROOT, Settings, from_environment, of_each_folder
+
+
+def of(**given) -> Settings:
+    return Settings({"NVCC": "", **given})
+
+
+def test_defaults():
+    made = of()
+    assert (made.layers_dir, made.build, made.core, made.outside) == ("layers", "build", "build/core", False)
+    assert (made.arguments, made.layers, made.verbose, made.sanitize, made.backends) == (
+        {},
+        [],
+        False,
+        "",
+        ["host"],
+    )
+    assert made.temporary == "build/_tmp" and made.wanted_backends == ["host", "cuda", "hip"]
+    assert made.hint() == "make" and made.hint("verify", LAYER="a b") == "make verify 'LAYER=a b'"
+    assert made.suite() == "python test.py" and made.suite("-k x ") == "python test.py -k x"
+
+
+def test_a_folder_elsewhere(tmp_path):
+    made = of(LAYERS_DIR=f"{tmp_path}/x/..", TYPE="Shift", LAYERS="two  one", V="1", SANITIZE=" races ")
+    assert (made.layers_dir, made.build, made.core) == (str(tmp_path), f"{tmp_path}/build", "build/core")
+    assert made.outside and made.verbose and made.sanitize == "races" and made.layers == ["two", "one"]
+    assert made.arguments == {"TYPE": "Shift"}
+    assert made.hint("port", TYPE="A") == f"make port LAYERS_DIR={tmp_path} TYPE=A"
+    assert made.suite() == f"LAYERS_DIR={tmp_path} python test.py"
+    beside = of(LAYERS_DIR=str(tmp_path), BUILD=f"{tmp_path}/b", CORE=f"{tmp_path}/c")
+    assert (beside.build, beside.core) == (f"{tmp_path}/b", f"{tmp_path}/c")
+    assert beside.hint() == f"make LAYERS_DIR={tmp_path} BUILD={tmp_path}/b"
+    assert of(BUILD="b").hint() == "make BUILD=b" and of(BUILD="build").hint() == "make"
+    given = made.environment()
+    assert (given["LAYERS_DIR"], given["LAYERS"], given["V"]) == (str(tmp_path), "two one", "1")
+    again = Settings(given)
+    assert again.environment() == given and again.core_key("host") == made.core_key("host")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"CXX": "no-such"}, "CXX=no-such: there is no such program"),
+        ({"CXX": ""}, "CXX=: there is no such program"),
+        ({"CXX": "g++\n"}, "CXX='g++\\n': there is no such program"),
+        ({"CXX": "g++ 'x"}, "there is no such program"),
+        ({"NVCC": "no-such"}, "NVCC=no-such: there is no such program"),
+        ({"HIPCC": "no-such"}, "HIPCC=no-such: there is no such program"),
+        ({"ARCH": ""}, "ARCH=: expected a name such as native or sm_90"),
+        ({"ARCH": "sm_90 $x"}, "expected a name such as native or sm_90"),
+        ({"HIP_ARCH": ";"}, "HIP_ARCH="),
+        ({"HOST_ARCH": "a b;"}, "HOST_ARCH="),
+        ({"SANITIZE": "2"}, "SANITIZE=2: it is 1, or races"),
+        ({"LAYERS": "one class"}, "LAYERS=class"),
+        ({"BACKENDS": "host gpu"}, "BACKENDS=gpu: there are host and cuda and hip"),
+        ({"BACKENDS": "cuda"}, "BACKENDS=cuda: there is no compiler: see NVCC"),
+    ],
+)
+def test_refused(given, said):
+    with pytest.raises(NameRefused) as error:
+        of(**given).backends, of(**given).nvcc
+    assert said in str(error.value)
+
+
+def test_compilers(monkeypatch, tmp_path):
+    nvcc = tmp_path / "nvcc"
+    nvcc.write_text("#!/bin/sh\n")
+    nvcc.chmod(0o755)
+    homes = []
+    monkeypatch.setattr(settings.find_nvcc, "find", lambda home: homes.append(home) or str(nvcc))
+    made = Settings({"CUDA_HOME": "/home", "CXX": "g++  -O1 'a b'", "ARCH": " sm_90  sm_80 "})
+    assert (made.nvcc, made.nvcc, homes) == (str(nvcc), str(nvcc), ["/home"])
+    assert made.backends == ["host", "cuda"] and made.missing == []
+    assert made.cxx == "g++ -O1 'a b'" and made.arch == "sm_90 sm_80" and made.of("ARCH") == made.arch
+    monkeypatch.setattr(settings.find_nvcc, "find", lambda home: "")
+    nothing = of(NVCC="search")
+    assert nothing.backends == ["host"] and [b.name for b in nothing.missing] == ["cuda"]
+    assert of(NVCC="search", BACKENDS="host").missing == []
+
+
+@pytest.mark.parametrize(
+    ("arch", "says", "refused"),
+    [
+        ("native", "nvcc fatal: Cannot find valid GPU for '-arch=native'", True),
+        ("sm_80 native", "nvcc warning : Cannot find valid GPU, default arch is used", True),
+        ("native", "", False),
+        ("sm_80", "Cannot find valid GPU", False),
+    ],
+)
+def test_native_needs_a_gpu(monkeypatch, arch, says, refused):
+    asked = []
+    run = lambda command, **_: asked.append(command) or SimpleNamespace(stderr=says)  # noqa: E731
+    monkeypatch.setattr(settings.subprocess, "run", run)
+    made = of(NVCC=sys.executable, ARCH=arch)
+    if refused:
+        with pytest.raises(NameRefused, match=r"^ARCH=native: nvcc finds no GPU here"):
+            made.check_gpu()
+    else:
+        made.check_gpu()
+    assert [command[:2] for command in asked] == [[sys.executable, "-arch=native"]] * ("native" in arch)
+    of(ARCH=arch).check_gpu()  # no nvcc: nothing is asked
+    assert len(asked) == ("native" in arch)
+
+
+def test_each_key_has_its_own_objects():
+    """Of the settings that go into the toolkit's own objects, and of no others."""
+    key = of().core_key("host")
+    assert len(key) == 8 and of(ARCH="sm_80", V="1", BUILD="b").core_key("host") == key
+    assert of().core_of("host") == f"build/core/host-{key}"
+    others = [of(CXX="g++ -O1"), of(HOST_ARCH="x86-64"), of(SANITIZE="1"), of(SANITIZE="races")]
+    assert len({key, *(other.core_key("host") for other in others)}) == 5
+    assert of().core_key("cuda") != of(ARCH="sm_80").core_key("cuda")
+
+
+def test_what_make_reads():
+    lines = of(CXX="g++ '-Da=$x#y'").make_variables()
+    assert "CXX := g++ '-Da=$$x\\#y'" in lines and f"PYTHON := {sys.executable}" in lines
+    assert "BUILD := build" in lines and "V := " in lines
+
+
+def test_a_toolkit_that_is_anothers(monkeypatch, tmp_path):
+    monkeypatch.setattr(settings.os, "access", lambda path, how: False)
+    monkeypatch.setattr(settings.shutil, "which", lambda program: program)
+    assert of(LAYERS_DIR=str(tmp_path)).core == f"{tmp_path}/build/core"
+
+
+def test_of_each_folder(monkeypatch, tmp_path):
+    for name in ("LAYERS_DIR", "BUILD", "LAYER", "V"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("NVCC", "")
+    monkeypatch.setenv("V", "1")
+    made, others = of_each_folder([f"LAYERS_DIR={tmp_path}:layers:", "libraries", "V=", "X=1", "LAYER=one"])
+    assert [one.layers_dir for one in made] == [str(tmp_path), "layers"] and others == ["libraries", "X=1"]
+    assert not made[0].verbose and made[0].arguments == {"LAYER": "one"}
+    first, others = from_environment(["a"])
+    assert first.layers_dir == "layers" and first.verbose and others == ["a"]
+    with pytest.raises(NameRefused, match=r"BUILD: of several folders"):
+        of_each_folder([f"LAYERS_DIR={tmp_path}:layers", "BUILD=b"])
+    assert len(of_each_folder([f"LAYERS_DIR={tmp_path}", f"BUILD={tmp_path}/b"])[0]) == 1
+
+
+def test_paths(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert settings.tidy("~/x", "BUILD") == f"{tmp_path}/x"
+    assert settings.tidy(f"{ROOT}/a/../b", "BUILD") == "b" and settings.full("a/./b") == os.path.join(
+        ROOT, "a/b"
+    )
+    assert settings.tidy("..", "BUILD") == str(Path(ROOT).parent)
