@@ -11,6 +11,7 @@ Real protoc parses. What it parses is, by what lies in the layer's folder:
     other .proto files                         additions to stock Caffe's messages:
                                                  message NormalizeParameter { optional bool across = 1; }
                                                  extend LayerParameter { optional NormalizeParameter n_param = 206; }
+                                               a message alone gets its field: norm_param would be normalize_param
     none                                       stock Caffe's messages, src/caffe/proto/caffe.proto
 
 In additions, `syntax`, `import "caffe.proto"` and `package caffe` may be left out. Their extensions become plain
@@ -303,6 +304,22 @@ class Merge:
         for message in self.result.message_type:
             del message.extension[:]
 
+    def give_fields(self, additions: list[FileDescriptorProto]) -> None:
+        """LayerParameter gets a field of each further message that nobody says one of, named by Caffe's custom.
+
+        Layers are published with their message alone: WingLossParameter's is wing_loss_param.
+        """
+        used = {field.type_name for message in self.messages.values() for field in message.field}
+        layer = self.messages[".caffe.LayerParameter"]
+        own = [message.name for file in additions for message in file.message_type]
+        for name in own:
+            words = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z0-9])(?=[A-Z][a-z])", "_", name.removesuffix("eter"))
+            if not name.endswith("Parameter") or f".caffe.{name}" in used or words.lower() in names_of(layer):
+                continue
+            field = layer.field.add(name=words.lower(), type_name=f".caffe.{name}")
+            field.number = FREE + len(layer.field)
+            field.label, field.type = field.LABEL_OPTIONAL, field.TYPE_MESSAGE
+
 
 def complete(result: FileDescriptorProto) -> None:
     """Give messages that the toolkit's own headers read the fields that an older tree's lack."""
@@ -344,7 +361,10 @@ def names_of(message: DescriptorProto) -> set[str]:
 
 def merged(layer: Path | None) -> tuple[FileDescriptorProto, set[str]]:
     sources = Sources(layer)
-    merge = Merge(sources, sources.parse())
+    parsed = sources.parse()
+    merge = Merge(sources, parsed)
+    if sources.base == STOCK:
+        merge.give_fields([file for file in parsed if file.name != "caffe.proto"])
     complete(merge.result)
     refuse_old_numbers(merge.result)
     return merge.result, merge.packages - {"caffe", ""}

@@ -16,6 +16,7 @@ from pathlib import Path
 from ..caffe.folder import NOTHING
 from ..cuda.lexer import Token
 from ..cuda.tokens import head_name
+from .compiler import Compiler
 from .items import Item, items_of, macros_of
 from .toolkit import Toolkit
 from .tree import HEADER_KINDS, Class, Place, PortError, Tree, is_header
@@ -28,7 +29,7 @@ CORE = ["blob", "syncedmem", "common", "layer", "net", "layer_factory", "interna
 
 class Names:
     def __init__(self, tree: Tree, toolkit: Toolkit):
-        self.tree, self.toolkit = tree, toolkit
+        self.tree, self.toolkit, self.compiler = tree, toolkit, Compiler()
         self._items: dict[str, dict[str, list[Item]]] = {}
 
     # ------------------------------------------------------------------------------- files

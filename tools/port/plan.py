@@ -142,7 +142,12 @@ class Closure:
         """Headers that a file sees only through one that here is the toolkit's are included before everything."""
 
         def here(file: str) -> list[str]:
-            return [f for f in self.tree.includes(file) if f in self.files]
+            """Of those that it includes, the ones that are taken; and those that the toolkit's own include."""
+            there = self.tree.includes(file)
+            behind = (
+                f"include/{name}" for f in there for name in self.toolkit.behind(f.removeprefix("include/"))
+            )
+            return [f for f in (*there, *behind) if f in self.files]
 
         for file, header in self._named:
             if header in self.tree.visible(file) and header not in reached(file, here):

@@ -151,13 +151,19 @@ def own_names(plan: Plan) -> set[str]:
 
 
 def libraries_missing(plan: Plan) -> Iterator[Problem]:
-    """Headers of boost's and of other libraries that the toolkit has not, whether anything of them is used or not."""
+    """Headers of libraries that neither the tree nor the toolkit nor the system has, whether they are used or not."""
     for file in plan.files:
-        for directive in plan.tree.source(file).lexed.directives:
+        source, compiler = plan.tree.source(file), plan.names.compiler
+        places = {}
+        for directive in source.lexed.directives:
             words = "".join(token.text for token in directive.tokens).strip('<>"')
-            missing = LIBRARIES.match(words) and not plan.toolkit.header(words)
-            if directive.word == "include" and missing and not plan.tree.resolve(words, file):
-                place = Place(file, plan.tree.source(file).lexed.position(directive.start)[0])
+            named = directive.word == "include" and directive.tokens[0].text[0] in '<"'
+            if named and not plan.toolkit.header(words) and not plan.tree.resolve(words, file):
+                places.setdefault(words, Place(file, source.lexed.position(directive.start)[0]))
+        missing = compiler.lacks(places)
+        missing &= compiler.reaches(plan.tree.text(file), missing) if missing else set()
+        for words, place in places.items():
+            if words in missing or LIBRARIES.match(words):
                 yield Problem(
                     place, f"{plan.target.name} needs {words}, which the toolkit does not have", True
                 )

@@ -11,7 +11,7 @@ from ..cuda.tokens import position_from, split_commas
 from ..files import read
 from ..make.backends import BACKENDS, HOST
 from .items import Arity, items_of
-from .tree import classes_in
+from .tree import classes_in, reached
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 # Of ours, the headers of which the names are all that there is: a layer that uses one of these is refused.
@@ -43,6 +43,12 @@ class Toolkit:
             if is_ours and path.suffix in (".hpp", ".h", ".cuh"):
                 found[name] = Source(read(path), str(path))
         return found
+
+    def behind(self, include: str) -> set[str]:
+        """The header of ours of that name, and all that it includes of ours, by the names that includes say."""
+        if include not in self.headers:
+            return set()
+        return reached(include, lambda name: [i for i in self.headers[name].includes() if i in self.headers])
 
     @cached_property
     def declared_classes(self) -> set[str]:

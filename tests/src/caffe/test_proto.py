@@ -286,6 +286,16 @@ def test_protos_as_people_write_them(tmp_path, text):
     assert "const NormalizeParameter& norm_param() const;" in header
 
 
+def test_messages_without_their_field(tmp_path):
+    """Layers are published so; the field's name follows from the message's, unless another message has one of it."""
+    text = "message ROIAlign2DParameter { optional WingParameter wing = 1; } message WingParameter {} "
+    text += "message SmoothL1LossParameter {} message Other {}"
+    module = parameters(layer_with(tmp_path / "wing", wing=text))
+    fields = module.layer_parameter("X").DESCRIPTOR.fields_by_name
+    assert fields["roi_align2d_param"].message_type.name == "ROIAlign2DParameter"
+    assert "smooth_l1_loss_param" in fields and not {"wing_param", "other"} & set(fields)
+
+
 def test_nothing_is_rewritten_without_need(tmp_path):
     folder = layer_with(tmp_path / "normalize", normalize=SNIPPET)
     parameters(folder)

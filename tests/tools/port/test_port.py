@@ -328,6 +328,17 @@ def test_header_seen_only_through_one_that_the_toolkit_replaces(fork, port):
     assert '#include "caffe/custom_layers.hpp"' in (port.folder / "shift" / "additions.hpp").read_text()
 
 
+def test_header_behind_one_of_the_toolkits(fork, port):
+    """The toolkit's vision_layers.hpp includes a common_layers.hpp, too, which is the fork's then."""
+    fork.layer("Shift", header="caffe/common_layers.hpp")
+    fork.write("include/caffe/vision_layers.hpp", '#include "caffe/common_layers.hpp"\n')
+    source = fork.root / "src/caffe/layers/shift_layer.cpp"
+    source.write_text(source.read_text().replace("common_layers", "vision_layers"))
+    port("Shift")
+    assert "common_layers.hpp" in names(port.folder / "shift")
+    assert not (port.folder / "shift" / "additions.hpp").exists()
+
+
 def test_tree_without_messages(fork, port):
     """Layers are published as a few files: stock Caffe's messages serve, or those that lie somewhere in the tree."""
     fork.layer("Shift")
