@@ -45,6 +45,17 @@ inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
 inline double rsqrt(double x) { return 1.0 / sqrt(x); }
 inline float rsqrt(float x) { return rsqrtf(x); }
 inline float rcbrtf(float x) { return 1.0f / cbrtf(x); }
+// The length of a vector of that many elements, which overflows only where the result does.
+template <typename T>
+T caffe_norm(int n, const T* x) {
+  T length = 0;
+  for (int i = 0; i < n; ++i) length = hypot(length, x[i]);
+  return length;
+}
+inline double norm(int n, const double* x) { return caffe_norm(n, x); }
+inline float normf(int n, const float* x) { return caffe_norm(n, x); }
+inline double rnorm(int n, const double* x) { return 1.0 / norm(n, x); }
+inline float rnormf(int n, const float* x) { return 1.0f / normf(n, x); }
 inline float __saturatef(float x) { return x > 0.0f ? fminf(x, 1.0f) : 0.0f; }
 inline float __fdividef(float a, float b) { return a / b; }
 inline float __fdiv_rn(float a, float b) { return a / b; }

@@ -324,3 +324,17 @@ int main() {
     assert re.search(
         r"arch\.cu:6: .*\(built for sm_75 sm_90 sm_100, this GPU is sm_\d+: make ARCH=sm_\d+\)$", text
     ), text
+
+
+def test_length_of_a_vector_on_the_host(program):
+    """It overflows only where the result does, as CUDA's."""
+    text = """
+#include "cuda_runtime.h"
+#include <cstdio>
+int main() {
+  const double big[] = {3e300, 4e300};
+  const float x[] = {3, 4, 12};
+  std::printf("%g %g %g %.4f", norm(2, big), normf(3, x), rnorm(2, big), rnormf(3, x));
+}
+"""
+    assert program(text, "-DCAFFE_HOST_BACKEND=1") == "5e+300 13 2e-301 0.0769"

@@ -104,7 +104,10 @@ class Closure:
                 return
             if self.names.is_toolkits(one.file):
                 if self.names.has_source(one.file):
-                    self._cut(one.name, one.file)
+                    if self._cut(one.name, one.file):
+                        for source in self.tree.members_of(one):
+                            if not self.names.replaced(source):
+                                self._file(source, f"functions of {one.name}")
                     return
                 self._own.add(one.file)
         if one.name.endswith("Layer") or one.file in self.files or self.tree.members(one.name):

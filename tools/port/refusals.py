@@ -53,6 +53,9 @@ NAMESPACES = {
 LIBRARIES = re.compile(
     r"(boost|Eigen|unsupported|tbb|armadillo|dlib|pcl|rapidjson)/|(mkl\w*|omp_llvm|matio|CImg)\.h\Z"
 )
+# Members of Layer, and what stands before a name that is used.
+OF_LAYER = {"layer_param_", "blobs_", "param_propagate_down_"}
+BEFORE = {*"(,=;{}!<>+-*/", "return", "&&", "||", "<<", "=="}
 # What a DataTransformer does. A layer may own one in order to show images, behind USE_OPENCV.
 TRANSFORMS = re.compile(r"(Transform\w*|InferBlobShape|CropImage|ExpandImage|DistortImage)\Z")
 
@@ -71,8 +74,10 @@ def refusals(plan: Plan) -> list[Problem]:
         for names in (plan.names.core_added, plan.names.layer_added)
     )
     core = functools.partial(core_use, added=added, of_layer=of_layer)
+    in_sources = [] if OF_LAYER & there else [microsofts_name]
     for file, tokens in plan.scanned:
-        for uses in (unsupported_use, thrust_use, transformer_use, old_signature, core):
+        kinds = in_sources if file.endswith(SOURCE_KINDS) else []
+        for uses in (unsupported_use, thrust_use, transformer_use, old_signature, core, *kinds):
             for token, text in itertools.islice(uses(plan, tokens), 1):
                 place = Place(file, plan.tree.line(file, token))
                 found.append(Problem(place, f"{plan.target.name} {text}", True))
@@ -80,7 +85,7 @@ def refusals(plan: Plan) -> list[Problem]:
         if not file.endswith(SOURCE_KINDS):
             for line, text in itertools.islice(missing_base(plan.names, file), 1):
                 found.append(Problem(Place(file, line), f"{plan.target.name}: {text}", True))
-    found += [*messages_missing(plan), *libraries_missing(plan)]
+    found += [*messages_missing(plan), *libraries_missing(plan), *undeclared(plan)]
     own = {plan.target.file, *plan.tree.members(plan.target.name)}
     return sorted(dict.fromkeys(found), key=lambda problem: problem.place.file not in own)
 
@@ -120,6 +125,16 @@ def old_signature(plan: Plan, tokens: list[Token]) -> Iterator[tuple[Token, str]
     for i, token in enumerate(tokens):
         if token.text == "vector" and [t.text for t in tokens[i : i + len(pattern)]] == pattern:
             yield token, "is from before the Layer interface of late 2014 (tops by pointer)"
+
+
+def microsofts_name(plan: Plan, tokens: list[Token]) -> Iterator[tuple[Token, str]]:
+    """Members of Layer that a template names as if they were its own: `layer_param_.x_param()`."""
+    if any(token.text == "using" and tokens[i + 1].text == "Layer" for i, token in enumerate(tokens[:-1])):
+        return
+    for i, token in enumerate(tokens[1:-1], 1):
+        is_bare = tokens[i - 1].text in BEFORE and tokens[i + 1].text in (".", "[", "->")
+        if is_bare and token.text in OF_LAYER:
+            yield token, f"names {token.text} without this->, as only Microsoft's compiler takes it"
 
 
 def core_use(
@@ -167,6 +182,25 @@ def libraries_missing(plan: Plan) -> Iterator[Problem]:
                 yield Problem(
                     place, f"{plan.target.name} needs {words}, which the toolkit does not have", True
                 )
+
+
+def undeclared(plan: Plan) -> Iterator[Problem]:
+    """Functions that a source defines and its class does not declare: no compiler takes that file."""
+    for file in (file for file in plan.files if file.endswith(SOURCE_KINDS)):
+        source = plan.tree.source(file)
+        for one in source.functions:
+            declaring = [words_of(plan, c) for c in plan.tree.classes(one.scope)] if not one.member else []
+            if declaring and not any(words is None or one.name.lstrip("~") in words for words in declaring):
+                text = f"{one.scope}'s {one.name} is defined here, and its class does not declare it"
+                yield Problem(Place(file, source.lexed.position(one.at)[0]), text, True)
+
+
+def words_of(plan: Plan, one: Class) -> set[str] | None:
+    """What a class's head and body name; None if macros declare some of its members."""
+    tokens = plan.tree.source(one.file).lexed.tokens[slice(*one.tokens)]
+    texts = [token.text for token in tokens]
+    macros = {text for text, after in pairwise(texts) if after == "(" and text.isupper() and len(text) > 1}
+    return None if macros - {"DISABLE_COPY_AND_ASSIGN", "CHECK", "NOT_IMPLEMENTED"} else set(texts)
 
 
 def messages_missing(plan: Plan) -> Iterator[Problem]:

@@ -236,6 +236,21 @@ def test_macros_that_a_fork_added(fork, port):
     assert "additions.hpp  include/caffe/common.hpp:6\n" in (port.folder / "shift" / "ORIGIN").read_text()
 
 
+def test_class_that_a_fork_added_beside_one_of_the_toolkits(fork, port):
+    """In a header that has a source here: the class is cut out, and the source of its own functions is taken."""
+    header = "include/caffe/layers/base_conv_layer.hpp"
+    fork.write(
+        header,
+        "namespace caffe {\ntemplate <typename Dtype> class OwnBase { void forward_cpu_bias(); };\n}\n",
+    )
+    source = "template <typename Dtype> void caffe::OwnBase<Dtype>::forward_cpu_bias() {}\n"
+    fork.write("src/caffe/layers/own_base.cpp", f'#include "caffe/layers/base_conv_layer.hpp"\n{source}')
+    fork.layer("Shift", body="OwnBase<Dtype> own;", includes='#include "caffe/layers/base_conv_layer.hpp"')
+    port("Shift")
+    found = names(port.folder / "shift")
+    assert {"additions.hpp", "own_base.cpp"} <= found and "base_conv_layer.hpp" not in found
+
+
 def test_files_put_there_by_hand_without_their_message(tmp_path):
     """make says what is missing; that message alone will do."""
     folder = tmp_path / "mine" / "lift"

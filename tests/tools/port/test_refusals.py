@@ -111,6 +111,30 @@ def test_function_that_a_fork_gave_to_layer(fork, port):
     port("Own")
 
 
+def test_function_that_its_class_does_not_declare(fork, port):
+    """A file that no compiler takes, as some forks have them beside those that they build."""
+    fork.layer("Shift")
+    head = '#include "caffe/layers/shift_layer.hpp"\nnamespace caffe {\ntemplate <typename Dtype>\n'
+    text = (
+        head
+        + "void ShiftLayer<Dtype>::%s(const vector<Blob<Dtype>*>& b, const vector<Blob<Dtype>*>& t) {}\n}\n"
+    )
+    fork.write("src/caffe/layers/shift_layer.cu", text % "Forward_gpu")
+    output = port("Shift", fails=True)
+    assert "shift_layer.cu:4: ShiftLayer's Forward_gpu is defined here, and its class does not" in output
+    fork.layer("Shift", members="DECLARE_WHAT_IT_HAS(ShiftLayer)")  # by macros, which nobody reads here
+    port("Shift")
+
+
+def test_member_of_layer_without_this(fork, port):
+    fork.layer("Shift", body="int n = layer_param_.bottom_size();")
+    assert re.search(r"cpp:7: ShiftLayer names layer_param_ without this->", port("Shift", fails=True))
+    fork.layer(
+        "Twist", body="int n = layer_param_.bottom_size();", members="using Layer<Dtype>::layer_param_;"
+    )
+    port("Twist")
+
+
 def test_variable_that_a_fork_gave_to_layer(fork, port):
     """By which its layers hand values to each other."""
     layer = fork.root / "include/caffe/layer.hpp"
