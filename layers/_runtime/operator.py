@@ -286,6 +286,7 @@ class Operator:
                 whether that one's gradient is wanted. Where it is not, the result is left out.
             save: the names of those of this operator's tensors that `gradient` takes.
         """
+        self._check_gradient(gradient, save)
         places = tuple(self.names.index(name) for name in save)
         is_tensor = [name in self.tensors for name in self.names]
 
@@ -305,6 +306,22 @@ class Operator:
             self.short.differentiate(self.apply, places, self.careful_backward, gradient.operator.short)
             short = self.short.backward
             self.backward_class.apply = lambda ctx, *top_diffs: short(ctx, *top_diffs)
+
+    def _check_gradient(self, gradient, save) -> None:
+        """At the definition: a call would only find that the numbers differ."""
+        takes = list(inspect.signature(gradient).parameters)
+        tops = len(self.torch_op._schema.returns)
+        parameters = [name for name in self.names if name not in self.tensors]
+        given = ["top_diff"] * tops + [*save, *parameters] + [f"{name}_wanted" for name in self.tensors]
+        if unknown := [name for name in save if name not in self.tensors]:
+            raise CaffeTypeError(
+                f"{self.layer.name}: backward_by: save: {unknown[0]!r} is no tensor of {self.function.__name__}"
+            )
+        if len(takes) != len(given):
+            raise CaffeTypeError(
+                f"{self.layer.name}: backward_by: {gradient.__name__} is given {', '.join(given)}; "
+                f"it takes {', '.join(takes)}"
+            )
 
     def backward(self, function=None, *, save=None, twice: bool = False, registered: bool = True):
         """Decorate `backward(ctx, *top_diffs)`, which returns one gradient (or None) per argument.

@@ -44,21 +44,26 @@ def test_python_runs(document, tmp_path, monkeypatch):
         exec(compile(block.text, f"<{document.name}>", "exec"), names)
 
 
-def test_layer_of_the_readme_builds_and_computes(tmp_path):
-    """Its three files, copied as they stand, are a layer."""
+def test_layer_of_the_docs_builds_and_computes(tmp_path):
+    """Its files, copied as they stand, are a layer: without its cases.py, too."""
     folder = tmp_path / "mine"
-    for block in blocks(ROOT / "README.md"):
-        if block.file:
-            path = folder / block.file
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(block.text)
-    done = make(f"LAYERS_DIR={folder}", "NVCC=", timeout=600)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "no cases yet" in done.stdout
-    package = load_package(folder, "layers_of_the_readme")
+    files = {b.file: b.text for b in blocks(ROOT / "docs" / "write-a-layer.md") if b.file}
+    assert len(files) == 4
+    for cases in (False, True):
+        for name, text in files.items():
+            if name.endswith("cases.py") == cases:
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                (folder / name).write_text(text)
+        done = make(f"LAYERS_DIR={folder}", "NVCC=", timeout=600)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert ("no cases yet" in done.stdout) == (not cases)
+    package = load_package(folder, "layers_of_the_docs")
     softsign = importlib.import_module(f"{package}.softsign").softsign
-    x = torch.linspace(-3, 3, 1001, dtype=torch.float64)
+    x = torch.linspace(-3, 3, 1001, dtype=torch.float64, requires_grad=True)
     torch.testing.assert_close(softsign(x), torch.nn.functional.softsign(x))
+    torch.testing.assert_close(
+        torch.autograd.grad(softsign(x).sum(), x), torch.autograd.grad((x / (1 + x.abs())).sum(), x)
+    )
 
 
 def commands(document: Path) -> list[str]:

@@ -281,6 +281,11 @@ def test_gradients_of_another_operator():
     copied.backward_by(elementwise_mult, save=())
     with pytest.raises(TypeError, match=r"elementwise_mult|takes other arguments"):
         copied(x).sum().backward()
+    # What does not fit is said at the definition.
+    with pytest.raises(TypeError, match=r"elementwise_mult is given top_diff, x, x_wanted; it takes a, b"):
+        copied.backward_by(elementwise_mult, save=("x",))
+    with pytest.raises(TypeError, match=r"sigmoid: backward_by: save: 'y' is no tensor of copied"):
+        copied.backward_by(elementwise_mult, save=("y",))
 
 
 def test_parameters_of_other_types(monkeypatch):
