@@ -254,6 +254,8 @@ class CaffeNet(nn.Module):
             single = len(names) == 1
         elif blobs is True:
             names = list(graph.latest)
+        elif isinstance(blobs, str):
+            raise self._wrong("blobs", "a list of names of blobs", blobs)
         elif blobs is not None:
             names = list(blobs)
         else:

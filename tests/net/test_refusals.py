@@ -121,6 +121,9 @@ def test_names_of_blobs_that_are_none():
             net(torch.ones(2, 3).double(), **wrong)
     with pytest.raises(CaffeValueError, match=r"no blob 'x'\. There are: x0, y0"):
         net(torch.ones(2, 3).double(), blobs=["x"])
+    # A name alone is no list of its letters.
+    with pytest.raises(CaffeTypeError, match=r"blobs: expected a list of names of blobs, got str 'y0'"):
+        net(torch.ones(2, 3).double(), blobs="y0")
 
 
 # Of how many bottoms and tops, the least and the most; None: any number. All other types are of one and one.

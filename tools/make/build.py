@@ -303,7 +303,7 @@ def loops(settings: Settings) -> int:
     for_gpus = [name for name in settings.backends if not BACKENDS[name].on_host]
     if not for_gpus:
         print(
-            "make loops: the loops are rewritten for nvcc, and none was found (README.md says where it is looked for)."
+            "make loops: the loops are rewritten for nvcc, and none was found (see NVCC at the top of the Makefile)."
         )
         return 1
     packages.need(["build"], f"{settings.build}/packages.build")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import glob
 import os
 import re
 import subprocess
@@ -44,10 +45,10 @@ def report(plan, status: int) -> int:
     for backend in settings.missing:
         print(
             f"Left out: the {backend.name.upper()} backend, because no {backend.compiler.lower()} was found "
-            "(README.md says where it is looked for)."
+            "(the top of the Makefile says where it is looked for)."
         )
     for name, backend in failed:
-        place = os.path.join(settings.build, name, backend)
+        place = place_of_logs(os.path.join(settings.build, name), backend)
         refused = plan.folder(name).refused
         print(f"FAILED: {name} for {backend}: {'; '.join(refused) or f'see the logs in {place}'}")
     for name in dict.fromkeys(name for name, _ in failed):
@@ -61,6 +62,13 @@ def report(plan, status: int) -> int:
     stamp.write_text(state(inside))
     print(f"Next: {next_step(settings)}")
     return 0
+
+
+def place_of_logs(objects: str, backend: str) -> str:
+    """The folder of one backend's logs, or that above it, where headers or messages of all backends failed."""
+    stamps = glob.glob("*.stamp.log", root_dir=objects)
+    failed = [log for log in stamps if not os.path.exists(os.path.join(objects, log.removesuffix(".log")))]
+    return objects if failed else os.path.join(objects, backend)
 
 
 def next_step(settings) -> str:

@@ -39,11 +39,12 @@ class Rules:
         self.libraries: dict[tuple[str, str], str] = {}  # (layer, backend) -> path
         self.depfiles: list[str] = []
 
-    def rule(self, targets: str, needs: list[str], recipe: str = ";"):
-        if recipe == ";":
-            self.lines.append(f"{targets}: {' '.join(needs)} ;")
-        else:
-            self.lines.append(f"{targets}: {' '.join(needs)}\n\t{recipe}")
+    def rule(self, targets: str, needs: list[str], recipe: str = "+@:"):
+        """Without a recipe: what the needs' recipes write where it changes.
+
+        The + has make look at the file's time under -q, too, which else takes it for changed.
+        """
+        self.lines.append(f"{targets}: {' '.join(needs)}\n\t{recipe}")
 
     def places(self) -> set[str]:
         """The folders that something is made in."""

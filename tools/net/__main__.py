@@ -34,6 +34,10 @@ from ..make.settings import Settings, of_each_folder
 from .compare import compare, random_inputs, runs_by, twin_parameters, vary
 
 FORWARD, GRADIENT = 1e-4, 1e-3  # relative
+USAGE = {
+    "show": "make net PROTOTXT=deploy.prototxt [WEIGHTS=x.caffemodel CAFFE=/path/to/fork]",
+    "verify": "make verify-net PROTOTXT=train_val.prototxt CAFFE=/path/to/fork [WEIGHTS=x.caffemodel]",
+}
 
 
 def main() -> int:
@@ -49,7 +53,7 @@ def main() -> int:
 def run(console: Console) -> int:
     settings, targets = of_each_folder(sys.argv[1:])
     if targets not in (["show"], ["verify"]) or not os.environ.get("PROTOTXT"):
-        console.print("make net PROTOTXT=deploy.prototxt [WEIGHTS=x.caffemodel CAFFE=/path/to/fork]")
+        console.print(USAGE["verify" if targets == ["verify"] else "show"])
         return 2
     asked = Asked(settings, verify=targets == ["verify"])
     torch.manual_seed(1701)
@@ -76,6 +80,12 @@ class Asked:
             "ignore": tuple(given.get("IGNORE", "").split()),
             "stages": tuple(given.get("STAGES", "").split()),
         }
+
+    def in_python(self) -> str:
+        """The call that loads the same net. Folders of layers are Python's own by LAYERS_DIR."""
+        words = [repr(self.prototxt), *([repr(self.weights)] if self.weights else [])]
+        words += [f"{name}={value!r}" for name, value in self.options.items() if value and name != "layers"]
+        return f"caffe_net({', '.join(words)})"
 
 
 def make_messages(core: str) -> None:
@@ -162,10 +172,9 @@ def show(asked: Asked, console: Console) -> int:
         highlight=False,
         soft_wrap=True,
     )
-    weights = f", {asked.weights!r}" if asked.weights else ""
     first = next((name for name in net.inputs if name.isidentifier()), "data")
     console.print(
-        f"from layers import caffe_net\nnet = caffe_net({asked.prototxt!r}{weights})\nout = net({first}=...)",
+        f"from layers import caffe_net\nnet = {asked.in_python()}\nout = net({first}=...)",
         highlight=False,
         soft_wrap=True,
     )

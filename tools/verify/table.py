@@ -16,7 +16,7 @@ UNSURE, CRASHED = "guessed, may be outside", "CRASHED"
 STYLES = {RIGHT: "green", NO_GRADIENT: "yellow", NO_CODE: "dim", WRONG: "bold red", FAILED: "bold red",
           UNSURE: "yellow", CRASHED: "bold red"}  # fmt: skip
 # What the process returns. 2 is for a command line that makes no sense.
-STATUS_RIGHT, STATUS_WRONG, STATUS_NOT_RUN = 0, 1, 3
+STATUS_RIGHT, STATUS_WRONG, STATUS_NO_SENSE, STATUS_NOT_RUN = 0, 1, 2, 3
 
 
 @dataclass

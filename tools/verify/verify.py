@@ -62,6 +62,7 @@ from .table import (
     NO_CODE,
     NO_GRADIENT,
     RIGHT,
+    STATUS_NO_SENSE,
     STATUS_NOT_RUN,
     STATUS_RIGHT,
     STATUS_WRONG,
@@ -128,7 +129,7 @@ class Verification:
     def guess(self, type_name: str, module_class):
         """The first of the given shapes, or of those that are likely, that SetUp and Forward accept."""
         if self.options.shapes:
-            given = [[Shape.parse(text) for text in self.options.shapes.split()]]
+            given = [given_shapes(self.options.shapes)]
         parameters, details = Guesses(module_class.layer.folder, type_name), []
         while True:
             text = self.options.param or parameters.text()
@@ -496,6 +497,11 @@ def race_child(pipe, layers_dir: Path, layer: str, options, crashed: dict[str, s
 # ----------------------------------------------------------------------------------------------- main
 
 
+def given_shapes(text: str) -> list[Shape]:
+    """SHAPES: one for each bottom; ValueError if one is none."""
+    return [Shape.parse(word) for word in text.split()]
+
+
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -517,6 +523,11 @@ def main(argv: list[str] | None = None) -> int:
     )
     parser.add_argument("layers", nargs="+")
     options = parser.parse_args(argv)
+    try:
+        given_shapes(options.shapes)
+    except ValueError as error:
+        print(error)
+        return STATUS_NO_SENSE
     console = Console(width=None if sys.stdout.isatty() else 160)
     statuses = set()
     for layer in options.layers:

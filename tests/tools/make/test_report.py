@@ -72,7 +72,7 @@ def test_what_failed(plan, capsys):
     why = "no such name; nor such"
     assert capsys.readouterr().out.splitlines()[:5] == [
         "0 of 2 layers built for host and cuda.",
-        "Left out: the CUDA backend, because no nvcc was found (README.md says where it is looked for).",
+        "Left out: the CUDA backend, because no nvcc was found (the top of the Makefile says where it is looked for).",
         f"FAILED: two for host: {why}",
         f"FAILED: one for cuda: see the logs in {plan.root}/build/one/cuda",
         f"FAILED: two for cuda: {why}",
@@ -93,6 +93,15 @@ def test_is_made(tmp_path):
     assert not report.is_made(plan, str(library))
     os.utime(source, (998, 998))
     assert report.is_made(plan, str(library))
+
+
+def test_the_place_of_logs(tmp_path):
+    """Messages and headers are made once for all backends; what fails there has its log above theirs, and no stamp."""
+    assert report.place_of_logs(str(tmp_path), "host") == f"{tmp_path}/host"
+    (tmp_path / "proto.stamp.log").touch()
+    assert report.place_of_logs(str(tmp_path), "host") == str(tmp_path)
+    (tmp_path / "proto.stamp").touch()
+    assert report.place_of_logs(str(tmp_path), "host") == f"{tmp_path}/host"
 
 
 def test_is_made_asks_a_make_of_its_own(tmp_path, monkeypatch):

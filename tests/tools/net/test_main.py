@@ -77,6 +77,21 @@ def test_a_net_is_shown(asked, monkeypatch, capsys):
     assert total in said and re.search(r"net = caffe_net\('\S+x.prototxt'\)\nout = net\(in=\.\.\.\)\n", said)
 
 
+def test_the_lines_for_python_load_the_same_net(asked, monkeypatch, capsys):
+    """With what the command line gave, without which the file would not load."""
+    text = 'layer { name: "in" type: "Input" top: "in" }\n' + OWN.partition("\n")[2].replace('"data"', '"in"')
+    given = {"SHAPES": "in=2,3,4,4", "PHASE": "TEST", "REPLACE": "S=1", "IGNORE": "x y", "STAGES": "deploy"}
+    asked("show", text, **given)
+    assert net.main() == 0
+    lines = capsys.readouterr().out.splitlines()
+    loaded = next(line.removeprefix("net = ") for line in lines if line.startswith("net = "))
+    path = net.os.environ["PROTOTXT"]
+    options = "phase='TEST', shapes={'in': (2, 3, 4, 4)}, replace={'S': '1'}, ignore=('x', 'y'), stages=('deploy',)"
+    assert loaded == f"caffe_net({path!r}, {options})"
+    made = eval(loaded, {"caffe_net": net.caffe_net})
+    assert made(torch.zeros(2, 3, 4, 4)).shape == (2, 3, 4, 4)
+
+
 def test_what_is_to_be_known_of_a_net_is_told_as_it_stands(asked, capsys):
     text = OWN.replace("Normalize", "ReLU").replace('"own" t', '"[/own]" relu_param { strange: 1 } t')
     asked("show", text, IGNORE="relu_param.strange")
@@ -154,6 +169,7 @@ def test_what_is_asked_for(asked):
     ("target", "settings", "status", "said"),
     [
         ("show", {}, 2, "make net PROTOTXT="),
+        ("verify", {}, 2, "make verify-net PROTOTXT="),
         ("", {"PROTOTXT": "x"}, 2, "make net PROTOTXT="),
         ("bench", {"PROTOTXT": "x"}, 2, "make net PROTOTXT="),
         ("show", {"PROTOTXT": "/no/such.prototxt"}, 1, "/no/such.prototxt"),
