@@ -234,6 +234,8 @@ class CaffeNet(nn.Module):
     # ------------------------------------------------------------------------------------------ plans
 
     def _plan(self, end, blobs) -> Plan:
+        if isinstance(blobs, str):
+            raise self._wrong("blobs", "a list of names of blobs", blobs)
         try:
             key = (self.training, end, blobs if blobs is None or blobs is True else tuple(blobs))
             plan = self._plans.get(key)
@@ -254,8 +256,6 @@ class CaffeNet(nn.Module):
             single = len(names) == 1
         elif blobs is True:
             names = list(graph.latest)
-        elif isinstance(blobs, str):
-            raise self._wrong("blobs", "a list of names of blobs", blobs)
         elif blobs is not None:
             names = list(blobs)
         else:
