@@ -129,7 +129,8 @@ def settings_for(who: str, arch: str | None, backends: Iterable[str] | None) -> 
         for compiler in (BACKENDS[name].compiler for name in chosen):
             if not settings[compiler]:
                 raise CaffeValueError(
-                    f"{who}: backends: no {compiler.lower()} was found (the top of the toolkit's Makefile says how to set {compiler})"
+                    f"{who}: backends: no {compiler.lower()} was found (see {compiler} at the top of the toolkit's "
+                    "Makefile)"
                 )
     compilers = {b.compiler: b.on_host or b.name in chosen for b in BACKENDS.values()}
     settings = {name: text for name, text in settings.items() if text or name in compilers}

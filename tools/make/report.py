@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import glob
+import importlib
 import os
 import re
 import subprocess

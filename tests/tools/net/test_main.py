@@ -86,7 +86,9 @@ def test_the_lines_for_python_load_the_same_net(asked, monkeypatch, capsys):
     lines = capsys.readouterr().out.splitlines()
     loaded = next(line.removeprefix("net = ") for line in lines if line.startswith("net = "))
     path = net.os.environ["PROTOTXT"]
-    options = "phase='TEST', shapes={'in': (2, 3, 4, 4)}, replace={'S': '1'}, ignore=('x', 'y'), stages=('deploy',)"
+    options = (
+        "phase='TEST', shapes={'in': (2, 3, 4, 4)}, replace={'S': '1'}, ignore=('x', 'y'), stages=('deploy',)"
+    )
     assert loaded == f"caffe_net({path!r}, {options})"
     made = eval(loaded, {"caffe_net": net.caffe_net})
     assert made(torch.zeros(2, 3, 4, 4)).shape == (2, 3, 4, 4)
