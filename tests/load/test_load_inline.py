@@ -9,6 +9,8 @@ from load.fixtures import FILL, FILL_DECLARED, RELU6
 
 import layers
 from layers import CaffeBuildError, CaffeError, CaffeTypeError, CaffeValueError, load_inline
+from tools.cuda.source import Source
+from tools.new_layer.inline import exported, header_of
 
 pytestmark = pytest.mark.usefixtures("cache")
 
@@ -28,6 +30,27 @@ def test_exported_functions_are_declared():
     top = torch.zeros(7)
     module.fill(top, top.numel())
     assert top.tolist() == [3.0] * 7
+
+
+def test_the_header_has_its_lines_where_the_source_has_them():
+    text = """
+extern "C" int one(float* x); int other();
+extern "C" { int two(const float* x,
+   int64_t n) { return 0; } int three(void) { return 1; } }
+
+extern "C" __attribute__((noinline)) int
+four(float* y) { return 0; }"""
+    declared = exported(Source(text, "x.cu"))
+    wanted = [
+        "",
+        "",
+        "int two(const float* x, int64_t n);",
+        "int three(void);",
+        "",
+        "",
+        "int four(float* y);",
+    ]
+    assert header_of(declared).splitlines() == wanted
 
 
 @pytest.mark.parametrize(

@@ -143,12 +143,14 @@ def test_batch_norm_that_has_seen_nothing_divides_by_the_root_of_eps():
     same(net(x), x.numpy() / np.sqrt(np.float32(1e-5).astype(float)))
 
 
-def test_batch_norm_and_scale_as_one_operator_compute_what_they_compute_apart():
-    text = """
-    input: "x" input_shape { dim: 4 dim: 3 dim: 5 dim: 5 }
+@pytest.mark.parametrize("shape", [(4, 3, 5, 5), (1, 3, 1, 1), (1, 3)])
+def test_batch_norm_and_scale_as_one_operator_compute_what_they_compute_apart(shape):
+    sizes = " ".join(f"dim: {size}" for size in shape)
+    text = f"""input: "x" input_shape {{ {sizes} }}"""
+    text += """
     layer { name: "bn" type: "BatchNorm" bottom: "x" top: "n" }
     layer { name: "scale" type: "Scale" bottom: "n" top: "y" scale_param { bias_term: true } }"""
-    x = draw(4, 3, 5, 5) + 2
+    x = draw(*shape) + 2
     net, results = randomised(caffe_net(text).double()), []
     for apart in (False, True):
         with torch.no_grad():

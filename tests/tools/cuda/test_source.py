@@ -2,7 +2,9 @@
 
 import pytest
 
+from tools.cuda.lexer import Lexed
 from tools.cuda.source import Source
+from tools.cuda.tokens import launch_openings
 
 TEXT = """#include "a.h"
 #include <b.h>
@@ -59,3 +61,20 @@ def test_function_around():
 def test_imbalances(text, lost):
     found = Source(text, "x.cu").lexed.imbalances
     assert sorted(text[one.start : one.end] for one in found) == sorted(lost)
+
+
+@pytest.mark.parametrize(
+    ("text", "at"),
+    [
+        ("k<<<1, 2>>>(x)", [1]),
+        ("k<< <1>>>()", [1]),
+        ("k<<<", [1]),
+        ("<<<", [0]),
+        ("a << b < c", []),
+        ("operator<< <T>(x); k<<<1>>>()", [10]),
+        ("", []),
+    ],
+)
+def test_where_launches_open(text, at):
+    """At the end of a #define's text, too."""
+    assert launch_openings(Lexed(text).tokens) == at

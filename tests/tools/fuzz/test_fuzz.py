@@ -160,6 +160,8 @@ def test_the_same_seed_makes_the_same_calls():
     one = drawn(subject.calls(), 3)
     assert one == drawn(subject.calls(), 3) != drawn(subject.calls(), 4)
     assert len(set(one)) > 20
+    through_torch = sum(text.startswith("torch.ops.") for text in one)
+    assert 0 < through_torch < len(one) / 2  # a quarter, and the functions of the cases
 
 
 def test_arguments_are_changed_in_every_way():

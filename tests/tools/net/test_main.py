@@ -101,6 +101,15 @@ def test_what_is_to_be_known_of_a_net_is_told_as_it_stands(asked, capsys):
     assert "line 2: '[/own]': relu_param.strange is ignored, as told" in capsys.readouterr().out
 
 
+def test_numbers_that_nobody_gave_are_the_same_each_time(asked, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(net, "show", lambda *_: drawn.append(torch.rand(3).tolist()) or 0)
+    for _ in range(2):
+        asked("show", OWN)
+        assert net.main() == 0
+    assert drawn[0] == drawn[1]
+
+
 def test_two_nets_that_agree(asked, capsys):
     asked("verify", OWN)
     assert net.main() == 0

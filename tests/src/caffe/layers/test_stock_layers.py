@@ -161,8 +161,11 @@ FILLERS = {"weight_filler": {"type": "gaussian", "std": 0.3}, "bias_filler": {"t
         ({"kernel_h": 3, "kernel_w": 2, "pad_h": 2, "pad_w": 0}, {"padding": (2, 0)}),
         ({"kernel_size": [3], "dilation": [2], "force_nd_im2col": True}, {"dilation": 2}),
         ({"kernel_size": [1], "bias_term": False}, {}),
+        ({"kernel_size": [1], "stride": [2]}, {"stride": 2}),
+        ({"kernel_size": [1], "pad": [1]}, {"padding": 1}),
+        ({"kernel_h": 1, "kernel_w": 2}, {}),
     ],
-    ids=["plain", "group", "h_w", "nd", "1x1"],
+    ids=["plain", "group", "h_w", "nd", "1x1", "1x1 by steps", "1x1 padded", "1x2"],
 )
 def test_convolution(at, options, expected):
     module = at.module("Convolution", convolution_param={"num_output": 6, **FILLERS, **options})
