@@ -1,5 +1,6 @@
 """The toolkit's own make, on a folder of layers outside the tree and from an empty build folder."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -52,7 +53,9 @@ def copy_layer(source: Path, folder: Path, name: str) -> None:
 
 
 def nvcc() -> str:
-    """The compiler that make would take; empty if there is none."""
+    """The compiler that make would take; empty if there is none, or NVCC= leaves it out."""
+    if (wanted := os.environ.get("NVCC", "search")) != "search":
+        return wanted
     search = [sys.executable, str(ROOT / "tools" / "make" / "find_nvcc.py")]
     return subprocess.run(search, capture_output=True, text=True).stdout.strip()
 

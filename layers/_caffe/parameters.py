@@ -10,7 +10,7 @@ import numbers
 import operator
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -223,6 +223,10 @@ class Parameters:
         return message
 
 
+# How like another name a slip of the pen is: num_outputs, Poling; but not ROIPooling or pad_l.
+SLIP = 0.9
+
+
 @dataclass
 class Unknown:
     """A field of a text that the message does not have."""
@@ -231,6 +235,7 @@ class Unknown:
     line: int
     value: str | Node
     hint: str
+    near: str  # did_you_mean of a slip alone: forks have fields of their own that are much like stock Caffe's
 
 
 def read_fields(node: Node, message, without: tuple[str, ...] = ()) -> list[Unknown]:
@@ -262,7 +267,9 @@ def _known(node: Node, descriptor, path: str, without: tuple[str, ...], unknown:
         if entry.name in without and not isinstance(entry.value, Node):
             continue
         if field is None:
-            unknown.append(Unknown(where, entry.line, entry.value, unknown_field(entry.name, descriptor)))
+            near = did_you_mean(entry.name, descriptor.fields_by_name, SLIP)
+            hint = unknown_field(entry.name, descriptor)
+            unknown.append(Unknown(where, entry.line, entry.value, hint, near))
         elif isinstance(entry.value, Node) and field.message_type is not None:
             inside = _known(entry.value, field.message_type, where + ".", without, unknown)
             kept.fields.append(Field(entry.name, inside, entry.line))
@@ -282,9 +289,18 @@ _KINDS = dict.fromkeys((1, 2, 3, 4), "an integer") | {
 
 def unknown_field(name: str, descriptor) -> str:
     known = sorted(descriptor.fields_by_name)
-    near = difflib.get_close_matches(str(name), known, n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else "."
-    return f"no field {name!r}{hint} There are: {', '.join(known) or 'none'}"
+    return f"no field {name!r}{did_you_mean(name, known) or '.'} There are: {', '.join(known) or 'none'}"
+
+
+def did_you_mean(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
+    """The end of a sentence about a name that nobody knows; "" if none is like it.
+
+    Args:
+        cutoff: how like, difflib's ratio of both in lower case.
+    """
+    by_lower = {one.lower(): one for one in known}
+    near = difflib.get_close_matches(str(name).lower(), by_lower, n=1, cutoff=cutoff)
+    return f"; did you mean {by_lower[near[0]]!r}?" if near else ""
 
 
 @functools.cache

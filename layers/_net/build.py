@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from .._caffe.parameters import Unknown
+from .._caffe.parameters import SLIP, Unknown, did_you_mean
 from .._caffe.prototxt import Node, filled_in, parse, read_text, render, unquoted
 from .._caffe.upgrade import upgraded
 from .._runtime import CaffeError, CaffeValueError, some
@@ -21,7 +21,7 @@ from .messages import layer_parameter
 from .net import CaffeNet, Phase
 from .registry import Folders
 from .rules import TRAIN, State, included
-from .stock import Definition, StockLayer, blobs_of, stock_class
+from .stock import Definition, StockLayer, blobs_of, stock_class, stock_types
 
 # Stock types that read or write files or the user's own Python: no computation on tensors.
 _NO_COMPUTATION = ("HDF5Output",)
@@ -179,7 +179,7 @@ class Builder:
                 for one in strange:
                     self._stop(
                         spec,
-                        f"line {one.line}: {one.path} is a field that stock Caffe does not have. "
+                        f"line {one.line}: {one.path} is a field that stock Caffe does not have{one.near or '.'} "
                         f"If it does not matter: ignore=({one.path!r},). If it does, port the fork's {spec.type}",
                     )
                 return kind(Definition(spec.name, message, len(spec.bottoms), len(spec.tops), extra))
@@ -196,7 +196,11 @@ class Builder:
             module = spec.node.node("python_param") or Node()
             reason = f"runs Python code, {module.value('module')}.{module.value('layer')}"
         else:
-            reason = "no such layer here" if kind is None else "native=False, and its type is not ported"
+            reason = (
+                f"no such layer here{did_you_mean(spec.type, stock_types(), SLIP)}"
+                if kind is None
+                else "native=False, and its type is not ported"
+            )
             self.problems.missing.add(spec.type)
         self._stop(spec, reason)
         return None

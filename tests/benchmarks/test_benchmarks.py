@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 from conftest import DEVICES
 
-from benchmarks import _machine, _report, _timing, depthwise, layer_cases
+from benchmarks import _machine, _make, _report, _timing, depthwise, layer_cases
 from layers.depthwise_conv import cases
 
 SHAPES = {"8x6 k3": ((2, 8, 6, 6), 3, 1, 1), "8x6 k3 s2": ((2, 8, 6, 6), 3, 2, 1)}
@@ -57,3 +57,11 @@ def test_layer_cases_leave_out_what_is_too_large_for_a_processor(monkeypatch, de
     left_out = [note for note in report.notes if "left out" in note]
     assert len(left_out) == (len(SHAPES) if device == "cpu" else 0)
     assert {row["case"] for row in report.rows} == (set(LINE) if device == "cpu" else {*SHAPES, *LINE})
+
+
+def test_what_is_built_follows_the_setting_of_make(monkeypatch):
+    """NVCC= in the environment: make has no rule for CUDA then, wherever an nvcc lies."""
+    monkeypatch.setenv("NVCC", "")
+    assert not _make.has_nvcc()
+    monkeypatch.setenv("NVCC", "/opt/nvcc")
+    assert _make.nvcc() == "/opt/nvcc"

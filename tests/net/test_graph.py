@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import re
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -277,6 +278,21 @@ def test_a_template_is_filled_in():
         caffe_net(text)
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("Poling", "; did you mean 'Pooling'?"),
+        ("relu", "; did you mean 'ReLU'?"),
+        ("ROIPooling", ""),
+        ("Permute", ""),
+    ],
+)
+def test_types_that_are_misspelt(name, said):
+    """A fork's type is no slip, however like one of stock Caffe's it is."""
+    with pytest.raises(CaffeValueError, match=re.escape(f"({name}): no such layer here{said}\n")):
+        caffe_net(INPUT + f'layer {{ name: "x" type: "{name}" bottom: "data" top: "x" }}')
+
+
 def test_fields_of_forks_are_understood_or_named():
     pool = 'layer { name: "p" type: "Pooling" bottom: "data" top: "p" pooling_param { kernel_size: 3 stride: 2 %s } }'
     assert caffe_net(INPUT + pool % "").shapes["p"] == (2, 3, 4, 4)
@@ -285,6 +301,8 @@ def test_fields_of_forks_are_understood_or_named():
         CaffeValueError, match=r"line 2: pooling_param\.pad_l is a field that stock Caffe does not have"
     ):
         caffe_net(INPUT + pool % "pad_l: 1")
+    with pytest.raises(CaffeValueError, match="not have; did you mean 'kernel_size'"):
+        caffe_net(INPUT + pool % "kernal_size: 1")
     net = caffe_net(INPUT + pool % "pad_l: 1", ignore="pooling_param.pad_l")
     assert "pad_l" in net.notes[0]
 

@@ -19,7 +19,7 @@ from string import Template
 
 from ..files import alone_in
 from ..files import write as write_file
-from ..make.names import why_no_layer
+from ..make.names import NameRefused, check_path, why_no_layer
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -80,6 +80,10 @@ def check_name(name: str):
 
 
 def check_free(layers_dir: Path, name: str):
+    try:
+        check_path(str(layers_dir), "LAYERS_DIR")
+    except NameRefused as refused:
+        raise Refusal(str(refused)) from None
     if layers_dir.exists() and not layers_dir.is_dir():
         raise Refusal(f"LAYERS_DIR={layers_dir} is a file, not a folder")
     if os.path.lexists(layers_dir / name):

@@ -130,6 +130,12 @@ def stock_class(type_name: str) -> type[StockLayer] | None:
     return getattr(importlib.import_module(f".{file}", __name__), type_name, None)
 
 
+def stock_types() -> list[str]:
+    """The types that have a torch-native form."""
+    modules = {name: importlib.import_module(f".{file}", __name__) for name, file in _files().items()}
+    return [word for name, module in modules.items() for word in vars(module) if word.lower() == name]
+
+
 def blobs_of(module: nn.Module) -> list[tuple[str, torch.Tensor]]:
     """The parameter blobs of a stock layer, or of a ported one, by their attributes, in Caffe's order."""
     if hasattr(module, "present_blobs"):

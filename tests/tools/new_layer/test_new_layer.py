@@ -83,6 +83,13 @@ def test_nothing_is_overwritten(tmp_path):
     assert [p.name for p in (tmp_path / "foo").iterdir()] == ["mine"]
 
 
+def test_a_folder_that_make_cannot_build_in_gets_no_layer(tmp_path, capsys):
+    folder = tmp_path / "with space"
+    assert new_layer.main(["--layers-dir", str(folder), "foo"]) == 1
+    assert "make new: LAYERS_DIR: make cannot work in a path with spaces" in capsys.readouterr().err
+    assert not folder.exists()
+
+
 @pytest.mark.parametrize(
     ("make_source", "message"),
     [
