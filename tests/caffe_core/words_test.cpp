@@ -321,6 +321,17 @@ static void test_random() {
   say("random_without_python", text);
 }
 
+// A message within another, written to before anybody has read it.
+static void test_message() {
+  BlobProto given, got;
+  given.mutable_shape()->add_dim(3);
+  string bytes;
+  given.SerializeToString(&bytes);
+  got.ParseFromString(bytes);
+  got.mutable_shape()->add_dim(4);
+  say("written_before_read", list(got.shape().dim().data(), got.shape().dim_size()));
+}
+
 int main() {
   host_services.log = [](int64_t, const char*) {};
   test_legacy_names();
@@ -335,4 +346,5 @@ int main() {
   test_what_layers_say_of_themselves();
   test_cuda();
   test_random();
+  test_message();
 }

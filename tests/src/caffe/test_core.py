@@ -167,6 +167,7 @@ EXPECTED = {
     "elements": "119 1119 119 1119 60 100 80",
     # numbers, a vector, below: on the last element, one behind it, two behind it; too low, too many
     "offsets": "+++ +++ +++ +++ +-- +-- +-- +-- --- --- --- --- --",
+    "written_before_read": "3 4",
     "random_without_python": "+++++ +++++ ++++++ +++++ +++++ ++++++ ",
     "legacy_axes": "-++++- 1 1 6 7 6 7 1 1-+",
     "of_themselves": "one |own +-+ own shared -1-1-1-1-1-1 ++-- test train 0.000000 given",
