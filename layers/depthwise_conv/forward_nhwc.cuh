@@ -98,9 +98,10 @@ __global__ void __launch_bounds__(kNhwcThreads, B)
 }
 
 // K = 3 and stride 2 in float: bytes are the limit, and most of them are read once. A thread owns R x R outputs
-// and starts all of its loads before the first use.
+// and starts all of its loads before the first use. Six blocks of a multiprocessor keep enough of them under way;
+// with the 87 registers that nvcc takes by itself there is room for five.
 template <typename Dtype, int V, int R>
-__global__ void __launch_bounds__(kNhwcThreads)
+__global__ void __launch_bounds__(kNhwcThreads, 6)
     forward_nhwc_stride2_kernel(const NhwcGeometry g, const Dtype* __restrict__ bottom,
                                 const Parameters<Dtype> weight, const Parameters<Dtype> bias,
                                 Dtype* __restrict__ top) {
