@@ -52,5 +52,6 @@ CAFFE_DECLARED(VideoCapture)
 }  // namespace cv
 
 typedef int hid_t;
+typedef unsigned long long hsize_t;
 
 #endif  // CAFFE_READERS_HPP_

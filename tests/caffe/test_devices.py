@@ -36,7 +36,9 @@ def test_a_launch_that_was_refused_is_an_error_though_the_layer_does_not_look(zo
         pytest.skip("launches nothing")
     m = place(zoo.Ramp(zoo_param={"memory": function}))
     x = place.draw(5, grad=True)
-    for _ in range(3):  # the call, and those like it; an H200 says InvalidValue, the host InvalidConfiguration
+    for _ in range(
+        3
+    ):  # the call, and those like it; an H200 says InvalidValue, the host InvalidConfiguration
         with raises(CaffeRuntimeError, f"zoo: {function.lower()}", "cudaErrorInvalid"):
             m(x).sum().backward()
     assert torch.equal(place(zoo.Ramp())(x), x.relu())

@@ -90,8 +90,9 @@ class Cut:
         quoted = list(source.includes())
         angles = [i for i in source.includes(angles=True) if i not in quoted]
         lines = [f"#include <{i}>" for i in angles if STANDARD.match(i) or self._is_boosts(i)]
-        if file == self.header:  # the toolkit's of that name, and the fork's messages, which a part may name
-            quoted = [file.removeprefix("include/"), *(i for i in quoted if i.endswith("caffe.pb.h"))]
+        # The toolkit's of that name, and the fork's messages: a part may name them, and rely on who includes it.
+        if file == self.header:
+            quoted = [file.removeprefix("include/"), "caffe/proto/caffe.pb.h"]
         lines += [
             f'#include "{i}"'
             for i in quoted

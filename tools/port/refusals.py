@@ -28,7 +28,7 @@ UNSUPPORTED = [
     (r"((Base|BasePrefetching|Image|)DataLayer|DataReader|InternalThread|BlockingQueue|Batch)\Z", DATA),
     (r"(leveldb|lmdb|MDB_\w+|mdb_\w+)\Z", DATABASE),
     (r"(CV_\d+[USF]C\d|IplImage|imread|imwrite)\Z", WITHOUT["USE_OPENCV"]),
-    (r"(hid_t|H5\w+|hdf5_(load|save)\w+)\Z", "needs HDF5"),
+    (r"(hid_t|hsize_t|H5\w+|hdf5_(load|save)\w+)\Z", "needs HDF5"),
     (r"(Solver|SGDSolver|SolverParameter|P2PSync|SolverRegistry)\Z", "needs the Solver: in PyTorch that is your loop"),
     (r"(cudnn[A-Z]\w*|cudnn|CUDNN_\w+)\Z", WITHOUT["USE_CUDNN"]),
     (r"(PyObject|PyErr_\w+|Py_\w+)\Z", PYTHON),

@@ -56,12 +56,11 @@ def test_structs_of_the_forks_own_beside_the_core(fork, port):
     assert header.count("void turn(int n);") == source.count("void turn") == 1 and "Unused" not in header
 
 
-def test_messages_that_an_addition_names(fork, port):
+@pytest.mark.parametrize("includes", ['#include "caffe/proto/caffe.pb.h"\n', ""])
+def test_messages_that_an_addition_names(fork, port, includes):
     """Layers may ask protobuf what a message consists of: FlowNet2's augmentations do."""
     take = "float take(const TakeParameter& p)"
-    fork.write(
-        "include/caffe/util/rng.hpp", f'#include "caffe/proto/caffe.pb.h"\nnamespace caffe {{ {take}; }}\n'
-    )
+    fork.write("include/caffe/util/rng.hpp", f"{includes}namespace caffe {{ {take}; }}\n")
     fork.write(
         "src/caffe/util/rng.cpp",
         f'#include "caffe/util/rng.hpp"\nnamespace caffe {{ {take} {{ return 1; }} }}\n',

@@ -171,7 +171,7 @@ def test_a_copy_of_a_source_that_lies_deeper(fork, port):
 
 def test_another_version_of_a_source_beside_it(fork, port):
     """It defines the same functions, and is not called as the header is."""
-    source = fork.layer("Shift")
+    source = fork.layer("Shift", members="void More();")
     fork.write("src/caffe/layers/shift_layer-x.cpp", source.read_text())
     header = (fork.root / "include/caffe/layers/shift_layer.hpp").read_text()
     fork.write("include/caffe/layers/shift_layer-x.hpp", header)

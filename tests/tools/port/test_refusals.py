@@ -26,6 +26,7 @@ READING = """
   BlockingQueue<Batch<Dtype>*> free_;
   cv::Mat Turned(const cv::Mat& image, cv::Scalar color = cv::Scalar(0, 0, 0));
   hid_t file_;
+  hsize_t row_;
 """
 WHOLE = """
   virtual void Reshape(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) {}
