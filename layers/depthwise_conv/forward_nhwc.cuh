@@ -97,69 +97,6 @@ __global__ void __launch_bounds__(kNhwcThreads, B)
   }
 }
 
-// K = 3 and stride 2 in float: bytes are the limit, and most of them are read once. A thread owns R x R outputs
-// and starts all of its loads before the first use. Six blocks of a multiprocessor keep enough of them under way;
-// with the 87 registers that nvcc takes by itself there is room for five.
-template <typename Dtype, int V, int R>
-__global__ void __launch_bounds__(kNhwcThreads, 6)
-    forward_nhwc_stride2_kernel(const NhwcGeometry g, const Dtype* __restrict__ bottom,
-                                const Parameters<Dtype> weight, const Parameters<Dtype> bias,
-                                Dtype* __restrict__ top) {
-  constexpr int K = 3, kInputs = (R - 1) * 2 + K;  // rows and columns of bottom that R outputs look at
-  __shared__ NhwcWeights<K, V> shared;
-  const NhwcThread t(g, blockIdx.x % g.tiles, V);
-  shared.load(weight + int64_t(t.tile) * (K * K), min(g.lanes * V, g.channels - t.tile), false);
-  const int index = blockIdx.x / g.tiles * t.per_block + t.in_block, channel = t.channel;
-  if (!t.inside || index >= g.items) return;
-
-  const NhwcItem item(g, index, R);
-  const int iy = item.y * 2 - g.pad_h, ix = item.x * 2 - g.pad_w, pitch = g.width * g.channels;
-  const unsigned rows = columns_inside<kInputs>(iy, 1, g.height);
-  const unsigned columns = columns_inside<kInputs>(ix, 1, g.width);
-  const Dtype* from = bottom + (int64_t(item.image) * g.height + iy) * pitch + ix * g.channels + channel;
-  Pack<Dtype, V> inputs[kInputs][kInputs];
-#pragma unroll
-  for (int i = 0; i < kInputs; ++i)
-#pragma unroll
-    for (int j = 0; j < kInputs; ++j) {
-      inputs[i][j] = Pack<Dtype, V>{};
-      if (rows >> i & columns >> j & 1)
-        inputs[i][j] = *reinterpret_cast<const Pack<Dtype, V>*>(from + i * pitch + j * g.channels);
-    }
-  float sums[R][R][V];
-#pragma unroll
-  for (int i = 0; i < R * R * V; ++i)
-    sums[i / V / R][i / V % R][i % V] = bias ? float(bias[channel + i % V]) : 0.f;
-#pragma unroll
-  for (int tap = 0; tap < K * K; ++tap) {
-    const Pack<float, V> w = shared.taps[tap][t.lane];
-#pragma unroll
-    for (int i = 0; i < R * R * V; ++i) {
-      const int y = i / V / R, x = i / V % R, v = i % V;
-      sums[y][x][v] += w.v[v] * float(inputs[y * 2 + tap / K][x * 2 + tap % K].v[v]);
-    }
-  }
-  Dtype* to =
-      top + ((int64_t(item.image) * g.top_height + item.y) * g.top_width + item.x) * g.channels + channel;
-#pragma unroll
-  for (int i = 0; i < R * R; ++i)
-    if (item.y + i / R < g.top_height && item.x + i % R < g.top_width)
-      store_pixel<Dtype, V>(to + (i / R * g.top_width + i % R) * g.channels, sums[i / R][i % R]);
-}
-
-template <typename Dtype, int V>
-bool launch_forward_nhwc_stride2(const Shape& shape, const Dtype* bottom, Parameters<Dtype> weight,
-                                 Parameters<Dtype> bias, Dtype* top, cudaStream_t stream) {
-  constexpr int R = 2;
-  const NhwcGeometry g =
-      nhwc_geometry(shape, V, sizeof(Dtype), R, shape.top_width, shape.top_height, R, 1, R);
-  const int64_t blocks = ceil_div(g.items, kNhwcThreads / g.lanes) * g.tiles;
-  if (g.items < 0 || blocks >= 1 << 30) return false;
-  forward_nhwc_stride2_kernel<Dtype, V, R>
-      <<<static_cast<unsigned>(blocks), kNhwcThreads, 0, stream>>>(g, bottom, weight, bias, top);
-  return true;
-}
-
 template <typename Dtype, int K, int S, int V, int R, int B = 1>
 bool launch_forward_nhwc(const Shape& shape, const Dtype* bottom, Parameters<Dtype> weight,
                          Parameters<Dtype> bias, Dtype* top, bool turned, cudaStream_t stream) {
@@ -176,21 +113,15 @@ bool launch_forward_nhwc(const Shape& shape, const Dtype* bottom, Parameters<Dty
 template <typename Dtype, int K, int S>
 bool choose_forward_nhwc(const Shape& shape, const Dtype* bottom, Parameters<Dtype> weight,
                          Parameters<Dtype> bias, Dtype* top, bool turned, cudaStream_t stream) {
-  if constexpr (K == 3 && S == 2 && sizeof(Dtype) == 4) {
-    if (shape.channels % 2 == 0 && aligned(bottom, 2 * sizeof(Dtype)) && aligned(top, 2 * sizeof(Dtype)))
-      return launch_forward_nhwc_stride2<Dtype, 2>(shape, bottom, weight, bias, top, stream);
-    return launch_forward_nhwc_stride2<Dtype, 1>(shape, bottom, weight, bias, top, stream);
-  } else {
-    // What was fastest on an H200; two rows a step fill the shared memory of large kernels twice as fast.
-    constexpr bool kTwoBytes = sizeof(Dtype) == 2;
-    constexpr int V = K == 7 || (S == 2 && !(K == 3 && kTwoBytes)) || (K == 3 && !kTwoBytes) ? 2 : 4;
-    constexpr int R = S == 2 ? (V == 4 ? 1 : 2) : K == 7 ? 7 : 4;
-    if (shape.channels % V == 0 && aligned(bottom, V * sizeof(Dtype)) && aligned(top, V * sizeof(Dtype)))
-      return launch_forward_nhwc<Dtype, K, S, V, R>(shape, bottom, weight, bias, top, turned, stream);
-    if constexpr (S == 1 || K == 3)
-      return launch_forward_nhwc<Dtype, K, S, 1, R>(shape, bottom, weight, bias, top, turned, stream);
-    return false;
-  }
+  // What was fastest on an H200; two rows a step fill the shared memory of large kernels twice as fast.
+  constexpr bool kTwoBytes = sizeof(Dtype) == 2;
+  constexpr int V = K == 7 || (S == 2 && !(K == 3 && kTwoBytes)) || (K == 3 && !kTwoBytes) ? 2 : 4;
+  constexpr int R = S == 2 ? (V == 4 ? 1 : 2) : K == 7 ? 7 : 4;
+  if (shape.channels % V == 0 && aligned(bottom, V * sizeof(Dtype)) && aligned(top, V * sizeof(Dtype)))
+    return launch_forward_nhwc<Dtype, K, S, V, R>(shape, bottom, weight, bias, top, turned, stream);
+  if constexpr (S == 1 || K == 3)
+    return launch_forward_nhwc<Dtype, K, S, 1, R>(shape, bottom, weight, bias, top, turned, stream);
+  return false;
 }
 
 template <typename Dtype>

@@ -42,7 +42,7 @@ inline int nhwc_lanes(int64_t packs, int64_t pack_bytes) {
 // Columns and rows count those that the threads own: of top, or of bottom in a backward kernel.
 inline NhwcGeometry nhwc_geometry(const Shape& s, int vector, int64_t element_bytes, int columns,
                                   int64_t row_length, int64_t column_length, int64_t most_rows,
-                                  int64_t wanted_threads, int64_t least_rows = 4) {
+                                  int64_t wanted_threads) {
   NhwcGeometry g;
   g.channels = static_cast<int>(s.channels);
   g.height = static_cast<int>(s.height);
@@ -61,7 +61,7 @@ inline NhwcGeometry nhwc_geometry(const Shape& s, int vector, int64_t element_by
   const int64_t column = ceil_div(column_length, s.dilation_h);
   const int64_t strips = s.num * packs * g.groups * s.dilation_w * s.dilation_h;
   int64_t chunks = std::max<int64_t>(ceil_div(column, most_rows), ceil_div(wanted_threads, strips));
-  chunks = std::max<int64_t>(1, std::min(chunks, ceil_div(column, least_rows)));
+  chunks = std::max<int64_t>(1, std::min(chunks, ceil_div(column, 4)));
   g.rows = static_cast<int>(ceil_div(column, chunks));
   g.chunks = static_cast<int>(ceil_div(column, g.rows));
   const int64_t items = s.num * g.chunks * s.dilation_h * s.dilation_w * g.groups;

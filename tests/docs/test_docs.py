@@ -58,8 +58,11 @@ def test_layer_of_the_docs_builds_and_computes(tmp_path):
         assert done.returncode == 0, done.stdout + done.stderr
         assert ("no cases yet" in done.stdout) == (not cases)
     package = load_package(folder, "layers_of_the_docs")
-    softsign = importlib.import_module(f"{package}.softsign").softsign
+    module = importlib.import_module(f"{package}.softsign")
+    softsign = module.softsign
     x = torch.linspace(-3, 3, 1001, dtype=torch.float64, requires_grad=True)
+    with pytest.raises(ValueError, match="softsign: bottom: expected"):
+        module.layer.softsign_forward(x.detach(), torch.empty_like(x), 10**9)
     torch.testing.assert_close(softsign(x), torch.nn.functional.softsign(x))
     torch.testing.assert_close(
         torch.autograd.grad(softsign(x).sum(), x), torch.autograd.grad((x / (1 + x.abs())).sum(), x)
