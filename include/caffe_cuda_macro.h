@@ -204,8 +204,6 @@ using ::caffe_gpu_atomic_add;
     }                                                                \
   } while (0)
 
-#ifdef __CUDACC__
 #include "caffe_vector_loop.h"
-#endif
 
 #endif  // CAFFE_CUDA_MACRO_H_

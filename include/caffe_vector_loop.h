@@ -21,6 +21,7 @@
 // all an element's reads come before its write, as they do in the body.
 #ifndef CAFFE_VECTOR_LOOP_H_
 #define CAFFE_VECTOR_LOOP_H_
+#ifdef __CUDACC__
 
 #include <stdint.h>
 
@@ -184,4 +185,5 @@ inline int vector_blocks(int64_t count) { return vector_blocks(count, static_cas
                                             false) {}                                                       \
   else
 
+#endif  // __CUDACC__
 #endif  // CAFFE_VECTOR_LOOP_H_

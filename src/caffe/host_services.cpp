@@ -47,37 +47,35 @@ void release(int64_t token) {
 }
 
 template <typename T, typename Next>
-bool fill(void* address, int64_t count, int64_t device, Next next) {
+bool fill(void* address, int64_t count, Next next) {
   std::unique_ptr<T[]> values(new T[count]);
   for (int64_t i = 0; i < count; ++i) values[i] = static_cast<T>(next());
-  if (device < 0) return memcpy(address, values.get(), count * sizeof(T)), true;
-  return cudaMemcpyAsync(address, values.get(), count * sizeof(T), cudaMemcpyHostToDevice,
-                         current_stream()) == cudaSuccess &&
+  return cudaMemcpyAsync(address, values.get(), count * sizeof(T), cudaMemcpyDefault, current_stream()) ==
+             cudaSuccess &&
          cudaStreamSynchronize(current_stream()) == cudaSuccess;
 }
 
 template <typename T>
-bool fill_real(int64_t kind, void* address, int64_t count, int64_t device, double a, double b) {
+bool fill_real(int64_t kind, void* address, int64_t count, double a, double b) {
   std::mt19937_64& numbers = generator();
   if (kind == 0) {
     std::uniform_real_distribution<T> uniform(a, b);
-    return fill<T>(address, count, device, [&] { return a < b ? uniform(numbers) : T(a); });
+    return fill<T>(address, count, [&] { return a < b ? uniform(numbers) : T(a); });
   }
   if (kind == 1) {
     std::normal_distribution<T> normal(a, b);
-    return fill<T>(address, count, device, [&] { return normal(numbers); });
+    return fill<T>(address, count, [&] { return normal(numbers); });
   }
   std::bernoulli_distribution bernoulli(a);
-  return fill<T>(address, count, device, [&] { return bernoulli(numbers); });
+  return fill<T>(address, count, [&] { return bernoulli(numbers); });
 }
 
-int64_t random(int64_t kind, void* address, int64_t count, int64_t dtype, int64_t device, double a,
-               double b) {
-  if (dtype == 0) return fill_real<float>(kind, address, count, device, a, b);
-  if (dtype == 1) return fill_real<double>(kind, address, count, device, a, b);
+int64_t random(int64_t kind, void* address, int64_t count, int64_t dtype, int64_t, double a, double b) {
+  if (dtype == 0) return fill_real<float>(kind, address, count, a, b);
+  if (dtype == 1) return fill_real<double>(kind, address, count, a, b);
   std::mt19937_64& numbers = generator();
   std::bernoulli_distribution bernoulli(kind == 2 ? a : 0);
-  return fill<uint32_t>(address, count, device,
+  return fill<uint32_t>(address, count,
                         [&] { return kind == 2 ? uint32_t(bernoulli(numbers)) : uint32_t(numbers()); });
 }
 

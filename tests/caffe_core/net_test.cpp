@@ -278,6 +278,22 @@ static void test_in_place_and_reshape() {
   say("reshaped", net.blob_by_name("y")->shape_string());
 }
 
+// One shape for all tops, one for each, or none.
+static void test_inputs() {
+  string text;
+  for (int shapes : {0, 1, 2, 3, 4}) {
+    NetParameter param;
+    LayerParameter* input = add(&param, "Input", "in", {}, {"a", "b", "c"});
+    for (int i = 0; i < shapes; ++i) input->mutable_input_param()->add_shape()->add_dim(i + 2);
+    text += caught([&] {
+      Net<float> net(param);
+      for (const char* name : {"a", "b", "c"}) text += net.blob_by_name(name)->shape_string() + " ";
+    });
+    text += " | ";
+  }
+  say("inputs", text);
+}
+
 static void test_refusals() {
   NetParameter unknown = with_input(2);
   add_power(&unknown, "p", "nowhere", "y", 1);
@@ -312,5 +328,6 @@ int main() {
   test_shared_weights();
   test_pruning();
   test_in_place_and_reshape();
+  test_inputs();
   test_refusals();
 }

@@ -107,6 +107,20 @@ static void test_files() {
   say("no_text", caught([&] { ReadProtoFromTextFile("/nowhere/file", &read); }));
   say("no_place", caught([&] { WriteProtoToBinaryFile(shape, "/nowhere/file"); }));
   say("no_place_for_text", caught([&] { WriteProtoToTextFile(shape, "/nowhere/file"); }));
+  static string said;
+  const auto log = host_services.log;
+  host_services.log = [](int64_t, const char* text) { said = text; };
+  host_services.text = [](int64_t, const char*, int64_t, const char*, const char*, int64_t, auto take,
+                          void* to) -> int64_t { return take(to, "dims", 4), 1; };
+  said = "nothing";
+  WriteProtoToTextFile(shape, one);
+  string read_back, words = "there: " + said;
+  WriteProtoToTextFile(shape, "/nowhere/file");
+  std::ifstream written(one);
+  std::getline(written, read_back);
+  say("what_is_said_of_text", words + ", " + read_back + ", /nowhere/file: " + said);
+  host_services.log = log;
+  host_services.text = nullptr;
   remove(one.c_str());
   remove(one.substr(0, one.rfind('/')).c_str());
   remove(folder.c_str());

@@ -177,18 +177,18 @@ class MathLayer : public Layer<Dtype> {
       const int one = 1;
       result = make_pair<int, int>(n, one).first + make_pair(one, "text").first;
     } else if (function == "amax" || function == "amin") {
-      result = Place(n, a, function == "amax");
+      result = Place(i[0], a, i[1], function == "amax");
     } else {
       LOG(FATAL) << "no function " << function;
     }
     return result;
   }
-  static int Place(int n, const Dtype* x, bool most) {
+  static int Place(int n, const Dtype* x, int step, bool most) {
     int place;
     if constexpr (std::is_same<Dtype, float>::value) {
-      CUBLAS_CHECK((most ? cublasIsamax : cublasIsamin)(Caffe::cublas_handle(), n, x, 1, &place));
+      CUBLAS_CHECK((most ? cublasIsamax : cublasIsamin)(Caffe::cublas_handle(), n, x, step, &place));
     } else {
-      CUBLAS_CHECK((most ? cublasIdamax : cublasIdamin)(Caffe::cublas_handle(), n, x, 1, &place));
+      CUBLAS_CHECK((most ? cublasIdamax : cublasIdamin)(Caffe::cublas_handle(), n, x, step, &place));
     }
     return place;
   }

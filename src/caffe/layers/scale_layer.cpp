@@ -14,10 +14,7 @@ void ScaleLayer<Dtype>::LayerSetUp(const vector<Blob<Dtype>*>& bottom, const vec
     this->blobs_.resize(1);
     this->blobs_[0].reset(new Blob<Dtype>(shape_along(*bottom[0], axis_, param.num_axes(), "scale")));
     FillerParameter filler(param.filler());
-    if (!param.has_filler()) {
-      filler.set_type("constant");
-      filler.set_value(1);
-    }
+    if (!param.has_filler()) filler.set_value(1);
     shared_ptr<Filler<Dtype>>(GetFiller<Dtype>(filler))->Fill(this->blobs_[0].get());
   }
   if (param.bias_term()) {

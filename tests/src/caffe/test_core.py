@@ -46,6 +46,10 @@ def said(tmp_path_factory):
 
 
 FATAL = "core_test.cpp: "
+SHAPES = (
+    "Check failed: shapes == 0 || shapes == 1 || shapes == tops Must specify 'shape' once, once per top blob, "
+    "or not at all: 3 tops vs. "
+)
 NO_VALUES = "(unprintable) vs. (unprintable)"
 
 EXPECTED = {
@@ -181,6 +185,7 @@ EXPECTED = {
     "no_text": "io.cpp: Check failed: file File not found: /nowhere/file",
     "no_place": "io.cpp: Check failed: proto.SerializeToOstream(&file) Failed to write /nowhere/file",
     "no_place_for_text": "nothing",  # as Caffe's, which writes it for people
+    "what_is_said_of_text": "there: nothing, dims, /nowhere/file: Failed to write /nowhere/file",
     "mixed_max": "2.000000 3.000000 1.000000",
     "max_as_told": "2.000000 2.000000 2",
     # the C ABI: a layer of one bottom and one top
@@ -235,6 +240,8 @@ EXPECTED = {
     "frozen": "rests",
     "in_place_net": "13 | -4 0 -6",
     "reshaped": "2 4 (8)",
+    "inputs": f"(0) (0) (0) nothing | 2 (2) 2 (2) 2 (2) nothing | {SHAPES}2 shapes. | "
+    f"2 (2) 3 (3) 4 (4) nothing | {SHAPES}4 shapes. | ",
     "unknown_bottom": "Unknown bottom blob 'nowhere' (layer 'p', bottom index 0)",
     "two_sources": "Check failed: i >= layer_param.top_size() || !has_blob(blob_name) "
     "Top blob 'y' produced by multiple sources.",

@@ -135,10 +135,17 @@ def test_products_in_a_batch(at, stepped):
 
 
 def test_where_the_largest_and_the_smallest_are(at):
-    """By their absolute values, the first of several, counted from 1 as in Fortran."""
-    a = at.draw(11)
+    """By their absolute values, the first of several, counted from 1 as in Fortran; 0 where there is none."""
+    a = at.draw(12)
     a[3], a[7], a[5], a[8] = -9, 9, 0, 0
-    assert [at.math(function, a, shape=[1]).item() for function in ("amax", "amin")] == [4, 6]
+    for n, step in ((12, 1), (1, 1), (3, 1), (4, 3), (2, 3), (0, 1)):
+        part = a[: n * step : step].to(at.dtype).abs()
+        wanted = [int(part.argmax()) + 1, int(part.argmin()) + 1] if n else [0, 0]
+        found = [at.math(function, a, n=[n, step], shape=[1]).item() for function in ("amax", "amin")]
+        assert found == wanted, (n, step)
+    for first in (9.0, 0.0):
+        a[0] = first
+        assert at.math("amax" if first else "amin", a, n=[12, 1], shape=[1]).item() == 1
 
 
 def test_pairs_as_before_cpp_11(at):
