@@ -294,6 +294,45 @@ static void test_inputs() {
   say("inputs", text);
 }
 
+// Backward of a stock layer, where nobody wants a gradient: it writes none, and computes none (there is no BLAS here).
+static void test_no_gradient_is_wanted() {
+  string text;
+  for (const char* type : {"Bias", "Concat", "Convolution", "Eltwise", "InnerProduct", "Pooling", "Power",
+                           "ReLU", "Reduction", "Scale", "Sigmoid", "Slice", "Softmax", "Split", "TanH"}) {
+    text += type;
+    for (int mode : {CAFFE_MODE_CPU, CAFFE_MODE_GPU}) {
+      LayerParameter param;
+      param.set_type(type);
+      param.mutable_convolution_param()->add_kernel_size(1);
+      param.mutable_convolution_param()->set_num_output(2);
+      param.mutable_inner_product_param()->set_num_output(2);
+      param.mutable_pooling_param()->set_kernel_size(1);
+      const shared_ptr<Layer<float>> layer = StockLayer<float>(param);
+      Blob<float> x(2, 2, 2, 2), other(2, 2, 2, 2), y, more;
+      vector<Blob<float>*> bottom{&x}, top{&y};
+      if (layer->type() == string("Eltwise") || layer->type() == string("Concat")) bottom.push_back(&other);
+      if (layer->type() == string("Slice") || layer->type() == string("Split")) top.push_back(&more);
+      layer->SetUp(bottom, top);
+      vector<Blob<float>*> kept{&x, &other};
+      for (size_t i = 0; i < layer->blobs().size(); ++i) {
+        layer->set_param_propagate_down(static_cast<int>(i), false);
+        kept.push_back(layer->blobs()[i].get());
+      }
+      for (Blob<float>* blob : top) caffe_set(blob->count(), 5.f, blob->mutable_cpu_diff());
+      for (Blob<float>* blob : kept) caffe_set(blob->count(), 7.f, blob->mutable_cpu_diff());
+      call_context.mode = mode;
+      text += caught([&] { layer->Backward(top, vector<bool>(bottom.size(), false), bottom); }) == "nothing"
+                  ? "+"
+                  : "!";
+      call_context.mode = CAFFE_MODE_CPU;
+      for (const Blob<float>* blob : kept)
+        if (std::count(blob->cpu_diff(), blob->cpu_diff() + blob->count(), 7.f) != blob->count()) text += "-";
+    }
+    text += " ";
+  }
+  say("no_gradient_is_wanted", text);
+}
+
 static void test_refusals() {
   NetParameter unknown = with_input(2);
   add_power(&unknown, "p", "nowhere", "y", 1);
@@ -329,5 +368,6 @@ int main() {
   test_pruning();
   test_in_place_and_reshape();
   test_inputs();
+  test_no_gradient_is_wanted();
   test_refusals();
 }

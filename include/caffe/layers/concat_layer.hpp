@@ -28,7 +28,6 @@ class ConcatLayer : public Layer<Dtype> {
   void Backward_gpu(const vector<Blob<Dtype>*>& top, const vector<bool>& propagate_down,
                     const vector<Blob<Dtype>*>& bottom) override;
 
-  int count_;
   int num_concats_;        // elements before the axis
   int concat_input_size_;  // elements behind it
   int concat_axis_;

@@ -28,7 +28,6 @@ class SliceLayer : public Layer<Dtype> {
   void Backward_gpu(const vector<Blob<Dtype>*>& top, const vector<bool>& propagate_down,
                     const vector<Blob<Dtype>*>& bottom) override;
 
-  int count_;
   int num_slices_;  // elements before the axis
   int slice_size_;  // elements behind it
   int slice_axis_;

@@ -32,7 +32,6 @@ void ConcatLayer<Dtype>::Reshape(const vector<Blob<Dtype>*>& bottom, const vecto
     top_shape[concat_axis_] += bottom[i]->shape(concat_axis_);
   }
   top[0]->Reshape(top_shape);
-  count_ = top[0]->count();
   if (bottom.size() == 1) {
     top[0]->ShareData(*bottom[0]);
     top[0]->ShareDiff(*bottom[0]);

@@ -47,8 +47,6 @@ void EltwiseLayer<Dtype>::ForwardOn(const vector<Blob<Dtype>*>& bottom, const ve
         Side::max_step(n, static_cast<int>(i), Side::data(*bottom[i]), y, from);
       break;
     }
-    default:
-      LOG(FATAL) << "Unknown elementwise operation.";
   }
 }
 
@@ -85,8 +83,6 @@ void EltwiseLayer<Dtype>::BackwardOn(const vector<Blob<Dtype>*>& top, const vect
       case EltwiseParameter_EltwiseOp_MAX:
         Side::where(n, Side::data(max_idx_), static_cast<int>(i), dy, dx);
         break;
-      default:
-        LOG(FATAL) << "Unknown elementwise operation.";
     }
   }
 }

@@ -158,8 +158,6 @@ void PoolingLayer<Dtype>::Forward_cpu(const vector<Blob<Dtype>*>& bottom, const 
     case PoolingParameter_PoolMethod_STOCHASTIC:
       NOT_IMPLEMENTED;
       break;
-    default:
-      LOG(FATAL) << "Unknown pooling method.";
   }
 }
 
@@ -194,8 +192,6 @@ void PoolingLayer<Dtype>::Backward_cpu(const vector<Blob<Dtype>*>& top, const ve
     case PoolingParameter_PoolMethod_STOCHASTIC:
       NOT_IMPLEMENTED;
       break;
-    default:
-      LOG(FATAL) << "Unknown pooling method.";
   }
 }
 

@@ -198,8 +198,6 @@ void PoolingLayer<Dtype>::Forward_gpu(const vector<Blob<Dtype>*>& bottom, const 
         stochastic_test<Dtype><<<CAFFE_GET_BLOCKS(n), CAFFE_CUDA_NUM_THREADS>>>(n, pool, x, y);
       }
       break;
-    default:
-      LOG(FATAL) << "Unknown pooling method.";
   }
 }
 
@@ -229,8 +227,6 @@ void PoolingLayer<Dtype>::Backward_gpu(const vector<Blob<Dtype>*>& top, const ve
       stochastic_backward<Dtype>
           <<<CAFFE_GET_BLOCKS(n), CAFFE_CUDA_NUM_THREADS>>>(n, pool, dy, rand_idx_.gpu_data(), dx);
       break;
-    default:
-      LOG(FATAL) << "Unknown pooling method.";
   }
 }
 

@@ -57,8 +57,6 @@ void ReductionLayer<Dtype>::BackwardOn(const vector<Blob<Dtype>*>& top, const ve
     case ReductionParameter_ReductionOp_SUMSQ:
       Side::scale(n, 2 * coeff_, Side::data(*bottom[0]), dx);
       break;
-    default:
-      LOG(FATAL) << "Unknown reduction operation.";
   }
   Side::mul_along(n, dx, Side::diff(*top[0]), num_, dim_, dx);  // ... times the gradient of that sum
 }

@@ -31,14 +31,11 @@ void SliceLayer<Dtype>::Reshape(const vector<Blob<Dtype>*>& bottom, const vector
   CHECK_EQ(ends.size(), tops - 1) << "slice_point must be given once for each top but the last.";
   ends.push_back(whole);
   vector<int> shape = bottom[0]->shape();
-  count_ = 0;
   for (int i = 0, start = 0; i < tops; start = ends[i++]) {
     CHECK_GT(ends[i], start) << "slice_point must grow, and end before the axis does.";
     shape[slice_axis_] = ends[i] - start;
     top[i]->Reshape(shape);
-    count_ += top[i]->count();
   }
-  CHECK_EQ(count_, bottom[0]->count());
   if (tops == 1) {
     top[0]->ShareData(*bottom[0]);
     top[0]->ShareDiff(*bottom[0]);

@@ -242,6 +242,8 @@ EXPECTED = {
     "reshaped": "2 4 (8)",
     "inputs": f"(0) (0) (0) nothing | 2 (2) 2 (2) 2 (2) nothing | {SHAPES}2 shapes. | "
     f"2 (2) 3 (3) 4 (4) nothing | {SHAPES}4 shapes. | ",
+    "no_gradient_is_wanted": "Bias++ Concat++ Convolution++ Eltwise++ InnerProduct++ Pooling++ Power++ ReLU++ "
+    "Reduction++ Scale++ Sigmoid++ Slice++ Softmax++ Split++ TanH++ ",
     "unknown_bottom": "Unknown bottom blob 'nowhere' (layer 'p', bottom index 0)",
     "two_sources": "Check failed: i >= layer_param.top_size() || !has_blob(blob_name) "
     "Top blob 'y' produced by multiple sources.",
