@@ -16,6 +16,7 @@ INSTANTIATE = "INSTANTIATE_CLASS"
 class Registration(NamedTuple):
     type: str
     at: Token  # the macro's name
+    creator: str  # the function that makes the layer, if it is not the macro's own
     is_old: bool  # of 2014: REGISTER_LAYER_CLASS(POOLING, PoolingLayer)
 
 
@@ -26,6 +27,7 @@ def registrations(source: Source) -> list[Registration]:
         Registration(
             tokens[i + 2].text,
             token,
+            "".join(t.text for t in tokens[i + 4 : i + 5] if token.text == REGISTER[1]),
             token.text == REGISTER[0] and [t.text for t in tokens[i + 3 : i + 4]] == [","],
         )
         for i, token in enumerate(tokens[:-2])

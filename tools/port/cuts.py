@@ -13,6 +13,7 @@ from collections.abc import Container, Iterable
 from pathlib import Path
 
 from ..cuda.lexer import Token
+from .compiler import Compiler
 from .items import Item, items_of, macros_of
 from .names import BLOB
 from .toolkit import Toolkit
@@ -84,12 +85,14 @@ class Cut:
         """Where the parts of a file of the tree go."""
         return "additions" + (Path(file).suffix if file.endswith(SOURCE_KINDS) else ".hpp")
 
-    def lines(self, file: str, texts: list[str], copied: Container[str]) -> list[str]:
+    def lines(self, file: str, texts: list[str], copied: Container[str], compiler: Compiler) -> list[str]:
         """The parts of a file, behind its includes of what there is; copied: files of the tree that come along."""
         source = self.tree.source(file)
         quoted = list(source.includes())
         angles = [i for i in source.includes(angles=True) if i not in quoted]
-        lines = [f"#include <{i}>" for i in angles if STANDARD.match(i) or self._is_boosts(i)]
+        lacking = compiler.lacks(angles)
+        standard = [i for i in angles if STANDARD.match(i) and i not in lacking]
+        lines = [f"#include <{i}>" for i in angles if i in standard or self._is_boosts(i)]
         # The toolkit's of that name, and the fork's messages: a part may name them, and rely on who includes it.
         if file == self.header:
             quoted = [file.removeprefix("include/"), "caffe/proto/caffe.pb.h"]
@@ -132,7 +135,7 @@ class BlobCut(Cut):
     def file_for(self, file: str) -> str:
         return "additions_blob.hpp" if file == BLOB else "additions.hpp"
 
-    def lines(self, file: str, texts: list[str], copied: Container[str]) -> list[str]:
+    def lines(self, file: str, texts: list[str], copied: Container[str], compiler: Compiler) -> list[str]:
         if file == BLOB:
             return texts
         return ['#include "caffe/blob.hpp"', '#include "caffe/util/math_functions.hpp"', *in_caffe(texts)]
@@ -143,7 +146,7 @@ def in_caffe(texts: list[str]) -> list[str]:
 
 
 def written(
-    cuts: Iterable[Cut], seen: Iterable[str], copied: Container[str]
+    cuts: Iterable[Cut], seen: Iterable[str], copied: Container[str], compiler: Compiler
 ) -> tuple[dict[str, str], list[str]]:
     """The files' texts by their names, and a line for each part: its file here, its place in the tree.
 
@@ -165,6 +168,6 @@ def written(
             there.update(place for place, _ in parts)
             name = one.file_for(file)
             lines = texts.setdefault(name, ["#pragma once"] if name.endswith(".hpp") else [])
-            lines += one.lines(file, [text for _, text in parts], copied)
+            lines += one.lines(file, [text for _, text in parts], copied, compiler)
             origin += [f"{name}  {place}" for place, _ in parts]
     return {name: "\n".join(lines) + "\n" for name, lines in texts.items()}, origin

@@ -15,10 +15,10 @@ from ..caffe.registers import registrations
 from ..cuda.source import Source
 from ..files import write
 from ..make.names import why_no_layer
-from .cuts import written
+from .cuts import in_caffe, written
 from .plan import Plan
 from .toolkit import Toolkit
-from .tree import DEFINED, PROTO, SOURCE_KINDS, PortError, Tree
+from .tree import PROTO, SOURCE_KINDS, PortError, Tree
 
 
 def folder_name(plan: Plan) -> str:
@@ -81,7 +81,12 @@ def write_folder(plan: Plan, folder: Path, force: bool) -> list[str]:
     tree = plan.tree
     wanted = places(list(plan.files), tree, plan.toolkit) | {file: Path(file).name for file in protos(tree)}
     contents = {path: tree.path(file).read_bytes() for file, path in wanted.items()}
-    made, parts = written(plan.cuts.values(), plan.seen, plan.files)
+    made, parts = written(plan.cuts.values(), plan.seen, plan.files, plan.names.compiler)
+    if plan.creator:
+        place, text = plan.creator
+        here = [f for f in tree.includes(place.file) if f in plan.files]
+        made["additions.cpp"] = made.get("additions.cpp", "") + creator_lines(plan, text, here)
+        parts.append(f"additions.cpp  {place}")
     for switch in switches(plan):
         rest = made.get("additions.hpp", "#pragma once\n").removeprefix("#pragma once\n")
         made["additions.hpp"] = f"#pragma once\n#define {switch}\n{rest}"
@@ -110,13 +115,26 @@ def switches(plan: Plan) -> list[str]:
     file = plan.tree.types[plan.type].file
     text = plan.tree.text(file) if file in plan.files else ""  # not the fork's layer_factory.cpp
     conditions = "\n".join(re.findall(r"^[ \t]*#[ \t]*(?:el)?if.*", text, re.M))
-    names = dict.fromkeys(re.findall(r"\b[A-Z]\w+", conditions))
+    names, defined = dict.fromkeys(re.findall(r"\b[A-Z]\w+", conditions)), plan.tree.defined(file)
     return [
         name
         for name in names
-        if name not in DEFINED
-        and all(one.type != plan.type for one in registrations(Source(text, file, DEFINED | {name: 0})))
+        if all(one.type != plan.type for one in registrations(Source(text, file, defined | {name: 0})))
     ]
+
+
+def creator_lines(plan: Plan, text: str, headers: list[str]) -> str:
+    """The function that makes the layers of the type, and its registration."""
+    name = plan.tree.creator(plan.type).name
+    includes = [
+        "caffe/layer_factory.hpp",
+        "caffe/proto/caffe.pb.h",
+        *(h.removeprefix("include/") for h in headers),
+    ]
+    lines = [f'#include "{i}"' for i in includes] + in_caffe(
+        [text, f"REGISTER_LAYER_CREATOR({plan.type}, {name});"]
+    )
+    return "\n".join(lines) + "\n"
 
 
 def make_room(folder: Path, contents: dict[str, bytes], force: bool):

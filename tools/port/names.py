@@ -72,6 +72,7 @@ class Names:
         seen = tree.visible(place.file)
         named = tree.classes(type_name + "Layer")
         found = [one for one in named if one.file in seen] or named or self._saying(type_name)
+        found = found or tree.made_by(type_name)
         if found:
             return found[0]
         includes = tree.source(place.file).includes()

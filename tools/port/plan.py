@@ -16,6 +16,7 @@ from ..caffe.folder import NOTHING
 from ..cuda.lexer import Token
 from ..cuda.tokens import split_commas
 from .cuts import BlobCut, Cut
+from .items import items_of
 from .names import BLOB, Names
 from .tree import INCLUDE, PROTO, SOURCE_KINDS, Class, Place, is_caffes, reached
 
@@ -172,8 +173,12 @@ class Closure:
         """Layers of the toolkit's that the fork gave members which are used here: the fork's own are taken."""
         for header in self.stock - self._own:
             lacking = {token.text for token in self.names.functions_added(header)}
+            data = {token.text for token in self.names.data_added(header)}
             for _, tokens in self.scanned:
-                if any(tokens[i].text in lacking and is_called(tokens, i) for i in range(1, len(tokens) - 1)):
+                called = any(
+                    tokens[i].text in lacking and is_called(tokens, i) for i in range(1, len(tokens) - 1)
+                )
+                if called or any(token.text in data for token in tokens):
                     self._own.add(header)
 
     # ------------------------------------------------------------------------------ functions
@@ -274,10 +279,20 @@ class Plan(Closure):
 
     def __init__(self, names: Names, type_name: str):
         self.type, self.target = type_name, names.class_of(type_name)
-        one = self.target
+        one, tree = self.target, names.tree
+        # Where the class says another type, or none, only the function that the fork registers makes it for this one.
+        creator = tree.creator(type_name) if one.type != type_name else None
+        self.creator: tuple[Place, str] | None = None
 
         def start(closure: Closure) -> None:
             closure.take_class(one.file, one, "the layer itself")
+            place = tree.types[type_name]
+            if creator and place.file not in closure.files:
+                source = tree.source(place.file)
+                item = next(i for i in items_of(source) if i.name == creator.name and i.defines)
+                tokens = source.lexed.tokens[slice(*item.tokens)]
+                self.creator = place, source.text[tokens[0].start : tokens[-1].end]
+                closure.scan(place.file, tokens)
 
         super().__init__(names, one.name, start, own=[one.file])
         if not any(file.endswith(SOURCE_KINDS) for file in self.files):

@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 from .. import files
 from ..caffe.folder import with_slashes
-from ..caffe.registers import REGISTER, instantiated, registrations, types_said
+from ..caffe.registers import REGISTER, Registration, instantiated, registrations, types_said
 from ..cuda.lexer import NVCC_WORDS, Token
-from ..cuda.source import Source
+from ..cuda.source import Function, Source
 
 # What a ported layer is compiled without, and why a layer that is registered only with it is none here.
 WITHOUT = {
@@ -44,6 +44,8 @@ DEFINED = {
     **dict.fromkeys(("CURAND_H_", "CUDNN_H_"), 0),
     "__cplusplus": 1,
 }
+# What shows that code behind USE_OPENCV needs it; much of it does not, and stands there for its neighbours' sake.
+OPENCV = re.compile(r"(cv\w*|\w*CVMat\w*|CV_\w+|Mat|IplImage|imread|imwrite)\Z")
 # Folders of tests, and of other people's libraries, but for those within caffe/, which are compiled with the rest.
 NOT_CAFFE = {"test", "gtest", "proto"}
 LIBRARIES = {"thirdparty", "3rdparty", "third_party"}
@@ -125,8 +127,24 @@ class Tree:
 
     def source(self, file: str) -> Source:
         if file not in self._sources:
-            self._sources[file] = Source(self.text(file), file, DEFINED)
+            self._sources[file] = Source(self.text(file), file, self.defined(file))
         return self._sources[file]
+
+    def defined(self, file: str) -> dict[str, int]:
+        """The macros with which a file is read."""
+        return DEFINED | {"USE_OPENCV": 1} if file in self._with_opencv else DEFINED
+
+    @cached_property
+    def _with_opencv(self) -> set[str]:
+        """Sources of types that are registered with USE_OPENCV alone, though nothing there is OpenCV's."""
+        found: set[str] = set()
+        for file in (f for f in self._registering if "USE_OPENCV" in self.text(f)):
+            both = [file, *(f for f in self._sources_by_stem[file.rpartition(".")[0]] if f != file)]
+            read = [Source(self.text(f), f, DEFINED | {"USE_OPENCV": 1}) for f in both]
+            more = len(registrations(read[0])) > len(registrations(Source(self.text(file), file, DEFINED)))
+            if more and not any(OPENCV.match(t.text) for source in read for t in source.lexed.tokens):
+                found.update(both)
+        return found
 
     def line(self, file: str, token: Token) -> int:
         return self.source(file).lexed.position(token.start)[0]
@@ -182,11 +200,31 @@ class Tree:
     @cached_property
     def types(self) -> dict[str, Place]:
         """Registered types, and where."""
+        return {name: Place(file, self.line(file, one.at)) for name, (file, one) in self._registered.items()}
+
+    @cached_property
+    def _registered(self) -> dict[str, tuple[str, Registration]]:
         return {
-            one.type: Place(file, self.line(file, one.at))
-            for file in self._registering
-            for one in registrations(self.source(file))
+            one.type: (file, one) for file in self._registering for one in registrations(self.source(file))
         }
+
+    def creator(self, type_name: str) -> Function | None:
+        """The function that makes the layers of a type, of REGISTER_LAYER_CREATOR: in the file that registers it."""
+        file, one = self._registered[type_name]
+        named = (f for f in self.source(file).functions if one.creator and f.name == one.creator)
+        return next(named, None)
+
+    def made_by(self, type_name: str) -> list[Class]:
+        """The classes of which that function makes objects."""
+        file, _ = self._registered[type_name]
+        function, tokens = self.creator(type_name), self.source(file).lexed.tokens
+        made = (
+            after.text
+            for token, after in pairwise(tokens)
+            if function and function.body < token.start < function.end and token.text == "new"
+        )
+        found = [one for name in dict.fromkeys(made) for one in self.classes(name)]
+        return [one for one in found if one.file in self.visible(file)]
 
     @cached_property
     def _registering(self) -> list[str]:

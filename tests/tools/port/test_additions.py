@@ -74,6 +74,17 @@ def test_messages_that_an_addition_names(fork, port, includes):
     assert lines.index('#include "caffe/proto/caffe.pb.h"') < lines.index(f"{take};")
 
 
+def test_include_of_a_library_beside_what_is_taken(fork, port):
+    """The fork's file of functions includes armadillo; the function that is taken is plain C++."""
+    text = "#include <armadillo>\n#include <limits>\nnamespace caffe { %s }\n"
+    fork.write("include/caffe/util/math_functions.hpp", text % "int turn(int n);")
+    fork.write("src/caffe/util/math_functions.cpp", text % "int turn(int n) { return -n; } int arma(int n);")
+    fork.layer("Shift", body="turn(3);")
+    port("Shift")
+    source = (port.folder / "shift/additions.cpp").read_text()
+    assert "#include <limits>" in source and "int turn(int n)" in source and "armadillo" not in source
+
+
 BLOB = """
 #include <vector>
 namespace caffe {

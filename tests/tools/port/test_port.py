@@ -17,7 +17,8 @@ from tools.caffe.folder import LayerFolder
 def test_layer_is_copied_byte_for_byte(fork, port):
     source = fork.layer("EdgeShift")
     source.write_bytes(b"// \xc0\xb1\r\n" + source.read_bytes())
-    fork.write("src/caffe/layers/edge_shift_layer.cu", "INSTANTIATE_CLASS(EdgeShiftLayer);\n")
+    kernels = '#include "caffe/layers/edge_shift_layer.hpp"\nINSTANTIATE_CLASS(EdgeShiftLayer);\n'
+    fork.write("src/caffe/layers/edge_shift_layer.cu", kernels)
     fork.layer("Other")
     output = port("EdgeShift")
     folder = port.folder / "edge_shift"
@@ -102,6 +103,19 @@ def test_the_forks_own_version_of_a_stock_layer(fork, port):
     fork.layer("Softmax")
     port("Softmax")
     assert {"softmax_layer.hpp", "softmax_layer.cpp"} <= names(port.folder / "softmax")
+
+
+@pytest.mark.parametrize(
+    "member, use", [("int turns();", "this->turns();"), ("int turns_;", "this->turns_ = 1;")]
+)
+def test_member_that_the_fork_gave_to_a_stock_base(fork, port, member, use):
+    """The fork's own base comes along then."""
+    fork.write("src/caffe/layers/loss_layer.cpp", '#include "caffe/layers/loss_layer.hpp"\n')
+    fork.layer("Loss", members=member)
+    for name, body in (("Shift", use), ("Other", "")):
+        fork.layer(name, base="LossLayer", body=body, includes='#include "caffe/layers/loss_layer.hpp"')
+        port(name)
+        assert ("loss_layer.hpp" in names(port.folder / name.lower())) == bool(body)
 
 
 def test_function_that_is_called_without_a_header_of_its_own(fork, port):
@@ -372,3 +386,50 @@ def test_template_that_another_header_defines(fork, port):
         port.folder / "shift"
     )
     assert '#include "caffe/util/wide.hpp"' in (port.folder / "shift" / "additions.hpp").read_text()
+
+
+CREATOR = """
+#include "caffe/layers/edge_shift_layer.hpp"
+namespace caffe {
+#ifdef USE_CUDNN
+int no_creator;
+#endif
+template <typename Dtype>
+shared_ptr<Layer<Dtype> > GetShift(const LayerParameter& param) {
+  return shared_ptr<Layer<Dtype> >(new EdgeShiftLayer<Dtype>(param));
+}
+REGISTER_LAYER_CREATOR(%s, GetShift);
+}
+"""
+
+
+@pytest.mark.parametrize("type_name", ["SHIFT", "EdgeShift"])
+def test_layer_that_a_function_makes(fork, port, type_name):
+    """The fork's factory registers the class under a name that is not the class's: only that function knows it."""
+    of_layer = "virtual void {}(const vector<Blob<Dtype>*>&, {}const vector<Blob<Dtype>*>&) {{}}"
+    whole = of_layer.format("Reshape", "") + of_layer.format("Backward_cpu", "const vector<bool>&, ")
+    fork.layer("EdgeShift", members=whole, register="// not here: ")
+    fork.write("src/caffe/layer_factory.cpp", CREATOR % type_name)
+    port(type_name)
+    folder = port.folder / ("shift" if type_name == "SHIFT" else "edge_shift")
+    if type_name == "EdgeShift":  # the toolkit registers what says its type
+        assert "additions.cpp" not in names(folder)
+        return
+    lines = (folder / "additions.cpp").read_text().splitlines()
+    assert lines[-2:] == ["REGISTER_LAYER_CREATOR(SHIFT, GetShift);", "}  // namespace caffe"]
+    assert '#include "caffe/layers/edge_shift_layer.hpp"' in lines and "int no_creator;" not in lines
+    assert "additions.cpp  src/caffe/layer_factory.cpp:11\n" in (folder / "ORIGIN").read_text()
+    made = make(LAYERS_DIR=port.folder, LAYERS="shift", NVCC="", BUILD=port.folder.parent / "build")
+    assert made.returncode == 0, made.stdout + made.stderr
+
+
+def test_layer_behind_opencv_that_uses_nothing_of_it(fork, port):
+    """It is registered with USE_OPENCV alone, and so built with that."""
+    source = fork.layer("Shift")
+    source.write_text(
+        "#ifdef USE_OPENCV\n#include <opencv2/core/core.hpp>\n" + source.read_text() + "#endif\n"
+    )
+    port("Shift")
+    assert (port.folder / "shift/additions.hpp").read_text() == "#pragma once\n#define USE_OPENCV\n"
+    source.write_text(source.read_text().replace("namespace caffe {", "namespace caffe {\ncv::Mat seen;", 1))
+    assert "Shift needs OpenCV" in port("Shift", fails=True)

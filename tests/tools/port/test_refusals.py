@@ -127,6 +127,32 @@ def test_function_that_its_class_does_not_declare(fork, port):
     port("Shift")
 
 
+@pytest.mark.parametrize("name, line", [("ShiftLayer", 4), ("SHIFTLAYER", 4)])
+def test_source_that_does_not_include_its_class(fork, port, name, line):
+    """Another layer's header, or another spelling: the fork's own compiler does not take that file, either."""
+    fork.layer("Shift"), fork.layer("Twist")
+    header = "shift" if name == "SHIFTLAYER" else "twist"
+    text = f'#include "caffe/layers/{header}_layer.hpp"\n\nnamespace caffe {{\nINSTANTIATE_CLASS({name});\n'
+    kernels = "template <typename Dtype>\nvoid ShiftLayer<Dtype>::Forward_cpu() {}\n}\n"
+    fork.write("src/caffe/layers/shift_layer.cu", text + kernels)
+    said = port("Shift", fails=True)
+    assert f"shift_layer.cu:{line}: {name} is defined or instantiated here, and no header that" in said
+
+
+def test_member_that_nothing_declares(fork, port):
+    """The source is of another version than its header. What the source declares itself is another matter."""
+    body = "int a_size_ = 3, b_size_ = a_size_; Dtype* end_ = 0; if (b_size_ > 2 && end_) return;"
+    fork.layer(
+        "Shift", members="int pad_, step_;", body=body + "\nthis->pad_ = step_;\ntop[0]->Reshape(width_);"
+    )
+    said = port("Shift", fails=True)
+    assert (
+        "shift_layer.cpp:9: ShiftLayer uses width_, which no header that this file includes declares" in said
+    )
+    fork.layer("Twist", members="int pad_, width_;", body=body + "this->pad_ = width_;")
+    port("Twist")
+
+
 def test_member_of_layer_without_this(fork, port):
     fork.layer("Shift", body="int n = layer_param_.bottom_size();")
     assert re.search(r"cpp:7: ShiftLayer names layer_param_ without this->", port("Shift", fails=True))
@@ -246,7 +272,7 @@ def test_tree_of_2014(fork, port):
     ],
 )
 def test_type_that_is_registered_only_with_what_there_is_not(fork, port, setting, reason):
-    source = fork.layer("Shift")
+    source = fork.layer("Shift", body="cv::Mat seen;")
     fork.layer("Other")
     text = source.read_text()
     source.write_text(
