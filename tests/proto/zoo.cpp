@@ -147,6 +147,60 @@ void CheckSemantics() {
   CHECK(pooling.zoo_ratio() == 3 && ratio->default_value_float() == 0.25f);
 }
 
+// A field by its descriptor: what it is, and of a number its value, before and after it is set, and cleared.
+void ShowFields(ZooParameter zoo) {
+  using google::protobuf::FieldDescriptor;
+  const google::protobuf::Descriptor& type = *zoo.GetDescriptor();
+  const google::protobuf::Reflection& by = *zoo.GetReflection();
+  std::cout << zoo.GetTypeName() << " " << type.full_name() << " " << type.name() << " " << type.field_count()
+            << "\n";
+  for (int i = 0; i < type.field_count(); ++i) {
+    const FieldDescriptor* field = type.field(i);
+    std::cout << field->name() << " " << field->number() << " " << field->index() << " " << field->type()
+              << " " << field->is_required() << field->is_repeated() << field->has_default_value();
+    const auto walk = [&](auto value, auto get, auto set) {
+      std::cout << std::setprecision(17) << " " << by.HasField(zoo, field) << " " << value;
+      set(get() + 1);
+      std::cout << " " << by.HasField(zoo, field) << " " << get();
+      by.ClearField(&zoo, field);
+      std::cout << " " << by.HasField(zoo, field) << " " << get();
+    };
+#define WALK(Name)                                                        \
+  walk(                                                                   \
+      by.Get##Name(zoo, field), [&] { return by.Get##Name(zoo, field); }, \
+      [&](auto value) { by.Set##Name(&zoo, field, value); })
+    if (!field->is_repeated()) {
+      switch (field->type()) {
+        case FieldDescriptor::TYPE_INT32:
+        case FieldDescriptor::TYPE_SINT32:
+        case FieldDescriptor::TYPE_SFIXED32:
+          WALK(Int32);
+          break;
+        case FieldDescriptor::TYPE_UINT32:
+        case FieldDescriptor::TYPE_FIXED32:
+          WALK(UInt32);
+          break;
+        case FieldDescriptor::TYPE_FLOAT:
+          WALK(Float);
+          break;
+        case FieldDescriptor::TYPE_DOUBLE:
+          WALK(Double);
+          break;
+        case FieldDescriptor::TYPE_BOOL:
+          std::cout << " " << by.GetBool(zoo, field);
+          by.SetBool(&zoo, field, false);
+          std::cout << " " << zoo.a_bool();
+          by.SetBool(&zoo, field, true);
+          std::cout << " " << zoo.a_bool();
+          break;
+        default:
+          break;
+      }
+    }
+    std::cout << "\n";
+  }
+}
+
 template <typename F>
 string Thrown(F f) {
   try {
@@ -188,6 +242,24 @@ void CheckLists() {
   for (const char* text : {"a", "b", "c", "d"}) texts.AddAllocated(new string(text));
   texts.DeleteSubrange(1, 2);
   CHECK(texts.size() == 2 && texts[1] == "d" && texts.begin() + 2 == texts.end());
+}
+
+// Bytes of a known field that are none of its type's; a number read as another type's.
+void CheckDamage() {
+  ZooParameter zoo;
+  const string damaged = "protobuf message: field 21 does not parse: its bytes are damaged";
+  CHECK(zoo.ParseFromString("\xaa\x01\x02\x05\x80"));  // a run of r_int32 whose second number has no end
+  CHECK(Thrown([&] { zoo.r_int32_size(); }) == damaged);
+  CHECK(zoo.ParseFromString("\x9a\x01\x01\x0a") && Thrown([&] { zoo.a_cage(); }) != "nothing");
+  CHECK(zoo.ParseFromString("\xea\x01\x01\x0a") && Thrown([&] { zoo.r_cage(); }) != "nothing");
+  zoo.Clear();
+  const auto* field = zoo.GetDescriptor()->FindFieldByName("a_int32");
+  zoo.set_a_int32(-5);
+  CHECK(zoo.GetReflection()->GetUInt32(zoo, field) == 4294967291u && zoo.a_int32() == -5);
+  ZooParameter moved(std::move(zoo));
+  CHECK(moved.a_int32() == -5);
+  moved.set_needed(3);
+  CHECK(moved.ByteSize() == 11 + 3 && moved.needed() == 3);
 }
 
 void CheckText() {
@@ -241,6 +313,7 @@ extern "C" __attribute__((visibility("default"))) void zoo(const void* services,
   Show("type", layer.has_type(), type);
   ShowAll(copy.zoo_param());
   ShowAll(layer.zoo_param());
+  ShowFields(layer.zoo_param());
   std::ofstream(paths[1]) << layer.DebugString();
   std::ofstream(paths[2], std::ios::binary) << layer.SerializeAsString();
   LayerParameter from_text;
@@ -249,6 +322,7 @@ extern "C" __attribute__((visibility("default"))) void zoo(const void* services,
   CHECK(!TextFormat::ParseFromString("zoo_param {\n a_size: HUGE }", &from_text));
   CheckSemantics();
   CheckLists();
+  CheckDamage();
   CheckText();
   std::cout.flush();
 } catch (const std::exception& error) {

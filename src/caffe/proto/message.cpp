@@ -115,7 +115,7 @@ struct Message::Field {
     const auto merge = [&](const WireField& field) {
       if (field.type != NumberWireType<T>(wanted)) return;  // another type's: as good as unknown
       WireReader reader(field.data, field.size);
-      if (!ReadNumber(&reader, wanted, &Hold<T>())) Malformed(number);
+      ReadNumber(&reader, wanted, &Hold<T>());  // which field's bytes are, as a whole
     };
     T* held = As<T>(merge);
     coding = wanted;
