@@ -333,6 +333,84 @@ static void test_no_gradient_is_wanted() {
   say("no_gradient_is_wanted", text);
 }
 
+// What a layer that owns a net asks it for.
+static void test_parts_of_a_net() {
+  NetParameter param = with_input(2);
+  param.set_name("whole");
+  param.set_force_backward(true);
+  add_power(&param, "p", "x", "y", 2);
+  add_product(&param, "one", "y", "z", 3, "w");
+  add_product(&param, "two", "y", "v", 3, "w");
+  add_product(&param, "three", "y", "u", 4);
+  add(&param, "Squares", "loss", {"z"}, {"l"});
+  Net<float> net(param);
+  put(net.input_blobs()[0], {1, 2});
+  const auto value = [&](const char* name) { return text_of(net.blob_by_name(name)->cpu_data()[0]) + " "; };
+  // y = 2 4, then z = 3 * 6, then l = 18 * 18
+  string text;
+  for (int end : {1, 3, 6}) {
+    const float loss = end == 1   ? net.ForwardTo(end)
+                       : end == 3 ? net.ForwardFromTo(2, end)
+                                  : net.ForwardFrom(4);
+    text += text_of(loss) + " " + value("y") + value("z") + value("l");
+  }
+  float loss = 0;
+  net.ForwardPrefilled(&loss);
+  say("from_to", text + text_of(loss));
+  // dl / dy = 2 * 18 * 3, of which nothing is known before the split of y
+  net.BackwardTo(3);
+  text = list(net.blob_by_name("y")->cpu_diff(), 2) + ", ";
+  net.BackwardFromTo(2, 2);
+  text +=
+      list(net.blob_by_name("y")->cpu_diff(), 2) + ", " + list(net.blob_by_name("x")->cpu_diff(), 2) + ", ";
+  net.BackwardFrom(1);
+  say("backward_from_to", text + list(net.blob_by_name("x")->cpu_diff(), 2));
+  text = net.name() + (net.phase() == TRAIN ? " train " : " test ") + std::to_string(net.num_inputs()) + " " +
+         std::to_string(net.num_outputs()) + " " + std::to_string(net.blobs().size());
+  for (const string& name : net.blob_names()) text += " " + name;
+  for (size_t i = 0; i < net.layers().size(); ++i)
+    text += " " + std::to_string(net.bottom_vecs()[i].size()) + std::to_string(net.top_vecs()[i].size()) +
+            std::to_string(net.bottom_need_backward()[i].size());
+  for (int owner : net.param_owners()) text += " " + std::to_string(owner);
+  for (const string& name : net.param_display_names()) text += " " + name;
+  net.set_debug_info(true);
+  say("parts", text);
+  // Memory that its owner was given reaches those that share it.
+  const vector<float> other{10, 20};
+  net.params()[0]->set_cpu_data(const_cast<float*>(other.data()));
+  net.ShareWeightData();
+  say("weights_given", list(net.params()[1]->cpu_data(), 2));
+  LayerParameter proto;
+  text.clear();
+  for (bool diffs : {false, true}) {
+    net.layers()[3]->ToProto(&proto, diffs);
+    text += std::to_string(proto.blobs_size()) + " " +
+            list(proto.blobs(0).data().data(), proto.blobs(0).data_size()) + " " +
+            std::to_string(proto.blobs(0).diff_size()) + " " + proto.name() + " | ";
+  }
+  say("layer_to_proto", text);
+  call_context.mode = CAFFE_MODE_GPU;
+  caffe_set(2, 7.f, net.params()[2]->mutable_cpu_diff());
+  net.ClearParamDiffs();
+  say("cleared_on_the_gpu", list(net.params()[2]->cpu_diff(), 2));
+  call_context.mode = CAFFE_MODE_CPU;
+}
+
+// By type: what this program registers, behind which stand the stock layers.
+static void test_types() {
+  string text;
+  for (const string& type : LayerRegistry<float>::LayerTypeList()) text += type + " ";
+  LayerParameter param;
+  for (const char* type :
+       {"Bias", "Concat", "Convolution", "Eltwise", "Flatten", "Input", "InnerProduct", "Pooling", "Power",
+        "ReLU", "Reduction", "Reshape", "Scale", "Sigmoid", "Slice", "Softmax", "Split", "TanH", "Squares"}) {
+    param.set_type(type);
+    text += LayerRegistry<float>::CreateLayer(param)->type() == string(type) ? "+" : "-";
+  }
+  param.set_type("Nobody");
+  say("types_of_a_net", text + " " + caught([&] { LayerRegistry<float>::CreateLayer(param); }));
+}
+
 static void test_refusals() {
   NetParameter unknown = with_input(2);
   add_power(&unknown, "p", "nowhere", "y", 1);
@@ -368,6 +446,8 @@ int main() {
   test_pruning();
   test_in_place_and_reshape();
   test_inputs();
+  test_parts_of_a_net();
+  test_types();
   test_no_gradient_is_wanted();
   test_refusals();
 }

@@ -335,6 +335,68 @@ static void test_random() {
   say("random_without_python", text);
 }
 
+namespace caffe {
+// Takes and makes as many blobs as it is told to.
+template <typename Dtype>
+class CountedLayer : public Layer<Dtype> {
+ public:
+  explicit CountedLayer(const LayerParameter& param) : Layer<Dtype>(param) {}
+  virtual inline const char* type() const { return "Counted"; }
+  virtual inline int ExactNumBottomBlobs() const { return counts[0]; }
+  virtual inline int MinBottomBlobs() const { return counts[1]; }
+  virtual inline int MaxBottomBlobs() const { return counts[2]; }
+  virtual inline int ExactNumTopBlobs() const { return counts[3]; }
+  virtual inline int MinTopBlobs() const { return counts[4]; }
+  virtual inline int MaxTopBlobs() const { return counts[5]; }
+  virtual inline bool EqualNumBottomTopBlobs() const { return counts[6] == 1; }
+  virtual void Reshape(const vector<Blob<Dtype>*>&, const vector<Blob<Dtype>*>& top) {
+    for (Blob<Dtype>* blob : top) blob->Reshape(vector<int>{2});
+  }
+  static int counts[7];
+
+ protected:
+  virtual void Forward_cpu(const vector<Blob<Dtype>*>&, const vector<Blob<Dtype>*>&) {}
+  virtual void Backward_cpu(const vector<Blob<Dtype>*>&, const vector<bool>&, const vector<Blob<Dtype>*>&) {}
+};
+template <typename Dtype>
+int CountedLayer<Dtype>::counts[7] = {-1, -1, -1, -1, -1, -1, -1};
+}  // namespace caffe
+
+// Of each rule of a layer's the number 2: with 1, 2 and 3 blobs, and what it says.
+static void test_counts() {
+  string text;
+  std::set<string> said;
+  for (int rule = 0; rule < 7; ++rule) {
+    CountedLayer<float>::counts[rule] = rule == 6 ? 1 : 2;
+    for (size_t count : {1, 2, 3}) {
+      const bool of_bottoms = rule < 3;
+      Blob<float> some(vector<int>{2}), y[3];
+      vector<Blob<float>*> bottom(of_bottoms ? count : 2, &some), top;
+      for (size_t i = 0; i < (of_bottoms ? 1 : count); ++i) top.push_back(y + i);
+      CountedLayer<float> layer{LayerParameter()};
+      const string words = caught([&] { layer.SetUp(bottom, top); });
+      text += words == "nothing" ? "+" : "-";
+      if (words != "nothing") said.insert(words.substr(words.find("Counted")));
+    }
+    CountedLayer<float>::counts[rule] = -1;
+    text += " ";
+  }
+  for (const string& words : said) text += "| " + words;
+  say("counts", text);
+  // A loss weight for each top, or none.
+  text.clear();
+  for (int weights : {0, 1, 2, 3}) {
+    LayerParameter param;
+    for (int i = 0; i < weights; ++i) param.add_loss_weight(i);
+    CountedLayer<float> layer(param);
+    Blob<float> y[2];
+    const vector<Blob<float>*> top{y, y + 1};
+    text += caught([&] { layer.SetUp({}, top); }) == "nothing" ? "+" : "-";
+    if (weights == 2) text += std::to_string(int(layer.loss(0) + 10 * layer.loss(1) + 100 * y[1].cpu_diff()[1]));
+  }
+  say("loss_weights", text);
+}
+
 // A message within another, written to before anybody has read it.
 static void test_message() {
   BlobProto given, got;
@@ -361,4 +423,5 @@ int main() {
   test_cuda();
   test_random();
   test_message();
+  test_counts();
 }

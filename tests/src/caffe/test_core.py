@@ -244,6 +244,21 @@ EXPECTED = {
     f"2 (2) 3 (3) 4 (4) nothing | {SHAPES}4 shapes. | ",
     "no_gradient_is_wanted": "Bias++ Concat++ Convolution++ Eltwise++ InnerProduct++ Pooling++ Power++ ReLU++ "
     "Reduction++ Scale++ Sigmoid++ Slice++ Softmax++ Split++ TanH++ ",
+    "counts": "-+- -++ ++- -+- -++ ++- -+- | Counted Layer produces 2 top blob(s) as output."
+    "| Counted Layer produces at least 2 top blob(s) as output.| Counted Layer produces at most 2 top blob(s) as output."
+    "| Counted Layer produces one top blob as output for each bottom blob input."
+    "| Counted Layer takes 2 bottom blob(s) as input.| Counted Layer takes at least 2 bottom blob(s) as input."
+    "| Counted Layer takes at most 2 bottom blob(s) as input.",
+    "loss_weights": "+-+110-",
+    "from_to": "0 2 0 0 0 2 18 0 324 2 18 324 324",
+    "backward_from_to": "0 0, 108 108, 0 0, 216 216",
+    "parts": "whole test 1 3 9 x y y_p_0_split_0 y_p_0_split_1 y_p_0_split_2 z v u l 010 111 131 111 111 111 111 "
+    "-1 0 -1 w w 0",
+    "weights_given": "10 20",
+    "layer_to_proto": "1 10 20 0 one | 1 10 20 2 one | ",
+    "cleared_on_the_gpu": "0 0",
+    "types_of_a_net": "Input Power Product ReLU Split Squares +++++++++++++++++++ Check failed: stock Unknown layer type: Nobody "
+    "(known types: Input, Power, Product, ReLU, Split, Squares)",
     "unknown_bottom": "Unknown bottom blob 'nowhere' (layer 'p', bottom index 0)",
     "two_sources": "Check failed: i >= layer_param.top_size() || !has_blob(blob_name) "
     "Top blob 'y' produced by multiple sources.",
