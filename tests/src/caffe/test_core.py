@@ -245,7 +245,8 @@ EXPECTED = {
     "no_gradient_is_wanted": "Bias++ Concat++ Convolution++ Eltwise++ InnerProduct++ Pooling++ Power++ ReLU++ "
     "Reduction++ Scale++ Sigmoid++ Slice++ Softmax++ Split++ TanH++ ",
     "counts": "-+- -++ ++- -+- -++ ++- -+- | Counted Layer produces 2 top blob(s) as output."
-    "| Counted Layer produces at least 2 top blob(s) as output.| Counted Layer produces at most 2 top blob(s) as output."
+    "| Counted Layer produces at least 2 top blob(s) as output."
+    "| Counted Layer produces at most 2 top blob(s) as output."
     "| Counted Layer produces one top blob as output for each bottom blob input."
     "| Counted Layer takes 2 bottom blob(s) as input.| Counted Layer takes at least 2 bottom blob(s) as input."
     "| Counted Layer takes at most 2 bottom blob(s) as input.",
@@ -257,8 +258,8 @@ EXPECTED = {
     "weights_given": "10 20",
     "layer_to_proto": "1 10 20 0 one | 1 10 20 2 one | ",
     "cleared_on_the_gpu": "0 0",
-    "types_of_a_net": "Input Power Product ReLU Split Squares +++++++++++++++++++ Check failed: stock Unknown layer type: Nobody "
-    "(known types: Input, Power, Product, ReLU, Split, Squares)",
+    "types_of_a_net": "Input Power Product ReLU Split Squares +++++++++++++++++++ "
+    "Check failed: stock Unknown layer type: Nobody (known types: Input, Power, Product, ReLU, Split, Squares)",
     "unknown_bottom": "Unknown bottom blob 'nowhere' (layer 'p', bottom index 0)",
     "two_sources": "Check failed: i >= layer_param.top_size() || !has_blob(blob_name) "
     "Top blob 'y' produced by multiple sources.",
