@@ -1,8 +1,17 @@
-"""Caffe layers as torch modules: random numbers, and Forward run again for them. On layers of caffe_zoo."""
+"""Random numbers of Caffe layers, on layers of caffe_zoo; the services as the core calls them."""
 
+import logging
+from pathlib import Path
+
+import cffi
+import numpy
+import pytest
 import torch
+from conftest import ROOT
 from support.zoo import grads, raises
 
+from layers._caffe import services
+from layers._caffe.instance import Site
 from layers._runtime import CaffeRuntimeError
 
 
@@ -57,3 +66,83 @@ def test_no_backward_at_all(zoo):
         with raises(CaffeRuntimeError, r"Backward_... is NOT_IMPLEMENTED \(zoo_layers.c..?:\d+: "):
             m(x).sum().backward()
     assert m._pool.host_mode in (None, 0)
+
+
+# ------------------------------------------------------------------------------------------ called as the core does
+
+
+@pytest.fixture(scope="module")
+def given():
+    """The services, and cffi's module that knows their struct."""
+    ffi = cffi.FFI()
+    ffi.cdef((ROOT / "include" / "caffe" / "layer_record.h").read_text())
+    return services.Services(ffi, ffi.dlopen(None), cuda=False), ffi
+
+
+def test_memory_by_token(given):
+    """At least a byte each; what is let go is gone, and torch's errors are NULL and kept."""
+    made, ffi = given
+    token, tokens = ffi.new("int64_t *"), []
+    with torch.inference_mode():
+        for size, wanted in ((0, 1), (1, 1), (5, 5)):
+            address = made.struct.allocate(size, -1, token)
+            tokens.append(token[0])
+            tensor = services.memory[token[0]]
+            assert (tensor.data_ptr(), tensor.numel()) == (int(ffi.cast("uintptr_t", address)), wanted)
+            assert not tensor.is_inference()
+    assert len(set(tokens)) == 3 and 0 not in tokens
+    for one in tokens * 2:
+        made.struct.release(one)
+    assert not set(tokens) & set(services.memory)
+    services.take_failure()
+    assert not services.failed()
+    assert made.struct.allocate(1 << 62, -1, token) == ffi.NULL and services.failed()
+    assert isinstance(services.take_failure(), RuntimeError) and services.take_failure() is None
+    assert made.struct.random(99, ffi.NULL, 3, 99, -1, 0, 1) == 0  # no such type
+    assert isinstance(services.take_failure(), KeyError)
+    assert made.struct.random(99, ffi.NULL, 0, 99, -1, 0, 1) == 1  # and no number to draw
+
+
+def test_all_bits_are_drawn(given):
+    made, ffi = given
+    words = torch.zeros(4000, dtype=torch.int32)
+    at = ffi.cast("void *", words.data_ptr())
+    assert made.struct.random(made.c.CAFFE_DRAW_BITS, at, 4000, made.c.CAFFE_DRAWN_INT32, -1, 0, 0) == 1
+    for bit in range(32):
+        assert 1700 < int((words >> bit & 1).sum()) < 2300
+    seeds = [made.struct.seed() for _ in range(50)]
+    assert min(seeds) >= 0 and 1 << 58 < max(seeds) < 1 << 62 and len(set(seeds)) == 50
+    made.struct.set_seed(7)
+    first = made.struct.seed()
+    made.struct.set_seed(7)
+    assert made.struct.seed() == first
+
+
+def test_severities(given, caplog):
+    made, ffi = given
+    with caplog.at_level(logging.DEBUG, "caffe"):
+        for severity in range(4):
+            made.struct.log(severity, ffi.new("char[]", b"said \xff"))
+    wanted = [logging.INFO, logging.WARNING, logging.ERROR, logging.ERROR]
+    assert [(one.levelno, one.message) for one in caplog.records] == [
+        (level, "said \ufffd") for level in wanted
+    ]
+
+
+def test_where_blas_is(given):
+    made, ffi = given
+    assert Path(ffi.string(made.struct.blas_library).decode()).name.startswith("libtorch_cpu.so")
+    assert ffi.string(made.struct.cublas_library) == b"" and made.struct.blas_handle == ffi.NULL
+
+
+@pytest.mark.parametrize("name", ["float32", "float64", "int32", "complex64", "complex128"])
+def test_memory_of_a_gpu_as_torch_takes_it(name):
+    """The CUDA array interface, whose types are numpy's."""
+    said = services._CudaArray(64, 3, getattr(torch, name)).__cuda_array_interface__
+    assert said == {"data": (64, False), "shape": (3,), "typestr": numpy.dtype(name).str, "version": 2}
+
+
+def test_where_a_call_runs():
+    host, first, second = (Site("host" if d < 0 else "cuda", d, 0, torch.float32, 0) for d in (-1, 0, 1))
+    assert (host.on_host, first.on_host, second.on_host) == (True, False, False)
+    assert [str(site.torch_device) for site in (host, first, second)] == ["cpu", "cuda:0", "cuda:1"]

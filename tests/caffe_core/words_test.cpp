@@ -392,7 +392,8 @@ static void test_counts() {
     Blob<float> y[2];
     const vector<Blob<float>*> top{y, y + 1};
     text += caught([&] { layer.SetUp({}, top); }) == "nothing" ? "+" : "-";
-    if (weights == 2) text += std::to_string(int(layer.loss(0) + 10 * layer.loss(1) + 100 * y[1].cpu_diff()[1]));
+    if (weights == 2)
+      text += std::to_string(int(layer.loss(0) + 10 * layer.loss(1) + 100 * y[1].cpu_diff()[1]));
   }
   say("loss_weights", text);
 }
