@@ -1,5 +1,5 @@
 // Does this backend have the fast kernels? They gain from caches, warps and shared memory, none of which the
-// host emulation has. Tests may ask for them there all the same: that finds wrong indices without a GPU.
+// host emulation has. To find wrong indices without a GPU, build them there: define DEPTHWISE_EMULATE_FAST_KERNELS.
 #ifndef DEPTHWISE_BACKEND_H_
 #define DEPTHWISE_BACKEND_H_
 

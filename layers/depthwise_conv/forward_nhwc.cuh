@@ -19,12 +19,8 @@ __global__ void __launch_bounds__(kNhwcThreads, B)
                         const bool turned) {
   __shared__ NhwcWeights<K, V> shared;
   const NhwcThread t(g, blockIdx.x % g.tiles, V);
-  shared.load(weight + int64_t(t.tile) * (K * K), min(g.lanes * V, g.channels - t.tile), turned);
   const int index = blockIdx.x / g.tiles * t.per_block + t.in_block, channel = t.channel;
-  if (!t.inside || index >= g.items) return;
-  float start[V];
-#pragma unroll
-  for (int v = 0; v < V; ++v) start[v] = bias ? float(bias[channel + v]) : 0.f;
+  const bool works = t.inside && index < g.items;
 
   constexpr int kOpen = (K - 1) / S;         // rows of top that have begun but not ended
   constexpr int kColumns = (R - 1) * S + K;  // of bottom that R outputs look at
@@ -49,8 +45,16 @@ __global__ void __launch_bounds__(kNhwcThreads, B)
       ring.template start<kColumns>(slot, i * kColumns, from, pixel, inside(ahead) ? columns : 0);
     end_of_copies();
   };
+  // The first rows are on their way while the weights come.
+  if (works) {
 #pragma unroll
-  for (int slot = 0; slot < Ring::kDepth - 1; ++slot) start_rows(slot);
+    for (int slot = 0; slot < Ring::kDepth - 1; ++slot) start_rows(slot);
+  }
+  shared.load(weight + int64_t(t.tile) * (K * K), min(g.lanes * V, g.channels - t.tile), turned);
+  if (!works) return;
+  float start[V];
+#pragma unroll
+  for (int v = 0; v < V; ++v) start[v] = bias ? float(bias[channel + v]) : 0.f;
 
   float sums[kOpen][R][V];  // sums[s]: the row of top s + 1 steps further down
 #pragma unroll
@@ -110,6 +114,70 @@ bool launch_forward_nhwc(const Shape& shape, const Dtype* bottom, Parameters<Dty
   return true;
 }
 
+// K = 3 without dilation, one patch a thread: it owns R x R outputs and starts all of its loads before anything else.
+// For small planes, where a kernel takes little longer than one load, and for stride 2 in float, where most of bottom is
+// read once anyway.
+template <typename Dtype, int S, int V, int R, int B>
+__global__ void __launch_bounds__(kNhwcThreads, B)
+    forward_nhwc_patch_kernel(const NhwcGeometry g, const Dtype* __restrict__ bottom,
+                              const Parameters<Dtype> weight, const Parameters<Dtype> bias,
+                              Dtype* __restrict__ top, const bool turned) {
+  constexpr int K = 3, kInputs = (R - 1) * S + K;  // rows and columns of bottom that R outputs look at
+  __shared__ NhwcWeights<K, V> shared;
+  const NhwcThread t(g, blockIdx.x % g.tiles, V);
+  const int index = blockIdx.x / g.tiles * t.per_block + t.in_block, channel = t.channel;
+  const bool works = t.inside && index < g.items;
+  const NhwcItem item(g, index, R);
+  const int iy = item.y * S - g.pad_h, ix = item.x * S - g.pad_w, pitch = g.width * g.channels;
+  const unsigned rows = works ? columns_inside<kInputs>(iy, 1, g.height) : 0;
+  const unsigned columns = columns_inside<kInputs>(ix, 1, g.width);
+  const Dtype* from =
+      bottom + (int64_t(item.image) * g.height + iy) * pitch + int64_t(ix) * g.channels + channel;
+  Pack<Dtype, V> inputs[kInputs][kInputs];
+#pragma unroll
+  for (int i = 0; i < kInputs; ++i)
+#pragma unroll
+    for (int j = 0; j < kInputs; ++j) {
+      inputs[i][j] = Pack<Dtype, V>{};
+      if (rows >> i & columns >> j & 1)
+        inputs[i][j] = *reinterpret_cast<const Pack<Dtype, V>*>(from + i * pitch + j * g.channels);
+    }
+  shared.load(weight + int64_t(t.tile) * (K * K), min(g.lanes * V, g.channels - t.tile), turned);
+  if (!works) return;
+  float sums[R][R][V];
+#pragma unroll
+  for (int i = 0; i < R * R * V; ++i)
+    sums[i / V / R][i / V % R][i % V] = bias ? float(bias[channel + i % V]) : 0.f;
+#pragma unroll
+  for (int tap = 0; tap < K * K; ++tap) {
+    const Pack<float, V> w = shared.taps[tap][t.lane];
+#pragma unroll
+    for (int i = 0; i < R * R * V; ++i) {
+      const int y = i / V / R, x = i / V % R, v = i % V;
+      sums[y][x][v] += w.v[v] * float(inputs[y * S + tap / K][x * S + tap % K].v[v]);
+    }
+  }
+  Dtype* to =
+      top + ((int64_t(item.image) * g.top_height + item.y) * g.top_width + item.x) * g.channels + channel;
+#pragma unroll
+  for (int i = 0; i < R * R; ++i)
+    if (item.y + i / R < g.top_height && item.x + i % R < g.top_width)
+      store_pixel<Dtype, V>(to + (i / R * g.top_width + i % R) * g.channels, sums[i / R][i % R]);
+}
+
+template <typename Dtype, int S, int V>
+bool launch_forward_nhwc_patch(const Shape& shape, const Dtype* bottom, Parameters<Dtype> weight,
+                               Parameters<Dtype> bias, Dtype* top, bool turned, cudaStream_t stream) {
+  constexpr int R = 2, kBlocksAtOnce = 7;
+  const NhwcGeometry g =
+      nhwc_geometry(shape, V, sizeof(Dtype), R, shape.top_width, shape.top_height, R, 1, R);
+  const int64_t blocks = ceil_div(g.items, kNhwcThreads / g.lanes) * g.tiles;
+  if (g.items < 0 || blocks >= 1 << 30) return false;
+  forward_nhwc_patch_kernel<Dtype, S, V, R, kBlocksAtOnce>
+      <<<static_cast<unsigned>(blocks), kNhwcThreads, 0, stream>>>(g, bottom, weight, bias, top, turned);
+  return true;
+}
+
 template <typename Dtype, int K, int S>
 bool choose_forward_nhwc(const Shape& shape, const Dtype* bottom, Parameters<Dtype> weight,
                          Parameters<Dtype> bias, Dtype* top, bool turned, cudaStream_t stream) {
@@ -117,8 +185,18 @@ bool choose_forward_nhwc(const Shape& shape, const Dtype* bottom, Parameters<Dty
   constexpr bool kTwoBytes = sizeof(Dtype) == 2;
   constexpr int V = K == 7 || (S == 2 && !(K == 3 && kTwoBytes)) || (K == 3 && !kTwoBytes) ? 2 : 4;
   constexpr int R = S == 2 ? (V == 4 ? 1 : 2) : K == 7 ? 7 : 4;
-  if (shape.channels % V == 0 && aligned(bottom, V * sizeof(Dtype)) && aligned(top, V * sizeof(Dtype)))
-    return launch_forward_nhwc<Dtype, K, S, V, R>(shape, bottom, weight, bias, top, turned, stream);
+  const bool packed =
+      shape.channels % V == 0 && aligned(bottom, V * sizeof(Dtype)) && aligned(top, V * sizeof(Dtype));
+  constexpr bool kPatchesOnly = K == 3 && S == 2 && !kTwoBytes;
+  if constexpr (K == 3 && (S == 1 || kPatchesOnly)) {
+    const int64_t patches =
+        shape.num * shape.channels / V * ceil_div(shape.top_height, 2) * ceil_div(shape.top_width, 2);
+    if (packed && shape.dilation_h == 1 && shape.dilation_w == 1 && (kPatchesOnly || patches < 1 << 16))
+      return launch_forward_nhwc_patch<Dtype, S, V>(shape, bottom, weight, bias, top, turned, stream);
+  }
+  if constexpr (!kPatchesOnly)
+    if (packed)
+      return launch_forward_nhwc<Dtype, K, S, V, R>(shape, bottom, weight, bias, top, turned, stream);
   if constexpr (S == 1 || K == 3)
     return launch_forward_nhwc<Dtype, K, S, 1, R>(shape, bottom, weight, bias, top, turned, stream);
   return false;

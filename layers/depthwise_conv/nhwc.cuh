@@ -25,16 +25,19 @@ struct NhwcGeometry {
   int items;  // (image, chunk, phases, group): what `lanes` threads do at a time
 };
 
-// As many lanes as divide the packs of channels evenly, preferring 128 bytes side by side and whole sectors.
+// How many threads lie side by side along the channels. Whole lines of 128 bytes make the most of the memory; lanes
+// behind the last channel, and threads of a block that make no whole row of lanes, do nothing. The costs are about
+// thousandths of a kernel's time on an H200.
 inline int nhwc_lanes(int64_t packs, int64_t pack_bytes) {
   if (packs <= kNhwcMostLanes) return static_cast<int>(packs);
-  int best = 8;
-  int64_t best_score = -1;
+  int best = 0;
+  int64_t least = 0;
   for (int lanes = 4; lanes <= kNhwcMostLanes; ++lanes) {
-    const int64_t bytes = lanes * pack_bytes, idle = (lanes - packs % lanes) % lanes;
-    const int64_t score = (idle == 0) * 4000 + (bytes % 32 == 0) * 2000 + (kNhwcThreads % lanes == 0) * 500 -
-                          (bytes > 128 ? bytes - 128 : 2 * (128 - bytes)) - 100 * idle;
-    if (score > best_score) best = lanes, best_score = score;
+    const int64_t bytes = lanes * pack_bytes, padded = ceil_div(packs, lanes) * lanes;
+    const int64_t idle = 520 * (padded - packs) / padded + 1500 * (kNhwcThreads % lanes) / kNhwcThreads;
+    const int64_t narrow = bytes >= 128 ? 0 : 16000 / bytes - 16000 / 128;
+    const int64_t cost = idle + narrow + (bytes % 32 == 0 ? 0 : 500);
+    if (best == 0 || cost < least) best = lanes, least = cost;
   }
   return best;
 }
@@ -42,7 +45,7 @@ inline int nhwc_lanes(int64_t packs, int64_t pack_bytes) {
 // Columns and rows count those that the threads own: of top, or of bottom in a backward kernel.
 inline NhwcGeometry nhwc_geometry(const Shape& s, int vector, int64_t element_bytes, int columns,
                                   int64_t row_length, int64_t column_length, int64_t most_rows,
-                                  int64_t wanted_threads) {
+                                  int64_t wanted_threads, int64_t least_rows = 4) {
   NhwcGeometry g;
   g.channels = static_cast<int>(s.channels);
   g.height = static_cast<int>(s.height);
@@ -61,7 +64,7 @@ inline NhwcGeometry nhwc_geometry(const Shape& s, int vector, int64_t element_by
   const int64_t column = ceil_div(column_length, s.dilation_h);
   const int64_t strips = s.num * packs * g.groups * s.dilation_w * s.dilation_h;
   int64_t chunks = std::max<int64_t>(ceil_div(column, most_rows), ceil_div(wanted_threads, strips));
-  chunks = std::max<int64_t>(1, std::min(chunks, ceil_div(column, 4)));
+  chunks = std::max<int64_t>(1, std::min(chunks, ceil_div(column, least_rows)));
   g.rows = static_cast<int>(ceil_div(column, chunks));
   g.chunks = static_cast<int>(ceil_div(column, g.rows));
   const int64_t items = s.num * g.chunks * s.dilation_h * s.dilation_w * g.groups;
@@ -183,11 +186,23 @@ template <int K, int V>
 struct NhwcWeights {
   Pack<float, V> taps[K * K][kNhwcMostLanes];
 
+  // All loads start before the first store waits for one: a small plane takes little longer than its loads.
   template <typename Dtype>
   __device__ __forceinline__ void load(const Parameters<Dtype> weight, int channels, bool turned) {
-    for (int i = threadIdx.x; i < channels * K * K; i += kNhwcThreads) {
-      const int tap = i % (K * K), channel = i / (K * K);
-      taps[turned ? K * K - 1 - tap : tap][channel / V].v[channel % V] = weight[i];
+    constexpr int kEach = (kNhwcMostLanes * V * K * K + kNhwcThreads - 1) / kNhwcThreads;
+    const int count = channels * K * K;
+    float values[kEach];
+    weight.with([&](const auto* from) {
+#pragma unroll
+      for (int i = 0; i < kEach; ++i) {
+        const int at = threadIdx.x + i * kNhwcThreads;
+        values[i] = at < count ? float(from[at]) : 0.f;
+      }
+    });
+#pragma unroll
+    for (int i = 0; i < kEach; ++i) {
+      const int at = threadIdx.x + i * kNhwcThreads, tap = at % (K * K), channel = at / (K * K);
+      if (at < count) taps[turned ? K * K - 1 - tap : tap][channel / V].v[channel % V] = values[i];
     }
     __syncthreads();
   }
