@@ -23,6 +23,8 @@ def test_kernels_alone_get_launchers():
         module.relu6_kernel(x.numel(), x, y)
         assert torch.equal(y, x.clamp(0, 6))
     assert "relu6_kernel" in dir(module)
+    with pytest.raises(CaffeValueError, match=r"relu6: out: expected memory for \[1001\] elements"):
+        module.relu6_kernel(1001, x, y[:1000])
 
 
 def test_exported_functions_are_declared():

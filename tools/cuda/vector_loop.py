@@ -11,11 +11,12 @@ import re
 from typing import NamedTuple
 
 from .analysis import CHANGES, Kernel, Unit
+from .certain import CONTROL, evaluated_always
 from .source import Source
 from .tokens import position_from
 
 # A chain of such words reads memory in an order of its own, or more than once.
-OTHER_CONTROL = {"for", "while", "do", "switch", "goto", "asm", "__asm__", "new", "delete", "try"}
+OTHER_CONTROL = CONTROL | {"asm", "__asm__", "new", "delete"}
 # Longer bodies are busy computing, and several copies of them want more registers than 16 bytes are worth.
 LONGEST_BODY = 250
 POINTER = re.compile(
@@ -131,7 +132,7 @@ class _Loop:
         One that is touched on some path only may be NULL on the others, as optional bottoms are.
         """
         tokens = self.tokens
-        sure = self._unconditional(first, last)
+        sure = evaluated_always(self.source.lexed, first, last)
         windows = []
         for parameter in self.kernel.parameters:
             name = parameter.name
@@ -147,46 +148,6 @@ class _Loop:
             else:
                 windows.append((name, "UPDATE"))
         return tuple(windows)
-
-    def _unconditional(self, first: int, last: int) -> set[int]:
-        """Tokens that are evaluated for every element, wherever the conditions in the body lead."""
-        tokens, sure = self.tokens, set()
-        k = first
-        while k < last:
-            word = tokens[k].text
-            if word in ("{", "else"):  # a block or a branch; an `else` belongs to a condition passed already
-                k = self.partner[k] + 1 if word == "{" else self._statement_end(k + 1, last)
-            elif word == "if":
-                head_end = self.partner[k + 1]
-                sure |= self._before_choice(k + 2, head_end)
-                k = self._statement_end(head_end + 1, last)
-            elif word in ("continue", "break", "return"):
-                break  # nothing from here on is for every element
-            else:
-                end = self._statement_end(k, last)
-                sure |= self._before_choice(k, end)
-                k = end
-            if any(t.text in ("continue", "break", "return") for t in tokens[first:k]):
-                break
-        return sure
-
-    def _statement_end(self, k: int, last: int) -> int:
-        """Just after the statement that starts at k."""
-        tokens = self.tokens
-        if tokens[k].text == "{":
-            return self.partner[k] + 1
-        if tokens[k].text == "if":
-            return self._statement_end(self.partner[k + 1] + 1, last)
-        while k < last and tokens[k].text != ";":
-            k = self.partner[k] + 1 if tokens[k].text in ("(", "[", "{") else k + 1
-        return min(k + 1, last)
-
-    def _before_choice(self, start: int, end: int) -> set[int]:
-        """The tokens before the first ?:, && or ||: what is behind may not be evaluated."""
-        for k in range(start, end):
-            if self.tokens[k].text in ("?", "&&", "||"):
-                return set(range(start, k))
-        return set(range(start, end))
 
 
 def source_text(source: Source, kernel: Kernel) -> str:

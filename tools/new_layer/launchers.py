@@ -13,6 +13,7 @@ import textwrap
 from dataclasses import dataclass, field
 
 from ..cuda.analysis import Kernel
+from ..cuda.certain import touched_elements
 from ..cuda.source import Launch
 from ..cuda.tokens import LOOP
 from .caffe_file import Parts, tidy_type
@@ -81,6 +82,7 @@ class Launcher:
     shared: str
     notes: list[str] = field(default_factory=list)
     prologue: list[str] = field(default_factory=list)  # statements before the launch
+    extents: dict[str, str] = field(default_factory=dict)  # of tensors: how many elements, in C parameters
 
     @property
     def parameters(self) -> list[tuple[str, str]]:
@@ -94,8 +96,11 @@ class Launcher:
         return [a.name for a in self.arguments]
 
     def declaration(self) -> str:
+        """With what build_ffi.py reads of the tensors' sizes."""
         given = [f"{t}{n}" if t.endswith("*") else f"{t} {n}" for t, n in self.parameters]
-        return filled(f"int {self.name}(", given, ");")
+        by_size = {size: [n for n, s in self.extents.items() if s == size] for size in self.extents.values()}
+        said = [f"// {', '.join(names)}: [{size}]\n" for size, names in by_size.items()]
+        return "".join(said) + filled(f"int {self.name}(", given, ");")
 
     def definition(self) -> str:
         taken = [f"{t.replace(' *', '*')} {n}" for t, n in self.parameters]
@@ -147,6 +152,10 @@ def make_launchers(layer: str, parts: Parts) -> tuple[list[Launcher], list[tuple
             left_out.append((kernel.name, str(why)))
         else:
             taken.add(name)
+            # What a header says of a tensor holds for the functions below, too. 0 takes it back.
+            for said in [tensor for earlier in launchers for tensor in earlier.extents]:
+                if said in launcher.python_parameters:
+                    launcher.extents.setdefault(said, "0")
             launchers.append(launcher)
     return launchers, left_out
 
@@ -195,7 +204,17 @@ class _Maker:
             shared,
             self.notes,
             self.prologue,
+            self._extents(),
         )
+
+    def _extents(self) -> dict[str, str]:
+        """Of the tensors whose every element the kernel's loop touches: how many that are."""
+        count, touched = touched_elements(self.parts.source, self.kernel) or ("", [])
+        factors = [self._parameter(word) for word in count.split(" * ")]
+        if not all(f is not None and f.kernel_type in WHOLE for f in factors):
+            return {}
+        size = " * ".join(f.name for f in factors)
+        return {a.name: size for a in self.arguments if a.kernel_name in touched}
 
     # ------------------------------------------------------------------------------- templates
 

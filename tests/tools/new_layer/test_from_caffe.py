@@ -180,11 +180,17 @@ def test_clamp_computes(from_caffe, dtype):
     assert torch.equal(diff, top * (x > 0.25))
 
 
-def test_count_that_does_not_fit(from_caffe):
+def test_count_that_is_no_tensors(from_caffe):
     layer, x = from_caffe[2]["clamp"].layer, torch.zeros(4)
-    for count in (2**31, -1):
-        with pytest.raises(RuntimeError, match=r"clamp_forward.*n: .*does not fit"):
+    for count in (5, 2**31, -1):
+        with pytest.raises(ValueError, match=rf"clamp: in_: expected memory for \[{count}\] elements"):
             layer.clamp_forward(count, x, x.clone(), 0.0)
+
+
+def test_count_that_does_not_fit(from_caffe):
+    layer, x = from_caffe[2]["window"].layer, torch.zeros(4)
+    with pytest.raises(RuntimeError, match=r"window_max_forward.*nthreads: .*does not fit"):
+        layer.window_max_forward(2**31, x, 4, 1, 1, x.clone(), x.int(), True, False)
 
 
 @pytest.mark.parametrize("keep_where", [True, False])

@@ -1,0 +1,95 @@
+"""What a kernel's loop surely does, for every index, wherever its conditions lead."""
+
+from __future__ import annotations
+
+from .analysis import CHANGES, Kernel
+from .lexer import Lexed
+from .source import Source
+from .tokens import LOOP, position_from
+
+# What is behind such a word may be evaluated never or several times.
+REPEATS = {"for", "while"}
+CONTROL = REPEATS | {"do", "switch", "goto", "try"}
+LEAVES = {"continue", "break", "return"}
+
+
+def touched_elements(source: Source, kernel: Kernel) -> tuple[str, list[str]] | None:
+    """(n, the pointers p) where the kernel's one loop, CUDA_KERNEL_LOOP(i, n), surely touches p[i] for every i.
+
+    Such a pointer has n elements, or the call is wrong. None: no such loop can be seen.
+    """
+    tokens, partner = source.lexed.tokens, source.lexed.partner
+    start, end = (position_from(tokens, offset) for offset in kernel.body)
+    loops = [k for k in range(start, end) if LOOP.match(tokens[k].text)]
+    text = source.text[kernel.body[0] : kernel.body[1]]
+    if (
+        len(loops) != 1
+        or tokens[head := loops[0]].text != "CUDA_KERNEL_LOOP"
+        or "\n#" in text.replace(" ", "")
+    ):
+        return None
+    if tokens[head + 3].text != "," or any(t.text in CONTROL | LEAVES | {"if"} for t in tokens[start:head]):
+        return None
+    close, index = partner[head + 1], tokens[head + 2].text
+    first = close + 1
+    last = partner[first] if tokens[first].text == "{" else statement_end(source.lexed, first, end)
+    first += tokens[first].text == "{"
+    if any(tokens[k].text == index and _may_change(tokens, k) for k in range(first, last)):
+        return None
+    sure, touched = evaluated_always(source.lexed, first, last), []
+    for name in [p.name for p in kernel.parameters if "*" in p.type]:
+        uses = [k for k in range(start, end) if tokens[k].text == name]
+        # Not moved, handed on, or the name of something else.
+        plain = all(tokens[k + 1].text == "[" and tokens[k - 1].kind != "name" for k in uses)
+        if plain and any(k in sure and [t.text for t in tokens[k + 2 : k + 4]] == [index, "]"] for k in uses):
+            touched.append(name)
+    return " ".join(t.text for t in tokens[head + 4 : close]), touched
+
+
+def _may_change(tokens, k: int) -> bool:
+    before, after = tokens[k - 1], tokens[k + 1]
+    return after.text in CHANGES or before.text in ("++", "--", "&") or before.kind == "name"
+
+
+def evaluated_always(lexed: Lexed, first: int, last: int) -> set[int]:
+    """Which tokens of these statements are evaluated, wherever the conditions among them lead."""
+    tokens, sure = lexed.tokens, set()
+    k = first
+    while k < last:
+        word, leaves = tokens[k].text, LEAVES
+        if word in CONTROL - REPEATS or word in LEAVES:
+            break  # nothing from here on is for every element
+        if word in ("{", "else"):  # a block or a branch; an `else` belongs to a condition passed already
+            end = lexed.partner[k] + 1 if word == "{" else statement_end(lexed, k + 1, last)
+        elif word == "if":
+            sure |= _before_choice(lexed, k + 2, lexed.partner[k + 1])
+            end = statement_end(lexed, k, last)
+        elif word in REPEATS:
+            end, leaves = statement_end(lexed, k, last), {"return", "goto"}
+        else:
+            end = statement_end(lexed, k, last)
+            sure |= _before_choice(lexed, k, end)
+        if any(t.text in leaves for t in tokens[k:end]):
+            break
+        k = end
+    return sure
+
+
+def statement_end(lexed: Lexed, k: int, last: int) -> int:
+    """Just after the statement that starts at k; an `else` is one of its own."""
+    tokens = lexed.tokens
+    if tokens[k].text == "{":
+        return lexed.partner[k] + 1
+    if tokens[k].text in REPEATS | {"if"}:
+        return statement_end(lexed, lexed.partner[k + 1] + 1, last)
+    while k < last and tokens[k].text != ";":
+        k = lexed.partner[k] + 1 if tokens[k].text in ("(", "[", "{") else k + 1
+    return min(k + 1, last)
+
+
+def _before_choice(lexed: Lexed, start: int, end: int) -> set[int]:
+    """The tokens before the first ?:, && or ||: what is behind may not be evaluated."""
+    for k in range(start, end):
+        if lexed.tokens[k].text in ("?", "&&", "||"):
+            return set(range(start, k))
+    return set(range(start, end))
