@@ -1,5 +1,6 @@
 """What `make` needs of Python's packages and of the machine: found, installed, or named with a line to copy."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -41,6 +42,47 @@ def test_without_a_network(lacking, tmp_path):
         packages.need(["some"], str(tmp_path / "stamp"))
     assert f"{sys.executable} -m pip install -r requirements/some.txt" in str(said.value)
     assert lacking == [[sys.executable, "-m", "pip", "install", "-q", "-r", str(tmp_path / "some.txt")]]
+
+
+@pytest.mark.parametrize("status, there, wanted", [(0, True, True), (0, False, False), (1, True, False)])
+def test_after_pip(lacking, monkeypatch, tmp_path, status, there, wanted):
+    """What pip says counts, and what is there then: it may say that all is well, and it is another Python's."""
+    found = iter([["some"], [] if there else ["some"]])
+    monkeypatch.setattr(packages, "missing", lambda groups: next(found))
+    monkeypatch.setattr(subprocess, "run", lambda command: subprocess.CompletedProcess(command, status))
+    if wanted:
+        packages.need(["some"], str(tmp_path / "stamp"))
+    else:
+        with pytest.raises(packages.Missing, match="Missing Python packages: some"):
+            packages.need(["some"], str(tmp_path / "stamp"))
+    assert (tmp_path / "stamp").exists() == wanted
+
+
+def test_what_was_there_is_remembered(lacking, monkeypatch, tmp_path):
+    """For this Python, and until a file of requirements is newer."""
+    asked, stamp = [], tmp_path / "stamp"
+    monkeypatch.setattr(packages, "missing", lambda groups: asked.append(groups) or [])
+
+    def needed() -> int:
+        packages.need(["some"], str(stamp))
+        return len(asked)
+
+    assert [needed(), needed()] == [1, 1]
+    os.utime(tmp_path / "some.txt", (5, 5))
+    os.utime(stamp, (5, 5))
+    assert needed() == 1
+    os.utime(tmp_path / "some.txt", (6, 6))
+    assert [needed(), needed()] == [2, 2]
+    stamp.write_text("/another/python 3.0\n")
+    assert [needed(), needed()] == [3, 3]
+
+
+def test_from_the_command_line():
+    def said(*groups):
+        command = [sys.executable, "-m", "tools.make.packages", *groups]
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+
+    assert (said("run").returncode, said("run").stdout + said("run").stderr) == (0, "")
 
 
 def test_nothing_missing_installs_nothing(lacking, tmp_path):

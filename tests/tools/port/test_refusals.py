@@ -263,6 +263,29 @@ def test_tree_of_2014(fork, port):
     assert re.search(r"old_layer\.cpp:1: a tree of 2014", port("Shift", fails=True))
 
 
+OLD_WAYS = {
+    "void Forward(const vector<Blob<Dtype>*>& bottom, vector<Blob<Dtype>*>* top);": "tops are a pointer",
+    "void Backward(const vector<Blob<Dtype>*>& top, vector<Blob<Dtype>*>* bottom);": "so are Backward's bottoms",
+    "virtual Dtype Forward_cpu(const Blob<Dtype>& x);": "Forward_gpu return a loss",
+    "void Backward(const bool propagate_down);": "propagate_down is one bool",
+    "": "SetUp does it all",
+}
+
+
+@pytest.mark.parametrize("declared", OLD_WAYS, ids=OLD_WAYS.values())
+def test_how_a_tree_of_2014_differs(fork, port, declared):
+    """What its layer.hpp shows is named, and nothing else."""
+    fork.layer("Shift")
+    fork.write("src/caffe/layers/old_layer.cpp", "REGISTER_LAYER_CLASS(OLD, OldLayer);\n")
+    fork.write(
+        "include/caffe/layer.hpp",
+        CORE % ("Layer", f"{declared or 'int x;'} {'void LayerSetUp();' * bool(declared)}"),
+    )
+    output = port("Shift", fails=True)
+    assert "type() is a constant" in output
+    assert [way for way in OLD_WAYS.values() if way in output] == [OLD_WAYS[declared]]
+
+
 @pytest.mark.parametrize(
     "setting, reason",
     [
