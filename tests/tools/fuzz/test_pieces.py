@@ -1,12 +1,13 @@
 """What make fuzz's calls and files are made of, piece by piece: one that tries less finds less, and says nothing."""
 
 import math
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from layers._runtime import CaffeTypeError, CaffeValueError
-from layers._runtime.cases import Case
+from layers._runtime.cases import CaffeFunction, Case
 from tools.fuzz import calls, models
 from tools.fuzz.calls import (
     KINDS,
@@ -117,6 +118,32 @@ def test_a_change_and_its_words(answers, looks, words):
 
 def test_a_change_of_what_is_no_tensor():
     assert drawn_by(calls.changed, (7,), 3, "3") == (7, "7")
+
+
+@pytest.mark.parametrize("caffe", [False, True])
+@pytest.mark.parametrize("large", [False, True])
+def test_which_arguments_of_a_call_are_changed(caffe, large):
+    """A Caffe layer's parameters are torch.nn's. Its kernels wait at barriers, which on large inputs takes too long."""
+    shape = (calls.MOST_FOR_KERNELS + large,)
+    given = (torch.ones(shape), torch.zeros(2), torch.ones(3))
+    function = CaffeFunction("some", None, lambda x, label, blob0: x) if caffe else torch.square
+    case = Case(function=function, reference=torch.square, inputs={"some": lambda draw: given})
+    subject = object.__new__(calls.Subjects)
+    subject.name, subject.operators, subject.cases = "some", [], [case]
+    subject.layer = SimpleNamespace(dtypes=(torch.float32,))
+    asked = []
+    answers = [case, "some", torch.float64, 2, True, *(["gpu"] if caffe else []), 1, 1, ("other", "words")]
+
+    def draw(strategy):
+        asked.append(repr(strategy))
+        return answers.pop(0)
+
+    call = calls.Subjects.calls(subject).wrapped_strategy.definition(draw, subject)
+    assert not answers and call.grad and call.arguments[1] == "other" and call.words[1] == "words"
+    assert call.arguments[0].dtype == torch.float64 and call.words[0] == f"float64[{shape[0]}]"
+    places = [0, 1] if caffe else [0, 1, 2]
+    assert asked[-3:-1] == ["integers(min_value=0, max_value=2)", f"sampled_from({places})"]
+    assert function.mode == (None if large else "gpu") if caffe else not hasattr(function, "mode")
 
 
 def drawn_by(composite, answers, *arguments):
