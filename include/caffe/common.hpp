@@ -60,6 +60,9 @@
   INSTANTIATE_LAYER_GPU_FORWARD(classname);    \
   INSTANTIATE_LAYER_GPU_BACKWARD(classname)
 
+// What Microsoft's C library calls it.
+#define _snprintf snprintf
+
 // The text is what tells it from other fatal messages (src/caffe/logging.cpp): some forks write it out.
 #define NOT_IMPLEMENTED LOG(FATAL) << "Not Implemented Yet"
 

@@ -1,4 +1,7 @@
 // Words of Caffe's that a fork's files may use, and what they do here: one "name<TAB>what happened" line each.
+#include <direct.h>
+#include <io.h>
+
 #include <array>
 #include <set>
 #include <thread>
@@ -57,6 +60,12 @@ static void test_shuffle() {
   shuffle(none.begin(), none.end());
   shuffle(one.begin(), one.end());
   say("shuffle", moved == 50 && one[0] == 7 ? "a permutation" : "something else");
+}
+
+static void test_microsofts_names() {
+  char text[8];
+  _snprintf(text, sizeof(text), "%d", 12);
+  say("microsofts", string(text) + (_access("/", 0) == 0 ? " there" : " not there"));
 }
 
 static void test_mixed_max() {
@@ -414,6 +423,7 @@ int main() {
   test_legacy_names();
   test_shuffle();
   test_device();
+  test_microsofts_names();
   test_mixed_max();
   test_timer();
   test_files();

@@ -39,7 +39,9 @@ class MathLayer : public Layer<Dtype> {
   void Run(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top, bool gpu) {
     const MathParameter& param = this->layer_param_.math_param();
     const std::string& function = param.function();
-    gpu = gpu && function != "strided_dot" && function != "hamming";  // upstream has them for the CPU alone
+    const bool blas = function == "symm" || function == "symv" || function == "trsm" || function == "ger";
+    // upstream has these for the CPU alone
+    gpu = gpu && function != "strided_dot" && function != "hamming" && function != "vsl" && !blas;
     const vector<int> i(param.n().begin(), param.n().end());
     const vector<double> s(param.v().begin(), param.v().end());
     const auto data = [&](size_t b) -> const Dtype* {
@@ -104,6 +106,12 @@ class MathLayer : public Layer<Dtype> {
     } else if (function == "geam") {
       geam(Caffe::cublas_handle(), cublas_transpose(i[0]), cublas_transpose(i[1]), i[2], i[3], scalar(0), a,
            i[4], scalar(1), b, i[5], y, i[6]);
+    } else if (blas) {
+      Blas(function, i, scalar(0), a, b, y);
+    } else if (function == "vsl") {
+      vSin(n, a, y);
+      vAdd(n, a, y, y);
+      vPowx(n, y, scalar(0), y);
     } else if (function == "gemm_batch") {
       Batch(i, *bottom[0], *bottom[1], top[0], gpu);
     } else if (function == "fft" || function == "rfft" || function == "irfft") {
@@ -112,6 +120,27 @@ class MathLayer : public Layer<Dtype> {
       ManyAxes(function == "im2col_nd", i, a, y, gpu);
     } else {
       top[0]->mutable_cpu_data()[0] = Scalar(function, n, a, b, i, scalar, gpu);
+    }
+  }
+
+  // i: the order, the side, the triangle, transposed or not, the diagonal, then the sizes m and n.
+  static void Blas(const std::string& function, const vector<int>& i, Dtype alpha, const Dtype* a,
+                   const Dtype* b, Dtype* y) {
+    const auto order = CBLAS_ORDER(i[0]);
+    const auto side = CBLAS_SIDE(i[1]);
+    const auto uplo = CBLAS_UPLO(i[2]);
+    const int m = i[5], n = i[6], k = side == CblasLeft ? m : n, step = order == CblasRowMajor ? n : m;
+    const auto run = [&](auto symm, auto symv, auto trsm, auto ger) {
+      if (function == "symm") symm(order, side, uplo, m, n, alpha, a, k, b, step, 2, y, step);
+      if (function == "symv") symv(order, uplo, m, alpha, a, m, b, 1, 2, y, 1);
+      if (function == "trsm")
+        trsm(order, side, uplo, CBLAS_TRANSPOSE(i[3]), CBLAS_DIAG(i[4]), m, n, alpha, a, k, y, step);
+      if (function == "ger") ger(order, m, n, alpha, a, 1, b, 1, y, step);
+    };
+    if constexpr (std::is_same<Dtype, float>::value) {
+      run(cblas_ssymm, cblas_ssymv, cblas_strsm, cblas_sger);
+    } else {
+      run(cblas_dsymm, cblas_dsymv, cblas_dtrsm, cblas_dger);
     }
   }
 

@@ -1,9 +1,11 @@
 """The headers by themselves: who can compile them, what their arithmetic does, where diagnostics lead."""
 
 import ctypes
+import os
 import re
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 import torch
@@ -12,6 +14,7 @@ from support.halves import assert_same_floats, interesting_floats
 
 from tools.cuda.for_nvcc import NvccRewriter
 from tools.cuda.rewrite import rewrite
+from tools.make.find_nvcc import find
 
 INCLUDE = f"-I{ROOT / 'include'}"
 
@@ -43,6 +46,17 @@ def program(tmp_path):
 
 
 # ------------------------------------------------------------------------------------- who compiles it
+
+
+def test_min_and_max_in_a_cpp_file_beside_cudas_headers(tmp_path):
+    """nvcc's own headers declare them in .cu files alone; layers that Microsoft's compiler took say them anywhere."""
+    nvcc = os.environ.get("NVCC", find(os.environ.get("CUDA_HOME", "")))
+    if not nvcc:
+        pytest.skip("no nvcc")
+    text = "namespace caffe { int f(int a, float b) { using std::max; return max(a, 3) + min(b, 2.0); } }\n"
+    (tmp_path / "layer.cpp").write_text('#include "caffe/common.hpp"\n' + text)
+    includes = [INCLUDE, f"-I{ROOT / 'include/legacy'}", f"-I{Path(nvcc).resolve().parents[1] / 'include'}"]
+    quiet([compiler("g++"), "-std=c++17", "-fsyntax-only", *includes, tmp_path / "layer.cpp"])
 
 
 @pytest.mark.parametrize("header", ["caffe_cuda_macro.h", "caffe_half.h"])

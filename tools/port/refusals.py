@@ -38,6 +38,9 @@ UNSUPPORTED = [
     (r"curand\w+\Z", "wants of cuRAND in its kernels more than uniform and normal numbers"),
     (r"cufft(Xt|Make|Get|Estimate|Create|SetAuto|SetWork)\w*\Z", "wants of cuFFT more than plans and transforms"),
     (r"(LAPACKE_\w+|LAPACK_\w+)\Z", "calls LAPACK, which the toolkit does not have"),
+    (r"(cublas[A-Z]|cblas_|Cblas[A-Z])\w*\Z", "wants of BLAS what the toolkit's has not"),
+    (r"(cusolver|cusparse)[A-Z]\w*\Z", "needs a library that the toolkit does not have"),
+    (r"(vsl[A-Z]\w*|VSL_\w+|v[sd]Rng\w+|mkl_[sd]\w+|dnn\w+_F(32|64))\Z", "calls Intel's MKL"),
     (r"(Mat_Open|Mat_VarRead\w*|matvar_t|CImg)\Z", "needs a library that the toolkit does not have"),
     (r"__declspec\Z", "is written for Microsoft's or Intel's compiler"),
     (r"(Ftype|Btype)\Z", "is NVCaffe's, whose layers have two types each"),
@@ -90,7 +93,13 @@ def refusals(plan: Plan) -> list[Problem]:
         if not file.endswith(SOURCE_KINDS):
             for line, text in itertools.islice(missing_base(plan.names, file), 1):
                 found.append(Problem(Place(file, line), f"{plan.target.name}: {text}", True))
-    found += [*messages_missing(plan), *libraries_missing(plan), *undeclared(plan), *members_lacking(plan)]
+    found += [
+        *messages_missing(plan),
+        *libraries_missing(plan),
+        *undeclared(plan),
+        *members_lacking(plan),
+        *static_lacking(plan),
+    ]
     own = {plan.target.file, *plan.tree.members(plan.target.name)}
     return sorted(dict.fromkeys(found), key=lambda problem: problem.place.file not in own)
 
@@ -245,6 +254,23 @@ def declared_in(source: Source) -> set[str]:
             if is_typed or not source.function_around(token.start):
                 found.add(token.text)
     return found
+
+
+def static_lacking(plan: Plan) -> Iterator[Problem]:
+    """X::name of a class of the fork's own that has no such member, nor a base that might have it."""
+    for file, tokens in plan.scanned:
+        for i, token in enumerate(tokens[:-2]):
+            if tokens[i + 1].text != "::" or tokens[i + 2].kind != "name":
+                continue
+            found = plan.tree.classes(token.text) if token.text in plan.tree.class_names else []
+            if len(found) == 1 and found[0].file in plan.files:
+                one = plan.tree.source(found[0].file).lexed.tokens[slice(*found[0].tokens)]
+                is_base = any(t.text == ":" for t in itertools.takewhile(lambda t: t.text != "{", one))
+                words = words_of(plan, found[0])
+                if not is_base and words is not None and tokens[i + 2].text not in words:
+                    text = f"{plan.target.name} names {token.text}::{tokens[i + 2].text}, which that class has not"
+                    yield Problem(Place(file, plan.tree.line(file, token)), text, True)
+                    break
 
 
 def is_visible(plan: Plan, name: str, file: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cached_property
 from pathlib import Path
 
@@ -63,7 +64,8 @@ class Toolkit:
     @cached_property
     def words(self) -> set[str]:
         """The names that our headers declare: of functions, classes, members and macros, not of parameters."""
-        return set().union(*map(declared, self.headers.values()))
+        sources = self.headers.values()
+        return set().union(*map(declared, sources), *map(pasted, sources))
 
     @cached_property
     def words_of_layers(self) -> set[str]:
@@ -126,6 +128,22 @@ def given_to_macros(source: Source) -> set[str]:
     calls = (i for i, t in enumerate(tokens[1:], 1) if t.text == "(" and tokens[i - 1].text.isupper())
     given = (one for i in calls for one in split_commas(tokens, partner, i + 1, partner.get(i, i + 1)))
     return {tokens[first].text for first, last in given if last - first == 1 and tokens[first].kind == "name"}
+
+
+def pasted(source: Source) -> set[str]:
+    """The names that calls of macros make: cblas_sgemm, of cblas_##s##gemm."""
+    found: set[str] = set()
+    for macro in source.macros:
+        name, body = macro.tokens[0].text, "".join(f"{t.text} " for t in macro.tokens)
+        head = re.match(r"\w+ \( ([\w , .]*) \) ", body)
+        parts = [re.sub(" ", "", m[0]) for m in re.finditer(r"\w+(?: # ?# \w+)+", body)]
+        if not head or not parts:
+            continue
+        parameters = [p.strip() for p in head[1].split(",")]
+        for call in re.finditer(rf"\b{name}\(([^()\n]*)", source.text):
+            given = dict(zip(parameters, (a.strip() for a in call[1].split(",")), strict=False))
+            found |= {"".join(given.get(word, word) for word in part.split("##")) for part in parts}
+    return found
 
 
 def declared(source: Source) -> set[str]:

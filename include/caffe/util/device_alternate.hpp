@@ -5,6 +5,8 @@
 #if !defined(CAFFE_HOST_BACKEND) && !defined(__CUDACC__)
 #include <cuda_runtime.h>
 #include <device_launch_parameters.h>  // threadIdx and its like, which a .hpp may name outside kernels' files
+
+#include "host/cuda_min_max.h"
 #endif
 
 #include "caffe/host_services.hpp"

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <utility>
+#include <vector>
 
 #include "caffe/host_services.hpp"
 #include "caffe/util/mkl_alternate.hpp"
@@ -18,6 +20,10 @@ template <typename Dtype>
 using Gemv = void(const char* trans, const int* m, const int* n, const Dtype* alpha, const Dtype* a,
                   const int* lda, const Dtype* x, const int* incx, const Dtype* beta, Dtype* y,
                   const int* incy);
+
+template <typename Dtype>
+using Trsm = void(const char* side, const char* uplo, const char* trans, const char* diag, const int* m,
+                  const int* n, const Dtype* alpha, const Dtype* a, const int* lda, Dtype* b, const int* ldb);
 
 template <typename Function>
 Function* blas(const char* name) {
@@ -141,6 +147,52 @@ Dtype nrm2(int n, const Dtype* x, int incx) {  // squares in double: a float's s
   return static_cast<Dtype>(std::sqrt(sum<double>(n, [=](int i) { return double(xs[i]) * xs[i]; })));
 }
 
+// The place, counted from 0, of the first of the largest absolute values.
+template <typename Dtype>
+size_t amax(int n, const Dtype* x, int incx) {
+  size_t best = 0;
+  for (int i = 1; i < n; ++i)
+    if (std::fabs(x[ptrdiff_t(i) * incx]) > std::fabs(x[best * incx])) best = i;
+  return best;
+}
+
+template <typename Dtype>
+void ger(CBLAS_ORDER order, int m, int n, Dtype alpha, const Dtype* x, int incx, const Dtype* y, int incy,
+         Dtype* a, int lda) {
+  const Strided<const Dtype> xs(m, x, incx), ys(n, y, incy);
+  const ptrdiff_t row = order == CblasRowMajor ? lda : 1, column = order == CblasRowMajor ? 1 : lda;
+  for (int i = 0; i < m; ++i)
+    for (int j = 0; j < n; ++j) a[i * row + j * column] += alpha * xs[i] * ys[j];
+}
+
+// All of a symmetric matrix of which one triangle is given; dense, so that either order reads the same.
+template <typename Dtype>
+std::vector<Dtype> whole(CBLAS_ORDER order, CBLAS_UPLO uplo, int n, const Dtype* a, int lda) {
+  std::vector<Dtype> all(size_t(n) * n);
+  const bool rows_grow = (order == CblasRowMajor) == (uplo == CblasUpper);
+  for (int i = 0; i < n; ++i)
+    for (int j = 0; j < n; ++j) {
+      const int low = std::min(i, j), high = std::max(i, j);
+      all[size_t(i) * n + j] = rows_grow ? a[size_t(low) * lda + high] : a[size_t(high) * lda + low];
+    }
+  return all;
+}
+
+template <typename Dtype>
+void trsm(Trsm<Dtype>* function, CBLAS_ORDER order, CBLAS_SIDE side, CBLAS_UPLO uplo, CBLAS_TRANSPOSE trans,
+          CBLAS_DIAG diag, int m, int n, Dtype alpha, const Dtype* a, int lda, Dtype* b, int ldb) {
+  if (m <= 0 || n <= 0) return;
+  bool left = side == CblasLeft, upper = uplo == CblasUpper;
+  if (order == CblasRowMajor) {  // the transposed system
+    std::swap(m, n);
+    left = !left;
+    upper = !upper;
+  }
+  const char t = letter(trans);
+  function(left ? "L" : "R", upper ? "U" : "L", &t, diag == CblasUnit ? "U" : "N", &m, &n, &alpha, a, &lda, b,
+           &ldb);
+}
+
 }  // namespace
 
 #define CAFFE_DEFINE_CBLAS(s, Dtype)                                                                        \
@@ -178,6 +230,33 @@ Dtype nrm2(int n, const Dtype* x, int incx) {  // squares in double: a float's s
     return dot(n, x, incx, y, incy);                                                                        \
   }                                                                                                         \
   Dtype cblas_##s##asum(int n, const Dtype* x, int incx) { return asum(n, x, incx); }                       \
-  Dtype cblas_##s##nrm2(int n, const Dtype* x, int incx) { return nrm2(n, x, incx); }
+  Dtype cblas_##s##nrm2(int n, const Dtype* x, int incx) { return nrm2(n, x, incx); }                       \
+  size_t cblas_i##s##amax(int n, const Dtype* x, int incx) { return amax(n, x, incx); }                     \
+  void cblas_##s##swap(int n, Dtype* x, int incx, Dtype* y, int incy) {                                     \
+    walk(n, x, incx, y, incy, [](Dtype& a, Dtype& b) { std::swap(a, b); });                                 \
+  }                                                                                                         \
+  void cblas_##s##ger(CBLAS_ORDER order, int m, int n, Dtype alpha, const Dtype* x, int incx,               \
+                      const Dtype* y, int incy, Dtype* a, int lda) {                                        \
+    ger(order, m, n, alpha, x, incx, y, incy, a, lda);                                                      \
+  }                                                                                                         \
+  void cblas_##s##symm(CBLAS_ORDER order, CBLAS_SIDE side, CBLAS_UPLO uplo, int m, int n, Dtype alpha,      \
+                       const Dtype* a, int lda, const Dtype* b, int ldb, Dtype beta, Dtype* c, int ldc) {   \
+    const int k = side == CblasLeft ? m : n;                                                                \
+    const std::vector<Dtype> all = whole(order, uplo, k, a, lda);                                           \
+    const bool left = side == CblasLeft;                                                                    \
+    cblas_##s##gemm(order, CblasNoTrans, CblasNoTrans, m, n, k, alpha, left ? all.data() : b,               \
+                    left ? k : ldb, left ? b : all.data(), left ? ldb : k, beta, c, ldc);                   \
+  }                                                                                                         \
+  void cblas_##s##symv(CBLAS_ORDER order, CBLAS_UPLO uplo, int n, Dtype alpha, const Dtype* a, int lda,     \
+                       const Dtype* x, int incx, Dtype beta, Dtype* y, int incy) {                          \
+    const std::vector<Dtype> all = whole(order, uplo, n, a, lda);                                           \
+    cblas_##s##gemv(order, CblasNoTrans, n, n, alpha, all.data(), n, x, incx, beta, y, incy);               \
+  }                                                                                                         \
+  void cblas_##s##trsm(CBLAS_ORDER order, CBLAS_SIDE side, CBLAS_UPLO uplo, CBLAS_TRANSPOSE trans,          \
+                       CBLAS_DIAG diag, int m, int n, Dtype alpha, const Dtype* a, int lda, Dtype* b,       \
+                       int ldb) {                                                                           \
+    static Trsm<Dtype>* const function = blas<Trsm<Dtype>>(#s "trsm_");                                     \
+    trsm(function, order, side, uplo, trans, diag, m, n, alpha, a, lda, b, ldb);                            \
+  }
 CAFFE_DEFINE_CBLAS(s, float)
 CAFFE_DEFINE_CBLAS(d, double)

@@ -75,6 +75,9 @@ def test_not_a_tree(fork, port, tmp_path):
          r"shift_layer\.cpp:7: ShiftLayer uses an overload of Blob's offset .*/blob\.hpp:5"),
         (dict(body="LAPACKE_sgesvd(LAPACK_ROW_MAJOR, 'A', 'A', 3, 3, a, 3, s, u, 3, v, 3, b);"),
          r"shift_layer\.cpp:7: ShiftLayer calls LAPACK.*\(LAPACKE_sgesvd\)"),
+        (dict(body="cblas_sgemm(a); cblas_sspr(b);"), r"shift_layer\.cpp:7: .* wants of BLAS .*\(cblas_sspr\)"),
+        (dict(body="cublasSgemm(a); cublasSgetrfBatched(b);"), r"cpp:7: .* wants of BLAS .*\(cublasSgetrfBatched\)"),
+        (dict(body="vsSin(3, a, y); vsRngUniform(0, s, 3, y, 0, 1);"), r"cpp:7: .* calls Intel's MKL \(vsRngUniform"),
         (dict(body="this->net_->Reshape();"), r"shift_layer\.cpp:7: ShiftLayer uses net_.*/layer\.hpp:5"),
         (dict(body="filler->Fill_noisy(blob);"), r"shift_layer\.cpp:7: .*Fill_noisy, .*/filler\.hpp:4\)"),
         (dict(body="if (all_iterations < 3) return;"), r"shift_layer\.cpp:7: .*all_iterations, .*/common\.hpp:1\)"),
@@ -150,6 +153,19 @@ def test_member_that_nothing_declares(fork, port):
         "shift_layer.cpp:9: ShiftLayer uses width_, which no header that this file includes declares" in said
     )
     fork.layer("Twist", members="int pad_, width_;", body=body + "this->pad_ = width_;")
+    port("Twist")
+
+
+def test_static_member_that_its_class_has_not(fork, port):
+    fork.write(
+        "include/caffe/util/param.hpp", "class Param { public: static int pad; static Param Get(); };\n"
+    )
+    includes = '#include "caffe/util/param.hpp"'
+    fork.layer("Shift", includes=includes, body="Param::Get(); Param::pad = 3;\nParam::width = 3;")
+    assert "shift_layer.cpp:8: ShiftLayer names Param::width, which that class has not" in port(
+        "Shift", fails=True
+    )
+    fork.layer("Twist", includes=includes, body="Param::Get(); Param::pad = 3;")
     port("Twist")
 
 

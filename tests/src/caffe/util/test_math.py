@@ -125,6 +125,66 @@ def test_a_call_of_cublas(at):
     at.close(at.math("cublas", a, shape=[1]), 3 * a[-1:])
 
 
+ROWS, COLUMNS, LEFT, RIGHT, UPPER, LOWER, PLAIN, TURNED, NON_UNIT, UNIT = (
+    *(101, 102, 141, 142, 121, 122, 111, 112, 131, 132),
+)
+
+
+@pytest.mark.parametrize("order", [ROWS, COLUMNS])
+@pytest.mark.parametrize("side", [LEFT, RIGHT])
+@pytest.mark.parametrize("uplo", [UPPER, LOWER])
+def test_products_and_systems_of_half_a_matrix(at, order, side, uplo):
+    """Of which the other triangle is not read."""
+    m, n = 4, 3
+    k = m if side == LEFT else n
+    half = (
+        (at.draw(k, k) + 3 * torch.eye(k)).triu()
+        if uplo == UPPER
+        else (at.draw(k, k) + 3 * torch.eye(k)).tril()
+    )
+    symmetric = half + half.T - half.diag().diag()
+    b, c = at.draw(m, n, seed=2), at.draw(m, n, seed=3)
+    nans = torch.full((k, k), math.nan).double()
+    given = half + (nans.tril(-1).nan_to_num(1e9) if uplo == UPPER else nans.triu(1).nan_to_num(1e9))
+
+    def stored(x):
+        return x if order == ROWS else x.T.contiguous()
+
+    def run(function, *inputs, kind=(PLAIN, NON_UNIT)):
+        sizes, stored_shape = [order, side, uplo, *kind, m, n], list(stored(b).shape)
+        start = len(inputs) - 1
+        result = at.math(function, *map(stored, inputs), n=sizes, v=[0.5], start=start, shape=stored_shape)
+        return result if order == ROWS else result.T
+
+    product = symmetric @ b if side == LEFT else b @ symmetric
+    at.close(run("symm", given, b, c), 0.5 * product + 2 * c, scale=10)
+    x, y = at.draw(k, seed=4), at.draw(k, seed=5)
+    sizes = [order, side, uplo, 0, 0, k, k]
+    result = at.math("symv", stored(given), x, y, n=sizes, v=[0.5], start=2, shape=[k])
+    at.close(result, 0.5 * symmetric @ x + 2 * y, scale=10)
+    for trans, diag in ((PLAIN, NON_UNIT), (TURNED, UNIT)):
+        a = half if diag == NON_UNIT else half - half.diag().diag() + torch.eye(k)
+        a = a if trans == PLAIN else a.T
+        wanted = 0.5 * (torch.linalg.solve(a, b) if side == LEFT else torch.linalg.solve(a.T, b.T).T)
+        at.close(run("trsm", given, b, kind=(trans, diag)), wanted, scale=100)
+
+
+def test_functions_of_vectors_by_mkls_names(at):
+    a = at.draw(100, positive=True)
+    at.close(at.math("vsl", a, v=[1.5]), (a + a.sin()).pow(1.5), scale=10)
+
+
+@pytest.mark.parametrize("order", [ROWS, COLUMNS])
+def test_product_of_two_vectors_is_added(at, order):
+    m, n = 4, 3
+    x, y, c = at.draw(m), at.draw(n, seed=2), at.draw(m, n, seed=3)
+    start = c if order == ROWS else c.T.contiguous()
+    result = at.math(
+        "ger", x, y, start, n=[order, LEFT, UPPER, 0, 0, m, n], v=[0.5], start=2, shape=list(start.shape)
+    )
+    at.close(result if order == ROWS else result.T, c + 0.5 * torch.outer(x, y))
+
+
 @pytest.mark.parametrize("stepped", [0, 1])
 def test_products_in_a_batch(at, stepped):
     """MKL's cblas_sgemm_batch, cuBLAS's own by addresses and by steps."""
