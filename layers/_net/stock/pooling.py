@@ -38,9 +38,7 @@ class Pooling(StockLayer):
                 min(self.kernel) > 0 and min(self.stride) > 0, "kernel and stride: expected more than 0"
             )
             inside = self.pad[0] < self.kernel[0] and self.pad[1] < self.kernel[1]
-            self.check(
-                inside or self.pad == (0, 0), f"pad {self.pad} is not less than the kernel {self.kernel}"
-            )
+            self.check(inside, f"pad {self.pad} is not less than the kernel {self.kernel}")
         self.check(self.top_count == 1 or self.method == "MAX", "a second top, the mask, is of MAX alone")
         self._as_torch = self._has_torchs_windows()
 
