@@ -15,8 +15,8 @@
 //     CUDA_VECTOR_LOOP(i, n, in, out) CAFFE_VECTOR_READ(i, in) CAFFE_VECTOR_WRITE(i, out)
 //     CAFFE_VECTOR_LANES(i, n) { out[i] = in[i] * 2; } }
 //
-// and CAFFE_GET_BLOCKS(n) in its launches into caffe::vector_blocks(n, kernel). The vector loop takes whole
-// windows alone, so that nothing in it asks for ends; the rest is Caffe's loop: the last few elements, all of
+// and CAFFE_GET_BLOCKS(n), CAFFE_CUDA_NUM_THREADS in its launches into caffe::vector_blocks(n, kernel),
+// caffe::kVectorThreads. The vector loop takes whole windows alone, so that nothing in it asks for ends; the rest is Caffe's loop: the last few elements, all of
 // them in small launches and behind misaligned pointers. Right for any grid, alignment, count and aliasing:
 // all an element's reads come before its write, as they do in the body.
 #ifndef CAFFE_VECTOR_LOOP_H_
@@ -25,6 +25,7 @@
 
 #include <stdint.h>
 
+#include <algorithm>
 #include <type_traits>
 
 namespace caffe {
@@ -48,6 +49,9 @@ __host__ __device__ constexpr int vector_lanes(int widest) {
 #endif
 constexpr int kVectorChunks = CAFFE_VECTOR_CHUNKS;
 constexpr int kVectorWarp = 32;
+// Of a block. Small blocks come and go one by one, so that memory never waits for the slowest of many warps:
+// sigmoid in half takes 3% less time on an H200 than with 512, from 2^22 elements on.
+constexpr int kVectorThreads = 128;
 
 template <typename... Pointee>
 __host__ __device__ constexpr int widest() {
@@ -146,8 +150,9 @@ __device__ __forceinline__ Window<Place, T, Load, Store> window(T* memory, const
 
 // Blocks for a launch of a kernel with a vector loop, whose elements have `bytes` each.
 inline int vector_blocks(int64_t count, int bytes) {
-  const int each = count * bytes < kVectorFrom ? 1 : vector_lanes(bytes) * kVectorChunks;
-  return CAFFE_GET_BLOCKS((count + each - 1) / each);
+  const int64_t each = count * bytes < kVectorFrom ? 1 : vector_lanes(bytes) * kVectorChunks;
+  const int64_t blocks = (count + each * kVectorThreads - 1) / (each * kVectorThreads);
+  return static_cast<int>(std::min<int64_t>(std::max<int64_t>(blocks, 1), INT32_MAX));
 }
 // The kernel's pointers tell how many bytes.
 template <typename... Parameter>

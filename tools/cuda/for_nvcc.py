@@ -3,7 +3,8 @@
     python -m tools.cuda.for_nvcc foo.cu build/foo.cu --depfile build/foo.cu.d
 
     CUDA_KERNEL_LOOP(i, n) body    CAFFE_VECTOR_REST(i, n) body CUDA_VECTOR_LOOP(i, n, ...) body, by vector_loop.py
-    <<<CAFFE_GET_BLOCKS(n), ...>>> <<<caffe::vector_blocks(n, kernel), ...>>>    in the launches of such kernels
+    <<<CAFFE_GET_BLOCKS(n), CAFFE_CUDA_NUM_THREADS>>>                       in the launches of such kernels
+                                   <<<caffe::vector_blocks(n, kernel), caffe::kVectorThreads>>>
 
 In a Caffe layer (--caffe FOLDER), whose launches name no stream, each goes to torch's:
 
@@ -42,7 +43,7 @@ class Decisions(NamedTuple):
     """What becomes of the kernels of a file and its local headers."""
 
     by_kernel: dict[Kernel, VectorLoop | str]  # the vector loop, or why the loop stays as it is
-    vectorized: set[str]  # names of which some kernel has one, less those that plain_loops names
+    vectorized: set[str]  # names of which all kernels have one
     unique: set[str]  # names that one kernel alone has
 
 
@@ -55,8 +56,8 @@ def decided(unit: Unit) -> Decisions:
         for kernel in unit.kernels(source)
     }
     names = [kernel.name for kernel in by_kernel]
-    vectorized = {kernel.name for kernel, decision in by_kernel.items() if isinstance(decision, VectorLoop)}
-    return Decisions(by_kernel, vectorized - plain, {name for name in names if names.count(name) == 1})
+    others = {kernel.name for kernel, decision in by_kernel.items() if not isinstance(decision, VectorLoop)}
+    return Decisions(by_kernel, set(names) - others, {name for name in names if names.count(name) == 1})
 
 
 class NvccRewriter(Rewriter):
@@ -106,20 +107,25 @@ class NvccRewriter(Rewriter):
         return f'\n#line {self.source.lexed.position(offset)[0]} "{quoted(self.source.path)}"\n'
 
     def _launch(self, launch: Launch, known: bool):
-        """Fewer blocks, where the grid is the usual one. Any other grid is right as well."""
+        """Fewer and smaller blocks, where grid and block are the usual ones. Any others are right as well."""
         low, high = launch.config
         grid = re.match(r"(\s*)(?:::)?(?:caffe::)?CAFFE_GET_BLOCKS(?=\s*\()", self.text[low:high])
         if not grid:
             return
         opening = self.text.index("(", low + grid.end())
         closing = matching(self.text, opening)
-        if not re.match(r"\s*,", self.text[closing + 1 : high]):
-            return  # CAFFE_GET_BLOCKS is only a part of the expression
+        block = re.match(
+            r"(\s*,\s*)(?:::)?(?:caffe::)?CAFFE_CUDA_NUM_THREADS\s*(?=,|\Z)", self.text[closing + 1 : high]
+        )
+        if not block:
+            return  # or CAFFE_GET_BLOCKS is only a part of the expression
         tokens = [t.text for t in self.source.lexed.tokens if launch.start <= t.start < launch.chevrons[0]]
         callee = re.sub(r"(?<=\W) | (?=\W)", "", " ".join(tokens))  # without comments that stand between
         kernel = f", {callee}" if known and ("<" in callee or not is_template(self, launch)) else ""
         self._edit(low + grid.end(1), opening, "::caffe::vector_blocks")
         self._edit(closing, closing, kernel)
+        threads = closing + 1
+        self._edit(threads + block.end(1), threads + block.end(), "::caffe::kVectorThreads")
 
 
 def is_template(rewriter: NvccRewriter, launch: Launch) -> bool:

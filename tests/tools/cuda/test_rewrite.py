@@ -116,6 +116,31 @@ def test_each_launch_of_a_caffe_layer_gets_the_stream(in_cases):
     assert "64 * sizeof(Dtype) , ::caffe::current_stream()>> >" in text and "<<<1, 64, 0, mine_>>>" in text
 
 
+SCALE = "__global__ void scale(const int n, float* x) { CUDA_KERNEL_LOOP(i, n) { x[i] = x[i] * 2; } }\n"
+OTHER = "__global__ void scale(float* x) { x[threadIdx.x] = 0; }\n"
+
+
+@pytest.mark.parametrize(
+    ("kernels", "config", "wanted"),
+    [
+        (
+            SCALE,
+            "CAFFE_GET_BLOCKS(n), CAFFE_CUDA_NUM_THREADS",
+            "vector_blocks(n, scale), ::caffe::kVectorThreads",
+        ),
+        (SCALE, "CAFFE_GET_BLOCKS(n), caffe::CAFFE_CUDA_NUM_THREADS , 0, s", "::caffe::kVectorThreads, 0, s"),
+        (SCALE, "CAFFE_GET_BLOCKS(n), 256", None),
+        (SCALE, "CAFFE_GET_BLOCKS(n), CAFFE_CUDA_NUM_THREADS / 2", None),
+        (SCALE, "CAFFE_GET_BLOCKS(n) + 1, CAFFE_CUDA_NUM_THREADS", None),
+        (SCALE + OTHER, "CAFFE_GET_BLOCKS(n), CAFFE_CUDA_NUM_THREADS", None),
+    ],
+)
+def test_launches_of_vector_loops_have_smaller_grids_and_blocks(tmp_path, kernels, config, wanted):
+    (tmp_path / "x.cu").write_text(f"{kernels}void go(int n, float* x) {{ scale<<<{config}>>>(n, x); }}\n")
+    texts, _, _ = cuda_rewrite.rewrite(str(tmp_path / "x.cu"), NvccRewriter, "tool", "")
+    assert (wanted or f"<<<{config}>>>") in texts[""]
+
+
 @pytest.mark.parametrize("macro", ["#define GO(k, n) k##n<<<1, 2>>>()", "#define GO k<<<1, 2(x)"])
 def test_launch_of_a_caffe_layer_that_cannot_get_the_stream(tmp_path, macro):
     (tmp_path / "x.cu").write_text(f"\n{macro}\n")
