@@ -160,23 +160,22 @@ void BlockRunner::run(const Kernel& kernel, uint3 block) {
     shared_.reset(new char[shared_capacity_ + 64]);
     race_finder.dynamic_shared_is(shared_.get(), shared_capacity_ + 64);
   }
-  while (!thrown_ && finished_ < total_) {
-    if (started_ < total_) {
-      resume(fresh_fiber());
-    } else if (at_barrier_ == total_ - finished_) {
-      release_block_barrier();
-    } else if (!release_warp_barriers()) {
-      parked_.clear();
-      idle_.clear();
-      fibers_.clear();  // their stacks are simply reused
-      fail(kernel, "threads of a block wait for each other at different barriers");
+  try {
+    while (!thrown_ && finished_ < total_) {
+      if (started_ < total_) {
+        resume(fresh_fiber());
+      } else if (at_barrier_ == total_ - finished_) {
+        release_block_barrier();
+      } else if (!release_warp_barriers()) {
+        fail(kernel, "threads of a block wait for each other at different barriers");
+      }
     }
-  }
-  if (thrown_) {
+    if (thrown_) std::rethrow_exception(thrown_);
+  } catch (...) {
     parked_.clear();
     idle_.clear();
-    fibers_.clear();
-    std::rethrow_exception(thrown_);
+    fibers_.clear();  // their stacks are simply reused
+    throw;
   }
 }
 

@@ -85,6 +85,23 @@ def test_exception_inside_a_kernel(failures, at):
     still_works(failures, "cpu")
 
 
+@pytest.mark.parametrize("threads", [2, 33, 64])
+@pytest.mark.parametrize(
+    "what, said", [(1, r"thread {}"), (3, r"a thread used more than 128 KiB of stack.*")]
+)
+def test_a_thread_that_fails_between_two_barriers(failures, threads, what, said):
+    """The others wait for it, and are let go; 100 KiB of stack are a thread's own."""
+    top = torch.zeros(threads)
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match=said.format(threads - 1)):
+            failures.failures_after_a_barrier(top, threads, what)
+        assert not top[:-1].any()
+    for fine in (0, 2):
+        failures.failures_after_a_barrier(top, threads, fine)
+        assert (top == 1).all()
+        top.zero_()
+
+
 def test_each_thread_has_its_own_error(failures):
     texts = {}
 

@@ -56,3 +56,31 @@ extern "C" int failures_throw_in_kernel(float* top, int64_t count, int64_t at, v
                                                                                                 at);
   return CAFFE_LAUNCH_STATUS();
 }
+
+#ifndef __CUDACC__
+template <int KiB>
+__attribute__((noinline)) float deep() {
+  volatile float much[KiB * 256];
+  for (volatile float& one : much) one = 1;
+  return much[KiB];
+}
+#endif
+
+// The last thread throws, or takes much stack, after all have met once: each has a stack of its own then.
+__global__ void meeting_kernel(float* top, int what) {
+  __syncthreads();
+#ifndef __CUDACC__
+  if (threadIdx.x == blockDim.x - 1) {
+    if (what == 1) throw std::runtime_error("thread " + std::to_string(threadIdx.x));
+    if (what == 2) top[threadIdx.x] = deep<100>();
+    if (what == 3) top[threadIdx.x] = deep<150>();
+  }
+#endif
+  __syncthreads();
+  top[threadIdx.x] = 1;
+}
+
+extern "C" int failures_after_a_barrier(float* top, int threads, int what, void* stream) {
+  meeting_kernel<<<1, threads, 0, CAFFE_STREAM(stream)>>>(top, what);
+  return CAFFE_LAUNCH_STATUS();
+}
