@@ -1,6 +1,73 @@
-import sys
+"""Is a Caffe layer's gradient right? Its code is run in each way that exists, and compared.
 
-from .verify import main
+    python -m tools.verify --layers-dir layers normalize           (make verify LAYER=normalize)
+    python -m tools.verify --param 'norm_param { eps: 0.1 }' --shapes '2,3,6,5' normalize
+
+The ways: the layer's own CPU code, its kernels on the host, its kernels on the GPU; each in float and in double. They
+are compared with each other, and each one's Backward with central differences of its Forward, as Caffe's
+GradientChecker does (gradient.py says how), so that no reference is needed from anyone. What they are run on comes
+from the layer's cases.py; a layer without one is run on shapes that are given (SHAPES) or guessed. So are
+parameters, if it does not run without any (parameters.py).
+
+Returns 0 if all is right; 1 if a gradient is wrong, two ways differ, the layer crashes or two threads of a kernel race;
+3 if it could not be run, or was wrong on shapes of several kinds, or on parameters, that were guessed: it may not be
+made for them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from rich.console import Console
+
+from .gradient import SECONDS
+from .inputs import given_shapes
+from .processes import find_races, verify
+from .table import STATUS_NO_SENSE, STATUS_NOT_RUN, STATUS_RIGHT, STATUS_WRONG, closing, show
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--layers-dir", type=Path, default=ROOT / "layers")
+    parser.add_argument("--param", default="", help="the layer's parameters as prototxt")
+    parser.add_argument("--shapes", default="", help="one a bottom: '2,3,6,5 2,1,1,1:label'")
+    parser.add_argument("--type", default="", help="of several that the folder makes")
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=SECONDS,
+        help="how long one check of a gradient may take, about: it looks at as many elements as that allows",
+    )
+    parser.add_argument(
+        "--races",
+        type=Path,
+        help="a copy of --layers-dir that was built with SANITIZE=races: tells races, too",
+    )
+    parser.add_argument("layers", nargs="+")
+    options = parser.parse_args(argv)
+    try:
+        given_shapes(options.shapes)
+    except ValueError as error:
+        print(error)
+        return STATUS_NO_SENSE
+    console = Console(width=None if sys.stdout.isatty() else 160)
+    statuses = set()
+    for layer in options.layers:
+        rows, crashed = verify(options.layers_dir.resolve(), layer, options)
+        show(console, layer, rows)
+        races = []
+        if options.races:
+            races = find_races(options.races.resolve(), layer, options, crashed).races
+        print(*races, sep="\n", end="\n" * bool(races))
+        statuses.add(closing(layer, rows, races))
+    return next(s for s in (STATUS_WRONG, STATUS_NOT_RUN, STATUS_RIGHT) if s in statuses)
+
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -186,3 +186,8 @@ def modules_of(package: str, layer: str) -> dict[str, type]:
     """The Caffe modules of a layer's folder, by type."""
     values = vars(importlib.import_module(f"{package}.{layer}")).values()
     return {v.type_name: v for v in values if inspect.isclass(v) and getattr(v, "type_name", None)}
+
+
+def given_shapes(text: str) -> list[Shape]:
+    """SHAPES: one for each bottom; ValueError if one is none."""
+    return [Shape.parse(word) for word in text.split()]

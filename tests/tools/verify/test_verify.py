@@ -19,6 +19,7 @@ from conftest import ROOT
 from support.workshop import SharedLayers
 
 from layers._runtime.cases import load_package
+from tools.verify.__main__ import main
 from tools.verify.gradient import COARSE, Checked, GradientCheck, sample
 from tools.verify.guarded import guarded
 from tools.verify.inputs import (
@@ -34,7 +35,6 @@ from tools.verify.inputs import (
 )
 from tools.verify.parameters import names
 from tools.verify.table import RIGHT, STATUS_NOT_RUN, STATUS_RIGHT, STATUS_WRONG, UNSURE, WRONG, Row, closing
-from tools.verify.verify import main
 
 
 class Outcome(NamedTuple):
@@ -510,11 +510,11 @@ def test_crash(verify):
 
 def test_no_end(crooked):
     """A guess that takes for ever is left out, and its process with it."""
-    program = "import sys; from tools.verify import verify; verify.PATIENCE = 5"
+    program = "import sys; from tools.verify import __main__ as program, processes; processes.PATIENCE = 5"
     program += (
         f"; sys.argv[1:] = ['--layers-dir', {str(crooked)!r}, '--type', 'SquareInCircles', 'caffe_crooked']"
     )
-    command = [sys.executable, "-c", program + "; sys.exit(verify.main())"]
+    command = [sys.executable, "-c", program + "; sys.exit(program.main())"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0 and "guessed: SquareInCircles on 5,4" in done.stdout, (
         done.stdout + done.stderr

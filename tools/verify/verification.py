@@ -1,53 +1,27 @@
-"""Is a Caffe layer's gradient right? Its code is run in each way that exists, and compared.
-
-    python -m tools.verify --layers-dir layers normalize           (make verify LAYER=normalize)
-    python -m tools.verify --param 'norm_param { eps: 0.1 }' --shapes '2,3,6,5' normalize
-
-The ways: the layer's own CPU code, its kernels on the host, its kernels on the GPU; each in float and in double. They
-are compared with each other, and each one's Backward with central differences of its Forward, as Caffe's
-GradientChecker does (gradient.py says how), so that no reference is needed from anyone. What they are run on comes
-from the layer's cases.py; a layer without one is run on shapes that are given (SHAPES) or guessed. So are
-parameters, if it does not run without any (parameters.py).
-
-Returns 0 if all is right; 1 if a gradient is wrong, two ways differ, the layer crashes or two threads of a kernel race;
-3 if it could not be run, or was wrong on shapes of several kinds, or on parameters, that were guessed: it may not be
-made for them.
-"""
+"""One layer's code, run in each way that exists, and compared: a row of the table for each way."""
 
 from __future__ import annotations
 
-import argparse
 import contextlib
-import ctypes
-import faulthandler
 import functools
 import importlib
-import importlib.util
 import itertools
-import logging
-import multiprocessing
-import signal
-import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from collections.abc import Iterator
+from dataclasses import replace
 
 import torch
-from rich.console import Console
 from torch import Tensor
 
-from layers._runtime.cases import load_package
-
-from .gradient import SECONDS, GradientCheck, flat, relative
+from .gradient import GradientCheck, flat, relative
 from .guarded import guarded
 from .inputs import (
     DATA,
     PROBABILITIES,
     Setting,
-    Shape,
     called_after,
     candidates,
     counts,
+    given_shapes,
     modules_of,
     settings_of_cases,
     shares_of,
@@ -55,29 +29,16 @@ from .inputs import (
 )
 from .parameters import Guesses
 from .probe import CODES, FLOATING, NoCode, Probe, facts_of
-from .races import Watch, kernels_of, watched
-from .table import (
-    CRASHED,
-    FAILED,
-    NO_CODE,
-    NO_GRADIENT,
-    RIGHT,
-    STATUS_NO_SENSE,
-    STATUS_NOT_RUN,
-    STATUS_RIGHT,
-    STATUS_WRONG,
-    UNSURE,
-    WRONG,
-    Row,
-    closing,
-    show,
-)
+from .table import CRASHED, FAILED, NO_CODE, NO_GRADIENT, RIGHT, UNSURE, WRONG, Row
 
-ROOT = Path(__file__).resolve().parents[2]
 # Two ways to compute the same may differ by so much of the largest value, or of 1.
 ALIKE = {torch.float32: 1e-4, torch.float64: 1e-8}
-
-# --------------------------------------------------------------------------------------- one layer
+HELP = (
+    "Give parameters as prototxt, PARAM='norm_param { eps: 0.1 }', and a shape for each bottom,"
+    " SHAPES='2,3,6,5 2,1,1,1:label' (:label integers below the first bottom's channels,"
+    " :roi rows of image, x1, y1, x2, y2; :prob numbers within (0, 1); :mask where 2x2 max pooling found them)."
+    " propagate_down in PARAM, true or false once for each bottom, says whose gradients count."
+)
 
 
 class Verification:
@@ -89,14 +50,8 @@ class Verification:
     """
 
     def __init__(self, package: str, layer: str, options, send, crashed: dict[str, str]):
-        self.package, self.layer, self.options, self.send, self.crashed = (
-            package,
-            layer,
-            options,
-            send,
-            crashed,
-        )
-        self.Probe = Probe
+        self.package, self.layer, self.options = package, layer, options
+        self.send, self.crashed = send, crashed
         self.CaffeError = importlib.import_module(f"{package}._runtime").CaffeError
         self.codes = [c for c in CODES if c.device == "cpu" or torch.cuda.is_available()]
 
@@ -182,7 +137,7 @@ class Verification:
         for code in self.codes:
             try:
                 bottoms = [guarded(b) for b in setting.bottoms]
-                tops = self.Probe(setting.module, code, torch.float64, bottoms).run_forward()
+                tops = Probe(setting.module, code, torch.float64, bottoms).run_forward()
             except NoCode as error:
                 reason = reason or str(error)
             except (self.CaffeError, MemoryError) as error:
@@ -235,7 +190,7 @@ class Verification:
         self.choose_blobs(setting)
         code = next(c for c in self.codes if c.mode == "gpu" and c.device == "cpu")
         with contextlib.suppress(NoCode, self.CaffeError):
-            probe = self.Probe(setting.module, code, torch.float32, setting.bottoms, setting.blobs)
+            probe = Probe(setting.module, code, torch.float32, setting.bottoms, setting.blobs)
             wanted, _ = self.wanted(probe, setting)
             tops = probe.run_forward(wanted)
             if any(wanted):
@@ -247,7 +202,7 @@ class Verification:
             return
         for code in self.codes:
             try:
-                blobs = self.Probe(setting.module, code, torch.float64, setting.bottoms).blobs
+                blobs = Probe(setting.module, code, torch.float64, setting.bottoms).blobs
             except (NoCode, self.CaffeError):
                 continue
             filled = [b.cpu() for b in blobs]
@@ -259,7 +214,7 @@ class Verification:
 
     def refusal_of_blobs(self, setting: Setting, code) -> bool:
         try:
-            probe = self.Probe(setting.module, code, torch.float64, setting.bottoms, setting.blobs)
+            probe = Probe(setting.module, code, torch.float64, setting.bottoms, setting.blobs)
             return not flat(probe.run_forward()).isfinite().all()
         except NoCode:
             return False
@@ -268,7 +223,7 @@ class Verification:
 
     def code(self, setting: Setting, code, dtype: torch.dtype, row: Row, first):
         """Fill in a row; return what this dtype's other rows are compared with."""
-        probe = self.Probe(setting.module, code, dtype, setting.bottoms, setting.blobs)
+        probe = Probe(setting.module, code, dtype, setting.bottoms, setting.blobs)
         tops = probe.run_forward()
         found = {"forward": flat(tops)}
         wanted, refused = self.wanted(probe, setting) if tops else ([], ["it has no tops"])
@@ -279,7 +234,7 @@ class Verification:
             found["backward"] = flat([d for d in diffs if d is not None])
 
             def finer():
-                return self.Probe(setting.module, code, torch.float64, probe.bottoms, probe.blobs)
+                return Probe(setting.module, code, torch.float64, probe.bottoms, probe.blobs)
 
             checked = GradientCheck(probe, wanted, finer, self.options.seconds).run()
             row.error = f"{checked.error:.1e}" + (" (sampled)" if checked.sampled else "")
@@ -370,176 +325,3 @@ def random_like(tops):
     return [
         torch.randn(t.shape, generator=generator, dtype=torch.float64).to(t.device, t.dtype) for t in tops
     ]
-
-
-HELP = (
-    "Give parameters as prototxt, PARAM='norm_param { eps: 0.1 }', and a shape for each bottom,"
-    " SHAPES='2,3,6,5 2,1,1,1:label' (:label integers below the first bottom's channels,"
-    " :roi rows of image, x1, y1, x2, y2; :prob numbers within (0, 1); :mask where 2x2 max pooling found them)."
-    " propagate_down in PARAM, true or false once for each bottom, says whose gradients count."
-)
-
-# ------------------------------------------------------------------------------------------- processes
-
-PR_SET_PDEATHSIG = 1  # linux/prctl.h
-PATIENCE = 30  # seconds for a guess: on what it was not written for, a layer may run in circles
-
-
-def prepare_child() -> None:
-    # A layer's endless loop would outlive us.
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    logging.getLogger("caffe").setLevel(logging.CRITICAL)
-    # Its parent says how it ended.
-    faulthandler.disable()
-    # All is tiny.
-    torch.set_num_threads(1)
-
-
-def in_child(pipe, layers_dir: Path, layer: str, options, crashed: dict[str, str]) -> None:
-    def send(kind: str, value) -> None:
-        pipe.send((kind, value))
-
-    prepare_child()
-    try:
-        Verification(load_package(layers_dir), layer, options, send, crashed).run()
-    except Exception as error:
-        send("row", Row(layer, "", "", remark=f"{type(error).__name__}: {error}"))
-    pipe.close()
-
-
-@dataclass
-class Report:
-    """What one child process sent, and how it ended.
-
-    Attributes:
-        doing: 'guessing' or 'running', when it ended.
-        what: what it was doing that with.
-        guess: the guess that it was running; empty if the shapes were not guessed.
-        end: how it ended; empty if well.
-    """
-
-    rows: list[Row] = field(default_factory=list)
-    said: list[str] = field(default_factory=list)
-    doing: str = ""
-    what: str = ""
-    guess: str = ""
-    end: str = ""
-
-
-def run_child(work: Callable, *arguments) -> Report:
-    """`work(pipe, *arguments)` in a process of its own, for as long as it says something in time."""
-    context, report = multiprocessing.get_context("fork"), Report()
-    ours, theirs = context.Pipe(duplex=False)
-    child = context.Process(target=work, args=(theirs, *arguments))
-    child.start()
-    theirs.close()
-    while True:
-        if report.doing == "guessing" and not ours.poll(PATIENCE):
-            report.end = f"no end after {PATIENCE} s"
-            child.kill()
-            break
-        try:
-            kind, value = ours.recv()
-        except EOFError:
-            break
-        if kind == "row":
-            report.rows.append(value)
-        elif kind == "say":
-            report.said.append(value)
-        else:
-            report.doing = kind
-            report.what, report.guess = (value, value) if kind == "guessing" else value
-    child.join()
-    if child.exitcode and not report.end:
-        how = signal.Signals(-child.exitcode).name if child.exitcode < 0 else f"exit status {child.exitcode}"
-        report.end = f"its process ended by {how}"
-    return report
-
-
-def verify(layers_dir: Path, layer: str, options) -> tuple[list[Row], dict[str, str]]:
-    """The rows of a layer, and the guesses that ended a process: code written for other shapes may crash.
-
-    Such a guess is left out: it says nothing of the layer.
-    """
-    crashed: dict[str, str] = {}
-    while True:
-        report = run_child(in_child, layers_dir, layer, options, crashed)
-        if report.end and report.guess and report.guess not in crashed:
-            crashed[report.guess] = report.end
-            continue
-        print(*report.said, sep="\n", end="\n" * bool(report.said))
-        if report.end:
-            report.rows.append(Row(report.what or layer, "", "", verdict=CRASHED, remark=report.end))
-        return report.rows, crashed
-
-
-def find_races(layers_dir: Path, layer: str, options, crashed: dict[str, str]) -> Watch:
-    """What its kernels do on the host, where its folder's copy was built with SANITIZE=races."""
-    with watched() as watch:  # here, so that what was found before a crash is told
-        report = run_child(race_child, layers_dir, layer, options, crashed)
-    end = f"; it came to no end: {report.end}" * bool(report.end)
-    print(f"race finder: {watch.summary(kernels_of(layers_dir / layer))}{end}")
-    return watch
-
-
-def race_child(pipe, layers_dir: Path, layer: str, options, crashed: dict[str, str]) -> None:
-    def send(kind: str, value) -> None:
-        if kind == "guessing":  # whose end is waited for
-            pipe.send((kind, value))
-
-    prepare_child()
-    verification = Verification(load_package(layers_dir, "with_race_finder"), layer, options, send, crashed)
-    for setting in verification.settings():
-        verification.run_kernels_on_host(setting)
-    pipe.close()
-
-
-# ----------------------------------------------------------------------------------------------- main
-
-
-def given_shapes(text: str) -> list[Shape]:
-    """SHAPES: one for each bottom; ValueError if one is none."""
-    return [Shape.parse(word) for word in text.split()]
-
-
-def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--layers-dir", type=Path, default=ROOT / "layers")
-    parser.add_argument("--param", default="", help="the layer's parameters as prototxt")
-    parser.add_argument("--shapes", default="", help="one a bottom: '2,3,6,5 2,1,1,1:label'")
-    parser.add_argument("--type", default="", help="of several that the folder makes")
-    parser.add_argument(
-        "--seconds",
-        type=float,
-        default=SECONDS,
-        help="how long one check of a gradient may take, about: it looks at as many elements as that allows",
-    )
-    parser.add_argument(
-        "--races",
-        type=Path,
-        help="a copy of --layers-dir that was built with SANITIZE=races: tells races, too",
-    )
-    parser.add_argument("layers", nargs="+")
-    options = parser.parse_args(argv)
-    try:
-        given_shapes(options.shapes)
-    except ValueError as error:
-        print(error)
-        return STATUS_NO_SENSE
-    console = Console(width=None if sys.stdout.isatty() else 160)
-    statuses = set()
-    for layer in options.layers:
-        rows, crashed = verify(options.layers_dir.resolve(), layer, options)
-        show(console, layer, rows)
-        races = []
-        if options.races:
-            races = find_races(options.races.resolve(), layer, options, crashed).races
-        print(*races, sep="\n", end="\n" * bool(races))
-        statuses.add(closing(layer, rows, races))
-    return next(s for s in (STATUS_WRONG, STATUS_NOT_RUN, STATUS_RIGHT) if s in statuses)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,0 +1,132 @@
+"""A layer is verified in a process of its own: what crashes, or never ends, is told of the layer."""
+
+from __future__ import annotations
+
+import ctypes
+import faulthandler
+import logging
+import multiprocessing
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+
+from layers._runtime.cases import load_package
+
+from .races import Watch, kernels_of, watched
+from .table import CRASHED, Row
+from .verification import Verification
+
+PR_SET_PDEATHSIG = 1  # linux/prctl.h
+PATIENCE = 30  # seconds for a guess: on what it was not written for, a layer may run in circles
+
+
+def prepare_child() -> None:
+    # A layer's endless loop would outlive us.
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    logging.getLogger("caffe").setLevel(logging.CRITICAL)
+    # Its parent says how it ended.
+    faulthandler.disable()
+    # All is tiny.
+    torch.set_num_threads(1)
+
+
+def in_child(pipe, layers_dir: Path, layer: str, options, crashed: dict[str, str]) -> None:
+    def send(kind: str, value) -> None:
+        pipe.send((kind, value))
+
+    prepare_child()
+    try:
+        Verification(load_package(layers_dir), layer, options, send, crashed).run()
+    except Exception as error:
+        send("row", Row(layer, "", "", remark=f"{type(error).__name__}: {error}"))
+    pipe.close()
+
+
+@dataclass
+class Report:
+    """What one child process sent, and how it ended.
+
+    Attributes:
+        doing: 'guessing' or 'running', when it ended.
+        what: what it was doing that with.
+        guess: the guess that it was running; empty if the shapes were not guessed.
+        end: how it ended; empty if well.
+    """
+
+    rows: list[Row] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+    doing: str = ""
+    what: str = ""
+    guess: str = ""
+    end: str = ""
+
+
+def run_child(work: Callable, *arguments) -> Report:
+    """`work(pipe, *arguments)` in a process of its own, for as long as it says something in time."""
+    context, report = multiprocessing.get_context("fork"), Report()
+    ours, theirs = context.Pipe(duplex=False)
+    child = context.Process(target=work, args=(theirs, *arguments))
+    child.start()
+    theirs.close()
+    while True:
+        if report.doing == "guessing" and not ours.poll(PATIENCE):
+            report.end = f"no end after {PATIENCE} s"
+            child.kill()
+            break
+        try:
+            kind, value = ours.recv()
+        except EOFError:
+            break
+        if kind == "row":
+            report.rows.append(value)
+        elif kind == "say":
+            report.said.append(value)
+        else:
+            report.doing = kind
+            report.what, report.guess = (value, value) if kind == "guessing" else value
+    child.join()
+    if child.exitcode and not report.end:
+        how = signal.Signals(-child.exitcode).name if child.exitcode < 0 else f"exit status {child.exitcode}"
+        report.end = f"its process ended by {how}"
+    return report
+
+
+def verify(layers_dir: Path, layer: str, options) -> tuple[list[Row], dict[str, str]]:
+    """The rows of a layer, and the guesses that ended a process: code written for other shapes may crash.
+
+    Such a guess is left out: it says nothing of the layer.
+    """
+    crashed: dict[str, str] = {}
+    while True:
+        report = run_child(in_child, layers_dir, layer, options, crashed)
+        if report.end and report.guess and report.guess not in crashed:
+            crashed[report.guess] = report.end
+            continue
+        print(*report.said, sep="\n", end="\n" * bool(report.said))
+        if report.end:
+            report.rows.append(Row(report.what or layer, "", "", verdict=CRASHED, remark=report.end))
+        return report.rows, crashed
+
+
+def find_races(layers_dir: Path, layer: str, options, crashed: dict[str, str]) -> Watch:
+    """What its kernels do on the host, where its folder's copy was built with SANITIZE=races."""
+    with watched() as watch:  # here, so that what was found before a crash is told
+        report = run_child(race_child, layers_dir, layer, options, crashed)
+    end = f"; it came to no end: {report.end}" * bool(report.end)
+    print(f"race finder: {watch.summary(kernels_of(layers_dir / layer))}{end}")
+    return watch
+
+
+def race_child(pipe, layers_dir: Path, layer: str, options, crashed: dict[str, str]) -> None:
+    def send(kind: str, value) -> None:
+        if kind == "guessing":  # whose end is waited for
+            pipe.send((kind, value))
+
+    prepare_child()
+    verification = Verification(load_package(layers_dir, "with_race_finder"), layer, options, send, crashed)
+    for setting in verification.settings():
+        verification.run_kernels_on_host(setting)
+    pipe.close()
