@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include <map>
+#include <set>
 
 #include "caffe/layers/loss_layer.hpp"
 #include "caffe/layers/neuron_layer.hpp"
@@ -104,6 +105,31 @@ class MeanLossLayer : public LossLayer<Dtype> {
   FORWARD(cpu) { top[0]->mutable_cpu_data()[0] = caffe_cpu_asum(bottom[0]->count(), bottom[0]->cpu_data()); }
   BACKWARD(cpu) { caffe_set(bottom[0]->count(), top[0]->cpu_diff()[0], bottom[0]->mutable_cpu_diff()); }
 };
+
+// Takes and makes as many blobs as it is told to.
+template <typename Dtype>
+class CountedLayer : public Layer<Dtype> {
+ public:
+  explicit CountedLayer(const LayerParameter& param) : Layer<Dtype>(param) {}
+  virtual inline const char* type() const { return "Counted"; }
+  virtual inline int ExactNumBottomBlobs() const { return counts[0]; }
+  virtual inline int MinBottomBlobs() const { return counts[1]; }
+  virtual inline int MaxBottomBlobs() const { return counts[2]; }
+  virtual inline int ExactNumTopBlobs() const { return counts[3]; }
+  virtual inline int MinTopBlobs() const { return counts[4]; }
+  virtual inline int MaxTopBlobs() const { return counts[5]; }
+  virtual inline bool EqualNumBottomTopBlobs() const { return counts[6] == 1; }
+  virtual void Reshape(const vector<Blob<Dtype>*>&, const vector<Blob<Dtype>*>& top) {
+    for (Blob<Dtype>* blob : top) blob->Reshape(vector<int>{2});
+  }
+  static int counts[7];
+
+ protected:
+  virtual void Forward_cpu(const vector<Blob<Dtype>*>&, const vector<Blob<Dtype>*>&) {}
+  virtual void Backward_cpu(const vector<Blob<Dtype>*>&, const vector<bool>&, const vector<Blob<Dtype>*>&) {}
+};
+template <typename Dtype>
+int CountedLayer<Dtype>::counts[7] = {-1, -1, -1, -1, -1, -1, -1};
 
 REGISTER_LAYER_CLASS(Double);
 REGISTER_LAYER_CLASS(Share);
@@ -326,6 +352,42 @@ static void test_loss() {
   caffe_layer_destroy(layer);
 }
 
+// Of each rule of a layer's the number 2: with 1, 2 and 3 blobs, and what it says.
+static void test_counts() {
+  string text;
+  std::set<string> said;
+  for (int rule = 0; rule < 7; ++rule) {
+    caffe::CountedLayer<float>::counts[rule] = rule == 6 ? 1 : 2;
+    for (size_t count : {1, 2, 3}) {
+      const bool of_bottoms = rule < 3;
+      caffe::Blob<float> some(vector<int>{2}), y[3];
+      vector<caffe::Blob<float>*> bottom(of_bottoms ? count : 2, &some), top;
+      for (size_t i = 0; i < (of_bottoms ? 1 : count); ++i) top.push_back(y + i);
+      caffe::CountedLayer<float> layer{caffe::LayerParameter()};
+      const string words = caught([&] { return layer.SetUp(bottom, top), 0; });
+      text += words == "0" ? "+" : "-";
+      if (words != "0") said.insert(words.substr(words.find("Counted")));
+    }
+    caffe::CountedLayer<float>::counts[rule] = -1;
+    text += " ";
+  }
+  for (const string& words : said) text += "| " + words;
+  say("counts", text);
+  // A loss weight for each top, or none.
+  text.clear();
+  for (int weights : {0, 1, 2, 3}) {
+    caffe::LayerParameter param;
+    for (int i = 0; i < weights; ++i) param.add_loss_weight(i);
+    caffe::CountedLayer<float> layer(param);
+    caffe::Blob<float> y[2];
+    const vector<caffe::Blob<float>*> top{y, y + 1};
+    text += caught([&] { return layer.SetUp({}, top), 0; }) == "0" ? "+" : "-";
+    if (weights == 2)
+      text += std::to_string(int(layer.loss(0) + 10 * layer.loss(1) + 100 * y[1].cpu_diff()[1]));
+  }
+  say("loss_weights", text);
+}
+
 int main() {
   caffe_services services = caffe::host_services;
   services.allocate = [](int64_t bytes, int64_t, int64_t* token) {
@@ -344,4 +406,5 @@ int main() {
   test_rude();
   test_loss();
   say("nothing_is_kept", std::to_string(allocations.size()));
+  test_counts();
 }

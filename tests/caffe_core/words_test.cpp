@@ -10,6 +10,7 @@
 #include "boost/lexical_cast.hpp"
 #include "caffe/layer.hpp"
 #include "caffe/util/benchmark.hpp"
+#include "caffe/util/cufft.hpp"
 #include "caffe/util/io.hpp"
 #include "caffe/util/rng.hpp"
 #include "helpers.hpp"
@@ -344,69 +345,6 @@ static void test_random() {
   say("random_without_python", text);
 }
 
-namespace caffe {
-// Takes and makes as many blobs as it is told to.
-template <typename Dtype>
-class CountedLayer : public Layer<Dtype> {
- public:
-  explicit CountedLayer(const LayerParameter& param) : Layer<Dtype>(param) {}
-  virtual inline const char* type() const { return "Counted"; }
-  virtual inline int ExactNumBottomBlobs() const { return counts[0]; }
-  virtual inline int MinBottomBlobs() const { return counts[1]; }
-  virtual inline int MaxBottomBlobs() const { return counts[2]; }
-  virtual inline int ExactNumTopBlobs() const { return counts[3]; }
-  virtual inline int MinTopBlobs() const { return counts[4]; }
-  virtual inline int MaxTopBlobs() const { return counts[5]; }
-  virtual inline bool EqualNumBottomTopBlobs() const { return counts[6] == 1; }
-  virtual void Reshape(const vector<Blob<Dtype>*>&, const vector<Blob<Dtype>*>& top) {
-    for (Blob<Dtype>* blob : top) blob->Reshape(vector<int>{2});
-  }
-  static int counts[7];
-
- protected:
-  virtual void Forward_cpu(const vector<Blob<Dtype>*>&, const vector<Blob<Dtype>*>&) {}
-  virtual void Backward_cpu(const vector<Blob<Dtype>*>&, const vector<bool>&, const vector<Blob<Dtype>*>&) {}
-};
-template <typename Dtype>
-int CountedLayer<Dtype>::counts[7] = {-1, -1, -1, -1, -1, -1, -1};
-}  // namespace caffe
-
-// Of each rule of a layer's the number 2: with 1, 2 and 3 blobs, and what it says.
-static void test_counts() {
-  string text;
-  std::set<string> said;
-  for (int rule = 0; rule < 7; ++rule) {
-    CountedLayer<float>::counts[rule] = rule == 6 ? 1 : 2;
-    for (size_t count : {1, 2, 3}) {
-      const bool of_bottoms = rule < 3;
-      Blob<float> some(vector<int>{2}), y[3];
-      vector<Blob<float>*> bottom(of_bottoms ? count : 2, &some), top;
-      for (size_t i = 0; i < (of_bottoms ? 1 : count); ++i) top.push_back(y + i);
-      CountedLayer<float> layer{LayerParameter()};
-      const string words = caught([&] { layer.SetUp(bottom, top); });
-      text += words == "nothing" ? "+" : "-";
-      if (words != "nothing") said.insert(words.substr(words.find("Counted")));
-    }
-    CountedLayer<float>::counts[rule] = -1;
-    text += " ";
-  }
-  for (const string& words : said) text += "| " + words;
-  say("counts", text);
-  // A loss weight for each top, or none.
-  text.clear();
-  for (int weights : {0, 1, 2, 3}) {
-    LayerParameter param;
-    for (int i = 0; i < weights; ++i) param.add_loss_weight(i);
-    CountedLayer<float> layer(param);
-    Blob<float> y[2];
-    const vector<Blob<float>*> top{y, y + 1};
-    text += caught([&] { layer.SetUp({}, top); }) == "nothing" ? "+" : "-";
-    if (weights == 2)
-      text += std::to_string(int(layer.loss(0) + 10 * layer.loss(1) + 100 * y[1].cpu_diff()[1]));
-  }
-  say("loss_weights", text);
-}
-
 // A message within another, written to before anybody has read it.
 static void test_message() {
   BlobProto given, got;
@@ -416,6 +354,93 @@ static void test_message() {
   got.ParseFromString(bytes);
   got.mutable_shape()->add_dim(4);
   say("written_before_read", list(got.shape().dim().data(), got.shape().dim_size()));
+}
+
+static vector<int64_t> asked;  // of torch.fft
+
+// What cuFFT's calls ask of torch.fft: batch; of input and output the distance and the strides; the sizes.
+static void test_transforms() {
+  cufftComplex in[2], out[2];
+  cufftHandle plan = 0;
+  string text;
+  const auto exec = [&] { return cufftExecC2C(plan, in, out, CUFFT_INVERSE); };
+  say("no_fft", caught([&] { cufftPlan1d(&plan, 8, CUFFT_C2C, 3), exec(); }));
+  host_services.fft = [](const int64_t* words, int64_t axes) -> int64_t {
+    asked.assign(words, words + 8 + 3 * axes);
+    return 1;
+  };
+  const auto show = [&](cufftResult done, bool same = false) {
+    const bool there = asked[3] == reinterpret_cast<int64_t>(in) &&
+                       asked[4] == reinterpret_cast<int64_t>(same ? in : out) &&
+                       asked[2] == call_context.device;
+    text += (done == CUFFT_SUCCESS && there ? "" : "failed ") + list(asked.data(), 2) + ": " +
+            list(asked.data() + 5, static_cast<int>(asked.size()) - 5) + ", ";
+  };
+  cufftReal* reals = reinterpret_cast<cufftReal*>(in);
+  int sizes[] = {2, 3, 5, 7}, wide[] = {4, 9};
+  cufftPlan1d(&plan, 8, CUFFT_C2C, 3), show(exec());
+  cufftPlan2d(&plan, 4, 6, CUFFT_C2C), show(exec());
+  cufftPlan3d(&plan, 2, 3, 5, CUFFT_C2C), show(exec());
+  cufftPlan2d(&plan, 4, 6, CUFFT_R2C), show(cufftExecR2C(plan, reals, out)),
+      show(cufftExecR2C(plan, reals, in), true);
+  cufftPlanMany(&plan, 2, sizes, wide, 2, 100, wide, 3, 200, CUFFT_C2C, 5), show(exec());
+  cufftPlanMany(&plan, 2, sizes, wide, 2, 100, nullptr, 3, 200, CUFFT_C2C, 5), show(exec());
+  say("transforms", text);
+  const auto many = [&](cufftHandle* to, int rank, int* n, int batch) {
+    return cufftPlanMany(to, rank, n, nullptr, 0, 0, nullptr, 0, 0, CUFFT_C2C, batch);
+  };
+  int none[] = {2, 0};
+  text = list(
+      std::array<int, 9>{many(nullptr, 1, sizes, 1), many(&plan, 1, nullptr, 1), many(&plan, 0, sizes, 1),
+                         many(&plan, 4, sizes, 1), many(&plan, 3, sizes, 1), many(&plan, 1, sizes, 0),
+                         many(&plan, 2, none, 1), many(&plan, 1, none, 1), cufftSetStream(plan, nullptr)}
+          .data(),
+      9);
+  text +=
+      " | " +
+      list(std::array<int, 6>{cufftExecR2C(plan, reals, out), cufftExecC2C(plan, nullptr, out, CUFFT_FORWARD),
+                              cufftExecC2C(plan, in, nullptr, CUFFT_FORWARD), cufftExecC2C(plan, in, out, 0),
+                              cufftExecC2C(plan, in, out, CUFFT_FORWARD), exec()}
+               .data(),
+           6);
+  host_services.fft = [](const int64_t*, int64_t) -> int64_t { return 0; };
+  text += " | " + list(std::array<int, 3>{exec(), cufftDestroy(plan), cufftDestroy(plan)}.data(), 3);
+  say("no_transforms", text);
+}
+
+// A BLAS that is not there, and what cuBLAS's statuses are called.
+static void test_libraries() {
+  float x[1] = {2}, y[1] = {3};
+  host_services.blas_library = "/nowhere/libblas.so";
+  const string said =
+      caught([&] { caffe_cpu_gemm<float>(CblasNoTrans, CblasNoTrans, 1, 1, 1, 1, x, x, 0, y); });
+  say("no_blas", said.substr(0, said.find("so: ") + 4));
+  string text;
+  for (const int status : {0, 1, 3, 7, 8, 11, 13, 14, 15, 16, 99})
+    text += string(cublasGetErrorString(static_cast<cublasStatus_t>(status))) + " ";
+  cudaStream_t stream = reinterpret_cast<cudaStream_t>(1);
+  text +=
+      std::to_string(cublasSetStream(nullptr, nullptr)) + std::to_string(cublasGetStream(nullptr, &stream));
+  say("cublas_statuses", text + (stream ? " another" : " default"));
+}
+
+static void test_integers() {
+  Blob<int> blob(vector<int>{3});
+  const std::function<void()> all[] = {[&] { blob.asum_data(); },   [&] { blob.asum_diff(); },
+                                       [&] { blob.sumsq_data(); },  [&] { blob.sumsq_diff(); },
+                                       [&] { blob.scale_data(2); }, [&] { blob.scale_diff(2); },
+                                       [&] { blob.Update(); }};
+  string text;
+  for (const auto& one : all) text += caught(one).substr(0, 14) + " ";
+  int number = 7;
+  text += std::to_string(*CHECK_NOTNULL(&number));
+  for (const float p : {0.f, 1.f}) {
+    unsigned int words[5] = {9, 9, 9, 9, 9};
+    int signs[5] = {9, 9, 9, 9, 9};
+    caffe_gpu_rng_bernoulli(4, p, words), caffe_gpu_rng_bernoulli(4, p, signs);
+    text += " " + list(words, 5) + ", " + list(signs, 5);
+  }
+  say("integers", text);
 }
 
 int main() {
@@ -434,5 +459,7 @@ int main() {
   test_cuda();
   test_random();
   test_message();
-  test_counts();
+  test_transforms();
+  test_libraries();
+  test_integers();
 }

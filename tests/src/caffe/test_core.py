@@ -50,6 +50,10 @@ SHAPES = (
     "Check failed: shapes == 0 || shapes == 1 || shapes == tops Must specify 'shape' once, once per top blob, "
     "or not at all: 3 tops vs. "
 )
+CUBLAS_STATUSES = (
+    "SUCCESS NOT_INITIALIZED ALLOC_FAILED INVALID_VALUE ARCH_MISMATCH MAPPING_ERROR EXECUTION_FAILED INTERNAL_ERROR "
+    "NOT_SUPPORTED LICENSE_ERROR"
+)
 NO_VALUES = "(unprintable) vs. (unprintable)"
 
 EXPECTED = {
@@ -159,6 +163,15 @@ EXPECTED = {
     "severities": "0 1 2 3 0 1 2 3",
     "blas_words": "101 102 111 112 113",
     "cublas_words": "0 1 2",
+    "no_fft": "cufft.cpp: Check failed: caffe::host_services.fft cuFFT's transforms are torch.fft's, "
+    "and this program has no torch",
+    "transforms": "41 1: 3 8 1 8 1 8, 41 1: 1 24 6 1 24 6 1 4 6, 41 1: 1 30 15 5 1 30 15 5 1 2 3 5, "
+    "42 -1: 1 24 6 1 16 4 1 4 6, 42 -1: 1 32 8 1 16 4 1 4 6, 41 1: 5 100 18 2 200 27 3 2 3, 41 1: 5 6 3 1 6 3 1 2 3, ",
+    "no_transforms": "4 4 4 4 0 8 8 0 0 | 3 4 4 4 0 0 | 6 0 1",
+    "no_blas": "find_symbol.hpp: BLAS function sgemm_ was not found in /nowhere/libblas.so: ",
+    "cublas_statuses": "".join(f"CUBLAS_STATUS_{name} " for name in CUBLAS_STATUSES.split())
+    + "unknown cuBLAS status 00 default",
+    "integers": "NotImplemented " * 7 + "7 0 0 0 0 9, 0 0 0 0 9 1 1 1 1 9, 1 1 1 1 9",
     "cuda_errors": "cudaSuccess: no error, cudaErrorInvalidValue: invalid argument, cudaErrorMemoryAllocation: "
     "out of memory, cudaErrorInvalidConfiguration: invalid configuration argument, cudaErrorUnknown: unknown error, ",
     # device, count, threads of a block; version; threads of a block and of a warp; processors beside cores
