@@ -169,6 +169,19 @@ def test_products_and_systems_of_half_a_matrix(at, order, side, uplo):
         at.close(run("trsm", given, b, kind=(trans, diag)), wanted, scale=100)
 
 
+@pytest.mark.parametrize("m, n", [(0, 3), (3, 0), (0, 0)])
+def test_blas_is_not_asked_for_nothing(at, capfd, m, n):
+    """It would say that a leading dimension of 0 is illegal."""
+    a, b, c = torch.zeros(m, 2), torch.zeros(2, n), torch.zeros(m, n)
+    assert at.math("gemm", a, b, c, n=[0, 0, m, n, 2], v=[1, 0], shape=[m, n]).shape == (m, n)
+    for order in (ROWS, COLUMNS):
+        sizes = [order, LEFT, UPPER, PLAIN, UNIT, m, n]
+        given = torch.eye(m), c
+        assert at.math("trsm", *given, n=sizes, v=[1], start=1, shape=[m, n]).shape == (m, n)
+    said = capfd.readouterr()
+    assert said.out + said.err == ""
+
+
 def test_functions_of_vectors_by_mkls_names(at):
     a = at.draw(100, positive=True)
     at.close(at.math("vsl", a, v=[1.5]), (a + a.sin()).pow(1.5), scale=10)
