@@ -5,7 +5,7 @@ import re
 
 import pytest
 import torch
-from conftest import ROOT, make
+from conftest import make
 
 from layers._runtime.cases import load_package
 from tools.caffe.cpu_code import CUDA_BUILD, missing, without_kernels
@@ -112,7 +112,7 @@ def test_kernels_run_on_cpu_tensors_where_the_cpu_has_no_code(tmp_path):
     folder.mkdir(parents=True)
     (folder / "doubled_layer.hpp").write_text(HEADER)
     (folder / "doubled_layer.cu").write_text(KERNEL)
-    settings = f"LAYERS_DIR={folder.parent}", f"BUILD={ROOT / 'build'}", "NVCC=", "-j4"
+    settings = f"LAYERS_DIR={folder.parent}", "NVCC=", "-j4"
     # Whoever makes the folder anew, under its old name, loses the messages, which lie in it.
     for steps in ("PROTO HEAD HOST CXX CXX LINK", "PROTO"):
         (folder / "_caffe.desc").unlink(missing_ok=True)

@@ -208,7 +208,7 @@ def test_what_a_fork_added_to_a_file_that_the_toolkit_replaces(fork, port):
     assert "additions.hpp  include/caffe/util/math_functions.hpp:6\n" in origin
     assert "additions.cu  src/caffe/util/math_functions.cu:4\n" in origin
 
-    settings = [f"LAYERS_DIR={port.folder}", f"BUILD={ROOT / 'build'}", "-j4"]
+    settings = [f"LAYERS_DIR={port.folder}", "-j4"]
     done = make(*settings, *([] if torch.cuda.is_available() else ["NVCC="]), "libraries", timeout=900)
     assert done.returncode == 0, done.stdout + done.stderr
     Twist = importlib.import_module(f"{load_package(port.folder, 'twisted_layers')}.twist").Twist
@@ -272,7 +272,7 @@ def test_files_put_there_by_hand_without_their_message(tmp_path):
     source = SOURCE.format(name="Lift", header="caffe/layers/lift_layer.hpp", includes="", body=body,
                            register="REGISTER_LAYER_CLASS(Lift);")  # fmt: skip
     (folder / "lift_layer.cpp").write_text(source)
-    settings = [f"LAYERS_DIR={folder.parent}", f"BUILD={ROOT / 'build'}", "NVCC=", "-j4"]
+    settings = [f"LAYERS_DIR={folder.parent}", "NVCC=", "-j4"]
     failed = make(*settings, timeout=900)
     assert (
         failed.returncode

@@ -245,7 +245,7 @@ def test_a_header_whose_other_classes_read_data(fork, port, header):
         assert f"Of{base}Layer reads its data itself" in port(f"Of{base}", fails=True)
     assert "by hand" not in port("Zero")
     (port.folder / "zero" / "caffe.proto").unlink()  # stock's messages will do
-    settings = [f"LAYERS_DIR={port.folder}", f"BUILD={ROOT / 'build'}", "NVCC=", "-j4"]
+    settings = [f"LAYERS_DIR={port.folder}", "NVCC=", "-j4"]
     done = make(*settings, "libraries", timeout=900)
     assert done.returncode == 0, done.stdout + done.stderr
 
