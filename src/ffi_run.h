@@ -13,13 +13,9 @@ namespace caffe {
 // An address or a number as it lies in a word; one with a fraction lies there as a double.
 template <typename T>
 T from_word(int64_t word) {
-  if constexpr (std::is_floating_point_v<T>) {
-    double value;
-    memcpy(&value, &word, sizeof(value));
-    return static_cast<T>(value);
-  } else {
-    return static_cast<T>(word);
-  }
+  double value;
+  memcpy(&value, &word, sizeof(value));
+  return std::is_floating_point<T>::value ? static_cast<T>(value) : static_cast<T>(word);
 }
 
 struct Runner {
