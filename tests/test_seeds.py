@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import torch
 from conftest import DEVICES, ROOT, make, skip_if_missing
+from support.workshop import WITH_KERNEL
 
 import layers.elementwise_mult
 import layers.round
@@ -146,7 +147,7 @@ def test_10_all_static_libraries_of_cuda_were_linked(tmp_path):
 
 def test_11_build_needed_a_gpu(workshop, nvcc):
     """First without nvcc, then with it, and never a GPU to be seen."""
-    workshop.layer("one")
+    workshop.layer("one", cu=WITH_KERNEL.format(name="one", value=1))
     workshop.build()
     done = workshop.make(f"NVCC={nvcc}", "ARCH=sm_90", "libraries", CUDA_VISIBLE_DEVICES="")
     assert done.returncode == 0, done.output
@@ -219,7 +220,7 @@ def test_18_size_mismatch_gave_an_empty_output(device):
 
 
 def test_19_cuda_code_was_dropped_without_a_word(workshop):
-    workshop.layer("one")
+    workshop.layer("one", h="// one that fails: what is built is run, and that takes seconds\n")
     assert "Left out: the CUDA backend, because no nvcc was found" in workshop.make("all").output
 
 

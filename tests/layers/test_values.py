@@ -73,12 +73,15 @@ def test_forward(point):
 
 
 def test_an_infinity_goes_no_further(point):
-    """It leaves finite what it leaves finite in the reference: 0 * inf of a kernel's padding would be nan."""
+    """It leaves finite what it leaves finite in the reference: 0 * inf of a kernel's padding would be nan.
+
+    Inputs that are large for the sake of many blocks of threads have no other padding than small ones.
+    """
     arguments = point.arguments()
     first = next(
         (a for a in arguments if isinstance(a, Tensor) and a.is_floating_point() and a.numel()), None
     )
-    if first is None:
+    if first is None or first.numel() > 100_000:
         return
     first[tuple(size // 2 for size in first.shape)] = float("inf")
     pairs = zip(results(point.call(*arguments)), results(point.reference(*arguments)[1]), strict=True)

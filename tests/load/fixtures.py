@@ -48,9 +48,11 @@ def cache(session_cache, monkeypatch):
 
 
 @pytest.fixture(scope="session")
-def session_core(tmp_path_factory):
+def session_core(shared_folder):
     """The toolkit's own objects, for all caches of own_cache."""
-    return tmp_path_factory.mktemp("core")
+    folder = shared_folder / "core"
+    folder.mkdir(exist_ok=True)
+    return folder
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import subprocess
 
 import pytest
 from conftest import ROOT
+from support.workshop import WITH_KERNEL
 
 from tools.make import metadata
 
@@ -52,7 +53,7 @@ def test_all_major_is_what_such_a_machine_can_have(workshop, nvcc):
 
 
 def test_a_gpus_library(workshop, nvcc):
-    workshop.layer("one")
+    workshop.layer("one", cu=WITH_KERNEL.format(name="one", value=1))
     workshop.build("ARCH=sm_80 sm_90", f"NVCC={nvcc}", "BACKENDS=cuda", "libraries")
     said = described(workshop, "cuda")
     assert said["architectures"] == ["sm_80", "sm_90", "compute_80"]

@@ -388,7 +388,10 @@ def test_a_table_of_another_kind():
 
 
 def test_the_contract_the_careful_way(tmp_path):
-    """As under a torch before 2.10: every case of every layer once more in float, without the table."""
+    """As under a torch before 2.10: every case of every layer once more in float, without the table.
+
+    Of the inputs those that are large, for many blocks of threads, are left out: how a call goes asks for no size.
+    """
     if getattr(torch.Tensor, "__dlpack_c_exchange_api__", None) is None:
         pytest.skip("it is what the other tests have run")
     script = """
@@ -396,9 +399,9 @@ import sys, torch
 torch.Tensor.__dlpack_c_exchange_api__ = None
 import pytest
 files = [f"tests/layers/test_{name}.py" for name in ("values", "layouts", "refusals")]
-no_call = "is_built or says_its_cases or every_operator"
+left_out = "is_built or says_its_cases or every_operator or many or large or flownet or far"
 sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:xdist", *files,
-                      "-k", f"float32 and not ({no_call})"]))
+                      "-k", f"float32 and not ({left_out})"]))
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]

@@ -481,22 +481,17 @@ def test_memory_that_ends():
     assert guarded(torch.zeros(0, 3)).shape == (0, 3)
 
 
-def test_races(shared_folder, crooked):
+def test_races(shared_folder, verify):
     """Right when its threads run in order, as they do on the host."""
     layers = SharedLayers(shared_folder / "races", "NVCC=", "SANITIZE=races")
-    layers.build_layers("caffe_crooked")
-    command = [sys.executable, "-m", "tools.verify", "--layers-dir", crooked, "--races", layers.folder]
-    done = subprocess.run(
-        [*command, "--type", "SquareScatters", "caffe_crooked"], capture_output=True, text=True
-    )
-    assert done.returncode == 1 and "race in kernel SquareScatter: element" in done.stdout, done.stdout
-    assert "square_layer.cu:" in done.stdout and "bottom_diff[i + 1] = 0;" in done.stdout
-    assert "race finder: 2 of 3 kernels ran, 1 race; not run: SquareBackward" in done.stdout, done.stdout
-    done = subprocess.run(
-        [*command, "--type", "SquareByKernels", "caffe_crooked"], capture_output=True, text=True
-    )
-    assert done.returncode == 0 and "race in" not in done.stdout, done.stdout
-    assert "2 of 3 kernels ran, no race; not run: SquareScatter" in done.stdout, done.stdout
+    folder = str(layers.build_layers("caffe_crooked"))
+    found = verify("SquareScatters", "--races", folder)
+    assert found.status == 1 and "race in kernel SquareScatter: element" in found.text, found.text
+    assert "square_layer.cu:" in found.text and "bottom_diff[i + 1] = 0;" in found.text
+    assert "race finder: 2 of 3 kernels ran, 1 race; not run: SquareBackward" in found.text, found.text
+    found = verify("SquareByKernels", "--races", folder)
+    assert found.status == 0 and "race in" not in found.text, found.text
+    assert "2 of 3 kernels ran, no race; not run: SquareScatter" in found.text, found.text
 
 
 def test_crash(verify):
@@ -508,17 +503,11 @@ def test_crash(verify):
     assert given.status == 1 and given.verdicts == {"CRASHED"} and "SIGSEGV" in given.text, given.text
 
 
-def test_no_end(crooked):
+def test_no_end(crooked, verify, monkeypatch):
     """A guess that takes for ever is left out, and its process with it."""
-    program = "import sys; from tools.verify import __main__ as program, processes; processes.PATIENCE = 5"
-    program += (
-        f"; sys.argv[1:] = ['--layers-dir', {str(crooked)!r}, '--type', 'SquareInCircles', 'caffe_crooked']"
-    )
-    command = [sys.executable, "-c", program + "; sys.exit(program.main())"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0 and "guessed: SquareInCircles on 5,4" in done.stdout, (
-        done.stdout + done.stderr
-    )
+    monkeypatch.setattr("tools.verify.processes.PATIENCE", 5)
+    found = verify("SquareInCircles")
+    assert found.status == 0 and "guessed: SquareInCircles on 5,4" in found.text, found.text
     command = [
         sys.executable,
         "-m",
