@@ -151,7 +151,7 @@ class _Scan:
             elif number == _BLOB["shape"] and wire == 2:
                 shape = self.dims(start, stop)
             elif number in pieces and wire in (1, 2, 5):
-                self.piece(pieces[number], start, stop)
+                pieces[number].append((start, stop - start))
         single, double = pieces[_BLOB["data"]], pieces[_BLOB["double_data"]]
         width, chosen = (8, double) if double else (4, single)
         for start, size in chosen:
@@ -176,14 +176,6 @@ class _Scan:
             if len(dims) > 32:
                 raise _Malformed(f"offset {at}: a blob of more than 32 axes")
         return dims
-
-    @staticmethod
-    def piece(pieces: list[tuple[int, int]], start: int, stop: int) -> None:
-        """Numbers that lie one behind the other are one piece."""
-        if pieces and sum(pieces[-1]) == start:
-            pieces[-1] = (pieces[-1][0], pieces[-1][1] + stop - start)
-        elif stop > start:
-            pieces.append((start, stop - start))
 
     def fields(self, at: int, end: int) -> Iterator[tuple[int, int, int, int]]:
         """(number, wire type, begin, end) of each field; of a varint its value stands for the begin."""

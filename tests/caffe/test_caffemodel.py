@@ -2,11 +2,14 @@
 
 import struct
 
+import numpy as np
 import pytest
 import torch
 from support.wire import field, floats, varint
 from support.zoo import raises
 
+from layers._caffe.caffemodel import stored_blob, stored_layers
+from layers._net.messages import STOCK
 from layers._runtime import CaffeValueError
 
 
@@ -66,3 +69,96 @@ def test_caffemodel_with_names_in_another_encoding(zoo, tmp_path):
     with raises(CaffeValueError, r"net.caffemodel: no layer 'c'. There are: \\xbe\\xed\\xbb\\xfd, b"):
         zoo.Affine().load_caffemodel(path, "c")
     assert zoo.Affine().load_caffemodel(path, r"\xbe\xed\xbb\xfd").blob1.tolist() == [4, 5, 6]
+
+
+def dims(*sizes: int) -> bytes:
+    return field(7, b"".join(field(1, n) for n in sizes))
+
+
+def doubles(*values: float) -> bytes:
+    return struct.pack(f"{len(values)}d", *values)
+
+
+BLOBS = {
+    "packed": dims(3) + field(5, floats(1, 2, 3)),
+    "in two runs": field(5, floats(1, 2)) + dims(3) + field(5, floats(3)),
+    "an empty run": field(5, b"") + dims(1) + field(5, floats(3)),
+    "one by one": b"".join(varint(5 << 3 | 5) + floats(v) for v in (4, 5)) + dims(2),
+    "doubles": dims(2) + field(8, doubles(0.1, 0.2)),
+    "doubles one by one": b"".join(varint(8 << 3 | 1) + doubles(v) for v in (0.1, 0.2)) + dims(1, 2),
+    "packed sizes": field(7, field(1, varint(2) + varint(1))) + field(5, floats(1, 2)),
+    "32 axes": dims(*[1] * 32) + field(5, floats(7)),
+    "none": dims(2**31 - 1, 0),
+    "a number": field(7, b"") + field(5, floats(7)),
+    "four sizes": b"".join(field(i, n) for i, n in ((1, 1), (2, 2), (3, 1), (4, 2)))
+    + field(5, floats(1, 2, 3, 4)),
+    "a diff": dims(1) + field(5, floats(1)) + field(6, floats(9)) + field(9, doubles(8)),
+    "a long number": field(5, floats(1)) + field(7, field(1, 1)[:1] + b"\x81" + b"\x80" * 8 + b"\0"),
+}
+
+
+@pytest.mark.parametrize("name", BLOBS)
+def test_blobs_as_protobuf_reads_them(tmp_path, name):
+    path = tmp_path / "a.binaryproto"
+    path.write_bytes(BLOBS[name])
+    message = STOCK.message("BlobProto")
+    message.ParseFromString(BLOBS[name])
+    legacy = [message.num, message.channels, message.height, message.width]
+    stored = stored_blob(path)
+    assert stored.shape == tuple(message.shape.dim if message.HasField("shape") else legacy)
+    with open(path, "rb") as file:
+        values = stored.read(file)
+    wanted = message.double_data or message.data
+    assert stored.count == len(wanted) and values.shape == stored.shape
+    assert values.dtype == (torch.float64 if message.double_data else torch.float32)
+    assert np.array_equal(values.numpy().ravel(), np.array(wanted, values.numpy().dtype))
+
+
+@pytest.mark.parametrize(
+    "data, said",
+    [
+        (dims(*[1] * 33) + field(5, floats(7)), "offset 2: a blob of more than 32 axes"),
+        (field(5, b"123456"), "offset 2: 6 bytes are no whole numbers"),
+        (field(8, b"123456789012"), "offset 2: 12 bytes are no whole numbers"),
+        (field(8, doubles(1)) + dims(2), r"offset 0: a blob of shape \[2\] has 1 values"),
+        (dims(2**31, 0), r"a blob of shape \[2147483648, 0\]"),
+        (dims(-1, 0), r"a blob of shape \[-1, 0\]"),
+        (field(1, 1) + field(5, floats(1)), r"a blob of shape \[1, 0, 0, 0\] has 1"),
+        (b"\x2b", "offset 0: a field of wire type 3"),
+        (b"\x2c", "offset 0: a field of wire type 4"),
+        (b"\x08\x01\x2e", "offset 2: a field of wire type 6"),
+        (b"\x2f", "offset 0: a field of wire type 7"),
+        (b"\x02\x00", "offset 0: a field of 0 bytes where 0 are left"),
+        (b"\x2a\x04123", "offset 0: a field of 4 bytes where 3 are left"),
+        (b"\x2d123", "offset 0: a field of 4 bytes where 3 are left"),
+        (b"\x411234567", "offset 0: a field of 8 bytes where 7 are left"),
+        (b"\x08" + b"\x80" * 10 + b"\0", "offset 11: a number without its end"),
+        (b"\x08\x80", "offset 2: a number without its end"),
+    ],
+)
+def test_bytes_that_are_no_blob(tmp_path, data, said):
+    path = tmp_path / "a.binaryproto"
+    path.write_bytes(data)
+    with raises(CaffeValueError, f"a.binaryproto: not a .binaryproto: .*{said}"):
+        stored_blob(path)
+
+
+def test_layers_without_a_name(tmp_path):
+    """Called by their place; those that have no blobs either stay without."""
+    blob, path = field(7, dims(1) + field(5, floats(1))), tmp_path / "a.caffemodel"
+    path.write_bytes(field(100, blob) + field(100, b"") + field(100, varint(1 << 3) + b"\x05" + blob))
+    layers = stored_layers(path)
+    first = len(field(100, blob)) - len(blob)
+    third = len(field(100, blob)) + len(field(100, b"")) + first
+    assert [(one.name, len(one.blobs)) for one in layers] == [
+        (f"(layer at offset {first})", 1), ("", 0), (f"(layer at offset {third})", 1),
+    ]  # fmt: skip
+
+
+def test_a_file_that_becomes_shorter(tmp_path):
+    path = tmp_path / "a.binaryproto"
+    path.write_bytes(BLOBS["packed"])
+    stored = stored_blob(path)
+    path.write_bytes(BLOBS["packed"][:-1])
+    with open(path, "rb") as file, raises(CaffeValueError, "became shorter while it was read"):
+        stored.read(file)
