@@ -5,7 +5,8 @@ import torch
 from support.points import DEVICES
 from torch.nn.functional import conv1d, pad
 
-from layers.depthwise_conv import depthwise_conv1d
+from layers._runtime import CaffeError
+from layers.depthwise_conv import depthwise_conv1d, layer
 
 TOLERANCE = {torch.float32: 1e-5, torch.float16: 1e-3, torch.bfloat16: 8e-3}
 
@@ -37,3 +38,36 @@ def test_a_long_row(device, dtype, before, after):
         (torch.autograd.grad(frozen, x, top_diff)[0], x_diff),
     ):
         assert (ours.double() - theirs).abs().max() <= TOLERANCE[dtype] * theirs.abs().max()
+
+
+NUMBERS = {"kernel": (0, 1, 0), "stride": (2, 1, 0), "pad": (4, 0, -1), "dilation": (6, 1, 0)}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_numbers_that_the_c_functions_refuse(name):
+    """Whoever calls them: the least that they take, and the next below it, each by itself."""
+    at, least, below = NUMBERS[name]
+    # Of a stride of 0 the launcher cannot say how large the top is.
+    said = (
+        "(kernel, stride and dilation must be at least 1 and padding|top: expected memory for .-1. elements)"
+    )
+    x, weight = torch.randn(2, 3, 4, 5), torch.randn(3, 1, 1, 1)
+    plane, line = [1, 1, 1, 1, 0, 0, 1, 1], [1, 1, 0, 1]
+
+    def convolved(numbers):
+        top = torch.zeros(999)
+        if len(numbers) == 8:
+            layer.depthwise_conv_forward(x, weight, None, top, *x.shape, *numbers, 0)
+            return top[: x.numel()].view_as(x)
+        row = x[:, :, 0].contiguous()
+        layer.depthwise_conv1d_forward(row, weight[..., 0], None, top, *row.shape, row.shape[2], *numbers)
+        return torch.cat(
+            [top[: row.numel()].view_as(row)[:, :, None], (x * weight.view(3, 1, 1))[:, :, 1:]], 2
+        )
+
+    for numbers, place in ((plane, at), (plane, at + 1), (line, at // 2)):
+        changed = [least if i == place else number for i, number in enumerate(numbers)]
+        assert torch.equal(convolved(changed), x * weight.view(3, 1, 1))
+        changed[place] = below
+        with pytest.raises(CaffeError, match=f"depthwise_conv: {said}"):
+            convolved(changed)
