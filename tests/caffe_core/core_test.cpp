@@ -436,6 +436,25 @@ static void test_strides() {
                        std::to_string(cblas_dasum(17, many.data(), 1)));
 }
 
+static void test_integers() {
+  Blob<int> blob(vector<int>{3});
+  const std::function<void()> all[] = {[&] { blob.asum_data(); },   [&] { blob.asum_diff(); },
+                                       [&] { blob.sumsq_data(); },  [&] { blob.sumsq_diff(); },
+                                       [&] { blob.scale_data(2); }, [&] { blob.scale_diff(2); },
+                                       [&] { blob.Update(); }};
+  string text;
+  for (const auto& one : all) text += caught(one).substr(0, 14) + " ";
+  int number = 7;
+  text += std::to_string(*CHECK_NOTNULL(&number));
+  for (const float p : {0.f, 1.f}) {
+    unsigned int words[5] = {9, 9, 9, 9, 9};
+    int signs[5] = {9, 9, 9, 9, 9};
+    caffe_gpu_rng_bernoulli(4, p, words), caffe_gpu_rng_bernoulli(4, p, signs);
+    text += " " + list(words, 5) + ", " + list(signs, 5);
+  }
+  say("integers", text);
+}
+
 int main() {
   host_services.log = [](int64_t, const char*) {};
   test_checks();
@@ -446,4 +465,5 @@ int main() {
   test_fillers();
   test_what_fillers_draw();
   test_strides();
+  test_integers();
 }

@@ -9,6 +9,7 @@
 
 #include "caffe/layers/loss_layer.hpp"
 #include "caffe/layers/neuron_layer.hpp"
+#include "caffe/util/label_map.hpp"
 
 extern "C" {
 #include "caffe_layer.h"
@@ -388,6 +389,37 @@ static void test_counts() {
   say("loss_weights", text);
 }
 
+// SSD's, of a message that is the fork's own.
+static void test_label_map() {
+  struct Item {
+    string name_, display_;
+    int label_;
+    const string& name() const { return name_; }
+    const string& display_name() const { return display_; }
+    int label() const { return label_; }
+  };
+  struct Map {
+    vector<Item> items;
+    const vector<Item>& item() const { return items; }
+  };
+  const Map map{{{"a", "A", 1}, {"b", "B", 2}}}, twice{{{"a", "A", 1}, {"a", "B", 1}}};
+  std::map<string, int> labels{{"before", 7}};
+  std::map<int, string> names{{7, "before"}}, shown = names;
+  string text;
+  for (const Map* one : {&map, &twice}) {
+    for (const bool strict : {false, true}) {
+      text += caught([&] { return caffe::MapNameToLabel(*one, strict, &labels); }) + " " +
+              caught([&] { return caffe::MapLabelToName(*one, strict, &names); }) + " " +
+              caught([&] { return caffe::MapLabelToDisplayName(*one, strict, &shown); }) + " ";
+      for (const auto& label : labels) text += label.first + std::to_string(label.second);
+      for (const auto& name : names) text += std::to_string(name.first) + name.second;
+      for (const auto& name : shown) text += std::to_string(name.first) + name.second;
+      text += ", ";
+    }
+  }
+  say("label_map", text);
+}
+
 int main() {
   caffe_services services = caffe::host_services;
   services.allocate = [](int64_t bytes, int64_t, int64_t* token) {
@@ -407,4 +439,5 @@ int main() {
   test_loss();
   say("nothing_is_kept", std::to_string(allocations.size()));
   test_counts();
+  test_label_map();
 }

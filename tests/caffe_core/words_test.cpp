@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "boost/algorithm/string.hpp"
+#include "boost/iterator/counting_iterator.hpp"
 #include "boost/lexical_cast.hpp"
 #include "caffe/layer.hpp"
 #include "caffe/util/benchmark.hpp"
@@ -28,6 +29,42 @@ static void test_legacy_names() {
   } catch (const boost::bad_lexical_cast& error) {
     say("bad_cast", error.what());
   }
+}
+
+static void test_boosts_words() {
+  string text;
+  for (const auto compress : {boost::token_compress_off, boost::token_compress_on}) {
+    for (const char* given : {"", ",", "a", ",a,,b;", "a,;c"}) {
+      vector<string> parts{"before"};
+      text += boost::join(boost::split(parts, given, boost::is_any_of(",;"), compress), "|") + " ";
+    }
+  }
+  for (string given : {"", " ", "  a b ", "xaxbx"}) {
+    string other = given;
+    boost::trim_if(other, boost::is_any_of("x"));
+    boost::trim(given);
+    text += "(" + given + ")(" + other + ")";
+  }
+  string upper = "aZ1", lower = upper;
+  boost::to_upper(upper), boost::to_lower(lower);
+  text += " " + upper + lower + " ";
+  for (const char* part : {"", "a", "b", "ab", "abc", "bc"})
+    text += std::to_string(boost::starts_with("ab", part)) + std::to_string(boost::ends_with("ab", part));
+  say("boost_strings",
+      text + std::to_string(boost::iequals("aB", "Ab")) + std::to_string(boost::iequals("a", "ab")));
+  text.clear();
+  auto at = boost::make_counting_iterator(10);
+  const auto first = at, last = first + 8;
+  const auto add = [&](int number) { text += std::to_string(number) + " "; };
+  add(*at++), add(*at), add(*++at), add(*at--), add(*at), add(*--at), add(*(at += 4)), add(*(at -= 3)),
+      add(at[2]);
+  add(*(at + 3)), add(*(at - 1)), add(int(last - at)), add(int(at - last)),
+      add(*boost::counting_iterator<int>());
+  for (const auto& other : {first, at, last}) {
+    text += std::to_string(at == other) + std::to_string(at != other) + std::to_string(at < other);
+    text += std::to_string(at > other) + std::to_string(at <= other) + std::to_string(at >= other) + " ";
+  }
+  say("counting", text);
 }
 
 // What a fork may ask of a device where there is none.
@@ -424,28 +461,10 @@ static void test_libraries() {
   say("cublas_statuses", text + (stream ? " another" : " default"));
 }
 
-static void test_integers() {
-  Blob<int> blob(vector<int>{3});
-  const std::function<void()> all[] = {[&] { blob.asum_data(); },   [&] { blob.asum_diff(); },
-                                       [&] { blob.sumsq_data(); },  [&] { blob.sumsq_diff(); },
-                                       [&] { blob.scale_data(2); }, [&] { blob.scale_diff(2); },
-                                       [&] { blob.Update(); }};
-  string text;
-  for (const auto& one : all) text += caught(one).substr(0, 14) + " ";
-  int number = 7;
-  text += std::to_string(*CHECK_NOTNULL(&number));
-  for (const float p : {0.f, 1.f}) {
-    unsigned int words[5] = {9, 9, 9, 9, 9};
-    int signs[5] = {9, 9, 9, 9, 9};
-    caffe_gpu_rng_bernoulli(4, p, words), caffe_gpu_rng_bernoulli(4, p, signs);
-    text += " " + list(words, 5) + ", " + list(signs, 5);
-  }
-  say("integers", text);
-}
-
 int main() {
   host_services.log = [](int64_t, const char*) {};
   test_legacy_names();
+  test_boosts_words();
   test_shuffle();
   test_device();
   test_microsofts_names();
@@ -461,5 +480,4 @@ int main() {
   test_message();
   test_transforms();
   test_libraries();
-  test_integers();
 }

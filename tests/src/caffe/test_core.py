@@ -50,6 +50,7 @@ SHAPES = (
     "Check failed: shapes == 0 || shapes == 1 || shapes == tops Must specify 'shape' once, once per top blob, "
     "or not at all: 3 tops vs. "
 )
+TWICE = "Check failed: !strict || !found->count(key) the label map has "
 CUBLAS_STATUSES = (
     "SUCCESS NOT_INITIALIZED ALLOC_FAILED INVALID_VALUE ARCH_MISMATCH MAPPING_ERROR EXECUTION_FAILED INTERNAL_ERROR "
     "NOT_SUPPORTED LICENSE_ERROR"
@@ -172,6 +173,10 @@ EXPECTED = {
     "cublas_statuses": "".join(f"CUBLAS_STATUS_{name} " for name in CUBLAS_STATUSES.split())
     + "unknown cuBLAS status 00 default",
     "integers": "NotImplemented " * 7 + "7 0 0 0 0 9, 0 0 0 0 9 1 1 1 1 9, 1 1 1 1 9",
+    "boost_strings": " | a |a||b| a||c  | a |a|b| a|c ()()()( )(a b)(  a b )(xaxbx)(axb) AZ1az1 11100111000010",
+    "counting": "10 11 12 12 11 10 14 11 13 14 10 7 -7 0 010101 100011 011010 ",
+    "label_map": "1 1 1 a1b21a2b1A2B, 1 1 1 a1b21a2b1A2B, 1 1 1 a11a1B, "
+    f"{TWICE}a twice {TWICE}1 twice {TWICE}1 twice a11a1A, ",
     "cuda_errors": "cudaSuccess: no error, cudaErrorInvalidValue: invalid argument, cudaErrorMemoryAllocation: "
     "out of memory, cudaErrorInvalidConfiguration: invalid configuration argument, cudaErrorUnknown: unknown error, ",
     # device, count, threads of a block; version; threads of a block and of a warp; processors beside cores
