@@ -1,0 +1,157 @@
+"""make verify's judgement by pieces: what two ways differ by, whose gradients are asked for, races in words."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from tools.verify import verification
+from tools.verify.gradient import flat, relative
+from tools.verify.probe import NoCode
+from tools.verify.races import Race, Watch, parse
+from tools.verify.table import FAILED, RIGHT, UNSURE, WRONG, Row
+from tools.verify.verification import ALIKE, Verification, moved
+
+
+class Refused(Exception):
+    """Stands for the runtime's error."""
+
+
+@pytest.fixture
+def judge():
+    made = object.__new__(Verification)
+    made.CaffeError, made.crashed, made.codes = Refused, {}, ["a code"]
+    return made
+
+
+def compared(judge, one, other, dtype=torch.float32, draws=False, column="forward"):
+    row = Row("s", "c", "float", verdict=RIGHT)
+    judge.compare(row, {column: one}, None if other is None else {column: other}, dtype, draws)
+    return getattr(row, column), row.verdict, len(row.details)
+
+
+@pytest.mark.parametrize("dtype", list(ALIKE), ids=str)
+@pytest.mark.parametrize("column", ["forward", "backward"])
+def test_two_ways_may_differ_by_rounding(judge, dtype, column):
+    """Of the largest value, or of 1 where that is less."""
+    limit = ALIKE[dtype]
+    for largest in (0.1, 1.0, 100.0):
+        other = torch.tensor([largest, 0.0]).double()
+        for factor, verdict in ((0.9, RIGHT), (1.1, WRONG)):
+            difference = torch.tensor([0.0, factor * limit * max(1.0, largest)]).double()
+            said = compared(judge, other + difference, other, dtype, column=column)
+            assert said == (f"{factor * limit:.1e}", verdict, int(verdict == WRONG))
+
+
+def test_what_cannot_be_compared(judge):
+    x = torch.ones(3).double()
+    assert compared(judge, x, None) == ("-", RIGHT, 0)
+    assert compared(judge, x, x + 1, draws=True) == ("random", RIGHT, 0)
+    assert compared(judge, x, x[:2]) == ("another shape", WRONG, 1)
+    assert compared(judge, x[:0], x[:0]) == ("0.0e+00", RIGHT, 0)
+    assert compared(judge, x * float("nan"), x) == ("inf", WRONG, 1)
+    row = Row("s", "c", "float", verdict=RIGHT)
+    judge.compare(row, {"forward": x}, {"forward": x, "backward": x}, torch.float32, False)
+    assert (row.forward, row.backward) == ("0.0e+00", "-")
+
+
+def test_relative():
+    """To the larger of the two, or to 1; what is no number is infinitely far."""
+    one, other = torch.tensor([0.5, 4.0, -2.0, 3.0]), torch.tensor([0.25, 5.0, 2.0, float("nan")])
+    assert relative(one, other).tolist() == pytest.approx([0.25, 0.2, 2.0, float("inf")])
+    assert flat([torch.ones(2, 1), torch.zeros(1).half()]).tolist() == [1, 1, 0] and flat([]).shape == (0,)
+
+
+def test_constant_blobs_are_moved():
+    def generator():
+        return torch.Generator().manual_seed(3)
+
+    noise = torch.rand(4, generator=generator(), dtype=torch.float64)
+    for value in (2.0, -3.0):
+        assert torch.equal(moved(torch.full((4,), value).double(), generator()), value * (0.5 + noise))
+    assert torch.equal(moved(torch.zeros(4).double(), generator()), noise)
+    for blob in (torch.tensor([1.0, 2]), torch.zeros(0), torch.tensor([0.0, 0, 1])):
+        assert moved(blob, generator()) is blob
+
+
+@pytest.mark.parametrize(
+    "refuses, smooth, wanted, said",
+    [
+        (lambda wanted: None, [True, True], [True, True, True], []),
+        (lambda wanted: None, [True, False], [True, False, True], []),
+        (lambda wanted: wanted[1], [True, True], [True, False, True], ["no gradient for bottom 1: refused"]),
+        (lambda wanted: wanted[0] and wanted[1], [True, True], [False] * 3, ["refused"]),
+        (lambda wanted: any(wanted), [True, True], [False] * 3, ["refused"]),
+        (lambda wanted: wanted[2], [True, True], [False] * 3, ["refused"]),
+        (None, [True, True], [False] * 3, ["Backward: no code"]),
+    ],
+    ids=["all", "a label", "not the second", "not both", "none", "no blob", "no code"],
+)
+def test_whose_gradients_are_asked_for(judge, monkeypatch, refuses, smooth, wanted, said):
+    """Of two bottoms and a blob."""
+
+    def backward(probe, asked):
+        if refuses is None:
+            raise NoCode("no code")
+        if refuses(asked):
+            raise Refused("refused")
+
+    monkeypatch.setattr(judge, "backward", backward)
+    setting = SimpleNamespace(module=SimpleNamespace(propagate_down=None), smooth=smooth)
+    probe = SimpleNamespace(bottoms=[1, 2], blobs=[3])
+    assert judge.wanted(probe, setting) == (wanted, said)
+
+
+def test_propagate_down_says_whose_gradients_count(judge, monkeypatch):
+    monkeypatch.setattr(judge, "backward", lambda probe, asked: None)
+    setting = SimpleNamespace(module=SimpleNamespace(propagate_down=[False, True]), smooth=[True, True])
+    assert judge.wanted(SimpleNamespace(bottoms=[1, 2], blobs=[]), setting) == ([False, True], [])
+
+
+@pytest.mark.parametrize("verdicts, unsure", [([RIGHT], True), ([RIGHT, WRONG], False), ([FAILED], False)])
+@pytest.mark.parametrize("crashed", [False, True])
+def test_what_is_right_for_probabilities_alone(judge, monkeypatch, verdicts, unsure, crashed):
+    setting = verification.Setting("s", None, [torch.zeros(1)], None, [True], shares=[torch.ones(1)])
+    rows = [Row("s", "c", "float", verdict=v, remark="why") for v in (WRONG, RIGHT)]
+    if crashed:
+        judge.crashed["s, within (0, 1)"] = "SIGSEGV"
+    monkeypatch.setattr(judge, "rows", lambda within: [Row("w", "c", "float", verdict=v) for v in verdicts])
+    doubted = judge.doubted(setting, rows)
+    wanted = UNSURE if unsure and not crashed else WRONG
+    assert [row.verdict for row in doubted] == [wanted, RIGHT]
+    assert doubted[0].remark == ("wrong there, but not within (0, 1): why" if wanted == UNSURE else "why")
+
+
+@pytest.mark.parametrize(
+    "ran, races, said",
+    [
+        ({"a", "b"}, 0, "2 of 2 kernels ran, no race"),
+        ({"a", "other"}, 1, "1 of 2 kernels ran, 1 race; not run: b"),
+        (set(), 2, "0 of 2 kernels ran, 2 races; not run: a, b"),
+        (set(), 0, "none of the layer's kernels ran on the host, so nothing is known of races"),
+    ],
+)
+def test_a_summary_of_races(ran, races, said):
+    assert Watch([None] * races, ran).summary(["a", "b"]) == said
+
+
+def test_a_log_of_races():
+    """Of one pair of lines the first, whichever of the two came first."""
+    log = "\n".join(
+        [
+            "ran\tone_kernel",
+            "race\t/no/lib.so\tone_kernel\twritten twice\tglobal\t0x10\t0x20\t5\t70\t64\t3\t8",
+            "race\t/no/lib.so\tone_kernel\twritten twice\tglobal\t0x20\t0x10\t6\t71\t64\t4\t8",
+            "race\t/no/lib.so\tone_kernel\twritten twice\tshared\t0x10\t0x30\t63\t64\t64\t-1\t4",
+            "noise\tone",
+        ]
+    )
+    races, kernels = parse(log)
+    assert kernels == {"one_kernel"} and [race.threads for race in races] == [
+        ((0, 5), (1, 6)),
+        ((0, 63), (1, 0)),
+    ]
+    assert [(race.element, race.bytes, race.space) for race in races] == [(3, 8, "global"), (-1, 4, "shared")]
+    assert races[0].places == ("/no/lib.so+0x10", "/no/lib.so+0x20") and races[0].lines == ("?", "?")
+    assert str(races[0]).startswith("race in kernel one_kernel: element 3 (8 bytes) is written twice")
+    assert "a shared variable (4 bytes)" in str(Race(**vars(races[1])))
