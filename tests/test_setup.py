@@ -8,7 +8,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from support.workshop import locked
+from support.workshop import made_once
 
 ROOT = Path(__file__).resolve().parents[1]
 pytestmark = pytest.mark.skipif(
@@ -17,38 +17,30 @@ pytestmark = pytest.mark.skipif(
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory, worker_id):
-    """A folder of this run's, for all of its workers."""
-    base = tmp_path_factory.getbasetemp()
-    folder = (base if worker_id == "master" else base.parent) / "setup"
-    folder.mkdir(exist_ok=True)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def wheel(shared):
+def wheel(shared_folder):
     """Of one layer, for the host."""
-    with locked(shared / "lock"):
-        if not list(shared.glob("*.whl")):
-            command = [sys.executable, "-m", "pip", "wheel", str(ROOT), "--no-deps", "--no-build-isolation"]
-            environment = os.environ | {"LAYERS": "round", "NVCC": ""}
-            done = subprocess.run(
-                [*command, "-w", str(shared)], capture_output=True, text=True, timeout=500, env=environment
-            )
-            assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
-        (made,) = shared.glob("*.whl")
-        return made
+
+    def make(folder: Path) -> None:
+        command = [sys.executable, "-m", "pip", "wheel", str(ROOT), "--no-deps", "--no-build-isolation"]
+        environment = os.environ | {"LAYERS": "round", "NVCC": ""}
+        done = subprocess.run(
+            [*command, "-w", str(folder)], capture_output=True, text=True, timeout=500, env=environment
+        )
+        assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
+
+    (made,) = made_once(shared_folder / "wheel", make).glob("*.whl")
+    return made
 
 
 @pytest.fixture(scope="module")
-def site(shared, wheel):
+def site(shared_folder, wheel):
     """Where it is installed."""
-    folder = shared / "site"
-    with locked(shared / "lock"):
-        if not folder.exists():
-            command = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target"]
-            subprocess.run([*command, str(folder), str(wheel)], check=True)
-    return folder
+
+    def install(folder: Path) -> None:
+        command = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target"]
+        subprocess.run([*command, str(folder), str(wheel)], check=True)
+
+    return made_once(shared_folder / "site", install)
 
 
 def python(site: Path, script: str, cwd: Path, **environment) -> str:

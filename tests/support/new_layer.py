@@ -8,7 +8,6 @@ from tools.new_layer.caffe_file import split
 from tools.new_layer.launchers import make_launchers
 
 ROOT = Path(__file__).resolve().parents[2]
-TOOL = ROOT / "tools" / "new_layer"
 
 
 def new(*arguments):

@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import torch
@@ -39,6 +39,17 @@ def locked(file: Path) -> Iterator[None]:
     with open(file, "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+
+
+def made_once(folder: Path, make: Callable[[Path], None]) -> Path:
+    """A folder within one that all workers of the run share, filled by the worker that comes first."""
+    done = folder / ".done"
+    with locked(folder.with_name(f"{folder.name}.lock")):
+        if not done.exists():
+            folder.mkdir(exist_ok=True)
+            make(folder)
+            done.touch()
+    return folder
 
 
 class SharedLayers:

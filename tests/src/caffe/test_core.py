@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from support.workshop import made_once
 
 from tools.make.settings import Settings
 
@@ -27,22 +28,27 @@ def run(*command) -> str:
 
 
 @pytest.fixture(scope="module")
-def said(tmp_path_factory):
+def said(shared_folder):
     """What each program says, {name: text}."""
-    folder = tmp_path_factory.mktemp("core")
+    folder = made_once(shared_folder / "caffe_core", build_and_run)
+    lines = (line for file in sorted(folder.glob("*.said")) for line in file.read_text().splitlines())
+    return dict(line.split("\t", 1) for line in lines)
+
+
+def build_and_run(folder: Path) -> None:
+    """The programs, each with what it says beside it."""
     run(sys.executable, "-m", "tools.make.build", "core", "NVCC=", f"CXX={CXX}")
 
-    def lines_of(program: str) -> list[str]:
+    def one(program: str) -> None:
         source, binary = Path("tests/caffe_core") / f"{program}.cpp", folder / program
         flags = ["-std=c++17", "-O0", "-w", "-fno-gnu-unique", "-DCAFFE_HOST_BACKEND=1", *INCLUDES]
         # A layer that includes no stock layer is linked without them.
         archives = ARCHIVES if program == "net_test" else ARCHIVES[1:]
         run(CXX, *flags, source, *archives, "-pthread", "-ldl", "-o", binary)
-        return run(binary).splitlines()
+        (folder / f"{program}.said").write_text(run(binary))
 
     with ThreadPoolExecutor(2) as pool:
-        programs = pool.map(lines_of, ("core_test", "layer_test", "net_test", "words_test"))
-        return dict(line.split("\t", 1) for lines in programs for line in lines)
+        list(pool.map(one, ("core_test", "layer_test", "net_test", "words_test")))
 
 
 FATAL = "core_test.cpp: "

@@ -13,6 +13,7 @@ import pytest
 from google.protobuf import text_format
 from google.protobuf.message import DecodeError
 from support.wire import field, of_other_types, shown_fields
+from support.workshop import made_once
 
 from layers._caffe import services
 from layers._caffe.parameters import Parameters
@@ -63,9 +64,12 @@ def zoo(tmp_path_factory) -> Parameters:
 
 
 @pytest.fixture(scope="module")
-def library(zoo, tmp_path_factory) -> Path:
+def library(zoo, shared_folder) -> Path:
     """zoo.cpp over zoo's messages, linked with a core that knows stock Caffe's alone."""
-    build = tmp_path_factory.mktemp("build")
+    return made_once(shared_folder / "proto", lambda build: build_zoo(zoo, build)) / "zoo.so"
+
+
+def build_zoo(zoo: Parameters, build: Path) -> None:
     stock = build / "stock"
     layer_with(stock)
     assert generate(stock).returncode == 0
@@ -105,7 +109,6 @@ def library(zoo, tmp_path_factory) -> Path:
     # otherwise be those of the process, beside the archive's own facets.
     link = [CXX, "-shared", *objects, "-Wl,--exclude-libs,ALL", "-o", build / "zoo.so"]
     subprocess.run(link, check=True)
-    return build / "zoo.so"
 
 
 @pytest.fixture(scope="module")

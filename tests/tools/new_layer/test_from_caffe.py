@@ -5,11 +5,13 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
 from conftest import make
 from support.new_layer import ROOT, derive, new_from
+from support.workshop import made_once
 
 from layers._runtime.cases import load_package
 from tools.new_layer.caffe_file import split
@@ -149,16 +151,20 @@ void RowSumLayer<Dtype>::Forward_gpu(const vector<Blob<Dtype>*>& bottom, const v
 
 
 @pytest.fixture(scope="module")
-def from_caffe(tmp_path_factory):
+def from_caffe(shared_folder):
     """The layers above, made, built for the host, loaded: (folder, make's output, modules by name)."""
-    folder = tmp_path_factory.mktemp("from_caffe")
+    folder = made_once(shared_folder / "from_caffe", build_from_caffe)
+    package = load_package(folder / "layers", "new_layers")
+    modules = {n: importlib.import_module(f"{package}.{n}") for n in ("clamp", "window", "row_sum")}
+    return folder / "layers", (folder / "said").read_text(), modules
+
+
+def build_from_caffe(folder: Path) -> None:
     for name, text in (("clamp", CLAMP), ("window", WINDOW), ("row_sum", ROW_SUM)):
         done = new_from(folder, name, text)
         assert done.returncode == 0, done.stderr
     done = make(f"LAYERS_DIR={folder / 'layers'}", "NVCC=", "-j2", timeout=300)
-    package = load_package(folder / "layers", "new_layers")
-    modules = {n: importlib.import_module(f"{package}.{n}") for n in ("clamp", "window", "row_sum")}
-    return folder / "layers", done.stdout + done.stderr, modules
+    (folder / "said").write_text(done.stdout + done.stderr)
 
 
 def test_from_caffe_builds(from_caffe):
