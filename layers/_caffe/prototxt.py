@@ -71,20 +71,16 @@ def read_text(path, replace: dict | None = None) -> str:
 
 def filled_in(text: str, replace: dict, path) -> str:
     """A template's text with `$NAME$`, or `$NAME`, replaced."""
-    missing = {}
-
-    def one(match: re.Match) -> str:
-        if match[1] in replace:
-            return str(replace[match[1]])
-        missing.setdefault(match[1], text.count("\n", 0, match.start()) + 1)
-        return match[0]
-
     if "$" not in text:
         return text
-    lines = [
-        code + mark + _comment
-        for code, mark, _comment in (_without_comment(t, one) for t in text.split("\n"))
-    ]
+    missing, lines = {}, []
+    for number, line in enumerate(text.split("\n"), 1):
+        code, mark, comment = line.partition("#")
+        for name in _PLACEHOLDER.findall(code):
+            if name not in replace:
+                missing.setdefault(name, number)
+        filled = _PLACEHOLDER.sub(lambda match: str(replace.get(match[1], match[0])), code)
+        lines.append(filled + mark + comment)
     if missing:
         listed = ", ".join(some(f"{name} (line {line})" for name, line in missing.items()))
         raise CaffeValueError(f"{path}: a template: say replace={{name: value}} for {listed}")
@@ -117,11 +113,6 @@ def quoted(text: str) -> str:
 
 
 # ------------------------------------------------------------------------------------------------ parts
-
-
-def _without_comment(line: str, one) -> tuple[str, str, str]:
-    code, mark, comment = line.partition("#")
-    return _PLACEHOLDER.sub(one, code), mark, comment
 
 
 class _Reader:
