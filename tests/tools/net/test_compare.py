@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from layers import caffe_net
-from tools.net.compare import compare, random_inputs, relative, runs_by, twin_parameters, vary
+from tools.net.compare import _backward, compare, random_inputs, relative, runs_by, twin_parameters, vary
 
 # As FCN's files are: the last weights have no filler, so they are zero, and so are all gradients.
 TEXT = """input: "data" input_shape { dim: 2 dim: 3 dim: 6 dim: 6 }
@@ -131,3 +131,46 @@ def test_who_runs_a_layer():
     net = caffe_net(TEXT)
     assert runs_by(net.c) == "torch"
     assert runs_by(SimpleNamespace(layer=SimpleNamespace(name="mine"))) == "ported (mine)"
+
+
+def test_dropout_is_left_out_while_nets_are_compared():
+    """And drops again afterwards, in the nets that did."""
+    drop = 'layer { name: "d" type: "Dropout" bottom: "score" top: "d" }'
+    torch.manual_seed(0)
+    nets = [caffe_net(f"{TEXT}\n{drop}").train() for _ in range(2)]
+    vary(nets[0])
+    twin_parameters(*nets)
+    nets[1].d.eval()
+    differences = found(nets)
+    assert all(d.error == 0 for d in differences.values()) and ("blob", "d") in differences
+    assert nets[0].d.training and not nets[1].d.training
+
+
+def test_gradients_of_a_loss_or_of_the_outputs():
+    """Each parameter that learns, after others' are gone; none where nobody asks."""
+    loss = 'input: "y" input_shape { dim: 2 }\n'
+    loss += 'layer { name: "l" type: "SoftmaxWithLoss" bottom: "score" bottom: "y" top: "l" }'
+    for text in (TEXT, f"{TEXT}\n{loss}"):
+        torch.manual_seed(0)
+        net = caffe_net(text, phase="TRAIN")
+        vary(net)
+        net.score.bias.requires_grad_(False)
+        inputs = random_inputs(net, torch.float32)
+        net.c.weight.grad = torch.full_like(net.c.weight, 1e9)
+        blobs = net(**inputs, blobs=True)
+        gradients = _backward(net, blobs)
+        assert set(gradients) == {"c[0]", "c[1]", "score[0]"}
+        top = net(**inputs) if text != TEXT else None
+        if top is not None:
+            wanted = torch.autograd.grad(top["l"] if isinstance(top, dict) else top, net.score.weight)[0]
+            torch.testing.assert_close(gradients["score[0]"], wanted)
+        assert gradients["c[0]"].abs().max() < 1e6
+        for parameter in net.parameters():
+            parameter.requires_grad_(False)
+        assert _backward(net, net(**inputs, blobs=True)) == {}
+
+
+def test_an_input_without_a_shape_is_given_none():
+    net = caffe_net(TEXT)
+    net.phase.shapes.pop("data")
+    assert random_inputs(net, torch.float32) == {}
