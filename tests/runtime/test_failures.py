@@ -124,7 +124,7 @@ def test_each_thread_has_its_own_error(failures):
 def test_unknown_function(failures):
     with pytest.raises(
         AttributeError,
-        match=r"failures declares no C function 'failures_thread'. There are: failures_check, ",
+        match=r"failures declares no C function 'failures_thread'. There are: failures_after_a_barrier, ",
     ):
         _ = failures.failures_thread
 
