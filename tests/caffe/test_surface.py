@@ -9,7 +9,6 @@ import layers.normalize
 from layers import CaffeError, CaffeRuntimeError, CaffeTypeError, CaffeValueError, Layer, adopt, caffe_layer
 
 NO_LISTS = (None, "three", 3, True, 2.5, {"a": 1}, object(), torch.zeros(2), ["a", None])
-NO_NUMBERS = (None, "three", [1, 2], {}, object(), torch.zeros(2))
 
 
 @pytest.mark.parametrize("called", [False, True])
