@@ -124,6 +124,8 @@ class Caffe {
   static void begin_call(uint64_t seed);
 
   static cublasHandle_t cublas_handle();
+  // Of forks that have a stream of their own.
+  static cudaStream_t cuda_stream() { return current_stream(); }
 
   static Brew mode() { return call_context.mode == 1 ? GPU : CPU; }
   static void set_mode(Brew mode);

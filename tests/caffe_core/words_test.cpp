@@ -72,6 +72,7 @@ static void test_device() {
   void* memory = nullptr;
   bool pinned = true;
   CaffeMallocHost(&memory, 0, &pinned);
+  say("stream", Caffe::cuda_stream() == current_stream() ? "the call's" : "another");
   say("device", string(memory && !pinned ? "memory " : "none ") + std::to_string(Caffe::CheckDevice(0)) +
                     std::to_string(Caffe::CheckDevice(1)) + " " + std::to_string(Caffe::FindDevice()) + " " +
                     std::to_string(Caffe::FindDevice(1)));

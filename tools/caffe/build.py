@@ -32,6 +32,7 @@ TOOLKIT = [ROOT / "include", ROOT / "include" / "legacy"]
 BANNER = "// Made by tools/caffe/build.py; do not edit.\n"
 
 # What an include of that of which the toolkit has names alone finds.
+MESSAGES = "caffe/proto/caffe.pb.h"
 READERS, DATA_LAYERS = '#include "caffe/readers.hpp"\n', '#include "caffe/data_layers.hpp"\n'
 # Of these one is said wherever thrust is to work on the device.
 DEVICE_MEMORY = {"device_vector", "device_ptr", "device_pointer_cast", "device_malloc"}
@@ -44,6 +45,9 @@ THRUST_ON_DEVICE = f"""\
 #else
 {THRUST}#endif
 """
+
+# Of boost's headers that nobody has: editors insert some of which nothing is used.
+SYSTEMS = "#if __has_include_next(<%s>)\n#include_next <%s>\n#endif\n"
 
 # A class that others derive from may say a type of its own, too: Recurrent.
 REGISTER = """\
@@ -115,6 +119,12 @@ def forwards(folder: LayerFolder, sources: dict[str, Source]) -> dict[str, str]:
             found[written] = THRUST_ON_DEVICE % include if on_device else THRUST
         elif relative is None and not ours and NOTHING.match(include):
             found[written] = DATA_LAYERS if include.startswith("caffe/layers/") else READERS
+        elif relative is None and not ours and include.startswith("boost/"):
+            found[written] = SYSTEMS % (include, include)
+        elif include.endswith(
+            f"/{MESSAGES}"
+        ):  # as a build of the fork's Makefile puts them: ../build/src/caffe/...
+            found[written] = f'#include "{MESSAGES}"\n'
         elif "/" in include and relative not in (None, written):
             found[written] = f"#include <{relative}>\n"
         elif include != written:
@@ -169,7 +179,11 @@ def registration(sources: dict[str, Source]) -> str:
 
 def make_headers(folder: LayerFolder, build: Path) -> None:
     sources = sources_of(folder)
-    wanted = {build / "include" / include: text for include, text in forwards(folder, sources).items()}
+    wanted = {}
+    for include, text in forwards(folder, sources).items():
+        path = build / "include" / include
+        if path.resolve().is_relative_to(build.resolve()):  # ../ leads out of there at most once
+            wanted[path] = text
     for made in (build / "include").rglob("*"):
         if made.is_file() and made not in wanted and read(str(made)).startswith(BANNER):
             made.unlink()

@@ -19,7 +19,9 @@ from .names import BLOB
 from .toolkit import Toolkit
 from .tree import SOURCE_KINDS, Place, Tree
 
-# Of a fork's includes in <> an addition gets the standard library's, and boost's where there is something of them.
+# Who includes a .cuh: the compiler of kernels; here, on the host, that is the same one.
+KERNELS = "#if defined(__CUDACC__) || defined(CAFFE_HOST_BACKEND)"
+# Of a fork's includes in <> an addition gets the standard library's, and others where there is something of them here.
 STANDARD = re.compile(r"[a-z_0-9]+\Z|(float|limits|math|stdint|stdio|stdlib|string)\.h\Z")
 
 
@@ -92,7 +94,7 @@ class Cut:
         angles = [i for i in source.includes(angles=True) if i not in quoted]
         lacking = compiler.lacks(angles)
         standard = [i for i in angles if STANDARD.match(i) and i not in lacking]
-        lines = [f"#include <{i}>" for i in angles if i in standard or self._is_boosts(i)]
+        lines = [f"#include <{i}>" for i in angles if i in standard or self._is_ours(i)]
         # The toolkit's of that name, and the fork's messages: a part may name them, and rely on who includes it.
         if file == self.header:
             quoted = [file.removeprefix("include/"), "caffe/proto/caffe.pb.h"]
@@ -101,10 +103,13 @@ class Cut:
             for i in quoted
             if self.toolkit.header(i) or self.tree.resolve(i, file) in copied
         ]
-        return [*lines, *in_caffe(texts)]
+        lines += in_caffe(texts)
+        return [KERNELS, *lines, "#endif"] if file.endswith(".cuh") else lines
 
-    def _is_boosts(self, include: str) -> bool:
-        return include.startswith("boost/") and self.toolkit.header(include) is not None
+    def _is_ours(self, include: str) -> bool:
+        """Is there something in our header of that name: boost's, cuRAND's?"""
+        header = self.toolkit.header(include)
+        return header is not None and header.is_absolute()
 
 
 class BlobCut(Cut):
@@ -123,7 +128,9 @@ class BlobCut(Cut):
         return [item for item in forks if self._can_be_taken(self.tokens(file, item))]
 
     def _is_forks(self, item: Item) -> bool:
-        return item.name not in self.toolkit.words or not self.toolkit.blob_has(item.name, item.arity.most)
+        return item.name not in self.toolkit.words or not self.toolkit.has_member(
+            "Blob", item.name, item.arity.most
+        )
 
     def _can_be_taken(self, tokens) -> bool:
         """Not virtual, not a specialization, no data member that the fork added as well."""

@@ -11,8 +11,6 @@ import subprocess
 from pathlib import Path
 
 from ..caffe.build import INIT
-from ..caffe.registers import registrations
-from ..cuda.source import Source
 from ..files import write
 from ..make.names import why_no_layer
 from .cuts import in_caffe, written
@@ -87,7 +85,7 @@ def write_folder(plan: Plan, folder: Path, force: bool) -> list[str]:
         here = [f for f in tree.includes(place.file) if f in plan.files]
         made["additions.cpp"] = made.get("additions.cpp", "") + creator_lines(plan, text, here)
         parts.append(f"additions.cpp  {place}")
-    for switch in switches(plan):
+    for switch in plan.switches:
         rest = made.get("additions.hpp", "#pragma once\n").removeprefix("#pragma once\n")
         made["additions.hpp"] = f"#pragma once\n#define {switch}\n{rest}"
         parts.append(f"additions.hpp  {tree.types[plan.type]}: is registered only with {switch}")
@@ -108,19 +106,6 @@ def write_folder(plan: Plan, folder: Path, force: bool) -> list[str]:
         if (name := re.fullmatch(r"(.+)\.[0-9]+\.tmp", left.name)) and left.with_name(name[1]) in own:
             left.unlink()
     return sorted(contents)
-
-
-def switches(plan: Plan) -> list[str]:
-    """Macros without which the type is not registered, and which the fork's Makefile defines: USE_WARP_CTC."""
-    file = plan.tree.types[plan.type].file
-    text = plan.tree.text(file) if file in plan.files else ""  # not the fork's layer_factory.cpp
-    conditions = "\n".join(re.findall(r"^[ \t]*#[ \t]*(?:el)?if.*", text, re.M))
-    names, defined = dict.fromkeys(re.findall(r"\b[A-Z]\w+", conditions)), plan.tree.defined(file)
-    return [
-        name
-        for name in names
-        if all(one.type != plan.type for one in registrations(Source(text, file, defined | {name: 0})))
-    ]
 
 
 def creator_lines(plan: Plan, text: str, headers: list[str]) -> str:

@@ -23,6 +23,10 @@ from .tree import HEADER_KINDS, Class, Place, PortError, Tree, is_header
 
 BLOB = "include/caffe/blob.hpp"
 LAYER = "include/caffe/layer.hpp"
+# The classes of Caffe's core of which forks overload functions.
+MEMORY = {"Blob": BLOB, "SyncedMemory": "include/caffe/syncedmem.hpp"}
+# What each layer defines.
+OF_A_LAYER = ["LayerSetUp", "Reshape", "Forward_cpu", "Forward_gpu", "Backward_cpu", "Backward_gpu"]
 # A fork's versions of these are not taken: they are the core.
 CORE = ["blob", "syncedmem", "common", "layer", "net", "layer_factory", "internal_thread"]
 
@@ -162,6 +166,19 @@ class Names:
         return found
 
     @cached_property
+    def layer_changed(self) -> list[tuple[Place, str]]:
+        """The functions that each layer defines, of which this fork's Layer wants other arguments, and where."""
+        layer = (one for one in self.tree.classes("Layer") if one.file == LAYER)
+        source = self.tree.source(LAYER) if (self.tree.root / LAYER).is_file() else None
+        items = [item for one in layer for item in items_of(source, within=one.tokens)]
+        declared = {name: [item for item in items if item.name == name] for name in OF_A_LAYER}
+        return [
+            (Place(LAYER, self.tree.line(LAYER, source.lexed.tokens[found[0].tokens[0]])), name)
+            for name, found in declared.items()
+            if found and not any(self.toolkit.has_member("Layer", name, i.arity.most) for i in found)
+        ]
+
+    @cached_property
     def layer_variables(self) -> dict[str, Place]:
         """Static variables that the fork gave to Layer, by which its layers hand values to each other, and where."""
         text = self.tree.text(LAYER)
@@ -169,18 +186,20 @@ class Names:
         return {m[1]: Place(LAYER, text.count("\n", 0, m.start(1)) + 1) for m in found}
 
     @cached_property
-    def blob_overloads(self) -> dict[str, dict[int, Place]]:
-        """Further overloads that the fork gave to functions of Blob: by name and number of arguments, where."""
+    def core_overloads(self) -> dict[str, dict[int, Place]]:
+        """Further overloads that the fork gave to functions of Blob and SyncedMemory: by name and number of
+        arguments, where."""
         found: dict[str, dict[int, Place]] = {}
-        for one in self.tree.classes("Blob"):
-            if one.file != BLOB:
-                continue
-            source = self.tree.source(BLOB)
-            for item in items_of(source, within=one.tokens):
-                place = Place(BLOB, self.tree.line(BLOB, source.lexed.tokens[item.tokens[0]]))
-                for count in range(item.arity.least, item.arity.most + 1):
-                    if item.name in self.toolkit.words and not self.toolkit.blob_has(item.name, count):
-                        found.setdefault(item.name, {}).setdefault(count, place)
+        for name, file in MEMORY.items():
+            for one in (one for one in self.tree.classes(name) if one.file == file):
+                source = self.tree.source(file)
+                for item in items_of(source, within=one.tokens):
+                    place = Place(file, self.tree.line(file, source.lexed.tokens[item.tokens[0]]))
+                    for count in range(item.arity.least, item.arity.most + 1):
+                        if item.name in self.toolkit.words and not self.toolkit.has_member(
+                            name, item.name, count
+                        ):
+                            found.setdefault(item.name, {}).setdefault(count, place)
         return found
 
     @cached_property

@@ -8,17 +8,21 @@ for plain member functions of Blob.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
 from ..caffe.folder import NOTHING
+from ..caffe.registers import registrations
 from ..cuda.lexer import Token
+from ..cuda.source import Source
 from ..cuda.tokens import split_commas
 from .cuts import BlobCut, Cut
 from .items import items_of
 from .names import BLOB, Names
-from .tree import INCLUDE, PROTO, SOURCE_KINDS, Class, Place, is_caffes, reached
+from .tree import INCLUDE, PROTO, SOURCE_KINDS, Class, Place, is_caffes, is_header, reached
 
 # Of Caffe's core, the header in which forks put structs of their own beside it.
 COMMON = "include/caffe/common.hpp"
@@ -204,11 +208,9 @@ class Closure:
                 blob = blob or BlobCut(self.tree, self.toolkit)
                 for name, place in sorted(members.items()):
                     taken = self._take(f"{BLOB}, class Blob", blob, name)
-                    if not taken and (theirs := self.names.blob_overloads.get(name)):
+                    if not taken and (theirs := self.names.core_overloads.get(name)):
                         where = next(iter(theirs.values()))
-                        text = (
-                            f"{self._user} uses an overload of Blob's {name} that this fork added ({where})"
-                        )
+                        text = f"{self._user} uses an overload of {name} that this fork added ({where})"
                         self.problem(place, text + "; the toolkit's core is stock Caffe's", True)
             for (name, file), token in called.items():
                 if (name, file) not in done:
@@ -229,17 +231,18 @@ class Closure:
         if name == "Blob":
             opening = next((k for k in (i + 4, i + 5) if k < len(tokens) and tokens[k].text == "("), 0)
             made = opening and tokens[i + 3].text == ">"
-            return bool(made) and not self.toolkit.blob_has(name, arguments(tokens, opening))
+            return bool(made) and not self.toolkit.has_member("Blob", name, arguments(tokens, opening))
         if not is_called(tokens, i):
             return False
-        theirs = self.names.blob_overloads.get(name)
+        theirs = self.names.core_overloads.get(name)
         return name not in self.toolkit.words or bool(theirs and arguments(tokens, i + 1) in theirs)
 
     def _function(self, name: str, file: str, token: Token):
         found = self.names.definition(name, self._visible)
         if not found or found.file in self.files:
             return
-        names, header = self.names, self.names.header_of(found.file)
+        names = self.names
+        header = found.file if is_header(found.file) else names.header_of(found.file)
         why = f"{name}, which {Path(file).name} calls"
         if names.replaced(found.file):
             if header and self._cut(name, header):
@@ -297,6 +300,19 @@ class Plan(Closure):
         super().__init__(names, one.name, start, own=[one.file])
         if not any(file.endswith(SOURCE_KINDS) for file in self.files):
             self.problem(Place(one.file, one.line), f"no source defines {one.name}'s functions", True)
+
+    @cached_property
+    def switches(self) -> list[str]:
+        """Macros without which the type is not registered, and which the fork's Makefile defines: USE_WARP_CTC."""
+        file = self.tree.types[self.type].file
+        text = self.tree.text(file) if file in self.files else ""  # not the fork's layer_factory.cpp
+        conditions = "\n".join(re.findall(r"^[ \t]*#[ \t]*(?:el)?if.*", text, re.M))
+        names, defined = dict.fromkeys(re.findall(r"\b[A-Z]\w+", conditions)), self.tree.defined(file)
+        return [
+            name
+            for name in names
+            if all(one.type != self.type for one in registrations(Source(text, file, defined | {name: 0})))
+        ]
 
 
 def is_called(tokens: list[Token], i: int) -> bool:

@@ -76,6 +76,9 @@ def unsupported(word: str) -> str | None:
 def refusals(plan: Plan) -> list[Problem]:
     """What stands in the way, those of the layer's own files first. One place for each file and reason will do."""
     found = [*plan.problems]
+    for place, name in plan.names.layer_changed[:1]:
+        text = f"{plan.target.name} is of a fork whose layers have another {name}, by its arguments"
+        found.append(Problem(place, text, True))
     there = own_names(plan)
     added, of_layer = (
         {name: place for name, place in names.items() if name not in there}
@@ -180,7 +183,11 @@ def own_names(plan: Plan) -> set[str]:
 
 
 def libraries_missing(plan: Plan) -> Iterator[Problem]:
-    """Headers of libraries that neither the tree nor the toolkit nor the system has, whether they are used or not."""
+    """Headers of libraries that neither the tree nor the toolkit nor the system has, whether they are used or not.
+
+    Editors insert headers of boost's of which nothing is used: the build leaves these empty.
+    """
+    needs_boost = uses_boost(plan)
     for file in plan.files:
         source, compiler = plan.tree.source(file), plan.names.compiler
         places = {}
@@ -190,12 +197,26 @@ def libraries_missing(plan: Plan) -> Iterator[Problem]:
             if named and not plan.toolkit.header(words) and not plan.tree.resolve(words, file):
                 places.setdefault(words, Place(file, source.lexed.position(directive.start)[0]))
         missing = compiler.lacks(places)
-        missing &= compiler.reaches(plan.tree.text(file), missing) if missing else set()
+        text = "".join(f"#define {switch}\n" for switch in plan.switches) + plan.tree.text(file)
+        missing &= compiler.reaches(text, missing) if missing else set()
         for words, place in places.items():
+            if words.startswith("boost/") and not needs_boost:
+                continue
             if words in missing or LIBRARIES.match(words):
                 yield Problem(
                     place, f"{plan.target.name} needs {words}, which the toolkit does not have", True
                 )
+
+
+def uses_boost(plan: Plan) -> bool:
+    """Does the layer name anything of boost's that the toolkit has not?"""
+    for file in plan.files:
+        tokens = plan.tree.source(file).lexed.tokens
+        for i, token in enumerate(tokens[:-2]):
+            name = tokens[i + 2].text if (token.text, tokens[i + 1].text) == ("boost", "::") else token.text
+            if (name is not token.text or name.startswith("BOOST_")) and name not in plan.toolkit.words:
+                return True
+    return False
 
 
 def undeclared(plan: Plan) -> Iterator[Problem]:

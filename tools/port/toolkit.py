@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 
 from ..caffe.folder import CUDA_NAMES, NOTHING, with_slashes
+from ..cuda.lexer import Directive
 from ..cuda.source import Source
 from ..cuda.tokens import position_from, split_commas
 from ..files import read
@@ -64,8 +66,7 @@ class Toolkit:
     @cached_property
     def words(self) -> set[str]:
         """The names that our headers declare: of functions, classes, members and macros, not of parameters."""
-        sources = self.headers.values()
-        return set().union(*map(declared, sources), *map(pasted, sources))
+        return set().union(*map(declared, [*self.headers.values(), *self._expansions]))
 
     @cached_property
     def words_of_layers(self) -> set[str]:
@@ -76,28 +77,34 @@ class Toolkit:
     @cached_property
     def _arities(self) -> dict[str, list[Arity]]:
         found: dict[str, list[Arity]] = {}
-        for source in self.headers.values():
+        for source in (*self.headers.values(), *self._expansions):
             for item in items_of(source):
                 if item.arity:
                     found.setdefault(item.name, []).append(item.arity)
-        made = set().union(
-            *map(given_to_macros, self.headers.values())
-        )  # further ones, of which no text shows
-        return {name: arities for name, arities in found.items() if name not in made}
-
-    @cached_property
-    def _blob(self) -> dict[str, list[Arity]]:
-        """The member functions of our Blob, the constructors among them."""
-        source = self.headers["caffe/blob.hpp"]
-        found: dict[str, list[Arity]] = {}
-        for one in classes_in(source, ""):
-            for item in items_of(source, within=one.tokens) if one.name == "Blob" else ():
-                found.setdefault(item.name, []).append(item.arity)
         return found
 
-    def blob_has(self, function: str, arguments: int) -> bool:
-        """May a call of this member function of our Blob have so many arguments?"""
-        return any(one.least <= arguments <= one.most for one in self._blob.get(function, ()))
+    @cached_property
+    def _expansions(self) -> list[Source]:
+        return [made for source in self.headers.values() for made in expansions(source)]
+
+    @cached_property
+    def _members(self) -> dict[str, dict[str, list[Arity]]]:
+        """By class, the member functions of our Blob, SyncedMemory and Layer, but for private ones."""
+        found: dict[str, dict[str, list[Arity]]] = {}
+        for header in ("caffe/blob.hpp", "caffe/syncedmem.hpp", "caffe/layer.hpp"):
+            source = self.headers[header]
+            texts = [token.text for token in source.lexed.tokens]
+            for one in classes_in(source, ""):
+                first, last = one.tokens
+                last = texts.index("private", first, last) if "private" in texts[first:last] else last
+                for item in items_of(source, within=(first, last)):
+                    found.setdefault(one.name, {}).setdefault(item.name, []).append(item.arity)
+        return found
+
+    def has_member(self, of: str, function: str, arguments: int) -> bool:
+        """May a call of this member function of our class have so many arguments?"""
+        known = self._members.get(of, {}).get(function, ())
+        return any(one.least <= arguments <= one.most for one in known)
 
     def accepts(self, function: str, arguments: int) -> bool:
         """May a call of this function of ours have so many arguments?"""
@@ -122,28 +129,32 @@ class Toolkit:
         return found
 
 
-def given_to_macros(source: Source) -> set[str]:
-    """The names that a macro is given, alone between commas, outside of functions: DEFINE_TWICE(caffe_cpu_sqr)."""
-    tokens, partner = source.lexed.tokens, source.lexed.partner
-    calls = (i for i, t in enumerate(tokens[1:], 1) if t.text == "(" and tokens[i - 1].text.isupper())
-    given = (one for i in calls for one in split_commas(tokens, partner, i + 1, partner.get(i, i + 1)))
-    return {tokens[first].text for first, last in given if last - first == 1 and tokens[first].kind == "name"}
+def expansions(source: Source) -> Iterator[Source]:
+    """What the calls of its macros outside of functions make, each as a text of its own: cblas_sgemm and its like."""
+    macros = {m.tokens[0].text: m for m in source.macros if [t.text for t in m.tokens[1:2]] == ["("]}
+    waiting = [source]
+    while waiting:
+        one = waiting.pop()
+        tokens, partner = one.lexed.tokens, one.lexed.partner
+        for i, token in enumerate(tokens[:-1]):
+            macro = macros.get(token.text)
+            if macro and tokens[i + 1].text == "(" and not one.function_around(token.start):
+                parts = split_commas(tokens, partner, i + 2, partner.get(i + 1, i + 2))
+                made = Source(expanded(macro, [[t.text for t in tokens[slice(*part)]] for part in parts]), "")
+                yield made
+                waiting.append(made)
 
 
-def pasted(source: Source) -> set[str]:
-    """The names that calls of macros make: cblas_sgemm, of cblas_##s##gemm."""
-    found: set[str] = set()
-    for macro in source.macros:
-        name, body = macro.tokens[0].text, "".join(f"{t.text} " for t in macro.tokens)
-        head = re.match(r"\w+ \( ([\w , .]*) \) ", body)
-        parts = [re.sub(" ", "", m[0]) for m in re.finditer(r"\w+(?: # ?# \w+)+", body)]
-        if not head or not parts:
-            continue
-        parameters = [p.strip() for p in head[1].split(",")]
-        for call in re.finditer(rf"\b{name}\(([^()\n]*)", source.text):
-            given = dict(zip(parameters, (a.strip() for a in call[1].split(",")), strict=False))
-            found |= {"".join(given.get(word, word) for word in part.split("##")) for part in parts}
-    return found
+def expanded(macro: Directive, given: list[list[str]]) -> str:
+    """The text of a macro's call with these arguments."""
+    texts = [token.text for token in macro.tokens]
+    close = texts.index(")")
+    names = [text for text in texts[2:close] if text != ","]
+    rest = given[len(names) - 1 :]
+    values = dict(zip(names, given, strict=False))
+    values["__VA_ARGS__"] = [text for argument in rest for text in (*argument, ",")][:-1]
+    body = " ".join(text for word in texts[close + 1 :] for text in values.get(word, [word]))
+    return re.sub(r" ?# ?# ?", "", body)
 
 
 def declared(source: Source) -> set[str]:

@@ -5,6 +5,7 @@
 
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cmath>

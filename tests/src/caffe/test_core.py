@@ -200,6 +200,7 @@ EXPECTED = {
     "legacy_axes": "-++++- 1 1 6 7 6 7 1 1-+",
     "of_themselves": "one |own +-+ own shared -1-1-1-1-1-1 ++-- test train 0.000000 given",
     # of a float and a double
+    "stream": "the call's",
     "microsofts": "12 there",
     "timer": "0 rests runs 20 ms same",
     # messages in files

@@ -74,6 +74,42 @@ def test_messages_that_an_addition_names(fork, port, includes):
     assert lines.index('#include "caffe/proto/caffe.pb.h"') < lines.index(f"{take};")
 
 
+def test_function_of_a_header_for_kernels(fork, port):
+    """That header is one of kernels' compilers alone; it includes what the toolkit has, and what it has not."""
+    draw = "__device__ float draw_one(int i) { curandState s; curand_init(i, 0, 0, &s); return curand_uniform(&s); }"
+    text = f"#include <curand_kernel.h>\n#include <cub/cub.cuh>\nnamespace caffe {{\n{draw}\n}}\n"
+    fork.write(
+        "include/caffe/util/math_functions.hpp", "namespace caffe { void draw_all(int n, float* x); }\n"
+    )
+    fork.write("include/caffe/util/math_functions.cuh", text)
+    all_of_them = (
+        "__global__ void filling(int n, float* x) { CUDA_KERNEL_LOOP(i, n) { x[i] = draw_one(i); } }"
+    )
+    call = "void draw_all(int n, float* x) { filling<<<1, 32>>>(n, x); }"
+    includes = "".join(f'#include "caffe/util/math_functions.{end}"\n' for end in ("hpp", "cuh"))
+    fork.write(
+        "src/caffe/util/math_functions.cu", f"{includes}namespace caffe {{\n{all_of_them}\n{call}\n}}\n"
+    )
+    fork.layer("Shift", body="draw_all(3, 0);", includes='#include "caffe/util/math_functions.hpp"')
+    assert "by hand" not in port("Shift")
+    header = (port.folder / "shift/additions.hpp").read_text()
+    guarded = header[header.index("#if defined(__CUDACC__)") : header.index("#endif")]
+    assert draw in guarded and "<curand_kernel.h>" in guarded and "cub" not in header
+
+
+def test_overload_of_a_function_that_the_toolkit_has_by_a_macro(fork, port):
+    """Of im2col_cpu it has two forms, one of which no declaration shows."""
+    text = "template <typename Dtype>\nvoid im2col_cpu(const Dtype* x, int padding, Dtype* y) {}\n"
+    fork.write("include/caffe/util/im2col.hpp", f"namespace caffe {{\n{text}}}\n")
+    includes = '#include "caffe/util/im2col.hpp"'
+    fork.layer("Shift", body="im2col_cpu(x, 3, y);", includes=includes)
+    port("Shift")
+    assert text.strip() in (port.folder / "shift/additions.hpp").read_text()
+    fork.layer("Twist", body="im2col_cpu(x, 1, 2, 3, 4, 5, 6, 7, 8, 9, y);", includes=includes)
+    port("Twist")
+    assert not (port.folder / "twist/additions.hpp").exists()
+
+
 def test_include_of_a_library_beside_what_is_taken(fork, port):
     """The fork's file of functions includes armadillo; the function that is taken is plain C++."""
     text = "#include <armadillo>\n#include <limits>\nnamespace caffe { %s }\n"

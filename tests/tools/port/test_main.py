@@ -49,7 +49,7 @@ def test_one_type(fork, said):
 def test_all_types_and_what_the_compiler_says(fork, said, tmp_path, monkeypatch):
     for name in ("Good", "Broken", "Unlinked", "Silent", "Coreless"):
         fork.layer(name)
-    fork.layer("Foreign", includes="#include <boost/geometry.hpp>")
+    fork.layer("Foreign", includes="#include <boost/geometry.hpp>", body="boost::geometry::area(3);")
     build, built = tmp_path / "build", []
 
     def compile(plan, keep_going):

@@ -72,7 +72,7 @@ def test_not_a_tree(fork, port, tmp_path):
         (dict(body="CUDNN_CHECK(cudnnCreate(&handle_));"), r"shift_layer\.cpp:7: ShiftLayer works by cuDNN only"),
         (dict(body="bottom[0]->gpu_data_of_row(1);"), r"shift_layer\.cpp:7: .*gpu_data_of_row.*/blob\.hpp:4"),
         (dict(body="bottom[0]->offset(device, 1, 2, 3, 4, 5);"),
-         r"shift_layer\.cpp:7: ShiftLayer uses an overload of Blob's offset .*/blob\.hpp:5"),
+         r"shift_layer\.cpp:7: ShiftLayer uses an overload of offset .*/blob\.hpp:5"),
         (dict(body="LAPACKE_sgesvd(LAPACK_ROW_MAJOR, 'A', 'A', 3, 3, a, 3, s, u, 3, v, 3, b);"),
          r"shift_layer\.cpp:7: ShiftLayer calls LAPACK.*\(LAPACKE_sgesvd\)"),
         (dict(body="cblas_sgemm(a); cblas_sspr(b);"), r"shift_layer\.cpp:7: .* wants of BLAS .*\(cblas_sspr\)"),
@@ -167,6 +167,40 @@ def test_static_member_that_its_class_has_not(fork, port):
     )
     fork.layer("Twist", includes=includes, body="Param::Get(); Param::pad = 3;")
     port("Twist")
+
+
+def test_fork_whose_layers_have_other_arguments(fork, port):
+    layer = fork.root / "include/caffe/layer.hpp"
+    function = "virtual void Forward_gpu(const vector<Blob<Dtype>*>& b, const vector<Blob<Dtype>*>& t%s) {}"
+    text = layer.read_text()
+    fork.layer("Shift")
+    for more, fails in (("", False), (", const bool again", True)):
+        layer.write_text(text.replace("void SetUp();", "void SetUp();\n  " + function % more))
+        assert (
+            "layer.hpp:5: ShiftLayer is of a fork whose layers have another Forward_gpu"
+            in port("Shift", fails=fails)
+        ) == fails
+
+
+def test_overload_that_the_fork_gave_to_memory(fork, port):
+    head = "class SyncedMemory { public: void free(); const void* cpu_data(); };"
+    fork.write("include/caffe/syncedmem.hpp", f"namespace caffe {{\n{head}\n}}\n")
+    fork.layer("Shift", body="bottom[0]->data()->free();")
+    assert (
+        "shift_layer.cpp:7: ShiftLayer uses an overload of free that this fork added (include/caffe/syncedmem.hpp:2)"
+        in port("Shift", fails=True)
+    )
+    fork.layer("Twist", body="bottom[0]->data()->cpu_data();")
+    port("Twist")
+
+
+def test_header_that_a_switch_of_the_layers_own_brings(fork, port):
+    """Registered with USE_CUTS alone: then that library's header is reached."""
+    source = fork.layer("Shift", includes="#include <cuts/cut.h>")
+    source.write_text(f"#ifdef USE_CUTS\n{source.read_text()}#endif\n")
+    assert "shift_layer.cpp:4: ShiftLayer needs cuts/cut.h, which the toolkit does not have" in port(
+        "Shift", fails=True
+    )
 
 
 def test_member_of_layer_without_this(fork, port):
@@ -347,8 +381,14 @@ def test_tree_that_registers_nothing(fork, port):
 
 
 def test_header_of_a_library_that_is_not_there(fork, port):
-    """A part of boost, say: used or not, the file cannot be compiled."""
-    fork.layer("Shift", includes="#include <vector>\n#include <boost/geometry.hpp>")
+    """A part of boost, say. Editors insert such headers of which nothing is used: these are left empty."""
+    body = "boost::geometry::area(3); boost::shared_ptr<int> p; BOOST_FOREACH(int i, all);"
+    includes = "#include <vector>\n#include <boost/geometry.hpp>"
+    fork.layer("Shift", includes=includes, body=body)
+    fork.layer("Unused", includes=includes, body="boost::shared_ptr<int> p;", members=WHOLE)
+    port("Unused")
+    made = make(LAYERS_DIR=port.folder, LAYERS="unused", NVCC="", BUILD=port.folder.parent / "build")
+    assert made.returncode == 0, made.stdout + made.stderr
     dead = "#ifdef USE_OPENCV\n#include <boost/geometry.hpp>\n#endif"
     fork.layer("Other", includes=f'#include "boost/shared_ptr.hpp"\n{dead}')
     refusal = port("Shift", fails=True)
