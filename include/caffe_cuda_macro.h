@@ -161,14 +161,14 @@ inline int launch_status(const char* file, int line) {
 
 // -------------------------------------------------------------------------------------- atomics
 
-// Caffe's argument order: the value first.
+// Caffe's argument order: the value first. In Caffe's namespace, because layers declare and specialize it anew.
+namespace caffe {
 template <typename Dtype>
 __device__ inline Dtype caffe_gpu_atomic_add(const Dtype value, Dtype* address) {
   return atomicAdd(address, value);
 }
-namespace caffe {
-using ::caffe_gpu_atomic_add;
-}
+}  // namespace caffe
+using caffe::caffe_gpu_atomic_add;
 
 // ------------------------------------------------------------------------------- dtype dispatch
 

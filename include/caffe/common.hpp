@@ -66,6 +66,17 @@
 // The text is what tells it from other fatal messages (src/caffe/logging.cpp): some forks write it out.
 #define NOT_IMPLEMENTED LOG(FATAL) << "Not Implemented Yet"
 
+namespace std {
+
+// As before C++11, when values that have names fitted make_pair<int, int>(i, j), too; not for arrays and functions.
+template <typename A, typename B,
+          typename = enable_if_t<is_same<decay_t<A>, A>::value && is_same<decay_t<B>, B>::value>>
+pair<A, B> make_pair(const A& first, const B& second) {
+  return pair<A, B>(first, second);
+}
+
+}  // namespace std
+
 namespace cv {
 class Mat;
 }
@@ -86,13 +97,6 @@ using std::set;
 using std::string;
 using std::stringstream;
 using std::vector;
-
-// As before C++11, when values that have names fitted make_pair<int, int>(i, j), too.
-template <typename A, typename B,
-          typename = std::enable_if_t<!std::is_array<A>::value && !std::is_array<B>::value>>
-pair<A, B> make_pair(const A& first, const B& second) {
-  return pair<A, B>(first, second);
-}
 
 void GlobalInit(int* pargc, char*** pargv);
 

@@ -204,7 +204,8 @@ class MathLayer : public Layer<Dtype> {
       result = own.cpu_data()[n - 1];
     } else if (function == "pair") {
       const int one = 1;
-      result = make_pair<int, int>(n, one).first + make_pair(one, "text").first;
+      result = make_pair<int, int>(n, one).first + std::make_pair<int, const char*>(one, "text").first +
+               make_pair(one - 1, "text").first;
     } else if (function == "amax" || function == "amin") {
       result = Place(i[0], a, i[1], function == "amax");
     } else {

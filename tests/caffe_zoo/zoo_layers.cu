@@ -153,6 +153,14 @@ __global__ void AffineForward(const int n, const int inner, const int channels, 
   }
 }
 
+// As layers copy it out of upstream's gpu_util.cuh.
+template <typename Dtype>
+inline __device__ Dtype caffe_gpu_atomic_add(const Dtype value, Dtype* address);
+template <>
+inline __device__ float caffe_gpu_atomic_add(const float value, float* address) {
+  return atomicAdd(address, value);
+}
+
 template <typename Dtype>
 __global__ void AffineBackward(const int n, const int inner, const int channels, const Dtype* x,
                                const Dtype* dy, const Dtype* weight, Dtype* dx, Dtype* dweight,

@@ -18,11 +18,12 @@ NOTHING = re.compile(
     r"|caffe/util/(db|db_lmdb|db_leveldb|hdf5|blocking_queue|upgrade_proto|cudnn|nccl|signal_handler)\.h(pp)?\Z"
     r"|caffe/layers/\w*data_layer\.hpp\Z|(opencv2?/[\w/]+|opencv|cv|highgui|cxcore)\.h(pp)?\Z|thrust/[\w/]+\.h\Z|(leveldb/\w+|lmdb|hdf5|hdf5_hl|gtest/gtest|google/protobuf/.+)\.h\Z"
 )
-# Headers of CUDA's own that forks name: whatever is in them, cuda_runtime.h brings, on the host, too.
+# Headers of CUDA's own that forks name: whatever is in them, cuda_runtime.h brings, on the host, too. Of its libraries'
+# there is nothing, and a layer that uses one is refused (tools/port/refusals.py).
 CUDA_NAMES = re.compile(
     r"(device_(functions|launch_parameters|atomic_functions|double_functions|types)|sm_\d\d_(atomic_functions|intrinsics)"
     r"|math_functions|common_functions|cuda_(device_)?runtime_api|driver_types|vector_(types|functions)|host_defines"
-    r"|builtin_types|channel_descriptor|cuda_profiler_api|crt/\w+)\.h(pp)?\Z"
+    r"|builtin_types|channel_descriptor|cuda_profiler_api|crt/\w+|curand|cusparse|cusolverDn|cublas|cublas_api)\.h(pp)?\Z"
 )
 
 

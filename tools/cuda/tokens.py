@@ -161,7 +161,8 @@ def head_name(tokens, partner, head: int, end: int) -> int | None:
         elif text == ":" and found is not None:  # a constructor's initialisers
             return found
         elif text == "=" and found is not None and tokens[index - 1].text != "operator":
-            return None
+            is_pure = index + 2 == end and tokens[index + 1].text == "0"
+            return found if is_pure else None
         else:
             if text in SCOPE_WORDS:  # whatever came before was a macro's call
                 found = None

@@ -23,8 +23,12 @@ from .tree import HEADER_KINDS, Class, Place, PortError, Tree, is_header
 
 BLOB = "include/caffe/blob.hpp"
 LAYER = "include/caffe/layer.hpp"
-# The classes of Caffe's core of which forks overload functions.
-MEMORY = {"Blob": BLOB, "SyncedMemory": "include/caffe/syncedmem.hpp"}
+# The classes of Caffe's core of which forks overload functions, and their headers.
+OVERLOADED = {
+    "Blob": BLOB,
+    "SyncedMemory": "include/caffe/syncedmem.hpp",
+    "Filler": "include/caffe/filler.hpp",
+}
 # What each layer defines.
 OF_A_LAYER = ["LayerSetUp", "Reshape", "Forward_cpu", "Forward_gpu", "Backward_cpu", "Backward_gpu"]
 # A fork's versions of these are not taken: they are the core.
@@ -187,10 +191,10 @@ class Names:
 
     @cached_property
     def core_overloads(self) -> dict[str, dict[int, Place]]:
-        """Further overloads that the fork gave to functions of Blob and SyncedMemory: by name and number of
+        """Further overloads that the fork gave to functions of Blob and its like: by name and number of
         arguments, where."""
         found: dict[str, dict[int, Place]] = {}
-        for name, file in MEMORY.items():
+        for name, file in OVERLOADED.items():
             for one in (one for one in self.tree.classes(name) if one.file == file):
                 source = self.tree.source(file)
                 for item in items_of(source, within=one.tokens):

@@ -271,7 +271,8 @@ def declared_in(source: Source) -> set[str]:
             head = [
                 t for t in tokens[start : start + 2] if t.kind == "name" and t.text not in ("return", "else")
             ]
-            is_typed = len(head) == 2 or tokens[i - 1].text in (*"*&>",)
+            before = tokens[i - 1]
+            is_typed = len(head) == 2 or before.text in (*"*&>", "const")
             if is_typed or not source.function_around(token.start):
                 found.add(token.text)
     return found

@@ -89,9 +89,9 @@ class Toolkit:
 
     @cached_property
     def _members(self) -> dict[str, dict[str, list[Arity]]]:
-        """By class, the member functions of our Blob, SyncedMemory and Layer, but for private ones."""
+        """By class, the member functions of our Blob, Layer and their like, but for private ones."""
         found: dict[str, dict[str, list[Arity]]] = {}
-        for header in ("caffe/blob.hpp", "caffe/syncedmem.hpp", "caffe/layer.hpp"):
+        for header in ("caffe/blob.hpp", "caffe/syncedmem.hpp", "caffe/filler.hpp", "caffe/layer.hpp"):
             source = self.headers[header]
             texts = [token.text for token in source.lexed.tokens]
             for one in classes_in(source, ""):

@@ -78,6 +78,7 @@ def test_not_a_tree(fork, port, tmp_path):
         (dict(body="cblas_sgemm(a); cblas_sspr(b);"), r"shift_layer\.cpp:7: .* wants of BLAS .*\(cblas_sspr\)"),
         (dict(body="cublasSgemm(a); cublasSgetrfBatched(b);"), r"cpp:7: .* wants of BLAS .*\(cublasSgetrfBatched\)"),
         (dict(body="vsSin(3, a, y); vsRngUniform(0, s, 3, y, 0, 1);"), r"cpp:7: .* calls Intel's MKL \(vsRngUniform"),
+        (dict(includes="#include <curand.h>", body="curandGenerate(g, x, 3);"), r"cpp:7: .* calls cuRAND itself"),
         (dict(body="this->net_->Reshape();"), r"shift_layer\.cpp:7: ShiftLayer uses net_.*/layer\.hpp:5"),
         (dict(body="filler->Fill_noisy(blob);"), r"shift_layer\.cpp:7: .*Fill_noisy, .*/filler\.hpp:4\)"),
         (dict(body="if (all_iterations < 3) return;"), r"shift_layer\.cpp:7: .*all_iterations, .*/common\.hpp:1\)"),
@@ -144,7 +145,8 @@ def test_source_that_does_not_include_its_class(fork, port, name, line):
 
 def test_member_that_nothing_declares(fork, port):
     """The source is of another version than its header. What the source declares itself is another matter."""
-    body = "int a_size_ = 3, b_size_ = a_size_; Dtype* end_ = 0; if (b_size_ > 2 && end_) return;"
+    body = "int a_size_ = 3, b_size_ = a_size_; Dtype* end_ = 0; int* const ends_[] = {0};"
+    body += "if (b_size_ > 2 && end_ && ends_[0]) return;"
     fork.layer(
         "Shift", members="int pad_, step_;", body=body + "\nthis->pad_ = step_;\ntop[0]->Reshape(width_);"
     )
@@ -171,7 +173,7 @@ def test_static_member_that_its_class_has_not(fork, port):
 
 def test_fork_whose_layers_have_other_arguments(fork, port):
     layer = fork.root / "include/caffe/layer.hpp"
-    function = "virtual void Forward_gpu(const vector<Blob<Dtype>*>& b, const vector<Blob<Dtype>*>& t%s) {}"
+    function = "virtual void Forward_gpu(const vector<Blob<Dtype>*>& b, const vector<Blob<Dtype>*>& t%s) = 0;"
     text = layer.read_text()
     fork.layer("Shift")
     for more, fails in (("", False), (", const bool again", True)):
@@ -182,15 +184,19 @@ def test_fork_whose_layers_have_other_arguments(fork, port):
         ) == fails
 
 
-def test_overload_that_the_fork_gave_to_memory(fork, port):
+def test_overload_that_the_fork_gave_to_a_class_of_the_core(fork, port):
     head = "class SyncedMemory { public: void free(); const void* cpu_data(); };"
     fork.write("include/caffe/syncedmem.hpp", f"namespace caffe {{\n{head}\n}}\n")
-    fork.layer("Shift", body="bottom[0]->data()->free();")
-    assert (
-        "shift_layer.cpp:7: ShiftLayer uses an overload of free that this fork added (include/caffe/syncedmem.hpp:2)"
-        in port("Shift", fails=True)
-    )
-    fork.layer("Twist", body="bottom[0]->data()->cpu_data();")
+    fill = "virtual void Fill(Blob<Dtype>* b) = 0;\n  virtual void Fill(Blob<Dtype>* b, int first, int last) = 0;"
+    fork.write("include/caffe/filler.hpp", CORE % ("Filler", fill))
+    says = r"shift_layer.cpp:7: ShiftLayer uses an overload of {} that this fork added \(include/caffe/{}\)"
+    for body, name, place in (
+        ("bottom[0]->data()->free();", "free", "syncedmem.hpp:2"),
+        ("filler->Fill(blob, 0, 3);", "Fill", "filler.hpp:5"),
+    ):
+        fork.layer("Shift", body=body)
+        assert re.search(says.format(name, place), port("Shift", fails=True))
+    fork.layer("Twist", body="bottom[0]->data()->cpu_data(); filler->Fill(blob);")
     port("Twist")
 
 
@@ -385,7 +391,8 @@ def test_header_of_a_library_that_is_not_there(fork, port):
     body = "boost::geometry::area(3); boost::shared_ptr<int> p; BOOST_FOREACH(int i, all);"
     includes = "#include <vector>\n#include <boost/geometry.hpp>"
     fork.layer("Shift", includes=includes, body=body)
-    fork.layer("Unused", includes=includes, body="boost::shared_ptr<int> p;", members=WHOLE)
+    others = '#include "curand.h"\n#include <cusparse.h>\n' + includes
+    fork.layer("Unused", includes=others, body="boost::shared_ptr<int> p;", members=WHOLE)
     port("Unused")
     made = make(LAYERS_DIR=port.folder, LAYERS="unused", NVCC="", BUILD=port.folder.parent / "build")
     assert made.returncode == 0, made.stdout + made.stderr
