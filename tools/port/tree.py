@@ -18,6 +18,7 @@ from ..caffe.folder import with_slashes
 from ..caffe.registers import REGISTER, Registration, instantiated, registrations, types_said
 from ..cuda.lexer import NVCC_WORDS, Token
 from ..cuda.source import Function, Source
+from ..cuda.tokens import head_name
 
 # What a ported layer is compiled without, and why a layer that is registered only with it is none here.
 WITHOUT = {
@@ -362,10 +363,12 @@ class Tree:
         return found
 
     def definition(self, function: str, visible: Container[str]) -> Place | None:
-        """Where the tree defines a function outside classes that a visible header declares."""
+        """Where the tree defines a function outside classes that a visible header declares, or a source itself."""
         headers = [h for h in self._declaring.get(function, ()) if h in visible]
         beside = [f for h in headers for f in (h, *self.companions(h))]
-        sources = [f for f in self.holding(function) if headers and f.endswith(SOURCE_KINDS)]
+        sources = [f for f in self.holding(function) if f.endswith(SOURCE_KINDS)]
+        if not headers and not any(f in visible and self._declares(f, function) for f in sources):
+            return None
         sources.sort(
             key=lambda f: self.visible(f).isdisjoint(headers)
         )  # those that include the declaration first
@@ -376,6 +379,13 @@ class Tree:
                 if one.name == function and not one.scope and not is_others:
                     return Place(file, source.lexed.position(one.at)[0])
         return None
+
+    def _declares(self, file: str, function: str) -> bool:
+        """Does a source declare a function without defining it there?"""
+        source = self.source(file)
+        lexed = source.lexed
+        names = (lexed.tokens[head_name(lexed.tokens, lexed.partner, *head)] for head in source.declared)
+        return any(name.text == function and name.start not in source.defined_at for name in names)
 
 
 def is_header(file: str) -> bool:

@@ -127,6 +127,20 @@ def test_function_that_is_called_without_a_header_of_its_own(fork, port):
     assert "all_kinds.cpp" in names(port.folder / "shift")
 
 
+def test_function_that_a_source_declares_itself(fork, port):
+    """Another layer's source defines it; no header tells of it."""
+    other = fork.layer("Other")
+    other.write_text(other.read_text() + "int grid_of(int n) { return n; }\n")
+    source = fork.layer("Shift", body="grid_of(3);")
+    port("Shift", "--name", "before")
+    assert "other_layer.cpp" not in names(port.folder / "before")
+    source.write_text(
+        source.read_text().replace("namespace caffe {", "int grid_of(int n);\nnamespace caffe {", 1)
+    )
+    port("Shift")
+    assert {"other_layer.cpp", "other_layer.hpp"} <= names(port.folder / "shift")
+
+
 def test_sublayers_made_by_type_come_along(fork, port):
     """Named by no class; the toolkit has a Softmax."""
     fork.layer("Inner"), fork.layer("Softmax")
