@@ -89,7 +89,8 @@ def test_streams(zoo, gpu):
     """What runs on one stream may be overtaken by the other: each has instances of its own."""
     m = zoo.Noise().cuda()
     streams = [torch.cuda.Stream() for _ in range(2)]
-    x = torch.randn(1 << 20, device="cuda", requires_grad=True)
+    # Without zeros, which randn may make: a top is 0 where the layer's mask is, and there alone.
+    x = (torch.rand(1 << 20, device="cuda") + 0.5).requires_grad_()
     torch.cuda.synchronize()
     tops = []
     for _ in range(10):
@@ -101,7 +102,7 @@ def test_streams(zoo, gpu):
         with torch.cuda.stream(stream):
             (diff,) = torch.autograd.grad(y.sum(), x)
         stream.synchronize()
-        assert torch.equal(diff, (y != 0).to(x))
+        assert (diff != (y != 0)).sum() == 0
 
 
 def test_cuda_graph(zoo, gpu):

@@ -79,6 +79,7 @@ def sources(only: list[str]) -> dict[str, str]:
         path
         for path in listed.splitlines()
         if path.startswith(TREES) and path.endswith(SUFFIXES) and not path.endswith("cases.py")
+        if (ROOT / path).exists()  # git lists what was removed and is not committed, too
     ]
     if only:
         chosen = [path for path in chosen if path.startswith(tuple(only))]
