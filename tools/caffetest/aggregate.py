@@ -52,7 +52,7 @@ class Layers:
                 if one.header not in copied:
                     for name in one.names:
                         cuts.setdefault(title, one).take(name)
-        return written(cuts.values(), seen, copied)[0]
+        return written(cuts.values(), seen, copied, self.names.compiler)[0]
 
     def _tests(self, files: set[str]) -> Closure:
         """Of the tests themselves, and of the headers that they share."""

@@ -97,7 +97,7 @@ __global__ void WindowMaxForward(const int nthreads, const Dtype* const bottom_d
     for (int w = start; w < min(start + kernel_w, width); ++w) {
       if (row[w] > best) { best = row[w]; at = w; }
     }
-    top_data[index] = negate ? -best : best;
+    if (width > 0) top_data[index] = negate ? -best : best;
     if (keep_where) mask[index] = at;
   }
 }
@@ -194,6 +194,7 @@ def test_count_that_is_no_tensors(from_caffe):
 
 
 def test_count_that_does_not_fit(from_caffe):
+    """Nothing says how much memory it reaches: what the loop touches stands behind conditions."""
     layer, x = from_caffe[2]["window"].layer, torch.zeros(4)
     with pytest.raises(RuntimeError, match=r"window_max_forward.*nthreads: .*does not fit"):
         layer.window_max_forward(2**31, x, 4, 1, 1, x.clone(), x.int(), True, False)
