@@ -8,7 +8,7 @@ import torch
 from support.wire import field, floats, varint
 from support.zoo import raises
 
-from layers._caffe.caffemodel import stored_blob, stored_layers
+from layers._caffe.caffemodel import blobs_of, stored_blob, stored_layers
 from layers._net.messages import STOCK
 from layers._runtime import CaffeValueError
 
@@ -153,6 +153,15 @@ def test_layers_without_a_name(tmp_path):
     assert [(one.name, len(one.blobs)) for one in layers] == [
         (f"(layer at offset {first})", 1), ("", 0), (f"(layer at offset {third})", 1),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_two_layers_of_a_name(tmp_path, first):
+    """One for training and one for testing: the blobs of the one that has some are read."""
+    path, name = tmp_path / "a.caffemodel", field(1, b"ip")
+    without, with_blob = field(100, name), field(100, name + field(7, dims(1) + field(5, floats(4))))
+    path.write_bytes(b"".join([without, with_blob] if first else [with_blob, without]))
+    assert [blob.tolist() for blob in blobs_of(path, "ip")] == [[4.0]]
 
 
 def test_a_file_that_becomes_shorter(tmp_path):

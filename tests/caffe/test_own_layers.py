@@ -110,3 +110,10 @@ def test_normalize_of_nothing_that_is_large(place, across_spatial):
     module = place(Normalize(norm_param={"across_spatial": across_spatial}))
     with pytest.raises(CaffeRuntimeError, match=r"normalize: .*INT_MAX"):
         module(torch.empty(0, 3, 2**16, 2**16, device=place.device))
+
+
+@pytest.mark.parametrize("scale_filler, value", [(None, 1), ({"type": "constant", "value": 20}, 20)])
+def test_normalize_fills_its_scale(scale_filler, value):
+    parameter = {"scale_filler": scale_filler} if scale_filler else {}
+    module = Normalize(norm_param={"channel_shared": False} | parameter).setup((1, 3, 2, 2))
+    assert module.blob0.tolist() == [value] * 3

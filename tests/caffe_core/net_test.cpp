@@ -434,6 +434,7 @@ static void test_refusals() {
   Net<float> net(fine);
   say("names", string(net.has_layer("in") ? "in" : "none") + (net.has_layer("x") ? " x" : "") +
                    (net.has_blob("x") ? " x" : "") + (net.layer_by_name("p") ? " p" : "") +
+                   (net.layer_by_name("in") == net.layers()[0] ? " first" : "") +
                    (net.blob_by_name("y") ? " y" : ""));
 }
 

@@ -236,6 +236,16 @@ def test_a_number_that_no_workspace_takes():
         depthwise_conv1d(torch.zeros(1, 1, 8), torch.zeros(1, 1, 4), dilation=2**31 - 1, causal=True)
 
 
+def test_a_workspace_of_nothing():
+    """0 is a number as any other; what is less says that something is wrong."""
+    assert (
+        depthwise_layer.depthwise_conv_backward_workspace(
+            torch.zeros(1), 0, 0, 3, 3, 3, 3, 1, 1, 0, 0, 1, 1, 0
+        )
+        == 0
+    )
+
+
 def test_a_workspace_for_a_dtype_that_is_none_of_the_layers():
     x, weight = torch.zeros(1, 1, 3, 3, dtype=torch.int64), torch.zeros(1, 1, 3, 3)
     said = r"depthwise_conv: depthwise_conv_backward_workspace: expected a tensor of float32.*, got cpu int64"

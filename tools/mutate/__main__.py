@@ -51,6 +51,7 @@ SEEN_BY = {
     "src/host_": "tests/include/test_kernels.py tests/src/test_races.py tests/runtime",
     "src/": "tests/runtime tests/layers",
     "include/caffe/util/thrust": "tests/include/test_thrust.py",
+    "include/caffe/data_transformer": "tests/include/test_legacy.py",
     "include/caffe/": "tests/src/caffe tests/caffe",
     "include/legacy/": "tests/include/test_legacy.py tests/include/test_property_tree.py tests/src/caffe",
     "include/hip/": "tests/make/test_hip.py",

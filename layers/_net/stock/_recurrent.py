@@ -3,7 +3,6 @@
 import torch
 import torch.nn.functional as F
 
-from ..fillers import constant
 from . import StockLayer
 
 
@@ -40,7 +39,7 @@ class Recurrent(StockLayer):
         del self._definition
         self.check(len(x) >= 3, f"x: expected [timesteps, streams, ...], got {list(x)}")
         self.check(tuple(cont) == tuple(x[:2]), f"cont: expected {list(x[:2])}, got {list(cont)}")
-        rows, bias = self.gates * self.num_output, bias if bias.type else constant(0)
+        rows = self.gates * self.num_output
         self.blob("weight_x", (rows, torch.Size(x[2:]).numel()), weight)
         self.blob("bias", (rows,), bias)
         if self.has_static:

@@ -1,6 +1,5 @@
 import torch.nn.functional as F
 
-from ..fillers import constant
 from . import StockLayer
 
 _FUNCTIONS = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}
@@ -44,7 +43,7 @@ class Convolution(StockLayer):
         first, second = (x[1], self.num_output) if self.transposed else (self.num_output, x[1])
         self.blob("weight", (first, second // self.group, *self.kernel), weight_filler)
         if self.has_bias:
-            self.blob("bias", (self.num_output,), bias_filler if bias_filler.type else constant(0))
+            self.blob("bias", (self.num_output,), bias_filler)
         self.function = _FUNCTIONS[axes]
 
     def output(self, size: int, i: int) -> int:

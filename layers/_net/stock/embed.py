@@ -1,6 +1,5 @@
 import torch.nn.functional as F
 
-from ..fillers import constant
 from . import StockLayer
 
 
@@ -21,7 +20,7 @@ class Embed(StockLayer):
         del self._definition
         self.blob("weight", (self.input_dim, self.num_output), weight)
         if self.has_bias:
-            self.blob("bias", (self.num_output,), bias if bias.type else constant(0))
+            self.blob("bias", (self.num_output,), bias)
 
     def forward(self, indices):
         top = F.embedding(indices.long(), self.weight)

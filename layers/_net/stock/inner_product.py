@@ -1,7 +1,6 @@
 import torch
 import torch.nn.functional as F
 
-from ..fillers import constant
 from . import StockLayer
 
 
@@ -30,7 +29,7 @@ class InnerProduct(StockLayer):
         shape = (self.inputs, self.num_output) if self.transpose else (self.num_output, self.inputs)
         self.blob("weight", shape, weight)
         if self.has_bias:
-            self.blob("bias", (self.num_output,), bias if bias.type else constant(0))
+            self.blob("bias", (self.num_output,), bias)
 
     def forward(self, x):
         weight = self.weight.t() if self.transpose else self.weight

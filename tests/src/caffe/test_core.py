@@ -296,7 +296,7 @@ EXPECTED = {
     "propagate_down param must be specified either 0 or bottom_size times",
     "too_many_params": "Check failed: layer_param.param_size() <= param_count (1 vs. 0) "
     "Too many params specified for layer p",
-    "names": "in x",
+    "names": "in x first",
 }
 
 
