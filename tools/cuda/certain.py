@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from .analysis import CHANGES, Kernel
 from .lexer import Lexed
 from .source import Source
@@ -11,6 +13,7 @@ from .tokens import LOOP, position_from
 REPEATS = {"for", "while"}
 CONTROL = REPEATS | {"do", "switch", "goto", "try"}
 LEAVES = {"continue", "break", "return"}
+DIRECTIVE = re.compile(r"^[ \t]*#", re.M)
 
 
 def touched_elements(source: Source, kernel: Kernel) -> tuple[str, list[str]] | None:
@@ -22,11 +25,7 @@ def touched_elements(source: Source, kernel: Kernel) -> tuple[str, list[str]] | 
     start, end = (position_from(tokens, offset) for offset in kernel.body)
     loops = [k for k in range(start, end) if LOOP.match(tokens[k].text)]
     text = source.text[kernel.body[0] : kernel.body[1]]
-    if (
-        len(loops) != 1
-        or tokens[head := loops[0]].text != "CUDA_KERNEL_LOOP"
-        or "\n#" in text.replace(" ", "")
-    ):
+    if len(loops) != 1 or tokens[head := loops[0]].text != "CUDA_KERNEL_LOOP" or DIRECTIVE.search(text):
         return None
     if tokens[head + 3].text != "," or any(t.text in CONTROL | LEAVES | {"if"} for t in tokens[start:head]):
         return None

@@ -47,6 +47,7 @@ def test_pointers_of_every_element(body, pointers):
         ("CUDA_KERNEL_LOOP(j, m) { b[j] = 0; } CUDA_KERNEL_LOOP(i, n)", "{ b[i] = 0; }"),
         ("CUDA_AXIS_KERNEL_LOOP(i, n, x)", "{ b[i] = 0; }"),
         ("\n#if 1\nCUDA_KERNEL_LOOP(i, n)", "{ b[i] = 0; }\n#endif\n"),
+        ("\n\t#if 1\nCUDA_KERNEL_LOOP(i, n)", "{ b[i] = 0; }\n#endif\n"),
         ("int i = threadIdx.x;", "b[i] = 0;"),
         ("CUDA_KERNEL_LOOP(i, n)", "{ i = i / 2; b[i] = 0; }"),
         ("CUDA_KERNEL_LOOP(i, n)", "{ ++i; b[i] = 0; }"),
