@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ..cuda.lexer import Token
 from .compiler import Compiler
-from .items import Item, items_of, macros_of
+from .items import Item, items_of, macros_of, made_by_macros
 from .names import BLOB
 from .toolkit import Toolkit
 from .tree import SOURCE_KINDS, Place, Tree
@@ -39,7 +39,7 @@ class Cut:
         self.names: set[str] = set()
 
     def _parts(self, file: str) -> list[Item]:
-        items = items_of(self.tree.source(file))
+        items = items_of(self.tree.source(file)) + made_by_macros(self.tree, file)
         return [item for item in items if not self.toolkit.has(item.name, item.arity)]
 
     def take(self, name: str) -> list[tuple[str, list[Token]]] | None:
@@ -80,6 +80,8 @@ class Cut:
                     first, last = lexed.tokens[item.tokens[0]], lexed.tokens[item.tokens[1] - 1]
                     spans.append((first.start, last.end))
             if spans:
+                # A call of a macro may make several.
+                spans = dict.fromkeys(spans)
                 found[file] = [(Place(file, lexed.position(a)[0]), text[a:b].rstrip()) for a, b in spans]
         return found
 

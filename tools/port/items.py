@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+import re
+from collections.abc import Container, Iterable, Iterator
 from typing import NamedTuple
 
+from ..caffe.registers import REGISTER
 from ..cuda.lexer import Directive
 from ..cuda.source import Source
 from ..cuda.tokens import head_name, parameters_after, split_commas
-from .tree import classes_in
+from .tree import Tree, classes_in
 
 
 class Arity(NamedTuple):
@@ -71,3 +73,57 @@ def macros_of(source: Source, known: Container[str]) -> dict[str, Directive]:
         if macro.tokens[0].text not in known:
             found.setdefault(macro.tokens[0].text, macro)
     return found
+
+
+def expansions(source: Source, macros: Iterable[Directive]) -> Iterator[tuple[tuple[int, int], Source]]:
+    """What the calls of macros outside of functions make, each as a text of its own: cblas_sgemm and its like.
+
+    With each the tokens of the call that stands in the file, and of the ; behind it.
+    """
+    by_name = {m.tokens[0].text: m for m in macros if [t.text for t in m.tokens[1:2]] == ["("]}
+    waiting: list[tuple[tuple[int, int] | None, Source]] = [(None, source)]
+    while waiting:
+        at, one = waiting.pop()
+        tokens, partner = one.lexed.tokens, one.lexed.partner
+        for i, token in enumerate(tokens[:-1]):
+            macro = by_name.get(token.text)
+            if macro and tokens[i + 1].text == "(" and not one.function_around(token.start):
+                close = partner.get(i + 1, i + 2)
+                parts = split_commas(tokens, partner, i + 2, close)
+                made = Source(expanded(macro, [[t.text for t in tokens[slice(*part)]] for part in parts]), "")
+                has_end = close + 1 < len(tokens) and tokens[close + 1].text == ";"
+                call = at or (i, close + 1 + has_end)
+                yield call, made
+                waiting.append((call, made))
+
+
+def made_by_macros(tree: Tree, file: str) -> list[Item]:
+    """The functions that calls of macros define in a file, vsSqr and its like: the item of each is the call."""
+    macros = [
+        macro
+        for seen in tree.visible(file)
+        if "##" in tree.text(seen)
+        for macro in tree.source(seen).macros
+        if macro.tokens[0].text not in REGISTER and {"##", "{"} <= {token.text for token in macro.tokens}
+    ]
+    called = "|".join(macro.tokens[0].text for macro in macros)
+    if not macros or not re.search(rf"^[ \t]*({called})[ \t]*\(", tree.text(file), re.M):
+        return []
+    return [
+        item._replace(tokens=call)
+        for call, made in expansions(tree.source(file), macros)
+        for item in items_of(made)
+        if item.defines and item.arity
+    ]
+
+
+def expanded(macro: Directive, given: list[list[str]]) -> str:
+    """The text of a macro's call with these arguments."""
+    texts = [token.text for token in macro.tokens]
+    close = texts.index(")")
+    names = [text for text in texts[2:close] if text != ","]
+    rest = given[len(names) - 1 :]
+    values = dict(zip(names, given, strict=False))
+    values["__VA_ARGS__"] = [text for argument in rest for text in (*argument, ",")][:-1]
+    body = " ".join(text for word in texts[close + 1 :] for text in values.get(word, [word]))
+    return re.sub(r" ?# ?# ?", "", body)

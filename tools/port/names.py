@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Container
+from collections.abc import Collection, Container
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -17,7 +17,7 @@ from ..caffe.folder import NOTHING
 from ..cuda.lexer import Token
 from ..cuda.tokens import head_name
 from .compiler import Compiler
-from .items import Item, items_of, macros_of
+from .items import Item, items_of, macros_of, made_by_macros
 from .toolkit import Toolkit
 from .tree import HEADER_KINDS, Class, Place, PortError, Tree, is_header
 
@@ -39,6 +39,7 @@ class Names:
     def __init__(self, tree: Tree, toolkit: Toolkit):
         self.tree, self.toolkit, self.compiler = tree, toolkit, Compiler()
         self._items: dict[str, dict[str, list[Item]]] = {}
+        self._made: dict[str, list[Item]] = {}
 
     # ------------------------------------------------------------------------------- files
 
@@ -216,9 +217,10 @@ class Names:
                 found.setdefault(match[1], Place(file, text.count("\n", 0, match.start(1)) + 1))
         return found
 
-    def definition(self, function: str, visible: Container[str]) -> Place | None:
+    def definition(self, function: str, visible: Collection[str]) -> Place | None:
         """Where the fork defines a function that a visible header declares."""
-        return self.tree.definition(function, visible) or self._in_header(function, visible)
+        found = self.tree.definition(function, visible) or self._in_header(function, visible)
+        return found or self._by_macro(function, visible)
 
     def _in_header(self, function: str, visible: Container[str]) -> Place | None:
         """A template that one header declares and another defines, which only other layers include."""
@@ -232,6 +234,18 @@ class Names:
                 elif file in visible:
                     declared.add(item.arity)
         return next((defined[arity] for arity in declared if arity in defined), None)
+
+    def _by_macro(self, function: str, visible: Collection[str]) -> Place | None:
+        """One that a call of a macro defines, in a visible header or in a source that goes with it."""
+        for header in sorted(file for file in visible if is_header(file)):
+            for file in (header, *self.tree.companions(header)):
+                if file not in self._made:
+                    self._made[file] = made_by_macros(self.tree, file)
+                for item in self._made[file]:
+                    if item.name == function:
+                        first = self.tree.source(file).lexed.tokens[item.tokens[0]]
+                        return Place(file, self.tree.line(file, first))
+        return None
 
     def _functions_of(self, file: str) -> dict[str, list[Item]]:
         """By name, the functions at namespace scope of a file."""

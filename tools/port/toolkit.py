@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 
 from ..caffe.folder import CUDA_NAMES, NOTHING, with_slashes
-from ..cuda.lexer import Directive
 from ..cuda.source import Source
-from ..cuda.tokens import position_from, split_commas
+from ..cuda.tokens import position_from
 from ..files import read
 from ..make.backends import BACKENDS, HOST
-from .items import Arity, items_of
+from .items import Arity, expansions, items_of
 from .tree import classes_in, reached
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -85,7 +82,7 @@ class Toolkit:
 
     @cached_property
     def _expansions(self) -> list[Source]:
-        return [made for source in self.headers.values() for made in expansions(source)]
+        return [made for source in self.headers.values() for _, made in expansions(source, source.macros)]
 
     @cached_property
     def _members(self) -> dict[str, dict[str, list[Arity]]]:
@@ -127,34 +124,6 @@ class Toolkit:
         for name in self.headers:
             found.setdefault(Path(name).name, []).append(name)
         return found
-
-
-def expansions(source: Source) -> Iterator[Source]:
-    """What the calls of its macros outside of functions make, each as a text of its own: cblas_sgemm and its like."""
-    macros = {m.tokens[0].text: m for m in source.macros if [t.text for t in m.tokens[1:2]] == ["("]}
-    waiting = [source]
-    while waiting:
-        one = waiting.pop()
-        tokens, partner = one.lexed.tokens, one.lexed.partner
-        for i, token in enumerate(tokens[:-1]):
-            macro = macros.get(token.text)
-            if macro and tokens[i + 1].text == "(" and not one.function_around(token.start):
-                parts = split_commas(tokens, partner, i + 2, partner.get(i + 1, i + 2))
-                made = Source(expanded(macro, [[t.text for t in tokens[slice(*part)]] for part in parts]), "")
-                yield made
-                waiting.append(made)
-
-
-def expanded(macro: Directive, given: list[list[str]]) -> str:
-    """The text of a macro's call with these arguments."""
-    texts = [token.text for token in macro.tokens]
-    close = texts.index(")")
-    names = [text for text in texts[2:close] if text != ","]
-    rest = given[len(names) - 1 :]
-    values = dict(zip(names, given, strict=False))
-    values["__VA_ARGS__"] = [text for argument in rest for text in (*argument, ",")][:-1]
-    body = " ".join(text for word in texts[close + 1 :] for text in values.get(word, [word]))
-    return re.sub(r" ?# ?# ?", "", body)
 
 
 def declared(source: Source) -> set[str]:

@@ -178,6 +178,10 @@ MATH = """
 #include <cmath>
 #include "caffe/common.hpp"
 #define DEFINE_TWICE(name) inline int name##_twice(int n) { return 2 * n; }
+#define DEFINE_AND_INSTANTIATE_GPU_UNARY_FUNC(name, operation) \\
+  template <typename Dtype> __global__ void name##_kernel(const int n, const Dtype* x, Dtype* y) { operation; } \\
+  template <> void caffe_gpu_##name<float>(const int n, const float* x, float* y) {} \\
+  template <> void caffe_gpu_##name<double>(const int n, const double* x, double* y) {}
 namespace caffe {
 struct Turn {  // in degrees
   float angle = 90;
@@ -185,6 +189,8 @@ struct Turn {  // in degrees
 DEFINE_TWICE(turn)
 inline float in_radians(const Turn& turn) { return turn.angle * 3.14159274f / 180; }
 DEFINE_TWICE(twist)
+template <typename Dtype>
+void caffe_gpu_cubed(const int n, const Dtype* x, Dtype* y);
 template <typename Dtype>
 void caffe_gpu_twist(const int n, const Turn& turn, const Dtype* x, Dtype* y);
 template <typename Dtype>
@@ -206,6 +212,9 @@ template <>
 void caffe_gpu_twist<double>(const int n, const Turn& turn, const double* x, double* y) {
   twist_kernel<double><<<CAFFE_GET_BLOCKS(n), CAFFE_CUDA_NUM_THREADS>>>(n, in_radians(turn), x, y);
 }
+DEFINE_AND_INSTANTIATE_GPU_UNARY_FUNC(sqrd, y[index] = x[index] * x[index]);
+DEFINE_AND_INSTANTIATE_GPU_UNARY_FUNC(cubed, y[index] = x[index] * x[index]
+                                      * x[index]);
 template <> void caffe_gpu_nobody_asks_for<float>(const int n, float* y) { not even C++; }
 }  // namespace caffe
 """
@@ -214,14 +223,16 @@ TWIST = """
     top[0]->ReshapeLike(*bottom[0]);
   }
   virtual void Forward_gpu(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) {
-    caffe_gpu_twist(bottom[0]->count(), Turn(), bottom[0]->gpu_data(), top[0]->mutable_gpu_data());
+    caffe_gpu_cubed(bottom[0]->count(), bottom[0]->gpu_data(), top[0]->mutable_gpu_data());
+    caffe_gpu_twist(turn_twice(2) + 1, Turn(), top[0]->gpu_data(), top[0]->mutable_gpu_data());
   }
   virtual void Backward_cpu(const vector<Blob<Dtype>*>&, const vector<bool>&, const vector<Blob<Dtype>*>&) {}
 """
 
 
 def test_what_a_fork_added_to_a_file_that_the_toolkit_replaces(fork, port):
-    """What a layer names of it, and what that names in turn, word for word; and it works."""
+    """What a layer names of it, and what that names in turn, word for word; and it works. Two functions are defined
+    by a macro's call, in a header by the fork's own macro, in a source by stock Caffe's."""
     fork.write("src/caffe/proto/caffe.proto", (ROOT / "src/caffe/proto/caffe.proto").read_text())
     fork.write("include/caffe/util/math_functions.hpp", MATH)
     fork.write("src/caffe/util/math_functions.cu", MATH_CU)
@@ -232,16 +243,16 @@ def test_what_a_fork_added_to_a_file_that_the_toolkit_replaces(fork, port):
     output = port("Twist")
     assert "by hand" not in output
     assert (
-        "math_functions.hpp: of it, into additions.*: Turn, caffe_gpu_twist, in_radians, twist_kernel"
+        "hpp: of it, into additions.*: DEFINE_TWICE, Turn, caffe_gpu_cubed, caffe_gpu_twist, in_radians, turn_twice, "
         in output
     )
     folder = port.folder / "twist"
     header, source = (folder / "additions.hpp").read_text(), (folder / "additions.cu").read_text()
     assert "struct Turn {  // in degrees\n  float angle = 90;\n};\ninline float in_radians" in header
     assert "template <typename Dtype>\n__global__ void twist_kernel" in source
-    assert not re.search("TWICE|nobody_asks_for", header + source)
+    assert not re.search(r"\(twist\)|sqrd|nobody_asks_for", header + source)
     origin = (folder / "ORIGIN").read_text()
-    assert "additions.hpp  include/caffe/util/math_functions.hpp:6\n" in origin
+    assert "additions.hpp  include/caffe/util/math_functions.hpp:10\n" in origin
     assert "additions.cu  src/caffe/util/math_functions.cu:4\n" in origin
 
     settings = [f"LAYERS_DIR={port.folder}", "-j4"]
@@ -250,7 +261,7 @@ def test_what_a_fork_added_to_a_file_that_the_toolkit_replaces(fork, port):
     Twist = importlib.import_module(f"{load_package(port.folder, 'twisted_layers')}.twist").Twist
     for device in ["cpu", "cuda"][: 1 + torch.cuda.is_available()]:
         x = torch.tensor([4, 1, 3, 2, 5], dtype=torch.float64, device=device)
-        torch.testing.assert_close(Twist()(x), x * float(torch.tensor(torch.pi / 2, dtype=torch.float32)))
+        torch.testing.assert_close(Twist()(x), x**3 * float(torch.tensor(torch.pi / 2, dtype=torch.float32)))
 
 
 def test_macros_that_a_fork_added(fork, port):
