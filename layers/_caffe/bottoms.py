@@ -18,8 +18,7 @@ from .._runtime import (
     raw_stream,
     serving,
 )
-from .instance import DTYPES, Definition, Site
-from .record import MOST_AXES, Shape
+from .instance import DTYPES, MOST_AXES, Definition, Shape, Site
 
 
 def refuse_transforms(layer: Layer) -> None:

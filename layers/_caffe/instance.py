@@ -6,6 +6,7 @@ A Caffe layer object holds the state of one call: what Forward left in its membe
 import atexit
 import functools
 import threading
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -14,11 +15,12 @@ from torch import Tensor
 from .._backends import BACKENDS
 from .._runtime import CaffeRuntimeError, Layer
 from . import services
-from .record import MOST_AXES, Record, Shape, put, shape_of
 
 MODES = {"cpu": 0, "gpu": 1}  # CAFFE_MODE_CPU, CAFFE_MODE_GPU; checked when a library is loaded
 CPU, GPU = MODES["cpu"], MODES["gpu"]
+MOST_AXES = 32  # CAFFE_MOST_AXES; checked, too
 DTYPES = (torch.float32, torch.float64)
+Shape = tuple[int, ...]
 
 _exiting = threading.Event()
 atexit.register(_exiting.set)
@@ -178,6 +180,46 @@ class Definition:
         )
 
 
+class Record:
+    """The record of one call, which the C++ object is handed: the structs of include/caffe/layer_record.h.
+
+    Args:
+        library: whose cffi knows the structs.
+        bottoms, tops, parameters: how many there are of each.
+    """
+
+    def __init__(self, library, bottoms: int, tops: int, parameters: int = 0):
+        ffi, count = library.ffi, bottoms + tops + parameters
+        self.head = head = ffi.new("caffe_call_record *", {"blobs": count})
+        self.address = int(ffi.cast("uintptr_t", head))
+        self.bytes = ffi.buffer(head, ffi.offsetof("caffe_call_record", "blobs", count))
+        head.bottoms, head.tops, head.parameters = bottoms, tops, parameters
+        blobs = [head.blobs[i] for i in range(count)]
+        self.bottoms, self.tops, self.parameters = (
+            blobs[:bottoms],
+            blobs[bottoms : bottoms + tops],
+            blobs[bottoms + tops :],
+        )
+        for blob in blobs:
+            put(blob, ())
+
+
+def put(blob, shape: Shape, data: int = 0, diff: int = 0, flags: int = 0, in_place_of: int = -1) -> None:
+    """Fill in a caffe_blob_record."""
+    blob.data, blob.data_token, blob.diff, blob.diff_token = data, -1, diff, -1
+    blob.flags, blob.in_place_of, blob.axes = flags, in_place_of, len(shape)
+    blob.shape[0 : len(shape)] = shape
+
+
+def shape_of(blob) -> Shape:
+    """The shape in a caffe_blob_record."""
+    return tuple(blob.shape[0 : blob.axes])
+
+
+def shapes_of(tensors: list[Tensor]) -> tuple[Shape, ...]:
+    return tuple(tuple(t.shape) for t in tensors)
+
+
 class Instance:
     """One C++ layer object, set up.
 
@@ -185,24 +227,34 @@ class Instance:
         definition: what it is made from.
         site: where its calls run.
         mode: of LayerSetUp and Reshape.
-        shapes, addresses: the bottoms'; an address of 0: there is no data.
+        bottoms: tensors, or shapes where there is no data.
         iteration: of the training loop; -1: not known.
     """
 
     def __init__(
-        self, definition: Definition, site: Site, mode: int, shapes, addresses: list[int], iteration: int = -1
+        self,
+        definition: Definition,
+        site: Site,
+        mode: int,
+        bottoms: Sequence[Tensor | Shape],
+        iteration: int = -1,
     ):
         self.definition, self.site = definition, site
         self.library = library = definition.library(site.backend)
         self.lib = library.lib
         self.handle = definition.create(library, site.dtype, site.phase)
         self.facts = definition.facts_of(library, self.handle)
-        said = len(definition.tops) if definition.tops else self.facts.tops(len(shapes))
+        said = len(definition.tops) if definition.tops else self.facts.tops(len(bottoms))
         self.tops_guessed = said is None
         tops = 1 if said is None else said
-        record = Record(library, len(shapes), tops)
-        for blob, shape, at in zip(record.bottoms, shapes, addresses, strict=True):
-            put(blob, shape, at)
+        record = Record(library, len(bottoms), tops)
+        for blob, bottom in zip(record.bottoms, bottoms, strict=True):
+            has_data = isinstance(bottom, Tensor)
+            put(
+                blob,
+                tuple(bottom.shape) if has_data else bottom,
+                definition.address(bottom) if has_data else 0,
+            )
         for top, bottom in definition.in_place.items():
             record.tops[top].in_place_of = bottom
         self.place(record, mode, iteration)
@@ -211,7 +263,9 @@ class Instance:
         self.weights = [blob.loss_weight for blob in record.tops]
         self.top_shapes = tuple(shape_of(blob) for blob in record.tops)
         parameters = record.head.parameters
-        self.record, self.backward_record = (Record(library, len(shapes), tops, parameters) for _ in range(2))
+        self.record, self.backward_record = (
+            Record(library, len(bottoms), tops, parameters) for _ in range(2)
+        )
 
     def __del__(self):
         if hasattr(self, "handle") and not _exiting.is_set():
@@ -243,6 +297,18 @@ class Instance:
             values = services.view_memory(ffi, blob.data, torch.Size(shape).numel(), self.site.dtype)
             blobs.append(values.clone().view(shape))
         return blobs
+
+    def pattern(self, bottoms: list[Tensor], tops, blob_shapes: tuple[Shape, ...], iteration: int) -> bytes:
+        """The record of such a call of forward, without its addresses."""
+        record = Record(self.library, len(bottoms), len(tops), len(blob_shapes))
+        self.place(record, self.record.head.mode, iteration)
+        for blob, bottom in zip(record.bottoms, bottoms, strict=True):
+            put(blob, tuple(bottom.shape))
+        for blob, top in zip(record.tops, tops, strict=True):
+            put(blob, tuple(top.shape), flags=self.lib.CAFFE_DATA_UNDEFINED)
+        for blob, shape in zip(record.parameters, blob_shapes, strict=True):
+            put(blob, shape)
+        return bytes(record.bytes)
 
     # ---------------------------------------------------------------------------------------- calls
 

@@ -37,11 +37,10 @@ from .._runtime import (
 from .autograd import CaffeNode, Call, Plan, apply, weighted
 from .bottoms import checked_blobs, dtype_of, guarded, prepared, refuse_transforms, site_at, site_of
 from .caffemodel import blobs_of, fits
-from .instance import DTYPES, MODES, Definition, Site, caffe_package
+from .instance import DTYPES, MODES, Definition, Shape, Site, caffe_package
 from .operator import GraphOperator
 from .parameters import Parameters
 from .pool import Pool
-from .record import Shape
 from .recorded import RecordedCall, record
 
 _DOCUMENTATION = """The Caffe layer {type} of {folder}, run as its authors wrote it.
@@ -215,10 +214,11 @@ class CaffeModule(nn.Module):
             plan = Plan(pool, site, self._forced, len(bottoms))
             wants = torch.is_grad_enabled() and any(t.requires_grad for t in (*bottoms, *blobs))
             # In forward mode, too: autograd refuses tangents with an error, Forward would drop them.
-            if pool.weights and (wants or forward_ad._current_level >= 0):
+            differentiated = bool(pool.weights) and (wants or forward_ad._current_level >= 0)
+            if differentiated:
                 call = Call(plan)
                 tops = CaffeNode.apply(call, *bottoms, *blobs)
-                self._recorded = record(plan, call.instance, bottoms, tops, self.training)
+                instance = call.instance
             else:
                 instance, _, tops = pool.forward(
                     site, self._forced, bottoms, blobs, [False] * len((*bottoms, *blobs))
@@ -226,7 +226,8 @@ class CaffeModule(nn.Module):
                 for i in pool.in_place.values():
                     if not bottoms[i].is_inference():
                         torch.autograd.graph.increment_version(bottoms[i])
-                self._recorded = record(plan, instance, bottoms, tops, self.training)
+            self._recorded = record(plan, instance, bottoms, tops, self.training)
+            if not differentiated:
                 pool.release(instance)
             return self._answer(tops)
 

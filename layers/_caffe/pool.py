@@ -12,8 +12,7 @@ from torch import Tensor
 
 from .._runtime import CaffeRuntimeError, CaffeTypeError, CaffeValueError
 from . import services
-from .instance import CPU, GPU, MODES, Definition, Instance, Site
-from .record import Shape, shapes_of
+from .instance import CPU, GPU, MODES, Definition, Instance, Shape, Site, shapes_of
 
 TOLERANCES = {torch.float32: 1e-5, torch.float64: 1e-12}
 
@@ -77,10 +76,7 @@ class Pool:
         # Set up as the first one was: what comes is then checked by the layer's own Reshape. Its fillers' values are
         # not used, so they must not move torch's generators either.
         with services.replaying({}):
-            return self._new(site, mode, self.set_up_shapes, [0] * len(self.set_up_shapes))
-
-    def _new(self, site: Site, mode: int, shapes: tuple[Shape, ...], addresses: list[int]) -> Instance:
-        return Instance(self.definition, site, mode, shapes, addresses, self.iteration)
+            return Instance(self.definition, site, mode, self.set_up_shapes, self.iteration)
 
     def _warm(self, site: Site) -> Instance | None:
         """For a CUDA graph, an instance from another stream.
@@ -116,9 +112,9 @@ class Pool:
             known: blobs that are there already. If there are none, the layer's fillers draw from torch's generators.
         """
         shapes = tuple(tuple(b.shape) if isinstance(b, Tensor) else b for b in bottoms)
-        addresses = [self.definition.address(b) if isinstance(b, Tensor) else 0 for b in bottoms]
+        mode = self.modes(site, forced)[0]
         with services.replaying({}) if known else contextlib.nullcontext():
-            instance = self._new(site, self.modes(site, forced)[0], shapes, addresses)
+            instance = Instance(self.definition, site, mode, bottoms, self.iteration)
         blobs = instance.initial_blobs()
         if known and len(known) != len(blobs):
             raise CaffeValueError(f"{self.name}: {len(known)} blobs were loaded, the layer has {len(blobs)}")

@@ -11,7 +11,6 @@ from .._runtime.short import of_torch
 from . import services
 from .autograd import Plan
 from .instance import Instance
-from .record import Record, put
 
 _TORCH = of_torch()
 
@@ -68,21 +67,8 @@ class RecordedCall:
             bool(training),
             pool.changes,
             _TORCH,
-            self._pattern(instance, bottoms, tops),
+            instance.pattern(bottoms, tops, pool.blob_shapes, pool.iteration),
         )
-
-    def _pattern(self, instance: Instance, bottoms, tops) -> bytes:
-        """The record of such a call, without its addresses."""
-        record = Record(instance.library, len(bottoms), len(tops), len(self.plan.pool.blob_shapes))
-        instance.place(record, instance.record.head.mode, self.plan.pool.iteration)
-        undefined = instance.lib.CAFFE_DATA_UNDEFINED
-        for blob, bottom in zip(record.bottoms, bottoms, strict=True):
-            put(blob, tuple(bottom.shape))
-        for blob, top in zip(record.tops, tops, strict=True):
-            put(blob, tuple(top.shape), flags=undefined)
-        for blob, shape in zip(record.parameters, self.plan.pool.blob_shapes, strict=True):
-            put(blob, shape)
-        return bytes(record.bytes)
 
 
 def record(plan: Plan, instance: Instance, bottoms, tops, training: bool) -> RecordedCall | None:
