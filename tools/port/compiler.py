@@ -1,4 +1,4 @@
-"""What the compiler knows of a fork's includes: it is asked, by its preprocessor."""
+"""What the compiler knows of a fork's includes and names: it is asked."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 from collections.abc import Iterable
+from functools import cached_property
 
 from .tree import INCLUDE
 
@@ -15,10 +16,13 @@ DECIDING = re.compile(
     r"^[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif|else|endif|define|undef)\b(?:[^\\\n]|\\\n?)*", re.M
 )
 
+OF_C = ("assert", "float", "limits", "math", "stdint", "stdio", "stdlib", "string", "time")
+
 
 class Compiler:
     def __init__(self) -> None:
         self._has: dict[str, bool] = {}  # by header
+        self._declared: set[str] = set()  # names of the system's
 
     def lacks(self, headers: Iterable[str]) -> set[str]:
         """Those of the headers that are not the system's either. Without a compiler, none."""
@@ -34,6 +38,27 @@ class Compiler:
         lines += [(m.start(), asking(m[1])) for m in INCLUDE.finditer(text) if m[1] in headers]
         return preprocessed("".join(line for _, line in sorted(lines)))
 
+    def undeclared(self, names: Iterable[str], headers: Iterable[str]) -> set[str]:
+        """Those of the names that no such header of the system's declares or defines. Without a compiler, none."""
+        new = sorted(set(names) - self._declared - self._of_c)
+        if not new:
+            return set()
+        lines = [f"#if __has_include(<{header}>)\n#include <{header}>\n#endif\n" for header in headers]
+        lines += ["namespace std {}\nusing namespace std;\n"]
+        for name in new:  # which an error names as its file
+            line = f'#line 1 "{name}"\nnamespace has_{name} {{ using ::{name}; }}\n'
+            lines.append(f"#ifndef {name}\n{line}#endif\n")
+        done = run("-std=c++17", "-fsyntax-only", text="".join(lines))
+        lacking = set(re.findall(r"^(\w+):1:\d+: error", done.stderr, re.M)) if done else set()
+        self._declared.update(name for name in new if name not in lacking)
+        return lacking
+
+    @cached_property
+    def _of_c(self) -> set[str]:
+        """The words of C's own headers, because to ask for these one by one takes the most of a second."""
+        done = run("-E", "-dD", "-xc", text="".join(f"#include <{header}.h>\n" for header in OF_C))
+        return set(re.findall(r"\w+", done.stdout)) if done else set()
+
 
 def asking(header: str) -> str:
     return f"#if !__has_include(<{header}>)\n{header}\n#endif\n"
@@ -41,9 +66,14 @@ def asking(header: str) -> str:
 
 def preprocessed(text: str) -> set[str]:
     """The lines that are left."""
-    command = [*shlex.split(os.environ.get("CXX", "") or "g++"), "-E", "-P", "-x", "c++", "-"]
+    done = run("-E", "-P", text=text)
+    return set(done.stdout.splitlines()) if done and done.returncode == 0 else set()
+
+
+def run(*options: str, text: str) -> subprocess.CompletedProcess | None:
+    """The host's compiler on a text; None if there is none."""
+    command = [*shlex.split(os.environ.get("CXX", "") or "g++"), "-xc++", *options, "-"]
     try:
-        done = subprocess.run(command, input=text, capture_output=True, text=True, errors="surrogateescape")
+        return subprocess.run(command, input=text, capture_output=True, text=True, errors="surrogateescape")
     except OSError:
-        return set()
-    return set(done.stdout.splitlines()) if done.returncode == 0 else set()
+        return None

@@ -6,7 +6,6 @@ import re
 from collections.abc import Container, Iterable, Iterator
 from typing import NamedTuple
 
-from ..caffe.registers import REGISTER
 from ..cuda.lexer import Directive
 from ..cuda.source import Source
 from ..cuda.tokens import head_name, parameters_after, split_commas
@@ -99,13 +98,7 @@ def expansions(source: Source, macros: Iterable[Directive]) -> Iterator[tuple[tu
 
 def made_by_macros(tree: Tree, file: str) -> list[Item]:
     """The functions that calls of macros define in a file, vsSqr and its like: the item of each is the call."""
-    macros = [
-        macro
-        for seen in tree.visible(file)
-        if "##" in tree.text(seen)
-        for macro in tree.source(seen).macros
-        if macro.tokens[0].text not in REGISTER and {"##", "{"} <= {token.text for token in macro.tokens}
-    ]
+    macros = [macro for seen in tree.visible(file) for macro in tree.pasting(seen)]
     called = "|".join(macro.tokens[0].text for macro in macros)
     if not macros or not re.search(rf"^[ \t]*({called})[ \t]*\(", tree.text(file), re.M):
         return []

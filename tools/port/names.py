@@ -16,10 +16,11 @@ from pathlib import Path
 from ..caffe.folder import NOTHING
 from ..cuda.lexer import Token
 from ..cuda.tokens import head_name
+from ..files import read
 from .compiler import Compiler
 from .items import Item, items_of, macros_of, made_by_macros
 from .toolkit import Toolkit
-from .tree import HEADER_KINDS, Class, Place, PortError, Tree, is_header
+from .tree import HEADER_KINDS, INCLUDE, Class, Place, PortError, Tree, is_header
 
 BLOB = "include/caffe/blob.hpp"
 LAYER = "include/caffe/layer.hpp"
@@ -125,6 +126,30 @@ class Names:
             return None
         found = (one for one in self.tree.classes(word) if one.file in visible)
         return next((one for one in found if one.file.endswith(HEADER_KINDS)), None)
+
+    def words_seen(self, file: str) -> set[str]:
+        """The words of all headers that a file includes, the fork's and the toolkit's, comments left out."""
+        seen = self.tree.visible(file) - {file}
+        found = set().union(*map(self.tree.words, seen))
+        includes = {include for one in (file, *seen) for include in INCLUDE.findall(self.tree.text(one))}
+        for header in set().union(*map(self.toolkit.behind, includes)):
+            found.update(self.toolkit.words_of[header])
+        return found | self.toolkit.words_of_backends
+
+    def systems_headers(self, file: str) -> list[str]:
+        """Those that a file includes, itself or by others, and that neither the tree nor the toolkit has."""
+        both = [(i, one) for one in self.tree.visible(file) for i in INCLUDE.findall(self.tree.text(one))]
+        found = {i for i, one in both if not self.tree.resolve(i, one) and not self.toolkit.header(i)}
+        return sorted(found | self.toolkit.systems_headers)
+
+    def is_messages(self, name: str) -> bool:
+        """May protoc make it, message_Kind_VALUE, of one of the tree's messages?"""
+        return any(name.startswith(f"{message}_") for message in self._messages)
+
+    @cached_property
+    def _messages(self) -> set[str]:
+        texts = (read(path) for path in self.tree.root.rglob("*.proto"))
+        return {name for text in texts for name in re.findall(r"\b(?:message|enum)\s+(\w+)", text)}
 
     def functions_added(self, header: str) -> list[Token]:
         """The functions and member functions that a fork's header declares and the toolkit does not know, by name."""

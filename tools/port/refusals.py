@@ -13,12 +13,12 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from ..cuda.lexer import Token
-from ..cuda.source import Source
 from ..files import read
 from .names import Names
 from .plan import Plan, Problem, is_called
 from .toolkit import ROOT
-from .tree import INCLUDE, PROTO, SOURCE_KINDS, WITHOUT, WORD, Class, Place, members_in
+from .tree import PROTO, SOURCE_KINDS, WITHOUT, WORD, Class, Place
+from .undeclared import undeclared
 
 # Words of things that the toolkit does not do, in layers that use them: what to say.
 DATABASE = WITHOUT["USE_LMDB"]
@@ -61,9 +61,6 @@ LIBRARIES = re.compile(
 # Members of Layer, and what stands before a name that is used.
 OF_LAYER = {"layer_param_", "blobs_", "param_propagate_down_"}
 BEFORE = {*"(,=;{}!<>+-*/", "return", "&&", "||", "<<", "=="}
-# A data member, by Caffe's habit, and what stands before it where it is used and not declared.
-MEMBER = re.compile(r"[a-z]\w*[a-z0-9]_\Z")
-BEFORE_MEMBER = {*"(,=;{}!<+-/", "return", "&&", "||", "<<", "==", "->"}
 # What a DataTransformer does. A layer may own one in order to show images, behind USE_OPENCV.
 TRANSFORMS = re.compile(r"(Transform\w*|InferBlobShape|CropImage|ExpandImage|DistortImage)\Z")
 
@@ -100,8 +97,6 @@ def refusals(plan: Plan) -> list[Problem]:
         *messages_missing(plan),
         *libraries_missing(plan),
         *undeclared(plan),
-        *members_lacking(plan),
-        *static_lacking(plan),
     ]
     own = {plan.target.file, *plan.tree.members(plan.target.name)}
     return sorted(dict.fromkeys(found), key=lambda problem: problem.place.file not in own)
@@ -217,95 +212,6 @@ def uses_boost(plan: Plan) -> bool:
             if (name is not token.text or name.startswith("BOOST_")) and name not in plan.toolkit.words:
                 return True
     return False
-
-
-def undeclared(plan: Plan) -> Iterator[Problem]:
-    """Functions that a source defines and its class does not declare: no compiler takes that file."""
-    for file in (file for file in plan.files if file.endswith(SOURCE_KINDS)):
-        source = plan.tree.source(file)
-        for name in sorted(n for n in members_in(source) if n.lower().endswith("layer")):
-            if name not in plan.toolkit.classes and not is_visible(plan, name, file):
-                at = next(token for token in source.lexed.tokens if token.text == name)
-                text = f"{name} is defined or instantiated here, and no header that this file includes declares it"
-                yield Problem(Place(file, source.lexed.position(at.start)[0]), text, True)
-        for one in source.functions:
-            declaring = [words_of(plan, c) for c in plan.tree.classes(one.scope)] if not one.member else []
-            if declaring and not any(words is None or one.name.lstrip("~") in words for words in declaring):
-                text = f"{one.scope}'s {one.name} is defined here, and its class does not declare it"
-                yield Problem(Place(file, source.lexed.position(one.at)[0]), text, True)
-
-
-def members_lacking(plan: Plan) -> Iterator[Problem]:
-    """Members that a class's functions use and that nothing declares: the source is of another version."""
-    for file in (file for file in plan.files if file.endswith(SOURCE_KINDS)):
-        source = plan.tree.source(file)
-        tokens = source.lexed.tokens
-        declared = words_seen(plan, file) | declared_in(source)
-        for before, token in pairwise(tokens):
-            if MEMBER.match(token.text) and before.text in BEFORE_MEMBER and token.text not in declared:
-                around = source.function_around(token.start)
-                if around and around.scope and not around.is_kernel:
-                    text = (
-                        f"{around.scope} uses {token.text}, which no header that this file includes declares"
-                    )
-                    yield Problem(Place(file, plan.tree.line(file, token)), text, True)
-                    break
-
-
-def words_seen(plan: Plan, file: str) -> set[str]:
-    """All words of the headers that a file includes, the fork's and the toolkit's."""
-    texts = [plan.tree.text(seen) for seen in plan.tree.visible(file) - {file}]
-    includes = {include for text in (plan.tree.text(file), *texts) for include in INCLUDE.findall(text)}
-    headers = set().union(*map(plan.toolkit.behind, includes))
-    texts += [plan.toolkit.headers[header].text for header in headers]
-    return {word for text in texts for word in WORD.findall(text)}
-
-
-def declared_in(source: Source) -> set[str]:
-    """Such names as a source may declare itself: outside of functions, or in a statement like `int n_, m_;`."""
-    tokens, found, start = source.lexed.tokens, set(), 0
-    for i, token in enumerate(tokens):
-        if token.text in (*";{}",):
-            start = i + 1
-        elif MEMBER.match(token.text):
-            head = [
-                t for t in tokens[start : start + 2] if t.kind == "name" and t.text not in ("return", "else")
-            ]
-            before = tokens[i - 1]
-            is_typed = len(head) == 2 or before.text in (*"*&>", "const")
-            if is_typed or not source.function_around(token.start):
-                found.add(token.text)
-    return found
-
-
-def static_lacking(plan: Plan) -> Iterator[Problem]:
-    """X::name of a class of the fork's own that has no such member, nor a base that might have it."""
-    for file, tokens in plan.scanned:
-        for i, token in enumerate(tokens[:-2]):
-            if tokens[i + 1].text != "::" or tokens[i + 2].kind != "name":
-                continue
-            found = plan.tree.classes(token.text) if token.text in plan.tree.class_names else []
-            if len(found) == 1 and found[0].file in plan.files:
-                one = plan.tree.source(found[0].file).lexed.tokens[slice(*found[0].tokens)]
-                is_base = any(t.text == ":" for t in itertools.takewhile(lambda t: t.text != "{", one))
-                words = words_of(plan, found[0])
-                if not is_base and words is not None and tokens[i + 2].text not in words:
-                    text = f"{plan.target.name} names {token.text}::{tokens[i + 2].text}, which that class has not"
-                    yield Problem(Place(file, plan.tree.line(file, token)), text, True)
-                    break
-
-
-def is_visible(plan: Plan, name: str, file: str) -> bool:
-    """Is there a class of that name among what a file includes?"""
-    return any(one.file in plan.tree.visible(file) for one in plan.tree.classes(name))
-
-
-def words_of(plan: Plan, one: Class) -> set[str] | None:
-    """What a class's head and body name; None if macros declare some of its members."""
-    tokens = plan.tree.source(one.file).lexed.tokens[slice(*one.tokens)]
-    texts = [token.text for token in tokens]
-    macros = {text for text, after in pairwise(texts) if after == "(" and text.isupper() and len(text) > 1}
-    return None if macros - {"DISABLE_COPY_AND_ASSIGN", "CHECK", "NOT_IMPLEMENTED"} else set(texts)
 
 
 def messages_missing(plan: Plan) -> Iterator[Problem]:

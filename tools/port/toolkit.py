@@ -11,7 +11,8 @@ from ..cuda.tokens import position_from
 from ..files import read
 from ..make.backends import BACKENDS, HOST
 from .items import Arity, expansions, items_of
-from .tree import classes_in, reached
+from .tree import INCLUDE as INCLUDES
+from .tree import WORD, classes_in, reached
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 # Of ours, the headers of which the names are all that there is: a layer that uses one of these is refused.
@@ -64,6 +65,24 @@ class Toolkit:
     def words(self) -> set[str]:
         """The names that our headers declare: of functions, classes, members and macros, not of parameters."""
         return set().union(*map(declared, [*self.headers.values(), *self._expansions]))
+
+    @cached_property
+    def words_of(self) -> dict[str, frozenset[str]]:
+        """All words of each of our headers."""
+        return {name: frozenset(WORD.findall(source.text)) for name, source in self.headers.items()}
+
+    @cached_property
+    def words_of_backends(self) -> set[str]:
+        """All words of the headers that stand for CUDA's own, and what macros make: cublasSgemm and its like."""
+        texts = [read(path) for name in BACKENDS for path in (ROOT / "include" / name).rglob("*.h*")]
+        found = {word for text in texts for word in WORD.findall(text)}
+        return found.union(*({t.text for t in made.lexed.tokens} for made in self._expansions))
+
+    @cached_property
+    def systems_headers(self) -> set[str]:
+        """Those that our headers include and that are not ours."""
+        named = (i for source in self.headers.values() for i in INCLUDES.findall(source.text))
+        return {include for include in named if not self.header(include)}
 
     @cached_property
     def words_of_layers(self) -> set[str]:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from .. import files
 from ..caffe.folder import with_slashes
 from ..caffe.registers import REGISTER, Registration, instantiated, registrations, types_said
-from ..cuda.lexer import NVCC_WORDS, Token
+from ..cuda.lexer import NVCC_WORDS, Directive, Token
 from ..cuda.source import Function, Source
 from ..cuda.tokens import head_name
 
@@ -91,6 +91,8 @@ class Tree:
         check(root)
         self._texts: dict[str, str] = {}
         self._sources: dict[str, Source] = {}
+        self._words: dict[str, frozenset[str]] = {}
+        self._pasting: dict[str, list[Directive]] = {}
         self._includes: dict[str, list[str]] = {}
         self._visible: dict[str, frozenset[str]] = {}
         self._resolved: dict[tuple[str, str], str | None] = {}
@@ -149,6 +151,22 @@ class Tree:
 
     def line(self, file: str, token: Token) -> int:
         return self.source(file).lexed.position(token.start)[0]
+
+    def words(self, file: str) -> frozenset[str]:
+        """The words of a file's code, its macros' too."""
+        if file not in self._words:
+            lexed = self.source(file).lexed
+            lines = [lexed.tokens, *(directive.tokens for directive in lexed.directives)]
+            self._words[file] = frozenset(token.text for line in lines for token in line)
+        return self._words[file]
+
+    def pasting(self, file: str) -> list[Directive]:
+        """The macros of a file whose calls may define functions of pasted names."""
+        if file not in self._pasting:
+            macros = self.source(file).macros if "##" in self.text(file) else []
+            macros = [macro for macro in macros if {"##", "{"} <= {token.text for token in macro.tokens}]
+            self._pasting[file] = [macro for macro in macros if macro.tokens[0].text not in REGISTER]
+        return self._pasting[file]
 
     @cached_property
     def _holding(self) -> dict[str, list[str]]:

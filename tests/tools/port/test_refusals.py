@@ -158,6 +158,25 @@ def test_member_that_nothing_declares(fork, port):
     port("Twist")
 
 
+def test_name_that_nothing_declares(fork, port):
+    """The fork's last commit does not compile. A comment declares nothing, nor does a name of std:: elsewhere."""
+    fork.write("include/caffe/util/twist.hpp", "// what epsilon is for\nextern float reach;\n")
+    includes = '#include <limits>\n#include "caffe/util/twist.hpp"\n#define LEAST least'
+    body = "int a = 3, b[2] = {a, a}; for (int i = 0, j = a; i < j; ++i) b[i] = j; LOOP(k, 3) { a += k; }\n"
+    body += "enum { one, two }; a = one + two; auto [c, d] = b; a = c + d; again: if (a) goto again;\n"
+    body += 'auto f = [&](int x, int y) { return x + y; }; printf("%d", f(reach, INT_MAX)); endl(cout << stderr);\n'
+    body += "a = shift_Kind_ONE; static_cast<int>(least); std::numeric_limits<float>::epsilon();"
+    proto = fork.root / "src/caffe/proto/caffe.proto"
+    proto.write_text(proto.read_text() + "message shift { enum Kind { ONE = 1; } }\n")
+    fork.layer("Shift", includes=includes, body=body)
+    port("Shift")
+    for line in ("a = a + epsilon;", "a = twist_all(a);"):
+        fork.layer("Twist", includes=includes, body=f"{body}\n{line}")
+        name = line.split()[-1].split("(")[0].rstrip(";")
+        said = f"twist_layer.cpp:13: TwistLayer uses {name}, which no header that this file includes declares"
+        assert said in port("Twist", fails=True)
+
+
 def test_static_member_that_its_class_has_not(fork, port):
     fork.write(
         "include/caffe/util/param.hpp", "class Param { public: static int pad; static Param Get(); };\n"
@@ -196,7 +215,10 @@ def test_overload_that_the_fork_gave_to_a_class_of_the_core(fork, port):
     ):
         fork.layer("Shift", body=body)
         assert re.search(says.format(name, place), port("Shift", fails=True))
-    fork.layer("Twist", body="bottom[0]->data()->cpu_data(); filler->Fill(blob);")
+    fork.layer(
+        "Twist",
+        body="Blob<Dtype>* blob; Filler<Dtype>* filler; bottom[0]->data()->cpu_data(); filler->Fill(blob);",
+    )
     port("Twist")
 
 

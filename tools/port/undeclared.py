@@ -1,0 +1,158 @@
+"""What a layer's files name and nothing declares: no compiler takes them, whatever the toolkit has.
+
+A fork's last commit may not compile, or a file and its header are of two versions.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+
+from ..cuda.lexer import Token
+from ..cuda.source import Source
+from ..cuda.tokens import position_from
+from .plan import Plan, Problem
+from .tree import SOURCE_KINDS, Class, Place, members_in
+
+# A data member, by Caffe's habit: no name of the system's.
+MEMBER = re.compile(r"[a-z]\w*[a-z0-9]_\Z")
+# Names in other letters are macros', constants' and types': those of libraries are many.
+NAME = re.compile(r"[a-z]\w*\Z")
+# What stands before a name that is used and not declared, and words that do not begin a declaration.
+USED_BEHIND = re.compile(r"[(,=;{}!<+\-/[?|%]|return|&&|\|\||<<|[=!<>+\-*/]=|->")
+NO_TYPE = re.compile(r"return|else|case|goto|new|delete|throw|do|using|namespace")
+WORDS = re.compile(
+    "and|auto|bool|break|case|catch|char|class|const|const_cast|constexpr|continue|decltype|default|delete|do|double|"
+    "dynamic_cast|else|enum|explicit|extern|false|float|for|friend|goto|if|inline|int|long|mutable|namespace|new|"
+    "noexcept|not|nullptr|operator|or|private|protected|public|register|reinterpret_cast|return|short|signed|sizeof|"
+    "static|static_assert|static_cast|struct|switch|template|this|throw|true|try|typedef|typeid|typename|union|"
+    "unsigned|using|virtual|void|volatile|while"
+)
+
+
+def undeclared(plan: Plan) -> Iterator[Problem]:
+    yield from functions_lacking(plan)
+    yield from names_lacking(plan)
+    yield from static_lacking(plan)
+
+
+def functions_lacking(plan: Plan) -> Iterator[Problem]:
+    """Functions that a source defines and its class does not declare: no compiler takes that file."""
+    for file in (file for file in plan.files if file.endswith(SOURCE_KINDS)):
+        source = plan.tree.source(file)
+        for name in sorted(n for n in members_in(source) if n.lower().endswith("layer")):
+            if name not in plan.toolkit.classes and not is_visible(plan, name, file):
+                at = next(token for token in source.lexed.tokens if token.text == name)
+                text = f"{name} is defined or instantiated here, and no header that this file includes declares it"
+                yield Problem(Place(file, source.lexed.position(at.start)[0]), text, True)
+        for one in source.functions:
+            declaring = [words_of(plan, c) for c in plan.tree.classes(one.scope)] if not one.member else []
+            if declaring and not any(words is None or one.name.lstrip("~") in words for words in declaring):
+                text = f"{one.scope}'s {one.name} is defined here, and its class does not declare it"
+                yield Problem(Place(file, source.lexed.position(one.at)[0]), text, True)
+
+
+def names_lacking(plan: Plan) -> Iterator[Problem]:
+    """Variables and functions that a source uses, and that neither a header which it includes nor the system has."""
+    names = plan.names
+    for file in (file for file in plan.files if file.endswith(SOURCE_KINDS)):
+        used = names_used(plan.tree.source(file))
+        unknown = used.keys() - names.words_seen(file)
+        others = [name for name in unknown if not MEMBER.match(name)]
+        if others:
+            there = set(others) - names.compiler.undeclared(others, names.systems_headers(file))
+            unknown -= {name for name in others if name in there or names.is_messages(name)}
+        for token, user in sorted((used[name] for name in unknown), key=lambda use: use[0].start)[:1]:
+            text = f"{user} uses {token.text}, which no header that this file includes declares"
+            yield Problem(Place(file, plan.tree.line(file, token)), text, True)
+
+
+def names_used(source: Source) -> dict[str, tuple[Token, str]]:
+    """By name, what functions use and the source does not declare itself: where first, in which function or class."""
+    declared, found = declared_in(source), {}
+    tokens = source.lexed.tokens
+    for i, token in enumerate(tokens[1:-1], 1):
+        if token.text not in declared and is_name(token.text) and is_used(tokens, i):
+            around = source.function_around(token.start)
+            # A compiler of kernels knows functions that no header has.
+            is_gpus = around and around.is_device_only and tokens[i + 1].text in ("(", "<")
+            if around and not is_gpus:
+                found.setdefault(token.text, (token, around.scope or around.name))
+    return found
+
+
+def is_name(text: str) -> bool:
+    return bool(NAME.match(text)) and not WORDS.fullmatch(text)
+
+
+def is_used(tokens: list[Token], i: int) -> bool:
+    """As a variable or a function: not a label, nor a member of something, nor a scope."""
+    before, after = tokens[i - 1].text, tokens[i + 1]
+    if before == "->":
+        return tokens[i - 2].text == "this" and bool(MEMBER.match(tokens[i].text))
+    is_label = after.text == ":" and before in (";", "{", "}")
+    return (
+        bool(USED_BEHIND.fullmatch(before)) and after.kind != "name" and after.text != "::" and not is_label
+    )
+
+
+def declared_in(source: Source) -> set[str]:
+    """What a source may declare itself: names outside of functions, of macros, and in a statement behind a type."""
+    tokens, found, outer = source.lexed.tokens, set(), []
+    is_declaring = False  # a name of this statement was declared: others follow its commas
+    for i, token in enumerate(tokens[1:], 1):
+        before = tokens[i - 1]
+        if token.text in ("(", "[", "{"):
+            outer.append(is_declaring)
+            is_macros = token.text == "(" and before.text.isupper()  # FOR(i, n)
+            is_binding = token.text == "[" and before.text in ("auto", "&")  # auto& [a, b]
+            is_declaring = is_macros or is_binding or "enum" in (before.text, tokens[i - 2].text)
+        elif token.text in (")", "]", "}"):
+            is_declaring = bool(outer) and outer.pop() and token.text != "}"
+        elif token.text == ";":
+            is_declaring = False
+        elif token.kind == "name":
+            is_typed = before.kind == "name" and not NO_TYPE.fullmatch(before.text)
+            is_typed = is_typed or before.text in ("*", "&", ">", "&&", ">>", "]", "...")
+            is_declaring = is_declaring or is_typed
+            if is_typed or (is_declaring and before.text in (",", "(", "[", "{")):
+                found.add(token.text)
+    at = 0
+    for function in (f for f in source.functions if f.body > at):
+        body = position_from(tokens, function.body)
+        found.update(token.text for token in tokens[at:body])
+        at = position_from(tokens, function.end)
+    found.update(token.text for token in tokens[at:])
+    return found.union(*({token.text for token in line.tokens} for line in source.lexed.directives))
+
+
+def static_lacking(plan: Plan) -> Iterator[Problem]:
+    """X::name of a class of the fork's own that has no such member, nor a base that might have it."""
+    for file, tokens in plan.scanned:
+        for i, token in enumerate(tokens[:-2]):
+            if tokens[i + 1].text != "::" or tokens[i + 2].kind != "name":
+                continue
+            found = plan.tree.classes(token.text) if token.text in plan.tree.class_names else []
+            if len(found) == 1 and found[0].file in plan.files:
+                one = plan.tree.source(found[0].file).lexed.tokens[slice(*found[0].tokens)]
+                is_base = any(t.text == ":" for t in itertools.takewhile(lambda t: t.text != "{", one))
+                words = words_of(plan, found[0])
+                if not is_base and words is not None and tokens[i + 2].text not in words:
+                    text = f"{plan.target.name} names {token.text}::{tokens[i + 2].text}, which that class has not"
+                    yield Problem(Place(file, plan.tree.line(file, token)), text, True)
+                    break
+
+
+def is_visible(plan: Plan, name: str, file: str) -> bool:
+    """Is there a class of that name among what a file includes?"""
+    return any(one.file in plan.tree.visible(file) for one in plan.tree.classes(name))
+
+
+def words_of(plan: Plan, one: Class) -> set[str] | None:
+    """What a class's head and body name; None if macros declare some of its members."""
+    tokens = plan.tree.source(one.file).lexed.tokens[slice(*one.tokens)]
+    texts = [token.text for token in tokens]
+    macros = {text for text, after in pairwise(texts) if after == "(" and text.isupper() and len(text) > 1}
+    return None if macros - {"DISABLE_COPY_AND_ASSIGN", "CHECK", "NOT_IMPLEMENTED"} else set(texts)
