@@ -25,6 +25,8 @@ STOCK = re.compile(
 )
 # The core's files that work through no elements: a call takes as long, and they take half the time to compile.
 BOOKKEEPING = re.compile(r"(?!util/|layers/(pooling|relu|side|sigmoid|softmax|tanh)\w*\.).*\.cpp")
+# Those that a folder may have its own of, in whose place the linker would not take the core's.
+REPLACEABLE = re.compile(r"util/|io\.cpp")
 # A fork's files were written for compilers of 2014, which took more than C++ says.
 OLD = "-w -fpermissive"
 # Libraries of Caffe layers are loaded side by side, each with classes of its own.
@@ -63,12 +65,15 @@ class Rules:
         after = (
             [flags, *ready] if native else [f"{self.settings.core_of(backend)}/std.hpp.gch", flags, *ready]
         )
-        for source in folder.sources:
+        for source, parts in units(folder).items():
             path, what, object_file = (
                 f"{folder.path}/{source}",
                 f"{folder.name}/{source}",
                 f"{place}/{source}.o",
             )
+            if parts != [source]:
+                path = f"{place}/{source}"
+                self.files[path] = "".join(f'#include "{part}"\n' for part in parts)
             kind, seen = "plain", includes
             if source.endswith(".cu"):
                 kind = "native" if native else "kernel"
@@ -85,7 +90,7 @@ class Rules:
                 if not native:
                     # Rewritten headers first. A .cpp sees those of the fork alone: `#pragma once` tells no copy.
                     seen = f"$(call own,{place}) {includes}"
-            further = ",-O1" if folder.path == CORE_SOURCES and BOOKKEEPING.match(source) else each
+            further = ",-O1" if folder.path == CORE_SOURCES and BOOKKEEPING.match(parts[0]) else each
             self.rule(object_file, [path, *after], f"$(call {backend}_{kind},{what},{seen}{further})")
             self.depfiles.append(f"{object_file}.d")
             made.append(object_file)
@@ -132,7 +137,7 @@ class Rules:
             place = self.settings.core_of(backend)
             includes = f"$(call caffe,{folder.path},{build}) -DCAFFE_ENGINE=1"
             objects = self.objects(folder, backend, place, includes, ready)
-            stock = [f"{place}/{source}.o" for source in folder.sources if STOCK.match(source)]
+            stock = [f"{place}/{unit}.o" for unit, parts in units(folder).items() if STOCK.match(parts[0])]
             base = [o for o in objects if o not in stock] + self.host_runtime(backend)
             self.archive(f"{place}/libstock.a", stock, f"{build}/sources")
             self.archive(f"{place}/libcaffe.a", base, f"{build}/sources")
@@ -272,6 +277,17 @@ class Rules:
         ]
         tail.append(f"-include {' '.join(self.depfiles)}")
         return "\n".join(head + self.lines + tail) + "\n"
+
+
+def units(folder: Folder) -> dict[str, list[str]]:
+    """What is compiled at once: a source; or many of the core's, whose work is mostly that of their common headers."""
+    made: dict[str, list[str]] = {}
+    for source in folder.sources:
+        unit = source
+        if folder.path == CORE_SOURCES and source.endswith(".cpp") and not REPLACEABLE.match(source):
+            unit = f"{'stock' if STOCK.match(source) else 'base'}{'' if BOOKKEEPING.match(source) else '_loops'}.cpp"
+        made.setdefault(unit, []).append(source)
+    return made
 
 
 def core_folder(root: str) -> Folder:
