@@ -170,6 +170,8 @@ def cell(settings: Settings, mode: str, name: str, run: str, batch: int, column:
     """The times of the contenders."""
     import torchvision
 
+    # Or the models of earlier cells count against torch's limit of recompilations, and later ones run uncompiled.
+    torch.compiler.reset()
     torch.manual_seed(0)
     plain = torchvision.models.get_model(name, weights=None).cuda().to(memory_format=column.layout)
     models = {TORCH: plain, OURS: exchanged(plain, ours)}
