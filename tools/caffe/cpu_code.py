@@ -14,8 +14,8 @@ from ..cuda.lexer import IS_DEFINED, Token
 from ..cuda.source import Function, Source
 from ..cuda.tokens import head_name, position_from
 
-CUDA_BUILD = IS_DEFINED | {"CPU_ONLY": 0}  # what a layer's files are compiled with
-CPU_BUILD = IS_DEFINED | {"CPU_ONLY": 1}
+CUDA_BUILD = IS_DEFINED | {"CPU_ONLY": 0, "USE_CUDA": 1}  # what a layer's files are compiled with
+CPU_BUILD = IS_DEFINED | {"CPU_ONLY": 1, "USE_CUDA": 0}
 
 
 class Missing(NamedTuple):
@@ -96,7 +96,7 @@ def fault(source: Source, cpu: Function) -> str:
         return "there is no statement in it"
     if words[:4] == ["LOG", "(", "FATAL", ")"]:
         return "all it does is to stop (LOG(FATAL))"
-    if "CPU_ONLY" in source.text[cpu.body : cpu.end]:
+    if any(switch in source.text[cpu.body : cpu.end] for switch in ("CPU_ONLY", "USE_CUDA")):
         alone = Source(source.text, source.path, CPU_BUILD)
         same = next((f for f in alone.functions if f.at == cpu.at), None)
         if same and Counter(statements(body(alone, same))) - Counter(words):

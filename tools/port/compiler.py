@@ -38,6 +38,11 @@ class Compiler:
         lines += [(m.start(), asking(m[1])) for m in INCLUDE.finditer(text) if m[1] in headers]
         return preprocessed("".join(line for _, line in sorted(lines)))
 
+    def is_reached(self, text: str, at: int) -> bool:
+        """Is what stands there in a file compiled, as the processor and the system have it? Without a compiler, no."""
+        lines = [(m.start(), m[0] + "\n") for m in DECIDING.finditer(text)]
+        return "here" in preprocessed("".join(line for _, line in sorted([*lines, (at, "here\n")])))
+
     def undeclared(self, names: Iterable[str], headers: Iterable[str]) -> set[str]:
         """Those of the names that no such header of the system's declares or defines. Without a compiler, none."""
         new = sorted(set(names) - self._declared - self._of_c)

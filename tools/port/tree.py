@@ -43,6 +43,8 @@ DEFINED = {
     **dict.fromkeys(("_MSC_VER", "_WIN32", "WIN32", "_WINDOWS"), 0),
     # Guards of headers whose functions are refused: helper_cuda.h asks for them before it names one.
     **dict.fromkeys(("CURAND_H_", "CUDNN_H_"), 0),
+    # Some forks ask for it where Caffe asks for CPU_ONLY.
+    "USE_CUDA": 1,
     "__cplusplus": 1,
 }
 # What shows that code behind USE_OPENCV needs it; much of it does not, and stands there for its neighbours' sake.

@@ -64,9 +64,12 @@ def names_lacking(plan: Plan) -> Iterator[Problem]:
         if others:
             there = set(others) - names.compiler.undeclared(others, names.systems_headers(file))
             unknown -= {name for name in others if name in there or names.is_messages(name)}
-        for token, user in sorted((used[name] for name in unknown), key=lambda use: use[0].start)[:1]:
-            text = f"{user} uses {token.text}, which no header that this file includes declares"
-            yield Problem(Place(file, plan.tree.line(file, token)), text, True)
+        given = "".join(f"#define {switch}\n" for switch in ("USE_CUDA", *plan.switches))
+        for token, user in sorted((used[name] for name in unknown), key=lambda use: use[0].start):
+            if names.compiler.is_reached(given + plan.tree.text(file), len(given) + token.start):
+                text = f"{user} uses {token.text}, which no header that this file includes declares"
+                yield Problem(Place(file, plan.tree.line(file, token)), text, True)
+                break
 
 
 def names_used(source: Source) -> dict[str, tuple[Token, str]]:

@@ -239,7 +239,8 @@ def test_what_a_fork_added_to_a_file_that_the_toolkit_replaces(fork, port):
     fork.write("include/caffe/blob.hpp", BLOB)
     fork.write("src/caffe/blob.cpp", BLOB_CPP)
     check = "CHECK_EQ(bottom[0]->above_middle(), 2); CHECK_EQ(bottom[0]->middle(), 3);"
-    fork.layer("Twist", body=f"Forward_gpu(bottom, top); {check}", members=TWIST)
+    members = f"#ifdef USE_CUDA\n{TWIST}\n#endif"
+    fork.layer("Twist", body=f"Forward_gpu(bottom, top); {check}", members=members)
     output = port("Twist")
     assert "by hand" not in output
     assert (
