@@ -36,11 +36,12 @@ WITHOUT = {
     "USE_MKL2017_AS_DEFAULT_ENGINE": "works by Intel's MKL-DNN only",
     "USE_GREENTEA": "works by OpenCL",
 }
+WINDOWS = dict.fromkeys(("_MSC_VER", "_WIN32", "WIN32", "_WINDOWS"), 0)
 # Code behind these does not count.
 DEFINED = {
     **dict.fromkeys(NVCC_WORDS, 0),
     **dict.fromkeys(WITHOUT, 0),
-    **dict.fromkeys(("_MSC_VER", "_WIN32", "WIN32", "_WINDOWS"), 0),
+    **WINDOWS,
     # Guards of headers whose functions are refused: helper_cuda.h asks for them before it names one.
     **dict.fromkeys(("CURAND_H_", "CUDNN_H_"), 0),
     # Some forks ask for it where Caffe asks for CPU_ONLY.
@@ -202,9 +203,12 @@ class Tree:
         return self._resolved[include, beside]
 
     def includes(self, file: str) -> list[str]:
-        """The files of the tree that one includes, whatever #if stands around."""
+        """The files of the tree that one includes, whatever #if stands around, but for Windows' own."""
         if file not in self._includes:
-            found = (self.resolve(include, file) for include in INCLUDE.findall(self.text(file)))
+            text = self.text(file)
+            is_windows = any(word in text for word in WINDOWS)
+            named = Source(text, file, WINDOWS).includes(angles=True) if is_windows else INCLUDE.findall(text)
+            found = (self.resolve(include, file) for include in named)
             self._includes[file] = [
                 f for f in dict.fromkeys(found) if f and f.endswith(HEADER_KINDS + SOURCE_KINDS)
             ]

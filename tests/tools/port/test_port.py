@@ -175,6 +175,15 @@ def test_what_lies_beside_a_name_that_is_taken(fork, port):
     assert found == {"fast/fast.h", "fast/part.h", "slow/slow.h", "slow/part.h", "alone.h"}
 
 
+def test_headers_for_windows_are_not_seen(fork, port):
+    """A struct of its dirent.h is the system's elsewhere."""
+    fork.write("include/windows/dirent.h", "#include <windows.h>\nstruct dirent { int d_type; };\n")
+    either = '#ifdef _MSC_VER\n#include "windows/dirent.h"\n#else\n#include <dirent.h>\n#endif'
+    fork.layer("Shift", body="struct dirent* entry = 0;", includes=either)
+    port("Shift")
+    assert "dirent.h" not in names(port.folder / "shift")
+
+
 def test_headers_in_inc(fork, port):
     """As in trees made by Visual Studio: inc/ and src/ side by side, Caffe's own headers in include/caffe."""
     fork.write("inc/twist.hpp", "int twist(int n);\n")
