@@ -9,6 +9,7 @@ LAYERS_DIR=/my/layers:/theirs tests one folder after the other.
 
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +20,7 @@ ROOT = Path(__file__).resolve().parent
 MOST_WORKERS = 16  # each imports torch
 # What does not go with workers, or says already how many there are to be.
 ALONE = ("-n", "--numprocesses", "--dist", "--pdb", "--trace", "-s", "--capture=no", "--collect-only", "--co")
+ASKED_FOR = re.compile(r"(^| )(-n|--numprocesses)[ =]?(?!0\b)\w")  # workers, by pytest's own option
 
 
 def workers(options: list[str]) -> list[str]:
@@ -26,17 +28,23 @@ def workers(options: list[str]) -> list[str]:
     named = any(Path(option.partition("::")[0]).exists() for option in options)
     alone = any(option.startswith(ALONE) for option in options) or "no:xdist" in " ".join(options)
     inside = "PYTEST_XDIST_WORKER" in os.environ
+    if ASKED_FOR.search(" ".join(options)):
+        share_the_cores()
     if named or alone or inside or importlib.util.find_spec("xdist") is None:
         return []
     count = min(len(os.sched_getaffinity(0)), MOST_WORKERS)
     if count < 2:
         return []
-    # Threads that wait for their next loop by spinning would take the cores from the other workers.
-    os.environ.setdefault("OMP_NUM_THREADS", "2")
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    share_the_cores()
     import torch
 
     return ["-n", str(count), "--dist", "loadgroup" if torch.cuda.is_available() else "worksteal"]
+
+
+def share_the_cores() -> None:
+    """Threads that wait for their next loop by spinning would take the cores from the other workers."""
+    os.environ.setdefault("OMP_NUM_THREADS", "2")
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 
 def main() -> int:

@@ -89,7 +89,6 @@ struct Fiber {
 // One warp's meeting point. Its state is reset when the block starts.
 struct Warp {
   unsigned int live = 0, arrived = 0;
-  unsigned int predicates = 0;
   uint64_t published[32] = {};
 };
 

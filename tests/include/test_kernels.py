@@ -123,11 +123,12 @@ def test_early_return_before_a_barrier(kernels, device, alive, threads):
     assert bool((top[alive:] == -1000).all())
 
 
-@pytest.mark.parametrize("below", [0, 1, 77, 96])
-def test_barrier_votes(kernels, device, below):
+@pytest.mark.parametrize("threads", [1, 40, 70, 96])
+@pytest.mark.parametrize("below", [0, 1, 39, 77, 96])
+def test_barrier_votes(kernels, device, below, threads):
     top = torch.full((3,), -1, dtype=torch.int32, device=device)
-    kernels["barriers"].barriers_votes(top, below, 96)
-    assert top.tolist() == [below, int(below == 96), int(below > 0)]
+    kernels["barriers"].barriers_votes(top, below, threads)
+    assert top.tolist() == [min(below, threads), int(below >= threads), int(below > 0)]
 
 
 def test_threads_at_different_barriers(kernels):
@@ -190,21 +191,26 @@ def test_warp_intrinsics(kernels, device, blocks, function):
             assert top[32 * warp + lane].tolist() == wanted, f"warp {warp}, lane {lane}"
 
 
-@pytest.mark.parametrize("alive", [1, 5, 16, 31])
-def test_warp_of_which_some_have_returned(kernels, device, alive):
+@pytest.mark.parametrize("threads", [1, 31, 40, 70, 96])
+@pytest.mark.parametrize("begin, end", [(0, 32), (0, 1), (0, 5), (0, 31), (3, 20), (31, 32)])
+def test_warp_of_which_some_have_returned_or_never_were(kernels, device, begin, end, threads):
     """Nobody waits for these lanes, and their values do not count."""
-    threads = 96
-    bottom = ints(threads, device=device, low=0, high=500) * 2
-    dead = torch.arange(threads, device=device) % 32 >= alive
-    bottom[dead] = 1007
-    bottom[32] = 7
-    top = torch.full((threads, 4), -1, dtype=torch.int32, device=device)
-    kernels["warp"].warp_early_return(bottom, top, alive, threads)
-    for warp in range(3):
-        values = bottom[32 * warp : 32 * warp + alive].tolist()
-        wanted = [values[0], sum(1 << i for i, v in enumerate(values) if v % 2), int(7 in values), 1]
+    bottom = ints(threads, device=device, low=0, high=500) * 2 + (torch.arange(threads, device=device) % 5 == 0)
+    lanes = torch.arange(threads, device=device) % 32
+    bottom[(lanes < begin) | (lanes >= end)] = 1007
+    bottom[32 + begin :][:1] = 7
+    top = torch.full((threads, 6), -1, dtype=torch.int32, device=device)
+    kernels["warp"].warp_early_return(bottom, top, begin, end, threads)
+
+    def mask(lanes):
+        return torch.tensor(sum(1 << lane for lane in lanes)).to(torch.int32).item()
+
+    for warp, values in enumerate(bottom.cpu().split(32)):
+        living = dict(list(enumerate(values.tolist()))[begin:end])
+        odd = mask(lane for lane, value in living.items() if value % 2)
+        wanted = [*list(living.values())[:1], odd, int(7 in living.values()), 1, mask(living), odd]
         found = top[32 * warp : 32 * warp + 32].tolist()
-        assert found[:alive] == [wanted] * alive and found[alive:] == [[-1] * 4] * (32 - alive)
+        assert found == [wanted if lane in living else [-1] * 6 for lane in range(len(values))]
 
 
 @pytest.mark.parametrize("x, y, z", [(64, 1, 1), (1, 64, 1), (2, 4, 8), (8, 2, 6), (3, 8, 4)])

@@ -127,3 +127,18 @@ def test_the_suite_installs_what_it_needs(monkeypatch, capsys):
     monkeypatch.delenv("LAYERS_DIR", raising=False)
     assert suite.main() == 1 and asked == [["test"]]
     assert "pytest" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "options, limited",
+    [("-n 15", True), ("-n15 -q", True), ("-q -n auto", True), ("--numprocesses=4", True), ("tests -n 2", True),
+     ("-n 0", False), ("-n0", False), ("tests/make", False), ("--numprocesses 0", False), ("-k not-now tests", False)],
+)  # fmt: skip
+def test_workers_that_somebody_asks_for_share_the_cores(monkeypatch, options, limited):
+    """As those that the suite takes by itself: no thread of OpenMP's spins while it waits."""
+    import test as suite  # test.py
+
+    environment = {}
+    monkeypatch.setattr(os, "environ", environment)
+    assert suite.workers(options.split()) == []
+    assert environment == ({"OMP_NUM_THREADS": "2", "OMP_WAIT_POLICY": "passive"} if limited else {})

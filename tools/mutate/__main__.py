@@ -2,6 +2,7 @@
 
     python -m tools.mutate --seed 1 --number 20 --only layers/_runtime
     python -m tools.mutate --seed 1 --number 100                         all over the tree
+    python -m tools.mutate --seed 1 --number 100 --judged a.log b.log    the rest of it, where a run was stopped
 
 Needs a tree that is built (its objects are copied, so that a mistake in C++ costs one object). For each mistake: killed
 or survived, where, and the line before and after. A survivor is a test to write, unless it changes nothing. What does
@@ -37,8 +38,8 @@ BUILDS = (
     ["make", "NVCC=", "-k", f"PYTHON={sys.executable}", "libraries"],
     [sys.executable, "-m", "tools.make.build", "core", "NVCC="],
 )
-# What a mistake in a file should be seen by: the first prefix that fits counts. Tests mirror the tree; those of what is
-# made of the file follow.
+# What a mistake in a file should be seen by, after the tests of its own name: the first prefix that fits counts. Tests
+# mirror the tree; those of what is made of the file follow.
 SEEN_BY = {
     "layers/_runtime/": "tests/runtime tests/layers tests/caffe",
     "layers/_caffe/": "tests/caffe tests/net tests/src/caffe/test_proto.py tests/src/caffe/util tests/layers",
@@ -109,24 +110,31 @@ def seen_by(path: str) -> list[str]:
     """pytest's arguments. Of a layer's file: the tests that have the first word of the layer's name in theirs."""
     places = next(tests for prefix, tests in SEEN_BY.items() if path.startswith(prefix))
     found = [place for place in places.split() if (ROOT / place).exists()]
-    layer = re.match(r"layers/([a-z]+)\w*/", path)
-    return [*found, "-k", layer[1]] if layer else found
+    if layer := re.match(r"layers/([a-z]+)\w*/", path):
+        return [*found, "-k", layer[1]]
+    own = sorted((ROOT / "tests").glob(f"**/test_{Path(path).stem.strip('_')}.py"))
+    return [*(str(test.relative_to(ROOT)) for test in own), *found]
 
 
 class Copy:
     """A copy of the tree, with what is built, in which mistakes are made and taken back."""
 
-    def __init__(self, folder: Path):
+    def __init__(self, folder: Path, environment: dict[str, str]):
         self.folder, self.said = folder / "tree", folder / "said"
+        self.environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"} | environment
         ignored = shutil.ignore_patterns(".git", "__pycache__", ".pytest_cache", "venv")
         shutil.copytree(ROOT, self.folder, ignore=ignored, symlinks=True)
 
     def run(self, command: list[str], limit: float) -> int:
         """The status; 124 if it takes longer."""
-        environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}
         with open(self.said, "w") as said:
             process = subprocess.Popen(
-                command, cwd=self.folder, env=environment, start_new_session=True, stdout=said, stderr=said
+                command,
+                cwd=self.folder,
+                env=self.environment,
+                start_new_session=True,
+                stdout=said,
+                stderr=said,
             )
         try:
             return process.wait(limit)
@@ -160,7 +168,19 @@ class Copy:
             os.utime(file)  # objects made of the mistake are older than this
 
 
-def main() -> int:
+def place_of(mutation: Mutation, source: str) -> str:
+    return f"{mutation.path}:{mutation.line(source)}: {mutation.kind}"
+
+
+def judged(logs: list[str]) -> dict[str, str]:
+    """{place: outcome} of what earlier runs printed; the last that has a place counts."""
+    said = "".join(Path(log).read_text() for log in logs)
+    return {
+        place: outcome.rstrip() for outcome, place in re.findall(r"^(\S.{19}) (\S+:\d+: .+)$", said, re.M)
+    }
+
+
+def options_given() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -172,17 +192,27 @@ def main() -> int:
     parser.add_argument("--limit", type=float, default=1800, help="seconds for the build, and for the tests")
     parser.add_argument("--wanted", type=float, default=90, help="percent that must be noticed")
     parser.add_argument("--list", action="store_true", help="say what would be done, and do nothing")
-    options = parser.parse_args()
+    parser.add_argument(
+        "--judged", nargs="*", default=[], help="what earlier runs of this seed printed: their verdicts count"
+    )
+    return parser.parse_args()
+
+
+def main() -> int:
+    options = options_given()
     texts = sources(options.only)
-    chosen = sample(texts, options.number, options.seed)
-    outcomes = collections.Counter()
+    drawn = {place_of(m, texts[m.path]): m for m in sample(texts, options.number, options.seed)}
+    known = {place: outcome for place, outcome in judged(options.judged).items() if place in drawn}
+    chosen = [mutation for place, mutation in drawn.items() if place not in known]
+    outcomes = collections.Counter(known.values())
 
     def report(mutation: Mutation, outcome: str, seconds: float, test: str = "") -> None:
         outcomes[outcome] += 1
         source = texts[mutation.path]
-        place = f"{outcome:20} {mutation.path}:{mutation.line(source)}: {mutation.kind}"
+        took = f"({seconds:.0f} s{test and ', ' + test})"
         print(
-            f"{place}\n{'':20} {mutation.shown(source)}   ({seconds:.0f} s{test and ', ' + test})", flush=True
+            f"{outcome:20} {place_of(mutation, source)}\n{'':20} {mutation.shown(source)}   {took}",
+            flush=True,
         )
 
     if options.list:
@@ -191,8 +221,10 @@ def main() -> int:
         return 0
     with tempfile.TemporaryDirectory() as folder:
         copies = queue.SimpleQueue()
+        # Threads that wait for their next loop by spinning would take the cores from the other copies.
+        alone = {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"} if options.jobs > 1 else {}
         for i in range(options.jobs):
-            copies.put(Copy(Path(folder) / str(i)))
+            copies.put(Copy(Path(folder) / str(i), alone))
 
         def judge(mutation: Mutation) -> None:
             copy, start = copies.get(), time.monotonic()

@@ -41,20 +41,24 @@ __global__ void sum_kernel(const double* bottom, double* top) {
   if (at % warpSize == 0) top[at / warpSize] = value;
 }
 
-__global__ void early_return_warp_kernel(const int* bottom, int* top, int alive) {
+__global__ void early_return_warp_kernel(const int* bottom, int* top, int begin, int end) {
   const int at = blockIdx.x * blockDim.x + threadIdx.x, value = bottom[at];
-  if (static_cast<int>(threadIdx.x % warpSize) >= alive) return;
+  const int lane = threadIdx.x % warpSize;
+  if (lane < begin || lane >= end) return;
   const unsigned int everyone = 0xffffffffu;
-  int* own = top + 4 * at;
-  own[0] = __shfl_sync(everyone, value, 0);
+  int* own = top + 6 * at;
+  own[0] = __shfl_sync(everyone, value, begin);
   own[1] = static_cast<int>(__ballot_sync(everyone, value % 2));
   __syncwarp(everyone);
+  const unsigned int living = __activemask();
   own[2] = __any_sync(everyone, value == 7) != 0;
   own[3] = __all_sync(everyone, value < 1000) != 0;
+  own[4] = static_cast<int>(living);
+  own[5] = static_cast<int>(__ballot_sync(living, value % 2));
 }
 
-extern "C" int warp_early_return(const int* bottom, int* top, int alive, int threads, void* stream) {
-  early_return_warp_kernel<<<1, threads, 0, CAFFE_STREAM(stream)>>>(bottom, top, alive);
+extern "C" int warp_early_return(const int* bottom, int* top, int begin, int end, int threads, void* stream) {
+  early_return_warp_kernel<<<1, threads, 0, CAFFE_STREAM(stream)>>>(bottom, top, begin, end);
   return CAFFE_LAUNCH_STATUS();
 }
 

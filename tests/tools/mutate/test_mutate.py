@@ -66,6 +66,21 @@ def test_every_source_is_seen_by_tests_that_are_there():
     assert not [path for path in files if not mutate.seen_by(path)]
 
 
+def test_the_test_of_a_files_own_name_comes_first():
+    assert mutate.seen_by("layers/_caffe/caffemodel.py")[:2] == [
+        "tests/caffe/test_caffemodel.py",
+        "tests/caffe",
+    ]
+    assert mutate.seen_by("layers/_backends.py")[0] == "tests/test_backends.py"
+    assert mutate.seen_by("include/caffe/util/thrust.hpp")[0] == "tests/include/test_thrust.py"
+    assert mutate.seen_by("layers/round/round.cu") == [
+        "tests/layers",
+        "tests/caffe/test_own_layers.py",
+        "-k",
+        "round",
+    ]
+
+
 @pytest.fixture
 def small_tree(tmp_path, monkeypatch):
     """A tree of one source, whose suite looks at one of its two functions."""
@@ -148,9 +163,33 @@ def test_a_layers_file_that_the_host_was_not_made_of_is_not_drawn(small_tree, mo
 
 
 def test_two_copies_at_once_judge_alike(small_tree, monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["mutate", "--number", "50", "--jobs", "2"])
-    assert mutate.main() == 1
-    assert "1 of 2 noticed (50%)" in capsys.readouterr().out
+    """Each with one thread of OpenMP's, which does not spin: the suite sees nothing without."""
+    with open(small_tree / "test.py", "a") as suite:
+        suite.write(
+            "import os\nassert os.environ.get('OMP_NUM_THREADS') == '1' and os.environ['OMP_WAIT_POLICY'] == 'passive'\n"
+        )
+    for variable in ("OMP_NUM_THREADS", "OMP_WAIT_POLICY"):
+        monkeypatch.delenv(variable, raising=False)
+    for jobs, said in ("2", "1 of 2 noticed (50%)"), ("1", "2 of 2 noticed (100%)"):
+        monkeypatch.setattr(sys, "argv", ["mutate", "--number", "50", "--jobs", jobs])
+        mutate.main()
+        assert said in capsys.readouterr().out
+
+
+def test_verdicts_of_earlier_runs_count(small_tree, monkeypatch, capsys, tmp_path):
+    """What an earlier run printed is not judged again, whatever it says; the rest is."""
+    monkeypatch.setattr(sys, "argv", ["mutate", "--number", "50"])
+    mutate.main()
+    said, log = capsys.readouterr().out, tmp_path / "log"
+    first = re.search(r"^SURVIVED.*\n.*\n", said, re.M).group()
+    log.write_text(first + "killed               other.py:1: of another sample\n    a   ->   b\n")
+    monkeypatch.setattr(sys, "argv", ["mutate", "--number", "50", "--judged", str(log)])
+    mutate.main()
+    again = capsys.readouterr().out
+    assert "SURVIVED" not in again and "code.py:2: " in again and "1 of 2 noticed (50%)" in again
+    log.write_text(said)
+    mutate.main()
+    assert capsys.readouterr().out == said[said.index("1 of 2") :]
 
 
 def test_list_does_nothing():
