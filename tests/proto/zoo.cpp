@@ -211,37 +211,108 @@ string Thrown(F f) {
   return "nothing";
 }
 
-// What a fork's code may do with repeated fields, of numbers and of strings.
+string Shown(int number) { return std::to_string(number) + " "; }
+string Shown(const string& text) { return text + " "; }
+string Shown(const ZooParameter::Cage& cage) { return std::to_string(cage.width()) + " "; }
+
+template <typename List>
+string All(const List& list) {
+  string shown;
+  for (int i = 0; i < list.size(); ++i) shown += Shown(list.Get(i));
+  return shown;
+}
+
+// What a fork's code may do with repeated fields, of numbers, of strings and of messages.
 template <typename List, typename T>
 void CheckList(const T& a, const T& b, const T& c) {
   const std::vector<T> values{a, b, c};
   List list(values.begin(), values.end()), other;
-  const auto holds = [&](const std::vector<T>& wanted) {
+  const auto holds = [](const List& list, std::initializer_list<T> wanted) {
     return list.size() == static_cast<int>(wanted.size()) &&
-           std::equal(wanted.begin(), wanted.end(), list.begin());
+           All(list) == All(List(wanted.begin(), wanted.end()));
   };
-  CHECK(holds(values) && !list.empty() && other.empty() && list.at(1) == b && list[2] == c);
-  CHECK(list.end() - list.begin() == 3 && *(list.cend() - 1) == c);
-  list.SwapElements(0, 2), list.RemoveLast(), *list.Mutable(0) = b, list[1] = a;
-  CHECK(holds({b, a}));
-  other.Reserve(3), other.Add(values.begin() + 2, values.end()), *other.Add() = a;
-  list.MergeFrom(other), list.Swap(&other);
-  CHECK(holds({c, a}) && other.size() == 4 && other.Get(2) == c);
-  list.CopyFrom(other), other.Clear();
-  CHECK(holds({b, a, c, a}) && other.empty());
+  CHECK(All(list) == Shown(a) + Shown(b) + Shown(c) && list.size() == 3);
+  CHECK(!list.empty() && other.empty() && other.begin() == other.end());
+  list.SwapElements(0, 2);
+  CHECK(holds(list, {c, b, a}));
+  list.SwapElements(1, 1);
+  CHECK(holds(list, {c, b, a}));
+  list.RemoveLast();
+  CHECK(holds(list, {c, b}));
+  *list.Mutable(0) = b, list[1] = a;
+  CHECK(holds(list, {b, a}));
+  other.Reserve(3);
+  CHECK(other.empty());
+  other.Add(values.begin() + 1, values.end()), *other.Add() = a, other.Add(c);
+  CHECK(holds(other, {b, c, a, c}));
+  list.MergeFrom(other);
+  CHECK(holds(list, {b, a, b, c, a, c}) && holds(other, {b, c, a, c}));
+  list.Swap(&other);
+  CHECK(holds(list, {b, c, a, c}) && holds(other, {b, a, b, c, a, c}));
+  list.CopyFrom(other), list.CopyFrom(list);
+  CHECK(holds(list, {b, a, b, c, a, c}));
+  list[0] = c;
+  CHECK(holds(other, {b, a, b, c, a, c}));
+  List moved(std::move(other));
+  other = List(list), list = std::move(moved);
+  CHECK(holds(list, {b, a, b, c, a, c}) && holds(other, {c, a, b, c, a, c}));
+  other.Clear();
+  CHECK(other.empty() && other.size() == 0);
+  for (const int index : {-1, 6}) {
+    const auto wrong = [&](auto f) {
+      return Thrown(f) ==
+             "protobuf message: element " + std::to_string(index) + " of a repeated field that has 6";
+    };
+    CHECK(wrong([&] { list.Get(index); }) && wrong([&] { list.Mutable(index); }) &&
+          wrong([&] { list[index]; }));
+    CHECK(wrong([&] { const_cast<const List&>(list)[index]; }) && wrong([&] { list.at(index); }));
+    CHECK(wrong([&] { list.SwapElements(index, 0); }) && wrong([&] { list.SwapElements(0, index); }));
+  }
+  CHECK(Thrown([&] { other.RemoveLast(); }) == "protobuf message: element -1 of a repeated field that has 0");
+}
+
+// A list's iterators are those of an array: each of their words, on "a" to "e".
+template <typename List, typename Iterator>
+void CheckIterators(List& list, Iterator begin, Iterator end) {
+  Iterator at = begin;
+  CHECK(end - begin == 5 && begin + 5 == end && end - 5 == begin && begin != end && begin < end &&
+        !(begin < begin));
+  CHECK(*at == "a" && at->front() == 'a' && at[4] == "e" && *++at == "b" && *at++ == "b" && *at == "c");
+  CHECK(*at-- == "c" && *at == "b" && *--at == "a" && *(at += 4) == "e" && *(at -= 3) == "b");
+  CHECK(std::find(begin, end, "d") - begin == 3 && std::distance(begin, end) == list.size());
 }
 
 void CheckLists() {
   CheckList<caffe::RepeatedField<int>>(1, 2, 3);
   CheckList<caffe::RepeatedField<bool>>(true, false, false);
   CheckList<caffe::RepeatedPtrField<string>>(string("a"), string("b"), string("c"));
+  ZooParameter::Cage cages[3];
+  for (int i = 0; i < 3; ++i) cages[i].set_width(i);
+  CheckList<caffe::RepeatedPtrField<ZooParameter::Cage>>(cages[0], cages[1], cages[2]);
+
   caffe::RepeatedField<float> numbers;
-  numbers.Resize(3, 2), numbers.Truncate(2);
-  CHECK(numbers.size() == 2 && numbers[1] == 2 && numbers.Capacity() >= 2);
+  numbers.Resize(3, 2), numbers.Truncate(2), numbers.Resize(4, 5), numbers.Resize(3, 7), numbers.Set(0, 1);
+  CHECK(All(numbers) == "1 2 5 " && numbers.Capacity() >= 4 && numbers.end() - numbers.begin() == 3);
+  numbers.mutable_data()[1] = 4, *numbers.begin() = 3;
+  const caffe::RepeatedField<float>& fixed = numbers;
+  CHECK(fixed.data()[1] == 4 && *fixed.begin() == 3 && *(fixed.end() - 1) == 5);
+  CHECK(fixed.cbegin() == fixed.data() && fixed.cend() == fixed.data() + 3 && fixed.at(2) == 5 &&
+        fixed[2] == 5);
+
   caffe::RepeatedPtrField<string> texts;
-  for (const char* text : {"a", "b", "c", "d"}) texts.AddAllocated(new string(text));
-  texts.DeleteSubrange(1, 2);
-  CHECK(texts.size() == 2 && texts[1] == "d" && texts.begin() + 2 == texts.end());
+  for (const char* text : {"a", "x", "y", "b", "c", "d", "e"}) texts.AddAllocated(new string(text));
+  const string *first = &texts[0], *last = &texts[6];
+  texts.DeleteSubrange(1, 2), texts.DeleteSubrange(5, 0);
+  CHECK(All(texts) == "a b c d e " && &texts[0] == first && &texts[4] == last);
+  CHECK(Thrown([&] { texts.DeleteSubrange(4, 2); }) ==
+        "protobuf message: element 5 of a repeated field that has 5");
+  CHECK(Thrown([&] { texts.DeleteSubrange(-1, 2); }) ==
+        "protobuf message: element -1 of a repeated field that has 5");
+  CheckIterators(texts, texts.begin(), texts.end()), CheckIterators(texts, texts.cbegin(), texts.cend());
+  const caffe::RepeatedPtrField<string>& const_texts = texts;
+  CheckIterators(const_texts, const_texts.begin(), const_texts.end());
+  texts.SwapElements(0, 4);  // as protobuf's: the elements stay where they are, their places change
+  CHECK(&texts[4] == first && &texts[0] == last && All(texts) == "e b c d a ");
 }
 
 // Bytes of a known field that are none of its type's; a number read as another type's.

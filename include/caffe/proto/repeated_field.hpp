@@ -50,7 +50,7 @@ class RepeatedField {
   void Add(Iterator first, Iterator last) {
     for (; first != last; ++first) Add(static_cast<T>(*first));
   }
-  void RemoveLast() { Truncate(size() - 1); }
+  void RemoveLast() { Truncate(static_cast<int>(CheckListIndex(size() - 1, size()))); }
   void Truncate(int size) { items_.resize(size); }
   void Resize(int size, T value) { items_.resize(size, Item{value}); }
   void Reserve(int size) { items_.reserve(size); }

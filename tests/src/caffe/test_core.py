@@ -43,12 +43,12 @@ def build_and_run(folder: Path) -> None:
         source, binary = Path("tests/caffe_core") / f"{program}.cpp", folder / program
         flags = ["-std=c++17", "-O0", "-w", "-fno-gnu-unique", "-DCAFFE_HOST_BACKEND=1", *INCLUDES]
         # A layer that includes no stock layer is linked without them.
-        archives = ARCHIVES if program == "net_test" else ARCHIVES[1:]
+        archives = ARCHIVES if program in ("memory_test", "net_test") else ARCHIVES[1:]
         run(CXX, *flags, source, *archives, "-pthread", "-ldl", "-o", binary)
         (folder / f"{program}.said").write_text(run(binary))
 
     with ThreadPoolExecutor(2) as pool:
-        list(pool.map(one, ("core_test", "layer_test", "net_test", "words_test")))
+        list(pool.map(one, ("core_test", "layer_test", "memory_test", "net_test", "words_test")))
 
 
 FATAL = "core_test.cpp: "
@@ -60,6 +60,10 @@ TWICE = "Check failed: !strict || !found->count(key) the label map has "
 CUBLAS_STATUSES = (
     "SUCCESS NOT_INITIALIZED ALLOC_FAILED INVALID_VALUE ARCH_MISMATCH MAPPING_ERROR EXECUTION_FAILED INTERNAL_ERROR "
     "NOT_SUPPORTED LICENSE_ERROR"
+)
+FREED = (
+    "host memory, CUDA's memory, events, SyncedMemory, what lent memory stands for, Blob, message, list, filler, "
+    "random numbers, layer of a library, net"
 )
 NO_VALUES = "(unprintable) vs. (unprintable)"
 
@@ -297,6 +301,8 @@ EXPECTED = {
     "too_many_params": "Check failed: layer_param.param_size() <= param_count (1 vs. 0) "
     "Too many params specified for layer p",
     "names": "in x first",
+    # of what is let go, nothing is left
+    **dict.fromkeys((f"freed: {what}" for what in FREED.split(", ")), "all"),
 }
 
 

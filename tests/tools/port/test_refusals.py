@@ -53,6 +53,18 @@ def test_header_that_is_missing_in_the_tree(fork, port):
     )
 
 
+def test_source_that_is_missing_in_the_tree(fork, port):
+    """Published with its header alone, and registered where the fork registers others."""
+    fork.layer("Shift").unlink()
+    fork.write(
+        "src/caffe/layer_factory.cpp",
+        '#include "caffe/layers/shift_layer.hpp"\nnamespace caffe {\nREGISTER_LAYER_CLASS(Shift);\n}\n',
+    )
+    said = port("Shift", fails=True)
+    assert re.search(r"shift_layer\.hpp:\d+: no source defines ShiftLayer's functions", said)
+    assert not list(port.folder.iterdir())
+
+
 def test_not_a_tree(fork, port, tmp_path):
     assert "no such folder" in port("X", caffe=tmp_path / "nowhere", fails=True)
     assert f"There is one in it: CAFFE={fork.root}" in port("X", caffe=tmp_path, fails=True)

@@ -5,6 +5,8 @@ import torch
 from support.stock import compare
 from torch.nn import functional as F
 
+from layers import CaffeRuntimeError
+
 GAUSSIAN = {"type": "gaussian"}
 CONV = {"num_output": 4, "kernel_size": [2], "weight_filler": GAUSSIAN, "bias_filler": GAUSSIAN}
 PRODUCT = {"num_output": 6, "weight_filler": GAUSSIAN, "bias_filler": GAUSSIAN}
@@ -209,3 +211,43 @@ def test_a_stochastic_window_of_zeros(at):
     module = at.module("Pooling", pooling_param={"pool": "STOCHASTIC", "kernel_size": 2, "stride": 2})
     zeros = torch.zeros(1, 1, 4, 4, device=at.device, dtype=at.dtype)
     assert (module.eval()(zeros) == 0).all() and (module.train()(zeros) == 0).all()
+
+
+def on_axis(axis: int, axes: int, value: int, otherwise: int) -> list[int]:
+    return [value if i == axis else otherwise for i in range(axes)]
+
+
+@pytest.mark.parametrize("size", [1, 2])
+@pytest.mark.parametrize("word, value", [("kernel_size", 3), ("stride", 2), ("pad", 1), ("dilation", 2)])
+@pytest.mark.parametrize("axis, axes", [(0, 2), (1, 2), (0, 1), (0, 3), (1, 3), (2, 3)])
+def test_a_convolution_that_is_its_own_way_on_one_axis(at, axis, axes, word, value, size):
+    """On the others it is what it is without: for a size of 1, a product of matrices."""
+    words = {"kernel_size": [size] * axes, "stride": [1] * axes, "pad": [0] * axes, "dilation": [1] * axes}
+    words[word] = on_axis(axis, axes, value, words[word][0])
+    module = at.module("Convolution", convolution_param=CONV | words)
+    function = (F.conv1d, F.conv2d, F.conv3d)[axes - 1]
+    options = {"stride": words["stride"], "padding": words["pad"], "dilation": words["dilation"]}
+    compare(at, module, lambda x, w, b: function(x, w, b, **options), at.draw(2, 3, *(5, 6, 4)[:axes]))
+
+
+@pytest.mark.parametrize("axis, axes", [(0, 2), (1, 2), (0, 3), (1, 3), (2, 3)])
+@pytest.mark.parametrize(
+    "word, wrong, otherwise, message",
+    [
+        ("kernel_size", 0, 1, "Filter dimensions must be nonzero"),
+        ("stride", 0, 1, "Stride dimensions must be nonzero"),
+        ("dilation", 0, 1, "Dilation must be nonzero"),
+        ("pad", 2**32 - 1, 0, "pad is too large"),
+    ],
+)
+def test_a_convolution_that_is_wrong_on_one_axis(stock, axis, axes, word, wrong, otherwise, message):
+    words = CONV | {word: on_axis(axis, axes, wrong, otherwise)}
+    with pytest.raises(CaffeRuntimeError, match=message):
+        stock.Convolution(convolution_param=words)(torch.zeros(2, 3, *(5, 6, 4)[:axes]))
+
+
+@pytest.mark.parametrize("side", ["h", "w"])
+def test_a_pooling_that_is_wrong_on_one_axis(stock, side):
+    words = {"kernel_size": 2, "pad_h": 0, "pad_w": 0, f"pad_{side}": 2**32 - 1}
+    with pytest.raises(CaffeRuntimeError, match="pad is too large"):
+        stock.Pooling(pooling_param=words)(torch.zeros(2, 3, 5, 6))
