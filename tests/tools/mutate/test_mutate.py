@@ -166,7 +166,7 @@ def test_two_copies_at_once_judge_alike(small_tree, monkeypatch, capsys):
     """Each with one thread of OpenMP's, which does not spin: the suite sees nothing without."""
     with open(small_tree / "test.py", "a") as suite:
         suite.write(
-            "import os\nassert os.environ.get('OMP_NUM_THREADS') == '1' and os.environ['OMP_WAIT_POLICY'] == 'passive'\n"
+            "import os\nassert (os.environ.get('OMP_NUM_THREADS'), os.environ.get('OMP_WAIT_POLICY')) == ('1', 'passive')\n"
         )
     for variable in ("OMP_NUM_THREADS", "OMP_WAIT_POLICY"):
         monkeypatch.delenv(variable, raising=False)
