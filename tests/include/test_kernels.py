@@ -195,7 +195,9 @@ def test_warp_intrinsics(kernels, device, blocks, function):
 @pytest.mark.parametrize("begin, end", [(0, 32), (0, 1), (0, 5), (0, 31), (3, 20), (31, 32)])
 def test_warp_of_which_some_have_returned_or_never_were(kernels, device, begin, end, threads):
     """Nobody waits for these lanes, and their values do not count."""
-    bottom = ints(threads, device=device, low=0, high=500) * 2 + (torch.arange(threads, device=device) % 5 == 0)
+    bottom = ints(threads, device=device, low=0, high=500) * 2 + (
+        torch.arange(threads, device=device) % 5 == 0
+    )
     lanes = torch.arange(threads, device=device) % 32
     bottom[(lanes < begin) | (lanes >= end)] = 1007
     bottom[32 + begin :][:1] = 7
