@@ -13,6 +13,8 @@ from itertools import pairwise
 from ..cuda.lexer import Token
 from ..cuda.source import Source
 from ..cuda.tokens import position_from
+from .items import items_of
+from .names import OF_A_LAYER
 from .plan import Plan, Problem
 from .tree import SOURCE_KINDS, Class, Place, members_in
 
@@ -30,12 +32,15 @@ WORDS = re.compile(
     "static|static_assert|static_cast|struct|switch|template|this|throw|true|try|typedef|typeid|typename|union|"
     "unsigned|using|virtual|void|volatile|while"
 )
+# Macros that define no functions of the class that they name.
+KNOWN = re.compile("(INSTANTIATE|REGISTER)_|DISABLE_COPY")
 
 
 def undeclared(plan: Plan) -> Iterator[Problem]:
     yield from functions_lacking(plan)
     yield from names_lacking(plan)
     yield from static_lacking(plan)
+    yield from virtual_lacking(plan)
 
 
 def functions_lacking(plan: Plan) -> Iterator[Problem]:
@@ -146,6 +151,35 @@ def static_lacking(plan: Plan) -> Iterator[Problem]:
                     text = f"{plan.target.name} names {token.text}::{tokens[i + 2].text}, which that class has not"
                     yield Problem(Place(file, plan.tree.line(file, token)), text, True)
                     break
+
+
+def virtual_lacking(plan: Plan) -> Iterator[Problem]:
+    """Virtual functions that no source defines: the linker wants them, called or not. Where kernels alone are missing,
+    the build has something to put there."""
+    sources = [plan.tree.source(file) for file in plan.files]
+    for name in sorted(plan.class_names):
+        defined = {f.name for source in sources for f in source.functions if f.scope == name}
+        if not defined or any(defines_by_macro(source, name) for source in sources):
+            continue
+        for one in (one for one in plan.tree.classes(name) if one.file in plan.files):
+            tokens = plan.tree.source(one.file).lexed.tokens
+            for item in items_of(plan.tree.source(one.file), within=one.tokens):
+                words = [token.text for token in tokens[slice(*item.tokens)]]
+                is_open = "virtual" in words and not item.defines and words[-3:-2] != ["="]
+                if is_open and item.name not in {*defined, *OF_A_LAYER}:
+                    text = f"{name}'s {item.name} is virtual, and no source that is compiled defines it"
+                    yield Problem(
+                        Place(one.file, plan.tree.line(one.file, tokens[item.tokens[0]])), text, True
+                    )
+
+
+def defines_by_macro(source: Source, name: str) -> bool:
+    """May a macro's call define functions of this class: STUB_GPU(Name) and what forks make of it?"""
+    tokens = source.lexed.tokens
+    return any(
+        token.text == name and before.text == "(" and macro.text.isupper() and not KNOWN.match(macro.text)
+        for macro, before, token in zip(tokens, tokens[1:], tokens[2:], strict=False)
+    )
 
 
 def is_visible(plan: Plan, name: str, file: str) -> bool:

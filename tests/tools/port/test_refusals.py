@@ -189,6 +189,24 @@ def test_name_that_nothing_declares(fork, port):
         assert said in port("Twist", fails=True)
 
 
+def test_virtual_function_that_nothing_defines(fork, port):
+    """The linker wants it, called or not; of what Layer has, kernels may be missing."""
+
+    def members(last):
+        return f"virtual void Forward_gpu(int n);\n  virtual void All(int n) {{}}\n  virtual int Some() = 0;\n  {last}"
+
+    source = fork.layer("Shift", members=members("virtual void ForwardAll(int n);"))
+    definition = "\ntemplate <typename D>\nvoid caffe::ShiftLayer<D>::ForwardAll(int n) {}\n"
+    source.write_text(f"{source.read_text()}#ifdef USE_CUDNN{definition}#endif\n")
+    said = "shift_layer.hpp:14: ShiftLayer's ForwardAll is virtual, and no source that is compiled defines it"
+    assert said in port("Shift", fails=True)
+    source.write_text(source.read_text().replace("#ifdef USE_CUDNN", "#ifndef USE_CUDNN"))
+    port("Shift")
+    twist = fork.layer("Twist", members=members("virtual void ForwardAll(int n);"))
+    twist.write_text(twist.read_text() + "STUB_FORWARD(TwistLayer, ForwardAll);\n")
+    port("Twist")
+
+
 def test_static_member_that_its_class_has_not(fork, port):
     fork.write(
         "include/caffe/util/param.hpp", "class Param { public: static int pad; static Param Get(); };\n"
