@@ -68,10 +68,8 @@ class Probe:
         site = instances.Site(code.backend, device, stream, dtype, int(not module.training))
         self.mode, self.in_place = instances.MODES[code.mode], definition.in_place
         self.bottoms = [b.to(code.device, dtype).contiguous() for b in bottoms]
-        shapes = tuple(tuple(b.shape) for b in self.bottoms)
         torch.manual_seed(1701)  # for its fillers
-        addresses = [definition.address(b) for b in self.bottoms]
-        self.instance = instances.Instance(definition, site, self.mode, shapes, addresses, iteration=0)
+        self.instance = instances.Instance(definition, site, self.mode, self.bottoms, iteration=0)
         given = self.instance.initial_blobs() if blobs is None else blobs
         self.blobs = [b.to(code.device, dtype).contiguous() for b in given]
         self.draws = True  # random numbers; known after the first forward

@@ -1,5 +1,7 @@
 """What make verify calls a layer on: its small cases, and shapes and numbers that it guesses."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 
@@ -15,7 +17,10 @@ from tools.verify.inputs import (
     USUAL,
     Setting,
     Shape,
+    called_after,
     candidates,
+    counts,
+    values_of,
 )
 
 
@@ -118,3 +123,94 @@ def test_what_is_no_caffe_layers_case_or_has_no_gradient():
     assert settings(case)[0].smooth == [False]
     case.is_caffe = False
     assert settings(case) == []
+
+
+def test_regions_of_another_size():
+    """Rotated ones, say, of six numbers: nobody knows what the sixth is."""
+    with pytest.raises(ValueError, match="SHAPES: 4,6:roi: a region is five numbers, image, x1, y1, x2, y2"):
+        Shape.parse("4,6:roi")
+    assert Shape.parse("4,5,1,1:roi").sizes == (4, 5, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("count", "type_name", "kind"),
+    [
+        (2, "PSROIPooling", REGIONS),
+        (2, "Eltwise", DATA),
+        (1, "RoiAlign", DATA),
+        (2, "Upsample", MASK),
+        (3, "MaxUnpooling", MASK),
+    ],
+)
+def test_what_a_layer_is_called_after_comes_first(count, type_name, kind):
+    assert next(candidates(count, called_after(type_name)))[-1].kind == kind
+
+
+@pytest.mark.parametrize(
+    ("count", "first", "guesses"),
+    [
+        (0, DATA, 1),
+        (0, REGIONS, 1),
+        (1, DATA, 5),
+        (1, REGIONS, 5),
+        (1, MASK, 5),
+        (2, DATA, 34),
+        (2, REGIONS, 40),
+        (2, MASK, 36),
+        (3, DATA, 63),
+        (3, REGIONS, 75),
+    ],
+)
+def test_shapes_that_are_guessed(count, first, guesses):
+    """All bottoms alike, then the last one, or all but the first, of another kind."""
+    found = [" ".join(map(str, shapes)) for shapes in candidates(count, first)]
+    assert len(found) == guesses and all(len(shapes.split()) == count for shapes in found)
+    among = {
+        1: ["2,3,6,5", "5,4", "1,1", "1,4,1,4"],
+        2: [
+            "2,4,6,6 2:label",
+            "2,3,6,5 2,1,6,5:label",
+            "2,3,6,5 2,1,6,5",
+            "5,4 5,1:label",
+            "5,4 4",
+            "2,4,6,6 2,4",
+        ],
+        3: ["2,3,6,5 2,3,6,5 2,1,1,1:label", "2,3,6,5 5,5:roi 5,5:roi", "5,4 5:label 5:label", "5,4 5,4 1"],
+    }
+    assert set(among.get(count, [])) <= set(found)
+    told = {2: "2,18,9,9 5,5,1,1:roi", 3: "2,18,9,9 5,5:roi 2,18,9,9"}.get(count)
+    assert (told in found) == (first == REGIONS and told is not None)
+
+
+@pytest.mark.parametrize(
+    ("exact", "least", "most", "wanted"),
+    [(2, 1, 5, [2]), (0, -1, -1, [0]), (-1, -1, -1, [1, 2]), (-1, 0, -1, [1, 2]), (-1, 2, -1, [2]), (-1, 3, 4, [3, 4]),
+     (-1, 2, 9, [2, 3, 4, 5]), (-1, -1, 1, [1])],
+)  # fmt: skip
+def test_numbers_of_bottoms_that_are_tried(exact, least, most, wanted):
+    facts = dict(exact_num_bottom_blobs=exact, min_bottom_blobs=least, max_bottom_blobs=most)
+    assert counts(SimpleNamespace(**facts)) == wanted
+
+
+def test_values_are_what_their_kind_says():
+    images = Shape((3, 4, 7, 9))
+    labels, regions, shares, flat = (
+        Shape.parse(t) for t in ("500:label", "300,5:roi", "50:prob", "300,5,1,1:roi")
+    )
+    drawn = values_of([images, labels, regions, shares, flat])
+    assert [tuple(v.shape) for v in drawn] == [s.sizes for s in (images, labels, regions, shares, flat)]
+    assert drawn[1].unique().tolist() == [0, 1, 2, 3] and values_of([Shape((4,)), labels])[
+        1
+    ].unique().tolist() == [0, 1]
+    assert drawn[3].min() > 0 and drawn[3].max() < 1 and drawn[0].min() < 0
+    for found in (drawn[2], drawn[4].view(300, 5)):
+        image, x1, y1, x2, y2 = found.T
+        assert image.unique().tolist() == [0, 1, 2] and (x1 <= x2).all() and (y1 <= y2).all()
+        assert (x1.min(), x2.max(), y1.min(), y2.max()) == (0, 8, 0, 6)
+    mask = values_of([images, Shape.parse("3,4,7,9:mask")])[1]
+    rows, columns = mask // 18, mask % 18
+    assert (rows // 2 == torch.arange(7).view(7, 1)).all() and (columns // 2 == torch.arange(9)).all()
+    assert {*rows.view(-1).tolist()} == {*map(float, range(14))}
+    of_flat = values_of([Shape((3, 4)), regions])[1]
+    assert of_flat[:, 1:].max() == 7 and of_flat[:, 0].max() == 2
+    assert torch.equal(values_of([images])[0], drawn[0])

@@ -20,18 +20,11 @@ from support.workshop import SharedLayers
 
 from layers._runtime.cases import load_package
 from tools.verify.__main__ import main
-from tools.verify.gradient import COARSE, Checked, GradientCheck, sample
+from tools.verify.gradient import COARSE, Checked, GradientCheck
 from tools.verify.guarded import guarded
 from tools.verify.inputs import (
-    DATA,
-    MASK,
-    REGIONS,
     Setting,
     Shape,
-    called_after,
-    candidates,
-    counts,
-    values_of,
 )
 from tools.verify.parameters import names
 from tools.verify.table import RIGHT, STATUS_NOT_RUN, STATUS_RIGHT, STATUS_WRONG, UNSURE, WRONG, Row, closing
@@ -203,88 +196,6 @@ def test_a_diff_that_is_not_written_is_zeros_to_torch(crooked, mode):
         assert torch.equal(size.grad, torch.zeros(8, 8))
 
 
-class Largest:
-    """The largest of a bottom's values, as the prober of a layer gives it. Backward goes to the first one."""
-
-    def __init__(self, values: list[float], dtype: torch.dtype):
-        self.bottoms, self.blobs = [torch.tensor(values, dtype=dtype)], []
-
-    def run_forward(self, wanted=None):
-        self.tops = [self.bottoms[0].max().view(1)]
-        return self.tops
-
-    def run_backward(self, diffs, wanted, fill=0.0):
-        diff = torch.zeros_like(self.bottoms[0])
-        diff[self.bottoms[0].argmax()] = diffs[0][0]
-        return [diff]
-
-
-@pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf")])
-def test_no_number_is_no_gradient(number):
-    """Neither what Backward says nor what differences say may be one for the other to agree with."""
-    probe = Largest([1.0, 0.5], torch.float64)
-    probe.run_backward = lambda *_: [torch.full_like(probe.bottoms[0], number)]
-    found = GradientCheck(probe, [True]).run()
-    assert found.wrong_count == 4 and found.error == float("inf")
-
-
-@pytest.mark.parametrize("gap, wrong", [(1e-1, 0), (3e-5, 0), (3e-6, 0), (0, 4)])
-def test_values_close_to_each_other(gap, wrong):
-    """Steps in float are wider than these gaps; a tie has no gradient."""
-    values = [1.0, 1.0 - gap, 0.5]
-    check = GradientCheck(Largest(values, torch.float32), [True], lambda: Largest(values, torch.float64))
-    assert check.run().wrong_count == wrong
-
-
-class Slow:
-    """The sum of two bottoms' squares. Each call takes a second, of a clock of its own."""
-
-    def __init__(self, factor: float):
-        self.factor, self.seconds = factor, 0
-        self.bottoms, self.blobs = [torch.rand(300, dtype=torch.float64) for _ in range(2)], []
-
-    def run_forward(self, wanted=None):
-        self.seconds += 1
-        self.tops = [sum(b.square().sum() for b in self.bottoms).view(1)]
-        return self.tops
-
-    def run_backward(self, diffs, wanted, fill=0.0):
-        self.seconds += 1
-        return [self.factor * 2 * b * diffs[0] for b in self.bottoms]
-
-
-@pytest.mark.parametrize(("factor", "checked", "wrong"), [(1.0, 4, 0), (0.5, 2, 2)])
-def test_a_slow_layer_has_an_end(monkeypatch, factor, checked, wrong):
-    """After one element of each tensor, or a wrong one."""
-    probe = Slow(factor)
-    monkeypatch.setattr("tools.verify.gradient.time", SimpleNamespace(perf_counter=lambda: probe.seconds))
-    found = GradientCheck(probe, [True, True], None, 0.4).run()
-    assert (found.checked, found.wrong_count, found.sampled) == (checked, wrong, True)
-    assert probe.seconds <= 20
-    probe = Slow(factor)
-    monkeypatch.undo()
-    assert GradientCheck(probe, [True, True]).run().checked == 1200
-
-
-def test_what_is_looked_at_of_many():
-    """Half of it are places that tell, and they come first."""
-    telling = torch.zeros(100_000, dtype=torch.bool)
-    telling[[5, 70_000]] = True
-    places = sample(len(telling), 6, telling)
-    assert len(set(places)) == 6 and set(places[:2]) == {5, 70_000} and max(places) < len(telling)
-    assert telling[sample(len(telling), 2, telling)].sum() == 1
-    assert sample(3, 6, telling[:3]) == [0, 1, 2]
-
-
-def test_nothing_but_zeros_is_told():
-    probe = Largest([1.0, 0.5], torch.float64)
-    assert not GradientCheck(probe, [True]).run().zero
-    probe.run_forward = lambda wanted=None: [probe.bottoms[0].new_ones(1)]
-    probe.tops = probe.run_forward()
-    probe.run_backward = lambda *_: [torch.zeros_like(probe.bottoms[0])]
-    assert GradientCheck(probe, [True]).run().zero
-
-
 def test_kink(verify):
     """|x|, with values as near to 0 as the steps are wide."""
     found = verify("SquareOfSize", "--shapes", "40,40")
@@ -359,97 +270,6 @@ def test_regions_are_guessed(verify, type_name):
     found = verify(type_name)
     assert found.status == 0 and found.verdicts == {"right"}, found.text
     assert f"guessed: {type_name} on 2,3,6,5 5,5:roi" in found.text
-
-
-def test_regions_of_another_size():
-    """Rotated ones, say, of six numbers: nobody knows what the sixth is."""
-    with pytest.raises(ValueError, match="SHAPES: 4,6:roi: a region is five numbers, image, x1, y1, x2, y2"):
-        Shape.parse("4,6:roi")
-    assert Shape.parse("4,5,1,1:roi").sizes == (4, 5, 1, 1)
-
-
-@pytest.mark.parametrize(
-    ("count", "type_name", "kind"),
-    [
-        (2, "PSROIPooling", REGIONS),
-        (2, "Eltwise", DATA),
-        (1, "RoiAlign", DATA),
-        (2, "Upsample", MASK),
-        (3, "MaxUnpooling", MASK),
-    ],
-)
-def test_what_a_layer_is_called_after_comes_first(count, type_name, kind):
-    assert next(candidates(count, called_after(type_name)))[-1].kind == kind
-
-
-@pytest.mark.parametrize(
-    ("count", "first", "guesses"),
-    [
-        (0, DATA, 1),
-        (0, REGIONS, 1),
-        (1, DATA, 5),
-        (1, REGIONS, 5),
-        (1, MASK, 5),
-        (2, DATA, 34),
-        (2, REGIONS, 40),
-        (2, MASK, 36),
-        (3, DATA, 63),
-        (3, REGIONS, 75),
-    ],
-)
-def test_shapes_that_are_guessed(count, first, guesses):
-    """All bottoms alike, then the last one, or all but the first, of another kind."""
-    found = [" ".join(map(str, shapes)) for shapes in candidates(count, first)]
-    assert len(found) == guesses and all(len(shapes.split()) == count for shapes in found)
-    among = {
-        1: ["2,3,6,5", "5,4", "1,1", "1,4,1,4"],
-        2: [
-            "2,4,6,6 2:label",
-            "2,3,6,5 2,1,6,5:label",
-            "2,3,6,5 2,1,6,5",
-            "5,4 5,1:label",
-            "5,4 4",
-            "2,4,6,6 2,4",
-        ],
-        3: ["2,3,6,5 2,3,6,5 2,1,1,1:label", "2,3,6,5 5,5:roi 5,5:roi", "5,4 5:label 5:label", "5,4 5,4 1"],
-    }
-    assert set(among.get(count, [])) <= set(found)
-    told = {2: "2,18,9,9 5,5,1,1:roi", 3: "2,18,9,9 5,5:roi 2,18,9,9"}.get(count)
-    assert (told in found) == (first == REGIONS and told is not None)
-
-
-@pytest.mark.parametrize(
-    ("exact", "least", "most", "wanted"),
-    [(2, 1, 5, [2]), (0, -1, -1, [0]), (-1, -1, -1, [1, 2]), (-1, 0, -1, [1, 2]), (-1, 2, -1, [2]), (-1, 3, 4, [3, 4]),
-     (-1, 2, 9, [2, 3, 4, 5]), (-1, -1, 1, [1])],
-)  # fmt: skip
-def test_numbers_of_bottoms_that_are_tried(exact, least, most, wanted):
-    facts = dict(exact_num_bottom_blobs=exact, min_bottom_blobs=least, max_bottom_blobs=most)
-    assert counts(SimpleNamespace(**facts)) == wanted
-
-
-def test_values_are_what_their_kind_says():
-    images = Shape((3, 4, 7, 9))
-    labels, regions, shares, flat = (
-        Shape.parse(t) for t in ("500:label", "300,5:roi", "50:prob", "300,5,1,1:roi")
-    )
-    drawn = values_of([images, labels, regions, shares, flat])
-    assert [tuple(v.shape) for v in drawn] == [s.sizes for s in (images, labels, regions, shares, flat)]
-    assert drawn[1].unique().tolist() == [0, 1, 2, 3] and values_of([Shape((4,)), labels])[
-        1
-    ].unique().tolist() == [0, 1]
-    assert drawn[3].min() > 0 and drawn[3].max() < 1 and drawn[0].min() < 0
-    for found in (drawn[2], drawn[4].view(300, 5)):
-        image, x1, y1, x2, y2 = found.T
-        assert image.unique().tolist() == [0, 1, 2] and (x1 <= x2).all() and (y1 <= y2).all()
-        assert (x1.min(), x2.max(), y1.min(), y2.max()) == (0, 8, 0, 6)
-    mask = values_of([images, Shape.parse("3,4,7,9:mask")])[1]
-    rows, columns = mask // 18, mask % 18
-    assert (rows // 2 == torch.arange(7).view(7, 1)).all() and (columns // 2 == torch.arange(9)).all()
-    assert {*rows.view(-1).tolist()} == {*map(float, range(14))}
-    of_flat = values_of([Shape((3, 4)), regions])[1]
-    assert of_flat[:, 1:].max() == 7 and of_flat[:, 0].max() == 2
-    assert torch.equal(values_of([images])[0], drawn[0])
 
 
 def test_wrong_on_a_guess_of_several_kinds(capsys):
