@@ -304,13 +304,16 @@ class _Body:
         return changed
 
     def _check_place(self, place):
-        while place.type == "parenthesized_expression":
-            place = place.named_children[0]
-        while place.type == "field_expression" and place.child_by_field_name("operator").type == ".":
-            place = place.child_by_field_name("argument")
         element = False
-        while place.type == "subscript_expression":
-            place, element = place.child_by_field_name("argument"), True
+        while place.type in ("parenthesized_expression", "field_expression", "subscript_expression"):
+            if place.type == "parenthesized_expression":
+                place = place.named_children[0]
+                continue
+            if place.type == "field_expression" and place.child_by_field_name("operator").type != ".":
+                return  # memory
+            # Of x.a[0], the array may be x's own.
+            element = place.type == "subscript_expression"
+            place = place.child_by_field_name("argument")
         if place.type != "identifier" or self._of(place) in self._of_the_loop:
             return  # memory, or this turn's own
         self.carries = self.carries or not element or self._of(place) in self._arrays

@@ -1,4 +1,4 @@
-"""The source rewriter: golden pairs, refusals, analysis, and the command itself.
+"""The source rewriter: golden pairs, refusals, and the command itself.
 
 rewrite/x.cu is rewritten to exactly x.expected (a local header sub/y.h to sub/y.h.expected);
 rewrite/caffe is a Caffe layer's folder, rewritten for both compilers: x.host.expected, x.nvcc.expected.
@@ -19,7 +19,6 @@ import pytest
 from tools.caffe.folder import LayerFolder
 from tools.cuda import lexer as cuda_lexer
 from tools.cuda import rewrite as cuda_rewrite
-from tools.cuda.analysis import Kernel, Unit
 from tools.cuda.for_nvcc import NvccRewriter
 from tools.cuda.source import Source, local_headers
 from tools.cuda.to_host import HostRewriter
@@ -313,75 +312,6 @@ def test_files_that_others_are_writing(tmp_path):
 
 
 # -------------------------------------------------------------------------------- analysis and lexer
-
-
-def analyse(text: str, path: str) -> list[Kernel]:
-    """The kernels of a file and then of its local headers."""
-    unit = Unit(text, path)
-    return [kernel for source in unit.sources for kernel in unit.kernels(source)]
-
-
-def test_analysis_of_launches():
-    text = """
-template <typename T, int N>
-__global__ void k(const int n, const std::map<T, int>* in, T (*f)(T), T* out = nullptr) {}
-void Layer::Forward(int n) {
-  k<float, (N > 2)><<<dim3(n, 2), 64, n * sizeof(float), stream>>>(n, in /* i */, f<a, b>, out);
-  k<double, 1><<<
-      GRID(n)>>>(n, in);
-}
-"""
-    (kernel,) = analyse(text, "x.cu")
-    assert (kernel.name, kernel.path, kernel.line) == ("k", "x.cu", 3)
-    assert [tuple(p) for p in kernel.parameters] == [
-        ("const int", "n"),
-        ("const std::map<T, int>*", "in"),
-        ("T (* )(T)", "f"),
-        ("T*", "out"),
-    ]
-    first, second = kernel.launches
-    assert first.line == 5 and first.function == "Forward" and first.template_arguments == "float, (N > 2)"
-    assert (first.grid, first.block, first.shmem, first.stream) == (
-        "dim3(n, 2)",
-        "64",
-        "n * sizeof(float)",
-        "stream",
-    )
-    assert first.arguments == ("n", "in", "f<a, b>", "out")
-    assert second.line == 6 and (second.grid, second.block) == ("GRID(n)", "")
-
-
-def test_analysis_reads_local_headers(tmp_path):
-    (tmp_path / "h.cuh").write_text(
-        "__device__ int me() { return threadIdx.x; }\n__global__ void in_header() {}\n"
-    )
-    text = '#include "h.cuh"\n__global__ void k(int n, int* x) { CUDA_KERNEL_LOOP(i, n) x[i] = me(); }\n'
-    kernels = analyse(text, str(tmp_path / "x.cu"))
-    assert [kernel.name for kernel in kernels] == ["k", "in_header"]
-    assert kernels[0].has_loop and kernels[0].uses_thread_identity and kernels[0].mode == "kThreads"
-
-
-def test_a_local_loop_macro_is_what_its_body_says():
-    loop = "#define CUDA_KERNEL_LOOP(i, n) for (int i = blockIdx.x; i < n; i += gridDim.x)\n"
-    kernel = "__global__ void k(int n, int* x) { CUDA_KERNEL_LOOP(i, n) x[i] = 1; }\n"
-    assert analyse(kernel, "x.cu")[0].mode == "kRange"
-    assert analyse(loop + kernel, "x.cu")[0].mode == "kThreads"
-
-
-@pytest.mark.parametrize(
-    "body, mode",
-    [
-        ("CUDA_KERNEL_LOOP(i, n) { int t = 0; t += i; x[i] = t; }", "kRange"),
-        ("CUDA_KERNEL_LOOP(i, n) { int t = 0; while (t < i) { int u = t; t = u + 1; } x[i] = t; }", "kRange"),
-        ("int t = 0; CUDA_KERNEL_LOOP(i, n) { t += i; x[i] = t; }", "kThreads"),
-        ("while (n) { int t = 0; CUDA_KERNEL_LOOP(i, n) { t += i; x[i] = t; } break; }", "kThreads"),
-        ("for (int t = 0; t < 2;) { CUDA_KERNEL_LOOP(i, n) { t += i; x[i] = t; } }", "kThreads"),
-        ("if (n) { int t = 0; CUDA_KERNEL_LOOP(i, n) { t += i; x[i] = t; } }", "kThreads"),
-    ],
-)
-def test_what_one_index_leaves_to_the_next(body, mode):
-    """A variable from outside of the kernel's loop, wherever it is declared."""
-    assert analyse(f"__global__ void k(int n, int* x) {{ {body} }}\n", "x.cu")[0].mode == mode
 
 
 @pytest.mark.parametrize(
