@@ -12,6 +12,7 @@ from pathlib import Path
 import torch
 
 from layers._runtime.cases import load_package
+from tools.make.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -26,6 +27,23 @@ def make(*arguments: str, timeout: float = 120, **environment) -> subprocess.Com
         if k not in ("MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "MAKELEVEL", "LAYERS_DIR")
     }
     return subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=above | environment)
+
+
+CXX = os.environ.get("CXX", "g++")
+CORE = Settings({"NVCC": "", "CXX": CXX})
+
+
+def core_archives() -> list[Path]:
+    """The tree's own Caffe core for the host, made: its stock layers, and all else."""
+    command = [sys.executable, "-m", "tools.make.build", "core", "NVCC=", f"CXX={CXX}"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return [ROOT / CORE.core_of("host") / f"lib{name}.a" for name in ("stock", "caffe")]
+
+
+def core_includes() -> list[str]:
+    """What a program that uses it is compiled with, in the toolkit's folder."""
+    return [f"-I{CORE.core}/include", "-Iinclude", "-Iinclude/legacy", "-Iinclude/host"]
 
 
 def settings_here() -> list[str]:

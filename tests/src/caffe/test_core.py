@@ -3,22 +3,14 @@
 The programs under tests/caffe_core are compiled against the headers as a layer is, and say what happens.
 """
 
-import os
 import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from support.workshop import made_once
-
-from tools.make.settings import Settings
+from support.workshop import CXX, core_archives, core_includes, made_once
 
 ROOT = Path(__file__).resolve().parents[3]
-CXX = os.environ.get("CXX", "g++")
-SETTINGS = Settings({"NVCC": "", "CXX": CXX})
-INCLUDES = [f"-I{SETTINGS.core}/include", "-Iinclude", "-Iinclude/legacy", "-Iinclude/host", "-Isrc/caffe"]
-ARCHIVES = [f"{SETTINGS.core_of('host')}/lib{name}.a" for name in ("stock", "caffe")]
 
 
 def run(*command) -> str:
@@ -37,13 +29,21 @@ def said(shared_folder):
 
 def build_and_run(folder: Path) -> None:
     """The programs, each with what it says beside it."""
-    run(sys.executable, "-m", "tools.make.build", "core", "NVCC=", f"CXX={CXX}")
+    stock, caffe = core_archives()
 
     def one(program: str) -> None:
         source, binary = Path("tests/caffe_core") / f"{program}.cpp", folder / program
-        flags = ["-std=c++17", "-O0", "-w", "-fno-gnu-unique", "-DCAFFE_HOST_BACKEND=1", *INCLUDES]
+        flags = [
+            "-std=c++17",
+            "-O0",
+            "-w",
+            "-fno-gnu-unique",
+            "-DCAFFE_HOST_BACKEND=1",
+            *core_includes(),
+            "-Isrc/caffe",
+        ]
         # A layer that includes no stock layer is linked without them.
-        archives = ARCHIVES if program in ("memory_test", "net_test") else ARCHIVES[1:]
+        archives = [stock, caffe] if program in ("memory_test", "net_test") else [caffe]
         run(CXX, *flags, source, *archives, "-pthread", "-ldl", "-o", binary)
         (folder / f"{program}.said").write_text(run(binary))
 

@@ -4,7 +4,6 @@ import ctypes
 import os
 import re
 import subprocess
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import cffi
@@ -13,7 +12,7 @@ from google.protobuf import text_format
 from google.protobuf.message import DecodeError
 from support.protos import SNIPPET, generate, layer_with, parameters
 from support.wire import field, of_other_types, shown_fields
-from support.workshop import made_once
+from support.workshop import CXX, core_archives, core_includes, made_once
 
 from layers._caffe import services
 from layers._caffe.parameters import Parameters
@@ -21,11 +20,6 @@ from tools.caffe.proto import ProtoError, merged
 
 ROOT = Path(__file__).resolve().parents[3]
 PROTO = ROOT / "tests" / "proto"
-CORE = [
-    ROOT / "src" / "caffe" / f"{name}.cpp"
-    for name in ("proto/message", "proto/descriptor", "proto/text_format", "host_services", "logging")
-]
-CXX = os.environ.get("CXX", "g++")
 
 
 @pytest.fixture(scope="module")
@@ -41,19 +35,10 @@ def library(zoo, shared_folder) -> Path:
 
 
 def build_zoo(zoo: Parameters, build: Path) -> None:
-    stock = build / "stock"
-    layer_with(stock)
-    assert generate(stock).returncode == 0
+    _, caffe = core_archives()
 
-    def compile(source: Path) -> Path:
-        messages = zoo.path.parent if source.name == "zoo.cpp" else stock
-        include = [
-            messages / "include",
-            ROOT / "include",
-            ROOT / "include" / "legacy",
-            ROOT / "include" / "host",
-        ]
-        out = build / f"{source.stem}.o"
+    def compile(name: str, *messages: str) -> Path:
+        out = build / f"{name}.o"
         command = [
             CXX,
             "-std=c++17",
@@ -64,9 +49,10 @@ def build_zoo(zoo: Parameters, build: Path) -> None:
             "-fno-gnu-unique",
             "-fvisibility=hidden",  # as in layers' libraries: torch may have a protobuf of its own
             "-DCAFFE_HOST_BACKEND=1",
-            *(f"-I{i}" for i in include),
+            *messages,
+            *core_includes(),
             "-c",
-            source,
+            PROTO / f"{name}.cpp",
             "-o",
             out,
         ]
@@ -74,11 +60,10 @@ def build_zoo(zoo: Parameters, build: Path) -> None:
         assert done.returncode == 0, done.stderr
         return out
 
-    with ThreadPoolExecutor(2) as pool:
-        objects = list(pool.map(compile, [PROTO / "zoo.cpp", *CORE, PROTO / "stock_view.cpp"]))
+    objects = [compile("zoo", f"-I{zoo.path.parent}/include"), compile("stock_view")]
     # As layers are linked. A compiler may take libstdc++'s static archive, whose unique symbols (locale's ids) would
     # otherwise be those of the process, beside the archive's own facets.
-    link = [CXX, "-shared", *objects, "-Wl,--exclude-libs,ALL", "-o", build / "zoo.so"]
+    link = [CXX, "-shared", *objects, caffe, "-ldl", "-Wl,--exclude-libs,ALL", "-o", build / "zoo.so"]
     subprocess.run(link, check=True)
 
 
