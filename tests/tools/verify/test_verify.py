@@ -325,7 +325,7 @@ def test_crash(verify):
 
 def test_no_end(crooked, verify, monkeypatch):
     """A guess that takes for ever is left out, and its process with it."""
-    monkeypatch.setattr("tools.verify.processes.PATIENCE", 5)
+    monkeypatch.setattr("tools.verify.processes.PATIENCE", 2)
     found = verify("SquareInCircles")
     assert found.status == 0 and "guessed: SquareInCircles on 5,4" in found.text, found.text
     command = [
