@@ -38,9 +38,10 @@
   classname(const classname&);             \
   classname& operator=(const classname&)
 
-#define INSTANTIATE_CLASS(classname)   \
-  char gInstantiationGuard##classname; \
-  template class classname<float>;     \
+// A fork may have its own version of one of our layers in the same library: then the linker takes the fork's.
+#define INSTANTIATE_CLASS(classname)          \
+  inline char gInstantiationGuard##classname; \
+  template class classname<float>;            \
   template class classname<double>
 
 #define CAFFE_INSTANTIATE_FORWARD_(classname, Dtype)                                   \

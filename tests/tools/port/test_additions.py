@@ -218,6 +218,26 @@ DEFINE_AND_INSTANTIATE_GPU_UNARY_FUNC(cubed, y[index] = x[index] * x[index]
 template <> void caffe_gpu_nobody_asks_for<float>(const int n, float* y) { not even C++; }
 }  // namespace caffe
 """
+# The toolkit's LossLayer is part of an object that the library has anyway.
+LOSS = """
+#include "caffe/layer.hpp"
+namespace caffe {
+template <typename Dtype>
+class LossLayer : public Layer<Dtype> {
+ public:
+  explicit LossLayer(const LayerParameter& param) : Layer<Dtype>(param) {}
+  int Twice(int n);
+};
+}  // namespace caffe
+"""
+LOSS_CPP = """
+#include "caffe/layers/loss_layer.hpp"
+namespace caffe {
+template <typename Dtype>
+int LossLayer<Dtype>::Twice(int n) { return 2 * n; }
+INSTANTIATE_CLASS(LossLayer);
+}  // namespace caffe
+"""
 TWIST = """
   virtual void Reshape(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) {
     top[0]->ReshapeLike(*bottom[0]);
@@ -240,7 +260,11 @@ def test_what_a_fork_added_to_a_file_that_the_toolkit_replaces(fork, port):
     fork.write("src/caffe/blob.cpp", BLOB_CPP)
     check = "CHECK_EQ(bottom[0]->above_middle(), 2); CHECK_EQ(bottom[0]->middle(), 3);"
     members = f"#ifdef USE_CUDA\n{TWIST}\n#endif"
-    fork.layer("Twist", body=f"Forward_gpu(bottom, top); {check}", members=members)
+    fork.write("include/caffe/layers/loss_layer.hpp", LOSS)
+    fork.write("src/caffe/layers/loss_layer.cpp", LOSS_CPP)
+    fork.write("include/caffe/twist.hpp", '#include "caffe/layers/loss_layer.hpp"\n')
+    body = f"CHECK_EQ(this->Twice(3), 6); Forward_gpu(bottom, top); {check}"
+    fork.layer("Twist", base="LossLayer", header="caffe/twist.hpp", body=body, members=members)
     output = port("Twist")
     assert "by hand" not in output
     assert (
