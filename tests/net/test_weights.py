@@ -141,6 +141,28 @@ def test_what_was_not_matched_is_said_in_both_directions(tmp_path):
     assert (report.loaded, report.missing, report.unused) == (["conv", "bn"], ["ip2"], ["ip"])
 
 
+def test_parameters_that_another_layer_brought_are_not_missing(tmp_path):
+    """Of the first, which alone is in the file, the other layers share all parameters, one, and none."""
+    layer = 'layer {{ name: "{0}" type: "InnerProduct" bottom: "x" top: "{0}" {1}'
+    layer += "inner_product_param {{ num_output: 3 }} }}\n"
+    w, b = 'param { name: "w" } ', 'param { name: "b" } '
+    text = 'input: "x" input_shape { dim: 2 dim: 4 }\n'
+    first, path = caffe_net(text + layer.format("first", w + b)), tmp_path / "a.caffemodel"
+    first.save_caffemodel(path)
+    others = {"both": w + b, "one": w + 'param { name: "own" } ', "none": ""}
+    text += layer.format("first", w + b) + "".join(layer.format(*other) for other in others.items())
+    with pytest.warns(
+        UserWarning, match="weights of 1 layers were loaded; no weights for one, none: as their"
+    ):
+        net = caffe_net(text, path)
+    report = net.load_caffemodel(path)
+    assert (report.loaded, report.missing, report.unused) == (["first"], ["one", "none"], [])
+    for name in ("first", "both"):
+        assert torch.equal(net.layers[name].weight, first.first.weight)
+        assert torch.equal(net.layers[name].bias, first.first.bias)
+    assert torch.equal(net.one.weight, first.first.weight) and net.one.bias is not net.both.bias
+
+
 def test_weights_of_another_shape_are_refused(tmp_path):
     first, path = net_with(), tmp_path / "a.caffemodel"
     first.save_caffemodel(path)

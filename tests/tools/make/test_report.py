@@ -1,9 +1,11 @@
 """What make says at its end, as a whole."""
 
 import os
+import signal
 from types import SimpleNamespace
 
 import pytest
+from conftest import ROOT
 
 from tools.make import report
 from tools.make.backends import BACKENDS
@@ -116,3 +118,92 @@ def test_is_made_asks_a_make_of_its_own(tmp_path, monkeypatch):
     plan = SimpleNamespace(started=1 << 70, makefile="rules.mk")
     assert not report.is_made(plan, str(tmp_path / "a.so"))
     assert given["OTHER"] == "kept" and not {"MAKEFLAGS", "MFLAGS"} & given.keys()
+
+
+@pytest.fixture
+def settings():
+    return SimpleNamespace(
+        backends=["host"],
+        hint=lambda target="", **variables: " ".join(
+            ["make", target, *(f"{k}={v}" for k, v in variables.items())]
+        ),
+    )
+
+
+def test_a_layer_whose_process_dies_is_named_and_the_others_go_on(monkeypatch, settings, tmp_path):
+    def outcome_of(_, name, __):
+        if name == "killed[b]":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if name == "left":
+            os._exit(3)
+        return report.Outcome("host", "a\tb\nc", "1e-3", f"{os.getpid()} us", good=name == "first")
+
+    monkeypatch.setattr(report, "outcome_of", outcome_of)
+    names = ["first", "killed[b]", "left", "bad", "last"]
+    found = report.outcomes_of(str(tmp_path), names, settings)
+    assert list(found) == names and [one.good for one in found.values()] == [True, False, False, False, False]
+    assert found["first"].row[:3] == ["host", "a b c", "1e-3"] and found["last"].row[0] == "host"
+    died = "its process died ({}): remove its _*.abi3.so, make LAYERS={}"
+    assert found["killed[b]"].row == ["", "[red]failed", died.format("signal 9", "killed\\[b]"), ""]
+    assert found["left"].row == ["", "[red]failed", died.format("status 3", "left"), ""]
+    assert found["bad"].row[3] == found["last"].row[3] != found["first"].row[3] != f"{os.getpid()} us"
+
+
+@pytest.mark.parametrize("good", [True, False])
+def test_the_table(monkeypatch, settings, tmp_path, capsys, good):
+    rows = {
+        "one": report.Outcome("host", "cpu", "1e-7", "3 us"),
+        "two": report.Outcome("", "", "bad", "", good),
+    }
+    asked = []
+    monkeypatch.setattr(report, "outcomes_of", lambda *given: asked.append(given) or rows)
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    assert report.show("/layers", ["one", "two"], settings) == good
+    assert asked == [("/layers", ["one", "two"], settings)]
+    said = capsys.readouterr().out
+    table = [[cell.strip() for cell in line.split("│")[1:-1]] for line in said.splitlines() if line[0] == "│"]
+    assert table == [["one", "host", "cpu", "1e-7", "3 us"], ["two", "", "", "bad", ""]] and "GPU" not in said
+    settings.backends = ["host", "cuda", "hip"]
+    report.show("/layers", [], settings)
+    assert "No GPU here: what was built for CUDA and HIP was not run." in capsys.readouterr().out
+
+
+def test_what_a_layer_is_said_to_be(settings, tmp_path):
+    """By its files: what it lacks, and what to type."""
+    for name, files in {
+        "caffe": {"__init__.py": ""},
+        "native": {"__init__.py": "", "native.h": ""},
+        "to_do": {"__init__.py": "raise RuntimeError('[x]: not filled in: \\n write it')"},
+        "broken": {"__init__.py": "raise OSError('[no] such\\n file')"},
+        "quits": {"__init__.py": "raise SystemExit('enough')"},
+    }.items():
+        (tmp_path / name).mkdir()
+        for file, text in files.items():
+            (tmp_path / name / file).write_text(text)
+        (tmp_path / name / "_host.abi3.so").touch()
+
+    def row(name):
+        found = report.outcome_of(tmp_path, name, settings)
+        return found.row, found.good
+
+    assert row("caffe") == (["host", "", "make verify LAYER=caffe", ""], True)
+    assert row("native") == (["host", "", "no cases yet: cases.py says what to try", ""], True)
+    assert row("to_do") == (["", "[yellow]not filled in", r"\[x]: not filled in: write it", ""], True)
+    assert row("broken") == (["", "[red]failed", r"OSError: \[no] such file", ""], False)
+    assert row("quits") == (["", "[red]failed", "SystemExit: enough", ""], False)
+
+
+def test_a_run(settings, monkeypatch):
+    """Of a layer of the toolkit's, right and wrong."""
+    layers = ROOT / "layers"
+    found = report.outcome_of(layers, "round", settings)
+    assert (
+        found.good and "host" in found.row[0] and float(found.row[2]) < 1e-6 and found.row[3].endswith(" us")
+    )
+    monkeypatch.setattr(report, "run_once", lambda *_: (2.0, 1.0, 5e-6))
+    found = report.outcome_of(layers, "round", settings)
+    assert not found.good and found.row[2:] == ["[red]2.0e+00 > 1.0e+00", "5 us"]
+    monkeypatch.setattr(report, "run_once", lambda *_: (1.0, 1.0, 5e-6))
+    assert report.outcome_of(layers, "round", settings).good
+    monkeypatch.setattr(report, "run_once", lambda *_: (float("nan"), 1.0, 5e-6))
+    assert not report.outcome_of(layers, "round", settings).good

@@ -43,6 +43,13 @@ def test_two_ways_may_differ_by_rounding(judge, dtype, column):
             assert said == (f"{factor * limit:.1e}", verdict, int(verdict == WRONG))
 
 
+def test_what_two_ways_may_differ_by_is_the_limit_itself(judge, monkeypatch):
+    monkeypatch.setitem(verification.ALIKE, torch.float32, 2.0**-10)
+    one = torch.ones(3).double()
+    for other, verdict in ((1 - 2.0**-10, RIGHT), (1 - 2.0**-10 - 2.0**-50, WRONG)):
+        assert compared(judge, one, other * one)[1] == verdict
+
+
 def test_what_cannot_be_compared(judge):
     x = torch.ones(3).double()
     assert compared(judge, x, None) == ("-", RIGHT, 0)
