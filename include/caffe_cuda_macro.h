@@ -8,11 +8,16 @@
 #ifndef CAFFE_CUDA_MACRO_H_
 #define CAFFE_CUDA_MACRO_H_
 
+// What a kernel may use besides CUDA, and a Caffe layer found in Caffe's own headers.
+#include <assert.h>
 #include <float.h>
+#include <limits.h>
 #include <math.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <algorithm>
+#include <limits>
 #include <stdexcept>
 #include <string>
 

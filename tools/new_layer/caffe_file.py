@@ -30,7 +30,9 @@ PROVIDED = {
 }  # fmt: skip
 # Macros that stand at namespace level as if they were statements.
 HOST_MACROS = re.compile(r"(INSTANTIATE_\w+|STUB_GPU\w*|REGISTER_\w+|DEFINE_\w+|NO_GPU)\Z")
-# Of what a layer includes: the standard library's headers, kept. CUDA's own are everywhere anyway.
+# Of what a layer includes, the standard library's headers are kept. CUDA's own are everywhere anyway, but for cuRAND's,
+# which a layer's header includes as often as its .cu.
+CURAND = "<curand_kernel.h>"
 STANDARD = re.compile(r"<([a-z_]+|(assert|float|limits|math|stdint|stdio|stdlib|string)\.h)>\Z")
 OPENING_DIRECTIVES, CLOSING_DIRECTIVE = ("if", "ifdef", "ifndef"), "endif"
 CONDITIONALS = {*OPENING_DIRECTIVES, "elif", "else", CLOSING_DIRECTIVE}
@@ -269,7 +271,12 @@ class _Cutter:
             if p.kind == "include"
         ]
         names = list(dict.fromkeys(names))
-        return [n for n in names if STANDARD.match(n)], [n for n in names if not STANDARD.match(n)]
+        kept = [n for n in names if STANDARD.match(n)]
+        if any(
+            w.startswith("curand") for p in self.pieces if p.kind == "device" and p.active for w in p.words
+        ):
+            kept.append(CURAND)
+        return kept, [n for n in names if n not in (*kept, CURAND)]
 
     def template_parameters(self, function) -> list[list[Token]]:
         """Tokens of each parameter in the function's `template <...>`."""

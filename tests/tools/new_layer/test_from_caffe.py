@@ -149,18 +149,44 @@ void RowSumLayer<Dtype>::Forward_gpu(const vector<Blob<Dtype>*>& bottom, const v
 }
 """
 
+# Its own header included cuRAND's, and Caffe's those of assert, printf and the limits.
+NOISE = """#include "caffe/layers/noise_layer.hpp"
+
+namespace caffe {
+
+template <typename Dtype>
+__global__ void NoiseForward(const int n, const unsigned int seed, const Dtype* in, Dtype* out) {
+  CUDA_KERNEL_LOOP(i, n) {
+    assert(i < INT_MAX);
+    curandState state;
+    curand_init(seed, i, 0, &state);
+    const Dtype drawn = curand_uniform(&state);
+    if (!(drawn > 0 && drawn <= 1)) printf("not uniform at %d", i);
+    out[i] = in[i] + drawn;
+  }
+}
+
+template <typename Dtype>
+void NoiseLayer<Dtype>::Forward_gpu(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) {
+  const int count = bottom[0]->count();
+  NoiseForward<Dtype><<<CAFFE_GET_BLOCKS(count), CAFFE_CUDA_NUM_THREADS>>>(
+      count, 7, bottom[0]->gpu_data(), top[0]->mutable_gpu_data());
+}
+}  // namespace caffe
+"""
+
 
 @pytest.fixture(scope="module")
 def from_caffe(shared_folder):
     """The layers above, made, built for the host, loaded: (folder, make's output, modules by name)."""
     folder = made_once(shared_folder / "from_caffe", build_from_caffe)
     package = load_package(folder / "layers", "new_layers")
-    modules = {n: importlib.import_module(f"{package}.{n}") for n in ("clamp", "window", "row_sum")}
+    modules = {n: importlib.import_module(f"{package}.{n}") for n in ("clamp", "window", "row_sum", "noise")}
     return folder / "layers", (folder / "said").read_text(), modules
 
 
 def build_from_caffe(folder: Path) -> None:
-    for name, text in (("clamp", CLAMP), ("window", WINDOW), ("row_sum", ROW_SUM)):
+    for name, text in (("clamp", CLAMP), ("window", WINDOW), ("row_sum", ROW_SUM), ("noise", NOISE)):
         done = new_from(folder, name, text)
         assert done.returncode == 0, done.stderr
     done = make(f"LAYERS_DIR={folder / 'layers'}", "NVCC=", "-j2", timeout=300)
@@ -169,7 +195,7 @@ def build_from_caffe(folder: Path) -> None:
 
 def test_from_caffe_builds(from_caffe):
     folder, output, _ = from_caffe
-    for name in ("clamp", "window", "row_sum"):
+    for name in ("clamp", "window", "row_sum", "noise"):
         assert (folder / name / "_host.abi3.so").exists(), output
     assert "not filled in" in " ".join(re.sub(r"[^\w\s]", " ", output).split())
 
@@ -220,6 +246,19 @@ def test_row_sum_computes(from_caffe):
     wanted = x * rows[:, None] * 3
     layer.row_sum_scale2_d(x, rows, 10, 3.0, 3, 7, 1, 4, 1, 1)
     assert torch.equal(x, wanted)
+
+
+def test_what_the_layers_headers_included(from_caffe):
+    layer = from_caffe[2]["noise"].layer
+    x, y = torch.full((4096,), 3.0), torch.empty(4096)
+    layer.noise_forward(x.numel(), 7, x, y)
+    drawn = y - x
+    assert (
+        drawn.min() >= 0
+        and drawn.max() <= 1
+        and abs(drawn.mean() - 0.5) < 0.03
+        and len(drawn.unique()) > 4000
+    )
 
 
 def test_unfinished_functions_say_so(from_caffe):
