@@ -23,6 +23,8 @@ HOST_WORDS = re.compile(
     r"(Blob|Layer|\w+Layer(Base)?|\w+Parameter|Caffe|Net|SyncedMemory|shared_ptr|vector|string|map|pair"
     r"|ostream|boost|cv|google|thrust|cudnn\w*|cublas\w*|FILE)\Z"
 )
+# A layer's class, of which a kernel may use a constant.
+LAYER = re.compile(r"[A-Z]\w*Layer\Z")
 # Macros and functions that include/caffe_cuda_macro.h has already; some forks carry copies of them.
 PROVIDED = {
     "CUDA_KERNEL_LOOP", "CUDA_2D_KERNEL_LOOP", "CAFFE_CUDA_NUM_THREADS", "CAFFE_GET_BLOCKS", "CUDA_CHECK",
@@ -84,6 +86,9 @@ def split(text: str, path: str) -> Parts:
             continue
         foreign = _foreign(function, types, cutter)
         why = f"takes a {foreign}, which only Caffe knows" if foreign else ""
+        if not foreign and (layers := sorted(filter(LAYER.match, piece.words))):
+            foreign = layers[0]
+            why = f"names {foreign}, which only Caffe knows"
         if function.is_kernel and not piece.active:
             why = "is in a preprocessor branch that is not compiled"
         if why:

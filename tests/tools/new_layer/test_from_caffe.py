@@ -315,6 +315,16 @@ def test_windows_line_ends_and_foreign_letters(tmp_path):
     assert b"\r" not in made and "\u5939".encode("gbk") in made
 
 
+def test_a_kernel_that_names_its_layers_class():
+    text = """template <typename Dtype>
+__global__ void gates(const int n, Dtype* x) { CUDA_KERNEL_LOOP(i, n) { x[i] = GateLayer<Dtype>::kForget; } }
+template <typename Dtype>
+__global__ void plain(const int n, Dtype* layer) { CUDA_KERNEL_LOOP(i, n) { layer[i] = 0; } }
+"""
+    launchers, left_out = derive(text)
+    assert set(launchers) == {"plain"} and left_out == {"gates": "names GateLayer, which only Caffe knows"}
+
+
 def test_preprocessor_branches():
     text = (
         "#ifdef USE_CUDNN\n#include <cudnn.h>\n__global__ void sync(float* x) { }\n#endif\n"
