@@ -313,12 +313,21 @@ class Merge:
         layer = self.messages[".caffe.LayerParameter"]
         own = [message.name for file in additions for message in file.message_type]
         for name in own:
-            words = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z0-9])(?=[A-Z][a-z])", "_", name.removesuffix("eter"))
-            if not name.endswith("Parameter") or f".caffe.{name}" in used or words.lower() in names_of(layer):
+            if (
+                not name.endswith("Parameter")
+                or f".caffe.{name}" in used
+                or field_of(name) in names_of(layer)
+            ):
                 continue
-            field = layer.field.add(name=words.lower(), type_name=f".caffe.{name}")
+            field = layer.field.add(name=field_of(name), type_name=f".caffe.{name}")
             field.number = FREE + len(layer.field)
             field.label, field.type = field.LABEL_OPTIONAL, field.TYPE_MESSAGE
+
+
+def field_of(message: str) -> str:
+    """By Caffe's custom: WingLossParameter's is wing_loss_param."""
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z0-9])(?=[A-Z][a-z])", "_", message.removesuffix("eter"))
+    return words.lower()
 
 
 def complete(result: FileDescriptorProto) -> None:

@@ -14,13 +14,14 @@ from itertools import pairwise
 from pathlib import Path
 
 from ..caffe.folder import NOTHING
+from ..caffe.proto import field_of
 from ..cuda.lexer import Token
 from ..cuda.tokens import head_name
 from ..files import read
 from .compiler import Compiler
 from .items import Item, items_of, macros_of, made_by_macros
 from .toolkit import Toolkit
-from .tree import HEADER_KINDS, INCLUDE, Class, Place, PortError, Tree, is_header
+from .tree import HEADER_KINDS, INCLUDE, WORD, Class, Place, PortError, Tree, is_header
 
 BLOB = "include/caffe/blob.hpp"
 LAYER = "include/caffe/layer.hpp"
@@ -147,9 +148,18 @@ class Names:
         return any(name.startswith(f"{message}_") for message in self._messages)
 
     @cached_property
+    def _protos(self) -> list[str]:
+        return [read(path) for path in self.tree.root.rglob("*.proto")]
+
+    @cached_property
     def _messages(self) -> set[str]:
-        texts = (read(path) for path in self.tree.root.rglob("*.proto"))
-        return {name for text in texts for name in re.findall(r"\b(?:message|enum)\s+(\w+)", text)}
+        return {name for text in self._protos for name in re.findall(r"\b(?:message|enum)\s+(\w+)", text)}
+
+    @cached_property
+    def fields(self) -> set[str]:
+        """The words of the tree's messages, and the fields that the build gives to those of which nobody has one."""
+        words = {word for text in self._protos for word in WORD.findall(text)}
+        return words | {field_of(message) for message in self._messages}
 
     def functions_added(self, header: str) -> list[Token]:
         """The functions and member functions that a fork's header declares and the toolkit does not know, by name."""

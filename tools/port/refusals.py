@@ -61,6 +61,8 @@ LIBRARIES = re.compile(
 # Members of Layer, and what stands before a name that is used.
 OF_LAYER = {"layer_param_", "blobs_", "param_propagate_down_"}
 BEFORE = {*"(,=;{}!<>+-*/", "return", "&&", "||", "<<", "=="}
+# What protoc puts before a field's name.
+ACCESSOR = re.compile(r"\A(add|clear|has|mutable|release|set|set_allocated)_(?=\w+_param\Z|param\Z)")
 # What a DataTransformer does. A layer may own one in order to show images, behind USE_OPENCV.
 TRANSFORMS = re.compile(r"(Transform\w*|InferBlobShape|CropImage|ExpandImage|DistortImage)\Z")
 
@@ -215,24 +217,22 @@ def uses_boost(plan: Plan) -> bool:
 
 
 def messages_missing(plan: Plan) -> Iterator[Problem]:
-    """Of a tree without caffe.proto: the layer's own message, layer_param_.shift_param(), which stock Caffe has not."""
-    if (plan.tree.root / PROTO).is_file() or any(plan.tree.root.rglob("*.proto")):
-        return
-    stock = set(WORD.findall(read(ROOT / PROTO)))
+    """The layer's own message, layer_param_.shift_param(), which no .proto of the tree has. Without any .proto it is a
+    tree of a few files: the message goes beside these."""
+    has_proto = (plan.tree.root / PROTO).is_file() or any(plan.tree.root.rglob("*.proto"))
+    fields = plan.names.fields if has_proto else set(WORD.findall(read(ROOT / PROTO)))
     for file, tokens in plan.scanned:
         for i, token in enumerate(tokens[2:-1], 2):
-            of_layer = tokens[i - 2].text == "layer_param_" or tokens[i - 2].text == ")"
-            if (
-                of_layer
-                and is_called(tokens, i)
-                and token.text.endswith("_param")
-                and token.text not in stock
-            ):
-                text = (
-                    f"{plan.target.name} reads {token.text}, and the tree has no caffe.proto: put its message"
-                )
-                place = Place(file, plan.tree.line(file, token))
-                yield Problem(place, f"{text} beside the layer's files, in a .proto of any name", False)
+            name = ACCESSOR.sub("", token.text)
+            of_layer = tokens[i - 2].text in ("layer_param_", ")") and is_called(tokens, i)
+            if of_layer and name.endswith("_param") and name not in fields:
+                reads, place = f"{plan.target.name} reads {name}", Place(file, plan.tree.line(file, token))
+                if has_proto:
+                    text = f"{reads}, which no message of the tree has: add it to caffe.proto, and port again"
+                else:
+                    text = f"{reads}, and the tree has no caffe.proto: put its message beside the layer's files, in a"
+                    text += " .proto of any name"
+                yield Problem(place, text, has_proto)
                 return
 
 

@@ -398,6 +398,16 @@ def test_a_layer_says_that_it_reads_a_message_that_is_nowhere(fork, port):
     assert "shift_param" in port("all", "--unbuilt")  # in the table's last column
 
 
+def test_a_message_that_the_forks_caffe_proto_has_not(fork, port):
+    """A message of which LayerParameter has no field gets one in the build."""
+    fork.layer("Shift", body="this->layer_param_.add_param(); this->layer_param_.has_shift_param();")
+    said = port("Shift", fails=True)
+    assert "shift_layer.cpp:7: ShiftLayer reads shift_param, which no message of the tree has: add it" in said
+    proto = fork.root / "src/caffe/proto/caffe.proto"
+    proto.write_text(proto.read_text() + "message ShiftParameter { optional int32 by = 1; }\n")
+    port("Shift")
+
+
 def test_template_that_another_header_defines(fork, port):
     """Declared where the layer sees it, defined in a header that only other layers include."""
     fork.write("include/caffe/util/wide.hpp", "template <typename T> T overlap(T a, T b) { return a + b; }\n")
