@@ -10,6 +10,7 @@ make verify-net PROTOTXT=deploy.prototxt CAFFE=/path/to/fork
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -46,8 +47,14 @@ def main() -> int:
     try:
         return run(console)
     except (CaffeError, NameRefused, OSError, ValueError) as error:
-        console.print(str(error), style="red", highlight=False, soft_wrap=True)
+        console.print(as_typed(str(error)), style="red", highlight=False, soft_wrap=True)
         return 1
+
+
+def as_typed(text: str) -> str:
+    """An error of caffe_net's, which names its arguments: here they are make's."""
+    text = re.sub(r"shapes=\{'(.*?)': \(\.\.\.\)\}", r"SHAPES=\1=1,3,...", text)
+    return re.sub(r"ignore=\('(.*?)',\)", r"IGNORE=\1", text)
 
 
 def run(console: Console) -> int:

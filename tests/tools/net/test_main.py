@@ -101,6 +101,22 @@ def test_what_is_to_be_known_of_a_net_is_told_as_it_stands(asked, capsys):
     assert "line 2: '[/own]': relu_param.strange is ignored, as told" in capsys.readouterr().out
 
 
+def test_an_error_names_what_is_to_be_typed(asked, monkeypatch, capsys):
+    """And with that the net is shown."""
+    text = 'layer { name: "in" type: "Input" top: "in" }\n' + OWN.partition("\n")[2].replace('"data"', '"in"')
+    strange = OWN.replace("Normalize", "ReLU").replace('"own" t', '"own" relu_param { strange: 1 } t')
+    for net_text, setting in ((text, "SHAPES"), (strange, "IGNORE")):
+        asked("show", net_text)
+        assert net.main() == 1
+        said = capsys.readouterr().out
+        (value,) = re.findall(rf"\b{setting}=([\w.=]+\w)", said)
+        assert not re.search(r"\b(shapes|ignore)=", said), said
+        asked("show", net_text, **{setting: value.replace("=1", "=2,3,4,4")})
+        status, said = net.main(), capsys.readouterr().out
+        assert status == 0, said
+        monkeypatch.delenv(setting)
+
+
 def test_numbers_that_nobody_gave_are_the_same_each_time(asked, monkeypatch):
     drawn = []
     monkeypatch.setattr(net, "show", lambda *_: drawn.append(torch.rand(3).tolist()) or 0)
