@@ -336,13 +336,10 @@ def test_folder_outside_gets_one_file(workshop):
     workshop.build()
     assert {p.name for p in workshop.folder.iterdir()} == {"one", "build", "__init__.py"}
     # In a process that has never heard of the toolkit.
-    said = workshop.import_and_fill(
-        "one",
-        f"""
+    said = workshop.python(f"""{workshop.importing("one")}
 import sys, cuffi, {workshop.folder.name}
 print({workshop.folder.name}._runtime is cuffi._runtime, [m for m in sys.modules if m.endswith("_runtime.layer")])
-""",
-    )
+""")
     assert said == "7.0\nTrue ['cuffi._runtime.layer']"
     made = (workshop.folder / "__init__.py").stat().st_mtime_ns
     workshop.build()

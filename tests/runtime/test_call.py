@@ -279,7 +279,7 @@ def test_numbers(workshop):
     """Each C type, at its ends and beyond them: the same values and the same errors."""
     workshop.layer("numbers", cu=NUMBERS, numbers_h=DECLARED)
     workshop.build()
-    said = workshop.python("""
+    said = workshop.forked("""
 import importlib, numpy, torch
 layer = importlib.import_module("my_layers.numbers").layer
 from my_layers._runtime.launcher import Launcher

@@ -2,11 +2,14 @@
 
 import contextlib
 import fcntl
+import io
+import multiprocessing
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import torch
@@ -129,6 +132,14 @@ extern "C" int {name}_fill(float* top, int64_t count, void* stream) {{
 """
 
 
+def printed(script: str, folder: Path) -> str:
+    sys.path.insert(0, str(folder))
+    os.chdir(folder)
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        exec(script, {})
+    return said.getvalue().strip()
+
+
 class Workshop:
     """A folder of tiny layers to build in, for the host alone unless told otherwise."""
 
@@ -179,9 +190,12 @@ print(*set(top))
 """
         return float(self.python(script))
 
-    def import_and_fill(self, name: str, then: str = "") -> str:
+    def import_and_fill(self, name: str) -> str:
         """The same as a user would: by importing the layer. What is printed, an error's text included."""
-        return self.python(f"""
+        return self.forked(self.importing(name))
+
+    def importing(self, name: str) -> str:
+        return f"""
 import importlib, torch
 layer = importlib.import_module("{self.folder.name}.{name}").layer
 top = torch.zeros(5)
@@ -190,9 +204,15 @@ try:
     print(*set(top.tolist()))
 except Exception as error:
     print(f"{{type(error).__name__}}: {{error}}")
-{then}""")
+"""
+
+    def forked(self, script: str) -> str:
+        """What it prints in a fork of this process, which need not import torch again."""
+        with ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as process:
+            return process.submit(printed, script, self.folder.parent).result(timeout=300)
 
     def python(self, script: str) -> str:
+        """What it prints in a process that knows of nothing."""
         command, folder = [sys.executable, "-c", script], self.folder.parent
         environment = os.environ | {
             "PYTHONPATH": os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")]))
