@@ -198,7 +198,7 @@ class Closure:
             members: dict[str, Place] = {}
             for file, tokens in self.scanned[start:]:
                 for i, token in enumerate(tokens[:-1]):
-                    if token.kind != "name" or tokens[i + 1].text not in "(<":
+                    if token.kind != "name" or tokens[i + 1].text not in ("(", "<", "<<"):
                         continue
                     if is_free_call(tokens, i) and self._is_forks(tokens, i):
                         called.setdefault((token.text, file), token)
@@ -222,8 +222,9 @@ class Closure:
         name = tokens[i].text
         if name not in self.toolkit.words:
             return True
-        opening = next((k for k in range(i + 1, min(i + 8, len(tokens))) if tokens[k].text == "("), None)
-        return opening is not None and not self.toolkit.accepts(name, arguments(tokens, opening))
+        opening = opening_of(tokens, i)
+        is_call = opening is not None and tokens[opening].text == "("
+        return is_call and not self.toolkit.accepts(name, arguments(tokens, opening))
 
     def _is_forks_member(self, tokens: list[Token], i: int) -> bool:
         """Is x.f(, Blob<Dtype>( or Blob<Dtype> x( one that the toolkit lacks, or lacks with so many arguments?"""
@@ -321,13 +322,20 @@ def is_called(tokens: list[Token], i: int) -> bool:
 
 
 def is_free_call(tokens: list[Token], i: int) -> bool:
-    """f(, caffe::f(, f<Dtype>(."""
-    after = tokens[i + 1].text
+    """f(, caffe::f(, f<Dtype>(, and of a kernel f<<<."""
     before = tokens[i - 1].text if i else ""
     if before in (".", "->") or (before == "::" and tokens[i - 2].text not in ("caffe", "")):
         return False
-    end = next((k for k in range(i + 2, min(i + 7, len(tokens) - 1)) if tokens[k].text == ">"), None)
-    return after == "(" or (after == "<" and end is not None and tokens[end + 1].text == "(")
+    return opening_of(tokens, i) is not None
+
+
+def opening_of(tokens: list[Token], i: int) -> int | None:
+    """Where the parenthesis of a call of this function opens, or a launch's <<<, behind template arguments or none."""
+    at = i + 1
+    if tokens[at].text == "<":
+        at = next((k + 1 for k in range(at, min(i + 7, len(tokens) - 2)) if tokens[k].text == ">"), at)
+    is_launch = [token.text for token in tokens[at : at + 2]] == ["<<", "<"]
+    return at if tokens[at].text == "(" or is_launch else None
 
 
 def arguments(tokens: list[Token], opening: int) -> int:

@@ -97,6 +97,23 @@ def test_function_of_a_header_for_kernels(fork, port):
     assert draw in guarded and "<curand_kernel.h>" in guarded and "cub" not in header
 
 
+@pytest.mark.parametrize(
+    "launch", ["spin_kernel<Dtype><<<1, 32>>>(3);", "spin_kernel<Dtype> << <1, 32>> >(3);"]
+)
+def test_kernel_that_a_layer_launches_itself(fork, port, launch):
+    """As it calls a function: what is declared in the header and defined in the source comes along."""
+    head = "template <typename Dtype>\n__global__ void spin_kernel(const int n)"
+    fork.write("include/caffe/util/math_functions.hpp", f"namespace caffe {{\n{head};\n}}\n")
+    source = (
+        f"namespace caffe {{\n{head} {{}}\ntemplate __global__ void spin_kernel<float>(const int n);\n}}\n"
+    )
+    fork.write("src/caffe/util/math_functions.cu", '#include "caffe/util/math_functions.hpp"\n' + source)
+    fork.layer("Shift", includes='#include "caffe/util/math_functions.hpp"', body=launch)
+    port("Shift")
+    header, kernels = ((port.folder / f"shift/additions.{end}").read_text() for end in ("hpp", "cu"))
+    assert f"{head};" in header and f"{head} {{}}" in kernels and "spin_kernel<float>" in kernels
+
+
 def test_overload_of_a_function_that_the_toolkit_has_by_a_macro(fork, port):
     """Of im2col_cpu it has two forms, one of which no declaration shows."""
     text = "template <typename Dtype>\nvoid im2col_cpu(const Dtype* x, int padding, Dtype* y) {}\n"
@@ -263,7 +280,7 @@ def test_what_a_fork_added_to_a_file_that_the_toolkit_replaces(fork, port):
     fork.write("include/caffe/layers/loss_layer.hpp", LOSS)
     fork.write("src/caffe/layers/loss_layer.cpp", LOSS_CPP)
     fork.write("include/caffe/twist.hpp", '#include "caffe/layers/loss_layer.hpp"\n')
-    body = f"CHECK_EQ(this->Twice(3), 6); Forward_gpu(bottom, top); {check}"
+    body = f"assert(bottom->size()); CHECK_EQ(this->Twice(3), 6); Forward_gpu(bottom, top); {check}"
     fork.layer("Twist", base="LossLayer", header="caffe/twist.hpp", body=body, members=members)
     output = port("Twist")
     assert "by hand" not in output
