@@ -38,9 +38,9 @@ own = $(foreach folder,$(1),-iquote $(folder)) $(foreach folder,$(1),-idirafter 
 native = $(call own,$(1)) -include stdint.h -include $(2)/declarations.h
 # What a Caffe layer's see. What was made for it comes first: a fork's own header wins over the toolkit's. A folder's
 # additions.hpp holds functions that the fork added to headers which here are the toolkit's.
-# Some forks have USE_CUDA where Caffe has CPU_ONLY.
+# Caffe's Makefile defines NDEBUG. Some forks have USE_CUDA where Caffe has CPU_ONLY.
 # caffe(folder, build)
-caffe = -DUSE_CUDA -I$(2)/include $(call own,$(1)) -Iinclude -Iinclude/legacy \
+caffe = -DNDEBUG -DUSE_CUDA -I$(2)/include $(call own,$(1)) -Iinclude -Iinclude/legacy \
   $(patsubst %,-include %,$(wildcard $(1)/additions.hpp))
 
 # ------------------------------------------------------------------------------------------ recipes
