@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from ..cuda.analysis import Kernel, Unit
 from ..cuda.lexer import Directive, Token, evaluate, items
@@ -74,13 +75,68 @@ def split(text: str, path: str) -> Parts:
     """Cut a file's text (as tools.files.read gives it) into its device and its host part."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     unit = Unit(text, path)
-    source = unit.main
-    cutter = _Cutter(source)
-    pieces = cutter.pieces
-    functions = {f.head: f for f in source.functions}
-    types = _types(cutter)
+    cutter = _Cutter(unit.main)
+    beside = _headers_needed(unit, cutter)
+    types = set().union(*map(_types, (*beside, cutter)))
+    for header in beside:
+        _leave_out_foreign(header, types)
+    left_out = _leave_out_foreign(cutter, types)
+    scopes = {p.start: p.scope for p in cutter.pieces if p.kind == "device" and p.active}
+    kernels = []
+    heads = [f for f in unit.main.functions if f.is_kernel]
+    for function, kernel in zip(heads, unit.kernels(unit.main), strict=True):
+        if function.head in scopes:
+            kernels.append((kernel, scopes[function.head], cutter.template_parameters(function)))
+    kept, dropped = cutter.includes()
+    for header in beside:
+        kept += header.includes()[0]
+        name = Path(header.source.path).name
+        dropped = [include for include in dropped if Path(include.strip('"')).name != name]
+    heading, rest = cutter.heading()
+    device, host = _sides(cutter.pieces, rest)
+    device = "\n\n".join(text.strip("\n") for text in (*map(_device_part, beside), device))
+    constants = {name: value for one in (*beside, cutter) for name, value in _constants(one).items()}
+    return Parts(
+        heading,
+        list(dict.fromkeys(kept)),
+        dropped,
+        device,
+        host.strip("\n"),
+        unit.main,
+        kernels,
+        left_out,
+        constants,
+        types,
+    )
+
+
+def _headers_needed(unit: Unit, cutter: _Cutter) -> list[_Cutter]:
+    """The headers from beside the file that define what its device code names, the innermost first."""
+    words, needed = _device_words(cutter), []
+    for source in unit.headers.values():
+        header = _Cutter(source)
+        functions = {f.name for f in source.functions if f.is_kernel or f.is_device_only}
+        if words & {*_constants(header), *_types(header), *functions}:
+            needed.insert(0, header)
+            words |= _device_words(header)
+    return needed
+
+
+def _device_words(cutter: _Cutter) -> frozenset[str]:
+    return frozenset().union(*(piece.words for piece in cutter.pieces if piece.kind == "device"))
+
+
+def _device_part(header: _Cutter) -> str:
+    """With the comment at its top: a licence maybe."""
+    heading, rest = header.heading()
+    return f"// Of {Path(header.source.path).name}:\n{heading}\n{_sides(header.pieces, rest)[0]}"
+
+
+def _leave_out_foreign(cutter: _Cutter, types: set[str]) -> list[tuple[str, str]]:
+    """Make host code of the functions that nobody could call from C: (kernel, why) of each."""
+    functions = {f.head: f for f in cutter.source.functions}
     left_out = []
-    for piece in pieces:
+    for piece in cutter.pieces:
         function = functions.get(piece.start)
         if piece.kind != "device" or function is None:
             continue
@@ -96,25 +152,7 @@ def split(text: str, path: str) -> Parts:
             piece.kind = "host" if foreign else "device"
             if function.is_kernel:
                 left_out.append((function.name, why))
-    scopes = {p.start: p.scope for p in pieces if p.kind == "device" and p.active}
-    kernels = []
-    heads = [f for f in source.functions if f.is_kernel]
-    for function, kernel in zip(heads, unit.kernels(source), strict=True):
-        if function.head in scopes:
-            kernels.append((kernel, scopes[function.head], cutter.template_parameters(function)))
-    heading, rest = cutter.heading()
-    device, host = _sides(pieces, rest)
-    return Parts(
-        heading,
-        *cutter.includes(),
-        device.strip("\n"),
-        host.strip("\n"),
-        source,
-        kernels,
-        left_out,
-        _constants(cutter),
-        types,
-    )
+    return left_out
 
 
 class _Cutter:
@@ -379,7 +417,8 @@ def tidy_type(text: str) -> str:
 
 def _constants(cutter: _Cutter) -> dict[str, str]:
     """Names that a launch's expression may use because the device part defines them."""
-    constant = re.compile(r"(?:static\s+)?const(?:expr)?\s+(?:unsigned\s+)?(?:int|size_t)\s+(\w+)\s*=")
+    number = r"(?:unsigned\s+)?(?:int|size_t)"
+    constant = re.compile(rf"(?:static\s+)?(?:const(?:expr)?\s+{number}|{number}\s+const)\s+(\w+)\s*=")
     found = {}
     for macro in cutter.source.macros:
         name = macro.tokens[0].text

@@ -315,6 +315,52 @@ def test_windows_line_ends_and_foreign_letters(tmp_path):
     assert b"\r" not in made and "\u5939".encode("gbk") in made
 
 
+def test_headers_from_beside_the_file(tmp_path):
+    """As an extension of 2017 has them: what its kernels name comes along, the innermost first; the rest does not."""
+    (tmp_path / "boxes.h").write_text("#define CEIL_DIV(m, n) (((m) + (n) - 1) / (n))\n")
+    (tmp_path / "nms_kernel.h").write_text(
+        """// Somebody's licence.
+#ifndef NMS_KERNEL_H_
+#define NMS_KERNEL_H_
+#include <cfloat>
+#include "boxes.h"
+extern "C" {
+int const threads = sizeof(unsigned long long) * 8;
+void nms(int count, const float* boxes, float* kept);
+}
+__device__ inline int groups(int n) { return CEIL_DIV(n, threads); }
+#endif
+"""
+    )
+    (tmp_path / "unused.cuh").write_text("__device__ int lost(Blob<float>* blob);\n")
+    text = """#include "nms_kernel.h"
+#include "unused.cuh"
+#include "elsewhere.h"
+__global__ void halve(const int n, const float* boxes, float* kept) {
+  CUDA_KERNEL_LOOP(i, n) { kept[i] = boxes[i] / 2 + groups(n); }
+}
+void nms(int count, const float* boxes, float* kept) { halve<<<groups(count), threads>>>(count, boxes, kept); }
+"""
+    done = new_from(tmp_path, "halve", text)
+    assert done.returncode == 0, done.stderr
+    made = (tmp_path / "layers" / "halve" / "halve.cu").read_text()
+    code = made[made.index("#include") :].partition("// ---")[0]
+    order = [
+        "<cfloat>",
+        '//   "unused.cuh"',
+        '//   "elsewhere.h"',
+        "CEIL_DIV(m, n)",
+        "Somebody's licence",
+        "int const threads",
+        "groups(int n)",
+        "halve(",
+    ]
+    assert [code.index(word) for word in order] == sorted(code.index(word) for word in order)
+    assert "lost" not in made and '"nms_kernel.h"' not in code and "void nms" not in code
+    done = make(f"LAYERS_DIR={tmp_path / 'layers'}", "NVCC=", "libraries", timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_a_kernel_that_names_its_layers_class():
     text = """template <typename Dtype>
 __global__ void gates(const int n, Dtype* x) { CUDA_KERNEL_LOOP(i, n) { x[i] = GateLayer<Dtype>::kForget; } }
