@@ -24,7 +24,7 @@ from typing import NamedTuple
 from ..cuda.source import Source
 from ..files import read, write
 from .cpu_code import CUDA_BUILD, missing, without_kernels
-from .folder import CUDA_NAMES, NOTHING, SOURCES, LayerFolder, with_slashes
+from .folder import CUDA_NAMES, NOTHING, SOURCES, LayerFolder, spelled_here
 from .registers import instantiated, registrations, types_said
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -110,7 +110,7 @@ def forwards(folder: LayerFolder, sources: dict[str, Source]) -> dict[str, str]:
     """By include, the text of a header of that name, for those that no include path would lead to."""
     found, on_device = {}, any(map(uses_thrust_on_device, sources.values()))
     for written in dict.fromkeys(i for source in sources.values() for i in source.includes(angles=True)):
-        include = with_slashes(written)
+        include = spelled_here(written)
         relative = folder.find(include)
         ours = any((d / include).exists() for d in TOOLKIT)
         if relative is None and not ours and CUDA_NAMES.match(include):

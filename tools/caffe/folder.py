@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import re
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
+HEADERS_HERE = Path(__file__).resolve().parents[2] / "include"
 SOURCES = (".cpp", ".cc", ".cu")
 HEADERS = (".hpp", ".h", ".cuh", ".hh", ".inl")
 # Headers that the toolkit has at most names of, and that many a layer includes without using them.
@@ -27,9 +28,12 @@ CUDA_NAMES = re.compile(
 )
 
 
-def with_slashes(include: str) -> str:
-    """An include's path, by whichever slashes it was written: Visual Studio takes both."""
-    return include.replace("\\", "/")
+def spelled_here(include: str) -> str:
+    """An include's path, by whichever slashes it was written, and caffe/Filler.hpp as our header is called: Visual
+    Studio takes all."""
+    path = include.replace("\\", "/")
+    is_ours = path != path.lower() and (HEADERS_HERE / path.lower()).is_file()
+    return path.lower() if is_ours else path
 
 
 class LayerFolder:

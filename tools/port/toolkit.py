@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from pathlib import Path
 
-from ..caffe.folder import CUDA_NAMES, NOTHING, with_slashes
+from ..caffe.folder import CUDA_NAMES, NOTHING, spelled_here
 from ..cuda.source import Source
 from ..cuda.tokens import position_from
 from ..files import read
@@ -23,7 +23,7 @@ INCLUDE = [ROOT / "include", ROOT / "include" / "legacy", ROOT / "include" / HOS
 class Toolkit:
     def header(self, include: str) -> Path | None:
         """The toolkit's header of that name; caffe.pb.h is made from the fork's messages."""
-        include = with_slashes(include)
+        include = spelled_here(include)
         if include.endswith("caffe/proto/caffe.pb.h") or include == "caffe.pb.h":
             return Path(include)
         found = next((folder / include for folder in INCLUDE if (folder / include).is_file()), None)

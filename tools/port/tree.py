@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .. import files
-from ..caffe.folder import with_slashes
+from ..caffe.folder import spelled_here
 from ..caffe.registers import REGISTER, Registration, instantiated, registrations, types_said
 from ..cuda.lexer import NVCC_WORDS, Directive, Token
 from ..cuda.source import Function, Source
@@ -189,7 +189,7 @@ class Tree:
         """The file of the tree that an #include in `includer` names: Caffe's Makefile has ./src before ./include."""
         beside = includer.rpartition("/")[0]
         if (include, beside) not in self._resolved:
-            named = with_slashes(include)
+            named = spelled_here(include)
             places = (
                 os.path.normpath(f"{f}/{named}").replace(os.sep, "/")
                 for f in (beside, "src", *HEADERS_IN, ".")

@@ -9,7 +9,9 @@ import pytest
 from conftest import make
 from support.fork import names
 
+from tools.caffe.build import forwards
 from tools.caffe.folder import LayerFolder
+from tools.cuda.source import Source
 
 # ------------------------------------------------------------------------------------ what is copied
 
@@ -53,6 +55,21 @@ def test_includes_with_the_other_slash(fork, port):
     fork.layer("Shift", includes='#include "caffe\\util\\own.hpp"')
     port("Shift")
     assert "own.hpp" in names(port.folder / "shift")
+
+
+def test_includes_of_ours_in_other_letters(fork, port):
+    """Windows takes caffe/Filler.hpp for caffe/filler.hpp. Another's are its own."""
+    fork.write("include/caffe/util/Own.hpp", "inline int own() { return 1; }\n")
+    fork.layer(
+        "Shift",
+        includes='#include "caffe/Filler.hpp"\n#include "Caffe\\Common.hpp"\n#include "caffe/util/Own.hpp"',
+    )
+    port("Shift")
+    assert "Own.hpp" in names(port.folder / "shift") and "Filler.hpp" not in names(port.folder / "shift")
+    made = forwards(
+        LayerFolder(str(port.folder / "shift")), {"a.cpp": Source('#include "caffe/Filler.hpp"\n', "a.cpp")}
+    )
+    assert made["caffe/Filler.hpp"] == "#include <caffe/filler.hpp>\n"
 
 
 def test_class_in_an_aggregate_header(fork, port):
