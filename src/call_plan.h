@@ -53,7 +53,12 @@ class Plan {
     long other_device = -1;
     if (device_type != kDLCPU && torch.exchange_device != Py_None) other_device = exchange(device);
     PyObject* result = run_here(tensors);
-    if (other_device >= 0 && other_device != device) exchange(other_device);
+    if (other_device >= 0 && other_device != device) {
+      PyObject *type, *value, *trace;  // of what went wrong in the plan
+      PyErr_Fetch(&type, &value, &trace);
+      exchange(other_device);
+      PyErr_Restore(type, value, trace);
+    }
     return result;
   }
 

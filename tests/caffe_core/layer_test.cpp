@@ -45,18 +45,21 @@ class DoubleLayer : public NeuronLayer<Dtype> {
   }
 };
 
-// Shares its bottom as Caffe's Flatten does, data in Forward and diff in Backward, and scribbles on its
-// bottom and on its top's diff if told to.
+// Shares its bottom as Caffe's Flatten does, data in Forward and diff in Backward. A second top is its double.
 template <typename Dtype>
 class ShareLayer : public Layer<Dtype> {
  public:
   explicit ShareLayer(const LayerParameter& param) : Layer<Dtype>(param) {}
   virtual void Reshape(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) {
-    top[0]->Reshape(vector<int>{bottom[0]->count()});
+    for (Blob<Dtype>* blob : top) blob->Reshape(vector<int>{bottom[0]->count()});
   }
 
  protected:
-  FORWARD(cpu) { top[0]->ShareData(*bottom[0]); }
+  FORWARD(cpu) {
+    top[0]->ShareData(*bottom[0]);
+    if (top.size() > 1)
+      caffe_cpu_scale(top[1]->count(), Dtype(2), bottom[0]->cpu_data(), top[1]->mutable_cpu_data());
+  }
   BACKWARD(cpu) { bottom[0]->ShareDiff(*top[0]); }
 };
 
@@ -292,6 +295,25 @@ static void test_sharing() {
   caffe_layer_destroy(layer);
 }
 
+// The first is the bottom's memory, the second that which the caller has for it, in each call.
+static void test_two_tops() {
+  const int64_t layer = create("Share");
+  Record call = make(1, 2, 0);
+  put(call, 0, {2}, nullptr), put(call, 1, {}, nullptr), put(call, 2, {}, nullptr);
+  caffe_layer_setup(layer, call.address());
+  string text;
+  for (int round = 0; round < 3; ++round) {
+    float x[2] = {1, 2}, y[2] = {0, 0}, z[2] = {0, 0};
+    put(call, 0, {2}, x), put(call, 1, {2}, y, nullptr, CAFFE_DATA_UNDEFINED);
+    put(call, 2, {2}, z, nullptr, CAFFE_DATA_UNDEFINED);
+    caffe_layer_forward(layer, call.address());
+    text += call.blob(1).data == int64_t(x) ? "bottom " : "elsewhere ";
+    text += (call.blob(2).data == int64_t(z) ? "there " : "elsewhere ") + floats(z, 2) + " ";
+  }
+  say("two_tops", text);
+  caffe_layer_destroy(layer);
+}
+
 static void test_rude() {
   const int64_t layer = create("Rude");
   Record call = make(1, 2, 0);
@@ -435,6 +457,7 @@ int main() {
   test_neuron();
   test_in_place();
   test_sharing();
+  test_two_tops();
   test_rude();
   test_loss();
   say("nothing_is_kept", std::to_string(allocations.size()));

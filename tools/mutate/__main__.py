@@ -32,6 +32,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SUFFIXES = (".py", ".cpp", ".cu", ".cuh", ".h", ".hpp")
 KILLED, NO_END, BY_OTHERS = "killed", "killed: no end", "killed: by the rest"
 NOT_COMPILED = "does not compile"
+NO_TESTS = 5  # pytest's status where it found none
 TREES = ("layers/", "src/", "include/", "tools/", "build_ffi.py")
 # The layers, then what of the core no layer here is linked with: the stock layers.
 BUILDS = (
@@ -144,9 +145,9 @@ class Copy:
             return 124
 
     def first_to_fail(self) -> str:
-        """The test that noticed, as pytest says."""
+        """The test that noticed, as pytest says; none where the process died."""
         found = re.search(r"^(?:FAILED|ERROR) (\S+)", self.said.read_text(errors="replace"), re.M)
-        return found[1] if found else ""
+        return found[1] if found else "no test is named"
 
     def noticed(self, mutation: Mutation, source: str, limit: float, all_tests: bool = False) -> str:
         """KILLED by a test, NO_END, NOT_COMPILED, BY_OTHERS or ''."""
@@ -160,8 +161,8 @@ class Copy:
                 return NOT_COMPILED
             tests = [sys.executable, "test.py", "-q", "-x", "-p", "no:cacheprovider"]
             status = self.run([*tests, *seen_by(mutation.path)], limit)
-            if status or not all_tests:
-                return {0: "", 124: NO_END}.get(status, KILLED)
+            if status not in (0, NO_TESTS) or not all_tests:
+                return {0: "", NO_TESTS: "", 124: NO_END}.get(status, KILLED)
             return BY_OTHERS if self.run(tests, limit) else ""
         finally:
             file.write_text(source)

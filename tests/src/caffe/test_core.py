@@ -240,6 +240,7 @@ EXPECTED = {
     "in_place_backward": "6 8 | 3 4",
     # layers that share memory, or write where they should not
     "shared": "bottom 3 4 bottom 3 4 ",
+    "two_tops": "bottom there 2 4 " * 3,
     "parameter": "1 5 token",
     "grown_top": "3 3 3 token",
     "given_is_not_written": "2",

@@ -110,6 +110,18 @@ def test_killed_and_survived(small_tree, monkeypatch, capsys):
     assert mutate.main() == 0
 
 
+@pytest.mark.parametrize("status, outcome", [(5, "SURVIVED"), (1, "killed"), (-11, "killed")])
+def test_no_test_at_all_notices_nothing(small_tree, monkeypatch, capsys, status, outcome):
+    """pytest's status 5. Who dies without a word has noticed."""
+    end = f"sys.exit({status})" if status > 0 else f"os.kill(os.getpid(), {-status})"
+    (small_tree / "test.py").write_text(f"import os, sys\n{end}\n")
+    monkeypatch.setattr(sys, "argv", ["mutate", "--number", "50"])
+    mutate.main()
+    said = capsys.readouterr().out
+    assert len(re.findall(f"^{outcome} ", said, re.M)) == 2
+    assert said.count("no test is named") == 2 * (outcome == "killed")
+
+
 def test_all_asks_the_rest_of_the_suite(small_tree, monkeypatch, capsys):
     """Which sees the other function: here it is what runs if no test is named."""
     with open(small_tree / "test.py", "a") as suite:

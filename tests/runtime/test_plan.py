@@ -1,0 +1,84 @@
+"""A plan by itself: the GPU that is current while it runs, and what the table of plans holds on to."""
+
+import weakref
+
+import pytest
+import torch
+from torch import Tensor
+
+from layers._runtime import operator, short
+from layers.sigmoid import layer as sigmoid_layer
+
+pytestmark = pytest.mark.skipif(not short.AVAILABLE, reason="this torch has no short way")
+CPU, CUDA = 1, 2  # DLPack's
+
+
+@pytest.fixture
+def exchanged(monkeypatch):
+    """Which GPUs were made the current one, in order. GPU 0 is it at first."""
+    asked = [0]
+
+    def exchange(device: int) -> int:
+        asked.append(device)
+        return asked[-2]
+
+    def configure(function) -> None:
+        known = short.of_torch()
+        assert short._call.configure((*known[:-2], function, known[-1]))
+
+    configure(exchange)
+    yield asked
+    configure(short.of_torch()[-2])
+
+
+@pytest.fixture
+def planned():
+    @operator(sigmoid_layer)
+    def planned(x: Tensor) -> Tensor:
+        top = sigmoid_layer.empty_like(x)
+        sigmoid_layer.sigmoid_forward(x, top, x.numel())
+        return top
+
+    return planned
+
+
+@pytest.mark.parametrize(
+    "device_type, device, wanted", [(CUDA, 1, [0, 1, 0]), (CUDA, 0, [0, 0]), (CPU, 0, [0]), (CPU, 1, [0])]
+)
+def test_a_plans_gpu_is_current_while_it_runs(exchanged, planned, device_type, device, wanted):
+    """And the one before it is so again. The plan is an empty one, for which there need be no GPU."""
+    x = torch.rand(3)
+    planned.operator.short.add((x,), short.Plan(device_type, device, [], [], [], False))
+    assert planned(x) is None
+    assert exchanged == wanted
+
+
+def test_what_goes_wrong_in_a_plan_of_another_gpu_is_said(exchanged, planned):
+    def full():
+        raise MemoryError("no more of it")
+
+    x = torch.rand(3)
+    allocations = [(full, (), {}, None, ())]
+    planned.operator.short.add((x,), short.Plan(CUDA, 1, allocations, [], [], False))
+    with pytest.raises(MemoryError, match="no more of it"):
+        planned(x)
+    assert exchanged == [0, 1, 0]
+
+
+def test_an_argument_without_a_hash_is_not_held():
+    class Numbers(list):
+        """As a list, and it can be asked whether it is still there."""
+
+    @operator(sigmoid_layer)
+    def of_numbers(x: Tensor, numbers: list[int]) -> Tensor:
+        top = sigmoid_layer.empty_like(x)
+        sigmoid_layer.sigmoid_forward(x, top, x.numel())
+        return top
+
+    x, numbers = torch.rand(3), Numbers([1])
+    there = weakref.ref(numbers)
+    for _ in range(4):
+        of_numbers(x, numbers)
+    assert len(of_numbers.operator.short) == 0
+    del numbers
+    assert there() is None
