@@ -71,10 +71,12 @@ class Rules:
                 f"{folder.name}/{source}",
                 f"{place}/{source}.o",
             )
+            kind, seen = "plain", includes
             if parts != [source]:
                 path = f"{place}/{source}"
-                self.files[path] = "".join(f'#include "{part}"\n' for part in parts)
-            kind, seen = "plain", includes
+                self.files[path] = "".join(f'#include "{folder.path}/{part}"\n' for part in parts)
+                # Not by -idirafter: what that finds is the system's, and in no .d.
+                seen = f"-iquote . {includes}"
             if source.endswith(".cu"):
                 kind = "native" if native else "kernel"
                 rewritten = f"{place}/{source}{BACKENDS[backend].rewritten}"

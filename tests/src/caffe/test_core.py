@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from support.workshop import CXX, core_archives, core_includes, made_once
 
+from tools.make.rules import core_folder, units
+
 ROOT = Path(__file__).resolve().parents[3]
 
 
@@ -305,6 +307,26 @@ EXPECTED = {
     # of what is let go, nothing is left
     **dict.fromkeys((f"freed: {what}" for what in FREED.split(", ")), "all"),
 }
+
+
+def test_each_file_of_the_core_is_known_to_make():
+    """By what the compiler said that it read: a change of any of them builds anew what is made of it."""
+    place, core = core_archives()[0].parent, core_folder(str(ROOT))
+    read = {unit: (place / f"{unit}.o.d").read_text().split() for unit in units(core)}
+    unknown = [
+        part
+        for unit, parts in units(core).items()
+        for part in parts
+        if part.endswith(".cpp") and f"src/caffe/{part}" not in read[unit]
+    ]
+    everything = set().union(*read.values())
+    elsewhere = ("caffe_layer_call.h", "std.hpp")  # the edge's, and what is compiled before all
+    unknown += [h for h in core.headers if f"src/caffe/{h}" not in everything and h not in elsewhere]
+    assert not unknown
+    assert all(
+        {"include/caffe/blob.hpp", "include/caffe/common.hpp"} <= {*read[u]}
+        for u in ("base.cpp", "stock.cpp")
+    )
 
 
 @pytest.mark.parametrize("name", EXPECTED)
