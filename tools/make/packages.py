@@ -84,9 +84,15 @@ def _install(groups: list[str], lacking: list[str]) -> None:
 
 
 if __name__ == "__main__":
+    import argparse
+
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("group", nargs="+", help="a file in requirements/, without its .txt")
+    groups = parser.parse_args().group
     try:
-        lacking = missing(sys.argv[1:])
-        if lacking:
-            _install(sys.argv[1:], lacking)
+        if lacking := missing(groups):
+            _install(groups, lacking)
     except Missing as error:
         sys.exit(str(error))

@@ -6,6 +6,7 @@ what cuBLAS's half products write (by TMA, on Hopper) and takes their results fo
 
 from __future__ import annotations
 
+import argparse
 import os
 import shlex
 import subprocess
@@ -87,9 +88,17 @@ def sanitize(settings: Settings) -> int:
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("settings", nargs="*", metavar="NAME=value", help="make's, as LAYERS_DIR=/my/layers")
+    given = parser.parse_args().settings
     os.chdir(ROOT)
     try:
-        return max([sanitize(settings) for settings in of_each_folder(sys.argv[1:])[0]])
+        settings, others = of_each_folder(given)
+        if others:
+            parser.error(f"no such setting: {' '.join(others)}")
+        return max([sanitize(one) for one in settings])
     except (names.NameRefused, packages.Missing, BuildRefused) as error:
         print(f"make sanitize: {error}", file=sys.stderr)
         return 2

@@ -7,6 +7,7 @@ twine: the description can be shown. abi3audit and Hugging Face's kernel-abi-che
 the stable ABI of the wheel's tag. auditwheel: which Linux the libraries need, and that they need nothing of torch's.
 """
 
+import argparse
 import re
 import subprocess
 import sys
@@ -62,18 +63,20 @@ def kernel_abi_check(wheel: Path) -> str:
     return "; ".join(f"{p.parent.name}/{p.name}: {found}" for p, found in wrong.items() if found)
 
 
-def main(wheels: list[str]) -> int:
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("wheel", nargs="+", type=Path)
     failed = 0
-    for wheel in map(Path, wheels):
+    for wheel in parser.parse_args(arguments).wheel:
         print(wheel.name)
         for check in (twine, abi3audit, auditwheel, kernel_abi_check):
             wrong = check(wheel)
             failed += bool(wrong)
             print(f"  {'FAIL' if wrong else 'ok':5} {check.__name__}{': ' + wrong if wrong else ''}")
-    if not wheels:
-        print(__doc__)
-    return 1 if failed or not wheels else 0
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

@@ -101,7 +101,7 @@ def test_on_a_gpu(steps, monkeypatch, capsys):
 def test_main(monkeypatch, capsys, tmp_path):
     given = []
     monkeypatch.setattr(sys, "argv", ["sanitize", "LAYERS_DIR=a:b"])
-    monkeypatch.setattr(sanitize, "of_each_folder", lambda words: given.append(words) or ([3, 5, 4], None))
+    monkeypatch.setattr(sanitize, "of_each_folder", lambda words: given.append(words) or ([3, 5, 4], []))
     monkeypatch.setattr(sanitize, "sanitize", lambda settings: settings)
     assert sanitize.main() == 5 and given == [["LAYERS_DIR=a:b"]]
 
