@@ -194,6 +194,29 @@ def test_header_that_disappears_does_not_break_the_next_build(workshop):
     assert workshop.fill("one") == 5
 
 
+def test_header_that_is_included_by_angles(workshop):
+    """Which is found behind the compiler's own: it says of such a one in no .d that it read it."""
+    one = workshop.layer("one", value="VALUE", beside_h="#define VALUE 3\n")
+    (one / "one.cu").write_text("#include <beside.h>\n" + (one / "one.cu").read_text())
+    workshop.build()
+    (one / "beside.h").write_text("#define VALUE 4\n")
+    assert "CXX one/one.cu" in steps(workshop.build()) and workshop.fill("one") == 4
+
+
+def test_each_object_of_a_caffe_layer_follows_its_headers(workshop):
+    """All of these are found by angles, through headers that make has made: objects of two layouts of a class broke."""
+    own = workshop.folder / "own"
+    own.mkdir(parents=True)
+    (own / "own_layer.cpp").write_text('#include "caffe/layers/own_layer.hpp"\nREGISTER_LAYER_CLASS(Own);\n')
+    for file in ("own_layer.cu", "own_layer.hpp", "further.cuh"):
+        (own / file).touch()
+    workshop.build("-n", "libraries")
+    rules = (workshop.folder / "build" / "layers.dry.mk").read_text()
+    for source in ("own_layer.cpp", "own_layer.cu", "registration.cpp"):
+        needs = re.search(rf"^\S*/own/host/{source}\.o: (.*)", rules, re.M)[1].split()
+        assert {str(own / "own_layer.hpp"), str(own / "further.cuh")} <= {*needs}
+
+
 def test_header_that_is_missing_is_missed(workshop):
     """Though what was made of it for the host still lies in build/."""
     one = workshop.layer("one", value="VALUE", beside_h="#define VALUE 3\n")

@@ -28,6 +28,8 @@ _ASKS_ARCH = re.compile(
 )
 _DEFINES_ARCH = re.compile(rb"defined\s*\(?\s*__CUDA_ARCH__\s*\)?|#\s*ifn?def\s+__CUDA_ARCH__\b")
 
+_BY_ANGLES = re.compile(rb"#[ \t]*include[ \t]*<([\w./+@-]+)>")
+
 
 class Folder:
     """A layer's folder: files are named by their path in it."""
@@ -40,6 +42,10 @@ class Folder:
         self.protos = [f for f in files if f.endswith(".proto") and "/" not in f]
         texts = {file: _read(os.path.join(path, file)) for file in self.sources + self.headers}
         self.is_caffe = any(_REGISTERS.search(texts[source]) for source in self.sources)
+        # What <...> finds here it finds behind the compiler's own, and no compiler says in a .d that it read that. A
+        # Caffe layer's are all found so, through headers that are made for them.
+        named = {n.decode() for text in texts.values() for n in _BY_ANGLES.findall(text)}
+        self.untold = [header for header in self.headers if self.is_caffe or header in named]
         own = {os.path.basename(file).encode() for file in files}
         self.uses_stock = self.is_caffe and any(
             os.path.basename(found) not in own for text in texts.values() for found in _STOCK.findall(text)

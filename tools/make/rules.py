@@ -195,6 +195,7 @@ class Rules:
             self.files[f"{build}/declarations.h"] = f'extern "C" {{\n#include "{here}"\n}}\n'
             self.files[f"{build}/sources"] = f"files: {' '.join(folder.sources)}\n"
             ready = [f"{build}/declarations.h"]
+        ready += [f"{folder.path}/{header}" for header in folder.untold]
         for backend in self.settings.backends:
             self.library(folder, backend, build, ready)
         if not folder.has_init and folder.is_caffe:
