@@ -41,7 +41,7 @@ class Names:
     def __init__(self, tree: Tree, toolkit: Toolkit):
         self.tree, self.toolkit, self.compiler = tree, toolkit, Compiler()
         self._items: dict[str, dict[str, list[Item]]] = {}
-        self._made: dict[str, list[Item]] = {}
+        self._made: dict[str, dict[str, Place]] = {}
 
     # ------------------------------------------------------------------------------- files
 
@@ -272,15 +272,18 @@ class Names:
 
     def _by_macro(self, function: str, visible: Collection[str]) -> Place | None:
         """One that a call of a macro defines, in a visible header or in a source that goes with it."""
-        for header in sorted(file for file in visible if is_header(file)):
+        places = (self._made_for(file).get(function) for file in sorted(filter(is_header, visible)))
+        return next((place for place in places if place), None)
+
+    def _made_for(self, header: str) -> dict[str, Place]:
+        """By name, what calls of macros define there."""
+        if header not in self._made:
+            found = self._made[header] = {}
             for file in (header, *self.tree.companions(header)):
-                if file not in self._made:
-                    self._made[file] = made_by_macros(self.tree, file)
-                for item in self._made[file]:
-                    if item.name == function:
-                        first = self.tree.source(file).lexed.tokens[item.tokens[0]]
-                        return Place(file, self.tree.line(file, first))
-        return None
+                for item in made_by_macros(self.tree, file):
+                    first = self.tree.source(file).lexed.tokens[item.tokens[0]]
+                    found.setdefault(item.name, Place(file, self.tree.line(file, first)))
+        return self._made[header]
 
     def _functions_of(self, file: str) -> dict[str, list[Item]]:
         """By name, the functions at namespace scope of a file."""

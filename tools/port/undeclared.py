@@ -157,29 +157,31 @@ def virtual_lacking(plan: Plan) -> Iterator[Problem]:
     """Virtual functions that no source defines: the linker wants them, called or not. Where kernels alone are missing,
     the build has something to put there."""
     sources = [plan.tree.source(file) for file in plan.files]
-    for name in sorted(plan.class_names):
-        defined = {f.name for source in sources for f in source.functions if f.scope == name}
-        if not defined or any(defines_by_macro(source, name) for source in sources):
-            continue
+    by_macros = set().union(*map(named_in_macros, sources))
+    defined: dict[str, set[str]] = {}
+    for function in (function for source in sources for function in source.functions):
+        defined.setdefault(function.scope, set()).add(function.name)
+    for name in sorted(plan.class_names & defined.keys() - by_macros):
         for one in (one for one in plan.tree.classes(name) if one.file in plan.files):
             tokens = plan.tree.source(one.file).lexed.tokens
             for item in items_of(plan.tree.source(one.file), within=one.tokens):
                 words = [token.text for token in tokens[slice(*item.tokens)]]
                 is_open = "virtual" in words and not item.defines and words[-3:-2] != ["="]
-                if is_open and item.name not in {*defined, *OF_A_LAYER}:
+                if is_open and item.name not in {*defined[name], *OF_A_LAYER}:
                     text = f"{name}'s {item.name} is virtual, and no source that is compiled defines it"
                     yield Problem(
                         Place(one.file, plan.tree.line(one.file, tokens[item.tokens[0]])), text, True
                     )
 
 
-def defines_by_macro(source: Source, name: str) -> bool:
-    """May a macro's call define functions of this class: STUB_GPU(Name) and what forks make of it?"""
+def named_in_macros(source: Source) -> set[str]:
+    """The classes of which macros' calls may define functions: STUB_GPU(Name) and what forks make of it."""
     tokens = source.lexed.tokens
-    return any(
-        token.text == name and before.text == "(" and macro.text.isupper() and not KNOWN.match(macro.text)
+    return {
+        token.text
         for macro, before, token in zip(tokens, tokens[1:], tokens[2:], strict=False)
-    )
+        if before.text == "(" and macro.text.isupper() and not KNOWN.match(macro.text)
+    }
 
 
 def is_visible(plan: Plan, name: str, file: str) -> bool:
