@@ -1,0 +1,101 @@
+// CUDA's conversions and arithmetic that say how they round: rn to nearest, rz towards 0, rd down, ru up.
+#ifndef CAFFE_HOST_CUDA_ROUNDING_H_
+#define CAFFE_HOST_CUDA_ROUNDING_H_
+
+#include <fenv.h>
+#include <math.h>
+
+#include <limits>
+
+// What `compute` gives in that mode. Its operands are volatile: the compiler knows nothing of modes, and would compute
+// before or after it is set.
+template <int kMode, typename Result, typename Compute>
+Result caffe_rounded(const Compute& compute) {
+  const int before = fegetround();
+  fesetround(kMode);
+  volatile Result result = compute();
+  fesetround(before);
+  return result;
+}
+
+// A whole number in the integer's range, as PTX's cvt gives it.
+template <typename Integer, typename Real>
+Integer caffe_saturated(Real x) {
+  using Limits = std::numeric_limits<Integer>;
+  if (x != x)
+    return sizeof(Real) == 4 && sizeof(Integer) == 4 ? Integer(0)
+                                                     : Integer(1ull << (8 * sizeof(Integer) - 1));
+  if (x < static_cast<Real>(Limits::min())) return Limits::min();
+  return x >= static_cast<Real>(Limits::max()) ? Limits::max() : static_cast<Integer>(x);
+}
+
+#define CAFFE_HOST_INTEGER(real, name, integer)                                                         \
+  inline integer __##real##2##name##_rn(real x) { return caffe_saturated<integer>(std::nearbyint(x)); } \
+  inline integer __##real##2##name##_rz(real x) { return caffe_saturated<integer>(std::trunc(x)); }     \
+  inline integer __##real##2##name##_rd(real x) { return caffe_saturated<integer>(std::floor(x)); }     \
+  inline integer __##real##2##name##_ru(real x) { return caffe_saturated<integer>(std::ceil(x)); }
+#define CAFFE_HOST_MODE(to, name, mode, result, ...)                                   \
+  inline result name##_##mode(__VA_ARGS__) {                                           \
+    return caffe_rounded<to, result>([&]() -> result { return CAFFE_HOST_COMPUTED; }); \
+  }
+#define CAFFE_HOST_MODES(name, result, ...)                     \
+  CAFFE_HOST_MODE(FE_TONEAREST, name, rn, result, __VA_ARGS__)  \
+  CAFFE_HOST_MODE(FE_TOWARDZERO, name, rz, result, __VA_ARGS__) \
+  CAFFE_HOST_MODE(FE_DOWNWARD, name, rd, result, __VA_ARGS__)   \
+  CAFFE_HOST_MODE(FE_UPWARD, name, ru, result, __VA_ARGS__)
+#define CAFFE_HOST_INTEGERS(real)              \
+  CAFFE_HOST_INTEGER(real, int, int)           \
+  CAFFE_HOST_INTEGER(real, uint, unsigned int) \
+  CAFFE_HOST_INTEGER(real, ll, long long)      \
+  CAFFE_HOST_INTEGER(real, ull, unsigned long long)
+CAFFE_HOST_INTEGERS(float)
+CAFFE_HOST_INTEGERS(double)
+
+#define CAFFE_HOST_COMPUTED static_cast<float>(x)
+CAFFE_HOST_MODES(__int2float, float, volatile int x)
+CAFFE_HOST_MODES(__uint2float, float, volatile unsigned int x)
+CAFFE_HOST_MODES(__ll2float, float, volatile long long x)
+CAFFE_HOST_MODES(__ull2float, float, volatile unsigned long long x)
+CAFFE_HOST_MODES(__double2float, float, volatile double x)
+#undef CAFFE_HOST_COMPUTED
+#define CAFFE_HOST_COMPUTED static_cast<double>(x)
+CAFFE_HOST_MODES(__ll2double, double, volatile long long x)
+CAFFE_HOST_MODES(__ull2double, double, volatile unsigned long long x)
+inline double __int2double_rn(int x) { return x; }
+inline double __uint2double_rn(unsigned int x) { return x; }
+#undef CAFFE_HOST_COMPUTED
+#define CAFFE_HOST_COMPUTED x + y
+CAFFE_HOST_MODES(__fadd, float, volatile float x, volatile float y)
+CAFFE_HOST_MODES(__dadd, double, volatile double x, volatile double y)
+#undef CAFFE_HOST_COMPUTED
+#define CAFFE_HOST_COMPUTED x - y
+CAFFE_HOST_MODES(__fsub, float, volatile float x, volatile float y)
+CAFFE_HOST_MODES(__dsub, double, volatile double x, volatile double y)
+#undef CAFFE_HOST_COMPUTED
+#define CAFFE_HOST_COMPUTED x* y
+CAFFE_HOST_MODES(__fmul, float, volatile float x, volatile float y)
+CAFFE_HOST_MODES(__dmul, double, volatile double x, volatile double y)
+#undef CAFFE_HOST_COMPUTED
+#define CAFFE_HOST_COMPUTED x / y
+CAFFE_HOST_MODES(__fdiv, float, volatile float x, volatile float y)
+CAFFE_HOST_MODES(__ddiv, double, volatile double x, volatile double y)
+#undef CAFFE_HOST_COMPUTED
+#define CAFFE_HOST_COMPUTED std::fma(x, y, z)
+CAFFE_HOST_MODES(__fmaf, float, volatile float x, volatile float y, volatile float z)
+CAFFE_HOST_MODES(__fma, double, volatile double x, volatile double y, volatile double z)
+#undef CAFFE_HOST_COMPUTED
+#define CAFFE_HOST_COMPUTED 1 / x
+CAFFE_HOST_MODES(__frcp, float, volatile float x)
+CAFFE_HOST_MODES(__drcp, double, volatile double x)
+#undef CAFFE_HOST_COMPUTED
+#define CAFFE_HOST_COMPUTED std::sqrt(x)
+CAFFE_HOST_MODES(__fsqrt, float, volatile float x)
+CAFFE_HOST_MODES(__dsqrt, double, volatile double x)
+#undef CAFFE_HOST_COMPUTED
+inline float __frsqrt_rn(float x) { return static_cast<float>(1.0 / std::sqrt(static_cast<double>(x))); }
+#undef CAFFE_HOST_INTEGER
+#undef CAFFE_HOST_INTEGERS
+#undef CAFFE_HOST_MODE
+#undef CAFFE_HOST_MODES
+
+#endif  // CAFFE_HOST_CUDA_ROUNDING_H_
