@@ -1,9 +1,10 @@
 #include "caffe_cuda_macro.h"
 
-#define UNARY(X)                                                                                        \
-  X(0, rcbrt)                                                                                           \
-  X(1, sinpi)                                                                                           \
-  X(2, cospi) X(3, erfcinv) X(4, erfinv) X(5, normcdf) X(6, normcdfinv) X(7, erfcx) X(8, cyl_bessel_i0) \
+#define UNARY(X)                                                                            \
+  X(0, rcbrt)                                                                               \
+  X(1, sinpi)                                                                               \
+  X(2, cospi)                                                                               \
+  X(3, erfcinv) X(4, erfinv) X(5, normcdf) X(6, normcdfinv) X(7, erfcx) X(8, cyl_bessel_i0) \
       X(9, cyl_bessel_i1)
 #define IN_DOUBLE(k, name) \
   case k:                  \
