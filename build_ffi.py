@@ -80,7 +80,8 @@ def parse_declarations(header: Path) -> dict[str, dict]:
             returned = node.type.type
             if not isinstance(returned, c_ast.TypeDecl) or returned.type.names not in (["int"], ["int64_t"]):
                 raise BuildError(
-                    f"{header}:{node.coord.line}: error: {node.name} must return int (a status) or int64_t (a number)"
+                    f"{header}:{node.coord.line}: error: {node.name} must return int (a status: "
+                    "return CAFFE_LAUNCH_STATUS();) or int64_t (a number)"
                 )
             parameters = (node.type.args or c_ast.ParamList([])).params
             functions[node.name] = {

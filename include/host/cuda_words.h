@@ -18,9 +18,29 @@
 // All threads of a block run on one host thread, and one block at a time runs there.
 #define __shared__ static thread_local
 
-struct uint3 {
-  unsigned int x, y, z;
-};
+// CUDA's vectors, with the alignments that they have on a GPU.
+#define CAFFE_HOST_VECTOR(type, name)                                                    \
+  struct name##1 { type x; };                                                            \
+  struct alignas(2 * sizeof(type)) name##2 { type x, y; };                               \
+  struct name##3 { type x, y, z; };                                                      \
+  struct alignas(sizeof(type) < 4 ? 4 * sizeof(type) : 16) name##4 { type x, y, z, w; }; \
+  inline name##1 make_##name##1(type x) { return name##1 {x}; }                          \
+  inline name##2 make_##name##2(type x, type y) { return name##2 {x, y}; }               \
+  inline name##3 make_##name##3(type x, type y, type z) { return name##3 {x, y, z}; }    \
+  inline name##4 make_##name##4(type x, type y, type z, type w) { return name##4 {x, y, z, w}; }
+CAFFE_HOST_VECTOR(signed char, char)
+CAFFE_HOST_VECTOR(unsigned char, uchar)
+CAFFE_HOST_VECTOR(short, short)
+CAFFE_HOST_VECTOR(unsigned short, ushort)
+CAFFE_HOST_VECTOR(int, int)
+CAFFE_HOST_VECTOR(unsigned int, uint)
+CAFFE_HOST_VECTOR(long, long)
+CAFFE_HOST_VECTOR(unsigned long, ulong)
+CAFFE_HOST_VECTOR(long long, longlong)
+CAFFE_HOST_VECTOR(unsigned long long, ulonglong)
+CAFFE_HOST_VECTOR(float, float)
+CAFFE_HOST_VECTOR(double, double)
+#undef CAFFE_HOST_VECTOR
 
 struct dim3 {
   unsigned int x, y, z;
@@ -28,27 +48,6 @@ struct dim3 {
   constexpr dim3(uint3 v) : x(v.x), y(v.y), z(v.z) {}
   constexpr operator uint3() const { return uint3{x, y, z}; }
 };
-
-#define CAFFE_HOST_VECTOR(type, name)                                      \
-  struct name##2 { type x, y; };                                           \
-  struct name##4 { type x, y, z, w; };                                     \
-  inline name##2 make_##name##2(type x, type y) { return name##2 {x, y}; } \
-  inline name##4 make_##name##4(type x, type y, type z, type w) { return name##4 {x, y, z, w}; }
-CAFFE_HOST_VECTOR(int, int)
-CAFFE_HOST_VECTOR(unsigned int, uint)
-CAFFE_HOST_VECTOR(float, float)
-CAFFE_HOST_VECTOR(double, double)
-#undef CAFFE_HOST_VECTOR
-
-struct float3 {
-  float x, y, z;
-};
-struct int3 {
-  int x, y, z;
-};
-inline uint3 make_uint3(unsigned int x, unsigned int y, unsigned int z) { return uint3{x, y, z}; }
-inline float3 make_float3(float x, float y, float z) { return float3{x, y, z}; }
-inline int3 make_int3(int x, int y, int z) { return int3{x, y, z}; }
 
 // Set by the launcher (src/host_launch.cpp) before each call of a kernel's body.
 extern __thread uint3 threadIdx, blockIdx, blockDim, gridDim;

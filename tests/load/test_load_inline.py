@@ -27,6 +27,16 @@ def test_kernels_alone_get_launchers():
         module.relu6_kernel(1001, x, y[:1000])
 
 
+def test_a_kernel_of_vectors():
+    text = """__global__ void swap(const float4* x, float4* y, int n) {
+      const int i = blockIdx.x * blockDim.x + threadIdx.x;
+      if (i < n) y[i] = make_float4(x[i].w, x[i].z, x[i].y, x[i].x * normcdff(0.f));
+    }"""
+    x, y = torch.randn(50, 4), torch.empty(50, 4)
+    load_inline("vectors", text).vectors_swap(x, y, 50, 1, 1, 1, 64, 1, 1)
+    torch.testing.assert_close(y, x.flip(1) * torch.tensor([1, 1, 1, 0.5]))
+
+
 def test_exported_functions_are_declared():
     module = load_inline("fills", FILL.format(value=3))
     top = torch.zeros(7)
@@ -155,6 +165,8 @@ def test_builds_for_the_gpu_without_one(monkeypatch, nvcc):
         (RELU6, "int relu6(float *x, void *stream);", "declared here but defined nowhere as `extern \"C\"`: relu6"),
         ('\n\nextern "C" void f(float* x, void* stream) {}', None, r"wrong\.h:3: error: f must return int"),
         ('extern "C" int f(cudaStream_t stream) { return 0; }', None, "cudaStream_t"),
+        ("#include <torch/extension.h>\n" + RELU6, None, "torch/extension.h: torch's headers are not needed here"),
+        ("__global__ void f(const __half* x, __half* y) { *y = *x; }", None, "a template over the type"),
         ("__global__ void f(float* x) { x[0] = 1; ", None, "error"),
         (FILL.format(value=1), "#include <math.h>\n" + FILL_DECLARED, "bare declarations only"),
     ],

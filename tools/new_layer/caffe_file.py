@@ -141,7 +141,7 @@ def _leave_out_foreign(cutter: _Cutter, types: set[str]) -> list[tuple[str, str]
         if piece.kind != "device" or function is None:
             continue
         foreign = _foreign(function, types, cutter)
-        why = f"takes a {foreign}, which only Caffe knows" if foreign else ""
+        why = f"takes a {foreign}, {unknown(foreign)}" if foreign else ""
         if not foreign and (layers := sorted(filter(LAYER.match, piece.words))):
             foreign = layers[0]
             why = f"names {foreign}, which only Caffe knows"
@@ -396,7 +396,7 @@ def _types(cutter: _Cutter) -> set[str]:
 # Words that a type may be made of without anybody's headers.
 BUILTIN = re.compile(
     r"(const|volatile|unsigned|signed|void|bool|char|short|int|long|float|double|size_t|ptrdiff_t"
-    r"|u?int(8|16|32|64)?(_t)?|u?(char|short|int|long|float|double)[1234]|__restrict(__)?|restrict|typename|struct|enum|dim3)\Z"
+    r"|u?int(8|16|32|64)?(_t)?|u?(char|short|int|long|longlong|float|double)[1234]|__restrict(__)?|restrict|typename|struct|enum|dim3)\Z"
 )
 
 
@@ -409,6 +409,13 @@ def _foreign(function, types: set[str], cutter: _Cutter) -> str:
             if strange or HOST_WORDS.match(word):
                 return tidy_type(parameter.type)
     return ""
+
+
+def unknown(foreign: str) -> str:
+    """Why a parameter's type is none."""
+    if re.search(r"\b(__half2?|half2?|__nv_bfloat162?|nv_bfloat16)\b", foreign):
+        return "which the host does not know: a template over the type is made for the half types, too"
+    return "which only Caffe knows"
 
 
 def tidy_type(text: str) -> str:

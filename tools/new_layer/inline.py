@@ -23,6 +23,13 @@ from .launchers import CHECKED_INT, make_launchers
 NOT_IN_C = re.compile(r"\b(__restrict__|__restrict|__host__|noexcept)\b|__attribute__\s*\(\(.*?\)\)")
 
 
+# Of an extension of torch's: none of it is needed here.
+OF_TORCH = re.compile(
+    r"^[ \t]*#[ \t]*include[ \t]*[<\"]((?:torch|ATen|c10|pybind11|THC?)/[^>\"]*)|\b(PYBIND11_MODULE|TORCH_LIBRARY)\b",
+    re.M,
+)
+
+
 class NothingExported(Exception):
     """Why Python could call nothing of the file; the text is the whole message."""
 
@@ -70,6 +77,11 @@ def header_of(declarations: list[tuple[int, str]]) -> str:
 
 def completed(name: str, text: str, path: str) -> tuple[str, str]:
     """(the header, the source with what was added to it)."""
+    if found := OF_TORCH.search(text):
+        raise NothingExported(
+            f"{found[1] or found[2]}: torch's headers are not needed here, and are not there. Leave it out, and "
+            "the functions that take or give torch::Tensor: each kernel gets a launcher"
+        )
     source = Source(text, path)
     if declarations := exported(source):
         return header_of(declarations), text

@@ -38,6 +38,16 @@ C_TYPES = {
 SAME = {
     "bool", "float", "double", "int", "int32_t", "int64_t", "int16_t", "int8_t", "uint8_t", "unsigned char",
 }  # fmt: skip
+# CUDA's vectors: where one is pointed to, Python gives a tensor of its elements.
+VECTORS = {
+    f"{name}{size}": element
+    for name, element in {
+        "char": "char", "uchar": "uchar", "short": "short", "ushort": "short", "int": "int", "uint": "uint",
+        "long": "long", "ulong": "unsigned long", "longlong": "long long", "ulonglong": "unsigned long long",
+        "float": "float", "double": "double",
+    }.items()
+    for size in (1, 2, 3, 4)
+}  # fmt: skip
 # Those that can be a count.
 WHOLE = {"int", "unsigned", "unsigned int", "long", "long long", "size_t", "int64_t"}
 # Words of a launch's expression that mean the same in a launcher.
@@ -294,9 +304,11 @@ class _Maker:
             return Argument("double", name, f"static_cast<Dtype>({name})", parameter.name, "Dtype")
         if kernel_base == "void" and stars:
             return Argument(f"{const}void *", name, name, parameter.name, "void")
-        if tidy_words(kernel_base) not in C_TYPES:
+        element = VECTORS.get(kernel_base) if stars else None
+        element = element or tidy_words(kernel_base)
+        if element not in C_TYPES:
             raise NoLauncher(f"takes a {shown} {parameter.name}, which C can't give it")
-        number, pointed = C_TYPES[tidy_words(kernel_base)]
+        number, pointed = C_TYPES[element]
         if not stars:
             return Argument(number, name, name, parameter.name, kernel_base)
         given = name if kernel_base in SAME else f"reinterpret_cast<{const}{kernel_base}*>({name})"

@@ -1,11 +1,32 @@
 #include "caffe_cuda_macro.h"
 
-#define UNARY(X)                                                                            \
-  X(0, rcbrt)                                                                               \
-  X(1, sinpi)                                                                               \
-  X(2, cospi)                                                                               \
-  X(3, erfcinv) X(4, erfinv) X(5, normcdf) X(6, normcdfinv) X(7, erfcx) X(8, cyl_bessel_i0) \
-      X(9, cyl_bessel_i1)
+#define IS_LIKE(vector, size, alignment) \
+  static_assert(sizeof(vector) == size && alignof(vector) == alignment, "as on a GPU");
+IS_LIKE(char1, 1, 1)
+IS_LIKE(uchar2, 2, 2)
+IS_LIKE(char3, 3, 1)
+IS_LIKE(uchar4, 4, 4)
+IS_LIKE(short2, 4, 4)
+IS_LIKE(ushort3, 6, 2)
+IS_LIKE(short4, 8, 8)
+IS_LIKE(int2, 8, 8)
+IS_LIKE(uint3, 12, 4)
+IS_LIKE(uint4, 16, 16)
+IS_LIKE(longlong1, 8, 8)
+IS_LIKE(ulonglong2, 16, 16)
+IS_LIKE(float1, 4, 4)
+IS_LIKE(float2, 8, 8)
+IS_LIKE(float3, 12, 4)
+IS_LIKE(float4, 16, 16)
+IS_LIKE(double2, 16, 16)
+IS_LIKE(double3, 24, 8)
+
+#define UNARY(X) \
+  X(0, rcbrt)    \
+  X(1, sinpi)    \
+  X(2, cospi)    \
+  X(3, erfcinv)  \
+  X(4, erfinv) X(5, normcdf) X(6, normcdfinv) X(7, erfcx) X(8, cyl_bessel_i0) X(9, cyl_bessel_i1)
 #define IN_DOUBLE(k, name) \
   case k:                  \
     y[i] = name(x[i]);     \
