@@ -92,6 +92,7 @@ fuzz:  ## [MINUTES=1 SEED=1 LAYER=]: calls and files that nobody would make on p
 	@$(TOOL)fuzz --layers-dir="$$LAYERS_DIR" --minutes="$${MINUTES:-1}" --seed="$${SEED:-1}" $${LAYER:+--layers "$$LAYER"}
 
 lint:  ## ruff and clang-format
+	@if [ ! -e pyproject.toml ]; then echo "make lint: the sources are in the checkout, not in what pip installs"; exit 2; fi
 	@ruff check . && ruff format --check . && git ls-files -z '*.cu' '*.cuh' '*.h' '*.hpp' '*.cpp' ':!tests/tools/cuda/rewrite' | \
 	  xargs -0 clang-format --dry-run -Werror
 

@@ -121,10 +121,11 @@ def test_its_make_builds_a_folder_that_imports_it(site, tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     script = "import torch, mine.five; t = torch.zeros(1); mine.five.layer.five(t); print(t.item())"
     assert python(site, script, tmp_path) == "5.0"
-    # The suite and the benchmarks are not installed: make test runs the cases alone.
+    # The suite, the benchmarks and the style are not installed: make test runs the cases alone.
     for target, said in (
         ("test", "Nothing is built in /nosuch"),
         ("bench", "the benchmarks are in the checkout"),
+        ("lint", "the sources are in the checkout"),
     ):
         command = ["make", "-C", root, f"PYTHON={sys.executable}", "LAYERS_DIR=/nosuch", target]
         environment = os.environ | {"PYTHONPATH": str(site)}
