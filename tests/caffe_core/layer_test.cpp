@@ -241,6 +241,10 @@ static void test_neuron() {
   put(call, 0, {3, 1}, x), put(call, 1, {2, 2}, y, nullptr, CAFFE_DATA_UNDEFINED);
   caffe_layer_forward(layer, call.address());
   say("other_shape", top_text(call, 1) + (call.blob(1).data == int64_t(y) ? " there" : " elsewhere"));
+  float six[6] = {1, 2, 3, 4, 5, 6}, given[6] = {9, 9, 9, 9, 9, 9};
+  put(call, 0, {6}, six), put(call, 1, {2}, given, nullptr, CAFFE_DATA_UNDEFINED);
+  caffe_layer_forward(layer, call.address());
+  say("larger_than_given", top_text(call, 1) + " | " + floats(given, 6));
   put(call, 0, {1LL << 32}, x);
   say("too_many", caught([&] { return caffe_layer_forward(layer, call.address()); }));
   Record two = make(2, 1, 0);

@@ -230,6 +230,7 @@ EXPECTED = {
     "after_failure": "0 2 4 6 8 token",
     "no_gpu_code": "2",
     "other_shape": "2 4 6 elsewhere",
+    "larger_than_given": "2 4 6 8 10 12 | 9 9 9 9 9 9",
     "too_many": "Check failed: shape[i] <= INT_MAX (4294967296 vs. 2147483647) axis 0: Caffe counts in int",
     "bottoms": "Check failed: record.bottoms == bottom().size() (2 vs. 1) bottoms, as many as at set up",
     "wrong_bottoms": "Check failed: ExactNumBottomBlobs() == bottom.size() (1 vs. 2) "
