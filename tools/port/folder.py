@@ -14,6 +14,7 @@ from ..caffe.build import INIT
 from ..files import write
 from ..make.names import why_no_layer
 from .cuts import in_caffe, written
+from .names import BLOB
 from .plan import Plan
 from .toolkit import Toolkit
 from .tree import PROTO, SOURCE_KINDS, PortError, Tree
@@ -85,10 +86,14 @@ def write_folder(plan: Plan, folder: Path, force: bool) -> list[str]:
         here = [f for f in tree.includes(place.file) if f in plan.files]
         made["additions.cpp"] = made.get("additions.cpp", "") + creator_lines(plan, text, here)
         parts.append(f"additions.cpp  {place}")
-    for switch in plan.switches:
+    place = tree.types[plan.type]
+    defines = [(switch, f"{place}: is registered only with {switch}") for switch in plan.switches]
+    if plan.names.namespace != "caffe":
+        defines.append((f"{plan.names.namespace} caffe", f"{BLOB}: the fork's namespace"))
+    for macro, why in defines:
         rest = made.get("additions.hpp", "#pragma once\n").removeprefix("#pragma once\n")
-        made["additions.hpp"] = f"#pragma once\n#define {switch}\n{rest}"
-        parts.append(f"additions.hpp  {tree.types[plan.type]}: is registered only with {switch}")
+        made["additions.hpp"] = f"#pragma once\n#define {macro}\n{rest}"
+        parts.append(f"additions.hpp  {why}")
     contents |= {name: text.encode("latin-1") for name, text in made.items()}
     if folder.exists():
         make_room(folder, contents, force)

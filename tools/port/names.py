@@ -45,6 +45,13 @@ class Names:
 
     # ------------------------------------------------------------------------------- files
 
+    @cached_property
+    def namespace(self) -> str:
+        """Caffe's, by the fork: KITTI_SSD's is caffe9."""
+        text = self.tree.text(BLOB) if (self.tree.root / BLOB).is_file() else ""
+        found = re.search(r"^namespace\s+(caffe\w*)\s*\{", text, re.M)
+        return found[1] if found else "caffe"
+
     def is_core(self, file: str) -> bool:
         return Path(file).parent.as_posix() == "include/caffe" and Path(file).stem in CORE
 

@@ -74,6 +74,16 @@ def test_messages_that_an_addition_names(fork, port, includes):
     assert lines.index('#include "caffe/proto/caffe.pb.h"') < lines.index(f"{take};")
 
 
+def test_another_name_of_the_namespace(fork, port):
+    blob = fork.root / "include/caffe/blob.hpp"
+    fork.layer("Shift")
+    port("Shift")
+    assert not (port.folder / "shift/additions.hpp").exists()
+    blob.write_text(blob.read_text().replace("namespace caffe {", "namespace caffe9 {"))
+    port("Shift", "--force")
+    assert "#define caffe9 caffe\n" in (port.folder / "shift/additions.hpp").read_text()
+
+
 def test_function_of_a_header_for_kernels(fork, port):
     """That header is one of kernels' compilers alone; it includes what the toolkit has, and what it has not."""
     draw = "__device__ float draw_one(int i) { curandState s; curand_init(i, 0, 0, &s); return curand_uniform(&s); }"
