@@ -9,11 +9,11 @@
 
 // What `compute` gives in that mode. Its operands are volatile: the compiler knows nothing of modes, and would compute
 // before or after it is set.
-template <int kMode, typename Result, typename Compute>
-Result caffe_rounded(const Compute& compute) {
+template <int kMode, typename Result, typename Compute, typename... Operands>
+Result caffe_rounded(const Compute& compute, volatile Operands... operands) {
   const int before = fegetround();
   fesetround(kMode);
-  volatile Result result = compute();
+  volatile Result result = compute(operands...);
   fesetround(before);
   return result;
 }
@@ -34,15 +34,18 @@ Integer caffe_saturated(Real x) {
   inline integer __##real##2##name##_rz(real x) { return caffe_saturated<integer>(std::trunc(x)); }     \
   inline integer __##real##2##name##_rd(real x) { return caffe_saturated<integer>(std::floor(x)); }     \
   inline integer __##real##2##name##_ru(real x) { return caffe_saturated<integer>(std::ceil(x)); }
-#define CAFFE_HOST_MODE(to, name, mode, result, ...)                                   \
-  inline result name##_##mode(__VA_ARGS__) {                                           \
-    return caffe_rounded<to, result>([&]() -> result { return CAFFE_HOST_COMPUTED; }); \
+#define CAFFE_HOST_GIVEN(...) __VA_ARGS__
+#define CAFFE_HOST_MODE(to, name, result, parameters, given)                                  \
+  inline result name parameters {                                                             \
+    return caffe_rounded<to, result>([] parameters -> result { return CAFFE_HOST_COMPUTED; }, \
+                                     CAFFE_HOST_GIVEN given);                                 \
   }
-#define CAFFE_HOST_MODES(name, result, ...)                     \
-  CAFFE_HOST_MODE(FE_TONEAREST, name, rn, result, __VA_ARGS__)  \
-  CAFFE_HOST_MODE(FE_TOWARDZERO, name, rz, result, __VA_ARGS__) \
-  CAFFE_HOST_MODE(FE_DOWNWARD, name, rd, result, __VA_ARGS__)   \
-  CAFFE_HOST_MODE(FE_UPWARD, name, ru, result, __VA_ARGS__)
+// To nearest is how the processor rounds anyway.
+#define CAFFE_HOST_MODES(name, result, parameters, given)              \
+  inline result name##_rn parameters { return CAFFE_HOST_COMPUTED; }   \
+  CAFFE_HOST_MODE(FE_TOWARDZERO, name##_rz, result, parameters, given) \
+  CAFFE_HOST_MODE(FE_DOWNWARD, name##_rd, result, parameters, given)   \
+  CAFFE_HOST_MODE(FE_UPWARD, name##_ru, result, parameters, given)
 #define CAFFE_HOST_INTEGERS(real)              \
   CAFFE_HOST_INTEGER(real, int, int)           \
   CAFFE_HOST_INTEGER(real, uint, unsigned int) \
@@ -52,50 +55,51 @@ CAFFE_HOST_INTEGERS(float)
 CAFFE_HOST_INTEGERS(double)
 
 #define CAFFE_HOST_COMPUTED static_cast<float>(x)
-CAFFE_HOST_MODES(__int2float, float, volatile int x)
-CAFFE_HOST_MODES(__uint2float, float, volatile unsigned int x)
-CAFFE_HOST_MODES(__ll2float, float, volatile long long x)
-CAFFE_HOST_MODES(__ull2float, float, volatile unsigned long long x)
-CAFFE_HOST_MODES(__double2float, float, volatile double x)
+CAFFE_HOST_MODES(__int2float, float, (int x), (x))
+CAFFE_HOST_MODES(__uint2float, float, (unsigned int x), (x))
+CAFFE_HOST_MODES(__ll2float, float, (long long x), (x))
+CAFFE_HOST_MODES(__ull2float, float, (unsigned long long x), (x))
+CAFFE_HOST_MODES(__double2float, float, (double x), (x))
 #undef CAFFE_HOST_COMPUTED
 #define CAFFE_HOST_COMPUTED static_cast<double>(x)
-CAFFE_HOST_MODES(__ll2double, double, volatile long long x)
-CAFFE_HOST_MODES(__ull2double, double, volatile unsigned long long x)
+CAFFE_HOST_MODES(__ll2double, double, (long long x), (x))
+CAFFE_HOST_MODES(__ull2double, double, (unsigned long long x), (x))
 inline double __int2double_rn(int x) { return x; }
 inline double __uint2double_rn(unsigned int x) { return x; }
 #undef CAFFE_HOST_COMPUTED
 #define CAFFE_HOST_COMPUTED x + y
-CAFFE_HOST_MODES(__fadd, float, volatile float x, volatile float y)
-CAFFE_HOST_MODES(__dadd, double, volatile double x, volatile double y)
+CAFFE_HOST_MODES(__fadd, float, (float x, float y), (x, y))
+CAFFE_HOST_MODES(__dadd, double, (double x, double y), (x, y))
 #undef CAFFE_HOST_COMPUTED
 #define CAFFE_HOST_COMPUTED x - y
-CAFFE_HOST_MODES(__fsub, float, volatile float x, volatile float y)
-CAFFE_HOST_MODES(__dsub, double, volatile double x, volatile double y)
+CAFFE_HOST_MODES(__fsub, float, (float x, float y), (x, y))
+CAFFE_HOST_MODES(__dsub, double, (double x, double y), (x, y))
 #undef CAFFE_HOST_COMPUTED
 #define CAFFE_HOST_COMPUTED x* y
-CAFFE_HOST_MODES(__fmul, float, volatile float x, volatile float y)
-CAFFE_HOST_MODES(__dmul, double, volatile double x, volatile double y)
+CAFFE_HOST_MODES(__fmul, float, (float x, float y), (x, y))
+CAFFE_HOST_MODES(__dmul, double, (double x, double y), (x, y))
 #undef CAFFE_HOST_COMPUTED
 #define CAFFE_HOST_COMPUTED x / y
-CAFFE_HOST_MODES(__fdiv, float, volatile float x, volatile float y)
-CAFFE_HOST_MODES(__ddiv, double, volatile double x, volatile double y)
+CAFFE_HOST_MODES(__fdiv, float, (float x, float y), (x, y))
+CAFFE_HOST_MODES(__ddiv, double, (double x, double y), (x, y))
 #undef CAFFE_HOST_COMPUTED
 #define CAFFE_HOST_COMPUTED std::fma(x, y, z)
-CAFFE_HOST_MODES(__fmaf, float, volatile float x, volatile float y, volatile float z)
-CAFFE_HOST_MODES(__fma, double, volatile double x, volatile double y, volatile double z)
+CAFFE_HOST_MODES(__fmaf, float, (float x, float y, float z), (x, y, z))
+CAFFE_HOST_MODES(__fma, double, (double x, double y, double z), (x, y, z))
 #undef CAFFE_HOST_COMPUTED
 #define CAFFE_HOST_COMPUTED 1 / x
-CAFFE_HOST_MODES(__frcp, float, volatile float x)
-CAFFE_HOST_MODES(__drcp, double, volatile double x)
+CAFFE_HOST_MODES(__frcp, float, (float x), (x))
+CAFFE_HOST_MODES(__drcp, double, (double x), (x))
 #undef CAFFE_HOST_COMPUTED
 #define CAFFE_HOST_COMPUTED std::sqrt(x)
-CAFFE_HOST_MODES(__fsqrt, float, volatile float x)
-CAFFE_HOST_MODES(__dsqrt, double, volatile double x)
+CAFFE_HOST_MODES(__fsqrt, float, (float x), (x))
+CAFFE_HOST_MODES(__dsqrt, double, (double x), (x))
 #undef CAFFE_HOST_COMPUTED
 inline float __frsqrt_rn(float x) { return static_cast<float>(1.0 / std::sqrt(static_cast<double>(x))); }
 #undef CAFFE_HOST_INTEGER
 #undef CAFFE_HOST_INTEGERS
 #undef CAFFE_HOST_MODE
 #undef CAFFE_HOST_MODES
+#undef CAFFE_HOST_GIVEN
 
 #endif  // CAFFE_HOST_CUDA_ROUNDING_H_

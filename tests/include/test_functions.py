@@ -120,14 +120,19 @@ OPERATIONS = [
 
 
 @pytest.mark.parametrize("mode", range(4), ids=["rn", "rz", "rd", "ru"])
-@pytest.mark.parametrize("kind", DTYPES)
-@pytest.mark.parametrize("which", range(len(OPERATIONS)), ids=[name for name, _ in OPERATIONS])
+@pytest.mark.parametrize(
+    "kind, which",
+    [
+        (kind, i)
+        for i, (name, _) in enumerate(OPERATIONS)
+        for kind in DTYPES
+        if (kind, name) != ("float", "double2float")
+    ],
+)
 def test_arithmetic_that_says_how_it_rounds(kernels, device, kind, which, mode):
     name, exactly = OPERATIONS[which]
     dtype, real = DTYPES[kind]
     if name == "double2float":
-        if kind == "float":
-            return
         real = np.float32
     generator = torch.Generator().manual_seed(which)
     given = [

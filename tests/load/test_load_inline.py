@@ -28,7 +28,8 @@ def test_kernels_alone_get_launchers():
 
 
 def test_a_kernel_of_vectors():
-    text = """__global__ void swap(const float4* x, float4* y, int n) {
+    text = """// Without PYBIND11_MODULE and <torch/extension.h>.
+    __global__ void swap(const float4* x, float4* y, int n) {
       const int i = blockIdx.x * blockDim.x + threadIdx.x;
       if (i < n) y[i] = make_float4(x[i].w, x[i].z, x[i].y, x[i].x * normcdff(0.f));
     }"""

@@ -24,10 +24,7 @@ NOT_IN_C = re.compile(r"\b(__restrict__|__restrict|__host__|noexcept)\b|__attrib
 
 
 # Of an extension of torch's: none of it is needed here.
-OF_TORCH = re.compile(
-    r"^[ \t]*#[ \t]*include[ \t]*[<\"]((?:torch|ATen|c10|pybind11|THC?)/[^>\"]*)|\b(PYBIND11_MODULE|TORCH_LIBRARY)\b",
-    re.M,
-)
+OF_TORCH = re.compile(r"(torch|ATen|c10|pybind11|THC?)/|(PYBIND11_MODULE|TORCH_LIBRARY)\Z")
 
 
 class NothingExported(Exception):
@@ -77,12 +74,13 @@ def header_of(declarations: list[tuple[int, str]]) -> str:
 
 def completed(name: str, text: str, path: str) -> tuple[str, str]:
     """(the header, the source with what was added to it)."""
-    if found := OF_TORCH.search(text):
+    source = Source(text, path)
+    words = (*source.includes(angles=True), *(token.text for token in source.lexed.tokens))
+    if found := next(filter(OF_TORCH.match, words), None):
         raise NothingExported(
-            f"{found[1] or found[2]}: torch's headers are not needed here, and are not there. Leave it out, and "
+            f"{found}: torch's headers are not needed here, and are not there. Leave it out, and "
             "the functions that take or give torch::Tensor: each kernel gets a launcher"
         )
-    source = Source(text, path)
     if declarations := exported(source):
         return header_of(declarations), text
     parts = split(text, path)
