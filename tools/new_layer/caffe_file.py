@@ -142,7 +142,7 @@ def _leave_out_foreign(cutter: _Cutter, types: set[str]) -> list[tuple[str, str]
             continue
         foreign = _foreign(function, types, cutter)
         why = f"takes a {foreign}, {unknown(foreign)}" if foreign else ""
-        if not foreign and (layers := sorted(filter(LAYER.match, piece.words - types))):
+        if not foreign and (layers := sorted(filter(LAYER.match, piece.words))):
             foreign = layers[0]
             why = f"names {foreign}, which only Caffe knows"
         if function.is_kernel and not piece.active:
