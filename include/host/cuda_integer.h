@@ -21,13 +21,12 @@ inline unsigned long long __brevll(unsigned long long x) {
 }
 inline unsigned int __brev(unsigned int x) { return static_cast<unsigned int>(__brevll(x) >> 32); }
 
-// Four of the eight bytes of y and x, by four bits each: which one, and whether its sign alone is wanted.
+// Four of the eight bytes of y and x. Of the four bits that choose a byte CUDA reads three.
 inline unsigned int __byte_perm(unsigned int x, unsigned int y, unsigned int select) {
   const uint64_t bytes = static_cast<uint64_t>(y) << 32 | x;
   unsigned int result = 0;
   for (int i = 0; i < 4; ++i, select >>= 4) {
-    const unsigned int byte = bytes >> 8 * (select & 7) & 0xff;
-    result |= (select & 8 ? (byte & 0x80 ? 0xffu : 0u) : byte) << 8 * i;
+    result |= static_cast<unsigned int>(bytes >> 8 * (select & 7) & 0xff) << 8 * i;
   }
   return result;
 }

@@ -211,8 +211,7 @@ def mirrored(value: int, width: int) -> int:
 
 def byte_perm(x: int, y: int, select: int) -> int:
     taken = (unsigned(y) << 32 | unsigned(x)).to_bytes(8, "little")
-    nibbles = [select >> 4 * i & 15 for i in range(4)]
-    return int.from_bytes([taken[n & 7] if n < 8 else 255 * (taken[n & 7] >> 7) for n in nibbles], "little")
+    return int.from_bytes([taken[select >> 4 * i & 7] for i in range(4)], "little")
 
 
 def funnel(x: int, y: int, shift: int, left: bool) -> int:
