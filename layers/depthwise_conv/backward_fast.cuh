@@ -19,19 +19,17 @@ inline Shape turned_shape(const Shape& s) {
   return turned;
 }
 
-// Launches stage one of the weight gradient if `call` is given, and with the channels last bottom_diff's
-// kernel, which is the same.
+// Launches stage one of the weight gradient if `call` is given.
 template <typename Dtype>
-int64_t backward_parts(const Shape& s, bool channels_last, const Backward<Dtype>* call, cudaStream_t stream) {
-  if (!s.fits_int()) return 0;
-  if (channels_last) return backward_nhwc(s, call, stream);
-  return backward_weight_nchw<Dtype>(s, call ? call->bottom : nullptr, call ? call->top_diff : nullptr,
-                                     call ? call->workspace : nullptr, stream);
+Parts backward_parts(const Shape& s, bool channels_last, const Backward<Dtype>* call, cudaStream_t stream) {
+  if (!s.fits_int()) return {};
+  if (channels_last) return {backward_nhwc(s, call, stream), true};
+  return backward_nchw(s, call, stream);
 }
 
 template <typename Dtype>
 int64_t backward_fast_parts(const Shape& s, bool channels_last) {
-  return backward_parts<Dtype>(s, channels_last, nullptr, nullptr);
+  return backward_parts<Dtype>(s, channels_last, nullptr, nullptr).count;
 }
 
 template <typename Dtype>
@@ -48,10 +46,9 @@ template <typename Dtype>
 Launched backward_fast(const Shape& s, const Backward<Dtype>& call, cudaStream_t stream) {
   Launched done = {};
   if (call.weight_wanted()) {
-    const int64_t parts = backward_parts(s, call.channels_last, &call, stream);
-    done.weight = parts > 0;
-    done.input = done.weight && call.channels_last;
-    if (done.weight) add_parts(s, parts, call.workspace, call.weight_diff, call.bias_diff, stream);
+    const Parts parts = backward_parts(s, call.channels_last, &call, stream);
+    done = {parts.count > 0 && parts.with_input, parts.count > 0};
+    if (done.weight) add_parts(s, parts.count, call.workspace, call.weight_diff, call.bias_diff, stream);
   }
   if (call.bottom_diff && !done.input) done.input = backward_input_fast(s, call, stream);
   return done;

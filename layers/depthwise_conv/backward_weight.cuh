@@ -12,8 +12,8 @@
 #ifndef DEPTHWISE_BACKWARD_WEIGHT_CUH_
 #define DEPTHWISE_BACKWARD_WEIGHT_CUH_
 
+#include "backward_nchw_planes.cuh"
 #include "depthwise_fast.h"
-#include "forward_nchw_planes.cuh"
 #include "forward_nchw_rows.cuh"
 
 namespace depthwise {
@@ -198,97 +198,6 @@ WeightNchwGeometry weight_nchw_geometry(const Shape& shape, int vector) {
   return geometry;
 }
 
-// Small planes, as in forward_nchw_planes.cuh: a block copies a run of planes of bottom and of top_diff into
-// shared memory, image after image; a thread keeps to its channel, so its sums need nobody else's.
-struct WeightPlanesGeometry {
-  PlanesGeometry planes;
-  int num, parts;  // parts of the images
-};
-
-template <typename Dtype, int K, int S, int V>
-__global__ void __launch_bounds__(64)
-    backward_weight_nchw_planes_kernel(const WeightPlanesGeometry geometry, const Dtype* __restrict__ bottom,
-                                       const Dtype* __restrict__ top_diff, float* __restrict__ workspace) {
-  extern __shared__ uint4 depthwise_shared[];
-  char* const shared = reinterpret_cast<char*>(depthwise_shared);
-  const PlanesGeometry& g = geometry.planes;
-  const int first_channel = blockIdx.x * g.planes_per_block, part = blockIdx.y;
-  const int planes = min(g.planes_per_block, g.channels - first_channel);
-  const int area = g.height * g.width, top_area = g.top_height * g.top_width;
-  const PlanesThread<V> thread(g);
-  constexpr int kOpen = (K - 1) / S;
-  float sums[K * K + 1] = {};
-  for (int image = part; image < geometry.num; image += geometry.parts) {
-    const int64_t first_plane = int64_t(image) * g.channels + first_channel;
-    const Dtype* in_global = bottom + first_plane * area;
-    const Dtype* out_global = top_diff + first_plane * top_area;
-    const Run<Dtype> in(shared, in_global, planes * area),
-        out(shared + g.top_offset, out_global, planes * top_area);
-    __syncthreads();  // the previous image has been read
-    in.load(in_global);
-    out.load(out_global);
-    __syncthreads();
-    if (thread.plane >= planes) continue;
-    const Dtype* from = in.begin() + thread.plane * area;
-    const Dtype* diff = out.begin() + thread.plane * top_area + thread.x;
-    const int column = thread.x * S - g.pad_w;
-    int iy = thread.first * S - g.pad_h;
-    float diffs[kOpen + 1][V] = {};
-    for (int y = thread.first; y < thread.last + kOpen; ++y) {
-      SharedWindow<Dtype, K, S, V, false> rows[S];
-#pragma unroll
-      for (int i = 0; i < S; ++i, ++iy)
-        rows[i].load(from + iy * g.width, static_cast<unsigned>(iy) < static_cast<unsigned>(g.height), column,
-                     g.width);
-#pragma unroll
-      for (int v = 0; v < V; ++v) {
-#pragma unroll
-        for (int s = kOpen; s > 0; --s) diffs[s][v] = diffs[s - 1][v];
-        diffs[0][v] = 0;
-        if (y < thread.last && thread.x + v < g.top_width) diffs[0][v] = diff[y * g.top_width + v];
-        sums[K * K] += diffs[0][v];
-      }
-#pragma unroll
-      for (int s = 0; s <= kOpen; ++s)
-#pragma unroll
-        for (int i = 0; i < S; ++i) {
-          const int ki = i + S * s;
-          if (ki >= K) continue;
-#pragma unroll
-          for (int kj = 0; kj < K; ++kj)
-#pragma unroll
-            for (int v = 0; v < V; ++v)
-              sums[(ki < K ? ki : 0) * K + kj] += diffs[s][v] * rows[i].at(v * S + kj);
-        }
-    }
-  }
-  if (thread.plane >= planes) return;
-  const int threads = g.groups * g.strips, all_parts = geometry.parts * threads;
-#pragma unroll
-  for (int i = 0; i <= K * K; ++i)
-    workspace[(int64_t(first_channel + thread.plane) * (K * K + 1) + i) * all_parts + part * threads +
-              thread.in_plane] = sums[i];
-}
-
-// Returns the number of parts, 0 if the planes do not suit.
-template <typename Dtype, int K, int S>
-int weight_nchw_planes(const Shape& shape, const Dtype* bottom, const Dtype* top_diff, float* workspace,
-                       cudaStream_t stream) {
-  WeightPlanesGeometry geometry;
-  PlanesGeometry& g = geometry.planes;
-  const int64_t bytes = planes_geometry(shape, shape.channels, sizeof(Dtype), &g);
-  if (bytes == 0) return 0;
-  geometry.num = static_cast<int>(shape.num);
-  const int64_t tiles = ceil_div(shape.channels, g.planes_per_block);
-  geometry.parts = static_cast<int>(std::min<int64_t>({shape.num, ceil_div(1024, tiles), 65535}));
-  const int parts = geometry.parts * g.groups * g.strips;
-  if (!workspace) return parts;
-  const dim3 grid(static_cast<unsigned>(tiles), static_cast<unsigned>(geometry.parts));
-  backward_weight_nchw_planes_kernel<Dtype, K, S, kPlaneColumns>
-      <<<grid, kPlaneThreads, static_cast<size_t>(bytes), stream>>>(geometry, bottom, top_diff, workspace);
-  return parts;
-}
-
 // ------------------------------------------------------------------------------- choice and stage two
 
 // One warp adds the parts of one sum.
@@ -311,10 +220,9 @@ __global__ void __launch_bounds__(128)
   }
 }
 
-// Runs stage one if `workspace` is given. Returns the number of parts, 0 if no fast kernel takes this shape.
+// Launches stage one if `call` is given. Returns the number of parts, 0 if no fast kernel takes this shape.
 template <typename Dtype, int K, int S, int D>
-int weight_nchw(const Shape& shape, const Dtype* bottom, const Dtype* top_diff, float* workspace,
-                cudaStream_t stream) {
+int weight_nchw(const Shape& shape, const Backward<Dtype>* call, cudaStream_t stream) {
   // Pointers are unknown when the workspace's size is asked for, so the number of parts must not depend on
   // them.
   const bool same = shape.pad_w == (K - 1) * D / 2;
@@ -322,7 +230,7 @@ int weight_nchw(const Shape& shape, const Dtype* bottom, const Dtype* top_diff, 
   constexpr int kWidest = sizeof(Dtype) == 2 && K == 3 && S == 1 && D == 1 ? 8 : 4;
   const WeightNchwGeometry planned = weight_nchw_geometry<K, S>(shape, rows_allow(kWidest) ? kWidest : 4);
   if (planned.items < 0) return 0;
-  if (!workspace) return planned.parts;
+  if (!call) return planned.parts;
   const dim3 grid(static_cast<unsigned>(shape.channels), static_cast<unsigned>(planned.parts));
   const auto launch = [&](auto outputs, auto pack) {
     constexpr int V = decltype(outputs)::value, L = decltype(pack)::value;
@@ -331,13 +239,14 @@ int weight_nchw(const Shape& shape, const Dtype* bottom, const Dtype* top_diff, 
     geometry.items_per_part = static_cast<int>(ceil_div(geometry.items, geometry.parts));
     if constexpr (K == 3)
       backward_weight_nchw_patch_kernel<Dtype, K, S, D, V, L, weight_patch_rows(S)>
-          <<<grid, kWeightThreads, 0, stream>>>(geometry, bottom, top_diff, workspace);
+          <<<grid, kWeightThreads, 0, stream>>>(geometry, call->bottom, call->top_diff, call->workspace);
     else
       backward_weight_nchw_strip_kernel<Dtype, K, S, D, V, L>
-          <<<grid, kWeightThreads, 0, stream>>>(geometry, bottom, top_diff, workspace);
+          <<<grid, kWeightThreads, 0, stream>>>(geometry, call->bottom, call->top_diff, call->workspace);
   };
   const auto allows = [&](int n) {
-    return rows_allow(n) && aligned(bottom, n * sizeof(Dtype)) && aligned(top_diff, n * sizeof(Dtype));
+    return rows_allow(n) && aligned(call->bottom, n * sizeof(Dtype)) &&
+           aligned(call->top_diff, n * sizeof(Dtype));
   };
   using std::integral_constant;
   if (allows(kWidest))
@@ -349,22 +258,18 @@ int weight_nchw(const Shape& shape, const Dtype* bottom, const Dtype* top_diff, 
   return planned.parts;
 }
 
+// Stage one, and bottom_diff where it comes with the sums.
 template <typename Dtype>
-int backward_weight_nchw(const Shape& shape, const Dtype* bottom, const Dtype* top_diff, float* workspace,
-                         cudaStream_t stream) {
+Parts backward_nchw(const Shape& shape, const Backward<Dtype>* call, cudaStream_t stream) {
   const int s = shape.stride_w, d = shape.dilation_w;
-  if (shape.stride_h != s || (s != 1 && shape.dilation_h != 1)) return 0;
-  int parts = 0;
-  if (shape.square(3) && s == 1)
-    parts = weight_nchw_planes<Dtype, 3, 1>(shape, bottom, top_diff, workspace, stream);
-  if (shape.square(3) && s == 2)
-    parts = weight_nchw_planes<Dtype, 3, 2>(shape, bottom, top_diff, workspace, stream);
-  if (shape.square(5) && s == 1)
-    parts = weight_nchw_planes<Dtype, 5, 1>(shape, bottom, top_diff, workspace, stream);
-  if (parts > 0) return parts;
-#define DEPTHWISE_TRY(K, S, D)             \
-  if (shape.square(K) && s == S && d == D) \
-    return weight_nchw<Dtype, K, S, D>(shape, bottom, top_diff, workspace, stream);
+  if (shape.stride_h != s || (s != 1 && shape.dilation_h != 1)) return {};
+  Parts parts = {};
+  if (shape.square(3) && s == 1) parts = backward_nchw_planes<Dtype, 3, 1>(shape, call, stream);
+  if (shape.square(3) && s == 2) parts = backward_nchw_planes<Dtype, 3, 2>(shape, call, stream);
+  if (shape.square(5) && s == 1) parts = backward_nchw_planes<Dtype, 5, 1>(shape, call, stream);
+  if (parts.count > 0) return parts;
+#define DEPTHWISE_TRY(K, S, D) \
+  if (shape.square(K) && s == S && d == D) return {weight_nchw<Dtype, K, S, D>(shape, call, stream), false};
   DEPTHWISE_TRY(3, 1, 1)
   DEPTHWISE_TRY(3, 2, 1)
   DEPTHWISE_TRY(3, 1, 2)
@@ -373,7 +278,7 @@ int backward_weight_nchw(const Shape& shape, const Dtype* bottom, const Dtype* t
   DEPTHWISE_TRY(5, 1, 2)
   DEPTHWISE_TRY(7, 1, 1)
 #undef DEPTHWISE_TRY
-  return 0;
+  return {};
 }
 
 template <typename Dtype>

@@ -29,6 +29,13 @@ struct Launched {
   bool input, weight;
 };
 
+// Into how many parts stage one divides the sums of weight_diff, 0 if no kernel takes the shape; and whether
+// the same launch computes bottom_diff.
+struct Parts {
+  int64_t count;
+  bool with_input;
+};
+
 template <typename Dtype>
 Launched backward_fast(const Shape& shape, const Backward<Dtype>& call, cudaStream_t stream);
 

@@ -111,6 +111,30 @@ struct SharedWindow {
   __device__ __forceinline__ float at(int element) const { return v[element]; }
 };
 
+// A thread's part of one plane's correlation, from a plane in shared memory to another. sums has the weights.
+template <typename Dtype, int K, int S, int V, bool kInside>
+__device__ __forceinline__ void slide_down(const PlanesGeometry& g, const PlanesThread<V>& thread,
+                                           RowSums<K, S, 1, V>& sums, const Dtype* from, Dtype* to) {
+  constexpr int kOpen = RowSums<K, S, 1, V>::kOpen;
+#pragma unroll
+  for (int i = 0; i < kOpen * V; ++i) sums.sums[i / V][i % V] = 0;
+  const int column = thread.x * S - g.pad_w;
+  int iy = (thread.first - kOpen) * S - g.pad_h + K - S;
+  for (int y = thread.first - kOpen; y < thread.last; ++y) {
+    SharedWindow<Dtype, K, S, V, kInside> rows[S];
+#pragma unroll
+    for (int i = 0; i < S; ++i, ++iy)
+      rows[i].load(from + iy * g.width, static_cast<unsigned>(iy) < static_cast<unsigned>(g.height), column,
+                   g.width);
+    float done[V];
+    sums.step(rows, done);
+    if (y < thread.first) continue;
+#pragma unroll
+    for (int i = 0; i < V; ++i)
+      if (kInside || thread.x + i < g.top_width) to[y * g.top_width + thread.x + i] = done[i];
+  }
+}
+
 template <typename Dtype, int K, int S, int V, bool kInside>
 __global__ void __launch_bounds__(64)
     forward_nchw_planes_kernel(const PlanesGeometry g, const Dtype* __restrict__ bottom,
@@ -126,40 +150,26 @@ __global__ void __launch_bounds__(64)
   const Run<Dtype> in(shared, bottom, planes * area), out(shared + g.top_offset, top, planes * top_area);
   const PlanesThread<V> thread(g);
   RowSums<K, S, 1, V> sums;
-  constexpr int kOpen = RowSums<K, S, 1, V>::kOpen;
   if (thread.plane < planes) {  // these loads travel while the planes do
     const int channel = (first_plane + thread.plane) % g.channels;
     load_weights<K>(sums.w, weight + channel * (K * K), turned);
     sums.bias = bias ? float(bias[channel]) : 0.f;
-#pragma unroll
-    for (int i = 0; i < kOpen * V; ++i) sums.sums[i / V][i % V] = 0;
   }
   in.load(bottom);
   __syncthreads();
-  if (thread.plane < planes) {
-    const Dtype* from = in.begin() + thread.plane * area;
-    Dtype* to = out.begin() + thread.plane * top_area + thread.x;
-    const int column = thread.x * S - g.pad_w;
-    int iy = (thread.first - kOpen) * S - g.pad_h + K - S;
-    for (int y = thread.first - kOpen; y < thread.last; ++y) {
-      SharedWindow<Dtype, K, S, V, kInside> rows[S];
-#pragma unroll
-      for (int i = 0; i < S; ++i, ++iy)
-        rows[i].load(from + iy * g.width, static_cast<unsigned>(iy) < static_cast<unsigned>(g.height), column,
-                     g.width);
-      float done[V];
-      sums.step(rows, done);
-      if (y < thread.first) continue;
-#pragma unroll
-      for (int i = 0; i < V; ++i)
-        if (kInside || thread.x + i < g.top_width) to[y * g.top_width + i] = done[i];
-    }
-  }
+  if (thread.plane < planes)
+    slide_down<Dtype, K, S, V, kInside>(g, thread, sums, in.begin() + thread.plane * area,
+                                        out.begin() + thread.plane * top_area);
   __syncthreads();
   out.store(top);
 }
 
 constexpr int kPlaneThreads = 64, kPlaneColumns = 7;
+
+// Does the padding keep the width, and does every thread have all of its columns? For stride 1.
+inline bool planes_inside(const Shape& shape) {
+  return shape.pad_w == shape.kernel_w / 2 && shape.width % kPlaneColumns == 0;
+}
 
 // The bytes of shared memory that a block needs; 0 if the planes are too large. A plane with many columns
 // does not come here either: its rows suit forward_nchw_rows.cuh.
@@ -202,7 +212,7 @@ bool launch_forward_nchw_planes(const Shape& shape, const Dtype* bottom, Paramet
   const int64_t bytes = planes_geometry(shape, shape.num * shape.channels, sizeof(Dtype), &g);
   if (bytes == 0) return false;
   const unsigned blocks = static_cast<unsigned>(ceil_div(g.planes, g.planes_per_block));
-  if (S == 1 && shape.pad_w == K / 2 && shape.width % kPlaneColumns == 0)
+  if (S == 1 && planes_inside(shape))
     forward_nchw_planes_kernel<Dtype, K, S, kPlaneColumns, S == 1>
         <<<blocks, kPlaneThreads, static_cast<size_t>(bytes), stream>>>(g, bottom, weight, bias, top, turned);
   else
