@@ -88,8 +88,7 @@ sanitize:  ## every case under AddressSanitizer, UBSan, the race finder and, whe
 	+@$(TOOL)make.sanitize
 
 fuzz:  ## [MINUTES=1 SEED=1 LAYER=]: calls and files that nobody would make on purpose; each must be right or refused
-	+@$(TOOL)make.build libraries
-	@$(TOOL)fuzz --layers-dir="$$LAYERS_DIR" --minutes="$${MINUTES:-1}" --seed="$${SEED:-1}" $${LAYER:+--layers "$$LAYER"}
+	+@$(TOOL)make.fuzz --minutes="$${MINUTES:-1}" --seed="$${SEED:-1}"
 
 lint:  ## ruff and clang-format
 	@if [ ! -e pyproject.toml ]; then echo "make lint: the sources are in the checkout, not in what pip installs"; exit 2; fi

@@ -13,6 +13,7 @@ TOOLS = [
     "cuda.to_host",
     "fuzz",
     "make.build_call",
+    "make.fuzz",
     "make.packages",
     "make.sanitize",
     "mutate",

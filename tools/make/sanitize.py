@@ -14,7 +14,7 @@ import sys
 
 from . import names, packages
 from .backends import CPU, GPU
-from .build import BuildRefused, Plan, build, copied
+from .build import BuildRefused, Plan, build, copied, is_dry, make_flags
 from .settings import ROOT, Settings, of_each_folder
 
 
@@ -84,7 +84,10 @@ def on_the_gpu(settings: Settings) -> int:
 def sanitize(settings: Settings) -> int:
     os.makedirs(settings.build, exist_ok=True)
     packages.need(["build", "run"], f"{settings.build}/packages")
-    return build(Plan(settings)) or on_the_host(settings) or races(settings) or on_the_gpu(settings)
+    status = build(Plan(settings))
+    if status or is_dry(make_flags()):
+        return status
+    return on_the_host(settings) or races(settings) or on_the_gpu(settings)
 
 
 def main() -> int:

@@ -1,0 +1,53 @@
+"""make fuzz: its arguments are read before anything is built, and nothing runs under make -n."""
+
+import sys
+
+import pytest
+
+from tools.make import fuzz
+
+WRONG = [
+    ("--minutes=x", {}, "--minutes"),
+    ("--seed=1.5", {}, "--seed"),
+    ("--seed=1", {"LAYER": "../x"}, "LAYER=../x"),
+]
+
+
+@pytest.fixture
+def steps(monkeypatch, tmp_path):
+    """What is built and called, in order."""
+    made = []
+    monkeypatch.setattr(fuzz, "Plan", lambda settings: settings)
+    monkeypatch.setattr(fuzz, "build", lambda s: made.append(f"build {' '.join(s.backends)}") or 0)
+    monkeypatch.setattr(fuzz.subprocess, "call", lambda command: made.append(command[2:]) or 0)
+    monkeypatch.setattr(fuzz.packages, "need", lambda groups, _: made.append(f"need {' '.join(groups)}"))
+    for name, place in {"LAYERS_DIR": tmp_path, "BUILD": tmp_path / "b", "NVCC": ""}.items():
+        monkeypatch.setenv(name, str(place))
+    monkeypatch.delenv("MAKEFLAGS", raising=False)
+    return made
+
+
+@pytest.mark.parametrize("option, given, said", WRONG)
+def test_arguments_first(steps, monkeypatch, capsys, option, given, said):
+    monkeypatch.setattr(sys, "argv", ["fuzz", option])
+    for name, text in given.items():
+        monkeypatch.setenv(name, text)
+    try:
+        status = fuzz.main()
+    except SystemExit as ended:
+        status = ended.code
+    assert status == 2 and said in capsys.readouterr().err and not steps
+
+
+def test_builds_for_the_host_and_fuzzes(steps, monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, "argv", ["fuzz", "--minutes=0.5", "--seed=7"])
+    monkeypatch.setenv("LAYER", "round")
+    assert fuzz.main() == 0
+    called = ["tools.fuzz", "--minutes=0.5", "--seed=7", f"--layers-dir={tmp_path}", "--layers", "round"]
+    assert steps == ["need build run test", "build host", called]
+
+
+def test_dry(steps, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["fuzz"])
+    monkeypatch.setenv("MAKEFLAGS", "n")
+    assert fuzz.main() == 0 and steps[-1] == "build host"
