@@ -24,7 +24,7 @@ from .undeclared import undeclared
 DATABASE = WITHOUT["USE_LMDB"]
 PYTHON = WITHOUT["WITH_PYTHON_LAYER"]
 DATA = "reads its data itself: in PyTorch that is a DataLoader's work"
-THRUST = "wants of thrust what the toolkit's for the processor has not"
+THRUST = "uses a part of thrust that the toolkit does not have on the processor"
 UNSUPPORTED = [
     (r"((Base|BasePrefetching|Image|)DataLayer|DataReader|InternalThread|BlockingQueue|Batch)\Z", DATA),
     (r"(leveldb|lmdb|MDB_\w+|mdb_\w+)\Z", DATABASE),
@@ -35,10 +35,10 @@ UNSUPPORTED = [
     (r"(PyObject|PyErr_\w+|Py_\w+)\Z", PYTHON),
     (r"(MPI_\w+|ncclAllReduce)\Z", "talks to other processes"),
     (r"(curand(?!State|Direction|Discrete)[A-Z]\w*|curand_generator)\Z", "calls cuRAND itself"),
-    (r"curand\w+\Z", "wants of cuRAND in its kernels more than uniform and normal numbers"),
-    (r"cufft(Xt|Make|Get|Estimate|Create|SetAuto|SetWork)\w*\Z", "wants of cuFFT more than plans and transforms"),
+    (r"curand\w+\Z", "uses more of cuRAND in its kernels than uniform and normal numbers"),
+    (r"cufft(Xt|Make|Get|Estimate|Create|SetAuto|SetWork)\w*\Z", "uses more of cuFFT than plans and transforms"),
     (r"(LAPACKE_\w+|LAPACK_\w+)\Z", "calls LAPACK, which the toolkit does not have"),
-    (r"(cublas[A-Z]|cblas_|Cblas[A-Z])\w*\Z", "wants of BLAS what the toolkit's has not"),
+    (r"(cublas[A-Z]|cblas_|Cblas[A-Z])\w*\Z", "calls a BLAS function that the toolkit does not have"),
     (r"(cusolver|cusparse)[A-Z]\w*\Z", "needs a library that the toolkit does not have"),
     (r"(vsl[A-Z]\w*|VSL_\w+|v[sd]Rng\w+|mkl_[sd]\w+|dnn\w+_F(32|64))\Z", "calls Intel's MKL"),
     (r"(Mat_Open|Mat_VarRead\w*|matvar_t|CImg)\Z", "needs a library that the toolkit does not have"),
@@ -76,7 +76,7 @@ def refusals(plan: Plan) -> list[Problem]:
     """What stands in the way, those of the layer's own files first. One place for each file and reason will do."""
     found = [*plan.problems]
     for place, name in plan.names.layer_changed[:1]:
-        text = f"{plan.target.name} is of a fork whose layers have another {name}, by its arguments"
+        text = f"{plan.target.name} comes from a fork whose {name} takes other arguments"
         found.append(Problem(place, text, True))
     there = own_names(plan)
     added, of_layer = (
@@ -138,7 +138,7 @@ def old_signature(plan: Plan, tokens: list[Token]) -> Iterator[tuple[Token, str]
     pattern = ["vector", "<", "Blob", "<", "Dtype", ">", "*", ">", "*", "top"]
     for i, token in enumerate(tokens):
         if token.text == "vector" and [t.text for t in tokens[i : i + len(pattern)]] == pattern:
-            yield token, "is from before the Layer interface of late 2014 (tops by pointer)"
+            yield token, "has the Layer interface of before late 2014 (tops by pointer)"
 
 
 def microsofts_name(plan: Plan, tokens: list[Token]) -> Iterator[tuple[Token, str]]:
@@ -148,7 +148,7 @@ def microsofts_name(plan: Plan, tokens: list[Token]) -> Iterator[tuple[Token, st
     for i, token in enumerate(tokens[1:-1], 1):
         is_bare = tokens[i - 1].text in BEFORE and tokens[i + 1].text in (".", "[", "->")
         if is_bare and token.text in OF_LAYER:
-            yield token, f"names {token.text} without this->, as only Microsoft's compiler takes it"
+            yield token, f"names {token.text} without this->, which only Microsoft's compiler accepts"
 
 
 def core_use(

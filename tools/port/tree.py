@@ -22,7 +22,7 @@ from ..cuda.tokens import head_name
 
 # What a ported layer is compiled without, and why a layer that is registered only with it is none here.
 WITHOUT = {
-    "USE_CUDNN": "works by cuDNN only",
+    "USE_CUDNN": "needs cuDNN",
     "USE_OPENCV": "needs OpenCV",
     "USE_LMDB": "reads a database: in PyTorch that is a DataLoader's work",
     "USE_LEVELDB": "reads a database: in PyTorch that is a DataLoader's work",
@@ -30,11 +30,11 @@ WITHOUT = {
     "USE_NCCL": "talks to other processes",
     "USE_MPI": "talks to other processes",
     "WITH_PYTHON_LAYER": "is a Python layer: call its Python code from PyTorch",
-    "CPU_ONLY": "is there in builds without CUDA only",
-    "MKL2017_SUPPORTED": "works by Intel's MKL-DNN only",
-    "MKLDNN_SUPPORTED": "works by Intel's MKL-DNN only",
-    "USE_MKL2017_AS_DEFAULT_ENGINE": "works by Intel's MKL-DNN only",
-    "USE_GREENTEA": "works by OpenCL",
+    "CPU_ONLY": "exists only in builds without CUDA",
+    "MKL2017_SUPPORTED": "needs Intel's MKL-DNN",
+    "MKLDNN_SUPPORTED": "needs Intel's MKL-DNN",
+    "USE_MKL2017_AS_DEFAULT_ENGINE": "needs Intel's MKL-DNN",
+    "USE_GREENTEA": "needs OpenCL",
 }
 WINDOWS = dict.fromkeys(("_MSC_VER", "_WIN32", "WIN32", "_WINDOWS"), 0)
 # Code behind these does not count.
@@ -275,7 +275,7 @@ class Tree:
         if place := self._old():
             raise PortError(
                 f"{place}: a tree of 2014. Take a later tree of the same layer, or put its files into a folder by hand "
-                "and change what its Layer says otherwise: " + "; ".join(self._differences())
+                "and change what differs in its Layer: " + "; ".join(self._differences())
             )
 
     def _differences(self) -> list[str]:

@@ -148,7 +148,7 @@ def static_lacking(plan: Plan) -> Iterator[Problem]:
                 is_base = any(t.text == ":" for t in itertools.takewhile(lambda t: t.text != "{", one))
                 words = words_of(plan, found[0])
                 if not is_base and words is not None and tokens[i + 2].text not in words:
-                    text = f"{plan.target.name} names {token.text}::{tokens[i + 2].text}, which that class has not"
+                    text = f"{plan.target.name} uses {token.text}::{tokens[i + 2].text}, which that class does not have"
                     yield Problem(Place(file, plan.tree.line(file, token)), text, True)
                     break
 

@@ -81,25 +81,25 @@ def test_not_a_tree(fork, port, tmp_path):
         (dict(body="Solver<Dtype>* s = 0;"), r"shift_layer\.cpp:7: ShiftLayer needs the Solver"),
         (dict(body="leveldb::DB* db;"), r"shift_layer\.cpp:7: ShiftLayer reads a database"),
         (dict(members="bp::object self_;"), r"shift_layer\.hpp:\d+: ShiftLayer is a Python layer"),
-        (dict(body="CUDNN_CHECK(cudnnCreate(&handle_));"), r"shift_layer\.cpp:7: ShiftLayer works by cuDNN only"),
+        (dict(body="CUDNN_CHECK(cudnnCreate(&handle_));"), r"shift_layer\.cpp:7: ShiftLayer needs cuDNN"),
         (dict(body="bottom[0]->gpu_data_of_row(1);"), r"shift_layer\.cpp:7: .*gpu_data_of_row.*/blob\.hpp:4"),
         (dict(body="bottom[0]->offset(device, 1, 2, 3, 4, 5);"),
          r"shift_layer\.cpp:7: ShiftLayer uses an overload of offset .*/blob\.hpp:5"),
         (dict(body="LAPACKE_sgesvd(LAPACK_ROW_MAJOR, 'A', 'A', 3, 3, a, 3, s, u, 3, v, 3, b);"),
          r"shift_layer\.cpp:7: ShiftLayer calls LAPACK.*\(LAPACKE_sgesvd\)"),
-        (dict(body="cblas_sgemm(a); cblas_sspr(b);"), r"shift_layer\.cpp:7: .* wants of BLAS .*\(cblas_sspr\)"),
-        (dict(body="cublasSgemm(a); cublasSgetrfBatched(b);"), r"cpp:7: .* wants of BLAS .*\(cublasSgetrfBatched\)"),
+        (dict(body="cblas_sgemm(a); cblas_sspr(b);"), r"shift_layer\.cpp:7: .* calls a BLAS function .*\(cblas_sspr\)"),
+        (dict(body="cublasSgemm(a); cublasSgetrfBatched(b);"), r"cpp:7: .* calls a BLAS function .*\(cublasSgetrfBatched\)"),
         (dict(body="vsSin(3, a, y); vsRngUniform(0, s, 3, y, 0, 1);"), r"cpp:7: .* calls Intel's MKL \(vsRngUniform"),
         (dict(includes="#include <curand.h>", body="curandGenerate(g, x, 3);"), r"cpp:7: .* calls cuRAND itself"),
         (dict(body="this->net_->Reshape();"), r"shift_layer\.cpp:7: ShiftLayer uses net_.*/layer\.hpp:5"),
         (dict(body="filler->Fill_noisy(blob);"), r"shift_layer\.cpp:7: .*Fill_noisy, .*/filler\.hpp:4\)"),
         (dict(body="if (all_iterations < 3) return;"), r"shift_layer\.cpp:7: .*all_iterations, .*/common\.hpp:1\)"),
-        (dict(body="thrust::make_zip_iterator(a);"), r"shift_layer\.cpp:7: .*wants of thrust .*thrust::make_zip_"),
+        (dict(body="thrust::make_zip_iterator(a);"), r"shift_layer\.cpp:7: .*uses a part of thrust .*thrust::make_zip_"),
         (dict(members="DataTransformer<Dtype> t_;", body="t_.Transform(image, top[0]);"),
          r"shift_layer\.cpp:7: ShiftLayer reads its data itself.*DataTransformer::Transform"),
         (dict(body="curandGenerateUniform(generator, x, 3);"), "ShiftLayer calls cuRAND itself"),
-        (dict(body="curand_poisson(&state, 3);"), "of cuRAND in its kernels more than uniform and normal"),
-        (dict(members="void F(vector<Blob<Dtype>*>* top);"), "interface of late 2014"),
+        (dict(body="curand_poisson(&state, 3);"), "of cuRAND in its kernels than uniform and normal"),
+        (dict(members="void F(vector<Blob<Dtype>*>* top);"), "interface of before late 2014"),
         (dict(body="__declspec(aligned(64)) float a[8];"), r"_layer\.cpp:7: .*Microsoft's or Intel's compiler"),
     ],
 )  # fmt: skip
@@ -213,7 +213,7 @@ def test_static_member_that_its_class_has_not(fork, port):
     )
     includes = '#include "caffe/util/param.hpp"'
     fork.layer("Shift", includes=includes, body="Param::Get(); Param::pad = 3;\nParam::width = 3;")
-    assert "shift_layer.cpp:8: ShiftLayer names Param::width, which that class has not" in port(
+    assert "shift_layer.cpp:8: ShiftLayer uses Param::width, which that class does not have" in port(
         "Shift", fails=True
     )
     fork.layer("Twist", includes=includes, body="Param::Get(); Param::pad = 3;")
@@ -228,7 +228,7 @@ def test_fork_whose_layers_have_other_arguments(fork, port):
     for more, fails in (("", False), (", const bool again", True)):
         layer.write_text(text.replace("void SetUp();", "void SetUp();\n  " + function % more))
         assert (
-            "layer.hpp:5: ShiftLayer is of a fork whose layers have another Forward_gpu"
+            "layer.hpp:5: ShiftLayer comes from a fork whose Forward_gpu takes other arguments"
             in port("Shift", fails=fails)
         ) == fails
 
@@ -397,9 +397,9 @@ def test_how_a_tree_of_2014_differs(fork, port, declared):
 @pytest.mark.parametrize(
     "setting, reason",
     [
-        ("USE_CUDNN", "works by cuDNN only"),
+        ("USE_CUDNN", "needs cuDNN"),
         ("USE_OPENCV", "needs OpenCV"),
-        ("CPU_ONLY", "builds without CUDA only"),
+        ("CPU_ONLY", "only in builds without CUDA"),
     ],
 )
 def test_type_that_is_registered_only_with_what_there_is_not(fork, port, setting, reason):
