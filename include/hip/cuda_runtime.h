@@ -39,6 +39,7 @@
 #define cudaMallocAsync hipMallocAsync
 #define cudaMallocHost hipHostMalloc
 #define cudaMemcpy hipMemcpy
+#define cudaMemcpy2D hipMemcpy2D
 #define cudaMemcpy2DAsync hipMemcpy2DAsync
 #define cudaMemcpyAsync hipMemcpyAsync
 #define cudaMemcpyDefault hipMemcpyDefault

@@ -76,7 +76,11 @@ inline const char* cudaGetErrorString(cudaError_t error) {
 
 inline cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
 inline cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
+enum { cudaStreamDefault = 0, cudaStreamNonBlocking = 1 };
 inline cudaError_t cudaStreamCreate(cudaStream_t* stream) { return *stream = nullptr, cudaSuccess; }
+inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
+  return cudaStreamCreate(stream);
+}
 inline cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
 
 // An event is when it was recorded, in milliseconds.
@@ -84,7 +88,9 @@ struct CUevent_st {
   double at;
 };
 typedef CUevent_st* cudaEvent_t;
+enum { cudaEventDefault = 0, cudaEventBlockingSync = 1, cudaEventDisableTiming = 2 };
 inline cudaError_t cudaEventCreate(cudaEvent_t* event) { return *event = new CUevent_st(), cudaSuccess; }
+inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) { return cudaEventCreate(event); }
 inline cudaError_t cudaEventDestroy(cudaEvent_t event) { return delete event, cudaSuccess; }
 inline cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t = nullptr) {
   timespec now;
@@ -92,6 +98,7 @@ inline cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t = nullptr) {
   return event->at = now.tv_sec * 1e3 + now.tv_nsec * 1e-6, cudaSuccess;
 }
 inline cudaError_t cudaEventSynchronize(cudaEvent_t) { return cudaSuccess; }
+inline cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned = 0) { return cudaSuccess; }
 inline cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
   return *milliseconds = static_cast<float>(end->at - start->at), cudaSuccess;
 }
@@ -108,6 +115,10 @@ inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   *properties = {"host backend", 7, 0, cuda_host::multiprocessor_count(), 1024, 32};
   return cudaSuccess;
 }
+
+// The version whose names these are.
+inline cudaError_t cudaDriverGetVersion(int* version) { return *version = 12000, cudaSuccess; }
+inline cudaError_t cudaRuntimeGetVersion(int* version) { return cudaDriverGetVersion(version); }
 
 inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
   *value = attribute == cudaDevAttrMaxThreadsPerBlock ? 1024 : cuda_host::multiprocessor_count();
@@ -126,6 +137,11 @@ inline cudaError_t cudaMalloc(T** pointer, size_t bytes) {
   return *pointer ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 inline cudaError_t cudaFree(void* pointer) { return free(pointer), cudaSuccess; }
+template <typename T>
+inline cudaError_t cudaMallocHost(T** pointer, size_t bytes) {
+  return cudaMalloc(pointer, bytes);
+}
+inline cudaError_t cudaFreeHost(void* pointer) { return cudaFree(pointer); }
 
 inline cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind) {
   return memmove(to, from, bytes), cudaSuccess;
@@ -133,6 +149,19 @@ inline cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemc
 inline cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
                                    cudaStream_t = nullptr) {
   return cudaMemcpy(to, from, bytes, kind);
+}
+inline cudaError_t cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
+                                size_t height, cudaMemcpyKind) {
+  if (width > to_pitch || width > from_pitch) return cudaErrorInvalidValue;
+  for (size_t row = 0; row < height; ++row)
+    memmove(static_cast<char*>(to) + row * to_pitch, static_cast<const char*>(from) + row * from_pitch,
+            width);
+  return cudaSuccess;
+}
+inline cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch,
+                                     size_t width, size_t height, cudaMemcpyKind kind,
+                                     cudaStream_t = nullptr) {
+  return cudaMemcpy2D(to, to_pitch, from, from_pitch, width, height, kind);
 }
 inline cudaError_t cudaMemset(void* to, int byte, size_t bytes) {
   return memset(to, byte, bytes), cudaSuccess;

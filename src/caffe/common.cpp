@@ -83,16 +83,31 @@ int Caffe::FindDevice(const int start_id) { return CheckDevice(start_id) ? start
 #ifndef CAFFE_HOST_BACKEND
 
 // Unless both ends are on the device, the caller expects the copy to be done, as with cudaMemcpy.
-cudaError_t caffe_stream_memcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
-  const cudaStream_t stream = caffe::current_stream();
-  const cudaError_t error = cudaMemcpyAsync(to, from, bytes, kind, stream);
+static cudaError_t waited_for(cudaError_t error, cudaMemcpyKind kind) {
   if (error != cudaSuccess || kind == cudaMemcpyDeviceToDevice) return error;
-  return cudaStreamSynchronize(stream);
+  return cudaStreamSynchronize(caffe::current_stream());
+}
+
+cudaError_t caffe_stream_memcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
+  return waited_for(cudaMemcpyAsync(to, from, bytes, kind, caffe::current_stream()), kind);
 }
 
 cudaError_t caffe_stream_memcpy_async(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
                                       cudaStream_t stream) {
   return cudaMemcpyAsync(to, from, bytes, kind, stream ? stream : caffe::current_stream());
+}
+
+cudaError_t caffe_stream_memcpy_2d(void* to, size_t to_pitch, const void* from, size_t from_pitch,
+                                   size_t width, size_t height, cudaMemcpyKind kind) {
+  const cudaStream_t stream = caffe::current_stream();
+  return waited_for(cudaMemcpy2DAsync(to, to_pitch, from, from_pitch, width, height, kind, stream), kind);
+}
+
+cudaError_t caffe_stream_memcpy_2d_async(void* to, size_t to_pitch, const void* from, size_t from_pitch,
+                                         size_t width, size_t height, cudaMemcpyKind kind,
+                                         cudaStream_t stream) {
+  return cudaMemcpy2DAsync(to, to_pitch, from, from_pitch, width, height, kind,
+                           stream ? stream : caffe::current_stream());
 }
 
 cudaError_t caffe_stream_memset(void* to, int byte, size_t bytes) {

@@ -169,9 +169,39 @@ static void test_layers() {
   });
 }
 
+// A copy of rows of other lengths, and what has one meaning on a GPU and none here: locked memory, a stream's flags.
+static void test_rows() {
+  int* rows = nullptr;
+  int versions[2] = {};
+  const int from[6] = {1, 2, 3, 4, 5, 6};
+  cudaStream_t stream = reinterpret_cast<cudaStream_t>(1);
+  cudaEvent_t event;
+  const size_t pitch = 4 * sizeof(int), width = 2 * sizeof(int);
+  const cudaError_t all[] = {
+      cudaMallocHost(&rows, 2 * pitch),
+      cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking),
+      cudaEventCreateWithFlags(&event, cudaEventDisableTiming),
+      cudaMemset(rows, 0, 2 * pitch),
+      cudaMemcpy2D(rows, pitch, from, width + sizeof(int), width, 2, cudaMemcpyDefault),
+      cudaMemcpy2DAsync(rows + 3, pitch, from + 2, width, sizeof(int), 2, cudaMemcpyDefault, stream),
+      cudaEventRecord(event, stream),
+      cudaStreamWaitEvent(stream, event, 0),
+      cudaDriverGetVersion(versions),
+      cudaRuntimeGetVersion(versions + 1),
+  };
+  string text;
+  for (const cudaError_t error : all) text += error == cudaSuccess ? "" : "an error ";
+  text += list(rows, 8) + (stream ? " stream " : " default ");
+  text += cudaGetErrorName(cudaMemcpy2D(rows, width, from, pitch, 3 * sizeof(int), 2, cudaMemcpyDefault));
+  say("cuda_rows", text + " " + list(rows, 8) + " " + list(versions, 2));
+  cudaEventDestroy(event);
+  cudaFreeHost(rows);
+}
+
 int main() {
   test_memory();
   test_lent();
   test_messages();
   test_layers();
+  test_rows();
 }

@@ -233,7 +233,7 @@ def _operand(words: list[str], defined: dict[str, int]) -> int | None:
         return defined.get(name)
     if word[0].isdigit():
         return int(word.rstrip("uUlL"), 0)
-    if word in NVCC_WORDS:
+    if defined.get(word) == 0:  # a macro that is not there is 0
         return 0
     if words and words[0] == "(":  # __has_include(...) and other things to leave alone
         raise ValueError

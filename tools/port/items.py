@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ..cuda.lexer import Directive
 from ..cuda.source import Source
-from ..cuda.tokens import head_name, parameters_after, split_commas
+from ..cuda.tokens import head_name, parameters_after, scope_name, split_commas
 from .tree import Tree, classes_in
 
 
@@ -26,6 +26,7 @@ class Item(NamedTuple):
     tokens: tuple[int, int]
     defines: bool
     arity: Arity | None = None  # None: no function
+    scope: str = ""  # the class of which it is a member
 
 
 def items_of(source: Source, within: tuple[int, int] | None = None) -> list[Item]:
@@ -52,7 +53,8 @@ def item_at(source: Source, head: int, end: int) -> Item:
         head = after + 1  # a macro's call, which needs no semicolon
     defines = lexed.tokens[at].start in source.defined_at
     last = lexed.partner[end] if defines else end
-    return Item(lexed.tokens[at].text, (head, last + 1), defines, arity_of(source, at, end))
+    arity, scope = arity_of(source, at, end), scope_name(lexed.tokens, at)
+    return Item(lexed.tokens[at].text, (head, last + 1), defines, arity, scope)
 
 
 def arity_of(source: Source, name: int, end: int) -> Arity:

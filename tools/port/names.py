@@ -261,7 +261,10 @@ class Names:
 
     def definition(self, function: str, visible: Collection[str]) -> Place | None:
         """Where the fork defines a function that a visible header declares."""
-        found = self.tree.definition(function, visible) or self._in_header(function, visible)
+        # What a class declares is its own: one of that name elsewhere has nothing to do with it.
+        seen = (file for file in self.tree.holding(function) if file in visible and is_header(file))
+        headers = [file for file in seen if function in self._functions_of(file)]
+        found = self.tree.definition(function, headers, visible) or self._in_header(function, visible)
         return found or self._by_macro(function, visible)
 
     def _in_header(self, function: str, visible: Container[str]) -> Place | None:
@@ -293,11 +296,11 @@ class Names:
         return self._made[header]
 
     def _functions_of(self, file: str) -> dict[str, list[Item]]:
-        """By name, the functions at namespace scope of a file."""
+        """By name, the functions of a file that are no members of classes."""
         if file not in self._items:
             found = self._items[file] = {}
             for item in items_of(self.tree.source(file)):
-                if item.arity:
+                if item.arity and not item.scope:
                     found.setdefault(item.name, []).append(item)
         return self._items[file]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Container
+from collections.abc import Collection, Container
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -375,20 +375,8 @@ class Tree:
             found.setdefault(file.rpartition(".")[0], []).append(file)
         return found
 
-    @cached_property
-    def _declaring(self) -> dict[str, list[str]]:
-        """By word, the headers where it stands before a parenthesis or a template argument."""
-        found: dict[str, list[str]] = {}
-        for file in (f for f in self.files if is_header(f)):
-            for word in {
-                t.text for t, after in pairwise(self.source(file).lexed.tokens) if after.text in "(<"
-            }:
-                found.setdefault(word, []).append(file)
-        return found
-
-    def definition(self, function: str, visible: Container[str]) -> Place | None:
-        """Where the tree defines a function outside classes that a visible header declares, or a source itself."""
-        headers = [h for h in self._declaring.get(function, ()) if h in visible]
+    def definition(self, function: str, headers: Collection[str], visible: Container[str]) -> Place | None:
+        """Where the tree defines a function outside classes that these headers declare, or a visible source itself."""
         beside = [f for h in headers for f in (h, *self.companions(h))]
         sources = [f for f in self.holding(function) if f.endswith(SOURCE_KINDS)]
         if not headers and not any(f in visible and self._declares(f, function) for f in sources):

@@ -26,19 +26,27 @@ inline cudaStream_t current_stream() { return static_cast<cudaStream_t>(call_con
 cudaError_t caffe_stream_memcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind);
 cudaError_t caffe_stream_memcpy_async(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
                                       cudaStream_t stream = ::caffe::current_stream());
+cudaError_t caffe_stream_memcpy_2d(void* to, size_t to_pitch, const void* from, size_t from_pitch,
+                                   size_t width, size_t height, cudaMemcpyKind kind);
+cudaError_t caffe_stream_memcpy_2d_async(void* to, size_t to_pitch, const void* from, size_t from_pitch,
+                                         size_t width, size_t height, cudaMemcpyKind kind,
+                                         cudaStream_t stream = ::caffe::current_stream());
 cudaError_t caffe_stream_memset(void* to, int byte, size_t bytes);
 cudaError_t caffe_stream_memset_async(void* to, int byte, size_t bytes,
                                       cudaStream_t stream = ::caffe::current_stream());
 // A stream of a layer's own would not wait for torch's, either: it gets the call's.
-inline cudaError_t caffe_stream_create(cudaStream_t* stream) {
+inline cudaError_t caffe_stream_create(cudaStream_t* stream, unsigned = 0) {
   return *stream = ::caffe::current_stream(), cudaSuccess;
 }
 inline cudaError_t caffe_stream_destroy(cudaStream_t) { return cudaSuccess; }
 #ifndef CAFFE_ENGINE
 #define cudaStreamCreate caffe_stream_create
+#define cudaStreamCreateWithFlags caffe_stream_create
 #define cudaStreamDestroy caffe_stream_destroy
 #define cudaMemcpy caffe_stream_memcpy
 #define cudaMemcpyAsync caffe_stream_memcpy_async
+#define cudaMemcpy2D caffe_stream_memcpy_2d
+#define cudaMemcpy2DAsync caffe_stream_memcpy_2d_async
 #define cudaMemset caffe_stream_memset
 #define cudaMemsetAsync caffe_stream_memset_async
 #endif

@@ -48,13 +48,9 @@ void cpu_copy_rows(int rows, size_t bytes, const void* x, size_t x_pitch, void* 
 }
 
 void gpu_copy_rows(int rows, size_t bytes, const void* x, size_t x_pitch, void* y, size_t y_pitch) {
-#ifdef CAFFE_HOST_BACKEND
-  cpu_copy_rows(rows, bytes, x, x_pitch, y, y_pitch);
-#else
   if (rows && bytes)
     CUDA_CHECK(
         cudaMemcpy2DAsync(y, y_pitch, x, x_pitch, bytes, rows, cudaMemcpyDeviceToDevice, current_stream()));
-#endif
 }
 
 #define INSTANTIATE(Dtype)                                                        \

@@ -1,0 +1,54 @@
+"""make port, on a small tree of the shape of a Caffe fork: functions that a layer calls and another file defines."""
+
+import pytest
+from support.fork import names
+
+
+def test_function_that_is_called_without_a_header_of_its_own(fork, port):
+    """Declared in a header that came along, defined in a file of another name."""
+    fork.write("include/caffe/util/twist.hpp", "void caffe_twist(int n);\n")
+    fork.write("src/caffe/util/all_kinds.cpp", "void caffe_twist(int n) {}\n")
+    fork.layer("Shift", body="caffe_twist(3);", includes='#include "caffe/util/twist.hpp"')
+    port("Shift")
+    assert "all_kinds.cpp" in names(port.folder / "shift")
+
+
+def test_function_that_a_source_declares_itself(fork, port):
+    """Another layer's source defines it; no header tells of it."""
+    other = fork.layer("Other")
+    other.write_text(other.read_text() + "int grid_of(int n) { return n; }\n")
+    source = fork.layer("Shift", body="grid_of(3);")
+    assert "ShiftLayer uses grid_of, which no header" in port("Shift", fails=True)
+    source.write_text(
+        source.read_text().replace("namespace caffe {", "int grid_of(int n);\nnamespace caffe {", 1)
+    )
+    port("Shift")
+    assert {"other_layer.cpp", "other_layer.hpp"} <= names(port.folder / "shift")
+
+
+def test_template_that_another_header_defines(fork, port):
+    """Declared where the layer sees it, defined in a header that only other layers include."""
+    fork.write("include/caffe/util/wide.hpp", "template <typename T> T overlap(T a, T b) { return a + b; }\n")
+    fork.write(
+        "include/caffe/util/none.hpp", "struct Other { int overlap(int a); };\nvoid overlap(int a) {}\n"
+    )
+    fork.write("include/caffe/narrow.hpp", "template <typename T> T overlap(T a, T b);\n")
+    fork.layer("Shift", body="overlap(1, 2);", includes='#include "caffe/narrow.hpp"')
+    port("Shift")
+    assert {"wide.hpp", "narrow.hpp"} <= names(port.folder / "shift") and "none.hpp" not in names(
+        port.folder / "shift"
+    )
+    assert '#include "caffe/util/wide.hpp"' in (port.folder / "shift" / "additions.hpp").read_text()
+
+
+INSIDE = "struct Twist {{ void turn(int n); void both() {{ turn(3); }} }};\n{}void Twist::turn(int n) {{}}\n"
+
+
+@pytest.mark.parametrize("inline", ["", "inline "])
+def test_member_function_of_a_class_is_no_other_files(fork, port, inline):
+    """Another layer's source has a function of the name that a class's member function has."""
+    fork.write("include/caffe/util/twist.hpp", INSIDE.format(inline))
+    fork.write("src/caffe/util/other.cpp", "void turn(int n) {}\n")
+    fork.layer("Shift", body="Twist().both();", includes='#include "caffe/util/twist.hpp"')
+    port("Shift")
+    assert "twist.hpp" in names(port.folder / "shift") and "other.cpp" not in names(port.folder / "shift")
