@@ -36,6 +36,49 @@ def check_parameter(name: str, parameter: Tensor, bottom: Tensor) -> None:
         )
 
 
+def checked_bias(bias: Tensor | None, bottom: Tensor) -> Tensor | None:
+    """The bias as C takes it: contiguous, an element for each channel."""
+    if bias is None:
+        return None
+    channels = bottom.shape[1]
+    layer.check(bias.shape == (channels,), "bias", f"[{channels}]", bias)
+    check_parameter("bias", bias, bottom)
+    return bias.contiguous()
+
+
+def gradients(
+    top_diff: Tensor,
+    bottom: Tensor,
+    weight: Tensor,
+    wanted: Sequence[bool],
+    backward,
+    workspace_size,
+    numbers,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Those by bottom, weight and bias. One that is not wanted is not computed and has 0 elements.
+
+    `backward` is the C function, `workspace_size` the one that says how many elements its workspace has; both take
+    `numbers`.
+    """
+    bottom_wanted, weight_wanted, bias_wanted = wanted
+    bottom_diff = torch.empty_like(bottom) if bottom_wanted else bottom.new_empty(0)
+    weight_diff = torch.empty_like(weight) if weight_wanted else weight.new_empty(0)
+    bias_diff = weight.new_empty(weight.shape[0] if bias_wanted else 0)
+    if not is_fake(bottom):
+        workspace = None
+        if weight_wanted or bias_wanted:
+            bytes_each = 8 if bottom.dtype == torch.float64 else 4
+            size = workspace_size(bottom, *numbers) * bytes_each
+            workspace = torch.empty(size, dtype=torch.uint8, device=bottom.device)
+        outputs = (
+            bottom_diff if bottom_wanted else None,
+            weight_diff if weight_wanted else None,
+            bias_diff if bias_wanted else None,
+        )
+        backward(bottom, top_diff, weight, *outputs, workspace, *numbers)
+    return bottom_diff, weight_diff, bias_diff
+
+
 def _geometry(bottom: Tensor, weight: Tensor, stride, padding, dilation) -> _Geometry:
     """Raise the error that names the argument that does not fit; return what the C functions are told."""
     stride, padding = layer.pair("stride", stride, 1), layer.pair("padding", padding, 0)
@@ -75,10 +118,7 @@ def depthwise_conv(
 ) -> Tensor:
     """`depthwise_conv2d` with its parameters as pairs."""
     layout, top_shape, numbers = _geometry(bottom, weight, stride, padding, dilation)
-    if bias is not None:
-        layer.check(bias.shape == (top_shape[1],), "bias", f"[{top_shape[1]}]", bias)
-        check_parameter("bias", bias, bottom)
-        bias = bias.contiguous()
+    bias = checked_bias(bias, bottom)
     top = torch.empty(top_shape, dtype=bottom.dtype, device=bottom.device, memory_format=layout)
     bottom, weight = bottom.contiguous(memory_format=layout), weight.contiguous()
     layer.depthwise_conv_forward(bottom, weight, bias, top, *numbers)
@@ -105,22 +145,10 @@ def depthwise_conv_backward(
     layer.check(top_diff.shape == top_shape, "top_diff", f"the top's shape {list(top_shape)}", top_diff)
     top_diff, weight = top_diff.contiguous(memory_format=layout), weight.contiguous()
     bottom = bottom.contiguous(memory_format=layout)
-    bottom_diff = torch.empty_like(bottom) if bottom_wanted else bottom.new_empty(0)
-    weight_diff = torch.empty_like(weight) if weight_wanted else weight.new_empty(0)
-    bias_diff = weight.new_empty(weight.shape[0] if bias_wanted else 0)
-    if not is_fake(bottom):
-        workspace = None
-        if weight_wanted or bias_wanted:
-            count = layer.depthwise_conv_backward_workspace(bottom, *numbers)
-            bytes_each = 8 if bottom.dtype == torch.float64 else 4
-            workspace = torch.empty(count * bytes_each, dtype=torch.uint8, device=bottom.device)
-        outputs = (
-            bottom_diff if bottom_wanted else None,
-            weight_diff if weight_wanted else None,
-            bias_diff if bias_wanted else None,
-        )
-        layer.depthwise_conv_backward(bottom, top_diff, weight, *outputs, workspace, *numbers)
-    return bottom_diff, weight_diff, bias_diff
+    return gradients(
+        top_diff, bottom, weight, (bottom_wanted, weight_wanted, bias_wanted),
+        layer.depthwise_conv_backward, layer.depthwise_conv_backward_workspace, numbers,
+    )  # fmt: skip
 
 
 depthwise_conv.backward_by(depthwise_conv_backward, save=("bottom", "weight"))

@@ -5,8 +5,8 @@ import math
 import torch
 from torch import Tensor, nn
 
-from .._runtime import is_fake, operator
-from . import check_parameter, layer
+from .._runtime import operator
+from . import check_parameter, checked_bias, gradients, layer
 
 
 def _geometry(bottom: Tensor, weight: Tensor, stride, padding, dilation, causal: bool) -> tuple[int, ...]:
@@ -44,10 +44,7 @@ def conv1d(
     """`depthwise_conv1d`, all of whose arguments are given."""
     numbers = _geometry(bottom, weight, stride, padding, dilation, causal)
     num, channels, _, top_length, *_ = numbers
-    if bias is not None:
-        layer.check(bias.shape == (channels,), "bias", f"[{channels}]", bias)
-        check_parameter("bias", bias, bottom)
-        bias = bias.contiguous()
+    bias = checked_bias(bias, bottom)
     top = torch.empty((num, channels, top_length), dtype=bottom.dtype, device=bottom.device)
     layer.depthwise_conv1d_forward(bottom.contiguous(), weight.contiguous(), bias, top, *numbers)
     return top
@@ -74,22 +71,10 @@ def conv1d_backward(
     shape = (numbers[0], numbers[1], numbers[3])
     layer.check(top_diff.shape == shape, "top_diff", f"the top's shape {list(shape)}", top_diff)
     top_diff, bottom, weight = top_diff.contiguous(), bottom.contiguous(), weight.contiguous()
-    bottom_diff = torch.empty_like(bottom) if bottom_wanted else bottom.new_empty(0)
-    weight_diff = torch.empty_like(weight) if weight_wanted else weight.new_empty(0)
-    bias_diff = weight.new_empty(weight.shape[0] if bias_wanted else 0)
-    if not is_fake(bottom):
-        workspace = None
-        if weight_wanted or bias_wanted:
-            count = layer.depthwise_conv1d_backward_workspace(bottom, *numbers)
-            bytes_each = 8 if bottom.dtype == torch.float64 else 4
-            workspace = torch.empty(count * bytes_each, dtype=torch.uint8, device=bottom.device)
-        outputs = (
-            bottom_diff if bottom_wanted else None,
-            weight_diff if weight_wanted else None,
-            bias_diff if bias_wanted else None,
-        )
-        layer.depthwise_conv1d_backward(bottom, top_diff, weight, *outputs, workspace, *numbers)
-    return bottom_diff, weight_diff, bias_diff
+    return gradients(
+        top_diff, bottom, weight, (bottom_wanted, weight_wanted, bias_wanted),
+        layer.depthwise_conv1d_backward, layer.depthwise_conv1d_backward_workspace, numbers,
+    )  # fmt: skip
 
 
 conv1d.backward_by(conv1d_backward, save=("bottom", "weight"))
