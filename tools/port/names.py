@@ -30,6 +30,7 @@ OVERLOADED = {
     "Blob": BLOB,
     "SyncedMemory": "include/caffe/syncedmem.hpp",
     "Filler": "include/caffe/filler.hpp",
+    "Net": "include/caffe/net.hpp",
 }
 # What each layer defines.
 OF_A_LAYER = ["LayerSetUp", "Reshape", "Forward_cpu", "Forward_gpu", "Backward_cpu", "Backward_gpu"]
@@ -240,7 +241,9 @@ class Names:
         for name, file in OVERLOADED.items():
             for one in (one for one in self.tree.classes(name) if one.file == file):
                 source = self.tree.source(file)
-                for item in items_of(source, within=one.tokens):
+                # Net's functions have names of Layer's: its constructors alone are known by theirs.
+                items = items_of(source, within=one.tokens)
+                for item in (item for item in items if name != "Net" or item.name == name):
                     place = Place(file, self.tree.line(file, source.lexed.tokens[item.tokens[0]]))
                     for count in range(item.arity.least, item.arity.most + 1):
                         if item.name in self.toolkit.words and not self.toolkit.has_member(

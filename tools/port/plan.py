@@ -21,7 +21,7 @@ from ..cuda.source import Source
 from ..cuda.tokens import split_commas
 from .cuts import BlobCut, Cut
 from .items import items_of
-from .names import BLOB, Names
+from .names import BLOB, OVERLOADED, Names
 from .tree import INCLUDE, PROTO, SOURCE_KINDS, Class, Place, is_caffes, is_header, reached
 
 # Of Caffe's core, the header in which forks put structs of their own beside it.
@@ -227,15 +227,15 @@ class Closure:
         return is_call and not self.toolkit.accepts(name, arguments(tokens, opening))
 
     def _is_forks_member(self, tokens: list[Token], i: int) -> bool:
-        """Is x.f(, Blob<Dtype>( or Blob<Dtype> x( one that the toolkit lacks, or lacks with so many arguments?"""
+        """Is x.f(, Blob<Dtype>( or Net<Dtype> x( one that the toolkit lacks, or lacks with so many arguments?"""
         name = tokens[i].text
-        if name == "Blob":
+        theirs = self.names.core_overloads.get(name)
+        if name in OVERLOADED:
             opening = next((k for k in (i + 4, i + 5) if k < len(tokens) and tokens[k].text == "("), 0)
             made = opening and tokens[i + 3].text == ">"
-            return bool(made) and not self.toolkit.has_member("Blob", name, arguments(tokens, opening))
+            return bool(made and theirs) and arguments(tokens, opening) in theirs
         if not is_called(tokens, i):
             return False
-        theirs = self.names.core_overloads.get(name)
         return name not in self.toolkit.words or bool(theirs and arguments(tokens, i + 1) in theirs)
 
     def _function(self, name: str, file: str, token: Token):

@@ -107,8 +107,8 @@ class Toolkit:
     def _members(self) -> dict[str, dict[str, list[Arity]]]:
         """By class, the member functions of our Blob, Layer and their like, but for private ones."""
         found: dict[str, dict[str, list[Arity]]] = {}
-        for header in ("caffe/blob.hpp", "caffe/syncedmem.hpp", "caffe/filler.hpp", "caffe/layer.hpp"):
-            source = self.headers[header]
+        for stem in ("blob", "syncedmem", "filler", "layer", "net"):
+            source = self.headers[f"caffe/{stem}.hpp"]
             texts = [token.text for token in source.lexed.tokens]
             for one in classes_in(source, ""):
                 first, last = one.tokens

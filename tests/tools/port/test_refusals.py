@@ -238,16 +238,20 @@ def test_overload_that_the_fork_gave_to_a_class_of_the_core(fork, port):
     fork.write("include/caffe/syncedmem.hpp", f"namespace caffe {{\n{head}\n}}\n")
     fill = "virtual void Fill(Blob<Dtype>* b) = 0;\n  virtual void Fill(Blob<Dtype>* b, int first, int last) = 0;"
     fork.write("include/caffe/filler.hpp", CORE % ("Filler", fill))
+    net = "Net(const NetParameter& param, const Net* root);\n  Dtype Forward(int first, int last);"
+    fork.write("include/caffe/net.hpp", CORE % ("Net", net))
     says = r"shift_layer.cpp:7: ShiftLayer uses an overload of {} that this fork added \(include/caffe/{}\)"
     for body, name, place in (
         ("bottom[0]->data()->free();", "free", "syncedmem.hpp:2"),
         ("filler->Fill(blob, 0, 3);", "Fill", "filler.hpp:5"),
+        ("net_.reset(new Net<Dtype>(param, NULL));", "Net", "net.hpp:4"),
     ):
         fork.layer("Shift", body=body)
         assert re.search(says.format(name, place), port("Shift", fails=True))
     fork.layer(
         "Twist",
-        body="Blob<Dtype>* blob; Filler<Dtype>* filler; bottom[0]->data()->cpu_data(); filler->Fill(blob);",
+        body="Blob<Dtype>* blob; Filler<Dtype>* filler; bottom[0]->data()->cpu_data(); filler->Fill(blob);"
+        "net_.reset(new Net<Dtype>(param)); other->Forward(bottom, top);",
     )
     port("Twist")
 
