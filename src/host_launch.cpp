@@ -8,6 +8,8 @@
 //
 // Host threads are started per launch and only if the launch is long enough to pay for them. There is no
 // pool: nothing idles, and a process that forks (a DataLoader) has nothing to repair.
+#undef _FORTIFY_SOURCE  // it takes a jump to another stack for a mistake
+#include <setjmp.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -75,7 +77,9 @@ constexpr uint64_t kCanary =
     0x5afe57ac5afe57acu;  // at each stack's far end: an overflow is an error, not a mystery
 
 struct Fiber {
-  ucontext_t context;
+  ucontext_t start;
+  bool started = false;
+  jmp_buf here;  // where it waits
   char* stack = nullptr;
   uint3 thread{};              // the CUDA thread that runs here
   unsigned int waits_for = 0;  // lanes it waits for at a warp barrier; 0: at the block's barrier
@@ -128,7 +132,7 @@ class BlockRunner {
   std::vector<std::unique_ptr<Fiber>> fibers_;
   std::vector<Fiber*> parked_, idle_;
   Fiber* current_ = nullptr;
-  ucontext_t scheduler_;
+  jmp_buf scheduler_;
   char* stacks_ = nullptr;
   std::exception_ptr thrown_;
   std::unique_ptr<char[]> shared_;
@@ -231,11 +235,11 @@ Fiber& BlockRunner::new_fiber() {
   Fiber& fiber = *fibers_.back();
   fiber.stack = stacks_ + (fibers_.size() - 1) * kStackBytes;
   *reinterpret_cast<uint64_t*>(fiber.stack) = kCanary;
-  getcontext(&fiber.context);
-  fiber.context.uc_stack.ss_sp = fiber.stack;
-  fiber.context.uc_stack.ss_size = kStackBytes;
-  fiber.context.uc_link = nullptr;
-  makecontext(&fiber.context, &BlockRunner::entry, 0);
+  getcontext(&fiber.start);
+  fiber.start.uc_stack.ss_sp = fiber.stack;
+  fiber.start.uc_stack.ss_size = kStackBytes;
+  fiber.start.uc_link = nullptr;
+  makecontext(&fiber.start, &BlockRunner::entry, 0);
   return fiber;
 }
 
@@ -245,7 +249,12 @@ void BlockRunner::resume(Fiber& fiber) {
 #if defined(__SANITIZE_ADDRESS__)
   __sanitizer_start_switch_fiber(&scheduler_fake_stack_, fiber.stack, kStackBytes);
 #endif
-  swapcontext(&scheduler_, &fiber.context);
+  // swapcontext would ask the system for the signal mask at each barrier of each thread.
+  if (!_setjmp(scheduler_)) {
+    if (fiber.started) _longjmp(fiber.here, 1);
+    fiber.started = true;
+    setcontext(&fiber.start);
+  }
 #if defined(__SANITIZE_ADDRESS__)
   __sanitizer_finish_switch_fiber(scheduler_fake_stack_, nullptr, nullptr);
 #endif
@@ -258,7 +267,7 @@ void BlockRunner::park() {
 #if defined(__SANITIZE_ADDRESS__)
   __sanitizer_start_switch_fiber(&fiber->fake_stack, scheduler_stack_, scheduler_stack_bytes_);
 #endif
-  swapcontext(&fiber->context, &scheduler_);
+  if (!_setjmp(fiber->here)) _longjmp(scheduler_, 1);
 #if defined(__SANITIZE_ADDRESS__)
   __sanitizer_finish_switch_fiber(fiber->fake_stack, &scheduler_stack_, &scheduler_stack_bytes_);
 #endif
