@@ -1,7 +1,8 @@
 """The layers, one folder each: `from layers.round import Round`. `make` builds them.
 
-Beside them: load and load_inline, which build at run time; caffe_net, which makes a module of a whole Caffe net; what a
-layer's Python side is made of, for layers outside of this package. The folders that LAYERS_DIR lists count as this one.
+The package also has load and load_inline, which build layers at run time; caffe_net, which loads a whole Caffe net; and
+Layer, operator and caffe_layer, from which a layer's Python side is made. Layers in the folders that LAYERS_DIR lists
+are imported as if they were here.
 """
 
 import importlib
@@ -10,14 +11,14 @@ from pathlib import Path
 
 if "t" in getattr(sys, "abiflags", ""):
     raise ImportError(
-        "free-threaded Python cannot load libraries of the stable ABI, which the layers' are: "
+        "free-threaded Python cannot load libraries of the stable ABI, as the layers' are: "
         f"use python{sys.version_info[0]}.{sys.version_info[1]} instead of its t variant"
     )
 
 from . import _folders
 
-_folders.look_there()
-# Imported when first used: nothing here needs torch before that.
+_folders.install_finder()
+# Each is imported at its first use, so that `import layers` does not import torch.
 _PUBLIC = {
     "load": "_load.load",
     "load_inline": "_load.load_inline",
@@ -36,7 +37,7 @@ _PUBLIC = {
 
 
 def __getattr__(name: str):
-    """`layers.round` without an import of its own; an unknown name is answered with the known ones."""
+    """Import `layers.round` at its first use. The error for an unknown name lists the known ones."""
     if name in _PUBLIC:
         return getattr(importlib.import_module(f".{_PUBLIC[name]}", __name__), name)
     folders = [*_folders.listed(), Path(__file__).parent]

@@ -1,23 +1,24 @@
-"""The backends: what a layer is compiled for. Python and make ask this table; to read it takes no torch.
+"""The backends: what a layer is compiled for. Python and make read this table, and make has no torch.
 
-To add one: its row, its rules in mk/<name>.mk and, where its compiler does not know CUDA's names, headers that do.
+To add a backend, add its row, its rules in mk/<name>.mk and, if its compiler does not know CUDA's names, headers that
+define them.
 """
 
 from typing import NamedTuple
 
-# What torch calls the processor, and a GPU: whose ever it is.
+# torch's names of the processor and of a GPU, also of AMD's.
 CPU, GPU = "cpu", "cuda"
 
 
 class Backend(NamedTuple):
-    """A row.
+    """A row of the table.
 
     Attributes:
-        name: of the backend, of its rules mk/<name>.mk and of its libraries.
-        device: what torch calls the type of the devices that it runs on.
-        dlpack: DLPack's number of that type.
-        settings: make's, by which one build differs from another. The first names the compiler.
-        rewritten: tools/cuda makes of x.cu the file x.cu and this.
+        name: the backend's, also in the names of its rules mk/<name>.mk and of its libraries.
+        device: torch's name of the device type that it runs on.
+        dlpack: DLPack's number of that device type.
+        settings: the settings of make on which a build of this backend depends. The first names the compiler.
+        rewritten: the suffix that tools/cuda adds to x.cu when it rewrites it.
     """
 
     name: str
@@ -28,22 +29,22 @@ class Backend(NamedTuple):
 
     @property
     def on_host(self) -> bool:
-        """It runs on the processor: on threads of its own, not on a stream."""
+        """Does it run on the processor, without a stream?"""
         return self.device == CPU
 
     @property
     def compiler(self) -> str:
-        """make's setting that names it."""
+        """The setting of make that names the compiler."""
         return self.settings[0]
 
     @property
     def library(self) -> str:
-        """The file's name, in a layer's folder."""
+        """The name of the file in a layer's folder."""
         return f"_{self.name}.abi3.so"
 
     @property
     def description(self) -> str:
-        """The file beside it that says what it was made of (tools/make/metadata.py)."""
+        """The name of the file that says what the library was made of (tools/make/metadata.py)."""
         return f"_{self.name}.json"
 
 
@@ -56,5 +57,5 @@ BACKENDS = {
     )
 }
 HOST = next(iter(BACKENDS.values()))
-# What torch calls the types of devices that layers run on.
+# torch's names of the device types that layers run on.
 DEVICES = tuple(dict.fromkeys(backend.device for backend in BACKENDS.values()))

@@ -1,7 +1,8 @@
-"""The edge between Python and a layer's library, and by what a library shows which toolkit it was built with.
+"""The files of the edge between Python and a layer's library, and their digests.
 
-build_ffi.py writes the digests below into each library, and `_runtime.library` compares them: structs that moved, or a
-function that takes something else, would be memory written at the wrong place. To read this file takes no torch.
+build_ffi.py writes the digests into each library, and `_runtime.library` compares them. A library of another version
+may have structs of another layout, and a call would write to the wrong memory. build_ffi.py has no torch, so this file
+does not import it.
 """
 
 import functools
@@ -9,9 +10,9 @@ import hashlib
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent
-# What a build reads of the toolkit. In a checkout it lies beside the package, in an installed one inside of it.
+# The folder of the Makefile, headers and sources in an installed package. In a checkout they lie beside the package.
 INSTALLED = "_toolkit"
-# All that is compiled into every library's edge; and what those of Caffe layers have besides.
+# The files that every library's edge is compiled from, and those that Caffe layers' libraries add.
 EVERY = ("build_ffi.py", "include/caffe_ffi.h", "src/ffi_guard.h", "src/ffi_run.h")
 CAFFE = (
     "include/caffe/layer_record.h",
@@ -24,12 +25,12 @@ CAFFE = (
 
 @functools.cache
 def root() -> Path | None:
-    """The folder of the toolkit's Makefile; None where the package is alone."""
+    """The folder of the toolkit's Makefile; None if only the package is here."""
     return next((f for f in (PACKAGE / INSTALLED, PACKAGE.parent) if (f / "build_ffi.py").exists()), None)
 
 
 def digest(folder: Path, files: tuple[str, ...]) -> str:
-    """Of the contents of files in the toolkit's folder."""
+    """A digest of the contents of files in the toolkit's folder."""
     total = hashlib.sha256()
     for file in files:
         total.update((folder / file).read_bytes())
@@ -38,11 +39,11 @@ def digest(folder: Path, files: tuple[str, ...]) -> str:
 
 @functools.cache
 def expected() -> list[str]:
-    """The digests of this toolkit: of every library, of a Caffe layer's. None where the package is alone."""
+    """This toolkit's digests of EVERY and of CAFFE; none if only the package is here."""
     return [digest(root(), files) for files in (EVERY, CAFFE)] if root() else []
 
 
-def fits(said: str) -> bool:
-    """Whether a library that says this was built with this toolkit. A native layer's says the first digest alone."""
-    given = said.split()
-    return not expected() or (bool(given) and given == expected()[: len(given)])
+def matches(digests: str) -> bool:
+    """Was a library with these digests built with this toolkit? A native layer's library has only the first digest."""
+    found = digests.split()
+    return not expected() or (bool(found) and found == expected()[: len(found)])

@@ -1,7 +1,7 @@
-"""Folders of layers outside of the toolkit: LAYERS_DIR lists them, with `:` between, for make and here alike.
+"""Folders of layers outside of the toolkit. LAYERS_DIR lists them, with `:` between, for make and for Python.
 
-A layer foo in one of them is `layers.foo`, as a bundled one is. The first folder that has a name has it for all; the
-toolkit's own comes last.
+A layer foo in one of them is `layers.foo`, like a bundled one. If two folders have a foo, the first one is taken. The
+toolkit's own folder comes last.
 """
 
 import os
@@ -13,14 +13,14 @@ VARIABLE = "LAYERS_DIR"
 
 
 def listed() -> list[Path]:
-    """The folders, as the environment says now."""
+    """The folders that the environment lists now."""
     return [
         Path(os.path.abspath(os.path.expanduser(f))) for f in os.environ.get(VARIABLE, "").split(":") if f
     ]
 
 
 class _Finder:
-    """Answers `layers.foo` with /my/layers/foo. The toolkit's own parts, whose names begin with _, stay its own."""
+    """Finds `layers.foo` in /my/layers/foo. Names that begin with _ are the toolkit's own parts."""
 
     @staticmethod
     def find_spec(fullname: str, path, target=None) -> ModuleSpec | None:
@@ -31,6 +31,5 @@ class _Finder:
         return spec if spec and spec.origin and spec.submodule_search_locations else None
 
 
-def look_there() -> None:
-    """From now on."""
+def install_finder() -> None:
     sys.meta_path.insert(0, _Finder)

@@ -462,7 +462,7 @@ void deallocate(PyObject* object) {
   Py_DECREF(type);
 }
 
-// Short(parameters, defaults, launches_only, casts, otherwise, plain, record, cast)
+// Short(parameters, defaults, launches_only, casts, careful, plain, record, cast)
 PyObject* short_new(PyTypeObject* type, PyObject* given, PyObject*) {
   const char* parameters;
   int launches_only, casts;

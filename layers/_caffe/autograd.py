@@ -1,4 +1,4 @@
-"""A Caffe layer's Backward as torch's autograd wants it."""
+"""A Caffe layer as a node of torch's autograd."""
 
 import contextlib
 from typing import NamedTuple
@@ -13,12 +13,17 @@ from .pool import Pool
 
 
 def weighted(tops, weights: list[float]) -> list[Tensor]:
-    """The tops times their loss_weight, by torch: neither Forward nor Backward sees it."""
+    """The tops times their loss_weight. Torch multiplies, so Forward and Backward do not know the weight."""
     return [top if weight == 1 else top * weight for top, weight in zip(tops, weights, strict=True)]
 
 
-class Plan(NamedTuple):
-    """Where a call runs, and in which mode if the user says it; bottoms: how many of the inputs are no blobs."""
+class Placement(NamedTuple):
+    """Where a call runs.
+
+    Attributes:
+        forced: the mode that the user asked for, or None.
+        bottoms: the number of bottoms; the other inputs are blobs.
+    """
 
     pool: Pool
     site: Site
@@ -27,34 +32,34 @@ class Plan(NamedTuple):
 
 
 class Call:
-    """One forward whose backward may come: how it runs, and the instance that holds its state.
+    """One forward that may get a backward, and the instance that holds its state until then.
 
     Args:
-        plan: how. A RecordedCall is one, too.
-        recorded: the recorded call that this one is like; None: it takes the careful way.
+        placement: where it runs.
+        recorded: the recorded call that it repeats; None for the careful way.
     """
 
-    __slots__ = ("__weakref__", "instance", "mode", "plan", "recorded", "states")
+    __slots__ = ("__weakref__", "instance", "mode", "placement", "recorded", "states")
 
-    def __init__(self, plan: Plan, recorded=None):
-        self.plan, self.recorded = plan, recorded
+    def __init__(self, placement: Placement, recorded=None):
+        self.placement, self.recorded = placement, recorded
         self.instance: Instance | None = None
-        # Set by forward: CPU or GPU; of the generators that it drew from, the states before, by device.
+        # Set by forward: CPU or GPU; for each device the state of the generator before forward drew from it.
         self.mode: int
         self.states: dict[int, Tensor | None]
 
-    def __del__(self):  # no backward came
+    def __del__(self):  # without a backward
         if self.instance is not None:
-            self.plan.pool.release(self.instance)
+            self.placement.pool.release(self.instance)
 
     def forward(self, inputs: tuple[Tensor, ...], wanted: tuple[bool, ...]) -> tuple[Tensor, ...]:
-        """Forward of (bottoms, blobs). wanted: of the autograd node, so that the inputs' begin at 1."""
+        """Run Forward on inputs (bottoms, then blobs). wanted: the node's, so wanted[1] is that of the first input."""
         if self.recorded is not None:
             tops = self.recorded.differentiable(self, inputs, wanted)
             if tops is not None:
                 return tops
             self.recorded = None
-        pool, site, forced, count = self.plan
+        pool, site, forced, count = self.placement
         bottoms, blobs = list(inputs[:count]), list(inputs[count:])
         with services.recording() as self.states:
             self.instance, self.mode, tops = pool.forward(site, forced, bottoms, blobs, wanted[1:])
@@ -62,7 +67,7 @@ class Call:
         return tuple(tops)
 
     def backward(self, bottoms, tops, blobs, top_diffs, wanted) -> list[Tensor | None]:
-        pool, site, forced, _ = self.plan
+        pool, site, forced, _ = self.placement
         instance, self.instance = self.instance, None
         if instance is None:
             instance = self._forward_again(self.mode, bottoms, blobs, wanted, tops)
@@ -75,9 +80,10 @@ class Call:
         return diffs
 
     def _by_kernels(self, bottoms, tops, blobs, top_diffs, wanted) -> list[Tensor | None] | None:
-        """Forward once more and Backward by the kernels on the host, as they will be from now on."""
-        pool = self.plan.pool
-        pool.run_on_host(GPU)  # also if this fails, as it does where random numbers are drawn another way
+        """Run Forward again and then Backward, by the kernels on the host. Later calls do the same."""
+        pool = self.placement.pool
+        # Before forward runs again, because that may fail: the kernels may draw other random numbers.
+        pool.run_on_host(GPU)
         instance = self._forward_again(GPU, bottoms, blobs, wanted, tops)
         diffs = instance.backward(GPU, pool.iteration, bottoms, tops, blobs, top_diffs, wanted)
         pool.release(instance)
@@ -88,40 +94,40 @@ class Call:
         return diffs
 
     def _forward_again(self, mode: int, bottoms, blobs, wanted, tops) -> Instance:
-        pool, site, _, _ = self.plan
+        pool, site, _, _ = self.placement
         if pool.in_place:
             raise CaffeRuntimeError(
-                f"{pool.name}: an in-place layer's backward can run once: its bottom, needed to run forward again, "
-                "is gone. Give the top a name of its own."
+                f"{pool.name}: the backward of an in-place layer can run once, because its bottom is overwritten. "
+                "Give the top a name of its own."
             )
         return pool.forward_again(site, mode, bottoms, blobs, wanted, tops, self.states)
 
 
 class CaffeNode(torch.autograd.Function):
-    """Forward keeps its instance until its first backward."""
+    """The autograd node of a call. The call keeps its instance until the first backward."""
 
     @staticmethod
     def forward(ctx, call: Call, *inputs: Tensor):
         tops = call.forward(inputs, ctx.needs_input_grad)
         ctx.call = call
-        if call.recorded is None and call.plan.pool.in_place:
-            ctx.mark_dirty(*(inputs[i] for i in call.plan.pool.in_place.values()))
+        if call.recorded is None and call.placement.pool.in_place:
+            ctx.mark_dirty(*(inputs[i] for i in call.placement.pool.in_place.values()))
         ctx.save_for_backward(*inputs, *tops)
         return tops
 
     @staticmethod
     def jvp(ctx, *_):
-        raise CaffeRuntimeError(f"{ctx.call.plan.pool.name} has no forward-mode derivative (jvp)")
+        raise CaffeRuntimeError(f"{ctx.call.placement.pool.name} has no forward-mode derivative (jvp)")
 
     @staticmethod
     def backward(ctx, *top_diffs: Tensor):
-        if not torch.is_grad_enabled():  # else create_graph=True, for which `once` has an answer
+        if not torch.is_grad_enabled():  # else create_graph=True: `once` refuses a second derivative
             return _backward(ctx, *top_diffs)
-        definition = ctx.call.plan.pool.definition
+        definition = ctx.call.placement.pool.definition
         return once(_backward, f"{definition.layer.module}.{definition.type}")(ctx, *top_diffs)
 
 
-# Function.apply's Python part looks for functorch transforms, which are excluded before.
+# Skip the Python part of Function.apply: it looks for functorch transforms, which recorded calls do not have.
 apply = super(torch.autograd.Function, CaffeNode).apply
 
 
@@ -131,13 +137,13 @@ def _backward(ctx, *top_diffs: Tensor):
         diffs = call.recorded.backward(call, saved, top_diffs, wanted)
         if diffs is not None:
             return diffs
-    pool, site, _, first = call.plan
+    pool, site, _, first = call.placement
     last = len(saved) - len(top_diffs)
     bottoms, blobs, tops = (list(s) for s in (saved[:first], saved[first:last], saved[last:]))
     diffs = []
     for i, diff in enumerate(top_diffs):
         if i in pool.in_place:
-            diff = diff.clone(memory_format=torch.contiguous_format)  # it becomes the bottom's
+            diff = diff.clone(memory_format=torch.contiguous_format)  # it becomes the bottom's diff
         diffs.append(diff.contiguous().resolve_neg())
     device = site.device
     with contextlib.nullcontext() if device < 0 else torch.cuda.device(device):

@@ -1,4 +1,4 @@
-"""What a Caffe layer computes on: bottoms checked and converted, the place where they are, the blobs beside them."""
+"""Check and convert the bottoms and blobs of a call, and find out where it runs."""
 
 import contextlib
 
@@ -22,22 +22,22 @@ from .instance import DTYPES, MOST_AXES, Definition, Shape, Site
 
 
 def refuse_transforms(layer: Layer) -> None:
-    """Inside of one, tensors have no memory that a layer could use."""
+    """Refuse torch.func's transforms: inside of them tensors have no memory."""
     if torch._C._are_functorch_transforms_active():
         raise CaffeRuntimeError(f"{layer.name}: torch.func's transforms cannot look into a Caffe layer")
 
 
-def prepared(definition: Definition, given: tuple, blobs: list[Tensor]) -> list[Tensor]:
+def prepared(definition: Definition, inputs: tuple, blobs: list[Tensor]) -> list[Tensor]:
     """Dense contiguous tensors of one floating dtype on one device, or an error that names the bottom.
 
     Args:
-        given: what the module was called with.
-        blobs: the parameter blobs, as far as there are any.
+        inputs: the arguments of the module's call.
+        blobs: the parameter blobs, if they exist already.
     """
     layer = definition.layer
     refuse_transforms(layer)
     bottoms: list[Tensor] = []
-    for i, bottom in enumerate(given):
+    for i, bottom in enumerate(inputs):
         bottoms.append(_checked(definition, i, bottom))
         if bottoms[i].device != bottoms[0].device:
             wanted = f"a tensor on {bottoms[0].device} as {definition.bottom_name(0)} is"
@@ -81,11 +81,11 @@ def _checked(definition: Definition, i: int, bottom) -> Tensor:
 
 
 def dtype_of(bottoms: list[Tensor], blobs: list[Tensor]) -> torch.dtype:
-    """What the layer computes in: a floating bottom's dtype, else its blobs', else torch's default."""
+    """The dtype that the layer computes in: that of a floating bottom, else that of the blobs, else torch's default."""
     floating = [b for b in bottoms if b.is_floating_point()]
     if floating:
-        fit = [b.dtype for b in floating if b.dtype in DTYPES]
-        return fit[0] if fit else torch.float32
+        supported = [b.dtype for b in floating if b.dtype in DTYPES]
+        return supported[0] if supported else torch.float32
     dtype = blobs[0].dtype if blobs else torch.get_default_dtype()
     return dtype if dtype in DTYPES else torch.float32
 
@@ -108,7 +108,7 @@ def site_at(device: torch.device, dtype: torch.dtype, phase: int) -> Site:
 
 
 def checked_blobs(definition: Definition, blobs: list[Tensor], shapes: tuple[Shape, ...], site: Site):
-    """The parameter blobs as a call takes them: contiguous, of the bottoms' dtype and device."""
+    """The parameter blobs, checked and contiguous, in the dtype and on the device of the bottoms."""
     for i, (blob, shape) in enumerate(zip(blobs, shapes, strict=True)):
         if not isinstance(blob, Tensor) or blob.layout != torch.strided:
             raise definition.layer.wrong(f"blob{i}", "a dense parameter", blob)
@@ -123,7 +123,7 @@ def checked_blobs(definition: Definition, blobs: list[Tensor], shapes: tuple[Sha
 
 @contextlib.contextmanager
 def guarded(device: torch.device):
-    """The device is current, and no dispatch mode meets the tensors that are made for the layer."""
+    """Within it the device is current, and no dispatch mode sees the tensors that are made for the layer."""
     with contextlib.ExitStack() as stack:
         if not serving(device).on_host:
             stack.enter_context(torch.cuda.device(device))

@@ -82,7 +82,7 @@ def blobs_of(path, layer_name: str) -> list[Tensor]:
         return [blob.read(file) for blob in max(same, key=len)]
 
 
-def fits(own, stored) -> bool:
+def same_shape(own, stored) -> bool:
     """May a blob of one shape be the other's? Old files have four axes, the first ones 1 where the layer has fewer."""
     return [n for n in own if n != 1] == [n for n in stored if n != 1]
 

@@ -1,6 +1,6 @@
-"""One C++ layer object: what it is made from, where its calls run, and the calls.
+"""One C++ layer object: its definition, where its calls run, and the calls.
 
-A Caffe layer object holds the state of one call: what Forward left in its members is what Backward reads.
+A Caffe layer object holds the state of one call: Backward reads what Forward left in its members.
 """
 
 import atexit
@@ -33,7 +33,7 @@ def caffe_package(module: str) -> Layer:
 
 
 class Site(NamedTuple):
-    """Where calls run that may use the same instances one after the other."""
+    """Where a call runs. Calls with the same site may use the same instance, one after the other."""
 
     backend: str
     device: int
@@ -54,7 +54,7 @@ class Site(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """What a layer says of itself, by the names of Caffe's functions; -1: nothing."""
+    """How many bottoms and tops a layer takes, by the names of Caffe's functions. -1: it does not say."""
 
     exact_num_bottom_blobs: int
     min_bottom_blobs: int
@@ -65,7 +65,7 @@ class Facts(NamedTuple):
     allow_force_backward: tuple[bool, ...]
 
     def tops(self, bottoms: int) -> int | None:
-        """How many there are if nobody names them; None: it does not say."""
+        """The number of tops if they have no names; None if the layer does not say."""
         if self.exact_num_top_blobs >= 0:
             return self.exact_num_top_blobs
         if self.min_top_blobs >= 0:
@@ -74,13 +74,13 @@ class Facts(NamedTuple):
 
 
 class Definition:
-    """What a layer's instances are made from. Copied and pickled by its arguments.
+    """A layer's type and parameters, from which instances are made.
 
     Args:
         module: the layer package's name.
         type: Caffe's name of the layer.
         parameter: the LayerParameter, serialized.
-        bottoms, tops: names, where they were given. A top that has a bottom's name is computed in place.
+        bottoms, tops: their names, if they have any. A top with the name of a bottom is computed in place.
     """
 
     def __init__(self, module: str, type: str, parameter: bytes, bottoms: tuple = (), tops: tuple = ()):
@@ -107,7 +107,7 @@ class Definition:
     def create(self, library, dtype: torch.dtype, phase: int) -> int:
         """A new C++ object's handle."""
         ffi, lib = library.ffi, library.lib
-        # LayerParameter.phase, field 10. Of a field that comes twice the last one counts.
+        # Append LayerParameter.phase, field 10. If a field comes twice, protobuf takes the last one.
         parameter = self.parameter + bytes([10 << 3, phase])
         texts = [ffi.from_buffer(text) for text in (self.type.encode() + b"\0", parameter)]
         type, message = (int(ffi.cast("uintptr_t", text)) for text in texts)
@@ -124,7 +124,7 @@ class Definition:
         return Facts(*numbers, tuple(map(bool, allow)))
 
     def facts(self, backend: str) -> Facts:
-        """What the layer says of itself before it is set up."""
+        """The facts of a layer that is not set up yet."""
         library = self.library(backend)
         handle = self.create(library, torch.float64, 0)
         try:
@@ -133,14 +133,14 @@ class Definition:
             library.lib.caffe_layer_destroy_ffi(handle)
 
     def fail(self, library, doing: str):
-        """Raise what a service or the core said last."""
+        """Raise the last error of a service or of the core."""
         if failure := services.take_failure():
             raise failure
-        text = library.text(library.lib.caffe_last_error()) or "failed without saying why"
+        text = library.text(library.lib.caffe_last_error()) or "failed without a message"
         raise CaffeRuntimeError(f"{self.name}: {doing}: {text}")
 
     def no_code(self, function: str, library, hint: str = "") -> CaffeRuntimeError:
-        """With the place and the words of this thread's last NOT_IMPLEMENTED."""
+        """The error for a function without code, with place and text of this thread's last NOT_IMPLEMENTED."""
         said = library.text(library.lib.caffe_last_error())
         return CaffeRuntimeError(
             f"{self.name}: {self.type}'s own {function} is NOT_IMPLEMENTED ({said}).{hint}"
@@ -150,7 +150,7 @@ class Definition:
         return f"bottom '{self.bottoms[i]}'" if self.bottoms else f"bottom {i}"
 
     def address(self, tensor: Tensor) -> int:
-        """A tensor's address; an empty one has none, and is given one that is never looked at."""
+        """A tensor's address. An empty tensor has none, and gets an address that nobody reads."""
         try:
             if address := tensor.data_ptr():
                 return address
@@ -163,29 +163,29 @@ class Definition:
             self._nothing[tensor.device] = torch.empty(1, dtype=torch.float64, device=tensor.device)
         return self._nothing[tensor.device].data_ptr()
 
-    def result(self, site: Site, shape: Shape, address: int, token: int, given, others) -> Tensor:
-        """The tensor whose memory holds a result: the one given, one made by a service, or one the layer shares."""
+    def result(self, site: Site, shape: Shape, address: int, token: int, top, inputs) -> Tensor:
+        """The tensor whose memory holds a result: `top`, one that a service allocated, or an input that it shares."""
         count = torch.Size(shape).numel()
-        if given is not None and given.shape == shape and (not count or given.data_ptr() == address):
-            return given
+        if top is not None and top.shape == shape and (not count or top.data_ptr() == address):
+            return top
         if not count:
             return torch.empty(shape, dtype=site.dtype, device=site.torch_device)
         if token in services.memory:
             return services.memory.pop(token).view(site.dtype)[:count].view(shape)
-        for other in others:
-            if other is not None and other.numel() == count and other.data_ptr() == address:
-                return other.view(shape)
+        for tensor in inputs:
+            if tensor is not None and tensor.numel() == count and tensor.data_ptr() == address:
+                return tensor.view(shape)
         raise CaffeRuntimeError(
             f"{self.name}: a result of shape {list(shape)} lies in memory of unknown origin"
         )
 
 
 class Record:
-    """The record of one call, which the C++ object is handed: the structs of include/caffe/layer_record.h.
+    """The record of one call for the C++ object: the structs of include/caffe/layer_record.h.
 
     Args:
-        library: whose cffi knows the structs.
-        bottoms, tops, parameters: how many there are of each.
+        library: its cffi knows the structs.
+        bottoms, tops, parameters: the number of each.
     """
 
     def __init__(self, library, bottoms: int, tops: int, parameters: int = 0):
@@ -224,11 +224,11 @@ class Instance:
     """One C++ layer object, set up.
 
     Args:
-        definition: what it is made from.
+        definition: the layer's type and parameters.
         site: where its calls run.
-        mode: of LayerSetUp and Reshape.
-        bottoms: tensors, or shapes where there is no data.
-        iteration: of the training loop; -1: not known.
+        mode: the mode in which LayerSetUp and Reshape run.
+        bottoms: tensors, or shapes if there is no data.
+        iteration: the training loop's; -1: not known.
     """
 
     def __init__(
@@ -272,13 +272,13 @@ class Instance:
             self.lib.caffe_layer_destroy_ffi(self.handle)
 
     def place(self, record: Record, mode: int, iteration: int) -> None:
-        """Say in a record where and how the call is to run."""
+        """Write into a record where and how the call runs."""
         head, site = record.head, self.site
         head.mode, head.device, head.stream, head.phase = mode, site.device, site.stream, site.phase
         head.iteration = -1 if site.capture else iteration
 
     def call(self, function: str, record: Record) -> int:
-        """0, or CAFFE_STATUS_NOT_IMPLEMENTED; any other status raises."""
+        """Call a C function. Returns 0 or CAFFE_STATUS_NOT_IMPLEMENTED; raises for any other status."""
         if self.site.device < 0:
             self.lib.caffe_set_num_threads(torch.get_num_threads())
         status = getattr(self.lib, f"caffe_layer_{function}_ffi")(self.handle, record.address)
@@ -299,7 +299,7 @@ class Instance:
         return blobs
 
     def pattern(self, bottoms: list[Tensor], tops, blob_shapes: tuple[Shape, ...], iteration: int) -> bytes:
-        """The record of such a call of forward, without its addresses."""
+        """The record of a call of forward with such tensors, without addresses."""
         record = Record(self.library, len(bottoms), len(tops), len(blob_shapes))
         self.place(record, self.record.head.mode, iteration)
         for blob, bottom in zip(record.bottoms, bottoms, strict=True):
@@ -313,7 +313,7 @@ class Instance:
     # ---------------------------------------------------------------------------------------- calls
 
     def reshape(self, mode: int, shapes: tuple[Shape, ...]) -> tuple[Shape, ...]:
-        """The tops' shapes, by the layer's Reshape alone, for bottoms of these shapes."""
+        """The tops' shapes for bottoms of these shapes, by the layer's Reshape."""
         record = self.record
         self.place(record, mode, -1)
         for blob, shape in zip(record.bottoms, shapes, strict=True):
@@ -327,11 +327,11 @@ class Instance:
     def forward(
         self, mode: int, iteration: int, bottoms: list[Tensor], blobs: list[Tensor], wanted, expected=None
     ) -> list[Tensor] | None:
-        """Reshape and Forward: the tops. None if the layer has no such code.
+        """Run Reshape and Forward. Returns the tops; None if the layer has no such code.
 
         Args:
-            wanted: for each bottom, then each blob, whether Backward will be asked for its gradient.
-            expected: the shapes that the tops will probably have.
+            wanted: for each bottom, then each blob: will its gradient be wanted?
+            expected: the probable shapes of the tops.
         """
         record, definition, site, c = self.record, self.definition, self.site, self.lib
         in_place = definition.in_place
@@ -366,7 +366,7 @@ class Instance:
         return [i for i, blob in enumerate(self.record.parameters) if blob.flags & written]
 
     def _without_tops(self) -> bool:
-        """Is the top that was taken for granted none of the layer's? It has no shape then."""
+        """Has the layer no top at all? Then the one that was assumed has no shape."""
         bare = [i for i, blob in enumerate(self.record.tops) if not blob.data and not blob.axes]
         if bare and not self.tops_guessed:
             name = self.definition.tops[bare[0]] if self.definition.tops else bare[0]
@@ -378,11 +378,13 @@ class Instance:
     def backward(
         self, mode: int, iteration: int, bottoms, tops, blobs, top_diffs, wanted, before=None
     ) -> list[Tensor | None] | None:
-        """The gradients of bottoms and blobs, where wanted, after this instance's forward. None if there is no code.
+        """Run Backward after this instance's forward.
+
+        Returns the wanted gradients of bottoms and blobs; None if the layer has no such code.
 
         Args:
-            before: what the gradients of bottoms and blobs hold before Backward, where wanted, for those who ask what
-                Backward does with that. As torch wants it otherwise: bottoms' are undefined, blobs' are 0.
+            before: the values of these gradients before Backward, for tests of what it does with them. By default
+                those of bottoms are undefined, those of blobs 0.
         """
         record, definition, c = self.backward_record, self.definition, self.lib
         self.place(record, mode, iteration)

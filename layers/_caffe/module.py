@@ -1,17 +1,17 @@
 """A Caffe layer as a torch.nn.Module.
 
-A layer's `__init__.py` says
+A layer's `__init__.py` has
 
     from .._caffe import caffe_layer
 
     Normalize = caffe_layer(__name__, "Normalize")
 
-and its users
+and users write
 
     m = Normalize(norm_param={"across_spatial": False})
     y = m(x)
 
-What runs is the layer's own C++: SetUp at the first call, Reshape and Forward at every call, Backward under autograd.
+The layer's own C++ runs: SetUp at the first call, Reshape and Forward at every call, Backward under autograd.
 """
 
 import operator
@@ -34,9 +34,9 @@ from .._runtime import (
     path_of,
     refuse_script,
 )
-from .autograd import CaffeNode, Call, Plan, apply, weighted
+from .autograd import CaffeNode, Call, Placement, apply, weighted
 from .bottoms import checked_blobs, dtype_of, guarded, prepared, refuse_transforms, site_at, site_of
-from .caffemodel import blobs_of, fits
+from .caffemodel import blobs_of, same_shape
 from .instance import DTYPES, MODES, Definition, Shape, Site, caffe_package
 from .operator import GraphOperator
 from .parameters import Parameters
@@ -46,15 +46,16 @@ from .recorded import RecordedCall, record
 _DOCUMENTATION = """The Caffe layer {type} of {folder}, run as its authors wrote it.
 
     Args:
-        prototxt: the layer's parameters as prototxt text, `layer {{ ... }}` or what stands in its braces, or as a dict.
-        bottom, top: names of its inputs and outputs. Where the layer leaves the number of tops open, there are as many
-            as names; a top with the name of a bottom is computed in place.
+        prototxt: the layer's parameters as a dict, or as prototxt text: `layer {{ ... }}`, or only what its braces
+            hold.
+        bottom, top: names of its inputs and outputs. If the layer leaves the number of tops open, there is one for
+            each name. A top with the name of a bottom is computed in place.
         parameters: fields of LayerParameter, messages as dicts.{fields}
 
-    Calling it takes a tensor for each bottom and returns the top: a tensor, a tuple of several, () for none. Its
-    parameter blobs are `blob0`, `blob1`, ...: made, and filled, by the first call or by `setup`.
+    Call it with a tensor for each bottom. It returns one top as a tensor, several as a tuple, none as (). The first
+    call, or `setup`, makes and fills its parameter blobs, `blob0`, `blob1`, ...
 
-    It computes in float32 or float64. A failed CHECK of the layer, about a bottom's shape for one, is a
+    It computes in float32 or float64. If a CHECK of the layer fails, for example on a bottom's shape, there is a
     CaffeRuntimeError.
     """
 
@@ -87,7 +88,7 @@ def caffe_layer(module: str, type: str) -> type["CaffeModule"]:
 
 
 class CaffeModule(nn.Module):
-    """What all Caffe layers have in common."""
+    """The base of the modules of all Caffe layers."""
 
     layer: Layer
     type_name: str
@@ -110,7 +111,7 @@ class CaffeModule(nn.Module):
 
     @property
     def lr_mult(self) -> list[float]:
-        """Of the parameter blobs: one that has 0 when it is made requires no gradient; those beyond the list do."""
+        """For each parameter blob. One that is made with 0 requires no gradient; blobs beyond the list require one."""
         return self._lr_mult
 
     @lr_mult.setter
@@ -119,7 +120,7 @@ class CaffeModule(nn.Module):
 
     @property
     def propagate_down(self) -> list[bool]:
-        """Of the bottoms: whether they get a gradient. An empty list: all that want one do."""
+        """For each bottom: may it get a gradient? Empty: all bottoms that require a gradient get one."""
         return self._propagate_down
 
     @propagate_down.setter
@@ -137,7 +138,7 @@ class CaffeModule(nn.Module):
 
     @property
     def definition(self) -> Definition:
-        """What the layer's C++ objects are made from."""
+        """The definition from which the layer's C++ objects are made."""
         return self._pool.definition
 
     def extra_repr(self) -> str:
@@ -148,8 +149,11 @@ class CaffeModule(nn.Module):
 
     @property
     def mode(self) -> str | None:
-        """Which of the layer's functions run on CPU tensors: 'cpu', its own CPU code; 'gpu', its kernels, on the host;
-        None, CPU code where there is any, else kernels."""
+        """Which code runs on CPU tensors.
+
+        'cpu': the layer's CPU code. 'gpu': its kernels, on the host. None: the CPU code if there is any, else the
+        kernels.
+        """
         return self._mode
 
     @mode.setter
@@ -164,8 +168,10 @@ class CaffeModule(nn.Module):
 
     @property
     def iteration(self) -> int | None:
-        """The training loop's iteration, for layers that ask their net for it (flownet2's schedules, names of files);
-        None: it was not told, and a layer that asks raises an error."""
+        """The training loop's iteration. Some layers ask their net for it: flownet2's schedules, names of files.
+
+        None: it was not set, and a layer that asks raises an error.
+        """
         return None if self._pool.iteration < 0 else self._pool.iteration
 
     @iteration.setter
@@ -180,7 +186,7 @@ class CaffeModule(nn.Module):
     def forward(self, *bottoms: Tensor):
         if is_dynamo_compiling():
             pool = self._pool
-            # As torch does with its own operators whose sizes depend on values.
+            # torch treats its own operators whose sizes depend on values in the same way.
             takes_in = not pool.varying or torch._dynamo.config.capture_dynamic_output_shape_ops
             set_up = pool.blob_shapes is not None
             return self._in_a_graph(bottoms) if set_up and takes_in else _outside_of_the_graph(self, *bottoms)
@@ -190,7 +196,7 @@ class CaffeModule(nn.Module):
         if recorded is not None:
             tops = recorded.forward(self, bottoms)
             if type(tops) is list:  # the inputs of a call that may be differentiated
-                tops = apply(Call(recorded.plan, recorded), *tops)
+                tops = apply(Call(recorded.placement, recorded), *tops)
             if tops is not None:
                 return self._answer(tops)
         return self._careful(bottoms)
@@ -211,12 +217,12 @@ class CaffeModule(nn.Module):
             if pool.blob_shapes is None:
                 self._set_up(site, bottoms)
             blobs = checked_blobs(pool.definition, self._blobs(), pool.blob_shapes, site)
-            plan = Plan(pool, site, self._forced, len(bottoms))
+            placement = Placement(pool, site, self._forced, len(bottoms))
             wants = torch.is_grad_enabled() and any(t.requires_grad for t in (*bottoms, *blobs))
-            # In forward mode, too: autograd refuses tangents with an error, Forward would drop them.
+            # In forward mode, too: autograd raises an error for tangents, and Forward would lose them.
             differentiated = bool(pool.weights) and (wants or forward_ad._current_level >= 0)
             if differentiated:
-                call = Call(plan)
+                call = Call(placement)
                 tops = CaffeNode.apply(call, *bottoms, *blobs)
                 instance = call.instance
             else:
@@ -226,7 +232,7 @@ class CaffeModule(nn.Module):
                 for i in pool.in_place.values():
                     if not bottoms[i].is_inference():
                         torch.autograd.graph.increment_version(bottoms[i])
-            self._recorded = record(plan, instance, bottoms, tops, self.training)
+            self._recorded = record(placement, instance, bottoms, tops, self.training)
             if not differentiated:
                 pool.release(instance)
             return self._answer(tops)
@@ -237,7 +243,7 @@ class CaffeModule(nn.Module):
         return tops[0] if len(tops) == 1 else tuple(tops)
 
     def _in_a_graph(self, bottoms: tuple[Tensor, ...]):
-        """As an operator of torch.library: torch.compile, torch.export, fake tensors, torch.jit.trace."""
+        """Call the operator of torch.library: for torch.compile, torch.export, fake tensors and torch.jit.trace."""
         if self.propagate_down:
             bottoms = self._detached(bottoms)
         pool = self._pool
@@ -245,24 +251,24 @@ class CaffeModule(nn.Module):
             raise CaffeRuntimeError(f"{self.layer.name}: {_SET_UP_FIRST}")
         in_place = pool.in_place
         written = tuple(in_place.values())
-        given = [b.clone() if i in written else b for i, b in enumerate(bottoms)]
-        tops = self.graph_operator(self._text, self.training, self._mode, pool.varying, given, self._blobs())
+        inputs = [b.clone() if i in written else b for i, b in enumerate(bottoms)]
+        tops = self.graph_operator(self._text, self.training, self._mode, pool.varying, inputs, self._blobs())
         tops = [bottoms[in_place[i]].copy_(top) if i in in_place else top for i, top in enumerate(tops)]
         return self._answer(tops)
 
     def _detached(self, bottoms: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        """The bottoms, but for the gradients that the prototxt does not want."""
-        if type(bottoms) is not tuple:  # torch.fx's, which _careful answers
+        """The bottoms, detached where propagate_down is false."""
+        if type(bottoms) is not tuple:  # torch.fx's, which _careful handles
             return bottoms
         if len(bottoms) != len(self.propagate_down):
             raise CaffeValueError(
-                f"{self.layer.name}: propagate_down says {len(self.propagate_down)} bottoms, {len(bottoms)} came"
+                f"{self.layer.name}: propagate_down is for {len(self.propagate_down)} bottoms, got {len(bottoms)}"
             )
         pairs = zip(bottoms, self.propagate_down, strict=True)
         return tuple(b if wanted or not isinstance(b, Tensor) else b.detach() for b, wanted in pairs)
 
     def _blobs(self) -> list[Tensor]:
-        """The parameter blobs, wherever the module keeps them: a replica of DataParallel has no nn.Parameters."""
+        """The parameter blobs, by getattr, because a replica of DataParallel has no nn.Parameters."""
         shapes = self._pool.blob_shapes
         if shapes is not None:
             return [getattr(self, f"blob{i}", None) for i in range(len(shapes))]
@@ -280,7 +286,7 @@ class CaffeModule(nn.Module):
 
         Args:
             bottoms: a shape, or a tensor, for each bottom.
-            dtype, device: of bottoms given as shapes; torch's defaults otherwise.
+            dtype, device: those of bottoms that are given as shapes. The defaults are torch's.
         """
         refuse_transforms(self.layer)
         self._pool.check_bottoms(len(bottoms))
@@ -290,8 +296,8 @@ class CaffeModule(nn.Module):
             device = tensors[0].device if tensors else torch.get_default_device()
         try:
             device = torch.empty(0, device=device).device
-        except (TypeError, RuntimeError, AssertionError):  # the last one: this torch knows no GPU
-            raise self.layer.wrong("setup: device", "a device that is there", device) from None
+        except (TypeError, RuntimeError, AssertionError):  # AssertionError: this torch was built without GPUs
+            raise self.layer.wrong("setup: device", "a device of this machine", device) from None
         if dtype is None:
             dtype = given.dtype if given is not None else dtype_of([], self._blobs())
         if not isinstance(dtype, torch.dtype) or dtype not in DTYPES:
@@ -304,7 +310,7 @@ class CaffeModule(nn.Module):
         return self
 
     def top_shapes(self, *bottoms: Shape) -> list[Shape]:
-        """The tops' shapes, for bottoms of these shapes, by the layer's own SetUp and Reshape; no Forward is run."""
+        """The tops' shapes for bottoms of these shapes, by the layer's own SetUp and Reshape, without Forward."""
         if self._pool.blob_shapes is None:
             self.setup(*bottoms)
         shapes = tuple(self._shape(i, b) for i, b in enumerate(bottoms))
@@ -344,21 +350,21 @@ class CaffeModule(nn.Module):
 
     def _new_blob(self, i: int, values: Tensor) -> None:
         trained = (i >= len(self.lr_mult) or self.lr_mult[i] != 0) and values.is_floating_point()
-        # Not an inference tensor, whatever the mode of the call that makes it: it may be trained later.
+        # Not an inference tensor, even if this call runs in inference mode: the blob may be trained later.
         with torch.inference_mode(False):
             values = values.clone() if values.is_inference() else values
             self.register_parameter(f"blob{i}", nn.Parameter(values, requires_grad=trained))
 
     def _reshape_blob(self, i: int, loaded: nn.Parameter, blob: Tensor) -> None:
-        """A blob from an old caffemodel has axes of size 1 in front."""
-        if not fits(loaded.shape, blob.shape):
+        """Give a loaded blob the layer's shape: blobs of an old caffemodel have axes of size 1 in front."""
+        if not same_shape(loaded.shape, blob.shape):
             raise CaffeValueError(
-                f"{self.layer.name}: blob{i}: the layer makes it {list(blob.shape)}, {list(loaded.shape)} was loaded"
+                f"{self.layer.name}: blob{i}: expected {list(blob.shape)}, loaded {list(loaded.shape)}"
             )
         loaded.data = loaded.data.reshape(blob.shape)
 
     def _load_from_state_dict(self, state_dict, prefix, *arguments) -> None:
-        """Blobs that no call has made yet are made in the shapes of the state dict; set up verifies them."""
+        """Make missing blobs in the shapes of the state dict. Set up checks these shapes."""
         i = 0
         while not hasattr(self, f"blob{i}") and isinstance(
             values := state_dict.get(f"{prefix}blob{i}"), Tensor
@@ -381,7 +387,7 @@ class CaffeModule(nn.Module):
                 self._new_blob(i, values.to(torch.get_default_dtype()))
                 continue
             blob = known[f"blob{i}"]
-            if not fits(blob.shape, values.shape):
+            if not same_shape(blob.shape, values.shape):
                 raise CaffeValueError(
                     f"{self.layer.name}: blob{i}: expected {list(blob.shape)}, {path} has {list(values.shape)}"
                 )

@@ -1,9 +1,9 @@
-"""A Caffe layer as an operator of torch.library: what torch.compile and torch.export put into their graphs.
+"""A Caffe layer as an operator of torch.library, for the graphs of torch.compile and torch.export.
 
-A graph holds tensors, numbers and texts, but no C++ object. So the operator takes the layer's parameters as prototxt
-text, works out shapes by the layer's own Reshape, and its backward runs Forward again before Backward. A layer whose
-results change from call to call cannot be repeated like that, and says so. Sizes that the values decide, such as a
-detector's number of boxes, are `varying`: torch is told that it learns them when the graph runs.
+A graph holds tensors, numbers and strings, but no C++ object. So the operator takes the layer's parameters as prototxt
+text, and gets shapes from the layer's own Reshape. Its backward runs Forward again before Backward. This cannot work
+for a layer whose results change from call to call, which raises an error. Sizes that depend on values, such as a
+detector's number of boxes, are `varying`: torch learns them when the graph runs.
 """
 
 import contextlib
@@ -59,13 +59,13 @@ class GraphOperator:
         self.backward_operator = getattr(operators, f"{type}_backward").default
 
     def __call__(self, text: str, training: bool, mode: str | None, varying, bottoms, blobs):
-        """The tops. Also while torch.compile traces: the dtypes are brought together here, in the graph.
+        """The tops. The conversions to one dtype are here, so that they become part of the graph.
 
         Args:
-            varying: (top, axis) of each size that depends on values.
+            varying: (top, axis) of the sizes that depend on values.
         """
         dtype = dtype_of(bottoms, blobs)
-        # AOTInductor hands an empty list of numbers on as None; texts arrive as they are.
+        # As a string, because AOTInductor passes an empty list of numbers as None.
         places = " ".join(f"{top}.{axis}" for top, axis in sorted(varying))
         return self.operator([b.to(dtype) for b in bottoms], list(blobs), text, training, mode, places)
 
@@ -73,7 +73,7 @@ class GraphOperator:
         return self
 
     def _pool(self, text: str) -> Pool:
-        """One for each text: what they were called with before does not matter to instances."""
+        """The pool for these parameters. Operators of several modules may share it."""
         if text not in self.pools:
             message = Parameters(self.layer.folder).layer_parameter(self.type, text)
             names = tuple(message.bottom), tuple(message.top)
@@ -85,7 +85,7 @@ class GraphOperator:
 
     def _fake(self, bottoms, blobs, parameter, training, mode, varying):
         pool, lead = self._pool(parameter), (bottoms or blobs)[0]
-        # A graph of symbolic sizes is made for these sizes alone: the layer's own code works with numbers.
+        # int(): symbolic sizes become fixed in the graph, because the layer's own code needs numbers.
         shapes = tuple(tuple(int(size) for size in b.shape) for b in bottoms)
         backend = self.layer.any_backend()
         device = torch.device(backend.device) if backend.on_host else lead.device
@@ -107,7 +107,7 @@ class GraphOperator:
 
     @staticmethod
     def _ready(pool: Pool, site, mode: str | None, bottoms) -> None:
-        """Set up. The blobs that this makes are thrown away: their values come with each call."""
+        """Set up the pool. Each call brings the values of its blobs, so those made here are dropped."""
         if pool.blob_shapes is None:
             with pool.lock:
                 if pool.blob_shapes is None:
@@ -118,7 +118,7 @@ class GraphOperator:
 
     @contextlib.contextmanager
     def _call(self, bottoms, blobs, parameter, training, mode):
-        """(pool, site, mode, bottoms, blobs), as a call takes them; in place, a layer gets copies."""
+        """(pool, site, mode, bottoms, blobs) of a call. Bottoms that are computed in place are copied."""
         pool = self._pool(parameter)
         bottoms = prepared(pool.definition, tuple(b.detach() for b in bottoms), blobs)
         site = site_of(bottoms, blobs, int(not training))
@@ -140,7 +140,8 @@ class GraphOperator:
         if written:
             raise CaffeRuntimeError(
                 f"{self.layer.name}: {self.type} cannot be part of a graph: its Forward writes to blob{written[0]}, "
-                "and what changes from call to call is not in the graph. torch.compiler.disable(m) leaves it outside"
+                "and a graph cannot hold a value that changes from call to call. "
+                "torch.compiler.disable(m) leaves it outside"
             )
         known = _places(varying)
         if _without(known, shapes) != _without(known, [tuple(top.shape) for top in tops]):
@@ -185,12 +186,12 @@ class GraphOperator:
 
 
 def _places(varying: str) -> list[tuple[int, int]]:
-    """(top, axis) of each."""
+    """The (top, axis) pairs of the operator's string."""
     return [tuple(map(int, place.split("."))) for place in varying.split()]
 
 
 def _without(places: list[tuple[int, int]], shapes) -> list[list[int | None]]:
-    """The shapes, None at these (top, axis)."""
+    """The shapes, with None at these (top, axis)."""
     return [[None if (i, axis) in places else n for axis, n in enumerate(s)] for i, s in enumerate(shapes)]
 
 

@@ -1,6 +1,7 @@
-"""The instances of one module: calls that overlap each get one of their own.
+"""The pool of one module's instances.
 
-Several forwards before a backward, threads, streams: what Forward left in an instance is there until its Backward.
+Backward reads what Forward left in its instance. So calls that overlap, by several forwards before a backward, threads
+or streams, each get an instance of their own.
 """
 
 import contextlib
@@ -18,34 +19,35 @@ TOLERANCES = {torch.float32: 1e-5, torch.float64: 1e-12}
 
 
 class Pool:
-    """What a module and its replicas share: the layer's definition and its instances.
+    """The definition and the instances that a module and its replicas share.
 
-    Copying and pickling give one without instances, which are made again when they are needed.
+    A copied or unpickled pool has no instances. It makes them when they are needed.
 
     Args:
-        definition: what the instances are made from.
-        iteration: of the training loop; -1: not known.
+        definition: instances are made from it.
+        iteration: the training loop's; -1: not known.
 
     Attributes:
-        blob_shapes: of the parameter blobs; None until it is set up.
-        varying: (top, axis) of the tops' sizes that were seen to depend on values: Forward gave others than Reshape, or
-            than another Forward of bottoms of the same shapes.
-        weights: the tops' loss_weights, 1 where there is none. weighs: whether one of them is not 1.
-        changes: goes up when something changes that recorded calls depend on but do not check.
+        blob_shapes: the shapes of the parameter blobs; None before it is set up.
+        varying: (top, axis) of the sizes that depend on values: with bottoms of the same shapes, Forward gave other
+            sizes than Reshape, or than another Forward.
+        weights: the tops' loss_weights; 1 if there is none.
+        weighs: is one of them not 1?
+        changes: a number that grows when something changes on which recorded calls depend and which they do not check.
     """
 
     def __init__(self, definition: Definition, iteration: int = -1):
         self.definition, self.name, self.in_place = definition, definition.name, definition.in_place
         self.iteration = iteration
         self.changes = 0
-        self.host_mode = None  # CPU or GPU, once it is known which of them the layer has code for
+        self.host_mode = None  # CPU or GPU, when it is known for which of them the layer has code
         self.free: dict[Site, list[Instance]] = defaultdict(list)
         self.top_shapes: dict[tuple[Shape, ...], tuple[Shape, ...]] = {}
         self.varying: set[tuple[int, int]] = set()
-        # Their memory is part of CUDA graphs: never used again, never freed.
+        # CUDA graphs use their memory, so they are never used again and never freed.
         self.captured: list[Instance] = []
-        # Those that wait for a backward. Held here, or the collector of cycles would destroy an instance together
-        # with the call that then hands it back.
+        # Instances that wait for a backward. Without this reference the garbage collector could destroy an instance
+        # together with its call, and the call would then release it.
         self.lent: set[Instance] = set()
         self.blob_shapes: tuple[Shape, ...] | None = None
         self.set_up_shapes: tuple[Shape, ...] = ()
@@ -60,28 +62,28 @@ class Pool:
         return Pool(self.definition, self.iteration)
 
     def changed(self) -> None:
-        """No call that was recorded before is like the next one."""
+        """Make all recorded calls invalid."""
         self.changes += 1
 
     # ------------------------------------------------------------------------------------ instances
 
     def acquire(self, site: Site, mode: int) -> Instance:
-        """An instance for one call, the one used last if possible: what some layers count, they count in it."""
+        """An instance for one call. If possible the one used last, because some layers count calls in their members."""
         try:
             return self.free[site].pop()
         except IndexError:
             pass
         if site.capture and (warm := self._warm(site)):
             return warm
-        # Set up as the first one was: what comes is then checked by the layer's own Reshape. Its fillers' values are
-        # not used, so they must not move torch's generators either.
+        # Set up for the shapes of the first one; the layer's own Reshape checks the shapes of this call. The values of
+        # its fillers are not used, so torch's generators must not advance.
         with services.replaying({}):
             return Instance(self.definition, site, mode, self.set_up_shapes, self.iteration)
 
     def _warm(self, site: Site) -> Instance | None:
-        """For a CUDA graph, an instance from another stream.
+        """For a CUDA graph: an instance from another stream.
 
-        It has been to the host already, where a graph cannot go.
+        Its first call has already done the work on the host that a graph cannot capture.
         """
         for other, instances in list(self.free.items()):
             if other._replace(stream=site.stream, capture=True) == site:
@@ -94,22 +96,22 @@ class Pool:
         return None
 
     def lend(self, instance: Instance) -> None:
-        """The instance's call waits for its backward."""
+        """Keep the instance until its call's backward."""
         self.lent.add(instance)
 
     def release(self, instance: Instance) -> None:
-        """The instance's call is over."""
+        """Take back the instance of a call that is over."""
         self.lent.discard(instance)
         (self.captured if instance.site.capture else self.free[instance.site]).append(instance)
 
     def set_up(
         self, site: Site, forced: int | None, bottoms: list[Tensor | Shape], known: list[Tensor]
     ) -> list[Tensor]:
-        """Make the first instance, for these bottoms or their shapes: its parameter blobs, on the CPU.
+        """Make the first instance, for these bottoms or shapes. Returns its parameter blobs, on the CPU.
 
         Args:
             forced: the mode that the user asked for.
-            known: blobs that are there already. If there are none, the layer's fillers draw from torch's generators.
+            known: blobs that exist already. If there are none, the layer's fillers draw from torch's generators.
         """
         shapes = tuple(tuple(b.shape) if isinstance(b, Tensor) else b for b in bottoms)
         mode = self.modes(site, forced)[0]
@@ -117,7 +119,7 @@ class Pool:
             instance = Instance(self.definition, site, mode, bottoms, self.iteration)
         blobs = instance.initial_blobs()
         if known and len(known) != len(blobs):
-            raise CaffeValueError(f"{self.name}: {len(known)} blobs were loaded, the layer has {len(blobs)}")
+            raise CaffeValueError(f"{self.name}: loaded {len(known)} blobs, the layer has {len(blobs)}")
         self.weights = [weight or 1.0 for weight in instance.weights]
         self.weighs = any(weight != 1 for weight in self.weights)
         self._expect(shapes, instance.top_shapes)
@@ -129,7 +131,7 @@ class Pool:
     # ---------------------------------------------------------------------------------------- calls
 
     def modes(self, site: Site, forced: int | None) -> tuple[int, ...]:
-        """Which of the layer's functions to try, in this order: on the host its CPU code, else its kernels."""
+        """The modes to try, in order: on the host first the CPU code, then the kernels."""
         if not site.on_host:
             if forced == CPU:
                 raise CaffeTypeError(
@@ -143,7 +145,7 @@ class Pool:
     def forward(
         self, site: Site, forced: int | None, bottoms, blobs, wanted
     ) -> tuple[Instance, int, list[Tensor]]:
-        """(the instance that ran it, in which mode, its tops)."""
+        """Run Forward. Returns the instance that ran it, its mode and its tops."""
         modes = self.modes(site, forced)
         shapes = shapes_of(bottoms)
         for mode in modes:
@@ -162,7 +164,7 @@ class Pool:
         raise self.no_code_for("Forward", modes[-1], site)
 
     def reshape(self, site: Site, forced: int | None, shapes: tuple[Shape, ...]) -> tuple[Shape, ...]:
-        """The tops' shapes for bottoms of these shapes, by Reshape alone."""
+        """The tops' shapes for bottoms of these shapes, by Reshape."""
         mode = self.modes(site, forced)[0]
         instance = self.acquire(site, mode)
         try:
@@ -171,20 +173,20 @@ class Pool:
             self.release(instance)
 
     def run_on_host(self, mode: int) -> None:
-        """Which of the layer's functions CPU tensors get from now on."""
+        """Set the mode in which calls on CPU tensors run from now on."""
         self.host_mode = mode
         self.changed()
 
     def no_code_for(self, function: str, mode: int, site: Site) -> CaffeRuntimeError:
         hint = {
-            (GPU, False): " Where it has no GPU code at all, use CPU tensors.",
+            (GPU, False): " If it has no GPU code at all, use CPU tensors.",
             (CPU, True): " Its kernels may run on the host: m.mode = 'gpu' or None.",
         }.get((mode, site.on_host), "")
         name = next(name for name, number in MODES.items() if number == mode)
         return self.definition.no_code(f"{function}_{name}", self.definition.library(site.backend), hint)
 
     def forward_again(self, site: Site, mode: int, bottoms, blobs, wanted, tops, states) -> Instance:
-        """An instance in the state that forward left, for one more backward: made by running forward once more."""
+        """Run forward again, to get an instance in the state that forward left, for another backward."""
         if site.capture or any(state is None for state in states.values()):
             raise CaffeRuntimeError(f"{self.name}: a second backward cannot be part of a CUDA graph")
         with services.replaying(states):
@@ -208,11 +210,11 @@ class Pool:
         return one.shape == other.shape and torch.allclose(one, other, tolerance, tolerance, equal_nan=True)
 
     def _expect(self, bottoms: tuple[Shape, ...], tops: tuple[Shape, ...]) -> None:
-        """Bottoms of these shapes will probably make such tops again."""
+        """Remember the tops' shapes for bottoms of these shapes, and which sizes vary."""
         for i, (before, now) in enumerate(zip(self.top_shapes.get(bottoms, tops), tops, strict=True)):
             if before != now and len(before) == len(now):
                 self.varying |= {(i, axis) for axis in range(len(now)) if before[axis] != now[axis]}
-        if len(self.top_shapes) > 1000:  # where every batch has a shape of its own
+        if len(self.top_shapes) > 1000:  # every batch has another shape
             self.top_shapes.clear()
         self.top_shapes[bottoms] = tops
 
@@ -223,4 +225,4 @@ class Pool:
         known = names or self.set_up_shapes
         if count != len(known) and (names or self.blob_shapes is not None):
             listed = f": {', '.join(names)}" if names else ""
-            raise CaffeValueError(f"{self.name}: {count} bottoms came, expected {len(known)}{listed}")
+            raise CaffeValueError(f"{self.name}: expected {len(known)} bottoms{listed}, got {count}")

@@ -1,4 +1,4 @@
-"""The short way of a call that is like the one before, in C: src/caffe/caffe_layer_call.h."""
+"""Recorded calls: C repeats a call of a Caffe layer with other tensors (src/caffe/caffe_layer_call.h)."""
 
 import ctypes
 import functools
@@ -9,38 +9,39 @@ from .._backends import BACKENDS
 from .._runtime import CaffeRuntimeError
 from .._runtime.short import of_torch
 from . import services
-from .autograd import Plan
+from .autograd import Placement
 from .instance import Instance
 
 _TORCH = of_torch()
 
 
 class RecordedCall:
-    """A call that has just gone the careful way, to be repeated with other tensors.
+    """A call that went the careful way, and that C can repeat with other tensors.
 
     Attributes:
-        forward: of (module, bottoms): the tops; or a list of the inputs, if a gradient is wanted; or None: go the
-            careful way.
-        differentiable, backward: the halves of a call's autograd node; None: go the careful way.
+        forward: takes (module, bottoms). Returns the tops; or a list of the inputs, if a gradient is wanted; or None,
+            if the call must go the careful way.
+        differentiable, backward: the forward and backward of the autograd node. They return None, too, if the call
+            must go the careful way.
     """
 
-    __slots__ = ("backward", "differentiable", "forward", "plan")
+    __slots__ = ("backward", "differentiable", "forward", "placement")
 
-    def __init__(self, plan: Plan, instance: Instance, bottoms, tops, training: bool):
-        self.plan = plan
+    def __init__(self, placement: Placement, instance: Instance, bottoms, tops, training: bool):
+        self.placement = placement
         bind = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)(instance.lib.caffe_record_call_address())
         try:
-            calls = bind(self._handed_over(instance, bottoms, tops, training))
+            calls = bind(self._arguments(instance, bottoms, tops, training))
         except TypeError as error:
-            name = plan.pool.definition.layer.name
+            name = placement.pool.definition.layer.name
             raise CaffeRuntimeError(
-                f"{name}: its library is of another version of the toolkit ({error}): build it again with make"
+                f"{name}: its library was built by another version of the toolkit ({error}): build it again with make"
             ) from error
         self.forward, self.differentiable, self.backward = calls
 
-    def _handed_over(self, instance: Instance, bottoms, tops, training: bool) -> tuple:
-        """By the order of RecordedCall in src/caffe/caffe_layer_call.h. Nothing here leads back to this object."""
-        pool, site, definition = self.plan.pool, self.plan.site, instance.definition
+    def _arguments(self, instance: Instance, bottoms, tops, training: bool) -> tuple:
+        """In the order of RecordedCall in src/caffe/caffe_layer_call.h. None of them may refer to this object."""
+        pool, site, definition = self.placement.pool, self.placement.site, instance.definition
         one_device = torch.cuda.device_count() <= 1
         make = functools.partial(torch.empty, dtype=site.dtype, device=site.torch_device)
         makers = tuple(
@@ -71,10 +72,13 @@ class RecordedCall:
         )
 
 
-def record(plan: Plan, instance: Instance, bottoms, tops, training: bool) -> RecordedCall | None:
-    """The recorded call; None where each call needs care: in place, tops that share memory, nothing to compute."""
+def record(placement: Placement, instance: Instance, bottoms, tops, training: bool) -> RecordedCall | None:
+    """The recorded call, or None.
+
+    There is none for a layer in place, for tops that share memory with bottoms, and for empty tensors.
+    """
     own = {b.data_ptr() for b in bottoms}.isdisjoint(t.data_ptr() for t in tops)
     some = bottoms and tops and all(t.numel() for t in (*bottoms, *tops))
-    if _TORCH is None or plan.pool.in_place or plan.site.capture or not own or not some:
+    if _TORCH is None or placement.pool.in_place or placement.site.capture or not own or not some:
         return None
-    return RecordedCall(plan, instance, bottoms, tops, training)
+    return RecordedCall(placement, instance, bottoms, tops, training)

@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from .._caffe.caffemodel import StoredLayer, fits, stored_blob, stored_layers
+from .._caffe.caffemodel import StoredLayer, same_shape, stored_blob, stored_layers
 from .._runtime import CaffeRuntimeError, CaffeValueError, some
 from .stock import blobs_of
 
@@ -87,7 +87,7 @@ def _load_layer(net: nn.Module, keys: list[str], layer: StoredLayer, read, path)
                 f"{net.specs[key].line}"
             )
         for (name, blob), stored in zip(own, layer.blobs, strict=False):
-            if not fits(blob.shape, stored.shape):
+            if not same_shape(blob.shape, stored.shape):
                 raise CaffeValueError(
                     f"{path}: {layer.name!r}: blob {name!r} is {list(stored.shape)} in the file and "
                     f"{list(blob.shape)} in {net.path}, line {net.specs[key].line}. To learn it anew, rename the layer"

@@ -1,4 +1,4 @@
-"""What a layer's Python side is made of: its libraries, its C functions, its operators, its errors."""
+"""The Python side of a layer: its libraries, C functions, operators and errors."""
 
 from .errors import (
     PLAIN,

@@ -1,6 +1,6 @@
-"""How a layer says what it must compute.
+"""Cases: examples of what a layer must compute.
 
-From a layer's cases.py come its tests, its benchmark and its line in make's table.
+A layer's tests, its benchmark and its line in make's table are made from its cases.py.
 """
 
 import importlib.util
@@ -17,8 +17,8 @@ from torch import Tensor
 
 from .packages import adopt
 
-# |result - reference| <= absolute + relative * |reference|, where the reference is computed in double from the same
-# (already rounded) inputs: a few roundings of the result's own type.
+# (relative, absolute): |result - reference| <= absolute + relative * |reference|. The reference is computed in double,
+# from the same, already rounded inputs. So the tolerance allows a few roundings of the result's own type.
 TOLERANCE = {
     torch.float64: (1e-12, 1e-12),
     torch.float32: (1e-6, 1e-6),
@@ -28,7 +28,7 @@ TOLERANCE = {
 
 
 class Draw:
-    """Seeded random tensors, in double on the CPU; the suite casts and moves them."""
+    """Makes seeded random tensors, in double on the CPU. The suite casts and moves them."""
 
     def __init__(self, seed: int = 1701):
         self.generator = torch.Generator().manual_seed(seed)
@@ -42,7 +42,7 @@ class Draw:
 
 @dataclass(frozen=True)
 class Bad:
-    """Arguments that must be refused: what is wrong, and what the message must contain."""
+    """Arguments that must be refused, the error's type, and a part of its message."""
 
     arguments: Callable[[Draw], tuple]
     error: type[Exception]
@@ -54,23 +54,25 @@ class Case:
     """One function of a layer.
 
     Attributes:
-        function: what users call, made by `operator` or calling such a one.
+        function: what users call: an operator, or a function that calls one.
         reference: the same in plain torch operations, differentiable, independent of the layer's code.
         inputs: by name, functions of a Draw that give the call's arguments: tensors (double, CPU) and parameters.
-        module: a function of no argument that makes the layer's module; its call must equal the function's on the first
-            input. Arguments named as the module's parameters become these; of the others the tensors are its call's.
+        module: a function without arguments that makes the layer's module. On the first input the module must give the
+            function's result. An argument with the name of a module's parameter becomes that parameter; the other
+            tensors are the arguments of the module's call.
         gradient: 'numeric': gradcheck in double; 'reference': only against the reference's autograd, for functions
             whose derivative is not their gradient (straight-through); 'none': not differentiable.
         twice: whether a second derivative is right (gradgradcheck) or must be refused.
-        kinks: (value, range) pairs: points where finite differences lie; gradcheck's inputs keep that far away.
-        tolerance: by dtype (relative, absolute), where it differs from TOLERANCE. Say why beside it.
-        empty: arguments with 0 elements; left out, each tensor is cut to 0 along its first axis.
+        kinks: (value, range) pairs. Finite differences are wrong near a kink, so gradcheck's inputs keep this distance.
+        tolerance: (relative, absolute) by dtype, if it differs from TOLERANCE. Say why beside it.
+        empty: makes arguments with 0 elements. By default each tensor is cut to 0 along its first axis.
         bad: arguments that must be refused, by name. Wrong dtypes and devices are tried without being listed.
         autocast: the dtype of the result under autocast from float32 inputs: 'same', or 'lower'.
         stays_float: the function's parameters that autocast leaves in float32.
-        elementwise: the result's i-th element depends on the inputs' i-th alone: tried with more than 2^31 of them.
-        bench: arguments by name, as in inputs, for the benchmark; each also names its bytes and peers there.
-        peers: by name, what else computes the same, for the benchmark.
+        elementwise: the result's i-th element depends only on the inputs' i-th. Such a case also runs with more than
+            2^31 elements.
+        bench: inputs for the benchmark, by name.
+        peers: other functions that compute the same, for the benchmark, by name.
     """
 
     function: Callable
@@ -95,7 +97,7 @@ class Case:
 
     @property
     def is_caffe(self) -> bool:
-        """Whether a Caffe layer computes it: no operator of torch.library's, and integers are converted."""
+        """Does a Caffe layer compute it? Then there is no operator of torch.library, and integers are converted."""
         return isinstance(self.function, CaffeFunction)
 
     def tolerance_for(self, dtype: torch.dtype) -> tuple[float, float]:
@@ -106,12 +108,12 @@ class CaffeFunction:
     """A Caffe layer's module as a function of its bottoms and parameter blobs.
 
     Args:
-        name: what the case is called.
-        make: a function of no argument that makes the module.
-        reference: whose parameters say the arguments: blob0, blob1 ... are the layer's blobs, all others its bottoms.
+        name: the name of the case.
+        make: a function without arguments that makes the module.
+        reference: its parameters name the arguments: blob0, blob1 ... are the layer's blobs, all others its bottoms.
 
     Attributes:
-        mode: that of the module: 'gpu' runs its kernels on CPU tensors too.
+        mode: the module's mode. 'gpu' runs its kernels on CPU tensors, too.
     """
 
     def __init__(self, name: str, make: Callable[[], torch.nn.Module], reference: Callable):
@@ -120,7 +122,7 @@ class CaffeFunction:
         self._modules: dict[tuple, torch.nn.Module] = {}
 
     def bottoms_and_blobs(self, arguments: tuple) -> tuple[tuple, dict[str, Tensor]]:
-        """The last bottoms, where their default is None, may be left out by None."""
+        """The bottoms, and the blobs by name. Trailing bottoms that are None, and None by default, are left out."""
         named = self.__signature__.bind(*arguments).arguments
         blobs = {name: value for name, value in named.items() if name.startswith("blob")}
         bottoms, parameters = [name for name in named if name not in blobs], self.__signature__.parameters
@@ -131,10 +133,12 @@ class CaffeFunction:
     def __call__(self, *arguments):
         bottoms, blobs = self.bottoms_and_blobs(arguments)
         if not all(isinstance(b, Tensor) and not b.is_nested for b in bottoms):
-            return self.make()(*bottoms)  # which refuses them
+            return self.make()(*bottoms)  # the module raises its own error
         key = tuple(b.shape for b in bottoms)
         if blobs:
-            key += (threading.get_ident(),)  # functional_call changes the module while it runs
+            key += (
+                threading.get_ident(),
+            )  # functional_call changes the module, so threads must not share it
         module = self._modules.get(key)
         if module is None:
             module = self._modules[key] = self.make().setup(*bottoms) if blobs else self.make()
@@ -183,7 +187,7 @@ def cast(
 
 
 def away_from_kinks(arguments: tuple, kinks: tuple[tuple[float, float], ...]) -> tuple:
-    """Caffe's rule: finite differences must not straddle a kink, so inputs within `range` move off."""
+    """The arguments without values near a kink: as in Caffe, a value within `range` moves to that distance."""
 
     def moved(x: Tensor) -> Tensor:
         for value, distance in kinks:
@@ -218,7 +222,7 @@ def results(value) -> tuple[Tensor, ...]:
 
 
 def largest_error(result, reference) -> float:
-    """The largest |result - reference|, over all their tensors; infinite where a shape or a NaN differs."""
+    """The largest |result - reference| over all tensors; infinite if shapes differ or there is a NaN."""
     worst = 0.0
     for got, wanted in zip(results(result), results(reference), strict=True):
         if got.shape != wanted.shape:

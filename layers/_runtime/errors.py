@@ -5,12 +5,12 @@ import os
 import torch
 from torch import Tensor
 
-# The types that can be handed to C as they are.
+# The tensor types that C takes as they are.
 PLAIN = frozenset({Tensor, torch.nn.Parameter})
 
 
 class CaffeError(Exception):
-    """Base of all errors raised by layers; each is also the builtin kind that fits."""
+    """Base of all errors of layers. Each is also a TypeError, ValueError or RuntimeError."""
 
 
 class CaffeTypeError(CaffeError, TypeError):
@@ -22,11 +22,11 @@ class CaffeValueError(CaffeError, ValueError):
 
 
 class CaffeRuntimeError(CaffeError, RuntimeError):
-    """The library is missing or unfit for this machine, or the C function failed."""
+    """The library is missing or cannot run on this machine, or the C function failed."""
 
 
 def describe(value) -> str:
-    """What an error message says came instead: 'cuda:0 float32 [2, 3]'."""
+    """A value as error messages show it: 'cuda:0 float32 [2, 3]'."""
     if not isinstance(value, Tensor):
         return f"{type(value).__name__} {value!r}"[:80]
     if value.is_nested:
@@ -36,7 +36,7 @@ def describe(value) -> str:
 
 
 def path_of(subject: str, value) -> str:
-    """A path as a text. An int is none: `open` would take it for the number of an open file, and close that one."""
+    """A path as a string. An int is refused: `open` would use it as a file descriptor, and close that file."""
     try:
         path = os.fsdecode(value)
     except TypeError:
@@ -47,7 +47,7 @@ def path_of(subject: str, value) -> str:
 
 
 def refuse_script(name: str):
-    """What torch.jit.script comes to: it reads Python's source, and a layer is a library."""
+    """Raise the error for torch.jit.script, which compiles Python source and cannot take a library."""
     raise CaffeRuntimeError(
         f"{name}: torch.jit.script cannot take a layer; torch.jit.trace, torch.export and torch.compile can"
     )
@@ -58,6 +58,6 @@ def dtype_name(dtype: torch.dtype) -> str:
 
 
 def some(items, most: int = 50) -> list[str]:
-    """The first ones, for a message that lists them, and how many more there are."""
+    """The first `most` items for a message, and how many more there are."""
     items = list(items)
     return [*items[:most], *[f"and {len(items) - most:,} more"] * (len(items) > most)]

@@ -1,4 +1,4 @@
-"""From tensors to a C call, with care: every argument is checked, and named if it is wrong."""
+"""The careful call of a C function: every argument is checked, and errors name the argument."""
 
 import math
 
@@ -19,7 +19,7 @@ except ImportError:
         return torch.cuda.current_stream(device).cuda_stream
 
 
-# What a typed C pointer takes; `void *` takes the call's own dtype.
+# The dtype of a typed C pointer. A `void *` takes the call's own dtype.
 _POINTER_DTYPES = {
     "float": torch.float32,
     "double": torch.float64,
@@ -39,7 +39,7 @@ _INTEGER_RANGES = {
 
 
 def is_fake(value) -> bool:
-    """A tensor without data, which torch uses to work out shapes."""
+    """Is it a tensor without data, with which torch computes shapes?"""
     return isinstance(value, Tensor) and isinstance(value, torch._subclasses.FakeTensor)
 
 
@@ -63,8 +63,8 @@ class Launcher:
         self.parameters = [tuple(p) for p in signatures[function]["parameters"]]
         self.returns = signatures[function]["returns"]
         self.extents = signatures[function].get("extents", {})
-        # `int dtype` is the dtype of what C takes as `void *`; `int weight_dtype` says that `weight` and `weight_diff`
-        # may have one of their own.
+        # `int dtype` is the dtype of the `void *` arguments. `int weight_dtype` is that of `weight` and `weight_diff`,
+        # which may differ from it.
         names = {n.removesuffix("_diff") for _, n in self.parameters}
         self.dtypes_of = {
             n: of
@@ -72,42 +72,42 @@ class Launcher:
             if t == "int" and (of := n.removesuffix("_dtype")) in names - {n}
         }
         filled_in = {("int", "dtype"), ("void *", "stream"), *(("int", n) for n in self.dtypes_of)}
-        self.taken = [parameter for parameter in self.parameters if parameter not in filled_in]
+        self.passed = [parameter for parameter in self.parameters if parameter not in filled_in]
 
     def fastest(self):
-        """The function to call: the short way where there is one, with the careful way behind it."""
+        """The function to call: the short way, which falls back to the careful one."""
         if self.returns == "int64_t":
             return self.number
-        letters = "".join("o" if t.endswith("*") else "p" for t, _ in self.taken)
+        letters = "".join("o" if t.endswith("*") else "p" for t, _ in self.passed)
         self._short = short(letters, self.careful, self.careful, self._recorded, launches_only=True)
         return self._short
 
     def number(self, like: Tensor, *arguments: int) -> int:
-        """What a C function of numbers alone says, a workspace's size for one.
+        """Call a C function that takes only numbers, such as one that returns the size of a workspace.
 
-        `like` is a tensor of the call in question: its backend is asked (backends may differ), with its dtype.
+        The answer may depend on the backend and the dtype. They are those of the tensor `like`.
         """
         library = self.layer.library(serving(like.device).name)
         if like.dtype not in library.codes:
             raise self.layer.wrong(self.function, self._one_of_ours(), like)
         rest = iter(arguments)
-        given = [
+        values = [
             library.codes[like.dtype] if name == "dtype" else self._number(kind, name, next(rest))
             for kind, name in self.parameters
         ]
-        result = getattr(library.lib, self.function + "_ffi")(*given)
+        result = getattr(library.lib, self.function + "_ffi")(*values)
         if result < 0:
             library.fail(self.function)
         return result
 
     def careful(self, *arguments):
-        """Check everything, say what is wrong, make inputs contiguous, call. The short way ends here in any doubt."""
+        """Check everything, make inputs contiguous, and call. The short way falls back to this."""
         launched = self._checked(arguments)
         if launched is not None:
             note(launched)
 
     def _recorded(self, *arguments):
-        """A careful call; the next one like it is a plan's."""
+        """A careful call that records a plan for the next call of this kind."""
         launched = self._checked(arguments)
         if launched is not None and all(map(is_constant, arguments)):
             made = plan(arguments, [], [launched])
@@ -115,39 +115,39 @@ class Launcher:
                 self._short.add(arguments, made)
 
     def _checked(self, arguments: tuple) -> Launched | None:
-        """Check and call. None: there was nothing to launch."""
+        """Check and call. None if there was nothing to launch."""
         layer = self.layer
-        if len(arguments) != len(self.taken):
-            names = ", ".join(name for _, name in self.taken)
+        if len(arguments) != len(self.passed):
+            names = ", ".join(name for _, name in self.passed)
             raise CaffeTypeError(
-                f"{layer.name}: {self.function} takes {names}: {len(arguments)} arguments came"
+                f"{layer.name}: {self.function} takes {names}: got {len(arguments)} arguments"
             )
         if any(is_fake(a) for a in arguments):
-            return None  # shape propagation (torch.compile, opcheck): the outputs exist, nothing is computed
-        given = {name: a for (_, name), a in zip(self.taken, arguments, strict=True)}
-        tensors = {n: given[n] for t, n in self.taken if t.endswith("*") and given[n] is not None}
+            return None  # shape propagation (torch.compile, opcheck): only the outputs' shapes matter
+        by_name = {name: a for (_, name), a in zip(self.passed, arguments, strict=True)}
+        tensors = {n: by_name[n] for t, n in self.passed if t.endswith("*") and by_name[n] is not None}
         if not tensors:
-            raise CaffeTypeError(f"{layer.name}: {self.function}: no tensor came")
+            raise CaffeTypeError(f"{layer.name}: {self.function}: got no tensor")
         dtypes = self._check_tensors(tensors)
-        values = {n: self._number(t, n, given[n]) for t, n in self.taken if not t.endswith("*")}
+        values = {n: self._number(t, n, by_name[n]) for t, n in self.passed if not t.endswith("*")}
         self._check_extents(tensors, values)
-        # Alive until the launch: an address is all that C gets.
-        tensors = {n: self._as_c_takes_it(n, tensors[n]) for _, n in self.taken if n in tensors}
-        for kind, name in self.taken:
+        # Kept alive until the launch, because C gets only addresses.
+        tensors = {n: self._as_c_takes_it(n, tensors[n]) for _, n in self.passed if n in tensors}
+        for kind, name in self.passed:
             if kind.endswith("*"):
                 values[name] = self._address(name, tensors[name]) if name in tensors else 0
-        outputs = [values[n] for t, n in self.taken if t.endswith("*") and not t.startswith("const ")]
+        outputs = [values[n] for t, n in self.passed if t.endswith("*") and not t.startswith("const ")]
         if outputs and not any(outputs):
             return None  # nothing to write: all outputs are empty or unwanted
         library = self._launch(values, dtypes, next(iter(tensors.values())).device)
-        given = values | tensors | {"stream": STREAM_VALUE}
+        values |= tensors | {"stream": STREAM_VALUE}
         kinds, names = zip(*self.parameters, strict=True)
-        return Launched(library, self.function, kinds, tuple(given[n] for n in names))
+        return Launched(library, self.function, kinds, tuple(values[n] for n in names))
 
     def _check_tensors(self, tensors: dict[str, Tensor]) -> dict[str, torch.dtype]:
-        """Dense tensors of the right dtypes on one device; returns what `dtype` and its like stand for."""
+        """Check for dense tensors of the right dtypes on one device. Returns what `dtype` and `weight_dtype` are."""
         layer, leads = self.layer, {}
-        first, kinds = next(iter(tensors)), {n: t for t, n in self.taken}
+        first, kinds = next(iter(tensors)), {n: t for t, n in self.passed}
         for name, tensor in tensors.items():
             layer.check_tensor(name, tensor)
             base = kinds[name].removeprefix("const ").removesuffix(" *")
@@ -174,7 +174,7 @@ class Launcher:
         return f"a tensor of {', '.join(dtype_name(d) for d in self.layer.dtypes)}"
 
     def _number(self, kind: str, name: str, value):
-        """A number as C takes it, or an error that names it."""
+        """The argument as a number of its C type, or an error that names it."""
         if kind in _INTEGER_RANGES:
             least, most = _INTEGER_RANGES[kind]
             return int(value) if isinstance(value, bool) else self.layer.integer(name, value, least, most)
@@ -186,7 +186,7 @@ class Launcher:
             raise self.layer.wrong(name, "a number", value) from None
 
     def _check_extents(self, tensors: dict[str, Tensor], numbers: dict[str, int]) -> None:
-        """No count may reach beyond a tensor's elements, as far as the header says what it counts."""
+        """Refuse counts that are larger than their tensors, by the sizes in the header's comments."""
         for name, lists in self.extents.items():
             if name not in tensors:
                 continue
@@ -205,20 +205,20 @@ class Launcher:
                 )
 
     def _as_c_takes_it(self, name: str, tensor: Tensor) -> Tensor:
-        """Contiguous, unless the layer takes any layout, and without a negative bit."""
+        """Contiguous (unless the layer takes any layout), and without a negative bit."""
         if not self.layer.any_layout:
             tensor = tensor.contiguous()
-        # A view like z.conj().imag: its memory holds -value.
+        # The memory of a view like z.conj().imag holds the negative values.
         return tensor.resolve_neg() if tensor.is_neg() else tensor
 
     def _address(self, name: str, tensor: Tensor) -> int:
-        """0 for a tensor without elements; an error for one without memory, before C follows its address."""
+        """The address of a tensor's memory; 0 if it has no elements. An error if it has elements and no memory."""
         if not (address := tensor.data_ptr()) and tensor.numel():
             raise self.layer.wrong(name, "a tensor that has memory (not a ZeroTensor or a freed one)", tensor)
         return address
 
     def _launch(self, values: dict, dtypes: dict[str, torch.dtype], device: torch.device):
-        """Call the library's function on the current stream; return the library."""
+        """Call the function on the current stream. Returns the library."""
         backend = serving(device)
         library = self.layer.library(backend.name)
         values |= {parameter: library.codes[dtype] for parameter, dtype in dtypes.items()}
@@ -237,7 +237,7 @@ class Launcher:
 
 
 def reach(sizes, strides=()) -> int:
-    """How many elements of memory a tensor lies in, from its first to its last; without strides: contiguous."""
+    """How many elements of memory lie between a tensor's first and last. Without strides it is contiguous."""
     if any(size == 0 for size in sizes):
         return 0
     if strides:

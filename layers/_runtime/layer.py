@@ -1,11 +1,11 @@
-"""A layer's folder as Python sees it: its C functions, and the checks that its Python code needs.
+"""Layer: the C functions of a layer's folder as Python methods, and checks of arguments.
 
-A layer says `layer = Layer(__name__)` and calls its exported C functions as methods,
+A layer makes `layer = Layer(__name__)`, and calls its exported C functions as methods,
 
     layer.round_forward(bottom, top, bottom.numel())
 
-with tensors where the C declaration has pointers. `dtype` and `stream` are filled in (launcher.py). So is
-`weight_dtype`, which a function takes whose `weight` may have another dtype than the rest.
+with tensors for the pointers of the C declaration. launcher.py fills in `dtype` and `stream`, and `weight_dtype` if the
+function has one because its `weight` may have a dtype of its own.
 """
 
 import operator
@@ -22,19 +22,19 @@ from .library import FLOATING, Library, served
 
 
 class Layer:
-    """A layer's folder seen from Python.
+    """The libraries of one layer.
 
     Args:
         module: the layer package's `__name__`.
-        dtypes: what its C functions were written for, if not all four floating types.
-        any_layout: hand tensors over as they lie in memory. Otherwise inputs are made contiguous.
+        dtypes: those that its C functions can compute in, if not all four floating types.
+        any_layout: pass tensors as they lie in memory. Otherwise inputs are made contiguous.
 
     Attributes:
-        name: the folder's name, which starts every error message.
+        name: the folder's name, with which every error message begins.
     """
 
     def __init__(self, module: str, *, dtypes: tuple[torch.dtype, ...] = FLOATING, any_layout: bool = False):
-        # Where the libraries are: beside the layer's Python, unless whoever imports it had them built elsewhere.
+        # The libraries lie beside the layer's Python. load() builds them elsewhere, and sets __libraries__.
         own = vars(sys.modules[module]) if isinstance(module, str) and module in sys.modules else {}
         if not ("__libraries__" in own or "__file__" in own):
             raise CaffeValueError(
@@ -46,7 +46,7 @@ class Layer:
         self._libraries: dict[str, Library] = {}
 
     def library(self, backend: str) -> Library:
-        """The loaded library for a backend; CaffeRuntimeError says what to type if it is missing."""
+        """The loaded library for a backend. If it is missing, the error names the command that builds it."""
         if backend not in self._libraries:
             self._libraries[backend] = Library(self.name, self.module, self.folder, backend, self.dtypes)
         return self._libraries[backend]
@@ -56,14 +56,14 @@ class Layer:
         return [backend.name for backend in served() if (self.folder / backend.library).exists()]
 
     def any_backend(self) -> Backend:
-        """One that it is built for, where that makes no difference: the host, if it can be."""
+        """One of the backends that it is built for, if possible the host."""
         return BACKENDS[next(iter(self.backends()), HOST.name)]
 
     def __getattr__(self, function: str):
         if function.startswith("_"):
             raise AttributeError(function)
         launcher = Launcher(self, function).fastest()
-        setattr(self, function, launcher)  # the next access finds it without coming here
+        setattr(self, function, launcher)  # so that the next access finds it
         return launcher
 
     def check(self, condition: bool, argument: str, wanted: str, got) -> None:
@@ -76,10 +76,10 @@ class Layer:
         return CaffeTypeError(f"{self.name}: {argument}: expected {wanted}, got {describe(got)}")
 
     def check_tensor(self, name: str, value, *, meta: bool = False) -> None:
-        """Raise CaffeTypeError unless the value is a dense tensor, on a device that layers are built for.
+        """Raise CaffeTypeError unless the value is a dense tensor on a device that layers are built for.
 
         Args:
-            meta: tensors without data are welcome, too: only their shapes are worked out.
+            meta: accept tensors without data, too, because only shapes are computed.
         """
         if not isinstance(value, Tensor):
             raise self.wrong(name, "a tensor", value)
@@ -89,10 +89,11 @@ class Layer:
             raise self.wrong(name, f"a tensor on {' or '.join(DEVICES)}", value)
 
     def integer(self, name: str, value, least: int, most: int = 2**31 - 1) -> int:
-        """The value of a parameter as an int: what operator.index takes, a numpy integer for one, but no bool.
+        """The value of a parameter as an int. Takes what operator.index takes, such as a numpy integer, but no bool.
 
         Raises:
-            CaffeTypeError, CaffeValueError: not an integer; not from `least` to `most`.
+            CaffeTypeError: it is no integer.
+            CaffeValueError: it is not from `least` to `most`.
         """
         try:
             if isinstance(value, bool):
@@ -105,7 +106,7 @@ class Layer:
         return number
 
     def pair(self, name: str, value, least: int) -> tuple[int, int]:
-        """An int or a pair of them, as a pair. Errors are those of `integer`."""
+        """An int or a pair of ints as a pair. Raises the errors of `integer`."""
         if type(value) is int and least <= value < 2**31:
             return value, value
         if isinstance(value, (tuple, list)):  # torch.Size is one

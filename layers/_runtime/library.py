@@ -1,4 +1,4 @@
-"""A layer's compiled libraries: where they are, how they are loaded, what they say of themselves."""
+"""A layer's compiled libraries: how they are found, loaded and checked."""
 
 import importlib.machinery
 import importlib.util
@@ -11,7 +11,7 @@ from .. import _edge
 from .._backends import BACKENDS, HOST, Backend
 from .errors import CaffeRuntimeError
 
-# Element types by the code that include/caffe_ffi.h gives them.
+# The names of the element types in include/caffe_ffi.h.
 _DTYPE_NAMES = {
     torch.float32: "CAFFE_FLOAT32",
     torch.float64: "CAFFE_FLOAT64",
@@ -22,7 +22,7 @@ FLOATING = tuple(_DTYPE_NAMES)
 
 
 def serving_by(version) -> dict[str, Backend]:
-    """By a device's type, the backend for it. Of those that share one, torch's `version` names the one of its build."""
+    """The backend for each device type. If two share one, `torch.version` names the one that torch was built for."""
     first = {backend.device: backend for backend in reversed(BACKENDS.values())}
     built = {backend.device: backend for backend in BACKENDS.values() if getattr(version, backend.name, None)}
     return first | built
@@ -32,12 +32,12 @@ _SERVING = serving_by(torch.version)
 
 
 def serving(device: torch.device) -> Backend:
-    """The backend that tensors on a device are computed by."""
+    """The backend that computes with tensors on this device."""
     return _SERVING.get(device.type, HOST)
 
 
 def served() -> list[Backend]:
-    """The backends that this torch has devices for, as the table has them."""
+    """The backends that this torch has devices for, in the order of the table."""
     return [backend for backend in BACKENDS.values() if _SERVING[backend.device] is backend]
 
 
@@ -48,16 +48,16 @@ class Library:
         name: the layer's name, for messages.
         module: the layer package's `__name__`.
         folder: where the extension is.
-        backend: its name in the table of backends.
-        dtypes: what the layer computes in.
+        backend: a name in the table of backends.
+        dtypes: those that the layer computes in.
 
     Attributes:
         lib, ffi: cffi's.
-        signatures: by function: what it returns, its parameters, the extents of its tensors (build_ffi.py).
+        signatures: for each function its return type, its parameters and the extents of its tensors (build_ffi.py).
         codes: the C code of each dtype that the layer computes in.
 
     Raises:
-        CaffeRuntimeError: it is not built, or not by this toolkit, or cannot run on this machine.
+        CaffeRuntimeError: the library is not built, or by another toolkit, or cannot run on this machine.
     """
 
     def __init__(self, name: str, module: str, folder: Path, backend: str, dtypes: tuple):
@@ -65,14 +65,14 @@ class Library:
         path = folder / BACKENDS[backend].library
         if not path.exists():
             raise CaffeRuntimeError(how_to_build(name, backend, path))
-        # Loaded by path, under a name of its own: two packages may hold a layer of the same name.
+        # Loaded by path, under a unique name, because two packages may have a layer of the same name.
         loader = importlib.machinery.ExtensionFileLoader(f"{module}._{backend}", str(path))
         spec = importlib.util.spec_from_file_location(loader.name, path, loader=loader)
         extension = importlib.util.module_from_spec(spec)
         loader.exec_module(extension)
         self.lib, self.ffi = extension.lib, extension.ffi
-        said = getattr(self.lib, "caffe_edge", None)
-        if not _edge.fits(self.text(said()) if said else ""):
+        edge = getattr(self.lib, "caffe_edge", None)
+        if not _edge.matches(self.text(edge()) if edge else ""):
             why = f"{path} was built by another version of the toolkit"
             raise CaffeRuntimeError(how_to_build(name, backend, path, why))
         if reason := self.text(self.lib.caffe_unsupported()):
@@ -85,31 +85,31 @@ class Library:
         return self.ffi.string(pointer).decode(errors="replace") if pointer else ""
 
     def runner(self, function: str) -> int:
-        """The address of the function that takes its arguments as words (src/ffi_run.h)."""
+        """The address of the wrapper that takes the function's arguments as words (src/ffi_run.h)."""
         return self.lib.caffe_runner(function.encode())
 
     @property
     def set_num_threads(self) -> int:
-        """The address of the function that says how many threads a launch on the host may use."""
+        """The address of the function that limits the threads of a launch on the host."""
         return self.lib.caffe_set_num_threads_address()
 
     def fail(self, function: str):
-        """Raise what the C side left in its error slot."""
-        text = self.text(self.lib.caffe_last_error()) or "failed without saying why"
+        """Raise the error whose text the C side has stored."""
+        text = self.text(self.lib.caffe_last_error()) or "failed without a message"
         raise CaffeRuntimeError(f"{self.name}: {function} on {self.backend}: {text}")
 
 
 def how_to_build(name: str, backend: str, path: Path, wrong: str = "") -> str:
-    """Why there is no library, or what is wrong with it, and what to type. Make, pip or load has built the layer."""
+    """An error's text: why the library cannot be used, and the command that builds it with make, pip or load."""
     package = path.parent.parent
     if any((above / "complete").exists() for above in path.parents):
         wrong = wrong or f"not built for {backend}"
         return f"{name}: {wrong}: load it with backends='{backend}', which needs its compiler."
     if (package / "_toolkit").exists():
-        missing = f"not built for {backend}: where {package.name} was installed there was no compiler for it"
+        missing = f"not built for {backend}: there was no compiler for it when {package.name} was installed"
         return (
             f"{name}: {wrong or missing}. "
-            "Install it again where nvcc is found: pip install --force-reinstall --no-deps --no-cache-dir"
+            "Install it again on a machine with nvcc: pip install --force-reinstall --no-deps --no-cache-dir"
         )
     compiler = BACKENDS[backend].compiler.lower()
     needs = "" if BACKENDS[backend].on_host else f" (needs {compiler}, see README.md)"

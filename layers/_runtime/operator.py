@@ -1,4 +1,4 @@
-"""From a Python function to an operator: eager, autograd, autocast and torch.compile, stated once.
+"""Make an operator of a layer's Python function: for eager calls, autograd, autocast and torch.compile.
 
     @operator(layer)
     def round_ste(bottom: Tensor) -> Tensor:
@@ -10,10 +10,11 @@
     def _(ctx, top_diff):
         return top_diff
 
-The function allocates and launches, and depends on its arguments alone. It is the eager implementation, the shape
-function of torch.compile (where launches do nothing) and what autograd runs. There are two ways of a call. The short
-one is a builtin (src/call.cpp): calls like one that came before are done by its plan. The careful one, `otherwise`
-below, takes everything else and says what is wrong.
+The function allocates and launches, and its result depends only on its arguments. Eager calls and autograd run it. It
+is also torch.compile's shape function, because launches do nothing on fake tensors.
+
+A call goes one of two ways. The short way is a builtin (src/call.cpp), which runs a call by its plan if a call of that
+kind came before. The careful way, `Operator.careful`, runs every other call and explains errors.
 """
 
 import collections.abc
@@ -33,20 +34,20 @@ from .layer import Layer
 from .recording import run_and_record
 from .short import CASTS, short
 
-# What autocast changes: never a double.
+# The dtypes that autocast casts. It leaves doubles as they are.
 _CASTABLE = frozenset({torch.float32, torch.float16, torch.bfloat16})
 _defined: dict[str, torch.library.Library] = {}
 
 
 def operator(layer: Layer, *, autocast: str = "promote", stays_float: collections.abc.Sequence[str] = ()):
-    """Decorate a layer's function: tensors, then parameters, in; a tensor or a tuple of tensors out.
+    """Decorate a layer's function. It takes tensors and parameters, and returns a tensor or a tuple of tensors.
 
     Args:
-        layer: whose operator it is. torch knows it as `torch.ops.<package>_<layer>.<function>`.
+        layer: the function's layer. torch knows the operator as `torch.ops.<package>_<layer>.<function>`.
         autocast: what happens to floating inputs under torch.autocast. 'promote': all get the widest
             dtype among them (as torch does for pointwise functions); 'lower': all get autocast's dtype (as
-            torch does for convolutions); 'float32': all get float32; 'none': they stay as they are, for a backward,
-            which gets what its forward had.
+            torch does for convolutions); 'float32': all get float32; 'none': they stay as they are. A backward wants
+            'none', because it gets the tensors that its forward used.
         stays_float: tensors, such as weights, that autocast leaves in float32, because the kernels read them beside
             a half type. Neither they nor their gradients are cast.
     """
@@ -56,11 +57,11 @@ def operator(layer: Layer, *, autocast: str = "promote", stays_float: collection
 
 
 def schema_of(function) -> str:
-    """torch's words for what a function takes and gives."""
+    """A function's signature as torch writes it."""
     try:
         return torch.library.infer_schema(function, mutates_args=())
     except ValueError:
-        # An older torch, 2.5 for one, knows typing's sequences alone.
+        # An older torch, such as 2.5, knows only typing's own sequences.
         hints = typing.get_type_hints(function)
         signature = inspect.signature(function)
         parameters = [
@@ -69,14 +70,14 @@ def schema_of(function) -> str:
         ]
 
         def same():
-            """Has a signature, and that is all."""
+            """A function for its signature alone."""
 
         same.__signature__ = signature.replace(parameters=parameters, return_annotation=hints.get("return"))
         return torch.library.infer_schema(same, mutates_args=())
 
 
 def _by_typing(hint):
-    """`list[int]` and `collections.abc.Sequence[int]` as `typing.Sequence[int]`, optional ones, too."""
+    """`list[int]` and `collections.abc.Sequence[int]` as `typing.Sequence[int]`, also if optional."""
     origin, of = typing.get_origin(hint), typing.get_args(hint)
     if origin in (list, collections.abc.Sequence):
         return typing.Sequence[of[0]]
@@ -91,7 +92,7 @@ def _is_differentiated_by_functorch() -> bool:
 
 
 class Operator:
-    """What `operator` builds. Its `entry` is the function that users call."""
+    """One operator. Users call its `entry`."""
 
     def __init__(self, layer: Layer, function, autocast: str, stays_float):
         self.layer, self.function, self.autocast, self.stays_float = layer, function, autocast, stays_float
@@ -124,7 +125,7 @@ class Operator:
             c.upper() if n in self.stays_float else c for c, n in zip(letters, self.names, strict=True)
         )
         return short(
-            letters, self.otherwise, self.plain, self.record,
+            letters, self.careful, self.plain, self.record,
             defaults=self.defaults.values(), cast=self.cast, casts=self.autocast,
         )  # fmt: skip
 
@@ -136,13 +137,13 @@ class Operator:
             _defined.pop(name)._destroy()
         library = _defined[name] = torch.library.Library(namespace, "FRAGMENT")
         schema = schema_of(function)
-        # Operators take any strides, so compiled code need not keep those that were traced: inductor may choose
+        # Operators take any strides, so compiled code need not keep the traced ones, and inductor may choose
         # channels_last for a whole network.
         tags = (torch.Tag.pt2_compliant_tag, torch.Tag.flexible_layout)
         library.define(function.__name__ + schema, tags=tags)
         torch_op = getattr(getattr(torch.ops, namespace), function.__name__).default
-        # Compiled code calls this object. The short way asks what torch's dispatcher would, in less time. `_op` is an
-        # attribute of torch's own: under a torch without it, calls are slower, and right.
+        # Compiled code calls this object. The short way makes the dispatcher's checks in less time. `_op` is a private
+        # attribute of torch: without it calls still work, but are slower.
         if hasattr(self.short, "dispatched") and hasattr(torch_op, "_op"):
             torch_op._op = functools.partial(self.short.dispatched, torch_op._op)
         for key in ("CPU", "CUDA"):
@@ -169,7 +170,7 @@ class Operator:
     # ---------------------------------------------------------------------------------- the careful way
 
     def bound(self, arguments: tuple, named: dict) -> tuple:
-        """A value for each parameter, or an error that names the one that has none or two."""
+        """A value for each parameter. The error names a parameter that has no value, or two."""
         given, where = list(arguments), f"{self.layer.name}: {self.function.__name__}"
         names = self.names
         for name in names[len(given) :]:
@@ -181,14 +182,14 @@ class Operator:
         return tuple(given)
 
     def compiled(self, *arguments, **named):
-        """What torch.compile and tracers see: the registered operator."""
+        """Call the registered operator, which torch.compile and tracers see."""
         arguments = self.bound(arguments, named)
         if torch._C._is_any_autocast_enabled():
             arguments = self.cast(*arguments)
         return self.torch_op(*arguments)
 
-    def otherwise(self, *arguments, **named):
-        """Any call: tensor subclasses, modes, tracing, torch.func, wrong arguments."""
+    def careful(self, *arguments, **named):
+        """Run any call: with tensor subclasses, modes, tracing, torch.func or wrong arguments."""
         arguments = self.bound(arguments, named)
         if any(isinstance(a, torch.fx.Proxy) for a in arguments):  # a node of torch.fx's
             return self.torch_op(*arguments)
@@ -202,7 +203,7 @@ class Operator:
             return self.exotic(*arguments)
         self.refuse(*arguments)
         wants = torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
-        # In forward mode, too: autograd refuses tangents with an error, the function would drop them.
+        # In forward mode, too: autograd raises an error for tangents, and the plain function would lose them.
         if wants or forward_ad._current_level >= 0:
             return self.apply(*arguments)
         return self.function(*arguments)
@@ -214,13 +215,13 @@ class Operator:
         return any(isinstance(t, Tensor) and type(t) not in PLAIN for t in tensors)
 
     def exotic(self, *arguments):
-        """Tensor subclasses, dispatch modes and functorch transforms: torch.library knows them."""
+        """Run a call with tensor subclasses, dispatch modes or functorch transforms, which torch.library handles."""
         self.refuse(*arguments, meta=True)
-        if forward_ad._current_level >= 0:  # it would drop the tangents in silence
+        if forward_ad._current_level >= 0:  # torch.library would lose the tangents silently
             raise CaffeRuntimeError(
                 f"{self.layer.name}: {self.function.__name__} has no forward-mode derivative (jvp)"
             )
-        if _is_differentiated_by_functorch():  # torch's own words name no layer
+        if _is_differentiated_by_functorch():  # torch's own message names no layer
             raise CaffeRuntimeError(
                 f"{self.layer.name}: torch.func's grad, vjp and jacrev cannot look into {self.function.__name__}: "
                 "torch.autograd.grad can"
@@ -228,22 +229,22 @@ class Operator:
         return self.torch_op(*arguments)
 
     def registered(self, *arguments, **named):
-        """What torch.ops runs: whoever calls that may give anything, and torch leaves out defaults."""
+        """The implementation for torch.ops. Its callers may pass anything, and torch leaves out defaults."""
         return self.plain(*self.bound(arguments, named))
 
     def shape(self, *arguments, **named):
-        """What torch.ops runs to know the results' shapes: launches do nothing then."""
+        """The shape function for torch.ops: on fake tensors launches do nothing."""
         arguments = self.bound(arguments, named)
         self.refuse(*arguments, meta=True)
         return self.function(*arguments)
 
     def plain(self, *arguments):
-        """A call of plain tensors, inside of which no gradient is wanted."""
+        """Run a call of plain tensors that needs no gradient."""
         self.refuse(*arguments)
         return self.function(*arguments)
 
     def record(self, *arguments):
-        """The same; the next call like it is a plan's, if this one can be written down as one."""
+        """Like plain, and record a plan for the next call of this kind, if that is possible."""
         self.refuse(*arguments)
         result, plan = run_and_record(self.function, arguments)
         if plan is not None:
@@ -251,7 +252,7 @@ class Operator:
         return result
 
     def refuse(self, *arguments, meta: bool = False) -> None:
-        """Name the argument that is no tensor for a layer; torch's own message would name a schema or nothing."""
+        """Check the tensors. torch's own message would name a schema, or nothing, in the place of the argument."""
         first = None
         for name, value in zip(self.names, arguments, strict=True):
             if name not in self.tensors or (value is None and name in self.optional):
@@ -262,7 +263,7 @@ class Operator:
                 raise self.layer.wrong(name, f"a tensor on {first[1]} as '{first[0]}' is", value)
 
     def cast(self, *arguments):
-        """The arguments with their floating tensors in one dtype, as autocast wants it for this operator."""
+        """The arguments with their floating tensors in the dtype that autocast chooses for this operator."""
         tensors = [a for a in arguments if isinstance(a, Tensor)]
         if self.autocast == "none" or not tensors or not torch.is_autocast_enabled(tensors[0].device.type):
             return arguments
@@ -279,12 +280,12 @@ class Operator:
         ])  # fmt: skip
 
     def backward_by(self, gradient, save: collections.abc.Sequence[str]):
-        """Another operator's results are the gradients, one for each of this one's tensors.
+        """Let another operator compute the gradients: its results are one gradient for each tensor of this operator.
 
         Args:
-            gradient: takes the top_diffs, what is saved, this operator's parameters, and for each of its tensors
-                whether that one's gradient is wanted. Where it is not, the result is left out.
-            save: the names of those of this operator's tensors that `gradient` takes.
+            gradient: the other operator. It takes the top_diffs, the saved tensors, this operator's parameters, and for
+                each of its tensors a bool: is its gradient wanted? A result that is not wanted is ignored.
+            save: the names of the tensors of this operator that `gradient` takes.
         """
         self._check_gradient(gradient, save)
         places = tuple(self.names.index(name) for name in save)
@@ -308,7 +309,7 @@ class Operator:
             self.backward_class.apply = lambda ctx, *top_diffs: short(ctx, *top_diffs)
 
     def _check_gradient(self, gradient, save) -> None:
-        """At the definition: a call would only find that the numbers differ."""
+        """Check the parameters' names here: a call could only notice a wrong number of arguments."""
         takes = list(inspect.signature(gradient).parameters)
         tops = len(self.torch_op._schema.returns)
         parameters = [name for name in self.names if name not in self.tensors]
@@ -327,10 +328,10 @@ class Operator:
         """Decorate `backward(ctx, *top_diffs)`, which returns one gradient (or None) per argument.
 
         Args:
-            save: `save(ctx, arguments, result)` keeps what backward needs, by ctx.save_for_backward for tensors.
-            twice: backward is made of differentiable operators, so that it can be differentiated again. Otherwise
-                a second derivative is an error, never a wrong number.
-            registered: torch.library is told, too.
+            save: `save(ctx, arguments, result)` keeps what backward needs, tensors by ctx.save_for_backward.
+            twice: backward is made of differentiable operators, so that it can be differentiated again. Otherwise a
+                second derivative is an error.
+            registered: register it with torch.library, too.
         """
         if function is None:
             return lambda function: self.backward(function, save=save, twice=twice)
@@ -349,7 +350,7 @@ class Operator:
         return function
 
     def _node(self, backward, save=None):
-        """The `apply` of an autograd.Function."""
+        """Make an autograd.Function, and return its `apply`."""
         name = self.function.__name__
 
         def forward(ctx, *arguments):
@@ -364,10 +365,10 @@ class Operator:
             "__doc__": f"Autograd of {name}.",
         }
         node = type(f"{name}_function", (torch.autograd.Function,), kept)
-        # What the graph calls. Torch's own looks for a vjp first, which no node of ours has.
+        # The graph calls this. torch's own version first looks for a vjp, which our nodes do not have.
         self.backward_class, self.careful_backward = node._backward_cls, backward
         self.backward_class.apply = backward
-        # Function.apply's Python part looks for functorch transforms, which are excluded already.
+        # Skip the Python part of Function.apply: it looks for functorch transforms, which a call here does not have.
         return super(torch.autograd.Function, node).apply
 
     def _no_backward(self, ctx, *top_diffs):
@@ -375,19 +376,19 @@ class Operator:
 
 
 def _widest(dtypes: list[torch.dtype]) -> torch.dtype:
-    """What torch promotes them to."""
+    """The dtype that torch promotes them to."""
     return functools.reduce(torch.promote_types, dtypes) if dtypes else torch.float32
 
 
 def once(function, name: str):
     """A backward whose own derivative is an error.
 
-    torch's once_differentiable looks at top_diff alone: where that is a constant, as in `y.sum()`, it returns
-    gradients without a graph, and a penalty on them would silently add nothing to the next gradient.
+    torch's once_differentiable only looks at top_diff. If that is a constant, as in `y.sum()`, the gradients have no
+    graph, and a penalty on them would silently have a zero gradient.
     """
 
     def backward(ctx, *top_diffs):
-        if not torch.is_grad_enabled():  # no create_graph=True: nobody can ask
+        if not torch.is_grad_enabled():  # no create_graph=True, so there is no second derivative
             return function(ctx, *top_diffs)
         with torch.no_grad():
             diffs = function(ctx, *top_diffs)
@@ -400,7 +401,7 @@ def once(function, name: str):
 
 
 class _Refuse(torch.autograd.Function):
-    """Hands its first `count` tensors through; they then depend on all, by a derivative that is an error."""
+    """Return the first `count` tensors. They depend on all tensors, and their derivative is an error."""
 
     @staticmethod
     def forward(ctx, name, count, *tensors):
@@ -413,11 +414,9 @@ class _Refuse(torch.autograd.Function):
 
 
 def fx_node(module: torch.nn.Module, name: str, inputs, named=None) -> torch.fx.Proxy | None:
-    """A node for a module that torch.fx's tracer cannot look into; None if it is not at work."""
+    """A torch.fx node for a module whose code the tracer cannot read; None if nothing is traced."""
     if type(inputs) is not tuple:  # *inputs of the traced module itself
-        raise CaffeRuntimeError(
-            f"{name}: torch.fx cannot look into it: trace a module that holds it, of which it becomes a node"
-        )
+        raise CaffeRuntimeError(f"{name}: torch.fx cannot look into it: trace a module that contains it")
     for value in (*inputs, *(named or {}).values()):
         if isinstance(value, torch.fx.Proxy):
             tracer = value.tracer
@@ -426,7 +425,7 @@ def fx_node(module: torch.nn.Module, name: str, inputs, named=None) -> torch.fx.
 
 
 def explain_onnx(layer: str, operator) -> None:
-    """In a traced export, before torch says that it knows no such operator."""
+    """Warn in a traced ONNX export, before torch's own error, which does not say what to do."""
     if torch.onnx.is_in_onnx_export():
         name = operator.name()
         warnings.warn(
@@ -438,7 +437,7 @@ def explain_onnx(layer: str, operator) -> None:
 
 
 def _tensor_kind(annotation) -> str | None:
-    """What an annotation takes: 'tensor', 'optional' (a tensor or None), or None for anything else."""
+    """'tensor', 'optional' (a tensor or None), or None for the annotation of a parameter that is no tensor."""
     if annotation is Tensor:
         return "tensor"
     is_union = typing.get_origin(annotation) in (typing.Union, types.UnionType)

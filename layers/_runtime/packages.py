@@ -1,4 +1,4 @@
-"""Packages of layers that lie elsewhere: in them `.._runtime` and the like are the toolkit's own modules.
+"""Packages of layers outside of the toolkit: in them `.._runtime` is the toolkit's own module.
 
     adopt("my_layers")
 
@@ -21,7 +21,7 @@ _adopted: set[str] = set()
 
 
 def adopt(package: str) -> None:
-    """Give a package the toolkit's parts, `_runtime` and all others whose name starts with an underscore."""
+    """Make `_runtime` and the toolkit's other parts with an underscore importable from a package."""
     if not isinstance(package, str):
         raise CaffeTypeError(f"adopt: package: expected a package's name, got {describe(package)}")
     _adopted.add(package)
@@ -30,7 +30,7 @@ def adopt(package: str) -> None:
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Answers `my_layers._runtime.cases` with the module `layers._runtime.cases`."""
+    """Finds `my_layers._runtime.cases`: it is the module `layers._runtime.cases`."""
 
     def find_spec(self, fullname: str, path, target=None):
         words = fullname.split(".")
@@ -47,5 +47,5 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        """It ran under its own name. The import machinery has just given it the other name's spec."""
+        """Undo what the import machinery did: the module ran under its own name, and keeps that name's spec."""
         module.__spec__ = module.__spec__.loader_state

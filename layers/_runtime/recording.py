@@ -1,8 +1,8 @@
-"""What a call does, written down while it does it: the Plan by which src/call.cpp does it again.
+"""Record what a call does, as a Plan by which src/call.cpp can repeat it.
 
-An operator's function allocates tensors and launches C functions, and depends on nothing but its arguments: on
-their shapes, strides, dtypes and devices and on its parameters. Whatever else it does, a torch operation for one,
-makes it a call that cannot be repeated that way: it then goes the careful way each time.
+An operator's function allocates tensors and launches C functions. What it does depends only on its arguments: their
+shapes, strides, dtypes and devices, and the parameters. If it does anything else, such as a torch operation, there is
+no plan, and every call goes the careful way.
 """
 
 import struct
@@ -26,14 +26,15 @@ _ALLOCATES = {
     torch.ops.aten.new_empty.default,
     torch.ops.aten.new_empty_strided.default,
 }
-# What parameters may be: values that cannot change.
+# The types that parameters may have. Their values cannot change.
 _PLAIN = (int, float, bool, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format)
 _current = threading.local()
-STREAM_VALUE = object()  # stands for the stream among a launch's values
+# Stands for the stream among the values of a launch.
+STREAM_VALUE = object()
 
 
 class Launched(NamedTuple):
-    """One C call: what was called, and its arguments in C's order, tensors as they came."""
+    """One call of a C function: its values are in C's order, and tensors are still tensors."""
 
     library: object
     function: str
@@ -64,26 +65,26 @@ def _dispatch(self: Recorder, operation, types, args=(), kwargs=None):
     result = operation(*args, **(kwargs or {}))
     if operation in _ALLOCATES:
         self.allocations.append(result)
-    elif operation is torch.ops.aten.detach.default:  # torch does it to what a mode returns
+    elif operation is torch.ops.aten.detach.default:  # torch detaches what a mode returns
         self.aliases.append((result, args[0]))
     else:
         self.is_plain = False
     return result
 
 
-# Not in the class's body: torch would wrap it there in what imports torch._dynamo, which takes seconds.
+# Set here, because torch would wrap a method of the class's body and import torch._dynamo, which takes seconds.
 Recorder.__torch_dispatch__ = _dispatch
 
 
 def note(launched: Launched) -> None:
-    """Tell the recorder of this thread, if there is one, what was launched."""
+    """Tell this thread's recorder, if it has one, about a launch."""
     recorder = getattr(_current, "recorder", None)
     if recorder is not None:
         recorder.launches.append(launched)
 
 
 def run_and_record(function, arguments: tuple) -> tuple:
-    """(what the function returns, the Plan of this call, or None if it cannot be repeated by one)."""
+    """Call the function. Returns its result and the call's Plan, or None if no plan can repeat it."""
     with Recorder() as recorder:
         result = function(*arguments)
     if not recorder.is_plain or not all(map(is_constant, arguments)):
@@ -92,22 +93,25 @@ def run_and_record(function, arguments: tuple) -> tuple:
 
 
 def is_constant(value) -> bool:
-    """A tensor, whose likeness a plan remembers, or a value that can neither change nor hide one that does."""
+    """Is it a tensor, of which a plan remembers the properties, or a value that cannot change?"""
     if type(value) is tuple:
         return all(not isinstance(v, Tensor) and is_constant(v) for v in value)
     return isinstance(value, Tensor) or type(value) in _PLAIN
 
 
 def plan(arguments: tuple, allocations: list[Tensor], launches: list[Launched], result=None, aliases=()):
-    """A Plan, or None: an address of unknown origin, one tensor twice, strides of its own, too much of anything.
+    """A Plan, or None if no plan can describe the call.
+
+    There is none if an address has an unknown origin, a tensor is passed twice, an allocation has unusual strides, or
+    the call has more of something than a plan can hold.
 
     Args:
-        result: what the call returns, allocations or nothing.
-        aliases: pairs of tensors that are the same memory in the same shape.
+        result: what the call returns: allocations, or nothing.
+        aliases: pairs of tensors with the same memory and shape.
     """
     origins = {id(t): (ARGUMENT, i) for i, t in enumerate(arguments) if isinstance(t, Tensor)}
     if len(origins) < sum(isinstance(t, Tensor) for t in arguments):
-        return None  # one tensor given twice: nobody could tell which of the two an address was
+        return None  # a tensor is passed twice, so its address does not say which argument it is
     origins |= {id(t): (ALLOCATION, i) for i, t in enumerate(allocations)}
     for alias, tensor in aliases:
         origins |= {id(alias): origins[id(tensor)]} if id(tensor) in origins else {}
@@ -134,9 +138,10 @@ def plan(arguments: tuple, allocations: list[Tensor], launches: list[Launched], 
 
 
 def _allocation(tensor: Tensor) -> tuple:
-    """The call that makes a tensor like this one: from one of the same shape that has memory for one element.
+    """The call that makes a tensor like this one, from a tensor of the same shape with memory for one element.
 
-    And a quicker one, where torch has it, for as long as torch.use_deterministic_algorithms does not ask for a fill.
+    If torch has a quicker function, that is named, too. It serves unless torch.use_deterministic_algorithms asks for a
+    fill.
     """
     quick = getattr(torch._C._dynamo.guards, f"_empty_strided_{tensor.device.type}", None)
     sizes = tuple(tensor.shape), tensor.stride(), tensor.dtype
@@ -144,7 +149,7 @@ def _allocation(tensor: Tensor) -> tuple:
     for layout in (torch.contiguous_format, torch.channels_last, torch.channels_last_3d):
         if tensor.is_contiguous(memory_format=layout):
             return torch.empty_like, (like,), {"memory_format": layout}, quick, sizes
-    raise ValueError("strides of its own")
+    raise ValueError("unusual strides")
 
 
 def _launch(launched: Launched, origins: dict) -> tuple:

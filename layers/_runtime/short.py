@@ -1,4 +1,4 @@
-"""The short way of a call, if this machine has it: the extension of src/call.cpp, told what there is of torch."""
+"""The short way of a call: the extension of src/call.cpp, if it is built and this torch has what it needs."""
 
 import torch
 from torch import Tensor
@@ -10,16 +10,16 @@ except ImportError:  # not built: every call goes the careful way
     _call = None
 
 
-# DLPack's codes of what autocast casts to.
+# DLPack's codes of the dtypes that autocast casts to.
 _DTYPES = {torch.float32: 2 << 8 | 32, torch.float16: 2 << 8 | 16, torch.bfloat16: 4 << 8 | 16}
 
 
 def of_torch() -> tuple | None:
-    """What src/call_torch.h knows of torch, in its order. None: this torch has no exchange API."""
+    """The parts of torch that src/call_torch.h uses, in its order. None if this torch has no exchange API."""
     table = getattr(Tensor, "__dlpack_c_exchange_api__", None)  # from torch 2.10 on
     if table is None:
         return None
-    # Nothing here may ask for a GPU: a process that did cannot fork one that uses it.
+    # Nothing here may initialise CUDA: after that a forked process could not use the GPU.
     return (
         Tensor, torch.nn.Parameter, Tensor.is_neg, "requires_grad",
         torch._C._len_torch_dispatch_stack, torch._C._is_tracing, torch._C._is_any_autocast_enabled,
@@ -31,13 +31,13 @@ def of_torch() -> tuple | None:
 
 
 def available() -> bool:
-    """Whether there is a short way under this torch."""
+    """Can calls take the short way with this torch?"""
     known = of_torch()
     if _call is None or known is None:
         return False
     try:
         return _call.configure(known)
-    except TypeError:  # it was built from other sources: make builds it anew
+    except TypeError:  # built from older sources, until the next make
         return False
 
 
@@ -49,22 +49,23 @@ MOST_PARAMETERS = 32
 
 
 def short(
-    parameters: str, otherwise, plain, record, *, defaults=(), cast=None, casts="promote", launches_only=False
+    parameters: str, careful, plain, record, *, defaults=(), cast=None, casts="promote", launches_only=False
 ):
-    """A builtin that does what `otherwise` does, by a plan where it has one. `otherwise` itself where there is none.
+    """A builtin that runs a call by its plan if it has one, and else by `careful`. Without a short way: `careful`.
 
     Args:
-        parameters: a letter each. t: a tensor; o: a tensor or None; p: anything else. T, O: autocast leaves float.
-        otherwise: takes any call, and says what is wrong with it.
-        plain: takes a call of plain tensors that wants no gradient.
-        record: the same, and hands a Plan to the builtin's `add`.
-        defaults: those of the last parameters.
-        cast: takes the arguments and returns them as autocast wants them.
-        casts: what autocast does to floating tensors, as `operator` takes it.
-        launches_only: of a C function. Gradients and autocast do not concern it.
+        parameters: a letter for each. t: a tensor; o: a tensor or None; p: anything else. T, O: a tensor that autocast
+            leaves in float32.
+        careful: runs any call, and explains errors.
+        plain: runs a call of plain tensors that needs no gradient.
+        record: like plain, and gives a Plan to the builtin's `add`.
+        defaults: of the last parameters.
+        cast: returns the arguments as autocast casts them.
+        casts: the argument `autocast` of `operator`.
+        launches_only: it is a C function's, so gradients and autocast do not matter.
     """
     if not AVAILABLE or len(parameters) > MOST_PARAMETERS:
-        return otherwise
+        return careful
     return _call.Short(
-        parameters, tuple(defaults), launches_only, CASTS.index(casts), otherwise, plain, record, cast
+        parameters, tuple(defaults), launches_only, CASTS.index(casts), careful, plain, record, cast
     )

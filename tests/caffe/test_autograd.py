@@ -62,10 +62,12 @@ def test_a_library_of_another_version(zoo, place, monkeypatch):
     """Built before the toolkit changed what it hands over: what to do is said."""
     name = f"{type(zoo.Ramp()).__mro__[1].__module__.rpartition('.')[0]}.recorded"
     recorded = importlib.import_module(name).RecordedCall
-    whole = recorded._handed_over
-    monkeypatch.setattr(recorded, "_handed_over", lambda *arguments: whole(*arguments)[:-2])
+    whole = recorded._arguments
+    monkeypatch.setattr(recorded, "_arguments", lambda *arguments: whole(*arguments)[:-2])
     m = place(zoo.Ramp(zoo_param={"slope": 0.5}))
-    with pytest.raises(CaffeRuntimeError, match=r"caffe_zoo: its library is of another version .* with make"):
+    with pytest.raises(
+        CaffeRuntimeError, match=r"caffe_zoo: its library was built by another version .* with make"
+    ):
         for _ in range(3):
             m(place.draw(4))
 
@@ -95,7 +97,7 @@ def test_short_and_careful_way_agree(zoo, place):
         m(torch.autograd.forward_ad.make_dual(x, x))
     with raises(CaffeRuntimeError, "torch.func"):
         torch.func.grad(lambda x: m(x).sum())(x)
-    with raises(CaffeValueError, "2 bottoms came, expected 1"):
+    with raises(CaffeValueError, "expected 1 bottoms, got 2"):
         m(x, x)
 
 

@@ -49,7 +49,7 @@ def test_propagate_down(zoo, place):
         left, right = grads(tops, (a, b), allow_unused=True)
         torch.testing.assert_close(left, grads((a + b, a * b), (a,))[0])
         assert right is None
-    with raises(CaffeValueError, "propagate_down says 1 bottoms, 2 came"):
+    with raises(CaffeValueError, "propagate_down is for 1 bottoms, got 2"):
         zoo.Pair("propagate_down: false")(a, b)
 
 

@@ -46,7 +46,7 @@ def test_names_say_how_many_tops(zoo):
     a, b = torch.randn(5, requires_grad=True), torch.randn(5, requires_grad=True)
     torch.testing.assert_close(m(a, b), (a + b, a * b, a + b, a * b))
     torch.testing.assert_close(grads(m(a, b), (a, b)), grads((a + b, a * b, a + b, a * b), (a, b)))
-    with raises(CaffeValueError, "1 bottoms came, expected 2: a, b"):
+    with raises(CaffeValueError, "expected 2 bottoms: a, b, got 1"):
         m(a)
     with raises(CaffeTypeError, "bottom 'b'", "float32 as"):
         m(a, b.double())

@@ -122,8 +122,8 @@ def test_how_many_bottoms(zoo):
     module._pool.check_bottoms(5)  # nothing is known before it is set up
     module(torch.ones(2, 3))
     module._pool.check_bottoms(1)
-    with raises(CaffeValueError, "2 bottoms came, expected 1$"):
+    with raises(CaffeValueError, "expected 1 bottoms, got 2$"):
         module._pool.check_bottoms(2)
     named = zoo.Ramp(bottom="x", top="y")._pool
-    with raises(CaffeValueError, "2 bottoms came, expected 1: x$"):
+    with raises(CaffeValueError, "expected 1 bottoms: x, got 2$"):
         named.check_bottoms(2)

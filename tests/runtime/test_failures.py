@@ -62,7 +62,7 @@ def test_post_kernel_check(failures, device):
 
 
 def test_status_without_a_text(failures, device):
-    assert "without saying why" in fails(failures, device, "failures_status", 3)
+    assert "without a message" in fails(failures, device, "failures_status", 3)
 
 
 def test_text_does_not_outlive_its_error(failures, device):
@@ -135,7 +135,7 @@ def test_wrong_number_of_arguments(kernels):
 
 
 def test_no_tensor_at_all(kernels):
-    with pytest.raises(TypeError, match=r"loops: loops_null: no tensor came"):
+    with pytest.raises(TypeError, match=r"loops: loops_null: got no tensor"):
         kernels["loops"].loops_null(None, None, None, None, 3)
 
 

@@ -77,10 +77,10 @@ def test_what_to_type(tmp_path):
     assert said(beside / "foo" / "a.so", wrong="torn") == (
         f"foo: torn. Type `make LAYERS_DIR={beside} LAYERS=foo` {needs}"
     )
-    again = "Install it again where nvcc is found: pip install --force-reinstall --no-deps --no-cache-dir"
+    again = "Install it again on a machine with nvcc: pip install --force-reinstall --no-deps --no-cache-dir"
     assert said(own / "foo" / "a.so", wrong="torn") == f"foo: torn. {again}"
     assert said(own / "foo" / "a.so") == (
-        f"foo: not built for cuda: where pip was installed there was no compiler for it. {again}"
+        f"foo: not built for cuda: there was no compiler for it when pip was installed. {again}"
     )
     load = "load it with backends='cuda', which needs its compiler."
     assert said(loaded) == f"foo: not built for cuda: {load}"

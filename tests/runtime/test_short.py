@@ -41,7 +41,7 @@ def calls(function, monkeypatch) -> list:
     """Grows with each careful call of the operator's function."""
     went = []
     known = function.operator
-    for way in ("plain", "record", "otherwise"):
+    for way in ("plain", "record", "careful"):
         assert callable(getattr(known, way))
     real = known.refuse
     monkeypatch.setattr(known, "refuse", lambda *a, **k: went.append(a) or real(*a, **k))
