@@ -31,10 +31,10 @@ cuda_NATIVE := $(cuda_COMMON)
 # No Caffe layer knows of what newer GPUs have: one front for all. Kernels may call what the standard library has made
 # constexpr since: fmax(float, double), which in 2015 was no such template.
 CAFFE_FOR   := $(OLD) $(NEW)
-cuda_CAFFE  := $(cuda_COMMON) --expt-relaxed-constexpr -Xcompiler -fno-gnu-unique \
+cuda_CAFFE  := $(cuda_COMMON) $(OF_CAFFE) --expt-relaxed-constexpr -Xcompiler -fno-gnu-unique \
                  $(if $(WANTED),$(call front,$(CAFFE_FOR),$(firstword $(CAFFE_FOR))),-arch=$(ARCH))
 # A .cpp in the CUDA library. For the plainest processor: kernels do the work there.
-cuda_PLAIN  := $(COMMON) -isystem $(CUDA_HEADERS) -O1 -fPIC -fvisibility=hidden -fno-gnu-unique -Wall \
+cuda_PLAIN  := $(COMMON) $(OF_CAFFE) -isystem $(CUDA_HEADERS) -O1 -fPIC -fvisibility=hidden -fno-gnu-unique -Wall \
                -Wno-unknown-pragmas -g1
 cuda_LINK   := -L$(CUDA_LIB) -lcudart_static -ldl -lrt -pthread
 cuda_INFO   := CUDA $(ARCH)

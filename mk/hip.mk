@@ -5,9 +5,9 @@ HIP         := HIP_PLATFORM=amd $(HIPCC)
 HIP_ROOT    := $(dir $(shell command -v '$(HIPCC)'))..
 hip_NATIVE  := $(COMMON) -Iinclude/hip -include cuda_runtime.h -x hip $(HIP_ARCH:%=--offload-arch=%) -O3 -fPIC \
                -fvisibility=hidden -Wall -Wno-unknown-pragmas
-hip_CAFFE   := $(hip_NATIVE)
+hip_CAFFE   := $(hip_NATIVE) $(OF_CAFFE)
 # A .cpp in the HIP library. See mk/cuda.mk.
-hip_PLAIN   := $(COMMON) -Iinclude/hip -idirafter $(HIP_ROOT)/include -D__HIP_PLATFORM_AMD__ -O1 -fPIC \
+hip_PLAIN   := $(COMMON) $(OF_CAFFE) -Iinclude/hip -idirafter $(HIP_ROOT)/include -D__HIP_PLATFORM_AMD__ -O1 -fPIC \
                -fvisibility=hidden -fno-gnu-unique -Wall -Wno-unknown-pragmas -g1
 hip_FLAGS   :=
 hip_STD     := -include $(CORE_hip)/std.hpp

@@ -29,6 +29,9 @@ REWRITERS := $(wildcard tools/cuda/*.py)
 MESSAGES  := $(wildcard tools/caffe/proto*.py)
 PREPARERS := $(wildcard tools/caffe/*.py)
 COMMON    := -std=c++17 -Iinclude
+# Caffe's Makefile defines NDEBUG. Some forks have USE_CUDA where Caffe has CPU_ONLY. The headers that are compiled
+# beforehand are told the same: the compiler passes them over in silence if they were told otherwise.
+OF_CAFFE  := -DNDEBUG -DUSE_CUDA
 
 # The layer's own folder, and headers made for it. Behind the compiler's for <...>: a layer may be called `math`.
 # own(folders)
@@ -38,9 +41,8 @@ own = $(foreach folder,$(1),-iquote $(folder)) $(foreach folder,$(1),-idirafter 
 native = $(call own,$(1)) -include stdint.h -include $(2)/declarations.h
 # What a Caffe layer's see. What was made for it comes first: a fork's own header wins over the toolkit's. A folder's
 # additions.hpp holds functions that the fork added to headers which here are the toolkit's.
-# Caffe's Makefile defines NDEBUG. Some forks have USE_CUDA where Caffe has CPU_ONLY.
 # caffe(folder, build)
-caffe = -DNDEBUG -DUSE_CUDA -I$(2)/include $(call own,$(1)) -Iinclude -Iinclude/legacy \
+caffe = -I$(2)/include $(call own,$(1)) -Iinclude -Iinclude/legacy \
   $(patsubst %,-include %,$(wildcard $(1)/additions.hpp))
 
 # ------------------------------------------------------------------------------------------ recipes

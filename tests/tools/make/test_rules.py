@@ -1,10 +1,13 @@
-"""tools.make.rules: of what files the Caffe core's objects are made."""
+"""tools.make.rules: of what files the Caffe core's objects are made, and how."""
 
-from pathlib import Path
+import os
+import re
+import shlex
+import subprocess
+
+from conftest import ROOT
 
 from tools.make.rules import core_folder, units
-
-ROOT = Path(__file__).resolve().parents[3]
 
 
 def test_each_source_of_the_core_is_compiled_once():
@@ -19,3 +22,20 @@ def test_each_source_of_the_core_is_compiled_once():
     assert "layers/pooling_layer.cpp" in together["stock_loops.cpp"]
     alone = {unit for unit in made if unit not in together}
     assert {"io.cpp", "util/im2col.cpp", "util/im2col.cu", "layers/pooling_layer.cu"} <= alone
+
+
+def test_standard_headers_are_compiled_once(shared_layers, workshop):
+    """Before all else; a compiler that is told otherwise afterwards passes over what it made, and says nothing."""
+    crooked = shared_layers.build_layers("caffe_crooked") / "caffe_crooked"
+    workshop.folder.mkdir()
+    (workshop.folder / "crooked").symlink_to(crooked)
+    said = workshop.build("-n", "V=1", "libraries")
+    for source in ("square_layer.cpp", "square_layer.cu", "registration.cpp"):
+        (command,) = set(re.findall(rf"\(  *(\S.*) -MMD .*/{source}\.o\.partial", said))
+        done = subprocess.run(
+            [*shlex.split(command), "-H", "-fsyntax-only", "-xc++", os.devnull],
+            cwd=ROOT, capture_output=True, text=True,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        passed_over = r"^x .*/std\.hpp\.gch$|^\.+ .*/iostream$"  # as g++ says it, and as clang does
+        assert not re.search(passed_over, done.stderr, re.M), source
