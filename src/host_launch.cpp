@@ -439,6 +439,8 @@ cudaError_t last_error(bool clear) {
   return error;
 }
 
+void trap() { throw std::runtime_error("a kernel called __trap()"); }
+
 cudaError_t allow_shared_bytes(int bytes) {
   if (bytes < 0 || bytes > kMaxSharedBytes) return pending_error = cudaErrorInvalidValue;
   size_t limit = shared_limit;

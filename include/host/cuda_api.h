@@ -39,6 +39,7 @@ cudaError_t last_error(bool clear);
 int multiprocessor_count();
 // From now on a launch may have so much dynamic shared memory, as cudaFuncSetAttribute says.
 cudaError_t allow_shared_bytes(int bytes);
+[[noreturn]] void trap();  // not thrown here: <stdexcept> is half of what a small kernel includes
 }  // namespace cuda_host
 
 inline cudaError_t cudaGetLastError() { return cuda_host::last_error(true); }
