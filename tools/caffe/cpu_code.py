@@ -14,7 +14,8 @@ from ..cuda.lexer import IS_DEFINED, Token
 from ..cuda.source import Function, Source
 from ..cuda.tokens import head_name, position_from
 
-CUDA_BUILD = IS_DEFINED | {"CPU_ONLY": 0, "USE_CUDA": 1}  # what a layer's files are compiled with
+# What a layer's files are compiled with, for the host and by nvcc: what nvcc alone defines is unknown.
+CUDA_BUILD = {"__cplusplus": 1, "CPU_ONLY": 0, "USE_CUDA": 1}
 CPU_BUILD = IS_DEFINED | {"CPU_ONLY": 1, "USE_CUDA": 0}
 
 

@@ -14,7 +14,7 @@ import re
 from typing import NamedTuple
 
 from ..caffe.folder import LayerFolder
-from .lexer import Lexed
+from .lexer import IS_DEFINED, Lexed
 from .source import Function, Launch, Parameter, Source, local_headers, parse
 from .tokens import LOOP, macro_body, mask, position_from
 
@@ -61,8 +61,14 @@ class Kernel(NamedTuple):
 class Unit:
     """A source file and the local headers that it includes, from its folder or from all of a Caffe layer's."""
 
-    def __init__(self, text: str, path: str, layer: LayerFolder | None = None):
-        self.main, self.layer = Source(text, path), layer
+    def __init__(
+        self,
+        text: str,
+        path: str,
+        layer: LayerFolder | None = None,
+        defined: dict[str, int] = IS_DEFINED,
+    ):
+        self.main, self.layer = Source(text, path, defined), layer
         if layer:
             self.headers = local_headers(self.main, layer.path, layer.relative(path), layer.find)
         else:

@@ -23,6 +23,7 @@ import sys
 from typing import NamedTuple
 
 from .analysis import Kernel, Unit
+from .lexer import IS_DEFINED
 from .rewrite import Rewriter, quoted, rewrite_files
 from .source import Launch, Source
 from .vector_loop import VectorLoop, decide
@@ -62,6 +63,9 @@ def decided(unit: Unit) -> Decisions:
 
 class NvccRewriter(Rewriter):
     """What nvcc is to see of one file."""
+
+    # Host code that only nvcc sees has launches, too.
+    defined = IS_DEFINED | {"__CUDACC__": 1, "__NVCC__": 1}
 
     def __init__(self, unit: Unit, source: Source):
         super().__init__(source)

@@ -10,6 +10,7 @@ import sys
 from ..caffe.folder import LayerFolder
 from ..files import depfile, read, write
 from .analysis import Unit
+from .lexer import IS_DEFINED
 from .source import Source
 
 BANNER = "// Made by tools/{} from {}; do not edit.\n"
@@ -17,6 +18,9 @@ BANNER = "// Made by tools/{} from {}; do not edit.\n"
 
 class Rewriter:
     """The edits of one file. An edit is (start, end, replacement); edits never overlap, but may nest."""
+
+    # The macros with which the compiler reads the file.
+    defined = IS_DEFINED
 
     def __init__(self, source: Source):
         self.source, self.text = source, source.text
@@ -52,7 +56,7 @@ def rewrite(
     source_path: str, rewriter_class, tool: str, prologue: str, layer: LayerFolder | None = None
 ) -> tuple[dict[str, str], list, list[str]]:
     """All texts to write, "" being the source's own and others by their relative path; all problems; all notes."""
-    unit = Unit(read(source_path), source_path, layer)
+    unit = Unit(read(source_path), source_path, layer, rewriter_class.defined)
     texts, problems, notes = {}, [], []
     for relative, source in {"": unit.main, **unit.headers}.items():
         rewriter = rewriter_class(unit, source)

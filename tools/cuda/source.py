@@ -102,7 +102,7 @@ class Source:
     """One file, read and understood. `problems` says what stands in the way of building it for the host."""
 
     def __init__(self, text: str, path: str, defined: dict[str, int] = IS_DEFINED):
-        self.text, self.path = text, path
+        self.text, self.path, self.defined = text, path, defined
         self.lexed = Lexed(text, defined)
         self.functions: list[Function] = []
         self.classes: dict[str, list[tuple[int, int]]] = {}  # name -> token ranges of its bodies
@@ -376,7 +376,8 @@ def local_headers(source: Source, folder: str, name: str, find=None) -> dict[str
                 relative = find(include) if find else None
             if relative is None or relative in found:
                 continue
-            found[relative] = Source(read(os.path.join(folder, relative)), os.path.join(folder, relative))
+            path = os.path.join(folder, relative)
+            found[relative] = Source(read(path), path, source.defined)
             visit(found[relative], relative)
 
     visit(source, name)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from .. import files
 from ..caffe.folder import spelled_here
 from ..caffe.registers import REGISTER, Registration, instantiated, registrations, types_said
-from ..cuda.lexer import NVCC_WORDS, Directive, Token
+from ..cuda.lexer import Directive, Token
 from ..cuda.source import Function, Source
 from ..cuda.tokens import head_name
 
@@ -37,9 +37,8 @@ WITHOUT = {
     "USE_GREENTEA": "needs OpenCL",
 }
 WINDOWS = dict.fromkeys(("_MSC_VER", "_WIN32", "WIN32", "_WINDOWS"), 0)
-# Code behind these does not count.
+# Code behind these does not count. Code that only nvcc sees does.
 DEFINED = {
-    **dict.fromkeys(NVCC_WORDS, 0),
     **dict.fromkeys(WITHOUT, 0),
     **WINDOWS,
     # Guards of headers whose functions are refused: helper_cuda.h asks for them before it names one.

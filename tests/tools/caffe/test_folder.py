@@ -29,6 +29,11 @@ def built(tmp_path):
     return run
 
 
+def test_includes_that_only_nvcc_sees(built):
+    made = built(a_cu='#ifdef __CUDACC__\n#include "caffe/deep.cuh"\n#endif\n', deep_cuh="")
+    assert names(made / "include") == {"caffe/deep.cuh"}
+
+
 def test_includes_by_a_forks_paths_find_the_folders_files(built, tmp_path):
     made = built(
         a_cpp='#include "caffe/layers/a.hpp"\n#include "caffe/layer.hpp"\n',

@@ -115,6 +115,20 @@ def test_each_launch_of_a_caffe_layer_gets_the_stream(in_cases):
     assert "64 * sizeof(Dtype) , ::caffe::current_stream()>> >" in text and "<<<1, 64, 0, mine_>>>" in text
 
 
+@pytest.mark.parametrize("line", ["#ifdef __CUDACC__", "#if defined(__NVCC__)", "#ifndef __CUDACC__\n#else"])
+def test_launch_that_only_nvcc_sees(tmp_path, line):
+    """It gets the stream, and so does one in a header that only nvcc's branch includes."""
+    launch = "void go{}() {{ k<<<1, 2>>>(); }}\n"
+    guarded = f'{line}\n#include "deep.cuh"\n{launch.format("")}#endif\n'
+    (tmp_path / "x.cu").write_text(f"__global__ void k() {{}}\n{guarded}")
+    (tmp_path / "deep.cuh").write_text(launch.format("_deep"))
+    folder = LayerFolder(str(tmp_path))
+    texts, problems, _ = cuda_rewrite.rewrite(str(tmp_path / "x.cu"), NvccRewriter, "tool", "", folder)
+    assert not problems and texts.keys() == {"", "deep.cuh"}
+    assert all("k<<<1, 2, 0, ::caffe::current_stream()>>>" in text for text in texts.values())
+    assert cuda_rewrite.rewrite(str(tmp_path / "x.cu"), HostRewriter, "tool", "", folder)[0].keys() == {""}
+
+
 SCALE = "__global__ void scale(const int n, float* x) { CUDA_KERNEL_LOOP(i, n) { x[i] = x[i] * 2; } }\n"
 OTHER = "__global__ void scale(float* x) { x[threadIdx.x] = 0; }\n"
 

@@ -72,6 +72,16 @@ def test_includes_of_ours_in_other_letters(fork, port):
     assert made["caffe/Filler.hpp"] == "#include <caffe/filler.hpp>\n"
 
 
+def test_what_only_nvcc_sees(fork, port):
+    """Its includes come too, and the source behind a function that it calls."""
+    fork.write("include/caffe/util/deep.cuh", "void deep();\n")
+    fork.write("src/caffe/util/deep.cu", '#include "caffe/util/deep.cuh"\nvoid deep() {}\n')
+    guarded = '#ifdef __CUDACC__\n#include "caffe/util/deep.cuh"\nvoid go() { deep(); }\n#endif'
+    fork.layer("Shift", includes=guarded)
+    port("Shift")
+    assert {"deep.cuh", "deep.cu"} <= names(port.folder / "shift")
+
+
 def test_class_in_an_aggregate_header(fork, port):
     """The header comes whole; of the classes in it only the base has its source copied."""
     for name, base in (("Base", "Layer"), ("Shift", "BaseLayer"), ("Other", "Layer")):
