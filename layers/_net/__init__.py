@@ -1,4 +1,4 @@
-"""Whole Caffe models: a prototxt and a caffemodel in, a torch.nn.Module out."""
+"""Whole Caffe models: caffe_net makes a torch.nn.Module of a prototxt and a caffemodel."""
 
 from __future__ import annotations
 
@@ -34,20 +34,21 @@ def caffe_net(
 
     Args:
         prototxt: the path of a deploy.prototxt or train_val.prototxt of any of Caffe's formats, or its text.
-        weights: the path of a .caffemodel or .caffemodel.h5, or several, of which later ones win.
-        train: begin in training; else, as pycaffe does, in testing. `train()` and `eval()` change it.
-        phase: 'TRAIN' or 'TEST': build this phase alone. None: both.
-        stages, level: of Caffe's NetState.
-        shapes: of inputs, by blob, where the file has none or others are wanted: {"data": (1, 3, 224, 224)}.
+        weights: the path of a .caffemodel or .caffemodel.h5, or several. If two have a layer, the later one wins.
+        train: begin in the phase TRAIN instead of TEST. `train()` and `eval()` change the phase.
+        phase: 'TRAIN' or 'TEST': build only this phase. None: both.
+        stages, level: those of Caffe's NetState.
+        shapes: shapes of inputs by blob, if the file has none or you want others: {"data": (1, 3, 224, 224)}.
         replace: values for the `$NAME$` of a template.
-        native: False runs stock layers by ported code of the fork instead of by torch; {"Pooling": False} by type.
-        layers: folders of ported layers to look in before those of LAYERS_DIR and the toolkit's own.
-        choose: {type: folder's name}, where a folder of layers has a type several times.
-        ignore: fields of forks that do not matter: ("quantization_param",).
-        crop: 'stock': a Crop layer without crop_param cuts at 0, as today's Caffe; None: as the net's geometry says.
+        native: False runs stock types by the fork's ported code instead of torch, {"Pooling": False} one type.
+        layers: folders of ported layers. They come before those of LAYERS_DIR and the toolkit's own.
+        choose: {type: folder's name}, if several folders have a type.
+        ignore: fields of forks to ignore: ("quantization_param",).
+        crop: 'stock': a Crop layer without crop_param cuts at 0, as today's Caffe does. None: where the net's geometry
+            says.
 
     Raises:
-        CaffeValueError: what stands in the way, all of it, with the lines of the file.
+        CaffeValueError: lists all problems, with their lines in the file.
     """
     arguments.one_of("phase", phase, TRAIN, TEST)
     options = Options(

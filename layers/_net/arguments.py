@@ -1,4 +1,4 @@
-"""What `caffe_net` is given, checked: each error names the argument."""
+"""Checks of caffe_net's arguments. Each error names the argument."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def wrong(name: str, wanted: str, got) -> CaffeTypeError:
 
 
 def one_of(name: str, value, *allowed):
-    """The value; an error unless it is None or one of those."""
+    """The value; an error unless it is None or one of `allowed`."""
     if value is not None and not (isinstance(value, str) and value in allowed):
         words = ", ".join(map(repr, allowed))
         raise CaffeValueError(f"caffe_net: {name}: expected {words} or None, got {value!r}")
@@ -34,10 +34,10 @@ def integer(name: str, value) -> int:
 
 
 def names(name: str, value) -> tuple[str, ...]:
-    """One text, or several."""
+    """One string, or several."""
     several = (value,) if isinstance(value, str) else value
     if not isinstance(several, (tuple, list, set, frozenset)) or not all(isinstance(v, str) for v in several):
-        raise wrong(name, "a text, or a list of them", value)
+        raise wrong(name, "a string, or a list of strings", value)
     return tuple(several)
 
 
@@ -48,7 +48,7 @@ def paths(name: str, value) -> list[str]:
 
 
 def mapping(name: str, value, kind: type, what: str) -> dict:
-    """None, or a dict from texts to values of a kind."""
+    """None, or a dict from strings to values of a kind."""
     if value is None:
         return {}
     right = isinstance(value, Mapping) and all(

@@ -1,4 +1,4 @@
-"""From a prototxt to a CaffeNet: rules, graph, who computes each layer, shapes, parameters; and all that is wrong."""
+"""Build a CaffeNet from a prototxt: rules, graph, a module for each layer, shapes, parameters. Errors are collected."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from .registry import Folders
 from .rules import TRAIN, State, included
 from .stock import Definition, StockLayer, blobs_of, stock_class, stock_types
 
-# Stock types that read or write files or the user's own Python: no computation on tensors.
+# Stock types that do not compute on tensors, and are left out.
 _NO_COMPUTATION = ("HDF5Output",)
 
 
 @dataclass
 class Options:
-    """What the user said."""
+    """The options of caffe_net."""
 
     native: bool | dict[str, bool] = True
     folders: Folders = field(default_factory=Folders)
@@ -42,12 +42,12 @@ class Options:
 
 
 class Problems:
-    """What stands in the way, layer by layer."""
+    """The problems that were found, by layer."""
 
     def __init__(self, path):
         self.path = path
         self.found: dict[tuple[int, str], tuple[Spec | None, list[str]]] = {}
-        self.missing: set[str] = set()  # types that could be ported
+        self.missing: set[str] = set()  # types that nobody has, to be ported
 
     def __bool__(self) -> bool:
         return bool(self.found)
@@ -60,9 +60,9 @@ class Problems:
     def error(self, phases: int) -> CaffeValueError:
         lines = []
         for (line, reason), (spec, in_phases) in sorted(self.found.items(), key=lambda item: item[0][0]):
-            alone = f" (phase {in_phases[0]} alone)" if len(in_phases) < phases else ""
+            alone = f" (only in phase {in_phases[0]})" if len(in_phases) < phases else ""
             lines.append(f"  line {line}: {spec.name!r} ({spec.type}): {reason}{alone}")
-        text = f"{self.path}: {len(lines)} thing{'s' * (len(lines) > 1)} in the way:\n"
+        text = f"{self.path}: {len(lines)} problem{'s' * (len(lines) > 1)}:\n"
         text += "\n".join(some(lines))
         if self.missing:
             types = " ".join(sorted(self.missing)[:50])  # the next error names others
@@ -72,7 +72,7 @@ class Problems:
 
 
 class Builder:
-    """One net in the making."""
+    """Builds one net."""
 
     def __init__(self, text: str, path, options: Options, name: str = ""):
         self.path, self.options = path, options
@@ -84,10 +84,9 @@ class Builder:
         self.notes: list[str] = []
         self.modules: dict[int, nn.Module | None] = {}  # by id of the spec
         self.keys: dict[int, str] = {}
-        self.shapes: dict[
-            tuple, list[tuple[int, ...]]
-        ] = {}  # by a module's id and its bottoms' shapes: its tops'
-        self.reasons: dict[int, list[str]] = {}  # by id of the spec: why it cannot be, in any phase
+        # By a module's id and its bottoms' shapes: its tops' shapes.
+        self.shapes: dict[tuple, list[tuple[int, ...]]] = {}
+        self.reasons: dict[int, list[str]] = {}  # by id of the spec: its problems in every phase
 
     # ---------------------------------------------------------------------------------------- phases
 
@@ -133,7 +132,7 @@ class Builder:
         return Spec(Node(1), name, "Input", (), (name,))
 
     def _with_automatic_tops(self, spec: Spec) -> Spec:
-        """A loss without tops makes one, which the file does not name."""
+        """Give a loss without tops the top that Caffe adds by itself."""
         kind = stock_class(spec.type)
         is_loss = kind.is_loss if kind else spec.type.endswith("Loss")
         if is_loss and spec.bottoms and not spec.tops:
@@ -213,7 +212,7 @@ class Builder:
 
     def _ported(self, spec: Spec, ported) -> nn.Module:
         node = spec.node.without("include", "exclude", "type", "bottom", "top", "loss_weight", "phase")
-        # What is shared, and how it is learnt, is the net's business; what a layer multiplies its loss with, too.
+        # The net handles sharing, learning rates and loss weights.
         for weight in spec.node.values("loss_weight"):
             node.add("loss_weight", "1" if float(weight) else "0")
         tops = tuple(f"{top}'" if top in spec.bottoms else top for top in spec.tops)
@@ -239,7 +238,7 @@ class Builder:
             module.train(True)
 
     def _infer(self, net: CaffeNet, phase: Phase, name: str) -> None:
-        """Shapes of all blobs, and with them the parameters."""
+        """Infer the shapes of all blobs. This makes the parameters."""
         shapes = self._input_shapes(phase.graph, name)
         fake = FakeTensorMode(allow_non_fake_inputs=True)
         known: dict[int, tuple[int, ...]] = {}
@@ -258,14 +257,14 @@ class Builder:
             bottoms = [known[v] for v in step.bottoms]
             try:
                 tops = self._top_shapes(step, module, bottoms, phase.graph, fake)
-            except Exception as error:  # whatever a layer raises about its shapes is that layer's problem
-                if getattr(module, "is_set_up", True):  # it is this phase's shapes that do not fit
+            except Exception as error:  # a layer may raise anything about its shapes
+                if getattr(module, "is_set_up", True):  # only this phase's shapes are wrong
                     self.problems.add(step.spec, _reason(error, step.spec), name)
                 else:
                     self._stop(step.spec, _reason(error, step.spec))
                 continue
             if len(tops) != len(step.tops):
-                self.problems.add(step.spec, f"makes {len(tops)} tops, {len(step.tops)} are named", name)
+                self.problems.add(step.spec, f"makes {len(tops)} tops, the file names {len(step.tops)}", name)
             for value, blob, shape in zip(step.tops, step.spec.tops, tops, strict=False):
                 known[value] = phase.shapes[blob] = shape
 
@@ -319,7 +318,7 @@ class Builder:
     # ------------------------------------------------------------------------------------- parameters
 
     def _share(self, net: CaffeNet) -> None:
-        """One parameter for all blobs of one `param { name }`, and for a layer's forms in training and testing."""
+        """Share parameters: blobs with the same `param { name }`, and a layer's submodules for training and testing."""
         owners: dict[str, tuple[Spec, nn.Module, str]] = {}
         for key, module in net.named_children():
             spec = net.specs[key]
@@ -374,7 +373,7 @@ class Builder:
 
 @contextlib.contextmanager
 def _quiet():
-    """torch logs what its shapes do not fit; here that is an answer, and the layer's name goes with it."""
+    """Without torch's log of wrong shapes: here they become an error that names the layer."""
     log = logging.getLogger("torch._subclasses.fake_tensor")
     before = log.level
     log.setLevel(logging.CRITICAL)
@@ -385,19 +384,19 @@ def _quiet():
 
 
 def read_net(prototxt, replace: dict | None) -> tuple[str, str]:
-    """(text, what to call it) of a path, or of a text that has `{`."""
+    """(text, name) of a prototxt, given by its path or as a text with `{`."""
     if isinstance(prototxt, str) and ("{" in prototxt or "\n" in prototxt):
         return filled_in(prototxt, replace or {}, "prototxt"), "prototxt"
     return read_text(prototxt, replace), str(prototxt)
 
 
 def needed_types(prototxt, replace: dict | None = None) -> list[str]:
-    """The types of a prototxt's layers that compute something, in whatever phase."""
+    """The types of a prototxt's layers that compute something, in any phase."""
     return list(dict.fromkeys(spec.type for spec in _computing(prototxt, replace)))
 
 
 def types_of_forks(prototxt, replace: dict | None = None, ignore=()) -> list[str]:
-    """Those of them that stock Caffe does not have, or not with all the fields that this file gives them."""
+    """The needed types that stock Caffe does not have, or not with all the fields that this file uses."""
     return list(dict.fromkeys(s.type for s in _computing(prototxt, replace) if _is_of_a_fork(s, ignore)))
 
 
@@ -407,7 +406,7 @@ def _is_of_a_fork(spec: Spec, ignore) -> bool:
         return True
     try:
         _, unknown = layer_parameter(spec.node)
-    except CaffeValueError:  # it is said when the net is built
+    except CaffeValueError:  # the error is raised when the net is built
         return False
     return any(one.path not in kind.understands and not _is_ignored(one, ignore) for one in unknown)
 

@@ -1,7 +1,8 @@
-"""Where a Crop without an offset cuts: Caffe before 2016 worked it out from the geometry of the layers above.
+"""The offset of a Crop layer whose file has none. Caffe before 2016 computed it from the geometry of the layers above.
 
-Along an axis each layer maps a coordinate of its top to one of its bottom: x_bottom = scale * x_top + shift. The crop
-begins where coordinate 0 of the second bottom lies in the first, seen from a blob that both depend on.
+Along an axis each layer maps a coordinate of its top to one of its bottom: x_bottom = scale * x_top + shift. Both
+bottoms of the Crop depend on a common blob. The crop begins where coordinate 0 of its second bottom lies in the first,
+by the maps to that blob.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from fractions import Fraction
 from .graph import Graph, Step
 
 Map = tuple[Fraction, Fraction]
-# Layers that leave every value where it is.
+# Types that do not move values.
 _IN_PLACE = (
     "AbsVal", "BatchNorm", "Bias", "BNLL", "Clip", "Concat", "Dropout", "Eltwise", "ELU", "Exp", "Log", "LRN", "Power",
     "PReLU", "ReLU", "Scale", "Sigmoid", "Softmax", "Split", "Swish", "TanH", "Threshold",
@@ -19,7 +20,7 @@ _IN_PLACE = (
 
 
 def crop_offsets(graph: Graph, crop: Step, modules: dict) -> tuple[int, int] | None:
-    """The offsets of both image axes; None if the geometry does not say."""
+    """The offsets along both image axes; None if the geometry does not determine them."""
     makers = {value: step for step in graph.steps for value in step.tops}
     offsets = []
     for axis in range(2):
@@ -36,7 +37,7 @@ def crop_offsets(graph: Graph, crop: Step, modules: dict) -> tuple[int, int] | N
 
 
 def _ancestors(value: int, makers: dict, modules: dict, axis: int) -> dict[int, Map]:
-    """The value and what it is computed from, nearest first, each with the map from the value's coordinates."""
+    """The value and those that it is computed from, nearest first, each with the map from the value's coordinates."""
     found: dict[int, Map] = {value: (Fraction(1), Fraction(0))}
     waiting = [value]
     while waiting:
@@ -68,6 +69,6 @@ def _map(step: Step, modules: dict, axis: int) -> Map | None:
     dilation = getattr(module, "dilation", (1, 1))[axis]
     extent = dilation * (module.kernel[axis] - 1) + 1
     stride, centre = module.stride[axis], Fraction(extent - 1, 2) - module.pad[axis]
-    if kind == "Deconvolution":  # the convolution's map the other way round
+    if kind == "Deconvolution":  # the inverse of the convolution's map
         return Fraction(1, stride), -centre / stride
     return Fraction(stride), centre

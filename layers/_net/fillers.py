@@ -1,4 +1,4 @@
-"""Caffe's fillers: the values that parameters begin with, drawn from torch's generators."""
+"""Caffe's fillers: initial values of parameters, drawn from torch's generators."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def fill(blob: Tensor, filler) -> None:
     if kind not in _KINDS:
         raise CaffeValueError(f"filler: no type {kind!r}. There are: {', '.join(_KINDS)}")
     if filler.sparse != -1 and kind != "gaussian":
-        raise CaffeValueError(f"filler: sparse is of the gaussian filler, not of {kind}")
+        raise CaffeValueError(f"filler: sparse is for the gaussian filler, not for {kind}")
     if blob.numel():
         _KINDS[kind](blob, filler)
 
 
 def constant(value: float):
-    """A filler as the layers' defaults are."""
+    """A constant filler, the default of most layers."""
     return SimpleNamespace(type="constant", sparse=-1, value=value)
 
 
@@ -38,7 +38,7 @@ def _uniform(blob: Tensor, filler) -> None:
 
 def _gaussian(blob: Tensor, filler) -> None:
     blob.normal_(filler.mean, filler.std)
-    if filler.sparse >= 0:  # so many of each output's inputs are not zero, on average
+    if filler.sparse >= 0:  # on average, this many inputs of each output are not zero
         if blob.dim() < 1:
             raise CaffeValueError("filler: sparse: the blob has no axes")
         blob.mul_(torch.empty_like(blob).bernoulli_(min(1.0, filler.sparse / blob.shape[0])))
@@ -60,10 +60,10 @@ def _msra(blob: Tensor, filler) -> None:
 
 
 def _bilinear(blob: Tensor, filler) -> None:
-    """An upsampling by interpolation, for deconvolutions."""
+    """The weights of a deconvolution that interpolates."""
     if blob.dim() != 4 or blob.shape[2] != blob.shape[3]:
         raise CaffeValueError(
-            f"filler: bilinear wants a blob of 4 axes, square kernels, not {list(blob.shape)}"
+            f"filler: bilinear: expected a blob of 4 axes with square kernels, got {list(blob.shape)}"
         )
     side = blob.shape[3]
     factor = math.ceil(side / 2)

@@ -1,7 +1,7 @@
-"""The layers of one phase as steps over numbered values: who makes what, and who reads it.
+"""The layers of one phase as steps that make and read numbered values.
 
-Caffe's blobs are names; a layer that computes in place writes a blob that exists. Here every write makes a value of
-its own, so that nothing is ever overwritten and autograd sees each version.
+A blob is a name in Caffe, and a layer in place writes to a blob that exists. Here every write makes a new value, so
+that nothing is overwritten and autograd sees each version.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ class Spec:
 
 @dataclass
 class Step:
-    """A layer's place in the graph; values are numbers."""
+    """A layer in the graph. Values are numbered."""
 
     spec: Spec
     bottoms: list[int] = field(default_factory=list)
     tops: list[int] = field(default_factory=list)
-    known: bool = True  # all of its bottoms are made by somebody
-    key: str = ""  # of the submodule that computes it
+    known: bool = True  # some step makes each of its bottoms
+    key: str = ""  # the submodule that computes it
 
 
 @dataclass
@@ -52,9 +52,9 @@ class Graph:
     """The net of one phase."""
 
     steps: list[Step] = field(default_factory=list)
-    names: list[str] = field(default_factory=list)  # of each value: its blob
+    names: list[str] = field(default_factory=list)  # each value's blob
     inputs: dict[str, int] = field(default_factory=dict)  # blob: value
-    latest: dict[str, int] = field(default_factory=dict)  # blob: the value that has the name in the end
+    latest: dict[str, int] = field(default_factory=dict)  # blob: the last value with that name
     outputs: list[str] = field(default_factory=list)
 
     def value(self, name: str) -> int:
@@ -68,9 +68,9 @@ def build(specs: list[Spec], is_input, report, elsewhere=frozenset()) -> Graph:
 
     Args:
         specs: in the order of the file, which is the order in which they run.
-        is_input: of a Spec, whether its tops are inputs of the net.
-        report: called with (spec, reason) for each thing that is wrong.
-        elsewhere: blobs that data layers of another phase make. Where this phase makes none, they are its inputs, too.
+        is_input: takes a Spec. Are its tops inputs of the net?
+        report: called with (spec, reason) for each problem.
+        elsewhere: blobs that data layers of another phase make. If this phase does not make them, they are its inputs.
     """
     graph, unread = Graph(), {}
     made = {top: spec for spec in reversed(specs) for top in spec.tops if top not in spec.bottoms}

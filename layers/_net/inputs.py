@@ -1,4 +1,4 @@
-"""A net's inputs: `input` fields, Input layers and data layers, and the shapes that the file says of them."""
+"""A net's inputs: `input` fields, Input layers and data layers, and their shapes in the file."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from .._runtime import CaffeValueError
 from .graph import Spec
 from .registry import Folders
 
-# Layers without bottoms that are no inputs.
+# Types without bottoms that are no inputs.
 _MAKERS = ("Parameter",)
 _LEGACY = ("num", "channels", "height", "width")
 
 
 def is_input(spec: Spec, folders: Folders) -> bool:
-    """Data layers of any fork, and Python layers that make data, have no bottoms: their tops come from the user."""
+    """Are a layer's tops inputs of the net, as those of data layers and of Python layers without bottoms are?"""
     if spec.bottoms or spec.type in _MAKERS:
         return False
     return _is_data(spec.type) or folders.find(spec.type) is None
@@ -23,16 +23,17 @@ def _is_data(type_name: str) -> bool:
     return type_name in ("Input", "DummyData", "Python") or type_name.endswith("Data")
 
 
-def input_shapes(root: Node, specs: list[Spec], path, said: dict) -> dict[str, tuple[int, ...]]:
-    """The shapes by blob, where the file has them. said: shapes that the user gave, which win.
+def input_shapes(root: Node, specs: list[Spec], path, given: dict) -> dict[str, tuple[int, ...]]:
+    """The inputs' shapes by blob, as far as the file has them.
 
-    The batch that the user gave for one blob of a data layer is that of its other blobs.
+    Args:
+        given: the user's shapes, which win. The batch size of one blob of a data layer is also that of its others.
     """
     shapes = _of_net(root, path)
     for spec in specs:
         if spec.bottoms:
             continue
-        batch = next((said[top][0] for top in spec.tops if said.get(top)), None)
+        batch = next((given[top][0] for top in spec.tops if given.get(top)), None)
         if spec.type == "Input":
             param = spec.node.node("input_param") or Node()
             found = _each(spec, [_dims(n, path) for n in param.nodes("shape")])
@@ -43,7 +44,7 @@ def input_shapes(root: Node, specs: list[Spec], path, said: dict) -> dict[str, t
         if batch is not None and spec.type != "Input":
             found = {top: (batch, *shape[1:]) for top, shape in found.items()}
         shapes.update(found)
-    return shapes | said
+    return shapes | given
 
 
 def _of_net(root: Node, path) -> dict[str, tuple[int, ...]]:
@@ -76,7 +77,7 @@ def _integer(value: str, node: Node, path) -> int:
 
 
 def _each(spec: Spec, shapes: list) -> dict[str, tuple[int, ...]]:
-    """One shape for all tops, or one each."""
+    """The tops' shapes: one for all, or one for each."""
     if len(shapes) == 1:
         return dict.fromkeys(spec.tops, shapes[0])
     return dict(zip(spec.tops, shapes, strict=False))
@@ -102,7 +103,10 @@ def _even(columns: list[list[int]], count: int) -> bool:
 
 
 def _data(spec: Spec, path, batch: int | None) -> dict[str, tuple[int, ...]]:
-    """Data layers: the batch, and the image by its crop or size. Channels: as many as means, else 3, 1 if grey."""
+    """The shapes of a data layer's tops: its batch size, and the image's crop or size.
+
+    Channels: as many as mean values, else 1 if the layer reads grey images, else 3.
+    """
     node = spec.node
     params = [f.value for f in node.fields if f.name.endswith("_param") and isinstance(f.value, Node)]
     said = {f.name: f.value for p in params for f in p.fields if isinstance(f.value, str)}
@@ -115,7 +119,7 @@ def _data(spec: Spec, path, batch: int | None) -> dict[str, tuple[int, ...]]:
         if "batch_size" not in said:
             return {}
         batch = _integer(said["batch_size"], node, path)
-    # The second blob of these holds a label for each item.
+    # The second top is a label for each item.
     labelled = spec.type in ("Data", "ImageData") or "label" in spec.tops[1:2]
     shapes = dict.fromkeys(spec.tops[1:2], (batch,)) if labelled else {}
     means = node.node("transform_param").values("mean_value") if node.node("transform_param") else []

@@ -1,4 +1,4 @@
-"""Stock layers' parameters: a layer of a prototxt as a LayerParameter, and what stock Caffe does not know of it."""
+"""A layer of a prototxt as stock Caffe's LayerParameter, and the fields that stock Caffe does not have."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from pathlib import Path
 from .._caffe.parameters import Parameters, Unknown, read_fields
 from .._caffe.prototxt import Node
 
-STOCK = Parameters(Path(__file__).resolve().parent)  # `make` lays stock Caffe's descriptor beside this file
+STOCK = Parameters(Path(__file__).resolve().parent)  # `make` puts stock Caffe's descriptor beside this file
 
 
 def layer_parameter(node: Node) -> tuple[object, list[Unknown]]:
-    """(the LayerParameter, what it has no fields for). CaffeValueError for values that are wrong."""
+    """(the LayerParameter, the fields that it does not have). CaffeValueError for wrong values."""
     message = STOCK.message("LayerParameter")
-    # `engine` says who computes, of which each fork has its own; never what is computed.
+    # `engine` names an implementation, and forks have their own. It never changes the result.
     return message, read_fields(node, message, without=("engine",))

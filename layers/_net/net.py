@@ -40,56 +40,54 @@ from .weights import load
 class Call(NamedTuple):
     """One layer's call. Values are numbered."""
 
-    key: str  # of the submodule
+    key: str  # the submodule
     bottoms: tuple[int, ...]
     tops: tuple[int, ...]
-    cut: tuple[int, ...]  # bottoms, by position, to which no gradient goes
-    scale: str | None  # the Scale layer that this BatchNorm computes as well
-    over: tuple[str, ...]  # the layers that made what this ReLU may write over, where no gradient is wanted
-    last: tuple[int, ...]  # values that nobody reads after this call
+    cut: tuple[int, ...]  # positions of bottoms that get no gradient
+    scale: str | None  # the Scale layer that this BatchNorm computes, too
+    over: tuple[str, ...]  # makers of the tensor that this ReLU may overwrite if no gradient is wanted
+    last: tuple[int, ...]  # values that no later call reads
 
 
-class Plan(NamedTuple):
-    """What one forward does."""
+class Schedule(NamedTuple):
+    """The calls of one kind of forward: its phase, inputs and outputs."""
 
     calls: tuple[Call, ...]
-    count: int  # of values
+    count: int  # number of values
     inputs: tuple[tuple[str, int], ...]
-    used: tuple[int, ...]  # of the inputs' values
+    used: tuple[int, ...]  # the input values that are read
     results: tuple[tuple[str, int], ...]
-    single: bool  # one tensor instead of a dict
+    single: bool  # return one tensor instead of a dict
 
 
 @dataclass
 class Phase:
-    """The net as it is in training or in testing."""
+    """The net in training, or in testing."""
 
     graph: Graph
-    shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)  # of blobs, for the shapes of the file
-    loss_weights: dict[str, float] = field(default_factory=dict)  # of blobs
+    # By blob: shapes, for the inputs' shapes in the file, and loss weights.
+    shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    loss_weights: dict[str, float] = field(default_factory=dict)
 
 
 class CaffeNet(nn.Module):
     """A whole Caffe net. `caffe_net` makes one of a prototxt.
 
     Submodules have the layers' names (`net.conv1`; `.` becomes `_`), so `state_dict`, `parameters`, `to`, `compile` and
-    DistributedDataParallel are as of any module. `train()` and `eval()` choose Caffe's phase: its layers, and how they
-    compute.
+    DistributedDataParallel work as for any module. `train()` and `eval()` choose Caffe's phase.
     """
 
     def __init__(self, name: str, path: str, phases: dict[str, Phase]):
         super().__init__()
         self.net_name, self.path = name, path
         self.phases = phases
-        self.notes: list[str] = []  # what a user should know of how the files were understood
-        self.keys: dict[
-            str, list[str]
-        ] = {}  # a layer's name: its submodules, of which testing may have its own
-        self.specs: dict[str, Spec] = {}  # a submodule: its layer in the file
-        self.multipliers: dict[
-            str, list[tuple[float, float]]
-        ] = {}  # a submodule: of its blobs, lr_mult and decay_mult
-        self._plans: dict[tuple, Plan] = {}
+        self.notes: list[str] = []  # remarks on how the file was read
+        # By layer's name: its submodules. Training and testing may have one each.
+        self.keys: dict[str, list[str]] = {}
+        # By submodule: its layer in the file, and lr_mult and decay_mult of its blobs.
+        self.specs: dict[str, Spec] = {}
+        self.multipliers: dict[str, list[tuple[float, float]]] = {}
+        self._schedules: dict[tuple, Schedule] = {}
 
     # ------------------------------------------------------------------------------------------ calls
 
@@ -109,16 +107,16 @@ class CaffeNet(nn.Module):
         compiling = torch.compiler.is_compiling()
         if not compiling and (node := fx_node(self, self.path, inputs, named)) is not None:
             return node
-        plan = self._plan(end, blobs)
-        values: list[Tensor | None] = [None] * plan.count
-        self.bind(plan, values, inputs, named)
+        schedule = self._schedule(end, blobs)
+        values: list[Tensor | None] = [None] * schedule.count
+        self.bind(schedule, values, inputs, named)
         if compiling:
-            self.run_calls(plan.calls, values)
+            self.run_calls(schedule.calls, values)
         else:
-            self._run(plan, values)
-        if plan.single:
-            return values[plan.results[0][1]]
-        return {name: values[value] for name, value in plan.results}
+            self._run(schedule, values)
+        if schedule.single:
+            return values[schedule.results[0][1]]
+        return {name: values[value] for name, value in schedule.results}
 
     def loss(self, outputs) -> Tensor:
         """The sum of the losses among a call's outputs, each times its loss_weight."""
@@ -148,19 +146,19 @@ class CaffeNet(nn.Module):
     def __prepare_scriptable__(self):
         refuse_script(self.path)
 
-    def _run(self, plan: Plan, values: list) -> None:
-        calls = iter(plan.calls)
+    def _run(self, schedule: Schedule, values: list) -> None:
+        calls = iter(schedule.calls)
         try:
             with updated_together() if self.training else nullcontext():
                 self.run_calls(calls, values)
         except torch.OutOfMemoryError:
             raise
         except (ValueError, TypeError, RuntimeError, IndexError) as error:
-            failed = plan.calls[~length_hint(calls)]  # as many are left as come after it
+            failed = schedule.calls[~length_hint(calls)]  # those left are the calls after it
             raise self.failed(self.specs[failed.key], error) from error
 
     def failed(self, spec: Spec, error: Exception) -> Exception:
-        """An error of a layer's, with the layer's name and place."""
+        """A layer's error, with the layer's name and line."""
         kind = next(
             (
                 k
@@ -172,12 +170,12 @@ class CaffeNet(nn.Module):
         return kind(f"{self.path}, line {spec.line}: layer {spec.name!r} ({spec.type}): {error}")
 
     def run_calls(self, calls: Iterable[Call], values: list) -> None:
-        """Layers' calls: their tops into the list of values."""
-        # A graph's compiler finds out by itself what may be written over.
+        """Run the layers, and put their tops into the list of values."""
+        # torch.compile decides by itself what it may overwrite.
         modules, write_over = self._modules, not (torch.is_grad_enabled() or torch.compiler.is_compiling())
         for key, bottoms, tops, cut, scale, over, last in calls:
             module = modules[key]
-            # Not a variable: what nobody reads any more should go when the module lets go of it.
+            # No variable for the bottoms: a tensor should be freed as soon as the module drops it.
             if cut or len(bottoms) != 1:
                 made = module(*[values[b].detach() if i in cut else values[b] for i, b in enumerate(bottoms)])
             elif scale is not None:
@@ -199,15 +197,15 @@ class CaffeNet(nn.Module):
                 values[tops[0]] = made if isinstance(made, Tensor) else made[0]
             del made
 
-    def bind(self, plan: Plan, values: list, inputs: tuple, named: dict) -> None:
-        """Put the inputs into the list of values, or say what is wrong with them."""
-        if len(inputs) > len(plan.inputs):
+    def bind(self, schedule: Schedule, values: list, inputs: tuple, named: dict) -> None:
+        """Check the inputs, and put them into the list of values."""
+        if len(inputs) > len(schedule.inputs):
             raise CaffeTypeError(
                 f"{self.path}: {len(inputs)} inputs came; the net has {', '.join(some(self.inputs)) or 'none'}"
             )
-        for (_, value), tensor in zip(plan.inputs[: len(inputs)], inputs, strict=True):
+        for (_, value), tensor in zip(schedule.inputs[: len(inputs)], inputs, strict=True):
             values[value] = tensor
-        places = dict(plan.inputs)
+        places = dict(schedule.inputs)
         for name, tensor in named.items():
             if name not in places:
                 raise CaffeTypeError(
@@ -216,38 +214,38 @@ class CaffeNet(nn.Module):
             if values[places[name]] is not None:
                 raise CaffeTypeError(f"{self.path}: input {name!r} came twice")
             values[places[name]] = tensor
-        for name, value in plan.inputs:
-            if values[value] is None and value in plan.used:
-                raise self._missing(name, value, plan)
+        for name, value in schedule.inputs:
+            if values[value] is None and value in schedule.used:
+                raise self._missing(name, value, schedule)
             if values[value] is not None and not isinstance(values[value], Tensor):
                 raise CaffeTypeError(
                     f"{self.path}: input {name!r}: expected a tensor, got {type(values[value]).__name__}"
                 )
 
-    def _missing(self, name: str, value: int, plan: Plan) -> CaffeTypeError:
-        readers = [self.specs[call.key].name for call in plan.calls if value in call.bottoms]
+    def _missing(self, name: str, value: int, schedule: Schedule) -> CaffeTypeError:
+        readers = [self.specs[call.key].name for call in schedule.calls if value in call.bottoms]
         return CaffeTypeError(
             f"{self.path}: input {name!r} is missing; {', '.join(readers[:4]) or 'the output'} needs it. "
             f"To compute less, say end='...'"
         )
 
-    # ------------------------------------------------------------------------------------------ plans
+    # ------------------------------------------------------------------------------------------ schedules
 
-    def _plan(self, end, blobs) -> Plan:
+    def _schedule(self, end, blobs) -> Schedule:
         if isinstance(blobs, str):
             raise self._wrong("blobs", "a list of names of blobs", blobs)
         try:
             key = (self.training, end, blobs if blobs is None or blobs is True else tuple(blobs))
-            plan = self._plans.get(key)
+            schedule = self._schedules.get(key)
         except TypeError:
             given = f"{describe(end)} and {describe(blobs)}"
             raise CaffeTypeError(f"{self.path}: end, blobs: expected names of blobs, got {given}") from None
-        if plan is None:
-            plan = self._plans[key] = self.make_plan(*key)
-        return plan
+        if schedule is None:
+            schedule = self._schedules[key] = self.make_schedule(*key)
+        return schedule
 
-    def make_plan(self, training: bool, end: str | None = None, blobs=None) -> Plan:
-        """What a forward in that phase does to return that."""
+    def make_schedule(self, training: bool, end: str | None = None, blobs=None) -> Schedule:
+        """Make the schedule of a forward in that phase that returns these outputs."""
         phase = self._phase(training)
         graph = phase.graph
         single = False
@@ -270,7 +268,7 @@ class CaffeNet(nn.Module):
         steps = needed(graph.steps, {value for _, value in results}) if end or blobs else graph.steps
         calls = _calls(self, [s for s in steps if s.key], {value for _, value in results})
         read = {value for call in calls for value in call.bottoms} | {value for _, value in results}
-        return Plan(
+        return Schedule(
             tuple(calls),
             len(graph.names),
             tuple(graph.inputs.items()),
@@ -309,16 +307,16 @@ class CaffeNet(nn.Module):
 
     @property
     def inputs(self) -> list[str]:
-        """The names of the inputs, in their order."""
+        """The names of the inputs, in order."""
         return list(self.phase.graph.inputs)
 
     @property
     def outputs(self) -> list[str]:
-        return [name for name, _ in self._plan(None, None).results]
+        return [name for name, _ in self._schedule(None, None).results]
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """The blobs' shapes for inputs of the file's shapes."""
+        """The blobs' shapes for the inputs' shapes in the file."""
         return self.phase.shapes
 
     def get_layer(self, key: str) -> nn.Module:
@@ -362,7 +360,7 @@ class CaffeNet(nn.Module):
     # ----------------------------------------------------------------------------------------- weights
 
     def load_caffemodel(self, path, *more):
-        """Take the parameters of .caffemodel or .caffemodel.h5 files, by the layers' names.
+        """Load the parameters of .caffemodel or .caffemodel.h5 files, by the layers' names.
 
         Returns:
             a report of what was not matched, in both directions. Shapes that do not fit are a CaffeValueError.
@@ -370,14 +368,14 @@ class CaffeNet(nn.Module):
         return load(self, [path_of(f"{self.path}: load_caffemodel: path", p) for p in (path, *more)])
 
     def save_caffemodel(self, path) -> None:
-        """Write a .caffemodel (today's format) that Caffe and its tools read."""
+        """Write a .caffemodel in today's format, which Caffe and its tools can read."""
         save(self, path_of(f"{self.path}: save_caffemodel: path", path))
 
     def __getstate__(self) -> dict:
-        return self.__dict__ | {"_plans": {}}
+        return self.__dict__ | {"_schedules": {}}
 
     def _apply(self, fn, *args, **kwargs) -> CaffeNet:
-        """Of torch's: what `to`, `double` and `cuda` do. Buffers that layers share stay one, as parameters do."""
+        """torch's hook for `to`, `double` and `cuda`. Buffers that layers share stay shared, as parameters do."""
         places = [(layer._buffers, name) for layer in self.children() for name in layer._buffers]
         before = [buffers[name] for buffers, name in places]
         super()._apply(fn, *args, **kwargs)
@@ -388,9 +386,9 @@ class CaffeNet(nn.Module):
 
     def __setattr__(self, name: str, value) -> None:
         super().__setattr__(name, value)
-        # A plan joins layers by what they are: another one may have come in the place of one.
+        # Schedules join layers by their types, and somebody may have replaced a submodule.
         if isinstance(value, nn.Module):
-            self._plans.clear()
+            self._schedules.clear()
 
     def train(self, mode: bool = True) -> CaffeNet:
         if not isinstance(mode, bool):
@@ -400,7 +398,7 @@ class CaffeNet(nn.Module):
 
 
 def _hooked(module: nn.Module) -> bool:
-    """Whether somebody wants to see this module's calls."""
+    """Has this module hooks, so that its calls must be real calls?"""
     return bool(
         module._forward_hooks
         or module._forward_pre_hooks
@@ -424,7 +422,7 @@ def _calls(net: CaffeNet, steps: list, results: set[int]) -> list[Call]:
 
 
 def _cut(net: CaffeNet, step) -> tuple[int, ...]:
-    """Bottoms that the file wants no gradient for. A ported layer looks after that by itself."""
+    """The bottoms with propagate_down: false in the file. A ported layer handles them itself."""
     said = step.spec.node.values("propagate_down")
     return tuple(
         i for i, word in enumerate(said[: len(step.bottoms)]) if word in ("false", "0", "f", "False")
@@ -432,7 +430,7 @@ def _cut(net: CaffeNet, step) -> tuple[int, ...]:
 
 
 def _scales(net: CaffeNet, steps: list, results: set[int]) -> dict:
-    """BatchNorm steps and the Scale steps that they compute as well: for torch the two are one operator."""
+    """BatchNorm steps, and the Scale steps that they compute, too, because torch has one operator for both."""
     readers: dict[int, list] = {}
     for step in steps:
         for value in step.bottoms:
@@ -456,7 +454,7 @@ def _scales(net: CaffeNet, steps: list, results: set[int]) -> dict:
     return pairs
 
 
-# Their tops are memory that nobody else has.
+# Types whose tops are new memory.
 _MAKERS = (BatchNorm, Convolution, Deconvolution, InnerProduct, Scale)
 
 
@@ -467,7 +465,7 @@ def _with_last(net: CaffeNet, planned: list[tuple], results: set[int]) -> Iterat
     for i, (key, bottoms, tops, cut, scale) in enumerate(planned):
         done = tuple(v for v in dict.fromkeys(bottoms) if last[v] == i and v not in results)
         module = net._modules[key]
-        # Another reader's top may be the same memory, as a Reshape's is.
+        # Another reader's top may share the memory, such as a Reshape's.
         alone = type(module) is ReLU and done and readers[done[0]] == 1
         over = makers.get(done[0], ()) if alone else ()
         if type(module) in _MAKERS or (type(module) is Eltwise and len(bottoms) > 1):

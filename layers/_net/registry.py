@@ -1,4 +1,4 @@
-"""Who computes a layer: a stock type of ours, or a ported layer found by its type in folders of layers."""
+"""Find the ported layer of a type in folders of layers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .._folders import VARIABLE, listed
 from .._runtime import CaffeValueError
 from .._runtime.cases import load_package
 
-_SAYS = re.compile(r"""caffe_layer\(\s*__name__\s*,\s*["'](\w+)["']""")
+_DEFINES = re.compile(r"""caffe_layer\(\s*__name__\s*,\s*["'](\w+)["']""")
 _HOME = Path(__file__).resolve().parents[1]
 _TOOLKIT = __package__.rpartition(".")[0]
 
@@ -26,7 +26,7 @@ class Ported:
     folder: Path
 
     def module_name(self) -> str:
-        """`layers.foo`, where that is this folder: torch's name of its operator is then the same on every machine."""
+        """`layers.foo` if that is this folder, so that torch's name of its operator is the same on every machine."""
         name = f"{_TOOLKIT}.{self.folder.name}"
         spec = importlib.util.find_spec(name)
         if spec and spec.origin and Path(spec.origin).resolve().parent == self.folder:
@@ -45,25 +45,25 @@ class Ported:
 
 
 class Folders:
-    """The ported layers of several folders; the first folder that has a type has it for all.
+    """The ported layers of the given folders, of those that LAYERS_DIR lists, and of the toolkit's own.
 
-    They are those given, those that LAYERS_DIR lists, and the toolkit's own.
+    If two folders have a type, the first one wins.
     """
 
     def __init__(self, folders=(), chosen: dict[str, str] | None = None):
-        given = {"layers": list(map(Path, folders)), VARIABLE: listed(), "": [_HOME]}
-        for setting, several in given.items():
+        sources = {"layers": list(map(Path, folders)), VARIABLE: listed(), "": [_HOME]}
+        for setting, several in sources.items():
             for folder in several:
                 if not folder.is_dir():
                     raise CaffeValueError(f"{setting}: no folder {folder}")
         self.folders = list(
-            dict.fromkeys(folder.resolve() for several in given.values() for folder in several)
+            dict.fromkeys(folder.resolve() for several in sources.values() for folder in several)
         )
         self.chosen = chosen or {}
         self._found = [_layers_of(folder) for folder in self.folders]
 
     def find(self, type_name: str) -> Ported | None:
-        """The layer of that type; CaffeValueError if one folder has several of it and nobody chose."""
+        """The layer of that type. CaffeValueError if a folder has several and `choose` does not decide."""
         chosen = self.chosen.get(type_name)
         for layers in self._found:
             of_type = [layer for layer in layers if plain(layer.type) == plain(type_name)]
@@ -74,7 +74,7 @@ class Folders:
                 if len(own) != 1:
                     names = ", ".join(layer.folder.name for layer in of_type)
                     raise CaffeValueError(
-                        f"several folders have it: say choose={{{type_name!r}: ...}} of {names}"
+                        f"several folders have it: set choose={{{type_name!r}: ...}} to one of {names}"
                     )
                 of_type = own
             if of_type:
@@ -88,5 +88,5 @@ def _layers_of(folder: Path) -> list[Ported]:
     found = []
     for file in sorted(folder.glob("*/__init__.py")):
         if not file.parent.name.startswith("_"):
-            found += [Ported(t, file.parent) for t in _SAYS.findall(file.read_text(errors="replace"))]
+            found += [Ported(t, file.parent) for t in _DEFINES.findall(file.read_text(errors="replace"))]
     return found

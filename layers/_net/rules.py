@@ -1,4 +1,4 @@
-"""Which layers of a prototxt a phase has: include and exclude, by phase, level and stage."""
+"""Which layers of a prototxt belong to a phase: the rules include and exclude, by phase, level and stage."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class State:
 
 
 def included(layer: Node, state: State, path) -> bool:
-    """Whether the layer is part of the net in that state."""
+    """Is the layer part of the net in that state?"""
     include, exclude = layer.nodes("include"), layer.nodes("exclude")
     if include and exclude:
         raise CaffeValueError(

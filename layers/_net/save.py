@@ -1,4 +1,4 @@
-"""A net's parameters as a .caffemodel. The numbers go from torch's memory to the file; protobuf writes the rest."""
+"""Save a net as a .caffemodel. The values go from torch's memory straight to the file."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _layer(file, spec, module) -> None:
 
 
 def _blob(blob: Tensor) -> tuple[int, bytes, Tensor]:
-    """(bytes of the BlobProto, all of it before the numbers, the numbers)."""
+    """(size of the BlobProto, its bytes before the values, the values)."""
     number, dtype = (8, torch.float64) if blob.dtype == torch.float64 else (5, torch.float32)
     values = blob.to("cpu", dtype).contiguous().reshape(-1)
     dims = b"".join(_varint(n) for n in blob.shape)

@@ -1,4 +1,4 @@
-"""Weights of files into a net, by the layers' names; mean files."""
+"""Load weights from files into a net, by the layers' names; read mean files."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from .stock import blobs_of
 
 @dataclass
 class Report:
-    """What a load did not match."""
+    """Which layers were loaded, and which did not match."""
 
     loaded: list[str] = field(default_factory=list)  # layers
-    missing: list[str] = field(default_factory=list)  # layers of the net with parameters that no file has
-    unused: list[str] = field(default_factory=list)  # layers with blobs in the files that the net has not
+    missing: list[str] = field(default_factory=list)  # layers of the net whose parameters no file has
+    unused: list[str] = field(default_factory=list)  # layers of the files that the net does not have
 
     def __str__(self) -> str:
-        parts = [f"weights of {len(self.loaded)} layers were loaded"]
+        parts = [f"loaded the weights of {len(self.loaded)} layers"]
         if self.missing:
-            parts.append(f"no weights for {', '.join(some(self.missing, 8))}: as their fillers say")
+            parts.append(f"no weights for {', '.join(some(self.missing, 8))}: filled by their fillers")
         if self.unused:
-            parts.append(f"not in the net, left out: {', '.join(some(self.unused, 8))}")
+            parts.append(f"not in the net, ignored: {', '.join(some(self.unused, 8))}")
         return "; ".join(parts)
 
 
 def load(net: nn.Module, paths: list, fill: bool = False) -> Report:
-    """Load files into a CaffeNet, one after the other; the last that has a layer wins.
+    """Load files into a CaffeNet, one after the other; the last file that has a layer wins.
 
     Args:
-        fill: fill what was not loaded, as the fillers say.
+        fill: fill what was not loaded, by the layers' fillers.
     """
     report, got = Report(), {}
     for path in paths:
@@ -59,14 +59,14 @@ def load(net: nn.Module, paths: list, fill: bool = False) -> Report:
 
 
 def mean_image(path) -> Tensor:
-    """The mean image of a .binaryproto, [channels, height, width], with the file's order of channels (mostly BGR)."""
+    """The mean image of a .binaryproto, [channels, height, width]. The channels have the file's order, mostly BGR."""
     with open(path, "rb") as file:
         mean = stored_blob(path).read(file)
     return mean[0] if mean.dim() == 4 and mean.shape[0] == 1 else mean
 
 
 def _not_shared(net: nn.Module, names: list[str], got: dict) -> list[str]:
-    """Without the layers whose parameters are all another layer's that was loaded."""
+    """The names, without layers that share all their parameters with layers that were loaded."""
     loaded = {id(blob) for name in got for key in net.keys[name] for _, blob in blobs_of(net._modules[key])}
     return [
         name
@@ -77,8 +77,8 @@ def _not_shared(net: nn.Module, names: list[str], got: dict) -> list[str]:
 
 @torch.no_grad()
 def _load_layer(net: nn.Module, keys: list[str], layer: StoredLayer, read, path) -> set[str]:
-    """The names of the blobs that were taken."""
-    taken = set()
+    """Load one layer. Returns the names of the blobs that were loaded."""
+    loaded = set()
     for key in keys:
         own = blobs_of(net._modules[key])
         if own and len(own) != len(layer.blobs):
@@ -93,8 +93,8 @@ def _load_layer(net: nn.Module, keys: list[str], layer: StoredLayer, read, path)
                     f"{list(blob.shape)} in {net.path}, line {net.specs[key].line}. To learn it anew, rename the layer"
                 )
             read(stored, blob)
-            taken.add(name)
-    return taken
+            loaded.add(name)
+    return loaded
 
 
 @contextlib.contextmanager
@@ -136,7 +136,7 @@ def _h5py():
 
 
 def _h5_layers(file, path) -> list[StoredLayer]:
-    """data/<layer>/<number>; a layer's name may have slashes, which are groups then."""
+    """The layers of data/<layer>/<number>. If a layer's name has slashes, they are groups of the file."""
     if "data" not in file:
         raise CaffeValueError(f"{path}: not a .caffemodel.h5: it has no group 'data'")
     h5py, found = _h5py(), {}

@@ -76,7 +76,7 @@ def test_bilinear():
     ("shape", "filler", "said"),
     [
         ((2,), dict(type="diagonal"), "no type 'diagonal'"),
-        ((2,), dict(type="uniform", sparse=3), "sparse is of the gaussian filler, not of uniform"),
+        ((2,), dict(type="uniform", sparse=3), "sparse is for the gaussian filler, not for uniform"),
         ((), dict(type="gaussian", sparse=3), "the blob has no axes"),
         ((2, 3, 4), dict(type="bilinear"), "4 axes"),
         ((1, 2, 3, 4), dict(type="bilinear"), "square kernels"),

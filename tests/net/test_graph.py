@@ -76,7 +76,7 @@ def test_end_computes_no_more_than_is_needed():
         images(),
     )
     assert torch.equal(net(x, end="conv2"), net.conv2(net.conv1(x)))
-    assert [call.key for call in net.make_plan(False, "conv2").calls] == ["conv1", "conv2"]
+    assert [call.key for call in net.make_schedule(False, "conv2").calls] == ["conv1", "conv2"]
     assert list(net(x)) == ["conv2", "conv3"]
     with pytest.raises(CaffeValueError, match="no blob or layer 'conv9'"):
         net(x, end="conv9")
@@ -385,7 +385,7 @@ def test_all_that_stands_in_the_way_is_said_at_once():
         "'y' (Python): runs Python code, rpn.Proposal",
         "'z' (Concat): bottom 'flat' is made later, by 'flat' in line",
         "'again' (Flatten): top 'flat' is made by another layer, too",
-        "'lrn' (LRN): local_size: expected an odd number, got 4 (phase TEST alone)",
+        "'lrn' (LRN): local_size: expected an odd number, got 4 (only in phase TEST)",
         "make port CAFFE=/path/to/the/fork TYPE=NoSuchLayer",
     ):
         assert words in said, said

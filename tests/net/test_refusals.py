@@ -132,7 +132,7 @@ def test_a_long_list_of_mistakes_is_cut():
     layers = "".join(
         f'layer {{ type: "T{i:05}" name: "n{i}" bottom: "x" top: "y{i}" }}\n' for i in range(2000)
     )
-    with pytest.raises(CaffeValueError, match="2000 things in the way") as raised:
+    with pytest.raises(CaffeValueError, match="2000 problems") as raised:
         caffe_net(f'input: "x" input_shape {{ dim: 1 }}\n{layers}')
     said = str(raised.value)
     assert (

@@ -159,7 +159,9 @@ def test_batch_norm_and_scale_as_one_operator_compute_what_they_compute_apart(sh
         y = net(x, blobs=["n", "y"])["y"] if apart else net(x)
         y.square().sum().backward()
         results.append((y, net.scale.weight.grad.clone(), net.scale.bias.grad.clone(), net.bn.mean.clone()))
-    assert len(net.make_plan(True).calls) == 1 and len(net.make_plan(True, blobs=("n", "y")).calls) == 2
+    assert (
+        len(net.make_schedule(True).calls) == 1 and len(net.make_schedule(True, blobs=("n", "y")).calls) == 2
+    )
     for together, alone in zip(*results, strict=True):
         same(together, alone.detach(), 1e-10)
 

@@ -134,7 +134,7 @@ def test_what_was_not_matched_is_said_in_both_directions(tmp_path):
     first, path = net_with(), tmp_path / "a.caffemodel"
     first.save_caffemodel(path)
     renamed = TEXT.replace('name: "ip"', 'name: "ip2"')
-    with pytest.warns(UserWarning, match="no weights for ip2.*not in the net, left out: ip$"):
+    with pytest.warns(UserWarning, match="no weights for ip2.*not in the net, ignored: ip$"):
         net = caffe_net(renamed, path)
     assert torch.equal(net.conv.weight, first.conv.weight)
     report = net.load_caffemodel(path)
@@ -152,7 +152,7 @@ def test_parameters_that_another_layer_brought_are_not_missing(tmp_path):
     others = {"both": w + b, "one": w + 'param { name: "own" } ', "none": ""}
     text += layer.format("first", w + b) + "".join(layer.format(*other) for other in others.items())
     with pytest.warns(
-        UserWarning, match="weights of 1 layers were loaded; no weights for one, none: as their"
+        UserWarning, match="loaded the weights of 1 layers; no weights for one, none: filled by their"
     ):
         net = caffe_net(text, path)
     report = net.load_caffemodel(path)

@@ -192,13 +192,13 @@ def timed(net: CaffeNet, device: str, console: Console) -> dict[str, float]:
     """Seconds by submodule, of a run after a first one."""
     inputs = {name: value.to(device) for name, value in random_inputs(net, torch.float32).items()}
     times: dict[str, float] = {}
-    plan = net.make_plan(net.training)
+    schedule = net.make_schedule(net.training)
     with torch.no_grad(), Progress(console=console, transient=True) as progress:
-        task = progress.add_task("running", total=2 * len(plan.calls))
+        task = progress.add_task("running", total=2 * len(schedule.calls))
         for _ in range(2):
-            values = [None] * plan.count
-            net.bind(plan, values, (), inputs)
-            for call in plan.calls:
+            values = [None] * schedule.count
+            net.bind(schedule, values, (), inputs)
+            for call in schedule.calls:
                 progress.advance(task)
                 began = now(device)
                 net.run_calls((call,), values)
