@@ -1,5 +1,5 @@
-// What a Caffe kernel expects to find: the kernel loop, the block count, the launch check, atomics,
-// and, new here, dtype dispatch. One header for nvcc and for the host compiler; it stands alone.
+// The macros of Caffe's kernels: the kernel loop, the block count, the launch check and atomics. Dtype dispatch
+// is ours. nvcc and the host compiler both read this header.
 //
 //   template <typename Dtype>
 //   __global__ void ReLUForward(const int n, const Dtype* in, Dtype* out) {
@@ -8,7 +8,7 @@
 #ifndef CAFFE_CUDA_MACRO_H_
 #define CAFFE_CUDA_MACRO_H_
 
-// What a kernel may use besides CUDA, and a Caffe layer found in Caffe's own headers.
+// Caffe layers rely on these headers, which Caffe's own headers include.
 #include <assert.h>
 #include <float.h>
 #include <limits.h>
@@ -29,7 +29,7 @@
 
 #include "caffe_half.h"
 #include "caffe_old_warp.h"
-#ifndef CAFFE_FFI_H_INCLUDED  // caffe_ffi.h has no guard of its own: cffi reads it too
+#ifndef CAFFE_FFI_H_INCLUDED  // caffe_ffi.h has no guard, because cffi reads it, too
 #define CAFFE_FFI_H_INCLUDED
 extern "C" {
 #include "caffe_ffi.h"
@@ -38,17 +38,17 @@ extern "C" {
 
 // ------------------------------------------------------------------------------ launch geometry
 
-// Threads per block: Caffe's own number.
+// Threads per block, as in Caffe.
 constexpr int CAFFE_CUDA_NUM_THREADS = 512;
 
-// Blocks that give each of `count` elements a thread of its own. At least 1, because CUDA refuses a
-// grid of 0 and the loop then simply has nothing to do; at most what a grid's x can hold.
+// As many blocks as give each of `count` elements a thread. At least 1, because CUDA refuses a grid of 0 blocks.
+// At most what a grid's x can hold.
 __host__ __device__ inline int CAFFE_GET_BLOCKS(int64_t count) {
   const int64_t blocks = count / CAFFE_CUDA_NUM_THREADS + (count % CAFFE_CUDA_NUM_THREADS > 0);
   return static_cast<int>(blocks < 1 ? 1 : blocks > INT32_MAX ? INT32_MAX : blocks);
 }
 
-// The stream that Python handed over as an address.
+// The stream, which Python passes as an address.
 #define CAFFE_STREAM(stream) static_cast<cudaStream_t>(stream)
 
 // --------------------------------------------------------------------------------- kernel loops
@@ -63,8 +63,8 @@ namespace caffe {
 using ::CAFFE_CUDA_NUM_THREADS;
 using ::CAFFE_GET_BLOCKS;
 
-// A position that walks the grid. 64 bits wide, because the last step of a 32-bit one wraps from
-// 2^30 + 1 elements on and then writes out of bounds; the body still sees an index of n's own type.
+// A thread's position in a loop over the grid. It has 64 bits: with more than 2^30 elements the last step of a
+// 32-bit position would overflow, and the body would write out of bounds. The body's index has the type of n.
 struct KernelPosition {
   int64_t at, stride, end;
   __device__ __forceinline__ KernelPosition(int64_t first, int64_t step, int64_t n)
@@ -81,8 +81,8 @@ struct KernelPosition {
 };
 }  // namespace caffe
 
-// Not unrolled: a grid made by CAFFE_GET_BLOCKS gives each thread one element, and copies of the body
-// that never run only cost registers.
+// Not unrolled: a grid of CAFFE_GET_BLOCKS blocks gives each thread one element, so copies of the body would never
+// run, and cost registers.
 #define CAFFE_KERNEL_LOOP_OVER(position, i, n)                                                            \
   CAFFE_NO_UNROLL for (::caffe::KernelPosition i##_position = ::caffe::KernelPosition::position;          \
                        i##_position.inside();                                                             \
@@ -100,8 +100,8 @@ struct KernelPosition {
 
 namespace caffe {
 
-// Thrown by the checks below; the generated C wrapper turns it into a status and a text, so it
-// never crosses into Python's C code.
+// Thrown by the checks below. The generated C wrapper catches it and returns a status, because no exception may
+// reach Python's C code.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -122,7 +122,7 @@ inline std::string built_architectures() {
 #endif
 
 [[noreturn]] inline void throw_cuda_error(cudaError_t error, const char* what, const char* file, int line) {
-  (void)cudaGetLastError();  // torch's next call must not find our error
+  (void)cudaGetLastError();  // clear the error, or torch's next call would report it
   std::string text = std::string(file) + ":" + std::to_string(line) + ": " + what + ": " +
                      cudaGetErrorName(error) + ": " + cudaGetErrorString(error);
 #ifdef __CUDA_ARCH_LIST__
@@ -150,10 +150,10 @@ inline std::string built_architectures() {
       ::caffe::throw_cuda_error(caffe_error_, #condition, __FILE__, __LINE__); \
   } while (0)
 
-// After a launch: did the launch itself succeed? Does not wait for the kernel.
+// After a launch: did it succeed? Does not wait for the kernel.
 #define CUDA_POST_KERNEL_CHECK CUDA_CHECK(cudaGetLastError())
 
-// The value an exported launcher returns: 0, or an exception on the way there.
+// The return value of an exported launcher: 0. Throws if the launch failed.
 #define CAFFE_LAUNCH_STATUS() ::caffe::launch_status(__FILE__, __LINE__)
 
 namespace caffe {
@@ -166,7 +166,7 @@ inline int launch_status(const char* file, int line) {
 
 // -------------------------------------------------------------------------------------- atomics
 
-// Caffe's argument order: the value first. In Caffe's namespace, because layers declare and specialize it anew.
+// The value comes first, as in Caffe. In Caffe's namespace, because layers declare and specialize it.
 namespace caffe {
 template <typename Dtype>
 __device__ inline Dtype caffe_gpu_atomic_add(const Dtype value, Dtype* address) {
@@ -187,7 +187,7 @@ using caffe::caffe_gpu_atomic_add;
   default:                               \
     throw ::caffe::Error("dtype code " + std::to_string(dtype) + " is not one this function was compiled for")
 
-// Run the block with `name` standing for the C++ type that belongs to the caffe_dtype `dtype`.
+// Run the block with `name` as the C++ type of the caffe_dtype `dtype`.
 #define CAFFE_DISPATCH_FLOATING(dtype, name, ...)                                \
   do {                                                                           \
     switch (dtype) {                                                             \
@@ -199,7 +199,7 @@ using caffe::caffe_gpu_atomic_add;
     }                                                                            \
   } while (0)
 
-// The same for Caffe's own pair, for bodies that do not compile for the half types.
+// The same for float and double only, for bodies that do not compile for the half types.
 #define CAFFE_DISPATCH_FLOAT_DOUBLE(dtype, name, ...)                \
   do {                                                               \
     switch (dtype) {                                                 \

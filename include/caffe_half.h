@@ -1,10 +1,10 @@
 // caffe::half and caffe::bfloat16: two bytes in memory, float in every computation.
 //
-// Both convert from and to float implicitly and have no arithmetic of their own, so an expression
-// over them is an expression over float and is rounded once, where it is stored. The same types
-// serve nvcc and the host compiler, hence one meaning on both.
+// Both convert implicitly from and to float, and have no arithmetic of their own. So an expression of halves is
+// computed in float, and rounded once, when it is stored. nvcc and the host compiler use the same types, and get the
+// same results.
 //
-// One thing to know: `c ? x : 2.0f` with x a half is ambiguous to C++; write `c ? float(x) : 2.0f`.
+// Beware: in C++ `c ? x : 2.0f` is ambiguous if x is a half. Write `c ? float(x) : 2.0f`.
 #ifndef CAFFE_HALF_H_
 #define CAFFE_HALF_H_
 
@@ -34,7 +34,7 @@ CAFFE_HALF_INLINE To bit_cast(const From& from) {
   return to;
 }
 
-// How one 16-bit format becomes float and back, rounding to nearest even.
+// Conversion of a 16-bit format to float and back, with rounding to nearest even.
 struct Ieee {
   static CAFFE_HALF_INLINE uint16_t encode(float value) {
 #if defined(__NVCC__)
@@ -64,7 +64,7 @@ struct Ieee {
     const uint32_t sign = (bits & 0x8000u) << 16;
     const uint32_t rest = bits & 0x7fffu;
     if (rest >= 0x7c00u) return bit_cast<float>(sign | 0x7f800000u | ((rest & 0x3ffu) << 13));
-    // 2^112 moves the exponent from half's bias to float's; subnormals come out right as well.
+    // 2^112 moves the exponent from half's bias to float's; subnormals become right, too.
     const float value = bit_cast<float>(rest << 13) * 5.192296858534828e+33f;
     return bit_cast<float>(sign | bit_cast<uint32_t>(value));
 #endif

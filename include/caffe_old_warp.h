@@ -1,7 +1,8 @@
-// Shuffles and votes by their names of before CUDA 9, without a mask: the whole warp was meant. nvcc has no such shuffles
-// from sm_70 on. The votes it still declares, for every GPU, and ptxas then refuses them: tools/cuda/for_nvcc.py gives
-// them their mask. (Macros would reach CUDA's own headers, which have other things of these names.) The width is a pack, so
-// that a layer's own template of such a name, as forks have for CUDA 9, is another one, and is preferred.
+// The shuffles of before CUDA 9, which have no mask and mean the whole warp. From sm_70 on nvcc does not have them.
+// (nvcc still declares the old votes, and ptxas refuses them, so tools/cuda/for_nvcc.py adds a mask to their calls.)
+//
+// They are no macros, because CUDA's own headers use these names for other things. The width is a parameter pack:
+// then a fork's own template of the same name is a better match, and is called.
 #ifndef CAFFE_OLD_WARP_H_
 #define CAFFE_OLD_WARP_H_
 

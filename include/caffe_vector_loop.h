@@ -1,12 +1,12 @@
-// CUDA_KERNEL_LOOP at copy speed, its body unedited.
+// CUDA_KERNEL_LOOP at copy speed for bodies that stay as they are.
 //
-// A body that touches some pointers only as `p[i]`, i being the loop's own index, and writes once, at
-// its end, can be a vector loop: element in, element out. Caffe's loop gives each thread one such element and
-// moves about 60% of what the memory could. Here each thread takes 16 bytes of neighbours at once, twice:
-// they are loaded into registers, the body runs on each, and what it wrote is stored together. Within the
-// body the pointers' names stand for these registers (Window), so not a byte of it changes.
+// A vector loop needs a body that touches some pointers only as `p[i]`, with the loop's own index i, and that
+// writes once, at its end. Caffe's loop gives each thread one element, and reaches about 60% of the memory's
+// speed. In a vector loop each thread loads 16 bytes of neighbouring elements into registers, twice. It runs the
+// body on each element, and then stores the results together. In the body the pointers' names mean these
+// registers (Window), so the body needs no change.
 //
-// tools/cuda/for_nvcc.py decides by analysis which loops are vector loops and rewrites
+// tools/cuda/for_nvcc.py decides which loops become vector loops, and rewrites
 //
 //   CUDA_KERNEL_LOOP(i, n) { out[i] = in[i] * 2; }                                     into
 //
@@ -15,10 +15,12 @@
 //     CUDA_VECTOR_LOOP(i, n, in, out) CAFFE_VECTOR_READ(i, in) CAFFE_VECTOR_WRITE(i, out)
 //     CAFFE_VECTOR_LANES(i, n) { out[i] = in[i] * 2; } }
 //
-// and CAFFE_GET_BLOCKS(n), CAFFE_CUDA_NUM_THREADS in its launches into caffe::vector_blocks(n, kernel),
-// caffe::kVectorThreads. The vector loop takes whole windows alone, so that nothing in it asks for ends; the rest is Caffe's loop: the last few elements, all of
-// them in small launches and behind misaligned pointers. Right for any grid, alignment, count and aliasing:
-// all an element's reads come before its write, as they do in the body.
+// In its launches, CAFFE_GET_BLOCKS(n), CAFFE_CUDA_NUM_THREADS becomes caffe::vector_blocks(n, kernel),
+// caffe::kVectorThreads.
+//
+// The vector loop handles only whole windows, so it needs no test for the end. Caffe's loop does the rest: the last
+// few elements, small launches, and misaligned pointers. The result is right for any grid, alignment, count and
+// aliasing, because all reads of an element come before its write, as in the body.
 #ifndef CAFFE_VECTOR_LOOP_H_
 #define CAFFE_VECTOR_LOOP_H_
 #ifdef __CUDACC__
@@ -30,26 +32,26 @@
 
 namespace caffe {
 
-// Below this many bytes behind a pointer, one element a thread fills the GPU better than a window a thread
+// With fewer bytes behind a pointer, one element per thread fills the GPU better than one window per thread
 // (measured on an H200).
 constexpr int64_t kVectorFrom = int64_t(1) << 21;
 
-// What one instruction loads or stores at most.
+// The most bytes that one instruction loads or stores.
 constexpr int kWidestAccess = 16;
 
-// The neighbours that one access takes, the widest type deciding.
+// The number of neighbouring elements of one access, for the widest type.
 __host__ __device__ constexpr int vector_lanes(int widest) {
   return widest >= kWidestAccess ? 1 : kWidestAccess / widest;
 }
 
-// A thread takes as many such accesses, a warp's side by side each time: then several are under way, and the
-// arithmetic of one goes on beside that of the others.
+// The accesses of a thread. In each, the threads of a warp read side by side. Several accesses overlap, and so does
+// their arithmetic.
 #ifndef CAFFE_VECTOR_CHUNKS
 #define CAFFE_VECTOR_CHUNKS 2
 #endif
 constexpr int kVectorChunks = CAFFE_VECTOR_CHUNKS;
 constexpr int kVectorWarp = 32;
-// Of a block. On an H200 sigmoid in half takes 2 to 4% less time than with 512, from 2^22 elements on.
+// Threads per block. On an H200 sigmoid in half takes 2 to 4% less time than with 512, from 2^22 elements on.
 constexpr int kVectorThreads = 128;
 
 template <typename... Pointee>
@@ -59,15 +61,14 @@ __host__ __device__ constexpr int widest() {
   return bytes;
 }
 
-// A thread's elements behind one pointer.
+// The elements of one access.
 template <typename T, int Lanes>
 struct alignas(sizeof(T) * Lanes < kWidestAccess ? sizeof(T) * Lanes : kWidestAccess) Together {
   T values[Lanes];
 };
 
-// How many of the n elements, from the first on, the vector loop takes: none if the grid has a thread for
-// each element, for that is how small counts are launched, and none if a pointer does not lie where windows
-// may begin; else as many as whole warps take.
+// How many of the n elements, from the first on, the vector loop handles: as many as whole warps take. None if the
+// grid has a thread for each element, as small launches have, or if a pointer is misaligned for windows.
 template <typename... T>
 __device__ __forceinline__ int64_t vectorized(int64_t n, T*... pointers) {
   constexpr int kLanes = vector_lanes(widest<T...>()), kTile = kLanes * kVectorChunks * kVectorWarp;
@@ -79,7 +80,7 @@ __device__ __forceinline__ int64_t vectorized(int64_t n, T*... pointers) {
   return aligned ? n / kTile * kTile : 0;
 }
 
-// Where a thread is. Of its elements, kLanes lie side by side, the next kLanes a warp's width further on.
+// A thread's position. kLanes of its elements lie side by side, the next kLanes a warp's width further on.
 template <int Lanes, typename Index>
 struct VectorPosition {
   static constexpr int kLanes = Lanes, kElements = Lanes * kVectorChunks;
@@ -92,7 +93,7 @@ struct VectorPosition {
   __device__ __forceinline__ bool inside() const { return at < end; }
   __device__ __forceinline__ void next() { at += step; }
   __device__ __forceinline__ Index first() const { return static_cast<Index>(at); }
-  // From the first element to another.
+  // The distance from the first element to another.
   static __device__ __forceinline__ constexpr int distance(int element) {
     return element / Lanes * (kVectorWarp * Lanes) + element % Lanes;
   }
@@ -106,7 +107,7 @@ struct VectorPosition {
 template <typename Index, typename... Pointee>
 __device__ VectorPosition<vector_lanes(widest<Pointee...>()), Index> vector_over(Index n, Pointee*...);
 
-// A thread's elements behind one pointer, in registers from here until the end of the body.
+// A thread's elements behind one pointer. They are in registers until the end of the body.
 template <typename Place, typename T, bool Load, bool Store>
 class Window {
   using Value = std::remove_const_t<T>;
@@ -127,7 +128,7 @@ class Window {
   }
   Window(const Window&) = delete;
 
-  // The index is the loop's own, `first` plus a distance that unrolling makes a constant.
+  // `i` is the loop's index: `first` plus a distance, which unrolling makes a constant.
   template <typename Index>
   __device__ __forceinline__ std::conditional_t<Store, Value&, const Value&> operator[](Index i) {
     const int distance = static_cast<int>(i - first_);
@@ -147,24 +148,24 @@ __device__ __forceinline__ Window<Place, T, Load, Store> window(T* memory, const
   return {memory, place};
 }
 
-// Blocks for a launch of a kernel with a vector loop, whose elements have `bytes` each.
+// The blocks for a launch of a kernel with a vector loop. Its elements have `bytes` bytes.
 inline int vector_blocks(int64_t count, int bytes) {
   const int64_t each = count * bytes < kVectorFrom ? 1 : vector_lanes(bytes) * kVectorChunks;
   const int64_t blocks = (count + each * kVectorThreads - 1) / (each * kVectorThreads);
   return static_cast<int>(std::min<int64_t>(std::max<int64_t>(blocks, 1), INT32_MAX));
 }
-// The kernel's pointers tell how many bytes.
+// The same, with the bytes by the kernel's pointers.
 template <typename... Parameter>
 inline int vector_blocks(int64_t count, void (*)(Parameter...)) {
   return vector_blocks(count, widest<std::conditional_t<std::is_pointer<Parameter>::value,
                                                         std::remove_pointer_t<Parameter>, char>...>());
 }
-// Where the kernel's template arguments are left to deduction, as for float.
+// For launches that leave the template arguments to deduction: the bytes are those of float.
 inline int vector_blocks(int64_t count) { return vector_blocks(count, static_cast<int>(sizeof(float))); }
 
 }  // namespace caffe
 
-// What the vector loop leaves to Caffe's loop.
+// Caffe's loop over the elements that the vector loop leaves.
 #define CAFFE_VECTOR_REST(i, n) CAFFE_KERNEL_LOOP_OVER(x(n, i##_vectorized), i, n)
 
 #define CUDA_VECTOR_LOOP(i, n, ...)                                                                          \
@@ -178,7 +179,7 @@ inline int vector_blocks(int64_t count) { return vector_blocks(count, static_cas
 
 #define CAFFE_VECTOR_READ(i, p) CAFFE_VECTOR_WINDOW(i, p, true, false)
 #define CAFFE_VECTOR_WRITE(i, p) CAFFE_VECTOR_WINDOW(i, p, false, true)
-// Written, but perhaps not always, or read as well.
+// For a pointer that is read as well, or not always written.
 #define CAFFE_VECTOR_UPDATE(i, p) CAFFE_VECTOR_WINDOW(i, p, true, true)
 
 #define CAFFE_VECTOR_LANES(i, n)                                                                            \

@@ -1,10 +1,10 @@
-// cuRAND's functions for kernels, on either backend: random numbers by Philox4x32-10, from counters (Salmon,
-// Moraes, Dror, Shaw, "Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011).
+// cuRAND's functions for kernels, on all backends. The generator is Philox4x32-10 (Salmon, Moraes, Dror, Shaw,
+// "Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011).
 //
-// curandStatePhilox4_32_10_t gives cuRAND's own numbers: the same bits and uniform numbers, normal ones to
-// rounding. curandState, in cuRAND a XORWOW generator, is Philox here too: other numbers of the same
-// distribution, the same on the host as on a GPU. A state is 64 bytes, and curand_init costs as much as a
-// number or two.
+// curandStatePhilox4_32_10_t gives cuRAND's own numbers: the same bits and uniform numbers, and normal numbers up to
+// rounding. curandState is a XORWOW generator in cuRAND. Here it is Philox, too, so its numbers differ from cuRAND's,
+// but have the same distribution, and are the same on the host and on a GPU. A state has 64 bytes, and curand_init
+// takes the time of one or two numbers.
 #ifndef CAFFE_CURAND_KERNEL_H_
 #define CAFFE_CURAND_KERNEL_H_
 
@@ -14,7 +14,7 @@
 struct curandStatePhilox4_32_10 {
   uint4 counter, output;
   uint2 key;
-  unsigned int used;  // numbers of output that are spent
+  unsigned int used;  // how many numbers of output were used
   float spare;        // curand_normal makes two at a time
   double spare_double;
   bool has_spare, has_spare_double;
@@ -43,7 +43,7 @@ __device__ inline uint4 philox(uint4 counter, uint2 key) {
   return counter;
 }
 
-// 64 bits added to a counter of 128.
+// Add 64 bits to a counter of 128 bits.
 __device__ inline void advance(uint4* counter, unsigned long long n) {
   const unsigned long long low = (static_cast<unsigned long long>(counter->y) << 32) | counter->x,
                            sum = low + n;
@@ -59,7 +59,7 @@ __device__ inline double uniform_double(unsigned int low, unsigned int high) {
   return bits * TINY_DOUBLE + TINY_DOUBLE / 2;
 }
 
-// Two independent normal numbers of two uniform ones (Box and Muller, 1958).
+// Two independent normal numbers from two uniform ones (Box and Muller, 1958).
 __device__ inline float2 normal(unsigned int a, unsigned int b) {
   const float length = sqrtf(-2.0f * logf(uniform(a))), angle = TURN * uniform(b);
   return make_float2(length * sinf(angle), length * cosf(angle));
@@ -72,7 +72,7 @@ __device__ inline double2 normal_double(uint4 bits) {
 
 }  // namespace caffe_curand
 
-// Within a sequence, n numbers ahead.
+// Skip n numbers of the sequence.
 __device__ inline void skipahead(unsigned long long n, curandStatePhilox4_32_10* state) {
   state->used += static_cast<unsigned int>(n & 3);
   caffe_curand::advance(&state->counter, n / 4 + state->used / 4);
@@ -80,7 +80,7 @@ __device__ inline void skipahead(unsigned long long n, curandStatePhilox4_32_10*
   state->output = caffe_curand::philox(state->counter, state->key);
 }
 
-// n sequences ahead.
+// Skip n sequences.
 __device__ inline void skipahead_sequence(unsigned long long n, curandStatePhilox4_32_10* state) {
   const unsigned int low = static_cast<unsigned int>(n);
   state->counter.z += low;
@@ -124,7 +124,7 @@ __device__ inline float4 curand_uniform4(curandStatePhilox4_32_10* state) {
                      caffe_curand::uniform(bits.z), caffe_curand::uniform(bits.w));
 }
 
-// By one number of 32 bits, as in cuRAND; a curandState takes two.
+// From one number of 32 bits, as in cuRAND. A curandState uses two.
 __device__ inline double curand_uniform_double(curandStatePhilox4_32_10* state) {
   return curand(state) * 2.3283064365386963e-10 + 2.3283064365386963e-10;
 }

@@ -1,9 +1,10 @@
 # The CUDA backend: kernels by nvcc.
 
-# Device code goes through nvcc's front once for several architectures, as for the oldest of them, and is then
-# assembled for each: six fronts take two thirds of a build. From sm_80 on half types have instructions of their own.
-# The newest front's text is kept as PTX, for GPUs to come. front(numbers)
-# Of all-major those are left out that no machine like this one can have: sm_110 is in systems with ARM processors.
+# nvcc's front is the slow part of a compilation. It runs once for several architectures, as for the oldest of them;
+# then the code is assembled for each. There are two fronts, because from sm_80 on half types have their own instructions.
+# PTX of the newest front is kept for future GPUs.
+# front(architectures, architecture of the PTX)
+# all-major leaves out what no machine like this one can have: sm_110 is only in systems with ARM processors.
 FOREIGN     := $(if $(filter all-major,$(ARCH)),$(if $(filter x86_64,$(shell uname -m)),110))
 KNOWN       := $(if $(filter all-major all,$(ARCH)),$(patsubst sm_%,%,$(shell '$(NVCC)' --list-gpu-code)))
 WANTED      := $(sort $(if $(filter all-major,$(ARCH)),$(firstword $(KNOWN)) \
@@ -16,10 +17,10 @@ front        = -gencode 'arch=compute_$(firstword $(1)),code=[$(subst $(space),$
                  $(2:%=compute_%)))]'
 GENCODE     := $(if $(WANTED),$(if $(OLD),$(call front,$(OLD),$(if $(strip $(NEW)),,$(firstword $(OLD))))) \
                  $(if $(strip $(NEW)),$(call front,$(NEW),$(firstword $(NEW)))),-arch=$(ARCH))
-# A layer that asks which GPU it is compiled for is compiled for each of them.
+# A layer that asks for the GPU's architecture has a front for each of them.
 cuda_EACH   := $(if $(WANTED),$(foreach n,$(WANTED),-gencode arch=compute_$(n)$(comma)code=sm_$(n)) \
                  -gencode arch=compute_$(NEWEST)$(comma)code=compute_$(NEWEST),-arch=$(ARCH))
-# The toolkit's own folder of this kind that has the file. cuda_folder(kinds, file)
+# The first folder of the CUDA toolkit that has the file. cuda_folder(folders, file)
 cuda_folder  = $(dir $(firstword $(wildcard $(foreach kind,$(1),$(dir $(NVCC))../$(kind)/$(2)))))
 CUDA_LIB    := $(call cuda_folder,lib64 lib targets/x86_64-linux/lib targets/sbsa-linux/lib,libcudart_static.a)
 CUDA_HEADERS:= $(call cuda_folder,include targets/x86_64-linux/include targets/sbsa-linux/include,cuda_runtime.h)
@@ -28,25 +29,25 @@ cuda_COMMON := $(COMMON) -O3 --threads 0 -Wno-deprecated-gpu-targets -lineinfo -
 cuda_FLAGS  :=
 cuda_NATIVE := $(cuda_COMMON)
 
-# No Caffe layer knows of what newer GPUs have: one front for all. Kernels may call what the standard library has made
-# constexpr since: fmax(float, double), which in 2015 was no such template.
+# One front for all: no Caffe layer uses features of newer GPUs. --expt-relaxed-constexpr: kernels may call functions that
+# the standard library has made constexpr since, such as fmax(float, double).
 CAFFE_FOR   := $(OLD) $(NEW)
 cuda_CAFFE  := $(cuda_COMMON) $(OF_CAFFE) --expt-relaxed-constexpr -Xcompiler -fno-gnu-unique \
                  $(if $(WANTED),$(call front,$(CAFFE_FOR),$(firstword $(CAFFE_FOR))),-arch=$(ARCH))
-# A .cpp in the CUDA library. For the plainest processor: kernels do the work there.
+# A .cpp in the CUDA library. It needs no special processor, because kernels do the work.
 cuda_PLAIN  := $(COMMON) $(OF_CAFFE) -isystem $(CUDA_HEADERS) -O1 -fPIC -fvisibility=hidden -fno-gnu-unique -Wall \
                -Wno-unknown-pragmas -g1
 cuda_LINK   := -L$(CUDA_LIB) -lcudart_static -ldl -lrt -pthread
 cuda_INFO   := CUDA $(ARCH)
-# The compiler that is asked for its version.
+# The compiler whose version is recorded.
 cuda_TELLS  := $(NVCC)
 cuda_STD    := -include $(CORE_cuda)/std.hpp
 
-# nvcc hands options that only the C++ compiler knows through to it. through(options)
+# Options for the C++ compiler, in the form in which nvcc passes them on. through(options)
 through      = $(patsubst -f%,-Xcompiler -f%,$(subst -iquote ,-Xcompiler -iquote$(comma),\
                  $(subst -idirafter ,-Xcompiler -idirafter$(comma),$(1))))
-# See mk/host.mk. A .cu without device code, as half of stock Caffe's are, needs no nvcc, unless it leans on what nvcc
-# declares for the host.
+# See mk/host.mk. A .cu without device code, as half of stock Caffe's are, is compiled by the C++ compiler. If that fails,
+# it uses something that nvcc declares, and nvcc compiles it.
 cuda_rewrite = $(call step,LOOPS,$(1),$@.log,$(PYTHON) -m tools.cuda.for_nvcc $(2) $< $@ --depfile $@.d)
 cuda_native  = $(call step,NVCC,$(1),$@.log,$(call compile,'$(NVCC)' $(call through,$(2)) \
                  $(cuda_NATIVE) $(or $(3),$(GENCODE))))

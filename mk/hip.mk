@@ -1,6 +1,6 @@
-# The HIP backend: what nvcc is given, for AMD's GPUs. include/hip has CUDA's names.
+# The HIP backend, for AMD's GPUs. It compiles the sources that nvcc gets. include/hip defines CUDA's names.
 
-# hipcc takes an nvcc that it finds for the compiler to call.
+# Without HIP_PLATFORM hipcc calls nvcc, if it finds one.
 HIP         := HIP_PLATFORM=amd $(HIPCC)
 HIP_ROOT    := $(dir $(shell command -v '$(HIPCC)'))..
 hip_NATIVE  := $(COMMON) -Iinclude/hip -include cuda_runtime.h -x hip $(HIP_ARCH:%=--offload-arch=%) -O3 -fPIC \

@@ -1,21 +1,21 @@
 # The host backend: kernels rewritten as C++, for the C++ compiler.
 
 SANITIZER_1 := -fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined
-# Of -fsanitize=thread only the calls before each access are wanted; what they call is in src/host_races.h.
+# -fsanitize=thread inserts a call before each memory access. src/host_races.h defines the functions that are called.
 SANITIZER_races := -fsanitize=thread -DCAFFE_HOST_RACES=1 -O1 -Wno-tsan
 host_FLAGS  := $(COMMON) -Iinclude/host -O3 -march=$(HOST_ARCH) -fno-math-errno -fno-trapping-math -fPIC \
                -fvisibility=hidden -Wall -Wno-unknown-pragmas -g1 $(SANITIZER_$(SANITIZE))
-# Each product is rounded, as on the processors that Caffe was built for: fused with a sum, a box of 50 pixels ends at
-# 49.99999.
+# No fused multiply-add: each product is rounded, as on the processors that Caffe was built for. Else a box of 50 pixels
+# may end at 49.99999.
 host_CAFFE  := $(host_FLAGS) $(OF_CAFFE) -ffp-contract=off -fno-gnu-unique -DCAFFE_HOST_BACKEND=1
 host_LINK   := -pthread -lm $(if $(filter 1,$(SANITIZE)),-fsanitize=address$(comma)undefined)
 host_INFO   := host $(HOST_ARCH)
 
-# The standard headers that every Caffe file includes, compiled once: a fifth of each compilation.
+# The standard headers that every Caffe file includes, precompiled. They are a fifth of each compilation.
 host_STD    := -include $(CORE_host)/std.hpp
 host_PLAIN  := $(host_CAFFE)
 
-# What the launcher itself is compiled with besides.
+# Further flags for the launcher itself.
 host_LAUNCH := $(if $(filter races,$(SANITIZE)),-fno-sanitize=thread)
 
 # host_rewrite(what, further arguments)

@@ -1,14 +1,14 @@
-# What the caller gave is a value, never make text: `make 'BUILD=$(shell ...)'` runs nothing. make would expand such a
-# variable when it hands it to a recipe's environment; one that is simply assigned is handed on as it is.
+# make must not expand the caller's values: `make 'BUILD=$(shell ...)'` runs nothing. make would expand them for a recipe's
+# environment, so each is assigned again, literally.
 given     = $(filter command environment override,$(firstword $(origin $(1))))
 literally = $(eval override $(1) := $$(value $(1)))
 $(foreach name,$(SETTINGS),$(if $(call given,$(name)),$(call literally,$(name))))
-# An environment often has a NAME or a TYPE that means something else.
+# Arguments only come from the command line: an environment may have a NAME or a TYPE with another meaning.
 $(foreach name,$(ARGUMENTS),$(if $(filter command,$(firstword $(origin $(name)))),\
   $(call literally,$(name)),$(eval $(name) :=)))
 export $(SETTINGS) $(ARGUMENTS)
 
-# A misspelt setting would otherwise be ignored in silence.
+# Refuse a misspelt setting, which make would ignore.
 UNKNOWN := $(filter-out $(SETTINGS) $(ARGUMENTS),$(sort $(foreach name,$(.VARIABLES),\
              $(if $(filter command,$(firstword $(origin $(name)))),$(name)))))
 $(if $(UNKNOWN),$(error $(UNKNOWN): no such setting. There are: $(SETTINGS) $(ARGUMENTS)))

@@ -1,10 +1,10 @@
 // The short way of a call, for every layer: a Python extension of its own (layers/_runtime/_call.abi3.so).
 //
-// An operator's function allocates and launches. A call of it is recorded by Python
-// (layers/_runtime/recording.py) as a Plan; a `Short` remembers the plans by what their arguments were like,
-// and runs the right one behind one builtin. In any doubt it hands its arguments on to Python, which knows
-// what to do and what to say. The extension knows nothing of torch's C++ and nothing of a layer: tensors are
-// read through DLPack's C exchange API (torch 2.10 on), C functions are called by address.
+// An operator's function allocates and launches. Python records a call of it as a Plan
+// (layers/_runtime/recording.py). A `Short` is a builtin function that finds the plan for its arguments by their
+// properties, and runs it. If in doubt, it calls the careful way in Python with these arguments. The extension uses
+// neither torch's C++ nor a layer's library: it reads tensors through DLPack's C exchange API (from torch 2.10 on),
+// and calls C functions by their addresses.
 #include <string.h>
 
 #include <algorithm>
@@ -24,24 +24,23 @@ PyTypeObject* plan_type;
 
 // -------------------------------------------------------------------------------------------- the call
 
-// What a parameter takes: a tensor, a tensor or None, anything else. Python writes T and O for tensors that
-// autocast leaves in float.
+// The kind of a parameter: anything else, a tensor, a tensor or None. Python passes T and O for tensors that autocast
+// leaves in float32.
 enum Parameter : char { kOther = 'p', kTensor = 't', kOptional = 'o' };
 enum Casts : int { kPromote, kToLower, kToFloat, kToNothing };
 
-// Python's objects that a Short holds. A call is clear if its tensors are plain, no mode of torch's is at work
-// and no gradient is wanted inside of it.
+// The Python objects that a Short holds. A call is clear if its tensors are plain, no torch mode is active and it needs
+// no gradient.
 enum Role {
   // A tuple: the defaults of the last parameters.
   kDefaults,
-  // Functions: takes any call; takes a clear one; takes a clear one and records it; casts arguments as
-  // autocast wants them.
-  kOtherwise,
+  // Functions. They run any call; run a clear call; run a clear call and record it; cast arguments as autocast does.
+  kCareful,
   kPlain,
   kRecord,
   kCast,
-  // The autograd node: its apply; what it keeps for backward, as a function that does so, as the arguments'
-  // places, or None; its backward in Python; the Short whose results are the gradients, or None.
+  // The autograd node: its apply; what it saves for backward (a function that saves, the positions of arguments, or
+  // None); its backward in Python; the Short that computes the gradients, or None.
   kApply,
   kSave,
   kBackward,
@@ -51,8 +50,8 @@ enum Role {
 
 struct Short {
   std::vector<char> parameters;
-  std::vector<bool> stays_float;  // tensors that autocast leaves in float
-  bool launches_only;             // no operator: neither gradient nor autocast concerns it
+  std::vector<bool> stays_float;  // tensors that autocast leaves in float32
+  bool launches_only;             // no operator, so gradients and autocast do not matter
   int casts;
   PyObject* python[kRoles] = {};
   Table table;
@@ -75,7 +74,7 @@ PyObject* call(PyObject* function, PyObject* const* arguments, size_t count) {
   return given ? PyObject_Call(function, given.get(), nullptr) : nullptr;
 }
 
-// What the call is like. False: something is no plain dense tensor, or no parameter that can be remembered.
+// Read the properties of a call. False if a tensor is not plain and dense, or a parameter cannot be remembered.
 bool describe(const Short& s, PyObject* const* arguments, Signature* signature) {
   for (size_t i = 0; i < s.parameters.size(); ++i) {
     PyObject* const argument = arguments[i];
@@ -91,7 +90,7 @@ bool describe(const Short& s, PyObject* const* arguments, Signature* signature) 
   return true;
 }
 
-// Is one tensor given twice? Then a recording could not tell which argument an address came from.
+// Is a tensor passed twice? Then a recording cannot tell from which argument an address comes.
 bool has_twins(const Short& s, PyObject* const* arguments) {
   for (size_t i = 0; i < s.parameters.size(); ++i)
     for (size_t j = 0; j < i; ++j)
@@ -99,7 +98,7 @@ bool has_twins(const Short& s, PyObject* const* arguments) {
   return false;
 }
 
-// A clear call: by its plan, or by Python, which records it when it comes for the second time.
+// Run a clear call by its plan. If it has none, Python runs it, and records it the second time.
 PyObject* run(Short& s, PyObject* const* arguments, const Signature& signature) {
   const size_t count = s.parameters.size();
   const uint64_t hash = signature.hash();
@@ -116,7 +115,7 @@ PyObject* run(Short& s, PyObject* const* arguments, const Signature& signature) 
   if (entry->recorded || has_twins(s, arguments)) return call(s.python[kPlain], arguments, count);
   entry->recorded = true;
   PyObject* result = call(s.python[kRecord], arguments, count);
-  if (result == nullptr) {  // it failed, which says nothing about the next
+  if (result == nullptr) {  // this call failed, and the next one may not
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
     entry = s.table.find(hash, signature);
@@ -139,7 +138,7 @@ bool wants_gradient(const Short& s, PyObject* const* arguments) {
   return false;
 }
 
-// The dtype that autocast wants the tensors in: new, null if it is off for their device, or there is an error.
+// The dtype to which autocast casts the tensors, a new reference. Null: off for their device, or an error.
 PyObject* autocast_target(const Short& s, const Signature& signature) {
   if (s.launches_only || s.casts == kPromote || s.casts == kToNothing || !Torch::ask(torch.autocasting))
     return nullptr;
@@ -151,7 +150,7 @@ PyObject* autocast_target(const Short& s, const Signature& signature) {
   return target;
 }
 
-// A floating tensor that autocast brings to its target.
+// Does autocast cast this tensor?
 bool is_cast(const Short& s, const Signature& signature, PyObject* const* arguments, size_t i, long target) {
   if (s.parameters[i] == kOther || arguments[i] == Py_None) return false;
   const DLDataType& type = signature.tensors[i].dtype;
@@ -161,11 +160,11 @@ bool is_cast(const Short& s, const Signature& signature, PyObject* const* argume
 
 PyObject* call_operator(Short& s, PyObject* const* arguments, bool may_cast);
 
-// True: autocast changes arguments, and `result` is what the call with those gives.
+// True if autocast casts arguments. Then `result` is the result of the call with the cast arguments.
 bool cast_and_call(Short& s, PyObject* const* arguments, const Signature& signature, PyObject** result) {
   const size_t count = s.parameters.size();
   PyObject* cast[kMostArguments] = {};
-  if (s.casts == kPromote && !s.launches_only && signature.mixed()) {  // Python knows what it asks for
+  if (s.casts == kPromote && !s.launches_only && signature.mixed()) {  // Python promotes the dtypes
     const Owned given(call(s.python[kCast], arguments, count));
     for (size_t i = 0; given && i < count; ++i)
       cast[i] = PyTuple_GetItem(given.get(), static_cast<Py_ssize_t>(i));
@@ -195,7 +194,7 @@ bool cast_and_call(Short& s, PyObject* const* arguments, const Signature& signat
   return any;
 }
 
-// A call with as many arguments as there are parameters. Null without an error: in doubt.
+// Run a call with an argument for each parameter. Null without an error: in doubt.
 PyObject* call_operator(Short& s, PyObject* const* arguments, bool may_cast) {
   Signature signature;
   if (in_doubt(s) || !describe(s, arguments, &signature)) return nullptr;
@@ -220,16 +219,16 @@ PyObject* short_call(PyObject* object, PyObject* given, PyObject* named) {
     PyObject* result = call_operator(s, arguments, true);
     if (result || PyErr_Occurred()) return result;
   }
-  return PyObject_Call(s.python[kOtherwise], given, named);
+  return PyObject_Call(s.python[kCareful], given, named);
 }
 
-// Can so many arguments, with the defaults of the last parameters, be all?
+// Are so many arguments enough, with the defaults of the last parameters?
 bool fits(const Short& s, Py_ssize_t count) {
   const Py_ssize_t wanted = static_cast<Py_ssize_t>(s.parameters.size());
   return count <= wanted && wanted - count <= PyTuple_Size(s.python[kDefaults]);
 }
 
-// The dispatcher's arguments: it leaves out those that are defaults, and gives lists for tuples.
+// The arguments from torch's dispatcher, which leaves out defaults and passes lists for tuples.
 class Dispatched {
  public:
   Dispatched(const Short& s, PyObject* const* given, Py_ssize_t count) {
@@ -263,7 +262,7 @@ class Dispatched {
   bool good_ = false;
 };
 
-// What torch.ops runs, once it has dealt with autograd and autocast.
+// The implementation for torch.ops, after autograd and autocast.
 PyObject* short_registered(PyObject* object, PyObject* const* given, Py_ssize_t count) {
   Short& s = *reinterpret_cast<ShortObject*>(object)->self;
   const Dispatched arguments(s, given, count);
@@ -274,8 +273,8 @@ PyObject* short_registered(PyObject* object, PyObject* const* given, Py_ssize_t 
   return run(s, arguments.items, signature);
 }
 
-// (torchs, *arguments): a call by torch.ops, as compiled code makes it. `torchs` is torch's own dispatcher,
-// which takes all that is in doubt or wants a gradient.
+// (dispatcher, *arguments): a call by torch.ops, as compiled code makes it. torch's dispatcher runs the call if it is
+// in doubt or needs a gradient.
 PyObject* short_dispatched(PyObject* object, PyObject* given, PyObject* named) {
   Short& s = *reinterpret_cast<ShortObject*>(object)->self;
   PyObject* items[kMostArguments + 1];
@@ -294,7 +293,7 @@ PyObject* short_dispatched(PyObject* object, PyObject* given, PyObject* named) {
   return rest ? PyObject_Call(PyTuple_GetItem(given, 0), rest.get(), named) : nullptr;
 }
 
-// What backward needs goes into ctx: false is an error.
+// Save what backward needs in ctx. False on error.
 bool keep(const Short& s, PyObject* ctx, PyObject* const* arguments, PyObject* result) {
   PyObject* const save = s.python[kSave];
   if (save == Py_None) return true;
@@ -310,14 +309,14 @@ bool keep(const Short& s, PyObject* ctx, PyObject* const* arguments, PyObject* r
     tensors[i] = arguments[PyLong_AsLong(PyTuple_GetItem(save, static_cast<Py_ssize_t>(i)))];
   for (size_t i = 0; i < count; ++i)
     if (s.parameters[i] == kOther) others[other_count++] = arguments[i];
-  // As ctx.save_for_backward does.
+  // As ctx.save_for_backward does it.
   const Owned saved(tuple_of(tensors, tensor_count)), parameters(tuple_of(others, other_count));
   return saved && parameters && PyObject_SetAttrString(ctx, "to_save", saved.get()) == 0 &&
          PyObject_SetAttrString(ctx, "parameters", parameters.get()) == 0;
 }
 
-// `by` gives a gradient for each tensor of s. held: the saved tensors, the parameters, and for each argument
-// whether its gradient is wanted.
+// Call `by`, which computes a gradient for each tensor of s. held: the saved tensors, the parameters, and for each
+// argument whether its gradient is wanted.
 PyObject* differentiate_by(const Short& s, Short& by, PyObject* const* top_diffs, Py_ssize_t count,
                            PyObject* const* held) {
   PyObject* arguments[kMostArguments];
@@ -334,7 +333,7 @@ PyObject* differentiate_by(const Short& s, Short& by, PyObject* const* top_diffs
   if (given != by.parameters.size())
     return PyErr_SetString(PyExc_TypeError, "the operator of the gradient takes other arguments"), nullptr;
   PyObject* gave = call_operator(by, arguments, true);
-  if (gave == nullptr && !PyErr_Occurred()) gave = call(by.python[kOtherwise], arguments, given);
+  if (gave == nullptr && !PyErr_Occurred()) gave = call(by.python[kCareful], arguments, given);
   const Owned found(gave);
   if (!found) return nullptr;
   PyObject* diffs[kMostArguments];
@@ -349,7 +348,7 @@ PyObject* differentiate_by(const Short& s, Short& by, PyObject* const* top_diffs
   return PyErr_Occurred() ? nullptr : tuple_of(diffs, s.parameters.size());
 }
 
-// The forward of the autograd node: (ctx, *arguments). call_operator has asked whether the call is in doubt.
+// The forward of the autograd node: (ctx, *arguments). call_operator has checked that the call is not in doubt.
 PyObject* short_forward(PyObject* object, PyObject* const* given, Py_ssize_t count) {
   Short& s = *reinterpret_cast<ShortObject*>(object)->self;
   const size_t wanted = s.parameters.size();
@@ -382,7 +381,7 @@ PyObject* short_backward(PyObject* object, PyObject* const* given, Py_ssize_t co
   return saved && parameters && wanted ? differentiate_by(s, by, given + 1, count - 1, held) : nullptr;
 }
 
-// add(arguments, plan): calls like the one with these arguments are that plan from now on.
+// add(arguments, plan): run calls with such arguments by this plan from now on.
 PyObject* short_add(PyObject* object, PyObject* const* given, Py_ssize_t count) {
   Short& s = *reinterpret_cast<ShortObject*>(object)->self;
   if (count != 2 || !PyTuple_Check(given[0]) || Py_TYPE(given[1]) != plan_type ||
@@ -407,7 +406,7 @@ PyObject* short_add(PyObject* object, PyObject* const* given, Py_ssize_t count) 
   Py_RETURN_NONE;
 }
 
-// How many kinds of calls are known.
+// The number of plans.
 Py_ssize_t short_length(PyObject* object) {
   return static_cast<Py_ssize_t>(reinterpret_cast<ShortObject*>(object)->self->table.size());
 }
@@ -468,7 +467,7 @@ PyObject* short_new(PyTypeObject* type, PyObject* given, PyObject*) {
   int launches_only, casts;
   PyObject* python[kRoles];
   if (!PyArg_ParseTuple(given, "sO!iiOOOO", &parameters, &PyTuple_Type, &python[kDefaults], &launches_only,
-                        &casts, &python[kOtherwise], &python[kPlain], &python[kRecord], &python[kCast]))
+                        &casts, &python[kCareful], &python[kPlain], &python[kRecord], &python[kCast]))
     return nullptr;
   const size_t count = strlen(parameters);
   if (count > kMostArguments || static_cast<size_t>(PyTuple_Size(python[kDefaults])) > count) {
@@ -492,7 +491,7 @@ PyObject* short_new(PyTypeObject* type, PyObject* given, PyObject*) {
   return object;
 }
 
-// differentiate(apply, save, backward, by): the autograd node of calls that want a gradient.
+// differentiate(apply, save, backward, by): set the autograd node of calls that need a gradient.
 PyObject* short_differentiate(PyObject* object, PyObject* const* given, Py_ssize_t count) {
   if (count != kRoles - kApply || (given[3] != Py_None && Py_TYPE(given[3]) != Py_TYPE(object))) {
     PyErr_SetString(PyExc_TypeError, "differentiate takes apply, save, backward and a Short or None");
@@ -546,8 +545,7 @@ bool read_launches(PyObject* list, Plan* plan) {
          (PyErr_SetString(PyExc_ValueError, "too many allocations"), false);
 }
 
-// Plan(device_type, device, allocations, launches, results, returns_tuple); see recording.py for what is in
-// them.
+// Plan(device_type, device, allocations, launches, results, returns_tuple), as recording.py makes them.
 PyObject* plan_new(PyTypeObject* type, PyObject* given, PyObject*) {
   int device_type, device, returns_tuple;
   PyObject *allocations, *launches, *results;
@@ -574,15 +572,15 @@ PyObject* plan_new(PyTypeObject* type, PyObject* given, PyObject*) {
   return nullptr;
 }
 
-// configure((tensor, parameter, ...)): what there is of torch, in the order of struct Torch. False: not this
-// torch.
+// configure((tensor, parameter, ...)): the parts of torch, in the order of struct Torch. False if this torch cannot be
+// used.
 PyObject* configure(PyObject*, PyObject* all) {
   Torch t;
   if (!t.take(all)) {
     if (PyErr_Occurred()) return nullptr;
     Py_RETURN_FALSE;
   }
-  Py_INCREF(all);  // for ever, with what it holds
+  Py_INCREF(all);  // never released
   torch = t;
   Py_RETURN_TRUE;
 }

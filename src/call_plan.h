@@ -1,8 +1,7 @@
-// A plan: what a call that was recorded did, so that a call like it can do the same without Python.
+// A plan: the record of what one call did, so that C can repeat it for a call of the same kind.
 //
-// A call allocates tensors and launches C functions. Where each address comes from is in the plan: an
-// argument, an allocation, a number. A plan holds no tensor's memory and is never changed, so threads may run
-// it side by side.
+// A call allocates tensors and launches C functions. The plan says where each word of a launch comes from: from an
+// argument, an allocation, or a number. A plan holds no tensor's memory and never changes, so threads may share it.
 #ifndef CAFFE_CALL_PLAN_H_
 #define CAFFE_CALL_PLAN_H_
 
@@ -17,23 +16,23 @@ inline Torch torch;
 
 enum SourceKind : int { kNumber, kArgument, kAllocation, kStream };
 
-// The most that a plan may have; a call of more goes the careful way.
+// The limits of a plan. A call with more goes the careful way.
 constexpr size_t kMostArguments = 32, kMostAllocations = 16, kMostWords = 64;
 
-// One word that a C function takes.
+// Where one word of a C function's arguments comes from.
 struct Source {
   SourceKind kind;
-  int64_t value;  // the number itself, or which argument or allocation
+  int64_t value;  // the number, or the index of the argument or allocation
 };
 
 struct Launch {
   int (*run)(const int64_t* words);
   void (*set_num_threads)(int);  // null if the library has no host threads
-  PyObject* fail;                // raises what the library's error slot says
+  PyObject* fail;                // raises the library's last error
   std::vector<Source> words;
 };
 
-// A function of torch's that makes an empty tensor, and a quicker one, or None, that never fills it.
+// A torch function that makes an empty tensor, and a quicker one, or None, that never fills it.
 struct Allocation {
   PyObject *function, *arguments, *named, *quick, *quick_arguments;
   std::array<PyObject*, 5> all() const { return {function, arguments, named, quick, quick_arguments}; }
@@ -44,17 +43,17 @@ class Plan {
   int32_t device_type = 0, device = 0;
   std::vector<Allocation> allocations;
   std::vector<Launch> launches;
-  std::vector<int> results;  // which allocations are returned
+  std::vector<int> results;  // the indices of the allocations that are returned
   bool returns_tuple = false;
 
-  // The result. Null without an error: a doubt, the careful way is to be taken and nothing has happened.
+  // Run the plan. Returns the result. Null without an error: in doubt, nothing was done, so take the careful way.
   PyObject* run(PyObject* const* arguments, const DLTensor* tensors) const {
     if (!is_clear(arguments, tensors)) return nullptr;
     long other_device = -1;
     if (device_type != kDLCPU && torch.exchange_device != Py_None) other_device = exchange(device);
     PyObject* result = run_here(tensors);
     if (other_device >= 0 && other_device != device) {
-      PyObject *type, *value, *trace;  // of what went wrong in the plan
+      PyObject *type, *value, *trace;  // the plan's error
       PyErr_Fetch(&type, &value, &trace);
       exchange(other_device);
       PyErr_Restore(type, value, trace);
@@ -78,19 +77,20 @@ class Plan {
     for (const Launch& l : old_launches) Py_XDECREF(l.fail);
   }
 
-  std::vector<int> read;  // the arguments that are read or written
+  std::vector<int> read;  // the arguments whose memory is used
 
  private:
   static int64_t address(const DLTensor& t) { return reinterpret_cast<intptr_t>(t.data) + t.byte_offset; }
 
-  // What a signature does not tell: freed memory, and views like z.conj().imag, whose memory holds -value.
+  // Check what a signature does not contain: freed memory, and views like z.conj().imag, whose memory holds negative
+  // values.
   bool is_clear(PyObject* const* arguments, const DLTensor* tensors) const {
     for (const int i : read)
       if (tensors[i].data == nullptr || torch.is_negative(arguments[i])) return false;
     return true;
   }
 
-  // The device is current.
+  // Run the plan on the current device.
   PyObject* run_here(const DLTensor* tensors) const {
     PyObject* made[kMostAllocations];
     int64_t addresses[kMostAllocations] = {};

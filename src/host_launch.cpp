@@ -1,14 +1,13 @@
 // The host launcher: runs a kernel's grid on the processor's cores.
 //
-// Blocks are spread over host threads. The threads of a block run one after the other on one host
-// thread, as a plain loop, until one of them waits at a barrier: it is then parked on its stack, and
-// the loop goes on with the next thread on a fresh stack (a fibre). So a kernel without barriers
-// costs a function call per thread and one with barriers a stack per thread, and nobody has to know
-// beforehand which it is. A thread that returned early no longer counts at barriers, as on the GPU.
+// Blocks are spread over host threads. One host thread runs the threads of a block one after the other, in a plain
+// loop. A thread that reaches a barrier is parked on its stack, and the loop goes on with the next thread on a new
+// stack (a fibre). So a thread costs a function call, and a thread that waits also a stack, without knowing
+// beforehand whether a kernel has barriers. As on a GPU, a thread that has returned does not count at barriers.
 //
-// Host threads are started per launch and only if the launch is long enough to pay for them. There is no
-// pool: nothing idles, and a process that forks (a DataLoader) has nothing to repair.
-#undef _FORTIFY_SOURCE  // it takes a jump to another stack for a mistake
+// Each launch starts its own host threads, if it is long enough for that. No thread pool stays alive, so processes
+// that fork, such as a DataLoader's workers, are safe.
+#undef _FORTIFY_SOURCE  // it reports a jump to another stack as an error
 #include <setjmp.h>
 #include <sys/mman.h>
 #include <ucontext.h>
@@ -41,9 +40,9 @@ __thread Part part;
 namespace {
 
 constexpr int64_t kMaxThreadsPerBlock = 1024;
-constexpr int kMaxSharedBytes = 227 * 1024;  // what one block may have on a Hopper GPU
-constexpr int64_t kPartElements = 1 << 15;   // kRange: large enough to hide a call, small enough to balance
-constexpr double kThreadPaysOff = 100e-6;    // seconds of work that starting one more host thread is worth
+constexpr int kMaxSharedBytes = 227 * 1024;  // the most of a block on a Hopper GPU
+constexpr int64_t kPartElements = 1 << 15;   // kRange: large beside a call, small enough to balance
+constexpr double kThreadPaysOff = 100e-6;    // seconds of work for which one more host thread pays
 
 struct Launch {
   dim3 grid, block;
@@ -73,8 +72,7 @@ struct Kernel {
 // ------------------------------------------------------------------------------------- fibres
 
 constexpr size_t kStackBytes = 128 * 1024;
-constexpr uint64_t kCanary =
-    0x5afe57ac5afe57acu;  // at each stack's far end: an overflow is an error, not a mystery
+constexpr uint64_t kCanary = 0x5afe57ac5afe57acu;  // at the end of each stack, to detect overflows
 
 struct Fiber {
   ucontext_t start;
@@ -82,15 +80,15 @@ struct Fiber {
   jmp_buf here;  // where it waits
   char* stack = nullptr;
   uint3 thread{};              // the CUDA thread that runs here
-  unsigned int waits_for = 0;  // lanes it waits for at a warp barrier; 0: at the block's barrier
-  bool orders_memory = false;  // by a __syncwarp(), which a shuffle or a vote is not
-  int outcome = 0;             // what the barrier it waited at gave
+  unsigned int waits_for = 0;  // the lanes of a warp barrier; 0: the block's barrier
+  bool orders_memory = false;  // true for a __syncwarp(), false for a shuffle or a vote
+  int outcome = 0;             // the result of the barrier
 #if defined(__SANITIZE_ADDRESS__)
   void* fake_stack = nullptr;
 #endif
 };
 
-// One warp's meeting point. Its state is reset when the block starts.
+// The barrier of one warp. It is reset when a block starts.
 struct Warp {
   unsigned int live = 0, arrived = 0;
   uint64_t published[32] = {};
@@ -177,12 +175,12 @@ void BlockRunner::run(const Kernel& kernel, uint3 block) {
   } catch (...) {
     parked_.clear();
     idle_.clear();
-    fibers_.clear();  // their stacks are simply reused
+    fibers_.clear();  // later fibres reuse their stacks
     throw;
   }
 }
 
-// The loop over the block's threads; it moves to another fibre whenever one of them waits.
+// The loop over the block's threads. It changes to another fibre when a thread waits.
 void BlockRunner::run_threads() {
   while (started_ < total_) {
     const unsigned int t = static_cast<unsigned int>(started_++);
@@ -249,7 +247,7 @@ void BlockRunner::resume(Fiber& fiber) {
 #if defined(__SANITIZE_ADDRESS__)
   __sanitizer_start_switch_fiber(&scheduler_fake_stack_, fiber.stack, kStackBytes);
 #endif
-  // swapcontext would ask the system for the signal mask at each barrier of each thread.
+  // swapcontext would make a system call for the signal mask at each barrier of each thread.
   if (!_setjmp(scheduler_)) {
     if (fiber.started) _longjmp(fiber.here, 1);
     fiber.started = true;
@@ -273,7 +271,7 @@ void BlockRunner::park() {
 #endif
 }
 
-// Until the scheduler resumes this fibre.
+// Wait until the scheduler resumes this fibre.
 void BlockRunner::wait() {
   park();
   race_finder.run_as(flat());
@@ -312,7 +310,7 @@ void BlockRunner::warp_barrier(unsigned int mask, bool orders_memory) {
   wait();
 }
 
-// Wake the threads of each warp in which all that are waited for have arrived (or returned).
+// Wake the threads of a warp if all lanes that they wait for have arrived or returned.
 bool BlockRunner::release_warp_barriers() {
   std::vector<Fiber*> ready, waiting;
   for (Fiber* fiber : parked_) {
@@ -341,7 +339,7 @@ uint64_t BlockRunner::warp_exchange(unsigned int mask, uint64_t bits, int source
   own.published[flat() % 32] = bits;
   warp_barrier(mask);
   const uint64_t result = own.published[source & 31];
-  warp_barrier(mask);  // nobody publishes anew before all have read
+  warp_barrier(mask);  // nobody may publish again before all have read
   return result;
 }
 
@@ -364,15 +362,15 @@ int max_threads() {
   return limit > 0 ? limit : multiprocessor_count();
 }
 
-// Call work(0) ... work(count - 1), on other host threads too once the first call has shown that
-// there is enough to do. The first exception stops the rest and is thrown here.
+// Call work(0) ... work(count - 1). The time of the first calls decides whether other host threads help. The first
+// exception stops the rest, and is thrown here.
 template <typename Work>
 void spread(int64_t count, const Work& work) {
   using Clock = std::chrono::steady_clock;
   const int threads = max_threads();
   int64_t first = 0;
   double seconds = 0;
-  if (threads > 1) {  // measure a few calls: the very first one may be slow for other reasons
+  if (threads > 1) {  // measure a few calls, because the first one may be slow for other reasons
     const auto start = Clock::now();
     for (; first < count && seconds < kThreadPaysOff / 4; ++first) {
       work(first);
@@ -384,8 +382,7 @@ void spread(int64_t count, const Work& work) {
       std::min<int64_t>({threads, count - first, 1 + static_cast<int64_t>(left / kThreadPaysOff)});
   const int64_t shares = std::max<int64_t>(1, useful);
 
-  // Each thread walks a stretch of its own, so that two do not touch the same new pages, and then helps the
-  // others.
+  // Each thread has a stretch of its own, so that two do not touch the same new pages. Then it helps the others.
   struct alignas(64) Share {
     std::atomic<int64_t> next;
     int64_t end;
@@ -416,7 +413,7 @@ void spread(int64_t count, const Work& work) {
     try {
       helpers.emplace_back(walk, s);
     } catch (const std::system_error&) {
-      break;  // no more threads to be had: fewer do the work
+      break;  // the system has no more threads, so fewer do the work
     }
   }
   walk(0);
@@ -492,7 +489,7 @@ void run_grid(Mode mode, const char* name, void (*call)(const void*), const void
 }
 
 void* dynamic_shared_bytes() {
-  // 64-byte alignment, as generous as CUDA's.
+  // Aligned to 64 bytes.
   return reinterpret_cast<void*>((reinterpret_cast<uintptr_t>(runner.shared_bytes()) + 63) & ~uintptr_t(63));
 }
 

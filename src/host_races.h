@@ -1,19 +1,19 @@
-// The race finder: tells when two threads of one launch write, or write and read, the same element with
-// nothing that orders them. Built in by SANITIZE=races (`make sanitize`, `make verify`); otherwise every call
-// below is empty.
+// The race finder. Two threads of one launch race if both access an element, one of them writes it, and nothing puts
+// the two accesses in order. Built in by SANITIZE=races (`make sanitize`, `make verify`). Else all calls below are
+// empty.
 //
-// The compiler calls a function before each access of the kernels' code (-fsanitize=thread inserts the calls;
-// the functions are ours, at the end of this file). A shadow of the memory remembers, element by element, who
-// wrote and who read last, and when. "When" counts barriers, not nanoseconds: an access is ordered behind an
-// earlier one by another thread
+// The compiler inserts a function call before each memory access of the kernels' code (-fsanitize=thread). These
+// functions are at the end of this file. A shadow of the memory remembers for each element which thread last wrote and
+// read it, and when. Time counts barriers. An access comes after an earlier one of
 //
-//   of its block, if a __syncthreads() lies between them; of its warp, also a __syncwarp() with both lanes in
-//   its mask; of another block, if that one called __threadfence() and then an atomic operation on something
-//   that this one, too, has since used an atomic operation on (how blocks find out who is last).
+//   a thread of its block, if a __syncthreads() lies between them;
+//   a thread of its warp, also if a __syncwarp() with both lanes in its mask lies between them;
+//   a thread of another block, if that thread then called __threadfence() and an atomic operation, and this one has
+//   since used an atomic operation on the same memory. (Blocks find out in this way which one is last.)
 //
-// So what is found does not depend on the order in which the launcher happens to run the threads. Tolerated
-// are two atomic operations, a plain read of what others change atomically (atomicCAS loops begin so), and
-// two writes of the same value. A thread's own stack is its own; shared memory belongs to one block.
+// So the result does not depend on the order in which the launcher runs the threads. These are no races: two atomic
+// operations; a plain read of an element that others change by atomics, because atomicCAS loops begin so; two writes
+// of the same value. Threads do not share their stacks, and blocks do not share shared memory.
 #ifndef CAFFE_SRC_HOST_RACES_H_
 #define CAFFE_SRC_HOST_RACES_H_
 
@@ -94,14 +94,14 @@ class RaceFinder {
     threads_.resize(block_threads_);
     rows_.assign((block_threads_ + 31) / 32 * 32, {});
   }
-  // The accesses that follow are those of this thread of the block ...
+  // From here on accesses are made by this thread of the block ...
   void run_as(int thread) {
     thread_ = thread;
     running_ = true;
   }
-  // ... and from here on the launcher's own.
+  // ... and from here on by the launcher.
   void pause() {
-    // Before a report: of its strings' functions the linker may have kept the kernels' instrumented copy.
+    // First, because a report uses string functions, of which the linker may have kept an instrumented copy.
     running_ = false;
     settle();
   }
@@ -114,7 +114,7 @@ class RaceFinder {
     }
   }
   void begin_warp_barrier() { ++now_; }
-  // What the lanes of `mask` did until now lies behind this thread.
+  // Everything that the lanes of `mask` did before comes before what this thread does next.
   void warp_barrier(int thread, unsigned int mask) {
     const int first = thread / 32 * 32;
     Row& own = rows_[thread];
@@ -132,7 +132,7 @@ class RaceFinder {
 
   void access(const void* memory, size_t bytes, Access kind, const void* pc) {
     if (!running_ || stacks_.has(memory)) return;
-    running_ = false;  // what is called from here is instrumented where it is the standard library's
+    running_ = false;  // the functions of the standard library that are called here may be instrumented
     settle();
     if (kind >= kAtomicRead) synchronize(memory, kind);
     const bool shared = dynamic_shared_.has(memory) || static_shared_.has(memory);
@@ -152,8 +152,8 @@ class RaceFinder {
  private:
   static constexpr uint32_t kNobody = 0xffffffffu;
   static constexpr size_t kPageBytes = 4096;
-  static constexpr size_t kMostReports =
-      100;  // of one process: a kernel without atomics has one for each pair
+  // Per process. A kernel without atomics can race in every pair of threads.
+  static constexpr size_t kMostReports = 100;
 
   struct Range {
     const void* memory = nullptr;
@@ -162,14 +162,14 @@ class RaceFinder {
       return reinterpret_cast<uintptr_t>(at) - reinterpret_cast<uintptr_t>(memory) < bytes;
     }
   };
-  // Who touched something: a thread of the grid, when, and where in the code.
+  // An access: the thread of the grid, the time, and the place in the code.
   struct Stamp {
     uint32_t thread = kNobody, time = 0, pc = 0;
   };
   struct Cell {
-    Stamp write, atomic, reads[2];  // the last two readers that differ
+    Stamp write, atomic, reads[2];  // by the last two different threads
   };
-  // Cells for kPageBytes of memory, one for each `grain` bytes: as fine as the accesses that came.
+  // The cells of kPageBytes of memory, one for each `grain` bytes. The grain is as fine as the accesses so far.
   struct Page {
     size_t grain = 8;
     std::vector<Cell> cells = std::vector<Cell>(kPageBytes / 8);
@@ -180,7 +180,7 @@ class RaceFinder {
       grain /= 2;
     }
   };
-  // What lies behind somebody: of whole blocks, and of single threads, all until a time.
+  // What comes before a thread: everything until a time, by block and by thread.
   struct Clock {
     std::unordered_map<uint32_t, uint32_t> blocks, threads;
     void join(const Clock& other) {
@@ -200,8 +200,7 @@ class RaceFinder {
   struct Row {
     uint32_t until[32] = {};
   };
-  // A write on top of another thread's: a race only if it changes what is there, which shows once it has been
-  // made.
+  // A write over another thread's write. It is a race only if it changes the value, which is known after it.
   struct Pending {
     const void* memory = nullptr;
     size_t bytes = 0;
@@ -217,7 +216,7 @@ class RaceFinder {
     if (before.thread == kNobody || before.thread == own) return true;
     const uint32_t block = static_cast<uint32_t>(before.thread / block_threads_);
     if (block != block_) {
-      if (shared) return true;  // another block's memory, at the same place
+      if (shared) return true;  // shared memory of another block
     } else if (before.time < barrier_) {
       return true;
     } else {
@@ -278,7 +277,7 @@ class RaceFinder {
     pending_.memory = nullptr;
   }
 
-  // What is published and learnt by an atomic operation on this memory.
+  // Publish and learn what came before, by an atomic operation on this memory.
   void synchronize(const void* memory, Access kind) {
     Thread& own = threads_[thread_];
     const auto found = released_.find(memory);
@@ -307,7 +306,7 @@ class RaceFinder {
     return *last_page_;
   }
 
-  // Where this library lies, and this thread's copy of its __shared__ variables, which are thread-local.
+  // The address of this library, and of this thread's copy of its __shared__ variables, which are thread-local.
   void find_library() {
     Dl_info info;
     if (!library_start_ && dladdr(reinterpret_cast<const void*>(&find_static_shared), &info)) {
@@ -325,7 +324,7 @@ class RaceFinder {
     return 1;
   }
 
-  // What has been written, so that nothing is written twice.
+  // The reports so far, so that none is written twice.
   struct Log {
     std::string path;
     std::set<std::string> ran;
@@ -334,22 +333,22 @@ class RaceFinder {
   static Log& log_of_now() {
     static Log log;
     const char* path = getenv("CAFFE_RACES");
-    if (log.path != (path ? path : "")) {  // somebody else asks
+    if (log.path != (path ? path : "")) {  // for another run
       log = Log();
       log.path = path ? path : "";
     }
     return log;
   }
 
-  // A line for tools/verify/races.py, which knows what source line a place in the code is.
+  // A line for tools/verify/races.py, which finds the source lines of places in the code.
   void report(const char* what, const Stamp& first, const Stamp& second, const void* memory, size_t bytes,
               bool shared) {
     Log& log = log_of_now();
     if (log.told.size() >= kMostReports || !log.told.emplace(kernel_, first.pc, second.pc).second) return;
     const uintptr_t at = reinterpret_cast<uintptr_t>(memory);
     const auto above = std::upper_bound(pointers_.begin(), pointers_.end(), at);
-    const uintptr_t base =
-        above == pointers_.begin() ? 0 : above[-1];  // of the kernel's pointers the next below
+    // The kernel's pointer that is the next below.
+    const uintptr_t base = above == pointers_.begin() ? 0 : above[-1];
     FILE* file = log.path.empty() ? nullptr : fopen(log.path.c_str(), "a");
     if (!file) file = stderr;
     fprintf(file, "race\t%s\t%s\t%s\t%s\t%#x\t%#x\t%u\t%u\t%lld\t%lld\t%zu\n", library_.c_str(), kernel_,

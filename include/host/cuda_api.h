@@ -1,5 +1,5 @@
-// The few runtime calls that kernel files make besides launching. Everything is synchronous here,
-// and "device memory" is the process's memory.
+// The CUDA runtime functions that kernel files call. On the host they are synchronous, and device memory is the
+// process's memory.
 #ifndef CAFFE_HOST_CUDA_API_H_
 #define CAFFE_HOST_CUDA_API_H_
 
@@ -34,10 +34,10 @@ enum cudaDeviceAttr {
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
 
 namespace cuda_host {
-// This thread's pending error, as in CUDA: reading the last error clears it, peeking does not.
+// This thread's last error. As in CUDA, reading it clears it, and peeking does not.
 cudaError_t last_error(bool clear);
 int multiprocessor_count();
-// From now on a launch may have so much dynamic shared memory, as cudaFuncSetAttribute says.
+// Set the most dynamic shared memory that later launches may have, as cudaFuncSetAttribute does.
 cudaError_t allow_shared_bytes(int bytes);
 [[noreturn]] void trap();  // not thrown here: <stdexcept> is half of what a small kernel includes
 }  // namespace cuda_host
@@ -84,7 +84,7 @@ inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
 }
 inline cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
 
-// An event is when it was recorded, in milliseconds.
+// An event holds the time when it was recorded, in milliseconds.
 struct CUevent_st {
   double at;
 };
@@ -107,7 +107,7 @@ inline cudaError_t cudaGetDevice(int* device) { return *device = 0, cudaSuccess;
 inline cudaError_t cudaGetDeviceCount(int* count) { return *count = 1, cudaSuccess; }
 inline cudaError_t cudaSetDevice(int device) { return device == 0 ? cudaSuccess : cudaErrorInvalidValue; }
 
-// What kernel files ask about: the newest architecture whose features the host has.
+// Kernel files ask for the architecture: the newest one whose features the host has.
 struct cudaDeviceProp {
   char name[256];
   int major, minor, multiProcessorCount, maxThreadsPerBlock, warpSize;
@@ -117,7 +117,7 @@ inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   return cudaSuccess;
 }
 
-// The version whose names these are.
+// The CUDA version whose functions these are.
 inline cudaError_t cudaDriverGetVersion(int* version) { return *version = 12000, cudaSuccess; }
 inline cudaError_t cudaRuntimeGetVersion(int* version) { return cudaDriverGetVersion(version); }
 
@@ -126,7 +126,7 @@ inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, 
   return cudaSuccess;
 }
 
-// A GPU allows one kernel more, the host all kernels of the library.
+// On a GPU this concerns one kernel, on the host all kernels of the library.
 template <typename Kernel>
 inline cudaError_t cudaFuncSetAttribute(Kernel, cudaFuncAttribute, int bytes) {
   return cuda_host::allow_shared_bytes(bytes);

@@ -1,4 +1,4 @@
-// CUDA's atomics. They are real ones, because blocks run in parallel on the host too.
+// CUDA's atomics. They must be atomic on the host, too, because blocks run in parallel.
 #ifndef CAFFE_HOST_CUDA_ATOMIC_H_
 #define CAFFE_HOST_CUDA_ATOMIC_H_
 
@@ -6,7 +6,7 @@
 
 namespace cuda_host {
 
-// Replace *address by change(*address); return what was there before.
+// Replace *address by change(*address). Returns the old value.
 template <typename T, typename Change>
 inline T atomic_change(T* address, Change change) {
   T before;
@@ -20,7 +20,7 @@ inline T atomic_change(T* address, Change change) {
 
 }  // namespace cuda_host
 
-// Functions for each type, not templates: CUDA's are such too, so that atomicAdd(&x, 1) converts the 1.
+// Functions for each type, as in CUDA, and no template, so that atomicAdd(&x, 1) converts the 1.
 #define CAFFE_HOST_ATOMIC(type, name, expression)                                                 \
   inline type name(type* address, type value) {                                                   \
     return ::cuda_host::atomic_change(address, [value](type old) -> type { return expression; }); \

@@ -1,4 +1,4 @@
-// CUDA's functions of integers and of bits.
+// CUDA's integer and bit functions.
 #ifndef CAFFE_HOST_CUDA_INTEGER_H_
 #define CAFFE_HOST_CUDA_INTEGER_H_
 
@@ -7,7 +7,8 @@
 
 #include "cuda_api.h"
 
-// How often a bit is set, and where the first and last one is; 0 and the full width for 0, as in CUDA.
+// The number of set bits, and the position of the first and last one. For 0, ffs is 0 and clz the full width, as in
+// CUDA.
 inline int __popc(unsigned int x) { return __builtin_popcount(x); }
 inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
 inline int __ffs(int x) { return __builtin_ffs(x); }
@@ -21,7 +22,7 @@ inline unsigned long long __brevll(unsigned long long x) {
 }
 inline unsigned int __brev(unsigned int x) { return static_cast<unsigned int>(__brevll(x) >> 32); }
 
-// Four of the eight bytes of y and x. Of the four bits that choose a byte CUDA reads three.
+// Four bytes, selected from the eight bytes of y and x. The selector has four bits for each; CUDA reads three of them.
 inline unsigned int __byte_perm(unsigned int x, unsigned int y, unsigned int select) {
   const uint64_t bytes = static_cast<uint64_t>(y) << 32 | x;
   unsigned int result = 0;
@@ -31,7 +32,7 @@ inline unsigned int __byte_perm(unsigned int x, unsigned int y, unsigned int sel
   return result;
 }
 
-// The upper half of a product, the product of 24 bits.
+// The upper half of a product; the product of two numbers of 24 bits.
 __extension__ typedef __int128 caffe_int128;
 __extension__ typedef unsigned __int128 caffe_uint128;
 inline int __mulhi(int x, int y) { return static_cast<int>(static_cast<int64_t>(x) * y >> 32); }
@@ -50,7 +51,7 @@ inline int __mul24(int x, int y) {
 }
 inline unsigned int __umul24(unsigned int x, unsigned int y) { return (x & 0xffffffu) * (y & 0xffffffu); }
 
-// The sum of a difference and z; means, rounded down and up.
+// sad: the absolute difference plus z. hadd, rhadd: the mean, rounded down and up.
 inline unsigned int __sad(int x, int y, unsigned int z) {
   const int64_t difference = static_cast<int64_t>(x) - y;
   return static_cast<unsigned int>(difference < 0 ? -difference : difference) + z;
@@ -67,7 +68,7 @@ inline unsigned int __urhadd(unsigned int x, unsigned int y) {
   return static_cast<unsigned int>((static_cast<uint64_t>(x) + y + 1) >> 1);
 }
 
-// 32 bits out of 64, shifted by the amount's low bits, or (c) by at most 32.
+// 32 bits of a shifted 64-bit number. The shift is taken modulo 32, or (c) at most 32.
 inline unsigned int __funnelshift_l(unsigned int low, unsigned int high, unsigned int shift) {
   return static_cast<unsigned int>((static_cast<uint64_t>(high) << 32 | low) << (shift & 31) >> 32);
 }
@@ -81,7 +82,7 @@ inline unsigned int __funnelshift_rc(unsigned int low, unsigned int high, unsign
   return shift >= 32 ? high : __funnelshift_r(low, high, shift);
 }
 
-// Templates: where a source has a function of that name of its own, that one is called.
+// Templates, so that a source's own function of that name is preferred.
 template <int = 0>
 inline long long llmax(long long x, long long y) {
   return x > y ? x : y;
@@ -127,7 +128,7 @@ inline double __hiloint2double(int high, int low) {
   return __longlong_as_double(static_cast<int64_t>(high) << 32 | static_cast<uint32_t>(low));
 }
 
-// Loads and stores that say how long a GPU's caches are to keep the value.
+// Loads and stores with a hint for a GPU's caches, which the host ignores.
 #define CAFFE_HOST_LOAD(name)       \
   template <typename T>             \
   inline T name(const T* address) { \
@@ -151,7 +152,7 @@ CAFFE_HOST_STORE(__stwb)
 CAFFE_HOST_STORE(__stwt)
 #undef CAFFE_HOST_STORE
 
-// A GPU ends the kernel with an error.
+// On a GPU the kernel ends with an error.
 [[noreturn]] inline void __trap() { cuda_host::trap(); }
 inline void __nanosleep(unsigned int) {}
 

@@ -12,12 +12,12 @@
 namespace cuda_host {
 
 enum Mode {
-  kThreads,  // each thread of the grid on its own, blocks in parallel
+  kThreads,  // thread by thread, with blocks in parallel
   kRange,    // a few calls, each for a contiguous part of the index range (CUDA_KERNEL_RANGE)
 };
 
-// Remember the geometry of the launch that follows. One that CUDA would refuse is refused the same
-// way: cudaGetLastError() tells, and the kernel does not run.
+// Set the geometry of the next launch. If CUDA would refuse it, cudaGetLastError() returns the error, as in CUDA,
+// and the kernel does not run.
 void configure(dim3 grid, dim3 block, size_t shared_bytes = 0, cudaStream_t stream = nullptr);
 
 // Run the configured grid. `call(body)` runs one thread (kThreads) or one part (kRange).
@@ -29,13 +29,13 @@ inline void run(Mode mode, const char* name, const Body& body) {
   run_grid(
       mode, name,
       [](const void* shared) {
-        Body own(*static_cast<const Body*>(shared));  // a thread may change its copy of the parameters
+        Body own(*static_cast<const Body*>(shared));  // a copy, because a thread may change its parameters
         own();
       },
       &body, sizeof(Body));
 }
 
-// kRange: this call's part of [0, n). The parts of all calls cover it once, in order.
+// kRange: this call's part of [0, n). Together the parts of all calls cover it once.
 struct Part {
   int64_t index, count;
 };
@@ -63,7 +63,7 @@ template <typename T>
 inline T* dynamic_shared() {
   return static_cast<T*>(dynamic_shared_bytes());
 }
-// The same where it is declared outside of a function.
+// The same for a declaration outside of a function.
 template <typename T>
 struct DynamicShared {
   operator T*() const { return dynamic_shared<T>(); }
@@ -71,12 +71,12 @@ struct DynamicShared {
 
 }  // namespace cuda_host
 
-// What the rewriter puts for CUDA_KERNEL_LOOP in a kRange kernel: a plain loop, which vectorises.
+// The rewriter puts this in the place of CUDA_KERNEL_LOOP in a kRange kernel. It is a plain loop, so it vectorises.
 #ifndef CAFFE_HOST_RACES
 #define CUDA_KERNEL_RANGE(i, n) \
   for (auto i = ::cuda_host::part_begin((n) + 0), i##_end = ::cuda_host::part_end((n) + 0); i < i##_end; ++i)
 #define CUDA_2D_KERNEL_RANGE(i, n, j, m) CUDA_KERNEL_RANGE(i, n) for (decltype((m) + 0) j = 0; j < (m); ++j)
-#else  // the race finder (src/host_races.h) has to know which thread of the GPU's does what
+#else  // the race finder (src/host_races.h) needs to know which GPU thread runs an iteration
 #define CUDA_KERNEL_RANGE_ALONG(axis, i, n)                                                    \
   for (int64_t i##_at = int64_t(blockIdx.axis) * blockDim.axis + threadIdx.axis; i##_at < (n); \
        i##_at += int64_t(gridDim.axis) * blockDim.axis)                                        \

@@ -1,4 +1,4 @@
-// CUDA's mathematical functions that C's <math.h> lacks.
+// CUDA's mathematical functions that are not in C's <math.h>.
 #ifndef CAFFE_HOST_CUDA_MATH_H_
 #define CAFFE_HOST_CUDA_MATH_H_
 
@@ -16,7 +16,7 @@ inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
 inline double rsqrt(double x) { return 1.0 / sqrt(x); }
 inline float rsqrt(float x) { return rsqrtf(x); }
 inline float rcbrtf(float x) { return 1.0f / cbrtf(x); }
-// The length of a vector of that many elements, which overflows only where the result does.
+// The norm of a vector with that many elements. Overflows only if the result does.
 template <typename T>
 T caffe_norm(int n, const T* x) {
   T length = 0;
@@ -48,8 +48,8 @@ inline double fdivide(double a, double b) {
 #define __powf(x, y) powf(x, y)
 
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__)
-// glibc's libmvec has these for 4 to 16 numbers at once (error below 4 ulp). Its own headers say so
-// only under -ffast-math, which would also change the meaning of NaN; said here, loops vectorise.
+// glibc's libmvec computes these for 4 to 16 numbers at once (error below 4 ulp). Its headers declare that only
+// under -ffast-math, which would also change the meaning of NaN. The declarations here let loops vectorise without it.
 #define CAFFE_HOST_VECTORISED __attribute__((simd("notinbranch")))
 extern "C" {
 CAFFE_HOST_VECTORISED float expf(float) noexcept;

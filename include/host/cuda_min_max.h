@@ -1,10 +1,10 @@
-// CUDA's min and max, for compilers that have none: Caffe's layers say them in .cpp files, too.
+// CUDA's min and max for host compilers. Caffe's layers call them in .cpp files, too.
 #ifndef CAFFE_HOST_CUDA_MIN_MAX_H_
 #define CAFFE_HOST_CUDA_MIN_MAX_H_
 
 #include <math.h>
 
-// Plain functions for each type, as in CUDA, so that they win over a `using std::max` in scope.
+// Functions for each type, as in CUDA, so that the compiler prefers them to std::max after `using std::max`.
 #define CAFFE_HOST_MIN_MAX(result, a_type, b_type)                                   \
   constexpr result min(a_type a, b_type b) {                                         \
     return static_cast<result>(a) < static_cast<result>(b) ? static_cast<result>(a)  \

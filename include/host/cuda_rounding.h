@@ -1,4 +1,4 @@
-// CUDA's conversions and arithmetic that say how they round: rn to nearest, rz towards 0, rd down, ru up.
+// CUDA's conversions and arithmetic with a rounding mode: rn to nearest, rz towards 0, rd down, ru up.
 #ifndef CAFFE_HOST_CUDA_ROUNDING_H_
 #define CAFFE_HOST_CUDA_ROUNDING_H_
 
@@ -7,8 +7,8 @@
 
 #include <limits>
 
-// What `compute` gives in that mode. Its operands are volatile: the compiler knows nothing of modes, and would compute
-// before or after it is set.
+// The result of `compute` in that rounding mode. The operands are volatile, because the compiler ignores modes and
+// could compute before the mode is set, or after it is reset.
 template <int kMode, typename Result, typename Compute, typename... Operands>
 Result caffe_rounded(const Compute& compute, volatile Operands... operands) {
   const int before = fegetround();
@@ -18,7 +18,7 @@ Result caffe_rounded(const Compute& compute, volatile Operands... operands) {
   return result;
 }
 
-// A whole number in the integer's range, as PTX's cvt gives it.
+// Convert a whole number to an integer type, with the nearest limit if it is out of range, as PTX's cvt does.
 template <typename Integer, typename Real>
 Integer caffe_saturated(Real x) {
   using Limits = std::numeric_limits<Integer>;
@@ -40,7 +40,7 @@ Integer caffe_saturated(Real x) {
     return caffe_rounded<to, result>([] parameters -> result { return CAFFE_HOST_COMPUTED; }, \
                                      CAFFE_HOST_GIVEN given);                                 \
   }
-// To nearest is how the processor rounds anyway.
+// The processor rounds to nearest by default.
 #define CAFFE_HOST_MODES(name, result, parameters, given)              \
   inline result name##_rn parameters { return CAFFE_HOST_COMPUTED; }   \
   CAFFE_HOST_MODE(FE_TOWARDZERO, name##_rz, result, parameters, given) \

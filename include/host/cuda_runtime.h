@@ -1,10 +1,10 @@
-// What CUDA's words mean to a host compiler. Stands in for the toolkit's <cuda_runtime.h> on the
-// host backend's include path only; kernels speak plain CUDA and carry no #ifdef.
+// CUDA's names for a host compiler. On the host backend's include path this header takes the place of CUDA's
+// <cuda_runtime.h>, so kernels are plain CUDA without #ifdef.
 #ifndef CAFFE_HOST_CUDA_RUNTIME_H_
 #define CAFFE_HOST_CUDA_RUNTIME_H_
 
 #include "cuda_words.h"
-// After the words, each of these uses them.
+// These headers use the names of cuda_words.h.
 #include "cuda_api.h"
 #include "cuda_atomic.h"
 #include "cuda_launch.h"

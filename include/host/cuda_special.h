@@ -1,4 +1,4 @@
-// CUDA's mathematical functions that neither C's <math.h> nor cuda_math.h has. In double; float's are rounded from these.
+// CUDA's special functions, which C's <math.h> does not have. They compute in double; those for float round the result.
 #ifndef CAFFE_HOST_CUDA_SPECIAL_H_
 #define CAFFE_HOST_CUDA_SPECIAL_H_
 
@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-// A template: where a source has a function of that name of its own, that one is called.
+// A template, so that a source's own function of that name is preferred.
 #define CAFFE_HOST_OURS \
   template <int = 0>    \
   inline
@@ -20,7 +20,7 @@ CAFFE_HOST_OURS double norm4d(double x, double y, double z, double w) {
 CAFFE_HOST_OURS double rnorm3d(double x, double y, double z) { return 1.0 / norm3d(x, y, z); }
 CAFFE_HOST_OURS double rnorm4d(double x, double y, double z, double w) { return 1.0 / norm4d(x, y, z, w); }
 
-// sin and cos of pi * x, from the nearest quarter of a turn on.
+// sin and cos of pi * x, computed from the nearest quarter turn.
 CAFFE_HOST_OURS void sincospi(double x, double* sine, double* cosine) {
   const double turn = x - 2.0 * nearbyint(x / 2.0), quarters = nearbyint(2.0 * turn);
   const double angle = M_PI * (turn - quarters / 2.0), s = sin(angle), c = cos(angle);
@@ -39,7 +39,7 @@ CAFFE_HOST_OURS double cospi(double x) {
   return cosine;
 }
 
-// The y whose erfc is x: a first guess (Numerical Recipes, 6.2.22), then Halley's steps.
+// The inverse of erfc: a first guess (Numerical Recipes, 6.2.22), then Halley's method.
 CAFFE_HOST_OURS double erfcinv(double x) {
   if (!(x > 0.0 && x < 2.0)) return x == 0.0 ? INFINITY : x == 2.0 ? -INFINITY : NAN;
   if (x > 1.0) return -erfcinv(2.0 - x);

@@ -1,5 +1,5 @@
-// Barriers and the exchange of values inside a warp. A thread that waits is parked on a stack of its
-// own (src/host_launch.cpp); kernels without any of these words never pay for that.
+// Barriers, and exchange of values in a warp. A thread that waits is parked on a stack of its own
+// (src/host_launch.cpp). Kernels that use none of this need no such stacks.
 #ifndef CAFFE_HOST_CUDA_WARP_H_
 #define CAFFE_HOST_CUDA_WARP_H_
 
@@ -10,15 +10,15 @@
 #include "cuda_words.h"
 
 namespace cuda_host {
-// Wait for all threads of the block that have not returned; the predicate's sum over them comes back.
+// Wait for all threads of the block that have not returned. Returns the sum of their predicates.
 int block_barrier(int predicate);
 // Wait for the lanes of `mask` that have not returned.
 void warp_barrier(unsigned int mask);
-// Lanes of this warp that have not returned.
+// The lanes of this warp that have not returned.
 unsigned int live_lanes();
 int lane();
 
-// Publish `bits`, wait for the lanes of `mask`, and read what lane `source` published.
+// Publish `bits`, wait for the lanes of `mask`, and return what lane `source` published.
 uint64_t warp_exchange(unsigned int mask, uint64_t bits, int source);
 // The lanes of `mask` whose predicate is not 0.
 unsigned int warp_ballot(unsigned int mask, int predicate);
@@ -51,8 +51,8 @@ inline int __all_sync(unsigned int mask, int predicate) {
   return cuda_host::warp_ballot(mask, !predicate) == 0;
 }
 
-// `width` splits the warp into groups of lanes that exchange among themselves; a source outside of
-// the group leaves a lane with its own value.
+// `width` splits the warp into groups of lanes, which exchange values among themselves. If the source is outside of
+// the group, a lane keeps its own value.
 template <typename T>
 inline T __shfl_sync(unsigned int mask, T value, int source, int width = warpSize) {
   const int group = cuda_host::lane() & ~(width - 1);

@@ -13,12 +13,12 @@
 #define __grid_constant__
 #define __launch_bounds__(...)
 #define __forceinline__ inline __attribute__((always_inline))
-// glibc's and libstdc++'s own headers use __noinline__ inside __attribute__, so it stays a word there.
+// __noinline__ is no macro: glibc's and libstdc++'s headers use it inside of __attribute__.
 #define __align__(bytes) __attribute__((aligned(bytes)))
-// All threads of a block run on one host thread, and one block at a time runs there.
+// A host thread runs one block at a time, with all its threads.
 #define __shared__ static thread_local
 
-// CUDA's vectors, with the alignments that they have on a GPU.
+// CUDA's vector types, with the alignment that they have on a GPU.
 #define CAFFE_HOST_VECTOR(type, name)                                                    \
   struct name##1 { type x; };                                                            \
   struct alignas(2 * sizeof(type)) name##2 { type x, y; };                               \

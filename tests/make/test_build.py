@@ -292,7 +292,9 @@ def test_a_folder_of_the_users_is_not_emptied(workshop, tmp_path):
     (own / "thesis.tex").write_text("x")
     for _ in range(2):
         said = workshop.make(f"BUILD={tmp_path / 'b'}", "libraries")
-        assert said.returncode and "_tmp: make did not make it" in said.output, said.output
+        assert said.returncode and "_tmp: make would empty this folder, and did not make it" in said.output, (
+            said.output
+        )
     assert (own / "thesis.tex").exists()
     own.rename(tmp_path / "elsewhere")
     own.symlink_to(tmp_path / "elsewhere")
@@ -403,12 +405,15 @@ def test_what_make_did_not_make_stays_in_build(workshop, tmp_path):
     one = (tmp_path / "b" / "two").rename(tmp_path / "b" / "one")
     for options in ((), ("-n",), ()):
         refused = workshop.make(f"BUILD={tmp_path / 'b'}", *options, "libraries")
-        assert "-n" in options or (refused.returncode and "b/one: make did not make it" in refused.output)
+        assert "-n" in options or (
+            refused.returncode
+            and "b/one: make would empty this folder, and did not make it" in refused.output
+        )
     one.rename(tmp_path / "b" / "two")
     workshop.build(f"BUILD={tmp_path / 'b'}", "-n", "libraries")
     workshop.build(f"BUILD={tmp_path / 'b'}", "libraries")
     said = workshop.build(f"BUILD={tmp_path / 'b'}", "clean")
-    assert "make leaves what it did not make: core, link, packages.txt, thesis.txt, two\n" in said
+    assert "not removed, because make did not write it: core, link, packages.txt, thesis.txt, two\n" in said
     assert all(file.exists() for file in own) and len(list((tmp_path / "b").iterdir())) == 5
 
 

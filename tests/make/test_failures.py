@@ -150,7 +150,7 @@ def test_what_a_layer_says_is_only_text(tmp_path, capsys):
     assert not report.show(str(tmp_path), [*words, "four"], settings)
     said = capsys.readouterr().out
     assert "SystemExit: see [/red] and [bold]x[i]" in said, said
-    assert "Mute: its words are not to be had (KeyError)" in said, said
+    assert "Mute: its message raises KeyError" in said, said
     assert r"'ValueError: \x1b[31m\x00'" in said and r"'ValueError: \udcff'" in said, said
 
 

@@ -1,10 +1,10 @@
-"""What make asks of the package, read as files: it may not be importable here, and takes torch."""
+"""Parts of the package that make needs. They are loaded as files, because importing the package needs torch."""
 
 import importlib.util
 import os
 
 _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-# In the tree; in an installed package, whose toolkit lies inside of it.
+# In the checkout; in an installed package, which contains the toolkit.
 _PLACES = (os.path.join(_ROOT, "layers"), os.path.join(_ROOT, ".."))
 
 

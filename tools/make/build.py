@@ -1,11 +1,11 @@
-"""Build layers: look at what there is, write the rules, let make run them, and say how it went.
+"""Build layers: find them, write the rules, run make on them, and report.
 
     python -m tools.make.build all                           what `make` does
     python -m tools.make.build libraries LAYERS_DIR=/my/layers BUILD=/my/build LAYERS="foo bar" NVCC=
     python -m tools.make.build loops | verify | clean
 
-Settings (the Makefile lists them) come from the arguments, then from the environment. The exit status is make's. This
-is the entry for other programs, too: run it in the toolkit's folder.
+Settings (the Makefile lists them) come from the arguments, else from the environment. The exit status is make's. Other
+programs may run this, too, in the toolkit's folder.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from .outside import give_toolkit
 from .rules import CALL, Rules, core_folder
 from .settings import ROOT, Settings, full, of_each_folder
 
-# In MAKEFLAGS this stands between make's options and the settings of the command line.
+# Stands in MAKEFLAGS between make's options and the settings of the command line.
 _OVERRIDES = " -- "
-# Bytes left on a disk that counts as full.
+# A disk with fewer free bytes counts as full.
 ALMOST_NOTHING = 1 << 20
 
-# A file by which make knows a folder that it may empty: one of a layer's objects holds the folder of layers, _FROM.
+# A file that marks a folder which make may empty. A layer's objects have _FROM, which holds the folder of layers.
 _MARK, _FROM = ".made_by_make", "from"
-# What makes have made in BUILD: folders that hold a certain file, a layer's _FROM; and files.
+# What make writes to BUILD: files, and folders, each with a file that marks it (a layer's: _FROM).
 _MADE = {"_tmp": _MARK, "core": "lock", "sanitize": "made", "races": "made", "caffetest": "made"}
 _MADE_FILES = re.compile(
     r"(lock|report|call\.log|layers(\.dry)?\.mk|packages(\.build|\.test)?|[\w.]+\.flags)(\.partial)?"
@@ -42,11 +42,11 @@ _MADE_FILES = re.compile(
 
 
 class BuildRefused(Exception):
-    """Why nothing was built; the text is the whole message."""
+    """Why nothing was built. The text is the message."""
 
 
 class Plan:
-    """What one make is to build."""
+    """What one run of make builds."""
 
     def __init__(self, settings: Settings, only: list[str] | None = None):
         self.settings = settings
@@ -74,7 +74,7 @@ class Plan:
         return [folder.name for folder in self.folders]
 
     def write(self, dry: bool) -> None:
-        """The rules and what goes with them. `dry` (make -n): nothing that a later make would take for its own."""
+        """Write the rules and their files. With `dry` (make -n), write nothing that a later make would use."""
         settings = self.settings
         self.makefile = f"{settings.build}/layers{'.dry' if dry else ''}.mk"
         if not dry:
@@ -95,7 +95,7 @@ class Plan:
             give_toolkit(settings.layers_dir, [folder.path for folder in self.folders])
 
     def forget_foreign_libraries(self) -> None:
-        """A library that another BUILD has made, or nobody's make, is newer than the objects here, and not of them."""
+        """Forget libraries of another BUILD, which are newer than the objects here and would look up to date."""
         for path, made in self._libraries():
             if os.path.exists(path) and read(made) != state_of(path):
                 os.unlink(path)
@@ -110,18 +110,18 @@ class Plan:
             yield path, f"{self.settings.build}/{name}/{backend}.library"
 
     def _claim(self, name: str, dry: bool) -> None:
-        """What was made of another folder's layer of that name is of no use, and may be newer than all files here."""
+        """Empty the objects of another folder's layer of the same name. They would look up to date."""
         place = os.path.join(self.settings.build, name)
         where = full(self.settings.layers_dir) + "\n"
         if dry and not os.path.lexists(place):
-            empty(place, _FROM)  # the mark says nothing, so the next make empties it
+            empty(place, _FROM)  # an empty mark, so that the next make empties the folder
         elif not dry and (os.path.islink(place) or read(f"{place}/{_FROM}") != where):
             empty(place, _FROM)
             write_if_changed(f"{place}/{_FROM}", where)
 
 
 def state_of(path: str) -> str:
-    """Changes with the file."""
+    """A text that changes when the file changes."""
     status = os.stat(path)
     return f"{status.st_mtime_ns} {status.st_size} {status.st_ino}\n"
 
@@ -135,7 +135,7 @@ def read(path: str) -> str:
 
 
 def write_if_changed(path: str, text: str) -> None:
-    """A file that would not change keeps its time."""
+    """Write a file, unless it has this content already: then it keeps its time."""
     if read(path) == text and os.path.exists(path):
         return
     with open(f"{path}.partial", "w", encoding="utf-8", errors="surrogateescape") as file:
@@ -148,7 +148,7 @@ def write_if_changed(path: str, text: str) -> None:
 
 @contextlib.contextmanager
 def locked(path: str, shared: bool = False):
-    """One make at a time builds: what others make on the way would have the same names.
+    """Within it no other make builds here, because its files would have the same names.
 
     The lock is the open file, which make and its children inherit: it is free when the last of them has ended, however
     that came about.
@@ -169,7 +169,7 @@ def locked(path: str, shared: bool = False):
 
 
 def make_flags() -> list[str]:
-    """The options that the make above was given, without its settings, which would be read as make's own text."""
+    """The options of the make above, without its settings, which make would expand."""
     flags = os.environ.get("MAKEFLAGS", "").partition(_OVERRIDES)[0].split()
     return [flag for flag in flags if flag != "--" and "=" not in flag.partition("-")[0]]
 
@@ -183,25 +183,25 @@ def _has(flags: list[str], letter: str) -> bool:
 
 
 def run_make(plan: Plan, *goals: str, keep_going: bool = False, quiet: bool = False) -> int:
-    """make on the rules that were written; with `quiet` it only answers whether something is to be done."""
+    """Run make on the written rules. With `quiet` it only says, by its status, if there is something to do."""
     flags = [] if quiet else make_flags()
     environment = {k: v for k, v in os.environ.items() if not k.startswith("MAKE") and k != "MFLAGS"}
     environment["MAKEFLAGS"] = " ".join(flags)
-    if not is_dry(flags):  # that has no such folder, and asks nvcc for its architectures all the same
+    if not is_dry(flags):  # make -n has no such folder, and still asks nvcc for its architectures
         environment["TMPDIR"] = full(plan.settings.temporary)
     command = ["make", "--no-print-directory", "-f", plan.makefile, *goals]
     command += ["-k"] * keep_going + ["-q"] * quiet
-    # Without the words of make that nothing is to be done.
+    # Without make's message that there is nothing to do.
     command += ["-s"] * (not plan.settings.verbose and not is_dry(flags))
     if not any(flag.startswith(("-j", "--jobserver")) for flag in flags):
         command.append(f"-j{len(os.sched_getaffinity(0))}")
-    # With its files left open: the make above lends its job server, and the lock is held by whoever works on.
+    # Open files are inherited: the make above lends its job server, and compilers hold the lock while they run.
     silent = subprocess.DEVNULL if quiet else None
     return subprocess.call(command, env=environment, close_fds=False, stdout=silent, stderr=silent)
 
 
 def build(plan: Plan, keep_going: bool = False) -> int:
-    """Under the locks: the toolkit's own objects, which other folders share, then the layers."""
+    """Build under locks: first the toolkit's own objects, which other folders share, then the layers."""
     settings = plan.settings
     places = settings.build, settings.core, settings.layers_dir
     try:
@@ -214,7 +214,7 @@ def build(plan: Plan, keep_going: bool = False) -> int:
                 status = _build_locked(plan, f"{settings.core}/lock", keep_going)
             finally:
                 plan.remember_libraries()
-    except OSError:  # of a write it does not say where
+    except OSError:  # a write error does not name the file
         say_if_full(*places)
         raise
     if status:
@@ -223,15 +223,15 @@ def build(plan: Plan, keep_going: bool = False) -> int:
 
 
 def empty(folder: str, mark: str = _MARK) -> None:
-    """Makes the folder, or removes what lies in it but for the mark, a file by which the next make knows it.
+    """Make a folder, or remove its contents except for the mark, by which the next make knows it.
 
     A folder without the mark is somebody's own.
     """
     left = os.listdir(folder) if os.path.isdir(folder) else []
     if os.path.islink(folder) or (left and mark not in left):
-        raise BuildRefused(f"{folder}: make did not make it, and would empty it; give another BUILD")
+        raise BuildRefused(f"{folder}: make would empty this folder, and did not make it; give another BUILD")
     os.makedirs(folder, exist_ok=True)
-    # The mark stays throughout: a make that is killed here leaves a folder that the next one knows.
+    # The mark stays, so that the next make knows the folder if this one is killed here.
     open(os.path.join(folder, mark), "a").close()
     for name in left:
         if name != mark:
@@ -246,7 +246,7 @@ def remove(path: str) -> None:
 
 
 def say_if_full(*places: str) -> None:
-    """Of a full disk some tools say nothing, and ar says `Success`."""
+    """Report a full disk, because some tools do not, and ar says `Success`."""
     for place in filter(os.path.exists, places):
         if (free := shutil.disk_usage(place).free) < ALMOST_NOTHING:
             print(f"make: {place}: No space left on device ({free >> 10} KB)", flush=True)
@@ -260,7 +260,7 @@ def _build_locked(plan: Plan, core: str, keep_going: bool) -> int:
     with locked(core):
         if not plan.settings.outside:
             return run_make(plan, "libraries", keep_going=keep_going)
-        status = run_make(plan, "core", keep_going=keep_going)  # others need not wait for these layers
+        status = run_make(plan, "core", keep_going=keep_going)  # then others need not wait for these layers
     if status and not keep_going:
         return status
     with locked(core, shared=True):
@@ -279,7 +279,7 @@ def build_all(settings: Settings) -> int:
         print(f"No layers in {settings.layers_dir}: {settings.hint('new', LAYER='foo')} makes one.")
         return 0
     status = build(plan, keep_going=True)
-    # -q asks whether something is to be done; nothing has failed then.
+    # make -q: the status says if there is something to do, and is no failure.
     asked = is_dry(make_flags()) or _has(make_flags(), "q")
     return status if asked else report.report(plan, status)
 
@@ -291,7 +291,7 @@ def build_libraries(settings: Settings) -> int:
 
 
 def build_core(settings: Settings) -> int:
-    """The toolkit's own objects, all of them."""
+    """Build all of the toolkit's own objects."""
     packages.need(["build"], f"{settings.build}/packages.build")
     plan = Plan(settings)
     with locked(f"{settings.build}/lock"), locked(f"{settings.core}/lock"):
@@ -319,7 +319,7 @@ def loops(settings: Settings) -> int:
 
 
 def copied(settings: Settings, checker: str, place: str) -> Settings:
-    """The settings that build a copy of the layers with a checker (SANITIZE's value) in it."""
+    """Copy the layers, and return the settings that build the copy with SANITIZE."""
     empty(f"{place}/layers")
     ignored = shutil.ignore_patterns("build", "*.so", "__pycache__", ".*")
     shutil.copytree(settings.layers_dir, f"{place}/layers", ignore=ignored, dirs_exist_ok=True)
@@ -367,14 +367,14 @@ def verify(settings: Settings) -> int:
 
 
 def is_made(entry: os.DirEntry) -> bool:
-    """Whether makes have made this in BUILD, or it is somebody's own."""
+    """Did make write this to BUILD, and not a user?"""
     if entry.is_dir(follow_symlinks=False):
         return os.path.exists(os.path.join(entry.path, _MADE.get(entry.name, _FROM)))
     return _MADE_FILES.fullmatch(entry.name) is not None
 
 
 def clean(settings: Settings) -> int:
-    """All that was made. A folder that no make has built in is left alone."""
+    """Remove what make wrote. A folder in which no make has built is refused."""
     build = settings.build
     if os.path.isdir(build):
         if os.path.islink(build) or not os.path.exists(f"{build}/lock"):
@@ -382,10 +382,14 @@ def clean(settings: Settings) -> int:
         if not os.access(build, os.W_OK):
             raise BuildRefused(f"BUILD={build}: it is another user's; nothing was removed")
         made = [entry.name for entry in os.scandir(build) if is_made(entry)]
-        for name in sorted(made, key="lock".__eq__):  # the lock last: by it the next clean knows the folder
+        for name in sorted(
+            made, key="lock".__eq__
+        ):  # the lock last, because the next clean knows the folder by it
             remove(f"{build}/{name}")
         if left := sorted(os.listdir(build)):
-            print(f"{build}: make leaves what it did not make: {', '.join(map(names.shown, left[:20]))}")
+            print(
+                f"{build}: not removed, because make did not write it: {', '.join(map(names.shown, left[:20]))}"
+            )
         else:
             os.rmdir(build)
             print(f"rm -rf {build}")
@@ -411,7 +415,7 @@ TARGETS = {
 
 
 def concerned(several: list[Settings], target: str) -> list[Settings]:
-    """Of the folders of layers those that hold a layer which is asked for; of verify's one layer, the first."""
+    """The settings of the folders with the wanted layers; for verify only the first folder with its layer."""
     if len(several) == 1:
         return several
     if target == "core":
@@ -442,11 +446,11 @@ def run(target: str, settings: Settings) -> int:
 
 
 def main() -> int:
-    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115 (whoever closed it wants to hear nothing)
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115 (a closed stdout means no output)
     os.chdir(ROOT)
     try:
         if _has(make_flags(), "t"):
-            raise BuildRefused("-t (--touch): it would leave empty libraries, and call them built")
+            raise BuildRefused("-t (--touch) would leave empty libraries that count as built")
         several, targets = of_each_folder(sys.argv[1:])
         if len(targets) != 1 or targets[0] not in TARGETS:
             raise BuildRefused(f"usage: python -m tools.make.build {' | '.join(TARGETS)} [SETTING=value ...]")

@@ -27,8 +27,8 @@ def main() -> int:
         [*shlex.split(arguments.cxx), "-std=c++17", PYTHON_ABI, "-shared", "-fPIC", "-fvisibility=hidden",
          *python_includes(), str(ROOT / "src" / "call.cpp"), "-o", str(partial)])  # fmt: skip
     if done.returncode:
-        return 1  # the compiler has said why
-    # Renamed when it is whole: a killed build leaves no broken extension.
+        return 1  # the compiler has printed its error
+    # Renamed at the end, so that a killed build leaves no broken extension.
     os.replace(partial, arguments.output)
     return 0
 

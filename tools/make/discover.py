@@ -1,4 +1,4 @@
-"""Which folders hold a layer, of which kind, and of which files. Each make looks: nothing slow is imported here."""
+"""Find the folders with layers, their kind and their files. Every make does this, so nothing slow is imported here."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from . import names
 
 SOURCES = (".cpp", ".cc", ".cu")
 HEADERS = (".hpp", ".h", ".cuh", ".hh", ".inl")
-# A line that makes a folder one of a Caffe layer, or of Caffe's tests (tools/caffetest).
+# Words that mark a folder as a Caffe layer's, or as one of Caffe's tests (tools/caffetest).
 _REGISTERS = re.compile(
     rb"^[ \t]*(?:REGISTER_LAYER_CLASS|REGISTER_LAYER_CREATOR|INSTANTIATE_CLASS)[^A-Z_]"
     rb'|^extern "C" int64_t caffe_test_run', re.M
 )  # fmt: skip
 
 
-# What only the Caffe core's own layers and its Net define: their headers, or what makes one of them by its type.
+# Words of sources that need the Caffe core's layers or its Net: their headers, and functions that make a layer by type.
 _STOCK = re.compile(
     rb"caffe/(?:layers/(?!loss_layer\.|neuron_layer\.)\w+_layer|(?:common|neuron|vision)_layers|net|caffe|layer_factory)"
     rb"\.hpp|caffe/util/insert_splits\.hpp|\bCreateLayer\b|\bNet\s*<"
 )
-# A kernel that asks which GPU it is compiled for is compiled for each. To ask for sm_80 is no such question:
-# nvcc's front goes through the text once before sm_80 and once from there on (mk/cuda.mk).
+# A kernel that asks for the GPU's architecture is compiled for each one. Asking only for sm_80 is excepted: nvcc's
+# front runs once for the GPUs before sm_80, and once for those from there on (mk/cuda.mk).
 _ASKS_ARCH = re.compile(
     rb"__CUDA_ARCH(?!__\s*(?:>=|<)\s*800\b)|cuda/(?:ptx|barrier|pipeline)|cooperative_groups|mma\.h\b"
 )
@@ -32,7 +32,7 @@ _BY_ANGLES = re.compile(rb"#[ \t]*include[ \t]*<([\w./+@-]+)>")
 
 
 class Folder:
-    """A layer's folder: files are named by their path in it."""
+    """A layer's folder. Its files are named by their path in it."""
 
     def __init__(self, path: str):
         self.path, self.name = path, os.path.basename(path)
@@ -42,8 +42,8 @@ class Folder:
         self.protos = [f for f in files if f.endswith(".proto") and "/" not in f]
         texts = {file: _read(os.path.join(path, file)) for file in self.sources + self.headers}
         self.is_caffe = any(_REGISTERS.search(texts[source]) for source in self.sources)
-        # What <...> finds here it finds behind the compiler's own, and no compiler says in a .d that it read that. A
-        # Caffe layer's are all found so, through headers that are made for them.
+        # Headers that <...> finds in the folder. Compilers count them as the system's, and do not list them in a .d. A
+        # Caffe layer's headers are all found so, through forwarding headers.
         named = {n.decode() for text in texts.values() for n in _BY_ANGLES.findall(text)}
         self.untold = [header for header in self.headers if self.is_caffe or header in named]
         own = {os.path.basename(file).encode() for file in files}
@@ -51,12 +51,10 @@ class Folder:
             os.path.basename(found) not in own for text in texts.values() for found in _STOCK.findall(text)
         )
         self.asks_arch = any(_ASKS_ARCH.search(_DEFINES_ARCH.sub(b"", text)) for text in texts.values())
-        if (
-            not self.is_caffe
-        ):  # a native layer is the .cu files of its folder; <name>_ffi.cpp is the wrapper's
+        if not self.is_caffe:  # a native layer has only .cu files; <name>_ffi.cpp belongs to the wrapper
             self.sources = [f for f in self.sources if f.endswith(".cu") and "/" not in f]
         self.has_init = os.path.exists(os.path.join(path, "__init__.py"))
-        # Why none of it can be built, though it is a layer.
+        # The reasons why this layer cannot be built.
         used = self.sources + (self.headers + self.protos if self.is_caffe else [])
         self.refused = [why for why in map(names.check_file, used) if why]
 
@@ -65,7 +63,7 @@ class Folder:
 
 
 def folders(layers_dir: str) -> tuple[dict[str, Folder], dict[str, str]]:
-    """The layers by name; and folders with sources that cannot be one, with the reason."""
+    """The layers by name; and the folders with sources that cannot be a layer, with the reason."""
     found, unfit = {}, {}
     for entry in sorted(os.scandir(layers_dir), key=lambda entry: entry.name):
         if entry.name.startswith((".", "_")) or entry.name == "build" or not entry.is_dir():
@@ -95,5 +93,5 @@ def _read(path: str) -> bytes:
     try:
         with open(path, "rb") as file:
             return file.read()
-    except OSError:  # a link to nowhere: the compiler will say so
+    except OSError:  # a broken link, for which the compiler has an error
         return b""

@@ -1,4 +1,4 @@
-"""Print where the CUDA compiler is, or nothing: CUDA_HOME (the argument), PATH, /usr/local/cuda, pip's packages."""
+"""Print the path of nvcc, or nothing. Looks in CUDA_HOME (the argument), PATH, /usr/local/cuda and pip's packages."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ def candidates(cuda_home: str):
         yield os.path.join(cuda_home, "bin", "nvcc")
     yield shutil.which("nvcc") or ""
     yield "/usr/local/cuda/bin/nvcc"
-    for folder in sys.path:  # where pip's nvidia packages are
+    for folder in sys.path:  # pip's nvidia packages
         yield from sorted(glob.glob(os.path.join(glob.escape(folder), "nvidia/cu*/bin/nvcc")), reverse=True)
 
 
 def real(nvcc: str) -> str:
-    """The toolkit's own nvcc, behind links and behind a script that only calls it."""
+    """The nvcc of the CUDA toolkit, to which links or a small script may lead."""
     nvcc = os.path.realpath(nvcc)
     with open(nvcc, "rb") as file:
         if file.read(2) == b"#!":
@@ -29,7 +29,7 @@ def real(nvcc: str) -> str:
 
 
 def find(cuda_home: str = "") -> str:
-    """The path, or "" where there is none."""
+    """The path of nvcc; "" if there is none."""
     found = next((c for c in candidates(cuda_home) if c and os.access(c, os.X_OK)), "")
     return real(found) if found else ""
 

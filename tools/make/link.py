@@ -20,13 +20,13 @@ from pathlib import Path
 from . import metadata
 from .backends import HOST
 
-# The interpreter's, and the sanitizers' (make sanitize loads them first).
+# Names that the interpreter defines, and the sanitizers, which make sanitize loads first.
 ELSEWHERE = re.compile(r"_?Py|__\w+san_")
 UNDEFINED = re.compile(r"undefined reference to [`']([^']+)'")
 
 
 def missing(linker_output: str) -> list[str]:
-    """The linker's lines about names that are not Python's, without its own name before them."""
+    """The linker's lines about undefined names, without the linker's name, and without names of Python's."""
     lines = linker_output.splitlines()
     ours = [line for line in lines if (name := UNDEFINED.search(line)) and not ELSEWHERE.match(name[1])]
     return [re.sub(r"^\S*ld: (warning: )?", "", line) for line in ours]
@@ -47,14 +47,14 @@ def explain(undefined: list[str], header: Path | None) -> str:
 
 
 def held_back(archives: list[Path], place: str) -> list[Path]:
-    """Copies of the archives whose static initialisers wait for src/ffi_guard.h."""
+    """Copies of the archives, whose static initialisers src/ffi_guard.h runs."""
     made = [Path(place, f"{i}-{archive.name}") for i, archive in enumerate(archives)]
     for archive, copy in zip(archives, made, strict=True):
-        # The flags make plain data of them; else some linkers take them by their kind, under whatever name.
+        # The flags make plain data of them. Else some linkers would find them by their section type.
         plain = ".init_array=caffe_initialisers,alloc,load,data,contents"
         move = ["objcopy", "--rename-section", plain, archive, copy]
         subprocess.run(move, check=True)
-    # The linker's own names for the beginning and the end of them, which it would export.
+    # The linker defines names for the beginning and the end of them. They must not be exported.
     Path(place, "local").write_text("{ local: __start_caffe_initialisers; __stop_caffe_initialisers; };")
     return made
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from .backends import BACKENDS
 from .settings import ROOT
 
-# What hipcc names each piece of its device code by.
+# The name that hipcc gives each piece of its device code.
 _HIP_CODE = re.compile(rb"hipv4-amdgcn-amd-amdhsa--(gfx[\w:+-]+)")
 # nvcc's container of device code: a header, and for each architecture an entry, PTX or an ELF file.
 _FATBIN = struct.pack("<I", 0xBA55ED50)
@@ -26,7 +26,7 @@ _KINDS = {1: "compute", 2: "sm"}
 
 
 def architectures(library: bytes) -> list[str]:
-    """Of the device code in a library."""
+    """The architectures of a library's device code."""
     found, at = set(), library.find(_FATBIN)
     while at >= 0:
         _, header, size = struct.unpack_from("<HHQ", library, at + 4)
@@ -44,8 +44,8 @@ def architectures(library: bytes) -> list[str]:
 
 
 def compilers(library: bytes, nvcc: str) -> list[str]:
-    """The host compiler says its version in what it makes. nvcc is asked."""
-    # Each pattern begins with what it is known by: a hundred MB are soon searched.
+    """The versions of the compilers. The host compiler writes its own into the library; nvcc is asked."""
+    # Each pattern begins with fixed text, so that searching a hundred MB is fast.
     patterns = rb"GCC: \([^)\0]*\) [\w.+-]+", rb"clang version [^\0\n]+"
     said = dict.fromkeys(text for pattern in patterns for text in re.findall(pattern, library))
     found = [text.decode(errors="replace") for text in said]
@@ -56,7 +56,7 @@ def compilers(library: bytes, nvcc: str) -> list[str]:
 
 
 def commit() -> str:
-    """The toolkit's, marked if files differ from it; "" where nobody knows."""
+    """The toolkit's commit, with a mark if files differ from it; "" if it is unknown."""
     try:
         return Path(ROOT, "COMMIT").read_text().strip()  # an installed toolkit's
     except OSError:
@@ -79,7 +79,7 @@ def commit() -> str:
 
 
 def write(library: Path, output: Path, info: str, nvcc: str) -> None:
-    """Describe a library that will be `output`, beside it."""
+    """Write the description of the library `output` beside it."""
     content = library.read_bytes()
     backend = next(b for b in BACKENDS.values() if b.library == output.name)
     described = {

@@ -1,4 +1,4 @@
-"""Which names and paths a make takes: one rule for all that a caller gives and for all that lies in a folder.
+"""Which names and paths make accepts, from a caller or in a folder.
 
 A layer's name becomes a folder, a Python module, and a word in a makefile and in a shell's command. A path becomes a
 target of make's, which has no way to quote. What does not fit is refused with a message; nothing is quoted by halves.
@@ -10,20 +10,20 @@ import keyword
 import os
 import re
 
-# Folders and names that the package of layers has already (layers/__init__.py), and a folder of one's own `build`.
+# Names that the package of layers uses itself (layers/__init__.py), and `build`.
 TOOLKIT_NAMES = frozenset({
     "adopt", "build", "caffe", "caffe_layer", "caffe_net", "CaffeNet", "cases", "core", "engine", "layer", "layers",
     "load", "load_inline", "operator", "Layer", "CaffeBuildError", "CaffeError", "CaffeRuntimeError", "CaffeTypeError",
     "CaffeValueError",
 })  # fmt: skip
-# Characters that make, or the shell that it calls, would read as something else in a target's name.
+# Characters with a meaning for make or the shell, which may not be in a target's name.
 _UNFIT = re.compile(r"[\s'\"`;&|<>(){}*?\[\]!#%=:,$\\~^\x00-\x1f\x7f]")
 # A source's name below its layer's folder.
 _FILE = re.compile(r"\w[\w.+@-]*\Z")
 
 
 class NameRefused(Exception):
-    """A name or a path that cannot be taken; the text is the whole message."""
+    """A name or a path that is not accepted. The text is the message."""
 
 
 def why_no_layer(name: str) -> str | None:
@@ -51,14 +51,14 @@ def check_type(name: str, setting: str = "TYPE") -> str:
 
 
 def check_file(name: str) -> str | None:
-    """Why a source below a layer's folder cannot have this name (folders with slashes), or None if it can."""
+    """Why a source of a layer cannot have this name (its path in the folder), or None if it can."""
     if all(_FILE.match(part) for part in name.split("/")):
         return None
     return f"{shown(name)}: make cannot work with this file name; rename it (letters, digits and . _ + - @)"
 
 
 def check_path(path: str, setting: str) -> str:
-    """A path that make works in."""
+    """Refuse a path in which make cannot work."""
     if found := _UNFIT.search(path):
         said = "a space" if found[0] == " " else "a line break" if found[0] in "\n\r" else repr(found[0])
         kind = "a path with spaces" if found[0].isspace() else f"a path with {said} in it"
@@ -71,7 +71,7 @@ def check_path(path: str, setting: str) -> str:
 
 
 def folder_of(layers_dir: str, name: str, setting: str) -> str:
-    """The folder of that layer. It lies in layers_dir itself, whatever links there may be."""
+    """The folder of that layer. A link that leads out of layers_dir is refused."""
     folder = os.path.join(layers_dir, check_layer(name, setting))
     if os.path.dirname(os.path.realpath(folder)) != os.path.realpath(layers_dir) and os.path.lexists(folder):
         raise NameRefused(f"{setting}={name}: {folder} is a link that leads out of {layers_dir}")
@@ -79,5 +79,5 @@ def folder_of(layers_dir: str, name: str, setting: str) -> str:
 
 
 def shown(text: str) -> str:
-    """A hostile text as one line that a terminal can take."""
+    """A text from outside as one line that is safe to print."""
     return text if text.isprintable() else ascii(text)

@@ -1,4 +1,4 @@
-"""The one thing that a folder of layers elsewhere gets from the toolkit: an __init__.py that finds it.
+"""Write an __init__.py into a folder of layers outside of the toolkit, so that its layers find the toolkit.
 
 Layers there say `from .._runtime import Layer`, as the bundled ones do, and mean the toolkit's `_runtime`. A folder
 whose layers import the installed toolkit instead (`from cuffi import Layer`) gets nothing.
@@ -18,7 +18,7 @@ import cuffi
 
 cuffi.adopt(__name__)
 """
-# The libraries were built by this checkout: it comes before an installed toolkit, which may be of another version.
+# This checkout built the libraries, so it comes before an installed toolkit, which may be another version.
 _CHECKOUT = """
 import importlib.util
 import os
@@ -42,7 +42,7 @@ def init_text() -> str:
 
 
 def give_toolkit(layers_dir: str, folders: list[str]) -> None:
-    """Write the __init__.py if these layers need it, unless there is one that is somebody's own."""
+    """Write the __init__.py if these layers need it, but never over the user's own."""
     if not any(_is_relative(folder) for folder in folders):
         return
     path = os.path.join(layers_dir, "__init__.py")

@@ -1,4 +1,4 @@
-"""The Python packages that a command needs: there, installed by pip, or named with the line that installs them.
+"""The Python packages that a command needs. Missing ones are installed by pip, or named in an error.
 
 python -m tools.make.packages build run        what `make` needs: requirements/build.txt and requirements/run.txt
 """
@@ -11,12 +11,12 @@ import sys
 
 from .settings import ROOT
 
-# A line of a requirements file: the package, and what it must be.
+# A line of a requirements file: the package, and its required version.
 _LINE = re.compile(r"^\s*([A-Za-z0-9][\w.-]*)", re.M)
 
 
 class Missing(Exception):
-    """A package is not there and could not be installed; the text is the whole message."""
+    """A package is missing and could not be installed. The text is the message."""
 
 
 def file_of(group: str) -> str:
@@ -38,7 +38,11 @@ def missing(groups: list[str]) -> list[str]:
 
 
 def need(groups: list[str], stamp: str) -> None:
-    """Install what is missing. `stamp`: a file that remembers that nothing was, for this Python."""
+    """Install missing packages.
+
+    Args:
+        stamp: a file that remembers that nothing was missing for this Python.
+    """
     remembered = f"{sys.executable} {sys.version}\n"
     if _is_newer(stamp, [file_of(group) for group in groups]):
         with open(stamp, encoding="utf-8") as file:
@@ -74,7 +78,7 @@ def _install(groups: list[str], lacking: list[str]) -> None:
     command = [sys.executable, "-m", "pip", "install", "-q"]
     command += [word for group in groups for word in ("-r", file_of(group))]
     failed = subprocess.run(command).returncode
-    importlib.invalidate_caches()  # what was installed may be imported by this process
+    importlib.invalidate_caches()  # so that this process can import the new packages
     if failed or missing(groups):
         raise Missing(
             f"Missing Python packages: {', '.join(lacking)}\n"

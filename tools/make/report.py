@@ -1,4 +1,4 @@
-"""What make prints last: each built layer run once on a real input, what failed to build, what to type next."""
+"""The end of make's output: run each built layer once, list what failed to build, and name the next command."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .names import shown
 
 
 class Outcome:
-    """Of one layer's run: a row of the table, and whether it is as it should be."""
+    """A layer's row of the table, and whether the layer is good."""
 
     def __init__(
         self, backends: str = "", where: str = "", error: str = "", seconds: str = "", good: bool = True
@@ -26,7 +26,7 @@ class Outcome:
 
 
 def report(plan, status: int) -> int:
-    """Print it; the exit status of the whole make. `status`: that of the build."""
+    """Print the report. Takes the build's exit status, and returns that of make."""
     settings, libraries = plan.settings, plan.rules.libraries
     backends = " and ".join(settings.backends)
     failed = [key for key, path in libraries.items() if status and not is_made(plan, path)]
@@ -65,7 +65,7 @@ def report(plan, status: int) -> int:
 
 
 def place_of_logs(objects: str, backend: str) -> str:
-    """The folder of one backend's logs, or that above it, where headers or messages of all backends failed."""
+    """The folder of a backend's logs; or that above it, if headers or messages for all backends failed."""
     stamps = glob.glob("*.stamp.log", root_dir=objects)
     failed = [log for log in stamps if not os.path.exists(os.path.join(objects, log.removesuffix(".log")))]
     return objects if failed else os.path.join(objects, backend)
@@ -76,7 +76,7 @@ def next_step(settings) -> str:
 
 
 def texts(plan) -> list[str]:
-    """The Python files that a verdict depends on."""
+    """The Python files on which a layer's result depends."""
     return [
         os.path.join(folder.path, file)
         for folder in plan.folders
@@ -86,12 +86,12 @@ def texts(plan) -> list[str]:
 
 
 def state(paths: list[str]) -> str:
-    """Changes with any of the files."""
+    """A text that changes when one of the files changes."""
     return "".join(f"{os.stat(path).st_mtime_ns} {path}\n" for path in paths)
 
 
 def is_made(plan, library: str) -> bool:
-    """Whether this make, or an earlier one that it would not better, has made the library."""
+    """Is the library up to date?"""
     if not os.path.exists(library):
         return False
     if os.stat(library).st_mtime_ns >= plan.started:
@@ -102,7 +102,7 @@ def is_made(plan, library: str) -> bool:
 
 
 def missing_fields(objects: Path) -> list[tuple[str, str]]:
-    """Of a Caffe layer that did not compile: messages, and what its files call of them that they lack."""
+    """For a Caffe layer that did not compile: messages, and fields that its files use and the messages do not have."""
     lacking = re.compile(r"class \W?caffe::(\w+Parameter)\W+has no member\W+(?:named\W+)?(\w+)")
     found = (log.read_text(errors="replace") for log in sorted(objects.rglob("*.log")))
     return list(dict.fromkeys(field for text in found for field in lacking.findall(text)))
@@ -112,8 +112,8 @@ def missing_fields(objects: Path) -> list[tuple[str, str]]:
 
 
 def show(layers_dir: str, names: list[str], settings) -> bool:
-    """The table of the layers; whether all are as they should be."""
-    # What torch says at its import where there is no NumPy, which no layer needs.
+    """Print the table of the layers. Are all of them good?"""
+    # torch warns at its import if there is no NumPy, which no layer needs.
     warnings.filterwarnings("ignore", "Failed to initialize NumPy")
     import torch
     from rich.console import Console
@@ -132,7 +132,7 @@ def show(layers_dir: str, names: list[str], settings) -> bool:
 
 
 def outcomes_of(layers_dir: str, names: list[str], settings) -> dict[str, Outcome]:
-    """Of each layer, asked in a process of its own as far as needed: one that dies is named, and the others go on."""
+    """The outcome of each layer. Child processes run the layers, so that one that dies does not end the others."""
     found: dict[str, Outcome] = {}
     while left := [name for name in names if name not in found]:
         reading, writing = os.pipe()
@@ -161,7 +161,7 @@ def outcomes_of(layers_dir: str, names: list[str], settings) -> dict[str, Outcom
 
 
 def _answer(pipe: int, layers_dir: str, names: list[str], settings) -> None:
-    """In the child: a line for each layer, and never back."""
+    """In the child process: write a line for each layer, and exit."""
     try:
         with os.fdopen(pipe, "w", encoding="utf-8") as answers:
             for name in names:
@@ -173,18 +173,18 @@ def _answer(pipe: int, layers_dir: str, names: list[str], settings) -> None:
 
 
 def told(text: str) -> str:
-    """Somebody's text as a cell of the table, where brackets and what steers a terminal mean nothing."""
+    """A text from outside as a cell of the table, with rich's brackets and control characters escaped."""
     from rich.markup import escape
 
     return escape(shown(re.sub(r"\s+", " ", text)))
 
 
 def words_of(error: BaseException) -> str:
-    """What it says, if it can."""
+    """The text of an exception, if it has one that can be made."""
     try:
         return str(error)
     except Exception as another:
-        return f"its words are not to be had ({type(another).__name__})"
+        return f"its message raises {type(another).__name__}"
 
 
 def outcome_of(layers_dir: Path, name: str, settings) -> Outcome:
@@ -194,7 +194,9 @@ def outcome_of(layers_dir: Path, name: str, settings) -> Outcome:
     from layers._runtime.cases import layer_of, load_package
 
     built = " ".join(b for b in settings.backends if (layers_dir / name / BACKENDS[b].library).exists())
-    if not (layers_dir / name / "__init__.py").exists():  # Python would import the folder as an empty package
+    if not (
+        layers_dir / name / "__init__.py"
+    ).exists():  # or Python would import the folder as an empty package
         return Outcome(built, "", "no __init__.py yet: it says what Python calls")
     try:
         package = load_package(layers_dir)
@@ -212,7 +214,7 @@ def outcome_of(layers_dir: Path, name: str, settings) -> Outcome:
         error, limit, seconds = run_once(cases[0], device)
     except (Exception, SystemExit) as error:
         said = words_of(error)
-        if "not filled in" in said:  # what `make new FROM=` leaves to do; it builds, and that is all it can
+        if "not filled in" in said:  # `make new FROM=` made it, and nobody has filled it in; it only builds
             return Outcome("", "[yellow]not filled in", told(said))
         return Outcome("", "[red]failed", told(f"{type(error).__name__}: {said}"), good=False)
     where = torch.cuda.get_device_name() if device == GPU else device
@@ -222,7 +224,7 @@ def outcome_of(layers_dir: Path, name: str, settings) -> Outcome:
 
 
 def run_once(case, device: str) -> tuple[float, float, float]:
-    """(largest error, what is allowed, seconds of the second call), in float32 on the case's first input."""
+    """(largest error, tolerance, seconds of the second call), in float32 on the case's first input."""
     import torch
 
     from layers._runtime.cases import Draw, cast, largest_error

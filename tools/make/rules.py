@@ -1,4 +1,4 @@
-"""Write BUILD/layers.mk: every object of every layer for every backend, what it is made of and which recipe makes it.
+"""Write BUILD/layers.mk: for each layer and backend its objects, their prerequisites and recipes.
 
 One set of rules serves native layers, Caffe layers and the Caffe core. The recipes are in mk/: <backend>_native,
 <backend>_kernel and <backend>_plain compile a native layer's .cu, a Caffe one's, and a .cpp; <backend>_rewrite comes
@@ -14,27 +14,27 @@ from .backends import BACKENDS, HOST, edge
 from .discover import HEADERS, SOURCES, Folder
 
 CORE_SOURCES = "src/caffe"
-# What runs recorded calls, one for all layers, and what it is made of.
+# The extension that runs recorded calls, one for all layers, and its sources.
 CALL = "layers/_runtime/_call.abi3.so"
 CALL_SOURCES = [
     f"src/{name}" for name in ("call.cpp", "call_plan.h", "call_table.h", "call_torch.h", "dlpack.h")
 ]
-# The core's own layers and its Net, which no library needs but one of a layer that has layers of its own.
+# The core's own layers and its Net. Only layers that own sub-layers need them.
 STOCK = re.compile(
     r"layers/(?!loss_layer\.|neuron_layer\.)|net\.cpp|stock_layers\.cpp|util/insert_splits\.cpp"
 )
-# The core's files that work through no elements: a call takes as long, and they take half the time to compile.
+# The core's files without loops over elements. They are compiled with less optimisation, in half the time.
 BOOKKEEPING = re.compile(r"(?!util/|layers/(pooling|relu|side|sigmoid|softmax|tanh)\w*\.).*\.cpp")
-# Those that a folder may have its own of, in whose place the linker would not take the core's.
+# Files of which a folder may have its own version. They are separate objects, so that the linker can leave them out.
 REPLACEABLE = re.compile(r"util/|io\.cpp")
-# A fork's files were written for compilers of 2014, which took more than C++ says.
+# For forks' files, which were written for the less strict compilers of 2014.
 OLD = "-w -fpermissive"
-# Libraries of Caffe layers are loaded side by side, each with classes of its own.
+# Libraries of Caffe layers are loaded together, and may have classes of the same name.
 UNSHARED = "-fno-gnu-unique"
 
 
 class Rules:
-    """The text of a makefile, and the files that must be there for it."""
+    """The text of a makefile, and the files that it needs."""
 
     def __init__(self, settings):
         self.settings, self.lines, self.files = settings, [], {}
@@ -42,20 +42,20 @@ class Rules:
         self.depfiles: list[str] = []
 
     def rule(self, targets: str, needs: list[str], recipe: str = "+@:"):
-        """Without a recipe: what the needs' recipes write where it changes.
+        """Add a rule. Without a recipe, the needs' recipes write the targets if they change.
 
         The + has make look at the file's time under -q, too, which else takes it for changed.
         """
         self.lines.append(f"{targets}: {' '.join(needs)}\n\t{recipe}")
 
     def places(self) -> set[str]:
-        """The folders that something is made in."""
+        """The folders in which make writes."""
         return {os.path.dirname(path) for path in [*self.depfiles, *self.files]}
 
     # ----------------------------------------------------------------------------------- parts of a folder
 
     def objects(self, folder: Folder, backend: str, place: str, includes: str, ready: list[str]) -> list[str]:
-        """The rules of a folder's objects, made in `place`; their names."""
+        """Add the rules of a folder's objects in `place`. Returns the objects."""
         native = not folder.is_caffe
         each = f",$({backend}_EACH)" * (native and folder.asks_arch)
         flags = f"{self.settings.build}/{backend}{'' if native else '.caffe'}.flags"
@@ -75,7 +75,7 @@ class Rules:
             if parts != [source]:
                 path = f"{place}/{source}"
                 self.files[path] = "".join(f'#include "{folder.path}/{part}"\n' for part in parts)
-                # Not by -idirafter: what that finds is the system's, and in no .d.
+                # By -iquote: headers that -idirafter finds count as the system's, and are in no .d.
                 seen = f"-iquote . {includes}"
             if source.endswith(".cu"):
                 kind = "native" if native else "kernel"
@@ -90,7 +90,7 @@ class Rules:
                 self.depfiles.append(f"{rewritten}.d")
                 path = rewritten
                 if not native:
-                    # Rewritten headers first. A .cpp sees those of the fork alone: `#pragma once` tells no copy.
+                    # Rewritten headers first. A .cpp sees only the fork's own: `#pragma once` misses a copy.
                     seen = f"$(call own,{place}) {includes}"
             further = ",-O1" if folder.path == CORE_SOURCES and BOOKKEEPING.match(parts[0]) else each
             self.rule(object_file, [path, *after], f"$(call {backend}_{kind},{what},{seen}{further})")
@@ -99,13 +99,13 @@ class Rules:
         return made
 
     def prepared(self, folder: Folder, build: str) -> list[str]:
-        """What a Caffe folder's objects need first: its messages, and headers that lead to its files."""
+        """Add the rules of what a Caffe folder's objects need first: messages and forwarding headers."""
         core = folder.path == CORE_SOURCES
         protos = [f"{folder.path}/{proto}" for proto in folder.protos]
         self.files[f"{build}/protos"] = f"messages: {' '.join(protos)}\n"
         descriptor = f"{folder.path}/_caffe.desc"
         where = "" if core else f"--layer-dir {folder.path} --descriptor {descriptor} "
-        # It lies beside the layer's files, so it may go while the stamp stays.
+        # It lies beside the layer's files, so somebody may remove it while the stamp stays.
         gone = not core and not os.path.exists(os.path.join(self.settings.root, descriptor))
         if gone:
             self.rule(descriptor, [], "@:")
@@ -117,7 +117,7 @@ class Rules:
         self.rule(f"{build}/include/caffe/proto/caffe.pb.h", [f"{build}/proto.stamp"])
         used = [f"{folder.path}/{file}" for file in folder.sources + folder.headers]
         self.files[f"{build}/sources"] = f"files: {' '.join(used)}\n"
-        # `forwarded` lists the headers that were made, and changes only with them: then any object may find another.
+        # `forwarded` lists the forwarding headers. If the list changes, any object may include another header.
         self.rule(
             f"{build}/forward.stamp",
             [*used, f"{build}/sources", "$(PREPARERS)"],
@@ -132,7 +132,7 @@ class Rules:
     # --------------------------------------------------------------------------------------------- folders
 
     def core(self, folder: Folder):
-        """The Caffe core: objects that libraries take from it what they call, and Python's side of the C ABI."""
+        """Add the Caffe core: archives for the libraries, and the Python wrapper of its C ABI."""
         build = self.settings.core
         ready = self.prepared(folder, build)
         for backend in self.settings.backends:
@@ -158,7 +158,7 @@ class Rules:
             )  # fmt: skip
 
     def core_archives(self, folder: Folder, backend: str) -> list[str]:
-        """What of the core a layer is linked with; the linker takes of each what is called."""
+        """The archives of the core with which a layer is linked."""
         of = ["libstock.a"] * folder.uses_stock + ["libcaffe.a"] * folder.is_caffe
         return [f"{self.settings.core_of(backend)}/{archive}" for archive in of]
 
@@ -204,7 +204,7 @@ class Rules:
             self.lines.append(f"libraries: {init}")
 
     def library(self, folder: Folder, backend: str, build: str, ready: list[str]):
-        """One backend's objects -> archive -> extension, with the wrapper that Python calls."""
+        """Add a layer's library for one backend: objects -> archive -> extension, with the Python wrapper."""
         place, core = f"{build}/{backend}", self.settings.core_of(backend)
         if folder.is_caffe:
             includes = f"$(call caffe,{folder.path},{build}) {OLD}"
@@ -224,7 +224,7 @@ class Rules:
             self.depfiles.append(f"{registration}.d")
             objects.append(registration)
             wrapper = f"{core}/_{backend}.o"
-            if folder.has("caffe_test.h"):  # a folder of Caffe's tests has a C ABI of its own
+            if folder.has("caffe_test.h"):  # Caffe's tests have a C ABI of their own
                 wrapper = f"{place}/_{backend}.o"
                 self.wrapper(
                     folder.name, backend, f"{folder.path}/caffe_test.h", wrapper, UNSHARED, edge.CAFFE
@@ -235,7 +235,7 @@ class Rules:
         self.rule(self.libraries[folder.name, backend], needs, f"$(call link,{folder.name},{backend})")
 
     def stock_messages(self) -> str:
-        """Stock Caffe's messages for Python, by which layers/_net reads whole nets."""
+        """Add stock Caffe's messages for Python, with which layers/_net reads nets."""
         made, place = "layers/_net/_caffe.desc", f"{self.settings.core}/net"
         proto = f"$(PYTHON) -m tools.caffe.proto --layer-dir $(@D) --descriptor $@ --include-dir {place}"
         self.rule(
@@ -250,7 +250,7 @@ class Rules:
     def text(self, folders: list[Folder], core_sources: Folder) -> str:
         if HOST.name in self.settings.backends:
             self.runtime()
-        # An installed toolkit, or another user's, has them already.
+        # A toolkit that is installed, or another user's, has them already.
         own = os.access(os.path.join(self.settings.root, os.path.dirname(CALL)), os.W_OK)
         call, messages = ([CALL], [self.stock_messages()]) if own else ([], [])
         if own:
@@ -283,7 +283,7 @@ class Rules:
 
 
 def units(folder: Folder) -> dict[str, list[str]]:
-    """What is compiled at once: a source; or many of the core's, whose work is mostly that of their common headers."""
+    """The units of compilation: one source each; many for the core's, because they share most of their headers."""
     made: dict[str, list[str]] = {}
     for source in folder.sources:
         unit = source
@@ -294,7 +294,7 @@ def units(folder: Folder) -> dict[str, list[str]]:
 
 
 def core_folder(root: str) -> Folder:
-    """src/caffe, whose files are the toolkit's own."""
+    """The folder of the Caffe core, src/caffe."""
     core = Folder.__new__(Folder)
     core.path, core.name, core.is_caffe, core.refused, core.headers = CORE_SOURCES, "caffe", True, [], []
     core.sources, core.protos = [], []

@@ -71,8 +71,8 @@ def on_the_gpu(settings: Settings) -> int:
         print(f"compute-sanitizer {tool}:", flush=True)
         further = ["--dtypes", "float32", "float64"] if tool == "initcheck" else []
         before = ("compute-sanitizer", "--tool", tool, "--error-exitcode", "9")
-        # CUDA's allocator is told to keep no cache, as a write behind a tensor's end would otherwise land in memory
-        # that is torch's.
+        # torch's CUDA allocator must not cache: a write past a tensor's end would hit other memory of torch's, and
+        # nobody would notice.
         status = run_cases(
             settings.layers_dir, GPU, *further, tool=before, PYTORCH_NO_CUDA_MEMORY_CACHING="1"
         )

@@ -1,4 +1,4 @@
-"""What one build is given: make's settings, checked, with the defaults that the Makefile states."""
+"""The settings of a build, checked, with the Makefile's defaults."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def defaults() -> dict[str, str]:
 
 
 class Settings:
-    """Attributes are the Makefile's settings in lower case; paths below the toolkit are relative to it."""
+    """The attributes are the Makefile's settings in lower case. Paths in the toolkit are relative to it."""
 
     def __init__(self, given: dict[str, str]):
         self.root = ROOT
@@ -41,7 +41,7 @@ class Settings:
         self.host_arch = self._words(value["HOST_ARCH"], "HOST_ARCH")
         self.sanitize = value["SANITIZE"].strip()
         if self.sanitize not in ("", "1", "races"):
-            raise NameRefused(f"SANITIZE={names.shown(self.sanitize)}: it is 1, or races")
+            raise NameRefused(f"SANITIZE={names.shown(self.sanitize)}: expected 1 or races")
         self.verbose = bool(value["V"].strip())
         self.layers_dir = tidy(value["LAYERS_DIR"], "LAYERS_DIR")
         self.outside = os.path.realpath(full(self.layers_dir)) != os.path.join(
@@ -63,7 +63,7 @@ class Settings:
 
     @property
     def nvcc(self) -> str:
-        """The CUDA compiler, or "" if there is none or none is wanted."""
+        """The CUDA compiler; "" if there is none, or NVCC= is empty."""
         if self._nvcc is None:
             found = find_nvcc.find(self.cuda_home) if self.wanted_nvcc == "search" else self.wanted_nvcc
             self._nvcc = optional(found, "NVCC")
@@ -71,7 +71,7 @@ class Settings:
 
     @property
     def backends(self) -> list[str]:
-        """The names of those that are wanted and have a compiler."""
+        """The names of the backends to build for: wanted, and with a compiler."""
         found = [name for name in self.wanted_backends if self.of(BACKENDS[name].compiler)]
         if not found:
             compilers = " and ".join(BACKENDS[name].compiler for name in self.wanted_backends)
@@ -82,16 +82,16 @@ class Settings:
 
     @property
     def missing(self) -> list[Backend]:
-        """Those that nothing is built for, though they are wanted and their compiler was looked for."""
+        """The backends that are wanted, but whose compiler was not found."""
         wanted = [backend for backend in self._searched if backend.name in self.wanted_backends]
         return [backend for backend in wanted if backend.name not in self.backends]
 
     def of(self, setting: str) -> str:
-        """A setting of make's by the name that it has there."""
+        """The value of a setting, by its name in make."""
         return getattr(self, setting.lower())
 
     def check_gpu(self) -> None:
-        """ARCH=native is for the GPU that is here. Without one nvcc takes its oldest, and only warns."""
+        """Refuse ARCH=native without a GPU: nvcc would only warn, and build for its oldest one."""
         if "cuda" not in self.backends or "native" not in self.arch.split():
             return
         nothing = ["-dryrun", "-x", "cu", "-c", os.devnull, "-o", os.devnull]
@@ -103,7 +103,7 @@ class Settings:
             )
 
     def core_key(self, backend: str) -> str:
-        """Tells the toolkit's own objects of one build from those of another with other settings."""
+        """A key for the toolkit's own objects: other settings, other key."""
         of = dict.fromkeys(("CXX", *BACKENDS[backend].settings))
         return hashlib.sha256("\0".join(map(self.of, of)).encode(errors="surrogateescape")).hexdigest()[:8]
 
@@ -113,17 +113,17 @@ class Settings:
 
     @property
     def temporary(self) -> str:
-        """The folder of the compilers' temporary files: what a killed one leaves is removed by the next make."""
+        """The folder of the compilers' temporary files. The next make removes what a killed compiler leaves."""
         return f"{self.build}/_tmp"
 
     def make_variables(self) -> list[str]:
-        """As lines of a makefile."""
+        """The settings as lines of a makefile."""
         values = {"PYTHON": shlex.quote(sys.executable), **self._shared()}
         escaped = {name: text.replace("$", "$$").replace("#", r"\#") for name, text in values.items()}
         return [f"{name} := {text}" for name, text in escaped.items()]
 
     def hint(self, target: str = "", **arguments: str) -> str:
-        """The make command that works on the same layers: with LAYERS_DIR and BUILD where they are not the defaults."""
+        """A make command for the same layers: with LAYERS_DIR and BUILD, if they are not the defaults."""
         words = ["make", *([target] if target else [])]
         if self.outside:
             words.append(f"LAYERS_DIR={self.layers_dir}")
@@ -133,14 +133,14 @@ class Settings:
         return " ".join(shlex.quote(word) if " " in word else word for word in words)
 
     def suite(self, options: str = "") -> str:
-        """What tests these layers. What pip installs has no suite, but runs the cases."""
+        """The command that tests these layers. An installed toolkit has no suite, and runs the cases."""
         if not os.path.exists(os.path.join(ROOT, "test.py")):
             return self.hint("test")
         where = f"LAYERS_DIR={self.layers_dir} " if self.outside else ""
         return f"{where}python test.py {options}".rstrip()
 
     def environment(self) -> dict[str, str]:
-        """For another tool that is given the same settings."""
+        """The environment for another tool with the same settings."""
         return {"LAYERS_DIR": self.layers_dir, "LAYERS": " ".join(self.layers), **self._shared()}
 
     def _shared(self) -> dict[str, str]:
@@ -167,14 +167,14 @@ def full(path: str) -> str:
 
 
 def tidy(path: str, setting: str) -> str:
-    """By one name only, as what is remembered of a build has paths in it: relative below the toolkit, else absolute."""
+    """The path in one form, because files of a build contain paths: relative in the toolkit, else absolute."""
     path = full(os.path.expanduser(path))
     inside = os.path.relpath(path, ROOT)
     return names.check_path(path if inside.startswith("..") else inside, setting)
 
 
 def command(text: str, setting: str) -> str:
-    """A program, with options if need be, quoted so that a shell reads no more than words."""
+    """A program, perhaps with options, quoted for a shell."""
     try:
         words = shlex.split(text)
     except ValueError:
@@ -185,14 +185,14 @@ def command(text: str, setting: str) -> str:
 
 
 def optional(program: str, setting: str) -> str:
-    """A compiler that one may do without."""
+    """A compiler that may be missing."""
     if program and not shutil.which(program):
         raise NameRefused(f"{setting}={names.shown(program)}: there is no such program")
     return program
 
 
 def of_each_folder(arguments: list[str]) -> tuple[list[Settings], list[str]]:
-    """For each folder of layers the settings of the environment, those among the arguments (NAME=value) winning.
+    """The settings for each folder of layers, from the environment and the arguments (NAME=value), which win.
 
     And the other arguments.
     """
@@ -214,6 +214,6 @@ def of_each_folder(arguments: list[str]) -> tuple[list[Settings], list[str]]:
 
 
 def from_environment(arguments: list[str]) -> tuple[Settings, list[str]]:
-    """The same for the first folder, where new layers go."""
+    """The settings for the first folder, to which new layers are written."""
     settings, others = of_each_folder(arguments)
     return settings[0], others

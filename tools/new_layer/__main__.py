@@ -1,9 +1,9 @@
-"""make new: write a layer's folder, to be edited.
+"""make new: start a native layer.
 
-    python -m tools.new_layer --layers-dir layers foo                            works as written
+    python -m tools.new_layer --layers-dir layers foo                            an example that works
     python -m tools.new_layer --layers-dir layers --from /path/foo_layer.cu foo  from a Caffe layer
 
-Everything is worked out before anything is written, and what exists is never overwritten.
+Nothing is written before all is checked, and existing files are never overwritten.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 TEMPLATES = HERE / "templates"
 
-USAGE = """make new LAYER=foo                              a layer that works as written, to edit
-make new LAYER=foo FROM=/path/foo_layer.cu      one from an existing Caffe layer
-make new LAYER=foo LAYERS_DIR=/my/layers        either, in a folder of your own"""
-# A layer's own module has these names already.
+USAGE = """make new LAYER=foo                              an example that works, for you to edit
+make new LAYER=foo FROM=/path/foo_layer.cu      from the kernels of a Caffe layer
+make new LAYER=foo LAYERS_DIR=/my/layers        either one, in a folder of your own"""
+# Names that every layer's module uses.
 TAKEN = {"tensor", "operator", "nn", "torch", "case"}
 
 
 def first_folder(text: str) -> Path:
-    """Of LAYERS_DIR, which may list several."""
+    """The first folder of LAYERS_DIR, which may list several."""
     return Path(next(filter(None, text.split(":")), "layers"))
 
 
 class Refusal(Exception):
-    """Why nothing was written; the text is the whole message."""
+    """Why nothing was written. The text is the message."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -75,8 +75,8 @@ def check_name(name: str):
     if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name):
         raise Refusal(f"LAYER={name}: a layer is named like a Python module: my_layer, roi_pool2")
     if keyword.iskeyword(name) or name in TAKEN or why_no_layer(name):
-        why = "a Python keyword" if keyword.iskeyword(name) else "taken by the toolkit"
-        raise Refusal(f"LAYER={name}: this name is {why}; my_{name} would do")
+        why = "a Python keyword" if keyword.iskeyword(name) else "used by the toolkit"
+        raise Refusal(f"LAYER={name}: this name is {why}; take my_{name}, for example")
 
 
 def check_free(layers_dir: Path, name: str):
@@ -99,7 +99,7 @@ def caffe_source(given: str, name: str) -> Path:
     if path.is_dir():
         raise Refusal(f"{wanted}; this is a folder")
     if path.suffix not in (".cu", ".cuh"):
-        raise Refusal(f"{wanted}; this is a {path.suffix or 'file of no kind'}")
+        raise Refusal(f"{wanted}; this is a {path.suffix or 'file without a suffix'}")
     return path
 
 
@@ -126,16 +126,16 @@ def plain(name: str) -> dict[str, str]:
 
 
 def from_caffe(name: str, path: Path) -> tuple[dict[str, str], list[str]]:
-    """The files made from a Caffe layer's .cu, and what to say about it."""
+    """The files made from a Caffe layer's .cu, and notes for the user."""
     try:
         from .from_caffe import NoKernels, layer_files
     except ModuleNotFoundError as error:
-        raise Refusal(f"{error}: type `make` first, it installs what is missing") from None
+        raise Refusal(f"{error}: type `make` first, which installs missing packages") from None
     try:
         return layer_files(name, camel_case(name), path, fill)
     except NoKernels as why:
         raise Refusal(
-            f"FROM={path}: {why}. The whole layer, unedited, is what `make port CAFFE=/path/to/fork TYPE=...` takes. "
+            f"FROM={path}: {why}. To take the whole layer, unedited: `make port CAFFE=/path/to/fork TYPE=...`. "
             "Nothing was written."
         ) from None
     except OSError as error:
@@ -146,9 +146,9 @@ def from_caffe(name: str, path: Path) -> tuple[dict[str, str], list[str]]:
 
 
 def write(layers_dir: Path, name: str, files: dict[str, str]) -> list[Path]:
-    """Make the folder and its files; in a new folder of layers outside of the tree also a .gitignore.
+    """Make the folder and its files. A new folder of layers outside of the toolkit also gets a .gitignore.
 
-    The folder gets its name when it is whole: what a killed run leaves is no layer, and the next run removes it.
+    The folder gets its name at the end. So a killed run leaves no half layer, and the next run removes its remains.
     """
     folder, partial, made = layers_dir / name, layers_dir / f".{name}.partial", []
     try:
@@ -174,11 +174,11 @@ def write(layers_dir: Path, name: str, files: dict[str, str]) -> list[Path]:
 def report(layers_dir: Path, name: str, made: list[Path], notes: list[str], filled_in: bool):
     print(f"Made {layers_dir / name}:")
     what = {
-        f"{name}.h": "what Python calls, declared",
-        f"{name}.cu": "the kernels and what launches them",
-        "__init__.py": "the Python side" + ("" if filled_in else ": to be filled in, it says with what"),
-        "cases.py": "what it must compute" + ("" if filled_in else ": to be filled in"),
-        ".gitignore": "what make puts here need not be kept",
+        f"{name}.h": "declares the functions that Python calls",
+        f"{name}.cu": "the kernels and their launchers",
+        "__init__.py": "the Python side" + ("" if filled_in else ": fill it in, as it says"),
+        "cases.py": "what it must compute" + ("" if filled_in else ": fill it in"),
+        ".gitignore": "lists what make builds here",
     }
     for path in made:
         print(f"  {path.name:<{max(12, len(name) + 3)}}  {what[path.name]}")

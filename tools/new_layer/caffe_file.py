@@ -1,11 +1,10 @@
-"""Split a Caffe layer's .cu into what runs on the GPU, to keep as it is, and the host code around it.
+"""Split a Caffe layer's .cu into device code, which is kept as it is, and host code.
 
     parts = split(text, "/path/foo_layer.cu")
     print(parts.device, parts.host, parts.kernels)
 
-The text is cut at namespace level into pieces: function, class, declaration, preprocessor line. Each
-goes whole to one side, with the comment above it; conditionals and namespaces go wherever something is
-left in them.
+The text is cut at namespace level into pieces: function, class, declaration, preprocessor line. Each piece goes to one
+side, with the comment above it. Conditionals and namespaces go to each side on which they have content.
 """
 
 from __future__ import annotations
@@ -19,22 +18,22 @@ from ..cuda.lexer import Directive, Token, evaluate, items
 from ..cuda.source import Source
 from ..cuda.tokens import head_name, macro_body, split_commas
 
-# What only Caffe's host code knows. A declaration that names one of these can't be compiled without Caffe.
+# Names of Caffe's host code. A declaration with one of these cannot be compiled without Caffe.
 HOST_WORDS = re.compile(
     r"(Blob|Layer|\w+Layer(Base)?|\w+Parameter|Caffe|Net|SyncedMemory|shared_ptr|vector|string|map|pair"
     r"|ostream|boost|cv|google|thrust|cudnn\w*|cublas\w*|FILE)\Z"
 )
-# A layer's class, of which a kernel may use a constant.
+# A layer's class. Some kernels use its constants.
 LAYER = re.compile(r"[A-Z]\w*Layer\Z")
-# Macros and functions that include/caffe_cuda_macro.h has already; some forks carry copies of them.
+# Macros and functions of include/caffe_cuda_macro.h. Some forks have copies of them.
 PROVIDED = {
     "CUDA_KERNEL_LOOP", "CUDA_2D_KERNEL_LOOP", "CAFFE_CUDA_NUM_THREADS", "CAFFE_GET_BLOCKS", "CUDA_CHECK",
     "CUDA_POST_KERNEL_CHECK", "caffe_gpu_atomic_add",
 }  # fmt: skip
-# Macros that stand at namespace level as if they were statements.
+# Macros that are used as statements at namespace level.
 HOST_MACROS = re.compile(r"(INSTANTIATE_\w+|STUB_GPU\w*|REGISTER_\w+|DEFINE_\w+|NO_GPU)\Z")
-# Of what a layer includes, the standard library's headers are kept. CUDA's own are everywhere anyway, but for cuRAND's,
-# which a layer's header includes as often as its .cu.
+# Includes of the standard library are kept. CUDA's headers are included anyway, except cuRAND's. A layer's header may
+# include that one in the place of its .cu.
 CURAND = "<curand_kernel.h>"
 STANDARD = re.compile(r"<([a-z_]+|(assert|float|limits|math|stdint|stdio|stdlib|string)\.h)>\Z")
 OPENING_DIRECTIVES, CLOSING_DIRECTIVE = ("if", "ifdef", "ifndef"), "endif"
@@ -43,22 +42,22 @@ CONDITIONALS = {*OPENING_DIRECTIVES, "elif", "else", CLOSING_DIRECTIVE}
 
 @dataclass
 class Piece:
-    """A part of the file. `text` has all up to the next piece: the comment above is the piece's own."""
+    """A part of the file. Its `text` includes the comment above it."""
 
-    kind: str  # device, host, include; open, branch, close: of a conditional or a namespace
+    kind: str  # device, host, include; of a conditional or a namespace: open, branch, close
     start: int
     end: int
     scope: str = ""  # the namespace it is in: "caffe::"
     words: frozenset[str] = frozenset()
     text: str = ""
-    active: bool = True  # not in a branch that the preprocessor drops
-    open: Piece | None = None  # of a branch or close: its open
-    sides: set[str] = field(default_factory=set)  # of an open: what its inside holds
+    active: bool = True  # false in a branch that the preprocessor drops
+    open: Piece | None = None  # for a branch or close: its open
+    sides: set[str] = field(default_factory=set)  # for an open: the kinds of pieces inside
 
 
 @dataclass
 class Parts:
-    heading: str  # the comment at the very top, a licence maybe
+    heading: str  # the comment at the top, perhaps a licence
     kept_includes: list[str]
     dropped_includes: list[str]
     device: str
@@ -67,12 +66,12 @@ class Parts:
     # with its namespace ("caffe::") and the tokens of each template parameter
     kernels: list[tuple[Kernel, str, list[list[Token]]]]
     left_out: list[tuple[str, str]]  # (kernel, why it is in the host part)
-    constants: dict[str, str]  # macros and constants that launches may use -> qualified name
+    constants: dict[str, str]  # by name, macros and constants that launches may use: their qualified names
     types: set[str]  # types that the device code defines
 
 
 def split(text: str, path: str) -> Parts:
-    """Cut a file's text (as tools.files.read gives it) into its device and its host part."""
+    """Split the text of a file, as tools.files.read returns it."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     unit = Unit(text, path)
     cutter = _Cutter(unit.main)
@@ -111,7 +110,7 @@ def split(text: str, path: str) -> Parts:
 
 
 def _headers_needed(unit: Unit, cutter: _Cutter) -> list[_Cutter]:
-    """The headers from beside the file that define what its device code names, the innermost first."""
+    """The headers beside the file that define names of its device code, the innermost first."""
     words, needed = _device_words(cutter), []
     for source in unit.headers.values():
         header = _Cutter(source)
@@ -127,13 +126,13 @@ def _device_words(cutter: _Cutter) -> frozenset[str]:
 
 
 def _device_part(header: _Cutter) -> str:
-    """With the comment at its top: a licence maybe."""
+    """A header's device code, with the comment at its top, perhaps a licence."""
     heading, rest = header.heading()
     return f"// Of {Path(header.source.path).name}:\n{heading}\n{_sides(header.pieces, rest)[0]}"
 
 
 def _leave_out_foreign(cutter: _Cutter, types: set[str]) -> list[tuple[str, str]]:
-    """Make host code of the functions that nobody could call from C: (kernel, why) of each."""
+    """Move functions that C cannot call to the host code. Returns (kernel, why) of each kernel among them."""
     functions = {f.head: f for f in cutter.source.functions}
     left_out = []
     for piece in cutter.pieces:
@@ -144,11 +143,11 @@ def _leave_out_foreign(cutter: _Cutter, types: set[str]) -> list[tuple[str, str]
         why = f"takes a {foreign}, {unknown(foreign)}" if foreign else ""
         if not foreign and (layers := sorted(filter(LAYER.match, piece.words))):
             foreign = layers[0]
-            why = f"names {foreign}, which only Caffe knows"
+            why = f"uses {foreign}, which only Caffe has"
         if function.is_kernel and not piece.active:
             why = "is in a preprocessor branch that is not compiled"
         if why:
-            # A kernel in a dead branch harms nobody there, and the branch may hold more.
+            # A kernel in an inactive branch does no harm, and the branch may have other content.
             piece.kind = "host" if foreign else "device"
             if function.is_kernel:
                 left_out.append((function.name, why))
@@ -204,7 +203,7 @@ class _Cutter:
                 index = partner.get(index, index) + 1
             else:
                 index += 1
-        if head < end:  # what has no end that can be seen
+        if head < end:  # a declaration whose end was not found
             self._add("host", head, end - 1, scope)
 
     def _add(self, kind: str, first: int, last: int, scope: str) -> Piece:
@@ -261,7 +260,7 @@ class _Cutter:
             self.pieces.append(piece)
 
     def _share_out_text(self):
-        """Each piece gets the rest of its last line, and all above it up to the piece before."""
+        """Give each piece the rest of its last line, and the text above it up to the previous piece."""
         at = 0
         for i, piece in enumerate(self.pieces):
             limit = self.pieces[i + 1].start if i + 1 < len(self.pieces) else len(self.text)
@@ -274,9 +273,9 @@ class _Cutter:
             at = piece.end + rest
 
     def _mark_inactive(self):
-        """Which pieces does the preprocessor drop? A macro not defined in the file counts as undefined."""
+        """Mark the pieces that the preprocessor drops. A macro that the file does not define counts as undefined."""
         defined: set[str] = set()
-        stack: list[list] = []  # [active outside, taken, active]
+        stack: list[list] = []  # [is the outside active, was a branch active, is this branch active]
         directives = {i.start: i for i in items(self.text) if isinstance(i, Directive)}
         for piece in self.pieces:
             item = directives.get(piece.start)
@@ -297,7 +296,7 @@ class _Cutter:
     # --------------------------------------------------------------------------------- questions
 
     def heading(self) -> tuple[str, str]:
-        """The comment at the very top, and what of the first piece's text is left."""
+        """The comment at the top, and the rest of the first piece's text."""
         if not self.pieces:
             return "", ""
         first = self.pieces[0]
@@ -307,7 +306,7 @@ class _Cutter:
         return above.strip("\n"), first.text[len(above) :]
 
     def includes(self) -> tuple[list[str], list[str]]:
-        """(those to keep, those that only Caffe's host code needs), each as it is written."""
+        """(includes to keep, includes that only the host code needs), as they are written."""
         names = [
             re.sub(r"^\s*#\s*include\s*", "", self.text[p.start : p.end]).split("//")[0].strip()
             for p in self.pieces
@@ -343,13 +342,13 @@ def _condition(directive: Directive, defined: set[str]) -> bool:
     words = [t.text for t in directive.tokens]
     if directive.word in ("ifdef", "ifndef"):
         return (bool(words) and words[0] in defined) == (directive.word == "ifdef")
-    # #if: good enough for `defined X` and `!defined(X)` alone; anything else is taken as compiled
+    # #if: understands `defined X` and `!defined(X)`. Any other condition counts as true.
     asked = re.fullmatch(r"(!?)defined\(?(\w+)\)?", "".join(words))
     return not asked or (asked[2] in defined) != bool(asked[1])
 
 
 def _sides(pieces: list[Piece], rest: str) -> tuple[str, str]:
-    """The texts of the two sides. Empty conditionals and namespaces go where nobody compiles them."""
+    """The texts of the two sides. Empty conditionals and namespaces go to the host side, which is not compiled."""
     stack: list[Piece] = []
     for piece in pieces:
         if piece.kind == "open":
@@ -360,7 +359,7 @@ def _sides(pieces: list[Piece], rest: str) -> tuple[str, str]:
         elif piece.kind in ("device", "host"):
             for opening in stack:
                 opening.sides.add(piece.kind)
-        # a comment or code switched off, in front of an #endif, has nowhere else to go
+        # A comment or inactive code in front of an #endif stays with it.
     device, host = [], []
     for i, piece in enumerate(pieces):
         text = rest if i == 0 else piece.text
@@ -393,7 +392,7 @@ def _types(cutter: _Cutter) -> set[str]:
     return names
 
 
-# Words that a type may be made of without anybody's headers.
+# Words of types that need no header.
 BUILTIN = re.compile(
     r"(const|volatile|unsigned|signed|void|bool|char|short|int|long|float|double|size_t|ptrdiff_t"
     r"|u?int(8|16|32|64)?(_t)?|u?(char|short|int|long|longlong|float|double)[1234]|__restrict(__)?|restrict|typename|struct|enum|dim3)\Z"
@@ -401,7 +400,7 @@ BUILTIN = re.compile(
 
 
 def _foreign(function, types: set[str], cutter: _Cutter) -> str:
-    """The first of a device function's parameter types that only Caffe knows; "" if there is none."""
+    """The first of a device function's parameter types that only Caffe has; "" if there is none."""
     known = types | {p[1].text for p in cutter.template_parameters(function) if len(p) > 1}
     for parameter in function.parameters:
         for word in re.findall(r"[A-Za-z_]\w*", parameter.type):
@@ -412,10 +411,10 @@ def _foreign(function, types: set[str], cutter: _Cutter) -> str:
 
 
 def unknown(foreign: str) -> str:
-    """Why a parameter's type is none."""
+    """Why a parameter cannot have this type."""
     if re.search(r"\b(__half2?|half2?|__nv_bfloat162?|nv_bfloat16)\b", foreign):
-        return "which the host does not know: a template over the type is made for the half types, too"
-    return "which only Caffe knows"
+        return "which the host does not have: write a template over the type, and it also gets the half types"
+    return "which only Caffe has"
 
 
 def tidy_type(text: str) -> str:
@@ -423,7 +422,7 @@ def tidy_type(text: str) -> str:
 
 
 def _constants(cutter: _Cutter) -> dict[str, str]:
-    """Names that a launch's expression may use because the device part defines them."""
+    """Names of the device part that a launch's expression may use."""
     number = r"(?:unsigned\s+)?(?:int|size_t)"
     constant = re.compile(rf"(?:static\s+)?(?:const(?:expr)?\s+{number}|{number}\s+const)\s+(\w+)\s*=")
     found = {}

@@ -1,4 +1,4 @@
-"""The four files of a layer that starts from a Caffe layer's .cu."""
+"""Write the four files of a native layer from a Caffe layer's .cu."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from ..files import read
 from .caffe_file import Parts, split
 from .launchers import CHECKED_INT, WIDTH, Launcher, make_launchers, snake_case, unique, without_layer
 
-# What a function of the skeleton must not be called: its module has these already.
+# Names that no function of the new module may have.
 MODULE_NAMES = {"layer", "operator", "torch", "not_filled_in", *keyword.kwlist}
 
 
 class NoKernels(Exception):
-    """There is nothing that could be launched."""
+    """The file has no kernel that can be launched."""
 
 
 def layer_files(name: str, class_name: str, path: Path, fill) -> tuple[dict[str, str], list[str]]:
-    """(the files by name, what to tell the user). `fill` fills in a template."""
+    """(the files by name, notes for the user). `fill` fills in a template."""
     parts = split(read(str(path)), str(path))
     if not parts.kernels and not parts.left_out:
         raise NoKernels("it has no kernel of its own, only calls of Caffe's functions")
@@ -64,7 +64,7 @@ def cuda_text(parts: Parts, launchers, left_out, values, fill) -> str:
     if parts.kept_includes:
         includes += "\n\n" + "\n".join(f"#include {name}" for name in sorted(parts.kept_includes))
     if parts.dropped_includes:
-        includes += "\n\n// It also included, for Caffe's sake:\n"
+        includes += "\n\n// It also included, for its host code:\n"
         includes += "\n".join(f"//   {name}" for name in parts.dropped_includes)
     definitions = [x.definition() for x in launchers]
     definitions += [f"// No launcher for {kernel}: it {why}." for kernel, why in left_out]
@@ -83,7 +83,7 @@ def cuda_text(parts: Parts, launchers, left_out, values, fill) -> str:
 
 
 def commented(line: str) -> str:
-    """A line as a comment; one that ends in a backslash must not pull the next line in."""
+    """A line as a comment. A backslash at its end must not continue the comment."""
     return f"// {line.rstrip()}{' //' if line.rstrip().endswith(chr(92)) else ''}".rstrip()
 
 
@@ -91,7 +91,7 @@ def commented(line: str) -> str:
 
 
 def stem(layer: str, launcher: Launcher, direction: str) -> str | None:
-    """What is left of a kernel's name without forward (or backward); None if that is not in it."""
+    """A kernel's name without forward (or backward) and the layer's name; None if it does not have that word."""
     words = without_layer(layer, snake_case(launcher.kernel.name)).split("_")
     joined = "_".join(words)
     if direction not in joined:
@@ -101,7 +101,7 @@ def stem(layer: str, launcher: Launcher, direction: str) -> str | None:
 
 
 def python_functions(layer: str, launchers: list[Launcher]) -> dict[str, list[Launcher]]:
-    """The functions to write: one for each forward kernel, or one for all if none is called so."""
+    """The Python functions to write: one for each forward kernel; one for all kernels if none is called forward."""
     functions: dict[str, list[Launcher]] = {}
     forward = [(stem(layer, x, "forward"), x) for x in launchers]
     forward = [(rest, x) for rest, x in forward if rest is not None]
@@ -109,7 +109,7 @@ def python_functions(layer: str, launchers: list[Launcher]) -> dict[str, list[La
     if not forward:
         return {layer: launchers}
     for rest, launcher in forward:
-        # A kernel of one word says too little: relu's forward_train becomes relu_train.
+        # One word is too short a name: forward_train of layer relu becomes relu_train.
         name = rest if rest.count("_") else f"{layer}_{rest}" if rest else layer
         name = unique(name, set(functions) | MODULE_NAMES)
         functions[name] = [launcher, *(x for other, x in backward if other == rest)]
@@ -117,7 +117,7 @@ def python_functions(layer: str, launchers: list[Launcher]) -> dict[str, list[La
 
 
 def listed(launchers: list[Launcher], indent: str) -> str:
-    """Calls, one below the other, long ones over several lines."""
+    """Example calls of the launchers, one per line; long ones take several lines."""
     lines = []
     for launcher in launchers:
         line = f"{indent}layer.{launcher.name}("
@@ -132,12 +132,12 @@ def listed(launchers: list[Launcher], indent: str) -> str:
 
 
 def further(launchers: list[Launcher]) -> str:
-    """The launchers that no function's docstring lists."""
+    """A list of the launchers that no function's docstring has."""
     return f"\nFurther launchers:\n{listed(launchers, '    ')}\n" if launchers else ""
 
 
 def imported(names: list[str]) -> str:
-    """The end of an import line, as ruff would write it."""
+    """The names of an import line, formatted as ruff does."""
     line = ", ".join(sorted(names))
     if len(line) + len("from . import ") <= WIDTH:
         return line

@@ -1,10 +1,10 @@
-"""What load_inline's string lacks of a layer's folder: the declarations, and launchers for kernels that have none.
+"""Write declarations and launchers for load_inline's string.
 
     python -m tools.new_layer.inline folder/foo.cu
 
-reads foo.cu and writes foo.h beside it. Where the file exports functions, these are declared. Where it holds kernels
-alone, foo.cu also gets a launcher for each, as `make new FROM=` writes them, below all that is in it. A declaration
-stands on the line of its definition, so that an error in either names the same line.
+reads foo.cu and writes foo.h beside it. If the file exports functions, foo.h declares them. If it has only kernels, a
+launcher for each is added at the end of foo.cu, as `make new FROM=` writes it. A declaration has the line number of its
+definition, so that errors in both name the same line.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from ..files import read, write
 from .caffe_file import split
 from .launchers import CHECKED_INT, make_launchers
 
-# What a definition may say and a C declaration may not.
+# Words that a definition may have, and a C declaration may not.
 NOT_IN_C = re.compile(r"\b(__restrict__|__restrict|__host__|noexcept)\b|__attribute__\s*\(\(.*?\)\)")
 
 
-# Of an extension of torch's: none of it is needed here.
+# Headers and macros of torch extensions, which are refused.
 OF_TORCH = re.compile(r"(torch|ATen|c10|pybind11|THC?)/|(PYBIND11_MODULE|TORCH_LIBRARY)\Z")
 
 
 class NothingExported(Exception):
-    """Why Python could call nothing of the file; the text is the whole message."""
+    """Python can call nothing in the file. The text is the message."""
 
 
 def exported(source: Source) -> list[tuple[int, str]]:
@@ -45,7 +45,7 @@ def exported(source: Source) -> list[tuple[int, str]]:
         head = at[function.head]
         single = tokens[head].text == "extern" and _is_c(tokens[head + 1])
         within = any(start < function.head < end for start, end in blocks)
-        # An inline function that nobody calls is in no archive.
+        # A compiler drops inline functions that nobody calls.
         unseen = function.is_device_only or function.words & {"static", "inline"}
         if (single or within) and not unseen:
             found.append(_declaration(source, function, head + 2 * single))
@@ -57,14 +57,14 @@ def _is_c(token) -> bool:
 
 
 def _declaration(source: Source, function: Function, first: int) -> tuple[int, str]:
-    """Its head as C has it, on one line."""
+    """A function's C declaration, on one line."""
     tokens = [t for t in source.lexed.tokens[first:] if t.start < function.body]
     text = NOT_IN_C.sub(" ", mask(tokens, tokens[0].start, function.body))
     return source.text.count("\n", 0, function.at) + 1, " ".join(text.split()) + ";"
 
 
 def header_of(declarations: list[tuple[int, str]]) -> str:
-    """Each declaration on its own line; two of one line share it."""
+    """A header with each declaration on the line of its definition."""
     lines: list[str] = []
     for line, text in sorted(declarations):
         lines += [""] * (line - len(lines))
@@ -73,13 +73,13 @@ def header_of(declarations: list[tuple[int, str]]) -> str:
 
 
 def completed(name: str, text: str, path: str) -> tuple[str, str]:
-    """(the header, the source with what was added to it)."""
+    """(the header, the source with added launchers)."""
     source = Source(text, path)
     words = (*source.includes(angles=True), *(token.text for token in source.lexed.tokens))
     if found := next(filter(OF_TORCH.match, words), None):
         raise NothingExported(
-            f"{found}: torch's headers are not needed here, and are not there. Leave it out, and "
-            "the functions that take or give torch::Tensor: each kernel gets a launcher"
+            f"{found}: there are no torch headers here. Remove it, and the functions with torch::Tensor: "
+            "each kernel gets a launcher"
         )
     if declarations := exported(source):
         return header_of(declarations), text

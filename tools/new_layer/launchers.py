@@ -1,4 +1,4 @@
-"""From a kernel's signature and its launches to a function that C, and so Python, can call.
+"""Write launchers: C functions that launch a kernel, made from its signature and its launches.
 
 launchers, left_out = make_launchers("foo", split(text, path))
 print(launchers[0].declaration(), launchers[0].definition())
@@ -19,9 +19,10 @@ from ..cuda.tokens import LOOP
 from .caffe_file import Parts, tidy_type
 
 WIDTH = 110
-MOST_INSTANCES = 8  # of a kernel with template parameters besides its dtype
+# Of a kernel that has template parameters besides its dtype.
+MOST_INSTANCES = 8
 
-# A kernel's type -> (as a number in C, as what a C pointer points to).
+# By the type of a kernel's parameter: the C type of a number, and of what a pointer points to.
 C_TYPES = {
     "bool": ("bool", "bool"),
     "float": ("float", "float"),
@@ -34,11 +35,11 @@ C_TYPES = {
     **dict.fromkeys(("char", "signed char", "int8_t"), ("int8_t", "int8_t")),
     **dict.fromkeys(("unsigned char", "uint8_t", "uchar"), ("uint8_t", "uint8_t")),
 }
-# Those that are the same type to C++; a pointer to another one needs a cast.
+# Types that are the same in C++. A pointer to another type needs a cast.
 SAME = {
     "bool", "float", "double", "int", "int32_t", "int64_t", "int16_t", "int8_t", "uint8_t", "unsigned char",
 }  # fmt: skip
-# CUDA's vectors: where one is pointed to, Python gives a tensor of its elements.
+# CUDA's vectors. For a pointer to them Python passes a tensor of their elements.
 VECTORS = {
     f"{name}{size}": element
     for name, element in {
@@ -48,11 +49,11 @@ VECTORS = {
     }.items()
     for size in (1, 2, 3, 4)
 }  # fmt: skip
-# Those that can be a count.
+# Types that a count may have.
 WHOLE = {"int", "unsigned", "unsigned int", "long", "long long", "size_t", "int64_t"}
-# Words of a launch's expression that mean the same in a launcher.
+# Names in a launch's expression that mean the same in a launcher.
 EVERYWHERE = {"CAFFE_GET_BLOCKS", "CAFFE_CUDA_NUM_THREADS", "dim3", "sizeof", "int", "float", "double"}
-# The runtime fills these in; Python could not have the keywords as names.
+# Names that no parameter may have: the runtime fills in some, and the others are Python's keywords.
 RESERVED = {"dtype", "stream", *keyword.kwlist}
 CHECKED_INT = """
 // The kernels count in int, as Caffe did: a number that does not fit is an error, never a wrong index.
@@ -64,16 +65,16 @@ static int checked_int(int64_t number, const char* name) {
 
 
 class NoLauncher(Exception):
-    """Why a kernel can't be called from C as it is."""
+    """Why there can be no launcher for a kernel."""
 
 
 @dataclass
 class Argument:
-    """One parameter of the C function, and what the kernel is given for it."""
+    """One parameter of the C function, and the value that the kernel gets for it."""
 
     type: str  # in the header
     name: str
-    given: str = ""  # C++; "" if it is not the kernel's own but the launch's
+    value: str = ""  # a C++ expression; "" for a parameter of the launch, which the kernel does not get
     kernel_name: str = ""
     kernel_type: str = ""
 
@@ -92,7 +93,9 @@ class Launcher:
     shared: str
     notes: list[str] = field(default_factory=list)
     prologue: list[str] = field(default_factory=list)  # statements before the launch
-    extents: dict[str, str] = field(default_factory=dict)  # of tensors: how many elements, in C parameters
+    extents: dict[str, str] = field(
+        default_factory=dict
+    )  # by tensor: the number of its elements, in C parameters
 
     @property
     def parameters(self) -> list[tuple[str, str]]:
@@ -102,20 +105,20 @@ class Launcher:
 
     @property
     def python_parameters(self) -> list[str]:
-        """What a call from Python gives: the runtime adds the others."""
+        """The parameters that Python passes. The runtime adds the others."""
         return [a.name for a in self.arguments]
 
     def declaration(self) -> str:
-        """With what build_ffi.py reads of the tensors' sizes."""
-        given = [f"{t}{n}" if t.endswith("*") else f"{t} {n}" for t, n in self.parameters]
+        """The C declaration, with the comment from which build_ffi.py reads the tensors' sizes."""
+        parameters = [f"{t}{n}" if t.endswith("*") else f"{t} {n}" for t, n in self.parameters]
         by_size = {size: [n for n, s in self.extents.items() if s == size] for size in self.extents.values()}
-        said = [f"// {', '.join(names)}: [{size}]\n" for size, names in by_size.items()]
-        return "".join(said) + filled(f"int {self.name}(", given, ");")
+        comments = [f"// {', '.join(names)}: [{size}]\n" for size, names in by_size.items()]
+        return "".join(comments) + filled(f"int {self.name}(", parameters, ");")
 
     def definition(self) -> str:
-        taken = [f"{t.replace(' *', '*')} {n}" for t, n in self.parameters]
+        parameters = [f"{t.replace(' *', '*')} {n}" for t, n in self.parameters]
         lines = [f"// {note}" for note in self.notes]
-        lines.append(filled(f'extern "C" int {self.name}(', taken, ") {"))
+        lines.append(filled(f'extern "C" int {self.name}(', parameters, ") {"))
         indent = "    " if self.dispatch else "  "
         body = []
         for i, (condition, template_arguments) in enumerate(self.instances):
@@ -127,7 +130,7 @@ class Launcher:
                     ">>>(",
                     indent,
                 ),
-                filled("    ", [a.given for a in self.arguments if a.given], ");", indent),
+                filled("    ", [a.value for a in self.arguments if a.value], ");", indent),
             ]
             if condition:
                 body.append(f"{indent}{'} else ' if i else ''}if ({condition}) {{")
@@ -150,19 +153,19 @@ def make_launchers(layer: str, parts: Parts) -> tuple[list[Launcher], list[tuple
     """A launcher for each kernel that can have one, and (kernel, why not) for the others."""
     launchers, left_out = [], list(parts.left_out)
     words = {token.text for token in parts.source.lexed.tokens}
-    taken: set[str] = set()
+    used: set[str] = set()
     for kernel, scope, template_parameters in parts.kernels:
         try:
             name = launcher_name(layer, kernel.name)
-            while name in words:  # would be an overload of something in the file
+            while name in words:  # it would overload a function of the file
                 name += "_launch"
-            name = unique(name, taken, "_{}")
+            name = unique(name, used, "_{}")
             launcher = _Maker(parts, kernel, scope, template_parameters).launcher(name)
         except NoLauncher as why:
             left_out.append((kernel.name, str(why)))
         else:
-            taken.add(name)
-            # What a header says of a tensor holds for the functions below, too. 0 takes it back.
+            used.add(name)
+            # In a header a tensor's size also holds for the declarations below. [0] ends that.
             for said in [tensor for earlier in launchers for tensor in earlier.extents]:
                 if said in launcher.python_parameters:
                     launcher.extents.setdefault(said, "0")
@@ -171,14 +174,14 @@ def make_launchers(layer: str, parts: Parts) -> tuple[list[Launcher], list[tuple
 
 
 class _Maker:
-    """Works out one kernel's launcher."""
+    """Makes the launcher of one kernel."""
 
     def __init__(self, parts: Parts, kernel: Kernel, scope: str, template_parameters):
         self.parts, self.kernel, self.scope = parts, kernel, scope
         count = len(kernel.parameters)
         self.launches = [launch for launch in kernel.launches if len(launch.arguments) == count]
         self.template = [_template_parameter(tokens) for tokens in template_parameters]
-        self.taken = set(RESERVED)
+        self.used_names = set(RESERVED)
         self.arguments: list[Argument] = []
         self.notes: list[str] = []
         self.prologue: list[str] = []
@@ -190,10 +193,10 @@ class _Maker:
         for parameter in self.kernel.parameters:
             self.arguments.append(self._argument(parameter, types))
         if not any(a.type.endswith("*") for a in self.arguments):
-            raise NoLauncher("takes no tensor, so nothing says on which device to run")
+            raise NoLauncher("takes no tensor, so its device is unknown")
         dispatch = "Dtype" in types.values()
         if dispatch and not any(a.type.endswith("void *") for a in self.arguments):
-            raise NoLauncher("has a dtype that none of its tensors decides")
+            raise NoLauncher("has a dtype that none of its tensors has")
         instances = self._instances(types, choices)
         file = self.parts.source.path.rpartition("/")[2]
         self.notes.append(f"{self.kernel.name}, line {self.kernel.line} of {file}.")
@@ -218,7 +221,7 @@ class _Maker:
         )
 
     def _extents(self) -> dict[str, str]:
-        """Of the tensors whose every element the kernel's loop touches: how many that are."""
+        """The number of elements of each tensor of which the kernel's loop touches every element."""
         count, touched = touched_elements(self.parts.source, self.kernel) or ("", [])
         factors = [self._parameter(word) for word in count.split(" * ")]
         if not all(f is not None and f.kernel_type in WHOLE for f in factors):
@@ -229,11 +232,11 @@ class _Maker:
     # ------------------------------------------------------------------------------- templates
 
     def _template_arguments(self) -> tuple[dict[str, str], dict[str, list[str]]]:
-        """For each type parameter what it becomes; for each other one the values to compile for."""
-        given = [[a.strip() for a in split_top(x.template_arguments)] for x in self.launches]
+        """For each type parameter its type; for each other template parameter the values to compile for."""
+        lists = [[a.strip() for a in split_top(x.template_arguments)] for x in self.launches]
         types, choices = {}, {}
         for i, (kind, name, default) in enumerate(self.template):
-            values = list(dict.fromkeys(arguments[i] for arguments in given if i < len(arguments)))
+            values = list(dict.fromkeys(arguments[i] for arguments in lists if i < len(arguments)))
             if kind in ("typename", "class"):
                 concrete = [v for v in values if tidy_words(v) in C_TYPES]
                 own = [v for v in values if re.match(r"\w+", v)[0] in self.parts.types]
@@ -250,7 +253,7 @@ class _Maker:
                 values = values or ([default] if default else [])
                 known = [v for v in values if re.fullmatch(r"-?\d+[uUlL]*", v) or v in self.parts.constants]
                 if not known or kind not in C_TYPES:
-                    raise NoLauncher(f"has a template parameter {kind} {name} whose values can't be told")
+                    raise NoLauncher(f"has a template parameter {kind} {name} whose values are unknown")
                 choices[name] = [self.parts.constants.get(v, v) for v in known]
         return types, choices
 
@@ -278,9 +281,9 @@ class _Maker:
     # ------------------------------------------------------------------------------- arguments
 
     def _own(self, kind: str, name: str) -> str:
-        """Add a C parameter that is the launch's, not the kernel's; return its name."""
-        self.arguments.append(Argument(kind, unique(name, self.taken)))
-        self.taken.add(self.arguments[-1].name)
+        """Add a C parameter of the launch, which the kernel does not get. Returns its name."""
+        self.arguments.append(Argument(kind, unique(name, self.used_names)))
+        self.used_names.add(self.arguments[-1].name)
         return self.arguments[-1].name
 
     def _argument(self, parameter, types) -> Argument:
@@ -294,13 +297,13 @@ class _Maker:
         kernel_base = types.get(base, base)
         if stars > 1 or re.search(r"[<>&:]|\d+\s*\]", text):
             raise NoLauncher(f"takes a {shown} {parameter.name}, which C can't give it")
-        name = unique(parameter.name, self.taken)
-        self.taken.add(name)
+        name = unique(parameter.name, self.used_names)
+        self.used_names.add(name)
         const = "const " if is_const else ""
         if kernel_base == "Dtype":
             if stars:
-                given = f"static_cast<{const}Dtype*>({name})"
-                return Argument(f"{const}void *", name, given, parameter.name, "Dtype")
+                value = f"static_cast<{const}Dtype*>({name})"
+                return Argument(f"{const}void *", name, value, parameter.name, "Dtype")
             return Argument("double", name, f"static_cast<Dtype>({name})", parameter.name, "Dtype")
         if kernel_base == "void" and stars:
             return Argument(f"{const}void *", name, name, parameter.name, "void")
@@ -311,20 +314,20 @@ class _Maker:
         number, pointed = C_TYPES[element]
         if not stars:
             return Argument(number, name, name, parameter.name, kernel_base)
-        given = name if kernel_base in SAME else f"reinterpret_cast<{const}{kernel_base}*>({name})"
-        return Argument(f"{const}{pointed} *", name, given, parameter.name, kernel_base)
+        value = name if kernel_base in SAME else f"reinterpret_cast<{const}{kernel_base}*>({name})"
+        return Argument(f"{const}{pointed} *", name, value, parameter.name, kernel_base)
 
     # -------------------------------------------------------------------------------- geometry
 
     def _geometry(self, dispatch: bool) -> tuple[str, str, str]:
-        """Grid, block and shared memory of the launch; what only the caller knows becomes parameters."""
+        """Grid, block and shared memory of the launch. What only the caller knows becomes a parameter."""
         launch = self.launches[0] if self.launches else None
         grid, block = self._grid_and_block(launch, dispatch)
         return grid, block, self._shared(launch, dispatch)
 
     def _grid_and_block(self, launch: Launch | None, dispatch: bool) -> tuple[str, str]:
         kernel, bounds = self.kernel, self._loop_bounds()
-        # A kernel that only loops is right on any grid.
+        # A kernel that consists of a grid loop works with any grid.
         any_grid = kernel.has_loop and not kernel.uses_thread_identity and len(bounds) == 1
         if any_grid and (count := self._count(bounds.pop())):
             return f"CAFFE_GET_BLOCKS({count})", "CAFFE_CUDA_NUM_THREADS"
@@ -339,7 +342,7 @@ class _Maker:
             for text in (launch.grid, launch.block)
         )
         why = "The file never launches it" if launch is None else "Caffe's host code worked out the launch"
-        self.notes.append(f"{why}: here the caller gives grid and block.")
+        self.notes.append(f"{why}, so the caller passes grid and block.")
         parts = []
         for what in ("grid", "block"):
             if three:
@@ -364,7 +367,7 @@ class _Maker:
         return self.parts.source.text[function.body : launch.start] if function else ""
 
     def _loop_bounds(self) -> set[str]:
-        """What the kernel's own loops run up to."""
+        """The ends of the kernel's own loops."""
         tokens, partner = self.parts.source.lexed.tokens, self.parts.source.lexed.partner
         low, high = self.kernel.body
         bounds = set()
@@ -373,7 +376,7 @@ class _Maker:
                 continue
             inside = tokens[i + 2 : partner.get(i + 1, i + 1)]
             comma = next((j for j, t in enumerate(inside) if t.text == ","), len(inside))
-            plain = token.text == "CUDA_KERNEL_LOOP"  # a relative's bounds are not known here
+            plain = token.text == "CUDA_KERNEL_LOOP"  # the ends of other loop macros are unknown
             bounds.add(" ".join(t.text for t in inside[comma + 1 :]) if plain else "")
         return bounds
 
@@ -384,28 +387,28 @@ class _Maker:
             return None
         if len(factors) > 1:
             product = " * ".join([f"int64_t({factors[0].name})", *(f.name for f in factors[1:])])
-            name = unique("count", self.taken)
-            self.taken.add(name)
+            name = unique("count", self.used_names)
+            self.used_names.add(name)
             self.prologue.append(f'  const int {name} = checked_int({product}, "{bound}");')
             return name
         return self._as_count(factors[0])
 
     def _as_count(self, argument: Argument) -> str:
-        """The kernel's count: 64 bits at the edge, as everywhere in the toolkit, checked on the way in."""
+        """A count as int64_t, as in all of the toolkit's C functions. It is checked if the kernel takes an int."""
         if argument.kernel_type == "int" and argument.type != "int64_t":
             argument.type = "int64_t"
-            argument.given = f'checked_int({argument.name}, "{argument.name}")'
+            argument.value = f'checked_int({argument.name}, "{argument.name}")'
         return argument.name
 
     def _parameter(self, kernel_name: str) -> Argument | None:
-        return next((a for a in self.arguments if a.kernel_name == kernel_name and a.given), None)
+        return next((a for a in self.arguments if a.kernel_name == kernel_name and a.value), None)
 
     def _translated(self, text: str, launch: Launch, dispatch: bool) -> str | None:
-        """A launch's expression in terms of the C parameters; None if it needs Caffe's own variables."""
-        given = {re.sub(r"\s", "", a): self.arguments_of_kernel[i] for i, a in enumerate(launch.arguments)}
+        """A launch's expression in C parameters; None if it needs variables of Caffe's."""
+        by_text = {re.sub(r"\s", "", a): self.arguments_of_kernel[i] for i, a in enumerate(launch.arguments)}
 
         def number(expression: str) -> Argument | None:
-            found = given.get(re.sub(r"\s", "", expression))
+            found = by_text.get(re.sub(r"\s", "", expression))
             return found if found is not None and not found.type.endswith("*") else None
 
         blocks = re.fullmatch(r"(?:caffe::)?CAFFE_GET_BLOCKS\s*\((.*)\)", text, re.DOTALL)
@@ -430,21 +433,21 @@ class _Maker:
 
     @property
     def arguments_of_kernel(self) -> list[Argument]:
-        return [a for a in self.arguments if a.given]
+        return [a for a in self.arguments if a.value]
 
 
 # --------------------------------------------------------------------------------------------- names
 
 
 def snake_case(name: str) -> str:
-    """MaxPoolForward -> max_pool_forward, ROIPool -> roi_pool, kernel_channel_max as it is."""
+    """MaxPoolForward -> max_pool_forward, ROIPool -> roi_pool, kernel_channel_max -> kernel_channel_max."""
     name = re.sub(r"([A-Z]+)([A-Z][a-z])", r"\1_\2", name)
     name = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name)
     return re.sub(r"_+", "_", name).strip("_").lower()
 
 
 def without_layer(layer: str, snake: str) -> str:
-    """`snake` without the layer's own name in front: re_lu_forward of layer relu is forward."""
+    """`snake` without the layer's name in front: for layer relu, re_lu_forward -> forward."""
     words, wanted = snake.split("_"), layer.replace("_", "")
     for count in range(1, len(words) + 1):
         if "".join(words[:count]) == wanted:
@@ -457,13 +460,13 @@ def launcher_name(layer: str, kernel: str) -> str:
     return f"{layer}_{rest}" if rest else f"{layer}_kernel"
 
 
-def unique(name: str, taken: set[str], suffix: str = "_") -> str:
-    """`name`, with a suffix until nobody has it."""
-    if name not in taken:
+def unique(name: str, used: set[str], suffix: str = "_") -> str:
+    """`name`, with a suffix if it is used."""
+    if name not in used:
         return name
     if "{}" in suffix:
-        return next(n for i in itertools.count(2) if (n := name + suffix.format(i)) not in taken)
-    while name in taken:
+        return next(n for i in itertools.count(2) if (n := name + suffix.format(i)) not in used)
+    while name in used:
         name += suffix
     return name
 
@@ -496,7 +499,7 @@ def split_top(text: str) -> list[str]:
 
 
 def filled(opening: str, items: list[str], closing: str, indent: str = "") -> str:
-    """opening + items + closing, over as many lines as it needs."""
+    """opening + items + closing, over several lines if necessary."""
     opening = indent + opening
     aligned = opening.strip() and len(opening) < 70
     hang = " " * len(opening) if aligned else indent + "    "

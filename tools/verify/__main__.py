@@ -1,17 +1,16 @@
-"""Is a Caffe layer's gradient right? Its code is run in each way that exists, and compared.
+"""Is a Caffe layer's gradient right? Run its code in every way that it has, and compare.
 
     python -m tools.verify --layers-dir layers normalize           (make verify LAYER=normalize)
     python -m tools.verify --param 'norm_param { eps: 0.1 }' --shapes '2,3,6,5' normalize
 
-The ways: the layer's own CPU code, its kernels on the host, its kernels on the GPU; each in float and in double. They
-are compared with each other, and each one's Backward with central differences of its Forward, as Caffe's
-GradientChecker does (gradient.py says how), so that no reference is needed from anyone. What they are run on comes
-from the layer's cases.py; a layer without one is run on shapes that are given (SHAPES) or guessed. So are
-parameters, if it does not run without any (parameters.py).
+The ways are the layer's CPU code, its kernels on the host and its kernels on the GPU, each in float and in double. They
+are compared with each other, and each Backward with central differences of its Forward (gradient.py), as in Caffe's
+GradientChecker. So no reference is needed. Inputs come from the layer's cases.py, from SHAPES, or from a guess. So do
+parameters, if the layer does not run without them (parameters.py).
 
-Returns 0 if all is right; 1 if a gradient is wrong, two ways differ, the layer crashes or two threads of a kernel race;
-3 if it could not be run, or was wrong on shapes of several kinds, or on parameters, that were guessed: it may not be
-made for them.
+Returns 0 if everything that ran is right; 1 if a gradient is wrong, two ways differ, the layer crashes, or threads of a
+kernel race; 3 if there is no verdict: the layer could not be run, or was wrong on guessed parameters or on several
+guessed shapes, for which it may not be made.
 """
 
 from __future__ import annotations
@@ -36,8 +35,8 @@ def main(argv: list[str] | None = None) -> int:
     )
     parser.add_argument("--layers-dir", type=Path, default=ROOT / "layers")
     parser.add_argument("--param", default="", help="the layer's parameters as prototxt")
-    parser.add_argument("--shapes", default="", help="one a bottom: '2,3,6,5 2,1,1,1:label'")
-    parser.add_argument("--type", default="", help="of several that the folder makes")
+    parser.add_argument("--shapes", default="", help="one for each bottom: '2,3,6,5 2,1,1,1:label'")
+    parser.add_argument("--type", default="", help="if the folder has several types")
     parser.add_argument(
         "--seconds",
         type=float,

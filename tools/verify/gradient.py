@@ -1,13 +1,13 @@
-"""Caffe's gradient check: what Backward computes against central differences of Forward.
+"""Caffe's gradient check: compare Backward with central differences of Forward.
 
-Two objectives, as in Caffe's GradientChecker: 2 * top[j] for each element of the tops by itself (the factor catches
-a layer that ignores the diff it is given), and half the sum of the squares of all of them.
+There are two kinds of objectives, as in Caffe's GradientChecker: 2 * top[j] for each element of the tops, and half the
+sum of the squares of all elements. The factor 2 catches a layer that ignores the top's diff.
 
-The differences of one input give its column for every objective at once, so that Forward runs twice an input and
-not twice for each pair of input and output.
+The differences for one input element serve all objectives, so Forward runs twice for each input element, and not twice
+for each pair of input and output.
 
-A bottom whose diff Backward never writes (a label, a mask, one that only gives a size) has the gradient 0: so torch
-gets it. That is right where all differences are 0 exactly.
+Backward may never write a bottom's diff, as for a label or a mask. Torch then gets the gradient 0, which is right if
+all differences are exactly 0.
 """
 
 from __future__ import annotations
@@ -19,24 +19,25 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-# |computed - estimated| <= threshold * max(|computed|, |estimated|, 1). Caffe's own step and threshold; in double much
-# finer ones. An input that fails is tried again with the later ones: a kink, or a curve, that one step saw, a smaller
-# one does not, while a wrong gradient is wrong at each of them.
+# (step, threshold): |computed - estimated| <= threshold * max(|computed|, |estimated|, 1). The first are Caffe's own;
+# in double they are much finer. An input that fails is tried again with the next ones: a smaller step may not meet a
+# kink or a curve, but a wrong gradient is wrong with every step.
 STEPS = {
     torch.float32: ((1e-2, 1e-3), (1e-3, 1e-3)),
     torch.float64: ((1e-4, 1e-5), (1e-5, 1e-5), (1e-6, 1e-5)),
 }
-COARSE = (1e-2, 1e-3)  # the last resort in double: a layer that computes partly in float
+# The last try in double, for a layer that computes partly in float.
+COARSE = (1e-2, 1e-3)
 
-# Seconds that a check may take, about: of kernels that run as fibres on the host a call takes milliseconds. After twice
-# as many it ends, but not before it has seen one input of each tensor, or a wrong one.
+# About how many seconds a check may take; kernels with barriers take milliseconds per call on the host. A check ends
+# after twice this time, but not before it has tried one input of each tensor, or found a wrong one.
 SECONDS = 2.0
 MOST_INPUTS, MOST_OUTPUTS, LEAST = 1500, 400, 16
 
 
 @dataclass
 class Wrong:
-    """One element of a gradient that is not what the differences say."""
+    """One element of a gradient that differs from the differences."""
 
     tensor: str
     index: tuple[int, ...]
@@ -54,14 +55,14 @@ class Wrong:
 
 @dataclass
 class Checked:
-    """What came of one check."""
+    """The result of one check."""
 
     error: float = 0.0  # the largest |computed - estimated| / max(|computed|, |estimated|, 1)
     checked: int = 0
-    coarse: bool = False  # right at Caffe's step, not at the finer ones
-    zero: bool = False  # all of it
+    coarse: bool = False  # right with Caffe's step, wrong with finer ones
+    zero: bool = False  # the whole gradient is 0
     sampled: bool = False
-    # The tensors whose diffs Backward never writes, and need not.
+    # Tensors whose diffs Backward never writes, rightly.
     without: list[str] = field(default_factory=list)
     wrong: list[Wrong] = field(default_factory=list)
     wrong_count: int = 0
@@ -69,7 +70,7 @@ class Checked:
 
 
 def flat(tensors: list[Tensor]) -> Tensor:
-    """All their elements in one row of doubles on the CPU."""
+    """All elements of the tensors, as one row of doubles on the CPU."""
     return torch.cat([t.detach().double().cpu().flatten() for t in tensors]) if tensors else torch.zeros(0)
 
 
@@ -80,12 +81,12 @@ def relative(computed: Tensor, estimated: Tensor) -> Tensor:
 
 
 def sample(count: int, most: int, telling: Tensor) -> list[int]:
-    """Up to `most` of `count` places, half of them, if there are so many, from the telling ones: these come first."""
+    """Up to `most` of `count` positions. The first half, if there are so many, are telling ones."""
     if count <= most:
         return list(range(count))
     generator = torch.Generator().manual_seed(1701)
     order = torch.randperm(count, generator=generator)
-    first = order[telling.cpu()[order]][: most // 2]  # of millions: no loop
+    first = order[telling.cpu()[order]][: most // 2]  # no loop, because there may be millions
     return list(dict.fromkeys(first.tolist() + order[:most].tolist()))[:most]
 
 
@@ -121,9 +122,10 @@ class GradientCheck:
                 sample(v.numel(), max(least, v.numel() * inputs // max(total, 1)), diffs[i].flatten() != 0)
             )
         ]
-        # In turns: if time runs out, each tensor has been looked at.
+        # By turns, so that each tensor is tried before the time is over.
         self.inputs = [(i, e) for _, i, e in sorted(places)]
-        self.unwritten = {i for i in range(len(probe.bottoms)) if wanted[i]}  # the diffs, as far as known
+        # The bottoms whose diffs were not written so far.
+        self.unwritten = {i for i in range(len(probe.bottoms)) if wanted[i]}
         self.sampled = len(self.inputs) < total or len(self.outputs) < len(self.tops)
 
     def affordable(self) -> tuple[int, int, int, list[Tensor | None]]:
@@ -137,7 +139,7 @@ class GradientCheck:
         both = time.perf_counter() - start
         inputs, outputs = self.seconds / 2 / (2 * forward), self.seconds / 2 / both
         least = round(LEAST * min(1.0, self.seconds / SECONDS))
-        least = max(1, min(least, int(self.seconds / both)))  # one, however slow the layer is
+        least = max(1, min(least, int(self.seconds / both)))  # at least one, even if the layer is slow
         return (
             max(least, min(MOST_INPUTS, int(inputs))),
             max(least, min(MOST_OUTPUTS, int(outputs))),
@@ -145,7 +147,7 @@ class GradientCheck:
             diffs,
         )
 
-    # --------------------------------------------------------------------------------- what Backward says
+    # ------------------------------------------------------------------------------- gradients by Backward
 
     def computed(self, fill: float = 3.0) -> Tensor:
         """A row for each input, a column for each objective; the last one is the sum of squares."""
@@ -170,16 +172,16 @@ class GradientCheck:
         self.unwritten = {i for i in self.unwritten if (found[i] == fill * (i + 1)).all()}
         return torch.stack([found[i][e] for i, e in self.inputs]) if self.inputs else torch.zeros(0)
 
-    # ------------------------------------------------------------------------------ what differences say
+    # ---------------------------------------------------------------------------- gradients by differences
 
     def estimated(self, probe, i: int, e: int, step: float) -> Tensor:
-        """One input's row."""
+        """The row of one input element."""
         values = (probe.bottoms + probe.blobs)[i].view(-1)
         before = values[e].item()
         rows, places = [], []
         for side in (step, -step):
             values[e] = before + side
-            places.append(values[e].item())  # what rounding made of it
+            places.append(values[e].item())  # the value after rounding
             rows.append(flat(probe.run_forward()))
         values[e] = before
         width = places[0] - places[1]
@@ -217,13 +219,13 @@ class GradientCheck:
         return found
 
     def accumulates(self, computed: Tensor) -> bool:
-        """Does what Backward leaves in a diff depend on what was there, if it writes there at all?"""
+        """Does the diff after Backward depend on its value before, although Backward writes to it?"""
         other = self.backward(None, -5.0)
         differs = relative(other, computed[:, -1]) > 1e-3
         return any(differs[row] for row, (i, _) in enumerate(self.inputs) if i not in self.unwritten)
 
     def attempts(self) -> Iterator[tuple]:
-        """(probe, step, threshold), from the coarsest, for an input that fails with the ones before."""
+        """(probe, step, threshold), one after the other, for an input that failed with the ones before."""
         yield from ((self.probe, *step) for step in STEPS[self.dtype])
         if self.dtype == torch.float64:
             yield self.probe, *COARSE

@@ -1,7 +1,7 @@
-"""Tensors that end where memory ends: a layer that reads beyond them dies at once, and computes nothing with it.
+"""Tensors at the end of accessible memory: a layer that reads past them dies at once.
 
-A guess may be outside of what a layer takes without the layer noticing: labels given as regions, two numbers where it
-reads five for each. Tried on a tensor that lies between pages without access, such a guess shows itself.
+A layer may not notice that a guessed input is wrong: it may read five numbers for each region, and get two. On a tensor
+between two pages without access such a guess is found out.
 """
 
 import ctypes
@@ -14,7 +14,7 @@ NO_ACCESS = 0  # PROT_NONE of sys/mman.h
 
 
 def guarded(tensor: Tensor) -> Tensor:
-    """A contiguous copy on the CPU; the page behind its last element may not be touched, nor the one before its own."""
+    """A contiguous copy on the CPU, between two pages without access. The second one follows its last element."""
     tensor = tensor.detach().cpu().contiguous()
     count = tensor.numel() * tensor.element_size()
     if not count:

@@ -1,4 +1,4 @@
-"""What a layer is verified on: its cases if it has some, else parameters and shapes that are given or guessed."""
+"""The inputs for verifying a layer: its cases, or else given or guessed parameters and shapes."""
 
 from __future__ import annotations
 
@@ -12,27 +12,30 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
-MOST_ELEMENTS = 1500  # of a case's input, to be small enough to check element by element
+# The most elements of a case's input that is checked element by element.
+MOST_ELEMENTS = 1500
 
 
 @dataclass
 class Setting:
-    """A module and what to call it with, in double on the CPU."""
+    """A module and its inputs, in double on the CPU."""
 
     name: str
     module: torch.nn.Module
     bottoms: list[Tensor]
-    blobs: list[Tensor] | None = None  # None: as the layer's fillers leave them
-    smooth: list[bool] = field(default_factory=list)  # of each bottom: numbers that may be varied, not labels
+    blobs: list[Tensor] | None = None  # None: the layer's fillers fill them
+    smooth: list[bool] = field(
+        default_factory=list
+    )  # for each bottom: may its values be varied? Labels may not
     guessed: bool = False
-    # Whether the layer's parameters were guessed, too.
+    # Were the layer's parameters guessed, too?
     invented: bool = False
-    # Bottoms of the same shapes within (0, 1), where any numbers were guessed.
+    # Bottoms of the same shapes with values in (0, 1), to be tried if the guessed ones were arbitrary numbers.
     shares: list[Tensor] | None = None
 
     @property
     def is_doubtful(self) -> bool:
-        """Guessed parameters, or bottoms that differ in shape: what these mean is the layer's own affair."""
+        """Were parameters guessed, or bottoms of several shapes, whose meaning only the layer knows?"""
         return self.guessed and (self.invented or len({b.shape for b in self.bottoms}) > 1)
 
 
@@ -40,7 +43,7 @@ class Setting:
 
 
 def settings_of_cases(cases, draw, away_from_kinks) -> Iterator[Setting]:
-    """Each case on the first of its inputs that is small, for each number of bottoms; the suite runs the others."""
+    """Each case with its first small input, for each number of bottoms. The suite runs the other inputs."""
     for case in cases:
         if not case.is_caffe:
             continue
@@ -68,8 +71,11 @@ DATA, LABEL, REGIONS, PROBABILITIES, MASK = "", "label", "roi", "prob", "mask"
 
 @dataclass(frozen=True)
 class Shape:
-    """A bottom's shape, and what its numbers are: any, labels, regions (image, x1, y1, x2, y2), within (0, 1), or where
-    in a plane of twice the height and width a 2x2 max pooling found each number."""
+    """A bottom's shape and the kind of its values.
+
+    Kinds: any numbers; labels; regions (image, x1, y1, x2, y2); numbers in (0, 1); the mask of a 2x2 max pooling, which
+    holds positions in a plane of twice the height and width.
+    """
 
     sizes: tuple[int, ...]
     kind: str = DATA
@@ -122,7 +128,7 @@ FLAT = Shape((5, 4))
 
 
 def candidates(count: int, first: str = DATA) -> Iterator[list[Shape]]:
-    """Shapes to try for this many bottoms, the likeliest first: those with bottoms of the kind `first`."""
+    """Shapes to try for this many bottoms. Those with bottoms of the kind `first` come first."""
     if count == 0:
         yield []
         return
@@ -154,7 +160,7 @@ def candidates(count: int, first: str = DATA) -> Iterator[list[Shape]]:
 
 
 def called_after(type_name: str) -> str:
-    """The kind of bottom that a layer's name speaks of."""
+    """The kind of bottom that a layer's name suggests."""
     for kind, words in ((REGIONS, r"roi|region|rpn|proposal"), (MASK, r"un_?pool|de_?pool|up_?sampl|mask")):
         if re.search(words, type_name, re.IGNORECASE):
             return kind
@@ -162,7 +168,7 @@ def called_after(type_name: str) -> str:
 
 
 def counts(facts) -> list[int]:
-    """Numbers of bottoms that the layer says it takes."""
+    """The numbers of bottoms that the layer takes."""
     if facts.exact_num_bottom_blobs >= 0:
         return [facts.exact_num_bottom_blobs]
     least = max(facts.min_bottom_blobs, 0) or 1
@@ -176,7 +182,7 @@ def values_of(shapes: list[Shape]) -> list[Tensor]:
 
 
 def shares_of(shapes: list[Shape]) -> list[Tensor] | None:
-    """Numbers within (0, 1) in the place of any; None if not all bottoms are such."""
+    """The bottoms with values in (0, 1); None if not all bottoms have arbitrary values."""
     if any(shape.kind != DATA for shape in shapes):
         return None
     return values_of([replace(shape, kind=PROBABILITIES) for shape in shapes])
@@ -189,5 +195,5 @@ def modules_of(package: str, layer: str) -> dict[str, type]:
 
 
 def given_shapes(text: str) -> list[Shape]:
-    """SHAPES: one for each bottom; ValueError if one is none."""
+    """Parse SHAPES, one shape for each bottom. ValueError if one is wrong."""
     return [Shape.parse(word) for word in text.split()]

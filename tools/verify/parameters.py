@@ -1,4 +1,4 @@
-"""Parameters to verify a layer with where nobody gave any and it does not run without.
+"""Guess parameters for a layer that does not run without them.
 
 Sizes that a message leaves at 0 are what most such layers ask for: a number of outputs, a window, a factor. What a
 failed CHECK names is set first, one field at a time; then all whole numbers of the layer's messages that have no
@@ -14,15 +14,16 @@ from pathlib import Path
 from layers._caffe.parameters import Parameters
 
 SOURCES = (".cpp", ".cu", ".hpp", ".h", ".cuh")
-# Which of several, or a number that says "none" by 0: a size in their place makes another layer of it.
+# Parameters that choose between variants, or mean "none" by 0. A guessed size would make another layer of it.
 NO_SIZE = re.compile(
     r"axis|ignore|label|background|pad|offset|start|begin|phase|seed|class_id|iter|engine|_id$"
 )
-MOST = 8  # rounds
+# The most rounds of guessing.
+MOST = 8
 
 
 class Guesses:
-    """What to set, after each round of refusals, for a type of the layer in `folder`."""
+    """The guessed parameters of one type. Each round of refusals adds some."""
 
     def __init__(self, folder: Path, type_name: str):
         message = Parameters(folder).message("LayerParameter")
@@ -40,14 +41,14 @@ class Guesses:
         self.rounds = 0
 
     def text(self) -> str:
-        """What is set so far, as prototxt."""
+        """The parameters so far, as prototxt."""
         return " ".join(
             f"{message} {{ {' '.join(f'{name}: {value}' for name, value in of_it.items())} }}"
             for message, of_it in self.given.items()
         )
 
     def more(self, refusals: Iterable[str]) -> bool:
-        """Set what these name, else all sizes; False if there is nothing left to set."""
+        """Set the parameters that these messages name, else all sizes. False if nothing is left to set."""
         self.rounds += 1
         said = " ".join(refusals)
         named = [one for one in self.fields if not self._is_set(*one) and names(said, one[1].name)]
@@ -60,7 +61,7 @@ class Guesses:
         return inner.name in self.given.get(message, {})
 
     def _is_size(self, message: str, inner) -> bool:
-        """A whole number without a default, and not one of two that say the same as another one."""
+        """Is it a whole number without a default, and no second name of another parameter?"""
         if inner.is_repeated or inner.has_default_value or inner.cpp_type not in whole(inner):
             return False
         both = {other.name for one, other in self.fields if one == message}
@@ -83,5 +84,5 @@ def whole(field) -> tuple[int, ...]:
 
 
 def names(text: str, field: str) -> bool:
-    """tile_dim, has_tile_dim() or tile_dim_, and not untile_dim."""
+    """Matches tile_dim, has_tile_dim() and tile_dim_, but not untile_dim."""
     return re.search(rf"(?<![A-Za-z0-9])(has_)?{field}_?(?![A-Za-z0-9_])", text) is not None

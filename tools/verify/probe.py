@@ -1,4 +1,4 @@
-"""One Caffe layer object, called as Caffe's own gradient checker would call it, without autograd around it."""
+"""Call one Caffe layer object directly, without autograd, as Caffe's own gradient checker does."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ CODES = (
 
 
 class NoCode(Exception):
-    """The layer says NOT_IMPLEMENTED, or a library for this is missing."""
+    """The layer has no code for this (NOT_IMPLEMENTED), or the library is missing."""
 
 
 def facts_of(module):
-    """What a module's layer says of itself, and of which bottoms it would give a gradient."""
+    """The facts of a module's layer, and the bottoms to which it gives a gradient."""
     definition = module.definition
     facts = definition.facts(definition.layer.any_backend().name)
     return facts, facts.allow_force_backward
@@ -57,7 +57,7 @@ class Probe:
         definition = module.definition
         if code.backend not in definition.layer.backends():
             raise NoCode(f"not built for {code.backend}")
-        # The runtime may be the toolkit's or a copy of it, under the layer's own package.
+        # Imported by the layer's own package, which may have a copy of the runtime.
         package = type(definition).__module__.rpartition(".")[0]
         self.services = importlib.import_module(f"{package}.services")
         self.CaffeError = importlib.import_module(f"{package.rpartition('.')[0]}._runtime").CaffeError
@@ -72,11 +72,11 @@ class Probe:
         self.instance = instances.Instance(definition, site, self.mode, self.bottoms, iteration=0)
         given = self.instance.initial_blobs() if blobs is None else blobs
         self.blobs = [b.to(code.device, dtype).contiguous() for b in given]
-        self.draws = True  # random numbers; known after the first forward
+        self.draws = True  # does it draw random numbers? Known after the first forward
 
     @contextlib.contextmanager
     def in_words(self):
-        """NOT_IMPLEMENTED as a sentence of the layer's own: LOG(FATAL) << "Forward CPU not implemented"."""
+        """Does the layer say "not implemented" by a message of its own? LOG(FATAL) << "Forward CPU not implemented"."""
         try:
             yield
         except self.CaffeError as error:
@@ -85,10 +85,10 @@ class Probe:
             raise
 
     def run_forward(self, wanted: list[bool] | None = None) -> list[Tensor]:
-        """Forward on the bottoms and blobs as they are now; the same random numbers every time."""
+        """Run Forward on the current bottoms and blobs, with the same random numbers every time."""
         if self.draws:
             torch.manual_seed(1701)
-        # What runs in place overwrites its bottom, and some layers write into their blobs.
+        # Copies, because layers in place overwrite their bottom, and some layers write to their blobs.
         self.given = [b.clone() for b in self.bottoms] if self.in_place else self.bottoms
         self.kept = [b.clone() for b in self.blobs]
         wanted = wanted or [True] * len(self.bottoms + self.blobs)
@@ -102,11 +102,11 @@ class Probe:
     def run_backward(
         self, top_diffs: list[Tensor], wanted: list[bool], fill: float = 3.0
     ) -> list[Tensor | None]:
-        """Backward after run_forward: diffs of bottoms and blobs.
+        """Run Backward after run_forward. Returns the diffs of bottoms and blobs.
 
         As in Caffe, bottoms' diffs hold what was there before, here `fill` and its multiples, and blobs' diffs 0.
         """
-        top_diffs = [d.clone() for d in top_diffs]  # a layer may use them as scratch
+        top_diffs = [d.clone() for d in top_diffs]  # copies, because a layer may write to them
         before = [torch.full_like(b, fill * (i + 1)) for i, b in enumerate(self.given)]
         before += [torch.zeros_like(b) for b in self.kept]
         with self.in_words():

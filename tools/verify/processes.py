@@ -1,4 +1,4 @@
-"""A layer is verified in a process of its own: what crashes, or never ends, is told of the layer."""
+"""Verify a layer in a child process, so that a crash or an endless loop is reported as the layer's."""
 
 from __future__ import annotations
 
@@ -20,16 +20,17 @@ from .table import CRASHED, Row
 from .verification import Verification
 
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
-PATIENCE = 30  # seconds for a guess: on what it was not written for, a layer may run in circles
+# Seconds for a guess: with inputs for which it was not written, a layer may never end.
+PATIENCE = 30
 
 
 def prepare_child() -> None:
-    # A layer's endless loop would outlive us.
+    # End with the parent: a layer in an endless loop would live on.
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     logging.getLogger("caffe").setLevel(logging.CRITICAL)
-    # Its parent says how it ended.
+    # The parent reports how it ended.
     faulthandler.disable()
-    # All is tiny.
+    # One thread, because all inputs are tiny.
     torch.set_num_threads(1)
 
 
@@ -47,7 +48,7 @@ def in_child(pipe, layers_dir: Path, layer: str, options, crashed: dict[str, str
 
 @dataclass
 class Report:
-    """What one child process sent, and how it ended.
+    """The messages of one child process, and how it ended.
 
     Attributes:
         doing: 'guessing' or 'running', when it ended.
@@ -65,7 +66,7 @@ class Report:
 
 
 def run_child(work: Callable, *arguments) -> Report:
-    """`work(pipe, *arguments)` in a process of its own, for as long as it says something in time."""
+    """Run `work(pipe, *arguments)` in a child process, and end it if it sends nothing in time."""
     context, report = multiprocessing.get_context("fork"), Report()
     ours, theirs = context.Pipe(duplex=False)
     child = context.Process(target=work, args=(theirs, *arguments))
@@ -95,7 +96,7 @@ def run_child(work: Callable, *arguments) -> Report:
 
 
 def verify(layers_dir: Path, layer: str, options) -> tuple[list[Row], dict[str, str]]:
-    """The rows of a layer, and the guesses that ended a process: code written for other shapes may crash.
+    """The rows of a layer, and the guesses that ended a process, because code for other shapes may crash.
 
     Such a guess is left out: it says nothing of the layer.
     """
@@ -112,8 +113,8 @@ def verify(layers_dir: Path, layer: str, options) -> tuple[list[Row], dict[str, 
 
 
 def find_races(layers_dir: Path, layer: str, options, crashed: dict[str, str]) -> Watch:
-    """What its kernels do on the host, where its folder's copy was built with SANITIZE=races."""
-    with watched() as watch:  # here, so that what was found before a crash is told
+    """Run a layer's kernels on the host, in a copy of its folder that was built with SANITIZE=races."""
+    with watched() as watch:  # in the parent, so that races before a crash are reported, too
         report = run_child(race_child, layers_dir, layer, options, crashed)
     end = f"; it came to no end: {report.end}" * bool(report.end)
     print(f"race finder: {watch.summary(kernels_of(layers_dir / layer))}{end}")
@@ -122,7 +123,7 @@ def find_races(layers_dir: Path, layer: str, options, crashed: dict[str, str]) -
 
 def race_child(pipe, layers_dir: Path, layer: str, options, crashed: dict[str, str]) -> None:
     def send(kind: str, value) -> None:
-        if kind == "guessing":  # whose end is waited for
+        if kind == "guessing":  # wait for its end
             pipe.send((kind, value))
 
     prepare_child()

@@ -1,4 +1,4 @@
-"""What the race finder (src/host_races.h) wrote down, in words: kernel, lines, threads, element.
+"""Read the log of the race finder (src/host_races.h), and describe races: kernel, lines, threads, element.
 
 The libraries of a build with SANITIZE=races append a line to the file that the environment's CAFFE_RACES names, for
 each kernel that runs, and for each pair of places in the code where two threads of one launch meet without an order.
@@ -18,7 +18,7 @@ from ..cuda.source import Source
 from ..files import read
 
 TOOLKIT = Path(__file__).resolve().parents[2]
-# Frames of these folders stand between a kernel's line and an access: what the kernel called is not what is asked for.
+# Frames in these folders are skipped: the kernel's own line is wanted, not the functions that it calls.
 NOT_THE_KERNELS = (TOOLKIT / "include", TOOLKIT / "src")
 
 
@@ -59,13 +59,13 @@ class Race:
 
 @dataclass
 class Watch:
-    """What was seen: the races, and the names of the kernels that ran."""
+    """The races, and the names of the kernels that ran."""
 
     races: list[Race] = field(default_factory=list)
     kernels: set[str] = field(default_factory=set)
 
     def summary(self, own: list[str]) -> str:
-        """One line: how many of a layer's own kernels ran, which did not, and how many races they have."""
+        """One line: how many of a layer's own kernels ran, which did not, and the number of races."""
         ran = [kernel for kernel in own if kernel in self.kernels]
         left = [kernel for kernel in own if kernel not in self.kernels]
         found = {0: "no race", 1: "1 race"}.get(len(self.races), f"{len(self.races)} races")
@@ -76,7 +76,7 @@ class Watch:
 
 
 def kernels_of(folder: Path) -> list[str]:
-    """The kernels that a layer's own files define."""
+    """The kernels that a layer's files define."""
     files = sorted(file for file in folder.rglob("*") if file.suffix in (".cu", ".cuh"))
     sources = [Source(read(str(file)), str(file)) for file in files]
     return list(dict.fromkeys(f.name for source in sources for f in source.functions if f.is_kernel))
@@ -84,7 +84,7 @@ def kernels_of(folder: Path) -> list[str]:
 
 @contextlib.contextmanager
 def watched() -> Iterator[Watch]:
-    """Within it, this process's kernels and races are written down, and its children's; it is filled at its end."""
+    """Record the kernels and races of this process and its children. The result is complete at the end of the block."""
     found = Watch()
     before = os.environ.get("CAFFE_RACES")
     with tempfile.TemporaryDirectory() as folder:
@@ -101,7 +101,7 @@ def watched() -> Iterator[Watch]:
 
 
 def parse(text: str) -> tuple[list[Race], set[str]]:
-    """The races of a log, of several at one pair of lines the first; and the kernels that ran."""
+    """The races of a log, the first for each pair of lines; and the kernels that ran."""
     races: dict[tuple, Race] = {}
     kernels = set()
     for line in text.splitlines():

@@ -1,4 +1,4 @@
-"""Run every case of every layer once, forward and backward: what `make sanitize` puts under its checkers.
+"""Run every case of every layer once, forward and backward, for the checkers of `make sanitize`.
 
 It is `make test` where pip has installed the toolkit, without its suite.
 
@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def run(case, arguments: tuple, dtype: torch.dtype, device: str) -> bool:
-    """Forward, and backward if there is one; is the result what the reference says?"""
+    """Run forward, and backward if there is one. Is the result that of the reference?"""
     given = cast(arguments, dtype, device, grad=case.gradient != "none")
     top = case.function(*given)
     if case.gradient != "none":
@@ -38,7 +38,7 @@ def run(case, arguments: tuple, dtype: torch.dtype, device: str) -> bool:
 
 
 def run_caffe(package: str, name: str, dtype: torch.dtype, device: str) -> int:
-    """A Caffe layer without cases, on what `make verify` guesses: forward and backward. How often it was run."""
+    """Run a Caffe layer without cases on inputs that `make verify` guesses. Returns the number of runs."""
     from .probe import NoCode
     from .verify import Verification, random_like
 
@@ -60,7 +60,7 @@ def run_caffe(package: str, name: str, dtype: torch.dtype, device: str) -> int:
 
 
 def points_of(package: str, name: str, device: str, dtypes: list[torch.dtype]):
-    """All that a layer's cases ask for; of Caffe layers on the host, once more by their kernels."""
+    """The runs of a layer's cases. On the host, Caffe layers run a second time, by their kernels."""
     for case in importlib.import_module(f"{package}.{name}.cases").CASES:
         for mode in (None, "gpu") if case.is_caffe and device == CPU else (None,):
             if case.is_caffe:
@@ -70,7 +70,7 @@ def points_of(package: str, name: str, device: str, dtypes: list[torch.dtype]):
 
 @dataclass
 class Outcome:
-    """What came of running all cases: how many calls, the wrong ones, and the layers that could not be run."""
+    """The result of running all cases: the number of calls, the wrong ones, and the layers that could not run."""
 
     runs: int = 0
     wrong: list[str] = field(default_factory=list)
@@ -78,7 +78,7 @@ class Outcome:
 
 
 def run_all(layers_dir: Path, device: str, dtype_names: list[str], outcome: Outcome | None = None) -> Outcome:
-    """Every case of every built layer of the folder, once for each dtype that it has, added to the outcome."""
+    """Run every case of every built layer of the folder, once for each of its dtypes."""
     outcome = outcome or Outcome()
     package = load_package(layers_dir, f"layers_of_{re.sub('[^a-zA-Z0-9]', '_', str(layers_dir.resolve()))}")
     for name in sorted({library.parent.name for library in layers_dir.glob("*/_*.abi3.so")}):

@@ -1,4 +1,4 @@
-"""What verify found, line by line: the rows, the table, and what is said and returned at the end."""
+"""The rows of verify, the table, its last line and the exit status."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from rich.table import Table
 from .races import Race
 
 RIGHT, NO_GRADIENT, NO_CODE, WRONG, FAILED = "right", "no gradient", "no code", "WRONG", "FAILED"
-# Wrong, or dead, on shapes that nobody gave: the layer may not have been written for them.
+# Wrong, or crashed, on guessed shapes, for which the layer may not be made.
 UNSURE, CRASHED = "guessed, may be outside", "CRASHED"
 STYLES = {RIGHT: "green", NO_GRADIENT: "yellow", NO_CODE: "dim", WRONG: "bold red", FAILED: "bold red",
           UNSURE: "yellow", CRASHED: "bold red"}  # fmt: skip
-# What the process returns. 2 is for a command line that makes no sense.
+# Exit statuses. 2 means a wrong command line.
 STATUS_RIGHT, STATUS_WRONG, STATUS_NO_SENSE, STATUS_NOT_RUN = 0, 1, 2, 3
 
 
@@ -59,7 +59,7 @@ def show(console: Console, layer: str, rows: list[Row]) -> None:
 
 
 def closing(layer: str, rows: list[Row], races: list[Race]) -> int:
-    """One line; the status that belongs to it."""
+    """The last line, and the exit status."""
     wrong = [r for r in rows if r.verdict in (WRONG, CRASHED)]
     not_run = [r for r in rows if r.verdict in (FAILED, UNSURE)]
     ran = [r for r in rows if r.verdict not in (NO_CODE, FAILED)]

@@ -1,4 +1,4 @@
-"""One layer's code, run in each way that exists, and compared: a row of the table for each way."""
+"""Run a layer's code in every way that it has, and compare: one row of the table for each way."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from .parameters import Guesses
 from .probe import CODES, FLOATING, NoCode, Probe, facts_of
 from .table import CRASHED, FAILED, NO_CODE, NO_GRADIENT, RIGHT, UNSURE, WRONG, Row
 
-# Two ways to compute the same may differ by so much of the largest value, or of 1.
+# Two ways may differ by this share of the largest value, or of 1.
 ALIKE = {torch.float32: 1e-4, torch.float64: 1e-8}
 HELP = (
     "Give parameters as prototxt, PARAM='norm_param { eps: 0.1 }', and a shape for each bottom,"
@@ -82,7 +82,7 @@ class Verification:
         return importlib.util.find_spec(f"{self.package}.{self.layer}.cases") is not None
 
     def guess(self, type_name: str, module_class):
-        """The first of the given shapes, or of those that are likely, that SetUp and Forward accept."""
+        """The first shapes, given or guessed, that SetUp and Forward accept."""
         if self.options.shapes:
             given = [given_shapes(self.options.shapes)]
         parameters, details = Guesses(module_class.layer.folder, type_name), []
@@ -101,7 +101,7 @@ class Verification:
                 label = f"{type_name} on " + (" ".join(map(str, shapes)) or "no bottoms")
                 if parameters.given:
                     label += f" with {text}"
-                if label in self.crashed and self.options.shapes:  # no guess: this is what was asked for
+                if label in self.crashed and self.options.shapes:  # no guess: the user gave these shapes
                     self.send("row", Row(type_name, "", "", verdict=CRASHED, remark=self.crashed[label]))
                     return
                 if label in self.crashed:
@@ -132,7 +132,7 @@ class Verification:
         return Setting(label, module, values_of(shapes), None, smooth, guessed, invented, shares)
 
     def refusal(self, setting: Setting) -> str | None:
-        """Why it cannot be run on these; None if it can."""
+        """Why the layer cannot run on these; None if it can."""
         reason = None
         for code in self.codes:
             try:
@@ -157,7 +157,7 @@ class Verification:
             self.send("row", row)
 
     def doubted(self, setting: Setting, rows: list[Row]) -> list[Row]:
-        """What is wrong on any numbers, and right within (0, 1), may be a loss of probabilities."""
+        """Try values in (0, 1), too: a layer that is right only there may be a loss of probabilities."""
         within = replace(setting, name=f"{setting.name}, within (0, 1)", bottoms=setting.shares)
         wrong = [row for row in rows if row.verdict == WRONG]
         if wrong and within.name not in self.crashed:
@@ -186,7 +186,7 @@ class Verification:
                 yield row
 
     def run_kernels_on_host(self, setting: Setting) -> None:
-        """Forward and backward, once, in float."""
+        """Run forward and backward once, in float."""
         self.choose_blobs(setting)
         code = next(c for c in self.codes if c.mode == "gpu" and c.device == "cpu")
         with contextlib.suppress(NoCode, self.CaffeError):
@@ -197,7 +197,7 @@ class Verification:
                 probe.run_backward(random_like(tops), wanted)
 
     def choose_blobs(self, setting: Setting) -> None:
-        """The same for every way: as the fillers left them, but for constants, which hide mistakes."""
+        """The blobs for every way: as the fillers made them, but with noise on constants, which hide mistakes."""
         if setting.blobs is not None:
             return
         for code in self.codes:
@@ -222,7 +222,7 @@ class Verification:
             return True
 
     def code(self, setting: Setting, code, dtype: torch.dtype, row: Row, first):
-        """Fill in a row; return what this dtype's other rows are compared with."""
+        """Fill in a row. Returns the result with which other rows of this dtype are compared."""
         probe = Probe(setting.module, code, dtype, setting.bottoms, setting.blobs)
         tops = probe.run_forward()
         found = {"forward": flat(tops)}
@@ -259,7 +259,7 @@ class Verification:
         return first or found
 
     def wanted(self, probe, setting: Setting) -> tuple[list[bool], list[str]]:
-        """Whose gradients Backward computes, and what it says of the others."""
+        """The tensors whose gradients Backward computes, and a remark on the others."""
         count = len(probe.bottoms)
         asked = setting.module.propagate_down or [True] * count
         smooth = [*map(all, zip(setting.smooth, asked, strict=True)), *[True] * len(probe.blobs)]
@@ -313,7 +313,7 @@ class Verification:
 
 
 def moved(blob: Tensor, generator) -> Tensor:
-    """A constant blob with noise. The sign stays, and zeros become positive: scales and thresholds may need it."""
+    """A constant blob with noise. Signs stay and zeros become positive, as scales and thresholds may need."""
     if not blob.numel() or (blob != blob.flatten()[0]).any():
         return blob
     noise = torch.rand(blob.shape, generator=generator, dtype=torch.float64)

@@ -61,7 +61,7 @@ def test_a_folder_elsewhere(tmp_path):
         ({"ARCH": "sm_90 $x"}, "expected a name such as native or sm_90"),
         ({"HIP_ARCH": ";"}, "HIP_ARCH="),
         ({"HOST_ARCH": "a b;"}, "HOST_ARCH="),
-        ({"SANITIZE": "2"}, "SANITIZE=2: it is 1, or races"),
+        ({"SANITIZE": "2"}, "SANITIZE=2: expected 1 or races"),
         ({"LAYERS": "one class"}, "LAYERS=class"),
         ({"BACKENDS": "host gpu"}, "BACKENDS=gpu: there are host and cuda and hip"),
         ({"BACKENDS": "cuda"}, "BACKENDS=cuda: there is no compiler: see NVCC"),

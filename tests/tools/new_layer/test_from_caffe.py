@@ -368,7 +368,7 @@ template <typename Dtype>
 __global__ void plain(const int n, Dtype* layer) { CUDA_KERNEL_LOOP(i, n) { layer[i] = 0; } }
 """
     launchers, left_out = derive(text)
-    assert set(launchers) == {"plain"} and left_out == {"gates": "names GateLayer, which only Caffe knows"}
+    assert set(launchers) == {"plain"} and left_out == {"gates": "uses GateLayer, which only Caffe has"}
 
 
 def test_preprocessor_branches():

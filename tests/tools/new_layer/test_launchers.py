@@ -40,7 +40,7 @@ LOOP = "CUDA_KERNEL_LOOP(i, n) { x[i] = 0; }"
 def test_parameter_types(parameter, c_type, given):
     launchers, _ = derive(kernel(f"const int n, Dtype* x, {parameter}", LOOP))
     argument = launchers["Run"].arguments[2]
-    assert (argument.type, argument.given) == (c_type, given)
+    assert (argument.type, argument.value) == (c_type, given)
 
 
 @pytest.mark.parametrize(

@@ -65,8 +65,8 @@ def test_own_gitignore_stays(tmp_path):
         ("foo-bar", "named like a Python module"),
         ("a/b", "named like a Python module"),
         ("lambda", "a Python keyword"),
-        ("layer", "taken by the toolkit"),
-        ("build", "taken by the toolkit"),
+        ("layer", "used by the toolkit"),
+        ("build", "used by the toolkit"),
     ],
 )
 def test_bad_name(tmp_path, name, message):
@@ -116,7 +116,7 @@ def test_source_of_another_kind(tmp_path):
 def test_kernels_that_c_cannot_call(tmp_path):
     text = "template <typename Dtype>\n__global__ void k(const Blob<Dtype>* b, Dtype* x) { x[0] = 0; }\n"
     done = new_from(tmp_path, "foo", text)
-    assert done.returncode == 1 and "which only Caffe knows" in done.stderr
+    assert done.returncode == 1 and "which only Caffe has" in done.stderr
     assert not (tmp_path / "layers").exists()
 
 
