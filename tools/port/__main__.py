@@ -1,7 +1,7 @@
-"""make port: take layers out of a Caffe fork, unedited.
+"""make port: copy layers out of a Caffe fork, unedited.
 
 make port CAFFE=/path/to/fork TYPE=Normalize          one layer, or several: TYPE="Normalize PSROIPooling"
-make port CAFFE=/path/to/fork TYPE=all                every registered layer: ported, built, and a table of both
+make port CAFFE=/path/to/fork TYPE=all                port and build every registered layer, and print a table
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Ported(NamedTuple):
     folder: Path
     files: list[str]
     why: dict[str, str]
-    notes: list[str]  # what is left to be done by hand
+    notes: list[str]  # what the user must do by hand
 
 
 def port(names: Names, type_name: str, options, name: str = "") -> Ported:
@@ -58,7 +58,7 @@ def port(names: Names, type_name: str, options, name: str = "") -> Ported:
 
 
 def port_named(names: Names, options) -> int:
-    """Each of the types; 1 if one could not be ported."""
+    """Port each of the types. Returns 1 if one could not be ported."""
     failed = 0
     for type_name in options.types:
         try:
@@ -78,7 +78,7 @@ def port_named(names: Names, options) -> int:
 
 
 def port_all(names: Names, options) -> int:
-    """Every type of the tree, built."""
+    """Port and build every type of the tree, and print a table."""
     tree, ported, rows = names.tree, {}, []
     if not tree.types:
         raise PortError(
@@ -111,7 +111,7 @@ def port_all(names: Names, options) -> int:
 
 
 def first_error(folder: Path, settings: Settings) -> str | None:
-    """The first error in the logs of a layer whose libraries are not all there."""
+    """The first error in the logs of a layer, if one of its libraries is missing."""
     logs = Path(settings.build) / folder.name
     if all((folder / f"_{backend}.abi3.so").exists() for backend in settings.backends):
         return None
@@ -126,7 +126,7 @@ def first_error(folder: Path, settings: Settings) -> str | None:
 def show(tree: Tree, rows: list[tuple]):
     table = Table(title=str(tree.root))
     for column in ("type", "folder", "result", "why, or what is left to do"):
-        table.add_column(column, overflow="fold")  # a name is broken, not cut, in a narrow window
+        table.add_column(column, overflow="fold")  # wrap long names in a narrow window
     for row in rows:
         table.add_row(*row)
     Console(width=None if sys.stdout.isatty() else 160, markup=False, highlight=False).print(table)
@@ -138,9 +138,15 @@ def show(tree: Tree, rows: list[tuple]):
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="make port", description=__doc__)
-    parser.add_argument("types", nargs="*", help="each may be several, with spaces between")
+    parser.add_argument(
+        "types", nargs="*", help="one or several types; an argument may have several, with spaces"
+    )
     parser.add_argument("--caffe", default="")
-    parser.add_argument("--layers-dir", required=True, help="where to; the first, if it lists several")
+    parser.add_argument(
+        "--layers-dir",
+        required=True,
+        help="the folder of layers to write to; the first, if there are several",
+    )
     parser.add_argument("--name", default="", help="the folder's name, instead of one made from the type's")
     parser.add_argument("--force", action="store_true", help="replace the files of a folder that exists")
     parser.add_argument("--unbuilt", action="store_true", help="with TYPE=all: write the folders, build none")

@@ -1,4 +1,4 @@
-"""What the compiler knows of a fork's includes and names: it is asked."""
+"""Ask the host's compiler about a fork's includes and names."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from functools import cached_property
 
 from .tree import INCLUDE
 
-# What decides whether an #include is reached, with its continued lines.
+# The directives that decide whether an #include is reached, with their continued lines.
 DECIDING = re.compile(
     r"^[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif|else|endif|define|undef)\b(?:[^\\\n]|\\\n?)*", re.M
 )
@@ -22,10 +22,10 @@ OF_C = ("assert", "float", "limits", "math", "stdint", "stdio", "stdlib", "strin
 class Compiler:
     def __init__(self) -> None:
         self._has: dict[str, bool] = {}  # by header
-        self._declared: set[str] = set()  # names of the system's
+        self._declared: set[str] = set()  # names that the system declares
 
     def lacks(self, headers: Iterable[str]) -> set[str]:
-        """Those of the headers that are not the system's either. Without a compiler, none."""
+        """The headers that the system does not have. Without a compiler, none."""
         new = [header for header in dict.fromkeys(headers) if header not in self._has]
         if new:
             found = preprocessed("".join(asking(header) for header in new))
@@ -33,24 +33,24 @@ class Compiler:
         return {header for header in headers if not self._has[header]}
 
     def reaches(self, text: str, headers: Iterable[str]) -> set[str]:
-        """Those of the headers that a file includes with nothing defined, in fact."""
+        """The headers that the preprocessor really includes from a text, with no macros given."""
         lines = [(m.start(), m[0] + "\n") for m in DECIDING.finditer(text)]
         lines += [(m.start(), asking(m[1])) for m in INCLUDE.finditer(text) if m[1] in headers]
         return preprocessed("".join(line for _, line in sorted(lines)))
 
     def is_reached(self, text: str, at: int) -> bool:
-        """Is what stands there in a file compiled, as the processor and the system have it? Without a compiler, no."""
+        """Is the text at this position compiled on this machine? Without a compiler, no."""
         lines = [(m.start(), m[0] + "\n") for m in DECIDING.finditer(text)]
         return "here" in preprocessed("".join(line for _, line in sorted([*lines, (at, "here\n")])))
 
     def undeclared(self, names: Iterable[str], headers: Iterable[str]) -> set[str]:
-        """Those of the names that no such header of the system's declares or defines. Without a compiler, none."""
+        """The names that none of these headers of the system's declares or defines. Without a compiler, none."""
         new = sorted(set(names) - self._declared - self._of_c)
         if not new:
             return set()
         lines = [f"#if __has_include(<{header}>)\n#include <{header}>\n#endif\n" for header in headers]
         lines += ["namespace std {}\nusing namespace std;\n"]
-        for name in new:  # which an error names as its file
+        for name in new:  # the error gives the name as its file
             line = f'#line 1 "{name}"\nnamespace has_{name} {{ using ::{name}; }}\n'
             lines.append(f"#ifndef {name}\n{line}#endif\n")
         done = run("-std=c++17", "-fsyntax-only", text="".join(lines))
@@ -60,7 +60,7 @@ class Compiler:
 
     @cached_property
     def _of_c(self) -> set[str]:
-        """The words of C's own headers, because to ask for these one by one takes the most of a second."""
+        """The words of C's own headers. Asking for each name takes most of a second."""
         done = run("-E", "-dD", "-xc", text="".join(f"#include <{header}.h>\n" for header in OF_C))
         return set(re.findall(r"\w+", done.stdout)) if done else set()
 
@@ -70,13 +70,13 @@ def asking(header: str) -> str:
 
 
 def preprocessed(text: str) -> set[str]:
-    """The lines that are left."""
+    """The lines that the preprocessor leaves."""
     done = run("-E", "-P", text=text)
     return set(done.stdout.splitlines()) if done and done.returncode == 0 else set()
 
 
 def run(*options: str, text: str) -> subprocess.CompletedProcess | None:
-    """The host's compiler on a text; None if there is none."""
+    """Run the host's compiler on a text. None if there is no compiler."""
     command = [*shlex.split(os.environ.get("CXX", "") or "g++"), "-xc++", *options, "-"]
     try:
         return subprocess.run(command, input=text, capture_output=True, text=True, errors="surrogateescape")

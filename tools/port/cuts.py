@@ -1,9 +1,9 @@
-"""What a fork added to files that the toolkit replaces: functions, structs and macros, cut out of there word for word.
+"""Cut out what a fork added to files that the toolkit replaces: functions, structs and macros, word for word.
 
-Forks put functions of their own into util/math_functions.hpp and its sources, macros into common.hpp. The toolkit's
-versions of these files stay; a layer's folder gets what its code names of the rest: additions.hpp, which the build
-includes before everything, and for definitions additions.cpp and additions.cu. Member functions that a fork gave to
-Blob go into additions_blob.hpp, which caffe/blob.hpp includes inside the class.
+Forks add functions to util/math_functions.hpp and its sources, and macros to common.hpp. A ported layer uses the
+toolkit's versions of these files. The additions that it names are written to its folder: to additions.hpp, which the
+build includes first, and definitions to additions.cpp and additions.cu. Member functions that a fork gave to Blob go
+into additions_blob.hpp, which caffe/blob.hpp includes in the class.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from .names import BLOB
 from .toolkit import Toolkit
 from .tree import SOURCE_KINDS, Place, Tree
 
-# Who includes a .cuh: the compiler of kernels; here, on the host, that is the same one.
+# A .cuh is for the compiler of kernels. On the host that is the C++ compiler.
 KERNELS = "#if defined(__CUDACC__) || defined(CAFFE_HOST_BACKEND)"
-# Of a fork's includes in <> an addition gets the standard library's, and others where there is something of them here.
+# An addition gets these includes of its file in <>: the standard library's, and those for which we have a header.
 STANDARD = re.compile(r"[a-z_0-9]+\Z|(float|limits|math|stdint|stdio|stdlib|string)\.h\Z")
 
 
 class Cut:
-    """What is taken of one header and of the sources that go with it."""
+    """The parts that are taken of one header and its sources."""
 
     def __init__(self, tree: Tree, toolkit: Toolkit, header: str):
         self.tree, self.toolkit, self.header = tree, toolkit, header
         key = type(self).__name__, header
-        if key not in tree.parts:  # the same for each type
+        if key not in tree.parts:  # the same parts for every type
             files = [header, *tree.companions(header)]
             macros = {file: macros_of(tree.source(file), toolkit.words) for file in files}
             tree.parts[key] = {file: self._parts(file) for file in files}, macros
@@ -43,7 +43,8 @@ class Cut:
         return [item for item in items if not self.toolkit.has(item.name, item.arity)]
 
     def take(self, name: str) -> list[tuple[str, list[Token]]] | None:
-        """What has that name, and what that names in turn, as tokens of files; None if nothing here defines it."""
+        """Take the parts of that name, and the parts that they name. Returns their (file, tokens); None if nothing here
+        defines the name."""
         defined = any(item.name == name and item.defines for item in self._all(name))
         if not defined and name not in self.macros[self.header]:
             return None
@@ -70,7 +71,7 @@ class Cut:
         return self.tree.source(file).lexed.tokens[slice(*item.tokens)]
 
     def parts(self) -> dict[str, list[tuple[Place, str]]]:
-        """By file of the tree: where each part taken stands, and its text."""
+        """By file of the tree: the place and text of each part that was taken."""
         found = {}
         for file, items in self.items.items():
             lexed, text = self.tree.source(file).lexed, self.tree.text(file)
@@ -80,24 +81,28 @@ class Cut:
                     first, last = lexed.tokens[item.tokens[0]], lexed.tokens[item.tokens[1] - 1]
                     spans.append((first.start, last.end))
             if spans:
-                # A call of a macro may make several.
+                # One call of a macro may define several items.
                 spans = dict.fromkeys(spans)
                 found[file] = [(Place(file, lexed.position(a)[0]), text[a:b].rstrip()) for a, b in spans]
         return found
 
     def file_for(self, file: str) -> str:
-        """Where the parts of a file of the tree go."""
+        """The file to which the parts of a file of the tree are written."""
         return "additions" + (Path(file).suffix if file.endswith(SOURCE_KINDS) else ".hpp")
 
     def lines(self, file: str, texts: list[str], copied: Container[str], compiler: Compiler) -> list[str]:
-        """The parts of a file, behind its includes of what there is; copied: files of the tree that come along."""
+        """The lines for the parts of a file, after those of its includes that exist here.
+
+        Args:
+            copied: the files of the tree that are copied.
+        """
         source = self.tree.source(file)
         quoted = list(source.includes())
         angles = [i for i in source.includes(angles=True) if i not in quoted]
         lacking = compiler.lacks(angles)
         standard = [i for i in angles if STANDARD.match(i) and i not in lacking]
         lines = [f"#include <{i}>" for i in angles if i in standard or self._is_ours(i)]
-        # The toolkit's of that name, and the fork's messages: a part may name them, and rely on who includes it.
+        # The toolkit's header of that name, and the fork's messages: a part may use them without an include.
         if file == self.header:
             quoted = [file.removeprefix("include/"), "caffe/proto/caffe.pb.h"]
         lines += [
@@ -109,13 +114,13 @@ class Cut:
         return [KERNELS, *lines, "#endif"] if file.endswith(".cuh") else lines
 
     def _is_ours(self, include: str) -> bool:
-        """Is there something in our header of that name: boost's, cuRAND's?"""
+        """Have we a header of that name, for boost or cuRAND, that has more than names?"""
         header = self.toolkit.header(include)
         return header is not None and header.is_absolute()
 
 
 class BlobCut(Cut):
-    """What is taken of the members of Blob: functions that need no more than the toolkit's Blob has."""
+    """The members that are taken of Blob: functions that use only what the toolkit's Blob has."""
 
     def __init__(self, tree: Tree, toolkit: Toolkit):
         super().__init__(tree, toolkit, BLOB)
@@ -135,7 +140,7 @@ class BlobCut(Cut):
         )
 
     def _can_be_taken(self, tokens) -> bool:
-        """Not virtual, not a specialization, no data member that the fork added as well."""
+        """Is it neither virtual nor a specialization, and does it use no data member that the fork added?"""
         words = [token.text for token in tokens]
         if "virtual" in words or words[:3] == ["template", "<", ">"]:
             return False
@@ -157,18 +162,20 @@ def in_caffe(texts: list[str]) -> list[str]:
 def written(
     cuts: Iterable[Cut], seen: Iterable[str], copied: Container[str], compiler: Compiler
 ) -> tuple[dict[str, str], list[str]]:
-    """The files' texts by their names, and a line for each part: its file here, its place in the tree.
+    """The texts of the additions by file name, and a line for each part: its file here, its place in the tree.
 
-    seen: headers of the tree that every file is to include. copied: files of the tree that come along.
+    Args:
+        seen: headers of the tree that every file must include.
+        copied: the files of the tree that are copied.
     """
     texts: dict[str, list[str]] = {}
     if seen := [f'#include "{file.removeprefix("include/")}"' for file in seen]:
         texts["additions.hpp"] = ["#pragma once", '#include "caffe/common.hpp"', *seen]
     origin = [f"additions.hpp  {line}" for line in seen]
-    there: set[Place] = set()  # two headers, .hpp and .cuh, may go with one source
+    there: set[Place] = set()  # two headers, .hpp and .cuh, may have the same source
 
     def place(one: Cut) -> tuple[bool, int]:
-        """Macros first; then a header before those that include it."""
+        """Sort key: macros first, then a header before the headers that include it."""
         return not one.names & {*one.macros[one.header]}, len(one.tree.visible(one.header))
 
     for one in sorted(cuts, key=place):

@@ -1,4 +1,4 @@
-"""Write a layer's folder: the fork's files byte for byte, flat, with a note of where they are from."""
+"""Write a layer's folder: the fork's files byte for byte, flat, and ORIGIN, which says where they come from."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .tree import PROTO, SOURCE_KINDS, PortError, Tree
 
 
 def folder_name(plan: Plan) -> str:
-    """psroi_pooling, of psroi_pooling_layer.cpp; of the type where the file is another's too."""
+    """The folder's name: psroi_pooling of psroi_pooling_layer.cpp, or of the type if the source's name is another."""
     stems = [Path(f).stem for f in plan.tree.members(plan.target.name) if f.endswith(SOURCE_KINDS)]
     snake = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z0-9])(?=[A-Z][a-z])", "_", plan.type).lower()
     for name in [*(s.removesuffix("_layer") for s in stems if s.endswith("_layer")), snake]:
@@ -33,10 +33,11 @@ def folder_name(plan: Plan) -> str:
 
 
 def places(files: list[str], tree: Tree, toolkit: Toolkit) -> dict[str, str]:
-    """File of the tree -> path in the folder. Flat, unless a name is taken or would hide a header of the toolkit's.
+    """By file of the tree, its path in the folder.
 
-    Such a file goes where it lies in the tree, under include/caffe or src/caffe. So does what includes it by its name
-    alone or by a path that begins with its own folder, as what lies beside it.
+    Files lie flat in the folder, unless two have the same name, or one would hide a header of the toolkit's. Such a
+    file keeps its path below include/caffe or src/caffe. So does a file that includes it by its name alone, or as
+    ../name.
     """
     names = [Path(f).name for f in files]
     clashes = set()
@@ -57,7 +58,7 @@ def places(files: list[str], tree: Tree, toolkit: Toolkit) -> dict[str, str]:
 
 
 def beside(tree: Tree, file: str) -> set[str]:
-    """The files that a file includes by their names alone, or by ../name: those found from its own folder."""
+    """The files that a file includes by their names alone, or as ../name."""
     folder = file.rpartition("/")[0]
     return {
         posixpath.normpath(f"{folder}/{include}")
@@ -67,7 +68,7 @@ def beside(tree: Tree, file: str) -> set[str]:
 
 
 def protos(tree: Tree) -> list[str]:
-    """caffe.proto, and what it imports from beside it; of a tree without one, the files of messages that it has."""
+    """caffe.proto and the files that it imports; or all .proto files, if the tree has no caffe.proto."""
     if not (tree.root / PROTO).is_file():
         return sorted(p.relative_to(tree.root).as_posix() for p in tree.root.rglob("*.proto"))
     imports = re.findall(r'^\s*import\s+(?:public\s+)?"([^"]+)"', tree.text(PROTO), re.M)
@@ -76,7 +77,7 @@ def protos(tree: Tree) -> list[str]:
 
 
 def write_folder(plan: Plan, folder: Path, force: bool) -> list[str]:
-    """The names of the files in the folder."""
+    """Write the folder. Returns the names of its files."""
     tree = plan.tree
     wanted = places(list(plan.files), tree, plan.toolkit) | {file: Path(file).name for file in protos(tree)}
     contents = {path: tree.path(file).read_bytes() for file, path in wanted.items()}
@@ -105,7 +106,7 @@ def write_folder(plan: Plan, folder: Path, force: bool) -> list[str]:
     write(folder / "ORIGIN", origin(plan, wanted, contents, parts).encode())
     if not (folder / "__init__.py").exists():
         write(folder / "__init__.py", INIT.format(name=plan.type))
-    # What a port that was killed left of its own files; another .tmp is somebody's.
+    # Remove what a killed port left of its own files. Other .tmp files are the user's.
     own = {folder / path for path in (*contents, "ORIGIN", "__init__.py")}
     for left in folder.rglob("*.tmp"):
         if (name := re.fullmatch(r"(.+)\.[0-9]+\.tmp", left.name)) and left.with_name(name[1]) in own:
@@ -114,7 +115,7 @@ def write_folder(plan: Plan, folder: Path, force: bool) -> list[str]:
 
 
 def creator_lines(plan: Plan, text: str, headers: list[str]) -> str:
-    """The function that makes the layers of the type, and its registration."""
+    """The lines of the function that makes layers of the type, and of its registration."""
     name = plan.tree.creator(plan.type).name
     includes = [
         "caffe/layer_factory.hpp",
@@ -128,7 +129,7 @@ def creator_lines(plan: Plan, text: str, headers: list[str]) -> str:
 
 
 def make_room(folder: Path, contents: dict[str, bytes], force: bool):
-    """An existing folder is only ever replaced by the same, or on demand."""
+    """Prepare an existing folder. Different files are replaced only with FORCE."""
     here = [
         p for p in folder.rglob("*") if p.suffix in (".hpp", ".h", ".cuh", ".cpp", ".cc", ".cu", ".proto")
     ]
@@ -140,7 +141,7 @@ def make_room(folder: Path, contents: dict[str, bytes], force: bool):
             f"{folder} exists, with other contents. NAME=another_name puts the layer elsewhere, "
             "FORCE=1 replaces its files."
         )
-    # What another hand has put there stays. Only what port itself wrote, and said so in ORIGIN, is its to remove.
+    # Files that ORIGIN does not list are the user's, and stay.
     listed = origin_files(folder)
     if strange := sorted(path for path in contents if (folder / path).exists() and path not in listed):
         raise PortError(
@@ -152,7 +153,7 @@ def make_room(folder: Path, contents: dict[str, bytes], force: bool):
 
 
 def origin_files(folder: Path) -> set[str]:
-    """The files that a port has put into the folder, by its ORIGIN."""
+    """The files that an earlier port wrote, by the folder's ORIGIN."""
     path = folder / "ORIGIN"
     text = path.read_text(errors="replace") if path.is_file() and not path.is_symlink() else ""
     copied = re.findall(r"^[0-9a-f]{64}  (\S+)  ", text, re.M)
@@ -186,7 +187,7 @@ def origin(plan: Plan, wanted: dict[str, str], contents: dict[str, bytes], parts
 
 
 def git_lines(root: Path, file: str) -> list[str]:
-    # Files that git does not know are not the commit's, whichever repository they happen to lie in.
+    # A file that git does not know is of no commit, even if it lies in a repository.
     known, commit, remote = git_of(str(root))
     if file not in known or not commit:
         return ["commit   unknown: not under git"]
@@ -195,7 +196,7 @@ def git_lines(root: Path, file: str) -> list[str]:
 
 @functools.cache
 def git_of(root: str) -> tuple[frozenset[str], str, str]:
-    """What git knows of a tree: its files, its commit, where it is from."""
+    """The files that git knows in a tree, the tree's commit, and its remote."""
 
     def git(*arguments: str) -> str:
         if not shutil.which("git"):

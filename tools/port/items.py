@@ -1,4 +1,4 @@
-"""The declarations and definitions at namespace scope of one file, and its macros: what can be cut out of it."""
+"""The declarations, definitions and macros at namespace scope of one file. They can be cut out of it one by one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .tree import Tree, classes_in
 
 
 class Arity(NamedTuple):
-    """How many arguments a function takes."""
+    """The numbers of arguments that a function takes."""
 
     least: int
     most: int
@@ -25,12 +25,12 @@ class Item(NamedTuple):
     name: str
     tokens: tuple[int, int]
     defines: bool
-    arity: Arity | None = None  # None: no function
-    scope: str = ""  # the class of which it is a member
+    arity: Arity | None = None  # None if it is no function
+    scope: str = ""  # the class whose member it is
 
 
 def items_of(source: Source, within: tuple[int, int] | None = None) -> list[Item]:
-    """Those of a file; or the members of a class, whose tokens are `within`."""
+    """The items of a file; or the members of a class, whose tokens are `within`."""
     if within:
         inside = [(head, end) for head, end in source.declared if within[0] < head < within[1]]
         return [item_at(source, head, end) for head, end in inside]
@@ -43,14 +43,14 @@ def items_of(source: Source, within: tuple[int, int] | None = None) -> list[Item
 
 
 def item_at(source: Source, head: int, end: int) -> Item:
-    """Of one of source.declared."""
+    """The item of one of source.declared."""
     lexed = source.lexed
     at = head_name(lexed.tokens, lexed.partner, head, end)
     while lexed.tokens[head].text.isupper() and lexed.tokens[head + 1].text == "(":
         after = lexed.partner.get(head + 1, at)
         if after >= at:
             break
-        head = after + 1  # a macro's call, which needs no semicolon
+        head = after + 1  # the call of a macro, which needs no semicolon
     defines = lexed.tokens[at].start in source.defined_at
     last = lexed.partner[end] if defines else end
     arity, scope = arity_of(source, at, end), scope_name(lexed.tokens, at)
@@ -58,7 +58,7 @@ def item_at(source: Source, head: int, end: int) -> Item:
 
 
 def arity_of(source: Source, name: int, end: int) -> Arity:
-    """Of the function whose name is this token."""
+    """The arity of the function whose name is this token."""
     tokens, partner = source.lexed.tokens, source.lexed.partner
     parameters = list(split_commas(tokens, partner, *parameters_after(tokens, partner, name, end)))
     if len(parameters) == 1 and [t.text for t in tokens[slice(*parameters[0])]] == ["void"]:
@@ -68,7 +68,7 @@ def arity_of(source: Source, name: int, end: int) -> Arity:
 
 
 def macros_of(source: Source, known: Container[str]) -> dict[str, Directive]:
-    """By name, those that are not known; of several definitions (#if, #else) the first."""
+    """The macros of a source that are not known, by name. If one is defined several times (#if, #else), the first."""
     found: dict[str, Directive] = {}
     for macro in source.macros:
         if macro.tokens[0].text not in known:
@@ -77,7 +77,7 @@ def macros_of(source: Source, known: Container[str]) -> dict[str, Directive]:
 
 
 def expansions(source: Source, macros: Iterable[Directive]) -> Iterator[tuple[tuple[int, int], Source]]:
-    """What the calls of macros outside of functions make, each as a text of its own: cblas_sgemm and its like.
+    """The texts that calls of macros outside of functions expand to, such as the definition of cblas_sgemm.
 
     With each the tokens of the call that stands in the file, and of the ; behind it.
     """
@@ -99,7 +99,7 @@ def expansions(source: Source, macros: Iterable[Directive]) -> Iterator[tuple[tu
 
 
 def made_by_macros(tree: Tree, file: str) -> list[Item]:
-    """The functions that calls of macros define in a file, vsSqr and its like: the item of each is the call."""
+    """The functions that calls of macros define in a file, such as vsSqr. The item of each is the call."""
     macros = [macro for seen in tree.visible(file) for macro in tree.pasting(seen)]
     called = "|".join(macro.tokens[0].text for macro in macros)
     if not macros or not re.search(rf"^[ \t]*({called})[ \t]*\(", tree.text(file), re.M):

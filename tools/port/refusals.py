@@ -1,7 +1,7 @@
-"""What a layer may use that keeps it from running here, and how to say so.
+"""Find what a layer uses that the toolkit does not have, with place and reason.
 
-Only code that is compiled counts: not what stands behind USE_CUDNN, USE_OPENCV or CPU_ONLY, nor the other classes of an
-aggregate header, nor an include of which nothing is used.
+Only code that is compiled counts: no code behind USE_CUDNN, USE_OPENCV or CPU_ONLY, no other classes of an aggregate
+header, no include of which nothing is used.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .toolkit import ROOT
 from .tree import PROTO, SOURCE_KINDS, WITHOUT, WORD, Class, Place
 from .undeclared import undeclared
 
-# Words of things that the toolkit does not do, in layers that use them: what to say.
+# (pattern of a name, reason): names that a layer cannot use here.
 DATABASE = WITHOUT["USE_LMDB"]
 PYTHON = WITHOUT["WITH_PYTHON_LAYER"]
 DATA = "reads its data itself: in PyTorch that is a DataLoader's work"
@@ -54,16 +54,16 @@ NAMESPACES = {
     "cub": "uses cub, which has no meaning on the host",
     **dict.fromkeys(("arma", "Eigen", "dlib", "tbb"), "needs a library that the toolkit does not have"),
 }
-# Headers of libraries of which the toolkit has some or nothing.
+# Headers of libraries of which the toolkit has little or nothing.
 LIBRARIES = re.compile(
     r"(boost|Eigen|unsupported|tbb|armadillo|dlib|pcl|rapidjson)/|(mkl\w*|omp_llvm|matio|CImg)\.h\Z"
 )
-# Members of Layer, and what stands before a name that is used.
+# Members of Layer, and tokens that may come before a name that is used.
 OF_LAYER = {"layer_param_", "blobs_", "param_propagate_down_"}
 BEFORE = {*"(,=;{}!<>+-*/", "return", "&&", "||", "<<", "=="}
-# What protoc puts before a field's name.
+# protoc's prefixes of a field's name.
 ACCESSOR = re.compile(r"\A(add|clear|has|mutable|release|set|set_allocated)_(?=\w+_param\Z|param\Z)")
-# What a DataTransformer does. A layer may own one in order to show images, behind USE_OPENCV.
+# Functions of a DataTransformer. A layer may own one without calling it, to show images behind USE_OPENCV.
 TRANSFORMS = re.compile(r"(Transform\w*|InferBlobShape|CropImage|ExpandImage|DistortImage)\Z")
 
 
@@ -73,7 +73,7 @@ def unsupported(word: str) -> str | None:
 
 
 def refusals(plan: Plan) -> list[Problem]:
-    """What stands in the way, those of the layer's own files first. One place for each file and reason will do."""
+    """The reasons not to port, first those in the layer's own files, and one place for each file and reason."""
     found = [*plan.problems]
     for place, name in plan.names.layer_changed[:1]:
         text = f"{plan.target.name} comes from a fork whose {name} takes other arguments"
@@ -104,11 +104,11 @@ def refusals(plan: Plan) -> list[Problem]:
     return sorted(dict.fromkeys(found), key=lambda problem: problem.place.file not in own)
 
 
-# Each of these yields the tokens at which something is used, and what to say.
+# Each of these yields (token at which something is used, reason).
 
 
 def unsupported_use(plan: Plan, tokens: list[Token]) -> Iterator[tuple[Token, str]]:
-    """Words of things that the toolkit does not do."""
+    """Names that a layer cannot use here."""
     for token, after in pairwise(tokens):
         if token.kind == "name":
             reason = NAMESPACES.get(token.text) if after.text == "::" else None
@@ -119,14 +119,14 @@ def unsupported_use(plan: Plan, tokens: list[Token]) -> Iterator[tuple[Token, st
 
 
 def thrust_use(plan: Plan, tokens: list[Token]) -> Iterator[tuple[Token, str]]:
-    """Thrust's names that include/caffe/util/thrust.hpp lacks."""
+    """Names of thrust that include/caffe/util/thrust.hpp does not have."""
     for i, name in enumerate(tokens[2:]):
         if tokens[i].text == "thrust" and tokens[i + 1].text == "::" and name.text not in plan.toolkit.thrust:
             yield tokens[i], f"{THRUST} (thrust::{name.text})"
 
 
 def transformer_use(plan: Plan, tokens: list[Token]) -> Iterator[tuple[Token, str]]:
-    """Calls by which a layer that has a DataTransformer lets it read something."""
+    """Calls of a DataTransformer, which reads data."""
     calls = [t for i, t in enumerate(tokens[1:-1], 1) if TRANSFORMS.match(t.text) and is_called(tokens, i)]
     if calls and any(t.text == "DataTransformer" for _, scanned in plan.scanned for t in scanned):
         for token in calls:
@@ -134,7 +134,7 @@ def transformer_use(plan: Plan, tokens: list[Token]) -> Iterator[tuple[Token, st
 
 
 def old_signature(plan: Plan, tokens: list[Token]) -> Iterator[tuple[Token, str]]:
-    """`vector<Blob<Dtype>*>* top`: tops by pointer."""
+    """`vector<Blob<Dtype>*>* top`: the interface with tops by pointer."""
     pattern = ["vector", "<", "Blob", "<", "Dtype", ">", "*", ">", "*", "top"]
     for i, token in enumerate(tokens):
         if token.text == "vector" and [t.text for t in tokens[i : i + len(pattern)]] == pattern:
@@ -142,7 +142,7 @@ def old_signature(plan: Plan, tokens: list[Token]) -> Iterator[tuple[Token, str]
 
 
 def microsofts_name(plan: Plan, tokens: list[Token]) -> Iterator[tuple[Token, str]]:
-    """Members of Layer that a template names as if they were its own: `layer_param_.x_param()`."""
+    """Members of Layer that a template names without this->, such as `layer_param_.x_param()`."""
     if any(token.text == "using" and tokens[i + 1].text == "Layer" for i, token in enumerate(tokens[:-1])):
         return
     for i, token in enumerate(tokens[1:-1], 1):
@@ -154,9 +154,10 @@ def microsofts_name(plan: Plan, tokens: list[Token]) -> Iterator[tuple[Token, st
 def core_use(
     plan: Plan, tokens: list[Token], added: dict[str, Place], of_layer: dict[str, Place]
 ) -> Iterator[tuple[Token, str]]:
-    """Uses of what the fork gave to Caffe's core: members, x.f( or this->net_, Layer's, this->f(, and variables.
+    """Uses of what the fork added to Caffe's core.
 
-    Those of Layer are Layer<Dtype>::x.
+    These are members (x.f( or this->net_), members of Layer (this->f(), variables, and Layer's static variables
+    (Layer<Dtype>::x).
     """
     variables = plan.names.core_variables
     for i, token in enumerate(tokens[1:-1], 1):
@@ -172,7 +173,7 @@ def core_use(
 
 
 def own_names(plan: Plan) -> set[str]:
-    """What the files of the plan define or declare themselves."""
+    """The names that the files of the plan define or declare."""
     own = {function.name for file in plan.files for function in plan.tree.source(file).functions}
     own |= {name for one in plan.cuts.values() for name in one.names}
     headers = (one for one in plan.scanned if not one[0].endswith(SOURCE_KINDS))
@@ -180,9 +181,10 @@ def own_names(plan: Plan) -> set[str]:
 
 
 def libraries_missing(plan: Plan) -> Iterator[Problem]:
-    """Headers of libraries that neither the tree nor the toolkit nor the system has, whether they are used or not.
+    """Headers of libraries that neither the tree nor the toolkit nor the system has.
 
-    Editors insert headers of boost's of which nothing is used: the build leaves these empty.
+    Headers of boost's do not count if the layer uses nothing of boost that the toolkit lacks: editors insert such
+    includes, and the build makes empty headers for them.
     """
     needs_boost = uses_boost(plan)
     for file in plan.files:
@@ -206,7 +208,7 @@ def libraries_missing(plan: Plan) -> Iterator[Problem]:
 
 
 def uses_boost(plan: Plan) -> bool:
-    """Does the layer name anything of boost's that the toolkit has not?"""
+    """Does the layer use anything of boost that the toolkit does not have?"""
     for file in plan.files:
         tokens = plan.tree.source(file).lexed.tokens
         for i, token in enumerate(tokens[:-2]):
@@ -217,8 +219,10 @@ def uses_boost(plan: Plan) -> bool:
 
 
 def messages_missing(plan: Plan) -> Iterator[Problem]:
-    """The layer's own message, layer_param_.shift_param(), which no .proto of the tree has. Without any .proto it is a
-    tree of a few files: the message goes beside these."""
+    """A message that the layer reads, layer_param_.shift_param(), and that no .proto of the tree has.
+
+    If the tree has no .proto at all, it is a few published files, and the user puts the message beside them.
+    """
     has_proto = (plan.tree.root / PROTO).is_file() or any(plan.tree.root.rglob("*.proto"))
     fields = plan.names.fields if has_proto else set(WORD.findall(read(ROOT / PROTO)))
     for file, tokens in plan.scanned:
@@ -237,7 +241,7 @@ def messages_missing(plan: Plan) -> Iterator[Problem]:
 
 
 def missing_base(names: Names, file: str) -> Iterator[tuple[int, str]]:
-    """In a header, aggregate ones above all: classes that derive from one as only the fork's core has it."""
+    """Classes in a header that derive from a class of the fork's core which the toolkit does not have, or not so."""
     source, visible = names.tree.source(file), names.tree.visible(file)
     for one in names.tree.classes_of(file):
         head = itertools.takewhile(lambda token: token.text != "{", source.lexed.tokens[slice(*one.tokens)])
@@ -253,7 +257,7 @@ def missing_base(names: Names, file: str) -> Iterator[tuple[int, str]]:
 
 
 def made_virtual(names: Names, blob: Class) -> Place | None:
-    """Where a fork's Blob has its first virtual function; stock Caffe's has none."""
+    """The place of the first virtual function of a fork's Blob. Stock Caffe's has none."""
     tokens = names.tree.source(blob.file).lexed.tokens[slice(*blob.tokens)]
     found = next((token for token in tokens if token.text == "virtual"), None)
     return found and Place(blob.file, names.tree.line(blob.file, found))

@@ -1,4 +1,4 @@
-"""What the toolkit offers a layer: headers by their names, and the names that they declare."""
+"""The toolkit's headers, and the names that they declare."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .tree import INCLUDE as INCLUDES
 from .tree import WORD, classes_in, reached
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-# Of ours, the headers of which the names are all that there is: a layer that uses one of these is refused.
+# Headers of ours that have only names. A layer that uses one of these is refused.
 DECLARED = ("caffe/readers.hpp", "caffe/data_layers.hpp")
 INCLUDE = [ROOT / "include", ROOT / "include" / "legacy", ROOT / "include" / HOST.name]
 
@@ -30,13 +30,13 @@ class Toolkit:
         return found or (Path(include) if NOTHING.match(include) or CUDA_NAMES.match(include) else None)
 
     def has_source(self, header: str) -> bool:
-        """Is there a source behind this header of ours, include/caffe/...?"""
+        """Has this header of ours, include/caffe/..., a source?"""
         source = ROOT / header.replace("include/", "src/", 1)
         return any(source.with_suffix(kind).exists() for kind in (".cpp", ".cu"))
 
     @cached_property
     def headers(self) -> dict[str, Source]:
-        """Our caffe/ headers, by the name an include says, but for those of names alone."""
+        """Our caffe/ headers by the name in an include, without those that have only names."""
         found = {}
         for path in sorted((ROOT / "include").rglob("*")):
             name = path.relative_to(ROOT / "include").as_posix().removeprefix("legacy/")
@@ -46,14 +46,14 @@ class Toolkit:
         return found
 
     def behind(self, include: str) -> set[str]:
-        """The header of ours of that name, and all that it includes of ours, by the names that includes say."""
+        """Our header of that name, and all headers of ours that it includes, by their names in includes."""
         if include not in self.headers:
             return set()
         return reached(include, lambda name: [i for i in self.headers[name].includes() if i in self.headers])
 
     @cached_property
     def declared_classes(self) -> set[str]:
-        """Those of which there are the names alone."""
+        """Our headers that have only names."""
         texts = (read(ROOT / "include" / name) for name in DECLARED)
         return {name for text in texts for name in Source(text, "").classes}
 
@@ -63,30 +63,30 @@ class Toolkit:
 
     @cached_property
     def words(self) -> set[str]:
-        """The names that our headers declare: of functions, classes, members and macros, not of parameters."""
+        """The names that our headers declare: functions, classes, members and macros, but no parameters."""
         return set().union(*map(declared, [*self.headers.values(), *self._expansions]))
 
     @cached_property
     def words_of(self) -> dict[str, frozenset[str]]:
-        """All words of each of our headers."""
+        """All words of each header of ours."""
         return {name: frozenset(WORD.findall(source.text)) for name, source in self.headers.items()}
 
     @cached_property
     def words_of_backends(self) -> set[str]:
-        """All words of the headers that stand for CUDA's own, and what macros make: cublasSgemm and its like."""
+        """All words of the headers that replace CUDA's own, and names that macros make, such as cublasSgemm."""
         texts = [read(path) for name in BACKENDS for path in (ROOT / "include" / name).rglob("*.h*")]
         found = {word for text in texts for word in WORD.findall(text)}
         return found.union(*({t.text for t in made.lexed.tokens} for made in self._expansions))
 
     @cached_property
     def systems_headers(self) -> set[str]:
-        """Those that our headers include and that are not ours."""
+        """The system's headers that our headers include."""
         named = (i for source in self.headers.values() for i in INCLUDES.findall(source.text))
         return {include for include in named if not self.header(include)}
 
     @cached_property
     def words_of_layers(self) -> set[str]:
-        """Those of Layer's header, and of its heirs'."""
+        """The words of Layer's header, and of the headers of classes that derive from it."""
         headers = (h for h in self.headers if h == "caffe/layer.hpp" or h.startswith("caffe/layers/"))
         return set().union(*(declared(self.headers[header]) for header in headers))
 
@@ -105,7 +105,7 @@ class Toolkit:
 
     @cached_property
     def _members(self) -> dict[str, dict[str, list[Arity]]]:
-        """By class, the member functions of our Blob, Layer and their like, but for private ones."""
+        """By class, the public and protected member functions of our Blob, Layer and the other core classes."""
         found: dict[str, dict[str, list[Arity]]] = {}
         for stem in ("blob", "syncedmem", "filler", "layer", "net"):
             source = self.headers[f"caffe/{stem}.hpp"]
@@ -118,22 +118,22 @@ class Toolkit:
         return found
 
     def has_member(self, of: str, function: str, arguments: int) -> bool:
-        """May a call of this member function of our class have so many arguments?"""
+        """Has our class a member function of that name that takes this many arguments?"""
         known = self._members.get(of, {}).get(function, ())
         return any(one.least <= arguments <= one.most for one in known)
 
     def accepts(self, function: str, arguments: int) -> bool:
-        """May a call of this function of ours have so many arguments?"""
+        """Have we a function of that name that takes this many arguments?"""
         known = self._arities.get(function)
         return known is None or any(one.least <= arguments <= one.most for one in known)
 
     def has(self, name: str, arity: Arity | None = None) -> bool:
-        """Is there something of that name, and if it is a function, one that takes as many arguments?"""
+        """Have we this name? If it is a function, have we one that takes as many arguments?"""
         return name in self.words and (arity is None or self.accepts(name, arity.most))
 
     @cached_property
     def thrust(self) -> set[str]:
-        """The names of thrust that there are."""
+        """The names of thrust that the toolkit has."""
         headers = ("caffe/util/thrust.hpp", "caffe/util/thrust_functions.hpp")
         return {name for header in headers for name in declared(self.headers[header])}
 
@@ -146,7 +146,7 @@ class Toolkit:
 
 
 def declared(source: Source) -> set[str]:
-    """Names at namespace and class scope, and those of macros and what their bodies mention."""
+    """The names at namespace and class scope, the macros, and the names in their bodies."""
     lexed = source.lexed
     bodies = {
         position_from(lexed.tokens, f.body): position_from(lexed.tokens, f.end) for f in source.functions

@@ -1,6 +1,6 @@
-"""What a layer's files name and nothing declares: no compiler takes them, whatever the toolkit has.
+"""Names that a layer's files use and nothing declares. No compiler accepts such files.
 
-A fork's last commit may not compile, or a file and its header are of two versions.
+A fork's last commit may not compile, or a file and its header may be of two versions.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from .names import OF_A_LAYER
 from .plan import Plan, Problem
 from .tree import SOURCE_KINDS, Class, Place, members_in
 
-# A data member, by Caffe's habit: no name of the system's.
+# A data member's name in Caffe's style. The system has no such names.
 MEMBER = re.compile(r"[a-z]\w*[a-z0-9]_\Z")
-# Names in other letters are macros', constants' and types': those of libraries are many.
+# Other names are macros, constants and types, of which libraries have many.
 NAME = re.compile(r"[a-z]\w*\Z")
-# What stands before a name that is used and not declared, and words that do not begin a declaration.
+# Tokens before a name that is used and not declared, and words that do not begin a declaration.
 USED_BEHIND = re.compile(r"[(,=;{}!<+\-/[?|%]|return|&&|\|\||<<|[=!<>+\-*/]=|->")
 NO_TYPE = re.compile(r"return|else|case|goto|new|delete|throw|do|using|namespace")
 WORDS = re.compile(
@@ -32,7 +32,7 @@ WORDS = re.compile(
     "static|static_assert|static_cast|struct|switch|template|this|throw|true|try|typedef|typeid|typename|union|"
     "unsigned|using|virtual|void|volatile|while"
 )
-# Macros that define no functions of the class that they name.
+# Macros whose argument is a class, and that define no functions of it.
 KNOWN = re.compile("(INSTANTIATE|REGISTER)_|DISABLE_COPY")
 
 
@@ -44,7 +44,7 @@ def undeclared(plan: Plan) -> Iterator[Problem]:
 
 
 def functions_lacking(plan: Plan) -> Iterator[Problem]:
-    """Functions that a source defines and its class does not declare: no compiler takes that file."""
+    """Functions that a source defines and its class does not declare."""
     for file in (file for file in plan.files if file.endswith(SOURCE_KINDS)):
         source = plan.tree.source(file)
         for name in sorted(n for n in members_in(source) if n.lower().endswith("layer")):
@@ -60,31 +60,31 @@ def functions_lacking(plan: Plan) -> Iterator[Problem]:
 
 
 def names_lacking(plan: Plan) -> Iterator[Problem]:
-    """Variables and functions that a source uses, and that neither a header which it includes nor the system has."""
+    """Variables and functions that a source uses, and that neither its headers nor the system declare."""
     names = plan.names
     for file in (file for file in plan.files if file.endswith(SOURCE_KINDS)):
         used = names_used(plan.tree.source(file))
         unknown = used.keys() - names.words_seen(file)
-        others = [name for name in unknown if not MEMBER.match(name)]
-        if others:
-            there = set(others) - names.compiler.undeclared(others, names.systems_headers(file))
-            unknown -= {name for name in others if name in there or names.is_messages(name)}
-        given = "".join(f"#define {switch}\n" for switch in ("USE_CUDA", *plan.switches))
+        free = [name for name in unknown if not MEMBER.match(name)]
+        if free:
+            declared = set(free) - names.compiler.undeclared(free, names.systems_headers(file))
+            unknown -= {name for name in free if name in declared or names.is_messages(name)}
+        defines = "".join(f"#define {switch}\n" for switch in ("USE_CUDA", *plan.switches))
         for token, user in sorted((used[name] for name in unknown), key=lambda use: use[0].start):
-            if names.compiler.is_reached(given + plan.tree.text(file), len(given) + token.start):
+            if names.compiler.is_reached(defines + plan.tree.text(file), len(defines) + token.start):
                 text = f"{user} uses {token.text}, which no header that this file includes declares"
                 yield Problem(Place(file, plan.tree.line(file, token)), text, True)
                 break
 
 
 def names_used(source: Source) -> dict[str, tuple[Token, str]]:
-    """By name, what functions use and the source does not declare itself: where first, in which function or class."""
+    """By name, what functions use and the source does not declare: the first use, and its function or class."""
     declared, found = declared_in(source), {}
     tokens = source.lexed.tokens
     for i, token in enumerate(tokens[1:-1], 1):
         if token.text not in declared and is_name(token.text) and is_used(tokens, i):
             around = source.function_around(token.start)
-            # A compiler of kernels knows functions that no header has.
+            # Compilers of kernels have functions that no header declares.
             is_gpus = around and around.is_device_only and tokens[i + 1].text in ("(", "<")
             if around and not is_gpus:
                 found.setdefault(token.text, (token, around.scope or around.name))
@@ -96,7 +96,7 @@ def is_name(text: str) -> bool:
 
 
 def is_used(tokens: list[Token], i: int) -> bool:
-    """As a variable or a function: not a label, nor a member of something, nor a scope."""
+    """Is it used as a variable or function, and not as a label, a member or a scope?"""
     before, after = tokens[i - 1].text, tokens[i + 1]
     if before == "->":
         return tokens[i - 2].text == "this" and bool(MEMBER.match(tokens[i].text))
@@ -107,9 +107,9 @@ def is_used(tokens: list[Token], i: int) -> bool:
 
 
 def declared_in(source: Source) -> set[str]:
-    """What a source may declare itself: names outside of functions, of macros, and in a statement behind a type."""
+    """The names that a source may declare: those outside of functions, of macros, and those after a type."""
     tokens, found, outer = source.lexed.tokens, set(), []
-    is_declaring = False  # a name of this statement was declared: others follow its commas
+    is_declaring = False  # a statement that declares a name may declare others after commas
     for i, token in enumerate(tokens[1:], 1):
         before = tokens[i - 1]
         if token.text in ("(", "[", "{"):
@@ -137,7 +137,7 @@ def declared_in(source: Source) -> set[str]:
 
 
 def static_lacking(plan: Plan) -> Iterator[Problem]:
-    """X::name of a class of the fork's own that has no such member, nor a base that might have it."""
+    """X::name, where the fork's class X has neither this member nor a base class."""
     for file, tokens in plan.scanned:
         for i, token in enumerate(tokens[:-2]):
             if tokens[i + 1].text != "::" or tokens[i + 2].kind != "name":
@@ -154,8 +154,10 @@ def static_lacking(plan: Plan) -> Iterator[Problem]:
 
 
 def virtual_lacking(plan: Plan) -> Iterator[Problem]:
-    """Virtual functions that no source defines: the linker wants them, called or not. Where kernels alone are missing,
-    the build has something to put there."""
+    """Virtual functions that no source defines. The linker needs them, even if nobody calls them.
+
+    Missing GPU functions do not count: the build adds these.
+    """
     sources = [plan.tree.source(file) for file in plan.files]
     by_macros = set().union(*map(named_in_macros, sources))
     defined: dict[str, set[str]] = {}
@@ -175,7 +177,7 @@ def virtual_lacking(plan: Plan) -> Iterator[Problem]:
 
 
 def named_in_macros(source: Source) -> set[str]:
-    """The classes of which macros' calls may define functions: STUB_GPU(Name) and what forks make of it."""
+    """The classes whose functions calls of macros may define, such as STUB_GPU(Name)."""
     tokens = source.lexed.tokens
     return {
         token.text
@@ -185,12 +187,12 @@ def named_in_macros(source: Source) -> set[str]:
 
 
 def is_visible(plan: Plan, name: str, file: str) -> bool:
-    """Is there a class of that name among what a file includes?"""
+    """Is there a class of that name in the headers that a file includes?"""
     return any(one.file in plan.tree.visible(file) for one in plan.tree.classes(name))
 
 
 def words_of(plan: Plan, one: Class) -> set[str] | None:
-    """What a class's head and body name; None if macros declare some of its members."""
+    """The words of a class; None if macros declare some of its members."""
     tokens = plan.tree.source(one.file).lexed.tokens[slice(*one.tokens)]
     texts = [token.text for token in tokens]
     macros = {text for text, after in pairwise(texts) if after == "(" and text.isupper() and len(text) > 1}
