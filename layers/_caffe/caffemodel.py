@@ -1,7 +1,7 @@
-"""A .caffemodel as names and places of blobs, in one pass over the file.
+"""Find the layers and blobs of a .caffemodel, in one pass over the file.
 
-The file is a serialized NetParameter. Its tags are read here by hand: protobuf would make a Python object of a file of
-500 MB first, and then of every number. The numbers themselves are read straight into torch's memory.
+The file is a serialized NetParameter. Its tags are read here, because protobuf would make Python objects of a file of
+500 MB, and of every number in it. The values of blobs are read straight into torch's memory.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LEGACY = {1: 0, 2: 1, 3: 2, 4: 3}  # num, channels, height, width
 
 @dataclass
 class StoredBlob:
-    """Where a blob's numbers lie in the file."""
+    """The position of a blob's values in the file."""
 
     shape: tuple[int, ...]
     dtype: torch.dtype
@@ -39,13 +39,13 @@ class StoredBlob:
         return sum(size for _, size in self.pieces) // (8 if self.dtype == torch.float64 else 4)
 
     def read_into(self, file, tensor: Tensor) -> None:
-        """tensor: on the CPU, contiguous, of this dtype and count."""
+        """Read the values into a contiguous CPU tensor of this dtype and count."""
         memory = memoryview(tensor.reshape(-1).numpy()).cast("B")
         at = 0
         for offset, size in self.pieces:
             file.seek(offset)
             if file.readinto(memory[at : at + size]) != size:
-                raise CaffeValueError(f"{file.name}: it became shorter while it was read")
+                raise CaffeValueError(f"{file.name}: the file became shorter while it was read")
             at += size
 
     def read(self, file) -> Tensor:
@@ -62,10 +62,10 @@ class StoredLayer:
 
 
 def stored_layers(path, unreadable: str = "replace") -> list[StoredLayer]:
-    """The layers of a .caffemodel; CaffeValueError with the offset if it is none.
+    """The layers of a .caffemodel. CaffeValueError with the offset if the file is not one.
 
     Args:
-        unreadable: what stands for bytes of a name that are no UTF-8, as bytes.decode takes it.
+        unreadable: the `errors` of bytes.decode, for names that are not UTF-8.
     """
     return _scanned(path, ".caffemodel", lambda scan, size: scan.net(size, unreadable))
 
@@ -73,7 +73,7 @@ def stored_layers(path, unreadable: str = "replace") -> list[StoredLayer]:
 def blobs_of(path, layer_name: str) -> list[Tensor]:
     """The blobs of the layer of that name, on the CPU, in the file's precision."""
     layers = stored_layers(path, "backslashreplace")
-    # The same name may stand for a layer in training and one in testing, of which one has the weights.
+    # Training and testing may have a layer each of the same name. One of them has the weights.
     same = [layer.blobs for layer in layers if layer.name == layer_name]
     if not same:
         known = ", ".join(some(dict.fromkeys(layer.name for layer in layers)))
@@ -83,12 +83,12 @@ def blobs_of(path, layer_name: str) -> list[Tensor]:
 
 
 def same_shape(own, stored) -> bool:
-    """May a blob of one shape be the other's? Old files have four axes, the first ones 1 where the layer has fewer."""
+    """Are two shapes equal but for axes of size 1? Blobs in old files always have four axes."""
     return [n for n in own if n != 1] == [n for n in stored if n != 1]
 
 
 def stored_blob(path) -> StoredBlob:
-    """The one blob of a .binaryproto, as of a mean image."""
+    """The blob of a .binaryproto, such as a mean image."""
     return _scanned(path, ".binaryproto", lambda scan, size: scan.blob(0, size))
 
 
@@ -105,11 +105,11 @@ def _scanned(path, kind: str, read):
 
 
 class _Malformed(Exception):
-    """What is wrong with the bytes, and where."""
+    """The file is malformed. The text says how and where."""
 
 
 class _Scan:
-    """Reads tags and lengths; skips all that is not asked for."""
+    """Reads tags and lengths, and skips other content."""
 
     def __init__(self, data):
         self.data = data
@@ -178,7 +178,7 @@ class _Scan:
         return dims
 
     def fields(self, at: int, end: int) -> Iterator[tuple[int, int, int, int]]:
-        """(number, wire type, begin, end) of each field; of a varint its value stands for the begin."""
+        """(number, wire type, begin, end) of each field. For a varint, begin is its value."""
         while at < end:
             where = at
             tag, at = self.varint(at, end)

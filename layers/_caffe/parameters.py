@@ -1,7 +1,7 @@
-"""A Caffe layer's parameters: keywords, a dict or prototxt text become a LayerParameter of the layer's own caffe.proto.
+"""Make a LayerParameter of a layer's own caffe.proto, from keywords, a dict or prototxt text.
 
-The descriptor beside the layer (`_caffe.desc`, made by tools/caffe/proto.py) is all that is known of its messages. Each
-descriptor has a pool of its own: two forks may have different messages of one name.
+The messages are those of the descriptor beside the layer (`_caffe.desc`, written by tools/caffe/proto.py). Each
+descriptor has its own pool, because two forks may have different messages of one name.
 """
 
 import difflib
@@ -30,7 +30,7 @@ class Parameters:
         self.name, self.path = folder.name, folder / DESCRIPTOR
 
     def describe(self, type_name: str) -> str:
-        """The fields of the layer's own message, for its documentation; nothing if it is not built yet."""
+        """The fields of the layer's own message, for its docstring; "" if the layer is not built yet."""
         if not self.path.is_file():
             return ""
         lines = []
@@ -48,12 +48,13 @@ class Parameters:
     def layer_parameter(
         self, type_name: str, prototxt: str | Mapping | None = None, *, bottom=(), top=(), **fields
     ):
-        """The LayerParameter of the layer's protobuf class. Keywords win over what the prototxt says.
+        """The LayerParameter, of the layer's protobuf class. Keywords win over the prototxt.
 
         Args:
             type_name: the layer's type.
-            prototxt: text: `layer { ... }`, or what stands in its braces, or a whole net, of which the layer of this
-                type is taken (and of the name given as keyword, if there are several). Or a dict of fields.
+            prototxt: text or a dict of fields. Text is `layer { ... }`, or only what its braces hold, or a whole net:
+                then
+                it is the net's layer of this type. If there are several, the keyword `name` decides.
             bottom, top: names of blobs.
             fields: fields of LayerParameter: numbers, strings, enums by name or number, messages as dicts, lists.
         """
@@ -114,7 +115,7 @@ class Parameters:
                 self._scalar(lambda v: setattr(message, field.name, v), field, value, where)
             else:
                 self._fill(getattr(message, field.name), self._mapping(value, where), where)
-                getattr(message, field.name).SetInParent()  # {} says that the field is there
+                getattr(message, field.name).SetInParent()  # so that {} sets the field, too
             return
         message.ClearField(field.name)
         items = getattr(message, field.name)
@@ -223,26 +224,26 @@ class Parameters:
         return message
 
 
-# How like another name a slip of the pen is: num_outputs, Poling; but not ROIPooling or pad_l.
+# Names at least this similar are misspellings: num_outputs, Poling; but not ROIPooling or pad_l.
 SLIP = 0.9
 
 
 @dataclass
 class Unknown:
-    """A field of a text that the message does not have."""
+    """A field of the text that the message does not have."""
 
     path: str  # pooling_param.ceil_mode
     line: int
     value: str | Node
     hint: str
-    near: str  # did_you_mean of a slip alone: forks have fields of their own that are much like stock Caffe's
+    near: str  # did_you_mean for misspellings only, because forks have fields with names similar to stock Caffe's
 
 
 def read_fields(node: Node, message, without: tuple[str, ...] = ()) -> list[Unknown]:
-    """Put what a tree says into a message, and return what the message has no fields for.
+    """Fill a message from a tree. Returns the fields that the message does not have.
 
     Args:
-        without: names of scalar fields to pass over, wherever they stand.
+        without: names of scalar fields to skip, in all messages.
 
     Raises:
         CaffeValueError: 'line 3: ...': a value that does not fit its field.
@@ -278,7 +279,7 @@ def _known(node: Node, descriptor, path: str, without: tuple[str, ...], unknown:
     return kept
 
 
-# By FieldDescriptor.cpp_type.
+# Descriptions by FieldDescriptor.cpp_type.
 _KINDS = dict.fromkeys((1, 2, 3, 4), "an integer") | {
     5: "a number",
     6: "a number",
@@ -293,10 +294,10 @@ def unknown_field(name: str, descriptor) -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
-    """The end of a sentence about a name that nobody knows; "" if none is like it.
+    """The end of an error's sentence about an unknown name; "" if no known name is similar.
 
     Args:
-        cutoff: how like, difflib's ratio of both in lower case.
+        cutoff: the least similarity, difflib's ratio of the names in lower case.
     """
     by_lower = {one.lower(): one for one in known}
     near = difflib.get_close_matches(str(name).lower(), by_lower, n=1, cutoff=cutoff)
@@ -305,7 +306,7 @@ def did_you_mean(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
 
 @functools.cache
 def _message_class(path: Path, changed: int, full_name: str):
-    """`changed`: the file's date, so that a rebuilt layer is read anew."""
+    """The class of a message. `changed` is the file's time, so that a rebuilt layer is read again."""
     from google.protobuf import descriptor_pb2
 
     (file,) = descriptor_pb2.FileDescriptorSet.FromString(path.read_bytes()).file
@@ -313,7 +314,7 @@ def _message_class(path: Path, changed: int, full_name: str):
 
 
 def message_class(file: bytes, full_name: str):
-    """`file`: the serialized FileDescriptorProto that describes the message."""
+    """The class of a message. `file` is the serialized FileDescriptorProto with its description."""
     from google.protobuf import message_factory
 
     return message_factory.GetMessageClass(_pool(file).FindMessageTypeByName(full_name))
@@ -321,7 +322,7 @@ def message_class(file: bytes, full_name: str):
 
 @functools.cache
 def _pool(file: bytes):
-    # Only here: native layers run without protobuf.
+    # Imported here, because native layers run without protobuf.
     from google.protobuf import descriptor_pool
 
     pool = descriptor_pool.DescriptorPool()
@@ -330,13 +331,13 @@ def _pool(file: bytes):
 
 
 def _is_path(text: str) -> bool:
-    """Was a file's path given where its text is expected?"""
+    """Is this the path of a file, and not its text?"""
     endings = (".prototxt", ".pbtxt", ".pt", ".txt")
     return not re.search(r"""[{}<>"'\n#]""", text) and ("/" in text or text.rstrip().endswith(endings))
 
 
 def plain(name: str) -> str:
-    """Of names that differ in spelling alone: SmoothL1Loss, smooth_l1_loss, SMOOTH_L1_LOSS."""
+    """The same text for SmoothL1Loss, smooth_l1_loss and SMOOTH_L1_LOSS."""
     return name.replace("_", "").lower()
 
 

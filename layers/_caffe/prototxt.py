@@ -1,4 +1,4 @@
-"""A prototxt as a tree that remembers the line of every field. What a value means, protobuf decides later."""
+"""Parse a prototxt into a tree with the line of every field. protobuf checks the values later."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 from .._runtime import CaffeValueError, some
 
-DEEPEST = 64  # messages within messages; real files have 4
+# The deepest nesting of messages. Real files have 4.
+DEEPEST = 64
 
 _TOKEN = re.compile(
     r"""(?P<skip>[\s\ufeff]+|\#[^\n]*)|(?P<text>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')
@@ -61,7 +62,7 @@ class Node:
 
 
 def read_text(path, replace: dict | None = None) -> str:
-    """The text of a prototxt file, with its `$NAME$` filled in."""
+    """The text of a prototxt file, with values for its `$NAME$`."""
     with open(path, "rb") as file:
         data = file.read()
     if b"\0" in data[:65536]:
@@ -70,7 +71,7 @@ def read_text(path, replace: dict | None = None) -> str:
 
 
 def filled_in(text: str, replace: dict, path) -> str:
-    """A template's text with `$NAME$`, or `$NAME`, replaced."""
+    """A template's text, with values for its `$NAME$` or `$NAME`."""
     if "$" not in text:
         return text
     missing, lines = {}, []
@@ -83,26 +84,26 @@ def filled_in(text: str, replace: dict, path) -> str:
         lines.append(filled + mark + comment)
     if missing:
         listed = ", ".join(some(f"{name} (line {line})" for name, line in missing.items()))
-        raise CaffeValueError(f"{path}: a template: say replace={{name: value}} for {listed}")
+        raise CaffeValueError(f"{path}: a template: give replace={{name: value}} for {listed}")
     return "\n".join(lines)
 
 
 def parse(text: str, path="prototxt") -> Node:
-    """The tree of a text; CaffeValueError with the line if it is not prototxt."""
+    """The tree of a text. CaffeValueError with the line if it is not prototxt."""
     root = Node(1)
     _Reader(text, path).message(root)
     return root
 
 
 def render(node: Node) -> str:
-    """The tree's text again, each field on the line where it stood, so that errors name the user's line."""
+    """The text of a tree, with each field on its own line number, so that errors name the user's line."""
     pieces: list[str] = []
     _render(node, pieces, 1)
     return "".join(pieces)
 
 
 def unquoted(value: str) -> str:
-    """A string's content; its escapes, which names of layers and blobs do not have, are left as they are."""
+    """The content of a string. Escapes are not replaced: names of layers and blobs have none."""
     if value[:1] in ("'", '"'):
         return "".join(m[0][1:-1] for m in re.finditer(r""""(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'""", value))
     return value
@@ -116,7 +117,7 @@ def quoted(text: str) -> str:
 
 
 class _Reader:
-    """Reads a text. `kind`, `token` and `line` are those of the token that comes next."""
+    """Reads a text. `kind`, `token` and `line` are those of the next token."""
 
     def __init__(self, text: str, path):
         self.path, self.tokens = path, self._tokens(text)
@@ -146,14 +147,14 @@ class _Reader:
         return self.kind == "mark" and self.token in marks
 
     def took(self, marks: str) -> bool:
-        """Is one of these marks next? It is read then."""
+        """Is one of these marks next? Then read it."""
         found = self.at(marks)
         if found:
             self.advance()
         return found
 
     def message(self, node: Node, closer: str = "", depth: int = 1) -> None:
-        """The fields up to the brace that closes the message, or up to the text's end."""
+        """Read fields up to the message's closing brace, or to the end of the text."""
         while not (self.took(closer) if closer else self.kind == "end"):
             if self.kind == "end":
                 raise self.wrong(f"the text ends inside of what begins at line {node.line}")
@@ -171,13 +172,13 @@ class _Reader:
         if not self.took("["):
             self.value(node, name, line, depth)
             return
-        while not self.took("]"):  # the same as the field repeated
+        while not self.took("]"):  # the same as repeated fields
             self.value(node, name, self.line, depth)
             if not self.took(",") and not self.at("]"):
                 raise self.wrong(f"expected ',' or ']' in the list of {name!r}, found {self.token[:40]!r}")
 
     def value(self, node: Node, name: str, line: int, depth: int) -> None:
-        """A message, whose line is the field's, or a scalar."""
+        """Read a message, with the field's line, or a scalar."""
         if not self.at("{<"):
             line = self.line
             node.fields.append(Field(name, self.scalar(), line))
@@ -190,7 +191,7 @@ class _Reader:
         self.message(inside, closer, depth + 1)
 
     def scalar(self) -> str:
-        """As written. Strings that stand side by side are one."""
+        """Read a scalar as it is written. Adjacent strings are joined."""
         texts = []
         while self.kind == "text":
             texts.append(self.token)

@@ -1,6 +1,6 @@
-"""What the Caffe core asks of Python: memory, random numbers, BLAS, Fourier transforms, text format, a log.
+"""The services that the Caffe core calls in Python: memory, random numbers, BLAS, FFT, text format, a log.
 
-The C side is the struct caffe_services of include/caffe/layer_record.h, which `Services` fills in.
+The C side is the struct caffe_services in include/caffe/layer_record.h. `Services` fills it in.
 """
 
 import contextlib
@@ -18,28 +18,28 @@ from .parameters import message_class
 
 logger = logging.getLogger("caffe")
 
-# Memory that the core holds, by token. A tensor stays alive here until the core releases it.
+# By token, the tensors whose memory the core uses. Each is kept alive until the core releases it.
 memory: dict[int, Tensor] = {}
 _tokens = itertools.count(1)
 
-# What services met during the running calls, by thread.
+# By thread, the exception that a service raised during the running call.
 failures: dict[int, BaseException] = {}
 
 
 class _Thread(threading.local):
-    drawn: dict[int, Tensor | None] | None = None  # generators' states before the running call drew from them
+    drawn: dict[int, Tensor | None] | None = None  # the generators' states before the running call
 
 
 thread = _Thread()
 
 
 def failed() -> bool:
-    """Did a service meet an exception during the call that this thread made last?"""
+    """Did a service raise an exception during this thread's last call?"""
     return bool(failures) and threading.get_ident() in failures
 
 
 def take_failure() -> BaseException | None:
-    """The exception that a service met during the call that this thread made last."""
+    """Remove and return the exception that a service raised during this thread's last call."""
     return failures.pop(threading.get_ident(), None)
 
 
@@ -53,14 +53,14 @@ def _generator(device: int) -> torch.Generator:
 def _about_to_draw(device: int) -> None:
     drawn = thread.drawn
     if drawn is not None and device not in drawn:
-        # A generator has no single state while a CUDA graph is captured: None says that it cannot be replayed.
+        # While a CUDA graph is captured a generator has no single state. None: the call cannot be replayed.
         capturing = device >= 0 and torch.cuda.is_current_stream_capturing()
         drawn[device] = None if capturing else _generator(device).get_state()
 
 
 @contextlib.contextmanager
 def recording():
-    """Within it, the states of the generators that the core draws from, by device, as they were before."""
+    """Record the generators from which the core draws: by device, their states before."""
     outer, thread.drawn = thread.drawn, {}
     try:
         yield thread.drawn
@@ -70,7 +70,7 @@ def recording():
 
 @contextlib.contextmanager
 def replaying(states: dict[int, Tensor]):
-    """Within it the core draws what it drew from these states; afterwards torch's generators are as they were."""
+    """Let the core draw from these states. Afterwards torch's generators are as they were before."""
     with recording() as drawn:
         for device, state in states.items():
             _about_to_draw(device)
@@ -87,7 +87,7 @@ def replaying(states: dict[int, Tensor]):
 
 
 class _CudaArray:
-    """Memory on a GPU, as torch.as_tensor takes it."""
+    """Memory on a GPU, in a form that torch.as_tensor accepts."""
 
     def __init__(self, address: int, count: int, dtype: torch.dtype):
         letter = "c" if dtype.is_complex else "f" if dtype.is_floating_point else "i"
@@ -100,7 +100,7 @@ class _CudaArray:
 
 
 def view_memory(ffi, address: int, count: int, dtype: torch.dtype, device: int = -1) -> Tensor:
-    """A tensor over memory that somebody else owns."""
+    """A tensor over memory that it does not own."""
     if device >= 0:
         return torch.as_tensor(_CudaArray(address, count, dtype), device=f"cuda:{device}")
     if not count:
@@ -108,7 +108,7 @@ def view_memory(ffi, address: int, count: int, dtype: torch.dtype, device: int =
     return torch.frombuffer(ffi.buffer(ffi.cast("char *", address), count * dtype.itemsize), dtype=dtype)
 
 
-# By cufftType: dtypes of input and output, torch's function, and its norm, which is to be none.
+# By cufftType: dtypes of input and output, torch's function, and the `norm` with which it does not normalize.
 FORWARD = -1
 TRANSFORMS = {
     0x2A: (torch.float32, torch.complex64, torch.fft.rfftn, "backward"),
@@ -121,14 +121,14 @@ _SEVERITIES = {0: logging.INFO, 1: logging.WARNING}
 
 
 class Services:
-    """A caffe_services whose functions are the methods of this object that have the fields' names.
+    """A caffe_services struct. Its functions are the methods of this object with the fields' names.
 
-    It holds what the struct points to, so it must live as long as the library: forever. A method's exception waits
-    for `take_failure` until the core has returned.
+    This object holds what the struct points to, so it must live as long as the library. If a method raises, the core
+    returns, and then take_failure gives the exception.
 
     Args:
-        ffi, lib: cffi's, of a library whose declarations name the struct.
-        cuda: the library is one for GPUs.
+        ffi, lib: cffi's, of a library that declares the struct.
+        cuda: is it a library for GPUs?
     """
 
     def __init__(self, ffi, lib, cuda: bool):

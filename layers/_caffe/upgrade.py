@@ -1,6 +1,6 @@
-"""Caffe's older formats, `layers { type: RELU }` (V1) and `layers { layer { type: "relu" } }` (V0), as today's.
+"""Convert Caffe's older formats to today's: V1, `layers { type: RELU }`, and V0, `layers { layer { type: "relu" } }`.
 
-All of it works on trees of text, so that every field keeps its line.
+It works on trees of the text, so that every field keeps its line number.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from .._runtime import CaffeValueError
 from .prototxt import Node, quoted
 
-# V1's enumeration, where the type's name is not the enumerator in another spelling.
+# Types of V1's enumeration whose names do not follow from the enumerator's spelling.
 V1_TYPES = {
     "SOFTMAX_LOSS": "SoftmaxWithLoss",
     "HDF5_DATA": "HDF5Data",
@@ -26,10 +26,10 @@ V1_TYPES = {
     "ROIPOOLING": "ROIPooling",
 }
 
-# V0's types that are none of V1's in small letters.
+# Types of V0 that are not V1's in lower case.
 V0_TYPES = {"conv": "CONVOLUTION", "images": "IMAGE_DATA", "innerproduct": "INNER_PRODUCT", "pool": "POOLING"}
 
-# A V0 layer has all fields of all types side by side: V0 field, then for each type the message and field of today.
+# In a V0 layer the fields of all types are side by side. By V0 field and type: today's message and field.
 V0_FIELDS = {
     "num_output": {"conv": "convolution_param", "innerproduct": "inner_product_param"},
     "biasterm": {
@@ -55,7 +55,7 @@ _V1_LISTS = ("type", "param", "blob_share_mode", "blobs_lr", "weight_decay", "la
 
 
 def upgraded(net: Node, path) -> list[Node]:
-    """The net's layers, of whatever format, as trees of today's LayerParameter."""
+    """The layers of a net of any format, as trees of today's LayerParameter."""
     new, old = net.nodes("layer"), net.nodes("layers")
     if new and old:
         raise CaffeValueError(
@@ -69,14 +69,14 @@ def upgraded(net: Node, path) -> list[Node]:
 
 
 def v2_type(word: str) -> str:
-    """Today's name of a V1 type; the enumerators of forks by their spelling: SMOOTH_L1_LOSS, SmoothL1Loss."""
+    """Today's name of a V1 type. A fork's enumerator is converted by its spelling: SMOOTH_L1_LOSS, SmoothL1Loss."""
     if not word.isupper():
         return word
     return V1_TYPES.get(word, "".join(part.capitalize() for part in word.split("_")))
 
 
 def _renamed(layer: Node, path) -> Node:
-    """A V1 layer, whose rates are lists of their own."""
+    """Convert a V1 layer, which has lists of learning rates."""
     new = layer.without(*_V1_LISTS)
     if not layer.has("type"):
         raise CaffeValueError(f"{path}, line {layer.line}: a layer without a type")
@@ -97,7 +97,7 @@ def _renamed(layer: Node, path) -> Node:
 
 
 def _from_v0(connection: Node, path) -> Node:
-    """A V0 layer as V1 would have it; of type 'padding', which V1 has not, one too."""
+    """Convert a V0 layer to V1. A layer of type 'padding', which V1 does not have, keeps its type."""
     inner = connection.node("layer")
     if inner is None:
         raise CaffeValueError(
@@ -130,7 +130,7 @@ def _from_v0(connection: Node, path) -> Node:
 
 
 def _padded(layers: list[Node], path) -> list[Node]:
-    """Without the `padding` layers of 2013, whose pad the convolution or pooling after each takes over."""
+    """Remove the `padding` layers of 2013. The convolution or pooling after each gets its pad."""
     pads = {layer.value("top"): layer for layer in layers if layer.value("type") == "padding"}
     kept = []
     for layer in layers:

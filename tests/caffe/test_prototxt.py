@@ -61,7 +61,7 @@ def test_templates():
     """`$NAME$` or `$NAME`; what is missing is said with its own line, a comment's is none."""
     text = "a: $X$$Y\nb: 1 # $Z\n\nc: $W$ $V\nd: $W"
     with raises(
-        CaffeValueError, r"^net: a template: say replace=\{name: value\} for W \(line 4\), V \(line 4\)$"
+        CaffeValueError, r"^net: a template: give replace=\{name: value\} for W \(line 4\), V \(line 4\)$"
     ):
         filled_in(text, {"X": 3, "Y": "four"}, "net")
     with raises(CaffeValueError, r"for X \(line 1\), Y \(line 1\), W \(line 4\)"):

@@ -272,7 +272,7 @@ def test_formats_v1_and_v0():
 def test_a_template_is_filled_in():
     text = INPUT.replace("dim: 8 dim: 8", "dim: $SIDE$ dim: $SIDE") + conv("c", "data")
     assert caffe_net(text, replace={"SIDE": 6}).shapes["c"] == (2, 4, 6, 6)
-    with pytest.raises(CaffeValueError, match=r"a template: say replace=.*SIDE \(line 1\)"):
+    with pytest.raises(CaffeValueError, match=r"a template: give replace=.*SIDE \(line 1\)"):
         caffe_net(text)
 
 

@@ -1,4 +1,4 @@
-"""Whose is a name in a file of a fork: the toolkit's, the fork's, or a part's of a file that the toolkit replaces?
+"""Decide what a name in a fork's file means: the toolkit's, the fork's, or a part of a file that the toolkit replaces.
 
 A name means what a layer's files can see through their includes: a class of the same name elsewhere in the tree is
 another's.
@@ -48,7 +48,7 @@ class Names:
 
     @cached_property
     def namespace(self) -> str:
-        """Caffe's, by the fork: KITTI_SSD's is caffe9."""
+        """The fork's name of the namespace caffe: KITTI_SSD has caffe9."""
         text = self.tree.text(BLOB) if (self.tree.root / BLOB).is_file() else ""
         found = re.search(r"^namespace\s+(caffe\w*)\s*\{", text, re.M)
         return found[1] if found else "caffe"
@@ -57,20 +57,20 @@ class Names:
         return Path(file).parent.as_posix() == "include/caffe" and Path(file).stem in CORE
 
     def is_toolkits(self, file: str) -> bool:
-        """Does the toolkit have a header of this name?"""
+        """Has the toolkit a header of this name?"""
         return self.toolkit.header(file.removeprefix("include/")) is not None
 
     def has_source(self, header: str) -> bool:
-        """Is the toolkit's header of that name one of its core's, with a source behind it?"""
+        """Has the toolkit's header of that name a source?"""
         return self.toolkit.has_source(header)
 
     def replaced(self, file: str) -> bool:
-        """Does the toolkit have its own version of this file?"""
+        """Has the toolkit its own version of this file?"""
         name = re.sub(r"^(include|src)/", "", file)
         return any(self.toolkit.header(re.sub(r"\.\w+$", kind, name)) for kind in (".hpp", ".cuh", ".h"))
 
     def header_of(self, file: str) -> str | None:
-        """The header that goes with a source: of util/math_functions.hpp and .cuh the former."""
+        """The header of a source. Of util/math_functions.hpp and .cuh, the former."""
         stem = Path(file).stem
         found = (f for f in self.tree.files if is_header(f) and Path(f).stem == stem)
         return min(found, key=lambda f: HEADER_KINDS.index(Path(f).suffix), default=None)
@@ -78,7 +78,7 @@ class Names:
     # ------------------------------------------------------------------------------- types
 
     def class_of(self, type_name: str) -> Class:
-        """The class that is made for a type."""
+        """The class of a type."""
         tree = self.tree
         if type_name not in tree.types:
             if type_name == "Python":
@@ -152,7 +152,7 @@ class Names:
         return sorted(found | self.toolkit.systems_headers)
 
     def is_messages(self, name: str) -> bool:
-        """May protoc make it, message_Kind_VALUE, of one of the tree's messages?"""
+        """Can this be a name that protoc makes of a message of the tree, such as message_Kind_VALUE?"""
         return any(name.startswith(f"{message}_") for message in self._messages)
 
     @cached_property
@@ -165,18 +165,18 @@ class Names:
 
     @cached_property
     def fields(self) -> set[str]:
-        """The words of the tree's messages, and the fields that the build gives to those of which nobody has one."""
+        """The words of the tree's messages, and the fields that the build adds for messages without a field."""
         words = {word for text in self._protos for word in WORD.findall(text)}
         return words | {field_of(message) for message in self._messages}
 
     def functions_added(self, header: str) -> list[Token]:
-        """The functions and member functions that a fork's header declares and the toolkit does not know, by name."""
+        """The functions and member functions that a fork's header declares and the toolkit does not have."""
         lexed = self.tree.source(header).lexed
         heads = (head_name(lexed.tokens, lexed.partner, *head) for head in self.tree.source(header).declared)
         return [lexed.tokens[at] for at in heads if lexed.tokens[at].text not in self.toolkit.words]
 
     def data_added(self, header: str) -> list[Token]:
-        """The data members, net_ and its like, that a fork's header declares and the toolkit does not know."""
+        """The data members, such as net_, that a fork's header declares and the toolkit does not have."""
         source = self.tree.source(header)
         named = (
             t for t, after in pairwise(source.lexed.tokens) if after.text == ";" and t.text.endswith("_")
@@ -186,14 +186,14 @@ class Names:
 
     @property
     def _core_files(self) -> list[str]:
-        """Those of which the toolkit has more than names: what reads data is refused as such."""
+        """The core's headers of which the toolkit has more than names."""
         names = (f"caffe/{stem}.hpp" for stem in (*CORE, "filler"))
         files = (f"include/{name}" for name in names if not NOTHING.match(name))
         return [file for file in files if (self.tree.root / file).is_file()]
 
     @cached_property
     def core_added(self) -> dict[str, Place]:
-        """Members that the fork gave to Blob, Layer and their like, and where."""
+        """By name, the place of each member that the fork added to a class of the core."""
         found: dict[str, Place] = {}
         for file in self._core_files:
             for token in self.functions_added(file) + self.data_added(file):
@@ -202,7 +202,7 @@ class Names:
 
     @cached_property
     def layer_added(self) -> dict[str, Place]:
-        """Member functions that the fork gave to Layer, and that no layer of the toolkit has, and where."""
+        """By name, the place of each function that the fork added to Layer, and that no layer of the toolkit has."""
         known = self.toolkit.words_of_layers
         found: dict[str, Place] = {}
         for one in (one for one in self.tree.classes("Layer") if one.file == LAYER):
@@ -215,7 +215,7 @@ class Names:
 
     @cached_property
     def layer_changed(self) -> list[tuple[Place, str]]:
-        """The functions that each layer defines, of which this fork's Layer wants other arguments, and where."""
+        """(place, name) of the functions of a layer that take other arguments in this fork."""
         layer = (one for one in self.tree.classes("Layer") if one.file == LAYER)
         source = self.tree.source(LAYER) if (self.tree.root / LAYER).is_file() else None
         items = [item for one in layer for item in items_of(source, within=one.tokens)]
@@ -228,15 +228,14 @@ class Names:
 
     @cached_property
     def layer_variables(self) -> dict[str, Place]:
-        """Static variables that the fork gave to Layer, by which its layers hand values to each other, and where."""
+        """By name, the place of each static variable that the fork added to Layer. Its layers share values by them."""
         text = self.tree.text(LAYER)
         found = re.finditer(r"^[ \t]*static\s[^;()]*?(\w+)\s*;", text, re.M)
         return {m[1]: Place(LAYER, text.count("\n", 0, m.start(1)) + 1) for m in found}
 
     @cached_property
     def core_overloads(self) -> dict[str, dict[int, Place]]:
-        """Further overloads that the fork gave to functions of Blob and its like: by name and number of
-        arguments, where."""
+        """By name and number of arguments, the place of each overload that the fork added to a function of the core."""
         found: dict[str, dict[int, Place]] = {}
         for name, file in OVERLOADED.items():
             for one in (one for one in self.tree.classes(name) if one.file == file):
@@ -254,7 +253,7 @@ class Names:
 
     @cached_property
     def core_variables(self) -> dict[str, Place]:
-        """Variables that the fork's core has for all to see, such as a Solver's count of iterations."""
+        """By name, the place of each global variable of the fork's core, such as a Solver's count of iterations."""
         found: dict[str, Place] = {}
         for file in self._core_files:
             text = self.tree.text(file)
@@ -263,7 +262,7 @@ class Names:
         return found
 
     def definition(self, function: str, visible: Collection[str]) -> Place | None:
-        """Where the fork defines a function that a visible header declares."""
+        """The place where the fork defines a function that a visible header declares."""
         # What a class declares is its own: one of that name elsewhere has nothing to do with it.
         seen = (file for file in self.tree.holding(function) if file in visible and is_header(file))
         headers = [file for file in seen if function in self._functions_of(file)]
@@ -308,12 +307,12 @@ class Names:
         return self._items[file]
 
     def sublayer(self, type_name: str) -> str | None:
-        """The class of a layer that another one makes by its type."""
+        """The class of a sub-layer that is made by its type."""
         return self.class_of(type_name).name if type_name in self.tree.types else None
 
 
 def nearest(tree: Tree, type_name: str) -> str:
-    """For an error's text: the registered types that look like this one, or all."""
+    """For an error: the registered types that are similar to this one, or all."""
     lower = {t.lower().removesuffix("layer"): t for t in tree.types}
     wanted = type_name.lower().removesuffix("layer").replace("_", "")
     near = difflib.get_close_matches(wanted, lower, n=5, cutoff=0.55)

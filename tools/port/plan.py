@@ -1,9 +1,9 @@
-"""What a layer takes of its fork, and what stands in its way.
+"""Decide which files of its fork a layer needs, and what prevents porting it.
 
-From the layer's class on: the header and the sources of each class, the headers that these include and the toolkit
-lacks, the sources that belong to those headers, the classes and functions named in all that. Core classes (Blob, Layer,
-Net ...) are always the toolkit's own; where a fork has changed them and the layer uses the change, it is refused, but
-for plain member functions of Blob.
+It begins with the layer's class. For each class it takes the header and the sources, then the headers that these
+include and the toolkit does not have, the sources of those headers, and the classes and functions that all these name.
+Core classes (Blob, Layer, Net ...) are always the toolkit's own. If a fork changed them and the layer uses the change,
+the layer is refused. Plain member functions that a fork added to Blob are an exception: they are taken.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .items import items_of
 from .names import BLOB, OVERLOADED, Names
 from .tree import INCLUDE, PROTO, SOURCE_KINDS, Class, Place, is_caffes, is_header, reached
 
-# Of Caffe's core, the header in which forks put structs of their own beside it.
+# The header of Caffe's core to which forks add structs of their own.
 COMMON = "include/caffe/common.hpp"
 
 
@@ -38,7 +38,7 @@ class Problem(NamedTuple):
 
 
 class Closure:
-    """All that some code of a fork needs of it. `user` names that code in texts."""
+    """The files and parts of a fork that some of its code needs. `user` names that code in messages."""
 
     def __init__(self, names: Names, user: str, start: Callable[[Closure], None], own: Iterable[str] = ()):
         self.names, self.tree, self.toolkit, self._user = names, names.tree, names.toolkit, user
@@ -137,7 +137,7 @@ class Closure:
             self._rest_of_header(file)
 
     def _rest_of_header(self, file: str):
-        """What other layers of an aggregate header name is needed as well, but for these layers' own code."""
+        """Take what other classes of an aggregate header name, but no other layers, because the header must compile."""
         for word in sorted({t.text for t in self.tree.source(file).lexed.tokens if t.kind == "name"}):
             one = None if word.endswith("Layer") else self.names.header_class(word, self._visible)
             if not one or word in self.toolkit.classes:
@@ -147,7 +147,7 @@ class Closure:
                 self._file(one.file, f"{word}, which {Path(file).name} names")
 
     def _see(self):
-        """Headers that a file sees only through one that here is the toolkit's are included before everything."""
+        """Find headers that a file sees only through one that the toolkit replaces. additions.hpp includes them."""
 
         def here(file: str) -> list[str]:
             """Of those that it includes, the ones that are taken; and those that the toolkit's own include."""
@@ -174,7 +174,7 @@ class Closure:
             self.stock.add(found)
 
     def _changed_layers(self):
-        """Layers of the toolkit's that the fork gave members which are used here: the fork's own are taken."""
+        """Take the fork's version of a stock layer if this code uses members that the toolkit's does not have."""
         for header in self.stock - self._own:
             lacking = {token.text for token in self.names.functions_added(header)}
             data = {token.text for token in self.names.data_added(header)}
@@ -279,7 +279,7 @@ class Closure:
 
 
 class Plan(Closure):
-    """The decision on one type. `problems` are those found on the way; refusals.py looks for the others."""
+    """The decision on one type. `problems` are those found on the way; refusals.py finds the others."""
 
     def __init__(self, names: Names, type_name: str):
         self.type, self.target = type_name, names.class_of(type_name)
@@ -304,7 +304,7 @@ class Plan(Closure):
 
     @cached_property
     def switches(self) -> list[str]:
-        """Macros without which the type is not registered, and which the fork's Makefile defines: USE_WARP_CTC."""
+        """Macros of the fork's Makefile without which the type is not registered, such as USE_WARP_CTC."""
         file = self.tree.types[self.type].file
         text = self.tree.text(file) if file in self.files else ""  # not the fork's layer_factory.cpp
         conditions = "\n".join(re.findall(r"^[ \t]*#[ \t]*(?:el)?if.*", text, re.M))
@@ -317,12 +317,12 @@ class Plan(Closure):
 
 
 def is_called(tokens: list[Token], i: int) -> bool:
-    """As a member: x.f(, x->f(, X::f(."""
+    """Is the token called as a member: x.f(, x->f(, X::f(?"""
     return tokens[i + 1].text == "(" and tokens[i - 1].text in (".", "->", "::")
 
 
 def is_free_call(tokens: list[Token], i: int) -> bool:
-    """f(, caffe::f(, f<Dtype>(, and of a kernel f<<<."""
+    """Is the token a call of a free function, f(, caffe::f( or f<Dtype>(, or a launch f<<<?"""
     before = tokens[i - 1].text if i else ""
     if before in (".", "->") or (before == "::" and tokens[i - 2].text not in ("caffe", "")):
         return False
@@ -330,7 +330,7 @@ def is_free_call(tokens: list[Token], i: int) -> bool:
 
 
 def opening_of(tokens: list[Token], i: int) -> int | None:
-    """Where the parenthesis of a call of this function opens, or a launch's <<<, behind template arguments or none."""
+    """The index of the parenthesis that opens a call's arguments, after template arguments or not; or of a launch's <<<."""
     at = i + 1
     if tokens[at].text == "<":
         at = next((k + 1 for k in range(at, min(i + 7, len(tokens) - 2)) if tokens[k].text == ">"), at)
@@ -339,7 +339,7 @@ def opening_of(tokens: list[Token], i: int) -> int | None:
 
 
 def arguments(tokens: list[Token], opening: int) -> int:
-    """How many stand in the parentheses that open here."""
+    """The number of arguments in the parentheses that open here."""
     depth, partner, stack = 0, {}, []
     for i in range(opening, len(tokens)):
         if tokens[i].text in ("(", "[", "{"):

@@ -1,6 +1,6 @@
-"""A Caffe fork as its text tells it: its files, what they include, register, define and declare.
+"""Read a Caffe fork: its files, and what they include, register, define and declare.
 
-Nothing is decided here, and nothing is read before somebody asks for it.
+Nothing is decided here, and a file is read only when somebody asks for it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..cuda.lexer import Directive, Token
 from ..cuda.source import Function, Source
 from ..cuda.tokens import head_name
 
-# What a ported layer is compiled without, and why a layer that is registered only with it is none here.
+# Switches with which nothing is compiled here, and the reason to refuse a layer that is registered only with one.
 WITHOUT = {
     "USE_CUDNN": "needs cuDNN",
     "USE_OPENCV": "needs OpenCV",
@@ -37,27 +37,27 @@ WITHOUT = {
     "USE_GREENTEA": "needs OpenCL",
 }
 WINDOWS = dict.fromkeys(("_MSC_VER", "_WIN32", "WIN32", "_WINDOWS"), 0)
-# Code behind these does not count. Code that only nvcc sees does.
+# The macros with which the files are read. nvcc's own are not among them, so code that only nvcc sees counts, too.
 DEFINED = {
     **dict.fromkeys(WITHOUT, 0),
     **WINDOWS,
-    # Guards of headers whose functions are refused: helper_cuda.h asks for them before it names one.
+    # Guards of headers whose functions are refused. helper_cuda.h tests them before it uses such a function.
     **dict.fromkeys(("CURAND_H_", "CUDNN_H_"), 0),
-    # Some forks ask for it where Caffe asks for CPU_ONLY.
+    # Some forks test it instead of CPU_ONLY.
     "USE_CUDA": 1,
     "__cplusplus": 1,
 }
-# What shows that code behind USE_OPENCV needs it; much of it does not, and stands there for its neighbours' sake.
+# Names that show that code behind USE_OPENCV needs OpenCV. Much of that code does not.
 OPENCV = re.compile(r"(cv\w*|\w*CVMat\w*|CV_\w+|Mat|IplImage|imread|imwrite)\Z")
-# Folders of tests, and of other people's libraries, but for those within caffe/, which are compiled with the rest.
+# Folders of tests and of libraries. Libraries within caffe/ are compiled with the rest, so they do not count.
 NOT_CAFFE = {"test", "gtest", "proto"}
 LIBRARIES = {"thirdparty", "3rdparty", "third_party"}
-# inc is what trees have that Visual Studio made.
+# Trees made by Visual Studio have inc.
 HEADERS_IN = ("include", "inc")
 HEADER_KINDS = (".hpp", ".h", ".cuh")
 SOURCE_KINDS = (".cpp", ".cc", ".cu")
 PROTO = "src/caffe/proto/caffe.proto"
-# What protoc made of it, and somebody put under git: it is made anew here.
+# protoc's output. If it is in the tree, it is ignored, because the build makes it again.
 MESSAGES = "/caffe.pb.h"
 WORD = re.compile(r"[A-Za-z_]\w*")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]+)[">]', re.M)
@@ -68,7 +68,7 @@ class PortError(Exception):
 
 
 class Place(NamedTuple):
-    """Where something stands in the tree."""
+    """A line of a file in the tree."""
 
     file: str
     line: int
