@@ -330,7 +330,7 @@ def is_free_call(tokens: list[Token], i: int) -> bool:
 
 
 def opening_of(tokens: list[Token], i: int) -> int | None:
-    """The index of the parenthesis that opens a call's arguments, after template arguments or not; or of a launch's <<<."""
+    """The index of the parenthesis that opens a call's arguments, or a launch's <<<."""
     at = i + 1
     if tokens[at].text == "<":
         at = next((k + 1 for k in range(at, min(i + 7, len(tokens) - 2)) if tokens[k].text == ">"), at)
