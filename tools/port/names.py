@@ -297,6 +297,11 @@ class Names:
                     found.setdefault(item.name, Place(file, self.tree.line(file, first)))
         return self._made[header]
 
+    def defined_in(self, file: str) -> set[str]:
+        """The functions that a source defines, and the classes of which it defines members."""
+        items = items_of(self.tree.source(file)) + made_by_macros(self.tree, file)
+        return {item.scope or item.name for item in items if item.defines}
+
     def _functions_of(self, file: str) -> dict[str, list[Item]]:
         """By name, the functions of a file that are no members of classes."""
         if file not in self._items:

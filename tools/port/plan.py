@@ -57,6 +57,7 @@ class Closure:
             self.scanned: list[tuple[str, list[Token]]] = []  # what is compiled for sure: file, tokens
             self._visible: set[str] = set()  # what these files see in the fork
             self._named: list[tuple[str, str]] = []  # (file, header of which it names a class)
+            self._companions: dict[str, str] = {}  # sources that go with headers of helpers: whose
             start(self)
             self._functions()
             self._changed_layers()
@@ -82,8 +83,8 @@ class Closure:
             self._file(file, f"functions of {one.name}")
         self.scan(one.file, self.tree.source(one.file).lexed.tokens[slice(*one.tokens)])
 
-    def scan(self, file: str, tokens: list[Token]):
-        self.scanned.append((file, tokens))
+    def scan(self, file: str, tokens: list[Token], using: list[Token] | None = None):
+        self.scanned.append((file, tokens if using is None else using))
         self._visible |= self.tree.visible(file)
         for word in dict.fromkeys(t.text for t in tokens if t.kind == "name"):
             self._word(word, file)
@@ -129,10 +130,10 @@ class Closure:
         if file.endswith(SOURCE_KINDS):
             self.scan(file, source.lexed.tokens)
         elif not any(name.endswith("Layer") for name in source.classes):  # a header of helpers: all of it
-            self.scan(file, source.lexed.tokens)
+            self.scan(file, source.lexed.tokens, self.tree.using(file))
             for companion in self.tree.companions(file):
                 if not self.names.replaced(companion):
-                    self._file(companion, f"what {Path(file).name} declares")
+                    self._companions[companion] = file
         else:
             self._rest_of_header(file)
 
@@ -185,6 +186,17 @@ class Closure:
                 if called or any(token.text in data for token in tokens):
                     self._own.add(header)
 
+    def _takes_companion(self) -> bool:
+        """Take a source that goes with a header of helpers, if something that it defines is used."""
+        used = {token.text for _, tokens in self.scanned for token in tokens}
+        for file, header in self._companions.items():
+            defined = self.names.defined_in(file)
+            needed = not defined or defined & used or "extern" in self.tree.words(header)
+            if needed and file not in self.files:
+                self._file(file, f"what {Path(header).name} declares")
+                return True
+        return False
+
     # ------------------------------------------------------------------------------ functions
 
     def _functions(self):
@@ -192,13 +204,16 @@ class Closure:
         done: set[tuple[str, str]] = set()
         blob: BlobCut | None = None
         at = 0  # what was scanned before has been looked at
-        while at < len(self.scanned):
+        while at < len(self.scanned) or self._takes_companion():
             start, at = at, len(self.scanned)
             called: dict[tuple[str, str], Token] = {}
             members: dict[str, Place] = {}
             for file, tokens in self.scanned[start:]:
+                heads = self.tree.source(file).defined_at
                 for i, token in enumerate(tokens[:-1]):
                     if token.kind != "name" or tokens[i + 1].text not in ("(", "<", "<<"):
+                        continue
+                    if token.start in heads:
                         continue
                     if is_free_call(tokens, i) and self._is_forks(tokens, i):
                         called.setdefault((token.text, file), token)

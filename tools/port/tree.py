@@ -94,6 +94,7 @@ class Tree:
         self._texts: dict[str, str] = {}
         self._sources: dict[str, Source] = {}
         self._words: dict[str, frozenset[str]] = {}
+        self._using: dict[str, list[Token]] = {}
         self._pasting: dict[str, list[Directive]] = {}
         self._includes: dict[str, list[str]] = {}
         self._visible: dict[str, frozenset[str]] = {}
@@ -161,6 +162,16 @@ class Tree:
             lines = [lexed.tokens, *(directive.tokens for directive in lexed.directives)]
             self._words[file] = frozenset(token.text for line in lines for token in line)
         return self._words[file]
+
+    def using(self, file: str) -> list[Token]:
+        """A header's tokens that may use something: what declares a function, and does not define it, does not."""
+        if file not in self._using:
+            tokens, declared = self.source(file).lexed.tokens, self.source(file).declared
+            heads = (tokens[first:last] for first, last in declared if tokens[last].text == ";")
+            without_values = (head for head in heads if all(token.text != "=" for token in head))
+            idle = {token.start for head in without_values for token in head}
+            self._using[file] = [token for token in tokens if token.start not in idle]
+        return self._using[file]
 
     def pasting(self, file: str) -> list[Directive]:
         """The macros of a file whose calls may define functions of pasted names."""

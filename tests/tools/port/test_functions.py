@@ -52,3 +52,47 @@ def test_member_function_of_a_class_is_no_other_files(fork, port, inline):
     fork.layer("Shift", body="Twist().both();", includes='#include "caffe/util/twist.hpp"')
     port("Shift")
     assert "twist.hpp" in names(port.folder / "shift") and "other.cpp" not in names(port.folder / "shift")
+
+
+HELPERS = """
+namespace cv { class Mat; }
+namespace caffe {
+cv::Mat drawn(const cv::Mat& image, int size);
+int twice(int n);
+}
+"""
+
+
+@pytest.mark.parametrize("body, taken", [("", False), ("twice(3);", True), ("int (*f)(int) = twice;", True)])
+def test_source_of_helpers_that_are_not_called(fork, port, body, taken):
+    """A header of helpers brings its source along if the layer uses something of it."""
+    fork.write("include/caffe/util/helpers.hpp", HELPERS)
+    source = fork.write(
+        "src/caffe/util/helpers.cpp", "namespace caffe {\nint twice(int n) { return 2 * n; }\n}\n"
+    )
+    fork.layer("Shift", body=body, includes='#include "caffe/util/helpers.hpp"')
+    port("Shift")
+    assert "helpers.hpp" in names(port.folder / "shift")
+    assert ("helpers.cpp" in names(port.folder / "shift")) == taken
+    drawing = "cv::Mat drawn(const cv::Mat& image, int size) { cv::Mat m; return m; }\n}\n"
+    source.write_text(source.read_text().removesuffix("}\n") + drawing)
+    said = port("Shift", "--force", fails=taken)
+    assert ("helpers.cpp:3: ShiftLayer needs OpenCV" in said) == taken
+
+
+AXPY = "template <typename T> void caffe_axpy(int n, T a, const T* x, {}T* y);\n"
+SPECIAL = """
+namespace caffe {{
+template <> void caffe_axpy<float>(int n, float a, const float* x, {}float* y) {{}}
+{}}}
+"""
+
+
+def test_function_that_is_defined_is_not_called(fork, port):
+    """An overload of a stock function, in a header and a source of its own: the definition's head calls nothing."""
+    for stem, more, other in (("math_functions", "", ""), ("twist", "int step, ", "void bend() {}\n")):
+        head = AXPY.format(more) + ("void bend();\n" if other else "")
+        fork.write(f"include/caffe/util/{stem}.hpp", f"namespace caffe {{\n{head}}}\n")
+        fork.write(f"src/caffe/util/{stem}.cpp", SPECIAL.format(more, other))
+    fork.layer("Shift", body="bend();", includes='#include "caffe/util/twist.hpp"')
+    assert "by hand" not in port("Shift") and "twist.cpp" in names(port.folder / "shift")

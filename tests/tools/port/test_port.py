@@ -104,14 +104,17 @@ def test_class_that_only_the_forks_aggregate_header_has(fork, port):
 
 
 def test_helpers_and_sublayers_come_along(fork, port):
-    fork.write("include/caffe/util/twist.hpp", '#include "caffe/util/deeper.hpp"\nvoid twist();\n')
+    fork.write(
+        "include/caffe/util/twist.hpp", '#include "caffe/util/deeper.hpp"\nvoid twist();\nvoid twist_gpu();\n'
+    )
     fork.write("include/caffe/util/deeper.hpp", "void deeper();\n")
     fork.write("src/caffe/util/twist.cpp", "void twist() {}\n")
     fork.write("src/caffe/util/twist.cu", "void twist_gpu() {}\n")
     fork.write("include/caffe/util/unused.hpp", "void unused();\n")
     fork.layer("Inner")
     includes = '#include "caffe/util/twist.hpp"\n#include <caffe/layers/inner_layer.hpp>'
-    fork.layer("Shift", includes=includes, members="shared_ptr<InnerLayer<Dtype> > inner_;")
+    body = "twist(); std::thread(twist_gpu);"
+    fork.layer("Shift", body=body, includes=includes, members="shared_ptr<InnerLayer<Dtype> > inner_;")
     output = port("Shift")
     found = names(port.folder / "shift")
     assert {"twist.hpp", "deeper.hpp", "twist.cpp", "twist.cu", "inner_layer.hpp", "inner_layer.cpp"} <= found
