@@ -54,7 +54,7 @@ def crooked(shared_layers):
 
 
 # A mistake shows in the few elements that are looked at in this time.
-QUICK = ("--seconds", "0.1")
+QUICK = ("--seconds", "0.02")
 
 
 @pytest.fixture
