@@ -56,16 +56,16 @@ class Rules:
 
     def objects(self, folder: Folder, backend: str, place: str, includes: str, ready: list[str]) -> list[str]:
         """Add the rules of a folder's objects in `place`. Returns the objects."""
-        native = not folder.is_caffe
+        native, core = not folder.is_caffe, folder.path == CORE_SOURCES
         each = f",$({backend}_EACH)" * (native and folder.asks_arch)
         flags = f"{self.settings.build}/{backend}{'' if native else '.caffe'}.flags"
         made = []
-        if folder.path == CORE_SOURCES:
-            flags = f"{place}/flags"
-        after = (
-            [flags, *ready] if native else [f"{self.settings.core_of(backend)}/std.hpp.gch", flags, *ready]
-        )
         for source, parts in units(folder).items():
+            if core:
+                place = self.settings.core_of(backend, of_kernels=source.endswith(".cu"))
+                flags = f"{place}/flags"
+            precompiled = place if core else self.settings.core_of(backend)
+            after = [flags, *ready] if native else [f"{precompiled}/std.hpp.gch", flags, *ready]
             path, what, object_file = (
                 f"{folder.path}/{source}",
                 f"{folder.name}/{source}",
@@ -92,7 +92,7 @@ class Rules:
                 if not native:
                     # Rewritten headers first. A .cpp sees only the fork's own: `#pragma once` misses a copy.
                     seen = f"$(call own,{place}) {includes}"
-            further = ",-O1" if folder.path == CORE_SOURCES and BOOKKEEPING.match(parts[0]) else each
+            further = ",-O1" if core and BOOKKEEPING.match(parts[0]) else each
             self.rule(object_file, [path, *after], f"$(call {backend}_{kind},{what},{seen}{further})")
             self.depfiles.append(f"{object_file}.d")
             made.append(object_file)
@@ -139,23 +139,29 @@ class Rules:
             place = self.settings.core_of(backend)
             includes = f"$(call caffe,{folder.path},{build}) -DCAFFE_ENGINE=1"
             objects = self.objects(folder, backend, place, includes, ready)
-            stock = [f"{place}/{unit}.o" for unit, parts in units(folder).items() if STOCK.match(parts[0])]
-            base = [o for o in objects if o not in stock] + self.host_runtime(backend)
+            of_stock = [STOCK.match(parts[0]) for parts in units(folder).values()]
+            stock = [made for made, is_stock in zip(objects, of_stock, strict=True) if is_stock]
+            base = [made for made in objects if made not in stock] + self.host_runtime(backend)
             self.archive(f"{place}/libstock.a", stock, f"{build}/sources")
             self.archive(f"{place}/libcaffe.a", base, f"{build}/sources")
             self.wrapper(
                 "caffe",
                 backend,
                 f"{folder.path}/caffe_layer.h",
-                f"{place}/_{backend}.o",
+                self.core_wrapper(backend),
                 UNSHARED,
                 edge.CAFFE,
             )
-            gch = f"{place}/std.hpp.gch"
-            self.rule(
-                gch, ["src/caffe/std.hpp", f"{place}/flags"],
-                f"$(Q)cp $< $(@D) && $(CXX) $({backend}_PLAIN) -x c++-header $< -o $@.partial && mv $@.partial $@",
-            )  # fmt: skip
+            for each in {place, self.settings.core_of(backend, of_kernels=False)}:
+                gch = f"{each}/std.hpp.gch"
+                self.rule(
+                    gch, ["src/caffe/std.hpp", f"{each}/flags"],
+                    f"$(Q)cp $< $(@D) && $(CXX) $({backend}_PLAIN) -x c++-header $< -o $@.partial && mv $@.partial $@",
+                )  # fmt: skip
+
+    def core_wrapper(self, backend: str) -> str:
+        """Python's side of the core's C ABI."""
+        return f"{self.settings.core_of(backend, of_kernels=False)}/_{backend}.o"
 
     def core_archives(self, folder: Folder, backend: str) -> list[str]:
         """The archives of the core with which a layer is linked."""
@@ -223,7 +229,7 @@ class Rules:
                       f"$(call {backend}_plain,{folder.name}/registration.cpp,{includes})")  # fmt: skip
             self.depfiles.append(f"{registration}.d")
             objects.append(registration)
-            wrapper = f"{core}/_{backend}.o"
+            wrapper = self.core_wrapper(backend)
             if folder.has("caffe_test.h"):  # Caffe's tests have a C ABI of their own
                 wrapper = f"{place}/_{backend}.o"
                 self.wrapper(
@@ -263,7 +269,7 @@ class Rules:
         backends = self.settings.backends
         core = {archive for f in folders for b in backends for archive in self.core_archives(f, b)}
         whole = {f"{self.settings.core_of(b)}/lib{a}.a" for b in backends for a in ("caffe", "stock")}
-        wrappers = {f"{self.settings.core_of(b)}/_{b}.o" for b in backends}
+        wrappers = set(map(self.core_wrapper, backends))
         needed = [
             *messages,
             *call,
@@ -272,6 +278,7 @@ class Rules:
         ]
         head = ["# Written by tools/make/rules.py; do not edit.", *self.settings.make_variables()]
         head += [f"CORE_{backend} := {self.settings.core_of(backend)}" for backend in backends]
+        head += [f"WITHOUT_KERNELS := {self.settings.core_of(HOST.name, of_kernels=False)}"]
         head += ["include mk/rules.mk", *(f"include mk/{backend}.mk" for backend in backends)]
         tail = [
             f"\nlibraries: {' '.join(call)} {wanted}\n\t@:",

@@ -102,14 +102,20 @@ class Settings:
                 "backend out: NVCC="
             )
 
-    def core_key(self, backend: str) -> str:
+    def core_key(self, backend: str, of_kernels: bool = True) -> str:
         """A key for the toolkit's own objects: other settings, other key."""
-        of = dict.fromkeys(("CXX", *BACKENDS[backend].settings))
-        return hashlib.sha256("\0".join(map(self.of, of)).encode(errors="surrogateescape")).hexdigest()[:8]
+        of = {name: self.of(name) for name in ("CXX", *BACKENDS[backend].settings)}
+        if not of_kernels and of.get("SANITIZE") == "races":
+            of["SANITIZE"] = ""
+        return hashlib.sha256("\0".join(of.values()).encode(errors="surrogateescape")).hexdigest()[:8]
 
-    def core_of(self, backend: str) -> str:
-        """The folder of the toolkit's own objects for a backend."""
-        return f"{self.core}/{backend}-{self.core_key(backend)}"
+    def core_of(self, backend: str, of_kernels: bool = True) -> str:
+        """The folder of the toolkit's own objects for a backend.
+
+        Args:
+            of_kernels: false for what has no kernels in it, where the race finder has nothing to find.
+        """
+        return f"{self.core}/{backend}-{self.core_key(backend, of_kernels)}"
 
     @property
     def temporary(self) -> str:

@@ -123,6 +123,14 @@ def test_each_key_has_its_own_objects():
     assert of().core_key("cuda") != of(ARCH="sm_80").core_key("cuda")
 
 
+@pytest.mark.parametrize(("sanitize", "shared"), [("", True), ("races", True), ("1", False)])
+def test_the_race_finder_takes_what_has_no_kernels_from_all(sanitize, shared):
+    given = of(SANITIZE=sanitize)
+    assert (given.core_of("host", of_kernels=False) == of().core_of("host")) == shared
+    assert (given.core_of("host") == given.core_of("host", of_kernels=False)) == (sanitize != "races")
+    assert given.core_of("cuda", of_kernels=False) == of().core_of("cuda")
+
+
 def test_what_make_reads():
     lines = of(CXX="g++ '-Da=$x#y'").make_variables()
     assert "CXX := g++ '-Da=$$x\\#y'" in lines and f"PYTHON := {sys.executable}" in lines
