@@ -13,14 +13,14 @@ import re
 
 
 def read(path: str | os.PathLike, encoding: str = "latin-1") -> str:
-    """The text without its byte order mark, which may only stand at the very start."""
+    """The text without the byte order mark at its start."""
     with open(path, "rb") as file:
         data = file.read()
     return data.removeprefix(b"\xef\xbb\xbf").decode(encoding, errors="surrogateescape")
 
 
 def write(path: str | os.PathLike, text: str | bytes, if_changed: bool = False) -> None:
-    """All of the text or none of it, whoever else is writing. if_changed: what stays the same keeps its date."""
+    """Write a file at once, even if others write it, too. With if_changed, an unchanged file keeps its time."""
     path, data = os.fspath(path), text if isinstance(text, bytes) else text.encode("latin-1")
     if if_changed and os.path.isfile(path):
         with open(path, "rb") as file:
@@ -40,7 +40,7 @@ def write(path: str | os.PathLike, text: str | bytes, if_changed: bool = False) 
 
 @contextlib.contextmanager
 def alone_in(folder: str | os.PathLike):
-    """The folder, made if need be, is this process's until the end: others who ask wait. Free when the process ends."""
+    """Lock a folder, made if necessary: other processes wait. The lock ends with the block, or with the process."""
     os.makedirs(folder, exist_ok=True)
     lock = os.open(folder, os.O_RDONLY)
     try:
@@ -52,11 +52,13 @@ def alone_in(folder: str | os.PathLike):
 
 
 def depfile(output: str, prerequisites: list[str]) -> str:
-    """A rule for make: what the output was made of, the source first."""
+    """A rule for make with the prerequisites of an output, the source first."""
 
     def escape(path: str) -> str:
         path = re.sub(r"([ #\\])", r"\\\1", path.replace("$", "$$"))
         return os.fsencode(path).decode("latin-1")
 
     rule = f"{escape(output)}: {' '.join(map(escape, prerequisites))}\n"
-    return rule + "".join(f"{escape(path)}:\n" for path in prerequisites[1:])  # a lost header is no error
+    return rule + "".join(
+        f"{escape(path)}:\n" for path in prerequisites[1:]
+    )  # so that a removed header is no error

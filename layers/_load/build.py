@@ -1,4 +1,4 @@
-"""One layer's libraries by the toolkit's own make, with a line of progress and errors that name the user's file."""
+"""Run the toolkit's make for one layer, with a line of progress and errors that name the user's file."""
 
 import contextlib
 import itertools
@@ -16,14 +16,15 @@ from pathlib import Path
 from .._runtime import CaffeRuntimeError
 from . import toolkit
 
-# What make prints for each step: "  NVCC  foo/foo.cu".
+# make's line for a step: "  NVCC  foo/foo.cu".
 STEP = re.compile(r"  ([A-Z]{2,5}) +(\S.*)")
 FAILED = re.compile(r"  FAIL  (.*): all of it in (.*)")
-MOST_LINES = 120  # of a compiler's output in an exception
+# The most lines of a compiler's output in an exception.
+MOST_LINES = 120
 
 
 class CaffeBuildError(CaffeRuntimeError):
-    """A layer that does not build; the text is what the compiler says."""
+    """A layer does not build. The text is the compiler's."""
 
 
 def make(goals: list[str], settings: dict[str, str], progress: "Progress", lock: int) -> None:
@@ -31,9 +32,9 @@ def make(goals: list[str], settings: dict[str, str], progress: "Progress", lock:
 
     Args:
         goals: what to make.
-        settings: make's, by name.
-        progress: is told each step.
-        lock: an open file for make and what it starts to inherit.
+        settings: make's settings, by name.
+        progress: shows each step.
+        lock: an open file that make and the compilers inherit.
 
     Raises:
         CaffeBuildError: with the failed step's log.
@@ -43,7 +44,7 @@ def make(goals: list[str], settings: dict[str, str], progress: "Progress", lock:
         raise CaffeRuntimeError("load: `make` is not installed, which builds the layers")
     command = [program, "-C", str(toolkit.root()), "--no-print-directory", f"-j{os.cpu_count() or 2}"]
     command += [*goals, *(f"{name}={value}" for name, value in settings.items())]
-    # Inside of a make, its options would be taken over.
+    # Without the options of a make that runs this process.
     environment = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
     process = subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
@@ -51,7 +52,7 @@ def make(goals: list[str], settings: dict[str, str], progress: "Progress", lock:
     try:
         lines = list(_told(process.stdout, progress))
         status = process.wait()
-    except BaseException:  # Ctrl-C: nobody else would stop the compilers
+    except BaseException:  # Ctrl-C, for example: stop the compilers
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGTERM)
         process.wait()
@@ -69,7 +70,7 @@ def _told(output, progress: "Progress") -> Iterator[str]:
 
 
 def failure(lines: list[str]) -> str:
-    """What to say of a make that failed: the logs of the steps that did, or all that it printed."""
+    """The error's text: the logs of the failed steps, or else all that make printed."""
     texts = []
     for line in lines:
         if found := FAILED.fullmatch(line):
@@ -81,7 +82,7 @@ def failure(lines: list[str]) -> str:
 
 
 class Progress:
-    """A line that turns while something is built: in a terminal or a notebook; elsewhere nothing is printed."""
+    """A line of progress, in a terminal or a notebook. Elsewhere nothing is printed."""
 
     FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
     WIDTH = 78
@@ -115,7 +116,7 @@ class Progress:
 
 
 def _writer() -> Callable[[str], None] | None:
-    """How to write the line; None where nobody would see it turn."""
+    """A function that writes the line; None if there is neither a terminal nor a notebook."""
     notebook = "ipykernel" in sys.modules and type(sys.stdout).__module__.startswith("ipykernel")
     stream = sys.stdout if notebook else sys.stderr
 

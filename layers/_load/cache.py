@@ -1,4 +1,4 @@
-"""The folder of what was built at run time: one entry a key, made once, by whoever locks it first.
+"""The cache of layers built at run time: one entry for each key. The process that locks an entry first builds it.
 
 An entry is a folder `<name>-<key>` with a `complete` file, which is written last and lists the digest of each file.
 What has no such file was left by a process that was stopped, and is made again. The lock is an open file that make and
@@ -24,7 +24,7 @@ COMPLETE = "complete"
 
 
 def folder() -> Path:
-    """The cache, made if need be. CaffeRuntimeError if it cannot be written, or others could write to it."""
+    """The cache's folder, made if necessary. CaffeRuntimeError if it is not writable, or if others can write to it."""
     path = Path(
         os.environ.get(VARIABLE) or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "cuffi")
     ).absolute()
@@ -49,12 +49,12 @@ def _unusable(path: Path, why: str) -> CaffeRuntimeError:
 
 
 class Entry:
-    """One key's folder in the cache.
+    """The folder of one key in the cache.
 
     Attributes:
-        sources: the folder of all that it was made from.
+        sources: the folder of copied sources.
         folder: the layer's own folder in it, with its libraries.
-        build: make's, gone when the entry is complete.
+        build: the folder of make's files, removed when the entry is complete.
     """
 
     def __init__(self, name: str, key: str, layer: PurePosixPath):
@@ -64,7 +64,7 @@ class Entry:
         self.folder = self.sources / layer
 
     def is_complete(self) -> bool:
-        """Whether all libraries are there as they were made."""
+        """Are all libraries there, unchanged?"""
         try:
             made = dict(json.loads((self.place / COMPLETE).read_text()))
         except (OSError, ValueError, TypeError):
@@ -84,12 +84,12 @@ class Entry:
         return True
 
     def make(self, build: Callable[[int], None], waiting: Callable[[], None]) -> None:
-        """Have `build` fill the folder, unless another process has done so meanwhile.
+        """Call `build` to fill the folder, unless another process has filled it meanwhile.
 
         Args:
-            build: writes the layer's folder, libraries included; what it raises leaves no entry. It is given the lock,
-                which the processes that it starts are to inherit.
-            waiting: called once if another process builds this entry.
+            build: writes the layer's folder with its libraries. It gets the lock, which its child processes must
+                inherit. If it raises, there is no entry.
+            waiting: called once if another process is building this entry.
         """
         with self._locked(waiting) as lock:
             if self.is_complete():
@@ -107,7 +107,7 @@ class Entry:
             except BaseException as error:
                 full = isinstance(error, CaffeRuntimeError) and shutil.disk_usage(self.place).free < 1 << 20
                 shutil.rmtree(self.place, ignore_errors=True)
-                if full:  # then a compiler's log is empty as well
+                if full:  # then a compiler's log is empty, too
                     raise _unusable(self.cache, os.strerror(errno.ENOSPC)) from None
                 if isinstance(error, OSError):
                     raise _unusable(self.cache, error.strerror or str(error)) from None
@@ -126,7 +126,7 @@ class Entry:
                 waiting()
                 fcntl.flock(lock, fcntl.LOCK_EX)
             yield lock
-            # Said, and not left to close: a process forked meanwhile by another thread holds the lock's file as well.
+            # Unlocked, because closing is not enough: a process that another thread forked may hold the same open file.
             fcntl.flock(lock, fcntl.LOCK_UN)
         finally:
             os.close(lock)

@@ -1,4 +1,4 @@
-"""load: a layer's folder, built in the cache and imported."""
+"""load: build a layer's folder in the cache, and import it."""
 
 import os
 import re
@@ -13,7 +13,7 @@ from .recipe import Recipe, check_name, settings_for
 
 SOURCES = (".cu", ".cpp", ".cc")
 HEADERS = (".cuh", ".h", ".hpp", ".hh", ".inl")
-# What no library is made of.
+# Files that are not needed for a build.
 NOT_BUILT = (".py", ".pyc", ".so", ".desc", ".md", ".partial")
 INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
 
@@ -24,30 +24,30 @@ def load(
     arch: str | None = None,
     backends: Iterable[str] | None = None,
 ) -> ModuleType:
-    """Build a layer's folder, unless that was done before, and import it.
+    """Build a layer's folder, if that was not done before, and import it.
 
-    Nothing is written to the folder. Its sources are copied to the cache and built there by the toolkit's make. Its
-    Python is imported from where it lies, as a package beside the toolkit's `_runtime`.
+    Nothing is written to the folder. Its sources are copied to the cache, and the toolkit's make builds them there. Its
+    Python files are imported from the folder, as a package beside the toolkit's `_runtime`.
 
     Args:
-        folder: of one layer, native (foo.cu, foo.h, __init__.py) or Caffe (foo_layer.hpp, ...), as `make` builds it.
-        arch: GPU architectures, "sm_90" or "sm_80 sm_90"; otherwise what ARCH in the environment says, or the GPUs
-            that are here.
-        backends: a name of one or several; otherwise host, and cuda where there are nvcc and a GPU, or nvcc and an
-            arch.
+        folder: the folder of one layer, native (foo.cu, foo.h, __init__.py) or Caffe (foo_layer.hpp, ...), as for
+            `make`.
+        arch: GPU architectures, "sm_90" or "sm_80 sm_90". By default those of ARCH in the environment, or of the GPUs
+            of this machine.
+        backends: one name or several. By default host; and cuda, if there is nvcc, and a GPU or an arch.
 
     Returns:
         The layer's module. The same folder with the same content gives the same module.
 
     Raises:
-        CaffeTypeError, CaffeValueError: of the arguments, or a folder that is none of a layer's.
-        CaffeBuildError: it does not build; the text is what the compiler says.
-        CaffeRuntimeError: the cache folder, make or a compiler is missing or of no use.
+        CaffeTypeError, CaffeValueError: an argument is wrong, or the folder is not a layer's.
+        CaffeBuildError: it does not build. The text is the compiler's.
+        CaffeRuntimeError: the cache folder, make or a compiler is missing or cannot be used.
     """
     path = _checked(folder)
     if not (path / "cases.py").exists():
         warnings.warn(
-            f"load: {path} has no cases.py: nothing says what the layer must compute, and no test can tell",
+            f"load: {path} has no cases.py, so nothing can test what the layer computes",
             stacklevel=2,
         )
     settings, chosen = settings_for("load", arch, backends)
@@ -82,7 +82,7 @@ def _checked(folder) -> Path:
 
 
 def _files(folder: Path) -> dict[Path, bytes]:
-    """The content of all that is in the folder and of what its files include, by relative paths, from outside of it."""
+    """The content of the folder's files, and of files outside of it that they include by relative paths."""
     waiting = [
         file
         for file in sorted(folder.rglob("*"))

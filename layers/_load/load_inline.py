@@ -1,4 +1,4 @@
-"""load_inline: a string of CUDA, as the layer's folder that it stands for."""
+"""load_inline: build a string of CUDA as a layer, and import it."""
 
 import re
 import subprocess
@@ -24,25 +24,26 @@ def load_inline(
     arch: str | None = None,
     backends: Iterable[str] | None = None,
 ) -> ModuleType:
-    """Build a string of CUDA, unless that was done before, and import it.
+    """Build a string of CUDA, if that was not done before, and import it.
 
     Args:
-        name: the layer's, which error messages and torch's names of its operators begin with.
-        cuda_source: what a layer's .cu holds; Caffe's macros are included. Where it exports functions (`extern "C" int
-            foo(const float* x, float* y, int64_t count, void* stream)`), the module has these. Where it holds kernels
-            alone, the module has a launcher for each, with the kernel's own parameters and what of its grid cannot be
-            worked out.
-        declarations: of the exported functions, as a layer's .h has them; otherwise they are read from the source.
-        arch, backends: as of `load`.
+        name: the layer's name, with which error messages and torch's names of its operators begin.
+        cuda_source: the content of a .cu. Caffe's macros are included. If it exports functions (`extern "C" int
+            foo(const float* x, float* y, int64_t count, void* stream)`), the module has these. If it has only kernels,
+            the module has a launcher for each. A launcher takes the kernel's own parameters, and grid and block if
+            they cannot be worked out.
+        declarations: the declarations of the exported functions, as in a layer's .h. By default they are read from the
+            source.
+        arch, backends: as for `load`.
 
     Returns:
-        A module with a function for each exported one, and `layer`, the Layer that `operator` takes. Tensors go where C
-        has pointers; `dtype` and `stream` are filled in.
+        A module with the functions, and `layer`, the Layer for `operator`. Pass tensors for C's pointers; `dtype` and
+        `stream` are filled in.
 
     Raises:
-        CaffeTypeError, CaffeValueError: of the arguments.
-        CaffeBuildError: it does not build; lines are those of the string.
-        CaffeRuntimeError: the cache folder, make or a compiler is missing or of no use.
+        CaffeTypeError, CaffeValueError: an argument is wrong.
+        CaffeBuildError: it does not build. Line numbers are those of the string.
+        CaffeRuntimeError: the cache folder, make or a compiler is missing or cannot be used.
     """
     _check(name, cuda_source, declarations)
     settings, chosen = settings_for("load_inline", arch, backends)
@@ -75,7 +76,7 @@ def _check(name, cuda_source, declarations) -> None:
 
 
 def _complete(source: Path) -> None:
-    """Derive the declarations, and launchers where there are none."""
+    """Write the declarations, and launchers if the source has only kernels."""
     command = [sys.executable, "-m", "tools.new_layer.inline", str(source)]
     done = subprocess.run(command, cwd=toolkit.root(), capture_output=True, text=True, errors="replace")
     if done.returncode:
@@ -83,13 +84,13 @@ def _complete(source: Path) -> None:
 
 
 def _in_users_lines(text: str, stem: Path, source: str, offsets: dict[str, int]) -> str:
-    """The compiler's text with places in the string instead of the file that it was written to.
+    """The compiler's text, with lines of the string instead of lines of the file that was written.
 
     Args:
-        stem: path of that file without its ending.
-        offsets: by ending, how many lines were put in front of what the user wrote.
+        stem: the path of that file without its suffix.
+        offsets: by suffix, the number of lines that were added in front.
     """
-    # A compiler names a place as "file.cu:3:5:" (g++) or "file.cu(3):" (nvcc), and g++ quotes it as "    3 | text".
+    # Compilers name a place as "file.cu:3:5:" (g++) or "file.cu(3):" (nvcc), and g++ quotes it as "    3 | text".
     place = re.compile(rf"{re.escape(str(stem))}(\.cu|\.h)([:(])(\d+)")
     gutter = re.compile(r" *(\d+) \|")
     lines, result, named, offset = source.split("\n"), [], {}, 0
@@ -106,7 +107,7 @@ def _in_users_lines(text: str, stem: Path, source: str, offsets: dict[str, int])
             number = str(int(quoted[1]) - offset)
             line = number.rjust(quoted.end(1)) + line[quoted.end(1) :]
         result.append(line.replace(str(stem), stem.name))
-    # nvcc quotes no line.
+    # nvcc does not quote the line.
     shown = "\n".join(result)
     own = [n for n, in_source in named.items() if in_source and lines[n - 1].strip() not in shown]
     return "\n".join([shown, *(f"line {n}: {lines[n - 1].strip()}" for n in own)])

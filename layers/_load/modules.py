@@ -1,4 +1,4 @@
-"""The Python side of what was built, imported as a package beside the toolkit's own parts."""
+"""Import the Python side of a built layer, as a package beside the toolkit's own parts."""
 
 import hashlib
 import importlib.util
@@ -15,12 +15,12 @@ _imported: dict[str, ModuleType] = {}
 
 
 def imported(name: str, entry: Entry, *folders: Path) -> ModuleType:
-    """The module of a layer's folder, with the libraries of a cache's entry.
+    """Import the module of a layer, with the libraries of a cache entry.
 
-    The first of the folders has its __init__.py; in the others, too, lies Python of the layer, its cases.py for one.
+    The first of the folders has the __init__.py. The others may have more of the layer's Python, such as its cases.py.
 
-    It is `<toolkit>.loaded_<key>.<name>`, so that two layers of one name are two modules, and two libraries of torch's.
-    The same Python over the same libraries is imported once.
+    The module is `<toolkit>.loaded_<key>.<name>`, so that two layers of the same name are two modules, with two
+    namespaces of torch operators. The same Python files with the same libraries are imported once.
     """
     told = hashlib.sha256(f"{folders[-1]} {entry.place.name}".encode())
     for file in sorted(file for folder in folders for file in folder.rglob("*.py")):

@@ -1,4 +1,4 @@
-"""What a build is asked for: sources, settings and, from both, the key under which its result is kept."""
+"""A recipe: the sources and settings of a build, and the key of its cache entry."""
 
 import hashlib
 import keyword
@@ -16,7 +16,7 @@ from . import toolkit
 from .build import CaffeBuildError, Progress, make
 from .cache import Entry
 
-# Of a folder that has none.
+# The __init__.py for a folder without one.
 INIT = '''"""Made by load: a function for each one that {name}.h declares."""
 
 from .._backends import BACKENDS, HOST
@@ -39,13 +39,13 @@ class Recipe:
     """One layer to be built.
 
     Attributes:
-        name: the layer's.
-        files: content by path. Beside the layer's own lies what these include from elsewhere.
-        layer: the layer's folder among them.
-        settings: make's, by name.
-        backends: the names of those to build.
-        prepare: completes the written files before make sees them. It is given the layer's folder.
-        shown: what an error's text looks like to the user, from the text with the names of the files that were built.
+        name: the layer's name.
+        files: content by path: the layer's files, and files from elsewhere that they include.
+        layer: the path of the layer's folder.
+        settings: make's settings, by name.
+        backends: the names of the backends to build.
+        prepare: completes the written files before make runs. It gets the layer's folder.
+        shown: replaces names of built files in an error's text by the user's.
     """
 
     name: str
@@ -57,7 +57,7 @@ class Recipe:
     shown: Callable[[str, Path], str] = lambda text, sources: text
 
     def key(self) -> str:
-        """Of all that decides what the libraries hold."""
+        """The digest of everything that decides the content of the libraries."""
         told = hashlib.sha256(toolkit.digest())
         compilers = [
             toolkit.identity(word)
@@ -73,7 +73,7 @@ class Recipe:
         return told.hexdigest()[:32]
 
     def built(self) -> Entry:
-        """The cache's entry, made now if it is not there."""
+        """The cache entry, which is built now if it does not exist."""
         entry = Entry(self.name, self.key(), self.layer)
         if not entry.is_complete():
             with Progress(self.name) as progress:
@@ -111,7 +111,7 @@ def check_name(who: str, name) -> str:
 
 
 def settings_for(who: str, arch: str | None, backends: Iterable[str] | None) -> tuple[dict, tuple[str, ...]]:
-    """(make's settings, the backends to build): what was asked for, else the environment, else what is here."""
+    """(make's settings, the backends to build), from the arguments, else the environment, else this machine."""
     if arch is not None and not isinstance(arch, str):
         raise CaffeTypeError(f'{who}: arch: expected a string such as "sm_90", got {arch!r}')
     arch = arch or os.environ.get("ARCH") or "native"
@@ -138,7 +138,7 @@ def settings_for(who: str, arch: str | None, backends: Iterable[str] | None) -> 
 
 
 def _architectures() -> str:
-    """Those of the GPUs that are here."""
+    """The architectures of this machine's GPUs."""
     if not torch.cuda.is_available():
         return ""
     found = {torch.cuda.get_device_capability(i) for i in range(torch.cuda.device_count())}

@@ -1,4 +1,4 @@
-"""Where the toolkit's rules, headers and tools are, and by what a library built from them is known again."""
+"""Find the toolkit's rules, headers and tools, and make digests of them and of the compilers."""
 
 import functools
 import hashlib
@@ -11,9 +11,9 @@ from pathlib import Path
 
 from .. import _edge
 
-# What a build reads of the toolkit.
+# The parts of the toolkit that a build reads.
 PARTS = ("Makefile", "mk", "build_ffi.py", "requirements", "include", "src", "tools")
-# Python packages that write what the compilers then read.
+# Python packages that write code.
 WRITERS = ("cffi", "pycparser", "tree-sitter", "tree-sitter-cuda", "grpcio-tools")
 
 
@@ -22,7 +22,9 @@ def root() -> Path:
     """The folder of the Makefile."""
     if folder := _edge.root():
         return folder
-    from .._runtime import CaffeRuntimeError  # torch, which `python -m cuffi` does without
+    from .._runtime import (
+        CaffeRuntimeError,
+    )  # imported here, because it imports torch, and `python -m cuffi` does not need it
 
     raise CaffeRuntimeError(
         f"load: the toolkit's Makefile is neither in {_edge.PACKAGE.parent} nor in {_edge.PACKAGE / _edge.INSTALLED}: "
@@ -31,13 +33,13 @@ def root() -> Path:
 
 
 def digest() -> bytes:
-    """Of the content of all that a build reads of the toolkit."""
+    """A digest of the files of the toolkit that a build reads."""
     total, above = hashlib.sha256(), f"{root()}/"
     for file in ("_backends.py", "_edge.py"):
         total.update((_edge.PACKAGE / file).read_bytes())
     for name in sorted(_files(above)):
         total.update(name.encode())
-        # Half of a warm load's time goes here: neither Path nor a file object.
+        # No Path and no file object, because half of the time of a load from the cache goes here.
         file = os.open(above + name, os.O_RDONLY)
         try:
             while part := os.read(file, 1 << 20):
@@ -48,7 +50,7 @@ def digest() -> bytes:
 
 
 def _files(above: str) -> list[str]:
-    """Their paths below the root."""
+    """The paths of these files below the root."""
     found = [p for p in PARTS if os.path.isfile(above + p)]
     folders = [p for p in PARTS if os.path.isdir(above + p)]
     while folders:
@@ -63,7 +65,7 @@ def _files(above: str) -> list[str]:
 
 
 def find_nvcc() -> str:
-    """Where make finds the CUDA compiler, by make's own search; "" if it finds none."""
+    """The CUDA compiler that make's own search finds; "" if there is none."""
     given = os.environ.get("NVCC", "search").strip()
     if given != "search":
         return shutil.which(given) or given
@@ -79,7 +81,7 @@ def _search(path: str, cuda_home: str) -> str:
 
 
 def identity(program: str) -> list[tuple]:
-    """A compiler, without starting it: each file of its name on PATH, as a wrapper may call the next."""
+    """Identify a compiler without starting it: by each file of its name on PATH, as a wrapper may call the next."""
     if os.sep in program:
         found = [Path(program)]
     else:
@@ -107,7 +109,7 @@ def writers() -> list[str]:
         except PackageNotFoundError:
             result.append(name)
             continue
-        # `version(name)` has all of it read as an e-mail, which takes as long as all else here.
+        # importlib.metadata.version would parse the whole file as an e-mail, and double the time.
         said = made.read_text("METADATA") or made.read_text("PKG-INFO") or ""
         found = re.search(r"^Version:\s*(\S+)", said, re.MULTILINE)
         result.append(f"{name} {found[1] if found else made.version}")
@@ -116,7 +118,7 @@ def writers() -> list[str]:
 
 @functools.cache
 def processor() -> str:
-    """What -march=native means here."""
+    """The meaning of -march=native on this machine."""
     try:
         lines = Path("/proc/cpuinfo").read_text().split("\n\n")[0].splitlines()
     except OSError:

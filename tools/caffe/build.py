@@ -1,17 +1,17 @@
-"""What the build of a Caffe layer needs besides its own files.
+"""Prepare the build of a Caffe layer.
 
-    python -m tools.caffe.build headers layers/foo build/foo      so that its #includes find its files; its registration
-    python -m tools.caffe.build init layers/foo                   the __init__.py of a folder that has none
+    python -m tools.caffe.build headers layers/foo build/foo      forwarding headers, and the layer's registration
+    python -m tools.caffe.build init layers/foo                   an __init__.py for a folder without one
 
-A fork includes its files by their paths there, as in "caffe/layers/foo_layer.hpp". Where such an include means a file
-of the folder (caffe_folder.py says which), build/foo/include gets a header of that name that includes the file.
+A fork includes its files by their paths there, such as "caffe/layers/foo_layer.hpp". If such an include means a file of
+the folder (folder.py decides), build/foo/include gets a header of that name that includes the file.
 
-An include of what the toolkit has nothing of, a database say, finds a header of a few names: most layers that say such
-an include do not use it. One of thrust's finds the toolkit's thrust, for the processor; in a layer that uses thrust on
-the device, nvcc finds its own, put on the call's stream.
+For some includes the toolkit has nothing, such as databases. They find a header with a few names, because most layers
+with such an include do not use it. Includes of thrust find the toolkit's thrust for the processor. In a layer that uses
+thrust on the device, nvcc finds its own thrust, on the call's stream.
 
-A few layers, stock's Convolution among them, are not registered by their own file. build/foo/registration.cpp does that
-for each class of the folder that says its type and that nobody registers.
+Some layers, such as stock's Convolution, are not registered in their own file. build/foo/registration.cpp registers
+each class of the folder that has a type() and is not registered.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ ROOT = Path(__file__).resolve().parents[2]
 TOOLKIT = [ROOT / "include", ROOT / "include" / "legacy"]
 BANNER = "// Made by tools/caffe/build.py; do not edit.\n"
 
-# What an include of that of which the toolkit has names alone finds.
+# Headers for includes of which the toolkit has only names.
 MESSAGES = "caffe/proto/caffe.pb.h"
 READERS, DATA_LAYERS = '#include "caffe/readers.hpp"\n', '#include "caffe/data_layers.hpp"\n'
-# Of these one is said wherever thrust is to work on the device.
+# A layer that uses thrust on the device has one of these names.
 DEVICE_MEMORY = {"device_vector", "device_ptr", "device_pointer_cast", "device_malloc"}
 DEVICE_POLICY = {"device", "cuda", "system"}
 THRUST = '#include "caffe/util/thrust.hpp"\n'
@@ -46,10 +46,10 @@ THRUST_ON_DEVICE = f"""\
 {THRUST}#endif
 """
 
-# Of boost's headers that nobody has: editors insert some of which nothing is used.
+# For headers of boost that are not installed. Editors insert includes of which nothing is used.
 SYSTEMS = "#if __has_include_next(<%s>)\n#include_next <%s>\n#endif\n"
 
-# A class that others derive from may say a type of its own, too: Recurrent.
+# A base class may have a type(), too: Recurrent.
 REGISTER = """\
 template <template <typename> class LayerClass, typename Dtype>
 void RegisterFor(const char* type) {

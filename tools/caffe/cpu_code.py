@@ -1,7 +1,7 @@
-"""Which of a layer's CPU functions are no code, or not all of it, though the layer has kernels.
+"""Find CPU functions without code, or with a part of it, in layers that have kernels.
 
-`Forward_cpu() {}` beside a real Forward_gpu computes nothing, and one that is whole only under `#ifdef CPU_ONLY`
-computes a part. On the host such a layer's kernels are run instead, as they are where Forward_cpu says NOT_IMPLEMENTED.
+Beside a real Forward_gpu, `Forward_cpu() {}` computes nothing, and a Forward_cpu that is complete only under `#ifdef
+CPU_ONLY` computes a part. On the host such a layer runs its kernels instead, as with NOT_IMPLEMENTED.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ CPU_BUILD = IS_DEFINED | {"CPU_ONLY": 1, "USE_CUDA": 0}
 
 
 class Missing(NamedTuple):
-    """A CPU function that is not to be run."""
+    """A CPU function that must not run."""
 
     layer: str  # the class
     function: str  # Forward_cpu or Backward_cpu
@@ -47,8 +47,8 @@ def missing(sources: dict[str, Source]) -> list[Missing]:
 
 
 def without_kernels(sources: dict[str, Source]) -> dict[str, tuple[str, list[str]]]:
-    """Classes that declare GPU functions which no file defines but by STUB_GPU, in builds without CUDA: forks for
-    processors have such. By class, the header and the functions' names, Forward and Backward."""
+    """Classes whose GPU functions only STUB_GPU defines, as in forks for processors: by class, the header and the
+    functions, Forward and Backward."""
     defined = {(f.scope, f.name) for source in sources.values() for f in source.functions}
     found: dict[str, tuple[str, list[str]]] = {}
     for name, source in sources.items():
@@ -78,12 +78,12 @@ def body(source: Source, function: Function) -> list[Token]:
 
 
 def statements(tokens: list[Token]) -> list[str]:
-    """The words of what does something: not `;`, `return;` and `{}`."""
+    """The words of statements that do something, unlike `;`, `return;` and `{}`."""
     return [token.text for token in tokens if token.text not in (";", "{", "}", "return")]
 
 
 def computes(source: Source, kernels: Function, cpu: str) -> bool:
-    """Does a GPU function do more than to call the CPU one, or to say that it is not there?"""
+    """Does a GPU function do more than call the CPU function, or say NOT_IMPLEMENTED?"""
     tokens = body(source, kernels)
     words = statements(tokens)
     alone = sum(token.text == ";" for token in tokens) == 1
@@ -91,7 +91,7 @@ def computes(source: Source, kernels: Function, cpu: str) -> bool:
 
 
 def fault(source: Source, cpu: Function) -> str:
-    """Why a CPU function is not to be run; "" if it may be."""
+    """Why a CPU function must not run; "" if it may."""
     words = statements(body(source, cpu))
     if not words:
         return "there is no statement in it"

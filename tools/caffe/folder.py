@@ -1,7 +1,8 @@
-"""Which of a Caffe layer's files an #include means: they lie flat in one folder, and say each other's paths in a fork.
+"""Find the file of a Caffe layer that an #include means.
 
-An include means the file whose whole path in the folder is the end of the include's: `caffe/layers/x_layer.hpp` is
-x_layer.hpp, and `caffe/util/common.hpp` may be util/common.hpp beside a common.hpp. The longest wins.
+The files lie flat in one folder, and their includes have the paths of the fork. An include means the file whose path in
+the folder is the end of the include's path: `caffe/layers/x_layer.hpp` is x_layer.hpp. If the folder has
+util/common.hpp and common.hpp, `caffe/util/common.hpp` is the former, because the longest path wins.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ from pathlib import Path, PurePosixPath
 HEADERS_HERE = Path(__file__).resolve().parents[2] / "include"
 SOURCES = (".cpp", ".cc", ".cu")
 HEADERS = (".hpp", ".h", ".cuh", ".hh", ".inl")
-# Headers that the toolkit has at most names of, and that many a layer includes without using them.
+# Headers of which the toolkit has at most names. Many layers include them and use nothing of them.
 NOTHING = re.compile(
     r"caffe/(solver|sgd_solvers|solver_factory|parallel|data_reader|internal_thread|python_layer)\.hpp\Z"
     r"|caffe/util/(db|db_lmdb|db_leveldb|hdf5|blocking_queue|upgrade_proto|cudnn|nccl|signal_handler)\.h(pp)?\Z"
     r"|caffe/layers/\w*data_layer\.hpp\Z|(opencv2?/[\w/]+|opencv|cv|highgui|cxcore)\.h(pp)?\Z|thrust/[\w/]+\.h\Z|(leveldb/\w+|lmdb|hdf5|hdf5_hl|gtest/gtest|google/protobuf/.+)\.h\Z"
 )
-# Headers of CUDA's own that forks name: whatever is in them, cuda_runtime.h brings, on the host, too. Of its libraries'
-# there is nothing, and a layer that uses one is refused (tools/port/refusals.py).
+# CUDA's headers that forks include. cuda_runtime.h has their content, on the host, too. The libraries' headers are
+# empty, and a layer that uses such a library is refused (tools/port/refusals.py).
 CUDA_NAMES = re.compile(
     r"(device_(functions|launch_parameters|atomic_functions|double_functions|types)|sm_\d\d_(atomic_functions|intrinsics)"
     r"|math_functions|common_functions|cuda_(device_)?runtime_api|driver_types|vector_(types|functions)|host_defines"
@@ -29,8 +30,7 @@ CUDA_NAMES = re.compile(
 
 
 def spelled_here(include: str) -> str:
-    """An include's path, by whichever slashes it was written, and caffe/Filler.hpp as our header is called: Visual
-    Studio takes all."""
+    """An include's path with slashes, and in our header's case: Visual Studio accepts caffe\\Filler.hpp, too."""
     path = include.replace("\\", "/")
     is_ours = path != path.lower() and (HEADERS_HERE / path.lower()).is_file()
     return path.lower() if is_ours else path

@@ -1,10 +1,10 @@
-"""What each kernel does with the grid, told from its text: may it run as a plain loop over a range?
+"""Find out from its text how a kernel uses the grid: may it run as a plain loop over a range?
 
     unit = Unit(read("foo.cu"), "foo.cu")
     for kernel in unit.kernels(unit.main):
         print(kernel.name, kernel.mode, [launch.grid for launch in kernel.launches])
 
-Every answer errs on the safe side: a fact that cannot be seen is taken for the one that forbids more.
+In doubt the answer is the safe one, which allows less.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .tokens import LOOP, macro_body, mask, position_from
 # The loops that can run over a part of the index range, and what they are called then (include/host/cuda_launch.h).
 RANGE_LOOPS = {"CUDA_KERNEL_LOOP": "CUDA_KERNEL_RANGE", "CUDA_2D_KERNEL_LOOP": "CUDA_2D_KERNEL_RANGE"}
 
-# Words by which a thread learns which one it is, or meets the others.
+# Names with which a thread finds its index, or meets other threads.
 THREAD_IDENTITY = re.compile(
     r"(threadIdx|blockIdx|blockDim|gridDim|warpSize|lane_?id|warp_?id|clock(64)?|cooperative_groups"
     r"|__shared__|__syncthreads\w*|__syncwarp|__threadfence\w*|__shfl\w*|__ballot\w*|__any(_sync)?|__all(_sync)?"
@@ -51,7 +51,7 @@ class Kernel(NamedTuple):
 
     @property
     def mode(self) -> str:
-        """kRange: a few calls, each on a part of the indices. kThreads: a call for each thread."""
+        """kRange: a few calls, each for a part of the indices. kThreads: a call for each thread."""
         whole = self.has_loop and self.range_loop and not self.nested_loop
         leaves = self.returns_in_loop or self.breaks_loop
         personal = self.uses_thread_identity or self.writes_outside_loop or self.carries
@@ -127,7 +127,7 @@ def _words(lexed: Lexed, start: int, end: int) -> set[str]:
 
 
 def _words_by_name(sources: list[Source]) -> dict[str, set[str]]:
-    """For each function, class and macro, the words that its definition mentions."""
+    """For each function, class and macro, the words of its definition."""
     found: dict[str, set[str]] = {}
     for source in sources:
         for function in source.functions:
@@ -143,7 +143,7 @@ def _words_by_name(sources: list[Source]) -> dict[str, set[str]]:
 
 
 def _may_be_changed(type_text: str) -> bool:
-    """Is this a reference, and what it names not const? `const T*&` names a pointer that is not."""
+    """Is this a reference to something that is not const? `const T*&` is one: the pointer is not const."""
     named, reference, _ = type_text.partition("&")
     words = named.replace("*", " * ").split()
     constant = "const" in (words[-1:] if "*" in words else words)
@@ -151,7 +151,7 @@ def _may_be_changed(type_text: str) -> bool:
 
 
 def _is_const(source: Source, function: Function) -> bool:
-    """A member function that leaves its object as it is: `int rows() const {`."""
+    """Is it a member function that does not change its object: `int rows() const {`?"""
     return "const" in source.text[function.at : function.body].rpartition(")")[2].split()
 
 
@@ -179,14 +179,14 @@ class _Body:
         root = parse("void f()" + self._text)
         self._declare(root)
         self._visit(root, in_loop=False, breakable=False)
-        if root.has_error:  # statements that the parser did not understand: assume the worst
+        if root.has_error:  # statements that the parser does not understand: the safe answer
             words = {token.text for token in body}
             self.returns_in_loop = self.returns_in_loop or "return" in words
             self.breaks_loop = self.breaks_loop or "break" in words or "goto" in words
             self.writes_outside_loop = True
 
     def _declare(self, node, in_loop: bool = False):
-        """Collect the local variables: what is written to them stays in the thread, or even in one turn of the loop."""
+        """Collect the local variables. Writes to them stay in the thread, or even in one iteration of the loop."""
         if node.type in ("declaration", "for_range_loop", "parameter_declaration"):
             for declarator in node.children_by_field_name("declarator"):
                 self._declarator(declarator, array=False)
@@ -215,7 +215,7 @@ class _Body:
         elif node.type == "array_declarator":
             inner = node.child_by_field_name("declarator")
             self._declarator(inner, array=inner.type in ("identifier", "array_declarator"))
-        # a reference_declarator names somebody else's memory
+        # a reference_declarator names other memory
 
     def _visit(self, node, in_loop: bool, breakable: bool):
         kind = node.type
@@ -245,7 +245,7 @@ class _Body:
             self._visit(child, in_loop, breakable)
 
     def _visit_lambda(self, node, in_loop: bool):
-        """A lambda's `return` leaves the lambda alone; what it writes counts where it stands."""
+        """A lambda's `return` only leaves the lambda. Its writes count where it stands."""
         before = self.returns_in_loop
         for child in node.named_children:
             self._visit(child, in_loop, breakable=True)
@@ -271,7 +271,7 @@ class _Body:
         self.writes_outside_loop = self.writes_outside_loop or wrote
 
     def _check_change(self, node):
-        """In a loop: is a variable changed that the next turn sees, or handed on to be changed?"""
+        """In a loop: is a variable changed that the next iteration reads, or passed on to be changed?"""
         address = node.type == "pointer_expression" and node.child_by_field_name("operator").type == "&"
         if node.type == "assignment_expression":
             place = node.child_by_field_name("left")
@@ -288,7 +288,7 @@ class _Body:
         self._check_place(place)
 
     def _changed_by(self, call) -> list:
-        """What a call may change: arguments of a function of the unit, or of one called swap; a member's object."""
+        """What a call may change: arguments of the unit's functions or of swap, and the object of a member function."""
         function = call.child_by_field_name("function")
         of_object = (
             function.type == "field_expression" and function.child_by_field_name("operator").type == "."
@@ -317,15 +317,15 @@ class _Body:
                 continue
             if place.type == "field_expression" and place.child_by_field_name("operator").type != ".":
                 return  # memory
-            # Of x.a[0], the array may be x's own.
+            # In x.a[0] the array may be part of x.
             element = place.type == "subscript_expression"
             place = place.child_by_field_name("argument")
         if place.type != "identifier" or self._of(place) in self._of_the_loop:
-            return  # memory, or this turn's own
+            return  # memory, or a variable of this iteration
         self.carries = self.carries or not element or self._of(place) in self._arrays
 
     def _is_reference(self, node) -> bool:
-        """`T& name = value`, by which the value may be changed."""
+        """`T& name = value`: the value may be changed by that name."""
         if node.type != "init_declarator" or node.child_by_field_name("value") is None:
             return False
         declarator = node.child_by_field_name("declarator")
@@ -335,7 +335,7 @@ class _Body:
         return named and _may_be_changed(self._of(node.parent).split("=")[0])
 
     def _is_private(self, node) -> bool:
-        """Is this place a variable of the thread's own?"""
+        """Is this a variable of the thread?"""
         if node.type == "identifier":
             return self._of(node) in self._values
         inner = node.child_by_field_name("argument")

@@ -1,4 +1,4 @@
-"""What a kernel's loop surely does, for every index, wherever its conditions lead."""
+"""Find what a kernel's loop does for every index, whatever its conditions are."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .lexer import Lexed
 from .source import Source
 from .tokens import LOOP, position_from
 
-# What is behind such a word may be evaluated never or several times.
+# The code after such a word may run never, or several times.
 REPEATS = {"for", "while"}
 CONTROL = REPEATS | {"do", "switch", "goto", "try"}
 LEAVES = {"continue", "break", "return"}
@@ -17,9 +17,9 @@ DIRECTIVE = re.compile(r"^[ \t]*#", re.M)
 
 
 def touched_elements(source: Source, kernel: Kernel) -> tuple[str, list[str]] | None:
-    """(n, the pointers p) where the kernel's one loop, CUDA_KERNEL_LOOP(i, n), surely touches p[i] for every i.
+    """(n, pointers), if the kernel has one CUDA_KERNEL_LOOP(i, n) that uses p[i] of each pointer for every i.
 
-    Such a pointer has n elements, or the call is wrong. None: no such loop can be seen.
+    Such a pointer must have n elements. None if there is no such loop.
     """
     tokens, partner = source.lexed.tokens, source.lexed.partner
     start, end = (position_from(tokens, offset) for offset in kernel.body)
@@ -38,7 +38,7 @@ def touched_elements(source: Source, kernel: Kernel) -> tuple[str, list[str]] | 
     sure, touched = evaluated_always(source.lexed, first, last), []
     for name in [p.name for p in kernel.parameters if "*" in p.type]:
         uses = [k for k in range(start, end) if tokens[k].text == name]
-        # Not moved, handed on, or the name of something else.
+        # The pointer must not be changed, passed on, or hidden by another name.
         plain = all(tokens[k + 1].text == "[" and tokens[k - 1].kind != "name" for k in uses)
         if plain and any(k in sure and [t.text for t in tokens[k + 2 : k + 4]] == [index, "]"] for k in uses):
             touched.append(name)
@@ -51,13 +51,13 @@ def _may_change(tokens, k: int) -> bool:
 
 
 def evaluated_always(lexed: Lexed, first: int, last: int) -> set[int]:
-    """Which tokens of these statements are evaluated, wherever the conditions among them lead."""
+    """The tokens of these statements that are always evaluated."""
     tokens, sure = lexed.tokens, set()
     k = first
     while k < last:
         word, leaves = tokens[k].text, LEAVES
         if word in CONTROL - REPEATS or word in LEAVES:
-            break  # nothing from here on is for every element
+            break  # the rest does not run for every element
         if word in ("{", "else"):  # a block or a branch; an `else` belongs to a condition passed already
             end = lexed.partner[k] + 1 if word == "{" else statement_end(lexed, k + 1, last)
         elif word == "if":
@@ -75,7 +75,7 @@ def evaluated_always(lexed: Lexed, first: int, last: int) -> set[int]:
 
 
 def statement_end(lexed: Lexed, k: int, last: int) -> int:
-    """Just after the statement that starts at k; an `else` is one of its own."""
+    """The index after the statement that starts at k. An `else` is a statement of its own."""
     tokens = lexed.tokens
     if tokens[k].text == "{":
         return lexed.partner[k] + 1
@@ -87,7 +87,7 @@ def statement_end(lexed: Lexed, k: int, last: int) -> int:
 
 
 def _before_choice(lexed: Lexed, start: int, end: int) -> set[int]:
-    """The tokens before the first ?:, && or ||: what is behind may not be evaluated."""
+    """The tokens before the first ?:, && or ||, after which an operand may not be evaluated."""
     for k in range(start, end):
         if lexed.tokens[k].text in ("?", "&&", "||"):
             return set(range(start, k))

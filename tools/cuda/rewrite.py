@@ -1,4 +1,4 @@
-"""What the rewriters share: edits, and the writing of files."""
+"""Code that the rewriters share: edits, and the writing of files."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class Rewriter:
     def __init__(self, source: Source):
         self.source, self.text = source, source.text
         self.edits: list[tuple[int, int, object]] = []
-        self.notes: list[str] = []  # lines for people, on what was decided
+        self.notes: list[str] = []  # the decisions, as lines of text
 
     def rewritten(self) -> str:
         self.edits.sort(key=lambda edit: edit[:2])
         return self._render(0, len(self.text))
 
     def _rename_own_atomics(self):
-        """`atomicAdd(double*, double)`, which CUDA has had since 8 and many a fork from before defines for itself."""
+        """Rename a source's own `atomicAdd(double*, double)`, which older forks define, and CUDA has since version 8."""
         for function in self.source.functions:
             first = function.parameters[0].type.replace(" ", "") if function.parameters else ""
             if function.name == "atomicAdd" and first == "double*" and "__device__" in function.words:
@@ -42,7 +42,7 @@ class Rewriter:
         self.edits.append((start, end, replacement))
 
     def _render(self, start: int, end: int) -> str:
-        """Part of the text with its edits made. A replacement may be a function: it renders what it moves."""
+        """A part of the text with its edits. A replacement may be a function, which renders the text that it moves."""
         pieces, at = [], start
         for low, high, replacement in self.edits:
             if low < at or high > end:
@@ -55,7 +55,7 @@ class Rewriter:
 def rewrite(
     source_path: str, rewriter_class, tool: str, prologue: str, layer: LayerFolder | None = None
 ) -> tuple[dict[str, str], list, list[str]]:
-    """All texts to write, "" being the source's own and others by their relative path; all problems; all notes."""
+    """The texts to write (the source's under "", others by their relative path), the problems and the notes."""
     unit = Unit(read(source_path), source_path, layer, rewriter_class.defined)
     texts, problems, notes = {}, [], []
     for relative, source in {"": unit.main, **unit.headers}.items():
@@ -74,18 +74,18 @@ def rewrite(
 
 
 def quoted(path: str) -> str:
-    """A path as it stands in a #line directive, in the texts' own encoding."""
+    """A path for a #line directive, in the texts' encoding."""
     return os.fsencode(path.replace("\\", "\\\\").replace('"', '\\"')).decode("latin-1")
 
 
 def remove_orphans(folder: str, source_folder: str):
-    """What was made of a local header that is gone must go too, or a compiler would still find it."""
+    """Remove what was made of headers that are gone, or a compiler would still find it."""
     for parent, _, names in os.walk(folder):
         for name in names:
             made = os.path.join(parent, name)
             if os.path.exists(os.path.join(source_folder, os.path.relpath(made, folder))):
                 continue
-            if name.endswith((".tmp", ".partial")):  # somebody is writing it at this moment
+            if name.endswith((".tmp", ".partial")):  # another process is writing it
                 continue
             with contextlib.suppress(
                 FileNotFoundError
@@ -97,10 +97,11 @@ def remove_orphans(folder: str, source_folder: str):
 
 
 def rewrite_files(tool: str, rewriter_class, arguments: list[str], prologue="", notes="") -> int:
-    """The command line of a rewriter. The exit status comes back.
+    """The command line of a rewriter. Returns the exit status.
 
-    prologue: what the output starts with, or a function that tells by whether this is a Caffe layer's. notes: the
-    ending of a file beside the output that gets the rewriter's notes.
+    Args:
+        prologue: the begin of the output; or a function that makes it, and is told if this is a Caffe layer's.
+        notes: the suffix of a file beside the output for the rewriter's notes.
     """
     tool = os.path.basename(tool)
     parser = argparse.ArgumentParser(prog=tool)

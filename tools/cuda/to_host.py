@@ -2,7 +2,7 @@
 
     python -m tools.cuda.to_host foo.cu build/foo.cpp --depfile build/foo.d
 
-What it looks for, and what it makes of it:
+These are rewritten:
 
     __global__ void k() { body }   { ::cuda_host::run(mode, "k", [=]() mutable { body }); }: the whole grid
     k<T><<<grid, block>>>(x)       (::cuda_host::configure(grid, block), k<T>(x))
@@ -10,9 +10,8 @@ What it looks for, and what it makes of it:
     static __shared__ T x;         __shared__ T x;
     #include "beside.cuh"          is rewritten as well, into the same place relative to the output
 
-No edit adds or removes a line, so one #line makes every diagnostic name the user's own file. What has no
-host meaning is refused as `path:line:column: error: why`; code that only nvcc sees (#ifdef __CUDA_ARCH__)
-is not read.
+No edit adds or removes a line, so with one #line all diagnostics name the user's own file. What cannot run on the host
+is refused as `path:line:column: error: why`. Code that only nvcc sees (#ifdef __CUDA_ARCH__) is ignored.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ NO_HOST_MEANING = {
 
 
 class HostRewriter(Rewriter):
-    """What the host compiler is to see of one file."""
+    """Rewrites one file for the host compiler."""
 
     def __init__(self, unit: Unit, source: Source):
         super().__init__(source)
@@ -66,7 +65,7 @@ class HostRewriter(Rewriter):
                     self._edit(token.start, token.start + len(token.text), RANGE_LOOPS[token.text])
 
     def _launch(self, launch: Launch):
-        """Move the configuration in front of the callee; what lay between stays, lines included."""
+        """Move the configuration in front of the callee. What lies between, with its lines, stays."""
         self._edit(
             launch.start,
             launch.start,
@@ -80,7 +79,7 @@ class HostRewriter(Rewriter):
         self._edit(launch.end, launch.end, ")")
 
     def _words(self, tokens, in_macro: bool):
-        """Edits and refusals that a single word calls for."""
+        """Edits and refusals for single words."""
         for i, token in enumerate(tokens):
             if token.kind != "name":
                 continue
@@ -100,7 +99,7 @@ class HostRewriter(Rewriter):
     # ------------------------------------------------------------------------ shared variables
 
     def _shared(self, tokens, index: int, in_macro: bool):
-        """The declaration around a `__shared__`; tokens from its first word to its `;`."""
+        """Rewrite the declaration around a `__shared__`: the tokens from its first word to its `;`."""
         first = index
         while first and tokens[first - 1].text not in (";", "{", "}", ")", ":", ">"):
             first -= 1

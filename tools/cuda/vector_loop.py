@@ -1,8 +1,8 @@
-"""Which kernel loops are vector loops: element in, element out, so that a thread may take 16 bytes at once.
+"""Decide which kernel loops become vector loops, in which a thread moves 16 bytes at once.
 
-include/caffe_vector_loop.h says what is made of one. For that to compute what the body says, whatever the
-kernel's pointers are (equal, overlapping, misaligned, NULL behind a condition), a loop must pass every test here; one
-that does not stays Caffe's own loop. `decide` names the first test failed, for people to read.
+include/caffe_vector_loop.h says how they work. The result must not change, whatever the kernel's pointers are: equal,
+overlapping, misaligned, or NULL under a condition. So a loop must pass every test here, or it stays Caffe's own loop.
+`decide` names the first test that failed.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from .certain import CONTROL, evaluated_always
 from .source import Source
 from .tokens import position_from
 
-# A chain of such words reads memory in an order of its own, or more than once.
+# Code with such words reads memory in another order, or more than once.
 OTHER_CONTROL = CONTROL | {"asm", "__asm__", "new", "delete"}
-# Longer bodies are busy computing, and several copies of them want more registers than 16 bytes are worth.
+# Longer bodies are limited by computing, and several copies of them need too many registers.
 LONGEST_BODY = 250
 POINTER = re.compile(
     r"(?:const )?(?:unsigned )?[A-Za-z_]\w*(?: const)? ?\*(?: ?const)?(?: ?__restrict(?:__)?)?\Z"
@@ -35,7 +35,7 @@ class VectorLoop(NamedTuple):
 
 
 class NoVectorLoop(Exception):
-    """Why a loop is left as it is."""
+    """Why a loop stays as it is."""
 
 
 def decide(unit: Unit, source: Source, kernel: Kernel) -> VectorLoop | str:
@@ -89,7 +89,7 @@ class _Loop:
         return VectorLoop((tokens[head].start, tokens[close].end), body, index, count, windows)
 
     def _check_body(self, start: int, end: int, first: int, last: int, index: str):
-        """All that must hold for the order of reads and writes to be: each element's reads, then its write."""
+        """Check that an element's reads all come before its write."""
         tokens = self.tokens
         self.pointers = {p.name for p in self.kernel.parameters if "*" in p.type}
         for p in self.kernel.parameters:
@@ -127,9 +127,9 @@ class _Loop:
         return behind in CHANGES or self.tokens[k - 1].text in ("++", "--")
 
     def _windows(self, first: int, last: int, index: str) -> tuple[tuple[str, str], ...]:
-        """The pointers that registers can stand for: only ever p[i], and touched for every element.
+        """The pointers whose elements can be in registers: used only as p[i], and for every element.
 
-        One that is touched on some path only may be NULL on the others, as optional bottoms are.
+        A pointer that is used only under a condition may be NULL otherwise, as optional bottoms are.
         """
         tokens = self.tokens
         sure = evaluated_always(self.source.lexed, first, last)
