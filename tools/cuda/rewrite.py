@@ -32,7 +32,7 @@ class Rewriter:
         return self._render(0, len(self.text))
 
     def _rename_own_atomics(self):
-        """Rename a source's own `atomicAdd(double*, double)`, which older forks define, and CUDA has since version 8."""
+        """Rename a source's own `atomicAdd(double*, double)` of older forks, which CUDA has since version 8."""
         for function in self.source.functions:
             first = function.parameters[0].type.replace(" ", "") if function.parameters else ""
             if function.name == "atomicAdd" and first == "double*" and "__device__" in function.words:
