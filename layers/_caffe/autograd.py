@@ -112,7 +112,8 @@ class CaffeNode(torch.autograd.Function):
         ctx.call = call
         if call.recorded is None and call.placement.pool.in_place:
             ctx.mark_dirty(*(inputs[i] for i in call.placement.pool.in_place.values()))
-        ctx.save_for_backward(*inputs, *tops)
+        # What ctx.save_for_backward(*inputs, *tops) does, without a call.
+        ctx.to_save = (*inputs, *tops)
         return tops
 
     @staticmethod
@@ -129,6 +130,8 @@ class CaffeNode(torch.autograd.Function):
 
 # Skip the Python part of Function.apply: it looks for functorch transforms, which recorded calls do not have.
 apply = super(torch.autograd.Function, CaffeNode).apply
+# What torch's graph calls. Torch's own function looks for a vjp first.
+CaffeNode._backward_cls.apply = CaffeNode.backward
 
 
 def _backward(ctx, *top_diffs: Tensor):

@@ -190,7 +190,7 @@ class CaffeModule(nn.Module):
             takes_in = not pool.varying or torch._dynamo.config.capture_dynamic_output_shape_ops
             set_up = pool.blob_shapes is not None
             return self._in_a_graph(bottoms) if set_up and takes_in else _outside_of_the_graph(self, *bottoms)
-        if self.propagate_down:
+        if self._propagate_down:
             bottoms = self._detached(bottoms)
         recorded = self._recorded
         if recorded is not None:
@@ -198,7 +198,7 @@ class CaffeModule(nn.Module):
             if type(tops) is list:  # the inputs of a call that may be differentiated
                 tops = apply(Call(recorded.placement, recorded), *tops)
             if tops is not None:
-                return self._answer(tops)
+                return self._answer(tops) if self._pool.weighs or len(tops) != 1 else tops[0]
         return self._careful(bottoms)
 
     def _careful(self, bottoms: tuple[Tensor, ...]):

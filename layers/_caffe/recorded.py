@@ -12,6 +12,11 @@ from . import services
 from .autograd import Placement
 from .instance import Instance
 
+try:  # torch.cuda.is_current_stream_capturing is a Python function around it
+    from torch._C import _cuda_isCurrentStreamCapturing as is_capturing
+except ImportError:
+    from torch.cuda import is_current_stream_capturing as is_capturing
+
 _TORCH = of_torch()
 
 
@@ -60,7 +65,7 @@ class RecordedCall:
             makers,
             tuple(f"blob{i}" for i in range(len(pool.blob_shapes))),
             None if one_device else torch.cuda.current_device,
-            torch.cuda.is_current_stream_capturing,
+            is_capturing,
             torch.empty_like,
             torch.zeros_like,
             BACKENDS[site.backend].dlpack,
