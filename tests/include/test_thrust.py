@@ -131,6 +131,19 @@ int main() {
   const auto row = thrust::make_transform_iterator(from, Row(2));
   thrust::copy(row, row + 3, ask.begin());
   show(ask);
+  thrust::device_vector<float> weights(3);
+  thrust::sequence(weights.begin(), weights.end());
+  ask[0] = 3;
+  thrust::stable_sort_by_key(ask.begin(), ask.end(),
+                             thrust::make_zip_iterator(thrust::make_tuple(weights.begin(), ids.begin())));
+  show(weights), show(ids);
+  typedef thrust::tuple<thrust::device_ptr<int>, thrust::device_ptr<float>> Both;
+  thrust::zip_iterator<Both> both = thrust::make_zip_iterator(
+      thrust::make_tuple(thrust::device_pointer_cast(thrust::raw_pointer_cast(&ask[0])),
+                         thrust::device_pointer_cast(thrust::raw_pointer_cast(&weights[0]))));
+  thrust::copy(both + 1, both + 3, both);
+  show(ask), show(weights);
+  printf("%d %g | ", (int)thrust::get<0>(*both), (double)thrust::get<1>(both[1]));
   thrust::counting_iterator<int> at = from;
   printf("%d ", *at++);
   printf("%d ", *at--);
@@ -154,6 +167,11 @@ def test_thrust_on_the_device(place, tmp_path, request):
         "3 2 1",
         "2 6 0 6 9 12",
         "0 1 1",
+        "1 2 0",  # weights by the keys 3, 1, 1
+        "12 14 10 16 18 20",
+        "1 3 3",
+        "2 0 0",
+        "1 0",
         "1 2 2",
     ]
     assert said == " | ".join(wanted)

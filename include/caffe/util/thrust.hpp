@@ -215,18 +215,18 @@ using std::tie;
 using std::tuple;
 
 // value(i) for i = 0, 1, ...: what the iterators below, which hold nothing, are made of.
-template <typename Value, typename T>
+template <typename Value, typename T, typename Reference = T>
 class caffe_iterator {
  public:
   typedef std::random_access_iterator_tag iterator_category;
   typedef T value_type;
   typedef std::ptrdiff_t difference_type;
   typedef const T* pointer;
-  typedef T reference;
+  typedef Reference reference;
 
   explicit caffe_iterator(Value value = Value(), difference_type at = 0) : value_(value), at_(at) {}
-  T operator*() const { return value_(at_); }
-  T operator[](difference_type i) const { return value_(at_ + i); }
+  Reference operator*() const { return value_(at_); }
+  Reference operator[](difference_type i) const { return value_(at_ + i); }
   caffe_iterator& operator+=(difference_type n) { return at_ += n, *this; }
   caffe_iterator& operator-=(difference_type n) { return at_ -= n, *this; }
   caffe_iterator& operator++() { return *this += 1; }
@@ -283,6 +283,27 @@ auto make_transform_iterator(Iterator first, Function function) {
   typedef caffe_of<Function, Iterator> Of;
   return caffe_iterator<Of, decltype(std::declval<Of>()(0))>({first, function});
 }
+
+// Elements of several iterators, as a tuple of references: what is written to it, is written to each.
+template <typename... Iterators>
+struct caffe_zipped {
+  tuple<Iterators...> firsts;
+  auto operator()(std::ptrdiff_t i) const {
+    return std::apply(
+        [i](const auto&... first) {
+          return tuple<typename std::iterator_traits<Iterators>::reference...>(first[i]...);
+        },
+        firsts);
+  }
+};
+template <typename... Iterators>
+caffe_iterator<caffe_zipped<Iterators...>, tuple<typename std::iterator_traits<Iterators>::value_type...>,
+               tuple<typename std::iterator_traits<Iterators>::reference...>>
+make_zip_iterator(const tuple<Iterators...>& firsts) {
+  return decltype(thrust::make_zip_iterator(firsts))({firsts});
+}
+template <typename Tuple>
+using zip_iterator = decltype(thrust::make_zip_iterator(std::declval<Tuple>()));
 
 // ------------------------------------------------------------------------------------ what is std's, by its name
 

@@ -31,6 +31,7 @@ inline __host__ __device__ cudaStream_t thrust_stream() {
 #include <thrust/count.h>
 #include <thrust/extrema.h>
 #include <thrust/host_vector.h>
+#include <thrust/iterator/zip_iterator.h>
 #include <thrust/reduce.h>
 #include <thrust/remove.h>
 #include <thrust/replace.h>
