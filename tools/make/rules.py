@@ -152,7 +152,7 @@ class Rules:
                 UNSHARED,
                 edge.CAFFE,
             )
-            for each in {place, self.settings.core_of(backend, of_kernels=False)}:
+            for each in sorted({place, self.settings.core_of(backend, of_kernels=False)}):
                 gch = f"{each}/std.hpp.gch"
                 self.rule(
                     gch, ["src/caffe/std.hpp", f"{each}/flags"],
