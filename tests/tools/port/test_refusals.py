@@ -452,7 +452,9 @@ def test_header_of_a_library_that_is_not_there(fork, port):
     others = '#include "curand.h"\n#include <cusparse.h>\n' + includes
     fork.layer("Unused", includes=others, body="boost::shared_ptr<int> p;", members=WHOLE)
     port("Unused")
-    made = make(LAYERS_DIR=port.folder, LAYERS="unused", NVCC="", BUILD=port.folder.parent / "build")
+    made = make(
+        "libraries", LAYERS_DIR=port.folder, LAYERS="unused", NVCC="", BUILD=port.folder.parent / "build"
+    )
     assert made.returncode == 0, made.stdout + made.stderr
     dead = "#ifdef USE_OPENCV\n#include <boost/geometry.hpp>\n#endif"
     fork.layer("Other", includes=f'#include "boost/shared_ptr.hpp"\n{dead}')
