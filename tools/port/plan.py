@@ -225,8 +225,8 @@ class Closure:
                     taken = self._take(f"{BLOB}, class Blob", blob, name)
                     if not taken and (theirs := self.names.core_overloads.get(name)):
                         where = next(iter(theirs.values()))
-                        text = f"{self._user} uses an overload of {name} that this fork added ({where})"
-                        self.problem(place, text + "; the toolkit's core is stock Caffe's", True)
+                        text = f"{self._user} uses {of_core(f'an overload of {name}', where)}"
+                        self.problem(place, text, True)
             for (name, file), token in called.items():
                 if (name, file) not in done:
                     done.add((name, file))
@@ -329,6 +329,11 @@ class Plan(Closure):
             for name in names
             if all(one.type != self.type for one in registrations(Source(text, file, defined | {name: 0})))
         ]
+
+
+def of_core(what: str, where: Place) -> str:
+    """How to name what stock Caffe may have, but the toolkit's core does not."""
+    return f"{what} of its fork's core ({where}), which the toolkit's core does not have"
 
 
 def is_called(tokens: list[Token], i: int) -> bool:

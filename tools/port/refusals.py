@@ -15,7 +15,7 @@ from itertools import pairwise
 from ..cuda.lexer import Token
 from ..files import read
 from .names import Names
-from .plan import Plan, Problem, is_called
+from .plan import Plan, Problem, is_called, of_core
 from .toolkit import ROOT
 from .tree import PROTO, SOURCE_KINDS, WITHOUT, WORD, Class, Place
 from .undeclared import undeclared
@@ -168,8 +168,7 @@ def core_use(
         if [t.text for t in tokens[max(i - 5, 0) : i]] == ["Layer", "<", "Dtype", ">", "::"]:
             place = place or plan.names.layer_variables.get(token.text)
         if place:
-            text = f"uses {token.text}, which this fork added to Caffe's core ({place})"
-            yield token, text + "; the toolkit's core is stock Caffe's"
+            yield token, f"uses {of_core(token.text, place)}"
 
 
 def own_names(plan: Plan) -> set[str]:

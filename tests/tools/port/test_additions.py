@@ -198,7 +198,7 @@ def test_what_a_fork_added_to_blob(fork, port):
     for name in ("below_middle", "far_from_middle"):
         fork.layer("Apart", body=f"bottom[0]->{name}();")
         refusal = port("Apart", fails=True)
-        assert re.search(rf"uses {name}, which this fork added to Caffe's core \(.*blob.hpp:\d+\)", refusal)
+        assert re.search(rf"uses {name} of its fork's core \(.*blob.hpp:\d+\), which", refusal)
 
 
 MATH = """

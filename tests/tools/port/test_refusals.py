@@ -92,8 +92,8 @@ def test_not_a_tree(fork, port, tmp_path):
         (dict(body="vsSin(3, a, y); vsRngUniform(0, s, 3, y, 0, 1);"), r"cpp:7: .* calls Intel's MKL \(vsRngUniform"),
         (dict(includes="#include <curand.h>", body="curandGenerate(g, x, 3);"), r"cpp:7: .* calls cuRAND itself"),
         (dict(body="this->net_->Reshape();"), r"shift_layer\.cpp:7: ShiftLayer uses net_.*/layer\.hpp:5"),
-        (dict(body="filler->Fill_noisy(blob);"), r"shift_layer\.cpp:7: .*Fill_noisy, .*/filler\.hpp:4\)"),
-        (dict(body="if (all_iterations < 3) return;"), r"shift_layer\.cpp:7: .*all_iterations, .*/common\.hpp:1\)"),
+        (dict(body="filler->Fill_noisy(blob);"), r"shift_layer\.cpp:7: .*Fill_noisy of .*/filler\.hpp:4\)"),
+        (dict(body="if (all_iterations < 3) return;"), r"shift_layer\.cpp:7: .*all_iterations of .*/common\.hpp:1\)"),
         (dict(body="thrust::make_permutation_iterator(a, b);"), r"cpp:7: .*a part of thrust .*make_permutation_"),
         (dict(members="DataTransformer<Dtype> t_;", body="t_.Transform(image, top[0]);"),
          r"shift_layer\.cpp:7: ShiftLayer reads its data itself.*DataTransformer::Transform"),
@@ -120,7 +120,7 @@ def test_function_that_a_fork_gave_to_layer(fork, port):
     layer.write_text(layer.read_text().replace("void SetUp();", "void SetUp();\n  int offset(int n);"))
     fork.layer("Shift", body="this->offset(1);")
     assert re.search(
-        r"cpp:7: ShiftLayer uses offset, .*\(include/caffe/layer\.hpp:5\)", port("Shift", fails=True)
+        r"cpp:7: ShiftLayer uses offset of .*\(include/caffe/layer\.hpp:5\)", port("Shift", fails=True)
     )
     fork.layer("Other", body="bottom[0]->offset(1); this->SetUp();")
     assert "to do by hand" not in port("Other")
@@ -240,7 +240,7 @@ def test_overload_that_the_fork_gave_to_a_class_of_the_core(fork, port):
     fork.write("include/caffe/filler.hpp", CORE % ("Filler", fill))
     net = "Net(const NetParameter& param, const Net* root);\n  Dtype Forward(int first, int last);"
     fork.write("include/caffe/net.hpp", CORE % ("Net", net))
-    says = r"shift_layer.cpp:7: ShiftLayer uses an overload of {} that this fork added \(include/caffe/{}\)"
+    says = r"shift_layer.cpp:7: ShiftLayer uses an overload of {} of its fork's core \(include/caffe/{}\)"
     for body, name, place in (
         ("bottom[0]->data()->free();", "free", "syncedmem.hpp:2"),
         ("filler->Fill(blob, 0, 3);", "Fill", "filler.hpp:5"),
@@ -281,7 +281,7 @@ def test_variable_that_a_fork_gave_to_layer(fork, port):
     layer.write_text(layer.read_text().replace("void SetUp();", static))
     fork.layer("Shift", body="Layer<Dtype>::shared[0]->mutable_cpu_data();")
     said = port("Shift", fails=True)
-    assert re.search(r"cpp:7: ShiftLayer uses shared, .*\(include/caffe/layer\.hpp:5\)", said), said
+    assert re.search(r"cpp:7: ShiftLayer uses shared of .*\(include/caffe/layer\.hpp:5\)", said), said
     fork.layer("Other", members="int shared;", body="shared = 3; Other::shared; Layer<Dtype>::SetUp();")
     assert "to do by hand" not in port("Other")
 
