@@ -291,7 +291,7 @@ class CaffeModule(nn.Module):
         refuse_transforms(self.layer)
         self._pool.check_bottoms(len(bottoms))
         tensors = [b for b in bottoms if isinstance(b, Tensor)]
-        given = next((t for t in tensors if t.dtype in DTYPES), None)
+        floating = next((t for t in tensors if t.dtype in DTYPES), None)
         if device is None:
             device = tensors[0].device if tensors else torch.get_default_device()
         try:
@@ -299,7 +299,7 @@ class CaffeModule(nn.Module):
         except (TypeError, RuntimeError, AssertionError):  # AssertionError: this torch was built without GPUs
             raise self.layer.wrong("setup: device", "a device of this machine", device) from None
         if dtype is None:
-            dtype = given.dtype if given is not None else dtype_of([], self._blobs())
+            dtype = floating.dtype if floating is not None else dtype_of([], self._blobs())
         if not isinstance(dtype, torch.dtype) or dtype not in DTYPES:
             raise CaffeTypeError(
                 f"{self.layer.name}: dtype: Caffe layers compute in float32 or float64, not {dtype}"
@@ -319,15 +319,15 @@ class CaffeModule(nn.Module):
             site = site_at(device, dtype_of([], self._blobs()), int(not self.training))
             return list(self._pool.reshape(site, self._forced, shapes))
 
-    def _shape(self, i: int, given) -> Shape:
-        if isinstance(given, Tensor):
-            return tuple(given.shape)
+    def _shape(self, i: int, bottom) -> Shape:
+        if isinstance(bottom, Tensor):
+            return tuple(bottom.shape)
         name = f"setup: {self._pool.definition.bottom_name(i)}"
         try:
-            shape = tuple(operator.index(size) for size in given)
+            shape = tuple(operator.index(size) for size in bottom)
         except TypeError:
-            hint = " (m.setup((2, 3, 4, 5)): a tuple for each bottom)" if isinstance(given, int) else ""
-            raise self.layer.wrong(name, f"a shape or a tensor{hint}", given) from None
+            hint = " (m.setup((2, 3, 4, 5)): a tuple for each bottom)" if isinstance(bottom, int) else ""
+            raise self.layer.wrong(name, f"a shape or a tensor{hint}", bottom) from None
         self.layer.check(
             all(0 <= size < 1 << 31 for size in shape), name, "sizes that an int can hold", shape
         )

@@ -150,10 +150,10 @@ class GraphOperator:
                 "which no call had shown when the graph was made. Call the module on such values before, or leave it "
                 "outside by torch.compiler.disable(m)"
             )
-        given = {t.untyped_storage().data_ptr() for t in (*bottoms, *copies)}
+        inputs = {t.untyped_storage().data_ptr() for t in (*bottoms, *copies)}
         in_place = pool.in_place
         return [
-            top if i in in_place or top.untyped_storage().data_ptr() not in given else top.clone()
+            top if i in in_place or top.untyped_storage().data_ptr() not in inputs else top.clone()
             for i, top in enumerate(tops)
         ]
 

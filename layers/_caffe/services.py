@@ -155,9 +155,9 @@ class Services:
         result, null = kind.result.kind, self.ffi.NULL
         failed = {"void": None, "pointer": null}.get(result, 0)
 
-        def guarded(*given):
+        def guarded(*arguments):
             try:
-                answer = function(*given)
+                answer = function(*arguments)
                 return self.ffi.cast("void *", answer) if result == "pointer" else answer
             except BaseException as error:  # nothing may unwind into C++
                 failures[threading.get_ident()] = error
@@ -219,16 +219,18 @@ class Services:
         strides, sizes = words[6 : 8 + 2 * axes], words[8 + 2 * axes : 8 + 3 * axes]
         strides, sizes = list(strides), list(sizes)
         if kind in COMPLEX:
-            taken = made = COMPLEX[kind]
+            input_dtype = output_dtype = COMPLEX[kind]
             forward = direction == FORWARD
             transform, norm = (torch.fft.fftn, "backward") if forward else (torch.fft.ifftn, "forward")
         else:
-            taken, made, transform, norm = TRANSFORMS[kind]
+            input_dtype, output_dtype, transform, norm = TRANSFORMS[kind]
         whole, half = [batch, *sizes], [batch, *sizes[:-1], sizes[-1] // 2 + 1]
-        real = taken.is_complex != made.is_complex
-        given, wanted = (half if real and one.is_complex else whole for one in (taken, made))
-        x = self._strided(source, given, strides[: 1 + axes], taken, device)
-        y = self._strided(target, wanted, strides[1 + axes :], made, device)
+        real = input_dtype.is_complex != output_dtype.is_complex
+        input_sizes, output_sizes = (
+            half if real and one.is_complex else whole for one in (input_dtype, output_dtype)
+        )
+        x = self._strided(source, input_sizes, strides[: 1 + axes], input_dtype, device)
+        y = self._strided(target, output_sizes, strides[1 + axes :], output_dtype, device)
         y.copy_(transform(x, s=sizes, dim=list(range(1, 1 + axes)), norm=norm))
         return 1
 
@@ -242,13 +244,13 @@ class Services:
         line = self.ffi.string(text).decode(errors="replace")
         logger.log(_SEVERITIES.get(severity, logging.ERROR), line)
 
-    def text(self, kind, file, file_size, name, given, size, take, to):
+    def text(self, kind, file, file_size, name, source, size, take, to):
         # Only here: native layers run without protobuf.
         from google.protobuf import text_format
         from google.protobuf.message import EncodeError
 
         made = message_class(bytes(self.ffi.buffer(file, file_size)), self.ffi.string(name).decode())
-        data, done = bytes(self.ffi.buffer(given, size)), 1
+        data, done = bytes(self.ffi.buffer(source, size)), 1
         try:
             if kind in (self.c.CAFFE_TO_TEXT, self.c.CAFFE_TO_ONE_LINE):
                 # As C++'s DebugString, which is ASCII and leaves nothing out.

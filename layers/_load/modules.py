@@ -22,10 +22,10 @@ def imported(name: str, entry: Entry, *folders: Path) -> ModuleType:
     The module is `<toolkit>.loaded_<key>.<name>`, so that two layers of the same name are two modules, with two
     namespaces of torch operators. The same Python files with the same libraries are imported once.
     """
-    told = hashlib.sha256(f"{folders[-1]} {entry.place.name}".encode())
+    digest = hashlib.sha256(f"{folders[-1]} {entry.place.name}".encode())
     for file in sorted(file for folder in folders for file in folder.rglob("*.py")):
-        told.update(str(file).encode() + file.read_bytes())
-    package = f"{TOOLKIT}.loaded_{told.hexdigest()[:12]}"
+        digest.update(str(file).encode() + file.read_bytes())
+    package = f"{TOOLKIT}.loaded_{digest.hexdigest()[:12]}"
     with _lock:
         if package not in _imported:
             _imported[package] = _import(package, name, entry, folders)

@@ -58,7 +58,7 @@ class Recipe:
 
     def key(self) -> str:
         """The digest of everything that decides the content of the libraries."""
-        told = hashlib.sha256(toolkit.digest())
+        total = hashlib.sha256(toolkit.digest())
         compilers = [
             toolkit.identity(word)
             for backend in BACKENDS.values()
@@ -66,11 +66,11 @@ class Recipe:
         ]
         native = toolkit.processor() if self.settings["HOST_ARCH"] == "native" else ""
         what = [self.settings, self.backends, compilers, native, toolkit.writers()]
-        told.update(repr((what, str(self.layer))).encode())
+        total.update(repr((what, str(self.layer))).encode())
         for path, content in sorted(self.files.items()):
-            told.update(f"\n{path} {len(content)}\n".encode())
-            told.update(content)
-        return told.hexdigest()[:32]
+            total.update(f"\n{path} {len(content)}\n".encode())
+            total.update(content)
+        return total.hexdigest()[:32]
 
     def built(self) -> Entry:
         """The cache entry, which is built now if it does not exist."""

@@ -66,9 +66,9 @@ def _files(above: str) -> list[str]:
 
 def find_nvcc() -> str:
     """The CUDA compiler that make's own search finds; "" if there is none."""
-    given = os.environ.get("NVCC", "search").strip()
-    if given != "search":
-        return shutil.which(given) or given
+    setting = os.environ.get("NVCC", "search").strip()
+    if setting != "search":
+        return shutil.which(setting) or setting
     return _search(os.environ.get("PATH", ""), os.environ.get("CUDA_HOME", ""))
 
 

@@ -409,10 +409,10 @@ def _hooked(module: nn.Module) -> bool:
 
 def _calls(net: CaffeNet, steps: list, results: set[int]) -> list[Call]:
     scales = _scales(net, steps, results)
-    taken = {id(scale) for scale in scales.values()}
+    merged = {id(scale) for scale in scales.values()}
     planned: list[tuple] = []
     for step in steps:
-        if id(step) in taken:
+        if id(step) in merged:
             continue
         key, scale, tops = step.key, None, tuple(step.tops)
         if id(step) in scales:

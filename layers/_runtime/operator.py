@@ -171,15 +171,15 @@ class Operator:
 
     def bound(self, arguments: tuple, named: dict) -> tuple:
         """A value for each parameter. The error names a parameter that has no value, or two."""
-        given, where = list(arguments), f"{self.layer.name}: {self.function.__name__}"
+        values, where = list(arguments), f"{self.layer.name}: {self.function.__name__}"
         names = self.names
-        for name in names[len(given) :]:
+        for name in names[len(values) :]:
             if name not in named and name not in self.defaults:
                 raise CaffeTypeError(f"{where}: {name} is missing")
-            given.append(named[name] if name in named else self.defaults[name])
-        if len(given) > len(names) or any(name not in names[len(arguments) :] for name in named):
+            values.append(named[name] if name in named else self.defaults[name])
+        if len(values) > len(names) or any(name not in names[len(arguments) :] for name in named):
             raise CaffeTypeError(f"{where} takes {', '.join(names)}, each once")
-        return tuple(given)
+        return tuple(values)
 
     def compiled(self, *arguments, **named):
         """Call the registered operator, which torch.compile and tracers see."""
@@ -313,14 +313,14 @@ class Operator:
         takes = list(inspect.signature(gradient).parameters)
         tops = len(self.torch_op._schema.returns)
         parameters = [name for name in self.names if name not in self.tensors]
-        given = ["top_diff"] * tops + [*save, *parameters] + [f"{name}_wanted" for name in self.tensors]
+        passed = ["top_diff"] * tops + [*save, *parameters] + [f"{name}_wanted" for name in self.tensors]
         if unknown := [name for name in save if name not in self.tensors]:
             raise CaffeTypeError(
                 f"{self.layer.name}: backward_by: save: {unknown[0]!r} is no tensor of {self.function.__name__}"
             )
-        if len(takes) != len(given):
+        if len(takes) != len(passed):
             raise CaffeTypeError(
-                f"{self.layer.name}: backward_by: {gradient.__name__} is given {', '.join(given)}; "
+                f"{self.layer.name}: backward_by: {gradient.__name__} is given {', '.join(passed)}; "
                 f"it takes {', '.join(takes)}"
             )
 

@@ -323,15 +323,15 @@ def copied(settings: Settings, checker: str, place: str) -> Settings:
     empty(f"{place}/layers")
     ignored = shutil.ignore_patterns("build", "*.so", "__pycache__", ".*")
     shutil.copytree(settings.layers_dir, f"{place}/layers", ignore=ignored, dirs_exist_ok=True)
-    given = settings.environment()
-    given |= {
+    environment = settings.environment()
+    environment |= {
         "BACKENDS": HOST.name,
         "SANITIZE": checker,
         "LAYERS_DIR": f"{place}/layers",
         "BUILD": f"{place}/made",
     }
-    os.makedirs(given["BUILD"], exist_ok=True)
-    return Settings(given)
+    os.makedirs(environment["BUILD"], exist_ok=True)
+    return Settings(environment)
 
 
 def verify(settings: Settings) -> int:

@@ -61,9 +61,9 @@ def held_back(archives: list[Path], place: str) -> list[Path]:
 
 def main() -> int:
     split = sys.argv.index("--")
-    given, (info, nvcc, command, *options) = sys.argv[1:split], sys.argv[split + 1 :]
-    header = Path(given[given.index("--header") + 1]) if "--header" in given else None
-    output, wrapper, layer, *core = map(Path, given[: given.index("--header")] if header else given)
+    files, (info, nvcc, command, *options) = sys.argv[1:split], sys.argv[split + 1 :]
+    header = Path(files[files.index("--header") + 1]) if "--header" in files else None
+    output, wrapper, layer, *core = map(Path, files[: files.index("--header")] if header else files)
     partial = output.with_name(output.name + ".partial")
     with tempfile.TemporaryDirectory(prefix="link.") as place:
         if info.split()[0] == HOST.name:

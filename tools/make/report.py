@@ -153,7 +153,7 @@ def outcomes_of(layers_dir: str, names: list[str], settings) -> dict[str, Outcom
                 if os.WIFSIGNALED(status)
                 else f"status {os.WEXITSTATUS(status)}"
             )
-            again = told(settings.hint(LAYERS=dead))
+            again = cell(settings.hint(LAYERS=dead))
             found[dead] = Outcome(
                 "", "[red]failed", f"its process died ({how}): remove its _*.abi3.so, {again}", "", False
             )
@@ -172,7 +172,7 @@ def _answer(pipe: int, layers_dir: str, names: list[str], settings) -> None:
         os._exit(0)
 
 
-def told(text: str) -> str:
+def cell(text: str) -> str:
     """A text from outside as a cell of the table, with rich's brackets and control characters escaped."""
     from rich.markup import escape
 
@@ -215,8 +215,8 @@ def outcome_of(layers_dir: Path, name: str, settings) -> Outcome:
     except (Exception, SystemExit) as error:
         said = words_of(error)
         if "not filled in" in said:  # `make new FROM=` made it, and nobody has filled it in; it only builds
-            return Outcome("", "[yellow]not filled in", told(said))
-        return Outcome("", "[red]failed", told(f"{type(error).__name__}: {said}"), good=False)
+            return Outcome("", "[yellow]not filled in", cell(said))
+        return Outcome("", "[red]failed", cell(f"{type(error).__name__}: {said}"), good=False)
     where = torch.cuda.get_device_name() if device == GPU else device
     good = bool(error <= limit)
     text = f"{error:.1e}" if good else f"[red]{error:.1e} > {limit:.1e}"

@@ -95,12 +95,12 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("settings", nargs="*", metavar="NAME=value", help="make's, as LAYERS_DIR=/my/layers")
-    given = parser.parse_args().settings
+    arguments = parser.parse_args().settings
     os.chdir(ROOT)
     try:
-        settings, others = of_each_folder(given)
-        if others:
-            parser.error(f"no such setting: {' '.join(others)}")
+        settings, unknown = of_each_folder(arguments)
+        if unknown:
+            parser.error(f"no such setting: {' '.join(unknown)}")
         return max([sanitize(one) for one in settings])
     except (names.NameRefused, packages.Missing, BuildRefused) as error:
         print(f"make sanitize: {error}", file=sys.stderr)

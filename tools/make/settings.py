@@ -27,11 +27,11 @@ def defaults() -> dict[str, str]:
 class Settings:
     """The attributes are the Makefile's settings in lower case. Paths in the toolkit are relative to it."""
 
-    def __init__(self, given: dict[str, str]):
+    def __init__(self, values: dict[str, str]):
         self.root = ROOT
         known = defaults()
-        value = {name: given.get(name, default) for name, default in known.items()}
-        self.arguments = {name: text for name, text in given.items() if name not in known and text}
+        value = {name: values.get(name, default) for name, default in known.items()}
+        self.arguments = {name: text for name, text in values.items() if name not in known and text}
         self.cxx = command(value["CXX"], "CXX")
         self.cuda_home = value["CUDA_HOME"]
         self.wanted_nvcc = value["NVCC"].strip()
@@ -203,23 +203,23 @@ def of_each_folder(arguments: list[str]) -> tuple[list[Settings], list[str]]:
     And the other arguments.
     """
     asked = {**dict.fromkeys(defaults()), **dict.fromkeys(("LAYER", "PARAM", "SHAPES", "TYPE"))}
-    given = {name: os.environ[name] for name in asked if name in os.environ}
-    others = []
+    values = {name: os.environ[name] for name in asked if name in os.environ}
+    unknown = []
     for argument in arguments:
         name, equals, text = argument.partition("=")
         if equals and name in asked:
-            given[name] = text
+            values[name] = text
         else:
-            others.append(argument)
-    folders = [f for f in given.get("LAYERS_DIR", "").split(":") if f] or [defaults()["LAYERS_DIR"]]
-    if len(folders) > 1 and given.get("BUILD"):
+            unknown.append(argument)
+    folders = [f for f in values.get("LAYERS_DIR", "").split(":") if f] or [defaults()["LAYERS_DIR"]]
+    if len(folders) > 1 and values.get("BUILD"):
         raise NameRefused(
-            "BUILD: of several folders of layers each has a build of its own: name one LAYERS_DIR"
+            "BUILD: several folders of layers cannot share a build folder: name one LAYERS_DIR"
         )
-    return [Settings(given | {"LAYERS_DIR": folder}) for folder in folders], others
+    return [Settings(values | {"LAYERS_DIR": folder}) for folder in folders], unknown
 
 
 def from_environment(arguments: list[str]) -> tuple[Settings, list[str]]:
     """The settings for the first folder, to which new layers are written."""
-    settings, others = of_each_folder(arguments)
-    return settings[0], others
+    settings, unknown = of_each_folder(arguments)
+    return settings[0], unknown

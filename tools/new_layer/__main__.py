@@ -90,10 +90,10 @@ def check_free(layers_dir: Path, name: str):
         raise Refusal(f"{layers_dir / name} exists already: nothing was changed")
 
 
-def caffe_source(given: str, name: str) -> Path:
+def caffe_source(text: str, name: str) -> Path:
     """The file that FROM= names."""
-    path = Path(given).expanduser()
-    wanted = f"FROM={given}: give the layer's .cu, FROM=/path/to/{name}_layer.cu"
+    path = Path(text).expanduser()
+    wanted = f"FROM={text}: give the layer's .cu, FROM=/path/to/{name}_layer.cu"
     if not path.exists():
         raise Refusal(f"{wanted}; there is no {path.absolute()}")
     if path.is_dir():

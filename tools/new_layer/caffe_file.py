@@ -284,9 +284,9 @@ class _Cutter:
                 value = _condition(item, defined)
                 stack.append([outer, value, outer and value])
             elif item and item.word in ("elif", "else") and stack:
-                outer, taken, _ = stack[-1]
-                value = not taken and (item.word == "else" or _condition(item, defined))
-                stack[-1] = [outer, taken or value, outer and value]
+                outer, was_active, _ = stack[-1]
+                value = not was_active and (item.word == "else" or _condition(item, defined))
+                stack[-1] = [outer, was_active or value, outer and value]
             elif item and item.word == CLOSING_DIRECTIVE and stack:
                 stack.pop()
             piece.active = all(level[2] for level in stack)

@@ -112,13 +112,13 @@ def made_by_macros(tree: Tree, file: str) -> list[Item]:
     ]
 
 
-def expanded(macro: Directive, given: list[list[str]]) -> str:
+def expanded(macro: Directive, arguments: list[list[str]]) -> str:
     """The text of a macro's call with these arguments."""
     texts = [token.text for token in macro.tokens]
     close = texts.index(")")
     names = [text for text in texts[2:close] if text != ","]
-    rest = given[len(names) - 1 :]
-    values = dict(zip(names, given, strict=False))
+    rest = arguments[len(names) - 1 :]
+    values = dict(zip(names, arguments, strict=False))
     values["__VA_ARGS__"] = [text for argument in rest for text in (*argument, ",")][:-1]
     body = " ".join(text for word in texts[close + 1 :] for text in values.get(word, [word]))
     return re.sub(r" ?# ?# ?", "", body)

@@ -37,14 +37,14 @@ class Guesses:
             for inner in field.message_type.fields
             if is_number(inner)
         ]
-        self.given: dict[str, dict[str, str]] = {}
+        self.values: dict[str, dict[str, str]] = {}
         self.rounds = 0
 
     def text(self) -> str:
         """The parameters so far, as prototxt."""
         return " ".join(
             f"{message} {{ {' '.join(f'{name}: {value}' for name, value in of_it.items())} }}"
-            for message, of_it in self.given.items()
+            for message, of_it in self.values.items()
         )
 
     def more(self, refusals: Iterable[str]) -> bool:
@@ -54,11 +54,11 @@ class Guesses:
         named = [one for one in self.fields if not self._is_set(*one) and names(said, one[1].name)]
         chosen = named[:1] or [one for one in self.fields if not self._is_set(*one) and self._is_size(*one)]
         for message, inner in chosen:
-            self.given.setdefault(message, {})[inner.name] = "2" if inner.cpp_type in whole(inner) else "1"
+            self.values.setdefault(message, {})[inner.name] = "2" if inner.cpp_type in whole(inner) else "1"
         return bool(chosen) and self.rounds < MOST
 
     def _is_set(self, message: str, inner) -> bool:
-        return inner.name in self.given.get(message, {})
+        return inner.name in self.values.get(message, {})
 
     def _is_size(self, message: str, inner) -> bool:
         """Is it a whole number without a default, and no second name of another parameter?"""

@@ -70,8 +70,8 @@ class Probe:
         self.bottoms = [b.to(code.device, dtype).contiguous() for b in bottoms]
         torch.manual_seed(1701)  # for its fillers
         self.instance = instances.Instance(definition, site, self.mode, self.bottoms, iteration=0)
-        given = self.instance.initial_blobs() if blobs is None else blobs
-        self.blobs = [b.to(code.device, dtype).contiguous() for b in given]
+        values = self.instance.initial_blobs() if blobs is None else blobs
+        self.blobs = [b.to(code.device, dtype).contiguous() for b in values]
         self.draws = True  # does it draw random numbers? Known after the first forward
 
     @contextlib.contextmanager
@@ -89,11 +89,11 @@ class Probe:
         if self.draws:
             torch.manual_seed(1701)
         # Copies, because layers in place overwrite their bottom, and some layers write to their blobs.
-        self.given = [b.clone() for b in self.bottoms] if self.in_place else self.bottoms
+        self.inputs = [b.clone() for b in self.bottoms] if self.in_place else self.bottoms
         self.kept = [b.clone() for b in self.blobs]
         wanted = wanted or [True] * len(self.bottoms + self.blobs)
         with self.services.recording() as drawn, self.in_words():
-            self.tops = self.instance.forward(self.mode, 0, self.given, self.kept, wanted)
+            self.tops = self.instance.forward(self.mode, 0, self.inputs, self.kept, wanted)
         self.draws = bool(drawn)
         if self.tops is None:
             raise NoCode("NOT_IMPLEMENTED")
@@ -107,11 +107,11 @@ class Probe:
         As in Caffe, bottoms' diffs hold what was there before, here `fill` and its multiples, and blobs' diffs 0.
         """
         top_diffs = [d.clone() for d in top_diffs]  # copies, because a layer may write to them
-        before = [torch.full_like(b, fill * (i + 1)) for i, b in enumerate(self.given)]
+        before = [torch.full_like(b, fill * (i + 1)) for i, b in enumerate(self.inputs)]
         before += [torch.zeros_like(b) for b in self.kept]
         with self.in_words():
             diffs = self.instance.backward(
-                self.mode, 0, self.given, self.tops, self.kept, top_diffs, wanted, before
+                self.mode, 0, self.inputs, self.tops, self.kept, top_diffs, wanted, before
             )
         if diffs is None:
             raise NoCode("NOT_IMPLEMENTED")

@@ -27,11 +27,11 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def run(case, arguments: tuple, dtype: torch.dtype, device: str) -> bool:
     """Run forward, and backward if there is one. Is the result that of the reference?"""
-    given = cast(arguments, dtype, device, grad=case.gradient != "none")
-    top = case.function(*given)
+    inputs = cast(arguments, dtype, device, grad=case.gradient != "none")
+    top = case.function(*inputs)
     if case.gradient != "none":
         torch.autograd.backward(results(top), [torch.ones_like(t) for t in results(top)])
-    wanted = case.reference(*cast(cast(given, dtype), torch.float64))
+    wanted = case.reference(*cast(cast(inputs, dtype), torch.float64))
     relative, absolute = case.tolerance_for(dtype)
     largest = max((w.abs().max().item() for w in results(wanted) if w.numel()), default=0.0)
     return largest_error(top, wanted) <= absolute + relative * largest

@@ -84,7 +84,7 @@ class Verification:
     def guess(self, type_name: str, module_class):
         """The first shapes, given or guessed, that SetUp and Forward accept."""
         if self.options.shapes:
-            given = [given_shapes(self.options.shapes)]
+            shapes_given = [given_shapes(self.options.shapes)]
         parameters, details = Guesses(module_class.layer.folder, type_name), []
         while True:
             text = self.options.param or parameters.text()
@@ -96,10 +96,12 @@ class Verification:
                 refusals[str(error)], trials = type_name, []
             else:
                 shapes_of = functools.partial(candidates, first=called_after(type_name))
-                trials = given if self.options.shapes else itertools.chain(*map(shapes_of, counts(facts)))
+                trials = (
+                    shapes_given if self.options.shapes else itertools.chain(*map(shapes_of, counts(facts)))
+                )
             for shapes in trials:
                 label = f"{type_name} on " + (" ".join(map(str, shapes)) or "no bottoms")
-                if parameters.given:
+                if parameters.values:
                     label += f" with {text}"
                 if label in self.crashed and self.options.shapes:  # no guess: the user gave these shapes
                     self.send("row", Row(type_name, "", "", verdict=CRASHED, remark=self.crashed[label]))
@@ -108,7 +110,7 @@ class Verification:
                     refusals.setdefault(self.crashed[label], label)
                     continue
                 self.send("guessing", label)
-                setting = self.guessed(label, module, shapes, differentiable, bool(parameters.given))
+                setting = self.guessed(label, module, shapes, differentiable, bool(parameters.values))
                 refusal = self.refusal(setting)
                 if refusal is None:
                     if setting.guessed:

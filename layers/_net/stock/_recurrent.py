@@ -76,10 +76,10 @@ class Recurrent(StockLayer):
         """(the output of one timestep, its state)."""
         raise NotImplementedError
 
-    def _begin(self, inputs, given):
+    def _begin(self, inputs, initial):
         """The state to begin with, in the order of the bottoms."""
         if self.expose_hidden:
-            return tuple(s.detach()[0] for s in given)
+            return tuple(s.detach()[0] for s in initial)
         zero = torch.zeros_like(inputs[0, :, : self.num_output])
         if self._state is None or self._state[0].shape != zero.shape or self._state[0].device != zero.device:
             return (zero,) * self.states

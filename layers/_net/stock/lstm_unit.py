@@ -10,9 +10,10 @@ class LSTMUnit(StockLayer):
     tops = (2, 2)
 
     def setup(self, cell, gates, cont):
-        fits = len(cell) == 3 and cell[0] == 1 and tuple(gates) == (1, cell[1], 4 * cell[2])
+        is_valid = len(cell) == 3 and cell[0] == 1 and tuple(gates) == (1, cell[1], 4 * cell[2])
         self.check(
-            fits and tuple(cont) == (1, cell[1]), f"bottoms of {list(cell)}, {list(gates)} and {list(cont)}"
+            is_valid and tuple(cont) == (1, cell[1]),
+            f"bottoms of {list(cell)}, {list(gates)} and {list(cont)}",
         )
 
     def forward(self, cell, gates, cont):

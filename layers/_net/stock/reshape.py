@@ -19,8 +19,8 @@ class Reshape(StockLayer):
         count = torch.Size(shape).numel() if -1 not in shape else None
         rest = torch.Size(d for d in shape if d != -1).numel()
         total = torch.Size(x).numel()
-        fits = count == total if count is not None else rest > 0 and total % rest == 0
-        self.check(fits, f"{list(x)} cannot become {list(shape)}")
+        is_valid = count == total if count is not None else rest > 0 and total % rest == 0
+        self.check(is_valid, f"{list(x)} cannot become {list(shape)}")
 
     def _shape(self, shape) -> list[int]:
         start = self.start if self.start >= 0 else len(shape) + self.start + 1
