@@ -73,7 +73,7 @@ print([folder.name for folder in layers_here()])
     ("arguments", "said"),
     [
         (["LAYERS=one nosuch"], "LAYERS: no layer nosuch in {a} {b}"),
-        (["BUILD=/tmp/nosuch"], "BUILD: of several folders of layers each has a build of its own"),
+        (["BUILD=/tmp/nosuch"], "BUILD: several folders of layers cannot share a build folder"),
         (["LAYERS_DIR={a}:{b}/nosuch"], "LAYERS_DIR: there is no folder {b}/nosuch"),
     ],
 )

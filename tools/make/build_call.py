@@ -2,7 +2,7 @@
 
     python -m tools.make.build_call layers/_runtime/_call.abi3.so --cxx "g++ -O2"
 
-Like a layer's library it speaks CPython's stable ABI only, and holds nothing of torch.
+Like a layer's library it uses only CPython's stable ABI, and no symbol of torch.
 """
 
 import argparse

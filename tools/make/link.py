@@ -1,13 +1,14 @@
-"""Link a layer's library, and say which of the names it uses nobody defines.
+"""Link a layer's library, and report undefined names.
 
     python -m tools.make.link OUTPUT.so WRAPPER.o LAYER.a [CORE.a] [--header LAYER.h] -- 'INFO' NVCC g++ ...
 
-The layer's objects are linked whole, because nobody names a static registerer; the Caffe core's as they are needed.
-A name that nobody defines would otherwise show up when Python loads the library, without the place that uses it.
-Python's own names stay undefined: the interpreter has them. A file beside the library says what it was made of.
+All of the layer's objects are linked, because no code names a static registerer; of the Caffe core only those that are
+needed. Undefined names are errors here: else they would show up when Python loads the library, without the place that
+uses them. Python's own names may stay undefined. A file beside the library says what it was made of.
 
-Of a host library, compiled for one processor, nothing may run before src/ffi_guard.h has looked at the processor. So
-static initialisers are moved to where the loader does not look for them. They run after that check.
+A host library is compiled for one kind of processor, so none of its code may run before src/ffi_guard.h has checked the
+processor. The loader would run static initialisers, so they are moved to where it does not find them. They run after
+that check.
 """
 
 import os

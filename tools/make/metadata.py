@@ -1,8 +1,7 @@
-"""What a library was made of, in a small file beside it: `_host.json` and the like.
+"""Describe a library in a small file beside it, such as `_host.json`.
 
-architectures: of the GPUs it has code for (sm_90), or is translated for when it is loaded (compute_90); for the host,
-what the processor was said to be. compilers: their own version lines. digest: SHA-256 of the library. commit: the
-toolkit's.
+architectures: sm_90 for a GPU with code in the library, compute_90 for PTX; for the host, HOST_ARCH. compilers: their
+version lines. digest: the library's SHA-256. commit: the toolkit's commit.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which names and paths make accepts, from a caller or in a folder.
 
 A layer's name becomes a folder, a Python module, and a word in a makefile and in a shell's command. A path becomes a
-target of make's, which has no way to quote. What does not fit is refused with a message; nothing is quoted by halves.
+target of make's, which cannot be quoted. So a name that make or a shell could misread is refused.
 """
 
 from __future__ import annotations

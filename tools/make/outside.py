@@ -1,7 +1,7 @@
 """Write an __init__.py into a folder of layers outside of the toolkit, so that its layers find the toolkit.
 
-Layers there say `from .._runtime import Layer`, as the bundled ones do, and mean the toolkit's `_runtime`. A folder
-whose layers import the installed toolkit instead (`from cuffi import Layer`) gets nothing.
+Layers there may write `from .._runtime import Layer`, as the bundled ones do, and get the toolkit's `_runtime`. If they
+import the installed toolkit (`from cuffi import Layer`), the folder needs no such file.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Write BUILD/layers.mk: for each layer and backend its objects, their prerequisites and recipes.
 
 One set of rules serves native layers, Caffe layers and the Caffe core. The recipes are in mk/: <backend>_native,
-<backend>_kernel and <backend>_plain compile a native layer's .cu, a Caffe one's, and a .cpp; <backend>_rewrite comes
-before them. Every name that gets here was checked (tools/make/names.py), so nothing is quoted.
+<backend>_kernel and <backend>_plain compile a native layer's .cu, a Caffe layer's .cu, and a .cpp. <backend>_rewrite
+runs before them. All names were checked (tools/make/names.py), so nothing needs quotes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """make sanitize: every case under AddressSanitizer, UBSan, the race finder and, on a GPU, compute-sanitizer.
 
-In a copy of the layers, so that the libraries in use stay what they are. initcheck goes without half: it does not see
-what cuBLAS's half products write (by TMA, on Hopper) and takes their results for uninitialised.
+It works in a copy of the layers, so that the libraries in use do not change. initcheck runs without half: it does not
+see the writes of cuBLAS's half products (by TMA, on Hopper), and would report their results as uninitialised.
 """
 
 from __future__ import annotations

@@ -213,9 +213,7 @@ def of_each_folder(arguments: list[str]) -> tuple[list[Settings], list[str]]:
             unknown.append(argument)
     folders = [f for f in values.get("LAYERS_DIR", "").split(":") if f] or [defaults()["LAYERS_DIR"]]
     if len(folders) > 1 and values.get("BUILD"):
-        raise NameRefused(
-            "BUILD: several folders of layers cannot share a build folder: name one LAYERS_DIR"
-        )
+        raise NameRefused("BUILD: several folders of layers cannot share a build folder: name one LAYERS_DIR")
     return [Settings(values | {"LAYERS_DIR": folder}) for folder in folders], unknown
 
 

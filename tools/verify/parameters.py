@@ -1,8 +1,8 @@
 """Guess parameters for a layer that does not run without them.
 
-Sizes that a message leaves at 0 are what most such layers ask for: a number of outputs, a window, a factor. What a
-failed CHECK names is set first, one field at a time; then all whole numbers of the layer's messages that have no
-default.
+Most such layers need a size that their message leaves at 0: a number of outputs, a window, a factor. If a failed CHECK
+names a field, that field is set, one at a time. Then all whole numbers without a default in the layer's messages are
+set.
 """
 
 from __future__ import annotations

@@ -51,10 +51,10 @@ class Report:
     """The messages of one child process, and how it ended.
 
     Attributes:
-        doing: 'guessing' or 'running', when it ended.
-        what: what it was doing that with.
+        doing: 'guessing' or 'running', at its end.
+        what: the setting that it was guessing or running.
         guess: the guess that it was running; empty if the shapes were not guessed.
-        end: how it ended; empty if well.
+        end: how it ended; empty if normally.
     """
 
     rows: list[Row] = field(default_factory=list)

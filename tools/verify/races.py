@@ -1,7 +1,7 @@
 """Read the log of the race finder (src/host_races.h), and describe races: kernel, lines, threads, element.
 
-The libraries of a build with SANITIZE=races append a line to the file that the environment's CAFFE_RACES names, for
-each kernel that runs, and for each pair of places in the code where two threads of one launch meet without an order.
+Libraries that were built with SANITIZE=races append lines to the file CAFFE_RACES: one for each kernel that runs, and
+one for each pair of places in the code at which two threads of a launch race.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Run every case of every layer once, forward and backward, for the checkers of `make sanitize`.
 
-It is `make test` where pip has installed the toolkit, without its suite.
+In an installed toolkit, which has no suite, it is `make test`.
 
     python -m tools.verify.run_cases --layers-dir layers --device cpu
 
-Prints one closing line; exits with 1 if a result is wrong or a race was found, or with the checker's own status.
+Prints one line. The exit status is 1 if a result is wrong or a race was found, or the checker's own.
 """
 
 import argparse

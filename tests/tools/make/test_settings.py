@@ -153,7 +153,7 @@ def test_of_each_folder(monkeypatch, tmp_path):
     assert not made[0].verbose and made[0].arguments == {"LAYER": "one"}
     first, others = from_environment(["a"])
     assert first.layers_dir == "layers" and first.verbose and others == ["a"]
-    with pytest.raises(NameRefused, match=r"BUILD: of several folders"):
+    with pytest.raises(NameRefused, match=r"BUILD: several folders"):
         of_each_folder([f"LAYERS_DIR={tmp_path}:layers", "BUILD=b"])
     assert len(of_each_folder([f"LAYERS_DIR={tmp_path}", f"BUILD={tmp_path}/b"])[0]) == 1
 
