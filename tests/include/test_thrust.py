@@ -144,7 +144,18 @@ int main() {
   thrust::copy(both + 1, both + 3, both);
   show(ask), show(weights);
   printf("%d %g | ", (int)thrust::get<0>(*both), (double)thrust::get<1>(both[1]));
-  thrust::counting_iterator<int> at = from;
+  // Ranges whose two ends are made one by one.
+  thrust::transform(thrust::make_counting_iterator(4), thrust::make_counting_iterator(10),
+                    thrust::make_constant_iterator(3), out.begin(), thrust::divides<int>());
+  show(out);
+  printf("%d ", (int)thrust::reduce(thrust::make_transform_iterator(from, Row(2)),
+                                    thrust::make_transform_iterator(from + 6, Row(2))));
+  thrust::copy(thrust::make_zip_iterator(thrust::make_tuple(out.begin() + 3, x.begin() + 3)),
+               thrust::make_zip_iterator(thrust::make_tuple(out.end(), x.end())),
+               thrust::make_zip_iterator(thrust::make_tuple(ids.begin(), x.begin())));
+  printf("%d %g | ", (int)ids[2], (double)x[0]);
+  thrust::counting_iterator<int> at = from, end_at(5);
+  printf("%d %d %d | ", (int)(end_at - at), (int)(at < end_at), (int)(at + 4 == end_at));
   printf("%d ", *at++);
   printf("%d ", *at--);
   printf("%d", *++at);
@@ -172,6 +183,9 @@ def test_thrust_on_the_device(place, tmp_path, request):
         "1 3 3",
         "2 0 0",
         "1 0",
+        "1 1 2 2 2 3",
+        "9 3 4",
+        "4 1 1",
         "1 2 2",
     ]
     assert said == " | ".join(wanted)

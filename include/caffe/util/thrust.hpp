@@ -214,7 +214,8 @@ using std::pair;
 using std::tie;
 using std::tuple;
 
-// value(i) for i = 0, 1, ...: what the iterators below, which hold nothing, are made of.
+// value(i) for i = 0, 1, ...: what the iterators below, which hold nothing, are made of. value - other tells
+// how far two of them lie apart that were made one by one, as the two ends of a range are.
 template <typename Value, typename T, typename Reference = T>
 class caffe_iterator {
  public:
@@ -235,10 +236,15 @@ class caffe_iterator {
   caffe_iterator operator--(int) { return caffe_iterator(value_, at_--); }
   friend caffe_iterator operator+(caffe_iterator a, difference_type n) { return a += n; }
   friend caffe_iterator operator-(caffe_iterator a, difference_type n) { return a -= n; }
-  friend difference_type operator-(const caffe_iterator& a, const caffe_iterator& b) { return a.at_ - b.at_; }
-  friend bool operator==(const caffe_iterator& a, const caffe_iterator& b) { return a.at_ == b.at_; }
-  friend bool operator!=(const caffe_iterator& a, const caffe_iterator& b) { return a.at_ != b.at_; }
-  friend bool operator<(const caffe_iterator& a, const caffe_iterator& b) { return a.at_ < b.at_; }
+  friend difference_type operator-(const caffe_iterator& a, const caffe_iterator& b) {
+    return a.at_ - b.at_ + (a.value_ - b.value_);
+  }
+  friend bool operator==(const caffe_iterator& a, const caffe_iterator& b) { return a - b == 0; }
+  friend bool operator!=(const caffe_iterator& a, const caffe_iterator& b) { return a - b != 0; }
+  friend bool operator<(const caffe_iterator& a, const caffe_iterator& b) { return a - b < 0; }
+  friend bool operator>(const caffe_iterator& a, const caffe_iterator& b) { return a - b > 0; }
+  friend bool operator<=(const caffe_iterator& a, const caffe_iterator& b) { return a - b <= 0; }
+  friend bool operator>=(const caffe_iterator& a, const caffe_iterator& b) { return a - b >= 0; }
 
  private:
   Value value_;
@@ -250,6 +256,9 @@ struct caffe_from {
   T first;
   caffe_from(T value = T()) : first(value) {}
   T operator()(std::ptrdiff_t i) const { return first + static_cast<T>(i); }
+  std::ptrdiff_t operator-(const caffe_from& other) const {
+    return static_cast<std::ptrdiff_t>(first) - static_cast<std::ptrdiff_t>(other.first);
+  }
 };
 template <typename T>
 using counting_iterator = caffe_iterator<caffe_from<T>, T>;
@@ -263,6 +272,7 @@ struct caffe_always {
   T value;
   caffe_always(T of = T()) : value(of) {}
   T operator()(std::ptrdiff_t) const { return value; }
+  std::ptrdiff_t operator-(const caffe_always&) const { return 0; }
 };
 template <typename T>
 using constant_iterator = caffe_iterator<caffe_always<T>, T>;
@@ -277,6 +287,7 @@ struct caffe_of {
   // A functor of CUDA times often has an operator() that is not const.
   mutable Function function;
   auto operator()(std::ptrdiff_t i) const { return function(first[i]); }
+  std::ptrdiff_t operator-(const caffe_of& other) const { return first - other.first; }
 };
 template <typename Function, typename Iterator>
 auto make_transform_iterator(Iterator first, Function function) {
@@ -295,6 +306,7 @@ struct caffe_zipped {
         },
         firsts);
   }
+  std::ptrdiff_t operator-(const caffe_zipped& other) const { return get<0>(firsts) - get<0>(other.firsts); }
 };
 template <typename... Iterators>
 caffe_iterator<caffe_zipped<Iterators...>, tuple<typename std::iterator_traits<Iterators>::value_type...>,
