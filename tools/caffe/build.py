@@ -34,6 +34,14 @@ BANNER = "// Made by tools/caffe/build.py; do not edit.\n"
 # Headers for includes of which the toolkit has only names.
 MESSAGES = "caffe/proto/caffe.pb.h"
 READERS, DATA_LAYERS = '#include "caffe/readers.hpp"\n', '#include "caffe/data_layers.hpp"\n'
+# Headers that CUDA's own include by these names, too. Not every CUDA has each.
+CUDA = "#include <cuda_runtime.h>\n"
+CUDAS_OWN = f"""\
+#if defined(__CUDACC__) && __has_include_next(<%s>)
+#include_next <%s>
+#else
+{CUDA}#endif
+"""
 # A layer that uses thrust on the device has one of these names.
 DEVICE_MEMORY = {"device_vector", "device_ptr", "device_pointer_cast", "device_malloc"}
 DEVICE_POLICY = {"device", "cuda", "system"}
@@ -113,8 +121,8 @@ def forwards(folder: LayerFolder, sources: dict[str, Source]) -> dict[str, str]:
         include = spelled_here(written)
         relative = folder.find(include)
         ours = any((d / include).exists() for d in TOOLKIT)
-        if relative is None and not ours and CUDA_NAMES.match(include):
-            found[written] = "#include <cuda_runtime.h>\n"
+        if relative is None and not ours and (name := CUDA_NAMES.match(include)):
+            found[written] = CUDA if name["library"] else CUDAS_OWN % (include, include)
         elif relative is None and include.startswith("thrust/"):
             found[written] = THRUST_ON_DEVICE % include if on_device else THRUST
         elif relative is None and not ours and NOTHING.match(include):

@@ -29,6 +29,20 @@ def built(tmp_path):
     return run
 
 
+@pytest.mark.parametrize("name", ["device_atomic_functions.h", "vector_types.h", "sm_20_intrinsics.h"])
+@pytest.mark.parametrize("compiler", ["host", "nvcc"])
+def test_includes_of_cudas_own_headers(built, tmp_path, request, name, compiler):
+    """CUDA's headers include some of them, and are to find CUDA's own."""
+    text = f'#include "{name}"\n#include <cuda_runtime.h>\n'
+    text += "__global__ void k(unsigned* x) { atomicCAS(x, 0u, make_uint3(1, 2, 3).y); }\n"
+    made = built(a_cu=text)
+    command = ["g++", "-x", "c++", f"-I{ROOT}/include/host", "-fsyntax-only"]
+    if compiler == "nvcc":
+        command = [request.getfixturevalue("nvcc"), "-arch=sm_90", "-c", "-o", tmp_path / "a.o"]
+    source = tmp_path / "x" / "a.cu"
+    subprocess.run([*command, "-std=c++17", f"-I{made}/include", f"-I{ROOT}/include", source], check=True)
+
+
 def test_includes_that_only_nvcc_sees(built):
     made = built(a_cu='#ifdef __CUDACC__\n#include "caffe/deep.cuh"\n#endif\n', deep_cuh="")
     assert names(made / "include") == {"caffe/deep.cuh"}
