@@ -1,11 +1,11 @@
-"""A kernel in a string: `python examples/inline_kernel.py`. The first run builds it, later ones start no compiler."""
+"""Build a kernel from a string: `python examples/inline_kernel.py`. Later runs start no compiler."""
 
 import sys
 from pathlib import Path
 
 import torch
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # not needed where the toolkit is installed
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # not needed if the toolkit is installed
 from layers import load_inline
 
 SOURCE = """

@@ -1,6 +1,6 @@
-"""A layer's folder that lies anywhere: `python examples/own_folder.py`.
+"""Load a layer from any folder: `python examples/own_folder.py`.
 
-`make LAYERS_DIR=examples/my_layers` builds the same folder ahead of time, and tests it with the suite.
+`make LAYERS_DIR=examples/my_layers` builds the same folder ahead of time. The suite can then test it.
 """
 
 import sys
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # not needed where the toolkit is installed
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # not needed if the toolkit is installed
 from layers import load
 
 leaky = load(Path(__file__).parent / "my_layers" / "leaky").leaky

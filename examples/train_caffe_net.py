@@ -1,13 +1,13 @@
-"""A net in Caffe's own format, with a custom layer in it, learns to read real handwritten digits.
+"""Train a net in Caffe's own format, with a custom layer, on real handwritten digits.
 
     python examples/train_caffe_net.py                 on the GPU, if there is one, or the CPU
     python examples/train_caffe_net.py --quick         fewer epochs
 
-The prototxt below is of LeNet's kind, made smaller for the 1797 digits (8 x 8 pixels) that lie inside scikit-learn.
-Its `norm` is no stock layer: it is run by the Caffe layer Normalize (layers/normalize), which torch trains like the
-others. The rates are Caffe's: lr_mult 2 for biases, and the policy "inv".
+The prototxt below is a smaller LeNet, for the 1797 digits (8 x 8 pixels) of scikit-learn. Its layer `norm` is no stock
+layer: the Caffe layer Normalize (layers/normalize) runs it, and torch trains it like the others. The learning rates
+are Caffe's: lr_mult 2 for biases, and the policy "inv".
 
-Prints the accuracy on digits never trained on, saves a .caffemodel and loads it again.
+Prints the accuracy on test digits, saves a .caffemodel and loads it again.
 """
 
 import argparse

@@ -1,14 +1,13 @@
-"""A small network of this toolkit's layers learns to read real handwritten digits.
+"""Train a small network of this toolkit's layers on real handwritten digits.
 
     python examples/train_digits.py                                  on the GPU, if there is one, or the CPU
-    torchrun --nproc-per-node=2 examples/train_digits.py             two processes, each has half of a batch
+    torchrun --nproc-per-node=2 examples/train_digits.py             two processes, with half of a batch each
 
-The 1797 digits (8 x 8 pixels, from real forms) lie inside scikit-learn. An image's channels are filtered by
-DepthwiseConv2d, its rows are read from top to bottom by LLTM, and what LLTM has in mind at the end must pass
-a bottleneck of bits: Round, which the gradient passes straight through. A linear layer tells the digit from
-the bits.
+The 1797 digits (8 x 8 pixels, from real forms) are those of scikit-learn. DepthwiseConv2d filters an image. LLTM reads
+its rows from top to bottom. Round turns LLTM's last state into bits, and passes the gradient straight through. A linear
+layer tells the digit from the bits.
 
-Prints the accuracy on digits never trained on; draws the way there into build/examples/train_digits.png.
+Prints the accuracy on test digits, and plots the training into build/examples/train_digits.png.
 """
 
 import argparse

@@ -10,10 +10,11 @@ from torch import Tensor, nn
 
 from .._runtime import CaffeTypeError, Layer, dtype_name, operator
 
-# What lies otherwise is made contiguous here, but for backward's top_diffs: these are read where they lie.
+# any_layout: backward's top_diffs are read with their strides. Other tensors are made contiguous here.
 layer = Layer(__name__, any_layout=True)
 
-_SHARES, _ROWS_ALONE = 64, 128  # of lltm_backward's partial_sums, as lltm.h says
+# The sizes of lltm_backward's partial_sums, as in lltm.h.
+_SHARES, _ROWS_ALONE = 64, 128
 
 
 @operator(layer, autocast="lower")
@@ -120,7 +121,7 @@ def _(ctx, new_h_diff, new_cell_diff):
 
 
 def _check_pointwise(gates: Tensor, bias: Tensor | None, cell: Tensor, name: str) -> None:
-    """Raise the error that names the argument that does not fit."""
+    """Check the shapes. The error names the wrong argument."""
     if cell.dim() == 2:
         batch, state = cell.shape
         if gates.shape == (batch, 3 * state) and (bias is None or bias.shape == (3 * state,)):
@@ -132,7 +133,7 @@ def _check_pointwise(gates: Tensor, bias: Tensor | None, cell: Tensor, name: str
 
 
 def _as_it_lies(diff: Tensor | None, cell: Tensor, name: str) -> tuple[Tensor | None, int, int]:
-    """A top_diff and its strides: `y.sum()` gives one value for all, torch.cat a part of a larger matrix."""
+    """A top_diff and its strides. They may be 0 after `y.sum()`, or of a larger matrix after torch.cat."""
     if diff is None:
         return None, 0, 0
     if diff.shape != cell.shape:
@@ -175,11 +176,11 @@ def lltm(
 def lltm_step(
     input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """`lltm` with what its backward needs besides: (new_h, new_cell, gates, x), x being [old_h, input].
+    """`lltm` with the tensors that its backward needs: (new_h, new_cell, gates, x), where x is [old_h, input].
 
-    One operator, products included, because a node for each costs the processor a tenth more.
+    The products are part of this operator, because autograd nodes of their own would take a tenth more processor time.
     """
-    if not _fits(input, weights, bias, old_h, old_cell):
+    if not _are_valid(input, weights, bias, old_h, old_cell):
         _refuse(input, weights, bias, old_h, old_cell)
     x = torch.cat((old_h, input), 1)
     weights, bias = weights.contiguous(), bias.contiguous()
@@ -191,11 +192,11 @@ def lltm_step(
 
 
 def _bias_in_gates(x: Tensor) -> bool:
-    """Whether the product adds the bias. Else the pointwise kernels do.
+    """Does the product add the bias? Else the pointwise kernels add it.
 
-    cuBLAS is asked in another way then. For a few rows in float32 it finds a kernel up to 18 times as fast;
-    for more rows, or in other types, one up to 3 times as slow (H200, 128 columns of state: 3.2 us and 31 for
-    16 rows, 16 us and 5 for 32).
+    With a bias cuBLAS chooses another kernel. For a few rows in float32 it is up to 18 times as fast; for more rows, or
+    in other types, up to 3 times as slow (H200, 128 columns of state: 3.2 us instead of 31 for 16 rows, 16 us instead
+    of 5 for 32).
     """
     return x.shape[0] <= 16 and x.dtype == torch.float32
 
@@ -244,15 +245,16 @@ def _(ctx, new_h_diff, new_cell_diff, *_):
     )
 
 
-_APART_FROM = 1 << 20  # elements of a state
+# The least number of elements of a state for separate products.
+_APART_FROM = 1 << 20
 
 
 def _apart(new_cell: Tensor) -> bool:
-    """Whether backward takes its products apart, for h and for input; one alone is fewer launches.
+    """Does backward compute separate products for h and for input? One product needs fewer launches.
 
-    float32's large ones without TF32 are bound by arithmetic, in tiles of which `state` is often a multiple
-    and `state + features` seldom: 4096 x (1024 + 32) takes 619 us for x and 592 for weights, and apart 547
-    and 555 (H200).
+    Large products in float32 without TF32 are bound by arithmetic, in tiles. `state` is often a multiple of a tile,
+    `state + features` seldom: 4096 x (1024 + 32) takes 619 us for x and 592 for weights as one product, and 547 and 555
+    as two (H200).
     """
     return (
         new_cell.numel() >= _APART_FROM
@@ -261,8 +263,8 @@ def _apart(new_cell: Tensor) -> bool:
     )
 
 
-def _fits(input, weights, bias, old_h, old_cell) -> bool:
-    """False if torch's own operators would let it through, or refuse it without naming the argument."""
+def _are_valid(input, weights, bias, old_h, old_cell) -> bool:
+    """Are all arguments right? torch's own operators would accept some wrong ones, or not name the argument."""
     if input.dim() != 2 or old_cell.dim() != 2:
         return False
     (batch, features), (cells, state), dtype, device = input.shape, old_cell.shape, input.dtype, input.device
@@ -275,19 +277,19 @@ def _fits(input, weights, bias, old_h, old_cell) -> bool:
         and dtype is old_h.dtype is weights.dtype is bias.dtype
         and device == old_h.device == weights.device == bias.device
         and not (_odd(input) or _odd(old_h) or _odd(weights) or _odd(bias))
-    )  # gates and old_cell are looked at where the kernel is called
+    )  # the kernel's launcher checks gates and old_cell
 
 
 def _odd(tensor: Tensor) -> bool:
-    """No dense tensor with memory."""
+    """Is it no dense tensor with memory?"""
     if tensor.layout is not torch.strided or tensor._is_zerotensor():
         return True
-    # torch's own operators follow the address of a freed one, and the process ends.
+    # With freed memory torch's own operators would crash the process.
     return tensor.numel() > 0 and not tensor.untyped_storage().nbytes()
 
 
 def _refuse(input, weights, bias, old_h, old_cell) -> None:
-    """Raise the error that says what is wrong."""
+    """Raise the error for the wrong argument."""
     given = {"input": input, "weights": weights, "bias": bias, "old_h": old_h, "old_cell": old_cell}
     for name, tensor in given.items():
         if _odd(tensor):

@@ -35,7 +35,7 @@ CHANGES = {
 def test_what_fits_is_not_looked_at_again(monkeypatch):
     monkeypatch.setattr(lltm, "_refuse", lambda *_: pytest.fail("it is refused"))
     for dtype in lltm.layer.dtypes:
-        assert lltm._fits(*(x.to(dtype) for x in GIVEN.values()))
+        assert lltm._are_valid(*(x.to(dtype) for x in GIVEN.values()))
 
 
 @pytest.mark.parametrize("name", GIVEN)
@@ -52,7 +52,7 @@ def test_what_does_not_fit_is_named(name, change):
         "nothing",
         "freed",
     )
-    assert lltm._fits(**given) == looked_at_later
+    assert lltm._are_valid(**given) == looked_at_later
     with pytest.raises(CaffeError, match="lltm: "):
         lltm._refuse(**given)
 

@@ -34,7 +34,7 @@ ROOT = HERE.parent.parent
 
 
 def lay_out(tree: LayerTests, tests: list[Path], folder: Path) -> None:
-    """The folder that make builds. Unchanged files keep their time stamps."""
+    """Write the folder that make builds. Unchanged files keep their time stamps."""
     folder.mkdir(parents=True, exist_ok=True)
     layers = Layers(tree.root)
     found = tree.files([*tests, *layers.in_aggregates([read(test) for test in tests])])
@@ -69,7 +69,7 @@ def built_backends(folder: Path, settings: Settings) -> list[str]:
 
 
 def run(tree: LayerTests, folder: Path, backend: str, filters: str, report: Path) -> int:
-    """In a process of its own: a test that crashes must not take the others' table with it.
+    """Run a library of tests in a child process, so that a crash does not end the table.
 
     And in the tree's root, as Caffe's runtest: layers may read files there.
     """
@@ -93,7 +93,7 @@ def results(report: Path) -> dict[str, list[tuple[str, str]]]:
 def outcome(
     console: Console, table: Table, tree: LayerTests, folder: Path, backend: str, asked
 ) -> tuple[int, int]:
-    """Run one backend's library and add its row: (0, or 1 if a test failed; how many ran)."""
+    """Run one backend's library, and add its row. Returns (0, or 1 if a test failed; the number of tests)."""
     report = folder / f"_{backend}.xml"
     report.unlink(missing_ok=True)
     code = run(tree, folder, backend, asked.filter, report)

@@ -1,4 +1,4 @@
-"""What of the layers under test no include leads to; it is make port's to find.
+"""Find the files of tested layers to which no include leads, by make port's rules.
 
 Layers that tests name and that no header under caffe/layers has: those of trees before 2015-12, whose classes stand in
 vision_layers.hpp and its like, and later ones' fast_rcnn_layers.hpp. And what the tree added to files of which the
@@ -20,7 +20,7 @@ from .gather import NotATree
 
 
 class Layers:
-    """Those of a Caffe tree, as make port sees them."""
+    """The files of a Caffe tree, as make port sees them."""
 
     def __init__(self, root: Path):
         self.root = root
@@ -33,7 +33,7 @@ class Layers:
             raise NotATree(str(error)) from error
 
     def in_aggregates(self, texts: list[str]) -> list[Path]:
-        """The files of the layers that the tests' texts name."""
+        """The files of the layers that the tests name."""
         headers = (self.root / "include/caffe/layers").glob("*.hpp")
         alone = {
             name for h in headers for name in re.findall(r"\bclass\s+(\w+)", h.read_text(errors="replace"))
@@ -43,7 +43,7 @@ class Layers:
         return [self.root / file for file in dict.fromkeys(file for one in plans for file in one.files)]
 
     def additions(self, files: list[Path]) -> dict[str, str]:
-        """By name, the texts of files to be made beside these of the tree's."""
+        """By name, the texts of files to write beside those of the tree."""
         copied = {str(path.relative_to(self.root)) for path in files if path.is_relative_to(self.root)}
         cuts, seen = {}, {}
         for plan in [*self._made_of(copied), self._tests(copied)]:
@@ -55,7 +55,7 @@ class Layers:
         return written(cuts.values(), seen, copied, self.names.compiler)[0]
 
     def _tests(self, files: set[str]) -> Closure:
-        """Of the tests themselves, and of the headers that they share."""
+        """What the tests need, and the headers that they share."""
         tests = sorted(file for file in files if "/test/" in file)
 
         def start(closure: Closure) -> None:
@@ -65,7 +65,7 @@ class Layers:
         return Closure(self.names, "the tests", start)
 
     def _made_of(self, files: set[str]) -> Iterator[Plan]:
-        """Of the layers whose sources are among these files."""
+        """The plans of the layers whose sources are among these files."""
         for type_name in self.types:
             try:
                 sources = self.tree.members(self.names.class_of(type_name).name)

@@ -1,4 +1,4 @@
-"""Find what a Caffe tree's layer tests are made of: the tests, the layers that they test, gtest.
+"""Find the files of a Caffe tree's layer tests: the tests, the layers that they test, gtest.
 
 The layers come from the tree itself, unedited; all else that they include is the toolkit's.
 """
@@ -42,13 +42,13 @@ def includes(path: Path) -> list[str]:
 
 
 def lacks(test: Path) -> str:
-    """What the test needs that the toolkit does not have, or ''."""
+    """A part that the test needs and the toolkit does not have, or ''."""
     reasons = (LACKING[name] for name in includes(test) if name in LACKING)
     return next((reason for reason in reasons if reason != "a database" or "db::" in read(test)), "")
 
 
 class LayerTests:
-    """Those of a Caffe tree: include/caffe, src/caffe, src/gtest."""
+    """The files of a Caffe tree: include/caffe, src/caffe, src/gtest."""
 
     def __init__(self, root: Path):
         self.root = Path(root).resolve()
@@ -64,7 +64,7 @@ class LayerTests:
         self.by_type = {t: p for p in self.layers.values() for t in REGISTERED.findall(read(p))}
 
     def select(self, names: list[str]) -> tuple[list[Path], dict[str, str]]:
-        """The tests of these names ('all': every layer's), and those left out with the reason."""
+        """The tests of these names ('all': of every layer), and the tests that are left out, with the reason."""
         every = sorted(self.tests.glob("test_*_layer.cpp"))
         if names == ["all"]:
             reasons = {p.name: reason for p in every if (reason := lacks(p))}
@@ -79,7 +79,7 @@ class LayerTests:
         return chosen, {}
 
     def files(self, tests: list[Path]) -> list[Path]:
-        """All that these tests need of this tree, each once."""
+        """The files of this tree that these tests need, each once."""
         found: dict[Path, None] = dict.fromkeys([self.gtest / "gtest-all.cpp", self.gtest / "gtest.h"])
         waiting = list(tests)
         while waiting:
@@ -110,5 +110,5 @@ class LayerTests:
                 yield from self._sources(self.by_type[layer_type])
 
     def _sources(self, path: Path) -> Iterator[Path]:
-        """The sources of that name, whatever it ends in."""
+        """The sources of that name, with any suffix."""
         yield from (source for kind in (".cpp", ".cu") if (source := path.with_suffix(kind)).exists())

@@ -19,7 +19,7 @@ NUMPY = {0: numpy.float32, 1: numpy.float64, 2: numpy.int32}
 
 
 class TwisterServices(services.Services):
-    """The services, but what draws: from a generator like Caffe's own; on a GPU, too."""
+    """The services, with random numbers from a generator like Caffe's own, on a GPU, too."""
 
     def __init__(self, ffi, lib, cuda: bool):
         self.twister = Twister()

@@ -1,4 +1,4 @@
-"""The random numbers that Caffe's tests were written with: a Mersenne twister read the way boost did (until 1.55).
+"""The random numbers for which Caffe's tests were written: a Mersenne twister, read as boost did it until 1.55.
 
 Some tests check a gradient by differences without excluding the kink of |x| or of a clip: with these inputs, drawn from
 seed 1701, no value lies there; with other ones it may.
@@ -14,7 +14,7 @@ class Twister:
         self.seed(seed)
 
     def seed(self, seed: int) -> None:
-        """Takes effect at the next draw: gradient checks seed before every forward, and few layers draw."""
+        """Set the seed for the next draw. Not now: gradient checks seed before every forward, and few draw."""
         self.state, self.start = None, seed & 0xFFFFFFFF
 
     def words(self, count: int) -> numpy.ndarray:
@@ -24,7 +24,7 @@ class Twister:
         return self.state._bit_generator.random_raw(count).astype(numpy.uint64)
 
     def unit(self, count: int, dtype) -> numpy.ndarray:
-        """In [0, 1): what rounds to 1 is drawn again."""
+        """Numbers in [0, 1). Those that round to 1 are drawn again."""
         values = numpy.empty(0, dtype)
         while len(values) < count:
             drawn = self.words(count - len(values)).astype(dtype) * dtype(2.0**-32)
@@ -32,7 +32,7 @@ class Twister:
         return values
 
     def fill(self, kind: int, count: int, dtype: int, a: float, b: float) -> numpy.ndarray:
-        """Kinds and dtypes are those of caffe_services.random (include/caffe/layer_record.h)."""
+        """Fill a tensor. Kinds and dtypes are those of caffe_services.random (include/caffe/layer_record.h)."""
         if kind == 3:
             return self.words(count).astype(numpy.uint32)
         if kind == 2:

@@ -1,4 +1,4 @@
-"""make fuzz: calls and files that nobody would make on purpose, each in a child process, so that a crash is a finding.
+"""make fuzz: random calls and files in child processes. Each must give the right result or an error.
 
     python -m tools.fuzz --minutes 1 --seed 1                    (make fuzz; CI)
     python -m tools.fuzz --minutes 60 --seed 7 --layers round    by hand
@@ -38,7 +38,7 @@ PATIENCE = 120  # seconds for one call
 
 
 def work(pipe, last, place, layers_dir: Path, layer: str, kind: str, seed: int, examples: int) -> None:
-    """One round: that many calls of one layer, or files for it.
+    """One round of calls of one layer, or of files for it.
 
     `last`: how many calls, and the words of this one. `place`: for files, removed by who started this process.
     """
@@ -73,7 +73,7 @@ def work(pipe, last, place, layers_dir: Path, layer: str, kind: str, seed: int, 
 
 
 def round_of(layers_dir: Path, layer: str, kind: str, seed: int, examples: int) -> tuple[dict, str]:
-    """(how often what came out, what was found)."""
+    """(counts of the outcomes, the findings)."""
     context, last = multiprocessing.get_context("fork"), mmap.mmap(-1, 1 << 16)
     ours, theirs = context.Pipe(duplex=False)
     place = tempfile.TemporaryDirectory()

@@ -1,4 +1,4 @@
-"""Calls of a layer that nobody would make on purpose, from its cases: other dtypes, layouts, sizes, kinds, parameters.
+"""Make random calls of a layer from its cases, with other dtypes, layouts, sizes, kinds and parameters.
 
 A call may be right or refused. It is right if it gives what the case's reference gives, in double, for the same
 arguments; refused by an error of the layer's own, which names layer and argument. All else is a finding.
@@ -35,7 +35,7 @@ SIZES = (0, 1, 2, 3, 5, 8)
 
 
 class Finding(AssertionError):
-    """Something that must not happen; the text says with which call."""
+    """Something that must not happen. The text has the call."""
 
 
 class Labelled(Tensor):
@@ -43,7 +43,7 @@ class Labelled(Tensor):
 
 
 def resized(x: Tensor, axis: int, size: int) -> Tensor:
-    """Of another size along an axis; what is there is repeated or cut."""
+    """A tensor with another size along an axis, repeated or cut."""
     if not x.dim():
         return x.expand(size)
     axis %= x.dim()
@@ -91,7 +91,7 @@ MOST_FOR_KERNELS = 10_000
 
 @dataclass(repr=False)
 class Call:
-    """One call: what is called, with what, and how each argument came to be."""
+    """One call: the function, its arguments, and how each argument was made."""
 
     layer: str
     name: str
@@ -108,7 +108,7 @@ class Call:
 
 
 class Subjects:
-    """What of a layer is called: the functions of its cases, and its operators as torch.ops knows them."""
+    """The callables of a layer: the functions of its cases, and its operators in torch.ops."""
 
     def __init__(self, package: str, name: str):
         self.name = name
@@ -119,7 +119,7 @@ class Subjects:
         self.operators = list(self._operators(f"{package}_{name}".replace(".", "_")))
 
     def _operators(self, namespace: str):
-        """(operator, arguments) of all operators that the cases reach, backward ones included."""
+        """(operator, arguments) of all operators that the cases call, with those for backward."""
         for case in self.cases:
             with _Record(namespace) as mode, contextlib.suppress(Exception):
                 given = cast(

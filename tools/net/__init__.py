@@ -1,1 +1,1 @@
-"""make net, make verify-net: a whole Caffe net from the shell."""
+"""make net and make verify-net."""

@@ -1,4 +1,4 @@
-"""make net: a whole Caffe net from the shell.
+"""make net, make verify-net: run or compare a whole Caffe net from the shell.
 
 make net PROTOTXT=deploy.prototxt [WEIGHTS=x.caffemodel] [CAFFE=/path/to/fork]
     ports and builds what is missing, runs the net once, prints a table
@@ -52,7 +52,7 @@ def main() -> int:
 
 
 def as_typed(text: str) -> str:
-    """An error of caffe_net's, which names its arguments: here they are make's."""
+    """An error of caffe_net, with make's names of its arguments."""
     text = re.sub(r"shapes=\{'(.*?)': \(\.\.\.\)\}", r"SHAPES=\1=1,3,...", text)
     return re.sub(r"ignore=\('(.*?)',\)", r"IGNORE=\1", text)
 
@@ -71,7 +71,7 @@ def run(console: Console) -> int:
 
 
 class Asked:
-    """What the command line asks for."""
+    """The options of the command line."""
 
     def __init__(self, settings: list[Settings], verify: bool):
         given = os.environ
@@ -89,14 +89,14 @@ class Asked:
         }
 
     def in_python(self) -> str:
-        """The call that loads the same net. Folders of layers are Python's own by LAYERS_DIR."""
+        """The Python call that loads the same net. It finds folders of layers by LAYERS_DIR."""
         words = [repr(self.prototxt), *([repr(self.weights)] if self.weights else [])]
         words += [f"{name}={value!r}" for name, value in self.options.items() if value and name != "layers"]
         return f"caffe_net({', '.join(words)})"
 
 
 def make_messages(core: str) -> None:
-    """Stock Caffe's messages for Python, if no make has made them yet."""
+    """Make stock Caffe's messages for Python, if they do not exist yet."""
     made, stock = Path("layers/_net/_caffe.desc"), Path("src/caffe/proto/caffe.proto")
     if not made.exists() or made.stat().st_mtime < stock.stat().st_mtime:
         command = ["--layer-dir", str(made.parent), "--descriptor", str(made), "--include-dir", f"{core}/net"]
@@ -119,7 +119,7 @@ def sizes(text: str) -> tuple[int, ...]:
 
 
 def port_missing(asked: Asked, console: Console) -> bool:
-    """Port what the net needs and no folder has, if a fork was given; build what is not built."""
+    """Port the types that no folder has, if there is a fork, and build what is not built."""
     # Stock layers are ported for the comparison alone.
     replace = asked.options["replace"]
     types = (
@@ -157,7 +157,7 @@ def port_missing(asked: Asked, console: Console) -> bool:
 
 
 def show(asked: Asked, console: Console) -> int:
-    """Load, run once, print the table and how to load it from Python."""
+    """Load the net, run it once, and print the table and the Python call that loads it."""
     with warnings.catch_warnings(record=True) as said, console.status("loading"):
         warnings.simplefilter("always")
         began = time.perf_counter()
@@ -189,7 +189,7 @@ def show(asked: Asked, console: Console) -> int:
 
 
 def timed(net: CaffeNet, device: str, console: Console) -> dict[str, float]:
-    """Seconds by submodule, of a run after a first one."""
+    """The seconds of each submodule in the second run."""
     inputs = {name: value.to(device) for name, value in random_inputs(net, torch.float32).items()}
     times: dict[str, float] = {}
     schedule = net.make_schedule(net.training)
@@ -247,7 +247,7 @@ def table(net: CaffeNet, times: dict[str, float]) -> Table:
 
 
 def verify(asked: Asked, console: Console) -> int:
-    """Both nets, compared; 0 if every blob and every gradient agrees."""
+    """Compare both nets. Returns 0 if every blob and every gradient agrees."""
     # In double: in float a ReLU or a maximum near a tie decides differently here and there, and gradients follow.
     torch.set_default_dtype(torch.float64)
     ok = True

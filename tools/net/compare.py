@@ -1,4 +1,4 @@
-"""One net twice, its stock layers by torch and by a fork's own unedited code: every blob, every gradient.
+"""Compare a net by torch with the same net by a fork's own unedited code: every blob and every gradient.
 
 Both nets have the same parameters and inputs and run on the processor. The gradient is that of a random weighted sum of
 the outputs (of the loss, where there is one).
@@ -18,7 +18,7 @@ from layers._net.stock.batch_norm import BatchNorm
 
 @dataclass
 class Difference:
-    """The largest difference of one tensor, relative to the largest value in it."""
+    """The largest difference of one tensor, relative to its largest value."""
 
     what: str  # "blob" or "gradient"
     name: str
@@ -36,7 +36,7 @@ def twin_parameters(first: CaffeNet, second: CaffeNet) -> None:
 
 @torch.no_grad()
 def vary(net: CaffeNet) -> None:
-    """Random values for what the fillers leave at zero: weights that a user would load, biases, statistics.
+    """Fill parameters that the fillers leave at zero, such as biases and statistics, with random values.
 
     A net whose last weights are zero has no gradients, and any two such nets agree.
     """
@@ -53,7 +53,7 @@ def vary(net: CaffeNet) -> None:
 
 
 def compare(native: CaffeNet, unedited: CaffeNet, inputs: dict[str, Tensor], gradients: bool = True):
-    """The differences of all blobs, then of all parameters' gradients."""
+    """The differences of all blobs, and of all parameters' gradients."""
     differences = []
     if gradients:
         with _without_noise(native), _without_noise(unedited):
@@ -125,7 +125,7 @@ def _backward(net: CaffeNet, blobs: dict[str, Tensor]) -> dict[str, Tensor | Non
 
 
 class _without_noise:
-    """Dropout and the like would draw different numbers in the two nets: they run as in testing."""
+    """Run layers such as Dropout as in testing, because the two nets would draw different random numbers."""
 
     def __init__(self, net: CaffeNet):
         self.modules = [m for k, m in net.named_children() if net.specs[k].type in ("Dropout",)]
@@ -141,7 +141,7 @@ class _without_noise:
 
 
 def random_inputs(net: CaffeNet, dtype: torch.dtype, seed: int = 1701) -> dict[str, Tensor]:
-    """Images as numbers around 0, labels as small integers, boxes within the image, a sequence's markers as 0 and 1."""
+    """Make inputs: images around 0, labels as small integers, boxes in the image, a sequence's markers as 0 and 1."""
     generator = torch.Generator().manual_seed(seed)
     labels = _labels(net)
     boxes = {s.spec.bottoms[1] for s in net.phase.graph.steps if s.spec.type.lower().endswith(_OF_BOXES)}
@@ -160,7 +160,7 @@ def random_inputs(net: CaffeNet, dtype: torch.dtype, seed: int = 1701) -> dict[s
 
 
 def _labels(net: CaffeNet) -> dict[str, int]:
-    """Inputs that are labels, and how many there are. Some nets reshape them first."""
+    """The inputs that are labels, with the number of classes. Some nets reshape them first."""
     found = {}
     reshaped = {s.spec.tops[0]: s.spec.bottoms[0] for s in net.phase.graph.steps if s.spec.type == "Reshape"}
     for step in net.phase.graph.steps:
@@ -188,7 +188,7 @@ _OF_BOXES = ("roipooling", "roialign")
 
 
 def _boxes(net: CaffeNet, shape, generator) -> Tensor:
-    """Rows of (item 0, left, top, right, bottom), as Fast R-CNN has them, within the first image among the inputs."""
+    """Rows of (item 0, left, top, right, bottom), as in Fast R-CNN, in the first image among the inputs."""
     height, width = next((s[2:] for n, s in net.shapes.items() if n in net.inputs and len(s) == 4), (16, 16))
     corners = torch.rand(shape[0], 4, generator=generator) / 2
     corners[:, 2:] += corners[:, :2]
