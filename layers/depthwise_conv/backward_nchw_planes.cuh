@@ -1,5 +1,5 @@
-// Backward, NCHW, small planes: what forward_nchw_planes.cuh is for the forward. The sums of the weight's
-// gradient, and from the same copy of top_diff bottom_diff too: one launch and one reading less.
+// Backward, NCHW, for small planes, as forward_nchw_planes.cuh is for the forward. One kernel computes the sums of
+// the weight's gradient and, if it is wanted, bottom_diff. Both read top_diff from shared memory.
 #ifndef DEPTHWISE_BACKWARD_NCHW_PLANES_CUH_
 #define DEPTHWISE_BACKWARD_NCHW_PLANES_CUH_
 
@@ -8,9 +8,8 @@
 
 namespace depthwise {
 
-// Small planes, as in forward_nchw_planes.cuh: a block copies a run of planes of bottom and of top_diff into
-// shared memory, image after image; a thread keeps to its channel, so its sums need nobody else's. With
-// kInput the block also computes bottom_diff, from the same copy of top_diff.
+// A block copies planes of bottom and of top_diff into shared memory, image after image. A thread stays with its
+// channel, so it adds up all of its sums alone. With kInput it computes bottom_diff, too.
 template <typename Dtype>
 struct WeightPlanes {
   PlanesGeometry planes;
@@ -100,14 +99,13 @@ __global__ void __launch_bounds__(64) backward_nchw_planes_kernel(const WeightPl
                    thread.in_plane] = sums[i];
 }
 
-// Can bottom_diff come with the sums? Its planes must be as large as top_diff's, for a thread has the same
-// columns of both.
+// Can the kernel compute bottom_diff, too? A thread computes the same columns of bottom_diff and of top_diff, so
+// their planes must have one size.
 inline bool planes_take_input(const Shape& shape) {
   return shape.stride_w == 1 && planes_inside(shape) && shape.pad_h == shape.kernel_h / 2;
 }
 
-// Launches the kernel if `call` is given. What it has launched, and the number of parts; 0: the planes do not
-// suit.
+// Launches the kernel if `call` is given. 0 parts: the planes are not small enough.
 template <typename Dtype, int K, int S>
 Parts backward_nchw_planes(const Shape& shape, const Backward<Dtype>* call, cudaStream_t stream) {
   WeightPlanes<Dtype> given;

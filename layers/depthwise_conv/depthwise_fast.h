@@ -29,8 +29,8 @@ struct Launched {
   bool input, weight;
 };
 
-// Into how many parts stage one divides the sums of weight_diff, 0 if no kernel takes the shape; and whether
-// the same launch computes bottom_diff.
+// Stage one of the weight gradient: into how many parts it divides the sums (0: no kernel takes the shape), and
+// whether the same launch computes bottom_diff.
 struct Parts {
   int64_t count;
   bool with_input;
