@@ -1,4 +1,4 @@
-"""Depthwise 2-d and 1-d convolution: each channel with a filter of its own."""
+"""Depthwise 2-d and 1-d convolution: each channel has its own filter."""
 
 import math
 from collections.abc import Sequence
@@ -9,35 +9,35 @@ from torch import Tensor, nn
 
 from .._runtime import Layer, dtype_name, is_fake, operator
 
-# Both layouts, contiguous and channels_last, are the kernels' own; `_dense` below sees to it.
+# any_layout: the kernels know both layouts, contiguous and channels_last.
 layer = Layer(__name__, any_layout=True)
 
 Pair = int | tuple[int, int]
-# More elements than this have no address: torch would say so, and name nothing.
+# The most elements of a top. With more, torch's own error would not name the layer.
 _MOST = 2**59
 
 
 class _Geometry(NamedTuple):
-    """What a call's shapes and parameters come to, once they are found to fit."""
+    """The checked shapes and parameters of a call."""
 
     layout: torch.memory_format
     top_shape: tuple[int, int, int, int]
-    numbers: tuple[int, ...]  # the C functions' own, from num to channels_last
+    numbers: tuple[int, ...]  # the numbers of the C functions, from num to channels_last
 
 
 def check_parameter(name: str, parameter: Tensor, bottom: Tensor) -> None:
     """Weights and biases have bottom's dtype. Beside a half type they may stay float32."""
     halves = bottom.dtype in (torch.float16, torch.bfloat16)
-    fits = parameter.dtype == bottom.dtype or (halves and parameter.dtype == torch.float32)
-    # A bottom of no dtype of ours is refused when C is called.
-    if not fits and bottom.dtype in layer.dtypes:
+    is_valid = parameter.dtype == bottom.dtype or (halves and parameter.dtype == torch.float32)
+    # If the bottom's dtype is wrong, the launcher refuses it.
+    if not is_valid and bottom.dtype in layer.dtypes:
         raise layer.wrong(
             name, f"{dtype_name(bottom.dtype)} as 'bottom' has{', or float32' * halves}", parameter
         )
 
 
 def checked_bias(bias: Tensor | None, bottom: Tensor) -> Tensor | None:
-    """The bias as C takes it: contiguous, an element for each channel."""
+    """The bias for C: contiguous, with an element for each channel."""
     if bias is None:
         return None
     channels = bottom.shape[1]
@@ -55,9 +55,9 @@ def gradients(
     workspace_size,
     numbers,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Those by bottom, weight and bias. One that is not wanted is not computed and has 0 elements.
+    """The gradients by bottom, weight and bias. One that is not wanted is not computed, and has 0 elements.
 
-    `backward` is the C function, `workspace_size` the one that says how many elements its workspace has; both take
+    `backward` is the C function, and `workspace_size` the C function that returns the size of its workspace. Both take
     `numbers`.
     """
     bottom_wanted, weight_wanted, bias_wanted = wanted
@@ -80,15 +80,15 @@ def gradients(
 
 
 def _geometry(bottom: Tensor, weight: Tensor, stride, padding, dilation) -> _Geometry:
-    """Raise the error that names the argument that does not fit; return what the C functions are told."""
+    """Check shapes and parameters; the error names the wrong argument. Returns them for the C functions."""
     stride, padding = layer.pair("stride", stride, 1), layer.pair("padding", padding, 0)
     dilation = layer.pair("dilation", dilation, 1)
     layer.check(bottom.dim() == 4, "bottom", "4 axes [num, channels, height, width]", bottom)
     check_parameter("weight", weight, bottom)
     num, channels, *map_size = bottom.shape
-    fits = weight.dim() == 4 and tuple(weight.shape[:2]) == (channels, 1)
-    fits = fits and weight.shape[2] >= 1 and weight.shape[3] >= 1
-    if not fits:
+    is_valid = weight.dim() == 4 and tuple(weight.shape[:2]) == (channels, 1)
+    is_valid = is_valid and weight.shape[2] >= 1 and weight.shape[3] >= 1
+    if not is_valid:
         wanted = f"[channels, 1, kernel_h, kernel_w] with {channels} channels as bottom has"
         layer.check(False, "weight", wanted, weight)
     size = []
@@ -100,7 +100,7 @@ def _geometry(bottom: Tensor, weight: Tensor, stride, padding, dilation) -> _Geo
         size.append((padded - span) // stride[axis] + 1)
     if num * channels * size[0] * size[1] > _MOST:
         layer.check(False, "padding", f"less: the top would be {size[0]} x {size[1]}", padding)
-    # channels_last only if it is nothing else: what is neither is made contiguous.
+    # A tensor that is both counts as contiguous. One that is neither is made contiguous.
     last = not bottom.is_contiguous() and bottom.is_contiguous(memory_format=torch.channels_last)
     numbers = (*bottom.shape, *weight.shape[2:], *stride, *padding, *dilation, int(last))
     layout = torch.channels_last if last else torch.contiguous_format
@@ -137,9 +137,9 @@ def depthwise_conv_backward(
     weight_wanted: bool,
     bias_wanted: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The gradients of `depthwise_conv` by bottom, weight and bias; the same bits on every run.
+    """The gradients of `depthwise_conv` by bottom, weight and bias. They are the same bits in every run.
 
-    One that is not wanted is not computed and has 0 elements.
+    A gradient that is not wanted is not computed, and has 0 elements.
     """
     layout, top_shape, numbers = _geometry(bottom, weight, stride, padding, dilation)
     layer.check(top_diff.shape == top_shape, "top_diff", f"the top's shape {list(top_shape)}", top_diff)
@@ -169,7 +169,7 @@ def depthwise_conv2d(
             float32, float64, float16 or bfloat16; the half types are accumulated in float32.
         weight: [channels, 1, kernel_h, kernel_w], on x's device; x's dtype, or float32 beside a half type, which is
             how torch.autocast leaves it.
-        bias: [channels], as weight, or None.
+        bias: [channels], with a dtype as weight's, or None.
         stride, padding, dilation: ints, or (height, width) pairs.
 
     Returns:
@@ -185,7 +185,7 @@ def depthwise_conv2d(
 
 
 class DepthwiseConv2d(nn.Module):
-    """`depthwise_conv2d` as a module; initialised as torch.nn.Conv2d(groups=channels) is, U(±1/sqrt(kh kw)).
+    """`depthwise_conv2d` as a module. Initialised as torch.nn.Conv2d(groups=channels), U(±1/sqrt(kh kw)).
 
     Attributes:
         weight: [channels, 1, kernel_h, kernel_w].

@@ -127,7 +127,7 @@ def show(layers_dir: str, names: list[str], settings) -> bool:
     Console(width=width, highlight=False).print(table)
     for_gpus = [name.upper() for name in settings.backends if not BACKENDS[name].on_host]
     if for_gpus and not torch.cuda.is_available():
-        print(f"No GPU here: what was built for {' and '.join(for_gpus)} was not run.")
+        print(f"No GPU here: the libraries for {' and '.join(for_gpus)} were not run.")
     return all(outcome.good for outcome in outcomes.values())
 
 
@@ -203,9 +203,7 @@ def outcome_of(layers_dir: Path, name: str, settings) -> Outcome:
         module = importlib.import_module(f"{package}.{name}")
         if not (layers_dir / name / "cases.py").exists():
             native = (layers_dir / name / f"{name}.h").exists()
-            what = (
-                "no cases yet: cases.py says what to try" if native else settings.hint("verify", LAYER=name)
-            )
+            what = "no cases yet: write cases.py" if native else settings.hint("verify", LAYER=name)
             return Outcome(built, "", what)
         cases = importlib.import_module(f"{package}.{name}.cases").CASES
         layer = layer_of(module)

@@ -116,7 +116,7 @@ def find_races(layers_dir: Path, layer: str, options, crashed: dict[str, str]) -
     """Run a layer's kernels on the host, in a copy of its folder that was built with SANITIZE=races."""
     with watched() as watch:  # in the parent, so that races before a crash are reported, too
         report = run_child(race_child, layers_dir, layer, options, crashed)
-    end = f"; it came to no end: {report.end}" * bool(report.end)
+    end = f"; it did not finish: {report.end}" * bool(report.end)
     print(f"race finder: {watch.summary(kernels_of(layers_dir / layer))}{end}")
     return watch
 

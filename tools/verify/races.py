@@ -30,11 +30,11 @@ class Race:
         kernel: its name.
         what: what the first and then the second thread did to the element.
         space: 'global' or 'shared'.
-        places: where in the code, as 'file:line', for the first and the second thread.
-        lines: the source's own lines there.
-        threads: both threads as (block, thread in it).
-        element: its index behind the pointer that the kernel was given; -1 in shared memory.
-        bytes: how many were accessed.
+        places: 'file:line' of the first and of the second access.
+        lines: the source's lines at these places.
+        threads: both threads as (block, thread in the block).
+        element: the index of the element behind the kernel's pointer; -1 in shared memory.
+        bytes: the size of the accesses.
     """
 
     kernel: str
@@ -50,8 +50,8 @@ class Race:
         (one, other), (here, there) = self.threads, self.places
         what = f"element {self.element}" if self.space == "global" else "a shared variable"
         return (
-            f"race in kernel {self.kernel}: {what} ({self.bytes} bytes) is {self.what}, by two threads that no atomic"
-            f" and no barrier puts in order\n"
+            f"race in kernel {self.kernel}: {what} ({self.bytes} bytes) is {self.what}, by two threads without an"
+            f" atomic or a barrier between\n"
             f"    {here}: thread {one[1]} of block {one[0]}: {self.lines[0]}\n"
             f"    {there}: thread {other[1]} of block {other[0]}: {self.lines[1]}"
         )

@@ -12,7 +12,7 @@ from .races import Race
 
 RIGHT, NO_GRADIENT, NO_CODE, WRONG, FAILED = "right", "no gradient", "no code", "WRONG", "FAILED"
 # Wrong, or crashed, on guessed shapes, for which the layer may not be made.
-UNSURE, CRASHED = "guessed, may be outside", "CRASHED"
+UNSURE, CRASHED = "wrong on a guess", "CRASHED"
 STYLES = {RIGHT: "green", NO_GRADIENT: "yellow", NO_CODE: "dim", WRONG: "bold red", FAILED: "bold red",
           UNSURE: "yellow", CRASHED: "bold red"}  # fmt: skip
 # Exit statuses. 2 means a wrong command line.
@@ -70,7 +70,7 @@ def closing(layer: str, rows: list[Row], races: list[Race]) -> int:
         return STATUS_WRONG
     if any(r.verdict == UNSURE for r in rows):
         print(
-            f"{layer}: not decided: the shapes were guessed, and may be outside of what it takes. Give SHAPES"
+            f"{layer}: no verdict: the shapes were guessed, and the layer may not be made for them. Give SHAPES"
         )
         return STATUS_NOT_RUN
     if not_run or not ran:

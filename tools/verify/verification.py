@@ -65,7 +65,7 @@ class Verification:
         modules = modules_of(self.package, self.layer)
         if not modules:
             raise LookupError(
-                f"{self.layer} is no Caffe layer: its __init__.py makes none by caffe_layer(...)"
+                f"{self.layer} is no Caffe layer: its __init__.py does not call caffe_layer(...)"
             )
         covered = set()
         if not (self.options.param or self.options.shapes) and self.has_cases():
@@ -166,7 +166,7 @@ class Verification:
             verdicts = {row.verdict for row in self.rows(within)}
             if RIGHT in verdicts and not verdicts & {WRONG, FAILED}:
                 for row in wrong:
-                    row.verdict, row.remark = UNSURE, f"wrong there, but not within (0, 1): {row.remark}"
+                    row.verdict, row.remark = UNSURE, f"but not within (0, 1): {row.remark}"
         return rows
 
     def rows(self, setting: Setting) -> Iterator[Row]:
@@ -184,7 +184,7 @@ class Verification:
                 except (self.CaffeError, ValueError, RuntimeError) as error:
                     row.verdict, row.remark = FAILED, str(error)
                 if row.verdict == WRONG and setting.is_doubtful:
-                    row.verdict, row.remark = UNSURE, f"wrong there: {row.remark}"
+                    row.verdict = UNSURE
                 yield row
 
     def run_kernels_on_host(self, setting: Setting) -> None:
@@ -246,9 +246,9 @@ class Verification:
             if checked.wrong_count:
                 row.remark = f"{checked.wrong_count} of {checked.checked} elements of the gradient"
             elif len(checked.without) == sum(wanted):
-                row.verdict, row.remark = NO_GRADIENT, "Backward writes none, and differences are 0"
+                row.verdict, row.remark = NO_GRADIENT, "Backward writes no diff, and differences are 0"
             elif without:
-                row.remark = f"Backward writes none for {without}, and differences are 0"
+                row.remark = f"Backward writes no diff for {without}, and differences are 0"
             elif checked.coarse:
                 row.remark = "at Caffe's step only: it computes partly in float"
             elif checked.zero:
@@ -310,7 +310,7 @@ class Verification:
             if error > ALIKE[dtype]:
                 row.verdict = WRONG
                 row.details.append(
-                    f"{column} differs from the first code's: {getattr(row, column)} > {ALIKE[dtype]:.0e}"
+                    f"{column} differs from the first way's: {getattr(row, column)} > {ALIKE[dtype]:.0e}"
                 )
 
 

@@ -165,7 +165,7 @@ def test_the_table(monkeypatch, settings, tmp_path, capsys, good):
     assert table == [["one", "host", "cpu", "1e-7", "3 us"], ["two", "", "", "bad", ""]] and "GPU" not in said
     settings.backends = ["host", "cuda", "hip"]
     report.show("/layers", [], settings)
-    assert "No GPU here: what was built for CUDA and HIP was not run." in capsys.readouterr().out
+    assert "No GPU here: the libraries for CUDA and HIP were not run." in capsys.readouterr().out
 
 
 def test_what_a_layer_is_said_to_be(settings, tmp_path):
@@ -187,7 +187,7 @@ def test_what_a_layer_is_said_to_be(settings, tmp_path):
         return found.row, found.good
 
     assert row("caffe") == (["host", "", "make verify LAYER=caffe", ""], True)
-    assert row("native") == (["host", "", "no cases yet: cases.py says what to try", ""], True)
+    assert row("native") == (["host", "", "no cases yet: write cases.py", ""], True)
     assert row("to_do") == (["", "[yellow]not filled in", r"\[x]: not filled in: write it", ""], True)
     assert row("broken") == (["", "[red]failed", r"OSError: \[no] such file", ""], False)
     assert row("quits") == (["", "[red]failed", "SystemExit: enough", ""], False)

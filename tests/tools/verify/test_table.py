@@ -8,7 +8,7 @@ from rich.console import Console
 from tools.verify import table
 from tools.verify.table import CRASHED, FAILED, NO_CODE, RIGHT, UNSURE, WRONG, Row
 
-GUESSED = "the shapes were guessed, and may be outside of what it takes"
+GUESSED = "the shapes were guessed, and the layer may not be made for them"
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ GUESSED = "the shapes were guessed, and may be outside of what it takes"
         ([RIGHT, WRONG, CRASHED, NO_CODE, FAILED], 0, "wrong in 2 of 3 ways", 1),
         ([RIGHT, CRASHED], 2, "wrong in 1 of 2 ways, 2 races", 1),
         ([RIGHT], 1, "1 races", 1),
-        ([RIGHT, UNSURE], 0, f"not decided: {GUESSED}. Give SHAPES", 3),
+        ([RIGHT, UNSURE], 0, f"no verdict: {GUESSED}. Give SHAPES", 3),
         ([RIGHT, FAILED, FAILED], 0, "could not be run in 2 ways", 3),
         ([FAILED], 0, "could not be run in any way", 3),
         ([NO_CODE], 0, "could not be run in any way", 3),

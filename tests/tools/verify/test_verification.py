@@ -126,7 +126,7 @@ def test_what_is_right_for_probabilities_alone(judge, monkeypatch, verdicts, uns
     doubted = judge.doubted(setting, rows)
     wanted = UNSURE if unsure and not crashed else WRONG
     assert [row.verdict for row in doubted] == [wanted, RIGHT]
-    assert doubted[0].remark == ("wrong there, but not within (0, 1): why" if wanted == UNSURE else "why")
+    assert doubted[0].remark == ("but not within (0, 1): why" if wanted == UNSURE else "why")
 
 
 @pytest.mark.parametrize(
