@@ -1,6 +1,6 @@
 """Turn one layer's C declarations into Python's side of them: an object to link with the layer's archive.
 
-    python build_ffi.py layers/round/round.h build/round/host/_host.o --cxx "g++ -O2" --flags "-march=native"
+    python build_ffi.py layers/round/round.h build/round/host/_host.o --cxx "g++ -O1" --flags "-march=native"
 
 The extension, which tools/make/link.py makes of it, speaks CPython's stable ABI only, so the same file loads under
 every Python from 3.10 on and, since nothing of torch is in it, under every torch. Tensors arrive as addresses
