@@ -52,7 +52,7 @@ headers = $(call step,HEAD,$(1),$@.log,$(PYTHON) -m tools.caffe.build headers $(
 messages = $(call step,PROTO,$(1),$@.log,$(PYTHON) -m tools.caffe.proto $(2) && touch $@)
 # ar first writes an empty archive, so it writes to a .partial file.
 archive = $(Q)rm -f $@.partial && ar rcs $@.partial $(filter %.o,$^) && mv $@.partial $@
-# wrapper(name, backend, flags): the Python wrapper of a layer's C functions.  -O2 makes no call faster.
+# wrapper(name, backend, flags): the Python wrapper of a layer's C functions. -O2 makes no call faster.
 wrapper = $(call step,FFI,$(1) ($(2)),$@.log,$(PYTHON) build_ffi.py $< $@ --cxx '$(CXX) -O1 $(3)' \
   --flags '$($(2)_FLAGS)' --info '$($(2)_INFO)')
 # The extension that runs recorded calls, for all layers.
