@@ -1,4 +1,4 @@
-// Memory with a host side and a device side, each brought up to date when it is asked for.
+// Memory with a host side and a device side. A side is updated when a caller asks for it.
 #ifndef CAFFE_SYNCEDMEM_HPP_
 #define CAFFE_SYNCEDMEM_HPP_
 
@@ -9,7 +9,7 @@
 
 namespace caffe {
 
-// On the host backend both sides are one buffer, and only head() tells who wrote last.
+// On the host backend both sides are one buffer, and head() says which side was written last.
 class SyncedMemory {
  public:
   SyncedMemory() : SyncedMemory(0) {}
@@ -20,7 +20,7 @@ class SyncedMemory {
   const void* gpu_data();
   void* mutable_cpu_data();
   void* mutable_gpu_data();
-  // The caller's memory of size() bytes, which stays the caller's.
+  // Use the caller's memory of size() bytes. The caller frees it.
   void set_cpu_data(void* data);
   void set_gpu_data(void* data);
   void async_gpu_push(const cudaStream_t& stream);
@@ -29,42 +29,42 @@ class SyncedMemory {
   SyncedHead head() const { return head_; }
   size_t size() const { return size_; }
 
-  // What follows is ours: one call's memory (a tensor's) in the place of our own, on the side where the call
-  // has it.
+  // The functions below are not Caffe's. For one call they replace our own memory by a tensor's ("adopted"),
+  // on the call's side: the device for CUDA tensors, else the host.
 
-  // What adopted memory holds: something; nothing, so that it is zeroed at first touch; nothing, but whoever
-  // writes it first writes all of it, so that it is zeroed only if it is read before.
+  // The contents of adopted memory. kDefined: valid values. kUndefined: none, so the first access zeroes it.
+  // kOverwritten: none, but the first write will write all of it, so only an earlier read zeroes it.
   enum Contents { kDefined, kUndefined, kOverwritten };
-  // Use `bytes` at `address` until drop(). Not writable: the first write moves the contents to memory of our
-  // own.
+  // Use the `bytes` at `address` until drop(). If they are not writable, the first write copies them to
+  // memory of our own.
   void adopt(void* address, size_t bytes, Contents contents, bool writable);
   bool adopted() const { return adopted_; }
   // Was it written since it was adopted?
   bool was_written() const { return written_; }
-  // Forget what was adopted, contents and all; memory of our own keeps its contents.
+  // Forget adopted memory and its contents. Our own memory keeps its contents.
   void drop() {
     if (adopted_) drop_adopted();
   }
-  // A blob is about to use this many bytes: adopted memory that is too small is dropped.
+  // A blob is going to use this many bytes. Drop adopted memory if it is too small.
   void fit(size_t bytes) {
     if (adopted_ && bytes > bytes_) drop_adopted();
   }
-  // Forget the contents and give the memory on the call's side back.
+  // Forget the contents, and free the memory on the call's side.
   void clear();
 
-  // The address on the call's side and the token of the allocation there (-1: not ours).
+  // The address on the call's side, and its allocation's token (-1: the memory is not our own).
   const void* data() { return device_call() ? gpu_data() : cpu_data(); }
   void* mutable_data() { return device_call() ? mutable_gpu_data() : mutable_cpu_data(); }
   int64_t token() const { return side_of_call().token; }
   int64_t host_token() const { return host_.token; }
-  // The memory on the call's side is the caller's from now on.
+  // From now on the caller owns the memory on the call's side.
   void release_to_caller();
-  // In a call on the device: what the host wrote is on its way there.
+  // At a call's end: start the copy of the host's values to the call's side, and zero what nobody wrote.
   void settle() {
     if (head_ == HEAD_AT_CPU || unwritten_) (void)data();
   }
 
-  // The blob that made this, to tell its own memory from another's that it shares.
+  // The blob that made this memory. Other blobs may share it.
   const void* maker = nullptr;
 
  private:
@@ -98,7 +98,7 @@ class SyncedMemory {
 
   Side host_;
   size_t size_;
-  size_t bytes_;  // of which so many are in use: as many as an adopted tensor has
+  size_t bytes_;  // bytes in use: fewer than size_ if an adopted tensor is smaller
   SyncedHead head_ = UNINITIALIZED;
   bool adopted_ = false;
   bool read_only_ = false;
@@ -110,10 +110,10 @@ class SyncedMemory {
   DISABLE_COPY_AND_ASSIGN(SyncedMemory);
 };
 
-// Ours: both ends are on the side where the running call has its tensors.
+// Not Caffe's. Both addresses are on the call's side.
 void copy_on_side_of_call(void* to, const void* from, size_t bytes);
 
-// Upstream's names, for sources that take host memory directly.
+// Caffe's functions, for layers that allocate host memory.
 void CaffeMallocHost(void** ptr, size_t size, bool* use_cuda);
 void CaffeFreeHost(void* ptr, bool use_cuda);
 

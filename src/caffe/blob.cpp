@@ -84,7 +84,7 @@ template <typename Dtype>
 void Blob<Dtype>::set_cpu_data(Dtype* data) {
   CHECK(data);
   const size_t size = count_ * sizeof(Dtype);
-  if (data_->size() != size) {  // the memory given is exactly that large
+  if (data_->size() != size) {  // the given memory has exactly this size
     data_.reset(new SyncedMemory(size));
     diff_.reset(new SyncedMemory(size));
     data_->maker = diff_->maker = this;
@@ -144,11 +144,11 @@ void Blob<Dtype>::CopyFrom(const Blob& source, bool copy_diff, bool reshape) {
 
 namespace {
 
-// Arithmetic is for real numbers; blobs of integers only hold indices.
+// Only blobs of real numbers have arithmetic. Blobs of integers hold indices.
 template <typename Dtype>
 constexpr bool kIsReal = std::is_floating_point<Dtype>::value;
 
-// Whether the next operation belongs on the device: where the latest values are.
+// Does the device have the latest values? Then the next operation runs there.
 bool on_device(const SyncedMemory& memory) {
   return memory.head() == SyncedMemory::HEAD_AT_GPU || memory.head() == SyncedMemory::SYNCED;
 }
@@ -242,7 +242,7 @@ void Blob<Dtype>::scale_diff(Dtype scale_factor) {
 
 namespace {
 
-// Messages of before 2014-10 name four axes instead of a shape.
+// Messages from before October 2014 have four axes instead of a shape.
 bool has_legacy_shape(const BlobProto& proto) {
   return proto.has_num() || proto.has_channels() || proto.has_height() || proto.has_width();
 }
@@ -252,7 +252,7 @@ vector<int64_t> shape_of(const BlobProto& proto) {
   return {proto.shape().dim().begin(), proto.shape().dim().end()};
 }
 
-// The memory is asked for after the check: a shape that is wrong may be large.
+// memory() allocates. It comes after the check, because a wrong shape may be huge.
 template <typename Values, typename Memory>
 void read(const Values& values, int count, const Memory& memory) {
   CHECK_EQ(count, values.size());
@@ -264,7 +264,7 @@ void read(const Values& values, int count, const Memory& memory) {
 template <typename Dtype>
 bool Blob<Dtype>::ShapeEquals(const BlobProto& other) {
   if (has_legacy_shape(other)) {
-    // Axes counted from the end: an old parameter blob may be (1, 1, K, N) where a new one is (K, N).
+    // Compare from the last axis: an old parameter blob (1, 1, K, N) equals a new one (K, N).
     return num_axes() <= 4 && LegacyShape(-4) == other.num() && LegacyShape(-3) == other.channels() &&
            LegacyShape(-2) == other.height() && LegacyShape(-1) == other.width();
   }

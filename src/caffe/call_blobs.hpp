@@ -1,4 +1,4 @@
-// A layer's bottoms and tops, with tensors in the place of their memory while a call runs.
+// A layer's bottoms and tops. During a call they use the memory of tensors.
 #ifndef CAFFE_CALL_BLOBS_HPP_
 #define CAFFE_CALL_BLOBS_HPP_
 
@@ -35,7 +35,7 @@ void copy(const Blob<Dtype>& blob, int64_t to, const void* from) {
   copy_on_side_of_call(address(to), from, sizeof(Dtype) * blob.count());
 }
 
-// No blob knows a tensor any longer.
+// After this the blob uses no tensor's memory.
 template <typename Dtype>
 void drop_tensors(const Blob<Dtype>& blob) {
   if (!blob.has_memory()) return;
@@ -43,7 +43,8 @@ void drop_tensors(const Blob<Dtype>& blob) {
   blob.diff()->drop();
 }
 
-// What calls hand out to the caller, who has a whole call's time to take hold of it.
+// Memory that a call hands out. The caller must take a reference before the layer's next call, which releases
+// it.
 class HandedOut {
  public:
   ~HandedOut() { release(); }
@@ -51,12 +52,12 @@ class HandedOut {
     for (int64_t token : tokens_) host_services.release(token);
     tokens_.clear();
   }
-  // The memory itself: made by this call.
+  // Hand out the memory itself. This call made it.
   void give(SyncedMemory* memory, int64_t token) {
     memory->release_to_caller();
     tokens_.push_back(token);
   }
-  // A copy: memory of the layer's own is written again by its next call.
+  // Hand out a copy, because the layer's next call will overwrite the layer's own memory.
   template <typename Dtype>
   void give_copy(const Blob<Dtype>& blob, int64_t from, int64_t* at, int64_t* token) {
     SyncedMemory copied(sizeof(Dtype) * blob.count());
@@ -70,9 +71,9 @@ class HandedOut {
   vector<int64_t> tokens_;
 };
 
-// What a layer is called with: pointers to blobs, and behind the end of the list some to a blob that has no
-// memory. Many layers that say no number of blobs read bottom[1] all the same. The blob's CHECKs answer,
-// where Caffe's process would end.
+// The blobs that a layer is called with. Behind the list's end are some pointers to a blob without memory:
+// many layers read bottom[1] without declaring that they need it. In Caffe the process would crash. Here the
+// blob's CHECKs report an error.
 template <typename Dtype>
 class BlobList {
  public:
@@ -94,7 +95,7 @@ class CallBlobs {
  public:
   using Record = caffe_call_record;
 
-  // writes_all: the layer writes all of its results, so that new memory for them need not be zeroed.
+  // writes_all: the layer writes every element of its results, so new memory need not be zeroed.
   explicit CallBlobs(bool writes_all) : writes_all_(writes_all) {}
 
   const vector<Blob<Dtype>*>& bottom() const { return bottom_.list(); }
@@ -134,7 +135,8 @@ class CallBlobs {
     for (const auto& blob : owned_) drop_tensors(*blob);
   }
 
-  // A layer never writes to what is only given to be read: SyncedMemory copies it first. In place, it may.
+  // Bottoms are read-only: before a layer writes to one, SyncedMemory copies it. Only in place are they
+  // writable.
   void bind_bottoms(const Record& record) {
     for (int64_t i = 0; i < record.bottoms; ++i) {
       const caffe_blob_record& given = record.blobs[i];
@@ -149,7 +151,7 @@ class CallBlobs {
     }
   }
 
-  // For Forward. Contents that a top has before are the layer's (of its set up): they stay in its own memory.
+  // For Forward. A top that already has contents got them from the layer's set up, and keeps its own memory.
   void bind_tops(const Record& record) {
     for (int64_t i = 0; i < record.tops; ++i) {
       const caffe_blob_record& given = top_of(record, i);
@@ -165,7 +167,8 @@ class CallBlobs {
     for (int64_t i = 0; i < record->tops; ++i) report_shape(top_[i], &record->blobs[record->bottoms + i]);
   }
 
-  // After Forward. Those that share another's memory first: it is still there.
+  // After Forward. Tops that share memory come first, because handing out its owner would take the memory
+  // away.
   void report_tops(Record* record, HandedOut* handed_out) {
     for (const bool own : {false, true}) {
       for (int64_t i = 0; i < record->tops; ++i) {
@@ -179,7 +182,7 @@ class CallBlobs {
     for (int64_t i = 0; i < record.tops; ++i) {
       const caffe_blob_record& given = top_of(record, i);
       Blob<Dtype>& blob = top_[i];
-      // What the layer shares, or keeps itself since it was set up, it has already.
+      // Shared memory, and memory that the layer keeps since its set up, already holds the values.
       if (given.in_place_of >= 0 || !given.data || !blob.owns_data()) continue;
       if (blob.data()->head() == SyncedMemory::UNINITIALIZED)
         adopt(blob, blob.data(), given.data, SyncedMemory::kDefined, false);
@@ -198,7 +201,7 @@ class CallBlobs {
     return owned_.back().get();
   }
 
-  // Of a result's memory that comes from the caller.
+  // The contents of memory that the caller gives for a result.
   SyncedMemory::Contents contents(bool undefined) const {
     return !undefined    ? SyncedMemory::kDefined
            : writes_all_ ? SyncedMemory::kOverwritten
@@ -218,12 +221,13 @@ class CallBlobs {
     const int64_t at = word(memory.data());
     top->data_token = memory.token();
     const bool own = blob.owns_data(), allocated = top->data_token != CAFFE_NO_TOKEN;
-    // This top's own tensor, or one that it shares.
+    // Is the memory a tensor's: the top's own, or one that it shares?
     const bool is_tensor = memory.adopted() && !allocated;
     if (is_tensor && (own ? same_shape : !is_another_tops(memory))) {
       top->data = at;
     } else if (own && allocated && fresh_[i]) {
-      // Forward may have let the top share what the layer keeps for Backward: that is not given away.
+      // The top owns it, and Forward made it. Memory that the layer keeps for Backward is copied instead,
+      // below.
       top->data = at;
       handed_out->give(&memory, top->data_token);
     } else {
@@ -231,7 +235,7 @@ class CallBlobs {
     }
   }
 
-  // Of memory that a blob shares: two results are two tensors.
+  // Does another top own this memory? Then it is copied, because two results need two tensors.
   bool is_another_tops(const SyncedMemory& memory) const {
     return std::find(top().begin(), top().end(), memory.maker) != top().end();
   }
@@ -248,7 +252,7 @@ class CallBlobs {
       if (at) adopt(blob, blob.diff(), at, SyncedMemory::kDefined, wanted);
     } else if (wanted && given.diff && blob.owns_diff()) {
       SyncedMemory& memory = *blob.diff();
-      // Some layers leave the gradient here in Forward already, and Backward only scales it.
+      // Some layers already write the gradient in Forward, and Backward only scales it.
       const bool written = memory.head() != SyncedMemory::UNINITIALIZED;
       if (written) copy(blob, given.diff, memory.data());
       adopt(blob, blob.diff(), given.diff, contents(!written && (given.flags & CAFFE_DIFF_UNDEFINED)), true);
@@ -259,7 +263,7 @@ class CallBlobs {
     if (given.in_place_of >= 0 || !blob.has_memory()) return;
     SyncedMemory& memory = *blob.diff();
     if (!given.diff) {
-      if (blob.owns_diff()) memory.clear();  // no gradient comes from there: zeros
+      if (blob.owns_diff()) memory.clear();  // this top has no gradient: zeros
     } else if (blob.owns_diff()) {
       adopt(blob, blob.diff(), given.diff, SyncedMemory::kDefined, false);
     } else {
@@ -271,9 +275,9 @@ class CallBlobs {
   vector<std::unique_ptr<Blob<Dtype>>> owned_;
   BlobList<Dtype> bottom_, top_;
   std::optional<Blob<Dtype>> absent_{std::in_place};
-  vector<int> in_place_of_;  // for each bottom the top that is the same blob, or -1
+  vector<int> in_place_of_;  // for each bottom: the top that is the same blob, or -1
   vector<bool> propagate_down_;
-  vector<char> fresh_;  // for each top: what is in it after Forward, this Forward made
+  vector<char> fresh_;  // for each top: it had no contents before this Forward
 };
 
 }  // namespace caffe

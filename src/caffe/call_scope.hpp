@@ -1,4 +1,4 @@
-// The running call: its mode, device, stream and phase are this thread's for as long as it runs.
+// Sets this thread's mode, device, stream and phase while a call runs.
 #ifndef CAFFE_CALL_SCOPE_HPP_
 #define CAFFE_CALL_SCOPE_HPP_
 
@@ -41,7 +41,7 @@ class CallScope {
 
  private:
   const CallContext before_;
-  int device_before_ = -1;  // where to go back to
+  int device_before_ = -1;  // the device to restore, or -1
 
   DISABLE_COPY_AND_ASSIGN(CallScope);
 };

@@ -1,6 +1,7 @@
-// The C ABI of caffe_layer.h: a layer object, and calls of it by records (caffe/layer_record.h).
+// The C ABI of caffe_layer.h: layer objects, and their calls by records (caffe/layer_record.h).
 //
-// A call does little besides the layer's own work: no allocation, no look-up by name, no text.
+// A call costs little more than the layer's own work: it allocates nothing, looks up no name, and parses no
+// text.
 #include <string.h>
 
 #include <algorithm>
@@ -12,7 +13,7 @@
 
 extern "C" {
 #include "caffe_layer.h"
-void caffe_set_last_error(const char* text) __attribute__((weak));  // of src/ffi_guard.h, where that is
+void caffe_set_last_error(const char* text) __attribute__((weak));  // src/ffi_guard.h defines it, if present
 }
 
 namespace caffe {
@@ -28,8 +29,8 @@ class LayerObject {
   virtual void backward(caffe_call_record* record) = 0;
 };
 
-// Stock Caffe's neuron layers write all of their results, so that new memory for these need not be zeroed. Another's
-// layer may leave elements out, or add to them.
+// Stock Caffe's neuron layers write every element of their results, so new memory need not be zeroed. A
+// fork's layer may skip elements, or add to them.
 template <typename Dtype>
 static bool writes_all(Layer<Dtype>* layer) {
   static const char* const types[] = {"AbsVal", "BNLL",  "Clip", "Dropout", "ELU",   "Exp",  "Log",
@@ -38,14 +39,14 @@ static bool writes_all(Layer<Dtype>* layer) {
          std::find(std::begin(types), std::end(types), layer->layer_param().type()) != std::end(types);
 }
 
-// A layer with its blobs: what each of the ABI's functions is made of.
+// A layer with its blobs. Each function of the ABI calls one of its members.
 template <typename Dtype>
 class BoundLayer : public LayerObject {
  public:
   explicit BoundLayer(const shared_ptr<Layer<Dtype>>& layer)
       : layer_(layer), blobs_(writes_all(layer.get())) {}
   ~BoundLayer() override {
-    // A destructor may free what LayerSetUp would have set: without one the layer is left alone, for good.
+    // A destructor may free pointers that LayerSetUp sets. If LayerSetUp did not finish, the layer is leaked.
     if (!ready_) new shared_ptr<Layer<Dtype>>(layer_);
   }
 
@@ -69,7 +70,7 @@ class BoundLayer : public LayerObject {
     blobs_.report_top_shapes(record);
     for (int i = 0; i < record->tops; ++i) {
       record->blobs[record->bottoms + i].loss_weight = layer_->loss(i);
-      layer_->set_loss(i, 0);  // whoever holds the tops applies it
+      layer_->set_loss(i, 0);  // Python applies the loss weight
       Blob<Dtype>& top = *blobs_.top()[i];
       if (top.owns_diff()) top.diff()->clear();
     }
@@ -109,7 +110,7 @@ class BoundLayer : public LayerObject {
     blobs_.bind_tops(*record);
     if (record->mode == CAFFE_MODE_GPU) {
       layer_->Forward_gpu(blobs_.bottom(), blobs_.top());
-      CUDA_POST_KERNEL_CHECK;  // the layer may not have looked
+      CUDA_POST_KERNEL_CHECK;  // the layer may lack this check
     } else {
       check_cpu_code("Forward_cpu");
       layer_->Forward_cpu(blobs_.bottom(), blobs_.top());
@@ -141,7 +142,7 @@ class BoundLayer : public LayerObject {
   }
 
  private:
-  // One call: its context, and at its end, however that comes, no blob knows a tensor any longer.
+  // Sets the context of a call. At its end, also after an exception, no blob refers to a tensor.
   class Call {
    public:
     Call(BoundLayer* layer, const caffe_call_record& record)
@@ -151,7 +152,7 @@ class BoundLayer : public LayerObject {
     ~Call() {
       layer_->blobs_.drop();
       for (const auto& blob : layer_->layer_->blobs()) {
-        if (blob) drop_tensors(*blob);  // a set up that failed may have made room for more than it made
+        if (blob) drop_tensors(*blob);  // after a failed set up some may be null
       }
     }
 
@@ -189,7 +190,7 @@ class BoundLayer : public LayerObject {
     }
   }
 
-  // The gradient is where it was asked for, even if the layer made its diff another blob's.
+  // The gradient goes to the requested address, even if the blob shares another blob's diff.
   void report_diff(const Blob<Dtype>& blob, caffe_blob_record* record) {
     if (!(record->flags & CAFFE_WANTED)) return;
     const int64_t at = word(blob.diff()->data());

@@ -37,7 +37,7 @@ void Net<Dtype>::AppendLayer(const LayerParameter& layer_param, bool force_backw
   vector<Blob<Dtype>*> bottom, top;
   bool need_backward = false;
   for (int i = 0; i < layer_param.bottom_size(); ++i) {
-    const int id = blob_index_.at(layer_param.bottom(i));  // InsertSplits has refused unknown names
+    const int id = blob_index_.at(layer_param.bottom(i));  // InsertSplits rejected unknown names
     bottom_ids.push_back(id);
     bottom.push_back(blobs_[id].get());
     need_backward |= blob_need_backward_[id];
@@ -123,7 +123,7 @@ int Net<Dtype>::iter() const {
   return CurrentIteration();
 }
 
-// Layers that no loss depends on need no backward pass.
+// A layer needs no backward pass if no loss depends on it.
 template <typename Dtype>
 void Net<Dtype>::PruneBackward() {
   std::set<int> under_loss;

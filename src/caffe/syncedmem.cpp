@@ -8,7 +8,7 @@ namespace caffe {
 
 #ifdef CAFFE_HOST_BACKEND
 
-// One buffer: nothing is ever copied between the sides.
+// Both sides are one buffer, so nothing is copied between them.
 struct SyncedMemory::Push {};
 namespace {
 void zero(void* address, size_t bytes, bool) { memset(address, 0, bytes); }
@@ -45,12 +45,12 @@ bool capturing() {
 
 }  // namespace
 
-// The host buffer must rest until the copy has been made.
+// An asynchronous copy to the device. The host must not write to its buffer until the copy is done.
 struct SyncedMemory::Push {
   cudaEvent_t done = nullptr;
   bool under_way = false;
-  std::vector<std::unique_ptr<char[]> >
-      captured;  // what the copies of CUDA graphs read when they are replayed
+  // A replayed CUDA graph copies from here.
+  std::vector<std::unique_ptr<char[]> > captured;
 
   ~Push() {
     if (done) (void)cudaEventDestroy(done);
@@ -60,7 +60,7 @@ struct SyncedMemory::Push {
 void SyncedMemory::await_push() {
   if (!push_ || !push_->under_way) return;
   push_->under_way = false;
-  // A capture begins with an idle device, and must not be asked about events.
+  // During a capture CUDA forbids to wait for an event. The device was idle when the capture began.
   if (!capturing()) CUDA_CHECK(cudaEventSynchronize(push_->done));
 }
 
@@ -72,7 +72,7 @@ SyncedMemory::~SyncedMemory() {
   try {
     free(&host_);
     if (&device_side() != &host_) free(&device_side());
-  } catch (const Error&) {  // the device is gone; so is the memory
+  } catch (const Error&) {  // if the device is gone, so is its memory
   }
 }
 
@@ -169,7 +169,7 @@ void SyncedMemory::make(Side* side, bool on_device) {
 #ifdef CAFFE_HOST_BACKEND
   const int64_t device = -1;
 #else
-  // Page-locked, so that a kernel may be given a host address.
+  // Host memory is page-locked, because some layers pass host addresses to kernels.
   const int64_t device = on_device ? call_context.device : -2;
 #endif
   side->address = host_services.allocate(size_, device, &side->token);
@@ -241,7 +241,7 @@ void SyncedMemory::to_gpu() {
   if (!push_) push_ = {new Push, [](Push* push) { delete push; }};
   const void* source = host_.address;
   if (capturing()) {
-    // Replays shall find what the host wrote now.
+    // Keep a copy: each replay of the graph must copy the present values.
     push_->captured.emplace_back(new char[bytes_]);
     source = memcpy(push_->captured.back().get(), source, bytes_);
     CUDA_CHECK(cudaMemcpyAsync(device_.address, source, bytes_, cudaMemcpyHostToDevice, current_stream()));
