@@ -21,12 +21,12 @@ from .tree import SOURCE_KINDS, Place, Tree
 
 # A .cuh is for the compiler of kernels. On the host that is the C++ compiler.
 KERNELS = "#if defined(__CUDACC__) || defined(CAFFE_HOST_BACKEND)"
-# An addition gets these includes of its file in <>: the standard library's, and those for which we have a header.
+# Headers of the standard library. Additions keep these includes.
 STANDARD = re.compile(r"[a-z_0-9]+\Z|(float|limits|math|stdint|stdio|stdlib|string)\.h\Z")
 
 
 class Cut:
-    """The parts that are taken of one header and its sources."""
+    """The parts of one header and its sources that layers need."""
 
     def __init__(self, tree: Tree, toolkit: Toolkit, header: str):
         self.tree, self.toolkit, self.header = tree, toolkit, header
@@ -43,25 +43,27 @@ class Cut:
         return [item for item in items if not self.toolkit.has(item.name, item.arity)]
 
     def take(self, name: str) -> list[tuple[str, list[Token]]] | None:
-        """Take the parts of that name, and the parts that they name. Returns their (file, tokens); None if nothing here
-        defines the name."""
+        """Take the parts of this name, and the parts that they name.
+
+        Returns (file, tokens) of each new part, or None if nothing here defines the name.
+        """
         defined = any(item.name == name and item.defines for item in self._all(name))
         if not defined and name not in self.macros[self.header]:
             return None
-        wanted, new = [name], []
-        while wanted:
-            one = wanted.pop()
-            if one in self.names:
+        waiting, new = [name], []
+        while waiting:
+            word = waiting.pop()
+            if word in self.names:
                 continue
-            self.names.add(one)
+            self.names.add(word)
             for file, items in self.items.items():
-                found = [self.tokens(file, item) for item in items if item.name == one]
-                if one in self.macros[file]:
-                    found.append(self.macros[file][one].tokens)
-                new += [(file, tokens) for tokens in found]
-                words = {token.text for tokens in found for token in tokens}
-                wanted += [item.name for many in self.items.values() for item in many if item.name in words]
-                wanted += words & {*self.macros[file], *self.macros[self.header]}
+                parts = [self.tokens(file, item) for item in items if item.name == word]
+                if word in self.macros[file]:
+                    parts.append(self.macros[file][word].tokens)
+                new += [(file, tokens) for tokens in parts]
+                words = {token.text for tokens in parts for token in tokens}
+                waiting += [item.name for many in self.items.values() for item in many if item.name in words]
+                waiting += words & {*self.macros[file], *self.macros[self.header]}
         return new
 
     def _all(self, name: str) -> list[Item]:
@@ -71,11 +73,13 @@ class Cut:
         return self.tree.source(file).lexed.tokens[slice(*item.tokens)]
 
     def parts(self) -> dict[str, list[tuple[Place, str]]]:
-        """By file of the tree: the place and text of each part that was taken."""
-        found = {}
+        """The (place, text) of each part that was taken, by file of the tree."""
+        parts = {}
         for file, items in self.items.items():
             lexed, text = self.tree.source(file).lexed, self.tree.text(file)
-            spans = [(one.start, one.end) for name, one in self.macros[file].items() if name in self.names]
+            spans = [
+                (macro.start, macro.end) for name, macro in self.macros[file].items() if name in self.names
+            ]
             for item in items:
                 if item.name in self.names:
                     first, last = lexed.tokens[item.tokens[0]], lexed.tokens[item.tokens[1] - 1]
@@ -83,15 +87,15 @@ class Cut:
             if spans:
                 # One call of a macro may define several items.
                 spans = dict.fromkeys(spans)
-                found[file] = [(Place(file, lexed.position(a)[0]), text[a:b].rstrip()) for a, b in spans]
-        return found
+                parts[file] = [(Place(file, lexed.position(a)[0]), text[a:b].rstrip()) for a, b in spans]
+        return parts
 
     def file_for(self, file: str) -> str:
         """The file to which the parts of a file of the tree are written."""
         return "additions" + (Path(file).suffix if file.endswith(SOURCE_KINDS) else ".hpp")
 
     def lines(self, file: str, texts: list[str], copied: Container[str], compiler: Compiler) -> list[str]:
-        """The lines for the parts of a file, after those of its includes that exist here.
+        """The lines of the additions for the parts of a file: first the includes that exist here, then the parts.
 
         Args:
             copied: the files of the tree that are copied.
@@ -99,10 +103,10 @@ class Cut:
         source = self.tree.source(file)
         quoted = list(source.includes())
         angles = [i for i in source.includes(angles=True) if i not in quoted]
-        lacking = compiler.lacks(angles)
-        standard = [i for i in angles if STANDARD.match(i) and i not in lacking]
+        missing = compiler.lacks(angles)
+        standard = [i for i in angles if STANDARD.match(i) and i not in missing]
         lines = [f"#include <{i}>" for i in angles if i in standard or self._is_ours(i)]
-        # The toolkit's header of that name, and the fork's messages: a part may use them without an include.
+        # A part of a header may use the toolkit's header of this name and the fork's messages without an include.
         if file == self.header:
             quoted = [file.removeprefix("include/"), "caffe/proto/caffe.pb.h"]
         lines += [
@@ -114,20 +118,20 @@ class Cut:
         return [KERNELS, *lines, "#endif"] if file.endswith(".cuh") else lines
 
     def _is_ours(self, include: str) -> bool:
-        """Have we a header of that name, for boost or cuRAND, that has more than names?"""
+        """Does the toolkit have a real header of this name, for example for boost or cuRAND?"""
         header = self.toolkit.header(include)
         return header is not None and header.is_absolute()
 
 
 class BlobCut(Cut):
-    """The members that are taken of Blob: functions that use only what the toolkit's Blob has."""
+    """The member functions of the fork's Blob that layers need. They use only members that the toolkit's Blob has."""
 
     def __init__(self, tree: Tree, toolkit: Toolkit):
         super().__init__(tree, toolkit, BLOB)
 
     def _parts(self, file: str) -> list[Item]:
         if file == BLOB:
-            blob = next((one for one in self.tree.classes("Blob") if one.file == BLOB), None)
+            blob = next((cls for cls in self.tree.classes("Blob") if cls.file == BLOB), None)
             items = items_of(self.tree.source(BLOB), within=blob.tokens) if blob else []
         else:
             items = [item for item in items_of(self.tree.source(file)) if item.arity]
@@ -162,7 +166,7 @@ def in_caffe(texts: list[str]) -> list[str]:
 def written(
     cuts: Iterable[Cut], seen: Iterable[str], copied: Container[str], compiler: Compiler
 ) -> tuple[dict[str, str], list[str]]:
-    """The texts of the additions by file name, and a line for each part: its file here, its place in the tree.
+    """The texts of the additions by file name, and a line for each part with its file here and its place in the tree.
 
     Args:
         seen: headers of the tree that every file must include.
@@ -172,18 +176,18 @@ def written(
     if seen := [f'#include "{file.removeprefix("include/")}"' for file in seen]:
         texts["additions.hpp"] = ["#pragma once", '#include "caffe/common.hpp"', *seen]
     origin = [f"additions.hpp  {line}" for line in seen]
-    there: set[Place] = set()  # two headers, .hpp and .cuh, may have the same source
+    done: set[Place] = set()  # two headers, .hpp and .cuh, may have the same source
 
-    def place(one: Cut) -> tuple[bool, int]:
+    def place(cut: Cut) -> tuple[bool, int]:
         """Sort key: macros first, then a header before the headers that include it."""
-        return not one.names & {*one.macros[one.header]}, len(one.tree.visible(one.header))
+        return not cut.names & {*cut.macros[cut.header]}, len(cut.tree.visible(cut.header))
 
-    for one in sorted(cuts, key=place):
-        for file, all_parts in one.parts().items():
-            parts = [part for part in all_parts if part[0] not in there]
-            there.update(place for place, _ in parts)
-            name = one.file_for(file)
+    for cut in sorted(cuts, key=place):
+        for file, all_parts in cut.parts().items():
+            parts = [part for part in all_parts if part[0] not in done]
+            done.update(place for place, _ in parts)
+            name = cut.file_for(file)
             lines = texts.setdefault(name, ["#pragma once"] if name.endswith(".hpp") else [])
-            lines += one.lines(file, [text for _, text in parts], copied, compiler)
+            lines += cut.lines(file, [text for _, text in parts], copied, compiler)
             origin += [f"{name}  {place}" for place, _ in parts]
     return {name: "\n".join(lines) + "\n" for name, lines in texts.items()}, origin

@@ -1,7 +1,8 @@
 """Decide which files of its fork a layer needs, and what prevents porting it.
 
-It begins with the layer's class. For each class it takes the header and the sources, then the headers that these
-include and the toolkit does not have, the sources of those headers, and the classes and functions that all these name.
+The search begins with the layer's class. It takes a class's header and sources. It follows their includes to headers
+that the toolkit does not have, and to the sources of those headers. It also takes the classes and functions that these
+files name.
 Core classes (Blob, Layer, Net ...) are always the toolkit's own. If a fork changed them and the layer uses the change,
 the layer is refused. Plain member functions that a fork added to Blob are an exception: they are taken.
 """
@@ -42,7 +43,7 @@ class Closure:
 
     def __init__(self, names: Names, user: str, start: Callable[[Closure], None], own: Iterable[str] = ()):
         self.names, self.tree, self.toolkit, self._user = names, names.tree, names.toolkit, user
-        # Headers of the fork that are taken though the toolkit has one of that name: they define what its does not.
+        # Headers of the fork that replace the toolkit's header of the same name, because they define more.
         self._own: set[str] = set(own)
         before = None
         while before != self._own:
@@ -51,13 +52,17 @@ class Closure:
             self.problems: list[Problem] = []
             self.class_names: set[str] = set()
             self.seen: dict[str, None] = {}  # headers that a file sees through one that the toolkit replaces
-            # Of headers that the toolkit has too, what is taken; and of Blob's members.
+            # Parts of headers that the toolkit also has, and member functions of Blob.
             self.cuts: dict[str, Cut] = {}
-            self.stock: set[str] = set()  # headers of layers for which the toolkit's own stand in
-            self.scanned: list[tuple[str, list[Token]]] = []  # what is compiled for sure: file, tokens
-            self._visible: set[str] = set()  # what these files see in the fork
-            self._named: list[tuple[str, str]] = []  # (file, header of which it names a class)
-            self._companions: dict[str, str] = {}  # sources that go with headers of helpers: whose
+            self.stock: set[str] = set()  # headers of layers that the toolkit replaces by its own
+            self.scanned: list[tuple[str, list[Token]]] = []  # (file, tokens that are certainly compiled)
+            self._visible: set[str] = (
+                set()
+            )  # all files that the scanned files include, directly or indirectly
+            self._named: list[tuple[str, str]] = []  # (file, header of a class that it names)
+            self._companions: dict[
+                str, str
+            ] = {}  # source -> the header of helpers that declares its functions
             start(self)
             self._functions()
             self._changed_layers()
@@ -70,54 +75,55 @@ class Closure:
 
     # ------------------------------------------------------------------------------ the closure
 
-    def take_class(self, namer: str, one: Class, why: str):
-        self._named.append((namer, one.file))
-        if one.name in self.class_names:
+    def take_class(self, namer: str, cls: Class, why: str):
+        """Take a class, which the file `namer` names, with its header and its sources."""
+        self._named.append((namer, cls.file))
+        if cls.name in self.class_names:
             return
-        self.class_names.add(one.name)
-        members = self.tree.members_of(one)
-        self._visible.update(*map(self.tree.visible, [one.file, *members]))
-        self._file(one.file, why)
+        self.class_names.add(cls.name)
+        members = self.tree.members_of(cls)
+        self._visible.update(*map(self.tree.visible, [cls.file, *members]))
+        self._file(cls.file, why)
         for file in members:
-            self._named.append((file, one.file))
-            self._file(file, f"functions of {one.name}")
-        self.scan(one.file, self.tree.source(one.file).lexed.tokens[slice(*one.tokens)])
+            self._named.append((file, cls.file))
+            self._file(file, f"functions of {cls.name}")
+        self.scan(cls.file, self.tree.source(cls.file).lexed.tokens[slice(*cls.tokens)])
 
     def scan(self, file: str, tokens: list[Token], using: list[Token] | None = None):
         self.scanned.append((file, tokens if using is None else using))
         self._visible |= self.tree.visible(file)
         for word in dict.fromkeys(t.text for t in tokens if t.kind == "name"):
             self._word(word, file)
-        # Sub-layers are made by their types, too: set_type("SmoothL1Loss").
+        # A layer may create a sub-layer by its type: set_type("SmoothL1Loss").
         for i, token in enumerate(tokens[2:]):
             if tokens[i].text == "set_type" and (name := self.names.sublayer(token.text[1:-1])):
-                for one in self.tree.classes(name)[:1]:
-                    self._class_named(one, one.file)
+                for cls in self.tree.classes(name)[:1]:
+                    self._class_named(cls, cls.file)
 
     def _word(self, word: str, file: str):
-        """Take a class or macro of the fork that has this name, unless the toolkit has it."""
+        """Take the fork's class or macro of this name, unless the toolkit has it."""
         header = self.names.macro(word, self._visible)
         if header and header not in self._own:
             self._cut(word, header)
-        if one := self.names.header_class(word, self._visible):
-            self._class_named(one, file)
+        if cls := self.names.header_class(word, self._visible):
+            self._class_named(cls, file)
 
-    def _class_named(self, one: Class, file: str):
-        if one.file not in self._own:
-            if one.name in self.toolkit.classes:
+    def _class_named(self, cls: Class, file: str):
+        if cls.file not in self._own:
+            if cls.name in self.toolkit.classes:
                 return
-            if self.names.is_core(one.file) and one.file != COMMON:
+            if self.names.is_core(cls.file) and cls.file != COMMON:
                 return
-            if self.names.is_toolkits(one.file):
-                if self.names.has_source(one.file):
-                    if self._cut(one.name, one.file):
-                        for source in self.tree.members_of(one):
+            if self.names.is_toolkits(cls.file):
+                if self.names.has_source(cls.file):
+                    if self._cut(cls.name, cls.file):
+                        for source in self.tree.members_of(cls):
                             if not self.names.replaced(source):
-                                self._file(source, f"functions of {one.name}")
+                                self._file(source, f"functions of {cls.name}")
                     return
-                self._own.add(one.file)
-        if one.name.endswith("Layer") or one.file in self.files or self.tree.members(one.name):
-            self.take_class(file, one, f"{one.name}, which {Path(file).name} uses")
+                self._own.add(cls.file)
+        if cls.name.endswith("Layer") or cls.file in self.files or self.tree.members(cls.name):
+            self.take_class(file, cls, f"{cls.name}, which {Path(file).name} uses")
 
     def _file(self, file: str, why: str):
         if file in self.files:
@@ -138,56 +144,56 @@ class Closure:
             self._rest_of_header(file)
 
     def _rest_of_header(self, file: str):
-        """Take what other classes of an aggregate header name, but no other layers, because the header must compile."""
+        """Take the classes that an aggregate header names, except layers. Without them it would not compile."""
         for word in sorted({t.text for t in self.tree.source(file).lexed.tokens if t.kind == "name"}):
-            one = None if word.endswith("Layer") else self.names.header_class(word, self._visible)
-            if not one or word in self.toolkit.classes:
+            cls = None if word.endswith("Layer") else self.names.header_class(word, self._visible)
+            if not cls or word in self.toolkit.classes:
                 continue
-            if not self.names.is_core(one.file) and not self.names.is_toolkits(one.file):
-                self._named.append((file, one.file))
-                self._file(one.file, f"{word}, which {Path(file).name} names")
+            if not self.names.is_core(cls.file) and not self.names.is_toolkits(cls.file):
+                self._named.append((file, cls.file))
+                self._file(cls.file, f"{word}, which {Path(file).name} names")
 
     def _see(self):
         """Find headers that a file sees only through one that the toolkit replaces. additions.hpp includes them."""
 
-        def here(file: str) -> list[str]:
-            """Of those that it includes, the ones that are taken; and those that the toolkit's own include."""
-            there = self.tree.includes(file)
-            behind = (
-                f"include/{name}" for f in there for name in self.toolkit.behind(f.removeprefix("include/"))
+        def included(file: str) -> list[str]:
+            """The copied files that this file includes, directly or through the toolkit's headers."""
+            in_fork = self.tree.includes(file)
+            in_toolkit = (
+                f"include/{name}" for f in in_fork for name in self.toolkit.behind(f.removeprefix("include/"))
             )
-            return [f for f in (*there, *behind) if f in self.files]
+            return [f for f in (*in_fork, *in_toolkit) if f in self.files]
 
         for file, header in self._named:
-            if header in self.tree.visible(file) and header not in reached(file, here):
+            if header in self.tree.visible(file) and header not in reached(file, included):
                 self.seen[header] = None
 
     def _include(self, include: str, includer: str):
-        found = self.tree.resolve(include, includer)
-        if found and not is_caffes(found) and found != PROTO and not NOTHING.match(include):
+        file = self.tree.resolve(include, includer)
+        if file and not is_caffes(file) and file != PROTO and not NOTHING.match(include):
             text = self.tree.text(includer)
-            at = next(m.start() for m in INCLUDE.finditer(text) if m[1] == include)
-            words = f"{self._user} needs {found}, a library that the tree carries with it"
-            self.problem(Place(includer, text.count("\n", 0, at) + 1), words, True)
-        elif found and found != PROTO and (found in self._own or not self.toolkit.header(include)):
-            self._file(found, f"included by {Path(includer).name}")
-        elif found and found.startswith("include/caffe/layers/"):
-            self.stock.add(found)
+            offset = next(m.start() for m in INCLUDE.finditer(text) if m[1] == include)
+            message = f"{self._user} needs {file}, a library that the tree carries with it"
+            self.problem(Place(includer, text.count("\n", 0, offset) + 1), message, True)
+        elif file and file != PROTO and (file in self._own or not self.toolkit.header(include)):
+            self._file(file, f"included by {Path(includer).name}")
+        elif file and file.startswith("include/caffe/layers/"):
+            self.stock.add(file)
 
     def _changed_layers(self):
-        """Take the fork's version of a stock layer if this code uses members that the toolkit's does not have."""
+        """Take the fork's version of a stock layer if this code uses members that the toolkit's version lacks."""
         for header in self.stock - self._own:
-            lacking = {token.text for token in self.names.functions_added(header)}
+            functions = {token.text for token in self.names.functions_added(header)}
             data = {token.text for token in self.names.data_added(header)}
             for _, tokens in self.scanned:
                 called = any(
-                    tokens[i].text in lacking and is_called(tokens, i) for i in range(1, len(tokens) - 1)
+                    tokens[i].text in functions and is_called(tokens, i) for i in range(1, len(tokens) - 1)
                 )
                 if called or any(token.text in data for token in tokens):
                     self._own.add(header)
 
     def _takes_companion(self) -> bool:
-        """Take a source that goes with a header of helpers, if something that it defines is used."""
+        """Take one source of a header of helpers, if the scanned code uses it. False if no source is needed."""
         used = {token.text for _, tokens in self.scanned for token in tokens}
         for file, header in self._companions.items():
             defined = self.names.defined_in(file)
@@ -200,12 +206,12 @@ class Closure:
     # ------------------------------------------------------------------------------ functions
 
     def _functions(self):
-        """Functions that are called, and that the fork defines elsewhere."""
+        """Take the sources of functions that are called and that the toolkit lacks."""
         done: set[tuple[str, str]] = set()
         blob: BlobCut | None = None
-        at = 0  # what was scanned before has been looked at
-        while at < len(self.scanned) or self._takes_companion():
-            start, at = at, len(self.scanned)
+        end = 0  # the entries of self.scanned before this one are done
+        while end < len(self.scanned) or self._takes_companion():
+            start, end = end, len(self.scanned)
             called: dict[tuple[str, str], Token] = {}
             members: dict[str, Place] = {}
             for file, tokens in self.scanned[start:]:
@@ -223,9 +229,9 @@ class Closure:
                 blob = blob or BlobCut(self.tree, self.toolkit)
                 for name, place in sorted(members.items()):
                     taken = self._take(f"{BLOB}, class Blob", blob, name)
-                    if not taken and (theirs := self.names.core_overloads.get(name)):
-                        where = next(iter(theirs.values()))
-                        text = f"{self._user} uses {of_core(f'an overload of {name}', where)}"
+                    if not taken and (overloads := self.names.core_overloads.get(name)):
+                        definition = next(iter(overloads.values()))
+                        text = f"{self._user} uses {of_core(f'an overload of {name}', definition)}"
                         self.problem(place, text, True)
             for (name, file), token in called.items():
                 if (name, file) not in done:
@@ -242,69 +248,73 @@ class Closure:
         return is_call and not self.toolkit.accepts(name, arguments(tokens, opening))
 
     def _is_forks_member(self, tokens: list[Token], i: int) -> bool:
-        """Is x.f(, Blob<Dtype>( or Net<Dtype> x( one that the toolkit lacks, or lacks with so many arguments?"""
+        """Does the toolkit lack the member called here, or its overload with so many arguments?
+
+        The call is x.f(, Blob<Dtype>( or Net<Dtype> x(.
+        """
         name = tokens[i].text
-        theirs = self.names.core_overloads.get(name)
+        overloads = self.names.core_overloads.get(name)
         if name in OVERLOADED:
             opening = next((k for k in (i + 4, i + 5) if k < len(tokens) and tokens[k].text == "("), 0)
-            made = opening and tokens[i + 3].text == ">"
-            return bool(made and theirs) and arguments(tokens, opening) in theirs
+            is_constructed = opening and tokens[i + 3].text == ">"
+            return bool(is_constructed and overloads) and arguments(tokens, opening) in overloads
         if not is_called(tokens, i):
             return False
-        return name not in self.toolkit.words or bool(theirs and arguments(tokens, i + 1) in theirs)
+        return name not in self.toolkit.words or bool(overloads and arguments(tokens, i + 1) in overloads)
 
     def _function(self, name: str, file: str, token: Token):
-        found = self.names.definition(name, self._visible)
-        if not found or found.file in self.files:
+        """Take the file that defines a function which `file` calls, or report why that is impossible."""
+        place = self.names.definition(name, self._visible)
+        if not place or place.file in self.files:
             return
         names = self.names
-        header = found.file if is_header(found.file) else names.header_of(found.file)
+        header = place.file if is_header(place.file) else names.header_of(place.file)
         why = f"{name}, which {Path(file).name} calls"
-        if names.replaced(found.file):
+        if names.replaced(place.file):
             if header and self._cut(name, header):
                 return
             if header and not names.has_source(header):
-                # The toolkit has a header of that name, and no source: the fork's pair stands for itself.
+                # The toolkit's header of this name has no source, so the fork's header and source are taken.
                 self._own.add(header)
                 self._file(header, f"declares {why}")
-                self._file(found.file, why)
+                self._file(place.file, why)
                 return
             text = (
-                f"{name} is the fork's own, at {found}, in a file that the toolkit replaces: copy that function "
+                f"{name} is the fork's own, at {place}, in a file that the toolkit replaces: copy that function "
                 "into additions.hpp in the layer's folder, which all of its files see"
             )
             self.problem(Place(file, self.tree.line(file, token)), text, False)
         elif header is None or header in self.files or not names.is_toolkits(header):
-            if not found.file.endswith(SOURCE_KINDS) and found.file not in self._visible:
-                self.seen[found.file] = None
-            self._file(found.file, why)
+            if not place.file.endswith(SOURCE_KINDS) and place.file not in self._visible:
+                self.seen[place.file] = None
+            self._file(place.file, why)
 
     def _cut(self, name: str, header: str) -> bool:
-        """Take a part of a file that the toolkit replaces; False if that file's text does not show it."""
+        """Take the part of a header that defines `name`. False if the header's text does not show it."""
         return self._take(header, self.cuts.get(header) or Cut(self.tree, self.toolkit, header), name)
 
     def _take(self, title: str, cut: Cut, name: str) -> bool:
         if name in cut.names:
             return True
-        taken = cut.take(name)
-        for file, tokens in taken or ():
+        parts = cut.take(name)
+        for file, tokens in parts or ():
             self.cuts[title] = cut
             self.scan(file, tokens)
-        return taken is not None
+        return parts is not None
 
 
 class Plan(Closure):
-    """The decision on one type. `problems` are those found on the way; refusals.py finds the others."""
+    """The decision on one type. `problems` are those that the search finds; refusals.py finds the others."""
 
     def __init__(self, names: Names, type_name: str):
         self.type, self.target = type_name, names.class_of(type_name)
-        one, tree = self.target, names.tree
-        # Where the class says another type, or none, only the function that the fork registers makes it for this one.
-        creator = tree.creator(type_name) if one.type != type_name else None
+        cls, tree = self.target, names.tree
+        # If the class returns another type, or none, only the registered function creates it for this type.
+        creator = tree.creator(type_name) if cls.type != type_name else None
         self.creator: tuple[Place, str] | None = None
 
         def start(closure: Closure) -> None:
-            closure.take_class(one.file, one, "the layer itself")
+            closure.take_class(cls.file, cls, "the layer itself")
             place = tree.types[type_name]
             if creator and place.file not in closure.files:
                 source = tree.source(place.file)
@@ -313,9 +323,9 @@ class Plan(Closure):
                 self.creator = place, source.text[tokens[0].start : tokens[-1].end]
                 closure.scan(place.file, tokens)
 
-        super().__init__(names, one.name, start, own=[one.file])
+        super().__init__(names, cls.name, start, own=[cls.file])
         if not any(file.endswith(SOURCE_KINDS) for file in self.files):
-            self.problem(Place(one.file, one.line), f"no source defines {one.name}'s functions", True)
+            self.problem(Place(cls.file, cls.line), f"no source defines {cls.name}'s functions", True)
 
     @cached_property
     def switches(self) -> list[str]:
@@ -327,12 +337,15 @@ class Plan(Closure):
         return [
             name
             for name in names
-            if all(one.type != self.type for one in registrations(Source(text, file, defined | {name: 0})))
+            if all(
+                registration.type != self.type
+                for registration in registrations(Source(text, file, defined | {name: 0}))
+            )
         ]
 
 
 def of_core(what: str, where: Place) -> str:
-    """How to name what stock Caffe may have, but the toolkit's core does not."""
+    """The words of messages about a member that the toolkit's core does not have. Stock Caffe may have it."""
     return f"{what} of its fork's core ({where}), which the toolkit's core does not have"
 
 
@@ -360,13 +373,13 @@ def opening_of(tokens: list[Token], i: int) -> int | None:
 
 def arguments(tokens: list[Token], opening: int) -> int:
     """The number of arguments in the parentheses that open here."""
-    depth, partner, stack = 0, {}, []
+    closing, partner, stack = 0, {}, []
     for i in range(opening, len(tokens)):
         if tokens[i].text in ("(", "[", "{"):
             stack.append(i)
         elif tokens[i].text in (")", "]", "}") and stack:
             partner[stack.pop()] = i
             if not stack:
-                depth = i
+                closing = i
                 break
-    return sum(1 for _ in split_commas(tokens, partner, opening + 1, depth)) if depth > opening + 1 else 0
+    return sum(1 for _ in split_commas(tokens, partner, opening + 1, closing)) if closing > opening + 1 else 0

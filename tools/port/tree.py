@@ -1,6 +1,6 @@
 """Read a Caffe fork: its files, and what they include, register, define and declare.
 
-Nothing is decided here, and a file is read only when somebody asks for it.
+This module decides nothing. It reads a file only when it is asked for it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ WITHOUT = {
     "USE_GREENTEA": "needs OpenCL",
 }
 WINDOWS = dict.fromkeys(("_MSC_VER", "_WIN32", "WIN32", "_WINDOWS"), 0)
-# The macros with which the files are read. nvcc's own are not among them, so code that only nvcc sees counts, too.
+# The macros that are defined while the files are read. nvcc's own macros are left open, so code for nvcc counts, too.
 DEFINED = {
     **dict.fromkeys(WITHOUT, 0),
     **WINDOWS,
@@ -49,7 +49,7 @@ DEFINED = {
 }
 # Names that show that code behind USE_OPENCV needs OpenCV. Much of that code does not.
 OPENCV = re.compile(r"(cv\w*|\w*CVMat\w*|CV_\w+|Mat|IplImage|imread|imwrite)\Z")
-# Folders of tests and of libraries. Libraries within caffe/ are compiled with the rest, so they do not count.
+# Folders of tests and of libraries. A library within caffe/ is compiled with Caffe, so its files count as Caffe's.
 NOT_CAFFE = {"test", "gtest", "proto"}
 LIBRARIES = {"thirdparty", "3rdparty", "third_party"}
 # Trees made by Visual Studio have inc.
@@ -64,7 +64,7 @@ INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]+)[">]', re.M)
 
 
 class PortError(Exception):
-    """Why there is nothing to port, and what to do."""
+    """Nothing can be ported. The text says why, and what to do."""
 
 
 class Place(NamedTuple):
@@ -86,7 +86,7 @@ class Class(NamedTuple):
 
 
 class Tree:
-    """Files are named by their path in the tree, with slashes."""
+    """A fork. Its files are named by their path in the tree, with slashes."""
 
     def __init__(self, root: str):
         self.root = Path(root)
@@ -102,26 +102,26 @@ class Tree:
         self._classes: dict[str, list[Class]] = {}
         self._classes_of: dict[str, list[Class]] = {}
         self._members: dict[str, list[str]] = {}
-        self.parts: dict[tuple[str, str], tuple] = {}  # what cuts.py could take of a header
+        self.parts: dict[tuple[str, str], tuple] = {}  # results of cuts.py: the parts of headers
 
     # ---------------------------------------------------------------------------------- files
 
     @cached_property
     def files(self) -> list[str]:
-        """The headers and sources of the library itself, its tests left out."""
-        found = []
+        """The headers and sources of the library, without its tests."""
+        paths = []
         for top in (*HEADERS_IN, "src"):
             for folder, folders, names in os.walk(self.root / top):
                 inside = os.path.relpath(folder, self.root).replace(os.sep, "/")
                 folders[:] = sorted(f for f in folders if is_caffes(f"{inside}/{f}"))
-                found += [f"{inside}/{n}" for n in sorted(names) if n.endswith(HEADER_KINDS + SOURCE_KINDS)]
-        return [file for file in found if not os.path.islink(self.root / file) or self._is_inside(file)]
+                paths += [f"{inside}/{n}" for n in sorted(names) if n.endswith(HEADER_KINDS + SOURCE_KINDS)]
+        return [file for file in paths if not os.path.islink(self.root / file) or self._is_inside(file)]
 
     def _is_inside(self, file: str) -> bool:
         return (self.root / file).resolve().is_relative_to(self.root.resolve())
 
     def path(self, file: str) -> Path:
-        """Where a file of the tree is. A link that leads out of the tree is not followed."""
+        """The path of a file of the tree. Raises PortError if it is a link that leads out of the tree."""
         if not self._is_inside(file):
             raise PortError(f"{file} is a link that leads out of the tree: it is not followed.")
         return self.root / file
@@ -137,26 +137,27 @@ class Tree:
         return self._sources[file]
 
     def defined(self, file: str) -> dict[str, int]:
-        """The macros with which a file is read."""
+        """The macros that are defined while a file is read."""
         return DEFINED | {"USE_OPENCV": 1} if file in self._with_opencv else DEFINED
 
     @cached_property
     def _with_opencv(self) -> set[str]:
-        """Sources of types that are registered with USE_OPENCV alone, though nothing there is OpenCV's."""
-        found: set[str] = set()
+        """Sources that register types only with USE_OPENCV, but do not use OpenCV."""
+        result: set[str] = set()
         for file in (f for f in self._registering if "USE_OPENCV" in self.text(f)):
-            both = [file, *(f for f in self._sources_by_stem[file.rpartition(".")[0]] if f != file)]
-            read = [Source(self.text(f), f, DEFINED | {"USE_OPENCV": 1}) for f in both]
-            more = len(registrations(read[0])) > len(registrations(Source(self.text(file), file, DEFINED)))
-            if more and not any(OPENCV.match(t.text) for source in read for t in source.lexed.tokens):
-                found.update(both)
-        return found
+            pair = [file, *(f for f in self._sources_by_stem[file.rpartition(".")[0]] if f != file)]
+            sources = [Source(self.text(f), f, DEFINED | {"USE_OPENCV": 1}) for f in pair]
+            without = Source(self.text(file), file, DEFINED)
+            has_more = len(registrations(sources[0])) > len(registrations(without))
+            if has_more and not any(OPENCV.match(t.text) for source in sources for t in source.lexed.tokens):
+                result.update(pair)
+        return result
 
     def line(self, file: str, token: Token) -> int:
         return self.source(file).lexed.position(token.start)[0]
 
     def words(self, file: str) -> frozenset[str]:
-        """The words of a file's code, its macros' too."""
+        """The words of a file's code, including its macros."""
         if file not in self._words:
             lexed = self.source(file).lexed
             lines = [lexed.tokens, *(directive.tokens for directive in lexed.directives)]
@@ -164,17 +165,17 @@ class Tree:
         return self._words[file]
 
     def using(self, file: str) -> list[Token]:
-        """A header's tokens that may use something: what declares a function, and does not define it, does not."""
+        """A header's tokens without its function declarations, which use nothing."""
         if file not in self._using:
             tokens, declared = self.source(file).lexed.tokens, self.source(file).declared
             heads = (tokens[first:last] for first, last in declared if tokens[last].text == ";")
             without_values = (head for head in heads if all(token.text != "=" for token in head))
-            idle = {token.start for head in without_values for token in head}
-            self._using[file] = [token for token in tokens if token.start not in idle]
+            in_declarations = {token.start for head in without_values for token in head}
+            self._using[file] = [token for token in tokens if token.start not in in_declarations]
         return self._using[file]
 
     def pasting(self, file: str) -> list[Directive]:
-        """The macros of a file whose calls may define functions of pasted names."""
+        """The macros of a file whose calls may define functions with pasted (##) names."""
         if file not in self._pasting:
             macros = self.source(file).macros if "##" in self.text(file) else []
             macros = [macro for macro in macros if {"##", "{"} <= {token.text for token in macro.tokens}]
@@ -183,49 +184,54 @@ class Tree:
 
     @cached_property
     def _holding(self) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = {}
+        files_of: dict[str, list[str]] = {}
         for file in self.files:
             for word in set(WORD.findall(self.text(file))):
-                found.setdefault(word, []).append(file)
-        return found
+                files_of.setdefault(word, []).append(file)
+        return files_of
 
     def holding(self, word: str) -> list[str]:
-        """The files that have this word anywhere, comments included: few enough to be looked at closely."""
+        """The files that contain this word, also in comments. They are few, so callers can analyse each of them."""
         return self._holding.get(word, [])
 
     # ------------------------------------------------------------------------------- includes
 
     def resolve(self, include: str, includer: str) -> str | None:
-        """The file of the tree that an #include in `includer` names: Caffe's Makefile has ./src before ./include."""
-        beside = includer.rpartition("/")[0]
-        if (include, beside) not in self._resolved:
-            named = spelled_here(include)
-            places = (
-                os.path.normpath(f"{f}/{named}").replace(os.sep, "/")
-                for f in (beside, "src", *HEADERS_IN, ".")
+        """The file of the tree that an #include in `includer` names, or None.
+
+        Folders are searched in the order of Caffe's Makefile: ./src before ./include.
+        """
+        folder = includer.rpartition("/")[0]
+        if (include, folder) not in self._resolved:
+            spelled = spelled_here(include)
+            candidates = (
+                os.path.normpath(f"{f}/{spelled}").replace(os.sep, "/")
+                for f in (folder, "src", *HEADERS_IN, ".")
             )
-            there = (
+            existing = (
                 p
-                for p in places
+                for p in candidates
                 if not p.startswith("..") and not p.endswith(MESSAGES) and (self.root / p).is_file()
             )
-            self._resolved[include, beside] = next(there, None)
-        return self._resolved[include, beside]
+            self._resolved[include, folder] = next(existing, None)
+        return self._resolved[include, folder]
 
     def includes(self, file: str) -> list[str]:
-        """The files of the tree that one includes, whatever #if stands around, but for Windows' own."""
+        """The files of the tree that a file includes. Of all #if branches, only those for Windows are left out."""
         if file not in self._includes:
             text = self.text(file)
             is_windows = any(word in text for word in WINDOWS)
-            named = Source(text, file, WINDOWS).includes(angles=True) if is_windows else INCLUDE.findall(text)
-            found = (self.resolve(include, file) for include in named)
+            spelled = (
+                Source(text, file, WINDOWS).includes(angles=True) if is_windows else INCLUDE.findall(text)
+            )
+            resolved = (self.resolve(include, file) for include in spelled)
             self._includes[file] = [
-                f for f in dict.fromkeys(found) if f and f.endswith(HEADER_KINDS + SOURCE_KINDS)
+                f for f in dict.fromkeys(resolved) if f and f.endswith(HEADER_KINDS + SOURCE_KINDS)
             ]
         return self._includes[file]
 
     def visible(self, file: str) -> frozenset[str]:
-        """The file, all that it includes, and what these include in turn, in the fork."""
+        """The file, and all files of the fork that it includes directly or indirectly."""
         if file not in self._visible:
             self._visible[file] = frozenset(reached(file, self.includes))
         return self._visible[file]
@@ -234,54 +240,59 @@ class Tree:
 
     @cached_property
     def types(self) -> dict[str, Place]:
-        """Registered types, and where."""
-        return {name: Place(file, self.line(file, one.at)) for name, (file, one) in self._registered.items()}
+        """The registered types, and the place of each registration."""
+        return {
+            name: Place(file, self.line(file, registration.at))
+            for name, (file, registration) in self._registered.items()
+        }
 
     @cached_property
     def _registered(self) -> dict[str, tuple[str, Registration]]:
         return {
-            one.type: (file, one) for file in self._registering for one in registrations(self.source(file))
+            registration.type: (file, registration)
+            for file in self._registering
+            for registration in registrations(self.source(file))
         }
 
     def creator(self, type_name: str) -> Function | None:
-        """The function that makes the layers of a type, of REGISTER_LAYER_CREATOR: in the file that registers it."""
-        file, one = self._registered[type_name]
-        named = (f for f in self.source(file).functions if one.creator and f.name == one.creator)
-        return next(named, None)
+        """The function that REGISTER_LAYER_CREATOR names for a type, or None. It is in the registering file."""
+        file, registration = self._registered[type_name]
+        name = registration.creator
+        return next((f for f in self.source(file).functions if name and f.name == name), None)
 
     def made_by(self, type_name: str) -> list[Class]:
-        """The classes of which that function makes objects."""
+        """The classes that the type's creator function creates objects of."""
         file, _ = self._registered[type_name]
         function, tokens = self.creator(type_name), self.source(file).lexed.tokens
-        made = (
+        names = (
             after.text
             for token, after in pairwise(tokens)
             if function and function.body < token.start < function.end and token.text == "new"
         )
-        found = [one for name in dict.fromkeys(made) for one in self.classes(name)]
-        return [one for one in found if one.file in self.visible(file)]
+        classes = [cls for name in dict.fromkeys(names) for cls in self.classes(name)]
+        return [cls for cls in classes if cls.file in self.visible(file)]
 
     @cached_property
     def _registering(self) -> list[str]:
-        found = dict.fromkeys(file for word in REGISTER for file in self.holding(word))
-        return [file for file in found if file.endswith(SOURCE_KINDS)]
+        candidates = dict.fromkeys(file for word in REGISTER for file in self.holding(word))
+        return [file for file in candidates if file.endswith(SOURCE_KINDS)]
 
     @cached_property
     def types_without(self) -> dict[str, tuple[Place, str]]:
-        """Types that are registered only in builds with something that the toolkit does without: where, and why not."""
-        found: dict[str, tuple[Place, str]] = {}
+        """Types that are registered only with a switch of WITHOUT: where, and the reason to refuse them."""
+        refused: dict[str, tuple[Place, str]] = {}
         for file in self._registering:
             for setting, reason in WITHOUT.items():
                 if setting in self.text(file):
                     source = Source(self.text(file), file, DEFINED | {setting: 1})
-                    for one in registrations(source):
-                        if one.type not in self.types:
-                            place = Place(file, source.lexed.position(one.at.start)[0])
-                            found.setdefault(one.type, (place, reason))
-        return found
+                    for registration in registrations(source):
+                        if registration.type not in self.types:
+                            place = Place(file, source.lexed.position(registration.at.start)[0])
+                            refused.setdefault(registration.type, (place, reason))
+        return refused
 
     def check_age(self) -> None:
-        """Layers of trees of 2014 have another interface: PortError says which."""
+        """Raise PortError if the tree is of 2014, because its layers have another interface."""
         if place := self._old():
             raise PortError(
                 f"{place}: a tree of 2014. Take a later tree of the same layer, or put its files into a folder by hand "
@@ -289,8 +300,8 @@ class Tree:
             )
 
     def _differences(self) -> list[str]:
-        """How the interface of a layer in a tree of 2014 differs from that of 2015 and after."""
-        found = [
+        """The differences between the interface of a layer in this tree and that of 2015 and later."""
+        differences = [
             'type() is a constant of LayerParameter_LayerType: return its name, "Pooling", and register that'
         ]
         file = "include/caffe/layer.hpp"
@@ -303,17 +314,17 @@ class Tree:
             "Dtype Forward_cpu (": "Forward_cpu and Forward_gpu return a loss: now void, and the loss goes into top[0]",
             "const bool propagate_down": "propagate_down is one bool: now const vector<bool>&, one a bottom",
         }
-        found += [text for sign, text in signs.items() if sign in words]
+        differences += [text for sign, text in signs.items() if sign in words]
         if "LayerSetUp" not in words:
-            found.append("SetUp does it all: now LayerSetUp, and Reshape, which each call runs")
-        return found
+            differences.append("SetUp does it all: now LayerSetUp, and Reshape, which each call runs")
+        return differences
 
     def _old(self) -> Place | None:
-        """Where a tree shows that it is of 2014: its registration, or the factory that it has in its place."""
+        """The place that shows that a tree is of 2014: an old registration, or an old factory. None if it is newer."""
         for file in self._registering:
-            for one in registrations(self.source(file)):
-                if one.is_old:
-                    return Place(file, self.line(file, one.at))
+            for registration in registrations(self.source(file)):
+                if registration.is_old:
+                    return Place(file, self.line(file, registration.at))
         for file in self.holding("LayerParameter_LayerType"):
             token = next(
                 (t for t in self.source(file).lexed.tokens if t.text == "LayerParameter_LayerType"), None
@@ -325,85 +336,93 @@ class Tree:
     # -------------------------------------------------------------------------------- classes
 
     def classes(self, name: str) -> list[Class]:
-        """The classes of a name: of headers first, and of sources for their own use."""
+        """The classes of this name: first those in headers, then those in sources."""
         if name not in self._classes:
             heads = re.compile(rf"\b(?:class|struct)\b[^;{{}}()]*\b{name}\b")
-            sought = (f for f in self.holding(name) if heads.search(self.text(f)))
-            found = [one for f in sought for one in self.classes_of(f) if one.name == name]
-            self._classes[name] = sorted(found, key=lambda one: one.file.endswith(SOURCE_KINDS))
+            candidates = (f for f in self.holding(name) if heads.search(self.text(f)))
+            classes = [cls for f in candidates for cls in self.classes_of(f) if cls.name == name]
+            self._classes[name] = sorted(classes, key=lambda cls: cls.file.endswith(SOURCE_KINDS))
         return self._classes[name]
 
     def classes_of(self, file: str) -> list[Class]:
-        """Those that a file defines."""
+        """The classes that a file defines."""
         if file not in self._classes_of:
             self._classes_of[file] = list(classes_in(self.source(file), file))
         return self._classes_of[file]
 
     @cached_property
     def class_names(self) -> frozenset[str]:
-        """What may be a class's name in some header."""
+        """All names in headers that look like names of classes."""
         pattern = re.compile(r"\b(?:class|struct)\s+(?:[A-Z][A-Z_0-9]*\s+)?([A-Za-z_]\w*)(?=[^;(){}]*\{)")
         headers = (self.text(f) for f in self.files if f.endswith(HEADER_KINDS))
         return frozenset(name for text in headers for name in pattern.findall(text))
 
     def members(self, name: str) -> list[str]:
-        """The sources that define member functions of a class, or instantiate it; of a copy deeper down, none."""
+        """The sources that define member functions of a class, or instantiate it.
+
+        If several have the same file name, the deeper ones are copies and are left out.
+        """
         if name not in self._members:
             sources = (f for f in self.holding(name) if f.endswith(SOURCE_KINDS))
-            found = [f for f in sources if name in members_in(self.source(f))]
-            first = {os.path.basename(f): f for f in sorted(found, key=lambda f: -f.count("/"))}
-            self._members[name] = [f for f in found if first[os.path.basename(f)] == f]
+            matching = [f for f in sources if name in members_in(self.source(f))]
+            first = {os.path.basename(f): f for f in sorted(matching, key=lambda f: -f.count("/"))}
+            self._members[name] = [f for f in matching if first[os.path.basename(f)] == f]
         return self._members[name]
 
-    def members_of(self, one: Class) -> list[str]:
-        """The same of one of the classes of that name. What defines again what the source of its header's name
-        defines is another version."""
-        alone = len(self.classes(one.name)) == 1
-        found = [f for f in self.members(one.name) if alone or one.file in self.visible(f)]
-        stem = os.path.splitext(os.path.basename(one.file))[0]
-        own = [f for f in found if os.path.splitext(os.path.basename(f))[0] == stem]
-        there = {part for f in own for part in self._defined(one.name, f)}
-        return [f for f in found if f in own or not there & self._defined(one.name, f)]
+    def members_of(self, cls: Class) -> list[str]:
+        """The sources of this class, where several classes may have its name.
+
+        A source with the file name of the class's header comes first. Another source that defines the same functions
+        is another version, and is left out.
+        """
+        is_unique = len(self.classes(cls.name)) == 1
+        candidates = [f for f in self.members(cls.name) if is_unique or cls.file in self.visible(f)]
+        stem = os.path.splitext(os.path.basename(cls.file))[0]
+        own = [f for f in candidates if os.path.splitext(os.path.basename(f))[0] == stem]
+        defined = {part for f in own for part in self._defined(cls.name, f)}
+        return [f for f in candidates if f in own or not defined & self._defined(cls.name, f)]
 
     def _defined(self, name: str, file: str) -> set[tuple[str, str, int]]:
-        """The member functions of a class that a source defines: their kind of file, names, numbers of arguments."""
-        own = (f for f in self.source(file).functions if f.scope == name and not f.member)
-        return {(os.path.splitext(file)[1], f.name, len(f.parameters)) for f in own}
+        """The member functions of a class that a source defines, as (file extension, name, number of parameters)."""
+        members = (f for f in self.source(file).functions if f.scope == name and not f.member)
+        return {(os.path.splitext(file)[1], f.name, len(f.parameters)) for f in members}
 
     # ------------------------------------------------------------------------------ functions
 
     def companions(self, header: str) -> list[str]:
-        """The sources that lie where a header's do: src/caffe/util/nms.cpp and .cu of include/caffe/util/nms.hpp."""
+        """The sources that belong to a header by their path.
+
+        Those of include/caffe/util/nms.hpp are src/caffe/util/nms.cpp and nms.cu.
+        """
         stem = re.sub(r"\.\w+$", "", header)
         stems = dict.fromkeys((stem, re.sub(r"^inc(lude)?/", "src/", stem)))
         return [file for stem in stems for file in self._sources_by_stem.get(stem, ())]
 
     @cached_property
     def _sources_by_stem(self) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = {}
+        by_stem: dict[str, list[str]] = {}
         for file in (f for f in self.files if f.endswith(SOURCE_KINDS)):
-            found.setdefault(file.rpartition(".")[0], []).append(file)
-        return found
+            by_stem.setdefault(file.rpartition(".")[0], []).append(file)
+        return by_stem
 
     def definition(self, function: str, headers: Collection[str], visible: Container[str]) -> Place | None:
-        """Where the tree defines a function outside classes that these headers declare, or a visible source itself."""
-        beside = [f for h in headers for f in (h, *self.companions(h))]
+        """Where the tree defines a function, or None. One of `headers` declares it, or a visible source."""
+        paired = [f for h in headers for f in (h, *self.companions(h))]
         sources = [f for f in self.holding(function) if f.endswith(SOURCE_KINDS)]
         if not headers and not any(f in visible and self._declares(f, function) for f in sources):
             return None
-        sources.sort(
-            key=lambda f: self.visible(f).isdisjoint(headers)
-        )  # those that include the declaration first
-        for file in dict.fromkeys([*beside, *sources]):
+        # Sources that include the declaration come first.
+        sources.sort(key=lambda f: self.visible(f).isdisjoint(headers))
+        for file in dict.fromkeys([*paired, *sources]):
             source = self.source(file)
-            for one in source.functions:
-                is_others = "static" in one.words and file not in visible
-                if one.name == function and not one.scope and not is_others:
-                    return Place(file, source.lexed.position(one.at)[0])
+            for defined in source.functions:
+                is_private = "static" in defined.words and file not in visible
+                if defined.name == function and not defined.scope and not is_private:
+                    return Place(file, source.lexed.position(defined.at)[0])
         return None
 
     def _declares(self, file: str, function: str) -> bool:
-        """Does a source declare a function without defining it there?"""
+        """Does a source declare a function without defining it?"""
         source = self.source(file)
         lexed = source.lexed
         names = (lexed.tokens[head_name(lexed.tokens, lexed.partner, *head)] for head in source.declared)
@@ -411,12 +430,12 @@ class Tree:
 
 
 def is_header(file: str) -> bool:
-    """Where others find it: not one beside a source."""
+    """Is the file a header in include/? A header in src/, beside a source, is not."""
     return file.startswith(tuple(f"{top}/" for top in HEADERS_IN)) and file.endswith(HEADER_KINDS)
 
 
 def reached(file: str, follow) -> set[str]:
-    """The file, and all that `follow` leads to."""
+    """The file, and all files that repeated calls of `follow` lead to."""
     found, waiting = {file}, [file]
     while waiting:
         new = [f for f in follow(waiting.pop()) if f not in found]
@@ -426,12 +445,12 @@ def reached(file: str, follow) -> set[str]:
 
 
 def members_in(source: Source) -> set[str]:
-    """The classes whose member functions a source defines, or which it instantiates."""
+    """The names of classes that a source instantiates, or whose member functions it defines."""
     return {f.scope for f in source.functions if f.scope and not f.member} | instantiated(source)
 
 
 def classes_in(source: Source, file: str):
-    """Each class a file defines."""
+    """Each class that a file defines."""
     lexed, types = source.lexed, types_said(source)
     for name, bodies in source.classes.items():
         for first, last in bodies:
@@ -443,7 +462,7 @@ def classes_in(source: Source, file: str):
 
 
 def check(root: str) -> None:
-    """Is there a Caffe tree, or the files of a layer laid out as in one?"""
+    """Raise PortError unless `root` is a Caffe tree, or has the folders of one."""
     folder = Path(root)
     if not root or not folder.is_dir():
         raise PortError(
@@ -455,10 +474,10 @@ def check(root: str) -> None:
         )
     if is_tree(folder):
         return
-    inside = [p for depth in ("*", "*/*") for p in sorted(folder.glob(depth)) if p.is_dir() and is_tree(p)]
+    trees = [p for depth in ("*", "*/*") for p in sorted(folder.glob(depth)) if p.is_dir() and is_tree(p)]
     hint = (
-        f" There is one in it: CAFFE={inside[0]}"
-        if inside
+        f" There is one in it: CAFFE={trees[0]}"
+        if trees
         else " A Caffe tree has include/caffe and src/caffe/layers. One layer's files alone are"
         " put into a folder of layers/ by hand: docs/port-a-caffe-layer.md."
     )
@@ -466,11 +485,11 @@ def check(root: str) -> None:
 
 
 def is_caffes(path: str) -> bool:
-    """Not a test's, nor a library's outside of Caffe's own folders?"""
+    """Is the path Caffe's own, not in a folder of tests, or of a library outside of caffe/?"""
     parts = path.split("/")
     return not NOT_CAFFE & set(parts) and (parts[1:2] == ["caffe"] or not LIBRARIES & set(parts))
 
 
 def is_tree(folder: Path) -> bool:
-    """With or without a caffe.proto: layers are published as a few files, too."""
+    """Does the folder look like a Caffe tree? It needs no caffe.proto, because some layers are published without."""
     return (folder / "include/caffe").is_dir() and (folder / "src/caffe").is_dir()
