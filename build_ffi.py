@@ -1,13 +1,14 @@
-"""Turn one layer's C declarations into Python's side of them: an object to link with the layer's archive.
+"""Compile the Python wrapper of one layer's C functions: an object to link with the layer's archive.
 
     python build_ffi.py layers/round/round.h build/round/host/_host.o --cxx "g++ -O1" --flags "-march=native"
 
-The extension, which tools/make/link.py makes of it, speaks CPython's stable ABI only, so the same file loads under
-every Python from 3.10 on and, since nothing of torch is in it, under every torch. Tensors arrive as addresses
-(`uintptr_t`): a call costs 0.12 us that way, against 0.4 us with `ffi.cast`. Beside them each function is there as one
-that takes an array of words, for calls that were recorded (src/call_plan.h).
+tools/make/link.py links the object into an extension. The extension uses only CPython's stable ABI and nothing of
+torch, so the same file works with every Python from 3.10 on, and with every torch.
 
-Caffe layers all have the same declarations: their object is made once.
+Functions take tensors as addresses (`uintptr_t`): a call takes 0.12 us, and would take 0.4 us with `ffi.cast`. Each
+function also has a variant that takes its arguments as an array of words, for recorded calls (src/call_plan.h).
+
+All Caffe layers have the same declarations, so their object is compiled once.
 """
 
 import argparse
@@ -31,33 +32,33 @@ ROOT = Path(__file__).resolve().parent
 ABI = ROOT / "include" / "caffe_ffi.h"
 # The structs that a Caffe layer's functions take.
 RECORDS = ROOT / "include" / "caffe" / "layer_record.h"
-# What the processor must have for code that a compiler writes by itself: all that any -march means. What takes an
-# intrinsic to be used (AES, SHA, AMX, ...) is not among them.
+# The processor features that compilers use by themselves, of every -march. Features that only intrinsics use (AES, SHA,
+# AMX, ...) are left out.
 FEATURES = """
     sse3 ssse3 sse4.1 sse4.2 sse4a popcnt avx avx2 fma fma4 xop tbm bmi bmi2 lzcnt movbe f16c avxvnni
     avx512f avx512cd avx512dq avx512bw avx512vl avx512er avx512pf avx512vbmi avx512vbmi2 avx512ifma avx512vnni
     avx512bitalg avx512vpopcntdq avx512bf16 avx512fp16 avx5124fmaps avx5124vnniw avx512vp2intersect
     avxifma avxvnniint8 avxvnniint16 avxneconvert apxf avx10.1 avx10.2 gfni
 """
-# By the macro that the compiler defines for it.
+# The features by the macro that the compiler defines for each.
 CPU_FEATURES = {f"__{name.upper().replace('.', '_')}__": name for name in FEATURES.split()}
-# Python 3.10's stable ABI: the first that calls builtins without making a tuple of their arguments.
+# Python 3.10's stable ABI is the first that calls builtins without a tuple for their arguments.
 PYTHON_ABI = "-DPy_LIMITED_API=0x030A0000"
 
 
 class BuildError(Exception):
-    """Something the layer's author has to mend; its text is the whole message."""
+    """An error that the layer's author must correct. Its text is the whole message."""
 
 
 def text_of(header: Path) -> str:
-    """As any editor may have written it: of what is not ASCII, which comments alone may have, each byte is a letter."""
+    """The text of a header, with plain newlines. A comment may have any encoding: each byte is one character."""
     return re.sub(r"\r\n?", "\n", read(header))
 
 
 def parse_declarations(header: Path) -> dict[str, dict]:
-    """The functions a header declares.
+    """The functions that a header declares.
 
-    {name: {"returns": type, "parameters": [(type, name), ...], "extents": see `add_extents`}}.
+    Returns {name: {"returns": type, "parameters": [(type, name), ...], "extents": see `add_extents`}}.
     """
     text = text_of(header)
     if directive := re.search(r"^\s*#\s*\w+", text, re.M):
@@ -94,41 +95,46 @@ def parse_declarations(header: Path) -> dict[str, dict]:
     return functions
 
 
-# In a comment: names of tensors, their sizes, and strides if they do not lie row after row.
+# In a comment: names of tensors, their sizes, and their strides if they are not contiguous.
 EXTENTS = re.compile(r"(\w+(?:\s*,\s*\w+)*)\s*:?\s*\[([^\]]*)\](?:\s*with\s+strides\s*\[([^\]]*)\])?")
 COMMENT_OR_NAME = re.compile(r"(?:^[ \t]*//[^\n]*\n?)+|/\*.*?\*/|\b(\w+)\s*\(", re.M | re.S)
 
 
 def add_extents(text: str, functions: dict[str, dict]) -> None:
-    """What the header's comments say of the tensors' sizes: no call may have less memory than that.
+    """Add "extents" to each function: the tensor sizes in the header's comments. No call may have smaller tensors.
 
-    `bottom, top: [count]` or `diff: [rows, columns] with strides [row, column]` holds for the functions that are
-    declared below it, until it is said again; for those that have each name in the brackets as an integer parameter.
-    A function's "extents" are {tensor: (sizes, strides)}, lists of Python expressions of its parameters.
+    A comment is `bottom, top: [count]` or `diff: [rows, columns] with strides [row, column]`. It applies to the
+    functions declared below it, until another comment names the same tensor. It applies only to functions that have
+    every name in the brackets as an integer parameter.
+    "extents" is {tensor: (sizes, strides)}, both lists of Python expressions of the function's parameters.
     """
-    said = {}
-    for found in COMMENT_OR_NAME.finditer(text):
-        if (name := found[1]) is None:
-            comment = re.sub(r"^[ \t]*//|^/\*|\*/$", " ", found[0], flags=re.M)
+    extents_of = {}
+    for match in COMMENT_OR_NAME.finditer(text):
+        if (name := match[1]) is None:
+            comment = re.sub(r"^[ \t]*//|^/\*|\*/$", " ", match[0], flags=re.M)
             for names, *lists in EXTENTS.findall(comment):
-                extents = tuple([_expression(e) for e in listed.split(",") if e.strip()] for listed in lists)
-                said |= {tensor.strip(): extents for tensor in names.split(",")}
+                extents = tuple(
+                    [_expression(e) for e in expressions.split(",") if e.strip()] for expressions in lists
+                )
+                extents_of |= {tensor.strip(): extents for tensor in names.split(",")}
         elif name in functions:
             parameters = functions[name]["parameters"]
-            numbers = {n for t, n in parameters if "int" in t and not t.endswith("*")}
-            tensors = [n for t, n in parameters if t.endswith("*") and n in said]
+            integers = {n for t, n in parameters if "int" in t and not t.endswith("*")}
+            tensors = [n for t, n in parameters if t.endswith("*") and n in extents_of]
             functions[name]["extents"] = {
-                n: said[n] for n in tensors if all(_is_made_of(numbers, e) for part in said[n] for e in part)
+                n: extents_of[n]
+                for n in tensors
+                if all(_is_made_of(integers, e) for part in extents_of[n] for e in part)
             }
 
 
 def _expression(text: str) -> str:
-    """C's division of what is not negative, as Python writes it."""
+    """A C expression in Python: `/` becomes `//`, which is the same for numbers that are not negative."""
     return " ".join(text.split()).replace("/", "//")
 
 
 def _is_made_of(names: set[str], expression: str) -> bool:
-    """Whether it is arithmetic on these names and on numbers, and no prose."""
+    """Is the expression arithmetic on these names and on numbers, and not prose?"""
     if not re.fullmatch(r"[\w\s+*/()-]+", expression):
         return False
     try:
@@ -152,7 +158,7 @@ def _is_made_of(names: set[str], expression: str) -> bool:
 
 
 def structs_of(header: Path) -> str:
-    """The declarations of the structs that a header names: a Caffe layer's records, or nothing."""
+    """The declarations of a Caffe layer's records, if the header names one of these structs. Otherwise ""."""
     return RECORDS.read_text() if re.search(r"\bcaffe_(services|\w+_record)\b", text_of(header)) else ""
 
 
@@ -171,20 +177,20 @@ def _parameter(header: Path, function: str, node: c_ast.Node) -> tuple[str, str]
 
 
 def wrapper_source(header: Path, functions: dict, own_wrapper: Path | None) -> tuple[str, str]:
-    """The C++ text cffi compiles, and the declarations it exports: addresses instead of pointers."""
+    """The C++ text for cffi to compile, and the declarations that it exports. These have addresses for pointers."""
     lines, exported = [], []
     for function, declared in functions.items():
         returns, parameters = declared["returns"], declared["parameters"]
-        taken = ", ".join(f"{'uintptr_t' if t.endswith('*') else t} {n}" for t, n in parameters)
-        given = ", ".join(f"reinterpret_cast<{t}>({n})" if t.endswith("*") else n for t, n in parameters)
-        exported.append(f"{returns} {function}_ffi({taken or 'void'});")
-        lines.append(f"static {returns} {function}_ffi({taken}) {{")
+        wrapper_parameters = ", ".join(f"{'uintptr_t' if t.endswith('*') else t} {n}" for t, n in parameters)
+        arguments = ", ".join(f"reinterpret_cast<{t}>({n})" if t.endswith("*") else n for t, n in parameters)
+        exported.append(f"{returns} {function}_ffi({wrapper_parameters or 'void'});")
+        lines.append(f"static {returns} {function}_ffi({wrapper_parameters}) {{")
         if returns == "int":
-            lines.append(f"  return caffe_guard([&] {{ return {function}({given}); }});\n}}")
-        else:  # a number: -1 if there is an error to be read
+            lines.append(f"  return caffe_guard([&] {{ return {function}({arguments}); }});\n}}")
+        else:  # returns a number; -1 means an error
             lines.append(f"  {returns} number = -1;")
             lines.append(
-                f"  caffe_guard([&] {{ return number = {function}({given}), 0; }});\n  return number;\n}}"
+                f"  caffe_guard([&] {{ return number = {function}({arguments}), 0; }});\n  return number;\n}}"
             )
     if own_wrapper:
         lines = [f'#include "{own_wrapper}"']
@@ -193,9 +199,9 @@ def wrapper_source(header: Path, functions: dict, own_wrapper: Path | None) -> t
         "uintptr_t caffe_runner(const char *name);",
         "uintptr_t caffe_set_num_threads_address(void);",
     ]
-    more = header.with_name(header.stem + "_call.h")
-    if more.exists():  # builtins of its own, made by a function that takes what they need
-        lines.append(f'#include "{more}"')
+    own_builtins = header.with_name(header.stem + "_call.h")
+    if own_builtins.exists():  # the layer's own builtins
+        lines.append(f'#include "{own_builtins}"')
         exported.append("uintptr_t caffe_record_call_address(void);")
         lines.append("static uintptr_t caffe_record_call_address(void) {")
         lines.append("  return reinterpret_cast<uintptr_t>(caffe::record_call);\n}")
@@ -207,7 +213,7 @@ def wrapper_source(header: Path, functions: dict, own_wrapper: Path | None) -> t
 
 
 def runner_source(functions: dict) -> list[str]:
-    """For each function that returns a status, one that takes its arguments as words (src/ffi_run.h)."""
+    """C++ lines: for each function that returns a status, a variant with an array of words (src/ffi_run.h)."""
     lines, runners = [], []
     for function, declared in functions.items():
         if declared["returns"] != "int":
@@ -227,31 +233,33 @@ def runner_source(functions: dict) -> list[str]:
 
 
 def cpu_features(cxx: list[str], flags: list[str]) -> list[str]:
+    """The processor features that code compiled with these flags may need, and that the compiler can test for."""
     command = [*cxx, *flags, "-dM", "-E", "-x", "c++", os.devnull]
     macros = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    found = [feature for macro, feature in CPU_FEATURES.items() if f"#define {macro} " in macros]
-    if _can_be_asked(cxx[0], found):
-        return found
-    # A compiler that cannot ask for one of them is older than the processors that have it.
-    return [feature for feature in found if _can_be_asked(cxx[0], [feature])]
+    features = [feature for macro, feature in CPU_FEATURES.items() if f"#define {macro} " in macros]
+    if _can_be_asked(cxx[0], features):
+        return features
+    # If a compiler cannot test for a feature, it is older than the processors with this feature.
+    return [feature for feature in features if _can_be_asked(cxx[0], [feature])]
 
 
 def _can_be_asked(cxx: str, features: list[str]) -> bool:
-    """Whether the compiler's __builtin_cpu_supports knows them all."""
-    asked = " && ".join(f'__builtin_cpu_supports("{feature}")' for feature in features) or "0"
+    """Does the compiler's __builtin_cpu_supports know all these features?"""
+    condition = " && ".join(f'__builtin_cpu_supports("{feature}")' for feature in features) or "0"
     command = [cxx, "-fsyntax-only", "-x", "c++", "-"]
-    program = f"int main() {{ return {asked}; }}"
+    program = f"int main() {{ return {condition}; }}"
     return subprocess.run(command, input=program, capture_output=True, text=True).returncode == 0
 
 
 def build(header, output, cxx, flags, info) -> None:
+    """Write the wrapper of a header's functions and compile it into the object `output`."""
     functions = parse_declarations(header)
     own_wrapper = header.with_name(header.stem + "_ffi.cpp")
     source, exported = wrapper_source(header, functions, own_wrapper if own_wrapper.exists() else None)
     features = " ".join(f'X("{feature}")' for feature in cpu_features(cxx, flags))
-    said = [edge.EVERY, *([edge.CAFFE] if structs_of(header) else [])]
-    said = " ".join(edge.digest(ROOT, files) for files in said)
-    preamble = f'#define CAFFE_EDGE "{said}"\n#define CAFFE_BUILD_INFO {json.dumps(info)}\n'
+    edges = [edge.EVERY, *([edge.CAFFE] if structs_of(header) else [])]
+    digests = " ".join(edge.digest(ROOT, files) for files in edges)
+    preamble = f'#define CAFFE_EDGE "{digests}"\n#define CAFFE_BUILD_INFO {json.dumps(info)}\n'
     preamble += f"#define CAFFE_CPU_FEATURES(X) {features}\n"
     preamble += '#include "ffi_guard.h"\n#include "ffi_run.h"\n'
     ffi = FFI()
@@ -261,11 +269,11 @@ def build(header, output, cxx, flags, info) -> None:
     generated = output.parent / f"{module}.cpp"
     ffi.emit_c_code(str(generated))
     includes = [f"-I{ROOT / folder}" for folder in ("include", "src")] + python_includes()
-    # Python.h includes <math.h>, which in C++17 is two thirds of all that is compiled here. What is written by hand may
-    # need it.
+    # Python.h includes <math.h>. In C++17 it is two thirds of the code that is compiled here, so C++14 is faster. Only
+    # code written by hand may need C++17.
     by_hand = any(header.with_name(header.stem + end).exists() for end in ("_ffi.cpp", "_call.h"))
     standard = "-std=c++17" if by_hand else "-std=c++14"
-    # Renamed when whole: a killed build leaves no half an object.
+    # The object gets its name when it is complete, so a killed build leaves no half of it.
     partial = output.with_name(output.name + ".partial")
     subprocess.run(
         [*cxx, standard, PYTHON_ABI, "-fPIC", "-fvisibility=hidden", *includes, str(generated),
