@@ -1,10 +1,10 @@
-"""Find out from its text how a kernel uses the grid: may it run as a plain loop over a range?
+"""Analyse how a kernel uses the grid. May it run as a plain loop over a range of indices?
 
     unit = Unit(read("foo.cu"), "foo.cu")
     for kernel in unit.kernels(unit.main):
         print(kernel.name, kernel.mode, [launch.grid for launch in kernel.launches])
 
-In doubt the answer is the safe one, which allows less.
+If the text leaves a doubt, the answer is the safe one.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from .lexer import IS_DEFINED, Lexed
 from .source import Function, Launch, Parameter, Source, local_headers, parse
 from .tokens import LOOP, macro_body, mask, position_from
 
-# The loops that can run over a part of the index range, and what they are called then (include/host/cuda_launch.h).
+# The loops that can run over a part of the index range, and the names of their variants that do so
+# (include/host/cuda_launch.h).
 RANGE_LOOPS = {"CUDA_KERNEL_LOOP": "CUDA_KERNEL_RANGE", "CUDA_2D_KERNEL_LOOP": "CUDA_2D_KERNEL_RANGE"}
 
-# Names with which a thread finds its index, or meets other threads.
+# Names by which a thread finds its index, or works with other threads.
 THREAD_IDENTITY = re.compile(
     r"(threadIdx|blockIdx|blockDim|gridDim|warpSize|lane_?id|warp_?id|clock(64)?|cooperative_groups"
     r"|__shared__|__syncthreads\w*|__syncwarp|__threadfence\w*|__shfl\w*|__ballot\w*|__any(_sync)?|__all(_sync)?"
@@ -38,20 +39,20 @@ class Kernel(NamedTuple):
     path: str
     line: int
     parameters: tuple[Parameter, ...]
-    has_loop: bool  # CUDA_KERNEL_LOOP or a relative
-    range_loop: bool  # all its loops are ones that can run over a part of the range
-    nested_loop: bool  # a kernel loop inside a kernel loop, a function's that it calls included
-    returns_in_loop: bool  # `return` inside the loop: "this thread is done"
-    breaks_loop: bool  # `break` of the kernel loop itself, or a goto
-    carries: bool  # the loop's body changes a variable from outside of it: one thread's second index would see that
-    uses_thread_identity: bool  # threadIdx, __shared__, a barrier ..., in the functions it calls too
-    writes_outside_loop: bool  # memory written, or may be, outside the loops: once for each thread
+    has_loop: bool  # has a CUDA_KERNEL_LOOP or a similar loop
+    range_loop: bool  # all its loops can run over a part of the range
+    nested_loop: bool  # has a kernel loop inside a kernel loop, maybe in a function that it calls
+    returns_in_loop: bool  # has a `return` inside the loop, which ends the thread
+    breaks_loop: bool  # has a `break` of the kernel loop itself, or a goto
+    carries: bool  # the loop's body changes a variable from outside, and a thread's next index would see it
+    uses_thread_identity: bool  # threadIdx, __shared__, a barrier ..., maybe in a function that it calls
+    writes_outside_loop: bool  # may write memory outside the loops, so each thread would write once
     launches: tuple[Launch, ...]
     body: tuple[int, int]  # offsets of `{` and just after `}`
 
     @property
     def mode(self) -> str:
-        """kRange: a few calls, each for a part of the indices. kThreads: a call for each thread."""
+        """kRange: a few calls run the kernel, each for a part of the indices. kThreads: one call for each thread."""
         whole = self.has_loop and self.range_loop and not self.nested_loop
         leaves = self.returns_in_loop or self.breaks_loop
         personal = self.uses_thread_identity or self.writes_outside_loop or self.carries
@@ -59,7 +60,7 @@ class Kernel(NamedTuple):
 
 
 class Unit:
-    """A source file and the local headers that it includes, from its folder or from all of a Caffe layer's."""
+    """A source file and the local headers that it includes. In a Caffe layer they may be in any of its folders."""
 
     def __init__(
         self,
@@ -81,7 +82,7 @@ class Unit:
         return [self._kernel(source, function) for function in source.functions if function.is_kernel]
 
     def reachable(self, words: set[str]) -> set[str]:
-        """These words and, for those that name a function, class or macro, all the words in it."""
+        """These words, and all words in the functions, classes and macros that they name, and so on."""
         seen, todo = set(words), list(words)
         while todo:
             for word in self._words.get(todo.pop(), ()):
@@ -93,13 +94,14 @@ class Unit:
     def _kernel(self, source: Source, function: Function) -> Kernel:
         launches = tuple(x for x in self._launches if x.kernel == function.name)
         words = _words(source.lexed, function.body, function.end)
-        given = {  # functors and functions reach a kernel as template arguments and as values
+        # A launch passes functors and functions as template arguments or values.
+        passed = {
             word
             for launch in launches
             for text in (launch.template_arguments, *launch.arguments)
             for word in re.findall(r"[A-Za-z_]\w*", text)
         }
-        everything = self.reachable(words | given)
+        reachable = self.reachable(words | passed)
         loops = {word for word in words if LOOP.match(word)}
         body = _Body(self, source, function)
         called_loops = any(LOOP.match(word) for word in self.reachable(words - loops))
@@ -114,7 +116,7 @@ class Unit:
             returns_in_loop=body.returns_in_loop,
             breaks_loop=body.breaks_loop,
             carries=body.carries,
-            uses_thread_identity=any(THREAD_IDENTITY.match(word) for word in everything),
+            uses_thread_identity=any(THREAD_IDENTITY.match(word) for word in reachable),
             writes_outside_loop=body.writes_outside_loop,
             launches=launches,
             body=(function.body, function.end),
@@ -127,36 +129,36 @@ def _words(lexed: Lexed, start: int, end: int) -> set[str]:
 
 
 def _words_by_name(sources: list[Source]) -> dict[str, set[str]]:
-    """For each function, class and macro, the words of its definition."""
-    found: dict[str, set[str]] = {}
+    """The words in the definition of each function, class and macro, by its name."""
+    by_name: dict[str, set[str]] = {}
     for source in sources:
         for function in source.functions:
-            found.setdefault(function.name, set()).update(_words(source.lexed, function.at, function.end))
+            by_name.setdefault(function.name, set()).update(_words(source.lexed, function.at, function.end))
         for name, ranges in source.classes.items():
             for first, last in ranges:
                 tokens = source.lexed.tokens[first:last]
-                found.setdefault(name, set()).update(t.text for t in tokens if t.kind == "name")
+                by_name.setdefault(name, set()).update(t.text for t in tokens if t.kind == "name")
         for macro in source.macros:
             words = {token.text for token in macro_body(macro) if token.kind == "name"}
-            found.setdefault(macro.tokens[0].text, set()).update(words)
-    return found
+            by_name.setdefault(macro.tokens[0].text, set()).update(words)
+    return by_name
 
 
 def _may_be_changed(type_text: str) -> bool:
-    """Is this a reference to something that is not const? `const T*&` is one: the pointer is not const."""
-    named, reference, _ = type_text.partition("&")
-    words = named.replace("*", " * ").split()
-    constant = "const" in (words[-1:] if "*" in words else words)
-    return bool(reference) and not constant
+    """Is this type a reference to something that is not const? `const T*&` is one: its pointer is not const."""
+    referenced, reference, _ = type_text.partition("&")
+    words = referenced.replace("*", " * ").split()
+    is_const = "const" in (words[-1:] if "*" in words else words)
+    return bool(reference) and not is_const
 
 
 def _is_const(source: Source, function: Function) -> bool:
-    """Is it a member function that does not change its object: `int rows() const {`?"""
+    """Is the function a const member function, such as `int rows() const {`?"""
     return "const" in source.text[function.at : function.body].rpartition(")")[2].split()
 
 
 class _Body:
-    """One walk over a kernel's statements."""
+    """The findings about a kernel's statements."""
 
     def __init__(self, unit: Unit, source: Source, function: Function):
         tokens = source.lexed.tokens
@@ -173,20 +175,20 @@ class _Body:
         }
         self._values = {parameter.name for parameter in function.parameters}
         self._arrays: set[str] = set()
-        self._of_the_loop: set[str] = set()  # declared in the kernel loops' bodies
+        self._of_the_loop: set[str] = set()  # variables declared in the bodies of kernel loops
         self.nested_loop = self.returns_in_loop = self.breaks_loop = self.writes_outside_loop = False
         self.carries = False
         root = parse("void f()" + self._text)
         self._declare(root)
         self._visit(root, in_loop=False, breakable=False)
-        if root.has_error:  # statements that the parser does not understand: the safe answer
+        if root.has_error:  # the parser does not understand some statement, so the answers are the safe ones
             words = {token.text for token in body}
             self.returns_in_loop = self.returns_in_loop or "return" in words
             self.breaks_loop = self.breaks_loop or "break" in words or "goto" in words
             self.writes_outside_loop = True
 
     def _declare(self, node, in_loop: bool = False):
-        """Collect the local variables. Writes to them stay in the thread, or even in one iteration of the loop."""
+        """Collect the local variables. A write to one does not leave the thread, or the iteration of the loop."""
         if node.type in ("declaration", "for_range_loop", "parameter_declaration"):
             for declarator in node.children_by_field_name("declarator"):
                 self._declarator(declarator, array=False)
@@ -197,7 +199,7 @@ class _Body:
             self._declare(child, in_loop)
 
     def _declared(self, node) -> str:
-        """The name that a declarator gives, of a value, a pointer, an array or a reference."""
+        """The name in a declarator of a value, a pointer, an array or a reference."""
         while node.type != "identifier":
             inner = node.child_by_field_name("declarator") or next(iter(node.named_children), None)
             if inner is None:
@@ -245,7 +247,7 @@ class _Body:
             self._visit(child, in_loop, breakable)
 
     def _visit_lambda(self, node, in_loop: bool):
-        """A lambda's `return` only leaves the lambda. Its writes count where it stands."""
+        """A `return` in a lambda does not leave the kernel. Writes in a lambda count as the kernel's."""
         before = self.returns_in_loop
         for child in node.named_children:
             self._visit(child, in_loop, breakable=True)
@@ -271,7 +273,7 @@ class _Body:
         self.writes_outside_loop = self.writes_outside_loop or wrote
 
     def _check_change(self, node):
-        """In a loop: is a variable changed that the next iteration reads, or passed on to be changed?"""
+        """Does a node in a loop change a variable that the next iteration may read, or pass it on to be changed?"""
         address = node.type == "pointer_expression" and node.child_by_field_name("operator").type == "&"
         if node.type == "assignment_expression":
             place = node.child_by_field_name("left")
@@ -288,24 +290,26 @@ class _Body:
         self._check_place(place)
 
     def _changed_by(self, call) -> list:
-        """What a call may change: arguments of the unit's functions or of swap, and the object of a member function."""
+        """Nodes that a call may change: arguments of the unit's functions or of swap, a member function's object."""
         function = call.child_by_field_name("function")
         of_object = (
             function.type == "field_expression" and function.child_by_field_name("operator").type == "."
         )
-        named = function.child_by_field_name("field") if of_object else function
-        name = re.match(r"[\w:]*", self._of(named))[0].split("::")[-1]
+        name_node = function.child_by_field_name("field") if of_object else function
+        name = re.match(r"[\w:]*", self._of(name_node))[0].split("::")[-1]
         known = [(s, f) for s in self._unit.sources for f in s.functions if f.name == name]
         arguments = call.child_by_field_name("arguments").named_children
         if name == "swap" and not known:
             return arguments
         changed = [
             argument
-            for _, one in known
-            for argument, parameter in zip(arguments, one.parameters, strict=False)
+            for _, callee in known
+            for argument, parameter in zip(arguments, callee.parameters, strict=False)
             if _may_be_changed(parameter.type)
         ]
-        if of_object and not (known and all(_is_const(*one) for one in known)):
+        if of_object and not (
+            known and all(_is_const(*source_and_function) for source_and_function in known)
+        ):
             changed.append(function.child_by_field_name("argument"))
         return changed
 
@@ -325,17 +329,17 @@ class _Body:
         self.carries = self.carries or not element or self._of(place) in self._arrays
 
     def _is_reference(self, node) -> bool:
-        """`T& name = value`: the value may be changed by that name."""
+        """Is the node `T& name = value`? The name can then change the value."""
         if node.type != "init_declarator" or node.child_by_field_name("value") is None:
             return False
         declarator = node.child_by_field_name("declarator")
         while declarator.type == "pointer_declarator":  # const T*& name
             declarator = declarator.child_by_field_name("declarator")
-        named = declarator.type == "reference_declarator"
-        return named and _may_be_changed(self._of(node.parent).split("=")[0])
+        is_reference = declarator.type == "reference_declarator"
+        return is_reference and _may_be_changed(self._of(node.parent).split("=")[0])
 
     def _is_private(self, node) -> bool:
-        """Is this a variable of the thread?"""
+        """Is the node a variable of the thread, or a part of one?"""
         if node.type == "identifier":
             return self._of(node) in self._values
         inner = node.child_by_field_name("argument")
@@ -348,6 +352,6 @@ class _Body:
         return False
 
     def _of(self, node) -> str:
-        """The text of a node, which starts at an offset of the masked body."""
+        """The text of a node in the masked body."""
         low = node.start_byte - len("void f()")
         return self._text[low : low + node.end_byte - node.start_byte]

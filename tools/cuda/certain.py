@@ -1,4 +1,4 @@
-"""Find what a kernel's loop does for every index, whatever its conditions are."""
+"""Find the array elements that a kernel's loop reads or writes for every index, whatever its conditions are."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .lexer import Lexed
 from .source import Source
 from .tokens import LOOP, position_from
 
-# The code after such a word may run never, or several times.
+# The code after such a word may run several times, or never.
 REPEATS = {"for", "while"}
 CONTROL = REPEATS | {"do", "switch", "goto", "try"}
 LEAVES = {"continue", "break", "return"}
@@ -39,8 +39,9 @@ def touched_elements(source: Source, kernel: Kernel) -> tuple[str, list[str]] | 
     for name in [p.name for p in kernel.parameters if "*" in p.type]:
         uses = [k for k in range(start, end) if tokens[k].text == name]
         # The pointer must not be changed, passed on, or hidden by another name.
-        plain = all(tokens[k + 1].text == "[" and tokens[k - 1].kind != "name" for k in uses)
-        if plain and any(k in sure and [t.text for t in tokens[k + 2 : k + 4]] == [index, "]"] for k in uses):
+        only_indexed = all(tokens[k + 1].text == "[" and tokens[k - 1].kind != "name" for k in uses)
+        at_index = [k for k in uses if [t.text for t in tokens[k + 2 : k + 4]] == [index, "]"]]
+        if only_indexed and any(k in sure for k in at_index):
             touched.append(name)
     return " ".join(t.text for t in tokens[head + 4 : close]), touched
 
@@ -58,7 +59,7 @@ def evaluated_always(lexed: Lexed, first: int, last: int) -> set[int]:
         word, leaves = tokens[k].text, LEAVES
         if word in CONTROL - REPEATS or word in LEAVES:
             break  # the rest does not run for every element
-        if word in ("{", "else"):  # a block or a branch; an `else` belongs to a condition passed already
+        if word in ("{", "else"):  # a block, or the branch of an `if` that was handled before
             end = lexed.partner[k] + 1 if word == "{" else statement_end(lexed, k + 1, last)
         elif word == "if":
             sure |= _before_choice(lexed, k + 2, lexed.partner[k + 1])

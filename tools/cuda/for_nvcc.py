@@ -6,12 +6,12 @@
     <<<CAFFE_GET_BLOCKS(n), CAFFE_CUDA_NUM_THREADS>>>                       in the launches of such kernels
                                    <<<caffe::vector_blocks(n, kernel), caffe::kVectorThreads>>>
 
-In a Caffe layer (--caffe FOLDER), whose launches name no stream, each goes to torch's:
+In a Caffe layer (--caffe FOLDER), launches that name no stream get torch's:
 
     <<<grid, block>>>              <<<grid, block, 0, ::caffe::current_stream()>>>
 
-All else stays as it is, on its own line. What was decided for each kernel, and why, is written to build/foo.cu.loops; a
-file `plain_loops` beside the source that names a kernel, one a line, keeps that kernel's loop as it is.
+Everything else stays as it is, on its own line. build/foo.cu.loops gets the decision for each kernel, with the reason.
+A file `plain_loops` beside the source may name kernels, one per line. Their loops stay as they are.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ from .rewrite import Rewriter, quoted, rewrite_files
 from .source import Launch, Source
 from .vector_loop import VectorLoop, decide
 
-# What only nvcc gives a meaning to. A Caffe layer's file without any of it can do with a C++ compiler.
+# Words that only nvcc understands. A Caffe layer's file without them can be compiled by a C++ compiler.
 DEVICE = re.compile(
     r"__(global|device|shared|constant|managed)__|__CUDA|__NVCC|<<\s*<|\bthrust\b|\bcub\b|curand_kernel|\.cuh|KERNEL_LOOP|atomic"
 )
 
 
-# PTX of before CUDA 9, which no GPU from sm_70 on takes. The whole warp was meant.
+# PTX of before CUDA 9, for the whole warp. GPUs from sm_70 on do not have it.
 OLD_PTX = re.compile(r"\b(shfl|vote)(\.(?:up|down|bfly|idx|ballot|all|any|uni)\.(?:b32|pred)\s[^;\"\n]+);")
-# And its votes; not where a file defines a macro of that name itself.
+# The votes of before CUDA 9. A #define of such a name stays as it is.
 OLD_VOTE = re.compile(r"(#[ \t]*define[ \t]+)?\b__(ballot|any|all)(\s*\()")
 
 
 class Decisions(NamedTuple):
-    """What becomes of the kernels of a file and its local headers."""
+    """The decisions on the kernels of a file and its local headers."""
 
-    by_kernel: dict[Kernel, VectorLoop | str]  # the vector loop, or why the loop stays as it is
-    vectorized: set[str]  # names of which all kernels have one
-    unique: set[str]  # names that one kernel alone has
+    by_kernel: dict[Kernel, VectorLoop | str]  # the vector loop, or the reason why the loop stays as it is
+    vectorized: set[str]  # names of kernels; all kernels of such a name have a vector loop
+    unique: set[str]  # names that only one kernel has
 
 
 @functools.lru_cache(maxsize=1)
@@ -57,19 +57,19 @@ def decided(unit: Unit) -> Decisions:
         for kernel in unit.kernels(source)
     }
     names = [kernel.name for kernel in by_kernel]
-    others = {kernel.name for kernel, decision in by_kernel.items() if not isinstance(decision, VectorLoop)}
-    return Decisions(by_kernel, set(names) - others, {name for name in names if names.count(name) == 1})
+    plain_names = {k.name for k, decision in by_kernel.items() if not isinstance(decision, VectorLoop)}
+    return Decisions(by_kernel, set(names) - plain_names, {name for name in names if names.count(name) == 1})
 
 
 class NvccRewriter(Rewriter):
-    """What nvcc is to see of one file."""
+    """Rewrites one file for nvcc."""
 
-    # Host code that only nvcc sees has launches, too.
+    # nvcc's macros are defined, because host code behind them has launches, too.
     defined = IS_DEFINED | {"__CUDACC__": 1, "__NVCC__": 1}
 
     def __init__(self, unit: Unit, source: Source):
         super().__init__(source)
-        # Other problems say what has no meaning for the host; but each launch must get its stream.
+        # The other problems concern only the host. In a Caffe layer, each launch must get its stream.
         source.problems[:] = source.lost_launches if unit.layer else []
         if unit.layer:
             self._rename_own_atomics()
@@ -94,7 +94,7 @@ class NvccRewriter(Rewriter):
                 self._edit(launch.config[1], launch.config[1], f"{shared}, ::caffe::current_stream()")
 
     def _vector_loop(self, loop: VectorLoop):
-        """The loop for what no whole windows cover; then the same body again, over windows."""
+        """Write the loop for the elements outside of whole windows, and then the vector loop with the same body."""
         windows = ", ".join(name for name, _ in loop.windows)
         count = " ".join(loop.count.split())
         parts = [f"CUDA_VECTOR_LOOP({loop.index}, {count}, {windows})"]
@@ -107,11 +107,11 @@ class NvccRewriter(Rewriter):
         self._edit(end, end, f" {' '.join(parts)}{again}")
 
     def _line_of(self, offset: int) -> str:
-        """Lead diagnostics to the user's line, though the text here stands a second time."""
+        """A #line directive, so that messages about this copy of the text name the user's line."""
         return f'\n#line {self.source.lexed.position(offset)[0]} "{quoted(self.source.path)}"\n'
 
     def _launch(self, launch: Launch, known: bool):
-        """Fewer and smaller blocks, where grid and block are the usual ones. Any others are right as well."""
+        """Give the launch fewer and smaller blocks, if grid and block are Caffe's. Others are right, too, and stay."""
         low, high = launch.config
         grid = re.match(r"(\s*)(?:::)?(?:caffe::)?CAFFE_GET_BLOCKS(?=\s*\()", self.text[low:high])
         if not grid:
@@ -124,7 +124,7 @@ class NvccRewriter(Rewriter):
         if not block:
             return  # or CAFFE_GET_BLOCKS is only a part of the expression
         tokens = [t.text for t in self.source.lexed.tokens if launch.start <= t.start < launch.chevrons[0]]
-        callee = re.sub(r"(?<=\W) | (?=\W)", "", " ".join(tokens))  # without comments that stand between
+        callee = re.sub(r"(?<=\W) | (?=\W)", "", " ".join(tokens))  # without comments
         kernel = f", {callee}" if known and ("<" in callee or not is_template(self, launch)) else ""
         self._edit(low + grid.end(1), opening, "::caffe::vector_blocks")
         self._edit(closing, closing, kernel)
@@ -136,7 +136,7 @@ def is_template(rewriter: NvccRewriter, launch: Launch) -> bool:
     for function in rewriter.source.functions:
         if function.is_kernel and function.name == launch.kernel:
             return "template" in function.words
-    return True  # defined elsewhere: not known
+    return True  # defined elsewhere: it may be a template
 
 
 def matching(text: str, opening: int) -> int:
@@ -149,7 +149,7 @@ def matching(text: str, opening: int) -> int:
 
 
 def plain_loops(source_path: str) -> set[str]:
-    """The kernels whose loops the layer wants left alone."""
+    """The names of the kernels whose loops must stay as they are."""
     path = os.path.join(os.path.dirname(source_path), "plain_loops")
     if not os.path.exists(path):
         return set()

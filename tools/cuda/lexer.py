@@ -1,10 +1,10 @@
-"""Split C++/CUDA text into what the preprocessor would see: tokens, directives, brackets.
+"""Split C++/CUDA text into what the preprocessor sees: tokens, directives, brackets.
 
-The lexer is the ground that everything else stands on, because it cannot be confused by macros: it knows
-comments, (raw) strings, characters, line continuations and preprocessor lines, and nothing else of C++.
+All other modules build on the lexer, because macros cannot confuse it. It knows comments, (raw) strings, characters,
+line continuations and preprocessor lines, and nothing else of C++.
 
-Text is held as latin-1: one character is one byte, so an index is also tree-sitter's byte offset, and
-a comment in GBK or a stray byte is no error.
+The text is latin-1: one character is one byte. So an index is also tree-sitter's byte offset, and a comment in GBK or
+a stray byte is no error.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TOKEN = re.compile(
 OPENING = {"(": ")", "[": "]", "{": "}"}
 CLOSING = {")": "(", "]": "[", "}": "{"}
 
-# Words that only nvcc defines. Code that asks for one of them vanishes in the host build.
+# Words that only nvcc defines. In the host build they are undefined.
 NVCC_WORDS = {"__CUDACC__", "__CUDA_ARCH__", "__NVCC__", "__CUDACC_RTC__", "__CUDA_ARCH_LIST__"}
 IS_DEFINED = {**dict.fromkeys(NVCC_WORDS, 0), "__cplusplus": 1}
 
@@ -46,7 +46,7 @@ class Token(NamedTuple):
 
 
 class Directive(NamedTuple):
-    """One preprocessor line: `# word tokens...`, continuation lines included."""
+    """One preprocessor line, with its continuation lines: `# word tokens...`."""
 
     word: str
     tokens: list[Token]  # after the word
@@ -62,12 +62,12 @@ class Imbalance(NamedTuple):
 
 
 class Lexed:
-    """The live part of a text: what a host compiler could see, every undecided #if branch included.
+    """The live part of a text, which a host compiler may see. If an #if is undecided, all its branches are live.
 
     tokens      live tokens outside directives, in order
-    partner     index of a bracket token -> index of the bracket that matches it
+    partner     index of a bracket token -> index of the matching bracket
     directives  live directives
-    imbalances  places where matching brackets is not certain
+    imbalances  places where the brackets do not surely match
     """
 
     def __init__(self, text: str, defined: dict[str, int] = IS_DEFINED):
@@ -80,12 +80,12 @@ class Lexed:
         self._keep_live(items(text))
 
     def position(self, offset: int) -> tuple[int, int]:
-        """Line and column of an offset, both from 1."""
+        """The line and column of an offset. Both count from 1."""
         line = bisect_right(self._newlines, offset - 1)
         return line + 1, offset - (self._newlines[line - 1] if line else -1)
 
     def _keep_live(self, items):
-        """Drop dead branches; match brackets along every branch that may be compiled."""
+        """Leave out dead branches, and match the brackets of every live branch."""
         stack: list[int] = []  # open brackets, as token indices
         conditionals: list[_Conditional] = []
         for item in items:
@@ -121,12 +121,12 @@ class Lexed:
         if token.text in OPENING:
             stack.append(index)
         elif token.text in CLOSING:
-            wanted = CLOSING[token.text]
-            if token.text == "}":  # a brace outweighs a forgotten parenthesis
-                while stack and self.tokens[stack[-1]].text != wanted:
-                    lost = self.tokens[stack.pop()]
-                    self.imbalances.append(Imbalance(lost.start, token.end))
-            if stack and self.tokens[stack[-1]].text == wanted:
+            opening = CLOSING[token.text]
+            if token.text == "}":  # parentheses that are open in the braces were forgotten
+                while stack and self.tokens[stack[-1]].text != opening:
+                    unmatched = self.tokens[stack.pop()]
+                    self.imbalances.append(Imbalance(unmatched.start, token.end))
+            if stack and self.tokens[stack[-1]].text == opening:
                 self.partner[index] = stack[-1]
                 self.partner[stack.pop()] = index
             else:
@@ -134,7 +134,7 @@ class Lexed:
 
 
 def items(text: str):
-    """Tokens and directives of the whole text, in order, dead ones included."""
+    """Yields the tokens and directives of the whole text in order, also of dead branches."""
     word, tokens, start = None, [], None  # the directive being read
     line_is_fresh = True
     for match in TOKEN.finditer(text):
@@ -167,7 +167,7 @@ class _Conditional:
     def __init__(self, directive: Directive, outer: bool, stack: list[int], defined: dict[str, int]):
         self.start, self.outer, self.defined = directive.start, outer, defined
         self.entry, self.exits = list(stack), []
-        self.decided = False  # a branch was certainly taken: all further ones are dead
+        self.decided = False  # a branch is certainly compiled, so all later branches are dead
         self.next_branch(directive)
 
     def next_branch(self, directive: Directive):
@@ -177,7 +177,7 @@ class _Conditional:
 
 
 def evaluate(directive: Directive, defined: dict[str, int] = IS_DEFINED) -> int | None:
-    """Value of an #if condition, or None where it depends on macros that `defined` says nothing of."""
+    """The value of an #if condition, or None if it depends on macros that are not in `defined`."""
     words = [token.text for token in directive.tokens]
     if directive.word in ("ifdef", "ifndef"):
         value = defined.get(words[0]) if words else None
@@ -201,7 +201,10 @@ _COMPARE = {
 
 
 def _expression(words: list[str], floor: int, defined: dict[str, int]) -> int | None:
-    """Precedence climbing over 0, 1, numbers and None (unknown); consumes `words`."""
+    """The value of the expression at the start of `words`, or None if unknown. Removes its words from the list.
+
+    This is precedence climbing: it stops at an operator that binds no tighter than `floor`.
+    """
     left = _operand(words, defined)
     while words and _BINDING.get(words[0], 0) > floor:
         operator = words.pop(0)
@@ -233,8 +236,8 @@ def _operand(words: list[str], defined: dict[str, int]) -> int | None:
         return defined.get(name)
     if word[0].isdigit():
         return int(word.rstrip("uUlL"), 0)
-    if defined.get(word) == 0:  # a macro that is not there is 0
+    if defined.get(word) == 0:  # the preprocessor takes an undefined macro as 0
         return 0
-    if words and words[0] == "(":  # __has_include(...) and other things to leave alone
+    if words and words[0] == "(":  # a call such as __has_include(...) has no known value
         raise ValueError
     return None

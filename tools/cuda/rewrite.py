@@ -1,4 +1,4 @@
-"""Code that the rewriters share: edits, and the writing of files."""
+"""Code of all rewriters: edits of a text, and the output files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BANNER = "// Made by tools/{} from {}; do not edit.\n"
 class Rewriter:
     """The edits of one file. An edit is (start, end, replacement); edits never overlap, but may nest."""
 
-    # The macros with which the compiler reads the file.
+    # The macros that the compiler defines.
     defined = IS_DEFINED
 
     def __init__(self, source: Source):
@@ -32,7 +32,7 @@ class Rewriter:
         return self._render(0, len(self.text))
 
     def _rename_own_atomics(self):
-        """Rename a source's own `atomicAdd(double*, double)` of older forks, which CUDA has since version 8."""
+        """Rename an older fork's own `atomicAdd(double*, double)`. CUDA has this function since version 8."""
         for function in self.source.functions:
             first = function.parameters[0].type.replace(" ", "") if function.parameters else ""
             if function.name == "atomicAdd" and first == "double*" and "__device__" in function.words:
@@ -42,7 +42,7 @@ class Rewriter:
         self.edits.append((start, end, replacement))
 
     def _render(self, start: int, end: int) -> str:
-        """A part of the text with its edits. A replacement may be a function, which renders the text that it moves."""
+        """A part of the text with its edits. If the replacement is a function, the text is what it returns."""
         pieces, at = [], start
         for low, high, replacement in self.edits:
             if low < at or high > end:
@@ -55,7 +55,7 @@ class Rewriter:
 def rewrite(
     source_path: str, rewriter_class, tool: str, prologue: str, layer: LayerFolder | None = None
 ) -> tuple[dict[str, str], list, list[str]]:
-    """The texts to write (the source's under "", others by their relative path), the problems and the notes."""
+    """The texts to write, the problems and the notes. The source's text has the key "", headers their relative path."""
     unit = Unit(read(source_path), source_path, layer, rewriter_class.defined)
     texts, problems, notes = {}, [], []
     for relative, source in {"": unit.main, **unit.headers}.items():
@@ -74,33 +74,32 @@ def rewrite(
 
 
 def quoted(path: str) -> str:
-    """A path for a #line directive, in the texts' encoding."""
+    """A path as a #line directive has it, in the encoding of the texts (latin-1)."""
     return os.fsencode(path.replace("\\", "\\\\").replace('"', '\\"')).decode("latin-1")
 
 
 def remove_orphans(folder: str, source_folder: str):
-    """Remove what was made of headers that are gone, or a compiler would still find it."""
+    """Remove the outputs of headers that no longer exist. A compiler would still find them."""
     for parent, _, names in os.walk(folder):
         for name in names:
-            made = os.path.join(parent, name)
-            if os.path.exists(os.path.join(source_folder, os.path.relpath(made, folder))):
+            output = os.path.join(parent, name)
+            if os.path.exists(os.path.join(source_folder, os.path.relpath(output, folder))):
                 continue
             if name.endswith((".tmp", ".partial")):  # another process is writing it
                 continue
-            with contextlib.suppress(
-                FileNotFoundError
-            ):  # a make beside this one may have renamed or removed it
-                with open(made, "rb") as file:
+            # Another make may have renamed or removed the file.
+            with contextlib.suppress(FileNotFoundError):
+                with open(output, "rb") as file:
                     banner = file.readline()
                 if banner.startswith(b"// Made by tools/") and os.fsencode(f" from {name};") in banner:
-                    os.remove(made)
+                    os.remove(output)
 
 
 def rewrite_files(tool: str, rewriter_class, arguments: list[str], prologue="", notes="") -> int:
     """The command line of a rewriter. Returns the exit status.
 
     Args:
-        prologue: the begin of the output; or a function that makes it, and is told if this is a Caffe layer's.
+        prologue: the first lines of the output, or a function of one bool (is it a Caffe layer?) that returns them.
         notes: the suffix of a file beside the output for the rewriter's notes.
     """
     tool = os.path.basename(tool)
@@ -126,7 +125,8 @@ def rewrite_files(tool: str, rewriter_class, arguments: list[str], prologue="", 
         if not problems:
             remove_orphans(folder, here)
             headers = [name for name in texts if name]
-            for name in headers:  # unchanged ones keep their time stamp: they may serve several sources
+            # Several sources may include a header, so an unchanged header keeps its time stamp.
+            for name in headers:
                 write(os.path.join(folder, name), texts[name], if_changed=True)
             if options.depfile:
                 inputs = [source] + [os.path.normpath(os.path.join(here, name)) for name in headers]

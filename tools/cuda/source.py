@@ -1,9 +1,8 @@
-"""What a CUDA source file contains: its functions, kernel launches, shared variables, local includes.
+"""What a CUDA source file contains: its functions, kernel launches, classes and local includes.
 
-Tokens and brackets come from the lexer, which nothing confuses; the shape of a launch, an expression, comes
-from tree-sitter's CUDA grammar, and is believed only where the brackets agree. What cannot be located
-reliably becomes a `Problem`, never a silent omission: every `<<<` and every `__global__` that the lexer
-sees must be accounted for.
+Tokens and brackets come from the lexer, which macros cannot confuse. Launches are parsed by tree-sitter's CUDA
+grammar, and a result counts only if it agrees with the brackets. Nothing is left out silently: every `<<<` and every
+`__global__` that cannot be located reliably becomes a `Problem`.
 """
 
 from __future__ import annotations
@@ -37,12 +36,12 @@ _PARSER = tree_sitter.Parser(tree_sitter.Language(tree_sitter_cuda.language()))
 
 
 def parse(masked: str):
-    """tree-sitter's root node for text that the lexer's mask() made."""
+    """tree-sitter's root node for a text from mask()."""
     return _PARSER.parse(masked.encode("latin-1")).root_node
 
 
 class Problem(NamedTuple):
-    """Why a file cannot be rewritten, in words that tell its author what to do."""
+    """Why a file cannot be rewritten. The text tells its author what to do."""
 
     path: str
     line: int
@@ -64,12 +63,12 @@ class Function(NamedTuple):
     name: str  # without scope and template arguments
     words: frozenset[str]  # every word of its head: __global__, static, the return type, ...
     parameters: tuple[Parameter, ...]
-    head: int  # its first token
-    at: int  # its name
-    body: int  # its `{`
-    end: int  # just after its `}`
+    head: int  # offset of its first token
+    at: int  # offset of its name
+    body: int  # offset of its `{`
+    end: int  # offset after its `}`
     member: bool  # defined inside a class
-    scope: str  # the class that it is a member of, "" if of none
+    scope: str  # the class that it is a member of, or ""
 
     @property
     def is_kernel(self) -> bool:
@@ -83,7 +82,7 @@ class Function(NamedTuple):
 class Launch(NamedTuple):
     """callee<template arguments> <<<grid, block, shared memory, stream>>> (arguments)"""
 
-    kernel: str  # the callee's plain name; "" for a kernel called through an expression
+    kernel: str  # the callee's plain name; "" if the callee is an expression
     line: int
     grid: str
     block: str
@@ -91,15 +90,15 @@ class Launch(NamedTuple):
     stream: str
     arguments: tuple[str, ...]
     template_arguments: str
-    function: str  # the function that it stands in; "" in a macro's body
-    start: int  # offsets: the whole launch,
-    chevrons: tuple[int, int]  # <<<...>>>,
-    config: tuple[int, int]  # what is between them,
-    end: int
+    function: str  # the function that contains it; "" in a macro's body
+    start: int  # offset of the launch
+    chevrons: tuple[int, int]  # offsets of <<<...>>>
+    config: tuple[int, int]  # offsets of the text between <<< and >>>
+    end: int  # offset after the launch
 
 
 class Source:
-    """One file, read and understood. `problems` says what stands in the way of building it for the host."""
+    """One parsed file. `problems` are the reasons that it cannot be built for the host."""
 
     def __init__(self, text: str, path: str, defined: dict[str, int] = IS_DEFINED):
         self.text, self.path, self.defined = text, path, defined
@@ -108,7 +107,7 @@ class Source:
         self.classes: dict[str, list[tuple[int, int]]] = {}  # name -> token ranges of its bodies
         self.declared: list[tuple[int, int]] = []  # token ranges of heads: declarations and definitions
         self.problems: list[Problem] = []
-        self.lost_launches: list[Problem] = []  # those of the problems that are a `<<<` not made out
+        self.lost_launches: list[Problem] = []  # the problems that are a `<<<` of no known launch
         self._outline(0, len(self.lexed.tokens), inside="")
         self.macros = [d for d in self.lexed.directives if d.word == "define" and d.tokens]
         self.launches = self._launches() + [x for macro in self.macros for x in self._macro_launches(macro)]
@@ -116,7 +115,7 @@ class Source:
 
     @functools.cached_property
     def defined_at(self) -> set[int]:
-        """Where the names of its functions stand that it defines."""
+        """The offsets of the names of all functions that the file defines."""
         return {function.at for function in self.functions}
 
     def problem(self, offset: int, text: str):
@@ -126,7 +125,7 @@ class Source:
         return next((f for f in self.functions if f.body <= offset < f.end), None)
 
     def includes(self, angles: bool = False):
-        """Names of the quoted includes, in order; with `angles`, of those in <> too."""
+        """The names of the includes in quotes, in order. With `angles`, also of those in <>."""
         for directive in self.lexed.directives:
             if directive.word != "include" or not directive.tokens:
                 continue
@@ -139,7 +138,7 @@ class Source:
     # ------------------------------------------------------------------------------- functions
 
     def _outline(self, index: int, end: int, inside: str):
-        """Walk one namespace's body, or class `inside`'s: note the functions in it, enter the scopes in it."""
+        """Record the functions of a namespace, or of the class `inside`, and of all scopes in it."""
         tokens, partner = self.lexed.tokens, self.lexed.partner
         head = index
         while index < end:
@@ -150,7 +149,7 @@ class Source:
                 index = head = index + 1
             elif text == "{":
                 close = partner.get(index)
-                if close is None:  # an imbalance; what follows is anybody's guess
+                if close is None:  # the brackets do not match, so the rest of the file is unknown
                     return
                 if self._braces(head, index, close, inside):
                     head = close + 1
@@ -163,7 +162,7 @@ class Source:
                 index += 1
 
     def _braces(self, head: int, index: int, close: int, inside: str) -> bool:
-        """Understand `head {`; False if the braces are only part of what is being declared."""
+        """Record the function or scope that `head {` begins. False if the braces are only part of a declaration."""
         tokens, partner = self.lexed.tokens, self.lexed.partner
         words = {token.text for token in tokens[head:index]}
         name = head_name(tokens, partner, head, index)
@@ -205,12 +204,12 @@ class Source:
                 if token.text == "(" and tokens[i + 1].text in "*&" and i + 2 in names:
                     at = i + 2
                     break
-            others = [token for token in tokens[:stop] if token is not tokens[at]]
-            type_text = mask(others, others[0].start, others[-1].end) if others else ""
+            type_tokens = [token for token in tokens[:stop] if token is not tokens[at]]
+            type_text = mask(type_tokens, type_tokens[0].start, type_tokens[-1].end) if type_tokens else ""
             yield Parameter(tidy(type_text), tokens[at].text)
 
     def _check_kernels(self):
-        """Every live `__global__` must belong to a head that was understood."""
+        """Report every live `__global__` that belongs to no known function, and every kernel that cannot be built."""
         lexed = self.lexed
         for index, token in enumerate(lexed.tokens):
             if token.text != "__global__" or token.kind != "name":
@@ -248,41 +247,44 @@ class Source:
     # -------------------------------------------------------------------------------- launches
 
     def _launches(self) -> list[Launch]:
-        lexed, found = self.lexed, []
+        lexed, launches = self.lexed, []
         for launch, at in self._find_launches(lexed.tokens, lexed.partner):
             if launch is None:
                 text = "cannot make out this kernel launch; write it as a statement `kernel<<<...>>>(...);`"
                 self._lost_launch(at, text)
                 continue
-            found.append(launch)
+            launches.append(launch)
             function = self.function_around(at)
             if function and function.is_device_only:
                 text = f"dynamic parallelism: {function.name} runs on the GPU itself; launch from host code"
                 self.problem(launch.start, text)
-        return found
+        return launches
 
     def _macro_launches(self, macro: Directive) -> list[Launch]:
-        """Launches in a #define's body."""
-        tokens, found = macro_body(macro), []
+        """The launches in a macro's body."""
+        tokens, launches = macro_body(macro), []
         for launch, at in self._find_launches(tokens, match_brackets(tokens)):
-            what = f"launch in macro {macro.tokens[0].text}; write the launch outside the macro"
+            place = f"launch in macro {macro.tokens[0].text}; write the launch outside the macro"
             if launch is None:
-                self._lost_launch(at, f"cannot make out the kernel {what}")
+                self._lost_launch(at, f"cannot make out the kernel {place}")
             elif any(
                 t.text in ("#", "##") and launch.start <= t.end and t.start <= launch.end for t in tokens
             ):
-                self._lost_launch(at, f"# or ## inside the kernel {what}")
+                self._lost_launch(at, f"# or ## inside the kernel {place}")
             else:
-                found.append(launch)
-        return found
+                launches.append(launch)
+        return launches
 
     def _lost_launch(self, at: int, text: str):
         self.problem(at, text)
         self.lost_launches.append(self.problems[-1])
 
     def _find_launches(self, tokens, partner):
-        """For each `<<<` the launch, or None, and its offset. First all is parsed together, because context
-        helps; then, where some macro confused the parser, the statement or macro argument alone."""
+        """Yields (launch or None, offset) of each `<<<`.
+
+        All tokens are parsed together first, because context helps. If a macro confused the parser, the statement or
+        macro argument of the launch is parsed alone.
+        """
         openings = launch_openings(tokens)
         whole = self._parse_statements(tokens) if openings else None
         for index in openings:
@@ -295,13 +297,13 @@ class Source:
             yield launch, at
 
     def _parse_statements(self, tokens):
-        """Syntax tree of these tokens, and what to add to its offsets to get the text's."""
+        """The syntax tree of these tokens, and the number to add to its offsets to get the text's offsets."""
         start, before = (tokens[0].start, "void f(){") if tokens is not self.lexed.tokens else (0, "")
         root = parse(before + mask(tokens, start, tokens[-1].end) + (";}" if before else ""))
         return root, start - len(before)
 
     def _locate(self, root, shift: int, at: int, tokens, partner) -> Launch | None:
-        """The launch whose `<<<` is at `at`, if the grammar knows it and the brackets agree."""
+        """The launch whose `<<<` is at `at`, or None unless the syntax tree has it and the brackets agree."""
         node = root.descendant_for_byte_range(at - shift, at - shift + 2)
         while node is not None and node.type != "kernel_call_syntax":
             node = node.parent
@@ -320,7 +322,7 @@ class Source:
             return None
         if first and not can_precede_expression(tokens[first - 1]):
             return None
-        # every bracket of a part closes within that part
+        # In a launch, every bracket of a part closes within that part.
         for low, high in ((start, at), config, (arguments.start_byte + shift, end)):
             inside = range(position_from(tokens, low), position_from(tokens, high))
             brackets = [i for i in inside if tokens[i].text in OPENING or tokens[i].text in CLOSING]
@@ -329,7 +331,7 @@ class Source:
         return self._launch(node, shift)
 
     def _launch(self, node, shift: int) -> Launch:
-        """Of a <<<...>>> node, whose parent is the call."""
+        """The launch of a <<<...>>> node, whose parent is the call."""
 
         def text(child) -> str:
             return tidy(self.text[child.start_byte + shift : child.end_byte + shift])
@@ -361,12 +363,12 @@ class Source:
 
 
 def local_headers(source: Source, folder: str, name: str, find=None) -> dict[str, Source]:
-    """The headers that `source` (file `name` in `folder`) includes by quotes and that lie in the folder.
+    """The headers in `folder` that `source` (file `name` in this folder) includes directly or indirectly, in quotes.
 
-    Keyed by their path relative to the folder, in order of first inclusion, theirs included. `find` tells which file
-    of the folder, if any, an include means that names none beside its own file.
+    Returns {path relative to the folder: source}, in order of first inclusion. An include may name no file beside the
+    including file. `find` then returns the path of the file in the folder, or None.
     """
-    found: dict[str, Source] = {}
+    headers: dict[str, Source] = {}
 
     def visit(source: Source, name: str):
         for include in source.includes(angles=find is not None):
@@ -374,11 +376,11 @@ def local_headers(source: Source, folder: str, name: str, find=None) -> dict[str
             outside = os.path.isabs(include) or relative.split(os.sep)[0] == os.pardir
             if outside or not os.path.isfile(os.path.join(folder, relative)):
                 relative = find(include) if find else None
-            if relative is None or relative in found:
+            if relative is None or relative in headers:
                 continue
             path = os.path.join(folder, relative)
-            found[relative] = Source(read(path), path, source.defined)
-            visit(found[relative], relative)
+            headers[relative] = Source(read(path), path, source.defined)
+            visit(headers[relative], relative)
 
     visit(source, name)
-    return found
+    return headers

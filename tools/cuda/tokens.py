@@ -1,4 +1,4 @@
-"""Walks over token lists: brackets, template arguments, the commas of a list, the name in a function's head."""
+"""Functions on lists of tokens: they find brackets, template arguments, the parts of a list, a function's name."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from operator import attrgetter
 
 from .lexer import CLOSING, OPENING, Directive, Token
 
-# name(...) groups in a function's head that are not its parameters
+# Words with parentheses in a function's head that are not its parameters.
 ATTRIBUTES = {
     "__launch_bounds__", "__cluster_dims__", "__maxnreg__", "__attribute__", "__align__", "__declspec", "__global__",
     "__host__", "__device__", "alignas", "decltype", "explicit", "noexcept", "requires", "sizeof",
@@ -18,7 +18,7 @@ SCOPE_WORDS = BRACED_SCOPES | {"namespace", "enum"}
 
 
 def match_brackets(tokens: list[Token]) -> dict[int, int]:
-    """Bracket partners within a short list of tokens, such as a macro's body."""
+    """The partner of each bracket in a short list of tokens, such as a macro's body, by index."""
     partner, stack = {}, []
     for index, token in enumerate(tokens):
         if token.kind == "punct" and token.text in OPENING:
@@ -29,12 +29,12 @@ def match_brackets(tokens: list[Token]) -> dict[int, int]:
     return partner
 
 
-# `CUDA_KERNEL_LOOP(i, n) body` is no C++ statement; `while           (i, n) body` is, and as long.
+# `CUDA_KERNEL_LOOP(i, n) body` is no C++ statement. `while           (i, n) body` is one, and has the same length.
 LOOP = re.compile(r"CUDA_\w*KERNEL_LOOP\w*\Z")
 
 
 def mask(tokens: list[Token], start: int, end: int) -> str:
-    """The tokens at their own offsets from `start`, blanks between: easy reading for a parser."""
+    """A text that a parser can read, with the tokens at their offsets from `start`, and with blanks between them."""
     pieces, at = [], start
     for token in tokens:
         text = token.text
@@ -62,12 +62,12 @@ START = attrgetter("start")
 
 
 def position_from(tokens: list[Token], offset: int) -> int:
-    """Index of the first token at or after an offset."""
+    """The index of the first token at or after an offset."""
     return bisect_left(tokens, offset, key=START)
 
 
 def launch_openings(tokens: list[Token]) -> list[int]:
-    """Indices of `<<<`, in any spelling. No other C++ has `<<` before `<`, save operator<< <T>."""
+    """The indices of all `<<<`, with blanks or without. Other C++ has `<<` before `<` only in operator<< <T>."""
     return [
         i
         for i, token in enumerate(tokens[:-1])
@@ -76,7 +76,7 @@ def launch_openings(tokens: list[Token]) -> list[int]:
 
 
 def surroundings(tokens, partner, index: int):
-    """Token ranges around a token: its statement within the innermost brackets, then its part of that."""
+    """Yields token ranges around a token: its statement within the innermost brackets, then its part between commas."""
     first = last = index
     while first and tokens[first - 1].text not in (";", "{", "}", "(", "["):
         first = partner.get(first - 1, first - 1)
@@ -87,14 +87,14 @@ def surroundings(tokens, partner, index: int):
 
 
 def can_precede_expression(token: Token) -> bool:
-    """May an expression start after this token? Otherwise the parser cut a callee short."""
+    """May an expression start after this token? If not, the parser missed the beginning of a callee."""
     if token.kind == "name":
         return token.text in ("return", "else", "do", "co_return")
     return token.kind == "punct" and token.text not in ("::", ".", "->", "]", ">", "##", "#")
 
 
 def macro_body(macro: Directive) -> list[Token]:
-    """A #define's tokens after its name and parameters."""
+    """The tokens of a #define after its name and parameters."""
     tokens = macro.tokens
     if len(tokens) > 1 and tokens[1].text == "(" and tokens[1].start == tokens[0].end:
         close = next((i for i, t in enumerate(tokens) if t.text == ")"), 0)
@@ -103,7 +103,7 @@ def macro_body(macro: Directive) -> list[Token]:
 
 
 def skip_angles(tokens: list[Token], partner: dict[int, int], index: int, end: int) -> int:
-    """Index after the `>` that closes the `<` at `index`; `index + 1` if that was a less-than."""
+    """The index after the `>` that closes the `<` at `index`, or `index + 1` if that `<` is an operator."""
     depth, i = 0, index
     while i < end:
         text = tokens[i].text if tokens[i].kind == "punct" else ""
@@ -122,7 +122,7 @@ def skip_angles(tokens: list[Token], partner: dict[int, int], index: int, end: i
 
 
 def split_commas(tokens, partner, index: int, end: int):
-    """Token ranges between the commas of a list, brackets and template arguments kept whole."""
+    """Yields the token ranges between the commas of a list. Commas in brackets and template arguments do not count."""
     first = index
     while index < end:
         text = tokens[index].text
@@ -140,38 +140,38 @@ def split_commas(tokens, partner, index: int, end: int):
 
 
 def head_name(tokens, partner, head: int, end: int) -> int | None:
-    """Index of the function's name in a head `... name(...) ...`, or None if it is no function's.
+    """The index of the name in a function's head `... name(...) ...`, or None if it is not a function's head.
 
-    The last name(...) counts, because a macro's call without a semicolon may stand before the function.
+    The last name(...) counts, because a macro's call without a semicolon may come before the function.
     """
-    found, index = None, head
-    angles = (None, None)  # the last name<...>: where its brackets end, and the name
+    name_index, index = None, head
+    angles = (None, None)  # the last name<...>: the index after its brackets, and the index of its name
     while index < end:
         text = tokens[index].text
         if text == "<" and index > head and tokens[index - 1].kind == "name":
             after = skip_angles(tokens, partner, index, end)
             angles, index = (after, index - 1), after
         elif text == "operator":
-            found, index = index, index + (3 if tokens[index + 1].text == "(" else 1)
+            name_index, index = index, index + (3 if tokens[index + 1].text == "(" else 1)
         elif text == "(":
             name = angles[1] if angles[0] == index else index - 1
             if name >= head and tokens[name].kind == "name" and tokens[name].text not in ATTRIBUTES:
-                found = name
+                name_index = name
             index = partner.get(index, index) + 1
-        elif text == ":" and found is not None:  # a constructor's initialisers
-            return found
-        elif text == "=" and found is not None and tokens[index - 1].text != "operator":
+        elif text == ":" and name_index is not None:  # a constructor's initialisers
+            return name_index
+        elif text == "=" and name_index is not None and tokens[index - 1].text != "operator":
             is_pure = index + 2 == end and tokens[index + 1].text == "0"
-            return found if is_pure else None
+            return name_index if is_pure else None
         else:
-            if text in SCOPE_WORDS:  # whatever came before was a macro's call
-                found = None
+            if text in SCOPE_WORDS:  # name(...) before it is a macro's call
+                name_index = None
             index = (partner.get(index, index) if text in ("[", "{") else index) + 1
-    return found
+    return name_index
 
 
 def scope_name(tokens: list[Token], name: int) -> str:
-    """The class in `Class<Dtype>::name` or `Class::~name`, "" if there is none."""
+    """The class in `Class<Dtype>::name` or `Class::~name`, or "" if there is none."""
     at = name - 1
     if at > 0 and tokens[at].text == "~":
         at -= 1
@@ -184,7 +184,7 @@ def scope_name(tokens: list[Token], name: int) -> str:
 
 
 def parameters_after(tokens, partner, name: int, end: int) -> tuple[int, int]:
-    """Token range of the parameters of the function named at `name`."""
+    """The token range of the parameters of the function whose name has the index `name`."""
     index = name + 1
     if tokens[index].text == "<":
         index = skip_angles(tokens, partner, index, end)
@@ -196,7 +196,7 @@ def parameters_after(tokens, partner, name: int, end: int) -> tuple[int, int]:
 
 
 def class_name(tokens, partner, head: int, end: int) -> str | None:
-    """The name in a head `template <...> struct Name : Base`, "" if it has none, None if it is no class."""
+    """The name in a head `template <...> struct Name : Base`. "" if it has no name, None if it is not a class."""
     index = head
     while index < end:
         if tokens[index].text == "<":

@@ -1,4 +1,4 @@
-"""Decide which kernel loops become vector loops, in which a thread moves 16 bytes at once.
+"""Decide which kernel loops become vector loops. In a vector loop, a thread moves 16 bytes at once.
 
 include/caffe_vector_loop.h says how they work. The result must not change, whatever the kernel's pointers are: equal,
 overlapping, misaligned, or NULL under a condition. So a loop must pass every test here, or it stays Caffe's own loop.
@@ -15,7 +15,7 @@ from .certain import CONTROL, evaluated_always
 from .source import Source
 from .tokens import position_from
 
-# Code with such words reads memory in another order, or more than once.
+# Code with such words may read memory in another order, or more than once.
 OTHER_CONTROL = CONTROL | {"asm", "__asm__", "new", "delete"}
 # Longer bodies are limited by computing, and several copies of them need too many registers.
 LONGEST_BODY = 250
@@ -137,8 +137,8 @@ class _Loop:
         for parameter in self.kernel.parameters:
             name = parameter.name
             uses = [k for k in range(first, last) if tokens[k].text == name and name in self.pointers]
-            own = all(tokens[k + 2].text == index and tokens[k + 3].text == "]" for k in uses)
-            if not uses or not own or not any(k in sure for k in uses):
+            only_by_index = all(tokens[k + 2].text == index and tokens[k + 3].text == "]" for k in uses)
+            if not uses or not only_by_index or not any(k in sure for k in uses):
                 continue
             write = self.writes[0]
             if write not in uses:
