@@ -1,11 +1,11 @@
-// A Caffe layer's recorded call: like the one before in shapes, dtype, device, stream and phase, with other
-// tensors.
+// A Caffe layer's recorded call: C repeats a call with the same shapes, dtype, device, stream and phase, but
+// with other tensors. Only the addresses in its record change.
 //
-// Then the record is filled in already, but for addresses. Three Python builtins share a RecordedCall: the
-// module's forward, and the two halves of its autograd node. Each takes the clear case alone, by DLPack's C
-// exchange API as src/call.cpp does for native layers. In any doubt it answers None: the call then goes the
-// careful way, which knows what to do and what to say. Part of the wrapper that build_ffi.py makes of
-// caffe_layer.h.
+// Three Python builtins share a RecordedCall: the module's forward, and the two halves of its autograd node.
+// They read tensors by DLPack's C exchange API, as src/call.cpp does for native layers. If in doubt, a
+// builtin returns None. Then the call goes the careful way, which handles every case and explains errors.
+//
+// The wrapper that build_ffi.py generates from caffe_layer.h includes this file.
 #ifndef CAFFE_LAYER_CALL_H_
 #define CAFFE_LAYER_CALL_H_
 
@@ -28,7 +28,7 @@ inline PyObject* nothing() {
   return Py_None;
 }
 
-// What Python hands over once, by the names of layers/_caffe/recorded.py; and the record to copy.
+// What Python passes once, with the names of layers/_caffe/recorded.py, and the record that each call copies.
 struct RecordedCall {
   PyObject* all;  // holds the others
   PyObject *pool, *free, *lent, *thread, *failures, *failed, *take_failure, *fail, *result, *top_makers,
@@ -43,14 +43,14 @@ struct RecordedCall {
   }
   int inputs() const { return static_cast<int>(head().bottoms + head().parameters); }
   int tops() const { return static_cast<int>(head().tops); }
-  // Inputs are bottoms, then parameters: where their records are.
+  // The index of an input's record. The inputs are the bottoms, then the parameters.
   int place(int input) const {
     return static_cast<int>(input < head().bottoms ? input : input + head().tops);
   }
   int place_of_top(int top) const { return static_cast<int>(head().bottoms + top); }
 };
 
-// One call's own copy of the record.
+// A call's copy of the record.
 class Running {
  public:
   explicit Running(const RecordedCall& recorded) : bytes_(recorded.pattern) {}
@@ -88,11 +88,11 @@ class CallRunner {
   explicit CallRunner(PyObject* self)
       : r_(*static_cast<RecordedCall*>(PyCapsule_GetPointer(self, nullptr))), names_(CallNames::get()) {}
 
-  // (module, bottoms): the tops; or, where a gradient is wanted, a list of the inputs; or None.
+  // Takes (module, bottoms). Returns the tops, or a list of the inputs if a gradient is wanted, or None.
   PyObject* forward(PyObject* module, PyObject* bottoms) {
     if (PyTuple_Size(bottoms) != r_.head().bottoms || !is_like_before(module)) return nothing();
     Owned parameters(r_.head().parameters ? PyObject_GetAttr(module, names_._parameters) : nullptr);
-    std::vector<PyObject*> inputs;  // borrowed: the caller has the bottoms, the module its parameters
+    std::vector<PyObject*> inputs;  // borrowed: the caller owns the bottoms, and the module the parameters
     Running running(r_);
     bool wanted = false;
     for (int i = 0; i < r_.inputs(); ++i) {
@@ -119,8 +119,9 @@ class CallRunner {
     return made;
   }
 
-  // (call, inputs, wanted): Forward of a call that may be differentiated, which then has its instance; or
-  // None. The first of `wanted` is the call's own, as in needs_input_grad.
+  // Takes (call, inputs, wanted). Runs Forward for autograd, and returns the tops, or None. The call keeps
+  // the instance for Backward. As in needs_input_grad, the first element of `wanted` belongs to the call
+  // itself.
   PyObject* differentiable(PyObject* of_call, PyObject* given, PyObject* wanted) {
     std::vector<PyObject*> inputs;
     Running running(r_);
@@ -132,7 +133,7 @@ class CallRunner {
     }
     Owned instance(take_instance());
     if (!instance) return nothing();
-    // Of the generators that the core draws from: their states, as they were before.
+    // Here the core saves the state of each random generator before it draws from it.
     Owned states(PyDict_New());
     if (PyObject_SetAttr(of_call, names_.states, states.get()) ||
         PyObject_SetAttr(r_.thread, names_.drawn, states.get()))
@@ -150,7 +151,7 @@ class CallRunner {
       PyList_Append(r_.free, instance.get());
       return tops;
     }
-    // A top of another shape than the recorded one: its backward is no recorded one.
+    // A top has another shape or address than recorded, so Backward must go the careful way.
     if (moved && PyObject_SetAttr(of_call, names_.recorded, Py_None)) return nullptr;
     Owned mode(PyLong_FromLongLong(r_.head().mode));
     PyObject_SetAttr(of_call, names_.mode, mode.get());
@@ -159,7 +160,8 @@ class CallRunner {
     return tops;
   }
 
-  // (call, saved, diffs, wanted): the first Backward after it: None, then the inputs' gradients; or None.
+  // Takes (call, saved, diffs, wanted). Runs the first Backward of the call. Returns a tuple of None (for the
+  // call itself) and the inputs' gradients, or None.
   PyObject* backward(PyObject* of_call, PyObject* saved, PyObject* given, PyObject* wanted) {
     Owned instance(PyObject_GetAttr(of_call, names_.instance));
     if (!instance || instance.get() == Py_None || !on_its_stream()) return nothing();
@@ -181,7 +183,7 @@ class CallRunner {
     }
     Owned results(PyTuple_New(r_.inputs() + 1));
     Py_INCREF(Py_None);
-    PyTuple_SetItem(results.get(), 0, Py_None);  // the call's own
+    PyTuple_SetItem(results.get(), 0, Py_None);  // for the call itself
     for (int i = 0; i < r_.inputs(); ++i) {
       caffe_blob_record& blob = running.blob(r_.place(i));
       PyObject* input = PyTuple_GetItem(saved, i);
@@ -198,7 +200,7 @@ class CallRunner {
       }
     }
     if (start(instance.get(), &running, caffe_layer_backward_ffi)) {
-      call(r_.take_failure);  // it fails again on the careful way, which can say why
+      call(r_.take_failure);  // forget the error: the careful way fails again, and explains it
       return nothing();
     }
     PyObject_SetAttr(of_call, names_.instance, Py_None);
@@ -216,8 +218,8 @@ class CallRunner {
     return !r_.torch.has_tangents() && !Torch::ask(r_.torch.modes) && !Torch::ask(r_.torch.tracing);
   }
 
-  // A plain dense tensor of the recorded shape, dtype and device: its address goes to `at`, or to the
-  // record's data.
+  // Is the object a plain dense tensor of the recorded shape, dtype and device? Then its address goes to
+  // `at`, or to the record's data.
   bool read(PyObject* object, caffe_blob_record* expected, int64_t* at = nullptr) {
     DLTensor t;
     if (!r_.torch.is_plain(object) || !r_.torch.read(object, &t)) return false;
@@ -231,7 +233,7 @@ class CallRunner {
       if (t.shape[i] != 1 && t.strides && t.strides[i] != elements) return false;
       elements *= t.shape[i];
     }
-    // A view like z.conj().imag: its memory holds -value, which DLPack does not tell.
+    // The memory of a view like z.conj().imag holds the negated values, and DLPack does not say so.
     if (r_.torch.is_negative(object)) return false;
     *(at ? at : &expected->data) = reinterpret_cast<int64_t>(t.data) + static_cast<int64_t>(t.byte_offset);
     return true;
@@ -257,7 +259,7 @@ class CallRunner {
     return reinterpret_cast<int64_t>(stream) == r_.head().stream;
   }
 
-  // The free instance that was used last, with whose call this one shares nothing; or nothing.
+  // Take the free instance that was used last, or return null. No other call uses a free instance.
   PyObject* take_instance() {
     const Py_ssize_t count = PyList_Size(r_.free);
     if (count <= 0) return nullptr;
@@ -267,7 +269,8 @@ class CallRunner {
     return instance;
   }
 
-  // The core's function, without Python's lock. A status, or 1 if a service failed.
+  // Call the core's function without Python's lock. Returns its status, or CAFFE_STATUS_FAILED if a service
+  // failed.
   template <typename Function>
   int start(PyObject* instance, Running* running, const Function& function) {
     Owned handle(PyObject_GetAttr(instance, names_.handle));
@@ -283,8 +286,8 @@ class CallRunner {
     return failed ? CAFFE_STATUS_FAILED : status;
   }
 
-  // Makes the tops and runs Forward: a tuple of the tops; None if there is no such code; NULL and an
-  // exception.
+  // Allocates the tops and runs Forward. Returns a tuple of the tops, or None if the layer has no code for
+  // this mode, or NULL with an exception. *moved: a top has another address than the allocated one.
   PyObject* run(PyObject* instance, const std::vector<PyObject*>& inputs, Running* running, bool* moved) {
     std::vector<Owned> tops;
     std::vector<int64_t> places;
@@ -310,7 +313,8 @@ class CallRunner {
     return results.release();
   }
 
-  // A top whose shape depends on values, or that shares an input's memory.
+  // The tensor of a top that is not in its allocated memory: its shape depends on values, or it shares an
+  // input's memory.
   PyObject* elsewhere(const caffe_blob_record& blob, PyObject* top, const std::vector<PyObject*>& inputs) {
     Owned shape(PyTuple_New(blob.axes)), others(PyList_New(0));
     for (int64_t i = 0; i < blob.axes; ++i)
@@ -344,8 +348,8 @@ inline void delete_recorded(PyObject* capsule) {
   delete recorded;
 }
 
-// (forward, differentiable, backward) for what layers/_caffe/recorded.py hands over; None: torch's table is
-// of an unknown kind. Called by Python, through ctypes.
+// Returns the builtins (forward, differentiable, backward), or None if torch's exchange API has an unknown
+// version. Python calls this through ctypes, from layers/_caffe/recorded.py.
 inline PyObject* record_call(PyObject* all) {
   static PyMethodDef methods[] = {
       {"forward", builtin(recorded_forward), METH_FASTCALL, nullptr},

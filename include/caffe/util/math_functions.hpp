@@ -1,6 +1,5 @@
-// Caffe's vector and matrix functions. Matrices are row-major, counts may be 0 everywhere, and beta == 0
-// means that the output is not read. caffe_gpu_* work on the current stream; on the host backend they work on
-// host memory.
+// Caffe's vector and matrix functions. Matrices are row-major. Any count may be 0. With beta == 0 the output
+// is not read. caffe_gpu_* work on the current stream; on the host backend they work on host memory.
 #ifndef CAFFE_UTIL_MATH_FUNCTIONS_HPP_
 #define CAFFE_UTIL_MATH_FUNCTIONS_HPP_
 
@@ -39,10 +38,10 @@ void caffe_gpu_gemv(const CBLAS_TRANSPOSE TransA, const int M, const int N, cons
 
 // -------------------------------------------------------------------------------- memory
 
-// Any direction, host or device. When this returns, host memory at either end may be used again.
+// Copies between any of host and device. When it returns, the caller may use the host memory again.
 void caffe_gpu_memcpy(const size_t N, const void* X, void* Y);
 
-// Copies as the mode says: in GPU mode in any direction, in CPU mode between host addresses.
+// Copies in any direction in GPU mode, between host addresses in CPU mode.
 template <typename Dtype>
 void caffe_copy(const int N, const Dtype* X, Dtype* Y) {
   if (X == Y || N <= 0) return;
@@ -161,9 +160,9 @@ DEFINE_CAFFE_CPU_UNARY_FUNC(sign, y[i] = caffe_sign<Dtype>(x[i]))
 DEFINE_CAFFE_CPU_UNARY_FUNC(sgnbit, y[i] = static_cast<Dtype>((std::signbit)(x[i])))
 DEFINE_CAFFE_CPU_UNARY_FUNC(fabs, y[i] = std::fabs(x[i]))
 
-// Defines a kernel <name>_kernel and caffe_gpu_<name>(n, x, y), declared elsewhere, for float and double;
-// `operation` sets y[index] from x[index]. The launch is written out per compiler: no rewriter sees what a
-// macro makes.
+// Defines a kernel <name>_kernel and caffe_gpu_<name>(n, x, y), declared elsewhere, for float and double.
+// `operation` sets y[index] from x[index]. The launch is written for each compiler, because our tools, which
+// rewrite launches elsewhere, do not expand macros.
 #ifdef __CUDACC__
 #define CAFFE_GPU_UNARY_KERNEL_(name, operation)                         \
   template <typename Dtype>                                              \
@@ -206,7 +205,8 @@ template <typename Dtype>
 Dtype caffe_cpu_strided_dot(const int n, const Dtype* x, const int incx, const Dtype* y, const int incy);
 template <typename Dtype>
 Dtype caffe_cpu_asum(const int n, const Dtype* x);
-// How many bits differ, each value taken as an unsigned integer of its own width (trees before 2015).
+// The number of bits that differ. Each value is converted to an unsigned integer of its size. From Caffe
+// before 2015.
 template <typename Dtype>
 int caffe_cpu_hamming_distance(const int n, const Dtype* x, const Dtype* y);
 

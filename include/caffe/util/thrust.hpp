@@ -1,5 +1,6 @@
-// thrust on the processor: for host memory, and on the host backend, whose device memory that is. tools/caffe/build.py
-// leads a layer's thrust/*.h here. Each algorithm runs from first to last, and the sorts are stable, as layers lean on.
+// thrust on the CPU: for host memory, and for the host backend, whose device memory is host memory.
+// tools/caffe/build.py makes a layer's thrust/*.h include this file. Each algorithm runs from first to last.
+// All sorts are stable, because layers rely on it.
 #ifndef CAFFE_UTIL_THRUST_HPP_
 #define CAFFE_UTIL_THRUST_HPP_
 
@@ -18,7 +19,7 @@
 
 namespace thrust {
 
-// ------------------------------------------------------------------------------------ where: all the same here
+// --------------------------------------------------------------------------------- policies: no effect here
 
 struct caffe_policy {
   template <typename Stream>
@@ -38,7 +39,7 @@ namespace system {
 namespace cuda = ::thrust::cuda;
 }
 
-// name(policy, ...) is name(...).
+// name(policy, ...) calls name(...).
 #define CAFFE_THRUST_ANYWHERE_(name)                            \
   template <typename... Arguments>                              \
   auto name(const caffe_policy&, Arguments&&... arguments) {    \
@@ -95,7 +96,7 @@ T* raw_pointer_cast(const device_ptr<T>& p) {
   return p.get();
 }
 
-// Elements are there from the start; either kind is made of the other, and of a std::vector.
+// A new vector has value-initialized elements. Each kind converts from the other and from std::vector.
 #define CAFFE_THRUST_VECTOR_(name)                               \
   template <typename T>                                          \
   class name : public std::vector<T> {                           \
@@ -143,7 +144,7 @@ CAFFE_THRUST_FUNCTION_(square, T, a* a)
 CAFFE_THRUST_FUNCTION_(logical_not, bool, !a)
 #undef CAFFE_THRUST_FUNCTION_
 
-// _1 * 2 > _2 is a function of two arguments.
+// Function objects from expressions: _1 * 2 > _2 is a function of two arguments.
 namespace placeholders {
 
 template <typename Function>
@@ -214,8 +215,8 @@ using std::pair;
 using std::tie;
 using std::tuple;
 
-// value(i) for i = 0, 1, ...: what the iterators below, which hold nothing, are made of. value - other tells
-// how far two of them lie apart that were made one by one, as the two ends of a range are.
+// An iterator over value(0), value(1), ..., which are computed, not stored. The two ends of a range may be
+// made apart: value - other is then the distance between their starts.
 template <typename Value, typename T, typename Reference = T>
 class caffe_iterator {
  public:
@@ -284,7 +285,7 @@ constant_iterator<T> make_constant_iterator(T value) {
 template <typename Function, typename Iterator>
 struct caffe_of {
   Iterator first;
-  // A functor of CUDA times often has an operator() that is not const.
+  // Mutable, because the operator() of old functors is often not const.
   mutable Function function;
   auto operator()(std::ptrdiff_t i) const { return function(first[i]); }
   std::ptrdiff_t operator-(const caffe_of& other) const { return first - other.first; }
@@ -295,7 +296,7 @@ auto make_transform_iterator(Iterator first, Function function) {
   return caffe_iterator<Of, decltype(std::declval<Of>()(0))>({first, function});
 }
 
-// Elements of several iterators, as a tuple of references: what is written to it, is written to each.
+// The elements of several iterators, as a tuple of references. A write to the tuple writes to each of them.
 template <typename... Iterators>
 struct caffe_zipped {
   tuple<Iterators...> firsts;
@@ -317,9 +318,9 @@ make_zip_iterator(const tuple<Iterators...>& firsts) {
 template <typename Tuple>
 using zip_iterator = decltype(thrust::make_zip_iterator(std::declval<Tuple>()));
 
-// ------------------------------------------------------------------------------------ what is std's, by its name
+// ------------------------------------------------------------------------------------ algorithms of std
 
-// Where the predicate holds of a stencil.
+// With a stencil: the predicate tests the stencil's element instead.
 template <typename Iterator, typename Stencil, typename Predicate, typename T>
 void replace_if(Iterator first, Iterator last, Stencil stencil, Predicate predicate, const T& value) {
   for (; first != last; ++first, ++stencil)
@@ -384,7 +385,7 @@ using std::max;
 using std::min;
 using std::swap;
 
-// ------------------------------------------------------------------------------------ the others
+// --------------------------------------------------------------------------------- algorithms that std lacks
 
 template <typename Iterator>
 using caffe_value = typename std::iterator_traits<Iterator>::value_type;
@@ -533,7 +534,8 @@ void scatter(In first, In last, Map map, Out out) {
 }
 CAFFE_THRUST_ANYWHERE_(scatter)
 
-// Of one value, or of each of a range of values: then places, as numbers, go to `out`.
+// Searches for one value, or for each value of a range. For a range the results go to `out`, positions as
+// indices.
 #define CAFFE_THRUST_SEARCH_(name, found)                                                        \
   template <typename Iterator, typename T, typename... Before>                                   \
   auto name(Iterator first, Iterator last, const T& value, Before... before) {                   \

@@ -1,5 +1,5 @@
-// Caffe's element-by-element functions on the GPU: one kernel per number of inputs, and the operations as
-// values.
+// Caffe's elementwise functions on the GPU: one kernel for each number of inputs. It takes the operation as
+// an argument.
 #include "caffe/util/math_functions.hpp"
 
 namespace caffe {
@@ -115,7 +115,7 @@ void caffe_gpu_axpy(const int N, const Dtype alpha, const Dtype* X, Dtype* Y) {
 
 template <typename Dtype>
 void caffe_gpu_axpby(const int N, const Dtype alpha, const Dtype* X, const Dtype beta, Dtype* Y) {
-  if (beta == 0) {  // Y may hold anything, NaN too
+  if (beta == 0) {  // do not read Y: it may hold NaN
     unary(N, Scale<Dtype>{alpha}, X, Y);
   } else {
     binary(N, Axpby<Dtype>{alpha, beta}, X, Y, Y);

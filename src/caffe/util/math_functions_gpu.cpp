@@ -1,4 +1,4 @@
-// The GPU functions that need no kernel of ours: cuBLAS, copies, random numbers.
+// The GPU functions without kernels of our own: cuBLAS, copies, random numbers.
 #include "caffe/host_services.hpp"
 #include "caffe/util/cublas.hpp"
 #include "caffe/util/math_functions.hpp"
@@ -8,8 +8,7 @@ namespace caffe {
 
 namespace {
 
-// torch's handle with alpha, beta and results in host memory, as Caffe's callers have them; left as it was
-// found.
+// torch's cuBLAS handle, set to scalars and results in host memory, as in Caffe. The destructor restores it.
 class HostScalars {
  public:
   HostScalars() : handle_(Caffe::cublas_handle()) {
@@ -39,7 +38,7 @@ void scale_or_clear(int n, Dtype beta, Dtype* y) {
   }
 }
 
-// A result in host memory has to be waited for, which a graph being captured cannot do.
+// A result in host memory means waiting for the stream, which is not allowed while a graph is captured.
 void refuse_in_capture(const char* function) {
 #ifndef CAFFE_HOST_BACKEND
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
@@ -51,7 +50,7 @@ void refuse_in_capture(const char* function) {
 
 }  // namespace
 
-// cuBLAS is column-major, and a row-major matrix is its own transpose there: C' = op(B)' op(A)'.
+// cuBLAS is column-major: it reads a row-major matrix as its transpose. So compute C' = op(B)' op(A)'.
 #define DEFINE_BLAS(S, Dtype)                                                                               \
   template <>                                                                                               \
   void caffe_gpu_gemm(const CBLAS_TRANSPOSE TransA, const CBLAS_TRANSPOSE TransB, const int M, const int N, \
