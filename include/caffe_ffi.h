@@ -1,21 +1,21 @@
-// The C ABI: what every built library offers besides its layer's own functions.
-// Bare declarations, read as they are by cffi's cdef, by a C compiler and by C++.
+// The C ABI: the functions that every library has besides its layer's own.
+// cffi's cdef, C and C++ read this file, so it holds only declarations.
 
-// Element types of a `void *` tensor. Caffe itself knows the first two.
+// Element types of a `void *` tensor. Caffe has only the first two.
 enum caffe_dtype { CAFFE_FLOAT32 = 0, CAFFE_FLOAT64 = 1, CAFFE_FLOAT16 = 2, CAFFE_BFLOAT16 = 3 };
 
-// The text of this thread's last failed call. Valid until this thread's next call.
+// The error text of this thread's last failed call. Valid until this thread's next call.
 const char* caffe_last_error(void);
 
-// NULL if this machine can run the library, otherwise why it cannot (host: processor features). Every
-// function of the layer asks it first.
+// NULL if this machine can run the library. Otherwise the reason: on the host, missing processor features.
+// Every function of the layer calls it first.
 const char* caffe_unsupported(void);
 
-// What the library was built for, for people: "CUDA 13.0, sm_75 sm_80", "x86-64 avx2".
+// A text that says what the library was built for: "CUDA 13.0, sm_75 sm_80", "x86-64 avx2".
 const char* caffe_build_info(void);
 
-// Which toolkit it was built with: digests of what Python must know of it, by layers/_edge.py.
+// Digests of the sources that Python depends on (layers/_edge.py). They tell which toolkit built the library.
 const char* caffe_edge(void);
 
-// Host backend: the most threads a launch may use from now on. CUDA backend: no effect.
+// Host backend: sets the most threads of later launches. CUDA backend: no effect.
 void caffe_set_num_threads(int count);

@@ -1,5 +1,5 @@
-// What a recorded call (call.cpp; a Caffe layer's, caffe/caffe_layer_call.h) knows of torch: DLPack's C
-// exchange API, and a few of torch's functions.
+// How call.cpp and caffe/caffe_layer_call.h read torch's state and tensors: by DLPack's C exchange API, and a
+// few of torch's functions.
 #ifndef CAFFE_CALL_TORCH_H_
 #define CAFFE_CALL_TORCH_H_
 
@@ -9,7 +9,7 @@
 
 namespace caffe {
 
-// A reference that is given back.
+// An owned reference to a Python object. The destructor releases it.
 class Owned {
  public:
   explicit Owned(PyObject* object = nullptr) : object_(object) {}
@@ -32,7 +32,7 @@ class Owned {
   Owned& operator=(const Owned&) = delete;
 };
 
-// What Python hands over once: of_torch in layers/_runtime/short.py.
+// What Python passes once: of_torch in layers/_runtime/short.py.
 struct Torch {
   PyObject *tensor, *parameter;                        // the plain types
   PyObject *is_neg, *requires_grad;                    // a method, the name of an attribute
@@ -46,7 +46,7 @@ struct Torch {
   PyObject* exchange_device;                           // a function, or None where there is one GPU at most
   const DLPackExchangeAPI* api;
 
-  // False: not this torch, or an error.
+  // False if torch's API has another version, or after an error.
   bool take(PyObject* all) {
     PyObject* table;
     if (!PyArg_ParseTuple(all, "OOOOOOOOOOOOOOOOOOO", &tensor, &parameter, &is_neg, &requires_grad, &modes,
@@ -64,7 +64,7 @@ struct Torch {
     PyObject* type = reinterpret_cast<PyObject*>(Py_TYPE(object));
     return type == tensor || type == parameter;
   }
-  // False if there is no memory to be seen: a tensor of torch.func's.
+  // False if the tensor's memory is hidden, as in torch.func's transforms.
   bool read(PyObject* object, DLTensor* out) const {
     if (api->from_python(object, out) == 0) return true;
     PyErr_Clear();
@@ -78,7 +78,7 @@ struct Torch {
     PyObject* level = PyDict_GetItemWithError(forward_ad, current_level);
     return level == nullptr || PyLong_AsLong(level) >= 0;
   }
-  // The dtype that autocast casts to on that type of device; null if it is off, or there is an error.
+  // The dtype that autocast casts to on that type of device. Null if autocast is off, or after an error.
   PyObject* autocast_dtype(int32_t device_type) const {
     PyObject* const name = PyUnicode_InternFromString(device_type == kDLCPU ? "cpu" : "cuda");
     PyObject* found = nullptr;
@@ -87,7 +87,7 @@ struct Torch {
     Py_DECREF(name);
     return found;
   }
-  // A dtype as DLPack has it; -1 if autocast knows no such one.
+  // DLPack's code of a dtype that autocast uses; -1 for any other dtype.
   long code_of(PyObject* dtype) const {
     PyObject* code = PyDict_GetItemWithError(dtypes, dtype);
     const long found = code ? PyLong_AsLong(code) : -1;
@@ -95,7 +95,7 @@ struct Torch {
     return found;
   }
   static bool ask(PyObject* function) { return truth(PyObject_CallNoArgs(function)); }
-  // What a function answers; -1 and no error if it fails.
+  // The number that a function returned. -1 if it failed; then the error is cleared.
   static long number(PyObject* answer) {
     const long value = answer ? PyLong_AsLong(answer) : -1;
     Py_XDECREF(answer);
@@ -104,7 +104,7 @@ struct Torch {
   }
 
  private:
-  // An error counts as yes: in doubt, the careful way.
+  // An error counts as true: if in doubt, the call goes the careful way.
   static bool truth(PyObject* answer) {
     if (answer == Py_False || answer == Py_True) {
       Py_DECREF(answer);

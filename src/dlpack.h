@@ -1,4 +1,4 @@
-// How torch's tensors are read without torch: DLPack's C exchange API, which torch hands out from 2.10 on.
+// DLPack's C exchange API. It reads torch's tensors without torch's headers. torch has it from 2.10 on.
 #ifndef CAFFE_DLPACK_H_
 #define CAFFE_DLPACK_H_
 
@@ -6,7 +6,7 @@
 
 namespace caffe {
 
-// Of dlpack.h, version 1, whose authors promise that its layout stays.
+// From dlpack.h, version 1. Its authors promise not to change the layout.
 enum DLDeviceType : int32_t { kDLCPU = 1, kDLCUDA = 2 };
 enum DLDataTypeCode : uint8_t { kDLInt = 0, kDLUInt = 1, kDLFloat = 2, kDLBfloat = 4, kDLBool = 6 };
 struct DLDataType {

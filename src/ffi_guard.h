@@ -1,8 +1,8 @@
-// What the generated wrapper (build_ffi.py) is made of: the edge between C++ and Python's C code.
+// The edge between C++ and Python's C code, for the wrapper that build_ffi.py generates.
 //
-// Every exported function is called through caffe_guard. An exception, whoever threw it, becomes a
-// status of 1 and a text in this thread's slot; nothing prints, exits or unwinds into the interpreter.
-// So does a processor that cannot run the kernels.
+// caffe_guard calls every exported function. It turns any exception into a status of 1 and a text in this
+// thread's slot, so nothing prints, exits or unwinds into the interpreter. A processor that cannot run the
+// kernels is reported in the same way.
 #ifndef CAFFE_FFI_GUARD_H_
 #define CAFFE_FFI_GUARD_H_
 
@@ -15,7 +15,7 @@ extern "C" {
 #include "caffe_ffi.h"
 }
 
-// A plain array: it outlives every destructor and cannot itself run out of memory.
+// A plain array, because it outlives every destructor and needs no allocation.
 static thread_local char caffe_error_text[2048];
 
 template <typename Call>
@@ -31,19 +31,19 @@ static int caffe_caught(const Call& call) noexcept {
   return 1;
 }
 
-// The static initialisers of the kernels' object files, which register layers among others:
-// tools/make/link.py moves them here, away from those that run when the library is loaded.
+// The static initialisers of the kernels' object files, which register layers, for example.
+// tools/make/link.py moves them here, so that they do not run when the library is loaded.
 extern "C" {
 typedef void (*caffe_initialiser)(void);
 extern const caffe_initialiser __start_caffe_initialisers[] __attribute__((weak, visibility("hidden")));
 extern const caffe_initialiser __stop_caffe_initialisers[] __attribute__((weak, visibility("hidden")));
 }
 
-// CAFFE_CPU_FEATURES(X) lists what the kernels' object files were compiled for; this file is
-// compiled for the plainest processor, so it can still say what is missing, before anything of theirs runs.
+// CAFFE_CPU_FEATURES(X) lists the processor features that the kernels were compiled for. This file is
+// compiled for the oldest processor, so it can report missing features before any code of the kernels runs.
 static const char* caffe_initialise() {
 #if defined(__x86_64__) || defined(__i386__)
-  __builtin_cpu_init();  // not every linker lets libgcc's own run before
+  __builtin_cpu_init();  // with some linkers libgcc has not called it yet
 #endif
 #define CAFFE_CPU_FEATURE_CHECK(feature) \
   if (!__builtin_cpu_supports(feature))  \
@@ -75,7 +75,7 @@ static int caffe_guard(const Call& call) noexcept {
 
 extern "C" const char* caffe_last_error(void) { return caffe_error_text; }
 
-// For a call that returns a status of its own: why.
+// Sets the text of caffe_last_error(), for functions that return a status of their own.
 extern "C" void caffe_set_last_error(const char* text) {
   snprintf(caffe_error_text, sizeof(caffe_error_text), "%s", text);
 }
@@ -83,7 +83,7 @@ extern "C" void caffe_set_last_error(const char* text) {
 extern "C" const char* caffe_build_info(void) { return CAFFE_BUILD_INFO; }
 extern "C" const char* caffe_edge(void) { return CAFFE_EDGE; }
 
-// The host launcher has its own; elsewhere there are no host threads to limit.
+// The host launcher defines the real one. Other libraries have no host threads to limit.
 extern "C" __attribute__((weak)) void caffe_set_num_threads(int) {}
 
 #endif  // CAFFE_FFI_GUARD_H_

@@ -1,5 +1,5 @@
-// How a C function is called by the words of a recorded call (src/call_plan.h): for each function of a layer
-// build_ffi.py writes a `foo_run` that takes its arguments out of an array of 64-bit words.
+// Calls a C function with the words of a plan (src/call_plan.h). For each function foo of a layer,
+// build_ffi.py writes a `foo_run`, which takes the arguments from an array of 64-bit words.
 #ifndef CAFFE_FFI_RUN_H_
 #define CAFFE_FFI_RUN_H_
 
@@ -10,7 +10,7 @@
 
 namespace caffe {
 
-// An address or a number as it lies in a word; one with a fraction lies there as a double.
+// Reads an address or a number from a word. The word of a floating-point number holds a double.
 template <typename T>
 T from_word(int64_t word) {
   double value;
@@ -23,7 +23,7 @@ struct Runner {
   int (*run)(const int64_t* words);
 };
 
-// 0 if there is none.
+// Returns 0 if there is no runner of that name.
 inline uintptr_t find_runner(const Runner* runners, const char* name) {
   while (runners->name && strcmp(runners->name, name)) ++runners;
   return reinterpret_cast<uintptr_t>(runners->run);

@@ -23,12 +23,12 @@ class Blob {
   explicit Blob(const int num, const int channels, const int height, const int width);
   explicit Blob(const vector<int>& shape);
 
-  // Memory is replaced only if it is too small; then the contents are lost. More than INT_MAX elements are
-  // refused.
+  // If the memory is too small, it is replaced, and the contents are lost. More than INT_MAX elements are an
+  // error.
   void Reshape(const int num, const int channels, const int height, const int width);
   void Reshape(const vector<int>& shape);
   void Reshape(const BlobShape& shape);
-  // Ours: sizes as they came from elsewhere, of any size.
+  // Not Caffe's: checks 64-bit sizes.
   void Reshape(const int64_t* shape, int axes) { Resize(shape, axes); }
   void ReshapeLike(const Blob& other) { Reshape(other.shape()); }
 
@@ -44,7 +44,7 @@ class Blob {
     CHECK_GE(end_axis, 0);
     CHECK_LE(start_axis, num_axes());
     CHECK_LE(end_axis, num_axes());
-    int64_t product = 1;  // of a blob without elements it may be too large
+    int64_t product = 1;  // 64 bits, because it may exceed INT_MAX if another axis is 0
     for (int i = start_axis; i < end_axis; ++i) {
       product *= shape_[i];
       CHECK_LE(product, INT_MAX) << "elements of axes " << start_axis << " to " << end_axis
@@ -63,7 +63,7 @@ class Blob {
     return axis_index < 0 ? axis_index + num_axes() : axis_index;
   }
 
-  // The view of at most 4 axes as (num, channels, height, width), with 1 for those that are not there.
+  // The sizes of a blob of at most 4 axes as (num, channels, height, width). Missing axes count as 1.
   int num() const { return LegacyShape(0); }
   int channels() const { return LegacyShape(1); }
   int height() const { return LegacyShape(2); }
@@ -117,7 +117,7 @@ class Blob {
   void set_gpu_data(Dtype* data);
   const int* gpu_shape() const;
 
-  // DeepLab's trees: the address of an element.
+  // From DeepLab's forks: the address of an element.
   const Dtype* cpu_data_at(int n = 0, int c = 0, int h = 0, int w = 0) const {
     return cpu_data() + offset(n, c, h, w);
   }
@@ -162,9 +162,9 @@ class Blob {
 #include "additions_blob.hpp"  // what a layer's fork gave to Blob (tools/port/additions.py)
 #endif
 
-  // Ours: whether it was ever given a shape.
+  // Not Caffe's: was the blob ever given a shape?
   bool has_memory() const { return data_ != nullptr; }
-  // Ours: whether the memory was made by this blob, not shared from another.
+  // Not Caffe's: did this blob make the memory? Otherwise it shares another blob's.
   bool owns_data() const { return data_ && data_->maker == this; }
   bool owns_diff() const { return diff_ && diff_->maker == this; }
 

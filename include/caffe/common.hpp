@@ -1,4 +1,4 @@
-// The names that every Caffe source takes for granted.
+// The names that every Caffe source relies on.
 #ifndef CAFFE_COMMON_HPP_
 #define CAFFE_COMMON_HPP_
 
@@ -38,7 +38,8 @@
   classname(const classname&);             \
   classname& operator=(const classname&)
 
-// A fork may have its own version of one of our layers in the same library: then the linker takes the fork's.
+// Instantiations are weak: if a fork's library has its own version of one of our layers, the linker uses the
+// fork's.
 #define INSTANTIATE_CLASS(classname)          \
   inline char gInstantiationGuard##classname; \
   template class classname<float>;            \
@@ -61,15 +62,15 @@
   INSTANTIATE_LAYER_GPU_FORWARD(classname);    \
   INSTANTIATE_LAYER_GPU_BACKWARD(classname)
 
-// What Microsoft's C library calls it.
+// Microsoft's name of snprintf.
 #define _snprintf snprintf
 
-// The text is what tells it from other fatal messages (src/caffe/logging.cpp): some forks write it out.
+// src/caffe/logging.cpp recognises this message by its text, because some forks write the text themselves.
 #define NOT_IMPLEMENTED LOG(FATAL) << "Not Implemented Yet"
 
 namespace std {
 
-// As before C++11, when values that have names fitted make_pair<int, int>(i, j), too; not for arrays and functions.
+// As before C++11: make_pair<int, int>(i, j) also accepts variables. Not for arrays and functions.
 template <typename A, typename B,
           typename = enable_if_t<is_same<decay_t<A>, A>::value && is_same<decay_t<B>, B>::value>>
 pair<A, B> make_pair(const A& first, const B& second) {
@@ -101,16 +102,16 @@ using std::vector;
 
 void GlobalInit(int* pargc, char*** pargv);
 
-// What upstream keeps in a singleton per thread. Mode and device are the running call's (call_context).
+// Caffe's singleton, one per thread. The running call sets its mode and device (call_context).
 class Caffe {
  public:
   ~Caffe();
   static Caffe& Get();
 
   enum Brew { CPU, GPU };
-  enum Phase { TRAIN, TEST };  // trees before 2014-09 ask Caffe::phase() instead of the layer
+  enum Phase { TRAIN, TEST };  // before September 2014 Caffe::phase() had the phase, not the layer
 
-  // A handle of a std::mt19937; copies share it, as upstream's do.
+  // A handle of a std::mt19937. Copies share the generator, as in Caffe.
   class RNG {
    public:
     RNG();
@@ -123,13 +124,13 @@ class Caffe {
     shared_ptr<std::mt19937> generator_;
   };
 
-  // The call's generator, seeded at its first use in the call.
+  // The call's generator. Its first use in a call seeds it.
   static RNG& rng_stream();
-  // From now on a call's first use of rng_stream() seeds it: with this, or, 0, with a seed drawn from torch.
+  // Sets the seed for the call's first use of rng_stream(). 0: draw a seed from torch.
   static void begin_call(uint64_t seed);
 
   static cublasHandle_t cublas_handle();
-  // Of forks that have a stream of their own.
+  // For forks whose Caffe has a stream of its own.
   static cudaStream_t cuda_stream() { return current_stream(); }
 
   static Brew mode() { return call_context.mode == 1 ? GPU : CPU; }
@@ -142,7 +143,7 @@ class Caffe {
   static bool CheckDevice(const int device_id);
   static int FindDevice(const int start_id = 0);
 
-  // One process, one solver: a layer that asks gets that answer.
+  // There is always one solver: one process trains.
   static int solver_count() { return Get().solver_count_; }
   static void set_solver_count(int count) { Get().solver_count_ = count; }
   static int solver_rank() { return Get().solver_rank_; }

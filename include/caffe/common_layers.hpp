@@ -1,4 +1,4 @@
-// What trees before 2015-12 declare under this name, as far as it is provided.
+// Caffe declared these layers here until December 2015. Only those that we provide.
 #ifndef CAFFE_COMMON_LAYERS_HPP_
 #define CAFFE_COMMON_LAYERS_HPP_
 

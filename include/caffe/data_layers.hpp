@@ -1,5 +1,5 @@
-// What trees before 2015-12 declare under this name are layers that read data. Here they are names alone, for a
-// header that derives further ones from them beside the layer that is wanted (caffe/readers.hpp).
+// Until December 2015 Caffe declared here the layers that read data. These classes are empty. A fork's header
+// needs the names if it derives other layers from them, besides the layer that we port (caffe/readers.hpp).
 #ifndef CAFFE_DATA_LAYERS_HPP_
 #define CAFFE_DATA_LAYERS_HPP_
 

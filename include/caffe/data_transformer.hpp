@@ -1,5 +1,5 @@
-// A DataTransformer for layers that own one in order to show images, behind USE_OPENCV. There are no images
-// here.
+// A DataTransformer for layers that own one to show images, behind USE_OPENCV. It transforms nothing, because
+// images are not supported here.
 #ifndef CAFFE_DATA_TRANSFORMER_HPP_
 #define CAFFE_DATA_TRANSFORMER_HPP_
 
@@ -15,7 +15,7 @@ class DataTransformer {
   DataTransformer(const TransformationParameter&, Phase) {}
   virtual ~DataTransformer() {}
 
-  // The first call of any use: here it ends, rather than in images that nobody gets to see.
+  // Each use of a DataTransformer starts with this call, so the error is raised here.
   void InitRand() {
     LOG(FATAL) << "DataTransformer: the toolkit neither reads nor shows images, which takes OpenCV. "
                   "If it was asked for by a field of the layer, such as visualize, leave that out.";

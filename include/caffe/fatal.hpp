@@ -1,4 +1,4 @@
-// What Caffe ends the process with, as exceptions. Not a header of upstream's.
+// Exceptions for errors that end the process in Caffe. Not a header of Caffe's.
 #ifndef CAFFE_FATAL_HPP_
 #define CAFFE_FATAL_HPP_
 
@@ -12,7 +12,7 @@ class Fatal : public Error {
   using Error::Error;
 };
 
-// NOT_IMPLEMENTED: the layer has no code for this mode, which is no failure of the call.
+// NOT_IMPLEMENTED: the layer has no code for this mode. Python may then run the code of the other mode.
 class NotImplemented : public Fatal {
  public:
   using Fatal::Fatal;

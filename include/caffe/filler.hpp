@@ -1,4 +1,4 @@
-// What a parameter blob holds before it is learnt. Random numbers follow torch's seed.
+// Fillers set the initial values of parameter blobs. Their random numbers follow torch's seed.
 #ifndef CAFFE_FILLER_HPP
 #define CAFFE_FILLER_HPP
 
@@ -25,7 +25,7 @@ class Filler {
     CHECK_EQ(filler_param_.sparse(), -1) << "Sparsity not supported by this Filler.";
   }
 
-  // n of the Xavier and MSRA rules: how many inputs, outputs, or the mean of both, an element has.
+  // n of the Xavier and MSRA rules: the number of inputs or outputs of an element, or the mean of both.
   Dtype fan(const Blob<Dtype>& blob) const {
     CHECK(blob.count());
     const int fan_in = blob.count() / blob.shape(0);
@@ -66,7 +66,7 @@ class UniformFiller : public Filler<Dtype> {
   }
 };
 
-// With `sparse`, an element is kept with probability sparse / outputs, else 0.
+// With `sparse`, an element keeps its value with probability sparse / outputs, and is 0 otherwise.
 template <typename Dtype>
 class GaussianFiller : public Filler<Dtype> {
  public:
@@ -150,8 +150,8 @@ class BilinearFiller : public Filler<Dtype> {
   }
 };
 
-// The caller owns it. A template in a header, for it reads the fields of the layer's own FillerParameter: forks
-// gave variance_norm's number to others.
+// The caller owns the filler. A template, because it must read the layer's own FillerParameter: some forks
+// use variance_norm's field number for another field.
 template <typename Dtype>
 Filler<Dtype>* GetFiller(const FillerParameter& param) {
   const string& type = param.type();

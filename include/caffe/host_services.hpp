@@ -1,5 +1,5 @@
-// What the core asks of the process that loaded it (Python with torch; a test program has its own), and
-// what the running call told the core. Not a header of upstream's.
+// The services of the process that loaded the core (Python with torch, or a test program), and the context of
+// the running call. Not a header of Caffe's.
 #ifndef CAFFE_HOST_SERVICES_HPP_
 #define CAFFE_HOST_SERVICES_HPP_
 
@@ -14,13 +14,13 @@ namespace caffe {
 
 extern caffe_services host_services;
 
-// The running call, per thread. Kernel launches are put on current_stream() by tools/cuda/for_nvcc.py.
+// The running call, per thread. tools/cuda/for_nvcc.py puts kernel launches on current_stream().
 struct CallContext {
   int mode = CAFFE_MODE_CPU;
   int device = CAFFE_ON_HOST;  // CUDA index; CAFFE_ON_HOST on the host backend, in either mode
   void* stream = nullptr;
   bool is_train = true;
-  int64_t iteration = -1;  // of the training loop, if that says it
+  int64_t iteration = -1;  // of the training loop; -1: not known
 };
 extern thread_local CallContext call_context;
 

@@ -1,4 +1,4 @@
-// What every Caffe layer derives from.
+// The base class of every Caffe layer.
 #ifndef CAFFE_LAYER_H_
 #define CAFFE_LAYER_H_
 
@@ -24,7 +24,7 @@ class BoundLayer;  // src/caffe/layer_ffi.cpp
 template <typename Dtype>
 class Net;
 
-// The training loop's iteration, as the module was told; an error if it was not.
+// The training loop's iteration. An error if the module was not told it.
 struct CurrentIteration {
   operator int() const;
 };
@@ -35,7 +35,7 @@ class Layer {
   explicit Layer(const LayerParameter& param);
   virtual ~Layer() {}
 
-  // Once: the layer's own set up, the tops' shapes, the loss weights.
+  // Called once. Runs the layer's LayerSetUp, shapes the tops, and sets the loss weights.
   void SetUp(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) {
     CheckBlobCounts(bottom, top);
     LayerSetUp(bottom, top);
@@ -45,7 +45,7 @@ class Layer {
   virtual void LayerSetUp(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) {}
   virtual void Reshape(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) = 0;
 
-  // Reshapes, runs Forward_cpu or Forward_gpu as the mode says, and returns the weighted loss.
+  // Reshapes, runs Forward_cpu or Forward_gpu, depending on the mode, and returns the weighted loss.
   Dtype Forward(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top);
   void Backward(const vector<Blob<Dtype>*>& top, const vector<bool>& propagate_down,
                 const vector<Blob<Dtype>*>& bottom) {
@@ -66,7 +66,7 @@ class Layer {
   }
 
   virtual inline const char* type() const { return ""; }
-  // How many bottoms and tops; -1: any number.
+  // The numbers of bottoms and tops. -1: no limit.
   virtual inline int ExactNumBottomBlobs() const { return -1; }
   virtual inline int MinBottomBlobs() const { return -1; }
   virtual inline int MaxBottomBlobs() const { return -1; }
@@ -87,16 +87,16 @@ class Layer {
     param_propagate_down_[param_id] = value;
   }
 
-  // Trees of 2015 to 2017: layers shared by several nets. Here none is.
+  // From Caffe of 2015 to 2017, where several nets could share a layer. Here none do.
   virtual inline bool ShareInParallel() const { return false; }
   bool IsShared() const { return is_shared_; }
   void SetShared(bool is_shared) {
     CHECK(ShareInParallel() || !is_shared) << type() << "Layer does not support sharing.";
     is_shared_ = is_shared;
   }
-  // NVCaffe's, and that of forks which say in their logs which layer they are.
+  // From NVCaffe. Forks' layers use it in log messages.
   const string& name() const { return layer_param_.name(); }
-  // flownet2's: the net that the layer is in, in order to ask for its iter(). caffe/net.hpp defines it.
+  // From flownet2: the layer's net, which has iter(). Defined in caffe/net.hpp.
   Net<Dtype>* GetNet();
 
   Phase phase() const { return phase_; }
@@ -105,10 +105,10 @@ class Layer {
  protected:
   LayerParameter layer_param_;
   Phase phase_;
-  vector<shared_ptr<Blob<Dtype>>> blobs_;  // what is learnt
+  vector<shared_ptr<Blob<Dtype>>> blobs_;  // the parameters
   vector<bool> param_propagate_down_;
   vector<Dtype> loss_;  // each top's weight in the loss
-  // Dynamic Network Surgery's, whose nets set it.
+  // From Dynamic Network Surgery, where the net sets it.
   inline static const CurrentIteration iter_{};
 
   virtual void Forward_cpu(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) = 0;
@@ -123,7 +123,7 @@ class Layer {
   }
   virtual void CheckBlobCounts(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top);
 
-  // A top with a weight carries it in every element of its diff.
+  // If a top has a loss weight, set every element of its diff to it.
   void SetLossWeights(const vector<Blob<Dtype>*>& top);
 
  private:

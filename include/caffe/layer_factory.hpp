@@ -1,4 +1,4 @@
-// From a layer's type name to the layer.
+// Makes layers by their type names.
 #ifndef CAFFE_LAYER_FACTORY_H_
 #define CAFFE_LAYER_FACTORY_H_
 
@@ -15,19 +15,19 @@ namespace caffe {
 template <typename Dtype>
 class Layer;
 
-// A layer of the core's own, or null if it has none of that type (src/caffe/stock_layers.cpp).
+// Makes a layer of the core, or returns null if the core has none of that type (src/caffe/stock_layers.cpp).
 template <typename Dtype>
 shared_ptr<Layer<Dtype>> StockLayer(const LayerParameter& param);
 
-// CPU functions that are no code, or not all of it, of layers that have kernels: where and why, by
-// "Type.Forward_cpu". The build finds them (tools/caffe/cpu_code.py); a call that runs into one gets the
-// kernels, as with NOT_IMPLEMENTED.
+// CPU functions that are empty or incomplete, of layers that have kernels. The key is "Type.Forward_cpu", the
+// value the place and the reason. tools/caffe/cpu_code.py finds them during the build. A call of such a
+// function runs the kernels instead, as with NOT_IMPLEMENTED.
 inline std::map<string, string>& MissingCpuCode() {
   static std::map<string, string>* missing = new std::map<string, string>();
   return *missing;
 }
 
-// Each library has its own registry: what its sources register, behind which stand the stock layers.
+// Each library has its own registry of the layers in its sources. For other types it tries the stock layers.
 template <typename Dtype>
 class LayerRegistry {
  public:
