@@ -1,5 +1,5 @@
-// A small Net, for layers that own one (RecurrentLayer unrolls itself into a Net). It runs layers in order
-// and shares parameters by name; it reads no files, applies no include/exclude rules and serves no solver.
+// A small Net for layers that own one (RecurrentLayer unrolls itself into a Net). It runs layers in order and
+// shares parameters by name. It reads no files, has no include or exclude rules, and works with no solver.
 #ifndef CAFFE_NET_HPP_
 #define CAFFE_NET_HPP_
 
@@ -21,7 +21,7 @@ class Net {
   explicit Net(const NetParameter& param);
   virtual ~Net() {}
 
-  // Each layer reads blobs that earlier ones write. The loss is the sum of all weighted tops.
+  // Runs all layers in order. The loss is the sum of all weighted tops.
   const vector<Blob<Dtype>*>& Forward(Dtype* loss = NULL);
   Dtype ForwardFromTo(int start, int end);
   Dtype ForwardFrom(int start) { return ForwardFromTo(start, static_cast<int>(layers_.size()) - 1); }
@@ -35,17 +35,17 @@ class Net {
 
   void Reshape();
   void ClearParamDiffs();
-  // Makes each shared parameter's memory its owner's again, after an owner was given other memory.
+  // Lets each shared parameter use its owner's memory. Call it again after an owner got other memory.
   void ShareWeights();
 
-  // Forks of 2015 say these.
+  // The names in forks of 2015.
   void ShareWeightData() { ShareWeights(); }
   const vector<Blob<Dtype>*>& ForwardPrefilled(Dtype* loss = NULL) { return Forward(loss); }
 
   const string& name() const { return name_; }
   Phase phase() const { return phase_; }
   void set_debug_info(bool) {}
-  // flownet2's: of the training loop, as the module was told.
+  // From flownet2: the training loop's iteration, as the module was told.
   int iter() const;
 
   const vector<shared_ptr<Layer<Dtype>>>& layers() const { return layers_; }
@@ -57,7 +57,7 @@ class Net {
   const vector<shared_ptr<Blob<Dtype>>>& blobs() const { return blobs_; }
   const vector<string>& blob_names() const { return blob_names_; }
   bool has_blob(const string& blob_name) const { return blob_index_.count(blob_name) > 0; }
-  // NULL, and a warning, if there is none.
+  // Returns NULL and logs a warning if there is none.
   const shared_ptr<Blob<Dtype>> blob_by_name(const string& blob_name) const;
   const vector<vector<Blob<Dtype>*>>& bottom_vecs() const { return bottom_vecs_; }
   const vector<vector<Blob<Dtype>*>>& top_vecs() const { return top_vecs_; }
@@ -67,8 +67,7 @@ class Net {
   int num_inputs() const { return static_cast<int>(input_blobs_.size()); }
   int num_outputs() const { return static_cast<int>(output_blobs_.size()); }
 
-  // All layers' parameter blobs in order. The owner of a shared one is params()[param_owners()[i]]; -1: its
-  // own.
+  // All layers' parameter blobs in order. The owner of blob i is params()[param_owners()[i]]. -1: not shared.
   const vector<shared_ptr<Blob<Dtype>>>& params() const { return params_; }
   const vector<int>& param_owners() const { return param_owners_; }
   const vector<string>& param_display_names() const { return param_display_names_; }
@@ -102,7 +101,7 @@ class Net {
   DISABLE_COPY_AND_ASSIGN(Net);
 };
 
-// Around a module's layer there is no net, only an iteration.
+// The net that GetNet() returns: a module's layer is in no net, but iter() works.
 template <typename Dtype>
 Net<Dtype>* Layer<Dtype>::GetNet() {
   static Net<Dtype> nothing{NetParameter()};

@@ -1,12 +1,12 @@
-// Names that readers of data and images use where they are declared. A fork's header often declares such layers
-// beside the one that is wanted: with these names it can be compiled. Nothing here reads anything; a layer that
-// uses one of them is refused when it is ported (tools/port/refusals.py).
+// Names for the declarations of layers that read data or images. A fork's header often declares such layers
+// besides the layer that we port, and needs these names to compile. Nothing here reads anything: `port`
+// refuses a layer that uses one of them (tools/port/refusals.py).
 #ifndef CAFFE_READERS_HPP_
 #define CAFFE_READERS_HPP_
 
 namespace caffe {
 
-// What is made of anything, and does nothing.
+// A class that takes any arguments and does nothing.
 struct Declared {
   template <typename... Arguments>
   explicit Declared(const Arguments&...) {}

@@ -10,8 +10,8 @@
 
 namespace caffe {
 
-// What convolution and its transpose share: parameters, shapes, and the products of weights and patches, one
-// image at a time.
+// The base class of convolution and transposed convolution: parameters, shapes, and the products of weights
+// and patches, one image at a time.
 template <typename Dtype>
 class BaseConvolutionLayer : public Layer<Dtype> {
  public:
@@ -23,7 +23,7 @@ class BaseConvolutionLayer : public Layer<Dtype> {
   bool EqualNumBottomTopBlobs() const override { return true; }
 
  protected:
-  // output = weights * patches(input); skip_im2col: col_buffer_ holds this input's patches already
+  // output = weights * patches(input). skip_im2col: col_buffer_ already holds this input's patches.
   void forward_cpu_gemm(const Dtype* input, const Dtype* weights, Dtype* output, bool skip_im2col = false);
   void forward_gpu_gemm(const Dtype* input, const Dtype* weights, Dtype* output, bool skip_im2col = false);
   // output += bias
@@ -41,7 +41,7 @@ class BaseConvolutionLayer : public Layer<Dtype> {
 
   // The bottom's size along axis channel_axis_ + i.
   int input_shape(int i) { return (*bottom_shape_)[channel_axis_ + i]; }
-  // Transposed convolution: its output is what convolution has as input.
+  // True for transposed convolution, whose output is the convolution's input.
   virtual bool reverse_dimensions() = 0;
   // Sets output_shape_.
   virtual void compute_output_shape() = 0;
@@ -67,7 +67,7 @@ class BaseConvolutionLayer : public Layer<Dtype> {
   int weight_offset_;  // between groups
   int num_output_;
   bool bias_term_;
-  bool is_1x1_;  // an image is its own patches
+  bool is_1x1_;  // the patches are the image itself
   bool force_nd_im2col_;
 
   int num_kernels_im2col_;
@@ -82,7 +82,7 @@ class BaseConvolutionLayer : public Layer<Dtype> {
   Blob<Dtype> col_buffer_;       // one image's patches
   Blob<Dtype> bias_multiplier_;  // ones
 
-  // Ours: what the functions above call, for either side (caffe/layers/side.hpp).
+  // Not Caffe's: the functions above call these, for either side (caffe/layers/side.hpp).
   template <typename Side>
   void forward_gemm(const Dtype* input, const Dtype* weights, Dtype* output, bool skip_im2col);
   template <typename Side>

@@ -9,7 +9,7 @@
 
 namespace caffe {
 
-// y = x plus a blob that spans some of its axes (a bottom, or learned).
+// y = x plus a blob that spans some of x's axes. The blob is a bottom or a parameter.
 template <typename Dtype>
 class BiasLayer : public Layer<Dtype> {
  public:

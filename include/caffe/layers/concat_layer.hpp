@@ -9,7 +9,7 @@
 
 namespace caffe {
 
-// Bottoms one behind the other along an axis.
+// Concatenates the bottoms along an axis.
 template <typename Dtype>
 class ConcatLayer : public Layer<Dtype> {
  public:

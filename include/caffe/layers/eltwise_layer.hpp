@@ -9,7 +9,7 @@
 
 namespace caffe {
 
-// Product, weighted sum or maximum of bottoms of one shape.
+// The elementwise product, weighted sum or maximum of bottoms of the same shape.
 template <typename Dtype>
 class EltwiseLayer : public Layer<Dtype> {
  public:
@@ -30,7 +30,7 @@ class EltwiseLayer : public Layer<Dtype> {
 
   EltwiseParameter_EltwiseOp op_;
   vector<Dtype> coeffs_;
-  Blob<int> max_idx_;  // which bottom each maximum came from
+  Blob<int> max_idx_;  // the bottom that each maximum is from
   bool stable_prod_grad_;
 
  private:

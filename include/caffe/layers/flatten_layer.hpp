@@ -9,7 +9,7 @@
 
 namespace caffe {
 
-// Several axes made one: the top shares the bottom's data and diff.
+// Merges several axes into one. The top shares the bottom's data and diff.
 template <typename Dtype>
 class FlattenLayer : public Layer<Dtype> {
  public:

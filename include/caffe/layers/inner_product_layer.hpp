@@ -9,7 +9,7 @@
 
 namespace caffe {
 
-// A fully connected layer: y = x W' + b (W if transposed weights are asked for).
+// A fully connected layer: y = x W' + b, or x W + b with `transpose`.
 template <typename Dtype>
 class InnerProductLayer : public Layer<Dtype> {
  public:

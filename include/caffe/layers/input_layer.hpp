@@ -9,7 +9,7 @@
 
 namespace caffe {
 
-// Tops of given shapes, which somebody else fills.
+// Tops of given shapes. The layer does not write their data.
 template <typename Dtype>
 class InputLayer : public Layer<Dtype> {
  public:

@@ -1,4 +1,4 @@
-// Predictions and labels in, a scalar out.
+// The base class of losses: predictions and labels in, a scalar out.
 #ifndef CAFFE_LOSS_LAYER_HPP_
 #define CAFFE_LOSS_LAYER_HPP_
 
@@ -10,7 +10,7 @@
 
 namespace caffe {
 
-const float kLOG_THRESHOLD = 1e-20;  // the least probability whose logarithm a loss takes
+const float kLOG_THRESHOLD = 1e-20;  // losses clamp probabilities to this before a logarithm
 
 template <typename Dtype>
 class LossLayer : public Layer<Dtype> {

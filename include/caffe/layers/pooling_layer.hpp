@@ -18,7 +18,7 @@ class PoolingLayer : public Layer<Dtype> {
   void Reshape(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) override;
   int ExactNumBottomBlobs() const override { return 1; }
   int MinTopBlobs() const override { return 1; }
-  // Maximum pooling can also report where each maximum was.
+  // The second top of maximum pooling gets the place of each maximum.
   int MaxTopBlobs() const override {
     return this->layer_param_.pooling_param().pool() == PoolingParameter_PoolMethod_MAX ? 2 : 1;
   }
@@ -39,8 +39,8 @@ class PoolingLayer : public Layer<Dtype> {
   int height_, width_;
   int pooled_height_, pooled_width_;
   bool global_pooling_;
-  int round_mode_;        // PoolingParameter_RoundMode, which trees before 2018 lack
-  Blob<Dtype> rand_idx_;  // stochastic: a random number, then where the element was taken
+  int round_mode_;        // PoolingParameter_RoundMode, as an int because Caffe before 2018 has no such enum
+  Blob<Dtype> rand_idx_;  // stochastic: a random number, later replaced by the chosen element's place
   Blob<int> max_idx_;
 };
 

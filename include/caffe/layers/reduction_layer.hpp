@@ -9,7 +9,7 @@
 
 namespace caffe {
 
-// The sum, sum of magnitudes, sum of squares or mean along all axes from one on.
+// The sum, sum of absolute values, sum of squares or mean over a given axis and all later ones.
 template <typename Dtype>
 class ReductionLayer : public Layer<Dtype> {
  public:
@@ -31,8 +31,8 @@ class ReductionLayer : public Layer<Dtype> {
   ReductionParameter_ReductionOp op_;
   Dtype coeff_;
   int axis_;
-  int num_;                     // sums
-  int dim_;                     // elements of each
+  int num_;                     // number of sums
+  int dim_;                     // elements of each sum
   Blob<Dtype> sum_multiplier_;  // ones
 
  private:

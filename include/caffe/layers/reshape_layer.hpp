@@ -9,7 +9,7 @@
 
 namespace caffe {
 
-// The bottom under another shape: the top shares its data and diff.
+// Gives the bottom another shape. The top shares its data and diff.
 template <typename Dtype>
 class ReshapeLayer : public Layer<Dtype> {
  public:
@@ -26,9 +26,9 @@ class ReshapeLayer : public Layer<Dtype> {
   void Backward_cpu(const vector<Blob<Dtype>*>&, const vector<bool>&, const vector<Blob<Dtype>*>&) override {}
   void Backward_gpu(const vector<Blob<Dtype>*>&, const vector<bool>&, const vector<Blob<Dtype>*>&) override {}
 
-  vector<int> copy_axes_;  // axes whose size is the bottom's
-  int inferred_axis_;      // the one of size -1, or -1
-  int constant_count_;     // product of the sizes given
+  vector<int> copy_axes_;  // axes of size 0: they get the bottom's size
+  int inferred_axis_;      // the axis of size -1; -1: there is none
+  int constant_count_;     // product of the other sizes
 };
 
 }  // namespace caffe

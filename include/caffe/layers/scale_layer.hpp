@@ -9,7 +9,8 @@
 
 namespace caffe {
 
-// y = x times a blob that spans some of its axes (a bottom, or learned), perhaps plus a learned bias.
+// y = x times a blob that spans some of x's axes, plus an optional bias parameter. The blob is a bottom or a
+// parameter.
 template <typename Dtype>
 class ScaleLayer : public Layer<Dtype> {
  public:
@@ -36,7 +37,7 @@ class ScaleLayer : public Layer<Dtype> {
 
   Blob<Dtype> sum_multiplier_;  // ones
   Blob<Dtype> sum_result_;
-  Blob<Dtype> temp_;  // x of an in-place call, then the product of x and the top's diff
+  Blob<Dtype> temp_;  // in place: a copy of x. In Backward: x times the top's diff
   int axis_;
   int outer_dim_, scale_dim_, inner_dim_;
 

@@ -1,5 +1,5 @@
-// The two sides of Caffe's math under one set of names, for layers that do the same on both. Not a header of
-// upstream's.
+// Caffe's math functions of both sides, CPU and GPU, with the same names. So a layer can write a pass once
+// for both. Not a header of Caffe's.
 #ifndef CAFFE_LAYERS_SIDE_HPP_
 #define CAFFE_LAYERS_SIDE_HPP_
 
@@ -19,9 +19,9 @@ void cpu_mul_along(int n, const Dtype* x, const Dtype* v, int dim, int inner, Dt
 template <typename Dtype>
 void gpu_mul_along(int n, const Dtype* x, const Dtype* v, int dim, int inner, Dtype* y);
 
-// One step of an elementwise maximum over blobs 0, 1, 2 ...: y and `from`, which blob it came from, after
-// blob `which` = x. Of equal values the first pair's second wins and after that the earlier, as in upstream's
-// loops.
+// One step of an elementwise maximum over blobs 0, 1, 2, ...: adds blob number `which`, x, to the maximum y.
+// `from` is the number of the blob that each maximum is from. If blobs 0 and 1 are equal, it is 1; later ties
+// keep the earlier blob. So do Caffe's loops.
 template <typename Dtype>
 void cpu_max_step(int n, int which, const Dtype* x, Dtype* y, int* from);
 template <typename Dtype>
@@ -32,11 +32,11 @@ void cpu_where(int n, const int* from, int which, const Dtype* x, Dtype* y);
 template <typename Dtype>
 void gpu_where(int n, const int* from, int which, const Dtype* x, Dtype* y);
 
-// `rows` rows of `bytes` bytes each, which lie x_pitch and y_pitch bytes apart.
+// Copies `rows` rows of `bytes` bytes. Rows are x_pitch bytes apart in x, and y_pitch bytes in y.
 void cpu_copy_rows(int rows, size_t bytes, const void* x, size_t x_pitch, void* y, size_t y_pitch);
 void gpu_copy_rows(int rows, size_t bytes, const void* x, size_t x_pitch, void* y, size_t y_pitch);
 
-// What only one of the sides is told, for both.
+// Functions that differ between the sides, with the same arguments for both.
 template <typename Dtype>
 const int* cpu_shape(const Blob<Dtype>& blob) {
   return blob.shape().data();
@@ -119,7 +119,8 @@ CAFFE_SIDE_(GpuSide, gpu, caffe_gpu_)
 #undef CAFFE_SIDE_
 #undef CAFFE_SIDE_FUNCTION_
 
-// A vector of `size` ones. Written only when its size changes: on the GPU each writing costs a copy.
+// Makes `blob` a vector of `size` ones. It is written only if the size changes, because on the GPU each write
+// costs a copy.
 template <typename Dtype>
 void reshape_to_ones(int size, Blob<Dtype>* blob) {
   const vector<int> shape(1, size);
@@ -128,7 +129,7 @@ void reshape_to_ones(int size, Blob<Dtype>* blob) {
   caffe_set(size, Dtype(1), blob->mutable_cpu_data());
 }
 
-// The shape of a blob that spans `num_axes` axes of `blob` from `axis` on; -1: all that are left.
+// The shape of a blob that spans `num_axes` axes of `blob`, starting at `axis`. -1: all axes from there.
 template <typename Dtype>
 vector<int> shape_along(const Blob<Dtype>& blob, int axis, int num_axes, const char* what) {
   CHECK_GE(num_axes, -1) << "num_axes must be non-negative, or -1 to extend to the end of bottom[0]";
@@ -154,7 +155,7 @@ int check_along(const Blob<Dtype>& blob, const Blob<Dtype>& part, int axis, cons
 
 }  // namespace caffe
 
-// Forward and Backward, on either side, by the class's ForwardOn and BackwardOn.
+// Defines Forward and Backward of both sides by the class's ForwardOn and BackwardOn.
 #define CAFFE_BOTH_SIDES(Class)                                                                         \
   template <typename Dtype>                                                                             \
   void Class<Dtype>::Forward_cpu(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) { \

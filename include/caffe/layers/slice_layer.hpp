@@ -9,7 +9,7 @@
 
 namespace caffe {
 
-// One bottom cut into tops along an axis.
+// Cuts the bottom into tops along an axis.
 template <typename Dtype>
 class SliceLayer : public Layer<Dtype> {
  public:

@@ -9,7 +9,7 @@
 
 namespace caffe {
 
-// One bottom as several tops, which share its data; their gradients add up.
+// Copies the bottom to several tops. They share its data, and their diffs are added.
 template <typename Dtype>
 class SplitLayer : public Layer<Dtype> {
  public:

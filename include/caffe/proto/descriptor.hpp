@@ -1,5 +1,5 @@
-// The names and types of a message's fields, and access to fields by them: as much as layers and their tests
-// use.
+// The names and types of a message's fields, and access to fields by descriptors. Only what layers and their
+// tests use.
 #ifndef CAFFE_PROTO_DESCRIPTOR_HPP_
 #define CAFFE_PROTO_DESCRIPTOR_HPP_
 
@@ -26,7 +26,7 @@ class EnumDescriptor {
 
 class FieldDescriptor {
  public:
-  enum Type {  // by FieldDescriptorProto's numbers
+  enum Type {  // the numbers of FieldDescriptorProto
     TYPE_DOUBLE = 1,
     TYPE_FLOAT,
     TYPE_INT64,
@@ -101,7 +101,8 @@ class DescriptorFile {
   std::map<std::string, EnumDescriptor> enums_;
 };
 
-// Single numbers of a message by their descriptor, which has to be of the type that the function names.
+// Gets and sets a message's single numbers by descriptor. The descriptor's type must be the one in the
+// function's name.
 class Reflection {
  public:
   bool HasField(const Message& message, const FieldDescriptor* field) const;

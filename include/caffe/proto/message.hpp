@@ -1,12 +1,11 @@
-// What stands behind the classes that tools/caffe/proto.py makes of a .proto: one Message for all of them.
+// Message is the base of all classes that tools/caffe/proto.py generates from a .proto.
 //
-// A message is a list of fields, each a number with the wire bytes that came for it and, once an accessor has
-// asked, a value of the accessor's type. A generated class adds accessors to Message and no data, and each
-// accessor is inlined into its caller. So classes of one name from two .proto files, stock Caffe's in the
-// core and a fork's in its layer, are one thing in memory and hand each other fields they know nothing of;
-// and a header of 500 fields costs little to compile.
+// A message is a list of fields. A field has a number, and its wire bytes. The first access decodes them to a
+// value of the accessor's type. A generated class adds inline accessors to Message, but no data. So classes
+// of the same name from two .proto files, stock Caffe's in the core and a fork's in its layer, have the same
+// layout, and keep each other's fields. And a header of 500 fields compiles fast.
 //
-// An accessor may decode bytes even if it is const: share a message among threads only after it has been read
+// Even a const accessor may decode bytes. So threads may share a message only after its fields were read
 // once.
 #ifndef CAFFE_PROTO_MESSAGE_HPP_
 #define CAFFE_PROTO_MESSAGE_HPP_
@@ -33,21 +32,20 @@ class TextFormat;
 
 namespace caffe {
 
-// A serialized FileDescriptorProto: names and types, for those who ask (DebugString, TextFormat,
-// GetDescriptor).
+// A serialized FileDescriptorProto. DebugString, TextFormat and GetDescriptor need its names and types.
 struct ProtoFile {
   const char* bytes;
   size_t size;
 };
 
-// A value's name, empty if the enum has none of that number; and the other way round.
+// The name of an enum's value, empty if the enum has no such number; and the value of a name.
 const std::string& EnumName(const ProtoFile* file, const char* name, int value);
 bool EnumNumber(const ProtoFile* file, const char* name, const std::string& value, int* number);
 
-// How a number lies on the wire: all else follows from its C++ type.
+// The wire format of a number. Its C++ type determines the rest.
 enum class Coding : uint8_t { kVarint, kZigzag, kFixed };
 
-// Repeated messages as Message sees them, which does not know their class.
+// A list of messages of any class, for Message, which does not know the class.
 class RepeatedMessages {
  public:
   virtual ~RepeatedMessages() = default;
@@ -69,7 +67,7 @@ class Message {
   void Swap(Message* other);
   void Clear();
 
-  // The parsers say false if the bytes are no message, and keep what came before the bad place.
+  // The parsers return false if the bytes are no message. They keep the fields before the error.
   bool ParseFromArray(const void* data, int size);
   bool ParseFromString(const std::string& data);
   bool ParseFromIstream(std::istream* input);
@@ -93,7 +91,7 @@ class Message {
   bool HasField(int number) const { return Find(number) != nullptr; }
   void ClearField(int number);
 
-  // Of a number: int32_t, int64_t, uint32_t, uint64_t, float, double or bool. An enum is an int32_t.
+  // Numbers: T is int32_t, int64_t, uint32_t, uint64_t, float, double or bool. An enum is an int32_t.
   template <typename T>
   T GetNumber(int number, Coding coding, T fallback) const;
   template <typename T>
@@ -128,7 +126,7 @@ class Message {
   }
   template <typename T>
   static const T& Default() {
-    static const T& instance = *new T;  // never destroyed: a static of a layer's may use it at exit
+    static const T& instance = *new T;  // never destroyed, because a layer's static may use it at exit
     return instance;
   }
 
@@ -148,7 +146,7 @@ class Message {
     return new RepeatedPtrField<T>;
   }
 
-  // By host_services.text, whose kinds these are. False if `input` is a text that is wrong.
+  // Calls host_services.text, which defines the kinds. Returns false if `input` is a wrong text.
   bool Convert(int64_t kind, const std::string& input, std::string* output) const;
   Field* Find(int number) const;
   Field* Make(int number);
@@ -160,11 +158,11 @@ class Message {
 
   const ProtoFile* file_;
   const char* name_;  // the message's name in file_, from the package on
-  std::vector<std::unique_ptr<Field>>
-      fields_;  // by number; each stays where it is, for accessors hand out references
+  // Sorted by number. Fields never move, because accessors return references.
+  std::vector<std::unique_ptr<Field>> fields_;
 };
 
-// A list of messages: RepeatedMessages besides.
+// A list of messages of a known class.
 template <typename T>
 class RepeatedPtrField : public PointerList<T>, public RepeatedMessages {
  public:
@@ -182,7 +180,7 @@ class RepeatedPtrField<std::string> : public PointerList<std::string> {
 
 }  // namespace caffe
 
-// The names that code written for protobuf's library uses.
+// The names in Google's protobuf library.
 namespace google {
 namespace protobuf {
 using int32 = int32_t;

@@ -1,4 +1,4 @@
-// The lists of a message: RepeatedField of numbers, RepeatedPtrField (by way of PointerList) of strings and
+// The lists in messages: RepeatedField of numbers, and RepeatedPtrField (by PointerList) of strings and
 // messages.
 #ifndef CAFFE_PROTO_REPEATED_FIELD_HPP_
 #define CAFFE_PROTO_REPEATED_FIELD_HPP_
@@ -13,7 +13,7 @@
 
 namespace caffe {
 
-// Raises caffe::Error. Protobuf's own library reads past the end instead.
+// Throws caffe::Error. Google's protobuf library reads past the end instead.
 [[noreturn]] void ListIndexError(int index, int size);
 
 inline size_t CheckListIndex(int index, int size) {
@@ -75,10 +75,10 @@ class RepeatedField {
   struct Item {
     T value = T();
   };
-  std::vector<Item> items_;  // of Items, for a vector of bool holds no bools
+  std::vector<Item> items_;  // not of T, because std::vector<bool> holds no bools
 };
 
-// Steps through a vector of pointers and shows what they point at.
+// Iterates over a vector of pointers, and dereferences them.
 template <typename T, typename Position>
 class PointerIterator {
  public:
@@ -110,7 +110,7 @@ class PointerIterator {
   Position position_{};
 };
 
-// Elements stay where they are when the list grows.
+// Elements do not move when the list grows.
 template <typename T>
 class PointerList {
  public:

@@ -11,9 +11,9 @@ namespace protobuf {
 
 class TextFormat {
  public:
-  // False if the text is wrong, or a required field is missing; what is wrong goes to the log.
+  // Returns false and logs the error if the text is wrong or a required field is missing.
   static bool ParseFromString(const std::string& text, Message* message);
-  // Here the required ones are not asked for: `message` may have them.
+  // As above, but required fields may be missing from the text, because `message` may have them.
   static bool MergeFromString(const std::string& text, Message* message);
   static bool PrintToString(const Message& message, std::string* output);
 };

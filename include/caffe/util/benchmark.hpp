@@ -8,7 +8,7 @@
 
 namespace caffe {
 
-// Wall time; in GPU mode the stream's work is waited for at both ends.
+// Measures wall time. In GPU mode both ends wait for the stream.
 class Timer {
  public:
   Timer() {}

@@ -1,6 +1,6 @@
-// The part of cuBLAS's interface that is in use here. In a CUDA library the functions are forwarded to the
-// cuBLAS that torch has loaded; on the host backend the same calls (column-major, as cuBLAS has them) are
-// done by the BLAS library. Neither needs anything of cuBLAS at build time.
+// The part of cuBLAS's interface that layers use. A CUDA library forwards the calls to the cuBLAS that torch
+// has loaded. On the host backend the BLAS library computes them, also column-major. Neither needs cuBLAS at
+// build time.
 #ifndef CAFFE_UTIL_CUBLAS_HPP_
 #define CAFFE_UTIL_CUBLAS_HPP_
 

@@ -1,5 +1,5 @@
-// The part of cuFFT's interface that layers use. The transforms are torch.fft's, on either backend and always
-// on the call's stream: nothing of cuFFT is needed to build, and its plans and work space are torch's.
+// The part of cuFFT's interface that layers use. On both backends torch.fft computes the transforms, on the
+// call's stream. So nothing of cuFFT is needed at build time, and torch has the plans and the workspace.
 #ifndef CAFFE_UTIL_CUFFT_HPP_
 #define CAFFE_UTIL_CUFFT_HPP_
 
@@ -40,12 +40,13 @@ typedef double2 cufftDoubleComplex;
 cufftResult cufftPlan1d(cufftHandle* plan, int nx, cufftType type, int batch);
 cufftResult cufftPlan2d(cufftHandle* plan, int nx, int ny, cufftType type);
 cufftResult cufftPlan3d(cufftHandle* plan, int nx, int ny, int nz, cufftType type);
-// inembed, onembed: the sizes of the arrays that hold the transforms; null: the transforms' own, without
+// inembed, onembed: the sizes of the arrays that hold the transforms. Null: the transforms' sizes, without
 // gaps.
 cufftResult cufftPlanMany(cufftHandle* plan, int rank, int* n, int* inembed, int istride, int idist,
                           int* onembed, int ostride, int odist, cufftType type, int batch);
 cufftResult cufftDestroy(cufftHandle plan);
-cufftResult cufftSetStream(cufftHandle plan, cudaStream_t stream);  // the call's stream, whatever is said
+cufftResult cufftSetStream(cufftHandle plan,
+                           cudaStream_t stream);  // no effect: it is always the call's stream
 
 cufftResult cufftExecC2C(cufftHandle plan, cufftComplex* in, cufftComplex* out, int direction);
 cufftResult cufftExecR2C(cufftHandle plan, cufftReal* in, cufftComplex* out);

@@ -1,4 +1,4 @@
-// CUDA as Caffe layers expect to find it: the runtime, the checks, and every operation on the call's stream.
+// CUDA for Caffe layers: the runtime and the checks. Every operation is on the call's stream.
 #ifndef CAFFE_UTIL_DEVICE_ALTERNATE_H_
 #define CAFFE_UTIL_DEVICE_ALTERNATE_H_
 
@@ -14,15 +14,16 @@
 
 namespace caffe {
 
-// The stream of the running call; tools/cuda/for_nvcc.py gives it to every launch.
+// The stream of the running call. tools/cuda/for_nvcc.py adds it to every launch.
 inline cudaStream_t current_stream() { return static_cast<cudaStream_t>(call_context.stream); }
 
 }  // namespace caffe
 
 #ifndef CAFFE_HOST_BACKEND
 
-// A layer's own cudaMemcpy and cudaMemset would go to the legacy default stream, unordered with torch's.
-// Renamed, not function-like: headers that come later say ::cudaMemcpy as well.
+// A layer's own cudaMemcpy and cudaMemset would use the legacy default stream, out of order with torch's
+// stream. Macros without parameters replace them, because that also works for the ::cudaMemcpy of later
+// headers.
 cudaError_t caffe_stream_memcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind);
 cudaError_t caffe_stream_memcpy_async(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
                                       cudaStream_t stream = ::caffe::current_stream());
@@ -34,7 +35,7 @@ cudaError_t caffe_stream_memcpy_2d_async(void* to, size_t to_pitch, const void* 
 cudaError_t caffe_stream_memset(void* to, int byte, size_t bytes);
 cudaError_t caffe_stream_memset_async(void* to, int byte, size_t bytes,
                                       cudaStream_t stream = ::caffe::current_stream());
-// A stream of a layer's own would not wait for torch's, either: it gets the call's.
+// A layer's own stream would not wait for torch's stream, either. So it gets the call's stream.
 inline cudaError_t caffe_stream_create(cudaStream_t* stream, unsigned = 0) {
   return *stream = ::caffe::current_stream(), cudaSuccess;
 }
@@ -53,12 +54,12 @@ inline cudaError_t caffe_stream_destroy(cudaStream_t) { return cudaSuccess; }
 
 #endif  // CAFFE_HOST_BACKEND
 
-// The driver's, which forks compare the runtime's answers with.
+// A name of the driver's API. Forks compare the runtime's results with it.
 #define CUDA_SUCCESS cudaSuccess
 
 #include "caffe/util/cublas.hpp"
 
-// cuBLAS and cuRAND report 0 for success; their headers are not needed to know that.
+// In cuBLAS and cuRAND 0 means success, so their headers are not needed here.
 #define CUBLAS_CHECK(condition)                                                                        \
   do {                                                                                                 \
     const int caffe_status_ = static_cast<int>(condition);                                             \
@@ -71,7 +72,7 @@ inline cudaError_t caffe_stream_destroy(cudaStream_t) { return cudaSuccess; }
     CHECK_EQ(caffe_status_, 0) << " cuRAND's status";      \
   } while (0)
 
-// Layers put these under their own #ifdef CPU_ONLY, which is never defined here.
+// Layers use these macros under #ifdef CPU_ONLY, which we never define.
 #define NO_GPU LOG(FATAL) << "Cannot use GPU in CPU-only Caffe: check mode."
 
 #define STUB_GPU_FORWARD(classname, funcname)                                    \

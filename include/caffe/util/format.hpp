@@ -7,7 +7,7 @@
 
 namespace caffe {
 
-// 7 in a width of 3: "007".
+// format_int(7, 3) is "007".
 inline std::string format_int(int n, int numberOfLeadingZeros = 0) {
   std::ostringstream text;
   text << std::setw(numberOfLeadingZeros) << std::setfill('0') << n;

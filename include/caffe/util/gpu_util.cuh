@@ -1,4 +1,4 @@
-// Upstream's place for caffe_gpu_atomic_add(value, address); it comes with the kernel macros here.
+// Caffe declares caffe_gpu_atomic_add(value, address) here. We define it with the kernel macros.
 #ifndef CAFFE_UTIL_GPU_UTIL_CUH_
 #define CAFFE_UTIL_GPU_UTIL_CUH_
 

@@ -1,9 +1,9 @@
-// Patches of an image as columns, and the sum of columns back into an image, in two dimensions and in any
-// number.
+// im2col writes the patches of an image to columns. col2im adds the columns back into an image. Both exist
+// for two dimensions, and for any number of them.
 //
 // An image is [channels, spatial...]; its columns are [channels * kernel..., output...]. In the n-dimensional
-// forms im_shape and col_shape begin with their channel axis; the arrays are on the host for _cpu, on the
-// device for _gpu.
+// functions im_shape and col_shape start with the channel axis. Their arrays are on the host for _cpu, and on
+// the device for _gpu.
 #ifndef CAFFE_UTIL_IM2COL_HPP_
 #define CAFFE_UTIL_IM2COL_HPP_
 
@@ -44,7 +44,7 @@ void col2im_nd_gpu(const Dtype* data_col, const int num_spatial_axes, const int 
                    const int* col_shape, const int* kernel_shape, const int* pad, const int* stride,
                    const int* dilation, Dtype* data_im);
 
-// As before Caffe knew dilation.
+// The functions of Caffe before it had dilation.
 #define CAFFE_WITHOUT_DILATION_(function)                                                                    \
   template <typename Dtype>                                                                                  \
   void function(const Dtype* from, const int channels, const int height, const int width,                    \

@@ -1,4 +1,4 @@
-// A blob that several layers read is copied by a Split layer, so that each reader has a diff of its own.
+// If several layers read a blob, a Split layer copies it, so that each reader has its own diff.
 #ifndef CAFFE_UTIL_INSERT_SPLITS_HPP_
 #define CAFFE_UTIL_INSERT_SPLITS_HPP_
 
@@ -8,7 +8,8 @@
 
 namespace caffe {
 
-// `param` with a Split layer behind each top that more than one bottom (or a bottom and the loss) uses.
+// Copies `param`, and adds a Split layer after each top that is used more than once: by bottoms, or by the
+// loss.
 void InsertSplits(const NetParameter& param, NetParameter* param_split);
 
 void ConfigureSplitLayer(const std::string& layer_name, const std::string& blob_name, int blob_idx,

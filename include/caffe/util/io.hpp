@@ -1,5 +1,4 @@
-// Messages in files, and temporary files. There are no images here: what needs OpenCV is refused where it is
-// ported.
+// Messages in files, and temporary files. There are no images: `port` refuses layers that need OpenCV.
 #ifndef CAFFE_UTIL_IO_H_
 #define CAFFE_UTIL_IO_H_
 

@@ -1,4 +1,4 @@
-// SSD's label maps as std::map. The message LabelMap is the fork's own, hence templates.
+// SSD's label maps as std::map. Templates, because the message LabelMap is in the fork's own .proto.
 #ifndef CAFFE_UTIL_LABEL_MAP_HPP_
 #define CAFFE_UTIL_LABEL_MAP_HPP_
 

@@ -1,5 +1,5 @@
-// std::max and std::min of a float and a double. To compilers of 2015 sqrt() and fabs() of a float were
-// doubles, so that `std::max(sqrt(x), 0.)` compiled in layers of either type. Ours.
+// std::max and std::min of a float and a double. With compilers of 2015 sqrt() and fabs() of a float returned
+// a double, so `std::max(sqrt(x), 0.)` compiled in layers of both types. Not a header of Caffe's.
 #ifndef CAFFE_UTIL_MIXED_MAX_HPP_
 #define CAFFE_UTIL_MIXED_MAX_HPP_
 
@@ -8,7 +8,7 @@
 
 namespace std {
 
-// The first parameter keeps them out of `std::max<float>(a, b)`, which says what it wants.
+// Because of the int parameter, `std::max<float>(a, b)` does not match these.
 template <int = 0, typename A, typename B>
 constexpr enable_if_t<is_floating_point<A>::value && is_floating_point<B>::value && !is_same<A, B>::value,
                       common_type_t<A, B>>

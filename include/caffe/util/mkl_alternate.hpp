@@ -1,5 +1,6 @@
-// The BLAS names that Caffe sources use, and those of MKL's functions of vectors. The products are done by the BLAS
-// library that torch has loaded (see src/caffe/util/cblas.cpp): there is no cblas.h to install and nothing to link.
+// The BLAS functions that Caffe sources use, and MKL's vector functions. The BLAS library that torch has
+// loaded computes the products (src/caffe/util/cblas.cpp), so there is no cblas.h to install, and nothing to
+// link.
 #ifndef CAFFE_UTIL_MKL_ALTERNATE_HPP_
 #define CAFFE_UTIL_MKL_ALTERNATE_HPP_
 
@@ -44,7 +45,7 @@ CAFFE_DECLARE_CBLAS(s, float)
 CAFFE_DECLARE_CBLAS(d, double)
 #undef CAFFE_DECLARE_CBLAS
 
-// Functions of vectors: vsExp(n, a, y), vdExp, and vExp for either.
+// Vector functions: vsExp(n, a, y) for float, vdExp for double, and vExp for both.
 #define CAFFE_DEFINE_VSL_(name, operation, ...)                     \
   template <typename Dtype>                                         \
   void v##name(const int n, const Dtype* a, __VA_ARGS__ Dtype* y) { \

@@ -1,4 +1,4 @@
-// The call's generator, and what is drawn with it.
+// The call's generator, and functions that draw from it.
 #ifndef CAFFE_RNG_CPP_HPP_
 #define CAFFE_RNG_CPP_HPP_
 

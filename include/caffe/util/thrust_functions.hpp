@@ -1,5 +1,5 @@
-// What function objects are made of: the standard library had it until 2017, and thrust until CUDA 13. Not a header of
-// upstream's.
+// The base classes of function objects. std removed them in 2017, and thrust in CUDA 13. Not a header of
+// Caffe's.
 #ifndef CAFFE_UTIL_THRUST_FUNCTIONS_HPP_
 #define CAFFE_UTIL_THRUST_FUNCTIONS_HPP_
 

@@ -1,5 +1,5 @@
-// nvcc's own thrust, on the call's stream. tools/caffe/build.py leads the thrust/*.h of a layer that uses thrust on the
-// device here first, and then to nvcc's. Not a header of upstream's.
+// nvcc's thrust, on the call's stream. If a layer uses thrust on the device, tools/caffe/build.py makes its
+// thrust/*.h include this file first, and then nvcc's. Not a header of Caffe's.
 #ifndef CAFFE_UTIL_THRUST_STREAM_HPP_
 #define CAFFE_UTIL_THRUST_STREAM_HPP_
 
@@ -11,7 +11,7 @@
 
 namespace caffe {
 
-// Kernels that would start further ones know no stream of the host's.
+// Device code that launches kernels cannot use the host's stream.
 inline __host__ __device__ cudaStream_t thrust_stream() {
 #ifdef __CUDA_ARCH__
   return nullptr;
@@ -22,12 +22,13 @@ inline __host__ __device__ cudaStream_t thrust_stream() {
 
 }  // namespace caffe
 
-// What thrust takes where nobody names a stream. Its headers are read once, and here first.
+// thrust uses this stream by default. Its headers must be included here first, before any other file includes
+// them.
 #undef cudaStreamLegacy
 #define cudaStreamLegacy ::caffe::thrust_stream()
 #include <thrust/device_vector.h>
 #include <thrust/execution_policy.h>
-// Of these one brought the others until CUDA 12.
+// Until CUDA 12 each of these headers included others, and layers rely on it.
 #include <thrust/count.h>
 #include <thrust/extrema.h>
 #include <thrust/host_vector.h>
