@@ -1,4 +1,4 @@
-// The singleton's state, and the few functions of the CUDA runtime that a layer calls on its own.
+// The Caffe singleton, and the CUDA runtime functions that layers call themselves.
 #include "caffe/common.hpp"
 
 namespace caffe {
@@ -82,7 +82,7 @@ int Caffe::FindDevice(const int start_id) { return CheckDevice(start_id) ? start
 
 #ifndef CAFFE_HOST_BACKEND
 
-// Unless both ends are on the device, the caller expects the copy to be done, as with cudaMemcpy.
+// cudaMemcpy returns after the copy is done, so wait here, unless both ends are on the device.
 static cudaError_t waited_for(cudaError_t error, cudaMemcpyKind kind) {
   if (error != cudaSuccess || kind == cudaMemcpyDeviceToDevice) return error;
   return cudaStreamSynchronize(caffe::current_stream());

@@ -1,4 +1,4 @@
-// The services until somebody gives others: enough for a program without Python, a test for one.
+// The default services, for a program without Python, such as a test.
 #include "caffe/host_services.hpp"
 
 #include <stdio.h>
@@ -40,7 +40,7 @@ void release(int64_t token) {
   ::free(address);
 #else
   if (cudaFreeHost(address) == cudaSuccess) return;
-  // It is none of the host's.
+  // The address is in device memory. Clear the error.
   (void)cudaGetLastError();
   (void)cudaFreeAsync(address, current_stream());
 #endif

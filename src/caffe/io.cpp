@@ -1,4 +1,4 @@
-// Messages in files. Text goes through real protobuf, where a host with Python is there to offer it.
+// Messages in files. Python's protobuf converts text, so text needs a process with Python.
 #include "caffe/util/io.hpp"
 
 #include <atomic>
@@ -44,7 +44,8 @@ bool ReadProtoFromBinaryFile(const char* filename, Message* proto) {
   return proto->ParseFromIstream(&file);
 }
 
-// Caffe goes on where it cannot write. Some layers write a text for people, to a path on their author's machine.
+// If it cannot write, it goes on, as in Caffe: some layers write a log to a path that exists only on their
+// author's machine.
 void WriteProtoToTextFile(const Message& proto, const char* filename) {
   std::ofstream file(filename);
   if (file) file << proto.DebugString();

@@ -1,4 +1,4 @@
-// Where log lines go, and what a fatal one becomes.
+// Sends log lines to the host's log service, and throws fatal ones as exceptions.
 #include <ctype.h>
 #include <glog/logging.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@ struct CheckText {
 };
 thread_local CheckText last_check;
 
-// NOT_IMPLEMENTED's own words, or a layer's for the same: "CPU Forward not yet implemented".
+// Is it NOT_IMPLEMENTED's text, or a layer's own text with that meaning: "CPU Forward not yet implemented"?
 bool says_not_implemented(std::string text) {
   for (char& c : text) c = static_cast<char>(tolower(c));
   const auto has = [&](const char* words) { return text.find(words) != std::string::npos; };
@@ -56,7 +56,7 @@ FatalMessage::FatalMessage(const char* file, int line, const std::string& text)
 }
 
 FatalMessage::~FatalMessage() noexcept(false) {
-  if (std::uncaught_exceptions() > unwinding_) return;  // the exception under way tells more
+  if (std::uncaught_exceptions() > unwinding_) return;  // an operand of << threw, and its exception says more
   const char* slash = strrchr(file_, '/');
   const std::string text = stream_.str();
   const std::string what = std::string(slash ? slash + 1 : file_) + ":" + std::to_string(line_) + ": " + text;

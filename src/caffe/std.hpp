@@ -1,4 +1,4 @@
-// The standard headers behind every Caffe file, for precompilation alone (mk/host.mk).
+// The standard headers that every Caffe file includes. Only for precompilation (mk/host.mk).
 #include <algorithm>
 #include <cassert>
 #include <cfloat>

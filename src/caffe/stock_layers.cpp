@@ -1,5 +1,4 @@
-// The core's own layers by type name, for layers that make sub-layers by CreateLayer. Linked only into
-// libraries that do.
+// Makes the core's layers by type name. Only libraries whose layers call CreateLayer are linked with it.
 #include <map>
 #include <string>
 

@@ -7,13 +7,13 @@ namespace caffe {
 
 namespace {
 
-// A number above INT_MAX is negative here, which LayerSetUp refuses.
+// A number above INT_MAX becomes negative, and LayerSetUp refuses negative numbers.
 template <typename Repeated>
 vector<int> values(const Repeated& repeated) {
   return vector<int>(repeated.begin(), repeated.end());
 }
 
-// Written only when it changes: on the GPU each writing costs a copy.
+// Writes only if the values change, because on the GPU each write costs a copy.
 void assign(const vector<int>& values, Blob<int>* blob) {
   const vector<int> shape(1, static_cast<int>(values.size()));
   if (blob->shape() == shape && std::equal(values.begin(), values.end(), blob->cpu_data())) return;
@@ -23,8 +23,8 @@ void assign(const vector<int>& values, Blob<int>* blob) {
 
 }  // namespace
 
-// One size per spatial axis from `name`: given once, or once per axis, or as name_h and name_w, or not at
-// all.
+// The sizes of field `name`, one per spatial axis. The layer's parameter gives one for all axes, or one per
+// axis, or name_h and name_w, or none.
 template <typename Dtype>
 vector<int> BaseConvolutionLayer<Dtype>::spatial_sizes(const char* name, const vector<int>& given,
                                                        bool has_h_w, int h, int w, int otherwise) const {
@@ -127,7 +127,7 @@ void BaseConvolutionLayer<Dtype>::Reshape(const vector<Blob<Dtype>*>& bottom,
   top_shape.insert(top_shape.end(), output_shape_.begin(), output_shape_.begin() + num_spatial_axes_);
   for (Blob<Dtype>* blob : top) blob->Reshape(top_shape);
 
-  // The convolution's own input and output: of a transposed one, the top and the bottom.
+  // The convolution's input and output. For transposed convolution these are the top and the bottom.
   const Blob<Dtype>& input = reverse_dimensions() ? *top[0] : *bottom[0];
   const Blob<Dtype>& output = reverse_dimensions() ? *bottom[0] : *top[0];
   conv_out_spatial_dim_ = output.count(first_spatial_axis);

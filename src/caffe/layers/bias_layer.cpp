@@ -46,7 +46,7 @@ void BiasLayer<Dtype>::BackwardOn(const vector<Blob<Dtype>*>& top, const vector<
   const Dtype* dy = Side::diff(*top[0]);
   if (learned ? this->param_propagate_down_[0] : propagate_down[1]) {
     Dtype* const db = Side::mutable_diff(learned ? *this->blobs_[0] : *bottom[1]);
-    for (int n = 0; n < outer_dim_; ++n)  // a parameter's diff is added to
+    for (int n = 0; n < outer_dim_; ++n)  // adds to the diff, as for all parameters
       Side::gemv(CblasNoTrans, bias_dim_, inner_dim_, Dtype(1), dy + n * dim_, Side::data(bias_multiplier_),
                  Dtype(learned || n > 0), db);
   }

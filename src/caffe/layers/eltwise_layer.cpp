@@ -61,7 +61,7 @@ void EltwiseLayer<Dtype>::BackwardOn(const vector<Blob<Dtype>*>& top, const vect
     Dtype* const dx = Side::mutable_diff(*bottom[i]);
     switch (op_) {
       case EltwiseParameter_EltwiseOp_PROD:
-        if (stable_prod_grad_) {  // the product of the others, so that a 0 does no harm
+        if (stable_prod_grad_) {  // multiply the other bottoms: no division by a 0
           bool first = true;
           for (size_t j = 0; j < bottom.size(); ++j) {
             if (j == i) continue;

@@ -62,7 +62,7 @@ void PoolingLayer<Dtype>::Reshape(const vector<Blob<Dtype>*>& bottom, const vect
   const auto windows = [up, padded](int64_t size, int64_t kernel, int64_t pad, int64_t stride) {
     const double steps = static_cast<double>(size + 2 * pad - kernel) / stride;
     int64_t count = static_cast<int64_t>(up ? std::ceil(steps) : std::floor(steps)) + 1;
-    // The last one begins behind the image: as in Caffe, where either axis has padding.
+    // As in Caffe: drop the last window if it starts behind the image, if either axis has padding.
     if (padded && (count - 1) * stride >= size + pad) --count;
     CHECK_LE(size + 2 * pad + stride, INT_MAX) << "pixels of an axis with its padding";
     return static_cast<int>(count);
@@ -82,8 +82,8 @@ struct Axis {
   int size, windows, kernel, pad, stride;
 };
 
-// One axis of a window: what of it lies in the image, and its length with the padding that counts for an
-// average.
+// A window along one axis: its part inside the image, and its length with padding, by which an average is
+// divided.
 struct Span {
   int start, end, padded;
   Span(const Axis& axis, int window) {
@@ -94,8 +94,8 @@ struct Span {
   }
 };
 
-// visit(plane's first element, window's place in the top, its rows, its columns) for every window of every
-// plane
+// Calls visit(index of the plane's first element, index in the top, rows, columns) for each window of each
+// plane.
 template <typename Visit>
 void each_window(int planes, const Axis& h, const Axis& w, const Visit& visit) {
   for (int plane = 0, window = 0; plane < planes; ++plane) {
@@ -107,8 +107,8 @@ void each_window(int planes, const Axis& h, const Axis& w, const Visit& visit) {
   }
 }
 
-// The largest element of a window goes to *largest and its place in the plane is returned: -1 for a window
-// that lies beyond the image (a stride longer than the kernel).
+// Sets *largest to a window's largest element, and returns its place in the plane. Returns -1 if the window
+// is outside the image, which happens if the stride is longer than the kernel.
 template <typename Dtype>
 int find_largest(const Dtype* plane, int width, const Span& rows, const Span& columns, Dtype* largest) {
   int found = -1;

@@ -1,5 +1,5 @@
-// Pooling on the GPU. Backward gathers: a thread per element of the bottom goes through the windows that hold
-// it.
+// Pooling on the GPU. In Backward each thread has one element of the bottom, and adds up the windows that
+// contain it.
 #include <cfloat>
 
 #include "caffe/layers/pooling_layer.hpp"
@@ -9,14 +9,14 @@ namespace caffe {
 
 namespace {
 
-// Everything the kernels need to know of the geometry.
+// The geometry for the kernels.
 struct Pool {
   int height, width, pooled_height, pooled_width, kernel_h, kernel_w, pad_h, pad_w, stride_h, stride_w;
 };
 
 // The window of an element of the top: its rows and columns in the image.
 struct Window {
-  int plane, top, left, bottom, right, size;  // size: with the padding that counts for an average
+  int plane, top, left, bottom, right, size;  // size: with padding; an average is divided by it
   __device__ Window(const Pool& p, int index) {
     const int pw = index % p.pooled_width, ph = index / p.pooled_width % p.pooled_height;
     plane = index / p.pooled_width / p.pooled_height * p.height * p.width;
@@ -32,7 +32,7 @@ struct Window {
   }
 };
 
-// The windows that hold an element of the bottom: [first_h, end_h) x [first_w, end_w) of its plane in the
+// The windows that contain an element of the bottom: [first_h, end_h) x [first_w, end_w) in its plane of the
 // top.
 struct Windows {
   int element, plane, first_h, end_h, first_w, end_w;
@@ -47,7 +47,7 @@ struct Windows {
   }
 };
 
-// Index: int, or Dtype where the second top takes it.
+// Index is int, or Dtype if the second top gets the indices.
 template <typename Dtype, typename Index>
 __global__ void max_forward(const int n, const Pool pool, const Dtype* x, Dtype* y, Index* found) {
   CUDA_KERNEL_LOOP(i, n) {
@@ -109,8 +109,8 @@ __global__ void average_backward(const int n, const Pool pool, const Dtype* dy, 
   }
 }
 
-// Training: an element drawn with a probability in proportion to its value. `drawn` has a uniform random
-// number and gets the element's place in the bottom.
+// Training: draws an element with a probability proportional to its value. `drawn` holds a uniform random
+// number, and gets the element's place in the bottom.
 template <typename Dtype>
 __global__ void stochastic_forward(const int n, const Pool pool, const Dtype* x, Dtype* drawn, Dtype* y) {
   CUDA_KERNEL_LOOP(i, n) {
@@ -134,7 +134,7 @@ __global__ void stochastic_forward(const int n, const Pool pool, const Dtype* x,
   }
 }
 
-// Testing: the mean, each element weighted with its own value.
+// Testing: the mean of the elements, weighted by their own values.
 template <typename Dtype>
 __global__ void stochastic_test(const int n, const Pool pool, const Dtype* x, Dtype* y) {
   CUDA_KERNEL_LOOP(i, n) {

@@ -19,7 +19,7 @@ template <typename Side>
 void PowerLayer<Dtype>::ForwardOn(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) {
   const int n = bottom[0]->count();
   Dtype* const y = Side::mutable_data(*top[0]);
-  if (diff_scale_ == 0) {  // a constant, whatever x is
+  if (diff_scale_ == 0) {  // y does not depend on x
     Side::set(n, power_ == 0 ? Dtype(1) : Dtype(std::pow(shift_, power_)), y);
     return;
   }

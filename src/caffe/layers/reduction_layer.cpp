@@ -45,7 +45,7 @@ void ReductionLayer<Dtype>::BackwardOn(const vector<Blob<Dtype>*>& top, const ve
   if (!propagate_down[0]) return;
   const int n = bottom[0]->count();
   Dtype* const dx = Side::mutable_diff(*bottom[0]);
-  switch (op_) {  // how a sum depends on its terms, ...
+  switch (op_) {  // dx: the derivative of a sum by its terms
     case ReductionParameter_ReductionOp_SUM:
     case ReductionParameter_ReductionOp_MEAN:
       Side::set(n, coeff_, dx);
@@ -58,7 +58,7 @@ void ReductionLayer<Dtype>::BackwardOn(const vector<Blob<Dtype>*>& top, const ve
       Side::scale(n, 2 * coeff_, Side::data(*bottom[0]), dx);
       break;
   }
-  Side::mul_along(n, dx, Side::diff(*top[0]), num_, dim_, dx);  // ... times the gradient of that sum
+  Side::mul_along(n, dx, Side::diff(*top[0]), num_, dim_, dx);  // times the gradient of the sum
 }
 
 CAFFE_BOTH_SIDES(ReductionLayer)

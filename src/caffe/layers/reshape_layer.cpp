@@ -39,7 +39,7 @@ void ReshapeLayer<Dtype>::Reshape(const vector<Blob<Dtype>*>& bottom, const vect
   const ReshapeParameter& param = this->layer_param_.reshape_param();
   const vector<int>& from = bottom[0]->shape();
   const int axes = bottom[0]->num_axes();
-  // Which of the bottom's axes [start, end) are replaced: an axis of -1 is the place behind the last one.
+  // The bottom's axes [start, end) are replaced. axis == -1 means behind the last axis.
   const int start = param.axis() >= 0 ? param.axis() : axes + param.axis() + 1;
   CHECK_GE(start, 0) << "axis " << param.axis() << " out of range";
   CHECK_LE(start, axes) << "axis " << param.axis() << " out of range for " << axes << "-D input blob";

@@ -30,7 +30,7 @@ void ScaleLayer<Dtype>::LayerSetUp(const vector<Blob<Dtype>*>& bottom, const vec
     if (this->blobs_.size() + bottom.size() < 3) {
       bias_param_id_ = static_cast<int>(this->blobs_.size());
       this->blobs_.push_back(bias_layer_->blobs()[0]);
-    } else {  // blobs were given: the bias is the last of them
+    } else {  // the blobs exist already, and the bias is the last one
       bias_param_id_ = static_cast<int>(this->blobs_.size()) - 1;
       bias_layer_->blobs()[0] = this->blobs_[bias_param_id_];
     }
@@ -77,7 +77,7 @@ void ScaleLayer<Dtype>::BackwardOn(const vector<Blob<Dtype>*>& top, const vector
   const int n = bottom[0]->count();
   const Dtype* const dy = Side::diff(*top[0]);
   if (learned ? this->param_propagate_down_[0] : propagate_down[1]) {
-    // The product of dy and x, summed along the inner axes and then the outer ones.
+    // Sum dy * x, first over the inner axes, then over the outer ones.
     const Dtype* const x = Side::data(bottom[0] == top[0] ? temp_ : *bottom[0]);
     Dtype* const product = Side::mutable_data(temp_);
     Dtype* const sums = Side::mutable_data(sum_result_);

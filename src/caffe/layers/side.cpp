@@ -5,7 +5,7 @@ namespace caffe {
 
 namespace {
 
-// combine(x, v's element) for each element; v's is constant along a stretch of `inner`.
+// y[i] = combine(x[i], v[i / inner % dim])
 template <typename Dtype, typename Combine>
 void along(int n, const Dtype* x, const Dtype* v, int dim, int inner, Dtype* y, const Combine& combine) {
   for (int start = 0, d = 0; start < n; start += inner, d = d + 1 < dim ? d + 1 : 0) {

@@ -19,7 +19,7 @@ void SoftmaxLayer<Dtype>::Reshape(const vector<Blob<Dtype>*>& bottom, const vect
   scale_.Reshape(scale_shape);
 }
 
-// Row by row of inner_num_ elements, so that memory is walked in order whatever the axis.
+// Goes through rows of inner_num_ elements, so that memory is read in order for every axis.
 template <typename Dtype>
 void SoftmaxLayer<Dtype>::Forward_cpu(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) {
   const int channels = bottom[0]->shape(softmax_axis_), inner = inner_num_;

@@ -15,7 +15,7 @@ namespace {
 using caffe::WireField;
 using caffe::WireReader;
 
-// Calls f(field) for each field of a part of a descriptor, which this program has made itself.
+// Calls f(field) for each field in a descriptor's bytes.
 template <typename F>
 void ForEachField(const char* data, size_t size, F f) {
   WireReader reader(data, size);

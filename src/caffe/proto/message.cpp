@@ -70,7 +70,7 @@ struct Message::Field {
 
   int number = 0;
   Coding coding = Coding::kVarint;
-  std::string pending;  // whole fields, tags included, that are still to be merged into the value
+  std::string pending;  // wire bytes of whole fields, with tags, that are not yet merged into the value
   std::variant<std::monostate, int32_t, int64_t, uint32_t, uint64_t, float, double, bool, std::string, Child,
                RepeatedField<int32_t>, RepeatedField<int64_t>, RepeatedField<uint32_t>,
                RepeatedField<uint64_t>, RepeatedField<float>, RepeatedField<double>, RepeatedField<bool>,
@@ -82,8 +82,8 @@ struct Message::Field {
     output->append(pending);
   }
 
-  // The value as a T, nullptr if nothing came for it. What an accessor of another type left is turned into
-  // bytes first.
+  // The value as a T, or nullptr if the field is empty. A value of another type is first written to bytes,
+  // and those are read as a T.
   template <typename T, typename Merge>
   T* As(Merge merge) {
     if (!std::holds_alternative<T>(value) && !std::holds_alternative<std::monostate>(value)) {
@@ -113,7 +113,7 @@ struct Message::Field {
   template <typename T>
   T* AsNumber(Coding wanted) {
     const auto merge = [&](const WireField& field) {
-      if (field.type != NumberWireType<T>(wanted)) return;  // another type's: as good as unknown
+      if (field.type != NumberWireType<T>(wanted)) return;  // bytes of another type count as unknown
       WireReader reader(field.data, field.size);
       ReadNumber(&reader, wanted, &Hold<T>());  // which field's bytes are, as a whole
     };
@@ -199,8 +199,7 @@ struct Message::Field {
   }
 };
 
-// ------------------------------------------------------------------------------------------------- the whole
-// message
+// --------------------------------------------------------------------------------------- the whole message
 
 Message::Message(const ProtoFile* file, const char* name) : file_(file), name_(name) {}
 Message::Message(const Message& other) : file_(other.file_), name_(other.name_) { MergeFrom(other); }
@@ -209,14 +208,14 @@ Message::~Message() = default;
 
 Message& Message::operator=(const Message& other) {
   if (this == &other) return *this;
-  const std::string bytes = other.SerializeAsString();  // first: other may be a part of this
+  const std::string bytes = other.SerializeAsString();  // before Clear(), because other may be a part of this
   Clear();
   Merge(bytes.data(), bytes.size());
   return *this;
 }
 
 Message& Message::operator=(Message&& other) noexcept {
-  auto fields = std::move(other.fields_);  // of its own: other may be a part of this
+  auto fields = std::move(other.fields_);  // a separate step, because other may be a part of this
   other.fields_.clear();
   fields_.swap(fields);
   return *this;
@@ -279,8 +278,7 @@ std::string Message::SerializeAsString() const {
 
 size_t Message::ByteSizeLong() const { return SerializeAsString().size(); }
 
-// ----------------------------------------------------------------------------------------------------------
-// one field
+// ---------------------------------------------------------------------------------------------- one field
 
 Message::Field* Message::Find(int number) const {
   for (const auto& field : fields_) {
@@ -351,7 +349,7 @@ CAFFE_PROTO_NUMBER(bool)
 const std::string& Message::GetText(int number, const char* fallback, size_t size) const {
   Field* field = Find(number);
   if (const std::string* held = field ? field->AsText() : nullptr) return *held;
-  // A reference must outlive the call, so each default is kept, once.
+  // Each default is kept once, because callers keep the reference.
   static std::mutex& mutex = *new std::mutex;
   static auto& defaults = *new std::unordered_set<std::string>;
   const std::lock_guard<std::mutex> lock(mutex);

@@ -1,4 +1,4 @@
-// Text is Python's protobuf's work, reached through host_services: wire format goes there and comes back.
+// Python's protobuf converts text to wire format and back, called by host_services.
 #include "caffe/proto/text_format.hpp"
 
 #include <glog/logging.h>

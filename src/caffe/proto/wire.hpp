@@ -44,7 +44,7 @@ class WireReader {
   template <typename T>
   bool Fixed(T* value) {
     if (static_cast<size_t>(end_ - at_) < sizeof(T)) return false;
-    memcpy(value, at_, sizeof(T));  // the wire is little-endian, and so is every machine this is built for
+    memcpy(value, at_, sizeof(T));  // the wire format and our machines are both little-endian
     at_ += sizeof(T);
     return true;
   }

@@ -1,5 +1,5 @@
-// cblas_* for Caffe sources: the matrix functions by the Fortran interface of the BLAS that torch has loaded
-// (every BLAS exports that one, libtorch_cpu.so too), the vector functions right here.
+// cblas_* for Caffe sources. The matrix functions call the Fortran interface of the BLAS that torch has
+// loaded: every BLAS exports it, also libtorch_cpu.so. The vector functions are computed here.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -33,7 +33,7 @@ Function* blas(const char* name) {
 char letter(CBLAS_TRANSPOSE trans) { return trans == CblasNoTrans ? 'N' : 'T'; }
 char opposite(CBLAS_TRANSPOSE trans) { return trans == CblasNoTrans ? 'T' : 'N'; }
 
-// A vector with a step. A negative one walks it from its far end, as BLAS has it.
+// A vector with a step. As in BLAS, a negative step starts at the far end.
 template <typename Dtype>
 struct Strided {
   Dtype* first;
@@ -42,7 +42,7 @@ struct Strided {
   Dtype& operator[](ptrdiff_t i) const { return first[i * step]; }
 };
 
-// for (i < n) body(x, y, i), in a loop of its own where both lie densely: that one is vectorised.
+// Calls body(x, y, i) for each i < n. Steps of 1 have a loop of their own, which compilers vectorise.
 template <typename X, typename Y, typename Body>
 void walk(int n, X* x, int incx, Y* y, int incy, const Body& body) {
   if (incx == 1 && incy == 1) {
@@ -55,8 +55,8 @@ void walk(int n, X* x, int incx, Y* y, int incy, const Body& body) {
   }
 }
 
-// The sum of term(0) ... term(n - 1): in 16 lanes that the compiler keeps in vector registers, and by blocks
-// that are added up in double, so that a long float vector loses no digits.
+// The sum of term(0) ... term(n - 1). It has 16 lanes, which the compiler keeps in vector registers. The sums
+// of blocks are added in double, so that a long float vector loses no digits.
 template <typename Dtype, typename Term>
 double sum(int n, const Term& term) {
   constexpr int kLanes = 16, kBlock = 4096;
@@ -76,14 +76,14 @@ template <typename Dtype>
 void gemm(Gemm<Dtype>* function, CBLAS_ORDER order, CBLAS_TRANSPOSE trans_a, CBLAS_TRANSPOSE trans_b, int m,
           int n, int k, Dtype alpha, const Dtype* a, int lda, const Dtype* b, int ldb, Dtype beta, Dtype* c,
           int ldc) {
-  if (order == CblasRowMajor) {  // C' = op(B)' op(A)': a row-major matrix is its transpose, column-major
+  if (order == CblasRowMajor) {  // BLAS reads it as column-major, transposed: C' = op(B)' op(A)'
     std::swap(trans_a, trans_b);
     std::swap(m, n);
     std::swap(a, b);
     std::swap(lda, ldb);
   }
   if (m <= 0 || n <= 0) return;
-  // An empty matrix may have a leading dimension of 0, which BLAS refuses.
+  // BLAS refuses a leading dimension of 0, which an empty matrix may have.
   lda = std::max(lda, 1);
   ldb = std::max(ldb, 1);
   const char ta = letter(trans_a), tb = letter(trans_b);
@@ -142,12 +142,12 @@ Dtype asum(int n, const Dtype* x, int incx) {
 }
 
 template <typename Dtype>
-Dtype nrm2(int n, const Dtype* x, int incx) {  // squares in double: a float's square does not overflow there
+Dtype nrm2(int n, const Dtype* x, int incx) {  // squares in double, where a float's square cannot overflow
   const Strided<const Dtype> xs(n, x, incx);
   return static_cast<Dtype>(std::sqrt(sum<double>(n, [=](int i) { return double(xs[i]) * xs[i]; })));
 }
 
-// The place, counted from 0, of the first of the largest absolute values.
+// The index of the first element with the largest absolute value.
 template <typename Dtype>
 size_t amax(int n, const Dtype* x, int incx) {
   size_t best = 0;
@@ -165,7 +165,7 @@ void ger(CBLAS_ORDER order, int m, int n, Dtype alpha, const Dtype* x, int incx,
     for (int j = 0; j < n; ++j) a[i * row + j * column] += alpha * xs[i] * ys[j];
 }
 
-// All of a symmetric matrix of which one triangle is given; dense, so that either order reads the same.
+// The whole matrix of a symmetric one whose triangle is given. Dense, so that both orders read the same.
 template <typename Dtype>
 std::vector<Dtype> whole(CBLAS_ORDER order, CBLAS_UPLO uplo, int n, const Dtype* a, int lda) {
   std::vector<Dtype> all(size_t(n) * n);

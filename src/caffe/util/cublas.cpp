@@ -1,4 +1,5 @@
-// Behind caffe/util/cublas.hpp: torch's own cuBLAS, looked up when first used; on the host backend, BLAS.
+// Implements caffe/util/cublas.hpp by torch's cuBLAS, which is looked up at the first use, or by BLAS on the
+// host.
 #include "caffe/util/cublas.hpp"
 
 #ifdef CAFFE_HOST_BACKEND
@@ -15,7 +16,7 @@ CBLAS_TRANSPOSE transpose(cublasOperation_t operation) {
   return operation == CUBLAS_OP_N ? CblasNoTrans : CblasTrans;
 }
 
-// c = alpha op(a) + beta op(b), of which BLAS itself has nothing. What has the factor 0 is not read.
+// c = alpha op(a) + beta op(b), which BLAS lacks. A matrix with the factor 0 is not read.
 template <typename Dtype>
 cublasStatus_t add_matrices(cublasOperation_t trans_a, cublasOperation_t trans_b, int m, int n, Dtype alpha,
                             const Dtype* a, int lda, Dtype beta, const Dtype* b, int ldb, Dtype* c, int ldc) {
@@ -31,7 +32,7 @@ cublasStatus_t add_matrices(cublasOperation_t trans_a, cublasOperation_t trans_b
   return CUBLAS_STATUS_SUCCESS;
 }
 
-// The place, counted from 1, of the first element whose absolute value comes before all others'.
+// The index, from 1, of the first element whose absolute value is before() all others.
 template <typename Dtype, typename Before>
 int first_of(int n, const Dtype* x, int incx, Before before) {
   int best = 0;
@@ -121,7 +122,7 @@ CAFFE_DEFINE_CUBLAS(D, d, double)
 #include "caffe/host_services.hpp"
 #include "find_symbol.hpp"
 
-// The function of that name, which in the shared object may have a suffix, with these arguments.
+// Calls the function of that name. Its name in the shared object may have a suffix.
 #define CAFFE_CUBLAS_NAMED(name, suffix, ...)                                \
   static auto* const function = caffe::find_symbol<decltype(cublas##name)>(  \
       caffe::host_services.cublas_library, "cuBLAS", "cublas" #name suffix); \

@@ -1,4 +1,5 @@
-// Behind caffe/util/cufft.hpp: plans are kept here, the transforms are torch.fft's (host_services.fft).
+// Implements caffe/util/cufft.hpp: keeps the plans, and calls torch.fft for the transforms
+// (host_services.fft).
 #include "caffe/util/cufft.hpp"
 
 #include <algorithm>
@@ -21,7 +22,7 @@ struct Plan {
 std::mutex mutex;
 std::map<cufftHandle, Plan> plans;
 
-// Where the elements of one side are: their distance from one transform to the next, and along each axis.
+// Appends the distance between transforms, and each axis's stride, for the input or the output.
 void append_strides(const std::vector<int>& sizes, int stride, int64_t dist, std::vector<int64_t>* words) {
   std::vector<int64_t> strides(sizes.size());
   int64_t step = stride;
@@ -33,8 +34,8 @@ void append_strides(const std::vector<int>& sizes, int stride, int64_t dist, std
   words->insert(words->end(), strides.begin(), strides.end());
 }
 
-// One side's, as cuFFT lays it out if nothing else is said: of a real transform in place, real rows are
-// padded.
+// The same for the plan's input or output. cuFFT's default layout has no gaps, but in place it pads the real
+// rows.
 void append_side(const Plan& plan, bool in, bool in_place, std::vector<int64_t>* words) {
   const std::vector<int>& embed = in ? plan.in_embed : plan.out_embed;
   if (!embed.empty()) {
@@ -81,7 +82,7 @@ cufftResult cufftPlanMany(cufftHandle* handle, int rank, int* n, int* inembed, i
   if (!handle || !n || rank < 1 || rank > 3) return CUFFT_INVALID_VALUE;
   if (batch < 1 || *std::min_element(n, n + rank) < 1) return CUFFT_INVALID_SIZE;
   Plan plan = {type, batch, {n, n + rank}, {}, {}, istride, idist, ostride, odist};
-  if (inembed && onembed) {  // as in cuFFT, one of them alone says nothing
+  if (inembed && onembed) {  // as in cuFFT, a single one of them has no effect
     plan.in_embed.assign(inembed, inembed + rank);
     plan.out_embed.assign(onembed, onembed + rank);
   }

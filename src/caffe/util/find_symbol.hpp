@@ -1,4 +1,4 @@
-// A function of a shared library that the process has loaded already: torch's BLAS, or its cuBLAS.
+// Finds a function of a shared library that the process has already loaded: torch's BLAS or cuBLAS.
 #ifndef CAFFE_UTIL_FIND_SYMBOL_HPP_
 #define CAFFE_UTIL_FIND_SYMBOL_HPP_
 
@@ -8,8 +8,8 @@
 
 namespace caffe {
 
-// library: its path, or "" for whatever the process has. The caller keeps the address; the library is never
-// closed.
+// library: its path, or "" to search all loaded libraries. The library is never closed, so the address stays
+// valid.
 template <typename Function>
 Function* find_symbol(const char* library, const char* kind, const char* name) {
   const bool any = !library || !*library;

@@ -10,7 +10,7 @@ namespace caffe {
 
 namespace {
 
-// One axis of a convolution: where output position `o` of kernel element `k` reads the image.
+// One axis of a convolution: the image position that output position `o` reads for kernel element `k`.
 struct Axis {
   int image, kernel, pad, stride, dilation;
   int outputs() const { return (image + 2 * pad - (dilation * (kernel - 1) + 1)) / stride + 1; }
@@ -18,7 +18,7 @@ struct Axis {
   bool holds(int position) const { return static_cast<unsigned>(position) < static_cast<unsigned>(image); }
 };
 
-// visit(row of the columns, kernel row and column) for each of them, in memory order.
+// Calls visit(row of the columns, kernel row, kernel column) for each row of the columns, in memory order.
 template <typename Visit>
 void each_column_row(int channels, const Axis& h, const Axis& w, const Visit& visit) {
   for (int c = 0; c < channels; ++c)
@@ -74,7 +74,7 @@ void col2im_cpu(const Dtype* data_col, const int channels, const int height, con
 
 namespace {
 
-// A position that counts through a box of any number of axes, the last one fastest.
+// A position that goes through a box of any number of axes, along the last axis first.
 class Odometer {
  public:
   Odometer(int axes, const int* shape) : shape_(shape), digit_(axes, 0) {}
@@ -89,7 +89,7 @@ class Odometer {
   std::vector<int> digit_;
 };
 
-// visit(element of the columns, element of the image, or -1 where it lies in the padding)
+// Calls visit(index in the columns, index in the image) for each element. In the padding the latter is -1.
 template <typename Visit>
 void each_column_element(int axes, const int* im_shape, const int* col_shape, const int* kernel_shape,
                          const int* pad, const int* stride, const int* dilation, const Visit& visit) {

@@ -1,11 +1,12 @@
-// Patches as columns on the GPU. Both directions gather, so no sum depends on the order of threads.
+// Patches as columns on the GPU. Each thread adds up its own results, so no sum depends on the order of
+// threads.
 #include "caffe/util/device_alternate.hpp"
 #include "caffe/util/im2col.hpp"
 
 namespace caffe {
 namespace {
 
-// n: channels times output positions; each thread writes its patch, one element per row of the columns.
+// n: channels times output positions. Each thread writes one patch, one element per row of the columns.
 template <typename Dtype>
 __global__ void im2col_kernel(const int n, const Dtype* im, const int height, const int width,
                               const int kernel_h, const int kernel_w, const int pad_h, const int pad_w,
@@ -28,7 +29,7 @@ __global__ void im2col_kernel(const int n, const Dtype* im, const int height, co
   }
 }
 
-// n: elements of the image; each thread adds up the columns' elements that came from its own.
+// n: elements of the image. Each thread adds up the columns' elements that belong to its element.
 template <typename Dtype>
 __global__ void col2im_kernel(const int n, const Dtype* col, const int height, const int width,
                               const int kernel_h, const int kernel_w, const int pad_h, const int pad_w,
@@ -53,7 +54,7 @@ __global__ void col2im_kernel(const int n, const Dtype* col, const int height, c
   }
 }
 
-// The same in any number of axes. A kernel element's index is taken apart along the axes, the last one first.
+// The same for any number of axes. The index of a kernel element is split into axes, the last one first.
 template <typename Dtype>
 __global__ void im2col_nd_kernel(const int n, const int axes, const Dtype* im, const int* im_shape,
                                  const int* col_shape, const int* kernel_shape, const int* pad,

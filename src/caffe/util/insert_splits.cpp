@@ -11,7 +11,7 @@ namespace caffe {
 
 namespace {
 
-// What becomes of one top: how many use it, which of its copies is the next to be given away.
+// The uses of a top: how many there are, and which of its copies the next use gets.
 struct TopUse {
   std::string layer_name;
   int index = 0;
@@ -41,7 +41,7 @@ void ConfigureSplitLayer(const std::string& layer_name, const std::string& blob_
   split_layer_param->add_bottom(blob_name);
   for (int i = 0; i < split_count; ++i) {
     split_layer_param->add_top(SplitBlobName(layer_name, blob_name, blob_idx, i));
-    // The first copy stands for the loss, the others are read by layers.
+    // The first copy has the loss weight. Layers read the others.
     if (loss_weight != 0) split_layer_param->add_loss_weight(i == 0 ? loss_weight : 0);
   }
 }
@@ -49,7 +49,7 @@ void ConfigureSplitLayer(const std::string& layer_name, const std::string& blob_
 void InsertSplits(const NetParameter& param, NetParameter* param_split) {
   std::map<TopKey, TopUse> uses;
   std::map<TopKey, TopKey> top_of_bottom;
-  std::map<std::string, TopKey> latest;  // a name may be written again, in place
+  std::map<std::string, TopKey> latest;  // an in-place layer writes the same name again
   for (int i = 0; i < param.layer_size(); ++i) {
     const LayerParameter& layer = param.layer(i);
     for (int j = 0; j < layer.bottom_size(); ++j) {
