@@ -160,7 +160,10 @@ def core_use(
     (Layer<Dtype>::x).
     """
     variables = plan.names.core_variables
+    core = added.keys() | of_layer.keys() | variables.keys() | plan.names.layer_variables.keys()
     for i, token in enumerate(tokens[1:-1], 1):
+        if token.text not in core:
+            continue
         own = [t.text for t in tokens[max(i - 2, 0) : i]] == ["this", "->"]
         place = added.get(token.text) or (of_layer.get(token.text) if own else None)
         if not (place and ((own and token.text.endswith("_")) or is_called(tokens, i))):
