@@ -3,19 +3,19 @@
     python -m tools.caffe.proto --layer-dir layers/foo --include-dir build/foo/include
                                 --descriptor layers/foo/_caffe.desc
 
-Real protoc parses. What it parses is, by what lies in the layer's folder:
+protoc parses the messages. Their source depends on the .proto files in the layer's folder:
 
     a .proto with `message LayerParameter {`   a fork's whole caffe.proto, taken as it is
-    one whose LayerParameter has no `type`     an excerpt of such a file, as forks publish it with a few layers: of
-                                               messages that stock Caffe has too, the further fields are additions
+    one whose LayerParameter has no `type`     an excerpt of such a file, which forks publish with a few layers. Fields
+                                               that stock Caffe's messages lack are additions
     other .proto files                         additions to stock Caffe's messages:
                                                  message NormalizeParameter { optional bool across = 1; }
                                                  extend LayerParameter { optional NormalizeParameter n_param = 206; }
-                                               a message alone gets its field: norm_param would be normalize_param
+                                               without the `extend`, the field would be called normalize_param
     none                                       stock Caffe's messages, src/caffe/proto/caffe.proto
 
-In additions, `syntax`, `import "caffe.proto"` and `package caffe` may be left out. Their extensions become plain
-fields: the result is one file of messages, in package and namespace caffe, as if somebody had edited caffe.proto.
+In additions, `syntax`, `import "caffe.proto"` and `package caffe` may be left out. Extensions become plain fields. The
+result is one file of messages in package and namespace caffe, as if caffe.proto had been edited.
 """
 
 from __future__ import annotations
@@ -40,31 +40,32 @@ from .proto_cpp import UNUSED, header
 
 STOCK = Path(__file__).resolve().parents[2] / "src" / "caffe" / "proto" / "caffe.proto"
 PACKAGE = re.compile(r"\bpackage\s+([\w.]+)\s*;")
-# By message, the fields that include/caffe's headers read (filler.hpp), whichever tree's messages there are.
+# The fields that the toolkit's headers (filler.hpp) read of any tree's messages, by message.
 HEADERS_READ = {"FillerParameter": {"type", "value", "min", "max", "mean", "std", "sparse", "variance_norm"}}
-# Of LayerParameter, the fields that the core reads by these numbers from any layer's (src/caffe/layer.cpp).
+# The fields that the core reads of any layer's LayerParameter, with the numbers that it uses (src/caffe/layer.cpp).
 CORE_READS = {
     "name": 1, "type": 2, "bottom": 3, "top": 4, "loss_weight": 5, "param": 6, "blobs": 7, "phase": 10,
 }  # fmt: skip
-# A field of a message, in an excerpt: what stands before its number, its name, the number, the rest.
+# A field of a message in an excerpt. Groups: the text before the number, the name in it, the number, the rest.
 FIELD = re.compile(r"(\s*\b(?:optional|repeated|required)\s+[\w.]+\s+(\w+)\s*=\s*)(\d+)([^;]*;)")
-# Added to a number that stock Caffe has given to another field.
+# Added to a field's number if another field of stock Caffe has this number.
 FREE = 100_000
 FORWARD = '#include "caffe/proto/caffe.pb.h"\n'
 
 
 class ProtoError(Exception):
-    """What is wrong with a .proto, where, and what to do."""
+    """An error in a .proto. The text says where it is, and what to do."""
 
 
 def without_comments(text: str) -> str:
-    """Everything keeps its place."""
+    """The text with blanks for comments, so that everything keeps its place."""
     return re.sub(
         r'("(?:\\.|[^"\\\n])*")|//[^\n]*|/\*.*?\*/', lambda m: m[1] or blank(m[0]), text, flags=re.S
     )
 
 
 def blank(text: str) -> str:
+    """A text of blanks with the same lines."""
     return re.sub(r"[^\n]", " ", text)
 
 
@@ -73,7 +74,7 @@ def read(path: Path) -> str:
 
 
 def declarations(bare: str) -> Iterator[re.Match]:
-    """Messages and enums, not those within others: [1] which of both, [2] the name, [3] the body."""
+    """The messages and enums that are not inside others. Groups: "message" or "enum", the name, the body."""
     body = r"(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*"
     return re.finditer(rf"\b(message|enum)\s+(\w+)\s*\{{({body})\}}", bare)
 
@@ -83,56 +84,61 @@ def names_in(body: str) -> set[str]:
 
 
 def with_aliases(text: str) -> str:
-    """Enums with two names for one number are allowed that: older protocs did not ask. Each line stays where it is."""
+    """The text with allow_alias in enums that have two names for one number. No line moves.
+
+    protoc requires this option; its older versions do not.
+    """
     bare = without_comments(text)
     at, parts = 0, []
-    for one in re.finditer(r"\benum\s+\w+\s*\{([^{}]*)\}", bare):
-        numbers = [int(n, 0) for n in re.findall(r"\w\s*=\s*(-?(?:0[xX][0-9a-fA-F]+|\d+))\s*[;\[]", one[1])]
-        if len(set(numbers)) < len(numbers) and "allow_alias" not in one[1]:
-            parts += [text[at : one.start(1)], " option allow_alias = true;"]
-            at = one.start(1)
+    for enum in re.finditer(r"\benum\s+\w+\s*\{([^{}]*)\}", bare):
+        numbers = [int(n, 0) for n in re.findall(r"\w\s*=\s*(-?(?:0[xX][0-9a-fA-F]+|\d+))\s*[;\[]", enum[1])]
+        if len(set(numbers)) < len(numbers) and "allow_alias" not in enum[1]:
+            parts += [text[at : enum.start(1)], " option allow_alias = true;"]
+            at = enum.start(1)
     return "".join([*parts, text[at:]])
 
 
 def is_whole(text: str) -> bool:
-    found = {one[2]: one[3] for one in declarations(without_comments(text))}
-    return "type" in names_in(found.get("LayerParameter", ""))
+    """Is the text a whole caffe.proto? Its LayerParameter has a field `type` then."""
+    bodies = {match[2]: match[3] for match in declarations(without_comments(text))}
+    return "type" in names_in(bodies.get("LayerParameter", ""))
 
 
 def additions_of(text: str) -> str:
-    """An excerpt of a fork's caffe.proto as additions to stock Caffe's messages; each line stays where it is.
+    """An excerpt of a fork's caffe.proto, as additions to stock Caffe's messages. No line moves.
 
-    Where stock Caffe has given a field's number to another field since, it gets one that is free.
+    If another field of stock Caffe has a field's number, the field gets a free number.
     """
     bare = without_comments(text)
     if not re.search(r"\bmessage\s+LayerParameter\b", bare):
         return text
-    stock = {one[2]: one[3] for one in declarations(without_comments(read(STOCK)))}
+    stock = {match[2]: match[3] for match in declarations(without_comments(read(STOCK)))}
     at, parts = 0, []
-    for one in declarations(bare):
-        if one[2] in stock:
-            added = blank(one[0]) if one[2] in UNUSED else addition_to(stock[one[2]], one)
-            parts += [bare[at : one.start()], added]
-            at = one.end()
+    for match in declarations(bare):
+        name = match[2]
+        if name in stock:
+            added = blank(match[0]) if name in UNUSED else addition_to(stock[name], match)
+            parts += [bare[at : match.start()], added]
+            at = match.end()
     return "".join([*parts, bare[at:]])
 
 
-def addition_to(stock: str, one: re.Match) -> str:
-    """Of a message that stock Caffe has with this body, the further fields."""
-    fields = re.finditer(FIELD, one[3])
-    further = [field for field in fields if field[2] not in names_in(stock)]
+def addition_to(stock: str, message: re.Match) -> str:
+    """An `extend` with the fields of a message that stock Caffe's message with the body `stock` lacks."""
+    fields = re.finditer(FIELD, message[3])
+    added = [field for field in fields if field[2] not in names_in(stock)]
     at, parts = 0, []
-    for field in further:
-        taken = re.search(rf"=\s*{field[3]}\b", stock)
-        number = int(field[3]) + FREE if taken else field[3]
-        parts += [blank(one[3][at : field.start()]), f"{field[1]}{number}{field[4]}"]
+    for field in added:
+        is_taken = re.search(rf"=\s*{field[3]}\b", stock)
+        number = int(field[3]) + FREE if is_taken else field[3]
+        parts += [blank(message[3][at : field.start()]), f"{field[1]}{number}{field[4]}"]
         at = field.end()
-    body = "".join([*parts, blank(one[3][at:])])
-    return f"extend {one[2]} {{{body}}}" if further else blank(one[0])
+    body = "".join([*parts, blank(message[3][at:])])
+    return f"extend {message[2]} {{{body}}}" if added else blank(message[0])
 
 
 class Sources:
-    """The .proto files of a layer, as protoc is to see them: in one folder, the base of all as caffe.proto."""
+    """The .proto files of a layer for protoc. They are in one folder, where the base is caffe.proto."""
 
     def __init__(self, layer: Path | None):
         files = sorted(layer.glob("*.proto")) if layer else []
@@ -148,12 +154,12 @@ class Sources:
             name = "caffe_additions.proto" if path.name == "caffe.proto" else path.name
             self.paths[name] = path
         base = without_comments(read(self.base))
-        found = PACKAGE.search(base)
-        self.package = found[1] if found else "caffe"
+        package = PACKAGE.search(base)
+        self.package = package[1] if package else "caffe"
         self.needed = {Path(name).name for name in re.findall(r'\bimport\b[^;"]*"([^"]+)"', base)}
 
     def text(self, name: str) -> str:
-        """A file with the lines that people leave out added to its first line, so that all keep their numbers."""
+        """The text of a file. Missing statements are added to the first line, so that all lines keep their numbers."""
         text = re.sub(
             r'(\bimport\s+(?:public\s+|weak\s+)?)"([^"\n]+)"', self.imported, read(self.paths[name])
         )
@@ -169,16 +175,17 @@ class Sources:
         syntax = re.match(
             r'\s*(?:(?://[^\n]*\n|/\*.*?\*/)\s*)*(?:syntax|edition)\s*=\s*"\w+"\s*;', text, flags=re.S
         )
-        if syntax:  # has to come first
+        if syntax:  # must come first
             return text[: syntax.end()] + head + text[syntax.end() :]
         return 'syntax = "proto2";' + head + " " + text
 
     def imported(self, statement: re.Match) -> str:
-        """An import by whatever path the fork used, of a file that is here."""
+        """An import statement without the fork's path, if a file of this name is here."""
         base = Path(statement[2]).name
         return f'{statement[1]}"{base if base in self.paths else statement[2]}"'
 
     def parse(self) -> list[FileDescriptorProto]:
+        """protoc's descriptors of the files. Raises ProtoError with protoc's messages."""
         with tempfile.TemporaryDirectory() as folder:
             for name in self.paths:
                 (Path(folder) / name).write_text(self.text(name), encoding="utf-8", errors="surrogateescape")
@@ -192,7 +199,7 @@ class Sources:
             return [file for file in files if file.name in self.paths]
 
     def explain(self, messages: str) -> str:
-        """What protoc said, with the user's own file names, and what to do where that is known."""
+        """protoc's messages with the user's own file names, and with advice for known errors."""
         lines = []
         for line in messages.splitlines():
             name, colon, rest = line.partition(":")
@@ -216,13 +223,14 @@ class Sources:
         return "\n".join(lines)
 
     def owner(self, message: str, number: int) -> str:
+        """The name of the base's field with this number, in brackets for a message, or ""."""
         block = re.search(rf"\bmessage\s+{message}\s*{{(.*?)^}}", read(self.base), flags=re.S | re.M)
-        found = block and re.search(rf"(\w+)\s*=\s*{number}\s*[;\[]", block[1])
-        return f" ({found[1]})" if found else ""
+        field = block and re.search(rf"(\w+)\s*=\s*{number}\s*[;\[]", block[1])
+        return f" ({field[1]})" if field else ""
 
 
 class Merge:
-    """One file descriptor, in package caffe, of a base and its additions."""
+    """`result` is one file descriptor, in package caffe, of a base and its additions."""
 
     def __init__(self, sources: Sources, parsed: list[FileDescriptorProto]):
         self.sources, self.result = sources, FileDescriptorProto(name="caffe.proto", package="caffe")
@@ -234,13 +242,14 @@ class Merge:
             self.extend(file)
 
     def where(self, file: FileDescriptorProto, path: list[int]) -> str:
+        """The file and line of a declaration, for error messages."""
         for location in file.source_code_info.location:
             if list(location.path) == path:
                 return f"{self.sources.paths[file.name]}:{location.span[0] + 1}"
         return str(self.sources.paths[file.name])
 
     def local(self, name: str) -> str:
-        """A type's name in package caffe: '.other.Foo.Bar' is '.caffe.Foo.Bar'."""
+        """The name of a type in package caffe: '.other.Foo.Bar' becomes '.caffe.Foo.Bar'."""
         packages = (p for p in sorted(self.packages, key=len, reverse=True) if p)
         package = next((p for p in packages if name.startswith(f".{p}.")), "")
         return ".caffe" + name.removeprefix(f".{package}" if package else "")
@@ -305,9 +314,9 @@ class Merge:
             del message.extension[:]
 
     def give_fields(self, additions: list[FileDescriptorProto]) -> None:
-        """LayerParameter gets a field of each further message that nobody says one of, named by Caffe's custom.
+        """Give LayerParameter a field for each added message that no field has as its type.
 
-        Layers are published with their message alone: WingLossParameter's is wing_loss_param.
+        Some layers are published with only their message. The field of WingLossParameter is called wing_loss_param.
         """
         used = {field.type_name for message in self.messages.values() for field in message.field}
         layer = self.messages[".caffe.LayerParameter"]
@@ -325,22 +334,22 @@ class Merge:
 
 
 def field_of(message: str) -> str:
-    """By Caffe's custom: WingLossParameter's is wing_loss_param."""
+    """The usual name in Caffe of a message's field: wing_loss_param for WingLossParameter."""
     words = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z0-9])(?=[A-Z][a-z])", "_", message.removesuffix("eter"))
     return words.lower()
 
 
 def complete(result: FileDescriptorProto) -> None:
-    """Give messages that the toolkit's own headers read the fields that an older tree's lack."""
-    lacking = [
+    """Add the fields that the toolkit's headers read and that an older tree's messages lack."""
+    incomplete = [
         message
         for message in result.message_type
         if HEADERS_READ.get(message.name, set()) - names_of(message)
     ]
-    if not lacking:
+    if not incomplete:
         return
     stock = {message.name: message for file in Sources(None).parse() for message in file.message_type}
-    for message in lacking:
+    for message in incomplete:
         enums = {enum.name for enum in message.enum_type}
         message.enum_type.extend(e for e in stock[message.name].enum_type if e.name not in enums)
         for field in [f for f in stock[message.name].field if f.name not in names_of(message)]:
@@ -353,7 +362,7 @@ def complete(result: FileDescriptorProto) -> None:
 
 
 def refuse_old_numbers(result: FileDescriptorProto) -> None:
-    """The core would take one field of such a LayerParameter for another."""
+    """Raise ProtoError if LayerParameter has other numbers than the core reads. It would confuse the fields."""
     for message in result.message_type:
         for field in message.field if message.name == "LayerParameter" else ():
             if CORE_READS.get(field.name, field.number) != field.number:
@@ -369,6 +378,7 @@ def names_of(message: DescriptorProto) -> set[str]:
 
 
 def merged(layer: Path | None) -> tuple[FileDescriptorProto, set[str]]:
+    """The messages of a layer, and the packages of its .proto files other than caffe."""
     sources = Sources(layer)
     parsed = sources.parse()
     merge = Merge(sources, parsed)
@@ -386,16 +396,16 @@ def main() -> int:
     )
     parser.add_argument("--include-dir", type=Path, required=True, help="gets caffe/proto/caffe.pb.h")
     parser.add_argument("--descriptor", type=Path, help="gets a FileDescriptorSet")
-    given = parser.parse_args()
+    options = parser.parse_args()
     try:
-        file, packages = merged(given.layer_dir)
+        file, packages = merged(options.layer_dir)
     except ProtoError as error:
         print(error, file=sys.stderr)
         return 1
-    target = given.include_dir / "caffe" / "proto" / "caffe.pb.h"
-    outputs = {target: header(file, packages).encode(), given.include_dir / "caffe.pb.h": FORWARD.encode()}
-    if given.descriptor:
-        outputs[given.descriptor] = FileDescriptorSet(file=[file]).SerializeToString(deterministic=True)
+    target = options.include_dir / "caffe" / "proto" / "caffe.pb.h"
+    outputs = {target: header(file, packages).encode(), options.include_dir / "caffe.pb.h": FORWARD.encode()}
+    if options.descriptor:
+        outputs[options.descriptor] = FileDescriptorSet(file=[file]).SerializeToString(deterministic=True)
     for path, data in outputs.items():
         files.write(path, data, if_changed=True)
     return 0

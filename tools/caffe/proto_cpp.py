@@ -1,6 +1,6 @@
-"""The C++ classes of a .proto, over include/caffe/proto/message.hpp: named as protoc would name them.
+"""Write the C++ classes of a .proto, with protoc's names. They are based on include/caffe/proto/message.hpp.
 
-Each accessor is a call, inlined without exception; it holds no state. message.hpp says why.
+Each accessor is a function that is always inlined and holds no state. message.hpp says why.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from google.protobuf.descriptor_pb2 import (
 
 F = FieldDescriptorProto
 
-# C++ type and coding on the wire.
+# The C++ type and the wire format of each type of number.
 NUMBERS = {
     F.TYPE_INT32: ("int32_t", "kVarint"),
     F.TYPE_INT64: ("int64_t", "kVarint"),
@@ -35,7 +35,8 @@ NUMBERS = {
     F.TYPE_ENUM: ("int32_t", "kVarint"),
 }
 
-# Messages that no layer uses, a third of the header: of solvers, and of files that Caffe upgrades as it reads them.
+# Messages that no layer uses: those of solvers, and of old files that Caffe upgrades. They would be a third of the
+# header.
 UNUSED = frozenset({"SolverParameter", "SolverState", "V0LayerParameter", "V1LayerParameter"})
 
 KEYWORDS = frozenset(
@@ -72,25 +73,26 @@ def safe(name: str) -> str:
 
 
 def class_name(full_name: str) -> str:
-    """'.caffe.Foo.Bar' is Foo_Bar in namespace caffe."""
+    """The name of a message's class in namespace caffe: Foo_Bar for '.caffe.Foo.Bar'."""
     return safe(full_name.removeprefix(".caffe.").replace(".", "_"))
 
 
 def quoted(data: bytes) -> str:
-    """A C++ string literal, cut into lines where it is long."""
+    """A C++ string literal. A long one has several lines."""
     text = "".join(chr(b) if 32 <= b < 127 and chr(b) not in '"\\?' else f"\\{b:03o}" for b in data)
     lines = re.findall(r"(?:\\[0-7]{3}|[^\\]){1,100}", text) or [""]
     return "\n    ".join(f'"{line}"' for line in lines)
 
 
 def bytes_of(field: FieldDescriptorProto) -> bytes:
-    """The default of a string or bytes field; that of bytes comes with C escapes."""
+    """The default of a string or bytes field. protoc gives that of a bytes field with C escapes."""
     if field.type == F.TYPE_STRING:
         return field.default_value.encode()
     return field.default_value.encode("latin-1").decode("unicode_escape").encode("latin-1")
 
 
 def number_literal(field: FieldDescriptorProto, cpp: str) -> str:
+    """The default of a number as a C++ literal of the type `cpp`."""
     text = field.default_value or "0"
     if cpp == "bool":
         return text if field.default_value else "false"
@@ -105,7 +107,7 @@ def number_literal(field: FieldDescriptorProto, cpp: str) -> str:
 
 
 def integer(value: int, cpp: str) -> str:
-    if value in (-(2**63), -(2**31)):  # no literal: C++ has the minus apart
+    if value in (-(2**63), -(2**31)):  # C++ has no literals for these, because a literal has no minus
         return f"INT{cpp[3:5]}_MIN" if value == -(2 ** (int(cpp[3:5]) - 1)) else f"{value}LL"
     return str(value) + {"int32_t": "", "int64_t": "LL", "uint32_t": "u", "uint64_t": "ULL"}[cpp]
 
@@ -115,7 +117,7 @@ def camel(name: str) -> str:
 
 
 class Enum:
-    """An enum at namespace level; `owner` is the class that shows it as a nested one."""
+    """An enum in namespace caffe. `owner` is the class that has aliases of it, if the .proto nests it in a message."""
 
     def __init__(self, proto: EnumDescriptorProto, full_name: str, owner: str = ""):
         self.proto, self.full_name = proto, full_name.removeprefix(".")
@@ -131,7 +133,7 @@ class Enum:
         numbers = self.numbers()
         constants = ", ".join(f"{self.constant(v)} = {integer(n, 'int32_t')}" for v, n in numbers.items())
         low, high = min(numbers, key=numbers.get), max(numbers, key=numbers.get)
-        name, bound = self.name, self.prefix + self.proto.name  # of a nested one: Foo_Kind_Kind_MAX
+        name, bound = self.name, self.prefix + self.proto.name  # if nested: Foo_Kind_Kind_MAX
         asks = f'&kCaffeProtoFile, "{self.full_name}", '
         return f"""\
 enum {name} : int {{ {constants} }};
@@ -148,7 +150,7 @@ CAFFE_PROTO_INLINE bool {name}_Parse(const std::string& name, {name}* value) {{
 """
 
     def aliases(self) -> str:
-        """Inside the class that owns it."""
+        """The aliases in the class `owner`."""
         short, name = self.proto.name, self.name
         bounds = [f"{short}_MIN", f"{short}_MAX"]
         lines = [f"  typedef {name} {safe(short)};"]
@@ -169,7 +171,8 @@ CAFFE_PROTO_INLINE bool {name}_Parse(const std::string& name, {name}* value) {{
 
 
 class Accessors:
-    """The functions of one field: `inside` the class, and `after` all classes where they need another class whole."""
+    """The functions of one field. Those in `inside` are defined in the class. Those in `after` are defined after all
+    classes, because they need the definition of another class."""
 
     def __init__(self, owner: str, field: FieldDescriptorProto, enums: dict[str, Enum]):
         self.owner, self.name, self.number = owner, safe(field.name.lower()), field.number
@@ -197,30 +200,31 @@ class Accessors:
         self.after.append(f"CAFFE_PROTO_INLINE {member} {{ {body} }}")
 
     def one_number(self, field: FieldDescriptorProto, enums: dict[str, Enum]):
-        held, coding = NUMBERS[field.type]
+        stored, coding = NUMBERS[field.type]
         at = f"{{n}}, Coding::{coding}"
         if field.type == F.TYPE_ENUM:
             enum = enums[field.type_name]
             values = enum.numbers()
-            default = integer(values[field.default_value or next(iter(values))], held)
-            shown, get = enum.name, f"static_cast<{enum.name}>(GetNumber<{held}>({at}, {default}))"
+            default = integer(values[field.default_value or next(iter(values))], stored)
+            type_name, get = enum.name, f"static_cast<{enum.name}>(GetNumber<{stored}>({at}, {default}))"
         else:
-            shown, get = held, f"GetNumber<{held}>({at}, {number_literal(field, held)})"
-        self.add(f"{shown} {{x}}() const", f"return {get};")
-        self.add(f"void set_{{x}}({shown} value)", f"SetNumber<{held}>({at}, value);")
+            type_name, get = stored, f"GetNumber<{stored}>({at}, {number_literal(field, stored)})"
+        self.add(f"{type_name} {{x}}() const", f"return {get};")
+        self.add(f"void set_{{x}}({type_name} value)", f"SetNumber<{stored}>({at}, value);")
 
     def numbers(self, field: FieldDescriptorProto, enums: dict[str, Enum]):
-        held, coding = NUMBERS[field.type]
-        at = f"<{held}>({{n}}, Coding::{coding})"
-        shown = enums[field.type_name].name if field.type == F.TYPE_ENUM else held
+        stored, coding = NUMBERS[field.type]
+        at = f"<{stored}>({{n}}, Coding::{coding})"
+        type_name = enums[field.type_name].name if field.type == F.TYPE_ENUM else stored
         self.add("int {x}_size() const", f"return GetNumbers{at}.size();")
         self.add(
-            f"{shown} {{x}}(int index) const", f"return static_cast<{shown}>(GetNumbers{at}.Get(index));"
+            f"{type_name} {{x}}(int index) const",
+            f"return static_cast<{type_name}>(GetNumbers{at}.Get(index));",
         )
-        self.add(f"void set_{{x}}(int index, {shown} value)", f"MutableNumbers{at}->Set(index, value);")
-        self.add(f"void add_{{x}}({shown} value)", f"MutableNumbers{at}->Add(value);")
-        self.add(f"const RepeatedField<{held}>& {{x}}() const", f"return GetNumbers{at};")
-        self.add(f"RepeatedField<{held}>* mutable_{{x}}()", f"return MutableNumbers{at};")
+        self.add(f"void set_{{x}}(int index, {type_name} value)", f"MutableNumbers{at}->Set(index, value);")
+        self.add(f"void add_{{x}}({type_name} value)", f"MutableNumbers{at}->Add(value);")
+        self.add(f"const RepeatedField<{stored}>& {{x}}() const", f"return GetNumbers{at};")
+        self.add(f"RepeatedField<{stored}>* mutable_{{x}}()", f"return MutableNumbers{at};")
 
     def one_text(self, field: FieldDescriptorProto):
         default = bytes_of(field)
@@ -295,7 +299,7 @@ class Class:
 
 
 def header(file: FileDescriptorProto, packages: set[str] = frozenset()) -> str:
-    """caffe.pb.h. `packages`: those the .proto files were in, whose names then mean namespace caffe."""
+    """The text of caffe.pb.h. The names in `packages`, the packages of the .proto files, become aliases of caffe."""
     protos: list[tuple[str, DescriptorProto]] = []
     enums = {f".caffe.{e.name}": Enum(e, f".caffe.{e.name}") for e in file.enum_type}
 
