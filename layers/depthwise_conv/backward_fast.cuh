@@ -9,7 +9,7 @@
 
 namespace depthwise {
 
-// The same as a forward from top_diff to bottom_diff; for stride 1.
+// For stride 1: the shape of the forward that computes bottom_diff from top_diff.
 inline Shape turned_shape(const Shape& s) {
   Shape turned = s;
   std::swap(turned.height, turned.top_height);

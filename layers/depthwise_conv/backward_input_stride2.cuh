@@ -3,9 +3,8 @@
 //   bottom_diff[n,c,iy,ix] = sum over ki,kj,y,x with 2*y + ki = iy + pad_h, 2*x + kj = ix + pad_w:
 //                            weight[c,ki,kj] * top_diff[n,c,y,x]
 //
-// Only every second tap meets a given pixel, along y and along x alike; which ones depends on whether the
-// pixel's row and column are even. Here that is known when the kernel is compiled, so that no tap is tested
-// or divided by.
+// Along each axis only every second tap reaches a given pixel: the even or the odd ones, depending on the
+// pixel's row and column. This kernel knows them at compile time, so it needs no test and no division.
 #ifndef DEPTHWISE_BACKWARD_INPUT_STRIDE2_CUH_
 #define DEPTHWISE_BACKWARD_INPUT_STRIDE2_CUH_
 
@@ -13,14 +12,14 @@
 
 namespace depthwise {
 
-// A thread owns V columns of bottom_diff and slides down the plane: a row of top_diff adds to K rows of
-// bottom_diff and ends two of them.
+// A thread owns V columns of bottom_diff, and slides down the plane. Each row of top_diff adds to K rows of
+// bottom_diff, and completes two of them.
 template <typename Dtype, int K, int V>
 __global__ void __launch_bounds__(128)
     backward_input_nchw_stride2_kernel(const RowsGeometry g, const Dtype* __restrict__ top_diff,
                                        const Parameters<Dtype> weight, Dtype* __restrict__ bottom_diff) {
   constexpr int kPad = (K - 1) / 2, kOpen = K - 2;
-  // Columns of top_diff, relative to x / 2, that the V columns from x look at.
+  // The columns of top_diff, relative to x / 2, that the V columns from x on read.
   constexpr int kFirst = -((K - 1 - kPad) / 2), kLast = (V - 1 + kPad) / 2;
   const int thread = blockIdx.x * blockDim.x + threadIdx.x;
   if (thread >= g.threads) return;
@@ -30,10 +29,10 @@ __global__ void __launch_bounds__(128)
   const Dtype* from = top_diff + int64_t(plane) * g.top_height * g.top_width + x / 2;
   Dtype* to = bottom_diff + int64_t(plane) * g.height * g.width + x;
 
-  float w[K][K], sums[kOpen][V] = {};  // sums[r]: padded row 2 * y + r, begun by earlier rows of top_diff
+  float w[K][K], sums[kOpen][V] = {};  // sums[r]: padded row 2 * y + r so far, from earlier rows of top_diff
   load_weights<K>(w, weight + plane % g.channels * (K * K), false);
-  const int first =
-      chunk * g.rows;  // pairs of padded rows: this chunk ends the rows 2 * first ... 2 * last - 1
+  // Pairs of padded rows: this chunk completes the rows 2 * first ... 2 * last - 1.
+  const int first = chunk * g.rows;
   const int last = min(first + g.rows, (g.height + g.pad_h + 1) / 2);
   for (int y = first - (K - 1) / 2; y < last; ++y) {
     float window[kLast - kFirst + 1];

@@ -5,10 +5,10 @@
 //   bias_diff[c]           = sum over n,y,x: top_diff[n,y,x,c]
 //   y*S + ki*dilation_h = iy + pad_h,  x*S + kj*dilation_w = ix + pad_w
 //
-// A pixel of bottom meets the same pixels of top_diff in both: whoever owns it needs them once. The threads
-// keep their sums of weight_diff in registers while they go from chunk to chunk; a block adds its own and
-// writes them to workspace [channels, K*K + 1, parts], bias_diff's as the last. No atomics: the same bits on
-// every run.
+// Both gradients need the same pixels of top_diff for a pixel of bottom, so its thread loads them once. The
+// threads keep their sums of weight_diff in registers while they go from chunk to chunk. Then each block adds
+// up its threads' sums, and writes them to workspace [channels, K*K + 1, parts]; the last sum is bias_diff's.
+// Without atomics, so each run gives the same bits.
 #ifndef DEPTHWISE_BACKWARD_NHWC_CUH_
 #define DEPTHWISE_BACKWARD_NHWC_CUH_
 
@@ -21,7 +21,7 @@ template <typename Dtype>
 struct BackwardNhwc {
   NhwcGeometry g;
   int parts;  // blocks that share the items of one tile
-  // As in Backward; no sums without a workspace, and then bottom is not read.
+  // As in Backward. Without a workspace there are no sums, and bottom is not read.
   const Dtype *bottom, *top_diff;
   Parameters<Dtype> weight;
   Dtype* bottom_diff;
@@ -29,7 +29,7 @@ struct BackwardNhwc {
   bool bias_wanted;
 };
 
-// The pixels on their way and, when they are all used, the sums of as many taps as fit into the same memory.
+// Shared memory: first the loaded pixels, and after their last use the sums of as many taps as fit.
 template <typename Ring>
 union NhwcRoom {
   static constexpr int kFloats = sizeof(Ring) / sizeof(float);
@@ -37,12 +37,12 @@ union NhwcRoom {
   float sums[kFloats];
 };
 
-// The sums of a block's threads, as one part of the workspace.
+// Adds up the sums of a block's threads, and writes them as one part of the workspace.
 template <int N, int V, typename Room>
 __device__ __forceinline__ void add_nhwc_block(const float (&sums)[N][V], Room& room, const NhwcThread& t,
                                                const NhwcGeometry& g, float* __restrict__ workspace,
                                                int parts, int part) {
-  // Few batches: what adds them up stands once for each, and is most of what ptxas would have to do.
+  // Few batches, because the loop is unrolled, and its body takes most of ptxas's time.
   constexpr int kBatch = Room::kFloats / (kNhwcThreads * V);
   const int lanes = g.lanes * V;
 #pragma unroll
@@ -69,7 +69,7 @@ __device__ __forceinline__ void add_nhwc_block(const float (&sums)[N][V], Room& 
 }
 
 // Stride 1. A row of top_diff adds to K rows of bottom_diff, whose sums stay in registers until they are
-// complete, and meets the same K rows of bottom.
+// complete. It is multiplied by the same K rows of bottom.
 template <typename Dtype, int K, int V, int R, int B>
 __global__ void __launch_bounds__(kNhwcThreads, B) backward_nhwc_kernel(const BackwardNhwc<Dtype> call) {
   const NhwcGeometry& g = call.g;
@@ -78,11 +78,11 @@ __global__ void __launch_bounds__(kNhwcThreads, B) backward_nhwc_kernel(const Ba
   const int part = blockIdx.x / g.tiles;
   shared.load(call.weight + int64_t(t.tile) * (K * K), min(g.lanes * V, g.channels - t.tile), false);
   float sums[K * K + 1][V] = {};
-  constexpr int kColumns = R + K - 1;  // of top_diff that R columns of bottom meet
+  constexpr int kColumns = R + K - 1;  // columns of top_diff that R columns of bottom need
   const int step = g.dilation_h, pixel = g.dilation_w * g.channels;
   const int extent = max(g.height, g.top_height);
   const int pitch = g.width * g.channels, top_pitch = g.top_width * g.channels;
-  const int own = K - 1 - g.pad_w / g.dilation_w;  // of these columns, the first that is the thread's own
+  const int own = K - 1 - g.pad_w / g.dilation_w;  // the first of these columns that the thread owns
   const auto inside = [&](int row) {
     return static_cast<unsigned>(row) < static_cast<unsigned>(g.top_height);
   };
@@ -101,7 +101,7 @@ __global__ void __launch_bounds__(kNhwcThreads, B) backward_nhwc_kernel(const Ba
                            int64_t(tx) * g.channels + t.channel;
     const int64_t first =
         (int64_t(item.image) * g.height + y) * pitch + int64_t(item.x) * g.channels + t.channel;
-    const Dtype* row = call.bottom + first + int64_t(K - 1) * step * pitch;  // of bottom, K - 1 rows ahead
+    const Dtype* row = call.bottom + first + int64_t(K - 1) * step * pitch;  // bottom's row, K - 1 rows ahead
     Dtype* to = call.bottom_diff + first;
 
     float open[K - 1][R][V] = {};  // open[s]: the row of bottom_diff s + 1 steps below y
@@ -109,8 +109,8 @@ __global__ void __launch_bounds__(kNhwcThreads, B) backward_nhwc_kernel(const Ba
     int ahead = y;
     const auto start_rows = [&](int slot) {
       const int below = ahead + (K - 1) * step;
-      // No rows that nobody reads: what is still on its way when the next item begins could arrive after that
-      // item's own pixels, in the same slot.
+      // Do not start loads that nobody reads: they could arrive late, and overwrite the next item's pixels in
+      // the same slot.
       if (ahead < end) {
         ring.template start<kColumns>(slot, 0, top_row, pixel, inside(ahead + g.pad_h) ? top_columns : 0);
         ring.template start<R>(slot, kColumns, row, pixel,
@@ -137,11 +137,11 @@ __global__ void __launch_bounds__(kNhwcThreads, B) backward_nhwc_kernel(const Ba
 #pragma unroll
         for (int i = 0; i < R * V; ++i)
           into[i / V][i % V] = s < K - 1 ? open[s < K - 1 ? s : 0][i / V][i % V] : 0.f;
-        // For large kernels the multiply-adds are the limit: none for rows that do not exist or are others'
-        // own.
+        // For large kernels the multiply-adds are the limit. Skip rows that do not exist or that other
+        // threads own.
         if (K > 3 && !(inside(ty) && y + s * step >= item.y && y + s * step < end)) continue;
 #pragma unroll
-        for (int i = 0; i < K; ++i) {  // in the order of the forward kernel, which then has the same bits
+        for (int i = 0; i < K; ++i) {  // in the forward kernel's order, for the same bits
           const int kj = K - 1 - i;
           const Pack<float, V> w = shared.taps[s * K + kj][t.lane];
 #pragma unroll
@@ -175,9 +175,9 @@ __global__ void __launch_bounds__(kNhwcThreads, B) backward_nhwc_kernel(const Ba
   if (call.workspace) add_nhwc_block<K * K + 1, V>(sums, room, t, g, call.workspace, call.parts, part);
 }
 
-// Stride 2. Column x of top_diff owns the padded columns 2x and 2x + 1 of bottom, row y the padded rows 2y
-// and 2y + 1. Which taps meet a pixel depends on whether its row and column are even, known when this is
-// compiled.
+// Stride 2. Column x of top_diff owns the padded columns 2x and 2x + 1 of bottom, and row y the padded rows
+// 2y and 2y + 1. The taps that reach a pixel depend on whether its row and column are even, which is known at
+// compile time.
 template <typename Dtype, int K, int V, int R, int B>
 __global__ void __launch_bounds__(kNhwcThreads, B)
     backward_nhwc_stride2_kernel(const BackwardNhwc<Dtype> call) {
@@ -187,8 +187,8 @@ __global__ void __launch_bounds__(kNhwcThreads, B)
   const int part = blockIdx.x / g.tiles;
   shared.load(call.weight + int64_t(t.tile) * (K * K), min(g.lanes * V, g.channels - t.tile), false);
   float sums[K * K + 1][V] = {};
-  constexpr int kTaps = (K + 1) / 2;       // that meet one pixel along one axis, at most
-  constexpr int kColumns = R + kTaps - 1;  // of top_diff that the thread's columns of bottom meet
+  constexpr int kTaps = (K + 1) / 2;       // the most taps that reach one pixel along one axis
+  constexpr int kColumns = R + kTaps - 1;  // columns of top_diff that the thread's columns of bottom need
   const int extent = max(g.top_height, (g.height + g.pad_h + 1) / 2);
   const int pitch = g.width * g.channels, top_pitch = g.top_width * g.channels;
   const auto inside = [&](int row) { return static_cast<unsigned>(row) < static_cast<unsigned>(g.height); };
@@ -280,11 +280,11 @@ __global__ void __launch_bounds__(kNhwcThreads, B)
   if (call.workspace) add_nhwc_block<K * K + 1, V>(sums, room, t, g, call.workspace, call.parts, part);
 }
 
-// How the work is dealt out. It depends on the shape alone: the workspace's size is asked for before the
-// call.
+// How the work is divided. It depends only on the shape, because callers ask for the workspace's size before
+// the call.
 template <typename Dtype, int K, int S, int V, int R, int B>
 BackwardNhwc<Dtype> backward_nhwc_geometry(const Shape& s) {
-  constexpr int64_t kSlots = 132 * B;  // blocks that a large GPU runs at a time
+  constexpr int64_t kSlots = 132 * B;  // the blocks that a large GPU runs at once
   BackwardNhwc<Dtype> call = {};
   const int64_t row =
       S == 1 ? std::max(s.width, s.top_width) : std::max(s.top_width, (s.width + s.pad_w + 1) / 2);
@@ -301,12 +301,13 @@ BackwardNhwc<Dtype> backward_nhwc_geometry(const Shape& s) {
 
 template <typename Dtype, int K, int S>
 int64_t choose_backward_nhwc(const Shape& s, const Backward<Dtype>* call, cudaStream_t stream) {
-  // What was fastest on an H200. B: blocks that a multiprocessor has to have registers for.
+  // The fastest on an H200. B: a multiprocessor must have registers for so many blocks.
   constexpr int V = 2, R = S == 1 && K == 3 && sizeof(Dtype) == 2 ? 4 : 2, B = K == 3 ? 4 : K == 5 ? 3 : 2;
   BackwardNhwc<Dtype> wide = backward_nhwc_geometry<Dtype, K, S, V, R, B>(s),
                       narrow = backward_nhwc_geometry<Dtype, K, S, 1, R, B>(s);
   if (wide.g.items < 0 || narrow.g.items < 0 || int64_t(wide.parts) * narrow.g.tiles >= 1 << 30) return 0;
-  // Alignment is unknown when the workspace's size is asked for: the number of parts must not depend on it.
+  // The number of parts must not depend on alignment, which is unknown when callers ask for the workspace's
+  // size.
   const int parts = s.channels % V == 0 ? wide.parts : narrow.parts;
   if (!call) return parts;
   const auto fits = [&](const void* pointer) { return aligned(pointer, V * sizeof(Dtype)); };
@@ -335,13 +336,13 @@ int64_t choose_backward_nhwc(const Shape& s, const Backward<Dtype>* call, cudaSt
   return parts;
 }
 
-// Returns the number of parts, 0 if no kernel takes this shape. Launches if `call` is given.
+// Returns the number of parts, or 0 if no kernel takes this shape. Launches the kernel if `call` is given.
 template <typename Dtype>
 int64_t backward_nhwc(const Shape& s, const Backward<Dtype>* call, cudaStream_t stream) {
   const int stride = s.stride_w;
   if (stride != s.stride_h) return 0;
   if (stride == 2 && (s.dilation_h != 1 || s.dilation_w != 1)) return 0;
-  // So that each pixel of top_diff is some thread's own, as bias_diff wants it.
+  // For bias_diff each pixel of top_diff must belong to a thread.
   if (s.pad_h % s.dilation_h || s.pad_w % s.dilation_w || s.pad_h > (s.kernel_h - 1) * s.dilation_h ||
       s.pad_w > (s.kernel_w - 1) * s.dilation_w)
     return 0;

@@ -1,13 +1,12 @@
 // The gradient to weight and bias, NCHW:
 //
-//   weight_diff[c,ki,kj] = sum over n,y,x: top_diff[n,c,y,x] * bottom[n,c, y*stride_h - pad_h +
-//   ki*dilation_h,
-//                                                                     x*stride_w - pad_w + kj*dilation_w]
+//   weight_diff[c,ki,kj] = sum over n,y,x: top_diff[n,c,y,x] * bottom[n,c,iy,ix]
 //   bias_diff[c]         = sum over n,y,x: top_diff[n,c,y,x]
+//   iy = y*stride_h - pad_h + ki*dilation_h,  ix = x*stride_w - pad_w + kj*dilation_w
 //
-// Two stages, without atomics, so that the sums are the same on every run. Stage one, here: the positions
-// (n,y,x) are dealt out to `parts` groups of threads; each keeps its K*K + 1 sums in registers while it
-// slides over the planes, reading bottom and top_diff once, and writes them to workspace [channels, K*K + 1,
+// There are two stages and no atomics, so that the sums are the same on every run. Stage one divides the
+// positions (n,y,x) among `parts` groups of threads. A group slides over the planes, reads bottom and
+// top_diff once, and keeps its K*K + 1 sums in registers. It writes them to workspace [channels, K*K + 1,
 // parts]. Stage two adds the parts.
 #ifndef DEPTHWISE_BACKWARD_WEIGHT_CUH_
 #define DEPTHWISE_BACKWARD_WEIGHT_CUH_
@@ -29,7 +28,7 @@ struct WeightNchwGeometry {
   int parts;
 };
 
-// V neighbours in a row of top_diff, of which `left` exist.
+// V neighbours in a row of top_diff. Only the first `left` exist.
 template <typename Dtype, int V, int L>
 struct DiffRow {
   Pack<Dtype, V> pack;
@@ -46,7 +45,8 @@ struct DiffRow {
   __device__ __forceinline__ float at(int v) const { return pack.v[v]; }
 };
 
-// The sums of a block's threads, which all belong to channel blockIdx.x, as part blockIdx.y of the workspace.
+// Adds up the sums of a block's threads, and writes them as part blockIdx.y of channel blockIdx.x to the
+// workspace.
 template <int K>
 __device__ __forceinline__ void add_block(const float (&sums)[K * K + 1], float* __restrict__ workspace,
                                           int parts) {
@@ -66,7 +66,8 @@ __device__ __forceinline__ void add_block(const float (&sums)[K * K + 1], float*
   }
 }
 
-// A block adds up one part of one channel. The strips are those of forward_nchw_rows.cuh: V outputs wide.
+// A block adds up one part of one channel. It works in strips that are V outputs wide, as in
+// forward_nchw_rows.cuh.
 template <typename Dtype, int K, int S, int D, int V, int L>
 __global__ void __launch_bounds__(kWeightThreads)
     backward_weight_nchw_strip_kernel(const WeightNchwGeometry geometry, const Dtype* __restrict__ bottom,
@@ -88,8 +89,8 @@ __global__ void __launch_bounds__(kWeightThreads)
     const int step = g.dilation_h;
     const int first = phase + chunk * g.rows * step, last = min(g.top_height, first + g.rows * step);
 
-    // diffs[s]: the row of top_diff s steps above y. The S rows of bottom that y begins with meet all of
-    // them.
+    // diffs[s]: the row of top_diff s steps above y. The first S rows of bottom for y are multiplied by all
+    // of them.
     float diffs[kOpen + 1][V] = {};
     using Row = Window<Dtype, K, S, D, V, L>;
     const int column = Row::first_column(x, g.pad_w);
@@ -128,7 +129,7 @@ __global__ void __launch_bounds__(kWeightThreads)
   add_block<K>(sums, workspace, geometry.parts);
 }
 
-// The same for patches of R rows of top_diff, all loads before the first use; for K = 3, as in
+// The same for patches of R rows of top_diff, with all loads before the first use. For K = 3, as in
 // forward_nchw_rows.cuh.
 template <typename Dtype, int K, int S, int D, int V, int L, int R>
 __global__ void __launch_bounds__(kWeightThreads)
@@ -179,8 +180,8 @@ __global__ void __launch_bounds__(kWeightThreads)
   add_block<K>(sums, workspace, geometry.parts);
 }
 
-// How the work is dealt out. It depends on the shape alone: the workspace's size is asked for before the
-// call.
+// How the work is divided. It depends only on the shape, because callers ask for the workspace's size before
+// the call.
 template <int K, int S>
 WeightNchwGeometry weight_nchw_geometry(const Shape& shape, int vector) {
   WeightNchwGeometry geometry;
@@ -220,11 +221,12 @@ __global__ void __launch_bounds__(128)
   }
 }
 
-// Launches stage one if `call` is given. Returns the number of parts, 0 if no fast kernel takes this shape.
+// Returns the number of parts, or 0 if no fast kernel takes this shape. Launches stage one if `call` is
+// given.
 template <typename Dtype, int K, int S, int D>
 int weight_nchw(const Shape& shape, const Backward<Dtype>* call, cudaStream_t stream) {
-  // Pointers are unknown when the workspace's size is asked for, so the number of parts must not depend on
-  // them.
+  // The number of parts must not depend on pointers, which are unknown when callers ask for the workspace's
+  // size.
   const bool same = shape.pad_w == (K - 1) * D / 2;
   const auto rows_allow = [&](int n) { return same && shape.width % n == 0 && shape.top_width % n == 0; };
   constexpr int kWidest = sizeof(Dtype) == 2 && K == 3 && S == 1 && D == 1 ? 8 : 4;
@@ -258,7 +260,7 @@ int weight_nchw(const Shape& shape, const Backward<Dtype>* call, cudaStream_t st
   return planned.parts;
 }
 
-// Stage one, and bottom_diff where it comes with the sums.
+// Stage one. Some kernels compute bottom_diff, too.
 template <typename Dtype>
 Parts backward_nchw(const Shape& shape, const Backward<Dtype>* call, cudaStream_t stream) {
   const int s = shape.stride_w, d = shape.dilation_w;

@@ -1,15 +1,16 @@
 // Depthwise 1-d convolution with stride and dilation 1, kernels of any size, any padding:
 //
-//   top[n,c,x] = bias[c] + sum over k: weight[c,k] * bottom[n,c, x - pad + k],  elements outside bottom count
-//   0
+//   top[n,c,x] = bias[c] + sum over k: weight[c,k] * bottom[n,c, x - pad + k]
 //
-// A thread owns V neighbours of a row, one 16-byte access. What it reads begins at a multiple of V, whatever
-// the padding is: the taps are shifted instead, tap m of the thread standing for tap m - shift of the kernel,
-// so that every register is known when this is compiled. It goes through the taps V at a time with two packs
-// in registers.
+// Elements outside bottom are 0.
 //
-// The gradient to bottom is the same of top_diff with the taps turned round. The gradient to weight meets the
-// same elements of top_diff, so that one pass does both for kernels of up to 2 V taps less the shift.
+// A thread owns V neighbours of a row, one 16-byte access. For every padding its loads start at a multiple of
+// V. The taps are shifted instead: tap m of the thread is tap m - shift of the kernel. So the register of
+// each element is known at compile time. A thread goes through the taps V at a time, with two packs in
+// registers.
+//
+// The gradient to bottom is the same function of top_diff with reversed taps. The gradient to weight needs
+// the same elements of top_diff, so one pass computes both for kernels of up to 2 V - shift taps.
 #ifndef DEPTHWISE_CONV1D_CUH_
 #define DEPTHWISE_CONV1D_CUH_
 
@@ -20,16 +21,16 @@ namespace depthwise {
 constexpr int kLineThreads = 256;
 
 struct LineGeometry {
-  int length, top_length;  // of a row that is read, and of one that is written
+  int length, top_length;  // the lengths of the rows that are read, and written
   int channels, kernel;
-  int before;  // packs that a thread reads from, before its own (may be negative)
-  int shift;   // the first tap is the thread's tap `shift`, in [0, V)
-  int packs;   // of a row that is written
+  int before;  // a thread's reads start so many packs before its own (may be negative)
+  int shift;   // the kernel's first tap is the thread's tap `shift`, in [0, V)
+  int packs;   // in a row that is written
   int rows;    // num * channels
   bool turned;
 };
 
-// Row `pad` elements further left meets tap 0.
+// Tap 0 reads the element `pad` to the left of the output.
 template <int V>
 inline LineGeometry line_geometry(const Shape& s, int64_t length, int64_t top_length, int pad, bool turned) {
   LineGeometry g;
@@ -45,14 +46,14 @@ inline LineGeometry line_geometry(const Shape& s, int64_t length, int64_t top_le
   return g;
 }
 
-// That a row takes, if each does P packs.
+// The threads of a row, if each has P packs.
 template <int P>
 __host__ __device__ inline int line_threads(const LineGeometry& g) {
   return P == 1 ? g.packs : (g.packs + 32 * P - 1) / (32 * P) * 32;
 }
 
-// V elements of a row of `length` from element `at` on, a multiple of V; 0 for those that are not there.
-// kPacks: rows are whole packs and lie on their boundaries.
+// Loads V elements of a row of `length` elements, from `at` on, a multiple of V. Missing elements are 0.
+// kPacks: rows are whole packs, and aligned to packs.
 template <typename Dtype, int V, bool kPacks>
 __device__ __forceinline__ void load_line(const Dtype* row, int at, int length, float (&to)[V]) {
   Pack<Dtype, V> pack{};
@@ -86,7 +87,7 @@ __device__ __forceinline__ bool is_tap(const LineGeometry& g, int m) {
   return static_cast<unsigned>(m - g.shift) < static_cast<unsigned>(g.kernel);
 }
 
-// The thread's taps first, first + 1, ..., N of them; all loads are under way before the first is used.
+// Loads N of the thread's taps, from `first` on. All loads start before the first use.
 template <int N, typename Dtype>
 __device__ __forceinline__ void load_taps(float (&to)[N], Parameters<Dtype> taps, const LineGeometry& g,
                                           int first) {
@@ -99,10 +100,11 @@ __device__ __forceinline__ void load_taps(float (&to)[N], Parameters<Dtype> taps
   });
 }
 
-// What a thread of P packs does: a warp's width lies between them, so that each access is one of neighbours.
+// The place of a thread with P packs. Its packs are a warp's width apart, so that a warp always accesses
+// neighbouring packs.
 struct LinePlace {
   int row, channel;
-  int x;  // of its first pack's first element
+  int x;  // the first element of its first pack
 };
 template <int V, int P>
 __device__ __forceinline__ LinePlace line_place(const LineGeometry& g) {
@@ -113,13 +115,14 @@ __device__ __forceinline__ LinePlace line_place(const LineGeometry& g) {
           (P == 1 ? thread : thread / 32 * 32 * P + thread % 32) * V};
 }
 
-// Kernels whose taps meet the `kLeft` elements before a thread's own and the `kRight` after it, all known when this is
-// compiled: all that a thread needs is in registers before its first product. Rows are whole packs on their boundaries.
+// For kernels that reach `kLeft` elements to the left and `kRight` to the right, which are known at compile
+// time. A thread loads all of its elements to registers before its first product. Rows are whole packs, and
+// aligned to packs.
 template <typename Dtype, int V, int P, int kLeft, int kRight>
 __global__ void __launch_bounds__(kLineThreads)
     line_near_kernel(const LineGeometry g, const Dtype* __restrict__ bottom, const Parameters<Dtype> weight,
                      const Parameters<Dtype> bias, Dtype* __restrict__ top) {
-  // Elements that a thread reads on either side: as many as make an access.
+  // The elements that a thread reads on each side, in one access.
   constexpr int kBeside = 4, kTaps = kLeft + 1 + kRight;
   static_assert(kLeft <= kBeside && kRight <= kBeside && kBeside <= V,
                 "an access beside the own pack is enough");
@@ -183,7 +186,7 @@ __global__ void __launch_bounds__(kLineThreads)
   const int end = g.kernel + g.shift;
   for (int m = 0; m < end; m += V) {
     at += V;
-    // The last tap may want the low pack alone.
+    // The last tap may need only the low pack.
     if (m + 1 < end) {
 #pragma unroll
       for (int p = 0; p < P; ++p) load_line<Dtype, V, kPacks>(from, at + p * 32 * V, g.length, high[p]);
@@ -192,7 +195,7 @@ __global__ void __launch_bounds__(kLineThreads)
     load_taps<V>(w, taps, g, m);
 #pragma unroll
     for (int u = 0; u < V; ++u) {
-      if (!is_tap(g, m + u)) continue;  // the same for all threads
+      if (!is_tap(g, m + u)) continue;  // all threads take the same branch
 #pragma unroll
       for (int p = 0; p < P; ++p)
 #pragma unroll
@@ -210,14 +213,14 @@ __global__ void __launch_bounds__(kLineThreads)
       store_line<Dtype, V, kPacks>(top + int64_t(row) * g.top_length, x + p * 32 * V, g.top_length, sums[p]);
 }
 
-// The gradient to weight, taps [first, first + 2 V) as the thread counts them, and if the taps are all of
-// them and it is wanted, to bottom. A block adds up one part of one channel.
+// The gradient to weight, for the thread's taps [first, first + 2 V). If these are all taps, also the
+// gradient to bottom, if wanted. A block adds up one part of one channel.
 template <typename Dtype>
 struct LineBackward {
-  LineGeometry g;  // of the gradient to bottom: top_diff is read, bottom_diff written
+  LineGeometry g;  // of the gradient to bottom, which reads top_diff and writes bottom_diff
   int parts, first;
-  int windows;                     // packs of top_diff that these taps meet, at most 3
-  unsigned items, items_per_part;  // an item is an image's pack
+  int windows;                     // the packs of top_diff that these taps read, at most 3
+  unsigned items, items_per_part;  // an item is a pack of an image
   const Dtype *bottom, *top_diff;
   Parameters<Dtype> weight;
   Dtype* bottom_diff;
@@ -283,12 +286,11 @@ __global__ void __launch_bounds__(kLineThreads) line_backward_kernel(const LineB
     call.workspace[(int64_t(channel) * (g.kernel + 1) + k) * call.parts + part] = sum;
 }
 
-// ----------------------------------------------------------------------------------------------------
-// launchers
+// ---------------------------------------------------------------------------------------- launchers
 
 inline bool is_line(const Shape& s) {
   const int64_t longest = std::max(s.width, s.top_width), rows = s.num * s.channels;
-  // Positions in a row, with kernel and padding, are an int; packs are counted in 32 bits.
+  // Positions in a row, with kernel and padding, must fit into an int, and the number of packs into 32 bits.
   return s.stride_w == 1 && s.dilation_w == 1 && rows < int64_t(1) << 30 && s.kernel_w < 1 << 20 &&
          s.pad_w < 1 << 20 && longest < int64_t(1) << 30 && rows * ceil_div(longest, 4) < int64_t(1) << 31;
 }
@@ -317,7 +319,7 @@ bool line_forward(const Shape& s, const Dtype* bottom, Parameters<Dtype> weight,
     line_forward_kernel<Dtype, V, decltype(packs)::value, P>
         <<<blocks(line_threads<P>(g)), kLineThreads, 0, stream>>>(g, bottom, weight, bias, top);
   };
-  // Causal kernels and their gradients, and those that are as wide on both sides.
+  // For causal kernels, their gradients, and symmetric kernels.
   const auto launch_near = [&](auto left, auto right) {
     constexpr int P = 2, kLeft = decltype(left)::value, kRight = decltype(right)::value;
     if (pad != kLeft || g.kernel != kLeft + 1 + kRight) return false;
@@ -343,11 +345,12 @@ bool line_forward(const Shape& s, const Dtype* bottom, Parameters<Dtype> weight,
   return true;
 }
 
-// Into how many parts the sums of a channel are divided.
+// The number of parts of a channel's sums.
 template <typename Dtype>
 int64_t line_parts(const Shape& s) {
   if (!is_line(s)) return 0;
-  // Own elements of top_diff stand behind own elements of bottom: rows as long as the longer of both.
+  // A thread owns elements of top_diff and of bottom at the same x, so a row is as long as the longer of
+  // both.
   const int64_t items = s.num * ceil_div(std::max(s.width, s.top_width), kLineElements<Dtype>);
   const int64_t wanted = ceil_div(4096, s.channels), most = ceil_div(items, 4 * kLineThreads);
   const int64_t parts = std::max<int64_t>(1, std::min({wanted, most, int64_t(1024)}));
@@ -372,7 +375,7 @@ Launched line_backward(const Shape& s, const Backward<Dtype>& call, cudaStream_t
     line.weight = call.weight;
     line.workspace = call.workspace;
     const int taps = s.kernel_w + line.g.shift;
-    // One more pack than bottom's rows have is only read, when top's are longer.
+    // If top's rows are longer than bottom's, the packs behind bottom's end have no place in bottom_diff.
     done.input = taps <= 2 * V && s.top_width <= s.width;
     line.bottom_diff = done.input ? call.bottom_diff : nullptr;
     const bool packs = line_rows_are_packs<Dtype>(s) && aligned(call.bottom, 16) &&

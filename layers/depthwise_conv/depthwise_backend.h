@@ -1,5 +1,6 @@
-// Does this backend have the fast kernels? They gain from caches, warps and shared memory, none of which the
-// host emulation has. To find wrong indices without a GPU, build them there: define DEPTHWISE_EMULATE_FAST_KERNELS.
+// Does this backend have the fast kernels? They use caches, warps and shared memory, so they gain nothing in
+// the host emulation. To find wrong indices without a GPU, define DEPTHWISE_EMULATE_FAST_KERNELS: then the
+// host has them.
 #ifndef DEPTHWISE_BACKEND_H_
 #define DEPTHWISE_BACKEND_H_
 

@@ -1,17 +1,16 @@
-// Depthwise 2-d and 1-d convolution: a correlation of each channel with its own kernel, zeros around the
+// Depthwise 2-d and 1-d convolution: a correlation of each channel with its own kernel, with zeros around the
 // plane.
 //
 //   top[n,c,y,x] = bias[c] + sum over ki,kj: weight[c,ki,kj] * bottom[n,c,iy,ix]
-//   iy = y*stride_h - pad_h + ki*dilation_h,  ix = x*stride_w - pad_w + kj*dilation_w,  taps outside bottom
-//   count 0
+//   iy = y*stride_h - pad_h + ki*dilation_h,  ix = x*stride_w - pad_w + kj*dilation_w
 //
 // bottom [num, channels, height, width], top [num, channels, top_height, top_width], weight [channels, 1,
 // kernel_h, kernel_w], bias [channels]; or bottom and top with the channels last. Sums in float, for double
 // in double.
 //
-// This file holds the plain kernels: any shape, any device, the reference for the others. The launchers at
-// its end first offer a call to the fast kernels (depthwise_fast.h), each in a .cuh of its own, which take
-// the shapes they were made for.
+// This file has the plain kernels, for any shape and any device. They are the reference for the fast kernels
+// (depthwise_fast.h), each of which has its own .cuh, and takes some shapes. The launchers at the end of this
+// file try the fast kernels first.
 #include "caffe_cuda_macro.h"
 #include "depthwise_fast.h"
 
@@ -21,12 +20,12 @@ extern "C" {
 
 namespace depthwise {
 
-// A plain kernel's thread computes a run of outputs that lie side by side in memory: along x, or along the
-// channels if those come last. On the GPU neighbouring threads share the work better and a run is one output;
-// on the host one thread does many runs, and the compiler turns the loop over a run into vector instructions.
+// A thread of a plain kernel computes a run of outputs that are adjacent in memory: along x, or along the
+// channels if they come last. On the GPU a run is one output, because more threads are better there. On the
+// host a thread computes many runs, and the compiler vectorises the loop over a run.
 constexpr int kRun = kFastKernels ? 1 : 128;
 
-// sums[i * sum_step] += a[i * a_step] * b[i * b_step] for i in [0, n). Case by case only to let compilers
+// sums[i * sum_step] += a[i * a_step] * b[i * b_step] for i in [0, n). The cases only help compilers to
 // vectorise.
 template <typename Sum, typename Dtype>
 __device__ inline void multiply_add(int64_t n, Parameters<Dtype> a, int64_t a_step, const Dtype* b,
@@ -47,7 +46,8 @@ struct Range {
     end = first(step, high - offset);
     if (end > count) end = count;
   }
-  // The first t >= 0 with t * step >= distance. A division costs more than a short run.
+  // The first t >= 0 with t * step >= distance. Divides only if it must, because a division costs more than a
+  // short run.
   static __device__ inline int64_t first(int64_t step, int64_t distance) {
     return distance <= 0 ? 0 : step == 1 ? distance : (distance + step - 1) / step;
   }
@@ -98,7 +98,7 @@ __global__ void forward_plain_kernel(const int64_t runs, const Shape s, const Dt
   }
 }
 
-// bottom_diff[n,c,iy,ix] = sum over those ki,kj,y,x that meet it: weight[c,ki,kj] * top_diff[n,c,y,x].
+// bottom_diff[n,c,iy,ix] = sum over all ki,kj,y,x that read this pixel: weight[c,ki,kj] * top_diff[n,c,y,x].
 template <typename Dtype, bool kChannelsLast>
 __global__ void backward_input_plain_kernel(const int64_t runs, const Shape s, const Dtype* top_diff,
                                             Parameters<Dtype> weight, Dtype* bottom_diff) {
@@ -128,7 +128,7 @@ __global__ void backward_input_plain_kernel(const int64_t runs, const Shape s, c
         if (kChannelsLast) {
           if (left < 0 || left % s.stride_w != 0 || left / s.stride_w >= s.top_width) continue;
           multiply_add(length, tap, s.taps(), row + left / s.stride_w * pixel, 1, sums, 1);
-        } else {  // the columns x of top_diff whose tap falls into this run
+        } else {  // the columns x of top_diff whose tap is in this run
           const Range inside(s.top_width, s.stride_w, -left, 0, length);
           const int64_t first = kRun == 1 ? 0 : inside.begin * s.stride_w - left;
           if (inside.begin < inside.end)
@@ -144,8 +144,8 @@ __global__ void backward_input_plain_kernel(const int64_t runs, const Shape s, c
   }
 }
 
-// Stage one of the weight gradient: workspace[c, tap, part] sums the images part, part + parts, ...; as the
-// last tap comes bias_diff's sum of top_diff alone.
+// Stage one of the weight gradient: workspace[c, tap, part] is the sum over the images part, part + parts,
+// .... The last tap is bias_diff's sum of top_diff.
 template <typename Dtype>
 __global__ void backward_weight_plain_kernel(const int64_t count, const Shape s, const int64_t parts,
                                              const bool channels_last, const Dtype* bottom,
@@ -168,7 +168,7 @@ __global__ void backward_weight_plain_kernel(const int64_t count, const Shape s,
       for (int64_t y = 0; y < s.top_height; ++y) {
         const int64_t iy = y * s.stride_h - s.pad_h + ki * s.dilation_h;
         const Dtype* diff = top_plane + y * s.top_width * pixel;
-        Sum row_sum = 0;  // row by row: shorter sums lose fewer bits
+        Sum row_sum = 0;  // row by row, because shorter sums lose fewer bits
         if (is_bias) {
           for (int64_t x = columns.begin; x < columns.end; ++x) row_sum += Sum(diff[x * pixel]);
         } else if (iy >= 0 && iy < s.height) {

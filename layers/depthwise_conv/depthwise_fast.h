@@ -1,5 +1,5 @@
-// The entrances of the fast kernels. They are compiled for one dtype at a time, in forward_<dtype>.cu and
-// backward_<dtype>.cu, so that a make with several jobs has something to share out.
+// The functions that launch the fast kernels. Each dtype has its own files, forward_<dtype>.cu and
+// backward_<dtype>.cu, so that make can compile them in parallel.
 #ifndef DEPTHWISE_FAST_H_
 #define DEPTHWISE_FAST_H_
 
@@ -7,8 +7,8 @@
 
 namespace depthwise {
 
-// Is a fast kernel made for this shape? Then it has been launched. `turned`: with the weights turned by 180
-// degrees, which makes the gradient to bottom out of a forward of stride 1.
+// Launches a fast kernel, or returns false if none takes this shape. `turned`: with the weights turned by 180
+// degrees. Then a forward of stride 1 computes the gradient to bottom.
 template <typename Dtype>
 bool forward_fast(const Shape& shape, const Dtype* bottom, Parameters<Dtype> weight, Parameters<Dtype> bias,
                   Dtype* top, bool channels_last, bool turned, cudaStream_t stream);
@@ -19,17 +19,17 @@ struct Backward {
   const Dtype *bottom, *top_diff;
   Dtype* bottom_diff;
   Parameters<Dtype> weight, weight_diff, bias_diff;
-  caffe::accumulate_t<Dtype>* workspace;  // [channels, taps + 1, parts]; bias_diff's sums are the last
+  caffe::accumulate_t<Dtype>* workspace;  // [channels, taps + 1, parts]; the last sums are bias_diff's
   bool channels_last;
   bool weight_wanted() const { return weight_diff || bias_diff; }
 };
 
-// What of it has been launched.
+// Which gradients' kernels were launched: to bottom (input), and to weight and bias.
 struct Launched {
   bool input, weight;
 };
 
-// Stage one of the weight gradient: into how many parts it divides the sums (0: no kernel takes the shape), and
+// Stage one of the weight gradient: the number of parts of its sums (0: no kernel takes the shape), and
 // whether the same launch computes bottom_diff.
 struct Parts {
   int64_t count;
@@ -39,7 +39,7 @@ struct Parts {
 template <typename Dtype>
 Launched backward_fast(const Shape& shape, const Backward<Dtype>& call, cudaStream_t stream);
 
-// Into how many parts it divides the sums of weight_diff, by the shape alone; 0: it does not take the shape.
+// The number of parts of weight_diff's sums. It depends only on the shape. 0: no fast kernel takes the shape.
 template <typename Dtype>
 int64_t backward_fast_parts(const Shape& shape, bool channels_last);
 
@@ -48,7 +48,8 @@ template <typename Dtype>
 void add_parts(const Shape& shape, int64_t parts, const float* workspace, Parameters<Dtype> weight_diff,
                Parameters<Dtype> bias_diff, cudaStream_t stream);
 
-// The same three for lines: 1-d, a Shape of height 1 whose padding on the right is what top_width leaves.
+// The same three functions for lines, in 1-d. The Shape has height 1, and top_width determines the padding on
+// the right.
 template <typename Dtype>
 bool line_forward(const Shape& shape, const Dtype* bottom, Parameters<Dtype> weight, Parameters<Dtype> bias,
                   Dtype* top, bool turned, cudaStream_t stream);

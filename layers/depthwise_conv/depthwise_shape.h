@@ -1,4 +1,4 @@
-// What all kernels of this layer share: the shape of a call and a few elements that move as one.
+// Shared by all kernels of this layer: the shape of a call, packs of elements, and parameters.
 #ifndef DEPTHWISE_SHAPE_H_
 #define DEPTHWISE_SHAPE_H_
 
@@ -38,8 +38,8 @@ struct alignas(sizeof(Dtype) * N) Pack {
   Dtype v[N];
 };
 
-// A layer's weights, its biases, or the gradient of either. Beside a half type they may be float: autocast
-// leaves them as they are, which saves the cast and loses no bits.
+// A layer's weights, its biases, or the gradient of either. If Dtype is a half type, they may be float:
+// autocast does not cast them, which saves time and loses no bits.
 template <typename Dtype>
 struct Parameters {
   using Value = caffe::accumulate_t<Dtype>;
@@ -47,7 +47,7 @@ struct Parameters {
   bool is_float;
 
   __host__ __device__ explicit operator bool() const { return data != nullptr; }
-  // use(pointer of the right type): one question for all of its loads.
+  // Calls use(pointer of the right type), so that the type is tested once for all loads.
   template <typename Use>
   __device__ __forceinline__ auto with(Use use) const {
     if constexpr (sizeof(Dtype) == 2)
@@ -60,14 +60,14 @@ struct Parameters {
   __device__ __forceinline__ void set(int64_t i, Value value) const {
     with([=](auto* to) { to[i] = value; });
   }
-  // Those from the i-th on.
+  // The parameters from the i-th on.
   __device__ __forceinline__ Parameters operator+(int64_t i) const {
     const int64_t each = sizeof(Dtype) == 2 && is_float ? sizeof(float) : sizeof(Dtype);
     return {static_cast<char*>(data) + i * each, is_float};
   }
 };
 
-// `dtype` is Dtype's, `own` that of these.
+// dtype: the code of Dtype. own: the code of the parameters' type.
 template <typename Dtype>
 Parameters<Dtype> parameters(const void* data, int own, int dtype) {
   if (data && own != dtype && !(sizeof(Dtype) == 2 && own == CAFFE_FLOAT32))

@@ -1,9 +1,9 @@
 // Forward, NCHW, small planes (7 x 7, 14 x 14) whose rows are too short for wide loads.
 //
-// The planes of consecutive channels lie one after the other, so a block copies several of them, as one run
-// of bytes, into shared memory with 16-byte loads whatever their size; computes; and copies the results out
-// the same way. A thread owns V = 7 columns of one plane (every ImageNet-like width is a multiple of 7) and
-// slides down it as in forward_nchw_rows.cuh.
+// The planes of consecutive channels are adjacent in memory. So a block copies several of them to shared
+// memory as one run of bytes, with 16-byte loads for every plane size. It computes, and copies the results
+// back in the same way. A thread owns V = 7 columns of a plane (the widths of ImageNet models are multiples
+// of 7), and slides down as in forward_nchw_rows.cuh.
 #ifndef DEPTHWISE_FORWARD_NCHW_PLANES_CUH_
 #define DEPTHWISE_FORWARD_NCHW_PLANES_CUH_
 
@@ -11,8 +11,8 @@
 
 namespace depthwise {
 
-// A run of global memory and its image in shared memory, which keeps the address modulo 16: so all but the
-// ends of the run move 16 bytes at a time on both sides. The buffer holds the run and 16 bytes more.
+// A run of global memory and its copy in shared memory. Both addresses are the same modulo 16, so all but the
+// run's ends can be copied 16 bytes at a time. The buffer holds the run and 16 bytes more.
 template <typename Dtype>
 struct Run {
   static constexpr int kWide = 16 / sizeof(Dtype);
@@ -39,11 +39,11 @@ struct Run {
   }
 
  private:
-  // The packs that lie wholly inside of the run, and the few elements before and after them.
+  // The packs that are wholly inside the run. A few elements are before and after them.
   __device__ __forceinline__ int first_pack() const { return head > 0; }
   __device__ __forceinline__ int last_pack() const { return (head + count) / kWide; }
 
-  // kBatch loads, then kBatch stores: a loop of one and one would wait for memory each time round.
+  // kBatch loads, then kBatch stores. With one load and one store per step, each step would wait for memory.
   template <int kBatch>
   __device__ __forceinline__ void copy_packs(const Wide* __restrict__ from, Wide* __restrict__ to) const {
     const int end = last_pack();
@@ -92,8 +92,8 @@ struct PlanesThread {
   }
 };
 
-// One row of a plane in shared memory, as wide as V outputs need it. kInside: all V columns exist and the
-// padding keeps the size, so that only the elements that stick out have to be looked at.
+// The part of a plane's row in shared memory that V outputs need. kInside: all V columns exist, and the
+// padding keeps the size, so only the elements beside the V columns need a test.
 template <typename Dtype, int K, int S, int V, bool kInside>
 struct SharedWindow {
   static constexpr int kElements = (V - 1) * S + K;
@@ -111,7 +111,8 @@ struct SharedWindow {
   __device__ __forceinline__ float at(int element) const { return v[element]; }
 };
 
-// A thread's part of one plane's correlation, from a plane in shared memory to another. sums has the weights.
+// A thread's part of a plane's correlation, from one plane in shared memory to another. `sums` holds the
+// weights.
 template <typename Dtype, int K, int S, int V, bool kInside>
 __device__ __forceinline__ void slide_down(const PlanesGeometry& g, const PlanesThread<V>& thread,
                                            RowSums<K, S, 1, V>& sums, const Dtype* from, Dtype* to) {
@@ -150,7 +151,7 @@ __global__ void __launch_bounds__(64)
   const Run<Dtype> in(shared, bottom, planes * area), out(shared + g.top_offset, top, planes * top_area);
   const PlanesThread<V> thread(g);
   RowSums<K, S, 1, V> sums;
-  if (thread.plane < planes) {  // these loads travel while the planes do
+  if (thread.plane < planes) {  // these loads overlap with those of the planes
     const int channel = (first_plane + thread.plane) % g.channels;
     load_weights<K>(sums.w, weight + channel * (K * K), turned);
     sums.bias = bias ? float(bias[channel]) : 0.f;
@@ -171,8 +172,8 @@ inline bool planes_inside(const Shape& shape) {
   return shape.pad_w == shape.kernel_w / 2 && shape.width % kPlaneColumns == 0;
 }
 
-// The bytes of shared memory that a block needs; 0 if the planes are too large. A plane with many columns
-// does not come here either: its rows suit forward_nchw_rows.cuh.
+// The bytes of shared memory that a block needs. 0 if the planes are too large, or have many columns:
+// forward_nchw_rows.cuh is better for long rows.
 inline int64_t planes_geometry(const Shape& shape, int64_t planes, int64_t element_bytes, PlanesGeometry* g) {
   constexpr int64_t kSharedBytes = 26 * 1024;  // so that 8 blocks fit into a multiprocessor
   if (shape.dilation_h != 1 || shape.dilation_w != 1 || shape.top_width % 4 == 0 || shape.top_width > 28)
@@ -185,8 +186,8 @@ inline int64_t planes_geometry(const Shape& shape, int64_t planes, int64_t eleme
   g->pad_h = shape.pad_h;
   g->pad_w = shape.pad_w;
   g->groups = static_cast<int>(ceil_div(shape.top_width, kPlaneColumns));
-  // Long strips repeat few rows; but a block is 64 threads, and if their planes fill more than 16 KiB, too
-  // few blocks fit into a multiprocessor to hide the waits.
+  // Long strips repeat fewer rows. But a block has 64 threads, and if their planes need more than 16 KiB, a
+  // multiprocessor runs too few blocks to hide the waits for memory.
   int64_t strips = std::max<int64_t>(2, ceil_div(shape.top_height, 7));
   const int64_t both = (shape.height * shape.width + shape.top_height * shape.top_width) * element_bytes;
   while (kPlaneThreads / (g->groups * strips) * both > 16 * 1024 && shape.top_height / strips >= 6)

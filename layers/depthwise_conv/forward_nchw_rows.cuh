@@ -1,20 +1,20 @@
 // Forward, NCHW, planes of any size:
 //
-//   top[n,c,y,x] = bias[c] + sum over ki,kj: weight[c,ki,kj] * bottom[n,c, y*S - pad + ki*dilation, x*S - pad
-//   + kj*D]
+//   top[n,c,y,x] = bias[c] + sum over ki,kj: weight[c,ki,kj] * bottom[n,c,iy,ix]
+//   iy = y*S - pad + ki*dilation,  ix = x*S - pad + kj*D
 //
-// A thread owns V outputs side by side and goes down the plane. It reads each row of bottom once, adds it to
-// all output rows that it belongs to, and keeps those sums in registers. Two kernels:
+// A thread owns V neighbouring outputs, and goes down the plane. It reads each row of bottom once, adds it to
+// all output rows that need it, and keeps their sums in registers. There are two kernels:
 //
-//   patch   R output rows, all loads before the first use. For K = 3, where bytes are the limit: the more of
-//   them
-//           are under way at a time the better, and the rows that neighbours read too come from the cache.
-//   strip   any number of rows, loaded one ahead. For K = 5 and 7, where multiply-adds are the limit and the
-//           repeated rows at the ends of many short patches would cost more than they give.
+//   patch   R output rows, with all loads before the first use. For K = 3, where memory is the limit: many
+//           loads should be in flight, and rows that neighbours also read come from the cache.
+//   strip   any number of rows, each loaded one step ahead. For K = 5 and 7, where the multiply-adds are the
+//           limit: many short patches would repeat too many rows at their ends.
 //
-// Rows dilation apart never meet: they belong to separate patches and strips.
+// With a dilation, neighbouring output rows share no rows of bottom: they are in separate patches and strips.
 //
-// With stride 1 the gradient to bottom is this very function of top_diff, with the weights turned round.
+// With stride 1 the gradient to bottom is the same function of top_diff, with the weights turned by 180
+// degrees.
 #ifndef DEPTHWISE_FORWARD_NCHW_ROWS_CUH_
 #define DEPTHWISE_FORWARD_NCHW_ROWS_CUH_
 
@@ -22,10 +22,10 @@
 
 namespace depthwise {
 
-// The part of one row of bottom that V outputs side by side need. L > 1: it is loaded as aligned packs of L,
-// each of which lies wholly inside or outside of the row; that takes width % L == 0, V % L == 0 and the
-// padding that keeps the size. If no more than one element sticks out at either end, that one is loaded
-// alone. L == 1: one element at a time, any width and padding.
+// The part of a row of bottom that V neighbouring outputs need. L > 1: it is loaded as aligned packs of L.
+// Each pack is wholly inside or outside the row, which requires width % L == 0, V % L == 0 and a padding that
+// keeps the size. If at most one more element is needed at each end, it is loaded alone. L == 1: one element
+// at a time, for any width and padding.
 template <typename Dtype, int K, int S, int D, int V, int L>
 struct Window {
   static constexpr int kElements = (V - 1) * S + (K - 1) * D + 1;
@@ -74,8 +74,8 @@ __device__ __forceinline__ void load_weights(float (&w)[K][K], Parameters<Dtype>
   });
 }
 
-// The sums of the output rows that have begun but not ended. One step takes the S rows of bottom that end an
-// output row. sums[s] belongs to the output row s+1 rows further down.
+// The sums of the incomplete output rows. A step takes S rows of bottom, and they complete one output row.
+// sums[s] belongs to the output row s + 1 rows further down.
 template <int K, int S, int D, int V>
 struct RowSums {
   static constexpr int kOpen = (K - 1) / S;
@@ -106,7 +106,7 @@ struct RowSums {
   }
 };
 
-// V outputs side by side; `left` of them are inside of the row (all, if L > 1).
+// Stores V neighbouring outputs. The first `left` of them are inside the row (all, if L > 1).
 template <typename Dtype, int V, int L>
 __device__ __forceinline__ void store_row(Dtype* to, const float (&done)[V], int left) {
   if (L > 1) {
@@ -156,8 +156,7 @@ __global__ void __launch_bounds__(128)
 
   using Row = Window<Dtype, K, S, D, V, L>;
   const int column = Row::first_column(x, g.pad_w);
-  // The last S of the K rows that output row y looks at; before the first output come kOpen steps that only
-  // begin sums.
+  // iy: the last S of the K rows that output row y needs. The first kOpen steps complete no output row.
   int y = first - kOpen * step, iy = y * S - g.pad_h + (K - S) * step;
   Row rows[S], next[S];
 #pragma unroll
@@ -166,7 +165,7 @@ __global__ void __launch_bounds__(128)
                  column, g.width);
   for (; y < last; y += step) {
 #pragma unroll
-    for (int i = 0; i < S; ++i, iy += step) {  // load ahead: the multiply-adds hide the wait
+    for (int i = 0; i < S; ++i, iy += step) {  // load ahead, so that the multiply-adds hide the wait
       const bool exists = static_cast<unsigned>(iy) < static_cast<unsigned>(g.height) && y + step < last;
       next[i].load(from + iy * g.width, exists, column, g.width);
     }
@@ -219,7 +218,7 @@ __global__ void __launch_bounds__(128)
   }
 }
 
-// Output rows per strip: long strips repeat fewer rows at their ends, short ones give more threads.
+// Output rows per strip. Long strips repeat fewer rows at their ends. Short strips give more threads;
 // wanted_strips threads fill a large GPU.
 inline int strip_rows(const Shape& shape, int kernel, int64_t groups, int64_t wanted_strips) {
   const int64_t column = ceil_div(shape.top_height, shape.dilation_h);
@@ -265,8 +264,8 @@ bool launch_forward_nchw_rows(const Shape& shape, const Dtype* bottom, Parameter
   return true;
 }
 
-// 16 bytes at a time if rows and pointers allow it, else 8, else one element; never more than 8 outputs a
-// thread, and 4 for the large kernels, whose weights and sums fill the registers.
+// Loads 16 bytes at a time if rows and pointers allow it, else 8, else one element. A thread has at most 8
+// outputs. For large kernels it has at most 4, because their weights and sums fill the registers.
 template <typename Dtype, int K, int S, int D>
 bool choose_forward_nchw_rows(const Shape& shape, const Dtype* bottom, Parameters<Dtype> weight,
                               Parameters<Dtype> bias, Dtype* top, bool turned, cudaStream_t stream) {

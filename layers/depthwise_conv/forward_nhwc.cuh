@@ -3,8 +3,8 @@
 //   top[n,y,x,c] = bias[c] + sum over ki,kj: weight[c,ki,kj] * bottom[n, y*S - pad_h + ki*dilation_h,
 //                                                                     x*S - pad_w + kj*dilation_w, c]
 //
-// Each row of bottom that a thread reaches is read once and added to all rows of top that it belongs to;
-// their sums stay in registers until they are complete.
+// A thread reads each row of bottom once, and adds it to all rows of top that need it. Their sums stay in
+// registers until they are complete.
 #ifndef DEPTHWISE_FORWARD_NHWC_CUH_
 #define DEPTHWISE_FORWARD_NHWC_CUH_
 
@@ -22,8 +22,8 @@ __global__ void __launch_bounds__(kNhwcThreads, B)
   const int index = blockIdx.x / g.tiles * t.per_block + t.in_block, channel = t.channel;
   const bool works = t.inside && index < g.items;
 
-  constexpr int kOpen = (K - 1) / S;         // rows of top that have begun but not ended
-  constexpr int kColumns = (R - 1) * S + K;  // of bottom that R outputs look at
+  constexpr int kOpen = (K - 1) / S;         // incomplete rows of top
+  constexpr int kColumns = (R - 1) * S + K;  // columns of bottom that R outputs need
   using Ring = NhwcRing<Dtype, V, S * kColumns>;
   __shared__ Ring ring;
   const NhwcItem item(g, index, R);
@@ -38,14 +38,14 @@ __global__ void __launch_bounds__(kNhwcThreads, B)
               int64_t(item.x) * g.channels + channel;
   const int64_t down = int64_t(step) * pitch, top_down = int64_t(step) * g.top_width * g.channels;
   const auto inside = [&](int row) { return static_cast<unsigned>(row) < static_cast<unsigned>(g.height); };
-  // The S rows of bottom that output row y needs last.
+  // Start to load the last S rows of bottom that output row y needs.
   const auto start_rows = [&](int slot) {
 #pragma unroll
     for (int i = 0; i < S; ++i, ahead += step, from += down)
       ring.template start<kColumns>(slot, i * kColumns, from, pixel, inside(ahead) ? columns : 0);
     end_of_copies();
   };
-  // The first rows are on their way while the weights come.
+  // Start to load the first rows before the weights, so that both overlap.
   if (works) {
 #pragma unroll
     for (int slot = 0; slot < Ring::kDepth - 1; ++slot) start_rows(slot);
@@ -76,7 +76,7 @@ __global__ void __launch_bounds__(kNhwcThreads, B)
 #pragma unroll
       for (int i = 0; i < R * V; ++i)
         into[i / V][i % V] = s < kOpen ? sums[s < kOpen ? s : 0][i / V][i % V] : start[i % V];
-      // For large kernels the multiply-adds are the limit: none for rows that do not exist or are others'
+      // For large kernels the multiply-adds are the limit. Skip rows that do not exist or that other threads
       // own.
       if (K > 3 && !(exist && y + s * step >= item.y && y + s * step < end)) continue;
 #pragma unroll
@@ -104,7 +104,7 @@ __global__ void __launch_bounds__(kNhwcThreads, B)
 template <typename Dtype, int K, int S, int V, int R, int B = 1>
 bool launch_forward_nhwc(const Shape& shape, const Dtype* bottom, Parameters<Dtype> weight,
                          Parameters<Dtype> bias, Dtype* top, bool turned, cudaStream_t stream) {
-  // A large GPU has room for twice as many threads; but long chunks are worth more.
+  // A large GPU can run twice as many threads, but longer chunks gain more.
   const NhwcGeometry g = nhwc_geometry(shape, V, sizeof(Dtype), R, shape.top_width, shape.top_height, 32,
                                        K == 3 ? 35000 : 70000);
   const int64_t blocks = ceil_div(g.items, kNhwcThreads / g.lanes) * g.tiles;
@@ -114,15 +114,15 @@ bool launch_forward_nhwc(const Shape& shape, const Dtype* bottom, Parameters<Dty
   return true;
 }
 
-// K = 3 without dilation, one patch a thread: it owns R x R outputs and starts all of its loads before anything else.
-// For small planes, where a kernel takes little longer than one load, and for stride 2 in float, where most of bottom is
-// read once anyway.
+// K = 3 without dilation. A thread owns one patch of R x R outputs, and starts all of its loads first. For
+// small planes, where a kernel takes little longer than one load, and for stride 2 in float, where even
+// patches read most of bottom only once.
 template <typename Dtype, int S, int V, int R, int B>
 __global__ void __launch_bounds__(kNhwcThreads, B)
     forward_nhwc_patch_kernel(const NhwcGeometry g, const Dtype* __restrict__ bottom,
                               const Parameters<Dtype> weight, const Parameters<Dtype> bias,
                               Dtype* __restrict__ top, const bool turned) {
-  constexpr int K = 3, kInputs = (R - 1) * S + K;  // rows and columns of bottom that R outputs look at
+  constexpr int K = 3, kInputs = (R - 1) * S + K;  // rows and columns of bottom that R outputs need
   __shared__ NhwcWeights<K, V> shared;
   const NhwcThread t(g, blockIdx.x % g.tiles, V);
   const int index = blockIdx.x / g.tiles * t.per_block + t.in_block, channel = t.channel;
@@ -181,7 +181,7 @@ bool launch_forward_nhwc_patch(const Shape& shape, const Dtype* bottom, Paramete
 template <typename Dtype, int K, int S>
 bool choose_forward_nhwc(const Shape& shape, const Dtype* bottom, Parameters<Dtype> weight,
                          Parameters<Dtype> bias, Dtype* top, bool turned, cudaStream_t stream) {
-  // What was fastest on an H200; two rows a step fill the shared memory of large kernels twice as fast.
+  // The fastest on an H200. With stride 2 a large kernel needs twice the shared memory.
   constexpr bool kTwoBytes = sizeof(Dtype) == 2;
   constexpr int V = K == 7 || (S == 2 && !(K == 3 && kTwoBytes)) || (K == 3 && !kTwoBytes) ? 2 : 4;
   constexpr int R = S == 2 ? (V == 4 ? 1 : 2) : K == 7 ? 7 : 4;

@@ -1,9 +1,10 @@
-// What the kernels for NHWC (channels_last) share.
+// Shared by the kernels for NHWC (channels_last).
 //
-// A thread owns V neighbouring channels (8 or 16 bytes, one load) of R columns side by side and slides down
-// the plane. Neighbouring threads own the next channels, then the next columns, so that a row of a block is
-// one run of memory and the pixels that several threads look at come from the cache. Rows and columns
-// `dilation` apart never meet the ones between them: each phase is a plane of its own.
+// A thread owns V neighbouring channels (8 or 16 bytes, one load) of R neighbouring columns, and slides down
+// the plane. Neighbouring threads own the next channels, then the next columns. So a block's row is one run
+// of memory, and pixels that several threads read come from the cache. With a dilation, a thread's rows and
+// columns are `dilation` apart, and do not interact with those between them: each phase is a plane of its
+// own.
 #ifndef DEPTHWISE_NHWC_CUH_
 #define DEPTHWISE_NHWC_CUH_
 
@@ -17,17 +18,17 @@ constexpr int kNhwcMostLanes = 16;
 struct NhwcGeometry {
   int channels, height, width, top_height, top_width;
   int pad_h, pad_w, dilation_h, dilation_w;
-  int lanes;   // threads of a block side by side along the channels
+  int lanes;   // neighbouring threads of a block along the channels
   int tiles;   // blocks along the channels
   int groups;  // of R columns, dilation_w apart, in a row of one phase
   int chunks;  // of `rows` rows, dilation_h apart, in a column of one phase
   int rows;
-  int items;  // (image, chunk, phases, group): what `lanes` threads do at a time
+  int items;  // an item (image, chunk, phases, group) is the work of `lanes` threads
 };
 
-// How many threads lie side by side along the channels. Whole lines of 128 bytes make the most of the memory; lanes
-// behind the last channel, and threads of a block that make no whole row of lanes, do nothing. The costs are about
-// thousandths of a kernel's time on an H200.
+// The number of neighbouring threads along the channels. Whole lines of 128 bytes use the memory best. Lanes
+// behind the last channel are idle, and so are a block's threads that do not fill a row of lanes. The costs
+// are about thousandths of a kernel's time on an H200.
 inline int nhwc_lanes(int64_t packs, int64_t pack_bytes) {
   if (packs <= kNhwcMostLanes) return static_cast<int>(packs);
   int best = 0;
@@ -42,7 +43,7 @@ inline int nhwc_lanes(int64_t packs, int64_t pack_bytes) {
   return best;
 }
 
-// Columns and rows count those that the threads own: of top, or of bottom in a backward kernel.
+// Columns and rows are those that the threads own: top's, or bottom's in a backward kernel.
 inline NhwcGeometry nhwc_geometry(const Shape& s, int vector, int64_t element_bytes, int columns,
                                   int64_t row_length, int64_t column_length, int64_t most_rows,
                                   int64_t wanted_threads, int64_t least_rows = 4) {
@@ -60,7 +61,7 @@ inline NhwcGeometry nhwc_geometry(const Shape& s, int vector, int64_t element_by
   g.lanes = nhwc_lanes(packs, vector * element_bytes);
   g.tiles = static_cast<int>(ceil_div(packs, g.lanes));
   g.groups = static_cast<int>(ceil_div(ceil_div(row_length, s.dilation_w), columns));
-  // Long chunks repeat few rows at their ends, short ones give more threads.
+  // Long chunks repeat fewer rows at their ends. Short ones give more threads.
   const int64_t column = ceil_div(column_length, s.dilation_h);
   const int64_t strips = s.num * packs * g.groups * s.dilation_w * s.dilation_h;
   int64_t chunks = std::max<int64_t>(ceil_div(column, most_rows), ceil_div(wanted_threads, strips));
@@ -72,7 +73,7 @@ inline NhwcGeometry nhwc_geometry(const Shape& s, int vector, int64_t element_by
   return g;
 }
 
-// Where a thread of a block is, along the channels and among the block's items.
+// The place of a thread, along the channels and among the block's items.
 struct NhwcThread {
   int tile, lane, in_block, per_block, channel;  // tile: the block's first channel
   bool inside;
@@ -86,7 +87,7 @@ struct NhwcThread {
   }
 };
 
-// Rows y, y + dilation_h, ... before `end`, and columns x, x + dilation_w, ..., R of them.
+// An item: the rows y, y + dilation_h, ... before `end`, and R columns x, x + dilation_w, ....
 struct NhwcItem {
   int image, x, y, end;
   __device__ __forceinline__ NhwcItem(const NhwcGeometry& g, int item, int columns) {
@@ -102,7 +103,7 @@ struct NhwcItem {
   }
 };
 
-// Bit i: column x + i * step is one of `width`.
+// Bit i is set if column x + i * step exists, that is, lies in [0, width).
 template <int N>
 __device__ __forceinline__ unsigned columns_inside(int x, int step, int width) {
   unsigned inside = 0;
@@ -112,8 +113,8 @@ __device__ __forceinline__ unsigned columns_inside(int x, int step, int width) {
   return inside;
 }
 
-// Starts to copy a pack from global into shared memory, or 0 if it does not exist; the thread goes on
-// meanwhile. Old GPUs and the host, and packs of 2 bytes, are copied at once.
+// Starts to copy a pack from global to shared memory, and does not wait for it. A pack that does not exist is
+// 0. Old GPUs and the host wait for the copy, and so do packs of 2 bytes.
 template <typename Pack>
 __device__ __forceinline__ void copy_ahead(Pack* to, const Pack* from, bool exists) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
@@ -128,32 +129,32 @@ __device__ __forceinline__ void copy_ahead(Pack* to, const Pack* from, bool exis
   *to = exists ? *from : Pack{};
 }
 
-__device__ __forceinline__ void end_of_copies() {  // those since the last end are one group
+__device__ __forceinline__ void end_of_copies() {  // the copies since the last call become one group
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
   asm volatile("cp.async.commit_group;\n" ::: "memory");
 #endif
 }
 
 template <int kLater>
-__device__ __forceinline__ void wait_for_copies() {  // all but the last kLater groups
+__device__ __forceinline__ void wait_for_copies() {  // wait for all but the last kLater groups
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
   asm volatile("cp.async.wait_group %0;\n" ::"n"(kLater) : "memory");
 #endif
 }
 
-// The pixels that each thread has on their way: N for one step down the plane, kDepth steps, in shared
-// memory, where they take no registers. A slot is filled again one step after it was read. A thread sees its
-// own pixels alone, so that threads need not wait for each other.
+// The pixels that each thread loads ahead: N for one step down the plane, for kDepth steps. They are in
+// shared memory, where they need no registers. A slot is filled again one step after it was read. A thread
+// reads only its own pixels, so threads need not wait for each other.
 template <typename Dtype, int V, int N>
 struct NhwcRing {
   using Pixel = Pack<Dtype, V>;
   static constexpr int kStepBytes = N * kNhwcThreads * static_cast<int>(sizeof(Pixel));
-  static constexpr int kFit =
-      38 * 1024 / kStepBytes;  // beside the weights, in the 48 KiB that every block may have
+  // As many steps as fit into the 48 KiB that every block may have, besides the weights.
+  static constexpr int kFit = 38 * 1024 / kStepBytes;
   static constexpr int kDepth = kFit > 4 ? 4 : kFit < 2 ? 2 : kFit;
   Pixel pixels[kDepth][N][kNhwcThreads];
 
-  // `count` pixels of a row, `step` elements apart, from the slot's pixel `first` on.
+  // Starts to load kCount pixels of a row, `step` elements apart, to the slot's pixels from `first` on.
   template <int kCount>
   __device__ __forceinline__ void start(int slot, int first, const Dtype* row, int step, unsigned exist) {
 #pragma unroll
@@ -186,7 +187,7 @@ template <int K, int V>
 struct NhwcWeights {
   Pack<float, V> taps[K * K][kNhwcMostLanes];
 
-  // All loads start before the first store waits for one: a small plane takes little longer than its loads.
+  // All loads start before the first store, because a small plane takes little longer than its loads.
   template <typename Dtype>
   __device__ __forceinline__ void load(const Parameters<Dtype> weight, int channels, bool turned) {
     constexpr int kEach = (kNhwcMostLanes * V * K * K + kNhwcThreads - 1) / kNhwcThreads;
