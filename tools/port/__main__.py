@@ -48,12 +48,12 @@ def port(names: Names, type_name: str, options, name: str = "") -> Ported:
     with alone_in(folder.parent):
         files = write_folder(plan, folder, options.force)
     parts = {
-        title: f"of it, into additions.*: {', '.join(sorted(one.names))}"
-        for title, one in plan.cuts.items()
-        if one.names
+        title: f"of it, into additions.*: {', '.join(sorted(cut.names))}"
+        for title, cut in plan.cuts.items()
+        if cut.names
     }
-    said = ("the layer itself", f"functions of {plan.target.name}")
-    why = {file: why for file, why in (plan.files | parts).items() if why not in said}
+    obvious = ("the layer itself", f"functions of {plan.target.name}")
+    why = {file: why for file, why in (plan.files | parts).items() if why not in obvious}
     return Ported(type_name, folder, files, why, [str(p) for p in problems])
 
 

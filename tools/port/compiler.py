@@ -28,12 +28,12 @@ class Compiler:
         """The headers that the system does not have. Without a compiler, none."""
         new = [header for header in dict.fromkeys(headers) if header not in self._has]
         if new:
-            found = preprocessed("".join(asking(header) for header in new))
-            self._has |= {header: header not in found for header in new}
+            missing = preprocessed("".join(asking(header) for header in new))
+            self._has |= {header: header not in missing for header in new}
         return {header for header in headers if not self._has[header]}
 
     def reaches(self, text: str, headers: Iterable[str]) -> set[str]:
-        """The headers that the preprocessor really includes from a text, with no macros given."""
+        """Those of `headers` that the preprocessor includes from a text, without any macros defined for it."""
         lines = [(m.start(), m[0] + "\n") for m in DECIDING.finditer(text)]
         lines += [(m.start(), asking(m[1])) for m in INCLUDE.finditer(text) if m[1] in headers]
         return preprocessed("".join(line for _, line in sorted(lines)))
@@ -44,7 +44,7 @@ class Compiler:
         return "here" in preprocessed("".join(line for _, line in sorted([*lines, (at, "here\n")])))
 
     def undeclared(self, names: Iterable[str], headers: Iterable[str]) -> set[str]:
-        """The names that none of these headers of the system's declares or defines. Without a compiler, none."""
+        """The names that none of these headers of the system declares or defines. Without a compiler, none."""
         new = sorted(set(names) - self._declared - self._of_c)
         if not new:
             return set()
@@ -54,9 +54,9 @@ class Compiler:
             line = f'#line 1 "{name}"\nnamespace has_{name} {{ using ::{name}; }}\n'
             lines.append(f"#ifndef {name}\n{line}#endif\n")
         done = run("-std=c++17", "-fsyntax-only", text="".join(lines))
-        lacking = set(re.findall(r"^(\w+):1:\d+: error", done.stderr, re.M)) if done else set()
-        self._declared.update(name for name in new if name not in lacking)
-        return lacking
+        undeclared = set(re.findall(r"^(\w+):1:\d+: error", done.stderr, re.M)) if done else set()
+        self._declared.update(name for name in new if name not in undeclared)
+        return undeclared
 
     @cached_property
     def _of_c(self) -> set[str]:
@@ -66,11 +66,12 @@ class Compiler:
 
 
 def asking(header: str) -> str:
+    """Preprocessor lines that leave the header's name if the system does not have it."""
     return f"#if !__has_include(<{header}>)\n{header}\n#endif\n"
 
 
 def preprocessed(text: str) -> set[str]:
-    """The lines that the preprocessor leaves."""
+    """The lines of the preprocessor's output. Without a compiler, none."""
     done = run("-E", "-P", text=text)
     return set(done.stdout.splitlines()) if done and done.returncode == 0 else set()
 

@@ -44,8 +44,8 @@ def places(files: list[str], tree: Tree, toolkit: Toolkit) -> dict[str, str]:
     for file in files:
         name = Path(file).name
         include = re.sub(r"^(include|src)/", "", file)
-        others = [n for n in toolkit.base_names.get(name, []) if n != include]
-        if names.count(name) > 1 or (others and include not in toolkit.headers):
+        other_headers = [n for n in toolkit.base_names.get(name, []) if n != include]
+        if names.count(name) > 1 or (other_headers and include not in toolkit.headers):
             clashes.add(file)
     before = None
     while before != len(clashes):
@@ -72,30 +72,30 @@ def protos(tree: Tree) -> list[str]:
     if not (tree.root / PROTO).is_file():
         return sorted(p.relative_to(tree.root).as_posix() for p in tree.root.rglob("*.proto"))
     imports = re.findall(r'^\s*import\s+(?:public\s+)?"([^"]+)"', tree.text(PROTO), re.M)
-    beside = [Path(PROTO).with_name(Path(name).name).as_posix() for name in imports]
-    return [PROTO, *(file for file in beside if (tree.root / file).is_file())]
+    imported = [Path(PROTO).with_name(Path(name).name).as_posix() for name in imports]
+    return [PROTO, *(file for file in imported if (tree.root / file).is_file())]
 
 
 def write_folder(plan: Plan, folder: Path, force: bool) -> list[str]:
     """Write the folder. Returns the names of its files."""
     tree = plan.tree
-    wanted = places(list(plan.files), tree, plan.toolkit) | {file: Path(file).name for file in protos(tree)}
-    contents = {path: tree.path(file).read_bytes() for file, path in wanted.items()}
-    made, parts = written(plan.cuts.values(), plan.seen, plan.files, plan.names.compiler)
+    copied = places(list(plan.files), tree, plan.toolkit) | {file: Path(file).name for file in protos(tree)}
+    contents = {path: tree.path(file).read_bytes() for file, path in copied.items()}
+    additions, parts = written(plan.cuts.values(), plan.seen, plan.files, plan.names.compiler)
     if plan.creator:
         place, text = plan.creator
-        here = [f for f in tree.includes(place.file) if f in plan.files]
-        made["additions.cpp"] = made.get("additions.cpp", "") + creator_lines(plan, text, here)
+        headers = [f for f in tree.includes(place.file) if f in plan.files]
+        additions["additions.cpp"] = additions.get("additions.cpp", "") + creator_lines(plan, text, headers)
         parts.append(f"additions.cpp  {place}")
     place = tree.types[plan.type]
     defines = [(switch, f"{place}: is registered only with {switch}") for switch in plan.switches]
     if plan.names.namespace != "caffe":
         defines.append((f"{plan.names.namespace} caffe", f"{BLOB}: the fork's namespace"))
     for macro, why in defines:
-        rest = made.get("additions.hpp", "#pragma once\n").removeprefix("#pragma once\n")
-        made["additions.hpp"] = f"#pragma once\n#define {macro}\n{rest}"
+        rest = additions.get("additions.hpp", "#pragma once\n").removeprefix("#pragma once\n")
+        additions["additions.hpp"] = f"#pragma once\n#define {macro}\n{rest}"
         parts.append(f"additions.hpp  {why}")
-    contents |= {name: text.encode("latin-1") for name, text in made.items()}
+    contents |= {name: text.encode("latin-1") for name, text in additions.items()}
     if folder.exists():
         make_room(folder, contents, force)
     for path in (*contents, "ORIGIN", "__init__.py"):
@@ -103,14 +103,15 @@ def write_folder(plan: Plan, folder: Path, force: bool) -> list[str]:
             raise PortError(f"{folder / path} is a link that leads elsewhere: nothing is written through it.")
     for path, data in contents.items():
         write(folder / path, data, if_changed=True)
-    write(folder / "ORIGIN", origin(plan, wanted, contents, parts).encode())
+    write(folder / "ORIGIN", origin(plan, copied, contents, parts).encode())
     if not (folder / "__init__.py").exists():
         write(folder / "__init__.py", INIT.format(name=plan.type))
     # Remove what a killed port left of its own files. Other .tmp files are the user's.
     own = {folder / path for path in (*contents, "ORIGIN", "__init__.py")}
-    for left in folder.rglob("*.tmp"):
-        if (name := re.fullmatch(r"(.+)\.[0-9]+\.tmp", left.name)) and left.with_name(name[1]) in own:
-            left.unlink()
+    for unfinished in folder.rglob("*.tmp"):
+        name = re.fullmatch(r"(.+)\.[0-9]+\.tmp", unfinished.name)
+        if name and unfinished.with_name(name[1]) in own:
+            unfinished.unlink()
     return sorted(contents)
 
 
@@ -130,11 +131,11 @@ def creator_lines(plan: Plan, text: str, headers: list[str]) -> str:
 
 def make_room(folder: Path, contents: dict[str, bytes], force: bool):
     """Prepare an existing folder. Different files are replaced only with FORCE."""
-    here = [
+    existing = [
         p for p in folder.rglob("*") if p.suffix in (".hpp", ".h", ".cuh", ".cpp", ".cc", ".cu", ".proto")
     ]
-    same = all(contents.get(p.relative_to(folder).as_posix()) == p.read_bytes() for p in here)
-    if same:
+    is_same = all(contents.get(p.relative_to(folder).as_posix()) == p.read_bytes() for p in existing)
+    if is_same:
         return
     if not force:
         raise PortError(
@@ -143,11 +144,11 @@ def make_room(folder: Path, contents: dict[str, bytes], force: bool):
         )
     # Files that ORIGIN does not list are the user's, and stay.
     listed = origin_files(folder)
-    if strange := sorted(path for path in contents if (folder / path).exists() and path not in listed):
+    if unlisted := sorted(path for path in contents if (folder / path).exists() and path not in listed):
         raise PortError(
-            f"{folder} has {', '.join(strange)}, which its ORIGIN does not list: move them away first."
+            f"{folder} has {', '.join(unlisted)}, which its ORIGIN does not list: move them away first."
         )
-    for path in here:
+    for path in existing:
         if path.relative_to(folder).as_posix() in listed:
             path.unlink()
 
@@ -160,7 +161,7 @@ def origin_files(folder: Path) -> set[str]:
     return {*copied, *re.findall(r"^(additions\w*\.\w+)  ", text, re.M)}
 
 
-def origin(plan: Plan, wanted: dict[str, str], contents: dict[str, bytes], parts: list[str]) -> str:
+def origin(plan: Plan, copied: dict[str, str], contents: dict[str, bytes], parts: list[str]) -> str:
     tree = plan.tree
     licence = next(
         (p.name for p in sorted(tree.root.glob("*")) if re.match(r"(licen[cs]e|copying)", p.name, re.I)),
@@ -174,7 +175,7 @@ def origin(plan: Plan, wanted: dict[str, str], contents: dict[str, bytes], parts
         "",
     ]
     lines += ["The files, byte for byte: SHA-256, name here, name in the tree", ""]
-    for file, path in sorted(wanted.items(), key=lambda pair: pair[1]):
+    for file, path in sorted(copied.items(), key=lambda pair: pair[1]):
         lines.append(f"{hashlib.sha256(contents[path]).hexdigest()}  {path}  {file}")
     if parts:
         lines += [

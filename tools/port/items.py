@@ -30,20 +30,20 @@ class Item(NamedTuple):
 
 
 def items_of(source: Source, within: tuple[int, int] | None = None) -> list[Item]:
-    """The items of a file; or the members of a class, whose tokens are `within`."""
+    """The items of a file, or the members of the class whose tokens are `within`."""
     if within:
-        inside = [(head, end) for head, end in source.declared if within[0] < head < within[1]]
-        return [item_at(source, head, end) for head, end in inside]
+        members = [(head, end) for head, end in source.declared if within[0] < head < within[1]]
+        return [item_at(source, head, end) for head, end in members]
     classes = list(classes_in(source, ""))
-    found = [Item(one.name, (one.tokens[0], one.tokens[1] + 2), True) for one in classes]
+    items = [Item(cls.name, (cls.tokens[0], cls.tokens[1] + 2), True) for cls in classes]
     for head, end in source.declared:
-        if not any(one.tokens[0] < head < one.tokens[1] for one in classes):
-            found.append(item_at(source, head, end))
-    return sorted(found, key=lambda item: item.tokens)
+        if not any(cls.tokens[0] < head < cls.tokens[1] for cls in classes):
+            items.append(item_at(source, head, end))
+    return sorted(items, key=lambda item: item.tokens)
 
 
 def item_at(source: Source, head: int, end: int) -> Item:
-    """The item of one of source.declared."""
+    """The item of one declaration or definition in source.declared."""
     lexed = source.lexed
     at = head_name(lexed.tokens, lexed.partner, head, end)
     while lexed.tokens[head].text.isupper() and lexed.tokens[head + 1].text == "(":
@@ -68,46 +68,47 @@ def arity_of(source: Source, name: int, end: int) -> Arity:
 
 
 def macros_of(source: Source, known: Container[str]) -> dict[str, Directive]:
-    """The macros of a source that are not known, by name. If one is defined several times (#if, #else), the first."""
-    found: dict[str, Directive] = {}
+    """The macros of a source that are not in `known`, by name. If a macro has several definitions, the first counts."""
+    by_name: dict[str, Directive] = {}
     for macro in source.macros:
         if macro.tokens[0].text not in known:
-            found.setdefault(macro.tokens[0].text, macro)
-    return found
+            by_name.setdefault(macro.tokens[0].text, macro)
+    return by_name
 
 
 def expansions(source: Source, macros: Iterable[Directive]) -> Iterator[tuple[tuple[int, int], Source]]:
-    """The texts that calls of macros outside of functions expand to, such as the definition of cblas_sgemm.
+    """Yields the expansions of macro calls outside of functions, such as the definition of cblas_sgemm.
 
-    With each the tokens of the call that stands in the file, and of the ; behind it.
+    Each comes after the token range of its call in the file, with the `;` after the call.
     """
     by_name = {m.tokens[0].text: m for m in macros if [t.text for t in m.tokens[1:2]] == ["("]}
     waiting: list[tuple[tuple[int, int] | None, Source]] = [(None, source)]
     while waiting:
-        at, one = waiting.pop()
-        tokens, partner = one.lexed.tokens, one.lexed.partner
+        outer_call, current = waiting.pop()
+        tokens, partner = current.lexed.tokens, current.lexed.partner
         for i, token in enumerate(tokens[:-1]):
             macro = by_name.get(token.text)
-            if macro and tokens[i + 1].text == "(" and not one.function_around(token.start):
+            if macro and tokens[i + 1].text == "(" and not current.function_around(token.start):
                 close = partner.get(i + 1, i + 2)
                 parts = split_commas(tokens, partner, i + 2, close)
-                made = Source(expanded(macro, [[t.text for t in tokens[slice(*part)]] for part in parts]), "")
-                has_end = close + 1 < len(tokens) and tokens[close + 1].text == ";"
-                call = at or (i, close + 1 + has_end)
-                yield call, made
-                waiting.append((call, made))
+                arguments = [[t.text for t in tokens[slice(*part)]] for part in parts]
+                expansion = Source(expanded(macro, arguments), "")
+                has_semicolon = close + 1 < len(tokens) and tokens[close + 1].text == ";"
+                call = outer_call or (i, close + 1 + has_semicolon)
+                yield call, expansion
+                waiting.append((call, expansion))
 
 
 def made_by_macros(tree: Tree, file: str) -> list[Item]:
-    """The functions that calls of macros define in a file, such as vsSqr. The item of each is the call."""
+    """The functions that calls of macros define in a file, such as vsSqr. The tokens of each item are the call."""
     macros = [macro for seen in tree.visible(file) for macro in tree.pasting(seen)]
     called = "|".join(macro.tokens[0].text for macro in macros)
     if not macros or not re.search(rf"^[ \t]*({called})[ \t]*\(", tree.text(file), re.M):
         return []
     return [
         item._replace(tokens=call)
-        for call, made in expansions(tree.source(file), macros)
-        for item in items_of(made)
+        for call, expansion in expansions(tree.source(file), macros)
+        for item in items_of(expansion)
         if item.defines and item.arity
     ]
 

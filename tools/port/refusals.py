@@ -1,7 +1,7 @@
 """Find what a layer uses that the toolkit does not have, with place and reason.
 
-Only code that is compiled counts: no code behind USE_CUDNN, USE_OPENCV or CPU_ONLY, no other classes of an aggregate
-header, no include of which nothing is used.
+Only code that is compiled counts. Code behind USE_CUDNN, USE_OPENCV or CPU_ONLY, other classes of an aggregate header,
+and includes that the layer does not use do not count.
 """
 
 from __future__ import annotations
@@ -73,35 +73,35 @@ def unsupported(word: str) -> str | None:
 
 
 def refusals(plan: Plan) -> list[Problem]:
-    """The reasons not to port, first those in the layer's own files, and one place for each file and reason."""
-    found = [*plan.problems]
+    """The reasons not to port. Those in the layer's own files come first. Each reason has one place per file."""
+    problems = [*plan.problems]
     for place, name in plan.names.layer_changed[:1]:
         text = f"{plan.target.name} comes from a fork whose {name} takes other arguments"
-        found.append(Problem(place, text, True))
-    there = own_names(plan)
+        problems.append(Problem(place, text, True))
+    own_words = own_names(plan)
     added, of_layer = (
-        {name: place for name, place in names.items() if name not in there}
+        {name: place for name, place in names.items() if name not in own_words}
         for names in (plan.names.core_added, plan.names.layer_added)
     )
     core = functools.partial(core_use, added=added, of_layer=of_layer)
-    in_sources = [] if OF_LAYER & there else [microsofts_name]
+    in_sources = [] if OF_LAYER & own_words else [microsofts_name]
     for file, tokens in plan.scanned:
         kinds = in_sources if file.endswith(SOURCE_KINDS) else []
         for uses in (unsupported_use, thrust_use, transformer_use, old_signature, core, *kinds):
             for token, text in itertools.islice(uses(plan, tokens), 1):
                 place = Place(file, plan.tree.line(file, token))
-                found.append(Problem(place, f"{plan.target.name} {text}", True))
+                problems.append(Problem(place, f"{plan.target.name} {text}", True))
     for file in plan.files:
         if not file.endswith(SOURCE_KINDS):
             for line, text in itertools.islice(missing_base(plan.names, file), 1):
-                found.append(Problem(Place(file, line), f"{plan.target.name}: {text}", True))
-    found += [
+                problems.append(Problem(Place(file, line), f"{plan.target.name}: {text}", True))
+    problems += [
         *messages_missing(plan),
         *libraries_missing(plan),
         *undeclared(plan),
     ]
     own = {plan.target.file, *plan.tree.members(plan.target.name)}
-    return sorted(dict.fromkeys(found), key=lambda problem: problem.place.file not in own)
+    return sorted(dict.fromkeys(problems), key=lambda problem: problem.place.file not in own)
 
 
 # Each of these yields (token at which something is used, reason).
@@ -177,15 +177,15 @@ def core_use(
 def own_names(plan: Plan) -> set[str]:
     """The names that the files of the plan define or declare."""
     own = {function.name for file in plan.files for function in plan.tree.source(file).functions}
-    own |= {name for one in plan.cuts.values() for name in one.names}
-    headers = (one for one in plan.scanned if not one[0].endswith(SOURCE_KINDS))
+    own |= {name for cut in plan.cuts.values() for name in cut.names}
+    headers = ((file, tokens) for file, tokens in plan.scanned if not file.endswith(SOURCE_KINDS))
     return own | {t.text for file, tokens in headers if not plan.names.is_core(file) for t in tokens}
 
 
 def libraries_missing(plan: Plan) -> Iterator[Problem]:
     """Headers of libraries that neither the tree nor the toolkit nor the system has.
 
-    Headers of boost's do not count if the layer uses nothing of boost that the toolkit lacks: editors insert such
+    Headers of boost do not count if the layer uses nothing of boost that the toolkit lacks: editors insert such
     includes, and the build makes empty headers for them.
     """
     needs_boost = uses_boost(plan)
@@ -193,19 +193,19 @@ def libraries_missing(plan: Plan) -> Iterator[Problem]:
         source, compiler = plan.tree.source(file), plan.names.compiler
         places = {}
         for directive in source.lexed.directives:
-            words = "".join(token.text for token in directive.tokens).strip('<>"')
-            named = directive.word == "include" and directive.tokens[0].text[0] in '<"'
-            if named and not plan.toolkit.header(words) and not plan.tree.resolve(words, file):
-                places.setdefault(words, Place(file, source.lexed.position(directive.start)[0]))
+            include = "".join(token.text for token in directive.tokens).strip('<>"')
+            is_include = directive.word == "include" and directive.tokens[0].text[0] in '<"'
+            if is_include and not plan.toolkit.header(include) and not plan.tree.resolve(include, file):
+                places.setdefault(include, Place(file, source.lexed.position(directive.start)[0]))
         missing = compiler.lacks(places)
         text = "".join(f"#define {switch}\n" for switch in plan.switches) + plan.tree.text(file)
         missing &= compiler.reaches(text, missing) if missing else set()
-        for words, place in places.items():
-            if words.startswith("boost/") and not needs_boost:
+        for include, place in places.items():
+            if include.startswith("boost/") and not needs_boost:
                 continue
-            if words in missing or LIBRARIES.match(words):
+            if include in missing or LIBRARIES.match(include):
                 yield Problem(
-                    place, f"{plan.target.name} needs {words}, which the toolkit does not have", True
+                    place, f"{plan.target.name} needs {include}, which the toolkit does not have", True
                 )
 
 
@@ -221,9 +221,9 @@ def uses_boost(plan: Plan) -> bool:
 
 
 def messages_missing(plan: Plan) -> Iterator[Problem]:
-    """A message that the layer reads, layer_param_.shift_param(), and that no .proto of the tree has.
+    """The first message that the layer reads, as in layer_param_.shift_param(), and that no .proto of the tree has.
 
-    If the tree has no .proto at all, it is a few published files, and the user puts the message beside them.
+    If the tree has no .proto at all, it is a few published files. Then the user must put the message beside them.
     """
     has_proto = (plan.tree.root / PROTO).is_file() or any(plan.tree.root.rglob("*.proto"))
     fields = plan.names.fields if has_proto else set(WORD.findall(read(ROOT / PROTO)))
@@ -243,23 +243,23 @@ def messages_missing(plan: Plan) -> Iterator[Problem]:
 
 
 def missing_base(names: Names, file: str) -> Iterator[tuple[int, str]]:
-    """Classes in a header that derive from a class of the fork's core which the toolkit does not have, or not so."""
+    """Yields (line, reason) of classes whose base is a core class that the toolkit lacks or that the fork changed."""
     source, visible = names.tree.source(file), names.tree.visible(file)
-    for one in names.tree.classes_of(file):
-        head = itertools.takewhile(lambda token: token.text != "{", source.lexed.tokens[slice(*one.tokens)])
+    for cls in names.tree.classes_of(file):
+        head = itertools.takewhile(lambda token: token.text != "{", source.lexed.tokens[slice(*cls.tokens)])
         bases = itertools.dropwhile(lambda token: token.text != ":", head)
         for base in (names.header_class(token.text, visible) for token in bases):
             if not base or not names.is_core(base.file):
                 continue
-            derives = f"in its header {one.name} derives from {base.name}"
+            derives = f"in its header {cls.name} derives from {base.name}"
             if base.name not in names.toolkit.classes | names.toolkit.declared_classes:
-                yield one.line, f"{derives}, which the toolkit lacks"
+                yield cls.line, f"{derives}, which the toolkit lacks"
             elif base.name == "Blob" and (place := made_virtual(names, base)):
-                yield one.line, f"{derives}, whose functions this fork made virtual ({place})"
+                yield cls.line, f"{derives}, whose functions this fork made virtual ({place})"
 
 
 def made_virtual(names: Names, blob: Class) -> Place | None:
     """The place of the first virtual function of a fork's Blob. Stock Caffe's has none."""
     tokens = names.tree.source(blob.file).lexed.tokens[slice(*blob.tokens)]
-    found = next((token for token in tokens if token.text == "virtual"), None)
-    return found and Place(blob.file, names.tree.line(blob.file, found))
+    first = next((token for token in tokens if token.text == "virtual"), None)
+    return first and Place(blob.file, names.tree.line(blob.file, first))

@@ -22,28 +22,28 @@ INCLUDE = [ROOT / "include", ROOT / "include" / "legacy", ROOT / "include" / HOS
 
 class Toolkit:
     def header(self, include: str) -> Path | None:
-        """The toolkit's header of that name; caffe.pb.h is made from the fork's messages."""
+        """The path of the toolkit's header of this name, or None. The build makes caffe.pb.h of the fork's messages."""
         include = spelled_here(include)
         if include.endswith("caffe/proto/caffe.pb.h") or include == "caffe.pb.h":
             return Path(include)
-        found = next((folder / include for folder in INCLUDE if (folder / include).is_file()), None)
-        return found or (Path(include) if NOTHING.match(include) or CUDA_NAMES.match(include) else None)
+        path = next((folder / include for folder in INCLUDE if (folder / include).is_file()), None)
+        return path or (Path(include) if NOTHING.match(include) or CUDA_NAMES.match(include) else None)
 
     def has_source(self, header: str) -> bool:
-        """Has this header of ours, include/caffe/..., a source?"""
+        """Does our header include/caffe/... have a source?"""
         source = ROOT / header.replace("include/", "src/", 1)
         return any(source.with_suffix(kind).exists() for kind in (".cpp", ".cu"))
 
     @cached_property
     def headers(self) -> dict[str, Source]:
         """Our caffe/ headers by the name in an include, without those that have only names."""
-        found = {}
+        by_name = {}
         for path in sorted((ROOT / "include").rglob("*")):
             name = path.relative_to(ROOT / "include").as_posix().removeprefix("legacy/")
             is_ours = name not in DECLARED and name.partition("/")[0] not in BACKENDS
             if is_ours and path.suffix in (".hpp", ".h", ".cuh"):
-                found[name] = Source(read(path), str(path))
-        return found
+                by_name[name] = Source(read(path), str(path))
+        return by_name
 
     def behind(self, include: str) -> set[str]:
         """Our header of that name, and all headers of ours that it includes, by their names in includes."""
@@ -53,7 +53,7 @@ class Toolkit:
 
     @cached_property
     def declared_classes(self) -> set[str]:
-        """Our headers that have only names."""
+        """The classes of our headers that have only names."""
         texts = (read(ROOT / "include" / name) for name in DECLARED)
         return {name for text in texts for name in Source(text, "").classes}
 
@@ -75,14 +75,14 @@ class Toolkit:
     def words_of_backends(self) -> set[str]:
         """All words of the headers that replace CUDA's own, and names that macros make, such as cublasSgemm."""
         texts = [read(path) for name in BACKENDS for path in (ROOT / "include" / name).rglob("*.h*")]
-        found = {word for text in texts for word in WORD.findall(text)}
-        return found.union(*({t.text for t in made.lexed.tokens} for made in self._expansions))
+        words = {word for text in texts for word in WORD.findall(text)}
+        return words.union(*({t.text for t in expansion.lexed.tokens} for expansion in self._expansions))
 
     @cached_property
     def systems_headers(self) -> set[str]:
         """The system's headers that our headers include."""
-        named = (i for source in self.headers.values() for i in INCLUDES.findall(source.text))
-        return {include for include in named if not self.header(include)}
+        includes = (i for source in self.headers.values() for i in INCLUDES.findall(source.text))
+        return {include for include in includes if not self.header(include)}
 
     @cached_property
     def words_of_layers(self) -> set[str]:
@@ -92,43 +92,45 @@ class Toolkit:
 
     @cached_property
     def _arities(self) -> dict[str, list[Arity]]:
-        found: dict[str, list[Arity]] = {}
+        by_name: dict[str, list[Arity]] = {}
         for source in (*self.headers.values(), *self._expansions):
             for item in items_of(source):
                 if item.arity:
-                    found.setdefault(item.name, []).append(item.arity)
-        return found
+                    by_name.setdefault(item.name, []).append(item.arity)
+        return by_name
 
     @cached_property
     def _expansions(self) -> list[Source]:
-        return [made for source in self.headers.values() for _, made in expansions(source, source.macros)]
+        """The expansions of the macro calls in our headers."""
+        sources = self.headers.values()
+        return [expansion for source in sources for _, expansion in expansions(source, source.macros)]
 
     @cached_property
     def _members(self) -> dict[str, dict[str, list[Arity]]]:
-        """By class, the public and protected member functions of our Blob, Layer and the other core classes."""
-        found: dict[str, dict[str, list[Arity]]] = {}
+        """The public and protected member functions of our Blob, Layer and the other core classes, by class."""
+        by_class: dict[str, dict[str, list[Arity]]] = {}
         for stem in ("blob", "syncedmem", "filler", "layer", "net"):
             source = self.headers[f"caffe/{stem}.hpp"]
             texts = [token.text for token in source.lexed.tokens]
-            for one in classes_in(source, ""):
-                first, last = one.tokens
+            for cls in classes_in(source, ""):
+                first, last = cls.tokens
                 last = texts.index("private", first, last) if "private" in texts[first:last] else last
                 for item in items_of(source, within=(first, last)):
-                    found.setdefault(one.name, {}).setdefault(item.name, []).append(item.arity)
-        return found
+                    by_class.setdefault(cls.name, {}).setdefault(item.name, []).append(item.arity)
+        return by_class
 
     def has_member(self, of: str, function: str, arguments: int) -> bool:
-        """Has our class a member function of that name that takes this many arguments?"""
-        known = self._members.get(of, {}).get(function, ())
-        return any(one.least <= arguments <= one.most for one in known)
+        """Does our class have a member function of this name that takes this many arguments?"""
+        arities = self._members.get(of, {}).get(function, ())
+        return any(arity.least <= arguments <= arity.most for arity in arities)
 
     def accepts(self, function: str, arguments: int) -> bool:
-        """Have we a function of that name that takes this many arguments?"""
-        known = self._arities.get(function)
-        return known is None or any(one.least <= arguments <= one.most for one in known)
+        """Do we have a function of this name that takes this many arguments?"""
+        arities = self._arities.get(function)
+        return arities is None or any(arity.least <= arguments <= arity.most for arity in arities)
 
     def has(self, name: str, arity: Arity | None = None) -> bool:
-        """Have we this name? If it is a function, have we one that takes as many arguments?"""
+        """Do we have this name? If it is a function, do we have one that takes as many arguments?"""
         return name in self.words and (arity is None or self.accepts(name, arity.most))
 
     @cached_property
@@ -139,10 +141,10 @@ class Toolkit:
 
     @cached_property
     def base_names(self) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = {}
+        by_name: dict[str, list[str]] = {}
         for name in self.headers:
-            found.setdefault(Path(name).name, []).append(name)
-        return found
+            by_name.setdefault(Path(name).name, []).append(name)
+        return by_name
 
 
 def declared(source: Source) -> set[str]:
@@ -157,9 +159,8 @@ def declared(source: Source) -> set[str]:
         if i in bodies:
             i = bodies[i]
             continue
-        if (
-            token.text == "(" and i and not lexed.tokens[i - 1].text.isupper()
-        ):  # parameters; a macro's are names
+        # Parameters do not count, but the arguments of a macro's call do.
+        if token.text == "(" and i and not lexed.tokens[i - 1].text.isupper():
             i = lexed.partner.get(i, i) + 1
             continue
         if token.kind == "name":

@@ -1,6 +1,6 @@
-"""Names that a layer's files use and nothing declares. No compiler accepts such files.
+"""Find names that a layer's files use and that nothing declares. No compiler accepts such files.
 
-A fork's last commit may not compile, or a file and its header may be of two versions.
+A fork's last commit may not compile. Or a source and its header may be of different versions.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .tree import SOURCE_KINDS, Class, Place, members_in
 
 # A data member's name in Caffe's style. The system has no such names.
 MEMBER = re.compile(r"[a-z]\w*[a-z0-9]_\Z")
-# Other names are macros, constants and types, of which libraries have many.
+# Other names may be macros, constants and types. Libraries have many of these.
 NAME = re.compile(r"[a-z]\w*\Z")
 # Tokens before a name that is used and not declared, and words that do not begin a declaration.
 USED_BEHIND = re.compile(r"[(,=;{}!<+\-/[?|%]|return|&&|\|\||<<|[=!<>+\-*/]=|->")
@@ -32,7 +32,7 @@ WORDS = re.compile(
     "static|static_assert|static_cast|struct|switch|template|this|throw|true|try|typedef|typeid|typename|union|"
     "unsigned|using|virtual|void|volatile|while"
 )
-# Macros whose argument is a class, and that define no functions of it.
+# Macros that take a class and define no functions of it.
 KNOWN = re.compile("(INSTANTIATE|REGISTER)_|DISABLE_COPY")
 
 
@@ -52,11 +52,14 @@ def functions_lacking(plan: Plan) -> Iterator[Problem]:
                 at = next(token for token in source.lexed.tokens if token.text == name)
                 text = f"{name} is defined or instantiated here, and no header that this file includes declares it"
                 yield Problem(Place(file, source.lexed.position(at.start)[0]), text, True)
-        for one in source.functions:
-            declaring = [words_of(plan, c) for c in plan.tree.classes(one.scope)] if not one.member else []
-            if declaring and not any(words is None or one.name.lstrip("~") in words for words in declaring):
-                text = f"{one.scope}'s {one.name} is defined here, and its class does not declare it"
-                yield Problem(Place(file, source.lexed.position(one.at)[0]), text, True)
+        for function in (function for function in source.functions if not function.member):
+            name = function.name.lstrip("~")
+            words_of_classes = [words_of(plan, cls) for cls in plan.tree.classes(function.scope)]
+            if words_of_classes and not any(words is None or name in words for words in words_of_classes):
+                text = (
+                    f"{function.scope}'s {function.name} is defined here, and its class does not declare it"
+                )
+                yield Problem(Place(file, source.lexed.position(function.at)[0]), text, True)
 
 
 def names_lacking(plan: Plan) -> Iterator[Problem]:
@@ -78,8 +81,8 @@ def names_lacking(plan: Plan) -> Iterator[Problem]:
 
 
 def names_used(source: Source) -> dict[str, tuple[Token, str]]:
-    """By name, what functions use and the source does not declare: the first use, and its function or class."""
-    declared, found = declared_in(source), {}
+    """The names that functions use and that the source does not declare: {name: (first use, its function or class)}."""
+    declared, uses = declared_in(source), {}
     tokens = source.lexed.tokens
     for i, token in enumerate(tokens[1:-1], 1):
         if token.text not in declared and is_name(token.text) and is_used(tokens, i):
@@ -87,8 +90,8 @@ def names_used(source: Source) -> dict[str, tuple[Token, str]]:
             # Compilers of kernels have functions that no header declares.
             is_gpus = around and around.is_device_only and tokens[i + 1].text in ("(", "<")
             if around and not is_gpus:
-                found.setdefault(token.text, (token, around.scope or around.name))
-    return found
+                uses.setdefault(token.text, (token, around.scope or around.name))
+    return uses
 
 
 def is_name(text: str) -> bool:
@@ -96,7 +99,7 @@ def is_name(text: str) -> bool:
 
 
 def is_used(tokens: list[Token], i: int) -> bool:
-    """Is it used as a variable or function, and not as a label, a member or a scope?"""
+    """Is the token a variable or function, and not a label, a scope, or a member of another object?"""
     before, after = tokens[i - 1].text, tokens[i + 1]
     if before == "->":
         return tokens[i - 2].text == "this" and bool(MEMBER.match(tokens[i].text))
@@ -108,7 +111,7 @@ def is_used(tokens: list[Token], i: int) -> bool:
 
 def declared_in(source: Source) -> set[str]:
     """The names that a source may declare: those outside of functions, of macros, and those after a type."""
-    tokens, found, outer = source.lexed.tokens, set(), []
+    tokens, names, outer = source.lexed.tokens, set(), []
     is_declaring = False  # a statement that declares a name may declare others after commas
     for i, token in enumerate(tokens[1:], 1):
         before = tokens[i - 1]
@@ -126,14 +129,14 @@ def declared_in(source: Source) -> set[str]:
             is_typed = is_typed or before.text in ("*", "&", ">", "&&", ">>", "]", "...")
             is_declaring = is_declaring or is_typed
             if is_typed or (is_declaring and before.text in (",", "(", "[", "{")):
-                found.add(token.text)
+                names.add(token.text)
     at = 0
     for function in (f for f in source.functions if f.body > at):
         body = position_from(tokens, function.body)
-        found.update(token.text for token in tokens[at:body])
+        names.update(token.text for token in tokens[at:body])
         at = position_from(tokens, function.end)
-    found.update(token.text for token in tokens[at:])
-    return found.union(*({token.text for token in line.tokens} for line in source.lexed.directives))
+    names.update(token.text for token in tokens[at:])
+    return names.union(*({token.text for token in line.tokens} for line in source.lexed.directives))
 
 
 def static_lacking(plan: Plan) -> Iterator[Problem]:
@@ -142,12 +145,13 @@ def static_lacking(plan: Plan) -> Iterator[Problem]:
         for i, token in enumerate(tokens[:-2]):
             if tokens[i + 1].text != "::" or tokens[i + 2].kind != "name":
                 continue
-            found = plan.tree.classes(token.text) if token.text in plan.tree.class_names else []
-            if len(found) == 1 and found[0].file in plan.files:
-                one = plan.tree.source(found[0].file).lexed.tokens[slice(*found[0].tokens)]
-                is_base = any(t.text == ":" for t in itertools.takewhile(lambda t: t.text != "{", one))
-                words = words_of(plan, found[0])
-                if not is_base and words is not None and tokens[i + 2].text not in words:
+            classes = plan.tree.classes(token.text) if token.text in plan.tree.class_names else []
+            if len(classes) == 1 and classes[0].file in plan.files:
+                class_tokens = plan.tree.source(classes[0].file).lexed.tokens[slice(*classes[0].tokens)]
+                head = itertools.takewhile(lambda t: t.text != "{", class_tokens)
+                is_derived = any(t.text == ":" for t in head)
+                words = words_of(plan, classes[0])
+                if not is_derived and words is not None and tokens[i + 2].text not in words:
                     text = f"{plan.target.name} uses {token.text}::{tokens[i + 2].text}, which that class does not have"
                     yield Problem(Place(file, plan.tree.line(file, token)), text, True)
                     break
@@ -164,15 +168,15 @@ def virtual_lacking(plan: Plan) -> Iterator[Problem]:
     for function in (function for source in sources for function in source.functions):
         defined.setdefault(function.scope, set()).add(function.name)
     for name in sorted(plan.class_names & defined.keys() - by_macros):
-        for one in (one for one in plan.tree.classes(name) if one.file in plan.files):
-            tokens = plan.tree.source(one.file).lexed.tokens
-            for item in items_of(plan.tree.source(one.file), within=one.tokens):
+        for cls in (cls for cls in plan.tree.classes(name) if cls.file in plan.files):
+            tokens = plan.tree.source(cls.file).lexed.tokens
+            for item in items_of(plan.tree.source(cls.file), within=cls.tokens):
                 words = [token.text for token in tokens[slice(*item.tokens)]]
                 is_open = "virtual" in words and not item.defines and words[-3:-2] != ["="]
                 if is_open and item.name not in {*defined[name], *OF_A_LAYER}:
                     text = f"{name}'s {item.name} is virtual, and no source that is compiled defines it"
                     yield Problem(
-                        Place(one.file, plan.tree.line(one.file, tokens[item.tokens[0]])), text, True
+                        Place(cls.file, plan.tree.line(cls.file, tokens[item.tokens[0]])), text, True
                     )
 
 
@@ -187,13 +191,13 @@ def named_in_macros(source: Source) -> set[str]:
 
 
 def is_visible(plan: Plan, name: str, file: str) -> bool:
-    """Is there a class of that name in the headers that a file includes?"""
-    return any(one.file in plan.tree.visible(file) for one in plan.tree.classes(name))
+    """Does a file see a class of this name through its includes?"""
+    return any(cls.file in plan.tree.visible(file) for cls in plan.tree.classes(name))
 
 
-def words_of(plan: Plan, one: Class) -> set[str] | None:
+def words_of(plan: Plan, cls: Class) -> set[str] | None:
     """The words of a class; None if macros declare some of its members."""
-    tokens = plan.tree.source(one.file).lexed.tokens[slice(*one.tokens)]
+    tokens = plan.tree.source(cls.file).lexed.tokens[slice(*cls.tokens)]
     texts = [token.text for token in tokens]
     macros = {text for text, after in pairwise(texts) if after == "(" and text.isupper() and len(text) > 1}
     return None if macros - {"DISABLE_COPY_AND_ASSIGN", "CHECK", "NOT_IMPLEMENTED"} else set(texts)
