@@ -1,2 +1,2 @@
-// Headers of forks include cuBLAS's own; what they use of it is declared there.
+// Forks' headers include cuBLAS's header. This file includes our declarations instead.
 #include "caffe/util/cublas.hpp"

@@ -1,4 +1,4 @@
-// Headers of forks include the driver's interface and use the runtime's.
+// Forks' headers include the driver's header, but use the runtime's functions.
 #ifdef CAFFE_HOST_BACKEND
 #include "cuda_runtime.h"
 #else

@@ -1,2 +1,2 @@
-// Headers of forks include cuFFT's own; what they use of it is declared there.
+// Forks' headers include cuFFT's header. This file includes our declarations instead.
 #include "caffe/util/cufft.hpp"

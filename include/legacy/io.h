@@ -1,4 +1,4 @@
-// Windows' header of that name, and what a layer may use of it.
+// For layers that include Windows's header of this name: the functions that they use.
 #ifndef CAFFE_LEGACY_IO_H_
 #define CAFFE_LEGACY_IO_H_
 

@@ -1,4 +1,4 @@
-// OpenMP's functions, where nothing is compiled for OpenMP: its pragmas mean nothing then, and there is one thread.
+// OpenMP's functions. Nothing is compiled for OpenMP: its pragmas have no effect, and there is one thread.
 #ifndef CAFFE_LEGACY_OMP_H_
 #define CAFFE_LEGACY_OMP_H_
 

@@ -9,6 +9,6 @@ using std::cref;
 using std::ref;
 }  // namespace boost
 
-using namespace std::placeholders;  // boost's are global, too
+using namespace std::placeholders;  // global, as in boost
 
 #endif  // CAFFE_LEGACY_BOOST_BIND_HPP_

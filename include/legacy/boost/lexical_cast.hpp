@@ -14,7 +14,7 @@ class bad_lexical_cast : public std::bad_cast {
   const char* what() const noexcept override { return "bad lexical cast"; }
 };
 
-// Through text, all of which must be used; a string is taken whole, blanks and all.
+// Converts by text, and must use all of it. A string result is the whole text, with blanks.
 template <typename To, typename From>
 To lexical_cast(const From& from) {
   std::stringstream text;

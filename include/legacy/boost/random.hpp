@@ -20,7 +20,7 @@ class bernoulli_distribution : public std::bernoulli_distribution {
   using std::bernoulli_distribution::bernoulli_distribution;
 };
 
-// A generator, or a reference or a pointer to one, together with a distribution.
+// A distribution and its generator. The generator is held by value, reference or pointer.
 template <typename Generator, typename Distribution>
 class variate_generator {
  public:

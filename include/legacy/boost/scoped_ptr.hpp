@@ -5,7 +5,7 @@
 
 namespace boost {
 
-// std::unique_ptr with a constructor of its own kind; a scoped pointer is never moved.
+// std::unique_ptr by boost's name.
 template <typename T>
 class scoped_ptr : public std::unique_ptr<T> {
  public:

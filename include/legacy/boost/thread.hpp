@@ -15,7 +15,7 @@ using std::thread;
 
 struct thread_interrupted {};
 
-// One value per thread, made by the thread that asks for it.
+// One value per thread. Each thread makes its own.
 template <typename T>
 class thread_specific_ptr {
  public:

@@ -1,7 +1,7 @@
-// gflags as far as Caffe code names it: a flag is a variable with its default.
+// The parts of gflags that Caffe code uses. A flag is a variable with its default.
 #ifndef CAFFE_LEGACY_GFLAGS_GFLAGS_H_
 #define CAFFE_LEGACY_GFLAGS_GFLAGS_H_
-#define GFLAGS_GFLAGS_H_  // upstream's common.hpp asks for this one
+#define GFLAGS_GFLAGS_H_  // Caffe's common.hpp tests this macro
 
 #include <stdint.h>
 

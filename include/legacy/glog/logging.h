@@ -1,5 +1,5 @@
-// glog's macros as Caffe code uses them. A fatal one throws caffe::Fatal, with glog's text, and never ends
-// the process.
+// glog's macros that Caffe code uses. A fatal one throws caffe::Fatal with glog's text, and does not end the
+// process.
 #ifndef CAFFE_LEGACY_GLOG_LOGGING_H_
 #define CAFFE_LEGACY_GLOG_LOGGING_H_
 
@@ -23,10 +23,10 @@ const int INFO = 0, WARNING = 1, ERROR = 2, FATAL = 3;
 const int GLOG_INFO = INFO, GLOG_WARNING = WARNING, GLOG_ERROR = ERROR, GLOG_FATAL = FATAL;
 typedef int LogSeverity;
 
-// INFO is for whoever set CAFFE_LOG=info: a layer says a lot at set up.
+// INFO lines are logged only with CAFFE_LOG=info, because layers log many of them at set up.
 bool log_wanted(int severity);
 
-// One line, handed to host_services.log when the statement ends.
+// One line. The destructor, at the statement's end, passes it to host_services.log.
 class LogMessage {
  public:
   explicit LogMessage(int severity) : severity_(severity) {}
@@ -38,7 +38,7 @@ class LogMessage {
   std::ostringstream stream_;
 };
 
-// Throws when the statement ends: by then the message has been streamed in.
+// The destructor throws, at the statement's end, when the message is complete.
 class FatalMessage {
  public:
   FatalMessage(const char* file, int line, const std::string& text);
@@ -48,11 +48,11 @@ class FatalMessage {
  private:
   const char* const file_;
   const int line_;
-  const int unwinding_;  // exceptions under way when we began: one more means that an operand of << threw
+  const int unwinding_;  // uncaught exceptions at the start: one more means that an operand of << threw
   std::ostringstream stream_;
 };
 
-// Makes a stream expression void, so that it fits beside (void)0 in ?:.
+// Makes a stream expression void, because the other operand of ?: is (void)0.
 struct Voidify {
   void operator&(std::ostream&) const {}
 };
@@ -76,7 +76,7 @@ void print_operand(std::ostream& out, const T& value) {
   }
 }
 
-// The text of the CHECK_xx that has just failed in this thread, for the FatalMessage that follows it.
+// Keeps the text of the CHECK_xx that failed in this thread, for the next FatalMessage.
 void set_check_failure(const char* words, const std::string& left, const std::string& right);
 std::string check_failure();
 
@@ -89,14 +89,15 @@ template <typename A, typename B>
   return false;
 }
 
-// Those of most CHECKs are compiled once, in src/caffe/logging.cpp.
+// Most CHECKs use these instantiations, which are compiled once, in src/caffe/logging.cpp.
 extern template bool check_failed<int, int>(const char*, const int&, const int&);
 extern template bool check_failed<int, size_t>(const char*, const int&, const size_t&);
 extern template bool check_failed<size_t, int>(const char*, const size_t&, const int&);
 extern template bool check_failed<size_t, size_t>(const char*, const size_t&, const size_t&);
 extern template bool check_failed<int64_t, int>(const char*, const int64_t&, const int&);
 
-// The overload for int lets static constants and unnamed enums stand as operands: nothing binds to them.
+// The overload for int takes values, because static constants without definitions and unnamed enums cannot
+// bind to references.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wsign-compare"  // Caffe compares its int counts with size() everywhere
 #define CAFFE_DEFINE_CHECK_(name, op)                                   \
@@ -133,8 +134,7 @@ inline void SetStderrLogging(int) {}
 
 }  // namespace google
 
-// Every macro is one expression, so it stands wherever glog's does: alone, in an if-else without braces, in
-// ?:.
+// Every macro is one expression, as in glog. So it also works in an if-else without braces, and in ?:.
 #define CAFFE_FATAL_(text) ::google::FatalMessage(__FILE__, __LINE__, text).stream()
 #define CAFFE_STREAM_INFO ::google::LogMessage(::google::INFO).stream()
 #define CAFFE_STREAM_WARNING ::google::LogMessage(::google::WARNING).stream()
@@ -147,7 +147,7 @@ inline void SetStderrLogging(int) {}
 #define CAFFE_WANTED_FATAL true
 #define CAFFE_WANTED_DFATAL true
 
-// What is streamed into an INFO that nobody wants is not evaluated: it may read a blob back from the device.
+// If INFO is off, its operands are not evaluated, because they may copy a blob from the device.
 #define CAFFE_LOG_INFO !CAFFE_WANTED_INFO ? (void)0 : ::google::Voidify() & CAFFE_STREAM_INFO
 #define CAFFE_LOG_WARNING CAFFE_STREAM_WARNING
 #define CAFFE_LOG_ERROR CAFFE_STREAM_ERROR
@@ -158,7 +158,7 @@ inline void SetStderrLogging(int) {}
   !((condition) && CAFFE_WANTED_##severity) ? (void)0 : ::google::Voidify() & CAFFE_STREAM_##severity
 #define LOG_ASSERT(condition) CHECK(condition)
 
-// True at the first of every n visits to this place, or at the first n.
+// True at the first of every n visits of this statement, or at the first n visits.
 #define CAFFE_VISIT_(n, rule)                \
   [](long long every) {                      \
     static std::atomic<long long> visits{0}; \
@@ -183,7 +183,7 @@ inline void SetStderrLogging(int) {}
       : ::google::Voidify() & CAFFE_FATAL_("Check failed: " #condition " ") << strerror(errno) << " "
 #define CHECK_ERR(invocation) PCHECK((invocation) != -1)
 
-// `passed` has left its text in this thread; each operand is evaluated once.
+// `passed` evaluates each operand once. If it is false, it has set this thread's failure text.
 #define CAFFE_CHECK_(passed) \
   (passed) ? (void)0 : ::google::Voidify() & CAFFE_FATAL_(::google::check_failure())
 #define CHECK_EQ(a, b) CAFFE_CHECK_(::google::check_EQ(a, b, #a " == " #b))
@@ -205,7 +205,7 @@ inline void SetStderrLogging(int) {}
 #define CHECK_NOTNULL(pointer) \
   ::google::check_not_null(__FILE__, __LINE__, "Check failed: '" #pointer "' Must be non NULL ", (pointer))
 
-// Caffe's released builds leave the D family out, and so its layers were used without it. They still compile.
+// As in Caffe's release builds, DCHECK and DLOG do nothing, but their operands must compile.
 #ifdef DEBUG
 #define DLOG(severity) LOG(severity)
 #define DLOG_IF(severity, condition) LOG_IF(severity, condition)

@@ -6,7 +6,7 @@
 
 namespace boost {
 
-// Walks over the numbers themselves.
+// An iterator over the numbers first, first + 1, ....
 template <typename Number>
 class counting_iterator {
  public:

@@ -1,5 +1,5 @@
-// A property tree as JSON, laid out as boost does, and back. Every value is written as a string: a tree knows
-// of no numbers. What is read keeps a number's text as it stands; true, false and null are texts, too.
+// Writes a property tree as JSON, with boost's layout, and reads it. A tree has only texts, so every value is
+// written as a string. The reader keeps a number's text, and true, false and null as texts, too.
 #ifndef CAFFE_LEGACY_BOOST_PROPERTY_TREE_JSON_PARSER_HPP_
 #define CAFFE_LEGACY_BOOST_PROPERTY_TREE_JSON_PARSER_HPP_
 
@@ -39,7 +39,7 @@ inline std::string json_quoted(const std::string& text) {
   return quoted + '"';
 }
 
-// Children without keys make an array. The outermost node is an object, whatever it has.
+// A node whose children have no keys is an array. The outermost node is always an object.
 inline void write_json_node(std::ostream& out, const ptree& node, bool pretty, int depth) {
   if (!node.data().empty() && (depth == 0 || !node.empty())) {
     throw json_parser_error("ptree contains data that cannot be represented in JSON format");
@@ -74,7 +74,7 @@ inline void write_json(const std::string& file, const ptree& tree) {
   write_json(out, tree);
 }
 
-// A reader of one text. RFC 8259; a pair of surrogates in \u is one character, in UTF-8.
+// Reads one text, by RFC 8259. A surrogate pair of two \u escapes becomes one character, in UTF-8.
 class JsonReader {
  public:
   JsonReader(const std::string& text, const std::string& file) : text_(text), file_(file) {}
@@ -159,7 +159,7 @@ class JsonReader {
     return text;
   }
 
-  // At the u; ends at the last digit.
+  // Reads the four digits of a \u escape. The position is at the u before, and at the last digit after.
   unsigned Digits() {
     unsigned code = 0;
     for (int i = 0; i < 4; ++i) {

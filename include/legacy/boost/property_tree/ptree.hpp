@@ -22,8 +22,8 @@ class ptree_bad_data : public ptree_error {
   using ptree_error::ptree_error;
 };
 
-// A text, and children in their order, each with a key that another may have too. A path is keys with dots
-// between; the empty path is the node itself.
+// A node with a text and a list of children. Each child has a key, and several may have the same. A path is a
+// list of keys, separated by dots. The empty path is the node itself.
 class ptree {
  public:
   typedef std::string key_type;
@@ -35,7 +35,7 @@ class ptree {
   ptree() {}
   explicit ptree(const std::string& text) : text_(text) {}
   ptree(const ptree& other) = default;
-  // A list cannot assign pairs with const keys.
+  // A std::list cannot assign pairs with const keys.
   ptree& operator=(ptree other) {
     text_.swap(other.text_);
     children_.swap(other.children_);
@@ -125,7 +125,7 @@ class ptree {
     return nullptr;
   }
 
-  // The node at a path, whose missing nodes are made; `another`: its last one in any case.
+  // The node at a path. Makes missing nodes. `another`: always makes the last one.
   ptree& made(const std::string& path, bool another) {
     ptree* node = this;
     const std::list<std::string> keys = keys_of(path);
@@ -136,7 +136,7 @@ class ptree {
     return *node;
   }
 
-  // A number gets as many digits as bring it back.
+  // A number is written with enough digits to read back the same value.
   template <typename T>
   static std::string to_text(const T& value) {
     if constexpr (std::is_same_v<T, bool>) {
@@ -163,7 +163,7 @@ class ptree {
   std::list<value_type> children_;
 };
 
-// Keys and data are texts here, whatever is asked for.
+// Keys and data are always texts here.
 template <typename Key, typename Data>
 using basic_ptree = ptree;
 

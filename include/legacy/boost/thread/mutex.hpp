@@ -6,7 +6,7 @@
 
 namespace boost {
 
-// A class of its own, as headers declare boost::mutex without including anything.
+// A class, not an alias, because headers forward-declare boost::mutex.
 class mutex : public std::mutex {
  public:
   typedef std::unique_lock<mutex> scoped_lock;

@@ -1,4 +1,4 @@
-// protobuf's path to what include/caffe/proto/descriptor.hpp has.
+// protobuf's path of include/caffe/proto/descriptor.hpp.
 #ifndef GOOGLE_PROTOBUF_DESCRIPTOR_H_
 #define GOOGLE_PROTOBUF_DESCRIPTOR_H_
 

@@ -1,4 +1,4 @@
-// protobuf's path to what include/caffe/proto/message.hpp has.
+// protobuf's path of include/caffe/proto/message.hpp.
 #ifndef GOOGLE_PROTOBUF_MESSAGE_H_
 #define GOOGLE_PROTOBUF_MESSAGE_H_
 

@@ -1,4 +1,4 @@
-// protobuf's path to what include/caffe/proto/text_format.hpp has.
+// protobuf's path of include/caffe/proto/text_format.hpp.
 #ifndef GOOGLE_PROTOBUF_TEXT_FORMAT_H_
 #define GOOGLE_PROTOBUF_TEXT_FORMAT_H_
 

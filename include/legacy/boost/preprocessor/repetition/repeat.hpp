@@ -1,4 +1,5 @@
-// BOOST_PP_REPEAT(n, macro, data): macro(_, 0, data) to macro(_, n - 1, data); here up to ten.
+// BOOST_PP_REPEAT(n, macro, data) expands to macro(_, 0, data) ... macro(_, n - 1, data). Here n is at most
+// 10.
 #ifndef CAFFE_LEGACY_BOOST_PREPROCESSOR_REPETITION_REPEAT_HPP_
 #define CAFFE_LEGACY_BOOST_PREPROCESSOR_REPETITION_REPEAT_HPP_
 
