@@ -9,8 +9,8 @@ namespace caffe {
 
 namespace {
 
-// Positions, and bytes of shared memory, are a few multiples of these numbers: below this limit they fit in
-// an int.
+// Positions and bytes of shared memory are small multiples of these numbers. With this limit they fit into an
+// int.
 const uint32_t kMostPixels = 1 << 20;
 
 int Pixels(const char* name, uint32_t value) {
@@ -56,7 +56,7 @@ void CorrelationLayer<Dtype>::Reshape(const vector<Blob<Dtype>*>& bottom, const 
   s.channels = bottom[0]->shape(1);
   s.height = Pixels("height", bottom[0]->shape(2));
   s.width = Pixels("width", bottom[0]->shape(3));
-  // A patch lies inside of the padded image at every displacement.
+  // With this border a patch is inside the padded image at every displacement.
   const int border = 2 * s.max_displacement + s.kernel_size;
   CHECK_GE(s.height + 2 * s.pad, border) << "patches and displacements do not fit into the padded height";
   CHECK_GE(s.width + 2 * s.pad, border) << "patches and displacements do not fit into the padded width";
@@ -70,7 +70,7 @@ void CorrelationLayer<Dtype>::Reshape(const vector<Blob<Dtype>*>& bottom, const 
 
 namespace {
 
-// The images' pixels by padded positions: an index, or -1 in the padding.
+// The index of an image's pixel at a position of the padded image; -1 in the padding.
 struct PaddedPlane {
   int pad, height, width;
   int operator()(int y, int x) const {

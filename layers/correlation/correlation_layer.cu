@@ -5,20 +5,20 @@
 
 namespace caffe {
 
-// A block has 32 x 8 threads. Its rows are warps, along x in memory; a thread computes 4 results, 8 rows
-// apart, so that one value fetched from shared memory serves 4 products.
+// A block has 32 x 8 threads. Each row is a warp, along x in memory. A thread computes 4 results, 8 rows
+// apart, so that it uses each value from shared memory for 4 products.
 const int kCorrelationColumns = 32;
 const int kCorrelationRows = 8;
 const int kCorrelationEach = 4;
 const int kCorrelationResults = kCorrelationRows * kCorrelationEach;
 
-// Shared memory: a block may have more if that is needed, up to what every GPU offers.
+// A block's shared memory: the usual size, and the most, which every GPU has.
 const int kCorrelationUsualBytes = 16 << 10;
 const int kCorrelationMostBytes = 48 << 10;
 
 static inline int CorrelationDivideUp(int a, int b) { return (a + b - 1) / b; }
 
-// Copies `width` values of a row into shared memory, one warp; zeros where the row or a column is outside.
+// A warp copies `count` values of a row to shared memory. Values outside the plane are 0.
 template <typename Dtype>
 __device__ inline void CorrelationLoadRow(const Dtype* plane, int y, int x, int height, int width, int count,
                                           Dtype* row) {
@@ -30,8 +30,8 @@ __device__ inline void CorrelationLoadRow(const Dtype* plane, int y, int x, int 
 
 // ---------------------------------------------------------------------------------- forward
 
-// A block: 32 neighbouring patches of one line x up to 32 displacements that differ along x alone. Step by
-// step it fetches `lines` lines of patches, of one channel each, from both images.
+// A block has 32 neighbouring patches of one line, and up to 32 displacements that differ only along x. In
+// each step it loads `lines` lines of patches, of one channel each, from both images.
 template <typename Dtype, bool subtract>
 __global__ void CorrelationForward(const CorrelationSizes s, const int tiles, const int groups,
                                    const int lines, const int first_width, const int second_width,
@@ -123,7 +123,7 @@ void CorrelationLayer<Dtype>::Forward_gpu(const vector<Blob<Dtype>*>& bottom,
 
 // --------------------------------------------------------------------------------- backward
 
-// top's diff at each pixel that a patch covers: the sum over the patches that do.
+// top's diff at each pixel that patches cover: the sum over these patches.
 template <typename Dtype>
 __global__ void CorrelationSpread(const int n, const CorrelationSizes s, const Dtype* top_diff,
                                   Dtype* spread) {
@@ -144,17 +144,16 @@ __global__ void CorrelationSpread(const int n, const CorrelationSizes s, const D
   }
 }
 
-// The gradient of one image. A pixel `own` met, at each displacement, the pixel `other` which lies that far
-// away: to the one side for the first image (way 1), to the other for the second (way -1, where displacements
-// are counted down).
+// The gradient of one image, `own`. At each displacement d, pixel p of `own` was multiplied by pixel p + way
+// * d of `other`. way is 1 for the first image, and -1 for the second, which counts the displacements down.
 //
-//   own_diff[p] = mean over displacements d of spread[d] * (other[p + way * d], or the sign of own[p] -
-//   other[p + way * d])
+//   own_diff[p] = mean over displacements d of spread[d] * other[p + way * d]
 //
-// spread[d] is taken where the first image's pixel lies: at p, or for the second image at p - d.
+// To subtract, the sign of own[p] - other[p + way * d] replaces other[p + way * d]. spread[d] is taken at the
+// first image's pixel: at p, or for the second image at p - d.
 //
-// A block: 32 neighbouring pixels x 32 channels. Line by line of displacements it fetches spread and other,
-// for up to `chunk` displacements at a time.
+// A block has 32 neighbouring pixels and 32 channels. For each line of displacements it loads spread and
+// other, for up to `chunk` displacements at a time.
 template <typename Dtype, bool subtract>
 __global__ void CorrelationBackward(const CorrelationSizes s, const int way, const int tiles,
                                     const int groups, const int chunk, const Dtype* spread, const Dtype* own,
@@ -173,7 +172,7 @@ __global__ void CorrelationBackward(const CorrelationSizes s, const int way, con
   const int n = block / groups;
   const int x = tile + threadIdx.x;
   const int displacements = s.side * s.side;
-  const int to_reach = s.pad - s.max_displacement;  // from an image's pixel to what patches cover
+  const int to_reach = s.pad - s.max_displacement;  // from an image's coordinates to those of spread
 
   Dtype owns[kCorrelationEach] = {0}, sums[kCorrelationEach] = {0};
   if (subtract) {
@@ -185,8 +184,8 @@ __global__ void CorrelationBackward(const CorrelationSizes s, const int way, con
   for (int i = 0; i < s.side; ++i) {
     const int dy = (i - s.radius) * s.stride_2;
     const int spread_y = y + to_reach + (way < 0 ? dy : 0);
-    if (spread_y < 0 || spread_y >= s.reach_height) continue;       // the whole block
-    if (!subtract && (y + dy < 0 || y + dy >= s.height)) continue;  // times 0
+    if (spread_y < 0 || spread_y >= s.reach_height) continue;       // for all threads of the block
+    if (!subtract && (y + dy < 0 || y + dy >= s.height)) continue;  // the products are 0
     for (int begin = 0; begin < s.side; begin += chunk) {
       const int here = min(chunk, s.side - begin);
       const int dx = (begin - s.radius) * s.stride_2;
@@ -230,7 +229,7 @@ void CorrelationLayer<Dtype>::Backward_gpu(const vector<Blob<Dtype>*>& top,
   if (bottom[0]->count() == 0) return;
   const CorrelationSizes& s = sizes_;
   const Dtype* spread = top[0]->gpu_diff();
-  if (s.kernel_size > 1 || s.stride_1 > 1) {  // else each pixel has a patch of its own
+  if (s.kernel_size > 1 || s.stride_1 > 1) {  // otherwise spread is top's diff: one patch per pixel
     spread_.Reshape(s.num, s.side * s.side, s.reach_height, s.reach_width);
     // NOLINT_NEXT_LINE(whitespace/operators)
     CorrelationSpread<Dtype><<<CAFFE_GET_BLOCKS(spread_.count()), CAFFE_CUDA_NUM_THREADS>>>(
@@ -238,7 +237,7 @@ void CorrelationLayer<Dtype>::Backward_gpu(const vector<Blob<Dtype>*>& top,
     CUDA_POST_KERNEL_CHECK;
     spread = spread_.gpu_data();
   }
-  // Of values: 32 a displacement, and 32 channels of what 32 pixels and the further displacements reach.
+  // Shared memory for 32 values per displacement, and for the pixels that 32 pixels reach, in 32 channels.
   const int channels_bytes = kCorrelationResults * sizeof(Dtype);
   const int spread_bytes = kCorrelationColumns * sizeof(Dtype);
   const int most = 1 + (kCorrelationMostBytes - kCorrelationColumns * channels_bytes - spread_bytes) /

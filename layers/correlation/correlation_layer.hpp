@@ -9,27 +9,26 @@
 
 namespace caffe {
 
-// What the kernels need to know of sizes. Positions are counted in the image with its padding: patch (y, x)
-// of the first image begins at (max_displacement + y * stride_1, max_displacement + x * stride_1).
+// The sizes for the kernels. Positions are those of the padded image: patch (y, x) of the first image starts
+// at (max_displacement + y * stride_1, max_displacement + x * stride_1).
 struct CorrelationSizes {
   int num, channels, height, width;
   int pad, kernel_size, max_displacement, stride_1, stride_2;
   int side, radius;               // displacements along one axis: side = 2 * radius + 1
   int top_height, top_width;      // patches
-  int reach_height, reach_width;  // pixels that some patch covers
-  int patch_count;                // values of a patch, over its channels
+  int reach_height, reach_width;  // the area that patches cover
+  int patch_count;                // values of a patch in all channels
 };
 
 /**
- * How alike the patches of two images are, at each displacement (FlowNet, Dosovitskiy 2015, eq. 1).
+ * The similarity of the patches of two images, at each displacement (FlowNet, Dosovitskiy 2015, eq. 1).
  *
  * top[n, i * side + j, y, x] is the mean over channels and the kernel_size^2 pixels of a patch of
  *
  *     first(p) * second(p + d)        or, with correlation_type SUBTRACT, |first(p) - second(p + d)|
  *
- * where d = ((i - radius) * stride_2, (j - radius) * stride_2), radius = max_displacement / stride_2. Outside
- * of the images there are `pad` zeros. Both bottoms have a gradient. Where |.| has none, at 0, it is taken as
- * 0.
+ * where d = ((i - radius) * stride_2, (j - radius) * stride_2), radius = max_displacement / stride_2. The
+ * images are padded by `pad` zeros. Both bottoms have a gradient. The gradient of |.| at 0 is 0.
  */
 template <typename Dtype>
 class CorrelationLayer : public Layer<Dtype> {

@@ -1,5 +1,5 @@
-// Elementwise product: top = a * b. Its gradients, top_diff * b and top_diff * a, are products again,
-// so the one kernel serves forward, backward and any derivative beyond.
+// Elementwise product: top = a * b. Its gradients, top_diff * b and top_diff * a, are products, too, so this
+// kernel computes forward, backward and all higher derivatives.
 #include "caffe_cuda_macro.h"
 
 template <typename Dtype>

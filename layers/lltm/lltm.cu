@@ -1,11 +1,11 @@
-// The pointwise part of an LLTM cell. With g = gates + bias, split in three along a row:
+// The pointwise part of an LLTM cell. g = gates + bias; each row of g is split into three parts g0, g1, g2:
 //
 //   i = sigmoid(g0)   o = sigmoid(g1)   candidate = elu(g2)
 //   new_cell = old_cell + candidate * i      new_h = tanh(new_cell) * o
 //
-// Forward keeps nothing for backward beyond what exists anyway, gates and new_cell: the exponentials are
-// computed a second time, which costs less than to store and load them. That leaves 6 values of
-// [batch, state] to move forward and 10 backward, each once.
+// Forward stores nothing extra for backward. Backward reads gates and new_cell, which exist anyway, and
+// computes the exponentials again: that costs less than to store and load them. So forward moves 6 values of
+// [batch, state], and backward 10, each once.
 #include "caffe_cuda_macro.h"
 
 namespace {
@@ -14,23 +14,24 @@ constexpr int lanes_of(size_t bytes, size_t size) {
   return static_cast<int>(bytes < size ? 1 : bytes / size);
 }
 
-// How a kernel goes over its matrices, for elements of so many bytes: by `lanes` elements a thread where
-// addresses allow it. A block of backward has threads `across` a row and `down` the rows. Found on an H200.
+// How the kernels divide their matrices, for elements of Size bytes. A thread has `lanes` neighbouring
+// elements, if addresses allow it. A block of backward has `across` threads along a row and `down` rows.
+// Measured on an H200.
 #ifdef __CUDACC__
 template <size_t Size>
 struct Geometry {
   static constexpr int forward_lanes = lanes_of(16, Size);
   static constexpr int backward_lanes = lanes_of(Size == 2 ? 8 : 16, Size);
   static constexpr int across = Size == 4 ? 16 : 32, down = 256 / across;
-  // Whether a thread loads its next row before it computes one; other sizes leave it no registers for that.
+  // Does a thread load its next row before it computes a row? For other sizes it has too few registers.
   static constexpr bool ahead = Size == 4;
 };
-// Below this many elements, one a thread spreads better over the GPU than several.
+// With fewer elements, one element per thread fills the GPU better than several.
 constexpr int64_t kWideFrom = int64_t(1) << 17;
 constexpr bool kAligned = true;
 #else
-// The host's compiler makes vectors of the lanes, whatever their alignment. Down the rows a block has one
-// thread, because waiting at a barrier is expensive here.
+// The host's compiler vectorises the lanes for every alignment. A block has one row of threads, because
+// barriers are expensive on the host.
 template <size_t Size>
 struct Geometry {
   static constexpr int forward_lanes = lanes_of(64, Size), backward_lanes = forward_lanes;
@@ -41,29 +42,31 @@ constexpr int64_t kWideFrom = 0;
 constexpr bool kAligned = false;
 #endif
 
-// Small blocks: most cells are small, and these reach all of the GPU's processors soonest.
+// Blocks are small, because most cells are small, too, and must be spread over all processors of the GPU.
 constexpr int kForwardThreads = 128;
-// Up to this many rows one block takes them all and bias_diff is its sum. Beyond, blocks share them.
+// Up to this many rows, one block takes all rows, and writes bias_diff. For more rows, several blocks share
+// them.
 constexpr int64_t kRowsAlone = 128;
 constexpr int64_t kMaxShares = 64;
-// Backward's blocks in all where they share the rows: a few for each processor of a large GPU.
+// The number of backward's blocks if they share the rows: a few for each processor of a large GPU.
 constexpr int64_t kManyBlocks = 1024;
 
 constexpr int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // ------------------------------------------------------------------------------------------------ functions
 
-// No branches, so that neighbours go through in step, and errors of a few units in the last place, which two
-// series see to where a difference would cancel. In double libm has the better ones; and all of it must be in
-// the type itself: a fmaxf on the way would round to float, and gradcheck would tell.
+// Functions without branches, so that the threads of a warp do not diverge. Their errors are a few units in
+// the last place: two of them use a series where a difference would cancel. In double we use libm's
+// functions, which are more precise. Everything must be computed in double there: an fmaxf would round to
+// float, and gradcheck would fail.
 
 inline __device__ float exponential(float x, float) { return expf(x); }
 template <typename Half>
 inline __device__ float exponential(float x, Half) {
-  return __expf(x);  // off by 1e-6 for the largest x that matter: nothing to a half
+  return __expf(x);  // an error of at most 1e-6 for all x that matter, which a half cannot show
 }
 
-// For large negative x, e^-x is infinite and the quotient 0, as it should be.
+// For large negative x, e^-x is infinite, and the quotient is 0, which is right.
 template <typename Dtype>
 inline __device__ double sigmoid(double x) {
   return 1 / (1 + exp(-x));
@@ -101,7 +104,7 @@ inline __device__ float tangent(float x) {
 
 // --------------------------------------------------------------------------------------------------- memory
 
-// Neighbours that are loaded and stored together.
+// Neighbouring elements that one instruction loads or stores.
 template <typename Dtype, int Lanes>
 struct alignas(kAligned ? sizeof(Dtype) * Lanes : alignof(Dtype)) Pack {
   Dtype lane[Lanes];
@@ -125,8 +128,8 @@ __device__ inline void store(const Pack<Dtype, Lanes>& pack, Dtype* to) {
   *reinterpret_cast<Pack<Dtype, Lanes>*>(to) = pack;
 }
 
-// A matrix that lies in memory as its maker left it: a part of another one, or one value for all of it. NULL
-// is 0.
+// A matrix with any strides: it may be a part of another one, or one value for all elements. NULL means
+// zeros.
 template <typename Dtype>
 struct Strided {
   const Dtype* data;
@@ -174,7 +177,7 @@ __global__ void __launch_bounds__(kForwardThreads)
   }
 }
 
-// What backward reads of one row.
+// The elements of one row that backward reads.
 template <typename Dtype, int Lanes>
 struct BackwardRow {
   Pack<Dtype, Lanes> g0, g1, g2, cell, h_diff, cell_diff;
@@ -190,8 +193,8 @@ struct BackwardRow {
         cell_diff(new_cell_diff.template load_at<Lanes>(row, column)) {}
 };
 
-// A thread takes `Lanes` columns of some rows; what it adds up of its rows, the block adds up in order. So
-// bias_diff is the same in every run, and for every Lanes.
+// A thread takes `Lanes` columns of some rows, and adds them up. The block then adds up its threads' sums in
+// a fixed order. So bias_diff is the same in every run, and for every Lanes.
 template <typename Dtype, int Lanes>
 __global__ void __launch_bounds__(Geometry<sizeof(Dtype)>::across* Geometry<sizeof(Dtype)>::down)
     lltm_backward_kernel(const int64_t batch, const int64_t state, const Dtype* gates, const Dtype* bias,
@@ -214,7 +217,7 @@ __global__ void __launch_bounds__(Geometry<sizeof(Dtype)>::across* Geometry<size
     Row next(row, column, state, gates, new_cell, new_h_diff, new_cell_diff);
     for (; row < batch; row += step) {
       const Row now = kAhead ? next : Row(row, column, state, gates, new_cell, new_h_diff, new_cell_diff);
-      // On its way while this row is computed; the compiler can't move a load over a store by itself.
+      // Load the next row while this one is computed. The compiler cannot move a load before a store itself.
       if (kAhead && row + step < batch)
         next = Row(row + step, column, state, gates, new_cell, new_h_diff, new_cell_diff);
       Pack<Dtype, Lanes> d0, d1, d2, old_diff;
@@ -251,7 +254,7 @@ __global__ void __launch_bounds__(Geometry<sizeof(Dtype)>::across* Geometry<size
     for (int k = 0; k < Lanes; ++k)
       sums[threadIdx.y][gate * kColumns + threadIdx.x * Lanes + k] = sum[gate][k];
   if (kDown > 1) __syncthreads();
-  // A thread adds up the columns of its own neighbours, which without a barrier are all it knows.
+  // A thread adds up its own columns only, because there may be no barrier (kDown == 1).
   for (int k = threadIdx.y; k < 3 * Lanes; k += kDown) {
     const int gate = k / Lanes, within = threadIdx.x * Lanes + k % Lanes;
     if (first_column + within >= state) continue;
@@ -264,7 +267,7 @@ __global__ void __launch_bounds__(Geometry<sizeof(Dtype)>::across* Geometry<size
   }
 }
 
-// bias_diff from the shares of it that blocks have left.
+// Adds up bias_diff from the shares that the blocks wrote.
 template <typename Dtype>
 __global__ void __launch_bounds__(kForwardThreads)
     lltm_bias_diff_kernel(const int64_t columns, const int64_t shares,
@@ -277,8 +280,8 @@ __global__ void __launch_bounds__(kForwardThreads)
   }
 }
 
-// Whether all these addresses (NULL included) are aligned to so many lanes, and rows of so many elements keep
-// it so.
+// Are all addresses (which may be NULL) aligned to packs of Lanes, and does a row of `row` elements keep the
+// alignment?
 template <int Lanes, typename Dtype>
 bool fits(int64_t row, std::initializer_list<const Dtype*> addresses) {
   if (!kAligned) return true;
@@ -302,7 +305,8 @@ void forward(const Dtype* gates, const Dtype* bias, const Dtype* old_cell, Dtype
       <<<blocks, kForwardThreads, 0, stream>>>(packs, state / Lanes, gates, bias, old_cell, new_h, new_cell);
 }
 
-// Into how many shares backward divides the rows. Of the sizes alone, because the sums' order hangs on it.
+// The number of shares into which backward divides the rows. It depends only on the sizes, because it
+// determines the order of the sums.
 template <typename Dtype>
 int64_t row_shares(int64_t batch, int64_t state, bool summing) {
   using Blocks = Geometry<sizeof(Dtype)>;

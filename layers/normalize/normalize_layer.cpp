@@ -18,7 +18,7 @@ void NormalizeLayer<Dtype>::LayerSetUp(const vector<Blob<Dtype>*>& bottom, const
   CHECK_GE(bottom[0]->num_axes(), 2) << "expected images x channels x ...";
   channels_ = bottom[0]->shape(1);
   this->param_propagate_down_.resize(1, true);
-  if (this->blobs_.size() > 0) return;  // given, as when a net is copied
+  if (this->blobs_.size() > 0) return;  // the blobs exist already, for example in a copied net
   this->blobs_.resize(1);
   this->blobs_[0].reset(
       new Blob<Dtype>(channel_shared_ ? vector<int>() : vector<int>(1, bottom[0]->shape(1))));
@@ -45,7 +45,7 @@ void NormalizeLayer<Dtype>::Reshape(const vector<Blob<Dtype>*>& bottom, const ve
   inverse_norm_.Reshape(groups);
   dot_.Reshape(groups);
   channel_diff_.Reshape(vector<int>(1, channels_));
-  // 16 elements a thread, so that a block has something to do, but enough blocks for a large GPU.
+  // 16 elements per thread are enough work for a block. At most 256 chunks are enough blocks for a large GPU.
   chunks_ = std::max(1, std::min(256, bottom[0]->count(1) / (16 * 512)));
   if (across_spatial_) {
     chunk_squares_.Reshape(vector<int>{num_, chunks_});
@@ -53,7 +53,7 @@ void NormalizeLayer<Dtype>::Reshape(const vector<Blob<Dtype>*>& bottom, const ve
   }
 }
 
-// Sums are in double: over an image they have a million terms.
+// Sums are in double, because over an image they have a million terms.
 template <typename Dtype>
 void NormalizeLayer<Dtype>::Forward_cpu(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) {
   const Dtype* scale = this->blobs_[0]->cpu_data();
@@ -97,7 +97,7 @@ void NormalizeLayer<Dtype>::Backward_cpu(const vector<Blob<Dtype>*>& top, const 
       if (x_diff) *x_diff++ = (scale[c] * top_diff[i] - x[i] * dots[group] / squares[group]) / norm;
     }
   }
-  if (this->param_propagate_down_[0]) {  // added, as everywhere in Caffe
+  if (this->param_propagate_down_[0]) {  // adds to the diff, as Caffe does for all parameters
     for (int c = 0; c < scale_diffs.size(); ++c) this->blobs_[0]->mutable_cpu_diff()[c] += scale_diffs[c];
   }
 }

@@ -5,16 +5,16 @@
 
 namespace caffe {
 
-// A block's threads as columns of positions by rows of channels: a warp reads neighbours, and there are
-// enough warps to hide the memory even where an image has few positions.
+// A block's threads are columns of positions and rows of channels. So a warp reads neighbours, and even an
+// image of few positions has enough warps to hide the waits for memory.
 const int kNormalizeColumns = 32;
 const int kNormalizeRows = 16;
 
-// Adds up `value` over the rows of a block; each thread gets its column's sum.
+// Adds up `value` over the rows of a block. Each thread gets the sum of its column.
 template <typename Dtype>
 __device__ inline Dtype NormalizeColumnSum(const Dtype value, Dtype* shared) {
   const int at = threadIdx.y * kNormalizeColumns + threadIdx.x;
-  __syncthreads();  // the last sum's readers are done
+  __syncthreads();  // all threads have read the previous sum
   shared[at] = value;
   for (int half = kNormalizeRows / 2; half > 0; half /= 2) {
     __syncthreads();
@@ -24,7 +24,7 @@ __device__ inline Dtype NormalizeColumnSum(const Dtype value, Dtype* shared) {
   return shared[threadIdx.x];
 }
 
-// The same over a whole block of CAFFE_CUDA_NUM_THREADS in a row.
+// The same over a whole block: one row of CAFFE_CUDA_NUM_THREADS threads.
 template <typename Dtype>
 __device__ inline Dtype NormalizeBlockSum(const Dtype value, Dtype* shared) {
   __syncthreads();
@@ -39,7 +39,7 @@ __device__ inline Dtype NormalizeBlockSum(const Dtype value, Dtype* shared) {
 
 // -------------------------------------------------------------------------- a norm per position
 
-// One block for 32 positions of all images; positions = num * spatial.
+// A block takes 32 positions. positions = num * spatial.
 template <typename Dtype>
 __global__ void NormalizePositions(const int positions, const int channels, const int spatial,
                                    const bool channel_shared, const Dtype eps, const Dtype* scale,
@@ -65,7 +65,7 @@ __global__ void NormalizePositions(const int positions, const int channels, cons
 
 // ----------------------------------------------------------------------------- a norm per image
 
-// One block for one of an image's chunks; dim = channels * spatial.
+// A block takes one chunk of an image. dim = channels * spatial.
 template <typename Dtype>
 __global__ void NormalizeChunks(const int dim, const int chunks, const int spatial, const bool channel_shared,
                                 const Dtype* scale, const Dtype* x, const Dtype* top_diff,
@@ -86,7 +86,7 @@ __global__ void NormalizeChunks(const int dim, const int chunks, const int spati
   }
 }
 
-// One block for an image.
+// A block takes an image.
 template <typename Dtype>
 __global__ void NormalizeImages(const int chunks, const Dtype eps, const Dtype* chunk_squares,
                                 const Dtype* chunk_dots, Dtype* inverse_norm, Dtype* dot) {
@@ -170,7 +170,7 @@ __global__ void NormalizeBackward(const int n, const int channels, const int spa
   }
 }
 
-// One block for a channel: its sum of top_diff * x / norm over all images.
+// A block takes a channel, and adds up top_diff * x / norm over all images.
 template <typename Dtype>
 __global__ void NormalizeChannelDiff(const int num, const int channels, const int spatial,
                                      const bool across_spatial, const Dtype* x, const Dtype* top_diff,
@@ -186,7 +186,7 @@ __global__ void NormalizeChannelDiff(const int num, const int channels, const in
   if (threadIdx.x == 0) channel_diff[blockIdx.x] = sum;
 }
 
-// Parameter diffs are added to, as everywhere in Caffe.
+// Adds to the parameter's diff, as Caffe does for all parameters.
 template <typename Dtype>
 __global__ void NormalizeAddChannelDiffs(const int channels, const Dtype* channel_diff, Dtype* scale_diff) {
   CUDA_KERNEL_LOOP(c, channels) {

@@ -17,7 +17,7 @@ namespace caffe {
  * The sum is over the channels of one position, or over a whole image with across_spatial. The scale is one
  * number (channel_shared) or one per channel.
  *
- * Backward starts from the bottom and keeps nothing of Forward.
+ * Backward needs only the bottom, and nothing that Forward computed.
  */
 template <typename Dtype>
 class NormalizeLayer : public Layer<Dtype> {
@@ -38,8 +38,9 @@ class NormalizeLayer : public Layer<Dtype> {
   virtual void Backward_gpu(const vector<Blob<Dtype>*>& top, const vector<bool>& propagate_down,
                             const vector<Blob<Dtype>*>& bottom);
 
-  // 1 / norm of each image or position, and with a top_diff also sum_c scale_c * top_diff * bottom: into the
-  // scratch blobs. In two steps with across_spatial, where one block for an image would leave the GPU idle.
+  // Writes 1 / norm of each image or position to the scratch blobs. With a top_diff also sum_c scale_c *
+  // top_diff * bottom. With across_spatial it takes two steps, because one block per image would leave the
+  // GPU idle.
   void Reduce_gpu(const Dtype* bottom, const Dtype* top_diff);
 
   bool across_spatial_;
@@ -48,7 +49,7 @@ class NormalizeLayer : public Layer<Dtype> {
   int num_, channels_, spatial_;
   int chunks_;  // across_spatial: blocks per image
 
-  // Scratch: each call fills what it reads.
+  // Scratch: each call writes it before it reads it.
   Blob<Dtype> inverse_norm_, dot_;
   Blob<Dtype> chunk_squares_, chunk_dots_;
   Blob<Dtype> channel_diff_;

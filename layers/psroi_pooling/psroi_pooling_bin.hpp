@@ -10,15 +10,15 @@
 
 namespace caffe {
 
-// The image that a region lies in; its number came as a floating one.
+// The number of a region's image, which is stored as a floating-point number.
 template <typename Dtype>
 PSROI_HOST_DEVICE inline int PSROIImage(const Dtype* region) {
   return static_cast<int>(floor(region[0] + Dtype(0.5)));
 }
 
-// Pixels [begin, end) of one of `bins` along an axis of `size` pixels, for a region from pixel `low` to
-// `high` of the image. In double and without a product inside of a sum, so that no compiler may round a bin's
-// edge another way.
+// The pixels [begin, end) of a bin along an axis of `size` pixels. The region has `bins` bins, from pixel
+// `low` to `high` of the image. Computed in double, and without a product inside a sum, so that every
+// compiler rounds a bin's edges in the same way.
 struct PSROISpan {
   int begin, end;
 

@@ -7,7 +7,7 @@
 
 namespace caffe {
 
-// Threads that share an output: 8 neighbouring floats are what one memory access fetches anyway, and each
+// The number of threads that share an output. A memory access fetches 8 neighbouring floats anyway, and each
 // output reads another score map.
 const int kPSROITeam = 8;
 const int kPSROITeams = CAFFE_CUDA_NUM_THREADS / kPSROITeam;  // outputs of a block
@@ -33,7 +33,7 @@ __global__ void PSROIPoolingForward(const int n, const Dtype* scores, const int 
         for (int w = x.begin + lane; w < x.end; w += kPSROITeam) sum += plane[h * width + w];
       }
     } else {
-      sum = NAN;  // a kernel cannot refuse, and must not read there
+      sum = NAN;  // a kernel cannot raise an error, and must not read outside
     }
     pixels = (y.end - y.begin) * (x.end - x.begin);
   }
@@ -66,9 +66,9 @@ struct __align__(16) PSROIBin {
   }
 };
 
-// A score map serves one bin of each region, so a pixel can ask the regions whether that bin covers it,
-// instead of the regions adding to pixels with atomics: the sum has one order, and each pixel is written
-// once. The regions' bins are worked out once for a block, as many at a time as it has threads.
+// Only one bin of each region reads a score map. So a pixel's thread goes through all regions, and tests
+// whether the bin covers the pixel. This needs no atomics: the sum has a fixed order, and each pixel is
+// written once. A block computes each region's bin once, for as many regions at a time as it has threads.
 template <typename Dtype>
 __global__ void PSROIPoolingBackward(const int blocks_per_map, const int num_regions, const Dtype* regions,
                                      const double spatial_scale, const int channels, const int height,

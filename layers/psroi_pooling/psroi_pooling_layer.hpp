@@ -12,12 +12,13 @@ namespace caffe {
 /**
  * Position-sensitive RoI pooling (R-FCN, Dai 2016, eq. 1).
  *
- * A region is divided into group_size x group_size bins. Bin (i, j) of output channel d is the mean, over the
- * bin's pixels, of a score map of its own: bottom channel (d * group_size + i) * group_size + j.
+ * A region is divided into group_size x group_size bins. Bin (i, j) of output channel d has its own score
+ * map, bottom channel (d * group_size + i) * group_size + j. Its value is the mean of this map over the bin's
+ * pixels.
  *
  * Bottoms: score maps [images, output_dim * group_size^2, height, width];
- *          regions [regions, 5]: number of the image, x1, y1, x2, y2 in the image's pixels, both ends
- * included. Top: [regions, output_dim, group_size, group_size]; 0 where a bin has no pixel.
+ *          regions [regions, 5]: image number, x1, y1, x2, y2 in the image's pixels, both ends included.
+ * Top: [regions, output_dim, group_size, group_size]; a bin without pixels is 0.
  *
  * A region's corners are rounded, so its gradient is 0.
  */

@@ -1,5 +1,5 @@
-// Differentiable round: top = 1 where bottom >= 0.5, else 0. Its gradient passes straight through,
-// so there is nothing to compute backward.
+// Differentiable round: top = 1 where bottom >= 0.5, else 0. Its gradient is top_diff unchanged
+// (straight-through), so backward computes nothing.
 #include "caffe_cuda_macro.h"
 
 template <typename Dtype>

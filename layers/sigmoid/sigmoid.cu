@@ -1,7 +1,7 @@
-// Sigmoid: top = 1 / (1 + e^-bottom); bottom_diff = top_diff * top * (1 - top), from top alone.
+// Sigmoid: top = 1 / (1 + e^-bottom). bottom_diff = top_diff * top * (1 - top), which does not need bottom.
 #include "caffe_cuda_macro.h"
 
-// For large negative x, exp(-x) is infinite and the quotient 0, as it should be: no branch is needed.
+// For large negative x, exp(-x) is infinite, and the quotient is 0, which is right. So no branch is needed.
 template <typename Acc>
 __device__ inline Acc sigmoid_of(Acc x) {
   return Acc(1) / (Acc(1) + exp(-x));

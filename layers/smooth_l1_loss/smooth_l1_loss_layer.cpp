@@ -42,7 +42,7 @@ void SmoothL1LossLayer<Dtype>::Forward_cpu(const vector<Blob<Dtype>*>& bottom,
   const Dtype* target = bottom[1]->cpu_data();
   const Dtype* inside = bottom.size() > 2 ? bottom[2]->cpu_data() : NULL;
   const Dtype* outside = bottom.size() > 3 ? bottom[3]->cpu_data() : NULL;
-  double sum = 0;  // of a million terms
+  double sum = 0;  // double, because it may have a million terms
   for (int i = 0; i < bottom[0]->count(); ++i) {
     const Dtype difference = prediction[i] - target[i];
     const Dtype loss = SmoothL1(inside ? inside[i] * difference : difference, sigma2_);

@@ -16,7 +16,7 @@ __device__ inline Dtype SmoothL1Slope(const Dtype x, const Dtype sigma2) {
   return fabs(x) * sigma2 < 1 ? sigma2 * x : Dtype((x > 0) - (x < 0));
 }
 
-// The sum of the block's values, in its thread 0.
+// The sum of the block's values. Only thread 0 gets it.
 template <typename Dtype>
 __device__ inline Dtype SmoothL1BlockSum(const Dtype value, Dtype* shared) {
   shared[threadIdx.x] = value;
@@ -70,7 +70,7 @@ void SmoothL1LossLayer<Dtype>::Forward_gpu(const vector<Blob<Dtype>*>& bottom,
   CUDA_POST_KERNEL_CHECK;
 }
 
-// top_diff is read on the device: asking for it on the host would wait for everything before.
+// Reads top_diff on the device, because reading it on the host would wait for all earlier work.
 template <typename Dtype>
 __global__ void SmoothL1LossBackward(const int n, const Dtype* prediction, const Dtype* target,
                                      const Dtype* inside, const Dtype* outside, const Dtype sigma2,

@@ -17,9 +17,10 @@ namespace caffe {
  *     f(x) = 0.5 * (sigma * x)^2       where |x| < 1 / sigma^2
  *            |x| - 0.5 / sigma^2       elsewhere
  *
- * Bottoms: prediction, target, and optionally inside weights, then outside weights, all of one shape.
+ * Bottoms: prediction, target, and optionally inside weights and outside weights, all of one shape.
  *
- * Backward starts from the bottoms and keeps nothing of Forward, so it may be called any number of times.
+ * Backward needs only the bottoms, and nothing that Forward computed. So it may be called any number of
+ * times.
  * Each bottom has a gradient.
  */
 template <typename Dtype>
