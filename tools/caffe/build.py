@@ -31,7 +31,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TOOLKIT = [ROOT / "include", ROOT / "include" / "legacy"]
 BANNER = "// Made by tools/caffe/build.py; do not edit.\n"
 
-# Headers for includes of which the toolkit has only names.
+# The toolkit's headers for includes of which it has only names.
 MESSAGES = "caffe/proto/caffe.pb.h"
 READERS, DATA_LAYERS = '#include "caffe/readers.hpp"\n', '#include "caffe/data_layers.hpp"\n'
 # Headers that CUDA's own include by these names, too. Not every CUDA has each.
@@ -54,10 +54,10 @@ THRUST_ON_DEVICE = f"""\
 {THRUST}#endif
 """
 
-# For headers of boost that are not installed. Editors insert includes of which nothing is used.
+# For headers of boost, which may be not installed. Editors insert such includes, though the code does not use them.
 SYSTEMS = "#if __has_include_next(<%s>)\n#include_next <%s>\n#endif\n"
 
-# A base class may have a type(), too: Recurrent.
+# An abstract base class, such as Recurrent, may have a type(), too.
 REGISTER = """\
 template <template <typename> class LayerClass, typename Dtype>
 void RegisterFor(const char* type) {
@@ -86,7 +86,7 @@ class Types(NamedTuple):
 
     registered: list[str]
     unregistered: dict[str, tuple[str, str]]  # type -> (class, file that defines it)
-    of_class: dict[str, str]  # what a class's type() says
+    of_class: dict[str, str]  # class -> the text that its type() returns
 
     def all(self) -> list[str]:
         return [*self.registered, *self.unregistered]
@@ -101,64 +101,64 @@ def sources_of(folder: LayerFolder) -> dict[str, Source]:
 
 
 def types_of(sources: dict[str, Source]) -> Types:
-    registered, classes, made = [], {}, set()
+    registered, classes, instantiated_classes = [], {}, set()
     for name, source in sources.items():
         classes.update({c: (t, name) for c, t in types_said(source).items()})
         if name.endswith(SOURCES):
-            registered += [one.type for one in registrations(source)]
-            made |= instantiated(source)
-    left = {t: (c, name) for c, (t, name) in classes.items() if c in made and t not in registered}
-    if not registered and not left:  # a class without type(), which its fork registers elsewhere
+            registered += [registration.type for registration in registrations(source)]
+            instantiated_classes |= instantiated(source)
+    candidates = {t: (c, name) for c, (t, name) in classes.items() if c in instantiated_classes}
+    unregistered = {t: place for t, place in candidates.items() if t not in registered}
+    if not registered and not unregistered:  # a class without type(), which its fork registers elsewhere
         named = ((c, name) for name, source in sources.items() for c in source.classes)
-        left = {c.removesuffix("Layer"): (c, name) for c, name in named if c in made}
-    return Types(list(dict.fromkeys(registered)), left, {c: t for c, (t, _) in classes.items()})
+        unregistered = {c.removesuffix("Layer"): (c, name) for c, name in named if c in instantiated_classes}
+    return Types(list(dict.fromkeys(registered)), unregistered, {c: t for c, (t, _) in classes.items()})
 
 
 def forwards(folder: LayerFolder, sources: dict[str, Source]) -> dict[str, str]:
-    """By include, the text of a header of that name, for those that no include path would lead to."""
-    found, on_device = {}, any(map(uses_thrust_on_device, sources.values()))
-    for written in dict.fromkeys(i for source in sources.values() for i in source.includes(angles=True)):
-        include = spelled_here(written)
+    """{include: text of a header of this name}, for the includes whose file no include path leads to."""
+    texts, on_device = {}, any(map(uses_thrust_on_device, sources.values()))
+    for spelled in dict.fromkeys(i for source in sources.values() for i in source.includes(angles=True)):
+        include = spelled_here(spelled)
         relative = folder.find(include)
-        ours = any((d / include).exists() for d in TOOLKIT)
-        if relative is None and not ours and (name := CUDA_NAMES.match(include)):
-            found[written] = CUDA if name["library"] else CUDAS_OWN % (include, include)
+        is_ours = any((d / include).exists() for d in TOOLKIT)
+        if relative is None and not is_ours and (name := CUDA_NAMES.match(include)):
+            texts[spelled] = CUDA if name["library"] else CUDAS_OWN % (include, include)
         elif relative is None and include.startswith("thrust/"):
-            found[written] = THRUST_ON_DEVICE % include if on_device else THRUST
-        elif relative is None and not ours and NOTHING.match(include):
-            found[written] = DATA_LAYERS if include.startswith("caffe/layers/") else READERS
-        elif relative is None and not ours and include.startswith("boost/"):
-            found[written] = SYSTEMS % (include, include)
-        elif include.endswith(
-            f"/{MESSAGES}"
-        ):  # as a build of the fork's Makefile puts them: ../build/src/caffe/...
-            found[written] = f'#include "{MESSAGES}"\n'
-        elif "/" in include and relative not in (None, written):
-            found[written] = f"#include <{relative}>\n"
-        elif include != written:
-            found[written] = f"#include <{include}>\n"
-    # What the toolkit's headers include: a fork's common_layers.hpp, of which its vision_layers.hpp consists.
+            texts[spelled] = THRUST_ON_DEVICE % include if on_device else THRUST
+        elif relative is None and not is_ours and NOTHING.match(include):
+            texts[spelled] = DATA_LAYERS if include.startswith("caffe/layers/") else READERS
+        elif relative is None and not is_ours and include.startswith("boost/"):
+            texts[spelled] = SYSTEMS % (include, include)
+        # The fork's Makefile puts the messages into ../build/src/caffe/...
+        elif include.endswith(f"/{MESSAGES}"):
+            texts[spelled] = f'#include "{MESSAGES}"\n'
+        elif "/" in include and relative not in (None, spelled):
+            texts[spelled] = f"#include <{relative}>\n"
+        elif include != spelled:
+            texts[spelled] = f"#include <{include}>\n"
+    # The toolkit's headers include these names, too: a fork's common_layers.hpp is a part of vision_layers.hpp.
     for header in (h.relative_to(TOOLKIT[0]).as_posix() for h in TOOLKIT[0].glob("caffe/**/*.hpp")):
         if (relative := folder.find(header)) not in (None, header):
-            found[header] = f"#include <{relative}>\n"
-    return found
+            texts[header] = f"#include <{relative}>\n"
+    return texts
 
 
 def uses_thrust_on_device(source: Source) -> bool:
     texts = [token.text for token in source.lexed.tokens]
-    said = {texts[i + 2] for i in range(len(texts) - 2) if texts[i : i + 2] == ["thrust", "::"]}
+    words = {texts[i + 2] for i in range(len(texts) - 2) if texts[i : i + 2] == ["thrust", "::"]}
     if any(texts[i : i + 3] == ["using", "namespace", "thrust"] for i in range(len(texts))):
-        said |= set(texts)
-    return bool(said & (DEVICE_MEMORY | DEVICE_POLICY))
+        words |= set(texts)
+    return bool(words & (DEVICE_MEMORY | DEVICE_POLICY))
 
 
 def registration(sources: dict[str, Source]) -> str:
-    """C++ text that registers what else nobody would, and that says which functions are no code."""
-    types, missed, bare = types_of(sources), missing(sources), without_kernels(sources)
-    if not types.unregistered and not missed and not bare:
+    """The C++ text that registers the unregistered types, and that lists functions without code."""
+    types, missing_functions, kernelless = types_of(sources), missing(sources), without_kernels(sources)
+    if not types.unregistered and not missing_functions and not kernelless:
         return BANNER + "// Each layer of the folder registers itself.\n"
     headers = dict.fromkeys(
-        name for name, _ in [*bare.values(), *((n, c) for c, n in types.unregistered.values())]
+        name for name, _ in [*kernelless.values(), *((n, c) for c, n in types.unregistered.values())]
     )
     lines = [
         "#include <type_traits>",
@@ -168,17 +168,17 @@ def registration(sources: dict[str, Source]) -> str:
     lines += ["namespace caffe {", *([REGISTER] if types.unregistered else [])]
     for type_name, (class_name, _) in types.unregistered.items():
         lines.append(f'static const bool {class_name}_registered = Register<{class_name}>("{type_name}");')
-    for layer, function, why in missed:
+    for layer, function, why in missing_functions:
         key = f"{types.of_class.get(layer, layer.removesuffix('Layer'))}.{function}"
         lines.append(
             f'static const bool {layer}_{function} = MissingCpuCode().emplace("{key}", "{why}").second;'
         )
-    if bare:
+    if kernelless:
         lines += [
             "#undef NO_GPU",
             '#define NO_GPU LOG(FATAL) << "Not Implemented Yet: the fork has no GPU code of it"',
         ]
-    for layer, (_, functions) in bare.items():
+    for layer, (_, functions) in kernelless.items():
         for function in functions:
             kind = function.upper()
             lines += [f"STUB_GPU_{kind}({layer}, {function})", f"INSTANTIATE_LAYER_GPU_{kind}({layer});"]
@@ -187,18 +187,19 @@ def registration(sources: dict[str, Source]) -> str:
 
 def make_headers(folder: LayerFolder, build: Path) -> None:
     sources = sources_of(folder)
-    wanted = {}
+    texts = {}
     for include, text in forwards(folder, sources).items():
         path = build / "include" / include
-        if path.resolve().is_relative_to(build.resolve()):  # ../ leads out of there at most once
-            wanted[path] = text
-    for made in (build / "include").rglob("*"):
-        if made.is_file() and made not in wanted and read(str(made)).startswith(BANNER):
-            made.unlink()
-    for path, text in wanted.items():
+        # An include with ../ may lead out of the build folder.
+        if path.resolve().is_relative_to(build.resolve()):
+            texts[path] = text
+    for old in (build / "include").rglob("*"):
+        if old.is_file() and old not in texts and read(str(old)).startswith(BANNER):
+            old.unlink()
+    for path, text in texts.items():
         write(str(path), BANNER + text, if_changed=True)
-    # Which header an include finds depends on this list: the layer's objects do too.
-    listing = "".join(f"{path.relative_to(build)}\n" for path in sorted(wanted))
+    # This list decides which header an include finds, so the layer's objects depend on it.
+    listing = "".join(f"{path.relative_to(build)}\n" for path in sorted(texts))
     listing += "".join(
         f"{name}\n" for name in ("additions.hpp", "additions_blob.hpp") if name in folder.files
     )

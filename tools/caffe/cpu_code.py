@@ -1,7 +1,7 @@
-"""Find CPU functions without code, or with a part of it, in layers that have kernels.
+"""Find CPU functions without complete code in layers that have kernels.
 
-Beside a real Forward_gpu, `Forward_cpu() {}` computes nothing, and a Forward_cpu that is complete only under `#ifdef
-CPU_ONLY` computes a part. On the host such a layer runs its kernels instead, as with NOT_IMPLEMENTED.
+Some forks have a real Forward_gpu and an empty `Forward_cpu() {}`, or a Forward_cpu that is complete only under `#ifdef
+CPU_ONLY`. On the host such a layer runs its kernels instead, as if the CPU function were NOT_IMPLEMENTED.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from ..cuda.lexer import IS_DEFINED, Token
 from ..cuda.source import Function, Source
 from ..cuda.tokens import head_name, position_from
 
-# What a layer's files are compiled with, for the host and by nvcc: what nvcc alone defines is unknown.
+# The macros with which both compilers read a layer's files. nvcc's own macros are left open.
 CUDA_BUILD = {"__cplusplus": 1, "CPU_ONLY": 0, "USE_CUDA": 1}
 CPU_BUILD = IS_DEFINED | {"CPU_ONLY": 1, "USE_CUDA": 0}
+PASSES = ("Forward_cpu", "Forward_gpu", "Backward_cpu", "Backward_gpu")
 
 
 class Missing(NamedTuple):
@@ -24,33 +25,35 @@ class Missing(NamedTuple):
 
     layer: str  # the class
     function: str  # Forward_cpu or Backward_cpu
-    why: str  # with its place
+    why: str  # the reason, with its place
 
 
 def missing(sources: dict[str, Source]) -> list[Missing]:
-    """Of a layer's files, by name, as they are compiled (CUDA_BUILD)."""
-    found: dict[tuple[str, str], tuple[str, Function]] = {}
+    """The CPU functions of a layer that must not run. `sources` are its files by name, read with CUDA_BUILD."""
+    functions: dict[tuple[str, str], tuple[str, Function]] = {}
     for name, source in sources.items():
-        for one in source.functions:
-            if one.scope and one.name in ("Forward_cpu", "Forward_gpu", "Backward_cpu", "Backward_gpu"):
-                found[one.scope, one.name] = name, one
+        for definition in source.functions:
+            if definition.scope and definition.name in PASSES:
+                functions[definition.scope, definition.name] = name, definition
     missed = []
-    for (layer, function), (name, one) in found.items():
-        kernels = found.get((layer, function.replace("_cpu", "_gpu")))
+    for (layer, function), (name, definition) in functions.items():
+        kernels = functions.get((layer, function.replace("_cpu", "_gpu")))
         if not function.endswith("_cpu") or not kernels:
             continue
-        why = computes(sources[kernels[0]], kernels[1], function) and fault(sources[name], one)
+        why = computes(sources[kernels[0]], kernels[1], function) and fault(sources[name], definition)
         if why:
-            place = f"{name}:{sources[name].lexed.position(one.at)[0]}"
+            place = f"{name}:{sources[name].lexed.position(definition.at)[0]}"
             missed.append(Missing(layer, function, f"{place}: {why}"))
     return missed
 
 
 def without_kernels(sources: dict[str, Source]) -> dict[str, tuple[str, list[str]]]:
-    """Classes whose GPU functions only STUB_GPU defines, as in forks for processors: by class, the header and the
-    functions, Forward and Backward."""
+    """Classes whose GPU functions only STUB_GPU defines, as in forks without CUDA.
+
+    Returns {class: (header, the functions that are stubs: Forward, Backward)}.
+    """
     defined = {(f.scope, f.name) for source in sources.values() for f in source.functions}
-    found: dict[str, tuple[str, list[str]]] = {}
+    stubs: dict[str, tuple[str, list[str]]] = {}
     for name, source in sources.items():
         tokens, partner = source.lexed.tokens, source.lexed.partner
         for layer, bodies in source.classes.items():
@@ -60,15 +63,15 @@ def without_kernels(sources: dict[str, Source]) -> dict[str, tuple[str, list[str
             if not stubbed or kernels:
                 continue
             heads = [head for head in source.declared if any(a < head[0] < b for a, b in bodies)]
-            said = {tokens[head_name(tokens, partner, *head)].text for head in heads}
-            lacking = [
+            declared_names = {tokens[head_name(tokens, partner, *head)].text for head in heads}
+            undefined = [
                 f
                 for f in ("Forward", "Backward")
-                if f"{f}_gpu" in said and (layer, f"{f}_gpu") not in defined
+                if f"{f}_gpu" in declared_names and (layer, f"{f}_gpu") not in defined
             ]
-            if lacking:
-                found[layer] = name, lacking
-    return found
+            if undefined:
+                stubs[layer] = name, undefined
+    return stubs
 
 
 def body(source: Source, function: Function) -> list[Token]:
@@ -86,20 +89,20 @@ def computes(source: Source, kernels: Function, cpu: str) -> bool:
     """Does a GPU function do more than call the CPU function, or say NOT_IMPLEMENTED?"""
     tokens = body(source, kernels)
     words = statements(tokens)
-    alone = sum(token.text == ";" for token in tokens) == 1
-    return bool(words) and not (alone and {cpu, "NOT_IMPLEMENTED", "NO_GPU"} & set(words))
+    is_one_statement = sum(token.text == ";" for token in tokens) == 1
+    return bool(words) and not (is_one_statement and {cpu, "NOT_IMPLEMENTED", "NO_GPU"} & set(words))
 
 
 def fault(source: Source, cpu: Function) -> str:
-    """Why a CPU function must not run; "" if it may."""
+    """The reason why a CPU function must not run, or "" if it may run."""
     words = statements(body(source, cpu))
     if not words:
         return "there is no statement in it"
     if words[:4] == ["LOG", "(", "FATAL", ")"]:
         return "all it does is to stop (LOG(FATAL))"
     if any(switch in source.text[cpu.body : cpu.end] for switch in ("CPU_ONLY", "USE_CUDA")):
-        alone = Source(source.text, source.path, CPU_BUILD)
-        same = next((f for f in alone.functions if f.at == cpu.at), None)
-        if same and Counter(statements(body(alone, same))) - Counter(words):
+        in_cpu_build = Source(source.text, source.path, CPU_BUILD)
+        same = next((f for f in in_cpu_build.functions if f.at == cpu.at), None)
+        if same and Counter(statements(body(in_cpu_build, same))) - Counter(words):
             return "it is whole only in builds without CUDA (CPU_ONLY)"
     return ""

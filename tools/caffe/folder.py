@@ -51,7 +51,7 @@ class LayerFolder:
         return os.path.relpath(path, self.path)
 
     def find(self, include: str) -> str | None:
-        """The file, by its path in the folder, or None: the toolkit's own, or the system's."""
+        """The path of the included file in the folder. None if the file is the toolkit's or the system's."""
         if include not in self._found:
             parts = PurePosixPath(include).parts
             ends = ["/".join(parts[i:]) for i in range(len(parts))]

@@ -1,4 +1,4 @@
-"""What makes a source one of a Caffe layer: the macros that register or instantiate a class, and its type()."""
+"""Find the macros that register or instantiate a Caffe layer's class, and the type() of a class."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from ..cuda.source import Source
 
 # REGISTER_LAYER_CLASS(Pooling), REGISTER_LAYER_CREATOR(Pooling, GetPoolingLayer)
 REGISTER = ("REGISTER_LAYER_CLASS", "REGISTER_LAYER_CREATOR")
-# INSTANTIATE_CLASS(PoolingLayer), and forks' relatives of it: INSTANTIATE_CLASS_CPU, INSTANTIATE_CLASS_3T_GUARDED
+# INSTANTIATE_CLASS(PoolingLayer). Forks have similar macros: INSTANTIATE_CLASS_CPU, INSTANTIATE_CLASS_3T_GUARDED
 INSTANTIATE = "INSTANTIATE_CLASS"
 
 
 class Registration(NamedTuple):
     type: str
     at: Token  # the macro's name
-    creator: str  # the function that makes the layer, if it is not the macro's own
+    creator: str  # the function that creates the layer, or "" if the macro defines it
     is_old: bool  # of 2014: REGISTER_LAYER_CLASS(POOLING, PoolingLayer)
 
 
 def registrations(source: Source) -> list[Registration]:
-    """In the order of the text."""
+    """The registrations of a source, in the order of the text."""
     tokens = source.lexed.tokens
     return [
         Registration(
@@ -42,8 +42,8 @@ def instantiated(source: Source) -> set[str]:
 
 
 def types_said(source: Source) -> dict[str, str]:
-    """By class, the text that its type() returns."""
-    found, tokens = {}, source.lexed.tokens
+    """The text that the type() of each class returns, by class."""
+    types, tokens = {}, source.lexed.tokens
     for name, bodies in source.classes.items():
         for first, last in bodies:
             for i in range(first, last):
@@ -53,5 +53,5 @@ def types_said(source: Source) -> dict[str, str]:
                 if words[2] == ")" and "return" in words:
                     value = tokens[i + words.index("return") + 1]
                     if value.kind == "string":
-                        found[name] = value.text[1:-1]
-    return found
+                        types[name] = value.text[1:-1]
+    return types

@@ -1,14 +1,14 @@
-"""Would the tests notice? Careless mistakes, one at a time, in a copy of the tree: build, run what should see them.
+"""Would the tests notice a mistake? Put mistakes into a copy of the tree, one at a time, build it, and run tests.
 
     python -m tools.mutate --seed 1 --number 20 --only layers/_runtime
-    python -m tools.mutate --seed 1 --number 100                         all over the tree
-    python -m tools.mutate --seed 1 --number 100 --judged a.log b.log    the rest of it, where a run was stopped
+    python -m tools.mutate --seed 1 --number 100                         in the whole tree
+    python -m tools.mutate --seed 1 --number 100 --judged a.log b.log    continue a run that was stopped
 
-Needs a tree that is built (its objects are copied, so that a mistake in C++ costs one object). For each mistake: killed
-or survived, where, and the line before and after. A survivor is a test to write, unless it changes nothing. What does
-not compile is not counted. A GPU's own code is not drawn: what nvcc alone reads of a source, and a layer's files that
-no object of the host backend was made of. Not part of CI: a mistake takes from seconds to minutes. Returns 1 if fewer
-than --wanted percent are noticed.
+The tree must be built: the objects are copied, so a mistake in C++ needs only one new object. For each mistake, the
+tool prints whether it was killed or survived, its place, and the line before and after. A survivor needs a new test,
+unless it changes no result. Mistakes that do not compile do not count. Code that only nvcc reads, and files of layers
+that the host backend does not use, get no mistakes. CI does not run this: a mistake takes from seconds to minutes.
+Returns 1 if the tests notice fewer than --wanted percent.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ ROOT = Path(__file__).resolve().parents[2]
 SUFFIXES = (".py", ".cpp", ".cu", ".cuh", ".h", ".hpp")
 KILLED, NO_END, BY_OTHERS = "killed", "killed: no end", "killed: by the rest"
 NOT_COMPILED = "does not compile"
-NO_TESTS = 5  # pytest's status where it found none
+NO_TESTS = 5  # pytest's status if it finds no tests
 TREES = ("layers/", "src/", "include/", "tools/", "build_ffi.py")
-# The layers, then what of the core no layer here is linked with: the stock layers.
+# The layers, and then the parts of the core that no layer here is linked with: the stock layers.
 BUILDS = (
     ["make", "NVCC=", "-k", f"PYTHON={sys.executable}", "libraries"],
     [sys.executable, "-m", "tools.make.build", "core", "NVCC="],
 )
-# What a mistake in a file should be seen by, after the tests of its own name: the first prefix that fits counts. Tests
-# mirror the tree; those of what is made of the file follow.
+# The tests that should notice a mistake in a file, besides the tests of its own name. The first matching prefix counts.
+# First come the tests in the same folder, then those of the code that uses the file.
 SEEN_BY = {
     "layers/_runtime/": "tests/runtime tests/layers tests/caffe",
     "layers/_caffe/": "tests/caffe tests/net tests/src/caffe/test_proto.py tests/src/caffe/util tests/layers",
@@ -76,13 +76,13 @@ SEEN_BY = {
 
 
 def sources(only: list[str]) -> dict[str, str]:
-    """{path: text} of the tracked sources, but for tests and what is data (cases)."""
+    """{path: text} of the tracked sources without tests and data (cases)."""
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     chosen = [
         path
         for path in listed.splitlines()
         if path.startswith(TREES) and path.endswith(SUFFIXES) and not path.endswith("cases.py")
-        if (ROOT / path).exists()  # git lists what was removed and is not committed, too
+        if (ROOT / path).exists()  # git also lists removed files before the commit
     ]
     if only:
         chosen = [path for path in chosen if path.startswith(tuple(only))]
@@ -97,45 +97,45 @@ def sources(only: list[str]) -> dict[str, str]:
 
 
 def built_for_the_host() -> set[tuple[str, str]]:
-    """(layer, file's name) of all that the host's objects were made of, by what the compiler said that it read."""
+    """(layer, file name) of all files that the host's objects depend on, from the compiler's dependency files."""
     read = set()
-    for said in (ROOT / "build").glob("*/host/**/*.o.d"):
-        layer = said.relative_to(ROOT / "build").parts[0]
-        names = {Path(word.rstrip(":")).name for word in said.read_text().split()}
-        # A kernel's .cu is compiled as the .cu.cpp that was made of it.
+    for depfile in (ROOT / "build").glob("*/host/**/*.o.d"):
+        layer = depfile.relative_to(ROOT / "build").parts[0]
+        names = {Path(word.rstrip(":")).name for word in depfile.read_text().split()}
+        # A .cu is compiled as the generated .cu.cpp.
         read |= {(layer, name.removesuffix(".cpp") if name.endswith(".cu.cpp") else name) for name in names}
     return read
 
 
 def seen_by(path: str) -> list[str]:
-    """pytest's arguments. Of a layer's file: the tests that have the first word of the layer's name in theirs."""
+    """pytest's arguments for a file. For a layer's file: the tests that have the first word of its name in theirs."""
     places = next(tests for prefix, tests in SEEN_BY.items() if path.startswith(prefix))
-    found = [place for place in places.split() if (ROOT / place).exists()]
+    existing = [place for place in places.split() if (ROOT / place).exists()]
     if layer := re.match(r"layers/([a-z]+)\w*/", path):
-        return [*found, "-k", layer[1]]
+        return [*existing, "-k", layer[1]]
     own = sorted((ROOT / "tests").glob(f"**/test_{Path(path).stem.strip('_')}.py"))
-    return [*(str(test.relative_to(ROOT)) for test in own), *found]
+    return [*(str(test.relative_to(ROOT)) for test in own), *existing]
 
 
 class Copy:
-    """A copy of the tree, with what is built, in which mistakes are made and taken back."""
+    """A copy of the built tree. Mistakes are put into it and removed."""
 
     def __init__(self, folder: Path, environment: dict[str, str]):
-        self.folder, self.said = folder / "tree", folder / "said"
+        self.folder, self.log = folder / "tree", folder / "log"
         self.environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"} | environment
         ignored = shutil.ignore_patterns(".git", "__pycache__", ".pytest_cache", "venv")
         shutil.copytree(ROOT, self.folder, ignore=ignored, symlinks=True)
 
     def run(self, command: list[str], limit: float) -> int:
-        """The status; 124 if it takes longer."""
-        with open(self.said, "w") as said:
+        """Run a command. Returns its status, or 124 if it takes more than `limit` seconds."""
+        with open(self.log, "w") as log:
             process = subprocess.Popen(
                 command,
                 cwd=self.folder,
                 env=self.environment,
                 start_new_session=True,
-                stdout=said,
-                stderr=said,
+                stdout=log,
+                stderr=log,
             )
         try:
             return process.wait(limit)
@@ -145,12 +145,12 @@ class Copy:
             return 124
 
     def first_to_fail(self) -> str:
-        """The test that noticed, as pytest says; none where the process died."""
-        found = re.search(r"^(?:FAILED|ERROR) (\S+)", self.said.read_text(errors="replace"), re.M)
-        return found[1] if found else "no test is named"
+        """The first failed test in pytest's output, or a text without a name if the process died."""
+        match = re.search(r"^(?:FAILED|ERROR) (\S+)", self.log.read_text(errors="replace"), re.M)
+        return match[1] if match else "no test is named"
 
     def noticed(self, mutation: Mutation, source: str, limit: float, all_tests: bool = False) -> str:
-        """KILLED by a test, NO_END, NOT_COMPILED, BY_OTHERS or ''."""
+        """The outcome of a mistake: KILLED by a test, NO_END, NOT_COMPILED, BY_OTHERS, or '' if it survives."""
         file = self.folder / mutation.path
         file.write_text(mutation.apply(source))
         try:
@@ -166,7 +166,7 @@ class Copy:
             return BY_OTHERS if self.run(tests, limit) else ""
         finally:
             file.write_text(source)
-            os.utime(file)  # objects made of the mistake are older than this
+            os.utime(file)  # so that make compiles the objects with the mistake again
 
 
 def place_of(mutation: Mutation, source: str) -> str:
@@ -174,10 +174,10 @@ def place_of(mutation: Mutation, source: str) -> str:
 
 
 def judged(logs: list[str]) -> dict[str, str]:
-    """{place: outcome} of what earlier runs printed; the last that has a place counts."""
-    said = "".join(Path(log).read_text() for log in logs)
+    """{place: outcome} from the output of earlier runs. If several have a place, the last one counts."""
+    printed = "".join(Path(log).read_text() for log in logs)
     return {
-        place: outcome.rstrip() for outcome, place in re.findall(r"^(\S.{19}) (\S+:\d+: .+)$", said, re.M)
+        place: outcome.rstrip() for outcome, place in re.findall(r"^(\S.{19}) (\S+:\d+: .+)$", printed, re.M)
     }
 
 
@@ -210,9 +210,9 @@ def main() -> int:
     def report(mutation: Mutation, outcome: str, seconds: float, test: str = "") -> None:
         outcomes[outcome] += 1
         source = texts[mutation.path]
-        took = f"({seconds:.0f} s{test and ', ' + test})"
+        duration = f"({seconds:.0f} s{test and ', ' + test})"
         print(
-            f"{outcome:20} {place_of(mutation, source)}\n{'':20} {mutation.shown(source)}   {took}",
+            f"{outcome:20} {place_of(mutation, source)}\n{'':20} {mutation.shown(source)}   {duration}",
             flush=True,
         )
 
@@ -222,10 +222,10 @@ def main() -> int:
         return 0
     with tempfile.TemporaryDirectory() as folder:
         copies = queue.SimpleQueue()
-        # Threads that wait for their next loop by spinning would take the cores from the other copies.
-        alone = {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"} if options.jobs > 1 else {}
+        # OpenMP's threads spin while they wait. They would take the cores from the other copies.
+        environment = {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"} if options.jobs > 1 else {}
         for i in range(options.jobs):
-            copies.put(Copy(Path(folder) / str(i), alone))
+            copies.put(Copy(Path(folder) / str(i), environment))
 
         def judge(mutation: Mutation) -> None:
             copy, start = copies.get(), time.monotonic()

@@ -1,7 +1,7 @@
-"""The careless mistakes that are put into a source: where they may stand, and what they make of it.
+"""The mistakes that are put into sources, and the places where they are possible.
 
-A short list, the same for Python and for C++ and CUDA: a comparison that is off by one or turned round, an operator for
-its neighbour, a number that is off by one, a condition that is negated or always true, a statement that is missing.
+They are few, and the same for Python, C++ and CUDA: a changed comparison or operator, a number that is off by one, a
+negated condition, a missing statement.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ _CPP_TOKEN = re.compile(
     r"|[A-Za-z_]\w*|\d[\w.]*|<<<|>>>|[-+*/%<>=!&|]=|&&|\|\||<<|>>|\+\+|--|->|::|\S",
     re.MULTILINE | re.DOTALL,
 )
-# A statement of its own line, in a body; no declaration.
+# A statement on its own line in a body, and not a declaration.
 _STATEMENT = re.compile(
     r"^[ \t]+(?!(?:return|case|using|typedef|static|virtual|inline|void|const|explicit|template|friend|extern)\b"
     r"|[\w:<>, ]+[\s*&]+\w+(?:\(.*\))?\s*;)[\w.:>\-\[\]()]+[^;{}]*;[ \t]*$",
     re.MULTILINE,
 )
-# Conditions under which the host's compiler reads nothing, and those under which it alone reads.
+# Conditions of code that the host's compiler does not read, and of code that only the host's compiler reads.
 _GPU_ALONE = re.compile(
     r"ifdef (__CUDACC__|__CUDA_ARCH__)|if defined\((__CUDACC__|__CUDA_ARCH__)\)|if DEPTHWISE_FAST_KERNELS"
     r"|ifndef CAFFE_HOST_BACKEND|if !defined\(CAFFE_HOST_BACKEND\)"
 )
 _HOST_ALONE = re.compile(r"ifdef CAFFE_HOST_BACKEND|if !DEPTHWISE_FAST_KERNELS")
-# What clang-format sets between spaces where it stands between two values, and nowhere else.
+# Binary operators. clang-format puts spaces around them only if they are between two values.
 _BINARY = ("+", "-", "*", "/", "%", "<", ">", "<<", ">>")
 
 
 @dataclass(frozen=True)
 class Mutation:
-    """A piece of a file that becomes another one."""
+    """A mistake: a piece of a file, and the text that replaces it."""
 
     path: str
     start: int
@@ -64,14 +64,14 @@ class Mutation:
 
 
 def mutations(path: str, source: str) -> list[Mutation]:
-    """All that may be done to a file."""
+    """All mistakes that are possible in a file."""
     return [*(_python if path.endswith(".py") else _cpp)(path, source)]
 
 
 def host_lines(source: str) -> set[int]:
-    """The lines, from 1, of a C++ source that no #if keeps for nvcc's eyes."""
+    """The numbers, from 1, of the lines of a C++ source that not only nvcc reads."""
     lines: set[int] = set()
-    gpu = []  # of each open #if: True in the part that is a GPU's, False in the other; None of any other #if
+    gpu = []  # for each open #if: True in the GPU's part, False in the host's part, None if it decides something else
     for number, line in enumerate(source.splitlines(), 1):
         directive = re.match(r"\s*#\s*((if|else|elif|endif)\w*.*)", line)
         if directive is None:
@@ -110,14 +110,15 @@ def _python(path: str, source: str):
             if token.string in ("if", "elif"):
                 end = at + len(token.string)
                 yield Mutation(path, end, end, " not", "condition negated")
-            if not source.endswith("strict=", 0, at):  # zip's: it asserts what cannot be otherwise
+            # zip's strict= only asserts, so no test can notice a change.
+            if not source.endswith("strict=", 0, at):
                 yield from _of_token(path, at, token.string, before)
         if token.type not in (tokenize.NL, tokenize.COMMENT, tokenize.INDENT, tokenize.DEDENT):
             before = token.string if token.type != tokenize.NEWLINE else ""
-    for found in re.finditer(
+    for match in re.finditer(
         r"^([ \t]+)([\w.\[\]]+\([^()\n]*\)|[\w.\[\]]+ [-+|&]?= [^\n]*[^\n,(\[{\\])$", source, re.M
     ):
-        yield Mutation(path, found.start(2), found.end(2), "pass", "statement gone")
+        yield Mutation(path, match.start(2), match.end(2), "pass", "statement gone")
 
 
 def _cpp(path: str, source: str):
@@ -127,26 +128,26 @@ def _cpp(path: str, source: str):
 
 def _cpp_anywhere(path: str, source: str):
     before = ""
-    for found in _CPP_TOKEN.finditer(source):
-        text = found.group()
+    for match in _CPP_TOKEN.finditer(source):
+        text = match.group()
         if text[0] in "#\"'" or text.lstrip().startswith("#") or text.startswith(("//", "/*")):
             continue
-        alone = source[found.start() - 1 : found.start()] == " " == source[found.end() : found.end() + 1]
-        if text not in _BINARY or alone:
-            yield from _of_token(path, found.start(), text, before)
-        if text == "if" and re.match(r"\s*\(", source[found.end() :]):
-            at = found.end() + source[found.end() :].index("(") + 1
+        has_spaces = source[match.start() - 1 : match.start()] == " " == source[match.end() : match.end() + 1]
+        if text not in _BINARY or has_spaces:
+            yield from _of_token(path, match.start(), text, before)
+        if text == "if" and re.match(r"\s*\(", source[match.end() :]):
+            at = match.end() + source[match.end() :].index("(") + 1
             yield Mutation(path, at, at, "!", "condition negated")
         before = text
-    for found in _STATEMENT.finditer(source):
-        text = found.group()
+    for match in _STATEMENT.finditer(source):
+        text = match.group()
         yield Mutation(
-            path, found.start(), found.end(), re.sub(r"\S.*", ";", text, flags=re.S), "statement gone"
+            path, match.start(), match.end(), re.sub(r"\S.*", ";", text, flags=re.S), "statement gone"
         )
 
 
 def sample(files: dict[str, str], number: int, seed: int) -> list[Mutation]:
-    """That many, drawn by a seed: each file as likely as it is long, at one line at most once."""
+    """`number` random mistakes, at most one for each line. A longer file gets more of them."""
     everything = [
         m
         for path in sorted(files)

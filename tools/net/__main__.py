@@ -74,18 +74,19 @@ class Asked:
     """The options of the command line."""
 
     def __init__(self, settings: list[Settings], verify: bool):
-        given = os.environ
-        self.folders, self.verify = [one.layers_dir for one in settings], verify
-        self.prototxt, self.weights, self.caffe = (given.get(n) for n in ("PROTOTXT", "WEIGHTS", "CAFFE"))
-        shapes = pairs("SHAPES", given.get("SHAPES", ""))
-        self.phase = given.get("PHASE") or None
+        environment = os.environ
+        self.folders, self.verify = [each.layers_dir for each in settings], verify
+        paths = (environment.get(name) for name in ("PROTOTXT", "WEIGHTS", "CAFFE"))
+        self.prototxt, self.weights, self.caffe = paths
+        shapes = pairs("SHAPES", environment.get("SHAPES", ""))
+        self.phase = environment.get("PHASE") or None
         self.options = {
             "layers": self.folders,
             "phase": self.phase,
             "shapes": {name: sizes(value) for name, value in shapes},
-            "replace": dict(pairs("REPLACE", given.get("REPLACE", ""))),
-            "ignore": tuple(given.get("IGNORE", "").split()),
-            "stages": tuple(given.get("STAGES", "").split()),
+            "replace": dict(pairs("REPLACE", environment.get("REPLACE", ""))),
+            "ignore": tuple(environment.get("IGNORE", "").split()),
+            "stages": tuple(environment.get("STAGES", "").split()),
         }
 
     def in_python(self) -> str:
@@ -97,9 +98,10 @@ class Asked:
 
 def make_messages(core: str) -> None:
     """Make stock Caffe's messages for Python, if they do not exist yet."""
-    made, stock = Path("layers/_net/_caffe.desc"), Path("src/caffe/proto/caffe.proto")
-    if not made.exists() or made.stat().st_mtime < stock.stat().st_mtime:
-        command = ["--layer-dir", str(made.parent), "--descriptor", str(made), "--include-dir", f"{core}/net"]
+    descriptor, stock = Path("layers/_net/_caffe.desc"), Path("src/caffe/proto/caffe.proto")
+    if not descriptor.exists() or descriptor.stat().st_mtime < stock.stat().st_mtime:
+        command = ["--layer-dir", str(descriptor.parent), "--descriptor", str(descriptor)]
+        command += ["--include-dir", f"{core}/net"]
         subprocess.run([sys.executable, "-m", "tools.caffe.proto", *command], check=True)
 
 
@@ -143,8 +145,8 @@ def port_missing(asked: Asked, console: Console) -> bool:
         if subprocess.run([sys.executable, "-m", *command]).returncode:
             return False
     folders = Folders(asked.folders)
-    found = [layer.folder for name in types if (layer := folders.find(name))]
-    unbuilt = [folder for folder in dict.fromkeys(found) if not (folder / HOST.library).exists()]
+    layer_folders = [layer.folder for name in types if (layer := folders.find(name))]
+    unbuilt = [folder for folder in dict.fromkeys(layer_folders) if not (folder / HOST.library).exists()]
     for parent in dict.fromkeys(folder.parent for folder in unbuilt):
         names = " ".join(folder.name for folder in unbuilt if folder.parent == parent)
         build = ["tools.make.build", "libraries", f"LAYERS_DIR={parent}", f"LAYERS={names}"]
@@ -158,12 +160,12 @@ def port_missing(asked: Asked, console: Console) -> bool:
 
 def show(asked: Asked, console: Console) -> int:
     """Load the net, run it once, and print the table and the Python call that loads it."""
-    with warnings.catch_warnings(record=True) as said, console.status("loading"):
+    with warnings.catch_warnings(record=True) as messages, console.status("loading"):
         warnings.simplefilter("always")
         began = time.perf_counter()
         net = caffe_net(asked.prototxt, asked.weights or None, **asked.options)
-        took = time.perf_counter() - began
-    for warning in said:
+        load_seconds = time.perf_counter() - began
+    for warning in messages:
         console.print(str(warning.message), style="yellow", soft_wrap=True)
     for note in net.notes:
         console.print(note, style="yellow", soft_wrap=True)
@@ -173,7 +175,7 @@ def show(asked: Asked, console: Console) -> int:
     console.print(table(net, times))
     parameters = sum(p.numel() for p in net.parameters())
     console.print(
-        f"{len(net.layers)} layers, {parameters:,} parameters, loaded in {took:.1f} s; forward "
+        f"{len(net.layers)} layers, {parameters:,} parameters, loaded in {load_seconds:.1f} s; forward "
         f"{1e3 * sum(times.values()):.1f} ms on {device}. Inputs: {', '.join(net.inputs)}. "
         f"Outputs: {', '.join(net.outputs)}.",
         highlight=False,
@@ -213,7 +215,7 @@ def now(device: str) -> float:
 
 
 def table(net: CaffeNet, times: dict[str, float]) -> Table:
-    made = Table(title=net.net_name or Path(net.path).name)
+    table_of_layers = Table(title=net.net_name or Path(net.path).name)
     for name, justify in (
         ("layer", "left"),
         ("type", "left"),
@@ -222,7 +224,7 @@ def table(net: CaffeNet, times: dict[str, float]) -> Table:
         ("parameters", "right"),
         ("ms", "right"),
     ):
-        made.add_column(name, justify=justify, overflow="fold")
+        table_of_layers.add_column(name, justify=justify, overflow="fold")
     for step in net.phase.graph.steps:
         if not step.key:
             continue
@@ -231,16 +233,16 @@ def table(net: CaffeNet, times: dict[str, float]) -> Table:
             " x ".join(map(str, net.shapes[top])) or "scalar" for top in step.spec.tops if top in net.shapes
         ]
         count = sum(blob.numel() for _, blob in blobs_of(module))
-        spent = f"{1e3 * times[step.key]:.2f}" if step.key in times else "with the one above"
-        made.add_row(
+        milliseconds = f"{1e3 * times[step.key]:.2f}" if step.key in times else "with the one above"
+        table_of_layers.add_row(
             step.spec.name,
             step.spec.type,
             runs_by(module),
             ", ".join(shapes),
             f"{count:,}" if count else "",
-            spent,
+            milliseconds,
         )
-    return made
+    return table_of_layers
 
 
 # -------------------------------------------------------------------------------------------- verify
@@ -252,10 +254,10 @@ def verify(asked: Asked, console: Console) -> int:
     torch.set_default_dtype(torch.float64)
     ok = True
     for phase in [asked.phase] if asked.phase else ["TEST", "TRAIN"]:
-        said = asked.options | {"phase": phase}
+        options = asked.options | {"phase": phase}
         with console.status(f"{phase}: loading"):
-            native = caffe_net(asked.prototxt, asked.weights or None, **said)
-            unedited = caffe_net(asked.prototxt, None, native=False, **said)
+            native = caffe_net(asked.prototxt, asked.weights or None, **options)
+            unedited = caffe_net(asked.prototxt, None, native=False, **options)
             if not asked.weights:
                 vary(native)
             twin_parameters(native, unedited)
@@ -269,22 +271,22 @@ def verify(asked: Asked, console: Console) -> int:
 
 def report(differences: list, phase: str, console: Console) -> bool:
     limits = {"blob": FORWARD, "gradient": GRADIENT}
-    made = Table(title=f"phase {phase}: by torch against unedited")
+    summary = Table(title=f"phase {phase}: by torch against unedited")
     for name in ("compared", "count", "all zero", "largest relative difference", "where", "allowed"):
-        made.add_column(name)
+        summary.add_column(name)
     for what, limit in limits.items():
         of_kind = [d for d in differences if d.what == what]
         if of_kind:
             worst = max(of_kind, key=lambda d: d.error)
             zero = str(sum(d.nothing for d in of_kind))
-            made.add_row(
+            summary.add_row(
                 f"{what}s", str(len(of_kind)), zero, f"{worst.error:.1e}", worst.name, f"{limit:.0e}"
             )
-    console.print(made)
-    wrong = [d for d in differences if not d.error <= limits[d.what]]
-    for difference in wrong[:20]:
+    console.print(summary)
+    too_large = [d for d in differences if not d.error <= limits[d.what]]
+    for difference in too_large[:20]:
         console.print(f"{difference.what} {difference.name}: {difference.error:.1e}", style="red")
-    return not wrong
+    return not too_large
 
 
 if __name__ == "__main__":

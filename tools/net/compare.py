@@ -23,7 +23,7 @@ class Difference:
     what: str  # "blob" or "gradient"
     name: str
     error: float
-    nothing: bool = False  # zero in both: it says nothing
+    nothing: bool = False  # zero in both nets, so the comparison shows nothing
 
 
 def twin_parameters(first: CaffeNet, second: CaffeNet) -> None:
@@ -65,11 +65,13 @@ def compare(native: CaffeNet, unedited: CaffeNet, inputs: dict[str, Tensor], gra
         if name not in inputs:
             differences.append(difference("blob", name, ours[name], theirs[name]))
     if gradients:
-        made = [_backward(net, blobs) for net, blobs in ((native, ours), (unedited, theirs))]
-        # A bias before a norm has none; what is there is what rounding left of the net's other gradients.
-        least = 1e-10 * max((float(g.abs().max()) for g in made[1].values() if g is not None), default=0.0)
-        for name, gradient in made[0].items():
-            differences.append(difference("gradient", name, gradient, made[1][name], least))
+        both_gradients = [_backward(net, blobs) for net, blobs in ((native, ours), (unedited, theirs))]
+        # The gradient of a bias before a norm is zero, except for rounding errors of the net's other gradients.
+        least = 1e-10 * max(
+            (float(g.abs().max()) for g in both_gradients[1].values() if g is not None), default=0.0
+        )
+        for name, gradient in both_gradients[0].items():
+            differences.append(difference("gradient", name, gradient, both_gradients[1][name], least))
     return differences
 
 
@@ -79,9 +81,9 @@ def difference(what: str, name: str, a: Tensor | None, b: Tensor | None, least: 
 
 
 def relative(a: Tensor | None, b: Tensor | None, least: float = 0.0) -> float:
-    """The largest |a - b| by the largest |b|, or by `least` if that is more.
+    """The largest |a - b|, divided by the largest |b| or by `least`, whichever is larger.
 
-    It is infinite where a shape differs or one is not a number.
+    It is infinite if the shapes differ, or if only one of two values is not a number.
     """
     if a is None or b is None:
         present = b if a is None else a
@@ -99,8 +101,8 @@ def relative(a: Tensor | None, b: Tensor | None, least: float = 0.0) -> float:
 
 
 def _blobs(net: CaffeNet, inputs: dict[str, Tensor]) -> dict[str, Tensor]:
-    given = {name: value for name, value in inputs.items() if name in net.inputs}
-    return net(**given, blobs=True)
+    used = {name: value for name, value in inputs.items() if name in net.inputs}
+    return net(**used, blobs=True)
 
 
 def _backward(net: CaffeNet, blobs: dict[str, Tensor]) -> dict[str, Tensor | None]:
@@ -161,7 +163,7 @@ def random_inputs(net: CaffeNet, dtype: torch.dtype, seed: int = 1701) -> dict[s
 
 def _labels(net: CaffeNet) -> dict[str, int]:
     """The inputs that are labels, with the number of classes. Some nets reshape them first."""
-    found = {}
+    counts = {}
     reshaped = {s.spec.tops[0]: s.spec.bottoms[0] for s in net.phase.graph.steps if s.spec.type == "Reshape"}
     for step in net.phase.graph.steps:
         if step.spec.type in (
@@ -172,16 +174,16 @@ def _labels(net: CaffeNet) -> dict[str, int]:
             "InfogainLoss",
         ):
             shape = net.shapes.get(step.spec.bottoms[0], (1, 2))
-            found[step.spec.bottoms[1]] = min(
-                shape[1] if len(shape) > 1 else 2, found.get(step.spec.bottoms[1], 1 << 30)
+            counts[step.spec.bottoms[1]] = min(
+                shape[1] if len(shape) > 1 else 2, counts.get(step.spec.bottoms[1], 1 << 30)
             )
         if step.spec.type in ("SigmoidCrossEntropyLoss", "ContrastiveLoss"):
-            found[step.spec.bottoms[-1]] = 2
+            counts[step.spec.bottoms[-1]] = 2
         if step.spec.type in ("LSTM", "RNN"):
-            found[step.spec.bottoms[1]] = 2
+            counts[step.spec.bottoms[1]] = 2
         if step.spec.type == "Embed":
-            found[step.spec.bottoms[0]] = net._modules[step.key].weight.shape[0]
-    return found | {reshaped[name]: count for name, count in found.items() if name in reshaped}
+            counts[step.spec.bottoms[0]] = net._modules[step.key].weight.shape[0]
+    return counts | {reshaped[name]: count for name, count in counts.items() if name in reshaped}
 
 
 _OF_BOXES = ("roipooling", "roialign")
