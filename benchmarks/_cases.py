@@ -1,4 +1,4 @@
-"""The layers' own cases as the benchmarks use them: found, checked once, with their bytes counted."""
+"""Find the layers' own cases for the benchmarks, check their results, and count their bytes."""
 
 import importlib
 import itertools
@@ -20,16 +20,16 @@ FOLDERS = [(ROOT / folder).resolve() for folder in os.environ.get("LAYERS_DIR", 
 
 
 def layers_here() -> list[Path]:
-    """The folders of the layers to measure: of two with one name the first, which `layers.<name>` means."""
-    found: dict[str, Path] = {}
+    """The folders of the layers to measure. If two have the same name, it is the first, as in `layers.<name>`."""
+    by_name: dict[str, Path] = {}
     for folder in FOLDERS:
         for file in sorted(folder.glob("*/cases.py")):
-            found.setdefault(file.parent.name, file.parent)
-    return list(found.values())
+            by_name.setdefault(file.parent.name, file.parent)
+    return list(by_name.values())
 
 
 def benched(device: str, only: str | None, notes: list[str]) -> Iterator[tuple[str, Case]]:
-    """(layer's name, case) of every case with benchmark inputs whose layer is built for a device."""
+    """Yields (layer's name, case) of every case that has benchmark inputs and whose layer is built for a device."""
     library = serving(torch.device(device)).library
     for folder in layers_here():
         if only not in (None, folder.name):
@@ -47,13 +47,13 @@ def tensors(arguments: tuple) -> list[Tensor]:
 
 
 def bytes_of(values) -> int:
-    """The bytes of all tensors, one storage counted once."""
-    found = {value.untyped_storage().data_ptr(): value.nbytes for value in values if value is not None}
-    return sum(found.values())
+    """The bytes of all tensors. A storage that several tensors share counts once."""
+    by_storage = {value.untyped_storage().data_ptr(): value.nbytes for value in values if value is not None}
+    return sum(by_storage.values())
 
 
 def forward_backward(arguments: tuple, top_diffs: tuple[Tensor, ...]):
-    """A call to time: the result and the gradients of all inputs. `arguments` are leaves that want one."""
+    """A function to time, which returns the results and the gradients of all inputs. `arguments` are leaf tensors."""
     wanting = [a for a in tensors(arguments) if a.requires_grad]
 
     def call(function):
@@ -64,9 +64,9 @@ def forward_backward(arguments: tuple, top_diffs: tuple[Tensor, ...]):
 
 
 def least_bytes(case: Case, arguments: tuple, backward: bool) -> int:
-    """The fewest bytes to move: every tensor in and out once. A case may know better (`bytes_moved`).
+    """The fewest bytes to move: every tensor is read or written once. A case may give another number (`bytes_moved`).
 
-    A gradient that is the one given, handed on, moves nothing.
+    If a gradient is the same tensor as a given gradient, it moves nothing.
     """
     if own := getattr(case, "bytes_moved", None):
         return own(arguments, backward)
@@ -82,7 +82,7 @@ def least_bytes(case: Case, arguments: tuple, backward: bool) -> int:
 
 
 def check(layer: str, case: Case, arguments: tuple) -> None:
-    """A fast wrong answer is no result: compare with the case's reference, in double."""
+    """Compare with the case's reference in double, because a fast wrong answer is no result."""
     result = case.function(*arguments)
     wanted = case.reference(*cast(arguments, torch.float64, tensors(arguments)[0].device))
     relative, absolute = case.tolerance_for(results(result)[0].dtype)
@@ -92,10 +92,10 @@ def check(layer: str, case: Case, arguments: tuple) -> None:
 
 
 def check_passes(layer: str, case: Case, arguments: tuple, exact: tuple, backward: bool) -> None:
-    """The same for results and gradients, compared where they lie: megabytes take no trip to the CPU.
+    """Compare results and gradients with the reference on their own device, because copies to the CPU take long.
 
     Args:
-        arguments: as the function gets them; leaves that want a gradient if backward.
+        arguments: the function's arguments. With backward, they are leaf tensors that require a gradient.
         exact: the same values in double, for the reference.
     """
     with torch.no_grad():
@@ -116,7 +116,7 @@ def check_passes(layer: str, case: Case, arguments: tuple, exact: tuple, backwar
 
 
 def both_passes(function: Callable, arguments: tuple, top_diffs: tuple, backward: bool) -> tuple:
-    """(results, gradients), the latter empty without backward."""
+    """(results, gradients). The gradients are empty without backward."""
     if backward:
         return forward_backward(arguments, top_diffs)(function)
     return results(function(*arguments)), ()
@@ -126,10 +126,10 @@ _copies = itertools.count()
 
 
 def compiled(function: Callable, dynamic: bool | None = False) -> Callable:
-    """torch.compile of a copy of a plain function, for one shape unless `dynamic` says otherwise.
+    """torch.compile of a copy of a plain function. It is for one shape, unless `dynamic` is set.
 
-    A copy, because dynamo counts recompilations by code object and gives up after a few; so each shape gets
-    code of its own and no shapes that vary, the best that torch.compile has.
+    dynamo counts recompilations for each code object, and gives up after a few. So each shape gets its own copy, which
+    is the fastest code of torch.compile.
     """
     code = function.__code__.replace(co_name=f"{function.__name__}_{next(_copies)}")
     copy = type(function)(

@@ -1,4 +1,4 @@
-"""One folder of kernels compiled twice: by the toolkit's make, and by nvcc under the classic macro."""
+"""Compile a folder of kernels twice: by the toolkit's make, and by nvcc with Caffe's own macro."""
 
 import ctypes
 import importlib.machinery
@@ -12,7 +12,7 @@ HERE = Path(__file__).resolve().parent / "kernels"
 
 
 def by_toolkit(folder: str, out: Path):
-    """The C functions as make builds them, with all that it decides about a source: a cffi `lib`."""
+    """The C functions as the toolkit's make builds them, as a cffi `lib`."""
     where = out.resolve() / "kernels"
     target = where / "layers" / folder
     target.mkdir(parents=True, exist_ok=True)
@@ -30,7 +30,7 @@ def by_toolkit(folder: str, out: Path):
 
 
 def classic(folder: str, out: Path) -> ctypes.CDLL:
-    """The C functions of the same files under kernels/classic/caffe_cuda_macro.h."""
+    """The C functions of the same files, compiled with kernels/classic/caffe_cuda_macro.h."""
     library = out.resolve() / "kernels" / f"{folder}_classic.so"
     library.parent.mkdir(parents=True, exist_ok=True)
     include = _make.ROOT / "include"

@@ -1,4 +1,4 @@
-"""What the numbers were measured on: it stands in every JSON file and under every plot."""
+"""Describe the machine of the measurements. The description is in every JSON file and under every plot."""
 
 import datetime
 import os
@@ -26,13 +26,13 @@ def describe() -> dict[str, str | int]:
 
 
 def line(machine: dict) -> str:
-    """The same in one line."""
+    """The description in one line."""
     gpu = "" if machine["gpu"] == "none" else f"{machine['gpu']} · "
     return f"{gpu}{machine['cpu']} · torch {machine['torch']} · {machine['date']} · {machine['commit']}"
 
 
 def cores() -> int:
-    """The processors this process may use."""
+    """The number of processors that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
@@ -41,12 +41,12 @@ def devices() -> list[str]:
 
 
 def here(device: str) -> str:
-    """A device as tables name it."""
+    """The name of a device in tables."""
     return torch.cuda.get_device_name() if device == GPU else f"CPU, {cores()} cores"
 
 
 def gpu_arch() -> str:
-    """The architecture to build for when it should be one alone: this GPU's, or else the H200's."""
+    """The architecture for builds with only one: this GPU's, or the H200's if there is no GPU."""
     major, minor = torch.cuda.get_device_capability() if torch.cuda.is_available() else (9, 0)
     return f"{major}.{minor}"
 
@@ -63,7 +63,7 @@ def _cpu_name() -> str:
 
 
 def _commit() -> str:
-    """The commit, with a + if files differ from it; a tree without git has none."""
+    """The commit, with a + if files differ from it. A tree without git has no commit."""
     git = ["git", "-C", str(ROOT), "describe", "--always", "--dirty=+", "--exclude=*"]
     try:
         return subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()

@@ -1,4 +1,4 @@
-"""The toolkit's own make, on a folder of layers outside the tree and from an empty build folder."""
+"""Run the toolkit's make on a folder of layers outside the tree, with an empty build folder."""
 
 import os
 import re
@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 @dataclass(frozen=True)
 class Built:
-    """What a make did: its wall time, and how many steps (compiler, cffi, ...) it printed."""
+    """The result of a make: its wall time, and the number of steps (compiler, cffi, ...) that it printed."""
 
     seconds: float
     steps: int
@@ -44,7 +44,7 @@ def make(folder: Path, *targets: str, **settings: str) -> Built:
 
 
 def copy_layer(source: Path, folder: Path, name: str) -> None:
-    """A layer's own files, as layers/<name> in a folder."""
+    """Copy a layer's own files to layers/<name> in a folder."""
     target = folder / "layers" / name
     target.mkdir(parents=True)
     for file in source.iterdir():
@@ -53,7 +53,7 @@ def copy_layer(source: Path, folder: Path, name: str) -> None:
 
 
 def nvcc() -> str:
-    """The compiler that make would take; empty if there is none, or NVCC= leaves it out."""
+    """The CUDA compiler that make uses, or "" if there is none or NVCC= is set."""
     if (wanted := os.environ.get("NVCC", "search")) != "search":
         return wanted
     search = [sys.executable, str(ROOT / "tools" / "make" / "find_nvcc.py")]

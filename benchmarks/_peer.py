@@ -1,6 +1,6 @@
-"""The peer of builds and calls: peer_round.cpp and .cu through torch.utils.cpp_extension.
+"""The peer in the benchmarks of builds and calls: peer_round.cpp and .cu by torch.utils.cpp_extension.
 
-python -m benchmarks._peer     builds it into $TORCH_EXTENSIONS_DIR, prints the seconds that `load` took
+python -m benchmarks._peer     builds the peer in $TORCH_EXTENSIONS_DIR, and prints the seconds that `load` took
 """
 
 import os
@@ -16,7 +16,7 @@ HERE = Path(__file__).resolve().parent
 
 
 def absent() -> str | None:
-    """Why the peer cannot be built here; None if it can."""
+    """The reason why the peer cannot be built here, or None if it can."""
     from torch.utils import cpp_extension
 
     if not cpp_extension.is_ninja_available():
@@ -25,7 +25,7 @@ def absent() -> str | None:
 
 
 def sources() -> list[str]:
-    """What there is to compile: a torch without CUDA lacks the headers that the .cu needs."""
+    """The files to compile. A torch without CUDA does not have the headers for the .cu."""
     return ["peer_round.cpp", "peer_round.cu"] if has_cuda() else ["peer_round.cpp"]
 
 
@@ -36,7 +36,7 @@ def has_cuda() -> bool:
 
 
 def load():
-    """The extension, built into $TORCH_EXTENSIONS_DIR unless it is there; for the architecture ours has."""
+    """The extension. It is built in $TORCH_EXTENSIONS_DIR, if it is not there, for the same architecture as ours."""
     from torch.utils import cpp_extension
 
     os.environ.setdefault("TORCH_CUDA_ARCH_LIST", f"{_machine.gpu_arch()}+PTX")
@@ -51,7 +51,7 @@ def load():
 
 
 def load_kept(out: Path):
-    """The same from one folder that stays: build_one leaves it there."""
+    """The extension in the folder that build_one keeps."""
     folder = kept(out)
     folder.mkdir(parents=True, exist_ok=True)
     os.environ["TORCH_EXTENSIONS_DIR"] = str(folder)
@@ -63,7 +63,7 @@ def kept(out: Path) -> Path:
 
 
 def function(extension):
-    """The peer with a straight-through gradient, as one writes it in Python around such an extension."""
+    """The extension with a straight-through gradient, which users write in Python."""
 
     class PeerRound(torch.autograd.Function):
         @staticmethod

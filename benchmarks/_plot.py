@@ -1,4 +1,4 @@
-"""Plots: matplotlib without a display, the machine's name below each."""
+"""Draw plots by matplotlib without a display. Below each is the name of the machine."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -51,7 +51,7 @@ def bars(axes, values: dict[str, float], colours: list[str], unit: str) -> None:
 
 
 def panels(figure, medians: dict[str, dict[str, float]], colours: dict[str, str], unit: str) -> None:
-    """Bars for each title, two panels a row; names without a colour are OTHER."""
+    """A panel with bars for each title, two panels per row. Names without a colour get that of OTHER."""
     rows = (len(medians) + 1) // 2
     figure.set_size_inches(8, 1.9 * rows + 0.3)
     for axes, (title, values) in zip(figure.subplots(rows, 2).flat, medians.items(), strict=True):
@@ -60,7 +60,7 @@ def panels(figure, medians: dict[str, dict[str, float]], colours: dict[str, str]
 
 
 def groups(axes, labels: list[str], series: dict[str, list[float | None]], colours: dict[str, str]) -> None:
-    """Upright bars on a log axis, a group for each label; what is None is left out."""
+    """Vertical bars on a log axis, with a group for each label. A value that is None has no bar."""
     width = 0.84 / len(series)
     for i, (name, values) in enumerate(series.items()):
         at = [j + (i - (len(series) - 1) / 2) * width for j in range(len(labels))]

@@ -1,4 +1,4 @@
-"""What a benchmark hands over: rows for its table, figures with their targets, plots."""
+"""The report of a benchmark: rows for its table, figures with their targets, and plots."""
 
 import json
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from . import _machine
 
 @dataclass(frozen=True)
 class Settings:
-    """How to run: with few repetitions, for one layer, where results go."""
+    """The options of a run: few repetitions, only one layer, the folder for the results."""
 
     quick: bool
     layer: str | None
@@ -22,7 +22,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Figure:
-    """A line of the closing table: a value, most often ours / peer, and what it should reach."""
+    """A line of the closing table: a value, most often ours / peer, and its target."""
 
     what: str
     on: str
@@ -43,10 +43,10 @@ class Report:
 
     Attributes:
         title: the table's heading.
-        notes: what a reader must know to read the numbers right; printed below the table.
-        rows: one dict per line; its keys are the columns. Those added with show=False go to the JSON only.
-        figures: what the closing table shows.
-        plots: by file name, functions that draw into a matplotlib figure.
+        notes: facts that a reader needs to understand the numbers. They are printed below the table.
+        rows: one dict per line, with the columns as its keys. Rows added with show=False are only in the JSON.
+        figures: the lines of the closing table.
+        plots: functions that draw into a matplotlib figure, by file name.
     """
 
     title: str
@@ -95,7 +95,7 @@ class Report:
 
 
 def show(value) -> str:
-    """A table cell: three digits are more than a benchmark knows."""
+    """The text of a table cell. Benchmarks are not more exact than three digits."""
     if value is None:
         return ""
     if isinstance(value, float):
@@ -109,7 +109,7 @@ def console() -> Console:
 
 
 def closing_table(reports: dict[str, Report], machine: dict) -> Table:
-    """All figures in one: what was measured, what it should reach, whether it does."""
+    """The table of all figures, with their values, their targets, and whether they reach them."""
     table = Table("figure", "on", title=_machine.line(machine), title_justify="left", box=None)
     for column in ("measured", "reach", "met"):
         table.add_column(column, justify="right", no_wrap=True)

@@ -1,6 +1,6 @@
-"""How time is taken: contenders in turns, medians over the turns, ratios within a turn.
+"""Measure times: contenders run in turns, medians are over the turns, and ratios are within a turn.
 
-A timer is a function of no argument that runs its contender and returns the seconds of one call.
+A timer is a function without arguments that runs its contender and returns the seconds of one call.
 """
 
 import itertools
@@ -18,7 +18,7 @@ Timer = Callable[[], float]
 
 
 class Times(dict):
-    """The samples of each contender by name; the i-th of all come from the same turn."""
+    """The samples of each contender by name. The i-th samples of all contenders are from the same turn."""
 
     def median(self, name: str) -> float:
         return statistics.median(self[name])
@@ -27,11 +27,11 @@ class Times(dict):
         return min(self[name])
 
     def ratio(self, ours: str, peer: str) -> float:
-        """The median of ours / peer turn by turn, so that a machine that slows down meanwhile slows both."""
+        """The median of ours / peer over the turns. If the machine becomes slower, both become slower."""
         return statistics.median(a / b for a, b in zip(self[ours], self[peer], strict=True))
 
     def spread(self, name: str) -> float:
-        """Half of the samples lie within this share of the median."""
+        """The range of the middle half of the samples, as a share of the median."""
         low, _, high = statistics.quantiles(self[name], n=4)
         return (high - low) / self.median(name)
 
@@ -39,7 +39,7 @@ class Times(dict):
 def in_turns(
     timers: dict[str, Timer], seconds: float, least: int = 5, most: int = 60, warm: bool = True
 ) -> Times:
-    """Run all contenders, in a new order each turn, for about so many seconds; not warm: `least` times."""
+    """Run all contenders for about `seconds`, in a new order each turn. Without `warm`, run `least` turns."""
     start = time.perf_counter()
     for timer in timers.values() if warm else ():
         timer()  # its sample is not kept
@@ -54,10 +54,10 @@ def in_turns(
 
 
 def loop(call: Callable, arguments: tuple, calls: int, device: str) -> Timer:
-    """Many calls in a tight loop: what one costs the processor.
+    """A timer of many calls in a tight loop: the time of the processor for a call.
 
-    On a GPU, `calls` stays far below what its launch queue holds (1024), and the wait for the GPU comes after
-    the clock is read: a full queue would make every call as slow as its kernel.
+    On a GPU, a full launch queue (1024) would make every call as slow as its kernel. So `calls` is far below that, and
+    the time does not include the wait for the GPU.
     """
     wait = torch.cuda.synchronize if device == GPU else lambda: None
 
@@ -66,18 +66,18 @@ def loop(call: Callable, arguments: tuple, calls: int, device: str) -> Timer:
         start = time.perf_counter()
         for _ in itertools.repeat(None, calls):
             call(*arguments)
-        taken = time.perf_counter() - start
+        seconds = time.perf_counter() - start
         wait()
-        return taken / calls
+        return seconds / calls
 
     return timer
 
 
 def on_cpu(calls: Sequence[Callable]) -> Timer:
-    """One call after the other over different buffers, after a pause.
+    """A timer of calls over different buffers, one after the other, after a pause.
 
-    torch's OpenMP threads spin for about a millisecond after their work: whoever comes next in turn would
-    share the cores with them. (In real life too: right after a torch operator, ours is that much slower.)
+    torch's OpenMP threads spin for about a millisecond after their work, and the next contender would share the cores
+    with them. (In real programs, too, ours is slower right after a torch operator.)
     """
 
     def timer() -> float:
@@ -91,9 +91,9 @@ def on_cpu(calls: Sequence[Callable]) -> Timer:
 
 
 def on_wall(calls: Sequence[Callable], rounds: int = 1) -> Timer:
-    """Wall time of a call as users make it on a GPU: one after the other from Python, with a wait for the last.
+    """A timer of the wall time of a call on a GPU, as in user programs: calls from Python, and a wait after the last.
 
-    They queue ahead as in real life: a call costs its kernels or Python's part of it, whichever is longer.
+    Calls are queued ahead of the GPU, so a call takes the time of its kernels or of its Python code, the longer one.
     """
     for call in calls[:3]:
         call()
@@ -111,12 +111,12 @@ def on_wall(calls: Sequence[Callable], rounds: int = 1) -> Timer:
 
 
 def limit_on_gpu(calls: Sequence[Callable], at_least: float, bytes_each: int) -> Timer:
-    """The same for copy_, the physical limit: queued one by one where that is faster than in a graph.
+    """A timer of copy_, the physical limit: the faster of calls in a graph and calls queued one by one.
 
-    From 1 GiB on, a copy in a graph was seen at 2.7 TB/s on an H200 whose memory does 4.3: no limit, that.
+    From 1 GiB on, a copy in a graph reached only 2.7 TB/s on an H200, whose memory reaches 4.3.
     """
     in_graph = on_gpu(calls, at_least)
-    if bytes_each < 1 << 26:  # shorter than its own queueing
+    if bytes_each < 1 << 26:  # the copy takes less time than its queueing
         return in_graph
 
     one_by_one = queued_on_gpu(calls)
@@ -124,10 +124,10 @@ def limit_on_gpu(calls: Sequence[Callable], at_least: float, bytes_each: int) ->
 
 
 def queued_on_gpu(calls: Sequence[Callable]) -> Timer:
-    """Calls queued one by one between two events: with the gaps that Python makes, if they are short ones."""
+    """A timer of calls queued one by one between two events. It includes gaps that Python makes between short calls."""
 
     def timer() -> float:
-        for call in calls[:8]:  # keeps the GPU busy meanwhile
+        for call in calls[:8]:  # the GPU is busy with these while the timed calls are queued
             call()
         return _between_events(lambda: [call() for call in calls]) / len(calls)
 
@@ -135,15 +135,15 @@ def queued_on_gpu(calls: Sequence[Callable]) -> Timer:
 
 
 def on_gpu(calls: Sequence[Callable], at_least: float) -> Timer:
-    """The GPU's time for a call: a CUDA graph of calls over different buffers, between two events.
+    """A timer of the GPU's time for a call: a CUDA graph of calls over different buffers, between two events.
 
-    A graph leaves no gaps that Python would make; what a call costs Python is the benchmark `call`'s matter.
+    A graph has none of the gaps that Python makes. The benchmark `call` measures the time of Python.
 
     Args:
-        calls: one for each set of buffers. They are run over again until they fill `at_least` seconds.
-        at_least: so long that starting the graph does not count.
+        calls: one for each set of buffers. They are repeated until they take `at_least` seconds.
+        at_least: a time so long that the start of the graph does not count.
     """
-    side = torch.cuda.Stream()  # warm up as capture wants it: on a stream that is not the default one
+    side = torch.cuda.Stream()  # a capture requires a warm-up on another stream than the default one
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
         for call in calls[:4]:
@@ -154,7 +154,7 @@ def on_gpu(calls: Sequence[Callable], at_least: float) -> Timer:
     def capture(times: int) -> tuple[torch.cuda.CUDAGraph, deque]:
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
-            # Each set keeps its last results, so that as many output buffers are written as inputs are read.
+            # The last results of each set are kept, so that there are as many output buffers as inputs.
             kept = deque((call() for _ in range(times) for call in calls), maxlen=len(calls))
         return graph, kept
 
@@ -184,9 +184,9 @@ def _between_events(work: Callable) -> float:
 
 
 def sets_beyond_cache(bytes_each: int) -> int:
-    """How many sets of buffers to rotate over, so that none is still in the GPU's L2 at its next turn.
+    """The number of sets of buffers to rotate over, so that none is still in the GPU's L2 at its next turn.
 
-    At most 64: sets of less than a few MB do come from the L2, as they do for those who call a layer on them.
+    At most 64. Sets of less than a few MB are in the L2, as they are in user programs.
     """
     cache = torch.cuda.get_device_properties(0).L2_cache_size
     return max(1, min(64, 4 * cache // max(bytes_each, 1)))

@@ -1,10 +1,10 @@
-"""load_inline of one kernel in a string: the first time, and again in a second process; against torch's and tvm_ffi's.
+"""load_inline of one kernel in a string, new and again in a second process, against torch's and tvm_ffi's.
 
-python -m benchmarks.build_inline CONTENDER NUMBER     in a process of its own: prints the seconds that load_inline took
+python -m benchmarks.build_inline CONTENDER NUMBER     measures in this process, and prints the seconds
 
-Each cache lies where its own environment variable says. What is timed is what a user waits for after `import torch`:
-the contender's import, load_inline, and one call of what it returns. A new string is one that its cache has not seen,
-while other strings were built there before.
+Each contender's environment variable names the folder of its cache. The time is what a user waits for after `import
+torch`: the contender's import, load_inline, and one call of the result. A new string is not in the cache, but other
+strings are.
 """
 
 import importlib.util
@@ -27,10 +27,10 @@ OURS, TORCH, TVM = "ours", "torch", "tvm_ffi"
 NEW, AGAIN = "a new string", "the same string, second process"
 # The environment variables of the caches.
 CACHES = {OURS: "CUFFI_CACHE", TORCH: "TORCH_EXTENSIONS_DIR", TVM: "TVM_FFI_CACHE_DIR"}
-# (what, peer) -> to reach of the peer's time
+# (what, peer) -> the target, as a share of the peer's time
 TARGETS = {(NEW, TORCH): 0.2, (NEW, TVM): 1.0, (AGAIN, TORCH): 1.0, (AGAIN, TVM): 1.0}
 
-# The same kernel in each one's own words; %d makes each string a new one.
+# The same kernel for each contender. %d makes each string a new one.
 KERNEL = """
 __global__ void twice_kernel(int64_t n, const float* bottom, float* top) {
   for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += int64_t(gridDim.x) * blockDim.x)
@@ -99,7 +99,7 @@ def measure(settings: Settings) -> Report:
 
 
 def timers(contenders: list[str], caches: str, new: bool) -> dict[str, Callable[[], float]]:
-    """Of each contender, load_inline in a new process: of a string never seen, or always of the first one."""
+    """A timer for each contender, of load_inline in a new process: a new string each time, or always the first one."""
     numbers = dict.fromkeys(contenders, 0)
 
     def timer(contender: str) -> float:
@@ -171,7 +171,7 @@ def draw(figure, rows: list[dict], contenders: list[str]) -> None:
 
 
 def in_this_process(contender: str, number: int) -> float:
-    """Seconds of the contender's import, of load_inline and of one call; torch is there, and CUDA has started."""
+    """Seconds of the contender's import, of load_inline and of one call. torch and CUDA are started before."""
     bottom = torch.arange(1000, dtype=torch.float32, device=GPU)
     torch.cuda.synchronize()
     start = time.perf_counter()

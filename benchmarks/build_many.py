@@ -1,4 +1,4 @@
-"""Many layers: generated copies of one, both backends; then make again, and again after touching one."""
+"""Build many copies of one layer for both backends, then make again, and again after a change of one copy."""
 
 import tempfile
 from pathlib import Path
@@ -13,10 +13,10 @@ def measure(settings: Settings) -> Report:
     report = Report(f"make -j{_machine.cores()} of copies of `round`, every backend there is")
     counts = (2, 4, 8) if settings.quick else (10, 25, 50)
     seconds = {count: copies(report, count) for count in counts}
-    per_layer = {count: taken / count for count, taken in seconds.items()}
+    per_layer = {count: time / count for count, time in seconds.items()}
     few, many = counts[0], counts[-1]
     here = _machine.here("cpu")
-    # Linear: a layer among many costs what one among few does (which also share what is built once).
+    # The time must be linear: a layer among many takes as long as one among few.
     report.figure(
         f"build per layer, {many} copies / {few} copies", here, per_layer[many] / per_layer[few], 1.1
     )
@@ -29,7 +29,7 @@ def measure(settings: Settings) -> Report:
 
 
 def copies(report: Report, count: int) -> float:
-    """Build that many, add their row, return the seconds of the cold build."""
+    """Build `count` copies and add their row. Returns the seconds of the cold build."""
     source = _make.ROOT / "layers" / "round"
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name).resolve()

@@ -1,4 +1,4 @@
-"""Cold build of one layer, from nothing to a loadable operator, against cpp_extension.load of the same."""
+"""Cold build of one layer, up to a loadable operator, against cpp_extension.load of the same kernel."""
 
 import os
 import shutil
@@ -49,13 +49,13 @@ def measure(settings: Settings) -> Report:
 
 
 def targeted(timers: dict) -> list[str]:
-    """What the target is for: all that make builds here, for the peer's architecture and for make's own."""
+    """The names of the builds that have the target: those of every backend that make builds here."""
     both = [name for name in timers if name.startswith("make, host and CUDA")]
     return both or ["make, host"]
 
 
 def ours() -> dict:
-    """Each way of building our layer: name -> timer."""
+    """A timer for each way to build our layer, by name."""
     one = f"sm_{_machine.gpu_arch().replace('.', '')}"
     timers = {"make, host": lambda: our_build("host")}
     if _make.has_nvcc():
@@ -75,7 +75,7 @@ def our_build(backend: str | None = None, **settings: str) -> float:
 
 
 def peer_build(out: Path) -> float:
-    """Its seconds in a fresh process, into an empty folder, which stays for the benchmark `call`."""
+    """The seconds of the peer's build in a new process. Its folder stays for the benchmark `call`."""
     shutil.rmtree(_peer.kept(out), ignore_errors=True)
     _peer.kept(out).mkdir(parents=True)
     environment = {**os.environ, "TORCH_EXTENSIONS_DIR": str(_peer.kept(out))}

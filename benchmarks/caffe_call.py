@@ -1,4 +1,4 @@
-"""What one eager call of a ported Caffe layer costs, 1024 floats: a ReLU-like one against a native layer's module."""
+"""The time of an eager call of a ported Caffe layer on 1024 floats: one like ReLU, against a native layer's module."""
 
 import importlib
 from pathlib import Path
@@ -48,7 +48,7 @@ def build(out: Path):
 
 
 def one(ported, device: str, grad: bool, settings: Settings) -> Times:
-    """All contenders on one device, with an input that wants a gradient or one that does not."""
+    """The times of all contenders on a device, with a gradient or without."""
     bottom = torch.randn(ELEMENTS, device=device, requires_grad=grad)
     contenders = {PORTED: ported.Ramp(), NATIVE: Sigmoid(), "torch.nn.ReLU": torch.nn.ReLU()}
     if not torch.equal(contenders[PORTED](bottom), torch.relu(bottom)):

@@ -1,4 +1,4 @@
-"""A ported Caffe layer's elementwise kernel against the same one of a native layer, and copy_: the GPU's time."""
+"""The GPU's time of an elementwise kernel of a ported Caffe layer, against that of a native layer and copy_."""
 
 import torch
 
@@ -32,7 +32,7 @@ def measure(settings: Settings) -> Report:
 
 
 def one(module, native, count: int) -> dict:
-    """One size: a row."""
+    """The row of one size."""
     moved = 2 * count * 4
     bottoms = [torch.randn(count, device=GPU) for _ in range(sets_beyond_cache(moved))]
 

@@ -1,4 +1,4 @@
-"""What one eager call costs, 1024 floats, output allocated: ours, the same by pybind11, torch's own."""
+"""The time of an eager call on 1024 floats, with its output's allocation: ours, the same by pybind11, and torch's."""
 
 import torch
 
@@ -13,7 +13,7 @@ GROUP = "call"
 ELEMENTS = 1024
 CALLS = 250  # between two waits for the GPU
 OURS, PEER = "round_ste", "pybind11"
-# ours / contender, by whether a gradient is wanted. On a GPU: a processor's own calls launch nothing.
+# (contender, with a gradient?) -> the target of ours / contender. Only for GPUs, because calls on a CPU launch nothing.
 TARGETS = {(PEER, False): 0.85, (PEER, True): 0.85, ("torch.relu", True): 1.15}
 
 
@@ -39,11 +39,11 @@ def measure(settings: Settings) -> Report:
 
 
 def one(extension, device: str, grad: bool, settings: Settings) -> Times:
-    """All contenders on one device, with an input that wants a gradient or one that does not."""
+    """The times of all contenders on a device, with a gradient or without."""
     bottom = torch.rand(ELEMENTS, device=device, requires_grad=grad)
     contenders = {OURS: round_ste, "torch.relu": torch.relu, "torch.round": torch.round}
     if extension is not None:
-        # Without a gradient one calls the extension itself; with one, a Function around it.
+        # Without a gradient users call the extension itself, with a gradient a Function around it.
         contenders[PEER] = _peer.function(extension) if grad else extension.round_forward
         if not torch.equal(round_ste(bottom), contenders[PEER](bottom)):
             raise RuntimeError("the peer computes something else")

@@ -1,4 +1,4 @@
-"""Where the time of our own call goes: each part alone, from the C function outwards."""
+"""The times of the parts of our call: each part alone, beginning with the C function."""
 
 import torch
 

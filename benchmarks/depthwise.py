@@ -17,7 +17,7 @@ from .layer_cases import copies, repeated
 GROUP = "layers"
 LAYER = "depthwise_conv"
 
-NCHW, LAST = "", " last"  # how a contender's name ends
+NCHW, LAST = "", " last"  # the suffixes of a contender's name for the layouts
 OURS, TORCH, COMPILED, COPY = "ours", "torch", "compiled", "copy_"
 COLOURS = {
     OURS: _plot.OURS,
@@ -26,7 +26,7 @@ COLOURS = {
     TORCH + LAST: "#e69f00",
     COMPILED: _plot.OTHER,
 }
-EAGER = " eager"  # and that of its wall time, called from Python
+EAGER = " eager"  # the suffix for its wall time, called from Python
 DTYPES = {GPU: (torch.float32, torch.float16, torch.bfloat16), "cpu": (torch.float32,)}
 FORWARD, BOTH = "forward", "forward + backward"
 # (run, ratio) -> (geometric mean to reach, least of any shape), from issue 3
@@ -42,9 +42,9 @@ TARGETS = {
     (BOTH, "eager x last"): (1.5, 1.0),
 }
 OF_COPY, OF_COPY_AT = 0.70, "32x112 k3"
-ON_HOST = 1.0  # of torch on the CPU, for kernels of 3 x 3: those that the plain kernel blocks simply
+ON_HOST = 1.0  # the target against torch on the CPU, for 3 x 3 kernels, which the plain kernel blocks simply
 HOST_BATCH = 4
-# Seconds from the GPU's start after which nothing more is compiled for a run: the whole stays below 60.
+# Seconds from the GPU's start. Later nothing more is compiled for a run, so that the benchmark takes less than 60 s.
 COMPILE_UNTIL = {FORWARD: 22, BOTH: 40}
 
 
@@ -71,7 +71,7 @@ def measure(settings: Settings) -> Report:
         "forward + backward: gradients to input and weight. compiled: torch.compile of torch's faster layout.",
     ]
     for column in COLOURS:
-        if all(row.get(column) is None for row in report.shown):  # a contender that was nowhere
+        if all(row.get(column) is None for row in report.shown):  # no row has this contender
             for row in report.shown:
                 row.pop(column, None)
     for device in {row["on"]: None for row in report.rows}:
@@ -95,7 +95,7 @@ def all_shapes(
 
 
 def inputs(device: str) -> dict[str, tuple]:
-    """By shape, arguments in double; on the GPU at the issue's batch, on the CPU at a small one."""
+    """The arguments in double, by shape. The batch is that of the issue on the GPU, and a small one on the CPU."""
     from layers.depthwise_conv.cases import BENCH, arguments  # imports the layer, which must be built
 
     sizes = {
@@ -112,7 +112,7 @@ def in_layout(arguments: tuple, layout: torch.memory_format) -> tuple:
 
 
 def one(report: Report, settings, case, device, run, shape, arguments, dtype, until) -> None:
-    """One shape, dtype and run: a row."""
+    """The row of one shape, dtype and run."""
     backward = run == BOTH
     nchw = cast(arguments, dtype, device, grad=backward)
     ready = {NCHW: nchw, LAST: in_layout(nchw, torch.channels_last)}
@@ -125,7 +125,7 @@ def one(report: Report, settings, case, device, run, shape, arguments, dtype, un
     timers = {}
 
     def enter(name: str, function, layout: str) -> None:
-        """A contender that fails is absent; ours must not."""
+        """A contender that fails is left out. Ours must not fail."""
         try:
             calls = repeated(function, ready[layout], backward, moved, device)
             timers[name] = gpu_timer(calls, label, name, report.notes) if device == GPU else on_cpu(calls)
@@ -162,12 +162,12 @@ def one(report: Report, settings, case, device, run, shape, arguments, dtype, un
 
 
 def quick(timers: dict[str, Timer]):
-    """The time of torch in a layout, from one look."""
+    """A function of a layout that returns the time of torch in it, from a single measurement."""
     return lambda layout: timers[TORCH + layout]()
 
 
 def conv_of(arguments: tuple):
-    """torch's operator as a user writes it down, with no arithmetic for dynamo to guess at."""
+    """torch's operator as users write it. It has no arithmetic that dynamo would have to guess at."""
     channels = arguments[0].shape[1]
 
     def conv(x, weight, bias, stride, padding, dilation):

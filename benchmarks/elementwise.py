@@ -1,4 +1,4 @@
-"""The kernel loop: one unedited Caffe body under our CUDA_KERNEL_LOOP and under Caffe's own, and copy_."""
+"""The kernel loop: the same unedited Caffe body with our CUDA_KERNEL_LOOP and with Caffe's own, and copy_."""
 
 import ctypes
 
@@ -44,7 +44,7 @@ def measure(settings: Settings) -> Report:
 
 
 def one(report: Report, libraries: dict, kernel: str, dtype: torch.dtype, count: int) -> dict:
-    """One kernel, dtype and size: a row."""
+    """The row of one kernel, dtype and size."""
     arity, reference = KERNELS[kernel]
     moved = (arity + 1) * count * dtype.itemsize
     sets = [
@@ -57,7 +57,7 @@ def one(report: Report, libraries: dict, kernel: str, dtype: torch.dtype, count:
         name: [caller(library, kernel, *buffers) for buffers in zip(sets, tops, strict=True)]
         for name, library in libraries.items()
     }
-    # As many bytes as the kernel moves: half of them read, half written.
+    # copy_ moves as many bytes as the kernel: it reads one half and writes the other.
     halves = [
         (
             torch.empty(moved // 2, dtype=torch.uint8, device=GPU).random_(),
@@ -93,7 +93,7 @@ def check(libraries: dict, kernel: str, reference, inputs: list, top: torch.Tens
 
 
 def caller(library, kernel: str, inputs: list, top: torch.Tensor):
-    """A launch on whatever stream is current when it is called."""
+    """A function that launches the kernel on the current stream."""
     numbers = [*(t.data_ptr() for t in (*inputs, top)), top.numel(), DTYPES[top.dtype][0]]
     if isinstance(library, ctypes.CDLL):
         function = getattr(library, f"{kernel}_forward")

@@ -1,4 +1,4 @@
-"""Every layer's benchmark inputs, forward and forward + backward, against its peers and copy_."""
+"""Every layer on its benchmark inputs, forward and forward + backward, against its peers and copy_."""
 
 import torch
 
@@ -13,7 +13,7 @@ from ._timing import Timer, Times, in_turns, limit_on_gpu, on_cpu, on_gpu, on_wa
 GROUP = "layers"
 DTYPES = {GPU: (torch.float32, torch.float16, torch.bfloat16), "cpu": (torch.float32,)}
 OURS, COPY = "ours", "copy_"
-EAGER = " eager"  # how the name of a contender's wall time ends, called from Python
+EAGER = " eager"  # the suffix of a contender's name for its wall time, called from Python
 HOST_TARGET = 1.1  # elementwise layers, forward, against torch's own operator
 HOST_MOST = 1 << 26  # elements of an input on the processor: more take minutes
 
@@ -72,7 +72,7 @@ def one(report, settings, layer, case, name, arguments, dtype, device) -> None:
 
 
 def repeated(function, arguments: tuple, backward: bool, moved: int, device: str) -> list:
-    """The same call over several sets of buffers, as many as make the GPU's cache useless."""
+    """The same call for each of several sets of buffers. There are so many sets that the GPU's cache does not help."""
     count = sets_beyond_cache(moved) if device == GPU else 1
     calls = []
     for _ in range(count):
@@ -90,7 +90,7 @@ def repeated(function, arguments: tuple, backward: bool, moved: int, device: str
 
 
 def copies(moved: int, device: str) -> list:
-    """copy_ into a new tensor, as the layers write to new ones: half of the bytes are read, half written."""
+    """Calls of copy_ into a new tensor, because the layers write new tensors. It reads half of the bytes."""
     count = sets_beyond_cache(moved) if device == GPU else 1
     sources = [torch.rand(moved // 8, device=device) for _ in range(count)]
     return [lambda s=source: torch.empty_like(s).copy_(s) for source in sources]

@@ -1,4 +1,4 @@
-"""Elementwise layers over all sizes on the GPU: bandwidth against copy_ and against the peer."""
+"""Elementwise layers of all sizes on the GPU: their bandwidth against that of copy_ and of the peer."""
 
 import torch
 
@@ -54,7 +54,7 @@ def measure(settings: Settings) -> Report:
 
 
 def sized(arguments: tuple, dtype: torch.dtype, count: int) -> tuple:
-    """The arguments with every tensor repeated or cut to so many elements."""
+    """The arguments, with every tensor repeated or cut to `count` elements."""
 
     def one(argument):
         if not isinstance(argument, torch.Tensor):

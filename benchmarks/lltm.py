@@ -1,4 +1,4 @@
-"""The LLTM cell, forward + backward as a user sees it, against eager torch and torch.compile of the same."""
+"""The LLTM cell, forward + backward in a user's program, against eager torch and torch.compile of the same cell."""
 
 import statistics
 import time
@@ -53,7 +53,7 @@ def measure(settings: Settings) -> Report:
 
 
 def one(report: Report, settings, case, device, dtype, size, start, varying: dict) -> None:
-    """One size and dtype: a row."""
+    """The row of one size and dtype."""
     name = {torch.float32: "float", torch.float16: "half"}[dtype]
     arguments = cast(case.bench[size](Draw()), dtype, device, grad=True)
     check_passes(LAYER, case, arguments, cast(arguments, torch.float64, device, grad=True), backward=True)
@@ -108,7 +108,7 @@ def peer(case, arguments: tuple, dtype, passed: float, varying: dict) -> tuple |
 
 
 def timer(call, device: str) -> Timer:
-    """The time of a call among many, the wait for the last one's end included."""
+    """A timer of a call among many. The time includes the wait for the end of the last call."""
     if device == "cpu":
         return on_cpu([call] * 8)
 

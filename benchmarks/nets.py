@@ -30,7 +30,7 @@ CLASSES = 1000
 
 
 class Prototxt:
-    """A net's text, layer by layer: `add` returns the top's name."""
+    """The text of a net. `add` adds a layer and returns the name of its top."""
 
     def __init__(self, batch: int, side: int):
         self.text = f'input: "data" input_shape {{ dim: {batch} dim: 3 dim: {side} dim: {side} }}\n'
@@ -333,7 +333,7 @@ def same_parameters(nets: dict[str, nn.Module]) -> None:
 
 
 def trained(net: nn.Module) -> list[nn.Parameter]:
-    """In the order of the layers. The statistics of a fork's own BatchNorm are parameters, too; they are no part."""
+    """The parameters in the order of the layers, without the statistics of a fork's own BatchNorm."""
     if not isinstance(net, CaffeNet):
         return list(net.parameters())
     layers = (layer for key, layer in net.named_children() if net.specs[key].type != "BatchNorm")
@@ -341,7 +341,7 @@ def trained(net: nn.Module) -> list[nn.Parameter]:
 
 
 def agree(nets: dict[str, nn.Module], images) -> None:
-    """A fast wrong net is no result. The norms' statistics become those of these images.
+    """Compare both nets, because a fast wrong net is no result. The norms' statistics become those of these images.
 
     Without TF32, which torch takes for convolutions by itself and Caffe's code has not.
     """
@@ -350,7 +350,7 @@ def agree(nets: dict[str, nn.Module], images) -> None:
         for contender, net in nets.items():
             norms = [m for m in net.modules() if isinstance(m, nn.BatchNorm2d)]
             for norm in norms:
-                norm.momentum = None  # the plain mean of all batches, of which there is one
+                norm.momentum = None  # the plain mean of all batches; there is only one
             net.train()(images)
             for norm in norms:
                 norm.momentum = 0.1
@@ -372,7 +372,7 @@ def outputs(tops) -> list:
 
 
 def step(net: nn.Module, images, run: str) -> Callable[[], object]:
-    """A function of no argument that runs the net once."""
+    """A function without arguments that runs the net once."""
     if run == FORWARD:
         net.eval()
 
@@ -388,7 +388,7 @@ def step(net: nn.Module, images, run: str) -> Callable[[], object]:
     def train():
         optimizer.zero_grad(set_to_none=True)
         tops = outputs(net(images))
-        # SSD's own loss is not part of what is compared.
+        # SSD's own loss is not compared.
         several = len(tops) > 1
         loss = sum(top.square().mean() for top in tops) if several else F.cross_entropy(tops[0], labels)
         loss.backward()

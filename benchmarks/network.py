@@ -1,4 +1,4 @@
-"""Whole networks as users run them: torchvision's models, each depthwise nn.Conv2d exchanged for DepthwiseConv2d.
+"""Whole networks as users run them: torchvision's models, with DepthwiseConv2d for each depthwise nn.Conv2d.
 
 Wall time of a training step (forward, loss, backward, SGD) or of an inference call, torch's model over ours: above 1 we
 win. Eager first, for that is what users type; then as one CUDA graph per step, and under torch.compile. Eager and as a
@@ -81,7 +81,7 @@ def measure(settings: Settings) -> Report:
 
 
 def absent() -> str | None:
-    """Why there is nothing to measure; None if there is."""
+    """The reason why nothing can be measured, or None."""
     if not torch.cuda.is_available():
         return "there is no GPU"
     try:
@@ -113,11 +113,11 @@ def ours(conv: nn.Conv2d) -> nn.Module:
 
 
 class Free(nn.Module):
-    """A layer that costs nothing: its top is its bottom or, where the shapes differ, what lies in memory already."""
+    """A layer that takes no time. Its top is its bottom or, if the shapes differ, memory that is not written."""
 
     def __init__(self, conv: nn.Conv2d):
         super().__init__()
-        self.shaped = [conv]  # no submodule: it computes no more than shapes
+        self.shaped = [conv]  # in a list, so that it is no submodule; it computes only shapes
         self.buffers_of: dict[tuple, tuple[Tensor, Tensor]] = {}
 
     def forward(self, bottom: Tensor) -> Tensor:
@@ -146,7 +146,7 @@ def row(report: Report, settings: Settings, mode: str, name: str, run: str, batc
     for column in COLUMNS:
         try:
             cells[str(column)] = cell(settings, mode, name, run, batch, column)
-        except Exception as error:  # one that does not compile must not take the others with it
+        except Exception as error:  # if one does not compile, the others still run
             report.notes.append(
                 f"{name} {run} {batch} {mode}, {column}: {type(error).__name__}: {str(error)[:90]}"
             )
@@ -190,10 +190,10 @@ def cell(settings: Settings, mode: str, name: str, run: str, batch: int, column:
 
 
 def settle(model: nn.Module, images) -> None:
-    """Batch norms learn what they see: with those of a new model, the activations of half would overflow."""
+    """Give the batch norms the statistics of the images. With those of a new model, half precision would overflow."""
     norms = [m for m in model.modules() if isinstance(m, nn.BatchNorm2d)]
     for norm in norms:
-        norm.momentum = None  # the plain mean of all batches, of which there is one
+        norm.momentum = None  # the plain mean of all batches; there is only one
     with torch.no_grad():
         model.train()(images)
     for norm in norms:
@@ -201,7 +201,7 @@ def settle(model: nn.Module, images) -> None:
 
 
 def agree(models: dict[str, nn.Module], images, column: Column) -> None:
-    """A fast wrong network is no result: both give the same answer, as far as the precision goes."""
+    """Compare the results of both networks within the precision, because a fast wrong network is no result."""
     with torch.no_grad(), autocast(column):
         answers = [model.eval()(images[:2]).float() for model in (models[TORCH], models[OURS])]
     error = ((answers[0] - answers[1]).norm() / answers[0].norm()).item()
@@ -214,7 +214,7 @@ def autocast(column: Column):
 
 
 def step(model: nn.Module, images, labels, run: str, column: Column, compiled: bool) -> Callable[[], object]:
-    """A function of no argument that does one step."""
+    """A function without arguments that does one step."""
     runs = torch.compile(model) if compiled else model
     if run == INFERENCE:
         model.eval()
@@ -239,7 +239,7 @@ def step(model: nn.Module, images, labels, run: str, column: Column, compiled: b
 
 
 def graphed(call: Callable[[], object]) -> Callable[[], object]:
-    """The same as one CUDA graph."""
+    """A function that does the same as `call` by one CUDA graph."""
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):

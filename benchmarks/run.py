@@ -6,9 +6,8 @@
     python benchmarks/run.py --quick             fewer repetitions and sizes: minutes become seconds
     LAYERS_DIR=/my/layers python benchmarks/run.py [foo]    the layers of other folders
 
-A benchmark is a file in this folder that says its `GROUP` and has `measure(settings) -> Report`; it is found
-by being there. One that belongs to a layer also says `LAYER`. Every figure is a ratio within one run, the
-peer measured in turns with ours.
+Each file in this folder that has a `GROUP` and a function `measure(settings) -> Report` is a benchmark. A benchmark of
+one layer also has `LAYER`. Every figure is a ratio within one run, in which ours and the peer run in turns.
 """
 
 import argparse
@@ -31,9 +30,10 @@ def benchmarks() -> dict[str, object]:
 
 
 def chosen(available: dict[str, object], only: list[str], layer: str | None) -> dict[str, object]:
-    """Those whose group or name is asked for; with a layer, those that measure layers, and its own.
+    """The benchmarks whose group or name is in `only`.
 
-    Of folders of layers elsewhere, those that measure layers.
+    With a layer, only those that measure layers, and those of this layer. For other folders of layers, only those that
+    measure layers.
     """
     elsewhere = _cases.BUNDLED not in _cases.FOLDERS
 
