@@ -8,6 +8,25 @@
 
 namespace depthwise {
 
+// Adds the products of the rows of top_diff (diffs[s]: the row s steps above the newest) and S rows of bottom to
+// the sums of the weight's gradient.
+template <int K, int S, int D, int V, typename Row>
+__device__ __forceinline__ void add_products(float (&sums)[K * K + 1],
+                                             const float (&diffs)[(K - 1) / S + 1][V], const Row (&rows)[S]) {
+#pragma unroll
+  for (int s = 0; s <= (K - 1) / S; ++s)
+#pragma unroll
+    for (int i = 0; i < S; ++i) {
+      const int ki = i + S * s;
+      if (ki >= K) continue;
+#pragma unroll
+      for (int kj = 0; kj < K; ++kj)
+#pragma unroll
+        for (int v = 0; v < V; ++v)
+          sums[(ki < K ? ki : 0) * K + kj] += diffs[s][v] * rows[i].at(v * S + kj * D);
+    }
+}
+
 // A block copies planes of bottom and of top_diff into shared memory, image after image. A thread stays with its
 // channel, so it adds up all of its sums alone. With kInput it computes bottom_diff, too.
 template <typename Dtype>
@@ -66,18 +85,7 @@ __global__ void __launch_bounds__(64) backward_nchw_planes_kernel(const WeightPl
             diffs[0][v] = diff[y * g.top_width + v];
           sums[K * K] += diffs[0][v];
         }
-#pragma unroll
-        for (int s = 0; s <= kOpen; ++s)
-#pragma unroll
-          for (int i = 0; i < S; ++i) {
-            const int ki = i + S * s;
-            if (ki >= K) continue;
-#pragma unroll
-            for (int kj = 0; kj < K; ++kj)
-#pragma unroll
-              for (int v = 0; v < V; ++v)
-                sums[(ki < K ? ki : 0) * K + kj] += diffs[s][v] * rows[i].at(v * S + kj);
-          }
+        add_products<K, S, 1, V>(sums, diffs, rows);
       }
     }
     if constexpr (kInput) {

@@ -111,18 +111,7 @@ __global__ void __launch_bounds__(kWeightThreads)
       for (int v = 0; v < V; ++v) diffs[0][v] = diff.at(v);
 #pragma unroll
       for (int v = 0; v < V; ++v) sums[K * K] += diffs[0][v];
-#pragma unroll
-      for (int s = 0; s <= kOpen; ++s)
-#pragma unroll
-        for (int i = 0; i < S; ++i) {
-          const int ki = i + S * s;
-          if (ki >= K) continue;
-#pragma unroll
-          for (int kj = 0; kj < K; ++kj)
-#pragma unroll
-            for (int v = 0; v < V; ++v)
-              sums[(ki < K ? ki : 0) * K + kj] += diffs[s][v] * rows[i].at(v * S + kj * D);
-        }
+      add_products<K, S, D, V>(sums, diffs, rows);
     }
   }
 
