@@ -88,7 +88,7 @@ sanitize:  ## run every case under AddressSanitizer, UBSan, the race finder and,
 	+@$(TOOL)make.sanitize
 
 fuzz:  ## [MINUTES=1 SEED=1 LAYER=]: random calls and files; each must give the right result or an error
-	+@$(TOOL)make.fuzz --minutes="$${MINUTES:-1}" --seed="$${SEED:-1}"
+	+@$(TOOL)make.fuzz --layers-dir="$$LAYERS_DIR" --minutes="$${MINUTES:-1}" --seed="$${SEED:-1}" $${LAYER:+--layers "$$LAYER"}
 
 lint:  ## ruff and clang-format
 	@if [ ! -e pyproject.toml ]; then echo "make lint: the sources are in the checkout, not in what pip installs"; exit 2; fi

@@ -9,7 +9,6 @@ with the smallest call that shows it. Returns 1 if there is one.
 
 from __future__ import annotations
 
-import argparse
 import collections
 import mmap
 import multiprocessing
@@ -31,8 +30,8 @@ from layers._runtime.cases import load_package
 
 from .calls import Finding, Subjects, try_call
 from .models import Models
+from .options import parser
 
-ROOT = Path(__file__).resolve().parents[2]
 MEMORY = 8 << 30  # of a child: what asks for more is refused, and takes no machine down
 PATIENCE = 120  # seconds for one call
 
@@ -105,21 +104,13 @@ def round_of(layers_dir: Path, layer: str, kind: str, seed: int, examples: int) 
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--layers-dir", default=str(ROOT / "layers"), help="one or several, with : between")
-    parser.add_argument("--layers", nargs="*", help="all that are built for the host, if none is named")
-    parser.add_argument("--minutes", type=float, default=1)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--examples", type=int, default=1000, help="calls of one round, in one process")
-    parser.add_argument("--only", choices=("calls", "files"), help="calls of functions, or files for loaders")
-    options = parser.parse_args()
+    arguments = parser(__doc__)
+    options = arguments.parse_args()
     folders = [Path(folder).resolve() for folder in options.layers_dir.split(":") if folder]
     built = [library.parent for folder in folders for library in sorted(folder.glob(f"*/{HOST.library}"))]
     built = [layer for layer in built if layer.name in (options.layers or [layer.name])]
     if strange := set(options.layers or []) - {layer.name for layer in built}:
-        parser.error(f"not built for the host: {', '.join(sorted(strange))}")
+        arguments.error(f"not built for the host: {', '.join(sorted(strange))}")
     subjects = [(layer, "calls") for layer in built if options.only != "files"]
     if options.only != "calls":
         subjects += [(layer, "files") for layer in built if any(layer.glob("*_layer.cpp"))]

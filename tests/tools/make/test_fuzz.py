@@ -7,9 +7,11 @@ import pytest
 from tools.make import fuzz
 
 WRONG = [
-    ("--minutes=x", {}, "--minutes"),
-    ("--seed=1.5", {}, "--seed"),
-    ("--seed=1", {"LAYER": "../x"}, "LAYER=../x"),
+    (["--minutes=x"], "--minutes"),
+    (["--minutes=nan"], "above 0"),
+    (["--minutes=0"], "above 0"),
+    (["--seed=1.5"], "--seed"),
+    (["--layers", "../x"], "LAYER=../x"),
 ]
 
 
@@ -21,17 +23,15 @@ def steps(monkeypatch, tmp_path):
     monkeypatch.setattr(fuzz, "build", lambda s: made.append(f"build {' '.join(s.backends)}") or 0)
     monkeypatch.setattr(fuzz.subprocess, "call", lambda command: made.append(command[2:]) or 0)
     monkeypatch.setattr(fuzz.packages, "need", lambda groups, _: made.append(f"need {' '.join(groups)}"))
-    for name, place in {"LAYERS_DIR": tmp_path, "BUILD": tmp_path / "b", "NVCC": ""}.items():
+    for name, place in {"BUILD": tmp_path / "b", "NVCC": ""}.items():
         monkeypatch.setenv(name, str(place))
     monkeypatch.delenv("MAKEFLAGS", raising=False)
     return made
 
 
-@pytest.mark.parametrize("option, given, said", WRONG)
-def test_arguments_first(steps, monkeypatch, capsys, option, given, said):
-    monkeypatch.setattr(sys, "argv", ["fuzz", option])
-    for name, text in given.items():
-        monkeypatch.setenv(name, text)
+@pytest.mark.parametrize("options, said", WRONG)
+def test_arguments_first(steps, monkeypatch, capsys, options, said):
+    monkeypatch.setattr(sys, "argv", ["fuzz", *options])
     try:
         status = fuzz.main()
     except SystemExit as ended:
@@ -40,14 +40,13 @@ def test_arguments_first(steps, monkeypatch, capsys, option, given, said):
 
 
 def test_builds_for_the_host_and_fuzzes(steps, monkeypatch, tmp_path):
-    monkeypatch.setattr(sys, "argv", ["fuzz", "--minutes=0.5", "--seed=7"])
-    monkeypatch.setenv("LAYER", "round")
+    options = [f"--layers-dir={tmp_path}", "--minutes=0.5", "--seed=7", "--layers", "round"]
+    monkeypatch.setattr(sys, "argv", ["fuzz", *options])
     assert fuzz.main() == 0
-    called = ["tools.fuzz", "--minutes=0.5", "--seed=7", f"--layers-dir={tmp_path}", "--layers", "round"]
-    assert steps == ["need build run test", "build host", called]
+    assert steps == ["need build run test", "build host", ["tools.fuzz", *options]]
 
 
-def test_dry(steps, monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["fuzz"])
+def test_dry(steps, monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, "argv", ["fuzz", f"--layers-dir={tmp_path}"])
     monkeypatch.setenv("MAKEFLAGS", "n")
     assert fuzz.main() == 0 and steps[-1] == "build host"

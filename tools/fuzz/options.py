@@ -1,0 +1,29 @@
+"""The command line of tools.fuzz. make fuzz reads it, too, before it builds anything, so this file imports no torch."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def parser(description: str) -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    made.add_argument("--layers-dir", default=str(ROOT / "layers"), help="one or several, with : between")
+    made.add_argument("--layers", nargs="*", help="all that are built for the host, if none is named")
+    made.add_argument("--minutes", type=positive, default=1)
+    made.add_argument("--seed", type=int, default=1)
+    made.add_argument("--examples", type=int, default=1000, help="calls of one round, in one process")
+    made.add_argument("--only", choices=("calls", "files"), help="calls of functions, or files for loaders")
+    return made
+
+
+def positive(text: str) -> float:
+    """A number above 0: in no time nothing is tried, and nothing found."""
+    number = float(text)
+    if not number > 0:
+        raise argparse.ArgumentTypeError(f"expected a number above 0, got {text}")
+    return number
