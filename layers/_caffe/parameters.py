@@ -52,9 +52,8 @@ class Parameters:
 
         Args:
             type_name: the layer's type.
-            prototxt: text or a dict of fields. Text is `layer { ... }`, or only what its braces hold, or a whole net:
-                then
-                it is the net's layer of this type. If there are several, the keyword `name` decides.
+            prototxt: text or a dict of fields. Text is `layer { ... }`, or only what its braces hold, or a whole net,
+                whose layer of this type is taken. If there are several, the keyword `name` decides.
             bottom, top: names of blobs.
             fields: fields of LayerParameter: numbers, strings, enums by name or number, messages as dicts, lists.
         """

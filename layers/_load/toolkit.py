@@ -22,9 +22,8 @@ def root() -> Path:
     """The folder of the Makefile."""
     if folder := _edge.root():
         return folder
-    from .._runtime import (
-        CaffeRuntimeError,
-    )  # imported here, because it imports torch, and `python -m cuffi` does not need it
+    # Imported here, because it imports torch, and `python -m cuffi` does not need that.
+    from .._runtime import CaffeRuntimeError
 
     raise CaffeRuntimeError(
         f"load: the toolkit's Makefile is neither in {_edge.PACKAGE.parent} nor in {_edge.PACKAGE / _edge.INSTALLED}: "

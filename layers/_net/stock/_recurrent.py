@@ -1,12 +1,14 @@
 """What LSTM and RNN have in common: timesteps, markers of where sequences begin, and the state that a call leaves."""
 
+import abc
+
 import torch
 import torch.nn.functional as F
 
 from . import StockLayer
 
 
-class Recurrent(StockLayer):
+class Recurrent(StockLayer, abc.ABC):
     """Timesteps, one after the other.
 
     Bottoms: x [timesteps, streams, ...]; cont [timesteps, streams], 0 where a sequence begins; if there is one, a
@@ -72,9 +74,9 @@ class Recurrent(StockLayer):
             return torch.stack(outputs)
         return (torch.stack(outputs), *(s.detach()[None] for s in state))
 
+    @abc.abstractmethod
     def step(self, inputs, marker, state):
         """(the output of one timestep, its state)."""
-        raise NotImplementedError
 
     def _begin(self, inputs, initial):
         """The state to begin with, in the order of the bottoms."""
