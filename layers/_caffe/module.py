@@ -198,7 +198,7 @@ class CaffeModule(nn.Module):
             if type(tops) is list:  # the inputs of a call that may be differentiated
                 tops = apply(Call(recorded.placement, recorded), *tops)
             if tops is not None:
-                return self._answer(tops) if self._pool.weighs or len(tops) != 1 else tops[0]
+                return self._answer(tops)
         return self._careful(bottoms)
 
     def _careful(self, bottoms: tuple[Tensor, ...]):
