@@ -8,6 +8,7 @@ Prints one line. The exit status is 1 if a result is wrong or a race was found, 
 """
 
 import argparse
+import contextlib
 import importlib
 import importlib.util
 import re
@@ -20,7 +21,10 @@ import torch
 from layers._backends import CPU, DEVICES, GPU
 from layers._runtime.cases import Draw, cast, largest_error, layer_of, load_package, results
 
+from .inputs import modules_of
+from .probe import NoCode
 from .races import watched
+from .verification import Verification
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -37,25 +41,18 @@ def run(case, arguments: tuple, dtype: torch.dtype, device: str) -> bool:
     return largest_error(top, wanted) <= absolute + relative * largest
 
 
-def run_caffe(package: str, name: str, dtype: torch.dtype, device: str) -> int:
+def run_without_cases(package: str, name: str, dtype: torch.dtype, device: str) -> int:
     """Run a Caffe layer without cases on inputs that `make verify` guesses. Returns the number of runs."""
-    from .probe import NoCode
-    from .verify import Verification, random_like
-
     options = argparse.Namespace(param="", shapes="", type="")
     verification, runs = Verification(package, name, options, lambda *_: None, {}), 0
+    if not modules_of(package, name):
+        return runs
     for setting in verification.settings():
         verification.choose_blobs(setting)
         for code in (c for c in verification.codes if c.device == device):
-            try:
-                probe = verification.Probe(setting.module, code, dtype, setting.bottoms, setting.blobs)
-                wanted, _ = verification.wanted(probe, setting)
-                tops = probe.run_forward(wanted)
-                if any(wanted):
-                    probe.run_backward(random_like(tops), wanted)
+            with contextlib.suppress(NoCode):
+                verification.run_once(setting, code, dtype)
                 runs += 1
-            except NoCode:
-                pass
     return runs
 
 
@@ -86,7 +83,7 @@ def run_all(layers_dir: Path, device: str, dtype_names: list[str], outcome: Outc
         dtypes = [d for d in (getattr(torch, d) for d in dtype_names) if d in layer.dtypes]
         if importlib.util.find_spec(f"{package}.{name}.cases") is None:
             before = outcome.runs
-            outcome.runs += sum(run_caffe(package, name, dtype, device) for dtype in dtypes)
+            outcome.runs += sum(run_without_cases(package, name, dtype, device) for dtype in dtypes)
             outcome.untested += [name] * (outcome.runs == before)
             continue
         for case, mode, label, dtype in points_of(package, name, device, dtypes):

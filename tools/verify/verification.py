@@ -192,11 +192,14 @@ class Verification:
         self.choose_blobs(setting)
         code = next(c for c in self.codes if c.mode == "gpu" and c.device == "cpu")
         with contextlib.suppress(NoCode, self.CaffeError):
-            probe = Probe(setting.module, code, torch.float32, setting.bottoms, setting.blobs)
-            wanted, _ = self.wanted(probe, setting)
-            tops = probe.run_forward(wanted)
-            if any(wanted):
-                probe.run_backward(random_like(tops), wanted)
+            self.run_once(setting, code, torch.float32)
+
+    def run_once(self, setting: Setting, code, dtype: torch.dtype) -> None:
+        """Run forward, and backward where it gives gradients."""
+        probe = Probe(setting.module, code, dtype, setting.bottoms, setting.blobs)
+        wanted, _ = self.wanted(probe, setting)
+        probe.run_forward(wanted)
+        self.backward(probe, wanted)
 
     def choose_blobs(self, setting: Setting) -> None:
         """The blobs for every way: as the fillers made them, but with noise on constants, which hide mistakes."""

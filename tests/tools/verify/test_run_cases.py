@@ -1,0 +1,46 @@
+"""The run of every case, for the checkers of make sanitize, on copies of the tree's own layers."""
+
+import shutil
+import sys
+
+import pytest
+from conftest import ROOT
+
+from tools.verify import run_cases
+
+
+@pytest.fixture
+def ran(tmp_path, monkeypatch, capsys):
+    """Copies of layers, some files left out or replaced: the status and what is printed."""
+
+    def run(layer: str, without: str = "", **files: str) -> tuple[int, str]:
+        leave_out = shutil.ignore_patterns(without, "__pycache__")
+        copy = shutil.copytree(ROOT / "layers" / layer, tmp_path / layer, ignore=leave_out)
+        for stem, text in files.items():
+            (copy / f"{stem}.py").write_text(text)
+        monkeypatch.setattr(sys, "argv", ["run_cases", f"--layers-dir={tmp_path}", "--dtypes", "float32"])
+        return run_cases.main(), capsys.readouterr().out
+
+    return run
+
+
+def test_a_layer_with_cases_is_held_to_them(ran):
+    status, said = ran("normalize")
+    assert status == 0 and said.endswith("runs on cpu, wrong: none\n") and not said.startswith("0 ")
+
+
+def test_a_wrong_result_is_named(ran):
+    right = (ROOT / "layers/normalize/cases.py").read_text()
+    wrong = "from dataclasses import replace\nCASES = [replace(CASES[0], reference=lambda x, *_: x + 1)]\n"
+    status, said = ran("normalize", cases=right + wrong)
+    assert status == 1 and "wrong: normalize-" in said
+
+
+def test_a_caffe_layer_without_cases_runs_on_guessed_inputs(ran):
+    """Its own code and its kernels."""
+    assert ran("normalize", without="cases.py") == (0, "2 runs on cpu, wrong: none\n")
+
+
+def test_a_kernel_without_cases_is_said_not_to_run(ran):
+    status, said = ran("depthwise_conv", without="cases.py")
+    assert status == 1 and said.startswith("0 runs") and said.endswith("guessed fit: depthwise_conv\n")
