@@ -1,6 +1,1 @@
-#ifndef CAFFE_LEGACY_BOOST_MAKE_SHARED_HPP_
-#define CAFFE_LEGACY_BOOST_MAKE_SHARED_HPP_
-
 #include "boost/shared_ptr.hpp"
-
-#endif  // CAFFE_LEGACY_BOOST_MAKE_SHARED_HPP_

@@ -1,6 +1,1 @@
-#ifndef CAFFE_LEGACY_BOOST_SCOPED_ARRAY_HPP_
-#define CAFFE_LEGACY_BOOST_SCOPED_ARRAY_HPP_
-
 #include "boost/scoped_ptr.hpp"
-
-#endif  // CAFFE_LEGACY_BOOST_SCOPED_ARRAY_HPP_
