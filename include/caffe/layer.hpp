@@ -135,4 +135,22 @@ class Layer {
 
 }  // namespace caffe
 
+// Declares a layer's four passes.
+#define CAFFE_DECLARE_PASSES                                                                      \
+  void Forward_cpu(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) override; \
+  void Forward_gpu(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) override; \
+  void Backward_cpu(const vector<Blob<Dtype>*>& top, const vector<bool>& propagate_down,          \
+                    const vector<Blob<Dtype>*>& bottom) override;                                 \
+  void Backward_gpu(const vector<Blob<Dtype>*>& top, const vector<bool>& propagate_down,          \
+                    const vector<Blob<Dtype>*>& bottom) override
+
+// The same, and the two templates that they are made of by CAFFE_BOTH_SIDES (caffe/layers/side.hpp).
+#define CAFFE_DECLARE_BOTH_SIDES                                                       \
+  CAFFE_DECLARE_PASSES;                                                                \
+  template <typename Side>                                                             \
+  void ForwardOn(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top); \
+  template <typename Side>                                                             \
+  void BackwardOn(const vector<Blob<Dtype>*>& top, const vector<bool>& propagate_down, \
+                  const vector<Blob<Dtype>*>& bottom)
+
 #endif  // CAFFE_LAYER_H_

@@ -21,24 +21,11 @@ class ConcatLayer : public Layer<Dtype> {
   const char* type() const override { return "Concat"; }
 
  protected:
-  void Forward_cpu(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) override;
-  void Forward_gpu(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) override;
-  void Backward_cpu(const vector<Blob<Dtype>*>& top, const vector<bool>& propagate_down,
-                    const vector<Blob<Dtype>*>& bottom) override;
-  void Backward_gpu(const vector<Blob<Dtype>*>& top, const vector<bool>& propagate_down,
-                    const vector<Blob<Dtype>*>& bottom) override;
+  CAFFE_DECLARE_BOTH_SIDES;
 
   int num_concats_;        // elements before the axis
   int concat_input_size_;  // elements behind it
   int concat_axis_;
-
- private:
-  // Both sides' passes, written once (caffe/layers/side.hpp).
-  template <typename Side>
-  void ForwardOn(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top);
-  template <typename Side>
-  void BackwardOn(const vector<Blob<Dtype>*>& top, const vector<bool>& propagate_down,
-                  const vector<Blob<Dtype>*>& bottom);
 };
 
 }  // namespace caffe

@@ -17,22 +17,9 @@ class ConvolutionLayer : public BaseConvolutionLayer<Dtype> {
   const char* type() const override { return "Convolution"; }
 
  protected:
-  void Forward_cpu(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) override;
-  void Forward_gpu(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) override;
-  void Backward_cpu(const vector<Blob<Dtype>*>& top, const vector<bool>& propagate_down,
-                    const vector<Blob<Dtype>*>& bottom) override;
-  void Backward_gpu(const vector<Blob<Dtype>*>& top, const vector<bool>& propagate_down,
-                    const vector<Blob<Dtype>*>& bottom) override;
+  CAFFE_DECLARE_BOTH_SIDES;
   bool reverse_dimensions() override { return false; }
   void compute_output_shape() override;
-
- private:
-  // Both sides' passes, written once (caffe/layers/side.hpp).
-  template <typename Side>
-  void ForwardOn(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top);
-  template <typename Side>
-  void BackwardOn(const vector<Blob<Dtype>*>& top, const vector<bool>& propagate_down,
-                  const vector<Blob<Dtype>*>& bottom);
 };
 
 }  // namespace caffe

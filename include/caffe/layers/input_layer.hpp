@@ -22,9 +22,7 @@ class InputLayer : public Layer<Dtype> {
 
  protected:
   void Forward_cpu(const vector<Blob<Dtype>*>&, const vector<Blob<Dtype>*>&) override {}
-  void Forward_gpu(const vector<Blob<Dtype>*>&, const vector<Blob<Dtype>*>&) override {}
   void Backward_cpu(const vector<Blob<Dtype>*>&, const vector<bool>&, const vector<Blob<Dtype>*>&) override {}
-  void Backward_gpu(const vector<Blob<Dtype>*>&, const vector<bool>&, const vector<Blob<Dtype>*>&) override {}
 };
 
 }  // namespace caffe

@@ -18,25 +18,12 @@ class PowerLayer : public NeuronLayer<Dtype> {
   const char* type() const override { return "Power"; }
 
  protected:
-  void Forward_cpu(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) override;
-  void Forward_gpu(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) override;
-  void Backward_cpu(const vector<Blob<Dtype>*>& top, const vector<bool>& propagate_down,
-                    const vector<Blob<Dtype>*>& bottom) override;
-  void Backward_gpu(const vector<Blob<Dtype>*>& top, const vector<bool>& propagate_down,
-                    const vector<Blob<Dtype>*>& bottom) override;
+  CAFFE_DECLARE_BOTH_SIDES;
 
   Dtype power_;
   Dtype scale_;
   Dtype shift_;
   Dtype diff_scale_;  // power * scale
-
- private:
-  // Both sides' passes, written once (caffe/layers/side.hpp).
-  template <typename Side>
-  void ForwardOn(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top);
-  template <typename Side>
-  void BackwardOn(const vector<Blob<Dtype>*>& top, const vector<bool>& propagate_down,
-                  const vector<Blob<Dtype>*>& bottom);
 };
 
 }  // namespace caffe

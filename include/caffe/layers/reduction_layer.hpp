@@ -21,12 +21,7 @@ class ReductionLayer : public Layer<Dtype> {
   const char* type() const override { return "Reduction"; }
 
  protected:
-  void Forward_cpu(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) override;
-  void Forward_gpu(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) override;
-  void Backward_cpu(const vector<Blob<Dtype>*>& top, const vector<bool>& propagate_down,
-                    const vector<Blob<Dtype>*>& bottom) override;
-  void Backward_gpu(const vector<Blob<Dtype>*>& top, const vector<bool>& propagate_down,
-                    const vector<Blob<Dtype>*>& bottom) override;
+  CAFFE_DECLARE_BOTH_SIDES;
 
   ReductionParameter_ReductionOp op_;
   Dtype coeff_;
@@ -37,13 +32,6 @@ class ReductionLayer : public Layer<Dtype> {
 
  private:
   Blob<Dtype> terms_;
-
-  // Both sides' passes, written once (caffe/layers/side.hpp).
-  template <typename Side>
-  void ForwardOn(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top);
-  template <typename Side>
-  void BackwardOn(const vector<Blob<Dtype>*>& top, const vector<bool>& propagate_down,
-                  const vector<Blob<Dtype>*>& bottom);
 };
 
 }  // namespace caffe

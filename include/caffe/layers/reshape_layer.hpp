@@ -22,9 +22,7 @@ class ReshapeLayer : public Layer<Dtype> {
 
  protected:
   void Forward_cpu(const vector<Blob<Dtype>*>&, const vector<Blob<Dtype>*>&) override {}
-  void Forward_gpu(const vector<Blob<Dtype>*>&, const vector<Blob<Dtype>*>&) override {}
   void Backward_cpu(const vector<Blob<Dtype>*>&, const vector<bool>&, const vector<Blob<Dtype>*>&) override {}
-  void Backward_gpu(const vector<Blob<Dtype>*>&, const vector<bool>&, const vector<Blob<Dtype>*>&) override {}
 
   vector<int> copy_axes_;  // axes of size 0: they get the bottom's size
   int inferred_axis_;      // the axis of size -1; -1: there is none

@@ -23,12 +23,7 @@ class ScaleLayer : public Layer<Dtype> {
   const char* type() const override { return "Scale"; }
 
  protected:
-  void Forward_cpu(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) override;
-  void Forward_gpu(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) override;
-  void Backward_cpu(const vector<Blob<Dtype>*>& top, const vector<bool>& propagate_down,
-                    const vector<Blob<Dtype>*>& bottom) override;
-  void Backward_gpu(const vector<Blob<Dtype>*>& top, const vector<bool>& propagate_down,
-                    const vector<Blob<Dtype>*>& bottom) override;
+  CAFFE_DECLARE_BOTH_SIDES;
 
   shared_ptr<Layer<Dtype>> bias_layer_;
   vector<Blob<Dtype>*> bias_bottom_vec_;
@@ -40,14 +35,6 @@ class ScaleLayer : public Layer<Dtype> {
   Blob<Dtype> temp_;  // in place: a copy of x. In Backward: x times the top's diff
   int axis_;
   int outer_dim_, scale_dim_, inner_dim_;
-
- private:
-  // Both sides' passes, written once (caffe/layers/side.hpp).
-  template <typename Side>
-  void ForwardOn(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top);
-  template <typename Side>
-  void BackwardOn(const vector<Blob<Dtype>*>& top, const vector<bool>& propagate_down,
-                  const vector<Blob<Dtype>*>& bottom);
 };
 
 }  // namespace caffe

@@ -20,12 +20,7 @@ class SoftmaxLayer : public Layer<Dtype> {
   const char* type() const override { return "Softmax"; }
 
  protected:
-  void Forward_cpu(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) override;
-  void Forward_gpu(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) override;
-  void Backward_cpu(const vector<Blob<Dtype>*>& top, const vector<bool>& propagate_down,
-                    const vector<Blob<Dtype>*>& bottom) override;
-  void Backward_gpu(const vector<Blob<Dtype>*>& top, const vector<bool>& propagate_down,
-                    const vector<Blob<Dtype>*>& bottom) override;
+  CAFFE_DECLARE_PASSES;
 
   int outer_num_, inner_num_;  // elements before and behind the axis
   int softmax_axis_;
