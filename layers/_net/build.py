@@ -296,7 +296,9 @@ class Builder:
         # A stock layer's shapes are the same in both phases.
         key = (id(module), *bottoms)
         if key not in self.shapes:
-            with fake, torch.no_grad(), _quiet():
+            # Autocast would keep the fake casts of the parameters, and use them in real calls.
+            plain = torch.autocast(torch.get_default_device().type, enabled=False)
+            with fake, torch.no_grad(), plain, _quiet():
                 tops = module(*(torch.empty(shape) for shape in bottoms))
                 module.reset()
             tops = (tops,) if isinstance(tops, torch.Tensor) else tops

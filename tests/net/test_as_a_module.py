@@ -84,6 +84,16 @@ def test_autocast(net):
     same_gradients(cast_gradients, gradients, 0.1)
 
 
+def test_built_and_called_under_autocast(net):
+    """Autocast keeps its casts of parameters: those that the net's shapes were inferred with are fake tensors."""
+    with torch.autocast("cpu", torch.bfloat16):
+        wanted = net(**batch())
+        built = caffe_net(NET)
+        built.load_state_dict(net.state_dict())
+        loss = built(**batch())
+    assert type(loss) is torch.Tensor and torch.equal(loss, wanted)
+
+
 # In a process that ends at once: gloo's thread and a net that is given back may wait for each other.
 PARALLEL = """
 import os, sys
