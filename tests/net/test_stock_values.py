@@ -218,6 +218,28 @@ def test_rnn_begins_where_the_last_call_ended_unless_a_marker_says_otherwise():
     same(net(x, cont), first)
 
 
+@pytest.mark.parametrize("kind", ["LSTM", "RNN"])
+@pytest.mark.filterwarnings("ignore:.*torch.jit.trace")
+def test_an_exported_program_begins_at_zero_and_says_so(kind):
+    """Not with the state that the net happened to have: a graph would hold it as a constant."""
+    net = randomised(one_layer(f'type: "{kind}" recurrent_param {{ num_output: 4 }}', (5, 3, 6), (5, 3)))
+    x, cont = draw(5, 3, 6), torch.ones(5, 3)
+    first = net(x, cont).detach()
+    second = net(x, cont).detach()
+    exports = (
+        lambda: torch.export.export(net, (x, cont)).module(),
+        lambda: torch.jit.trace(net, (x, cont), check_trace=False),
+    )
+    for export in exports:
+        with pytest.warns(UserWarning, match=f"{kind}: in the exported program each call begins .* zero"):
+            program = export()
+        same(program(x, cont), first)
+        same(program(x, cont), first)
+    net.L.reset()
+    same(net(x, cont), first)
+    same(net(x, cont), second)
+
+
 def test_one_step_of_an_lstm():
     cell, gates = draw(1, 3, 5), draw(1, 3, 20, seed=1)
     cont = torch.tensor([[1.0, 0.0, 1.0]]).double()

@@ -1,11 +1,20 @@
 """What LSTM and RNN have in common: timesteps, markers of where sequences begin, and the state that a call leaves."""
 
 import abc
+import warnings
 
 import torch
 import torch.nn.functional as F
 
 from . import StockLayer
+
+
+def _compiles_for_export() -> bool:
+    """What `is_exporting` says, for a torch that has no such function."""
+    return torch.compiler.is_compiling() and not torch.compiler.is_dynamo_compiling()
+
+
+_is_exporting = getattr(torch.compiler, "is_exporting", _compiles_for_export)
 
 
 class Recurrent(StockLayer, abc.ABC):
@@ -16,7 +25,8 @@ class Recurrent(StockLayer, abc.ABC):
     the states at the end.
 
     Without expose_hidden a call begins with the state that the last call ended with, as in Caffe; `reset` makes it
-    zero. No gradient goes through a state from call to call.
+    zero. No gradient goes through a state from call to call. torch.export and torch.jit.trace write programs that keep
+    nothing from call to call: there each call begins with zero.
     """
 
     bottoms = (2, None)
@@ -61,16 +71,24 @@ class Recurrent(StockLayer, abc.ABC):
         self._state = None
 
     def forward(self, x, cont, *others):
+        keeps = not (self.expose_hidden or torch.jit.is_tracing() or _is_exporting())
+        if not (keeps or self.expose_hidden):
+            warnings.warn(
+                f"{type(self).__name__}: in the exported program each call begins with a state of zero. "
+                "With expose_hidden: true the states are bottoms and tops.",
+                stacklevel=2,
+            )
         inputs = F.linear(x.flatten(2), self.weight_x, self.bias)
         if self.has_static:
             inputs = inputs + F.linear(others[0].flatten(1), self.weight_static)
-        state = self._begin(inputs, others[self.has_static :])
+        state = self._begin(inputs, others[self.has_static :], keeps)
         outputs = []
         for step, marker in zip(inputs.unbind(0), cont.to(inputs.dtype).unbind(0), strict=True):
             output, state = self.step(step, marker[:, None], state)
             outputs.append(output)
-        if not self.expose_hidden:
+        if keeps:
             self._state = tuple(s.detach() for s in state)
+        if not self.expose_hidden:
             return torch.stack(outputs)
         return (torch.stack(outputs), *(s.detach()[None] for s in state))
 
@@ -78,14 +96,15 @@ class Recurrent(StockLayer, abc.ABC):
     def step(self, inputs, marker, state):
         """(the output of one timestep, its state)."""
 
-    def _begin(self, inputs, initial):
+    def _begin(self, inputs, initial, keeps: bool):
         """The state to begin with, in the order of the bottoms."""
         if self.expose_hidden:
             return tuple(s.detach()[0] for s in initial)
         zero = torch.zeros_like(inputs[0, :, : self.num_output])
-        if self._state is None or self._state[0].shape != zero.shape or self._state[0].device != zero.device:
+        last = self._state if keeps else None
+        if last is None or last[0].shape != zero.shape or last[0].device != zero.device:
             return (zero,) * self.states
-        return tuple(s.to(zero.dtype) for s in self._state)
+        return tuple(s.to(zero.dtype) for s in last)
 
     def __getstate__(self):
         return self.__dict__ | {"_state": None}
