@@ -510,9 +510,7 @@ PyObject* short_differentiate(PyObject* object, PyObject* const* given, Py_ssize
 bool read_allocations(PyObject* list, Plan* plan) {
   for (Py_ssize_t i = 0; i < PyList_Size(list); ++i) {
     Allocation a;
-    if (!PyArg_ParseTuple(PyList_GetItem(list, i), "OOOOO", &a.function, &a.arguments, &a.named, &a.quick,
-                          &a.quick_arguments))
-      return false;
+    if (!a.take(PyList_GetItem(list, i))) return false;
     for (PyObject* held : a.all()) Py_INCREF(held);
     plan->allocations.push_back(a);
   }

@@ -5,7 +5,6 @@
 #ifndef CAFFE_CALL_PLAN_H_
 #define CAFFE_CALL_PLAN_H_
 
-#include <array>
 #include <vector>
 
 #include "call_torch.h"
@@ -30,12 +29,6 @@ struct Launch {
   void (*set_num_threads)(int);  // null if the library has no host threads
   PyObject* fail;                // raises the library's last error
   std::vector<Source> words;
-};
-
-// A torch function that makes an empty tensor, and a quicker one, or None, that never fills it.
-struct Allocation {
-  PyObject *function, *arguments, *named, *quick, *quick_arguments;
-  std::array<PyObject*, 5> all() const { return {function, arguments, named, quick, quick_arguments}; }
 };
 
 class Plan {
@@ -106,8 +99,7 @@ class Plan {
 
   static bool allocate(const Allocation& a, bool fills, PyObject** tensor, int64_t* at) {
     DLTensor t;
-    *tensor = fills || a.quick == Py_None ? PyObject_Call(a.function, a.arguments, a.named)
-                                          : PyObject_Call(a.quick, a.quick_arguments, nullptr);
+    *tensor = a.make(fills);
     if (*tensor == nullptr) return false;
     if (torch.api->from_python(*tensor, &t) == 0) {
       *at = address(t);

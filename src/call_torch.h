@@ -5,6 +5,8 @@
 
 #include <Python.h>
 
+#include <array>
+
 #include "dlpack.h"
 
 namespace caffe {
@@ -30,6 +32,23 @@ class Owned {
  private:
   PyObject* object_;
   Owned& operator=(const Owned&) = delete;
+};
+
+// A torch function that makes an empty tensor, and a quicker one, or None, that never fills it. Python makes them:
+// allocation in layers/_runtime/recording.py.
+struct Allocation {
+  PyObject *function, *arguments, *named, *quick, *quick_arguments;
+  std::array<PyObject*, 5> all() const { return {function, arguments, named, quick, quick_arguments}; }
+
+  // False, with an exception, if the tuple is no allocation. The references are borrowed.
+  bool take(PyObject* tuple) {
+    return PyArg_ParseTuple(tuple, "OOOOO", &function, &arguments, &named, &quick, &quick_arguments);
+  }
+  // fills: torch.use_deterministic_algorithms asks for a fill.
+  PyObject* make(bool fills) const {
+    return fills || quick == Py_None ? PyObject_Call(function, arguments, named)
+                                     : PyObject_Call(quick, quick_arguments, nullptr);
+  }
 };
 
 // What Python passes once: of_torch in layers/_runtime/short.py.

@@ -7,6 +7,7 @@ import torch
 
 from .._backends import BACKENDS
 from .._runtime import CaffeRuntimeError
+from .._runtime.recording import allocation
 from .._runtime.short import of_torch
 from . import services
 from .autograd import Placement
@@ -48,10 +49,6 @@ class RecordedCall:
         """In the order of RecordedCall in src/caffe/caffe_layer_call.h. None of them may refer to this object."""
         pool, site, definition = self.placement.pool, self.placement.site, instance.definition
         one_device = torch.cuda.device_count() <= 1
-        make = functools.partial(torch.empty, dtype=site.dtype, device=site.torch_device)
-        makers = tuple(
-            None if top.shape == bottoms[0].shape else functools.partial(make, top.shape) for top in tops
-        )
         return (
             pool,
             pool.free[site],
@@ -62,11 +59,11 @@ class RecordedCall:
             services.take_failure,
             functools.partial(definition.fail, instance.library, "forward"),
             functools.partial(definition.result, site),
-            makers,
+            tuple(map(allocation, bottoms)),
+            tuple(map(allocation, tops)),
             tuple(f"blob{i}" for i in range(len(pool.blob_shapes))),
             None if one_device else torch.cuda.current_device,
             is_capturing,
-            torch.empty_like,
             torch.zeros_like,
             BACKENDS[site.backend].dlpack,
             8 * site.dtype.itemsize,

@@ -128,7 +128,7 @@ def plan(arguments: tuple, allocations: list[Tensor], launches: list[Launched], 
         return short.Plan(
             serving(device).dlpack,
             device.index or 0,
-            [_allocation(t) for t in allocations],
+            [allocation(t) for t in allocations],
             made,
             [i for _, i in places],
             isinstance(result, tuple),
@@ -137,8 +137,10 @@ def plan(arguments: tuple, allocations: list[Tensor], launches: list[Launched], 
         return None
 
 
-def _allocation(tensor: Tensor) -> tuple:
-    """The call that makes a tensor like this one, from a tensor of the same shape with memory for one element.
+def allocation(tensor: Tensor) -> tuple:
+    """The call that makes a tensor like this one, for src/call_torch.h. ValueError if its strides are unusual.
+
+    It makes it from a tensor of the same shape with memory for one element.
 
     If torch has a quicker function, that is named, too. It serves unless torch.use_deterministic_algorithms asks for a
     fill.

@@ -31,8 +31,9 @@ inline PyObject* nothing() {
 // What Python passes once, with the names of layers/_caffe/recorded.py, and the record that each call copies.
 struct RecordedCall {
   PyObject* all;  // holds the others
-  PyObject *pool, *free, *lent, *thread, *failures, *failed, *take_failure, *fail, *result, *top_makers,
-      *blob_names, *current_device, *capturing, *empty_like, *zeros_like;
+  PyObject *pool, *free, *lent, *thread, *failures, *failed, *take_failure, *fail, *result, *blob_names,
+      *current_device, *capturing, *zeros_like;
+  std::vector<Allocation> bottom_diffs, tops;
   int device_type, bits, training;
   long long changes;
   Torch torch;
@@ -42,7 +43,7 @@ struct RecordedCall {
     return *reinterpret_cast<const caffe_call_record*>(pattern.data());
   }
   int inputs() const { return static_cast<int>(head().bottoms + head().parameters); }
-  int tops() const { return static_cast<int>(head().tops); }
+  int top_count() const { return static_cast<int>(head().tops); }
   // The index of an input's record. The inputs are the bottoms, then the parameters.
   int place(int input) const {
     return static_cast<int>(input < head().bottoms ? input : input + head().tops);
@@ -167,7 +168,7 @@ class CallRunner {
     if (!instance || instance.get() == Py_None || !on_its_stream()) return nothing();
     Running running(r_);
     std::vector<Owned> diffs;  // alive until the call is over
-    for (int i = 0; i < r_.tops(); ++i) {
+    for (int i = 0; i < r_.top_count(); ++i) {
       caffe_blob_record& blob = running.blob(r_.place_of_top(i));
       blob.flags = 0;
       diffs.push_back(Owned::borrowed(PyTuple_GetItem(given, i)));
@@ -181,6 +182,7 @@ class CallRunner {
       }
       if (!read(PyTuple_GetItem(saved, r_.inputs() + i), &blob)) return nothing();
     }
+    const bool fills = Torch::ask(r_.torch.deterministic);
     Owned results(PyTuple_New(r_.inputs() + 1));
     Py_INCREF(Py_None);
     PyTuple_SetItem(results.get(), 0, Py_None);  // for the call itself
@@ -191,7 +193,7 @@ class CallRunner {
       Owned diff = Owned::borrowed(Py_None);
       if (PyTuple_GetItem(wanted, i + 1) == Py_True) {
         const bool bottom = i < r_.head().bottoms;
-        PyObject* made = call(bottom ? r_.empty_like : r_.zeros_like, input).release();
+        PyObject* made = bottom ? r_.bottom_diffs[i].make(fills) : call(r_.zeros_like, input).release();
         if (!made || !address_of(made, &blob.diff)) return Py_XDECREF(made), nothing();
         blob.flags = CAFFE_WANTED | (bottom ? CAFFE_DIFF_UNDEFINED : 0);
         PyTuple_SetItem(results.get(), i + 1, made);
@@ -291,9 +293,9 @@ class CallRunner {
   PyObject* run(PyObject* instance, const std::vector<PyObject*>& inputs, Running* running, bool* moved) {
     std::vector<Owned> tops;
     std::vector<int64_t> places;
-    for (int i = 0; i < r_.tops(); ++i) {
-      PyObject* maker = PyTuple_GetItem(r_.top_makers, i);
-      tops.push_back(maker == Py_None ? call(r_.empty_like, inputs[0]) : call(maker));
+    const bool fills = Torch::ask(r_.torch.deterministic);
+    for (int i = 0; i < r_.top_count(); ++i) {
+      tops.emplace_back(r_.tops[i].make(fills));
       caffe_blob_record& blob = running->blob(r_.place_of_top(i));
       if (!tops[i] || !address_of(tops[i].get(), &blob.data)) return nullptr;
       places.push_back(blob.data);
@@ -301,9 +303,9 @@ class CallRunner {
     const int status = start(instance, running, caffe_layer_forward_ffi);
     if (status == CAFFE_STATUS_NOT_IMPLEMENTED) return nothing();
     if (status) return call(r_.fail).release();
-    Owned results(PyTuple_New(r_.tops()));
+    Owned results(PyTuple_New(r_.top_count()));
     *moved = false;
-    for (int i = 0; i < r_.tops(); ++i) {
+    for (int i = 0; i < r_.top_count(); ++i) {
       const caffe_blob_record& blob = running->blob(r_.place_of_top(i));
       PyObject* top = blob.data == places[i] ? tops[i].release() : elsewhere(blob, tops[i].get(), inputs);
       *moved |= blob.data != places[i];
@@ -348,6 +350,13 @@ inline void delete_recorded(PyObject* capsule) {
   delete recorded;
 }
 
+inline bool take_all(PyObject* tuple, std::vector<Allocation>* allocations) {
+  allocations->resize(static_cast<size_t>(PyTuple_Size(tuple)));
+  for (size_t i = 0; i < allocations->size(); ++i)
+    if (!(*allocations)[i].take(PyTuple_GetItem(tuple, static_cast<Py_ssize_t>(i)))) return false;
+  return true;
+}
+
 // Returns the builtins (forward, differentiable, backward), or None if torch's exchange API has an unknown
 // version. Python calls this through ctypes, from layers/_caffe/recorded.py.
 inline PyObject* record_call(PyObject* all) {
@@ -356,12 +365,13 @@ inline PyObject* record_call(PyObject* all) {
       {"differentiable", builtin(recorded_differentiable), METH_FASTCALL, nullptr},
       {"backward", builtin(recorded_backward), METH_FASTCALL, nullptr}};
   std::unique_ptr<RecordedCall> r(new RecordedCall);
-  PyObject *of_torch, *pattern;
+  PyObject *bottom_diffs, *tops, *of_torch, *pattern;
   if (!PyArg_ParseTuple(all, "OOOOOOOOOOOOOOOiiiLOO", &r->pool, &r->free, &r->lent, &r->thread, &r->failures,
-                        &r->failed, &r->take_failure, &r->fail, &r->result, &r->top_makers, &r->blob_names,
-                        &r->current_device, &r->capturing, &r->empty_like, &r->zeros_like, &r->device_type,
+                        &r->failed, &r->take_failure, &r->fail, &r->result, &bottom_diffs, &tops,
+                        &r->blob_names, &r->current_device, &r->capturing, &r->zeros_like, &r->device_type,
                         &r->bits, &r->training, &r->changes, &of_torch, &pattern))
     return nullptr;
+  if (!take_all(bottom_diffs, &r->bottom_diffs) || !take_all(tops, &r->tops)) return nullptr;
   char* bytes;
   Py_ssize_t size;
   if (PyBytes_AsStringAndSize(pattern, &bytes, &size)) return nullptr;

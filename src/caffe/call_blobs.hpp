@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "caffe/blob.hpp"
+#include "caffe/layer_factory.hpp"
 
 namespace caffe {
 
@@ -98,6 +99,11 @@ class CallBlobs {
   // writes_all: the layer writes every element of its results, so new memory need not be zeroed.
   explicit CallBlobs(bool writes_all) : writes_all_(writes_all) {}
 
+  // The layer's Forward or Backward of this mode overwrites this result.
+  void overwrites(int mode, bool backward, const OverwrittenResult& result) {
+    overwritten_[mode][backward].push_back(result);
+  }
+
   const vector<Blob<Dtype>*>& bottom() const { return bottom_.list(); }
   const vector<Blob<Dtype>*>& top() const { return top_.list(); }
   const vector<bool>& propagate_down() const { return propagate_down_; }
@@ -159,7 +165,8 @@ class CallBlobs {
       fresh_[i] =
           given.in_place_of < 0 && blob.owns_data() && blob.data()->head() == SyncedMemory::UNINITIALIZED;
       if (!fresh_[i] || !given.data || !has_shape_of(blob, given)) continue;
-      adopt(blob, blob.data(), given.data, contents(given.flags & CAFFE_DATA_UNDEFINED), true);
+      const bool overwritten = is_overwritten(record.mode, false, i, blob);
+      adopt(blob, blob.data(), given.data, contents(given.flags & CAFFE_DATA_UNDEFINED, overwritten), true);
     }
   }
 
@@ -202,10 +209,23 @@ class CallBlobs {
   }
 
   // The contents of memory that the caller gives for a result.
-  SyncedMemory::Contents contents(bool undefined) const {
+  static SyncedMemory::Contents contents(bool undefined, bool overwritten) {
     return !undefined    ? SyncedMemory::kDefined
-           : writes_all_ ? SyncedMemory::kOverwritten
+           : overwritten ? SyncedMemory::kOverwritten
                          : SyncedMemory::kUndefined;
+  }
+
+  // Is every element of this result overwritten? Then its memory need not be zeroed.
+  bool is_overwritten(int64_t mode, bool backward, int64_t i, const Blob<Dtype>& result) const {
+    bool found = writes_all_;
+    for (const OverwrittenResult& one : overwritten_[mode][backward]) {
+      if (one.result != i) continue;
+      const auto& blobs = (one.like_a_top ? top_ : bottom_).list();
+      if (one.like >= static_cast<int>(blobs.size()) || blobs[one.like]->count() != result.count())
+        return writes_all_;
+      found = true;
+    }
+    return found;
   }
 
   void report_top(int64_t i, caffe_blob_record* top, HandedOut* handed_out) {
@@ -255,7 +275,9 @@ class CallBlobs {
       // Some layers already write the gradient in Forward, and Backward only scales it.
       const bool written = memory.head() != SyncedMemory::UNINITIALIZED;
       if (written) copy(blob, given.diff, memory.data());
-      adopt(blob, blob.diff(), given.diff, contents(!written && (given.flags & CAFFE_DIFF_UNDEFINED)), true);
+      const bool undefined = !written && (given.flags & CAFFE_DIFF_UNDEFINED);
+      const bool overwritten = is_overwritten(record.mode, true, i, blob);
+      adopt(blob, blob.diff(), given.diff, contents(undefined, overwritten), true);
     }
   }
 
@@ -272,6 +294,7 @@ class CallBlobs {
   }
 
   const bool writes_all_;
+  vector<OverwrittenResult> overwritten_[2][2];  // by the mode, and by: is it Backward?
   vector<std::unique_ptr<Blob<Dtype>>> owned_;
   BlobList<Dtype> bottom_, top_;
   std::optional<Blob<Dtype>> absent_{std::in_place};

@@ -44,7 +44,17 @@ template <typename Dtype>
 class BoundLayer : public LayerObject {
  public:
   explicit BoundLayer(const shared_ptr<Layer<Dtype>>& layer)
-      : layer_(layer), blobs_(writes_all(layer.get())) {}
+      : layer_(layer), blobs_(writes_all(layer.get())) {
+    static const char* const passes[2][2] = {{"Forward_cpu", "Backward_cpu"},
+                                             {"Forward_gpu", "Backward_gpu"}};
+    for (int mode : {CAFFE_MODE_CPU, CAFFE_MODE_GPU}) {
+      for (bool backward : {false, true}) {
+        const string function = layer->layer_param().type() + "." + passes[mode][backward];
+        const auto found = OverwrittenResults().equal_range(function);
+        for (auto at = found.first; at != found.second; ++at) blobs_.overwrites(mode, backward, at->second);
+      }
+    }
+  }
   ~BoundLayer() override {
     // A destructor may free pointers that LayerSetUp sets. If LayerSetUp did not finish, the layer is leaked.
     if (!ready_) new shared_ptr<Layer<Dtype>>(layer_);

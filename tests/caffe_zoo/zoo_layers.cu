@@ -39,7 +39,9 @@ int RampThreads(const Layer& layer, const char* function) {
   return layer.layer_param().zoo_param().memory() == function ? 4096 : CAFFE_CUDA_NUM_THREADS;
 }
 
-ZOO_FORWARD_GPU(Ramp) {
+// Not by a macro, so that the build sees which results they overwrite, as in a fork's files.
+template <typename Dtype>
+void RampLayer<Dtype>::Forward_gpu(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) {
   const int n = bottom[0]->count();
   const Dtype slope = this->layer_param_.zoo_param().slope();
   const Dtype* x = bottom[0]->gpu_data();
@@ -47,7 +49,9 @@ ZOO_FORWARD_GPU(Ramp) {
       <<<CAFFE_GET_BLOCKS(n), RampThreads(*this, "Forward")>>>(n, slope, x, top[0]->mutable_gpu_data());
 }
 
-ZOO_BACKWARD_GPU(Ramp) {
+template <typename Dtype>
+void RampLayer<Dtype>::Backward_gpu(const vector<Blob<Dtype>*>& top, const vector<bool>& propagate_down,
+                                    const vector<Blob<Dtype>*>& bottom) {
   if (!propagate_down[0]) return;
   const int n = bottom[0]->count();
   const Dtype slope = this->layer_param_.zoo_param().slope();

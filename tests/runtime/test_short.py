@@ -441,7 +441,8 @@ def test_nothing_is_kept():
         with torch.no_grad():
             sigmoid(x)
     gc.collect()
-    assert abs(sys.getrefcount(x) - before[0]) < 5 and abs(sys.getrefcount(None) - before[1]) < 100
+    # Other objects refer to None, too, and come and go. A leak would be one reference for each of the 500 calls.
+    assert abs(sys.getrefcount(x) - before[0]) < 5 and abs(sys.getrefcount(None) - before[1]) < 400
     top = weakref.ref(sigmoid(x))
     gc.collect()
     assert top() is None

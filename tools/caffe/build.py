@@ -18,13 +18,16 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from ..cuda.analysis import Unit
 from ..cuda.source import Source
 from ..files import read, write
 from .cpu_code import CUDA_BUILD, missing, without_kernels
 from .folder import CUDA_NAMES, NOTHING, SOURCES, LayerFolder, spelled_here
+from .overwritten import Overwritten, overwritten
 from .registers import instantiated, registrations, types_said
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -152,10 +155,10 @@ def uses_thrust_on_device(source: Source) -> bool:
     return bool(words & (DEVICE_MEMORY | DEVICE_POLICY))
 
 
-def registration(sources: dict[str, Source]) -> str:
-    """The C++ text that registers the unregistered types, and that lists functions without code."""
+def registration(sources: dict[str, Source], results: Sequence[Overwritten] = ()) -> str:
+    """The C++ text that registers the unregistered types, and that lists what build.py found out about functions."""
     types, missing_functions, kernelless = types_of(sources), missing(sources), without_kernels(sources)
-    if not types.unregistered and not missing_functions and not kernelless:
+    if not types.unregistered and not missing_functions and not kernelless and not results:
         return BANNER + "// Each layer of the folder registers itself.\n"
     headers = dict.fromkeys(
         name for name, _ in [*kernelless.values(), *((n, c) for c, n in types.unregistered.values())]
@@ -168,10 +171,18 @@ def registration(sources: dict[str, Source]) -> str:
     lines += ["namespace caffe {", *([REGISTER] if types.unregistered else [])]
     for type_name, (class_name, _) in types.unregistered.items():
         lines.append(f'static const bool {class_name}_registered = Register<{class_name}>("{type_name}");')
+
+    def key(layer: str, function: str) -> str:
+        return f'"{types.of_class.get(layer, layer.removesuffix("Layer"))}.{function}"'
+
     for layer, function, why in missing_functions:
-        key = f"{types.of_class.get(layer, layer.removesuffix('Layer'))}.{function}"
         lines.append(
-            f'static const bool {layer}_{function} = MissingCpuCode().emplace("{key}", "{why}").second;'
+            f'static const bool {layer}_{function} = MissingCpuCode().emplace({key(layer, function)}, "{why}").second;'
+        )
+    for i, (layer, function, result, like) in enumerate(results):
+        made = f"OverwrittenResult{{{result}, {str(like.of == 'top').lower()}, {like.index}}}"
+        lines.append(
+            f"static const auto overwritten_{i} = OverwrittenResults().emplace({key(layer, function)}, {made});"
         )
     if kernelless:
         lines += [
@@ -204,7 +215,10 @@ def make_headers(folder: LayerFolder, build: Path) -> None:
         f"{name}\n" for name in ("additions.hpp", "additions_blob.hpp") if name in folder.files
     )
     write(str(build / "forwarded"), listing, if_changed=True)
-    write(str(build / "registration.cpp"), registration(sources), if_changed=True)
+    units = [
+        Unit(s.text, s.path, folder, CUDA_BUILD) for name, s in sources.items() if name.endswith(SOURCES)
+    ]
+    write(str(build / "registration.cpp"), registration(sources, overwritten(units)), if_changed=True)
 
 
 def init_text(types: list[str]) -> str:

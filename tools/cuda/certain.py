@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 from .analysis import CHANGES, Kernel
 from .lexer import Lexed
@@ -16,11 +17,61 @@ LEAVES = {"continue", "break", "return"}
 DIRECTIVE = re.compile(r"^[ \t]*#", re.M)
 
 
+class _Loop(NamedTuple):
+    """The only kernel loop of a kernel, whose body runs for every index from 0 to `count`."""
+
+    index: str
+    count: str
+    first: int
+    last: int
+    sure: set[int]  # the tokens of the body that are evaluated for every index
+
+
 def touched_elements(source: Source, kernel: Kernel) -> tuple[str, list[str]] | None:
     """(n, pointers), if the kernel has one CUDA_KERNEL_LOOP(i, n) that uses p[i] of each pointer for every i.
 
     Such a pointer must have n elements. None if there is no such loop.
     """
+    loop, tokens = _loop(source, kernel), source.lexed.tokens
+    if loop is None:
+        return None
+    touched = []
+    for name in [p.name for p in kernel.parameters if "*" in p.type]:
+        uses = _uses(source, kernel, name)
+        # The pointer must not be changed, passed on, or hidden by another name.
+        only_indexed = all(tokens[k + 1].text == "[" and tokens[k - 1].kind != "name" for k in uses)
+        at_index = [k for k in uses if [t.text for t in tokens[k + 2 : k + 4]] == [loop.index, "]"]]
+        if only_indexed and any(k in loop.sure for k in at_index):
+            touched.append(name)
+    return loop.count, touched
+
+
+def written_elements(source: Source, kernel: Kernel) -> tuple[str, list[str]] | None:
+    """(n, pointers), if the kernel has one CUDA_KERNEL_LOOP(i, n) whose first use of each pointer is `p[i] = ...`.
+
+    A launch overwrites n elements of such a pointer, and reads none of them before. n is a parameter. None if there
+    is no such loop.
+    """
+    loop, tokens = _loop(source, kernel), source.lexed.tokens
+    if loop is None or kernel.returns_in_loop or kernel.breaks_loop:
+        return None
+    if loop.count not in [p.name for p in kernel.parameters]:
+        return None
+    if any(_may_change(tokens, k) for k in _uses(source, kernel, loop.count)):
+        return None
+    written = []
+    for name in [p.name for p in kernel.parameters if "*" in p.type]:
+        uses = _uses(source, kernel, name)
+        if not uses or uses[0] not in loop.sure or tokens[uses[0] - 1].text not in ("{", "}", ";", ")"):
+            continue
+        is_write = [t.text for t in tokens[uses[0] + 1 : uses[0] + 5]] == ["[", loop.index, "]", "="]
+        end = statement_end(source.lexed, uses[0], loop.last)
+        if is_write and not any(uses[0] < k < end for k in uses):
+            written.append(name)
+    return loop.count, written
+
+
+def _loop(source: Source, kernel: Kernel) -> _Loop | None:
     tokens, partner = source.lexed.tokens, source.lexed.partner
     start, end = (position_from(tokens, offset) for offset in kernel.body)
     loops = [k for k in range(start, end) if LOOP.match(tokens[k].text)]
@@ -35,15 +86,14 @@ def touched_elements(source: Source, kernel: Kernel) -> tuple[str, list[str]] | 
     first += tokens[first].text == "{"
     if any(tokens[k].text == index and _may_change(tokens, k) for k in range(first, last)):
         return None
-    sure, touched = evaluated_always(source.lexed, first, last), []
-    for name in [p.name for p in kernel.parameters if "*" in p.type]:
-        uses = [k for k in range(start, end) if tokens[k].text == name]
-        # The pointer must not be changed, passed on, or hidden by another name.
-        only_indexed = all(tokens[k + 1].text == "[" and tokens[k - 1].kind != "name" for k in uses)
-        at_index = [k for k in uses if [t.text for t in tokens[k + 2 : k + 4]] == [index, "]"]]
-        if only_indexed and any(k in sure for k in at_index):
-            touched.append(name)
-    return " ".join(t.text for t in tokens[head + 4 : close]), touched
+    count = " ".join(t.text for t in tokens[head + 4 : close])
+    return _Loop(index, count, first, last, evaluated_always(source.lexed, first, last))
+
+
+def _uses(source: Source, kernel: Kernel, name: str) -> list[int]:
+    tokens = source.lexed.tokens
+    start, end = (position_from(tokens, offset) for offset in kernel.body)
+    return [k for k in range(start, end) if tokens[k].text == name]
 
 
 def _may_change(tokens, k: int) -> bool:

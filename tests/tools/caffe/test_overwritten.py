@@ -1,0 +1,212 @@
+"""Results that a layer surely overwrites: what is found, and that the core leaves only their memory unzeroed."""
+
+import importlib
+
+import pytest
+import torch
+from conftest import make
+
+from layers._runtime.cases import load_package
+from tools.caffe.cpu_code import CUDA_BUILD
+from tools.caffe.overwritten import overwritten
+from tools.cuda.analysis import Unit
+
+KERNELS = """
+template <typename Dtype> __global__ void Copy(const int n, const Dtype* x, Dtype* y) {
+  CUDA_KERNEL_LOOP(i, n) { y[i] = x[i]; }
+}
+template <typename Dtype> __global__ void Add(const int n, const Dtype* x, Dtype* y) {
+  CUDA_KERNEL_LOOP(i, n) { y[i] += x[i]; }
+}
+template <typename Dtype> __global__ void Some(const int n, const Dtype* x, Dtype* y) {
+  CUDA_KERNEL_LOOP(i, n) { if (x[i] > 0) y[i] = x[i]; }
+}
+template <typename Dtype> __global__ void Leaves(const int n, const Dtype* x, Dtype* y) {
+  CUDA_KERNEL_LOOP(i, n) { y[i] = x[i]; if (x[i] > 0) return; }
+}
+template <typename Dtype> __global__ void Shifted(const int n, const Dtype* x, Dtype* y) {
+  CUDA_KERNEL_LOOP(i, n) { y[i + 1] = x[i]; }
+}
+template <typename Dtype> __global__ void Reads(const int n, const Dtype* x, Dtype* y) {
+  CUDA_KERNEL_LOOP(i, n) { y[i] = x[i] + y[i]; }
+}
+template <typename Dtype> __global__ void Chained(const int n, Dtype* x, Dtype* y) {
+  CUDA_KERNEL_LOOP(i, n) { Dtype old = y[i]; y[i] = old; }
+}
+template <typename Dtype> __global__ void Fewer(int n, const Dtype* x, Dtype* y) {
+  n /= 2;
+  CUDA_KERNEL_LOOP(i, n) { y[i] = x[i]; }
+}
+template <typename Dtype> __global__ void Twice(const int n, Dtype* y) { CUDA_KERNEL_LOOP(i, n) { y[i] = 0; } }
+template <typename Dtype> __global__ void Twice(const int n, Dtype* y, int m) { y[m] = n; }
+#define ADDRESS top[0]->mutable_gpu_data()
+#define MAY_RETURN if (none()) return
+"""
+PARAMETERS = {
+    "Forward": "const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top",
+    "Backward": "const vector<Blob<Dtype>*>& top, const vector<bool>& propagate_down, "
+    "const vector<Blob<Dtype>*>& bottom",
+}
+N = "const int n = bottom[0]->count();"
+X = "const Dtype* x = bottom[0]->gpu_data();"
+Y = "Dtype* y = top[0]->mutable_gpu_data();"
+TO_Y = "<Dtype><<<CAFFE_GET_BLOCKS(n), CAFFE_CUDA_NUM_THREADS>>>(n, x, y);"
+SET = "caffe_gpu_set(bottom[0]->count(), Dtype(0), bottom[0]->mutable_gpu_diff());"
+
+
+def found(body: str, function: str = "Forward_gpu", more: str = "") -> list[tuple[int, str, int]]:
+    parameters = PARAMETERS[function.split("_")[0]]
+    head = f"template <typename Dtype>\nvoid ALayer<Dtype>::{function}({parameters})"
+    unit = Unit(f"{KERNELS}{more}{head} {{\n{body}\n}}\n", "a_layer.cu", None, CUDA_BUILD)
+    results = overwritten([unit])
+    assert all(one.layer == "ALayer" and one.function == function for one in results)
+    return [(one.result, *one.like) for one in results]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"{N} {X} {Y} Copy{TO_Y}",
+        f"{N} {X} {Y} Copy{TO_Y} CUDA_POST_KERNEL_CHECK; Add{TO_Y} top[0]->Reshape(n, 1, 1, 1);",
+        f"{Y} {X} {N} if (this->phase_ == TRAIN) {{ Copy{TO_Y} }} else if (n > 3) Copy{TO_Y} else {{ Copy{TO_Y} }}",
+        f"{N} {X} {Y} for (int i = 0; i < 3; ++i) {{ weigh(i); }} {{ Copy{TO_Y} }}",
+        f"{N} {Y} CHECK_EQ(top.size(), 1); caffe_gpu_set(n, Dtype(0), y); Add<Dtype><<<1, 2>>>(n, x(), y);",
+        f"{N} {X} Copy<Dtype><<<n, 1>>>(n, x, top[0]->mutable_gpu_data());",
+        "caffe_copy<Dtype>(bottom[0]->count(), bottom[0]->gpu_data(), top[0]->mutable_gpu_data());",
+        f"{N} Dtype* const y = top[0]->mutable_gpu_data(); caffe_gpu_mul(n, bottom[0]->gpu_data(), other(), y);",
+        f"{N} {X} {Y} Dtype* z = top[1]->mutable_gpu_data(); Add<Dtype><<<n, 1>>>(n, x, z); Copy{TO_Y}",
+    ],
+)
+def test_overwritten_top(body):
+    assert found(body) == [(0, "bottom", 0)]
+
+
+@pytest.mark.parametrize(
+    "kernel", ["Add", "Some", "Leaves", "Shifted", "Reads", "Chained", "Fewer", "Unknown"]
+)
+def test_kernel_that_may_leave_or_read_elements(kernel):
+    assert not found(f"{N} {X} {Y} {kernel}{TO_Y}")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"{N} {X} {Y} Add{TO_Y} Copy{TO_Y}",
+        f"{N} {X} {Y} if (n > 3) Copy{TO_Y}",
+        f"{N} {X} {Y} if (n > 3) {{ Copy{TO_Y} }} else {{ Add{TO_Y} }}",
+        f"{N} {X} {Y} if (n > 3) return; Copy{TO_Y}",
+        f"{N} {X} {Y} MAY_RETURN; Copy{TO_Y}",
+        f"{N} {X} {Y} read(ADDRESS); Copy{TO_Y}",
+        f"{N} {X} {Y} for (int i = 0; i < n; ++i) {{ Copy{TO_Y} }}",
+        f"{N} {X} {Y} while (more()) {{ if (n) return; }} Copy{TO_Y}",
+        f"{N} {X} {Y} do {{ Copy{TO_Y} }} while (0);",
+        f"{N} {X} {Y} y += 4; Copy{TO_Y}",
+        f"{N} {X} {Y} Copy<Dtype><<<n, 1>>>(n, x, y + 1);",
+        f"{N} {X} {Y} Copy<Dtype><<<n, 1>>>(n - 1, x, y);",
+        f"int n = bottom[0]->count(); n = 3; {X} {Y} Copy{TO_Y}",
+        f"int n = bottom[0]->count(); fill(&n); {X} {Y} Copy{TO_Y}",
+        f"const int n = bottom[0]->num(); {X} {Y} Copy{TO_Y}",
+        f"{N} {X} {Y} Copy<Dtype><<<n, 1>>>(n, y, y);",
+        f"{N} {Y} Twice<Dtype><<<n, 1>>>(n, y);",
+        f"{N} {X} {Y} prepare(bottom, top); Copy{TO_Y}",
+        f"{N} {X} {Y} top[0]->Reshape(n, 2, 1, 1); Copy{TO_Y}",
+        f"{N} {X} {Y} use(top[0]->gpu_data()); Copy{TO_Y}",
+        f"{N} {X} {Y} use(top[last]->gpu_data()); Copy{TO_Y}",
+        f"{N} {X} Dtype* z = top[0]->mutable_gpu_data(); {Y} Copy{TO_Y}",
+        f"{N} {X} {Y}\n#ifdef FAST\n Copy{TO_Y}\n#endif\n",
+        f"{N} {X} Dtype* y = top[0]->mutable_gpu_diff(); Copy{TO_Y}",
+        f"{N} {Y} caffe_gpu_axpy(n, Dtype(1), bottom[0]->gpu_data(), y);",
+        f"{N} {Y} caffe_gpu_mul(n, y, y, y);",
+    ],
+)
+def test_top_that_may_keep_or_show_its_memory(body):
+    assert not found(body)
+
+
+def test_writer_of_the_layers_own():
+    own = "template <typename Dtype> void caffe_gpu_set(int n, Dtype a, Dtype* y) { y[0] = a; }\n"
+    body = f"{N} {Y} caffe_gpu_set(n, Dtype(0), y);"
+    assert found(body) and not found(body, more=own)
+
+
+@pytest.mark.parametrize(
+    ("body", "results"),
+    [
+        (SET, [(0, "bottom", 0)]),
+        (f"if (!propagate_down[0]) return; {SET}", [(0, "bottom", 0)]),
+        (f"if (!propagate_down[0]) {{ return; }} use(bottom[0]->gpu_data()); {SET}", [(0, "bottom", 0)]),
+        (f"if (propagate_down[0]) {{ {SET} }} if (propagate_down[1]) {{ {SET.replace('[0]', '[1]')} }}",
+         [(0, "bottom", 0), (1, "bottom", 1)]),
+        (f"if (propagate_down[1]) {{ {SET} }}", []),
+        (f"if (!propagate_down[1]) return; {SET}", []),
+        (f"if (propagate_down[0] && ready_) {{ {SET} }}", []),
+        (f"use(bottom[0]->gpu_diff()); {SET}", []),
+        (f"{SET.replace('(bottom[0]->count()', '(top[0]->count()')}", [(0, "top", 0)]),
+    ],
+)  # fmt: skip
+def test_diffs_of_backward(body, results):
+    assert found(body, "Backward_gpu") == results
+
+
+LAYER = """
+#include "caffe/layers/neuron_layer.hpp"
+namespace caffe {
+template <typename Dtype>
+__global__ void Fill(const int n, Dtype* y) { CUDA_KERNEL_LOOP(i, n) { y[i] = i; } }
+
+template <typename Dtype>
+class TestLayer : public Layer<Dtype> {
+ public:
+  explicit TestLayer(const LayerParameter& param) : Layer<Dtype>(param) {}
+  virtual inline const char* type() const { return "Test"; }
+  // Twice as many elements as the bottom, if there is a second bottom.
+  virtual void Reshape(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) {
+    top[0]->Reshape(bottom[0]->num(), static_cast<int>(bottom.size()), 1, 1);
+  }
+ protected:
+  virtual void Forward_cpu(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) {
+    if (bottom[0]->cpu_data()[0] > 0) top[0]->mutable_cpu_data()[0] = 5;
+  }
+  virtual void Backward_cpu(const vector<Blob<Dtype>*>& top, const vector<bool>& down,
+                            const vector<Blob<Dtype>*>& bottom) {}
+  virtual void Forward_gpu(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) {
+    const int n = bottom[0]->count();
+    Dtype* y = top[0]->mutable_gpu_data();
+    Fill<Dtype><<<CAFFE_GET_BLOCKS(n), CAFFE_CUDA_NUM_THREADS>>>(n, y);
+  }
+  virtual void Backward_gpu(const vector<Blob<Dtype>*>& top, const vector<bool>& down,
+                            const vector<Blob<Dtype>*>& bottom) { NOT_IMPLEMENTED; }
+};
+INSTANTIATE_CLASS(TestLayer);
+REGISTER_LAYER_CLASS(Test);
+// For the test of the core alone: a wrong statement, which shows whether the core believes it.
+static const auto wrong = OverwrittenResults().emplace("Test.Forward_cpu", OverwrittenResult{0, false, 0});
+}  // namespace caffe
+"""
+
+
+def test_core_zeroes_what_is_not_surely_overwritten(tmp_path):
+    """Every new tensor is filled with NaN here. A NaN in a result is memory that the core did not zero."""
+    folder = tmp_path / "mine" / "test"
+    folder.mkdir(parents=True)
+    (folder / "test_layer.cu").write_text(LAYER)
+    done = make(f"LAYERS_DIR={folder.parent}", "NVCC=", "-j4", "libraries", timeout=900)
+    assert done.returncode == 0, done.stdout + done.stderr
+    Test = importlib.import_module(f"{load_package(folder.parent, 'overwritten_layers')}.test").Test
+    deterministic = torch.are_deterministic_algorithms_enabled()
+    torch.use_deterministic_algorithms(True)
+    try:
+        one = torch.ones(3, 1)
+        cpu, gpu, cpu_of_two, gpu_of_two = (Test() for _ in range(4))
+        gpu.mode = gpu_of_two.mode = "gpu"
+        for _ in range(3):  # the careful way, and recorded calls
+            # The top has as many elements as bottom 0: nobody zeroes it.
+            assert gpu(one).flatten().tolist() == [0, 1, 2]
+            assert cpu(one).isnan().flatten().tolist() == [False, True, True]
+            # Nobody has asked for the memory, so its contents are zeros.
+            assert cpu(-one).flatten().tolist() == [0, 0, 0]
+            # The top has more elements than bottom 0.
+            assert gpu_of_two(one, one).flatten().tolist() == [0, 1, 2, 0, 0, 0]
+            assert cpu_of_two(one, one).flatten().tolist() == [5, 0, 0, 0, 0, 0]
+    finally:
+        torch.use_deterministic_algorithms(deterministic)
