@@ -19,15 +19,22 @@ def read(path: str | os.PathLike, encoding: str = "latin-1") -> str:
     return data.removeprefix(b"\xef\xbb\xbf").decode(encoding, errors="surrogateescape")
 
 
+def content(path: str | os.PathLike) -> bytes:
+    """The bytes of a file; none if it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
+
+
 def write(path: str | os.PathLike, text: str | bytes, if_changed: bool = False) -> None:
     """Write a file at once, even if others write it, too. With if_changed, an unchanged file keeps its time."""
     path, data = os.fspath(path), text if isinstance(text, bytes) else text.encode("latin-1")
-    if if_changed and os.path.isfile(path):
-        with open(path, "rb") as file:
-            if file.read() == data:
-                return
+    if if_changed and content(path) == data and os.path.exists(path):
+        return
     os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-    temporary = f"{path}.{os.getpid()}.tmp"
+    temporary = f"{path}.{os.getpid()}.partial"
     try:
         with open(temporary, "wb") as file:
             file.write(data)
@@ -59,6 +66,5 @@ def depfile(output: str, prerequisites: list[str]) -> str:
         return os.fsencode(path).decode("latin-1")
 
     rule = f"{escape(output)}: {' '.join(map(escape, prerequisites))}\n"
-    return rule + "".join(
-        f"{escape(path)}:\n" for path in prerequisites[1:]
-    )  # so that a removed header is no error
+    # So that a removed header is no error.
+    return rule + "".join(f"{escape(path)}:\n" for path in prerequisites[1:])

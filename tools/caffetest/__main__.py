@@ -21,6 +21,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from ..files import write
 from ..make import packages
 from ..make.backends import BACKENDS
 from ..make.build import Plan, build
@@ -46,9 +47,7 @@ def lay_out(tree: LayerTests, tests: list[Path], folder: Path) -> None:
         if there.is_file() and there.name not in wanted and not there.name.startswith("_"):
             there.unlink()
     for name, data in wanted.items():
-        target = folder / name
-        if not target.exists() or target.read_bytes() != data:
-            target.write_bytes(data)
+        write(folder / name, data, if_changed=True)
     (folder / "__init__.py").touch()  # which make would write for layers alone: a test need have none
 
 

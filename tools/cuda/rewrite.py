@@ -85,7 +85,7 @@ def remove_orphans(folder: str, source_folder: str):
             output = os.path.join(parent, name)
             if os.path.exists(os.path.join(source_folder, os.path.relpath(output, folder))):
                 continue
-            if name.endswith((".tmp", ".partial")):  # another process is writing it
+            if name.endswith(".partial"):  # another process is writing it
                 continue
             # Another make may have renamed or removed the file.
             with contextlib.suppress(FileNotFoundError):

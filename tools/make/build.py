@@ -20,6 +20,8 @@ import subprocess
 import sys
 import time
 
+from tools.files import content, read, write
+
 from . import names, packages
 from .backends import BACKENDS, HOST
 from .discover import Folder, folders
@@ -37,7 +39,7 @@ _MARK, _FROM = ".made_by_make", "from"
 # What make writes to BUILD: files, and folders, each with a file that marks it (a layer's: _FROM).
 _MADE = {"_tmp": _MARK, "core": "lock", "sanitize": "made", "races": "made", "caffetest": "made"}
 _MADE_FILES = re.compile(
-    r"(lock|report|call\.log|layers(\.dry)?\.mk|packages(\.build|\.test)?|[\w.]+\.flags)(\.partial)?"
+    r"(lock|report|call\.log|layers(\.dry)?\.mk|packages(\.build|\.test)?|[\w.]+\.flags)(\.\d+\.partial)?"
 )
 
 
@@ -63,7 +65,6 @@ class Plan:
         self.folders: list[Folder] = [known[name] for name in dict.fromkeys(wanted)]
         self.rules = Rules(settings)
         self.text = self.rules.text(self.folders, core_folder(ROOT))
-
         self.started = time.time_ns()
 
     def folder(self, name: str) -> Folder:
@@ -89,21 +90,21 @@ class Plan:
             os.makedirs(place, exist_ok=True)
         for path, text in self.rules.files.items():
             if not dry or not os.path.exists(path):
-                write_if_changed(path, text)
-        write_if_changed(self.makefile, self.text)
+                write(path, os.fsencode(text), if_changed=True)
+        write(self.makefile, os.fsencode(self.text), if_changed=True)
         if settings.outside and not dry:
             give_toolkit(settings.layers_dir, [folder.path for folder in self.folders])
 
     def forget_foreign_libraries(self) -> None:
         """Forget libraries of another BUILD, which are newer than the objects here and would look up to date."""
         for path, made in self._libraries():
-            if os.path.exists(path) and read(made) != state_of(path):
+            if os.path.exists(path) and content(made) != state_of(path):
                 os.unlink(path)
 
     def remember_libraries(self) -> None:
         for path, made in self._libraries():
             if os.path.exists(path):
-                write_if_changed(made, state_of(path))
+                write(made, state_of(path), if_changed=True)
 
     def _libraries(self):
         for (name, backend), path in self.rules.libraries.items():
@@ -112,35 +113,18 @@ class Plan:
     def _claim(self, name: str, dry: bool) -> None:
         """Empty the objects of another folder's layer of the same name. They would look up to date."""
         place = os.path.join(self.settings.build, name)
-        where = full(self.settings.layers_dir) + "\n"
+        where = os.fsencode(full(self.settings.layers_dir) + "\n")
         if dry and not os.path.lexists(place):
             empty(place, _FROM)  # an empty mark, so that the next make empties the folder
-        elif not dry and (os.path.islink(place) or read(f"{place}/{_FROM}") != where):
+        elif not dry and (os.path.islink(place) or content(f"{place}/{_FROM}") != where):
             empty(place, _FROM)
-            write_if_changed(f"{place}/{_FROM}", where)
+            write(f"{place}/{_FROM}", where)
 
 
-def state_of(path: str) -> str:
-    """A text that changes when the file changes."""
+def state_of(path: str) -> bytes:
+    """What changes when the file changes."""
     status = os.stat(path)
-    return f"{status.st_mtime_ns} {status.st_size} {status.st_ino}\n"
-
-
-def read(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            return file.read()
-    except OSError:
-        return ""
-
-
-def write_if_changed(path: str, text: str) -> None:
-    """Write a file, unless it has this content already: then it keeps its time."""
-    if read(path) == text and os.path.exists(path):
-        return
-    with open(f"{path}.partial", "w", encoding="utf-8", errors="surrogateescape") as file:
-        file.write(text)
-    os.replace(f"{path}.partial", path)
+    return f"{status.st_mtime_ns} {status.st_size} {status.st_ino}\n".encode()
 
 
 # ------------------------------------------------------------------------------------------------- running
@@ -302,9 +286,8 @@ def build_core(settings: Settings) -> int:
 def loops(settings: Settings) -> int:
     for_gpus = [name for name in settings.backends if not BACKENDS[name].on_host]
     if not for_gpus:
-        print(
-            "make loops: the loops are rewritten for nvcc, and none was found (see NVCC at the top of the Makefile)."
-        )
+        none = "and none was found (see NVCC at the top of the Makefile)"
+        print(f"make loops: the loops are rewritten for nvcc, {none}.")
         return 1
     packages.need(["build"], f"{settings.build}/packages.build")
     plan = Plan(settings)
@@ -314,7 +297,7 @@ def loops(settings: Settings) -> int:
         place = os.path.join(settings.build, name, for_gpus[0])
         for file in sorted(os.listdir(place)):  # a Caffe layer may have no .cu
             if file.endswith(".cu.loops"):
-                print(read(os.path.join(place, file)), end="")
+                print(read(os.path.join(place, file), "utf-8"), end="")
     return 0
 
 
@@ -323,15 +306,14 @@ def copied(settings: Settings, checker: str, place: str) -> Settings:
     empty(f"{place}/layers")
     ignored = shutil.ignore_patterns("build", "*.so", "__pycache__", ".*")
     shutil.copytree(settings.layers_dir, f"{place}/layers", ignore=ignored, dirs_exist_ok=True)
-    environment = settings.environment()
-    environment |= {
+    os.makedirs(f"{place}/made", exist_ok=True)
+    own = {
         "BACKENDS": HOST.name,
         "SANITIZE": checker,
         "LAYERS_DIR": f"{place}/layers",
         "BUILD": f"{place}/made",
     }
-    os.makedirs(environment["BUILD"], exist_ok=True)
-    return Settings(environment)
+    return Settings(settings.environment() | own)
 
 
 def verify(settings: Settings) -> int:
@@ -382,14 +364,11 @@ def clean(settings: Settings) -> int:
         if not os.access(build, os.W_OK):
             raise BuildRefused(f"BUILD={build}: it is another user's; nothing was removed")
         made = [entry.name for entry in os.scandir(build) if is_made(entry)]
-        for name in sorted(
-            made, key="lock".__eq__
-        ):  # the lock last, because the next clean knows the folder by it
+        # The lock last, because the next clean knows the folder by it.
+        for name in sorted(made, key="lock".__eq__):
             remove(f"{build}/{name}")
-        if left := sorted(os.listdir(build)):
-            print(
-                f"{build}: not removed, because make did not write it: {', '.join(map(names.shown, left[:20]))}"
-            )
+        if left := ", ".join(map(names.shown, sorted(os.listdir(build))[:20])):
+            print(f"{build}: not removed, because make did not write it: {left}")
         else:
             os.rmdir(build)
             print(f"rm -rf {build}")

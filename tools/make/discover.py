@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 
+from tools.files import content
+
 from . import names
 
 SOURCES = (".cpp", ".cc", ".cu")
@@ -14,8 +16,6 @@ _REGISTERS = re.compile(
     rb"^[ \t]*(?:REGISTER_LAYER_CLASS|REGISTER_LAYER_CREATOR|INSTANTIATE_CLASS)[^A-Z_]"
     rb'|^extern "C" int64_t caffe_test_run', re.M
 )  # fmt: skip
-
-
 # Words of sources that need the Caffe core's layers or its Net: their headers, and functions that make a layer by type.
 _STOCK = re.compile(
     rb"caffe/(?:layers/(?!loss_layer\.|neuron_layer\.)\w+_layer|(?:common|neuron|vision)_layers|net|caffe|layer_factory)"
@@ -40,7 +40,8 @@ class Folder:
         self.sources = [f for f in files if f.endswith(SOURCES)]
         self.headers = [f for f in files if f.endswith(HEADERS)]
         self.protos = [f for f in files if f.endswith(".proto") and "/" not in f]
-        texts = {file: _read(os.path.join(path, file)) for file in self.sources + self.headers}
+        # For a broken link, which has no content, the compiler has an error.
+        texts = {file: content(os.path.join(path, file)) for file in self.sources + self.headers}
         self.is_caffe = any(_REGISTERS.search(texts[source]) for source in self.sources)
         # Headers that <...> finds in the folder. Compilers count them as the system's, and do not list them in a .d. A
         # Caffe layer's headers are all found so, through forwarding headers.
@@ -87,11 +88,3 @@ def _files(path: str, below: str = ""):
             yield from _files(path, f"{name}/")
         elif entry.name.endswith((*SOURCES, *HEADERS, ".proto")):
             yield name
-
-
-def _read(path: str) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            return file.read()
-    except OSError:  # a broken link, for which the compiler has an error
-        return b""

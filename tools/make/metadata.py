@@ -14,6 +14,8 @@ import struct
 import subprocess
 from pathlib import Path
 
+from tools import files
+
 from .backends import BACKENDS
 from .settings import ROOT
 
@@ -62,17 +64,9 @@ def commit() -> str:
         pass
     if not os.path.exists(os.path.join(ROOT, ".git")):
         return ""
-    command = [
-        "git",
-        "--no-optional-locks",
-        "describe",
-        "--always",
-        "--dirty=+changes",
-        "--abbrev=40",
-        "--exclude=*",
-    ]
+    describe = "git --no-optional-locks describe --always --dirty=+changes --abbrev=40 --exclude=*"
     try:
-        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout.strip()
+        return subprocess.run(describe.split(), cwd=ROOT, capture_output=True, text=True).stdout.strip()
     except OSError:
         return ""
 
@@ -90,7 +84,4 @@ def write(library: Path, output: Path, info: str, nvcc: str) -> None:
         "digest": hashlib.sha256(content).hexdigest(),
         "commit": commit(),
     }
-    target = output.with_name(backend.description)
-    partial = target.with_name(target.name + ".partial")
-    partial.write_text(json.dumps(described, indent=2) + "\n")
-    os.replace(partial, target)
+    files.write(output.with_name(backend.description), os.fsencode(json.dumps(described, indent=2) + "\n"))

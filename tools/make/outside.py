@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import re
 
+from tools.files import content, write
+
 from .settings import ROOT
 
 _RELATIVE = re.compile(rb"^\s*from \.\._", re.M)
@@ -46,31 +48,17 @@ def give_toolkit(layers_dir: str, folders: list[str]) -> None:
     if not any(_is_relative(folder) for folder in folders):
         return
     path = os.path.join(layers_dir, "__init__.py")
-    present = _read(path)
-    if present.startswith(_MADE) or not os.path.exists(path):
-        if present != init_text():
-            with open(f"{path}.partial", "w", encoding="utf-8") as file:
-                file.write(init_text())
-            os.replace(f"{path}.partial", path)
-    elif "adopt(" not in present:
-        print(
-            f"{path} is your own: add `import cuffi; cuffi.adopt(__name__)` to it, or the layers will not find "
-            "the toolkit's _runtime.",
-            flush=True,
-        )
+    present = content(path)
+    if present.startswith(_MADE.encode()) or not os.path.exists(path):
+        write(path, os.fsencode(init_text()), if_changed=True)
+    elif b"adopt(" not in present:
+        add = "add `import cuffi; cuffi.adopt(__name__)` to it"
+        print(f"{path} is your own: {add}, or the layers will not find the toolkit's _runtime.", flush=True)
 
 
 def _is_relative(folder: str) -> bool:
     try:
         names = [name for name in os.listdir(folder) if name.endswith(".py")]
-        return any(_RELATIVE.search(_read(os.path.join(folder, name)).encode()) for name in names)
+        return any(_RELATIVE.search(content(os.path.join(folder, name))) for name in names)
     except OSError:
         return False
-
-
-def _read(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read()
-    except OSError:
-        return ""

@@ -19,9 +19,7 @@ from .names import shown
 class Outcome:
     """A layer's row of the table, and whether the layer is good."""
 
-    def __init__(
-        self, backends: str = "", where: str = "", error: str = "", seconds: str = "", good: bool = True
-    ):
+    def __init__(self, backends: str, where: str, error: str, seconds: str = "", good: bool = True):
         self.row, self.good = [backends, where, error, seconds], good
 
 
@@ -36,7 +34,7 @@ def report(plan, status: int) -> int:
     stamp = Path(settings.build, "report")
     inside = [os.path.abspath(path) for path in [*libraries.values(), *texts(plan)] if os.path.exists(path)]
     if not status and stamp.exists() and stamp.read_text() == state(inside):
-        print(f"Nothing to do: {len(built)} layers are built for {backends}. Next: {next_step(settings)}")
+        print(f"Nothing to do: {len(built)} layers are built for {backends}. Next: {settings.suite()}")
         return 0
     stamp.unlink(missing_ok=True)
     good = not built or show(settings.layers_dir, built, settings)
@@ -60,7 +58,7 @@ def report(plan, status: int) -> int:
     if status or not good:
         return status or 1
     stamp.write_text(state(inside))
-    print(f"Next: {next_step(settings)}")
+    print(f"Next: {settings.suite()}")
     return 0
 
 
@@ -69,10 +67,6 @@ def place_of_logs(objects: str, backend: str) -> str:
     stamps = glob.glob("*.stamp.log", root_dir=objects)
     failed = [log for log in stamps if not os.path.exists(os.path.join(objects, log.removesuffix(".log")))]
     return objects if failed else os.path.join(objects, backend)
-
-
-def next_step(settings) -> str:
-    return settings.suite()
 
 
 def texts(plan) -> list[str]:
@@ -148,15 +142,10 @@ def outcomes_of(layers_dir: str, names: list[str], settings) -> dict[str, Outcom
         _, status = os.waitpid(child, 0)
         dead = next((name for name in left if name not in found), None)
         if dead:
-            how = (
-                f"signal {os.WTERMSIG(status)}"
-                if os.WIFSIGNALED(status)
-                else f"status {os.WEXITSTATUS(status)}"
-            )
-            again = cell(settings.hint(LAYERS=dead))
-            found[dead] = Outcome(
-                "", "[red]failed", f"its process died ({how}): remove its _*.abi3.so, {again}", "", False
-            )
+            code = os.waitstatus_to_exitcode(status)
+            how = f"signal {-code}" if code < 0 else f"status {code}"
+            error = f"its process died ({how}): remove its _*.abi3.so, {cell(settings.hint(LAYERS=dead))}"
+            found[dead] = Outcome("", "[red]failed", error, good=False)
     return {name: found[name] for name in names}
 
 
@@ -194,9 +183,8 @@ def outcome_of(layers_dir: Path, name: str, settings) -> Outcome:
     from layers._runtime.cases import layer_of, load_package
 
     built = " ".join(b for b in settings.backends if (layers_dir / name / BACKENDS[b].library).exists())
-    if not (
-        layers_dir / name / "__init__.py"
-    ).exists():  # or Python would import the folder as an empty package
+    # Or Python would import the folder as an empty package.
+    if not (layers_dir / name / "__init__.py").exists():
         return Outcome(built, "", "no __init__.py yet: it says what Python calls")
     try:
         package = load_package(layers_dir)

@@ -27,7 +27,6 @@ def run_cases(
     layers_dir: str, device: str, *further: str, tool: tuple[str, ...] = (), **environment: str
 ) -> int:
     command = [
-        *tool,
         sys.executable,
         "-m",
         "tools.verify.run_cases",
@@ -35,7 +34,7 @@ def run_cases(
         "--device",
         device,
     ]
-    return subprocess.call([*command, *further], env=os.environ | environment)
+    return subprocess.call([*tool, *command, *further], env=os.environ | environment)
 
 
 def on_the_host(settings: Settings) -> int:
@@ -73,10 +72,8 @@ def on_the_gpu(settings: Settings) -> int:
         before = ("compute-sanitizer", "--tool", tool, "--error-exitcode", "9")
         # torch's CUDA allocator must not cache: a write past a tensor's end would hit other memory of torch's, and
         # nobody would notice.
-        status = run_cases(
-            settings.layers_dir, GPU, *further, tool=before, PYTORCH_NO_CUDA_MEMORY_CACHING="1"
-        )
-        if status:
+        uncached = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
+        if status := run_cases(settings.layers_dir, GPU, *further, tool=before, **uncached):
             return status
     return 0
 

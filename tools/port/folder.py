@@ -106,10 +106,10 @@ def write_folder(plan: Plan, folder: Path, force: bool) -> list[str]:
     write(folder / "ORIGIN", origin(plan, copied, contents, parts).encode())
     if not (folder / "__init__.py").exists():
         write(folder / "__init__.py", INIT.format(name=plan.type))
-    # Remove what a killed port left of its own files. Other .tmp files are the user's.
+    # Remove what a killed port left of its own files. Other .partial files are the user's.
     own = {folder / path for path in (*contents, "ORIGIN", "__init__.py")}
-    for unfinished in folder.rglob("*.tmp"):
-        name = re.fullmatch(r"(.+)\.[0-9]+\.tmp", unfinished.name)
+    for unfinished in folder.rglob("*.partial"):
+        name = re.fullmatch(r"(.+)\.[0-9]+\.partial", unfinished.name)
         if name and unfinished.with_name(name[1]) in own:
             unfinished.unlink()
     return sorted(contents)

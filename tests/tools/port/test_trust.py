@@ -85,14 +85,14 @@ def test_a_file_that_cannot_be_written(fork, port):
     (folder / "shift_layer.hpp").mkdir(parents=True)
     said = port("Shift", fails=True)
     assert said.startswith(f"make port: {folder}/shift_layer.hpp") and len(said.splitlines()) == 1
-    assert not list(folder.rglob("*.tmp"))
+    assert not list(folder.rglob("*.partial"))
     (folder / "shift_layer.hpp").rmdir()
-    (folder / "shift_layer.cpp.4711.tmp").write_text("half a li")
-    (folder / "my.tmp").write_text("mine")
-    (folder / "run.17.tmp").write_text("mine")
+    (folder / "shift_layer.cpp.4711.partial").write_text("half a li")
+    (folder / "my.partial").write_text("mine")
+    (folder / "run.17.partial").write_text("mine")
     port("Shift")
     assert {p.name for p in folder.iterdir()} == {
-        "caffe.proto", "shift_layer.cpp", "shift_layer.hpp", "ORIGIN", "__init__.py", "my.tmp", "run.17.tmp"
+        "caffe.proto", "shift_layer.cpp", "shift_layer.hpp", "ORIGIN", "__init__.py", "my.partial", "run.17.partial"
     }  # fmt: skip
 
 
