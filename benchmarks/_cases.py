@@ -100,13 +100,8 @@ def check_passes(layer: str, case: Case, arguments: tuple, exact: tuple, backwar
     """
     with torch.no_grad():
         given = tuple(torch.randn_like(top) for top in results(case.function(*arguments)))
-    got, wanted = (
-        (*tops, *gradients)
-        for tops, gradients in (
-            both_passes(case.function, arguments, given, backward),
-            both_passes(case.reference, exact, tuple(g.double() for g in given), backward),
-        )
-    )
+    got = both_passes(case.function, arguments, given, backward)
+    wanted = both_passes(case.reference, exact, tuple(g.double() for g in given), backward)
     relative, absolute = case.tolerance_for(got[0].dtype)
     for ours, reference in zip(got, wanted, strict=True):
         error = (ours.detach().double() - reference.detach()).abs().max().item()
@@ -115,11 +110,12 @@ def check_passes(layer: str, case: Case, arguments: tuple, exact: tuple, backwar
             raise RuntimeError(f"{layer}.{case.name}: an error of {error:.2e} where {allowed:.2e} is allowed")
 
 
-def both_passes(function: Callable, arguments: tuple, top_diffs: tuple, backward: bool) -> tuple:
-    """(results, gradients). The gradients are empty without backward."""
-    if backward:
-        return forward_backward(arguments, top_diffs)(function)
-    return results(function(*arguments)), ()
+def both_passes(function: Callable, arguments: tuple, top_diffs: tuple, backward: bool) -> tuple[Tensor, ...]:
+    """The results and, with backward, the gradients of all inputs."""
+    if not backward:
+        return results(function(*arguments))
+    tops, gradients = forward_backward(arguments, top_diffs)(function)
+    return *tops, *gradients
 
 
 _copies = itertools.count()
@@ -131,8 +127,7 @@ def compiled(function: Callable, dynamic: bool | None = False) -> Callable:
     dynamo counts recompilations for each code object, and gives up after a few. So each shape gets its own copy, which
     is the fastest code of torch.compile.
     """
-    code = function.__code__.replace(co_name=f"{function.__name__}_{next(_copies)}")
-    copy = type(function)(
-        code, function.__globals__, function.__name__, function.__defaults__, function.__closure__
-    )
+    name = function.__name__
+    code = function.__code__.replace(co_name=f"{name}_{next(_copies)}")
+    copy = type(function)(code, function.__globals__, name, function.__defaults__, function.__closure__)
     return torch.compile(copy, dynamic=dynamic)

@@ -6,6 +6,8 @@ import importlib.util
 import subprocess
 from pathlib import Path
 
+from tools import files
+
 from . import _machine, _make
 
 HERE = Path(__file__).resolve().parent / "kernels"
@@ -15,12 +17,10 @@ def by_toolkit(folder: str, out: Path):
     """The C functions as the toolkit's make builds them, as a cffi `lib`."""
     where = out.resolve() / "kernels"
     target = where / "layers" / folder
-    target.mkdir(parents=True, exist_ok=True)
     for file in (HERE / folder).iterdir():
-        if not (target / file.name).exists() or (target / file.name).read_bytes() != file.read_bytes():
-            (target / file.name).write_bytes(file.read_bytes())
-    library = target / "_cuda.abi3.so"
-    _make.make(where, str(library), ARCH=_arch())
+        files.write(target / file.name, file.read_bytes(), if_changed=True)
+    _make.make(where, "libraries", BACKENDS=_make.CUDA.name, ARCH=_arch())
+    library = target / _make.CUDA.library
     loader = importlib.machinery.ExtensionFileLoader(f"benchmarks.{folder}._cuda", str(library))
     module = importlib.util.module_from_spec(
         importlib.util.spec_from_file_location(loader.name, library, loader=loader)
@@ -33,26 +33,10 @@ def classic(folder: str, out: Path) -> ctypes.CDLL:
     """The C functions of the same files, compiled with kernels/classic/caffe_cuda_macro.h."""
     library = out.resolve() / "kernels" / f"{folder}_classic.so"
     library.parent.mkdir(parents=True, exist_ok=True)
-    include = _make.ROOT / "include"
-    subprocess.run(
-        [
-            _make.nvcc(),
-            "-std=c++17",
-            "-O3",
-            f"-arch={_arch()}",
-            "--threads",
-            "0",
-            "-shared",
-            "-Xcompiler",
-            "-fPIC",
-            f"-I{HERE / 'classic'}",
-            f"-I{include}",
-            *map(str, sorted((HERE / folder).glob("*.cu"))),
-            "-o",
-            str(library),
-        ],
-        check=True,
-    )
+    options = f"-std=c++17 -O3 -arch={_arch()} --threads 0 -shared -Xcompiler -fPIC".split()
+    includes = [f"-I{HERE / 'classic'}", f"-I{_make.ROOT / 'include'}"]
+    sources = map(str, sorted((HERE / folder).glob("*.cu")))
+    subprocess.run([_make.nvcc(), *options, *includes, *sources, "-o", str(library)], check=True)
     return ctypes.CDLL(str(library))
 
 

@@ -9,9 +9,12 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from layers._backends import BACKENDS
+
 from ._machine import cores
 
 ROOT = Path(__file__).resolve().parent.parent
+CUDA = next(backend for backend in BACKENDS.values() if backend.compiler == "NVCC")
 
 
 @dataclass(frozen=True)
@@ -24,23 +27,24 @@ class Built:
 
 def make(folder: Path, *targets: str, **settings: str) -> Built:
     """Build the layers in folder/layers into folder/build, on all processors."""
-    command = [
-        "make",
-        f"-j{cores()}",
-        "-C",
-        str(ROOT),
-        f"PYTHON={sys.executable}",
-        f"LAYERS_DIR={folder / 'layers'}",
-        f"BUILD={folder / 'build'}",
-        *(f"{k}={v}" for k, v in settings.items()),
-        *targets,
-    ]
+    settings |= {"PYTHON": sys.executable, "LAYERS_DIR": f"{folder}/layers", "BUILD": f"{folder}/build"}
+    command = ["make", f"-j{cores()}", *(f"{name}={value}" for name, value in settings.items()), *targets]
     start = time.perf_counter()
-    done = subprocess.run(command, capture_output=True, text=True)
-    seconds = time.perf_counter() - start
+    printed = run(command)
+    return Built(time.perf_counter() - start, len(re.findall(r"^  [A-Z]{3,5} +\S", printed, re.M)))
+
+
+def seconds_of(module: str, *arguments: str, **environment: str) -> float:
+    """The seconds that a module of the benchmarks prints at its end, run in a process of its own."""
+    return float(run([sys.executable, "-m", module, *arguments], **environment).split()[-1])
+
+
+def run(command: list[str], **environment: str) -> str:
+    """Run a command in the toolkit's folder. Returns what it prints."""
+    done = subprocess.run(command, cwd=ROOT, env=os.environ | environment, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
-    return Built(seconds, len(re.findall(r"^  [A-Z]{3,5} +\S", done.stdout, re.M)))
+    return done.stdout
 
 
 def copy_layer(source: Path, folder: Path, name: str) -> None:

@@ -80,6 +80,14 @@ class Report:
     ) -> None:
         self.figures.append(Figure(what, on, value, target, at_most))
 
+    def for_each_device(self, name: str, summarise: Callable, draw: Callable) -> None:
+        """Summarise the rows of each device, and draw them into a plot."""
+        for device in dict.fromkeys(row["on"] for row in self.rows):
+            rows = [row for row in self.rows if row["on"] == device]
+            summarise(self, device, rows)
+            plot = name if device == _machine.GPU else f"{name}_{device}"
+            self.plots[plot] = lambda figure, rows=rows: draw(figure, rows)
+
     def table(self) -> Table:
         columns = list(dict.fromkeys(key for row in self.shown for key in row))
         caption = "\n".join([*self.notes, f"({self.seconds:.0f} s)"])
@@ -92,6 +100,11 @@ class Report:
         for row in self.shown:
             table.add_row(*(show(row.get(column)) for column in columns))
         return table
+
+
+def brief(error: Exception) -> str:
+    """The kind of an error, and the beginning of its text."""
+    return f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0][:100]}"
 
 
 def show(value) -> str:

@@ -9,7 +9,6 @@ strings are.
 
 import importlib.util
 import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -113,16 +112,7 @@ def in_a_process(contender: str, number: int, caches: str) -> float:
     cache = os.path.join(caches, contender)
     if number == 0 and not os.path.isdir(cache):
         os.mkdir(cache)
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.build_inline", contender, str(number)],
-        cwd=_make.ROOT,
-        env={**os.environ, CACHES[contender]: cache},
-        capture_output=True,
-        text=True,
-    )
-    if done.returncode:
-        raise RuntimeError(f"{contender}'s load_inline failed:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
-    return float(done.stdout.split()[-1])
+    return _make.seconds_of(__name__, contender, str(number), **{CACHES[contender]: cache})
 
 
 def load_ours(number: int) -> Callable:

@@ -17,13 +17,13 @@ def measure(settings: Settings) -> Report:
     few, many = counts[0], counts[-1]
     here = _machine.here("cpu")
     # The time must be linear: a layer among many takes as long as one among few.
-    report.figure(
-        f"build per layer, {many} copies / {few} copies", here, per_layer[many] / per_layer[few], 1.1
-    )
-    report.figure(f"second make of {many} copies, seconds", here, report.rows[-1]["second make, s"], 1.0)
-    report.figure(f"steps of the second make of {many}", here, report.rows[-1]["steps again"], 0)
-    one_layers = (report.rows[-1]["steps"] - report.rows[0]["steps"]) / (many - few)
-    report.figure(f"steps after touching one of {many}", here, report.rows[-1]["its steps"], one_layers)
+    growth = per_layer[many] / per_layer[few]
+    report.figure(f"build per layer, {many} copies / {few} copies", here, growth, 1.1)
+    last = report.rows[-1]
+    report.figure(f"second make of {many} copies, seconds", here, last["second make, s"], 1.0)
+    report.figure(f"steps of the second make of {many}", here, last["steps again"], 0)
+    one_layers = (last["steps"] - report.rows[0]["steps"]) / (many - few)
+    report.figure(f"steps after touching one of {many}", here, last["its steps"], one_layers)
     report.plots["build_many"] = lambda figure: draw(figure, seconds)
     return report
 

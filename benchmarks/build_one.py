@@ -1,13 +1,10 @@
 """Cold build of one layer, up to a loadable operator, against cpp_extension.load of the same kernel."""
 
-import os
 import shutil
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
-from layers._backends import BACKENDS
+from layers._backends import HOST
 
 from . import _machine, _make, _peer, _plot
 from ._report import Report, Settings
@@ -18,21 +15,19 @@ TARGET = 0.2  # of the peer's time
 
 
 def measure(settings: Settings) -> Report:
-    report = Report(
-        f"Cold build of one layer: make -j{_machine.cores()} against cpp_extension.load of the same kernel"
-    )
+    how = f"make -j{_machine.cores()} against cpp_extension.load of the same kernel"
+    report = Report(f"Cold build of one layer: {how}")
     timers = ours()
     peer = None
     if reason := _peer.absent():
         report.notes.append(f"The peer is absent: {reason}.")
     else:
-        peer = " + ".join("." + source.rpartition(".")[2] for source in _peer.sources())
-        peer = f"cpp_extension.load, {peer}"
+        endings = " + ".join(Path(source).suffix for source in _peer.sources())
+        peer = f"cpp_extension.load, {endings}"
         timers[peer] = lambda: peer_build(settings.out)
         if not _peer.has_cuda():
-            report.notes.append(
-                "This torch has no CUDA: the peer compiles its C++ half alone, ours both halves."
-            )
+            half = "the peer compiles its C++ half alone, ours both halves"
+            report.notes.append(f"This torch has no CUDA: {half}.")
     times = in_turns(timers, 0, least=1 if settings.quick else 2, warm=False)
     for name in timers:
         ratio = times.ratio(name, peer) if peer else None
@@ -42,9 +37,8 @@ def measure(settings: Settings) -> Report:
             report.figure(f"cold build, {name} / {peer}", _machine.here("cpu"), ratio, compared)
     medians = {name: times.median(name) for name in timers}
     report.plots["build_one"] = lambda figure: draw(figure, medians, peer)
-    report.notes.append(
-        "The layer is round, four dtypes. The peer's time leaves out `import torch`; ours is make's all."
-    )
+    left_out = "The peer's time leaves out `import torch`; ours is make's all."
+    report.notes.append(f"The layer is round, four dtypes. {left_out}")
     return report
 
 
@@ -57,38 +51,28 @@ def targeted(timers: dict) -> list[str]:
 def ours() -> dict:
     """A timer for each way to build our layer, by name."""
     one = f"sm_{_machine.gpu_arch().replace('.', '')}"
-    timers = {"make, host": lambda: our_build("host")}
+    host, cuda = HOST.name, _make.CUDA.name
+    timers = {"make, host": lambda: our_build(BACKENDS=host)}
     if _make.has_nvcc():
-        timers[f"make, CUDA {one}"] = lambda: our_build("cuda", ARCH=one)
-        timers["make, CUDA all-major"] = lambda: our_build("cuda")
+        timers[f"make, CUDA {one}"] = lambda: our_build(BACKENDS=cuda, ARCH=one)
+        timers["make, CUDA all-major"] = lambda: our_build(BACKENDS=cuda)
         timers[f"make, host and CUDA {one}"] = lambda: our_build(ARCH=one)
         timers["make, host and CUDA all-major (default)"] = lambda: our_build()
     return timers
 
 
-def our_build(backend: str | None = None, **settings: str) -> float:
+def our_build(**settings: str) -> float:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name).resolve()
         _make.copy_layer(_make.ROOT / "layers" / "round", folder, "round")
-        target = str(folder / "layers" / "round" / BACKENDS[backend].library) if backend else "libraries"
-        return _make.make(folder, target, LAYERS="round", **settings).seconds
+        return _make.make(folder, "libraries", **settings).seconds
 
 
 def peer_build(out: Path) -> float:
     """The seconds of the peer's build in a new process. Its folder stays for the benchmark `call`."""
     shutil.rmtree(_peer.kept(out), ignore_errors=True)
     _peer.kept(out).mkdir(parents=True)
-    environment = {**os.environ, "TORCH_EXTENSIONS_DIR": str(_peer.kept(out))}
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks._peer"],
-        cwd=_make.ROOT,
-        env=environment,
-        capture_output=True,
-        text=True,
-    )
-    if done.returncode:
-        raise RuntimeError(f"the peer's build failed:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
-    return float(done.stdout.split()[-1])
+    return _make.seconds_of("benchmarks._peer", TORCH_EXTENSIONS_DIR=str(_peer.kept(out)))
 
 
 def draw(figure, medians: dict[str, float], peer: str | None) -> None:

@@ -11,11 +11,10 @@ from layers.sigmoid import Sigmoid
 from . import _machine, _make, _plot
 from ._machine import GPU
 from ._report import Report, Settings
-from ._timing import Times, in_turns, loop
+from ._timing import Times
+from .call import ELEMENTS, measure_calls
 
 GROUP = "call"
-ELEMENTS = 1024
-CALLS = 250  # between two waits for the GPU
 PORTED, NATIVE = "ported Ramp", "native Sigmoid"
 TARGET = 2.0  # ported / native, on a GPU, without a gradient
 
@@ -23,15 +22,16 @@ TARGET = 2.0  # ported / native, on a GPU, without a gradient
 def measure(settings: Settings) -> Report:
     report = Report(f"One eager call of a module, {ELEMENTS} floats (forward)")
     ported = build(settings.out)
-    medians = {}
-    for device in _machine.devices():
-        for grad in (False, True):
-            times = one(ported, device, grad, settings)
-            add(report, times, device, grad)
-            medians[f"{device}, {'with' if grad else 'no'} grad"] = {
-                name: times.median(name) * 1e6 for name in times
-            }
-    report.notes.append(f"Medians over turns of {CALLS} calls each; spread: half of the turns lie within it.")
+
+    def contenders(bottom: torch.Tensor, grad: bool) -> dict[str, torch.nn.Module]:
+        found = {PORTED: ported.Ramp(), NATIVE: Sigmoid(), "torch.nn.ReLU": torch.nn.ReLU()}
+        if not torch.equal(found[PORTED](bottom), torch.relu(bottom)):
+            raise RuntimeError("the ported layer computes something else")
+        with torch.no_grad():
+            found[PORTED](bottom)
+        return found
+
+    medians = measure_calls(report, settings, contenders, add)
     colours = {PORTED: _plot.OURS, NATIVE: _plot.PEER}
     report.plots["caffe_call"] = lambda figure: _plot.panels(figure, medians, colours, "us per call")
     return report
@@ -45,18 +45,6 @@ def build(out: Path):
     settings = {"ARCH": "native"} if GPU in _machine.devices() else {"NVCC": ""}
     _make.make(folder, "libraries", **settings)
     return importlib.import_module(f"{load_package(folder / 'layers', 'benchmark_caffe')}.zoo")
-
-
-def one(ported, device: str, grad: bool, settings: Settings) -> Times:
-    """The times of all contenders on a device, with a gradient or without."""
-    bottom = torch.randn(ELEMENTS, device=device, requires_grad=grad)
-    contenders = {PORTED: ported.Ramp(), NATIVE: Sigmoid(), "torch.nn.ReLU": torch.nn.ReLU()}
-    if not torch.equal(contenders[PORTED](bottom), torch.relu(bottom)):
-        raise RuntimeError("the ported layer computes something else")
-    with torch.no_grad():
-        contenders[PORTED](bottom)
-    timers = {name: loop(module, (bottom,), CALLS, device) for name, module in contenders.items()}
-    return in_turns(timers, seconds=1.0 if settings.quick else 3.0, least=30, most=400)
 
 
 def add(report: Report, times: Times, device: str, grad: bool) -> None:

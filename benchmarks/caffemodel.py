@@ -4,7 +4,6 @@ The file is in the cache when it is read. Memory is the process's peak over what
 multiple of the parameters' own size, each way in a process of its own.
 """
 
-import subprocess
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,8 +12,7 @@ import torch
 
 from layers import caffe_net
 
-from . import _machine
-from ._machine import ROOT
+from . import _machine, _make
 from ._report import Report, Settings
 from ._timing import in_turns, on_cpu
 
@@ -23,6 +21,7 @@ OURS, TORCH = "load_caffemodel", "torch.load, load_state_dict"
 # Channels of the convolutions; None: a pooling. A small one of the same shape for --quick.
 CONVOLUTIONS = (64, 64, None, 128, 128, None, 256, 256, 256, None, *(512, 512, 512, None) * 2)
 FULL, QUICK = (4096, 4096, 1000), (256, 256, 10)
+PEAK_IN = "peak / parameters"
 
 PEAK = """
 import re, sys, torch
@@ -52,9 +51,8 @@ def prototxt(sizes: tuple[int, ...]) -> str:
         if channels is None:
             text += add(name, "Pooling", "pooling_param { kernel_size: 2 stride: 2 }")
         else:
-            text += add(
-                name, "Convolution", f"convolution_param {{ num_output: {channels} kernel_size: 3 pad: 1 }}"
-            )
+            said = f"num_output: {channels} kernel_size: 3 pad: 1"
+            text += add(name, "Convolution", f"convolution_param {{ {said} }}")
         bottom = name
     for i, outputs in enumerate(sizes):
         text += add(f"fc{i}", "InnerProduct", f"inner_product_param {{ num_output: {outputs} }}")
@@ -79,22 +77,10 @@ def measure(settings: Settings) -> Report:
         }
         times = in_turns({name: on_cpu([call]) for name, call in calls.items()}, seconds=10, least=5, most=20)
         for name, file in ((OURS, caffe), (TORCH, saved)):
-            peak = subprocess.run(
-                [sys.executable, "-c", PEAK, deploy, file],
-                capture_output=True,
-                text=True,
-                check=True,
-                cwd=ROOT,
-            )
-            report.row(
-                by=name,
-                MB=file.stat().st_size / 1e6,
-                s=times.median(name),
-                spread=times.spread(name),
-                **{"peak / parameters": float(peak.stdout)},
-            )
-    report.figure(f"{OURS} / {TORCH}, wall time", _machine.here("cpu"), times.ratio(OURS, TORCH), 1.5)
-    report.figure(
-        f"{OURS}, peak memory / parameters", _machine.here("cpu"), report.rows[0]["peak / parameters"], 2.2
-    )
+            peak = float(_make.run([sys.executable, "-c", PEAK, str(deploy), str(file)]))
+            seconds, spread = times.median(name), times.spread(name)
+            report.row(by=name, MB=file.stat().st_size / 1e6, s=seconds, spread=spread, **{PEAK_IN: peak})
+    here = _machine.here("cpu")
+    report.figure(f"{OURS} / {TORCH}, wall time", here, times.ratio(OURS, TORCH), 1.5)
+    report.figure(f"{OURS}, peak memory / parameters", here, report.rows[0][PEAK_IN], 2.2)
     return report

@@ -1,5 +1,7 @@
 """The time of an eager call on 1024 floats, with its output's allocation: ours, the same by pybind11, and torch's."""
 
+from collections.abc import Callable
+
 import torch
 
 from layers.round import round_ste
@@ -24,31 +26,36 @@ def measure(settings: Settings) -> Report:
         report.notes.append(f"The peer is absent: {reason}.")
     else:
         extension = _peer.load_kept(settings.out)
-    medians = {}
-    for device in _machine.devices():
-        for grad in (False, True):
-            times = one(extension, device, grad, settings)
-            add(report, times, device, grad)
-            medians[f"{device}, {'with' if grad else 'no'} grad"] = {
-                name: times.median(name) * 1e6 for name in times
-            }
-    report.notes.append(f"Medians over turns of {CALLS} calls each; spread: half of the turns lie within it.")
+
+    def contenders(bottom: torch.Tensor, grad: bool) -> dict[str, Callable]:
+        found = {OURS: round_ste, "torch.relu": torch.relu, "torch.round": torch.round}
+        if extension is not None:
+            # Without a gradient users call the extension itself, with a gradient a Function around it.
+            found[PEER] = _peer.function(extension) if grad else extension.round_forward
+            if not torch.equal(round_ste(bottom), found[PEER](bottom)):
+                raise RuntimeError("the peer computes something else")
+        return found
+
+    medians = measure_calls(report, settings, contenders, add)
     colours = {OURS: _plot.OURS, PEER: _plot.PEER}
     report.plots["call"] = lambda figure: _plot.panels(figure, medians, colours, "us per call")
     return report
 
 
-def one(extension, device: str, grad: bool, settings: Settings) -> Times:
-    """The times of all contenders on a device, with a gradient or without."""
-    bottom = torch.rand(ELEMENTS, device=device, requires_grad=grad)
-    contenders = {OURS: round_ste, "torch.relu": torch.relu, "torch.round": torch.round}
-    if extension is not None:
-        # Without a gradient users call the extension itself, with a gradient a Function around it.
-        contenders[PEER] = _peer.function(extension) if grad else extension.round_forward
-        if not torch.equal(round_ste(bottom), contenders[PEER](bottom)):
-            raise RuntimeError("the peer computes something else")
-    timers = {name: loop(call, (bottom,), CALLS, device) for name, call in contenders.items()}
-    return in_turns(timers, seconds=1.0 if settings.quick else 3.0, least=30, most=400)
+def measure_calls(report: Report, settings: Settings, contenders: Callable, add: Callable) -> dict[str, dict]:
+    """Measure `contenders(bottom, grad)` on every device, with a gradient and without. Returns their medians in us."""
+    medians = {}
+    for device in _machine.devices():
+        for grad in (False, True):
+            bottom = torch.randn(ELEMENTS, device=device, requires_grad=grad)
+            calls = contenders(bottom, grad)
+            timers = {name: loop(call, (bottom,), CALLS, device) for name, call in calls.items()}
+            times = in_turns(timers, seconds=1.0 if settings.quick else 3.0, least=30, most=400)
+            add(report, times, device, grad)
+            title = f"{device}, {'with' if grad else 'no'} grad"
+            medians[title] = {name: times.median(name) * 1e6 for name in times}
+    report.notes.append(f"Medians over turns of {CALLS} calls each; spread: half of the turns lie within it.")
+    return medians
 
 
 def add(report: Report, times: Times, device: str, grad: bool) -> None:

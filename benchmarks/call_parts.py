@@ -9,28 +9,21 @@ from . import _machine
 from ._machine import GPU
 from ._report import Report, Settings
 from ._timing import in_turns, loop
+from .call import CALLS, ELEMENTS
 
 GROUP = "call"
-ELEMENTS, CALLS = 1024, 250
 
 
 def measure(settings: Settings) -> Report:
     report = Report(f"The parts of round_ste on {ELEMENTS} floats, each measured alone")
     for device in _machine.devices():
-        plain, wanting = (
-            torch.rand(ELEMENTS, device=device),
-            torch.rand(ELEMENTS, device=device, requires_grad=True),
-        )
+        plain = torch.rand(ELEMENTS, device=device)
+        wanting = plain.clone().requires_grad_()
         timers = {name: loop(*part, CALLS, device) for name, part in parts(plain, wanting, device).items()}
         times = in_turns(timers, seconds=1.0 if settings.quick else 3.0, least=30, most=400)
         for name in timers:
-            report.row(
-                on=device,
-                part=name,
-                us=times.median(name) * 1e6,
-                least=times.least(name) * 1e6,
-                spread=times.spread(name),
-            )
+            us, least = times.median(name) * 1e6, times.least(name) * 1e6
+            report.row(on=device, part=name, us=us, least=least, spread=times.spread(name))
     report.notes.append(
         "C function: wrapper, dispatch and launch, addresses given. Plan: with checks, stream, addresses."
     )

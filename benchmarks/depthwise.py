@@ -10,7 +10,7 @@ from layers._runtime.cases import Draw, cast
 from . import _machine, _plot
 from ._cases import benched, both_passes, check_passes, compiled, least_bytes
 from ._machine import GPU
-from ._report import Report, Settings
+from ._report import Report, Settings, brief
 from ._timing import Timer, in_turns, limit_on_gpu, on_cpu, on_gpu, on_wall, queued_on_gpu
 from .layer_cases import copies, repeated
 
@@ -54,14 +54,11 @@ def measure(settings: Settings) -> Report:
         for _, case in benched(device, LAYER, report.notes):
             if case.name != "depthwise_conv2d":
                 continue
-            searching, torch.backends.cudnn.benchmark = torch.backends.cudnn.benchmark, True
             start = time.perf_counter()
-            try:
+            with torch.backends.cudnn.flags(enabled=True, benchmark=True):
                 drawn = inputs(device)
                 for run in (FORWARD, BOTH) if device == GPU else (FORWARD,):
                     all_shapes(report, settings, case, device, drawn, run, start)
-            finally:
-                torch.backends.cudnn.benchmark = searching
             report.notes.append(f"{device}: {time.perf_counter() - start:.0f} s.")
     report.notes += [
         "last: channels_last. x NCHW, x last: torch's time over ours in one layout, the kernels' alone (a CUDA graph). "
@@ -74,11 +71,7 @@ def measure(settings: Settings) -> Report:
         if all(row.get(column) is None for row in report.shown):  # no row has this contender
             for row in report.shown:
                 row.pop(column, None)
-    for device in {row["on"]: None for row in report.rows}:
-        rows = [row for row in report.rows if row["on"] == device]
-        summarise(report, device, rows)
-        name = "depthwise" if device == GPU else f"depthwise_{device}"
-        report.plots[name] = lambda figure, rows=rows: draw(figure, rows)
+    report.for_each_device("depthwise", summarise, draw)
     return report
 
 
@@ -98,11 +91,11 @@ def inputs(device: str) -> dict[str, tuple]:
     """The arguments in double, by shape. The batch is that of the issue on the GPU, and a small one on the CPU."""
     from layers.depthwise_conv.cases import BENCH, arguments  # imports the layer, which must be built
 
-    sizes = {
-        name: ((size[0] if device == GPU else HOST_BATCH, *size[1:]), *rest)
-        for name, (size, *rest) in BENCH.items()
-    }
-    return {name: arguments(*size)(Draw()) for name, size in sizes.items()}
+    drawn = {}
+    for name, (size, *rest) in BENCH.items():
+        batch = size[0] if device == GPU else HOST_BATCH
+        drawn[name] = arguments((batch, *size[1:]), *rest)(Draw())
+    return drawn
 
 
 def in_layout(arguments: tuple, layout: torch.memory_format) -> tuple:
@@ -143,9 +136,8 @@ def one(report: Report, settings, case, device, run, shape, arguments, dtype, un
         enter(TORCH + layout, case.reference, layout)
     if time.perf_counter() < until:
         try:
-            layout = min(
-                (n.removeprefix(TORCH) for n in (TORCH, TORCH + LAST) if n in timers), key=quick(timers)
-            )
+            torchs = [n for n in (TORCH, TORCH + LAST) if n in timers]
+            layout = min(torchs, key=lambda name: timers[name]()).removeprefix(TORCH)
             function = compiled(conv_of(nchw))
             given = [torch.zeros_like(case.reference(*ready[layout]).detach())]
             both_passes(function, ready[layout], given, backward)
@@ -159,11 +151,6 @@ def one(report: Report, settings, case, device, run, shape, arguments, dtype, un
     times = in_turns(timers, seconds, most=60 if device == GPU else 200)
     timers.clear()  # their graphs hold the memory that the next ones need
     add(report, times, device, run, shape, dtype, moved)
-
-
-def quick(timers: dict[str, Timer]):
-    """A function of a layout that returns the time of torch in it, from a single measurement."""
-    return lambda layout: timers[TORCH + layout]()
 
 
 def conv_of(arguments: tuple):
@@ -183,10 +170,6 @@ def gpu_timer(calls: list, label: str, name: str, notes: list[str]) -> Timer:
         torch.cuda.synchronize()
         notes.append(f"{label}: {name} is timed without a graph: {brief(error)}")
         return queued_on_gpu(calls)
-
-
-def brief(error: Exception) -> str:
-    return f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0][:100]}"
 
 
 def add(report: Report, times, device, run, shape, dtype, moved) -> None:
@@ -225,29 +208,20 @@ def summarise(report: Report, device: str, rows: list[dict]) -> None:
     for run in dict.fromkeys(row["run"] for row in rows):
         for key in ("x NCHW", "x last", "eager x NCHW", "eager x last", "x best", "NCHW x best"):
             for dtypes in all_and_each(rows):
-                found = [
-                    row[key]
-                    for row in rows
-                    if row["run"] == run and row["dtype"] in dtypes and row[key] is not None
-                ]
+                mine = [row[key] for row in rows if row["run"] == run and row["dtype"] in dtypes]
+                found = [ratio for ratio in mine if ratio is not None]
                 if not found:
                     continue
-                mean, least = TARGETS.get((run, key), (None, None)) if device == GPU else (None, None)
+                aims = TARGETS.get((run, key), (None, None)) if device == GPU else (None, None)
+                values = statistics.geometric_mean(found), min(found)
                 what = f"depthwise {run}, {' and '.join(dtypes)}, {key}"
-                report.figure(
-                    f"{what}, geometric mean", here, statistics.geometric_mean(found), mean, at_most=False
-                )
-                report.figure(f"{what}, least", here, min(found), least, at_most=False)
+                for kind, value, aim in zip(("geometric mean", "least"), values, aims, strict=True):
+                    report.figure(f"{what}, {kind}", here, value, aim, at_most=False)
     for row in rows:
         if device == GPU and row["run"] == FORWARD and row["shape"] == OF_COPY_AT:
             for layout in (NCHW, LAST):
-                report.figure(
-                    f"depthwise {row['shape']} {row['dtype']} ours{layout}, share of copy_",
-                    here,
-                    row[COPY] / row[OURS + layout],
-                    OF_COPY,
-                    at_most=False,
-                )
+                what = f"depthwise {row['shape']} {row['dtype']} ours{layout}, share of copy_"
+                report.figure(what, here, row[COPY] / row[OURS + layout], OF_COPY, at_most=False)
         if device == "cpu" and row["x NCHW"]:
             aimed = ON_HOST if row["shape"].endswith("k3") else None
             report.figure(f"depthwise {row['shape']}, x NCHW", here, row["x NCHW"], aimed, at_most=False)

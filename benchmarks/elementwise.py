@@ -20,9 +20,8 @@ LARGE = 1 << 22
 
 
 def measure(settings: Settings) -> Report:
-    report = Report(
-        "The same kernel body under our CUDA_KERNEL_LOOP, Caffe's, and copy_ (by size: JSON, plot)"
-    )
+    title = "The same kernel body under our CUDA_KERNEL_LOOP, Caffe's, and copy_ (by size: JSON, plot)"
+    report = Report(title)
     if not torch.cuda.is_available() or not _make.has_nvcc():
         report.notes.append("Nothing was measured: this takes a GPU and nvcc.")
         return report
@@ -58,14 +57,9 @@ def one(report: Report, libraries: dict, kernel: str, dtype: torch.dtype, count:
         for name, library in libraries.items()
     }
     # copy_ moves as many bytes as the kernel: it reads one half and writes the other.
-    halves = [
-        (
-            torch.empty(moved // 2, dtype=torch.uint8, device=GPU).random_(),
-            torch.empty(moved // 2, dtype=torch.uint8, device=GPU),
-        )
-        for _ in sets
-    ]
-    calls[COPY] = [lambda pair=pair: pair[1].copy_(pair[0]) for pair in halves]
+    halves = [torch.empty(moved // 2, dtype=torch.uint8, device=GPU).random_() for _ in sets]
+    pairs = [(torch.empty_like(half), half) for half in halves]
+    calls[COPY] = [lambda pair=pair: pair[0].copy_(pair[1]) for pair in pairs]
     timers = {name: on_gpu(calls[name], at_least=2e-4) for name in libraries}
     timers[COPY] = limit_on_gpu(calls[COPY], at_least=2e-4, bytes_each=moved)
     times = in_turns(timers, seconds=0.06)
@@ -79,7 +73,7 @@ def one(report: Report, libraries: dict, kernel: str, dtype: torch.dtype, count:
         "speed-up": times.ratio(CLASSIC, OURS),
     }
     report.row(show=False, **row)
-    del calls, timers, sets, tops, halves
+    del calls, timers, sets, tops, halves, pairs
     torch.cuda.empty_cache()
     return row
 
@@ -97,12 +91,8 @@ def caller(library, kernel: str, inputs: list, top: torch.Tensor):
     numbers = [*(t.data_ptr() for t in (*inputs, top)), top.numel(), DTYPES[top.dtype][0]]
     if isinstance(library, ctypes.CDLL):
         function = getattr(library, f"{kernel}_forward")
-        function.argtypes = [
-            *[ctypes.c_void_p] * (len(inputs) + 1),
-            ctypes.c_int64,
-            ctypes.c_int,
-            ctypes.c_void_p,
-        ]
+        pointers = [ctypes.c_void_p] * (len(inputs) + 1)
+        function.argtypes = [*pointers, ctypes.c_int64, ctypes.c_int, ctypes.c_void_p]
     else:
         function = getattr(library, f"{kernel}_forward_ffi")
 
@@ -130,16 +120,11 @@ def summarise(report: Report, kernel: str, dtype: torch.dtype, rows: list[dict])
         }
     )
     here = _machine.here(GPU)
-    report.figure(
-        f"{name} from 2^22, least share of copy_", here, worst["of copy_"], DTYPES[dtype][1], at_most=False
-    )
-    report.figure(
-        f"{name} from 2^22, least speed-up over Caffe's macro",
-        here,
-        slowest["speed-up"],
-        SPEEDUP,
-        at_most=False,
-    )
+    for what, value, aim in (
+        ("share of copy_", worst["of copy_"], DTYPES[dtype][1]),
+        ("speed-up over Caffe's macro", slowest["speed-up"], SPEEDUP),
+    ):
+        report.figure(f"{name} from 2^22, least {what}", here, value, aim, at_most=False)
 
 
 def draw(figure, rows: list[dict], sizes: list[int]) -> None:

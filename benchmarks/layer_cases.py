@@ -55,20 +55,9 @@ def one(report, settings, layer, case, name, arguments, dtype, device) -> None:
             timers |= {n + EAGER: on_wall(c, max(1, 20 // len(c))) for n, c in calls.items() if n != COPY}
         times = in_turns(timers, seconds=0.2 if device == GPU else 1.0 if settings.quick else 2.0)
         del calls, timers  # their graphs hold the memory that the next ones need
-        add(
-            report,
-            times,
-            case,
-            moved,
-            device,
-            dict(
-                on=device,
-                layer=layer,
-                case=name,
-                dtype=str(dtype).removeprefix("torch."),
-                run="forward + backward" if backward else "forward",
-            ),
-        )
+        what = {"on": device, "layer": layer, "case": name, "dtype": str(dtype).removeprefix("torch.")}
+        what["run"] = "forward + backward" if backward else "forward"
+        add(report, times, case, moved, what)
 
 
 def repeated(function, arguments: tuple, backward: bool, moved: int, device: str) -> list:
@@ -76,10 +65,7 @@ def repeated(function, arguments: tuple, backward: bool, moved: int, device: str
     count = sets_beyond_cache(moved) if device == GPU else 1
     calls = []
     for _ in range(count):
-        own = tuple(
-            a.detach().clone().requires_grad_(a.requires_grad) if isinstance(a, torch.Tensor) else a
-            for a in arguments
-        )
+        own = tuple(own_copy(a) if isinstance(a, torch.Tensor) else a for a in arguments)
         if backward:
             with torch.no_grad():
                 top_diffs = tuple(torch.randn_like(top) for top in results(function(*own)))
@@ -87,6 +73,10 @@ def repeated(function, arguments: tuple, backward: bool, moved: int, device: str
         else:
             calls.append(lambda own=own: function(*own))
     return calls
+
+
+def own_copy(leaf: torch.Tensor) -> torch.Tensor:
+    return leaf.detach().clone().requires_grad_(leaf.requires_grad)
 
 
 def copies(moved: int, device: str) -> list:
@@ -102,26 +92,22 @@ def timer(name: str, calls: list, moved: int, device: str) -> Timer:
     return limit_on_gpu(calls, 2e-4, moved) if name == COPY else on_gpu(calls, 2e-4)
 
 
-def add(report: Report, times: Times, case, moved: int, device: str, what: dict) -> None:
-    of_copy = times.ratio(COPY, OURS)
+def add(report: Report, times: Times, case, moved: int, what: dict) -> None:
+    of_copy, device = times.ratio(COPY, OURS), what["on"]
     for peer in case.peers or [None]:
         ratio = times.ratio(OURS, peer) if peer else None
-        report.row(
-            **what,
-            us=times.median(OURS) * 1e6,
-            **{
-                "GB/s": moved / times.median(OURS) / 1e9,
-                "of copy_": of_copy,
-                "spread": times.spread(OURS),
-                "peer": peer,
-                "its us": times.median(peer) * 1e6 if peer else None,
-                "ours / peer": ratio,
-                "eager us": times.median(OURS + EAGER) * 1e6 if device == GPU else None,
-                "eager ours / peer": times.ratio(OURS + EAGER, peer + EAGER)
-                if peer and device == GPU
-                else None,
-            },
-        )
+        row = {
+            "us": times.median(OURS) * 1e6,
+            "GB/s": moved / times.median(OURS) / 1e9,
+            "of copy_": of_copy,
+            "spread": times.spread(OURS),
+            "peer": peer,
+            "its us": times.median(peer) * 1e6 if peer else None,
+            "ours / peer": ratio,
+            "eager us": times.median(OURS + EAGER) * 1e6 if device == GPU else None,
+            "eager ours / peer": times.ratio(OURS + EAGER, peer + EAGER) if peer and device == GPU else None,
+        }
+        report.row(**what, **row)
         if peer:
             aimed = device == "cpu" and case.elementwise and what["run"] == "forward"
             title = f"{what['layer']} {what['case']} {what['dtype']} {what['run']}, ours / {peer}"
@@ -132,24 +118,16 @@ def draw(figure, report: Report) -> None:
     """Ours and each peer as a share of copy_'s speed."""
     rows = report.rows
     figure.set_size_inches(8, 0.9 + 0.34 * max(len(rows), 1))
-    axes = figure.subplots()
+    axes, labels = figure.subplots(), []
     for i, row in enumerate(rows):
+        peer = f" ({row['peer']})" if row["peer"] else ""
+        labels.append(f"{row['on']} {row['layer']} {row['case']} {row['dtype']}, {row['run']}{peer}")
         axes.barh(i - 0.18, row["of copy_"], 0.34, color=_plot.OURS, label="" if i else OURS)
         if row["peer"]:
-            axes.barh(
-                i + 0.18,
-                row["of copy_"] * row["ours / peer"],
-                0.34,
-                color=_plot.PEER,
-                label="" if i else "peer",
-            )
+            share = row["of copy_"] * row["ours / peer"]
+            axes.barh(i + 0.18, share, 0.34, color=_plot.PEER, label="" if i else "peer")
         axes.text(row["of copy_"], i - 0.18, f" {show(row['us'])} us", va="center", fontsize=6)
     axes.axvline(1, color=_plot.LIMIT, linewidth=1, label="copy_ of the same bytes")
-    labels = [
-        f"{r['on']} {r['layer']} {r['case']} {r['dtype']}, {r['run']}"
-        + (f" ({r['peer']})" if r["peer"] else "")
-        for r in rows
-    ]
     axes.set_yticks(range(len(rows)), labels, fontsize=7)
     axes.invert_yaxis()
     axes.set_xlabel("share of copy_'s speed")

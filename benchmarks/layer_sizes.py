@@ -27,27 +27,18 @@ def measure(settings: Settings) -> Report:
                 for count in sizes:
                     one(report, layer, case, sized(arguments, dtype, count), count)
                     torch.cuda.empty_cache()
-    report.notes.append(
-        f"of copy_: the least from 2^22 elements on, and where. GB/s: at {sizes[-1]} elements."
-    )
+    where = f"at {sizes[-1]} elements"
+    report.notes.append(f"of copy_: the least from 2^22 elements on, and where. GB/s: {where}.")
     curves = {}
     for row in report.rows:
         curves.setdefault((row["layer"], row["dtype"]), []).append(row)
     for (layer, dtype), rows in curves.items():
         large = min((r for r in rows if r["elements"] >= 1 << 22), key=lambda r: r["of copy_"])
-        report.shown.append(
-            {
-                "layer": layer,
-                "dtype": dtype,
-                "of copy_": large["of copy_"],
-                "at": f"2^{large['elements'].bit_length() - 1}",
-                "GB/s": rows[-1]["GB/s"],
-                "copy_ GB/s": rows[-1]["copy_ GB/s"],
-                "peer GB/s": rows[-1]["peer GB/s"],
-                "ours / peer, largest": rows[-1]["ours / peer"],
-                "smallest": rows[0]["ours / peer"],
-            }
-        )
+        row = {"layer": layer, "dtype": dtype, "of copy_": large["of copy_"]}
+        row["at"] = f"2^{large['elements'].bit_length() - 1}"
+        row |= {key: rows[-1][key] for key in ("GB/s", "copy_ GB/s", "peer GB/s")}
+        row |= {"ours / peer, largest": rows[-1]["ours / peer"], "smallest": rows[0]["ours / peer"]}
+        report.shown.append(row)
     if curves:
         report.plots["layer_sizes"] = lambda figure: draw(figure, curves, sizes)
     return report
@@ -60,21 +51,15 @@ def sized(arguments: tuple, dtype: torch.dtype, count: int) -> tuple:
         if not isinstance(argument, torch.Tensor):
             return argument
         flat = argument.flatten()
-        return (
-            flat.repeat(-(-count // flat.numel()))[:count].clone()
-            if count > flat.numel()
-            else flat[:count].clone()
-        )
+        return flat.repeat(-(-count // flat.numel()))[:count].clone()
 
     return tuple(one(a) for a in cast(arguments, dtype, GPU))
 
 
 def one(report: Report, layer: str, case, arguments: tuple, count: int) -> None:
     moved = least_bytes(case, arguments, backward=False)
-    calls = {
-        name: repeated(f, arguments, False, moved, GPU)
-        for name, f in {OURS: case.function, **case.peers}.items()
-    }
+    contenders = {OURS: case.function, **case.peers}
+    calls = {name: repeated(f, arguments, False, moved, GPU) for name, f in contenders.items()}
     calls[COPY] = copies(moved, GPU)
     timers = {name: timer(name, c, moved, GPU) for name, c in calls.items()}
     times = in_turns(timers, seconds=0.03)

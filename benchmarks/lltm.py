@@ -10,7 +10,7 @@ from layers._runtime.cases import Draw, cast
 from . import _machine, _plot
 from ._cases import benched, check_passes, compiled, forward_backward
 from ._machine import GPU
-from ._report import Report, Settings
+from ._report import Report, Settings, brief
 from ._timing import Timer, in_turns, on_cpu
 
 GROUP = "layers"
@@ -44,11 +44,7 @@ def measure(settings: Settings) -> Report:
         "Gradients of all five inputs. GPU: many calls, then one wait for it; launches and Python count.",
         f"{KEY}: of eager torch operators and torch.compile (default mode), the faster; compile: its shapes.",
     ]
-    for device in {row["on"]: None for row in report.rows}:
-        rows = [row for row in report.rows if row["on"] == device]
-        summarise(report, device, rows)
-        name = "lltm" if device == GPU else f"lltm_{device}"
-        report.plots[name] = lambda figure, rows=rows: draw(figure, rows)
+    report.for_each_device("lltm", summarise, draw)
     return report
 
 
@@ -71,8 +67,7 @@ def one(report: Report, settings, case, device, dtype, size, start, varying: dic
             else:
                 report.notes.append(f"{size} {name}: {COMPILED} is absent: no time was left to compile.")
         except Exception as error:
-            text = str(error).strip().partition("\n")[0][:100]
-            report.notes.append(f"{size} {name}: {COMPILED} is absent: {type(error).__name__}: {text}")
+            report.notes.append(f"{size} {name}: {COMPILED} is absent: {brief(error)}")
     timers = {n: timer(lambda f=function: run(f), device) for n, function in functions.items()}
     seconds = (0.15 if settings.quick else 0.4) if device == GPU else (0.5 if settings.quick else 3.0)
     times = in_turns(timers, seconds, least=5 if device == GPU else 9)

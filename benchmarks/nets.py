@@ -21,9 +21,10 @@ from . import _machine
 from ._machine import GPU
 from ._report import Report, Settings
 from ._timing import in_turns, on_cpu, on_wall
+from .network import TRAINING, settle, training_step
 
 GROUP = "nets"
-FORWARD, TRAINING = "forward", "training step"
+FORWARD = "forward"
 OURS, TORCH, UNEDITED = "caffe_net", "by hand", "all unedited"
 REACH = 1.05  # ours over torch's time, where the GPU is busy
 CLASSES = 1000
@@ -256,19 +257,15 @@ SMALL = 64  # images' side on a processor, where a layer's Python is to be seen
 
 def measure(settings: Settings) -> Report:
     report = Report("Caffe nets, float32, eager: time over that of the net by hand")
-    searching, torch.backends.cudnn.benchmark = torch.backends.cudnn.benchmark, True
     device = _machine.devices()[0]
     folders = Folders()
-    missing = sorted(
-        {t for name in NETS for t in needed_types(prototxt(name, 1, NETS[name][2])) if not folders.find(t)}
-    )
-    try:
+    needed = {t for name, net in NETS.items() for t in needed_types(prototxt(name, 1, net[2]))}
+    missing = sorted(t for t in needed if not folders.find(t))
+    with torch.backends.cudnn.flags(enabled=True, benchmark=True):
         for name in NETS:
             nets, side = made(name, device, unedited=not missing)
             for run, batch in runs(name, device):
                 row(report, settings, name, nets, run, torch.randn(batch, 3, side, side, device=device))
-    finally:
-        torch.backends.cudnn.benchmark = searching
     if missing:
         report.notes.append(f"{UNEDITED}: not measured, no folder of LAYERS_DIR has {', '.join(missing)}.")
     report.notes.append("A training step: zero_grad, forward, loss, backward, SGD with momentum.")
@@ -348,12 +345,7 @@ def agree(nets: dict[str, nn.Module], images) -> None:
     answers = {}
     with torch.no_grad(), torch.backends.cudnn.flags(torch.backends.cudnn.enabled, allow_tf32=False):
         for contender, net in nets.items():
-            norms = [m for m in net.modules() if isinstance(m, nn.BatchNorm2d)]
-            for norm in norms:
-                norm.momentum = None  # the plain mean of all batches; there is only one
-            net.train()(images)
-            for norm in norms:
-                norm.momentum = 0.1
+            settle(net, images)
             tops = outputs(net.eval()(images))
             answers[contender] = torch.cat([top.reshape(-1) for top in tops]).double()
     for contender, answer in answers.items():
@@ -373,26 +365,17 @@ def outputs(tops) -> list:
 
 def step(net: nn.Module, images, run: str) -> Callable[[], object]:
     """A function without arguments that runs the net once."""
-    if run == FORWARD:
-        net.eval()
-
-        def forward():
-            with torch.no_grad():
-                return net(images)
-
-        return forward
-    net.train()
-    optimizer = torch.optim.SGD(net.parameters(), lr=1e-4, momentum=0.9)
     labels = torch.randint(0, CLASSES, images.shape[:1], device=images.device)
 
-    def train():
-        optimizer.zero_grad(set_to_none=True)
+    def forward():
+        with torch.no_grad():
+            return net(images)
+
+    def loss():
         tops = outputs(net(images))
         # SSD's own loss is not compared.
         several = len(tops) > 1
-        loss = sum(top.square().mean() for top in tops) if several else F.cross_entropy(tops[0], labels)
-        loss.backward()
-        optimizer.step()
-        return loss
+        return sum(top.square().mean() for top in tops) if several else F.cross_entropy(tops[0], labels)
 
-    return train
+    net.train(run == TRAINING)
+    return training_step(net, loss) if run == TRAINING else forward

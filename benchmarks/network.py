@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from . import _machine, _plot
 from ._machine import GPU
-from ._report import Report, Settings
+from ._report import Report, Settings, brief
 from ._timing import in_turns, on_wall
 
 GROUP = "network"
@@ -57,18 +57,14 @@ def measure(settings: Settings) -> Report:
     report = Report(
         "Networks, torch's wall time over ours, of what a layer without cost would give (ms of ours)"
     )
-    reason = absent()
-    if reason:
+    if reason := absent():
         report.notes.append(f"Nothing was measured: {reason}.")
         return report
-    searching, torch.backends.cudnn.benchmark = torch.backends.cudnn.benchmark, not settings.quick
-    try:
+    with torch.backends.cudnn.flags(enabled=True, benchmark=not settings.quick):
         for mode in (EAGER, GRAPH, COMPILED):
             for model, run, batch in RUNS:
                 if mode != COMPILED or (run == TRAINING and not settings.quick):
                     row(report, settings, mode, model, run, batch)
-    finally:
-        torch.backends.cudnn.benchmark = searching
     report.notes += [
         "AMP: torch.autocast to half, no scaler. Both have the same weights; cudnn.benchmark is on, unless --quick.",
         "torch.compile: training steps only, for each compilation takes a minute.",
@@ -147,9 +143,7 @@ def row(report: Report, settings: Settings, mode: str, name: str, run: str, batc
         try:
             cells[str(column)] = cell(settings, mode, name, run, batch, column)
         except Exception as error:  # if one does not compile, the others still run
-            report.notes.append(
-                f"{name} {run} {batch} {mode}, {column}: {type(error).__name__}: {str(error)[:90]}"
-            )
+            report.notes.append(f"{name} {run} {batch} {mode}, {column}: {brief(error)}")
             cells[str(column)] = None
         torch.cuda.empty_cache()
     for column, times in cells.items():
@@ -216,26 +210,30 @@ def autocast(column: Column):
 def step(model: nn.Module, images, labels, run: str, column: Column, compiled: bool) -> Callable[[], object]:
     """A function without arguments that does one step."""
     runs = torch.compile(model) if compiled else model
-    if run == INFERENCE:
-        model.eval()
 
-        def infer():
-            with torch.no_grad(), autocast(column):
-                return runs(images)
+    def infer():
+        with torch.no_grad(), autocast(column):
+            return runs(images)
 
-        return infer
-    model.train()
+    def loss():
+        with autocast(column):
+            return nn.functional.cross_entropy(runs(images), labels)
+
+    model.train(run == TRAINING)
+    return training_step(model, loss) if run == TRAINING else infer
+
+
+def training_step(model: nn.Module, loss: Callable[[], Tensor]) -> Callable[[], Tensor]:
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-4, momentum=0.9)
 
-    def train():
+    def step():
         optimizer.zero_grad(set_to_none=True)
-        with autocast(column):
-            loss = nn.functional.cross_entropy(runs(images), labels)
-        loss.backward()
+        value = loss()
+        value.backward()
         optimizer.step()
-        return loss
+        return value
 
-    return train
+    return step
 
 
 def graphed(call: Callable[[], object]) -> Callable[[], object]:
@@ -250,9 +248,8 @@ def graphed(call: Callable[[], object]) -> Callable[[], object]:
     with torch.cuda.graph(graph):
         kept = call()
 
-    def replay(
-        kept=(call, kept),
-    ):  # what `call` holds, an optimizer's buffers too, is what the graph works on
+    # What `call` holds, an optimizer's buffers too, is what the graph works on.
+    def replay(kept=(call, kept)):
         graph.replay()
 
     return replay
@@ -263,16 +260,13 @@ def summarise(report: Report) -> None:
     for mode in dict.fromkeys(r["mode"] for r in report.rows):
         ratios = [r["ratio"] for r in report.rows if r["mode"] == mode]
         mean = statistics.geometric_mean(ratios)
-        report.figure(
-            f"networks, {mode}, geometric mean", here, mean, MEAN if mode == EAGER else None, at_most=False
-        )
+        aim = MEAN if mode == EAGER else None
+        report.figure(f"networks, {mode}, geometric mean", here, mean, aim, at_most=False)
         report.figure(f"networks, {mode}, least", here, min(ratios), LEAST, at_most=False)
         most = [r["most"] for r in report.rows if r["mode"] == mode and r["most"]]
         if most:
-            mean = statistics.geometric_mean(most)
-            report.notes.append(
-                f"Layers that cost nothing would give, {mode}, a geometric mean of {mean:.2f}."
-            )
+            mean = f"a geometric mean of {statistics.geometric_mean(most):.2f}"
+            report.notes.append(f"Layers that cost nothing would give, {mode}, {mean}.")
 
 
 def draw(figure, rows: list[dict]) -> None:

@@ -5,7 +5,8 @@ import dataclasses
 import pytest
 from conftest import DEVICES
 
-from benchmarks import _machine, _make, _report, _timing, depthwise, layer_cases
+from benchmarks import _machine, _make, _report, _timing, build_one, depthwise, layer_cases
+from layers._backends import HOST
 from layers.depthwise_conv import cases
 
 SHAPES = {"8x6 k3": ((2, 8, 6, 6), 3, 1, 1), "8x6 k3 s2": ((2, 8, 6, 6), 3, 2, 1)}
@@ -57,6 +58,10 @@ def test_layer_cases_leave_out_what_is_too_large_for_a_processor(monkeypatch, de
     left_out = [note for note in report.notes if "left out" in note]
     assert len(left_out) == (len(SHAPES) if device == "cpu" else 0)
     assert {row["case"] for row in report.rows} == (set(LINE) if device == "cpu" else {*SHAPES, *LINE})
+
+
+def test_one_backend_of_a_layer_is_built_outside_of_the_tree():
+    assert build_one.our_build(BACKENDS=HOST.name, NVCC="") > 0
 
 
 def test_what_is_built_follows_the_setting_of_make(monkeypatch):
