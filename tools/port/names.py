@@ -21,7 +21,7 @@ from ..files import read
 from .compiler import Compiler
 from .items import Item, items_of, macros_of, made_by_macros
 from .toolkit import Toolkit
-from .tree import HEADER_KINDS, INCLUDE, WORD, Class, Place, PortError, Tree, is_header
+from .tree import HEADER_KINDS, INCLUDE, WORD, Class, Place, PortError, Tree, is_header, remembered
 
 BLOB = "include/caffe/blob.hpp"
 LAYER = "include/caffe/layer.hpp"
@@ -41,8 +41,6 @@ CORE = ["blob", "syncedmem", "common", "layer", "net", "layer_factory", "interna
 class Names:
     def __init__(self, tree: Tree, toolkit: Toolkit):
         self.tree, self.toolkit, self.compiler = tree, toolkit, Compiler()
-        self._items: dict[str, dict[str, list[Item]]] = {}
-        self._made: dict[str, dict[str, Place]] = {}
 
     # ------------------------------------------------------------------------------- files
 
@@ -94,15 +92,12 @@ class Names:
         classes = visible or named or self._returning(type_name) or tree.made_by(type_name)
         if classes:
             return classes[0]
-        includes = tree.source(place.file).includes()
-        missing = [i for i in includes if not tree.resolve(i, place.file) and not self.toolkit.header(i)]
-        raise PortError(
-            f"{place}: {type_name} is registered, but no header defines a class {type_name}Layer "
-            f'nor one whose type() says "{type_name}"'
-            + "".join(
-                f"; {Path(i).name}, which this file includes, is missing in the tree" for i in missing[:1]
-            )
-        )
+        why = f'no header defines a class {type_name}Layer nor one whose type() says "{type_name}"'
+        for include in tree.source(place.file).includes():
+            if not tree.resolve(include, place.file) and not self.toolkit.header(include):
+                why += f"; {Path(include).name}, which this file includes, is missing in the tree"
+                break
+        raise PortError(f"{place}: {type_name} is registered, but {why}")
 
     def _returning(self, type_name: str) -> list[Class]:
         """The classes whose type() returns this."""
@@ -289,29 +284,29 @@ class Names:
         places = (self._made_for(file).get(function) for file in sorted(filter(is_header, visible)))
         return next((place for place in places if place), None)
 
+    @remembered
     def _made_for(self, header: str) -> dict[str, Place]:
         """The functions that calls of macros define in a header and its sources, by name."""
-        if header not in self._made:
-            places = self._made[header] = {}
-            for file in (header, *self.tree.companions(header)):
-                for item in made_by_macros(self.tree, file):
-                    first = self.tree.source(file).lexed.tokens[item.tokens[0]]
-                    places.setdefault(item.name, Place(file, self.tree.line(file, first)))
-        return self._made[header]
+        places: dict[str, Place] = {}
+        for file in (header, *self.tree.companions(header)):
+            for item in made_by_macros(self.tree, file):
+                first = self.tree.source(file).lexed.tokens[item.tokens[0]]
+                places.setdefault(item.name, Place(file, self.tree.line(file, first)))
+        return places
 
     def defined_in(self, file: str) -> set[str]:
         """The names of the functions that a source defines, and of the classes whose members it defines."""
         items = items_of(self.tree.source(file)) + made_by_macros(self.tree, file)
         return {item.scope or item.name for item in items if item.defines}
 
+    @remembered
     def _functions_of(self, file: str) -> dict[str, list[Item]]:
         """The functions of a file that are not members of classes, by name."""
-        if file not in self._items:
-            by_name = self._items[file] = {}
-            for item in items_of(self.tree.source(file)):
-                if item.arity and not item.scope:
-                    by_name.setdefault(item.name, []).append(item)
-        return self._items[file]
+        by_name: dict[str, list[Item]] = {}
+        for item in items_of(self.tree.source(file)):
+            if item.arity and not item.scope:
+                by_name.setdefault(item.name, []).append(item)
+        return by_name
 
     def sublayer(self, type_name: str) -> str | None:
         """The name of the class of a sub-layer's type, or None if the tree does not register the type."""

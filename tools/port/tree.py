@@ -5,6 +5,7 @@ This module decides nothing. It reads a file only when it is asked for it.
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 from collections.abc import Collection, Container
@@ -85,23 +86,26 @@ class Class(NamedTuple):
     type: str  # what its type() returns, or ""
 
 
+class remembered:
+    """A method that computes each answer once: cached_property for methods with arguments."""
+
+    def __init__(self, method):
+        self.method = method
+
+    def __set_name__(self, owner, name: str):
+        self.name = name
+
+    def __get__(self, object, owner):
+        answers = object.__dict__[self.name] = functools.cache(self.method.__get__(object))
+        return answers
+
+
 class Tree:
     """A fork. Its files are named by their path in the tree, with slashes."""
 
     def __init__(self, root: str):
         self.root = Path(root)
         check(root)
-        self._texts: dict[str, str] = {}
-        self._sources: dict[str, Source] = {}
-        self._words: dict[str, frozenset[str]] = {}
-        self._using: dict[str, list[Token]] = {}
-        self._pasting: dict[str, list[Directive]] = {}
-        self._includes: dict[str, list[str]] = {}
-        self._visible: dict[str, frozenset[str]] = {}
-        self._resolved: dict[tuple[str, str], str | None] = {}
-        self._classes: dict[str, list[Class]] = {}
-        self._classes_of: dict[str, list[Class]] = {}
-        self._members: dict[str, list[str]] = {}
         self.parts: dict[tuple[str, str], tuple] = {}  # results of cuts.py: the parts of headers
 
     # ---------------------------------------------------------------------------------- files
@@ -126,15 +130,13 @@ class Tree:
             raise PortError(f"{file} is a link that leads out of the tree: it is not followed.")
         return self.root / file
 
+    @remembered
     def text(self, file: str) -> str:
-        if file not in self._texts:
-            self._texts[file] = files.read(self.path(file))
-        return self._texts[file]
+        return files.read(self.path(file))
 
+    @remembered
     def source(self, file: str) -> Source:
-        if file not in self._sources:
-            self._sources[file] = Source(self.text(file), file, self.defined(file))
-        return self._sources[file]
+        return Source(self.text(file), file, self.defined(file))
 
     def defined(self, file: str) -> dict[str, int]:
         """The macros that are defined while a file is read."""
@@ -156,31 +158,28 @@ class Tree:
     def line(self, file: str, token: Token) -> int:
         return self.source(file).lexed.position(token.start)[0]
 
+    @remembered
     def words(self, file: str) -> frozenset[str]:
         """The words of a file's code, including its macros."""
-        if file not in self._words:
-            lexed = self.source(file).lexed
-            lines = [lexed.tokens, *(directive.tokens for directive in lexed.directives)]
-            self._words[file] = frozenset(token.text for line in lines for token in line)
-        return self._words[file]
+        lexed = self.source(file).lexed
+        lines = [lexed.tokens, *(directive.tokens for directive in lexed.directives)]
+        return frozenset(token.text for line in lines for token in line)
 
+    @remembered
     def using(self, file: str) -> list[Token]:
         """A header's tokens without its function declarations, which use nothing."""
-        if file not in self._using:
-            tokens, declared = self.source(file).lexed.tokens, self.source(file).declared
-            heads = (tokens[first:last] for first, last in declared if tokens[last].text == ";")
-            without_values = (head for head in heads if all(token.text != "=" for token in head))
-            in_declarations = {token.start for head in without_values for token in head}
-            self._using[file] = [token for token in tokens if token.start not in in_declarations]
-        return self._using[file]
+        tokens, declared = self.source(file).lexed.tokens, self.source(file).declared
+        heads = (tokens[first:last] for first, last in declared if tokens[last].text == ";")
+        without_values = (head for head in heads if all(token.text != "=" for token in head))
+        in_declarations = {token.start for head in without_values for token in head}
+        return [token for token in tokens if token.start not in in_declarations]
 
+    @remembered
     def pasting(self, file: str) -> list[Directive]:
         """The macros of a file whose calls may define functions with pasted (##) names."""
-        if file not in self._pasting:
-            macros = self.source(file).macros if "##" in self.text(file) else []
-            macros = [macro for macro in macros if {"##", "{"} <= {token.text for token in macro.tokens}]
-            self._pasting[file] = [macro for macro in macros if macro.tokens[0].text not in REGISTER]
-        return self._pasting[file]
+        macros = self.source(file).macros if "##" in self.text(file) else []
+        macros = [macro for macro in macros if {"##", "{"} <= {token.text for token in macro.tokens}]
+        return [macro for macro in macros if macro.tokens[0].text not in REGISTER]
 
     @cached_property
     def _holding(self) -> dict[str, list[str]]:
@@ -197,44 +196,32 @@ class Tree:
     # ------------------------------------------------------------------------------- includes
 
     def resolve(self, include: str, includer: str) -> str | None:
-        """The file of the tree that an #include in `includer` names, or None.
+        """The file of the tree that an #include in `includer` names, or None."""
+        return self._resolve(include, includer.rpartition("/")[0])
 
-        Folders are searched in the order of Caffe's Makefile: ./src before ./include.
-        """
-        folder = includer.rpartition("/")[0]
-        if (include, folder) not in self._resolved:
-            spelled = spelled_here(include)
-            candidates = (
-                os.path.normpath(f"{f}/{spelled}").replace(os.sep, "/")
-                for f in (folder, "src", *HEADERS_IN, ".")
-            )
-            existing = (
-                p
-                for p in candidates
-                if not p.startswith("..") and not p.endswith(MESSAGES) and (self.root / p).is_file()
-            )
-            self._resolved[include, folder] = next(existing, None)
-        return self._resolved[include, folder]
+    @remembered
+    def _resolve(self, include: str, folder: str) -> str | None:
+        """Folders are searched in the order of Caffe's Makefile: ./src before ./include."""
+        spelled = spelled_here(include)
+        for place in (folder, "src", *HEADERS_IN, "."):
+            path = os.path.normpath(f"{place}/{spelled}").replace(os.sep, "/")
+            if not path.startswith("..") and not path.endswith(MESSAGES) and (self.root / path).is_file():
+                return path
+        return None
 
+    @remembered
     def includes(self, file: str) -> list[str]:
         """The files of the tree that a file includes. Of all #if branches, only those for Windows are left out."""
-        if file not in self._includes:
-            text = self.text(file)
-            is_windows = any(word in text for word in WINDOWS)
-            spelled = (
-                Source(text, file, WINDOWS).includes(angles=True) if is_windows else INCLUDE.findall(text)
-            )
-            resolved = (self.resolve(include, file) for include in spelled)
-            self._includes[file] = [
-                f for f in dict.fromkeys(resolved) if f and f.endswith(HEADER_KINDS + SOURCE_KINDS)
-            ]
-        return self._includes[file]
+        text = self.text(file)
+        is_windows = any(word in text for word in WINDOWS)
+        spelled = Source(text, file, WINDOWS).includes(angles=True) if is_windows else INCLUDE.findall(text)
+        resolved = dict.fromkeys(self.resolve(include, file) for include in spelled)
+        return [path for path in resolved if path and path.endswith(HEADER_KINDS + SOURCE_KINDS)]
 
+    @remembered
     def visible(self, file: str) -> frozenset[str]:
         """The file, and all files of the fork that it includes directly or indirectly."""
-        if file not in self._visible:
-            self._visible[file] = frozenset(reached(file, self.includes))
-        return self._visible[file]
+        return frozenset(reached(file, self.includes))
 
     # ---------------------------------------------------------------------------------- types
 
@@ -301,13 +288,13 @@ class Tree:
 
     def _differences(self) -> list[str]:
         """The differences between the interface of a layer in this tree and that of 2015 and later."""
-        differences = [
+        constant = (
             'type() is a constant of LayerParameter_LayerType: return its name, "Pooling", and register that'
-        ]
-        file = "include/caffe/layer.hpp"
-        words = (
-            " ".join(t.text for t in self.source(file).lexed.tokens) if (self.root / file).is_file() else ""
         )
+        differences = [constant]
+        file = "include/caffe/layer.hpp"
+        tokens = self.source(file).lexed.tokens if (self.root / file).is_file() else []
+        words = " ".join(token.text for token in tokens)
         signs = {
             "vector < Blob < Dtype > * > * top": "tops are a pointer, vector<...>* top: now const vector<...>& top",
             "vector < Blob < Dtype > * > * bottom": "so are Backward's bottoms",
@@ -326,29 +313,26 @@ class Tree:
                 if registration.is_old:
                     return Place(file, self.line(file, registration.at))
         for file in self.holding("LayerParameter_LayerType"):
-            token = next(
-                (t for t in self.source(file).lexed.tokens if t.text == "LayerParameter_LayerType"), None
-            )
-            if token and file.endswith("layer_factory.cpp"):
-                return Place(file, self.line(file, token))
+            tokens = self.source(file).lexed.tokens if file.endswith("layer_factory.cpp") else []
+            for token in tokens:
+                if token.text == "LayerParameter_LayerType":
+                    return Place(file, self.line(file, token))
         return None
 
     # -------------------------------------------------------------------------------- classes
 
+    @remembered
     def classes(self, name: str) -> list[Class]:
         """The classes of this name: first those in headers, then those in sources."""
-        if name not in self._classes:
-            heads = re.compile(rf"\b(?:class|struct)\b[^;{{}}()]*\b{name}\b")
-            candidates = (f for f in self.holding(name) if heads.search(self.text(f)))
-            classes = [cls for f in candidates for cls in self.classes_of(f) if cls.name == name]
-            self._classes[name] = sorted(classes, key=lambda cls: cls.file.endswith(SOURCE_KINDS))
-        return self._classes[name]
+        heads = re.compile(rf"\b(?:class|struct)\b[^;{{}}()]*\b{name}\b")
+        candidates = (f for f in self.holding(name) if heads.search(self.text(f)))
+        classes = [cls for f in candidates for cls in self.classes_of(f) if cls.name == name]
+        return sorted(classes, key=lambda cls: cls.file.endswith(SOURCE_KINDS))
 
+    @remembered
     def classes_of(self, file: str) -> list[Class]:
         """The classes that a file defines."""
-        if file not in self._classes_of:
-            self._classes_of[file] = list(classes_in(self.source(file), file))
-        return self._classes_of[file]
+        return list(classes_in(self.source(file), file))
 
     @cached_property
     def class_names(self) -> frozenset[str]:
@@ -357,17 +341,16 @@ class Tree:
         headers = (self.text(f) for f in self.files if f.endswith(HEADER_KINDS))
         return frozenset(name for text in headers for name in pattern.findall(text))
 
+    @remembered
     def members(self, name: str) -> list[str]:
         """The sources that define member functions of a class, or instantiate it.
 
         If several have the same file name, the deeper ones are copies and are left out.
         """
-        if name not in self._members:
-            sources = (f for f in self.holding(name) if f.endswith(SOURCE_KINDS))
-            matching = [f for f in sources if name in members_in(self.source(f))]
-            first = {os.path.basename(f): f for f in sorted(matching, key=lambda f: -f.count("/"))}
-            self._members[name] = [f for f in matching if first[os.path.basename(f)] == f]
-        return self._members[name]
+        sources = (f for f in self.holding(name) if f.endswith(SOURCE_KINDS))
+        matching = [f for f in sources if name in members_in(self.source(f))]
+        first = {os.path.basename(f): f for f in sorted(matching, key=lambda f: -f.count("/"))}
+        return [f for f in matching if first[os.path.basename(f)] == f]
 
     def members_of(self, cls: Class) -> list[str]:
         """The sources of this class, where several classes may have its name.
@@ -465,23 +448,21 @@ def check(root: str) -> None:
     """Raise PortError unless `root` is a Caffe tree, or has the folders of one."""
     folder = Path(root)
     if not root or not folder.is_dir():
-        raise PortError(
-            f"CAFFE={root}: there is no such folder. It is a Caffe tree's root, with include/ and src/."
-        )
+        what = "there is no such folder. It is a Caffe tree's root, with include/ and src/."
+        raise PortError(f"CAFFE={root}: {what}")
     if folder.resolve() == Path(__file__).resolve().parents[2]:
-        raise PortError(
-            f"CAFFE={root}: that is the toolkit itself. CAFFE= names the tree that has the layer."
-        )
+        what = "that is the toolkit itself. CAFFE= names the tree that has the layer."
+        raise PortError(f"CAFFE={root}: {what}")
     if is_tree(folder):
         return
     trees = [p for depth in ("*", "*/*") for p in sorted(folder.glob(depth)) if p.is_dir() and is_tree(p)]
     hint = (
-        f" There is one in it: CAFFE={trees[0]}"
-        if trees
-        else " A Caffe tree has include/caffe and src/caffe/layers. One layer's files alone are"
-        " put into a folder of layers/ by hand: docs/port-a-caffe-layer.md."
+        "A Caffe tree has include/caffe and src/caffe/layers. One layer's files alone are put into a folder of layers/ "
+        "by hand: docs/port-a-caffe-layer.md."
     )
-    raise PortError(f"CAFFE={root}: not a Caffe tree.{hint}")
+    if trees:
+        hint = f"There is one in it: CAFFE={trees[0]}"
+    raise PortError(f"CAFFE={root}: not a Caffe tree. {hint}")
 
 
 def is_caffes(path: str) -> bool:
