@@ -23,6 +23,9 @@ _LAYER = {"name": 1, "blobs": 7}
 _V1 = {"layer": 1, "name": 4, "blobs": 6}
 _V0 = {"name": 1, "blobs": 50}
 _BLOB = {"data": 5, "shape": 7, "double_data": 8}
+# The first bytes of an HDF5 file.
+HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
+
 _LEGACY = {1: 0, 2: 1, 3: 2, 4: 3}  # num, channels, height, width
 
 
@@ -101,7 +104,25 @@ def _scanned(path, kind: str, read):
             try:
                 return read(_Scan(data), size)
             except _Malformed as error:
-                raise CaffeValueError(f"{path}: not a {kind}: {error}") from None
+                raise CaffeValueError(f"{path}: not a {kind}: {_looks_like(data) or error}") from None
+
+
+# How files begin that people give for a .caffemodel.
+_MAGIC = {
+    HDF5_MAGIC: "it is an HDF5 file, which caffe_net reads as weights",
+    b"PK\x03\x04": "it is a zip archive, as torch.save writes them",
+    b"\x1f\x8b": "it is a gzip file: unpack it",
+}
+
+
+def _looks_like(data) -> str:
+    """What else a file is, in words, or "". Text may be an error page, or a Git LFS pointer."""
+    for magic, words in _MAGIC.items():
+        if data[: len(magic)] == magic:
+            return words
+    begin = data[:60].decode("latin-1").split("\n")[0].rstrip("\r")
+    is_text = len(begin) > 12 and begin.isascii() and begin.isprintable()
+    return f"it is text, and begins with {begin!r}" if is_text else ""
 
 
 class _Malformed(Exception):

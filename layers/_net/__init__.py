@@ -52,7 +52,7 @@ def caffe_net(
     """
     arguments.one_of("phase", phase, TRAIN, TEST)
     options = Options(
-        native if isinstance(native, bool) else arguments.mapping("native", native, bool, "bools"),
+        arguments.native("native", native),
         Folders(
             arguments.paths("layers", layers), arguments.mapping("choose", choose, str, "folders' names")
         ),

@@ -5,7 +5,9 @@ from __future__ import annotations
 import operator
 from collections.abc import Mapping
 
+from .._caffe.parameters import did_you_mean
 from .._runtime import CaffeTypeError, CaffeValueError, describe, path_of
+from .stock import stock_class, stock_types
 
 
 def wrong(name: str, wanted: str, got) -> CaffeTypeError:
@@ -57,6 +59,20 @@ def mapping(name: str, value, kind: type, what: str) -> dict:
     if not right:
         raise wrong(name, f"a dict from names to {what}", value)
     return dict(value)
+
+
+def native(name: str, value) -> bool | dict[str, bool]:
+    """A bool, or a dict from stock types to bools."""
+    if isinstance(value, bool):
+        return value
+    by_type = mapping(name, value, bool, "bools")
+    for type_name in by_type:
+        if stock_class(type_name) is None:
+            near = did_you_mean(type_name, stock_types())
+            raise CaffeValueError(
+                f"caffe_net: {name}: {type_name!r} is no stock type that torch computes{near}"
+            )
+    return by_type
 
 
 def shapes(name: str, value) -> dict[str, tuple[int, ...]]:

@@ -16,7 +16,7 @@ from .._caffe.upgrade import upgraded
 from .._runtime import CaffeError, CaffeValueError, some
 from .coordinates import crop_offsets
 from .graph import Graph, Spec, Step, build
-from .inputs import input_shapes, is_input
+from .inputs import check_names, input_shapes, is_input
 from .messages import layer_parameter
 from .net import CaffeNet, Phase
 from .registry import Folders
@@ -79,7 +79,10 @@ class Builder:
         self.root = parse(text, path)
         self.specs = [Spec.of(node) for node in upgraded(self.root, path)]
         if not self.specs and not self.root.has("input"):
-            raise CaffeValueError(f"{path}: not a net: no `layer` and no `layers`")
+            solves = self.root.value("net") or self.root.value("train_net")
+            hint = f". It is a solver's: its net is {solves!r}" if solves else ""
+            raise CaffeValueError(f"{path}: not a net: no `layer` and no `layers`{hint}")
+        check_names(options.shapes, self.root, self.specs, options.folders, path)
         self.problems = Problems(path)
         self.notes: list[str] = []
         self.modules: dict[int, nn.Module | None] = {}  # by id of the spec

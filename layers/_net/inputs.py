@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
+from .._caffe.parameters import did_you_mean
 from .._caffe.prototxt import Node
-from .._runtime import CaffeValueError
+from .._runtime import CaffeValueError, some
 from .graph import Spec
 from .registry import Folders
+from .stock import stock_class
 
-# Types without bottoms that are no inputs.
-_MAKERS = ("Parameter",)
 _LEGACY = ("num", "channels", "height", "width")
 
 
 def is_input(spec: Spec, folders: Folders) -> bool:
     """Are a layer's tops inputs of the net, as those of data layers and of Python layers without bottoms are?"""
-    if spec.bottoms or spec.type in _MAKERS:
+    if spec.bottoms:
         return False
-    return _is_data(spec.type) or folders.find(spec.type) is None
+    return _is_data(spec.type) or (stock_class(spec.type) is None and folders.find(spec.type) is None)
 
 
 def _is_data(type_name: str) -> bool:
     return type_name in ("Input", "DummyData", "Python") or type_name.endswith("Data")
+
+
+def check_names(given: dict, root: Node, specs: list[Spec], folders: Folders, path) -> None:
+    """CaffeValueError for a shape of a blob that is an input in no phase."""
+    tops = [top for spec in specs if is_input(spec, folders) for top in spec.tops]
+    inputs = list(dict.fromkeys([*root.values("input"), *tops]))
+    for name in given:
+        if name not in inputs:
+            listed = ", ".join(some(inputs)) or "none"
+            near = did_you_mean(name, inputs)
+            raise CaffeValueError(f"{path}: shapes: no input {name!r}{near or '.'} There are: {listed}")
 
 
 def input_shapes(root: Node, specs: list[Spec], path, given: dict) -> dict[str, tuple[int, ...]]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from .._runtime import CaffeValueError
 from .rules import TRAIN
 from .stock import blobs_of
 
@@ -15,6 +16,8 @@ from .stock import blobs_of
 def save(net: nn.Module, path) -> None:
     """Write a CaffeNet as a NetParameter of today's format: each layer with its name, type, bottoms, tops and blobs."""
     path = Path(path)
+    if path.suffix in (".h5", ".hdf5"):
+        raise CaffeValueError(f"save_caffemodel: {path}: HDF5 is read, and not written: take another suffix")
     partial = path.with_name(path.name + f".{os.getpid()}.partial")
     phase = net.phases.get(TRAIN) or next(iter(net.phases.values()))
     try:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
-from .._caffe.caffemodel import StoredLayer, same_shape, stored_blob, stored_layers
+from .._caffe.caffemodel import HDF5_MAGIC, StoredLayer, same_shape, stored_blob, stored_layers
 from .._runtime import CaffeRuntimeError, CaffeValueError, some
 from .stock import blobs_of
 
@@ -62,6 +61,8 @@ def mean_image(path) -> Tensor:
     """The mean image of a .binaryproto, [channels, height, width]. The channels have the file's order, mostly BGR."""
     with open(path, "rb") as file:
         mean = stored_blob(path).read(file)
+    if not mean.numel():
+        raise CaffeValueError(f"{path}: not a mean image: no values in it")
     return mean[0] if mean.dim() == 4 and mean.shape[0] == 1 else mean
 
 
@@ -100,8 +101,9 @@ def _load_layer(net: nn.Module, keys: list[str], layer: StoredLayer, read, path)
 @contextlib.contextmanager
 def _opened(path):
     """(the layers of a file, a function that reads one of their blobs into a tensor)."""
-    path = Path(path)
-    if path.suffix in (".h5", ".hdf5"):
+    with open(path, "rb") as file:
+        is_hdf5 = file.read(len(HDF5_MAGIC)) == HDF5_MAGIC
+    if is_hdf5:
         with _h5py().File(path, "r") as file:
             yield _h5_layers(file, path), _read_h5
         return

@@ -64,6 +64,26 @@ def test_what_is_right_is_taken(tmp_path):
     assert one_layer('type: "Crop" crop_param { }', (1, 2, 5, 5), (1, 2, 3, 3), crop="stock")
 
 
+def test_names_that_the_net_does_not_have():
+    """They would be ignored in silence."""
+    with pytest.raises(CaffeValueError, match=r"shapes: no input 'X'; did you mean 'x'\? There are: x, t"):
+        caffe_net(NET, shapes={"X": (4, 3)})
+    with pytest.raises(CaffeValueError, match=r"shapes: no input 'y'. There are"):  # it is a layer's
+        caffe_net(NET, shapes={"y": (4, 3)})
+    with pytest.raises(CaffeValueError, match=r"native: 'Poling' .* did you mean 'Pooling'"):
+        caffe_net(NET, native={"Poling": False})
+    # An input of the other phase is no mistake.
+    data = 'layer { name: "d" type: "Data" top: "d" include { phase: TRAIN } }'
+    assert caffe_net(data + NET, phase="TEST", shapes={"d": (1, 3)}).inputs == ["x", "t"]
+
+
+def test_a_solver_is_no_net(tmp_path):
+    path = tmp_path / "solver.prototxt"
+    path.write_text('net: "train_val.prototxt"\nbase_lr: 0.01\n')
+    with pytest.raises(CaffeValueError, match=r"not a net: .* its net is 'train_val.prototxt'"):
+        caffe_net(path)
+
+
 def test_arguments_of_a_net(net):
     everything = len(NOTHING_IN_PARTICULAR)
     assert refused("get_layer", net.get_layer) == everything

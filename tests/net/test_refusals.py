@@ -128,6 +128,13 @@ def test_the_last_value_and_the_next(text, shapes, tops, wrong):
             made(*changed)
 
 
+def test_a_layer_without_its_bottom_is_no_input():
+    """As a data layer's tops are, and those of an unknown type without bottoms."""
+    with pytest.raises(CaffeValueError, match=r"line 2: 'r' \(ReLU\): takes 1 bottoms, not 0"):
+        caffe_net('input: "x" input_shape { dim: 1 }\nlayer { name: "r" type: "ReLU" top: "y" }')
+    assert caffe_net('layer { type: "RoiData" top: "y" }', shapes={"y": (1, 2)}).inputs == ["y"]
+
+
 def test_a_long_list_of_mistakes_is_cut():
     layers = "".join(
         f'layer {{ type: "T{i:05}" name: "n{i}" bottom: "x" top: "y{i}" }}\n' for i in range(2000)

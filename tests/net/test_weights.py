@@ -128,6 +128,11 @@ def test_hdf5(tmp_path):
         file["other"] = 1
     with pytest.raises(CaffeValueError, match="no group 'data'"):
         caffe_net(TEXT, path)
+    with pytest.raises(CaffeValueError, match=r"a.caffemodel.h5: HDF5 is read, and not written"):
+        first.save_caffemodel(path)
+    # The name does not decide.
+    first.save_caffemodel(tmp_path / "a.caffemodel")
+    assert same(caffe_net(TEXT, (tmp_path / "a.caffemodel").rename(tmp_path / "b.h5")), first)
 
 
 def test_what_was_not_matched_is_said_in_both_directions(tmp_path):
@@ -181,6 +186,9 @@ def test_a_mean_file(tmp_path):
     blob.data.extend(values.ravel().tolist())
     path.write_bytes(blob.SerializeToString())
     assert np.array_equal(mean_image(path).numpy(), values[0])
+    net_with().save_caffemodel(path)
+    with pytest.raises(CaffeValueError, match=r"mean.binaryproto: not a mean image: no values in it"):
+        mean_image(path)
 
 
 @pytest.mark.parametrize(
@@ -188,7 +196,12 @@ def test_a_mean_file(tmp_path):
     [
         (b"", "the file is empty"),
         (b"\x00" * 50, "not a .caffemodel"),
-        (b"hello world, this is no model", "not a .caffemodel"),
+        (
+            b"version https://git-lfs.github.com/spec/v1\noid sha256:0",
+            "it is text, and begins with 'version https://git",
+        ),
+        (b"PK\x03\x04" + b"\x00" * 50, "it is a zip archive, as torch.save writes"),
+        (b"\x1f\x8b" + b"\x00" * 50, "it is a gzip file: unpack it"),
         (b"\x0a\x04name", "no layers in it"),
         (b"\xa2\x06\x7f", "offset 0: a field of 127 bytes where 0 are left"),
         (b"\xa2\x06\xff\xff\xff\xff\xff\xff\xff\xff\x7f", "where 0 are left"),
