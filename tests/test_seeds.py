@@ -19,7 +19,7 @@ from support.workshop import WITH_KERNEL
 import layers.elementwise_mult
 import layers.round
 import layers.sigmoid
-from layers._runtime import served
+from layers._runtime import backends_here
 from layers.elementwise_mult import ElementwiseMult, elementwise_mult
 from layers.round import Round, round_ste
 from layers.sigmoid import Sigmoid, d_sigmoid, sigmoid
@@ -154,7 +154,7 @@ def test_11_build_needed_a_gpu(workshop, nvcc):
     assert (workshop.folder / "one" / "_cuda.abi3.so").exists()
 
 
-@pytest.mark.parametrize("backend", [backend.name for backend in served()])
+@pytest.mark.parametrize("backend", [backend.name for backend in backends_here()])
 def test_12_symbols_came_from_torch_being_loaded_globally(backend):
     """The library loads in a Python that has not imported torch, every symbol bound at once."""
     path = layers.round.layer.folder / f"_{backend}.abi3.so"

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 import torch
 
 from .._backends import BACKENDS
-from .._runtime import CaffeTypeError, CaffeValueError, served
+from .._runtime import CaffeTypeError, CaffeValueError, backends_here
 from . import toolkit
 from .build import CaffeBuildError, Progress, make
 from .cache import Entry
@@ -120,7 +120,7 @@ def settings_for(who: str, arch: str | None, backends: Iterable[str] | None) -> 
     settings |= {"CXX": settings["CXX"] or "g++", "NVCC": toolkit.find_nvcc(), "ARCH": arch or "all-major"}
     settings["HOST_ARCH"] = settings["HOST_ARCH"] or "native"
     if backends is None:
-        chosen = tuple(b.name for b in served() if b.on_host or (settings[b.compiler] and arch))
+        chosen = tuple(b.name for b in backends_here() if b.on_host or (settings[b.compiler] and arch))
     else:
         chosen = tuple(dict.fromkeys([backends] if isinstance(backends, str) else backends))
         if not chosen or not set(chosen) <= set(BACKENDS):

@@ -14,7 +14,7 @@ from .errors import (
 )
 from .launcher import is_fake, raw_stream
 from .layer import Layer
-from .library import FLOATING, served, serving
+from .library import FLOATING, backends_here, serving
 from .operator import explain_onnx, fx_node, once, operator
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "CaffeTypeError",
     "CaffeValueError",
     "Layer",
+    "backends_here",
     "describe",
     "dtype_name",
     "explain_onnx",
@@ -35,7 +36,6 @@ __all__ = [
     "path_of",
     "raw_stream",
     "refuse_script",
-    "served",
     "serving",
     "some",
 ]

@@ -18,7 +18,7 @@ from torch import Tensor
 from .._backends import BACKENDS, DEVICES, HOST, Backend
 from .errors import CaffeTypeError, CaffeValueError, describe
 from .launcher import Launcher
-from .library import FLOATING, Library, served
+from .library import FLOATING, Library, backends_here
 
 
 class Layer:
@@ -53,7 +53,7 @@ class Layer:
 
     def backends(self) -> list[str]:
         """The backends this layer is built for."""
-        return [backend.name for backend in served() if (self.folder / backend.library).exists()]
+        return [backend.name for backend in backends_here() if (self.folder / backend.library).exists()]
 
     def any_backend(self) -> Backend:
         """One of the backends that it is built for, if possible the host."""

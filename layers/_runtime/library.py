@@ -21,24 +21,24 @@ _DTYPE_NAMES = {
 FLOATING = tuple(_DTYPE_NAMES)
 
 
-def serving_by(version) -> dict[str, Backend]:
+def backends_by_device(version) -> dict[str, Backend]:
     """The backend for each device type. If two share one, `torch.version` names the one that torch was built for."""
     first = {backend.device: backend for backend in reversed(BACKENDS.values())}
     built = {backend.device: backend for backend in BACKENDS.values() if getattr(version, backend.name, None)}
     return first | built
 
 
-_SERVING = serving_by(torch.version)
+_BY_DEVICE = backends_by_device(torch.version)
 
 
 def serving(device: torch.device) -> Backend:
     """The backend that computes with tensors on this device."""
-    return _SERVING.get(device.type, HOST)
+    return _BY_DEVICE.get(device.type, HOST)
 
 
-def served() -> list[Backend]:
+def backends_here() -> list[Backend]:
     """The backends that this torch has devices for, in the order of the table."""
-    return [backend for backend in BACKENDS.values() if _SERVING[backend.device] is backend]
+    return [backend for backend in BACKENDS.values() if _BY_DEVICE[backend.device] is backend]
 
 
 class Library:

@@ -9,7 +9,7 @@ import pytest
 from conftest import ROOT, Workshop
 
 from layers._backends import BACKENDS
-from layers._runtime.library import serving_by
+from layers._runtime.library import backends_by_device
 
 
 @pytest.fixture
@@ -49,8 +49,8 @@ def test_which_backend_a_gpu_is_served_by():
         ({"cuda": None, "hip": "6.4"}, "hip"),
         ({}, "cuda"),
     ):
-        serving = serving_by(SimpleNamespace(**version))
-        assert (serving["cpu"], serving["cuda"]) == (BACKENDS["host"], BACKENDS[name])
+        backends = backends_by_device(SimpleNamespace(**version))
+        assert (backends["cpu"], backends["cuda"]) == (BACKENDS["host"], BACKENDS[name])
 
 
 @pytest.mark.skipif(not shutil.which("hipcc"), reason="no hipcc")

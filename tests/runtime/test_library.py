@@ -15,7 +15,7 @@ from support.workshop import TINY
 
 import build_ffi
 from layers import _edge
-from layers._runtime import served
+from layers._runtime import backends_here
 from layers._runtime.library import Library, how_to_build
 from tools.make.outside import init_text
 
@@ -24,7 +24,7 @@ ALLOWED = re.compile(
 )
 
 
-@pytest.mark.parametrize("backend", [backend.name for backend in served()])
+@pytest.mark.parametrize("backend", [backend.name for backend in backends_here()])
 @pytest.mark.parametrize("layer", LAYERS)
 def test_needs_nothing_of_torch_or_of_one_python(layer, backend):
     """Seed bug 12: symbols that only the process's other libraries gave. Built once, it loads anywhere."""

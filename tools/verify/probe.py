@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from layers._backends import BACKENDS, GPU, HOST
-from layers._runtime import served
+from layers._runtime import backends_here
 
 FLOATING = (torch.float64, torch.float32)
 
@@ -30,7 +30,7 @@ class Code(NamedTuple):
 
 CODES = (
     Code("its own CPU code", HOST.name, "cpu"),
-    *(Code(f"its kernels, {'GPU' if b.device == GPU else b.name}", b.name, "gpu") for b in served()),
+    *(Code(f"its kernels, {'GPU' if b.device == GPU else b.name}", b.name, "gpu") for b in backends_here()),
 )
 
 
