@@ -45,6 +45,8 @@ include mk/literal.mk
 # ------------------------------------------------------------------------------------------ targets
 # Recipes get the settings in the environment, so that neither make nor a shell interprets their text.
 TOOL := "$$PYTHON" -m tools.
+# With `make -C toolkit`, the commands that are printed must work where the user is.
+export CALLED_IN := $(realpath $(PWD))
 # PYTHONSAFEPATH would hide the tools in this folder from Python.
 unexport PYTHONSAFEPATH
 .PHONY: all libraries test bench port loops sanitize new verify net verify-net caffetest fuzz lint clean help

@@ -50,10 +50,10 @@ CASES = [Case(function=fill, reference=torch.ones_like, inputs=INPUTS, gradient=
 
 
 def test_second_whole_make_says_so(workshop):
-    """And what was left out, if that was asked for."""
+    """And nothing of backends that NVCC= and BACKENDS= leave out."""
     one = workshop.layer("one", cases_py=CASES.format(name="one"))
     first = workshop.build("all")
-    assert "1 of 1 layers built for host" in first and "Left out: the CUDA backend" in first
+    assert "1 of 1 layers built for host" in first and "Left out" not in first
     start = time.perf_counter()
     second = workshop.build("all")
     assert time.perf_counter() - start < 1.5

@@ -29,7 +29,8 @@ def make(*arguments: str, timeout: float = 120, **environment) -> subprocess.Com
         for k, v in os.environ.items()
         if k not in ("MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "MAKELEVEL", "LAYERS_DIR")
     }
-    return subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=above | environment)
+    given = above | {"PWD": str(ROOT)} | environment
+    return subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=given)
 
 
 CXX = os.environ.get("CXX", "g++")

@@ -80,7 +80,7 @@ def on_the_gpu(settings: Settings) -> int:
 
 def sanitize(settings: Settings) -> int:
     os.makedirs(settings.build, exist_ok=True)
-    packages.need(["build", "run"], f"{settings.build}/packages")
+    packages.need(["build", "run", "test"], f"{settings.build}/packages.test")
     status = build(Plan(settings))
     if status or is_dry(make_flags()):
         return status

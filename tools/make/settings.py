@@ -16,12 +16,37 @@ from .names import NameRefused
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 _DEFAULT = re.compile(r"^(\w+) *\?= *(.*?) *$", re.M)
+# They compile C++, and link without its library.
+_C_COMPILER = re.compile(r"(gcc|clang|cc)(-[\d.]+)?")
 _ARCH = re.compile(r"[\w.-]+\Z")
 
 
 def defaults() -> dict[str, str]:
     with open(os.path.join(ROOT, "Makefile"), encoding="utf-8") as makefile:
         return dict(_DEFAULT.findall(makefile.read()))
+
+
+def is_called_elsewhere() -> bool:
+    """Was make called in another folder than the toolkit's, as `make -C toolkit`?"""
+    return os.path.realpath(os.environ.get("CALLED_IN") or ROOT) != os.path.realpath(ROOT)
+
+
+def make_command() -> list[str]:
+    """The words of make for the toolkit, where the user is."""
+    return ["make", "-C", ROOT] if is_called_elsewhere() else ["make"]
+
+
+def suite_command(layers_dir: str, options: str = "") -> str:
+    """The command that tests layers. An installed toolkit has no suite, and runs the cases.
+
+    Args:
+        layers_dir: "" if they are the toolkit's own.
+    """
+    where = [f"LAYERS_DIR={layers_dir}"] if layers_dir else []
+    script = os.path.join(ROOT, "test.py")
+    if not os.path.exists(script):
+        return " ".join([*make_command(), "test", *where])
+    return " ".join([*where, "python", script if is_called_elsewhere() else "test.py", *options.split()])
 
 
 class Settings:
@@ -58,7 +83,7 @@ class Settings:
             raise NameRefused(
                 f"BACKENDS={names.shown(' '.join(strange))}: there are {' and '.join(BACKENDS)}"
             )
-        self._searched = [b for b in BACKENDS.values() if known[b.compiler] == "search"]
+        self._searched = [b for b in BACKENDS.values() if value[b.compiler] == "search"]
         self._nvcc: str | None = None
 
     @property
@@ -130,7 +155,7 @@ class Settings:
 
     def hint(self, target: str = "", **arguments: str) -> str:
         """A make command for the same layers: with LAYERS_DIR and BUILD, if they are not the defaults."""
-        words = ["make", *([target] if target else [])]
+        words = [*make_command(), *([target] if target else [])]
         if self.outside:
             words.append(f"LAYERS_DIR={self.layers_dir}")
         if self.build != (os.path.join(self.layers_dir, "build") if self.outside else "build"):
@@ -139,11 +164,8 @@ class Settings:
         return " ".join(shlex.quote(word) if " " in word else word for word in words)
 
     def suite(self, options: str = "") -> str:
-        """The command that tests these layers. An installed toolkit has no suite, and runs the cases."""
-        if not os.path.exists(os.path.join(ROOT, "test.py")):
-            return self.hint("test")
-        where = f"LAYERS_DIR={self.layers_dir} " if self.outside else ""
-        return f"{where}python test.py {options}".rstrip()
+        """The command that tests these layers."""
+        return suite_command(self.layers_dir if self.outside else "", options)
 
     def environment(self) -> dict[str, str]:
         """The environment for another tool with the same settings."""
@@ -187,6 +209,9 @@ def command(text: str, setting: str) -> str:
         words = []
     if not words or "\n" in text or not shutil.which(words[0]):
         raise NameRefused(f"{setting}={names.shown(text)}: there is no such program")
+    if alone := _C_COMPILER.fullmatch(os.path.basename(words[0])):
+        better = {"gcc": "g++", "clang": "clang++"}.get(alone[1], "c++") + (alone[2] or "")
+        raise NameRefused(f"{setting}={names.shown(text)} links no C++: take {better}")
     return shlex.join(words)
 
 

@@ -78,6 +78,9 @@ class Asked:
         self.folders, self.verify = [each.layers_dir for each in settings], verify
         paths = (environment.get(name) for name in ("PROTOTXT", "WEIGHTS", "CAFFE"))
         self.prototxt, self.weights, self.caffe = paths
+        for name, path in (("PROTOTXT", self.prototxt), ("WEIGHTS", self.weights)):
+            if path and not Path(path).exists():
+                raise CaffeValueError(f"{name}={path}: there is no {Path(path).absolute()}")
         shapes = pairs("SHAPES", environment.get("SHAPES", ""))
         self.phase = environment.get("PHASE") or None
         self.options = {

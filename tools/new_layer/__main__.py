@@ -20,6 +20,7 @@ from string import Template
 from ..files import alone_in
 from ..files import write as write_file
 from ..make.names import NameRefused, check_path, why_no_layer
+from ..make.settings import make_command, suite_command
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -186,9 +187,8 @@ def report(layers_dir: Path, name: str, made: list[Path], notes: list[str], fill
         print(note)
     outside = layers_dir.resolve() != ROOT / "layers"
     print("Next:")
-    print(f"  make LAYERS={name}" + (f" LAYERS_DIR={layers_dir}" if outside else ""))
-    suite = f"python test.py -k {name}" if (ROOT / "test.py").exists() else "make test"
-    print("  " + (f"LAYERS_DIR={layers_dir} " if outside else "") + suite)
+    print(" ", *make_command(), f"LAYERS={name}", *([f"LAYERS_DIR={layers_dir}"] if outside else []))
+    print(" ", suite_command(str(layers_dir) if outside else "", f"-k {name}"))
 
 
 if __name__ == "__main__":

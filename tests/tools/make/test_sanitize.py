@@ -12,7 +12,7 @@ from tools.make.settings import Settings
 @pytest.fixture
 def steps(monkeypatch, tmp_path):
     """The builds and the runs, in order; `fails` names the one that ends with 7."""
-    made = SimpleNamespace(ran=[], fails="", environments={})
+    made = SimpleNamespace(ran=[], groups=[], fails="", environments={})
 
     def note(step):
         made.ran.append(step)
@@ -37,7 +37,7 @@ def steps(monkeypatch, tmp_path):
     monkeypatch.setattr(sanitize, "build", lambda s: note(f"build {s.sanitize or 'plain'}"))
     monkeypatch.setattr(sanitize.subprocess, "call", call)
     monkeypatch.setattr(sanitize, "library", lambda cxx, name: f"/lib/{name}")
-    monkeypatch.setattr(sanitize.packages, "need", lambda *_: None)
+    monkeypatch.setattr(sanitize.packages, "need", lambda groups, _: made.groups.extend(groups))
     (tmp_path / "mine").mkdir()
     made.settings = Settings({"NVCC": "", "BUILD": str(tmp_path / "b"), "LAYERS_DIR": str(tmp_path / "mine")})
     return made
@@ -57,6 +57,7 @@ def test_on_the_host_and_for_races(steps, monkeypatch, capsys):
         "build races",
         RUN[:-1],
     ]
+    assert "test" in steps.groups  # tools.fuzz needs hypothesis
     asan, fuzz, races = (step for step in steps.ran if not step.startswith("build"))
     assert (
         asan.endswith(" --device cpu") and races.endswith(" --device cpu") and len({asan, races, fuzz}) == 3

@@ -73,6 +73,31 @@ def test_refused(given, said):
     assert said in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("given", "take"),
+    [("gcc -O2", "g++"), ("/usr/bin/clang-17", "clang++-17"), ("gcc-12.3", "g++-12.3"), ("cc", "c++")],
+)
+def test_a_compiler_of_c_is_refused(monkeypatch, given, take):
+    """It would compile all, and then link without C++'s library, with hundreds of errors."""
+    monkeypatch.setattr(settings.shutil, "which", lambda name: name)
+    with pytest.raises(NameRefused) as error:
+        of(CXX=given)
+    assert str(error.value) == f"CXX={given} links no C++: take {take}"
+    assert of(CXX=take).cxx == take
+
+
+def test_what_to_type_where_make_was_called_from_elsewhere(monkeypatch, tmp_path):
+    monkeypatch.setenv("CALLED_IN", ROOT)
+    assert (of().hint(), of().suite()) == ("make", "python test.py")
+    monkeypatch.setenv("CALLED_IN", str(tmp_path))
+    made = of(LAYERS_DIR=str(tmp_path))
+    assert made.hint(LAYERS="a") == f"make -C {ROOT} LAYERS_DIR={tmp_path} LAYERS=a"
+    assert made.suite("-k a") == f"LAYERS_DIR={tmp_path} python {ROOT}/test.py -k a"
+    # An installed toolkit has no suite.
+    monkeypatch.setattr(settings, "ROOT", str(tmp_path / "cuffi"))
+    assert settings.suite_command(str(tmp_path)) == f"make -C {tmp_path}/cuffi test LAYERS_DIR={tmp_path}"
+
+
 def test_compilers(monkeypatch, tmp_path):
     nvcc = tmp_path / "nvcc"
     nvcc.write_text("#!/bin/sh\n")
@@ -86,7 +111,7 @@ def test_compilers(monkeypatch, tmp_path):
     monkeypatch.setattr(settings.find_nvcc, "find", lambda home: "")
     nothing = of(NVCC="search")
     assert nothing.backends == ["host"] and [b.name for b in nothing.missing] == ["cuda"]
-    assert of(NVCC="search", BACKENDS="host").missing == []
+    assert of(NVCC="search", BACKENDS="host").missing == of(NVCC="").missing == []
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import torch
 from rich.console import Console
 
 from layers._runtime import CaffeValueError
-from tools.make.settings import Settings
+from tools.make.settings import ROOT, Settings
 from tools.net import __main__ as net
 from tools.net.compare import Difference
 
@@ -199,7 +199,24 @@ def test_what_is_asked_for(asked):
         ("verify", {}, 2, "make verify-net PROTOTXT="),
         ("", {"PROTOTXT": "x"}, 2, "make net PROTOTXT="),
         ("bench", {"PROTOTXT": "x"}, 2, "make net PROTOTXT="),
-        ("show", {"PROTOTXT": "/no/such.prototxt"}, 1, "/no/such.prototxt"),
+        (
+            "show",
+            {"PROTOTXT": "/no/such.prototxt"},
+            1,
+            "PROTOTXT=/no/such.prototxt: there is no /no/such.prototxt",
+        ),
+        (
+            "show",
+            {"PROTOTXT": "no.prototxt"},
+            1,
+            f"PROTOTXT=no.prototxt: there is no {ROOT}/no.prototxt",
+        ),
+        (
+            "show",
+            {"text": OWN, "WEIGHTS": "/no/x.caffemodel"},
+            1,
+            "WEIGHTS=/no/x.caffemodel: there is no /no/x.",
+        ),
         ("show", {"text": OWN, "SHAPES": "data"}, 1, "SHAPES: expected name=value"),
         ("show", {"text": OWN, "SHAPES": "data=1,a"}, 1, "SHAPES: expected sizes"),
         ("show", {"text": OWN, "REPLACE": "A"}, 1, "REPLACE: expected name=value"),
