@@ -199,12 +199,6 @@ def wrapper_source(header: Path, functions: dict, own_wrapper: Path | None) -> t
         "uintptr_t caffe_runner(const char *name);",
         "uintptr_t caffe_set_num_threads_address(void);",
     ]
-    own_builtins = header.with_name(header.stem + "_call.h")
-    if own_builtins.exists():  # the layer's own builtins
-        lines.append(f'#include "{own_builtins}"')
-        exported.append("uintptr_t caffe_record_call_address(void);")
-        lines.append("static uintptr_t caffe_record_call_address(void) {")
-        lines.append("  return reinterpret_cast<uintptr_t>(caffe::record_call);\n}")
     signatures = json.dumps(json.dumps(functions))
     lines.append(f"static const char *caffe_signatures(void) {{ return {signatures}; }}")
     exported.append("const char *caffe_signatures(void);")
@@ -271,8 +265,7 @@ def build(header, output, cxx, flags, info) -> None:
     includes = [f"-I{ROOT / folder}" for folder in ("include", "src")] + python_includes()
     # Python.h includes <math.h>. In C++17 it is two thirds of the code that is compiled here, so C++14 is faster. Only
     # code written by hand may need C++17.
-    by_hand = any(header.with_name(header.stem + end).exists() for end in ("_ffi.cpp", "_call.h"))
-    standard = "-std=c++17" if by_hand else "-std=c++14"
+    standard = "-std=c++17" if own_wrapper.exists() else "-std=c++14"
     # The object gets its name when it is complete, so a killed build leaves no half of it.
     partial = output.with_name(output.name + ".partial")
     subprocess.run(

@@ -14,13 +14,7 @@ PACKAGE = Path(__file__).resolve().parent
 INSTALLED = "_toolkit"
 # The files that every library's edge is compiled from, and those that Caffe layers' libraries add.
 EVERY = ("build_ffi.py", "include/caffe_ffi.h", "src/ffi_guard.h", "src/ffi_run.h")
-CAFFE = (
-    "include/caffe/layer_record.h",
-    "src/caffe/caffe_layer.h",
-    "src/caffe/caffe_layer_call.h",
-    "src/call_torch.h",
-    "src/dlpack.h",
-)
+CAFFE = ("include/caffe/layer_record.h", "src/caffe/caffe_layer.h")
 
 
 @functools.cache

@@ -1,4 +1,5 @@
 // The short way of a call, for every layer: a Python extension of its own (layers/_runtime/_call.abi3.so).
+// This file has the calls of operators and C functions, call_caffe.h those of Caffe layers.
 //
 // An operator's function allocates and launches. Python records a call of it as a Plan
 // (layers/_runtime/recording.py). A `Short` is a builtin function that finds the plan for its arguments by their
@@ -9,9 +10,8 @@
 
 #include <algorithm>
 
+#include "call_caffe.h"
 #include "call_table.h"
-
-#define PY_METHOD(function) reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function))
 
 namespace caffe {
 
@@ -613,6 +613,8 @@ constexpr unsigned kFlags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC;
 PyType_Spec short_spec = {"_call.Short", sizeof(ShortObject), 0, kFlags, short_slots};
 PyType_Spec plan_spec = {"_call.Plan", sizeof(PlanObject), 0, kFlags, plan_slots};
 PyMethodDef module_methods[] = {{"configure", configure, METH_O, "configure(what there is of torch)"},
+                                {"record_caffe_call", record_caffe_call, METH_O,
+                                 "record_caffe_call(parts): forward, differentiable and backward"},
                                 {nullptr, nullptr, 0, nullptr}};
 PyModuleDef definition = {PyModuleDef_HEAD_INIT,
                           "_call",

@@ -1,5 +1,5 @@
-// How call.cpp and caffe/caffe_layer_call.h read torch's state and tensors: by DLPack's C exchange API, and a
-// few of torch's functions.
+// How call.cpp and call_caffe.h read torch's state and tensors: by DLPack's C exchange API, and a few of torch's
+// functions.
 #ifndef CAFFE_CALL_TORCH_H_
 #define CAFFE_CALL_TORCH_H_
 
@@ -8,6 +8,8 @@
 #include <array>
 
 #include "dlpack.h"
+
+#define PY_METHOD(function) reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function))
 
 namespace caffe {
 

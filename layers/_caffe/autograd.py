@@ -54,11 +54,6 @@ class Call:
 
     def forward(self, inputs: tuple[Tensor, ...], wanted: tuple[bool, ...]) -> tuple[Tensor, ...]:
         """Run Forward on inputs (bottoms, then blobs). wanted: the node's, so wanted[1] is that of the first input."""
-        if self.recorded is not None:
-            tops = self.recorded.differentiable(self, inputs, wanted)
-            if tops is not None:
-                return tops
-            self.recorded = None
         pool, site, forced, count = self.placement
         bottoms, blobs = list(inputs[:count]), list(inputs[count:])
         with services.recording() as self.states:
@@ -108,9 +103,14 @@ class CaffeNode(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, call: Call, *inputs: Tensor):
+        if call.recorded is not None:
+            tops = call.recorded.differentiable(ctx, call, *inputs)
+            if tops is not None:
+                return tops
+            call.recorded = None
         tops = call.forward(inputs, ctx.needs_input_grad)
         ctx.call = call
-        if call.recorded is None and call.placement.pool.in_place:
+        if call.placement.pool.in_place:
             ctx.mark_dirty(*(inputs[i] for i in call.placement.pool.in_place.values()))
         # What ctx.save_for_backward(*inputs, *tops) does, without a call.
         ctx.to_save = (*inputs, *tops)

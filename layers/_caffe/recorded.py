@@ -1,24 +1,15 @@
-"""Recorded calls: C repeats a call of a Caffe layer with other tensors (src/caffe/caffe_layer_call.h)."""
+"""Recorded calls: C repeats a call of a Caffe layer with other tensors (src/call_caffe.h)."""
 
-import ctypes
 import functools
 
 import torch
 
 from .._backends import BACKENDS
-from .._runtime import CaffeRuntimeError
+from .._runtime import CaffeRuntimeError, short
 from .._runtime.recording import allocation
-from .._runtime.short import of_torch
 from . import services
 from .autograd import Placement
 from .instance import Instance
-
-try:  # torch.cuda.is_current_stream_capturing is a Python function around it
-    from torch._C import _cuda_isCurrentStreamCapturing as is_capturing
-except ImportError:
-    from torch.cuda import is_current_stream_capturing as is_capturing
-
-_TORCH = of_torch()
 
 
 class RecordedCall:
@@ -27,27 +18,28 @@ class RecordedCall:
     Attributes:
         forward: takes (module, bottoms). Returns the tops; or a list of the inputs, if a gradient is wanted; or None,
             if the call must go the careful way.
-        differentiable, backward: the forward and backward of the autograd node. They return None, too, if the call
-            must go the careful way.
+        differentiable, backward: the forward and backward of the autograd node (CaffeNode and Call). They return
+            None, too, if the call must go the careful way.
     """
 
     __slots__ = ("backward", "differentiable", "forward", "placement")
 
     def __init__(self, placement: Placement, instance: Instance, bottoms, tops, training: bool):
         self.placement = placement
-        bind = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)(instance.lib.caffe_record_call_address())
+        parts = self._arguments(instance, bottoms, tops, training)
         try:
-            calls = bind(self._arguments(instance, bottoms, tops, training))
+            self.forward, self.differentiable, self.backward = short.record_caffe_call(parts)
         except TypeError as error:
             name = placement.pool.definition.layer.name
             raise CaffeRuntimeError(
-                f"{name}: its library was built by another version of the toolkit ({error}): build it again with make"
+                f"{name}: {short.path()} was built by another version of the toolkit ({error}): "
+                "build it again with make"
             ) from error
-        self.forward, self.differentiable, self.backward = calls
 
     def _arguments(self, instance: Instance, bottoms, tops, training: bool) -> tuple:
-        """In the order of RecordedCall in src/caffe/caffe_layer_call.h. None of them may refer to this object."""
+        """In the order of record_caffe_call in src/call_caffe.h. None of them may refer to this object."""
         pool, site, definition = self.placement.pool, self.placement.site, instance.definition
+        library = instance.library
         one_device = torch.cuda.device_count() <= 1
         return (
             pool,
@@ -57,19 +49,20 @@ class RecordedCall:
             services.failures,
             services.failed,
             services.take_failure,
-            functools.partial(definition.fail, instance.library, "forward"),
+            functools.partial(definition.fail, library, "forward"),
             functools.partial(definition.result, site),
             tuple(map(allocation, bottoms)),
             tuple(map(allocation, tops)),
             tuple(f"blob{i}" for i in range(len(pool.blob_shapes))),
             None if one_device else torch.cuda.current_device,
-            is_capturing,
             torch.zeros_like,
             BACKENDS[site.backend].dlpack,
             8 * site.dtype.itemsize,
             bool(training),
             pool.changes,
-            _TORCH,
+            library.runner("caffe_layer_forward"),
+            library.runner("caffe_layer_backward"),
+            library.set_num_threads,
             instance.pattern(bottoms, tops, pool.blob_shapes, pool.iteration),
         )
 
@@ -81,6 +74,6 @@ def record(placement: Placement, instance: Instance, bottoms, tops, training: bo
     """
     own = {b.data_ptr() for b in bottoms}.isdisjoint(t.data_ptr() for t in tops)
     some = bottoms and tops and all(t.numel() for t in (*bottoms, *tops))
-    if _TORCH is None or placement.pool.in_place or placement.site.capture or not own or not some:
+    if not short.AVAILABLE or placement.pool.in_place or placement.site.capture or not own or not some:
         return None
     return RecordedCall(placement, instance, bottoms, tops, training)

@@ -36,13 +36,19 @@ def available() -> bool:
     if _call is None or known is None:
         return False
     try:
-        return _call.configure(known)
+        return hasattr(_call, "record_caffe_call") and _call.configure(known)
     except TypeError:  # built from older sources, until the next make
         return False
 
 
+def path() -> str:
+    """The path of the extension."""
+    return _call.__file__
+
+
 AVAILABLE = available()
 Plan = _call.Plan if AVAILABLE else None
+record_caffe_call = _call.record_caffe_call if AVAILABLE else None
 CASTS = ("promote", "lower", "float32", "none")  # src/call.cpp: enum Casts
 # The most parameters that a C function or an operator may have to go the short way (src/call_plan.h).
 MOST_PARAMETERS = 32

@@ -25,7 +25,7 @@ def main() -> int:
     partial = arguments.output.with_name(arguments.output.name + ".partial")
     done = subprocess.run(
         [*shlex.split(arguments.cxx), "-std=c++17", PYTHON_ABI, "-shared", "-fPIC", "-fvisibility=hidden",
-         *python_includes(), str(ROOT / "src" / "call.cpp"), "-o", str(partial)])  # fmt: skip
+         *python_includes(), f"-I{ROOT / 'include'}", str(ROOT / "src" / "call.cpp"), "-o", str(partial)])  # fmt: skip
     if done.returncode:
         return 1  # the compiler has printed its error
     # Renamed at the end, so that a killed build leaves no broken extension.

@@ -17,8 +17,9 @@ CORE_SOURCES = "src/caffe"
 # The extension that runs recorded calls, one for all layers, and its sources.
 CALL = "layers/_runtime/_call.abi3.so"
 CALL_SOURCES = [
-    f"src/{name}" for name in ("call.cpp", "call_plan.h", "call_table.h", "call_torch.h", "dlpack.h")
-]
+    "include/caffe/layer_record.h", "src/call.cpp", "src/call_caffe.h", "src/call_plan.h", "src/call_table.h",
+    "src/call_torch.h", "src/dlpack.h",
+]  # fmt: skip
 # The core's own layers and its Net. Only layers that own sub-layers need them.
 STOCK = re.compile(
     r"layers/(?!loss_layer\.|neuron_layer\.)|net\.cpp|stock_layers\.cpp|util/insert_splits\.cpp"

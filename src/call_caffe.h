@@ -2,25 +2,21 @@
 // with other tensors. Only the addresses in its record change.
 //
 // Three Python builtins share a RecordedCall: the module's forward, and the two halves of its autograd node.
-// They read tensors by DLPack's C exchange API, as src/call.cpp does for native layers. If in doubt, a
-// builtin returns None. Then the call goes the careful way, which handles every case and explains errors.
-//
-// The wrapper that build_ffi.py generates from caffe_layer.h includes this file.
-#ifndef CAFFE_LAYER_CALL_H_
-#define CAFFE_LAYER_CALL_H_
-
-#include <Python.h>
+// They read tensors by DLPack's C exchange API, as plans do (call_plan.h). If in doubt, a builtin returns None.
+// Then the call goes the careful way, which handles every case and explains errors.
+#ifndef CAFFE_CALL_CAFFE_H_
+#define CAFFE_CALL_CAFFE_H_
 
 #include <memory>
 #include <vector>
 
-#include "call_torch.h"
+#include "call_plan.h"
+
+extern "C" {
+#include "caffe/layer_record.h"
+}
 
 namespace caffe {
-
-inline Owned call(PyObject* function, PyObject* argument = nullptr) {
-  return Owned(PyObject_CallFunctionObjArgs(function, argument, nullptr));
-}
 
 inline PyObject* nothing() {
   PyErr_Clear();
@@ -32,11 +28,13 @@ inline PyObject* nothing() {
 struct RecordedCall {
   PyObject* all;  // holds the others
   PyObject *pool, *free, *lent, *thread, *failures, *failed, *take_failure, *fail, *result, *blob_names,
-      *current_device, *capturing, *zeros_like;
+      *current_device, *zeros_like;
   std::vector<Allocation> bottom_diffs, tops;
   int device_type, bits, training;
   long long changes;
-  Torch torch;
+  // Of the layer's library: caffe_layer_forward, caffe_layer_backward and caffe_set_num_threads. The words of a
+  // function are its arguments.
+  unsigned long long run_forward, run_backward, set_num_threads;
   std::vector<char> pattern;
 
   const caffe_call_record& head() const {
@@ -58,7 +56,7 @@ class Running {
   caffe_blob_record& blob(int place) {
     return reinterpret_cast<caffe_call_record*>(bytes_.data())->blobs[place];
   }
-  uintptr_t address() { return reinterpret_cast<uintptr_t>(bytes_.data()); }
+  int64_t address() { return reinterpret_cast<intptr_t>(bytes_.data()); }
 
  private:
   std::vector<char> bytes_;
@@ -77,6 +75,9 @@ class CallNames {
   CAFFE_NAME(drawn);
   CAFFE_NAME(recorded);
   CAFFE_NAME(contiguous);
+  CAFFE_NAME(call);
+  CAFFE_NAME(needs_input_grad);
+  CAFFE_NAME(to_save);
 #undef CAFFE_NAME
   static const CallNames& get() {
     static const CallNames names;
@@ -88,6 +89,8 @@ class CallRunner {
  public:
   explicit CallRunner(PyObject* self)
       : r_(*static_cast<RecordedCall*>(PyCapsule_GetPointer(self, nullptr))), names_(CallNames::get()) {}
+
+  Py_ssize_t inputs() const { return r_.inputs(); }
 
   // Takes (module, bottoms). Returns the tops, or a list of the inputs if a gradient is wanted, or None.
   PyObject* forward(PyObject* module, PyObject* bottoms) {
@@ -104,33 +107,34 @@ class CallRunner {
                         : nullptr;
       if (!input || !read(input, &running.blob(r_.place(i)))) return nothing();
       inputs.push_back(input);
-      wanted = wanted || r_.torch.wants_gradient(input);
+      wanted = wanted || torch.wants_gradient(input);
     }
     if (!on_its_stream()) return nothing();
-    if (wanted && Torch::ask(r_.torch.grad_enabled)) {
+    if (wanted && Torch::ask(torch.grad_enabled)) {
       PyObject* list = PyList_New(0);
       for (PyObject* input : inputs) PyList_Append(list, input);
       return list;
     }
     bool moved;
-    Owned instance(take_instance()), tops;
+    Owned instance(take_instance());
     if (!instance) return nothing();
     PyObject* made = run(instance.get(), inputs, &running, &moved);
     if (made) PyList_Append(r_.free, instance.get());
     return made;
   }
 
-  // Takes (call, inputs, wanted). Runs Forward for autograd, and returns the tops, or None. The call keeps
-  // the instance for Backward. As in needs_input_grad, the first element of `wanted` belongs to the call
-  // itself.
-  PyObject* differentiable(PyObject* of_call, PyObject* given, PyObject* wanted) {
-    std::vector<PyObject*> inputs;
+  // Takes (ctx, call, *inputs), as the node's forward does. Runs Forward for autograd, and returns the tops, or
+  // None. The call keeps the instance for Backward.
+  PyObject* differentiable(PyObject* ctx, PyObject* of_call, PyObject* const* given) {
+    const std::vector<PyObject*> inputs(given, given + r_.inputs());
     Running running(r_);
+    const Owned wanted(PyObject_GetAttr(ctx, names_.needs_input_grad));
+    if (!wanted) return nullptr;
     for (int i = 0; i < r_.inputs(); ++i) {
-      inputs.push_back(PyTuple_GetItem(given, i));
       caffe_blob_record& blob = running.blob(r_.place(i));
       if (!address_of(inputs[i], &blob.data)) return nothing();  // forward has looked at the rest
-      if (PyTuple_GetItem(wanted, i + 1) == Py_True) blob.flags |= CAFFE_WANTED;
+      // The first element belongs to the call.
+      if (PyTuple_GetItem(wanted.get(), i + 1) == Py_True) blob.flags |= CAFFE_WANTED;
     }
     Owned instance(take_instance());
     if (!instance) return nothing();
@@ -158,7 +162,9 @@ class CallRunner {
     PyObject_SetAttr(of_call, names_.mode, mode.get());
     PyObject_SetAttr(of_call, names_.instance, instance.get());
     PySet_Add(r_.lent, instance.get());
-    return tops;
+    if (save(ctx, of_call, inputs, tops)) return tops;
+    Py_DECREF(tops);
+    return nullptr;
   }
 
   // Takes (call, saved, diffs, wanted). Runs the first Backward of the call. Returns a tuple of None (for the
@@ -172,7 +178,7 @@ class CallRunner {
       caffe_blob_record& blob = running.blob(r_.place_of_top(i));
       blob.flags = 0;
       diffs.push_back(Owned::borrowed(PyTuple_GetItem(given, i)));
-      if (!r_.torch.is_plain(diffs[i].get())) return nothing();
+      if (!torch.is_plain(diffs[i].get())) return nothing();
       if (!read(diffs[i].get(), &blob, &blob.diff)) {
         PyErr_Clear();
         Owned dense(PyObject_CallMethodObjArgs(diffs[i].get(), names_.contiguous, nullptr));
@@ -182,7 +188,7 @@ class CallRunner {
       }
       if (!read(PyTuple_GetItem(saved, r_.inputs() + i), &blob)) return nothing();
     }
-    const bool fills = Torch::ask(r_.torch.deterministic);
+    const bool fills = Torch::ask(torch.deterministic);
     Owned results(PyTuple_New(r_.inputs() + 1));
     Py_INCREF(Py_None);
     PyTuple_SetItem(results.get(), 0, Py_None);  // for the call itself
@@ -190,19 +196,21 @@ class CallRunner {
       caffe_blob_record& blob = running.blob(r_.place(i));
       PyObject* input = PyTuple_GetItem(saved, i);
       if (!read(input, &blob)) return nothing();
-      Owned diff = Owned::borrowed(Py_None);
       if (PyTuple_GetItem(wanted, i + 1) == Py_True) {
         const bool bottom = i < r_.head().bottoms;
-        PyObject* made = bottom ? r_.bottom_diffs[i].make(fills) : call(r_.zeros_like, input).release();
+        PyObject* made = bottom ? r_.bottom_diffs[i].make(fills)
+                                : PyObject_CallFunctionObjArgs(r_.zeros_like, input, nullptr);
         if (!made || !address_of(made, &blob.diff)) return Py_XDECREF(made), nothing();
         blob.flags = CAFFE_WANTED | (bottom ? CAFFE_DIFF_UNDEFINED : 0);
         PyTuple_SetItem(results.get(), i + 1, made);
       } else {
-        PyTuple_SetItem(results.get(), i + 1, diff.release());
+        Py_INCREF(Py_None);
+        PyTuple_SetItem(results.get(), i + 1, Py_None);
       }
     }
-    if (start(instance.get(), &running, caffe_layer_backward_ffi)) {
-      call(r_.take_failure);  // forget the error: the careful way fails again, and explains it
+    if (start(instance.get(), &running, r_.run_backward)) {
+      // Forget the error: the careful way fails again, and explains it.
+      Owned forgotten(PyObject_CallNoArgs(r_.take_failure));
       return nothing();
     }
     PyObject_SetAttr(of_call, names_.instance, Py_None);
@@ -217,14 +225,27 @@ class CallRunner {
         training(PyObject_GetAttr(module, names_.training));
     if (!changes || PyLong_AsLongLong(changes.get()) != r_.changes) return false;
     if (training.get() != (r_.training ? Py_True : Py_False)) return false;
-    return !r_.torch.has_tangents() && !Torch::ask(r_.torch.modes) && !Torch::ask(r_.torch.tracing);
+    return !torch.has_tangents() && !Torch::ask(torch.modes) && !Torch::ask(torch.tracing);
+  }
+
+  // As the node's forward in layers/_caffe/autograd.py does it. False on error.
+  bool save(PyObject* ctx, PyObject* of_call, const std::vector<PyObject*>& inputs, PyObject* tops) {
+    const Py_ssize_t count = static_cast<Py_ssize_t>(inputs.size());
+    const Owned saved(PyTuple_New(count + r_.top_count()));
+    for (Py_ssize_t i = 0; saved && i < count + r_.top_count(); ++i) {
+      PyObject* const one = i < count ? inputs[i] : PyTuple_GetItem(tops, i - count);
+      Py_INCREF(one);
+      PyTuple_SetItem(saved.get(), i, one);
+    }
+    return saved && PyObject_SetAttr(ctx, names_.call, of_call) == 0 &&
+           PyObject_SetAttr(ctx, names_.to_save, saved.get()) == 0;
   }
 
   // Is the object a plain dense tensor of the recorded shape, dtype and device? Then its address goes to
   // `at`, or to the record's data.
   bool read(PyObject* object, caffe_blob_record* expected, int64_t* at = nullptr) {
     DLTensor t;
-    if (!r_.torch.is_plain(object) || !r_.torch.read(object, &t)) return false;
+    if (!torch.is_plain(object) || !torch.read(object, &t)) return false;
     if (t.device_type != r_.device_type || (r_.device_type != kDLCPU && t.device != r_.head().device))
       return false;
     if (t.dtype.code != kDLFloat || t.dtype.bits != r_.bits || t.ndim != expected->axes || !t.data)
@@ -236,14 +257,14 @@ class CallRunner {
       elements *= t.shape[i];
     }
     // The memory of a view like z.conj().imag holds the negated values, and DLPack does not say so.
-    if (r_.torch.is_negative(object)) return false;
+    if (torch.is_negative(object)) return false;
     *(at ? at : &expected->data) = reinterpret_cast<int64_t>(t.data) + static_cast<int64_t>(t.byte_offset);
     return true;
   }
 
   bool address_of(PyObject* made, int64_t* at) {
     DLTensor t;
-    if (!r_.torch.read(made, &t) || !t.data) return false;
+    if (!torch.read(made, &t) || !t.data) return false;
     *at = reinterpret_cast<int64_t>(t.data) + static_cast<int64_t>(t.byte_offset);
     return true;
   }
@@ -251,13 +272,10 @@ class CallRunner {
   bool on_its_stream() {
     if (r_.device_type == kDLCPU) return true;
     const auto device = static_cast<int32_t>(r_.head().device);
-    if (r_.current_device != Py_None) {
-      Owned current = call(r_.current_device);
-      if (!current || PyLong_AsLong(current.get()) != device) return false;
-    }
-    if (Torch::ask(r_.capturing)) return false;
+    if (r_.current_device != Py_None && Torch::number(PyObject_CallNoArgs(r_.current_device)) != device)
+      return false;
     void* stream = nullptr;
-    if (r_.torch.api->current_stream(r_.device_type, device, &stream)) return false;
+    if (torch.api->current_stream(r_.device_type, device, &stream)) return false;
     return reinterpret_cast<int64_t>(stream) == r_.head().stream;
   }
 
@@ -273,36 +291,35 @@ class CallRunner {
 
   // Call the core's function without Python's lock. Returns its status, or CAFFE_STATUS_FAILED if a service
   // failed.
-  template <typename Function>
-  int start(PyObject* instance, Running* running, const Function& function) {
+  int start(PyObject* instance, Running* running, unsigned long long function) {
     Owned handle(PyObject_GetAttr(instance, names_.handle));
-    const int64_t layer = handle ? PyLong_AsLongLong(handle.get()) : 0;
+    const int64_t words[] = {handle ? PyLong_AsLongLong(handle.get()) : 0, running->address()};
     if (r_.device_type == kDLCPU) {
-      const long threads = Torch::number(PyObject_CallNoArgs(r_.torch.get_num_threads));
-      caffe_set_num_threads(threads > 0 ? static_cast<int>(threads) : 1);
+      const long threads = Torch::number(PyObject_CallNoArgs(torch.get_num_threads));
+      address_to<void (*)(int)>(r_.set_num_threads)(threads > 0 ? static_cast<int>(threads) : 1);
     }
     PyThreadState* const python = PyEval_SaveThread();
-    const int status = function(layer, running->address());
+    const int status = address_to<int (*)(const int64_t*)>(function)(words);
     PyEval_RestoreThread(python);
     const bool failed = !status && PyDict_Size(r_.failures) && Torch::ask(r_.failed);
     return failed ? CAFFE_STATUS_FAILED : status;
   }
 
   // Allocates the tops and runs Forward. Returns a tuple of the tops, or None if the layer has no code for
-  // this mode, or NULL with an exception. *moved: a top has another address than the allocated one.
+  // this mode or a CUDA graph captures the stream, or NULL with an exception. *moved: a top has another address than the allocated one.
   PyObject* run(PyObject* instance, const std::vector<PyObject*>& inputs, Running* running, bool* moved) {
     std::vector<Owned> tops;
     std::vector<int64_t> places;
-    const bool fills = Torch::ask(r_.torch.deterministic);
+    const bool fills = Torch::ask(torch.deterministic);
     for (int i = 0; i < r_.top_count(); ++i) {
       tops.emplace_back(r_.tops[i].make(fills));
       caffe_blob_record& blob = running->blob(r_.place_of_top(i));
       if (!tops[i] || !address_of(tops[i].get(), &blob.data)) return nullptr;
       places.push_back(blob.data);
     }
-    const int status = start(instance, running, caffe_layer_forward_ffi);
-    if (status == CAFFE_STATUS_NOT_IMPLEMENTED) return nothing();
-    if (status) return call(r_.fail).release();
+    const int status = start(instance, running, r_.run_forward);
+    if (status == CAFFE_STATUS_NOT_IMPLEMENTED || status == CAFFE_STATUS_CAPTURED) return nothing();
+    if (status) return PyObject_CallNoArgs(r_.fail);
     Owned results(PyTuple_New(r_.top_count()));
     *moved = false;
     for (int i = 0; i < r_.top_count(); ++i) {
@@ -326,6 +343,11 @@ class CallRunner {
                                  static_cast<long long>(blob.data_token), top, others.get());
   }
 
+  template <typename Function>
+  static Function address_to(unsigned long long address) {
+    return reinterpret_cast<Function>(static_cast<uintptr_t>(address));
+  }
+
   const RecordedCall& r_;
   const CallNames& names_;
 };
@@ -334,14 +356,11 @@ inline PyObject* recorded_forward(PyObject* self, PyObject* const* given, Py_ssi
   return count == 2 ? CallRunner(self).forward(given[0], given[1]) : nothing();
 }
 inline PyObject* recorded_differentiable(PyObject* self, PyObject* const* given, Py_ssize_t count) {
-  return count == 3 ? CallRunner(self).differentiable(given[0], given[1], given[2]) : nothing();
+  CallRunner runner(self);
+  return count == 2 + runner.inputs() ? runner.differentiable(given[0], given[1], given + 2) : nothing();
 }
 inline PyObject* recorded_backward(PyObject* self, PyObject* const* given, Py_ssize_t count) {
   return count == 4 ? CallRunner(self).backward(given[0], given[1], given[2], given[3]) : nothing();
-}
-
-inline PyCFunction builtin(PyObject* (*function)(PyObject*, PyObject* const*, Py_ssize_t)) {
-  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
 }
 
 inline void delete_recorded(PyObject* capsule) {
@@ -357,26 +376,25 @@ inline bool take_all(PyObject* tuple, std::vector<Allocation>* allocations) {
   return true;
 }
 
-// Returns the builtins (forward, differentiable, backward), or None if torch's exchange API has an unknown
-// version. Python calls this through ctypes, from layers/_caffe/recorded.py.
-inline PyObject* record_call(PyObject* all) {
+// The builtins (forward, differentiable, backward) of a recorded call. layers/_caffe/recorded.py calls this.
+inline PyObject* record_caffe_call(PyObject*, PyObject* all) {
   static PyMethodDef methods[] = {
-      {"forward", builtin(recorded_forward), METH_FASTCALL, nullptr},
-      {"differentiable", builtin(recorded_differentiable), METH_FASTCALL, nullptr},
-      {"backward", builtin(recorded_backward), METH_FASTCALL, nullptr}};
+      {"forward", PY_METHOD(recorded_forward), METH_FASTCALL, nullptr},
+      {"differentiable", PY_METHOD(recorded_differentiable), METH_FASTCALL, nullptr},
+      {"backward", PY_METHOD(recorded_backward), METH_FASTCALL, nullptr}};
   std::unique_ptr<RecordedCall> r(new RecordedCall);
-  PyObject *bottom_diffs, *tops, *of_torch, *pattern;
-  if (!PyArg_ParseTuple(all, "OOOOOOOOOOOOOOOiiiLOO", &r->pool, &r->free, &r->lent, &r->thread, &r->failures,
+  PyObject *bottom_diffs, *tops, *pattern;
+  if (!PyArg_ParseTuple(all, "OOOOOOOOOOOOOOiiiLKKKO", &r->pool, &r->free, &r->lent, &r->thread, &r->failures,
                         &r->failed, &r->take_failure, &r->fail, &r->result, &bottom_diffs, &tops,
-                        &r->blob_names, &r->current_device, &r->capturing, &r->zeros_like, &r->device_type,
-                        &r->bits, &r->training, &r->changes, &of_torch, &pattern))
+                        &r->blob_names, &r->current_device, &r->zeros_like, &r->device_type, &r->bits,
+                        &r->training, &r->changes, &r->run_forward, &r->run_backward, &r->set_num_threads,
+                        &pattern))
     return nullptr;
   if (!take_all(bottom_diffs, &r->bottom_diffs) || !take_all(tops, &r->tops)) return nullptr;
   char* bytes;
   Py_ssize_t size;
   if (PyBytes_AsStringAndSize(pattern, &bytes, &size)) return nullptr;
   r->pattern.assign(bytes, bytes + size);
-  if (!r->torch.take(of_torch)) return nothing();
   Py_INCREF(r->all = all);
   PyObject* capsule = PyCapsule_New(r.release(), nullptr, delete_recorded);
   PyObject* made = PyTuple_New(3);
@@ -387,4 +405,4 @@ inline PyObject* record_call(PyObject* all) {
 
 }  // namespace caffe
 
-#endif  // CAFFE_LAYER_CALL_H_
+#endif  // CAFFE_CALL_CAFFE_H_
