@@ -2,6 +2,7 @@
 
 import logging
 from pathlib import Path
+from unittest import TestCase
 
 import cffi
 import numpy
@@ -118,13 +119,13 @@ def test_all_bits_are_drawn(given):
     assert made.struct.seed() == first
 
 
-def test_severities(given, caplog):
+def test_severities(given):
     made, ffi = given
-    with caplog.at_level(logging.DEBUG, "caffe"):
+    with TestCase().assertLogs("caffe", logging.DEBUG) as said:
         for severity in range(4):
             made.struct.log(severity, ffi.new("char[]", b"said \xff"))
     wanted = [logging.INFO, logging.WARNING, logging.ERROR, logging.ERROR]
-    assert [(one.levelno, one.message) for one in caplog.records] == [
+    assert [(one.levelno, one.getMessage()) for one in said.records] == [
         (level, "said \ufffd") for level in wanted
     ]
 

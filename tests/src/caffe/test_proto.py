@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 from pathlib import Path
+from unittest import TestCase
 
 import cffi
 import pytest
@@ -166,7 +167,7 @@ REASONS = [
 @pytest.mark.parametrize(
     "fields", [FULL, {"needed": 0}, {"a_cage": {}, "needed": 3}], ids=["full", "empty", "cage"]
 )
-def test_accessors_agree_with_protobuf(program, zoo, tmp_path, capfd, caplog, fields):
+def test_accessors_agree_with_protobuf(program, zoo, tmp_path, capfd, fields):
     message = zoo.layer_parameter("Zoo", zoo_param=fields, loss_weight=[1, 0.5], phase="TEST")
     wire = message.SerializeToString()
     # Again, with some fields in the other form: the last number wins, lists and messages are merged.
@@ -179,14 +180,14 @@ def test_accessors_agree_with_protobuf(program, zoo, tmp_path, capfd, caplog, fi
         paths = [tmp_path / f"{name}{i}" for name in ("in", "text", "out", "prototxt", "parsed")]
         paths[0].write_bytes(data)
         paths[3].write_text(f"# a comment\n{text_format.MessageToString(message)}")
-        program(*paths)
+        with TestCase().assertLogs("caffe") as logged:
+            program(*paths)
         expected = type(message).FromString(data)
         lines = shown(expected.zoo_param)
         said = capfd.readouterr().out.splitlines()
         assert said == ["type set Zoo", *lines, *lines, *shown_fields(expected.zoo_param)]
-        for said, reason in zip(caplog.messages, REASONS, strict=True):
-            assert re.fullmatch(rf"Error parsing text-format caffe\.{reason}", said)
-        caplog.clear()
+        for record, reason in zip(logged.records, REASONS, strict=True):
+            assert re.fullmatch(rf"Error parsing text-format caffe\.{reason}", record.getMessage())
         assert isinstance(services.take_failure(), DecodeError)
         written = type(message).FromString(paths[2].read_bytes())
         for one in (written, expected):
