@@ -14,6 +14,8 @@ host_INFO   := host $(HOST_ARCH)
 # The standard headers that every Caffe file includes, precompiled. They are a fifth of each compilation.
 host_STD     = -include $(CORE_host)/std.hpp
 host_PLAIN   = $(host_CAFFE)
+# The headers that every .cu includes. They are two thirds of compiling a small one.
+host_CUDA    = -include $(CORE_host)/cuda_runtime.h
 
 # Further flags for the launcher itself.
 host_LAUNCH := $(if $(filter races,$(SANITIZE)),-fno-sanitize=thread)

@@ -66,13 +66,14 @@ class Rules:
                 place = self.settings.core_of(backend, of_kernels=source.endswith(".cu"))
                 flags = f"{place}/flags"
             precompiled = place if core else self.settings.core_of(backend)
-            after = [flags, *ready] if native else [f"{precompiled}/std.hpp.gch", flags, *ready]
+            first = self.cuda_headers(backend) if native else [f"{precompiled}/std.hpp.gch"]
+            after = [*first, flags, *ready]
             path, what, object_file = (
                 f"{folder.path}/{source}",
                 f"{folder.name}/{source}",
                 f"{place}/{source}.o",
             )
-            kind, seen = "plain", includes
+            kind, seen = "plain", f"$({backend}_CUDA) {includes}" if native else includes
             if parts != [source]:
                 path = f"{place}/{source}"
                 self.files[path] = "".join(f'#include "{folder.path}/{part}"\n' for part in parts)
@@ -154,11 +155,16 @@ class Rules:
                 edge.CAFFE,
             )
             for each in sorted({place, self.settings.core_of(backend, of_kernels=False)}):
-                gch = f"{each}/std.hpp.gch"
-                self.rule(
-                    gch, ["src/caffe/std.hpp", f"{each}/flags"],
-                    f"$(Q)cp $< $(@D) && $(CXX) $({backend}_PLAIN) -x c++-header $< -o $@.partial && mv $@.partial $@",
-                )  # fmt: skip
+                self.precompile("src/caffe/std.hpp", each, f"{backend}_PLAIN")
+
+    def precompile(self, header: str, place: str, flags: str):
+        """Add the rule of a precompiled header in `place`, beside a copy of the header."""
+        gch = f"{place}/{os.path.basename(header)}.gch"
+        self.rule(
+            gch, [header, f"{place}/flags"],
+            f"$(Q)cp $< $(@D) && $(call compile,$(CXX) $({flags}) -x c++-header)",
+        )  # fmt: skip
+        self.depfiles.append(f"{gch}.d")
 
     def core_wrapper(self, backend: str) -> str:
         """Python's side of the core's C ABI."""
@@ -172,8 +178,12 @@ class Rules:
     def host_runtime(self, backend: str) -> list[str]:
         return [f"{self.settings.core_of(backend)}/host_launch.o"] if BACKENDS[backend].on_host else []
 
+    def cuda_headers(self, backend: str) -> list[str]:
+        return [f"{self.settings.core_of(backend)}/cuda_runtime.h.gch"] if BACKENDS[backend].on_host else []
+
     def runtime(self):
         place = self.settings.core_of(HOST.name)
+        self.precompile("include/host/cuda_runtime.h", place, "host_FLAGS")
         self.rule(
             f"{place}/host_launch.o", ["src/host_launch.cpp", f"{place}/flags"],
             "$(call host_native,host_launch.cpp,,$(host_LAUNCH))",
@@ -276,6 +286,7 @@ class Rules:
             *call,
             *sorted(core | (wrappers if core else set())),
             *self.host_runtime(backends[0]),
+            *self.cuda_headers(backends[0]),
         ]
         head = ["# Written by tools/make/rules.py; do not edit.", *self.settings.make_variables()]
         head += [f"CORE_{backend} := {self.settings.core_of(backend)}" for backend in backends]
