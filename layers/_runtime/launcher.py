@@ -213,7 +213,10 @@ class Launcher:
 
     def _address(self, name: str, tensor: Tensor) -> int:
         """The address of a tensor's memory; 0 if it has no elements. An error if it has elements and no memory."""
-        if not (address := tensor.data_ptr()) and tensor.numel():
+        # Modes that watch an operator's function see only what the function itself asks.
+        with torch._C.DisableTorchFunction():
+            address = tensor.data_ptr()
+        if not address and tensor.numel():
             raise self.layer.wrong(name, "a tensor that has memory (not a ZeroTensor or a freed one)", tensor)
         return address
 

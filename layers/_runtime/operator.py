@@ -28,6 +28,7 @@ from operator import or_
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
+from torch.overrides import TorchFunctionMode
 
 from .errors import PLAIN, CaffeRuntimeError, CaffeTypeError, refuse_script
 from .layer import Layer
@@ -41,6 +42,8 @@ _defined: dict[str, torch.library.Library] = {}
 
 def operator(layer: Layer, *, autocast: str = "promote", stays_float: collections.abc.Sequence[str] = ()):
     """Decorate a layer's function. It takes tensors and parameters, and returns a tensor or a tuple of tensors.
+
+    What it does may depend on its arguments alone: a call like an earlier one is repeated without it.
 
     Args:
         layer: the function's layer. torch knows the operator as `torch.ops.<package>_<layer>.<function>`.
@@ -246,8 +249,9 @@ class Operator:
     def record(self, *arguments):
         """Like plain, and record a plan for the next call of this kind, if that is possible."""
         self.refuse(*arguments)
-        result, plan = run_and_record(self.function, arguments)
-        if plan is not None:
+        with _Reads() as reads:
+            result, plan = run_and_record(self.function, arguments)
+        if plan is not None and not reads.any:
             self.short.add(arguments, plan)
         return result
 
@@ -398,6 +402,25 @@ def once(function, name: str):
         return tuple(None if d is None else next(refusing) for d in diffs)
 
     return backward
+
+
+class _Reads(TorchFunctionMode):
+    """Sees whether a function reads a tensor's memory past torch's dispatcher, where no Recorder sees it.
+
+    What such a function does may depend on values, so that a plan cannot repeat it.
+    """
+
+    NAMES = frozenset({
+        "tolist", "numpy", "__array__", "__dlpack__", "data_ptr", "untyped_storage", "storage", "_typed_storage",
+    })  # fmt: skip
+
+    def __init__(self):
+        super().__init__()
+        self.any = False
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        self.any |= getattr(function, "__name__", "") in self.NAMES
+        return function(*args, **(kwargs or {}))
 
 
 class _Refuse(torch.autograd.Function):

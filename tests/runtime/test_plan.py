@@ -1,7 +1,9 @@
-"""A plan by itself: the GPU that is current while it runs, and what the table of plans holds on to."""
+"""A plan by itself: when there is none, which GPU is current while it runs, what the table of plans holds on to."""
 
+import ctypes
 import weakref
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -82,3 +84,34 @@ def test_an_argument_without_a_hash_is_not_held():
     assert len(of_numbers.operator.short) == 0
     del numbers
     assert there() is None
+
+
+def first_at(address: int) -> float:
+    return ctypes.c_float.from_address(address).value
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        lambda x: x.tolist()[0],
+        lambda x: x.numpy()[0],
+        lambda x: np.asarray(x)[0],
+        lambda x: np.from_dlpack(x)[0],
+        lambda x: first_at(x.data_ptr()),
+        lambda x: first_at(x.untyped_storage().data_ptr()),
+    ],
+    ids=["tolist", "numpy", "array", "dlpack", "address", "storage"],
+)
+def test_there_is_none_if_memory_is_read_past_torchs_dispatcher(first):
+    """On the processor. What is launched may then depend on values."""
+
+    @operator(sigmoid_layer)
+    def reads(x: Tensor) -> Tensor:
+        top = x.new_empty(x.shape)
+        sigmoid_layer.sigmoid_forward(x, top, int(first(x)))
+        return top
+
+    for count in (1, 3, 2, 3):
+        x = torch.tensor([count, 0.5, -1.0])
+        assert torch.equal(reads(x)[:count], torch.sigmoid(x)[:count])
+    assert reads.operator.short.plans() == 0
