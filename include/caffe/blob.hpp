@@ -159,7 +159,7 @@ class Blob {
   bool ShapeEquals(const BlobProto& other);
 
 #if __has_include("additions_blob.hpp")
-#include "additions_blob.hpp"  // what a layer's fork gave to Blob (tools/port/additions.py)
+#include "additions_blob.hpp"  // what a layer's fork gave to Blob (tools/port/cuts.py)
 #endif
 
   // Not Caffe's: was the blob ever given a shape?

@@ -54,28 +54,24 @@ class HostRewriter(Rewriter):
                 source.problem(directive.start, NO_HOST_MEANING["groups"])
 
     def _kernel(self, function: Function, mode: str):
-        # [=] and mutable: each thread has its own copy of the parameters; `return` leaves that thread alone
+        # By [=] and mutable each thread has its own copy of the parameters. A `return` ends that thread alone.
         opening = f' ::cuda_host::run(::cuda_host::{mode}, "{function.name}", [=]() mutable {{'
         self._edit(function.body + 1, function.body + 1, opening)
         self._edit(function.end - 1, function.end - 1, "}); ")
         if mode == "kRange":
             tokens = self.source.lexed.tokens
+            # A loop over the whole grid becomes one over this call's part, which the compiler vectorises.
             for token in tokens[position_from(tokens, function.body) : position_from(tokens, function.end)]:
-                if token.text in RANGE_LOOPS:  # a plain loop over this call's part, which vectorises
-                    self._edit(token.start, token.start + len(token.text), RANGE_LOOPS[token.text])
+                if token.text in RANGE_LOOPS:
+                    self._edit(token.start, token.end, RANGE_LOOPS[token.text])
 
     def _launch(self, launch: Launch):
         """Move the configuration in front of the callee. What lies between, with its lines, stays."""
-        self._edit(
-            launch.start,
-            launch.start,
-            lambda: f"(::cuda_host::configure({self._render(*launch.config)}), ",
-        )
-        between = (
-            self.text[launch.chevrons[0] : launch.config[0]]
-            + self.text[launch.config[1] : launch.chevrons[1]]
-        )
-        self._edit(*launch.chevrons, re.sub("[<>]", "", between))  # `>>` and `>` may be on two lines
+        start, (first, last), (begin, end) = launch.start, launch.config, launch.chevrons
+        self._edit(start, start, lambda: f"(::cuda_host::configure({self._render(first, last)}), ")
+        # Only the characters: `>>` and `>` may be on two lines.
+        between = re.sub("[<>]", "", self.text[begin:first] + self.text[last:end])
+        self._edit(begin, end, between)
         self._edit(launch.end, launch.end, ")")
 
     def _words(self, tokens, in_macro: bool):
@@ -120,14 +116,15 @@ class HostRewriter(Rewriter):
             self._dynamic_shared(declaration, in_macro)
         else:
             for token in declaration:
-                if token.text == "static":  # __shared__ says so itself
-                    self._edit(token.start, token.start + len(token.text), "")
+                if token.text == "static":  # include/host defines __shared__ as static, too
+                    self._edit(token.start, token.end, "")
 
     def _dynamic_shared(self, declaration, in_macro: bool):
         """extern __shared__ <alignment> T a[], b[];"""
         skipped, kept, depth = [], [], 0
         aligning = False
-        for token in declaration:  # `__align__(16)` and its like go: the host aligns for every type
+        # `__align__(16)` and its like go, too, because the host aligns for every type.
+        for token in declaration:
             if aligning:
                 depth += (token.text == "(") - (token.text == ")")
                 aligning = depth > 0
@@ -154,7 +151,7 @@ class HostRewriter(Rewriter):
         place = declaration[0].start
         in_function = in_macro or self.source.function_around(place) is not None
         for token in skipped:
-            self._edit(token.start, token.start + len(token.text), "")
+            self._edit(token.start, token.end, "")
         for name in names:
             bracket = kept[kept.index(name) + 1]
             end = kept[kept.index(name) + 2].start + 1
@@ -166,10 +163,9 @@ class HostRewriter(Rewriter):
                 self._edit(bracket.start, end, between)
         if not in_function:
             self._edit(types[0].start, types[0].start, "static ::cuda_host::DynamicShared<")
-            last = types[-1].start + len(types[-1].text)
-            self._edit(last, last, ">")
+            self._edit(types[-1].end, types[-1].end, ">")
 
 
 if __name__ == "__main__":
-    # only the main file includes CUDA's words: a header may well stand inside extern "C" { }
+    # Only the main file includes CUDA's words, because a header may be included within extern "C" { }.
     sys.exit(rewrite_files(__file__, HostRewriter, sys.argv[1:], prologue="#include <cuda_runtime.h>\n"))
