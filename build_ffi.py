@@ -113,9 +113,7 @@ def add_extents(text: str, functions: dict[str, dict]) -> None:
         if (name := match[1]) is None:
             comment = re.sub(r"^[ \t]*//|^/\*|\*/$", " ", match[0], flags=re.M)
             for names, *lists in EXTENTS.findall(comment):
-                extents = tuple(
-                    [_expression(e) for e in expressions.split(",") if e.strip()] for expressions in lists
-                )
+                extents = tuple([_expression(e) for e in text.split(",") if e.strip()] for text in lists)
                 extents_of |= {tensor.strip(): extents for tensor in names.split(",")}
         elif name in functions:
             parameters = functions[name]["parameters"]
@@ -141,19 +139,10 @@ def _is_made_of(names: set[str], expression: str) -> bool:
         tree = ast.parse(expression, mode="eval")
     except SyntaxError:
         return False
-    kinds = (
-        ast.Expression,
-        ast.BinOp,
-        ast.UnaryOp,
-        ast.operator,
-        ast.unaryop,
-        ast.Name,
-        ast.Load,
-        ast.Constant,
-    )
-    return all(
-        isinstance(node, kinds) and (not isinstance(node, ast.Name) or node.id in names)
-        for node in ast.walk(tree)
+    known = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} <= names
+    arithmetic = ast.Expression | ast.BinOp | ast.UnaryOp | ast.operator | ast.unaryop
+    return known and all(
+        isinstance(node, arithmetic | ast.Name | ast.Load | ast.Constant) for node in ast.walk(tree)
     )
 
 
@@ -195,10 +184,8 @@ def wrapper_source(header: Path, functions: dict, own_wrapper: Path | None) -> t
     if own_wrapper:
         lines = [f'#include "{own_wrapper}"']
     lines += runner_source(functions)
-    exported += [
-        "uintptr_t caffe_runner(const char *name);",
-        "uintptr_t caffe_set_num_threads_address(void);",
-    ]
+    exported.append("uintptr_t caffe_runner(const char *name);")
+    exported.append("uintptr_t caffe_set_num_threads_address(void);")
     signatures = json.dumps(json.dumps(functions))
     lines.append(f"static const char *caffe_signatures(void) {{ return {signatures}; }}")
     exported.append("const char *caffe_signatures(void);")

@@ -96,11 +96,8 @@ class Types(NamedTuple):
 
 
 def sources_of(folder: LayerFolder) -> dict[str, Source]:
-    return {
-        name: Source(read(path), path, CUDA_BUILD)
-        for name in folder.files
-        if (path := f"{folder.path}/{name}")
-    }
+    paths = {name: f"{folder.path}/{name}" for name in folder.files}
+    return {name: Source(read(path), path, CUDA_BUILD) for name, path in paths.items()}
 
 
 def types_of(sources: dict[str, Source]) -> Types:
@@ -160,14 +157,9 @@ def registration(sources: dict[str, Source], results: Sequence[Overwritten] = ()
     types, missing_functions, kernelless = types_of(sources), missing(sources), without_kernels(sources)
     if not types.unregistered and not missing_functions and not kernelless and not results:
         return BANNER + "// Each layer of the folder registers itself.\n"
-    headers = dict.fromkeys(
-        name for name, _ in [*kernelless.values(), *((n, c) for c, n in types.unregistered.values())]
-    )
-    lines = [
-        "#include <type_traits>",
-        '#include "caffe/layer_factory.hpp"',
-        *(f"#include <{n}>" for n in headers),
-    ]
+    headers = [name for name, _ in kernelless.values()] + [name for _, name in types.unregistered.values()]
+    lines = ["#include <type_traits>", '#include "caffe/layer_factory.hpp"']
+    lines += [f"#include <{name}>" for name in dict.fromkeys(headers)]
     lines += ["namespace caffe {", *([REGISTER] if types.unregistered else [])]
     for type_name, (class_name, _) in types.unregistered.items():
         lines.append(f'static const bool {class_name}_registered = Register<{class_name}>("{type_name}");')
@@ -185,10 +177,8 @@ def registration(sources: dict[str, Source], results: Sequence[Overwritten] = ()
             f"static const auto overwritten_{i} = OverwrittenResults().emplace({key(layer, function)}, {made});"
         )
     if kernelless:
-        lines += [
-            "#undef NO_GPU",
-            '#define NO_GPU LOG(FATAL) << "Not Implemented Yet: the fork has no GPU code of it"',
-        ]
+        lines.append("#undef NO_GPU")
+        lines.append('#define NO_GPU LOG(FATAL) << "Not Implemented Yet: the fork has no GPU code of it"')
     for layer, (_, functions) in kernelless.items():
         for function in functions:
             kind = function.upper()
@@ -210,14 +200,11 @@ def make_headers(folder: LayerFolder, build: Path) -> None:
     for path, text in texts.items():
         write(str(path), BANNER + text, if_changed=True)
     # This list decides which header an include finds, so the layer's objects depend on it.
-    listing = "".join(f"{path.relative_to(build)}\n" for path in sorted(texts))
-    listing += "".join(
-        f"{name}\n" for name in ("additions.hpp", "additions_blob.hpp") if name in folder.files
-    )
-    write(str(build / "forwarded"), listing, if_changed=True)
-    units = [
-        Unit(s.text, s.path, folder, CUDA_BUILD) for name, s in sources.items() if name.endswith(SOURCES)
-    ]
+    listed = [str(path.relative_to(build)) for path in sorted(texts)]
+    listed += [name for name in ("additions.hpp", "additions_blob.hpp") if name in folder.files]
+    write(str(build / "forwarded"), "".join(f"{name}\n" for name in listed), if_changed=True)
+    compiled = [source for name, source in sources.items() if name.endswith(SOURCES)]
+    units = [Unit(source.text, source.path, folder, CUDA_BUILD) for source in compiled]
     write(str(build / "registration.cpp"), registration(sources, overwritten(units)), if_changed=True)
 
 

@@ -39,17 +39,15 @@ NUMBERS = {
 # header.
 UNUSED = frozenset({"SolverParameter", "SolverState", "V0LayerParameter", "V1LayerParameter"})
 
-KEYWORDS = frozenset(
-    re.findall(
-        r"\w+",
-        """NULL alignas alignof and and_eq asm assert auto bitand bitor bool break case catch char class compl const
-        constexpr const_cast continue decltype default delete do double dynamic_cast else enum explicit export extern
-        false float for friend goto if inline int long mutable namespace new noexcept not not_eq nullptr operator or
-        or_eq private protected public register reinterpret_cast return short signed sizeof static static_assert
-        static_cast struct switch template this thread_local throw true try typedef typeid typename union unsigned
-        using virtual void volatile wchar_t while xor xor_eq char16_t char32_t""",
-    )
-)
+_KEYWORDS = """
+    NULL alignas alignof and and_eq asm assert auto bitand bitor bool break case catch char class compl const
+    constexpr const_cast continue decltype default delete do double dynamic_cast else enum explicit export extern
+    false float for friend goto if inline int long mutable namespace new noexcept not not_eq nullptr operator or
+    or_eq private protected public register reinterpret_cast return short signed sizeof static static_assert
+    static_cast struct switch template this thread_local throw true try typedef typeid typename union unsigned
+    using virtual void volatile wchar_t while xor xor_eq char16_t char32_t
+"""
+KEYWORDS = frozenset(_KEYWORDS.split())
 
 TOP = """\
 // Made by tools/caffe/proto.py; do not edit.
@@ -311,9 +309,8 @@ def header(file: FileDescriptorProto, packages: set[str] = frozenset()) -> str:
             collect(nested, f"{name}.{nested.name}")
 
     for message in file.message_type:
-        if message.name in UNUSED:
-            continue
-        collect(message, f".caffe.{message.name}")
+        if message.name not in UNUSED:
+            collect(message, f".caffe.{message.name}")
     classes = [Class(proto, name, enums) for name, proto in protos]
     data = file.SerializeToString(deterministic=True)
     parts = [TOP]
@@ -324,10 +321,6 @@ def header(file: FileDescriptorProto, packages: set[str] = frozenset()) -> str:
     parts += [f"\n{c.definition()}" for c in classes]
     parts += [text for c in classes if (text := c.after())]
     parts.append("\n}  // namespace caffe\n")
-    parts += [
-        f"namespace {package.replace('.', '_')} = ::caffe;\n"
-        for package in sorted(packages)
-        if "." not in package
-    ]
+    parts += [f"namespace {package} = ::caffe;\n" for package in sorted(packages) if "." not in package]
     parts.append("#endif  // CAFFE_PROTO_CAFFE_PB_H_\n")
     return "\n".join(parts)

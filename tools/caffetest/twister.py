@@ -46,8 +46,5 @@ class Twister:
         """Box and Muller, two values from two draws."""
         first, second = self.unit(2 * ((count + 1) // 2), real).reshape(-1, 2).T
         length, angle = numpy.sqrt(real(-2) * numpy.log(real(1) - second)), real(2 * numpy.pi) * first
-        return (
-            numpy.stack([length * numpy.cos(angle), length * numpy.sin(angle)], 1)
-            .reshape(-1)[:count]
-            .astype(real)
-        )
+        pairs = numpy.stack([length * numpy.cos(angle), length * numpy.sin(angle)], 1)
+        return pairs.reshape(-1)[:count].astype(real)

@@ -137,15 +137,14 @@ def port_missing(asked: Asked, console: Console) -> bool:
     missing = [name for name in types if Folders(asked.folders).find(name) is None]
     if missing and asked.caffe:
         console.print(f"Porting {', '.join(missing)} from {asked.caffe}")
-        command = [
+        port = [
             "tools.port",
             f"--caffe={asked.caffe}",
-            "--layers-dir",
-            asked.folders[0],
+            f"--layers-dir={asked.folders[0]}",
             "--",
             " ".join(missing),
         ]
-        if subprocess.run([sys.executable, "-m", *command]).returncode:
+        if subprocess.run([sys.executable, "-m", *port]).returncode:
             return False
     folders = Folders(asked.folders)
     layer_folders = [layer.folder for name in types if (layer := folders.find(name))]
@@ -168,28 +167,21 @@ def show(asked: Asked, console: Console) -> int:
         began = time.perf_counter()
         net = caffe_net(asked.prototxt, asked.weights or None, **asked.options)
         load_seconds = time.perf_counter() - began
-    for warning in messages:
-        console.print(str(warning.message), style="yellow", soft_wrap=True)
-    for note in net.notes:
+    for note in [*(str(warning.message) for warning in messages), *net.notes]:
         console.print(note, style="yellow", soft_wrap=True)
     device = GPU if torch.cuda.is_available() else CPU
     net.to(device)
     times = timed(net, device, console)
     console.print(table(net, times))
     parameters = sum(p.numel() for p in net.parameters())
-    console.print(
+    first = next((name for name in net.inputs if name.isidentifier()), "data")
+    for text in (
         f"{len(net.layers)} layers, {parameters:,} parameters, loaded in {load_seconds:.1f} s; forward "
         f"{1e3 * sum(times.values()):.1f} ms on {device}. Inputs: {', '.join(net.inputs)}. "
         f"Outputs: {', '.join(net.outputs)}.",
-        highlight=False,
-        soft_wrap=True,
-    )
-    first = next((name for name in net.inputs if name.isidentifier()), "data")
-    console.print(
         f"from layers import caffe_net\nnet = {asked.in_python()}\nout = net({first}=...)",
-        highlight=False,
-        soft_wrap=True,
-    )
+    ):
+        console.print(text, highlight=False, soft_wrap=True)
     return 0
 
 
@@ -219,32 +211,19 @@ def now(device: str) -> float:
 
 def table(net: CaffeNet, times: dict[str, float]) -> Table:
     table_of_layers = Table(title=net.net_name or Path(net.path).name)
-    for name, justify in (
-        ("layer", "left"),
-        ("type", "left"),
-        ("runs by", "left"),
-        ("tops", "left"),
-        ("parameters", "right"),
-        ("ms", "right"),
-    ):
+    for name in ("layer", "type", "runs by", "tops", "parameters", "ms"):
+        justify = "right" if name in ("parameters", "ms") else "left"
         table_of_layers.add_column(name, justify=justify, overflow="fold")
     for step in net.phase.graph.steps:
         if not step.key:
             continue
         module = net.get_layer(step.key)
-        shapes = [
-            " x ".join(map(str, net.shapes[top])) or "scalar" for top in step.spec.tops if top in net.shapes
-        ]
+        shapes = [net.shapes[top] for top in step.spec.tops if top in net.shapes]
+        tops = ", ".join(" x ".join(map(str, shape)) or "scalar" for shape in shapes)
         count = sum(blob.numel() for _, blob in blobs_of(module))
-        milliseconds = f"{1e3 * times[step.key]:.2f}" if step.key in times else "with the one above"
-        table_of_layers.add_row(
-            step.spec.name,
-            step.spec.type,
-            runs_by(module),
-            ", ".join(shapes),
-            f"{count:,}" if count else "",
-            milliseconds,
-        )
+        parameters = f"{count:,}" if count else ""
+        ms = f"{1e3 * times[step.key]:.2f}" if step.key in times else "with the one above"
+        table_of_layers.add_row(step.spec.name, step.spec.type, runs_by(module), tops, parameters, ms)
     return table_of_layers
 
 
@@ -281,10 +260,8 @@ def report(differences: list, phase: str, console: Console) -> bool:
         of_kind = [d for d in differences if d.what == what]
         if of_kind:
             worst = max(of_kind, key=lambda d: d.error)
-            zero = str(sum(d.nothing for d in of_kind))
-            summary.add_row(
-                f"{what}s", str(len(of_kind)), zero, f"{worst.error:.1e}", worst.name, f"{limit:.0e}"
-            )
+            counts = str(len(of_kind)), str(sum(d.nothing for d in of_kind))
+            summary.add_row(f"{what}s", *counts, f"{worst.error:.1e}", worst.name, f"{limit:.0e}")
     console.print(summary)
     too_large = [d for d in differences if not d.error <= limits[d.what]]
     for difference in too_large[:20]:

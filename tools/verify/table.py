@@ -43,19 +43,14 @@ def show(console: Console, layer: str, rows: list[Row]) -> None:
     before = None
     for row in rows:
         name, before = ("" if row.setting == before else row.setting), row.setting
-        verdict = f"[{STYLES[row.verdict]}]{row.verdict}[/]" + (
-            f": {escape(row.remark)}" if row.remark else ""
-        )
+        remark = f": {escape(row.remark)}" if row.remark else ""
+        verdict = f"[{STYLES[row.verdict]}]{row.verdict}[/]{remark}"
         table.add_row(escape(name), row.code, row.dtype, row.forward, row.backward, row.error, verdict)
     console.print(table)
     for row in rows:
         for detail in row.details:
-            console.print(
-                f"  {row.setting}: {row.code}, {row.dtype}: {detail}",
-                markup=False,
-                emoji=False,
-                highlight=False,
-            )
+            text = f"  {row.setting}: {row.code}, {row.dtype}: {detail}"
+            console.print(text, markup=False, emoji=False, highlight=False)
 
 
 def closing(layer: str, rows: list[Row], races: list[Race]) -> int:
@@ -69,17 +64,13 @@ def closing(layer: str, rows: list[Row], races: list[Race]) -> int:
         print(f"{layer}: {', '.join([*said, *[f'{len(races)} races'] * bool(races)])}")
         return STATUS_WRONG
     if any(r.verdict == UNSURE for r in rows):
-        print(
-            f"{layer}: no verdict: the shapes were guessed, and the layer may not be made for them. Give SHAPES"
-        )
+        why = "the shapes were guessed, and the layer may not be made for them"
+        print(f"{layer}: no verdict: {why}. Give SHAPES")
         return STATUS_NOT_RUN
     if not_run or not ran:
         what = f"{len(not_run)} ways" if ran else "any way"
         print(f"{layer}: could not be run in {what}")
         return STATUS_NOT_RUN
-    print(
-        f"{layer}: gradient right in {len(right)} ways"
-        if right
-        else f"{layer}: no gradient to check; the ways agree"
-    )
+    ways = f"gradient right in {len(right)} ways" if right else "no gradient to check; the ways agree"
+    print(f"{layer}: {ways}")
     return STATUS_RIGHT

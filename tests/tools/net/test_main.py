@@ -240,7 +240,7 @@ def test_what_is_missing_is_ported_and_built(asked, tmp_path, monkeypatch, statu
     wanted = net.Asked([Settings({"LAYERS_DIR": str(folder)})], verify=False)
     said = io.StringIO()
     assert net.port_missing(wanted, Console(file=said, width=200)) is (status == 0)
-    assert ran == [["tools.port", "--caffe=/fork", "--layers-dir", str(folder), "--", "Own"]]
+    assert ran == [["tools.port", "--caffe=/fork", f"--layers-dir={folder}", "--", "Own"]]
     assert said.getvalue() == "Porting Own from /fork\n" and folder.is_dir()
     # There, and not built.
     (folder / "own").mkdir()
