@@ -195,11 +195,8 @@ class Record:
         self.bytes = ffi.buffer(head, ffi.offsetof("caffe_call_record", "blobs", count))
         head.bottoms, head.tops, head.parameters = bottoms, tops, parameters
         blobs = [head.blobs[i] for i in range(count)]
-        self.bottoms, self.tops, self.parameters = (
-            blobs[:bottoms],
-            blobs[bottoms : bottoms + tops],
-            blobs[bottoms + tops :],
-        )
+        self.bottoms, self.tops = blobs[:bottoms], blobs[bottoms : bottoms + tops]
+        self.parameters = blobs[bottoms + tops :]
         for blob in blobs:
             put(blob, ())
 
@@ -249,12 +246,10 @@ class Instance:
         tops = 1 if said is None else said
         record = Record(library, len(bottoms), tops)
         for blob, bottom in zip(record.bottoms, bottoms, strict=True):
-            has_data = isinstance(bottom, Tensor)
-            put(
-                blob,
-                tuple(bottom.shape) if has_data else bottom,
-                definition.address(bottom) if has_data else 0,
-            )
+            if isinstance(bottom, Tensor):
+                put(blob, tuple(bottom.shape), definition.address(bottom))
+            else:
+                put(blob, bottom)
         for top, bottom in definition.in_place.items():
             record.tops[top].in_place_of = bottom
         self.place(record, mode, iteration)

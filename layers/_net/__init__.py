@@ -51,15 +51,10 @@ def caffe_net(
         CaffeValueError: lists all problems, with their lines in the file.
     """
     arguments.one_of("phase", phase, TRAIN, TEST)
-    options = Options(
-        arguments.native("native", native),
-        Folders(
-            arguments.paths("layers", layers), arguments.mapping("choose", choose, str, "folders' names")
-        ),
-        arguments.names("ignore", ignore),
-        arguments.shapes("shapes", shapes),
-        arguments.one_of("crop", crop, "stock"),
-    )
+    native, ignore = arguments.native("native", native), arguments.names("ignore", ignore)
+    choose = arguments.mapping("choose", choose, str, "folders' names")
+    folders, shapes = Folders(arguments.paths("layers", layers), choose), arguments.shapes("shapes", shapes)
+    options = Options(native, folders, ignore, shapes, arguments.one_of("crop", crop, "stock"))
     train, level = arguments.boolean("train", train), arguments.integer("level", level)
     stages, paths = frozenset(arguments.names("stages", stages)), arguments.paths("weights", weights)
     replace = arguments.mapping("replace", replace, object, "values")

@@ -27,13 +27,8 @@ class Spec:
 
     @staticmethod
     def of(node: Node) -> Spec:
-        return Spec(
-            node,
-            node.value("name"),
-            node.value("type"),
-            tuple(node.values("bottom")),
-            tuple(node.values("top")),
-        )
+        bottoms, tops = tuple(node.values("bottom")), tuple(node.values("top"))
+        return Spec(node, node.value("name"), node.value("type"), bottoms, tops)
 
 
 @dataclass

@@ -159,14 +159,9 @@ class CaffeNet(nn.Module):
 
     def failed(self, spec: Spec, error: Exception) -> Exception:
         """A layer's error, with the layer's name and line."""
-        kind = next(
-            (
-                k
-                for e, k in ((ValueError, CaffeValueError), (TypeError, CaffeTypeError))
-                if isinstance(error, e)
-            ),
-            CaffeRuntimeError,
-        )
+        kind = CaffeRuntimeError
+        if isinstance(error, ValueError | TypeError):
+            kind = CaffeValueError if isinstance(error, ValueError) else CaffeTypeError
         return kind(f"{self.path}, line {spec.line}: layer {spec.name!r} ({spec.type}): {error}")
 
     def run_calls(self, calls: Iterable[Call], values: list) -> None:
@@ -399,12 +394,8 @@ class CaffeNet(nn.Module):
 
 def _hooked(module: nn.Module) -> bool:
     """Has this module hooks, so that its calls must be real calls?"""
-    return bool(
-        module._forward_hooks
-        or module._forward_pre_hooks
-        or module._backward_hooks
-        or module._backward_pre_hooks
-    )
+    forward = module._forward_hooks or module._forward_pre_hooks
+    return bool(forward or module._backward_hooks or module._backward_pre_hooks)
 
 
 def _calls(net: CaffeNet, steps: list, results: set[int]) -> list[Call]:

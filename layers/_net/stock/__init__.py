@@ -101,13 +101,9 @@ class StockLayer(nn.Module):
         return axis + dims if axis < 0 else axis
 
     def extra_repr(self) -> str:
-        return ", ".join(
-            f"{name}={value}"
-            for name, value in vars(self).items()
-            if not name.startswith("_")
-            and isinstance(value, int | float | str | tuple)
-            and name not in _COMMON
-        )
+        own = {name: value for name, value in vars(self).items() if name[0] != "_" and name not in _COMMON}
+        plain = int | float | str | tuple
+        return ", ".join(f"{name}={value}" for name, value in own.items() if isinstance(value, plain))
 
 
 _COMMON = ("training", "layer_name", "top_count", "is_set_up", "call_super_init", "dump_patches")
@@ -115,11 +111,8 @@ _COMMON = ("training", "layer_name", "top_count", "is_set_up", "call_super_init"
 
 @functools.cache
 def _files() -> dict[str, str]:
-    return {
-        file.stem.replace("_", ""): file.stem
-        for file in Path(__file__).parent.glob("*.py")
-        if not file.stem.startswith("_")
-    }
+    stems = [file.stem for file in Path(__file__).parent.glob("[!_]*.py")]
+    return {stem.replace("_", ""): stem for stem in stems}
 
 
 def stock_class(type_name: str) -> type[StockLayer] | None:

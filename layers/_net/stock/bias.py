@@ -10,11 +10,8 @@ class Bias(StockLayer):
 
     def __init__(self, definition):
         super().__init__(definition)
-        self.first_axis, self.num_axes = (
-            definition.message.bias_param.axis,
-            definition.message.bias_param.num_axes,
-        )
-        self.filler = definition.message.bias_param.filler
+        p = definition.message.bias_param
+        self.first_axis, self.num_axes, self.filler = p.axis, p.num_axes, p.filler
 
     def setup(self, x, *other):
         shape = broadcast_shape(self, x, *other)

@@ -36,10 +36,8 @@ class Convolution(StockLayer):
         self.check(x[1] % self.group == 0, f"{x[1]} channels are no multiple of group {self.group}")
         for other in others:
             self.check(other == x, f"all bottoms must have the same shape: {list(x)}, {list(other)}")
-        for i in range(axes):
-            self.check(
-                self.output(x[2 + i], i) > 0, f"nothing is left of {list(x)} by a kernel of {self.kernel}"
-            )
+        outputs = [self.output(size, i) for i, size in enumerate(x[2:])]
+        self.check(min(outputs) > 0, f"nothing is left of {list(x)} by a kernel of {self.kernel}")
         first, second = (x[1], self.num_output) if self.transposed else (self.num_output, x[1])
         self.blob("weight", (first, second // self.group, *self.kernel), weight_filler)
         if self.has_bias:

@@ -15,11 +15,8 @@ class Eltwise(StockLayer):
         super().__init__(definition)
         p = definition.message.eltwise_param
         self.operation = {0: "PROD", 1: "SUM", 2: "MAX"}[p.operation]
-        coeff = tuple(p.coeff)
-        self.check(
-            len(coeff) in (0, definition.bottoms),
-            f"{len(coeff)} coefficients for {definition.bottoms} bottoms",
-        )
+        coeff, bottoms = tuple(p.coeff), definition.bottoms
+        self.check(len(coeff) in (0, bottoms), f"{len(coeff)} coefficients for {bottoms} bottoms")
         self.check(not (self.operation == "PROD" and coeff), "coeff is of the sum, not of the product")
         self.coeff = None if all(c == 1 for c in coeff) else coeff
 

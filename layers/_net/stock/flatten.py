@@ -4,10 +4,8 @@ from . import StockLayer
 class Flatten(StockLayer):
     def __init__(self, definition):
         super().__init__(definition)
-        self.first_axis, self.last_axis = (
-            definition.message.flatten_param.axis,
-            definition.message.flatten_param.end_axis,
-        )
+        p = definition.message.flatten_param
+        self.first_axis, self.last_axis = p.axis, p.end_axis
 
     def setup(self, x):
         first, last = self.axis(self.first_axis, len(x)), self.axis(self.last_axis, len(x))

@@ -31,22 +31,18 @@ class InfogainLoss(StockLayer):
     def setup(self, scores, labels, matrix=None):
         classes = check_labels(self, scores, labels)
         size = torch.Size(matrix).numel() if matrix is not None else self.matrix.numel()
-        self.check(
-            size == classes * classes, f"the matrix has {size} values, {classes} x {classes} are needed"
-        )
+        needed = f"{classes} x {classes} are needed"
+        self.check(size == classes * classes, f"the matrix has {size} values, {needed}")
 
     def forward(self, scores, labels, matrix=None):
         terms = -scores.movedim(self.dim, -1).log_softmax(-1)
         terms = terms + (terms.clamp(max=_MOST) - terms).detach()
         labels = labels.reshape(terms.shape[:-1]).long()
-        valid = (
-            torch.ones_like(labels, dtype=torch.bool)
-            if self.ignore_label is None
-            else labels != self.ignore_label
-        )
-        rows = (
-            (self.matrix if matrix is None else matrix).detach().reshape(terms.shape[-1], -1).to(terms.dtype)
-        )
+        valid = torch.ones_like(labels, dtype=torch.bool)
+        if self.ignore_label is not None:
+            valid = labels != self.ignore_label
+        matrix = self.matrix if matrix is None else matrix.detach()
+        rows = matrix.reshape(terms.shape[-1], -1).to(terms.dtype)
         weights = rows[torch.where(valid, labels, 0)] * valid[..., None]
         dim = self.dim + scores.dim() if self.dim < 0 else self.dim
         batch = math.prod(scores.shape[:dim])

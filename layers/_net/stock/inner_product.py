@@ -12,12 +12,8 @@ class InnerProduct(StockLayer):
     def __init__(self, definition):
         super().__init__(definition)
         p = definition.message.inner_product_param
-        self.num_output, self.first_axis, self.has_bias, self.transpose = (
-            p.num_output,
-            p.axis,
-            p.bias_term,
-            p.transpose,
-        )
+        self.num_output, self.first_axis = p.num_output, p.axis
+        self.has_bias, self.transpose = p.bias_term, p.transpose
         self._definition = (p.weight_filler, p.bias_filler)
         self.check(p.num_output > 0, "num_output: expected more than 0")
 

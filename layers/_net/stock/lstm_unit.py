@@ -11,10 +11,8 @@ class LSTMUnit(StockLayer):
 
     def setup(self, cell, gates, cont):
         is_valid = len(cell) == 3 and cell[0] == 1 and tuple(gates) == (1, cell[1], 4 * cell[2])
-        self.check(
-            is_valid and tuple(cont) == (1, cell[1]),
-            f"bottoms of {list(cell)}, {list(gates)} and {list(cont)}",
-        )
+        is_valid = is_valid and tuple(cont) == (1, cell[1])
+        self.check(is_valid, f"bottoms of {list(cell)}, {list(gates)} and {list(cont)}")
 
     def forward(self, cell, gates, cont):
         return unit(cell, gates, cont[..., None].to(cell.dtype))

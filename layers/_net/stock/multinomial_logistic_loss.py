@@ -12,11 +12,5 @@ class MultinomialLogisticLoss(StockLayer):
         own = probabilities.reshape(items, -1).gather(1, labels.reshape(-1, 1).long())
         floor = own.clamp(min=1e-20)
         # Caffe's gradient does not vanish below the floor.
-        return (
-            -(
-                floor.log()
-                + (own - own.detach()) / floor.detach()
-                - (floor - floor.detach()) / floor.detach()
-            ).sum()
-            / items
-        )
+        missing = (own - own.detach()) / floor.detach() - (floor - floor.detach()) / floor.detach()
+        return -(floor.log() + missing).sum() / items

@@ -7,11 +7,8 @@ class MVN(StockLayer):
     def __init__(self, definition):
         super().__init__(definition)
         p = definition.message.mvn_param
-        self.normalize_variance, self.across_channels, self.eps = (
-            p.normalize_variance,
-            p.across_channels,
-            p.eps,
-        )
+        self.normalize_variance, self.across_channels = p.normalize_variance, p.across_channels
+        self.eps = p.eps
 
     def setup(self, x):
         self.check(2 <= len(x) <= 4, f"a bottom of 2 to 4 axes is needed, not {list(x)}")

@@ -20,33 +20,25 @@ class Pooling(StockLayer):
         p = definition.message.pooling_param
         self.method = {0: "MAX", 1: "AVE", 2: "STOCHASTIC"}[p.pool]
         self.whole = p.global_pooling
-        pairs = (("kernel", "kernel_size", 0), ("stride", "stride", 1), ("pad", "pad", 0))
-        self.kernel, self.stride, self.pad = (
-            self._pair(p, name, both, default) for name, both, default in pairs
-        )
-        self.ceil = (
-            p.round_mode == 0 and definition.extra.get("pooling_param.ceil_mode", "true") not in _FALSE
-        )
+        self.kernel = self._pair(p, "kernel", "kernel_size", 0)
+        self.stride, self.pad = self._pair(p, "stride", "stride", 1), self._pair(p, "pad", "pad", 0)
+        ceil_mode = definition.extra.get("pooling_param.ceil_mode", "true")
+        self.ceil = p.round_mode == 0 and ceil_mode not in _FALSE
         if self.whole:
             sized = p.HasField("kernel_size") or p.HasField("kernel_h") or p.HasField("kernel_w")
             self.check(not sized, "with global_pooling the kernel's size cannot be given")
-            self.check(
-                self.pad == (0, 0) and self.stride == (1, 1), "with global_pooling: pad 0 and stride 1"
-            )
+            plain = self.pad == (0, 0) and self.stride == (1, 1)
+            self.check(plain, "with global_pooling: pad 0 and stride 1")
         else:
-            self.check(
-                min(self.kernel) > 0 and min(self.stride) > 0, "kernel and stride: expected more than 0"
-            )
+            self.check(min(*self.kernel, *self.stride) > 0, "kernel and stride: expected more than 0")
             inside = self.pad[0] < self.kernel[0] and self.pad[1] < self.kernel[1]
             self.check(inside, f"pad {self.pad} is not less than the kernel {self.kernel}")
         self.check(self.top_count == 1 or self.method == "MAX", "a second top, the mask, is of MAX alone")
         self._as_torch = self._has_torchs_windows()
 
     def setup(self, x):
-        self.check(
-            len(x) == 4,
-            f"input must have 4 axes, corresponding to (num, channels, height, width), not {list(x)}",
-        )
+        axes = "4 axes, corresponding to (num, channels, height, width)"
+        self.check(len(x) == 4, f"input must have {axes}, not {list(x)}")
         if not self.whole:
             self.check(all(self.sizes(x)), f"nothing is left of {list(x)} by a kernel of {self.kernel}")
 
@@ -113,9 +105,8 @@ class Pooling(StockLayer):
             sums = F.avg_pool2d(self._covered(x, windows, 0.0), self.kernel, self.stride, divisor_override=1)
             down, across = (self._extents(x, i, windows[i]) for i in range(2))
             return sums / (down[:, None] * across[None, :])
-        top, at = F.max_pool2d(
-            self._covered(x, windows, _LEAST), self.kernel, self.stride, return_indices=True
-        )
+        covered = self._covered(x, windows, _LEAST)
+        top, at = F.max_pool2d(covered, self.kernel, self.stride, return_indices=True)
         if self.top_count == 1:
             return top
         width = self._reach(1, windows[1])

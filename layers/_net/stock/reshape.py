@@ -27,10 +27,8 @@ class Reshape(StockLayer):
         self.check(0 <= start <= len(shape), f"axis {self.start} out of range for {len(shape)} axes")
         end = len(shape) if self.num_axes == -1 else start + self.num_axes
         self.check(end <= len(shape), f"axis + num_axes = {end} is more than the {len(shape)} axes")
-        self.check(
-            all(d != 0 or start + i < len(shape) for i, d in enumerate(self.dims)),
-            "dim: 0 for an axis that is not there",
-        )
+        is_there = all(d != 0 or start + i < len(shape) for i, d in enumerate(self.dims))
+        self.check(is_there, "dim: 0 for an axis that is not there")
         middle = [shape[start + i] if d == 0 else d for i, d in enumerate(self.dims)]
         return [*shape[:start], *middle, *shape[end:]]
 

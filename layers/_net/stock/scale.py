@@ -50,10 +50,10 @@ def broadcast_shape(layer, x, other=None):
         layer.first_axis = axis
         return x[axis:end]
     layer.first_axis = 0 if not other else layer.axis(layer.first_axis, len(x))
-    part = x[layer.first_axis : layer.first_axis + len(other)]
+    first = layer.first_axis
+    part = x[first : first + len(other)]
     layer.check(
-        part == other,
-        f"the second bottom's {list(other)} are not the axes from {layer.first_axis} of {list(x)}",
+        part == other, f"the second bottom's {list(other)} are not the axes from {first} of {list(x)}"
     )
     return other
 

@@ -15,10 +15,8 @@ class SPP(StockLayer):
         self.check(self.levels > 0, "pyramid_height: expected more than 0")
 
     def setup(self, x):
-        self.check(
-            len(x) == 4 and min(x[2:]) > 0,
-            f"a bottom [num, channels, height, width] is needed, not {list(x)}",
-        )
+        is_valid = len(x) == 4 and min(x[2:]) > 0
+        self.check(is_valid, f"a bottom [num, channels, height, width] is needed, not {list(x)}")
         pools = []
         for level in range(self.levels):
             message = type(self._definition.message)()
