@@ -78,22 +78,18 @@ SEEN_BY = {
 def sources(only: list[str]) -> dict[str, str]:
     """{path: text} of the tracked sources without tests and data (cases)."""
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    chosen = [
-        path
-        for path in listed.splitlines()
-        if path.startswith(TREES) and path.endswith(SUFFIXES) and not path.endswith("cases.py")
-        if (ROOT / path).exists()  # git also lists removed files before the commit
-    ]
-    if only:
-        chosen = [path for path in chosen if path.startswith(tuple(only))]
     built = built_for_the_host()
-    return {
-        path: (ROOT / path).read_text()
-        for path in chosen
-        if path.endswith(".py")
-        or not path.startswith("layers/")
-        or (Path(path).parts[1], Path(path).name) in built
-    }
+
+    def is_chosen(path: str) -> bool:
+        is_source = path.startswith(TREES) and path.endswith(SUFFIXES) and not path.endswith("cases.py")
+        is_wanted = not only or path.startswith(tuple(only))
+        # git also lists removed files before the commit.
+        if not is_source or not is_wanted or not (ROOT / path).exists():
+            return False
+        of_a_layer = path.startswith("layers/") and not path.endswith(".py")
+        return not of_a_layer or (Path(path).parts[1], Path(path).name) in built
+
+    return {path: (ROOT / path).read_text() for path in listed.splitlines() if is_chosen(path)}
 
 
 def built_for_the_host() -> set[tuple[str, str]]:
@@ -129,14 +125,8 @@ class Copy:
     def run(self, command: list[str], limit: float) -> int:
         """Run a command. Returns its status, or 124 if it takes more than `limit` seconds."""
         with open(self.log, "w") as log:
-            process = subprocess.Popen(
-                command,
-                cwd=self.folder,
-                env=self.environment,
-                start_new_session=True,
-                stdout=log,
-                stderr=log,
-            )
+            where = {"cwd": self.folder, "env": self.environment, "stdout": log, "stderr": log}
+            process = subprocess.Popen(command, start_new_session=True, **where)
         try:
             return process.wait(limit)
         except subprocess.TimeoutExpired:
@@ -176,9 +166,8 @@ def place_of(mutation: Mutation, source: str) -> str:
 def judged(logs: list[str]) -> dict[str, str]:
     """{place: outcome} from the output of earlier runs. If several have a place, the last one counts."""
     printed = "".join(Path(log).read_text() for log in logs)
-    return {
-        place: outcome.rstrip() for outcome, place in re.findall(r"^(\S.{19}) (\S+:\d+: .+)$", printed, re.M)
-    }
+    found = re.findall(r"^(\S.{19}) (\S+:\d+: .+)$", printed, re.M)
+    return {place: outcome.rstrip() for outcome, place in found}
 
 
 def options_given() -> argparse.Namespace:
@@ -211,10 +200,8 @@ def main() -> int:
         outcomes[outcome] += 1
         source = texts[mutation.path]
         duration = f"({seconds:.0f} s{test and ', ' + test})"
-        print(
-            f"{outcome:20} {place_of(mutation, source)}\n{'':20} {mutation.shown(source)}   {duration}",
-            flush=True,
-        )
+        shown = f"{'':20} {mutation.shown(source)}   {duration}"
+        print(f"{outcome:20} {place_of(mutation, source)}\n{shown}", flush=True)
 
     if options.list:
         for mutation in chosen:

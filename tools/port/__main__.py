@@ -10,6 +10,7 @@ import argparse
 import os
 import re
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,6 +20,7 @@ from rich.table import Table
 
 from ..files import alone_in
 from ..make import build
+from ..make.backends import BACKENDS
 from ..make.names import NameRefused, check_layer, check_type, folder_of, shown
 from ..make.settings import Settings, from_environment
 from .folder import folder_name, write_folder
@@ -47,11 +49,8 @@ def port(names: Names, type_name: str, options, name: str = "") -> Ported:
     folder = Path(folder_of(str(options.layers_dir), name or folder_name(plan), "NAME"))
     with alone_in(folder.parent):
         files = write_folder(plan, folder, options.force)
-    parts = {
-        title: f"of it, into additions.*: {', '.join(sorted(cut.names))}"
-        for title, cut in plan.cuts.items()
-        if cut.names
-    }
+    cuts = {title: ", ".join(sorted(cut.names)) for title, cut in plan.cuts.items() if cut.names}
+    parts = {title: f"of it, into additions.*: {names_cut}" for title, names_cut in cuts.items()}
     obvious = ("the layer itself", f"functions of {plan.target.name}")
     why = {file: why for file, why in (plan.files | parts).items() if why not in obvious}
     return Ported(type_name, folder, files, why, [str(p) for p in problems])
@@ -95,9 +94,8 @@ def port_all(names: Names, options) -> int:
             ported[type_name] = port(names, type_name, options)
         except PortError as error:
             rows.append((type_name, "", "refused", str(error)))
-    rows += [
-        (t, "", "refused", f"{place}: {t} {reason}") for t, (place, reason) in tree.types_without.items()
-    ]
+    for type_name, (place, reason) in tree.types_without.items():
+        rows.append((type_name, "", "refused", f"{place}: {type_name} {reason}"))
     if ported and not options.unbuilt:
         folders = sorted({p.folder.name for p in ported.values()})
         os.makedirs(options.settings.build, exist_ok=True)
@@ -113,7 +111,7 @@ def port_all(names: Names, options) -> int:
 def first_error(folder: Path, settings: Settings) -> str | None:
     """The first error in the logs of a layer, if one of its libraries is missing."""
     logs = Path(settings.build) / folder.name
-    if all((folder / f"_{backend}.abi3.so").exists() for backend in settings.backends):
+    if all((folder / BACKENDS[backend].library).exists() for backend in settings.backends):
         return None
     for of in (logs, Path(settings.core)):  # the layer's own, then the core's
         for log in sorted(of.rglob("*.log"), key=lambda p: (p.name == "ffi.log", str(p))):
@@ -130,23 +128,17 @@ def show(tree: Tree, rows: list[tuple]):
     for row in rows:
         table.add_row(*row)
     Console(width=None if sys.stdout.isatty() else 160, markup=False, highlight=False).print(table)
-    counts = {
-        result: sum(row[2] == result for row in rows) for result in dict.fromkeys(row[2] for row in rows)
-    }
+    counts = Counter(row[2] for row in rows)
     print(f"{len(rows)} types: " + ", ".join(f"{count} {result}" for result, count in counts.items()))
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="make port", description=__doc__)
-    parser.add_argument(
-        "types", nargs="*", help="one or several types; an argument may have several, with spaces"
-    )
-    parser.add_argument("--caffe", default="")
-    parser.add_argument(
-        "--layers-dir",
-        required=True,
-        help="the folder of layers to write to; the first, if there are several",
-    )
+    form = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(prog="make port", description=__doc__, formatter_class=form)
+    parser.add_argument("types", nargs="*", help="one or several; an argument may have several, with spaces")
+    parser.add_argument("--caffe", default="", help="the fork's tree")
+    where = "the folder of layers to write to; the first, if there are several"
+    parser.add_argument("--layers-dir", required=True, help=where)
     parser.add_argument("--name", default="", help="the folder's name, instead of one made from the type's")
     parser.add_argument("--force", action="store_true", help="replace the files of a folder that exists")
     parser.add_argument("--unbuilt", action="store_true", help="with TYPE=all: write the folders, build none")
