@@ -60,8 +60,9 @@ class Case:
         module: a function without arguments that makes the layer's module. On the first input the module must give the
             function's result. An argument with the name of a module's parameter becomes that parameter; the other
             tensors are the arguments of the module's call.
-        gradient: 'numeric': gradcheck in double; 'reference': only against the reference's autograd, for functions
-            whose derivative is not their gradient (straight-through); 'none': not differentiable.
+        gradient: 'numeric': gradcheck in double, if the layer has double; 'reference': only against the reference's
+            autograd, for functions whose derivative is not their gradient (straight-through); 'none': not
+            differentiable.
         twice: whether a second derivative is right (gradgradcheck) or must be refused.
         kinks: (value, range) pairs. Finite differences are wrong near a kink, so gradcheck's inputs keep this distance.
         tolerance: (relative, absolute) by dtype, if it differs from TOLERANCE. Say why beside it.

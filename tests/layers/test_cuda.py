@@ -22,7 +22,11 @@ def test_side_stream(on_cuda):
     arguments = on_cuda.arguments(grad)
     wanted = on_cuda.call(*arguments)
     top_diffs = random_like(wanted)
-    diffs = torch.autograd.grad(results(wanted), differentiable(arguments), top_diffs) if grad else ()
+    diffs = (
+        torch.autograd.grad(differentiable(results(wanted)), differentiable(arguments), top_diffs)
+        if grad
+        else ()
+    )
     late = [
         torch.full_like(a, float("nan")).detach() if isinstance(a, Tensor) and a.is_floating_point() else a
         for a in arguments
@@ -36,7 +40,11 @@ def test_side_stream(on_cuda):
                 to.copy_(what.detach())
                 to.requires_grad_(grad)
         result = on_cuda.call(*late)
-        found = torch.autograd.grad(results(result), differentiable(late), top_diffs) if grad else ()
+        found = (
+            torch.autograd.grad(differentiable(results(result)), differentiable(late), top_diffs)
+            if grad
+            else ()
+        )
     stream.synchronize()
     assert same_bits(result, wanted)
     assert same_bits(found, diffs)
@@ -51,7 +59,9 @@ def test_cuda_graph(on_cuda):
         result = on_cuda.call(*static)
         diffs = (
             torch.autograd.grad(
-                results(result), differentiable(static), [torch.ones_like(t) for t in results(result)]
+                differentiable(results(result)),
+                differentiable(static),
+                [torch.ones_like(t) for t in differentiable(results(result))],
             )
             if grad
             else ()

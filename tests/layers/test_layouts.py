@@ -65,8 +65,8 @@ def test_views(each_dtype, view):
         top_diffs = random_like(one)
         views = [view(d) if d.dim() else d for d in top_diffs]
         copied = [v.clone(memory_format=torch.contiguous_format) for v in views]
-        found = torch.autograd.grad(results(one), differentiable(viewed), views)
-        alike(found, torch.autograd.grad(results(other), differentiable(copies), copied))
+        found = torch.autograd.grad(differentiable(results(one)), differentiable(viewed), views)
+        alike(found, torch.autograd.grad(differentiable(results(other)), differentiable(copies), copied))
 
 
 def assert_same_bits(one, other):
@@ -89,10 +89,14 @@ def test_empty(each_dtype):
     each_dtype.assert_close(result, reference)
     if case.gradient != "none":
         found = torch.autograd.grad(
-            results(result), differentiable(arguments), [torch.ones_like(t) for t in results(result)]
+            differentiable(results(result)),
+            differentiable(arguments),
+            [torch.ones_like(t) for t in differentiable(results(result))],
         )
         wanted = torch.autograd.grad(
-            results(reference), differentiable(doubled), [torch.ones_like(t) for t in results(reference)]
+            differentiable(results(reference)),
+            differentiable(doubled),
+            [torch.ones_like(t) for t in differentiable(results(reference))],
         )
         each_dtype.assert_close(found, wanted)
     if each_dtype.device == "cuda":

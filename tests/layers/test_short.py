@@ -35,7 +35,10 @@ def forward_and_backward(point, seed: int) -> tuple:
     tops = results(point.call(*arguments))
     if not grad:
         return tops
-    return (*tops, *torch.autograd.grad(tops, differentiable(arguments), random_like(tops, seed)))
+    return (
+        *tops,
+        *torch.autograd.grad(differentiable(tops), differentiable(arguments), random_like(tops, seed)),
+    )
 
 
 @of_operators

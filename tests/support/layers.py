@@ -57,7 +57,9 @@ def operator_calls(point: Point):
     with OperatorCalls(f"{PACKAGE}_{point.layer}".replace(".", "_")) as mode:
         result = point.call(*arguments)
         if point.case.gradient != "none":
-            torch.autograd.grad(results(result), differentiable(arguments), random_like(result))
+            torch.autograd.grad(
+                differentiable(results(result)), differentiable(arguments), random_like(result)
+            )
     return mode.calls
 
 

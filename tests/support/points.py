@@ -89,15 +89,15 @@ class Point:
         )
 
 
-def differentiable(arguments) -> list[Tensor]:
-    """Those of the arguments that a gradient can be asked for."""
-    return [a for a in arguments if isinstance(a, Tensor) and a.is_floating_point()]
+def differentiable(tensors) -> list[Tensor]:
+    """Those of a call's arguments or results that a gradient can be asked for. Indices have none."""
+    return [a for a in tensors if isinstance(a, Tensor) and a.is_floating_point()]
 
 
 def random_like(tensors, seed: int = 7) -> list[Tensor]:
-    """Seeded normal tensors, for use as top_diff."""
+    """Seeded normal tensors, for use as top_diff of those that have a gradient."""
     draw = Draw(seed)
-    return [draw.normal(*t.shape).to(t.device, t.dtype) for t in results(tensors)]
+    return [draw.normal(*t.shape).to(t.device, t.dtype) for t in differentiable(results(tensors))]
 
 
 def same_bits(one, other) -> bool:
@@ -113,7 +113,7 @@ def _bits(tensor: Tensor) -> Tensor:
         tensor.detach()
         .resolve_neg()
         .contiguous()
-        .view({2: torch.int16, 4: torch.int32, 8: torch.int64}[tensor.dtype.itemsize])
+        .view({1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[tensor.dtype.itemsize])
     )
 
 

@@ -24,6 +24,10 @@ def test_plain_passes_the_suite(tmp_path):
     names = {p.name for p in (layers_dir / "my_square").iterdir()}
     assert names == {"my_square.h", "my_square.cu", "__init__.py", "cases.py"}
     assert "class MySquare(nn.Module)" in (layers_dir / "my_square" / "__init__.py").read_text()
+    passes_the_suite(layers_dir)
+
+
+def passes_the_suite(layers_dir):
     built = make("libraries", f"LAYERS_DIR={layers_dir}", "NVCC=", timeout=300)
     assert built.returncode == 0, built.stdout + built.stderr
     environment = os.environ | {"LAYERS_DIR": str(layers_dir)}
@@ -34,6 +38,101 @@ def test_plain_passes_the_suite(tmp_path):
     assert done.returncode == 0, done.stdout[-3000:]
     passed, failed = re.search(r"(\d+) passed", done.stdout), re.search(r"failed|error", done.stdout)
     assert passed and int(passed[1]) > 50 and not failed
+
+
+ROW_MAX = {
+    "row_max.h": """
+// bottom: [rows * columns]; top, place: [rows]
+int row_max_forward(const float* bottom, float* top, int32_t* place, int64_t rows, int64_t columns, void* stream);
+// top_diff, place: [rows]; bottom_diff: [rows * columns]
+int row_max_backward(const float* top_diff, const int32_t* place, float* bottom_diff, int64_t rows, int64_t columns,
+                     void* stream);
+""",
+    "row_max.cu": """
+#include "caffe_cuda_macro.h"
+
+__global__ void Forward(const int rows, const int columns, const float* bottom, float* top, int32_t* place) {
+  CUDA_KERNEL_LOOP(row, rows) {
+    int best = 0;
+    for (int i = 1; i < columns; i++)
+      if (bottom[row * columns + i] > bottom[row * columns + best]) best = i;
+    top[row] = bottom[row * columns + best];
+    place[row] = best;
+  }
+}
+
+__global__ void Backward(const int n, const int columns, const float* top_diff, const int32_t* place, float* diff) {
+  CUDA_KERNEL_LOOP(i, n) { diff[i] = place[i / columns] == i % columns ? top_diff[i / columns] : 0; }
+}
+
+extern "C" int row_max_forward(const float* bottom, float* top, int32_t* place, int64_t rows, int64_t columns,
+                               void* stream) {
+  Forward<<<CAFFE_GET_BLOCKS(rows), CAFFE_CUDA_NUM_THREADS, 0, CAFFE_STREAM(stream)>>>(rows, columns, bottom, top,
+                                                                                     place);
+  return CAFFE_LAUNCH_STATUS();
+}
+
+extern "C" int row_max_backward(const float* top_diff, const int32_t* place, float* bottom_diff, int64_t rows,
+                                int64_t columns, void* stream) {
+  const int64_t n = rows * columns;
+  Backward<<<CAFFE_GET_BLOCKS(n), CAFFE_CUDA_NUM_THREADS, 0, CAFFE_STREAM(stream)>>>(n, columns, top_diff, place,
+                                                                                    bottom_diff);
+  return CAFFE_LAUNCH_STATUS();
+}
+""",
+    "__init__.py": """
+import torch
+from torch import Tensor
+
+from .._runtime import Layer, operator
+
+layer = Layer(__name__, dtypes=(torch.float32,))
+
+
+@operator(layer)
+def row_max(bottom: Tensor) -> tuple[Tensor, Tensor]:
+    rows, columns = bottom.shape
+    top, place = bottom.new_empty(rows), bottom.new_empty(rows, dtype=torch.int32)
+    layer.row_max_forward(bottom, top, place, rows, columns)
+    return top, place
+
+
+@operator(layer)
+def row_max_backward(top_diff: Tensor, place: Tensor, columns: int) -> Tensor:
+    bottom_diff = top_diff.new_empty(top_diff.shape[0], columns)
+    layer.row_max_backward(top_diff, place, bottom_diff, top_diff.shape[0], columns)
+    return bottom_diff
+
+
+def save(ctx, arguments, tops):
+    ctx.save_for_backward(tops[1])
+    ctx.columns = arguments[0].shape[1]
+
+
+@row_max.backward(save=save)
+def _(ctx, top_diff, _):
+    return row_max_backward(top_diff, *ctx.saved_tensors, ctx.columns)
+""",
+    "cases.py": """
+from .._runtime.cases import Case
+from . import row_max
+
+
+def reference(bottom):
+    top, place = bottom.max(1)
+    return top, place.int()
+
+
+CASES = [Case(function=row_max, reference=reference, inputs={"rows": lambda draw: (draw.normal(7, 5),)})]
+""",
+}
+
+
+def test_indices_beside_the_result_pass_the_suite(tmp_path):
+    """As old extensions return them: without a gradient, of a layer that computes in float alone."""
+    for name, text in ROW_MAX.items():
+        write_file(str(tmp_path / "my_layers" / "row_max" / name), text.lstrip())
+    passes_the_suite(tmp_path / "my_layers")
 
 
 def test_plain_files_are_tidy(tmp_path):
