@@ -24,7 +24,8 @@ cuda_EACH   := $(if $(WANTED),$(foreach n,$(WANTED),-gencode arch=compute_$(n)$(
 cuda_folder  = $(dir $(firstword $(wildcard $(foreach kind,$(1),$(dir $(NVCC))../$(kind)/$(2)))))
 CUDA_LIB    := $(call cuda_folder,lib64 lib targets/x86_64-linux/lib targets/sbsa-linux/lib,libcudart_static.a)
 CUDA_HEADERS:= $(call cuda_folder,include targets/x86_64-linux/include targets/sbsa-linux/include,cuda_runtime.h)
-cuda_COMMON := $(COMMON) -O3 --threads 0 -Wno-deprecated-gpu-targets -lineinfo -ccbin $(CXX) \
+# -O is for the code around the kernels; nvcc always optimises kernels. Caffe has -O2, too.
+cuda_COMMON := $(COMMON) -O2 --threads 0 -Wno-deprecated-gpu-targets -lineinfo -ccbin $(CXX) \
                -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wno-unknown-pragmas
 cuda_FLAGS  :=
 cuda_NATIVE := $(cuda_COMMON)
