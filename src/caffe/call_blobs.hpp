@@ -96,9 +96,6 @@ class CallBlobs {
  public:
   using Record = caffe_call_record;
 
-  // writes_all: the layer writes every element of its results, so new memory need not be zeroed.
-  explicit CallBlobs(bool writes_all) : writes_all_(writes_all) {}
-
   // The layer's Forward or Backward of this mode overwrites this result.
   void overwrites(int mode, bool backward, const OverwrittenResult& result) {
     overwritten_[mode][backward].push_back(result);
@@ -217,12 +214,12 @@ class CallBlobs {
 
   // Is every element of this result overwritten? Then its memory need not be zeroed.
   bool is_overwritten(int64_t mode, bool backward, int64_t i, const Blob<Dtype>& result) const {
-    bool found = writes_all_;
+    bool found = false;
     for (const OverwrittenResult& one : overwritten_[mode][backward]) {
       if (one.result != i) continue;
       const auto& blobs = (one.like_a_top ? top_ : bottom_).list();
       if (one.like >= static_cast<int>(blobs.size()) || blobs[one.like]->count() != result.count())
-        return writes_all_;
+        return false;
       found = true;
     }
     return found;
@@ -293,7 +290,6 @@ class CallBlobs {
     }
   }
 
-  const bool writes_all_;
   vector<OverwrittenResult> overwritten_[2][2];  // by the mode, and by: is it Backward?
   vector<std::unique_ptr<Blob<Dtype>>> owned_;
   BlobList<Dtype> bottom_, top_;

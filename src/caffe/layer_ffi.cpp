@@ -7,7 +7,6 @@
 #include <algorithm>
 
 #include "caffe/layer.hpp"
-#include "caffe/layers/neuron_layer.hpp"
 #include "call_blobs.hpp"
 #include "call_scope.hpp"
 
@@ -29,22 +28,11 @@ class LayerObject {
   virtual void backward(caffe_call_record* record) = 0;
 };
 
-// Stock Caffe's neuron layers write every element of their results, so new memory need not be zeroed. A
-// fork's layer may skip elements, or add to them.
-template <typename Dtype>
-static bool writes_all(Layer<Dtype>* layer) {
-  static const char* const types[] = {"AbsVal", "BNLL",  "Clip", "Dropout", "ELU",   "Exp",  "Log",
-                                      "PReLU",  "Power", "ReLU", "Sigmoid", "Swish", "TanH", "Threshold"};
-  return dynamic_cast<NeuronLayer<Dtype>*>(layer) &&
-         std::find(std::begin(types), std::end(types), layer->layer_param().type()) != std::end(types);
-}
-
 // A layer with its blobs. Each function of the ABI calls one of its members.
 template <typename Dtype>
 class BoundLayer : public LayerObject {
  public:
-  explicit BoundLayer(const shared_ptr<Layer<Dtype>>& layer)
-      : layer_(layer), blobs_(writes_all(layer.get())) {
+  explicit BoundLayer(const shared_ptr<Layer<Dtype>>& layer) : layer_(layer) {
     static const char* const passes[2][2] = {{"Forward_cpu", "Backward_cpu"},
                                              {"Forward_gpu", "Backward_gpu"}};
     for (int mode : {CAFFE_MODE_CPU, CAFFE_MODE_GPU}) {

@@ -6,6 +6,7 @@ memory before a layer sees it. For a result that is written in full, that costs 
 A result counts only if, on each path through the function, its first use is one of these:
 
     kernel<<<...>>>(count, ..., top_data, ...);    and the kernel's loop writes top_data[i] for each i below count
+    for (int i = 0; i < count; ++i) ...            which does so, too
     caffe_gpu_set(count, Dtype(0), top_data);      or another of the WRITERS
 
 Here `count` is a blob's count(), and top_data is `top[k]->mutable_gpu_data()`, or a variable of this value. The core
@@ -18,7 +19,7 @@ import re
 from typing import NamedTuple
 
 from ..cuda.analysis import CHANGES, Unit
-from ..cuda.certain import DIRECTIVE, REPEATS, statement_end, written_elements
+from ..cuda.certain import DIRECTIVE, REPEATS, Loop, statement_end, written_elements
 from ..cuda.source import Function
 from ..cuda.tokens import macro_body, position_from, split_commas
 from .cpu_code import PASSES
@@ -85,14 +86,17 @@ def _of_function(unit: Unit, function: Function) -> list[Overwritten]:
 
 
 def _kernels(unit: Unit) -> dict[str, tuple[list[str], str, list[str]]]:
-    """For each kernel that is the only one of its name: its parameters, and what written_elements says."""
-    all_kernels = [(source, kernel) for source in unit.sources for kernel in unit.kernels(source)]
-    names = [kernel.name for _, kernel in all_kernels]
-    return {
-        kernel.name: ([p.name for p in kernel.parameters], *written)
-        for source, kernel in all_kernels
-        if names.count(kernel.name) == 1 and (written := written_elements(source, kernel))
-    }
+    """For each kernel's name: its parameters, and what written_elements says.
+
+    If kernels of one name differ in this, none of them counts.
+    """
+    kernels: dict[str, tuple | None] = {}
+    for source in unit.sources:
+        for kernel in unit.kernels(source):
+            written = written_elements(source, kernel)
+            said = written and ([p.name for p in kernel.parameters], *written)
+            kernels[kernel.name] = said if kernels.get(kernel.name, said) == said else None
+    return {name: said for name, said in kernels.items() if said}
 
 
 class _Path:
@@ -117,11 +121,15 @@ class _Path:
         self.memory = [[*self.here, f"mutable_{side}_{kind}", "(", ")"] for side in ("cpu", "gpu")]
         self.pointer = ""  # the variable that holds the result's address
         self.counts: dict[str, Blob] = {}
+        self.returned: set[Blob] = set()  # what branches write that end with a return
 
     def walk(self) -> set[Blob]:
         """The blobs whose count of elements is written first. Empty if the function does not use the result."""
         first = position_from(self.tokens, self.function.body) + 1
-        return self._block(first, position_from(self.tokens, self.function.end) - 1)
+        written = self._block(first, position_from(self.tokens, self.function.end) - 1)
+        if self.returned and not written:
+            raise _Unsure
+        return written | self.returned
 
     def _block(self, at: int, last: int) -> set[Blob]:
         written: set[Blob] = set()
@@ -142,6 +150,8 @@ class _Path:
         if word in REPEATS:
             if any(token.text in LEAVES for token in self.tokens[at:end]):
                 raise _Unsure
+            if written := self._loop(at, end):
+                return end, {written}
         elif written := self._write(at, end):
             return end, {written}
         elif self._declaration(at, end):
@@ -161,6 +171,9 @@ class _Path:
         other: set[Blob] = set()
         if end < last and self.tokens[end].text == "else":
             end, other = self._statement(end + 1, last)
+        elif written and self._texts(end - 3, end) == ["return", ";", "}"]:
+            self.returned |= written
+            return end, set()
         if bool(written) != bool(other):
             raise _Unsure
         return end, written | other
@@ -176,6 +189,26 @@ class _Path:
                 like = self._count(*arguments[count])
                 rest = [a for i, a in enumerate(arguments) if i != destination]
                 if like is not None and not self._uses(at, opening) and not any(self._uses(*a) for a in rest):
+                    return like
+        return None
+
+    def _loop(self, at: int, end: int) -> Blob | None:
+        """The blob whose count of elements a `for` writes to the result."""
+        head, close = self._texts(at + 2, self.partner[at + 1]), self.partner[at + 1]
+        index = head[1] if len(head) > 1 else ""
+        if head[:1] == ["size_t"] or head[:1] == ["int"]:
+            if head[2:7] != ["=", "0", ";", index, "<"] or "".join(head[-3:]) not in (
+                f";{index}++",
+                f";++{index}",
+            ):
+                return None
+            like = self._count(at + 9, close - 3)
+            opened = self.tokens[close + 1].text == "{"
+            loop = Loop(self.lexed, index, "", close + 1 + opened, end - opened)
+            if like is not None and self.pointer and not loop.changes_index and loop.overwrites(self.pointer):
+                write = next(k for k in range(loop.first, end) if self.tokens[k].text == self.pointer)
+                after = statement_end(self.lexed, write, end)
+                if not self._uses(at, write) and not self._uses(write + 1, after):
                     return like
         return None
 
@@ -256,6 +289,8 @@ class _Path:
         """Does the list's name at k stand for another blob, or for something other than the result's memory?"""
         after = self._texts(k + 1, k + 6)
         if after[:2] == [".", "size"]:
+            return True
+        if after[0] == "[" and {self.tokens[k - 1].text, after[3]} & {"==", "!="}:  # in place?
             return True
         if after[0] != "[" or after[2:4] != ["]", "->"] or not after[1].isdigit():
             return False

@@ -17,14 +17,36 @@ LEAVES = {"continue", "break", "return"}
 DIRECTIVE = re.compile(r"^[ \t]*#", re.M)
 
 
-class _Loop(NamedTuple):
-    """The only kernel loop of a kernel, whose body runs for every index from 0 to `count`."""
+class Loop(NamedTuple):
+    """A loop whose body, the tokens from `first` to `last`, runs for every index from 0 to `count`."""
 
+    lexed: Lexed
     index: str
     count: str
     first: int
     last: int
-    sure: set[int]  # the tokens of the body that are evaluated for every index
+
+    @property
+    def sure(self) -> set[int]:
+        """The tokens of the body that are evaluated for every index."""
+        return evaluated_always(self.lexed, self.first, self.last)
+
+    @property
+    def changes_index(self) -> bool:
+        tokens = self.lexed.tokens
+        return any(
+            tokens[k].text == self.index and _may_change(tokens, k) for k in range(self.first, self.last)
+        )
+
+    def overwrites(self, pointer: str) -> bool:
+        """Is the pointer's first use in the body `pointer[i] = ...`, for every index i?"""
+        tokens = self.lexed.tokens
+        uses = [k for k in range(self.first, self.last) if tokens[k].text == pointer]
+        if not uses or uses[0] not in self.sure or tokens[uses[0] - 1].text not in ("{", "}", ";", ")"):
+            return False
+        end = statement_end(self.lexed, uses[0], self.last)
+        is_write = [t.text for t in tokens[uses[0] + 1 : uses[0] + 5]] == ["[", self.index, "]", "="]
+        return is_write and not any(k < end for k in uses[1:])
 
 
 def touched_elements(source: Source, kernel: Kernel) -> tuple[str, list[str]] | None:
@@ -41,7 +63,7 @@ def touched_elements(source: Source, kernel: Kernel) -> tuple[str, list[str]] | 
         # The pointer must not be changed, passed on, or hidden by another name.
         only_indexed = all(tokens[k + 1].text == "[" and tokens[k - 1].kind != "name" for k in uses)
         at_index = [k for k in uses if [t.text for t in tokens[k + 2 : k + 4]] == [loop.index, "]"]]
-        if only_indexed and any(k in loop.sure for k in at_index):
+        if only_indexed and loop.sure.intersection(at_index):
             touched.append(name)
     return loop.count, touched
 
@@ -59,19 +81,12 @@ def written_elements(source: Source, kernel: Kernel) -> tuple[str, list[str]] | 
         return None
     if any(_may_change(tokens, k) for k in _uses(source, kernel, loop.count)):
         return None
-    written = []
-    for name in [p.name for p in kernel.parameters if "*" in p.type]:
-        uses = _uses(source, kernel, name)
-        if not uses or uses[0] not in loop.sure or tokens[uses[0] - 1].text not in ("{", "}", ";", ")"):
-            continue
-        is_write = [t.text for t in tokens[uses[0] + 1 : uses[0] + 5]] == ["[", loop.index, "]", "="]
-        end = statement_end(source.lexed, uses[0], loop.last)
-        if is_write and not any(uses[0] < k < end for k in uses):
-            written.append(name)
+    pointers = [p.name for p in kernel.parameters if "*" in p.type]
+    written = [p for p in pointers if loop.overwrites(p) and _uses(source, kernel, p)[0] >= loop.first]
     return loop.count, written
 
 
-def _loop(source: Source, kernel: Kernel) -> _Loop | None:
+def _loop(source: Source, kernel: Kernel) -> Loop | None:
     tokens, partner = source.lexed.tokens, source.lexed.partner
     start, end = (position_from(tokens, offset) for offset in kernel.body)
     loops = [k for k in range(start, end) if LOOP.match(tokens[k].text)]
@@ -84,10 +99,8 @@ def _loop(source: Source, kernel: Kernel) -> _Loop | None:
     first = close + 1
     last = partner[first] if tokens[first].text == "{" else statement_end(source.lexed, first, end)
     first += tokens[first].text == "{"
-    if any(tokens[k].text == index and _may_change(tokens, k) for k in range(first, last)):
-        return None
-    count = " ".join(t.text for t in tokens[head + 4 : close])
-    return _Loop(index, count, first, last, evaluated_always(source.lexed, first, last))
+    loop = Loop(source.lexed, index, " ".join(t.text for t in tokens[head + 4 : close]), first, last)
+    return None if loop.changes_index else loop
 
 
 def _uses(source: Source, kernel: Kernel, name: str) -> list[int]:

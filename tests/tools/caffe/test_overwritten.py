@@ -39,6 +39,18 @@ template <typename Dtype> __global__ void Fewer(int n, const Dtype* x, Dtype* y)
 }
 template <typename Dtype> __global__ void Twice(const int n, Dtype* y) { CUDA_KERNEL_LOOP(i, n) { y[i] = 0; } }
 template <typename Dtype> __global__ void Twice(const int n, Dtype* y, int m) { y[m] = n; }
+template <typename Dtype> __global__ void Both(const int n, const float* x, float* y) {
+  CUDA_KERNEL_LOOP(i, n) { y[i] = x[i]; }
+}
+template <typename Dtype> __global__ void Both(const int n, const double* x, double* y) {
+  CUDA_KERNEL_LOOP(i, n) { y[i] = x[i]; }
+}
+template <typename Dtype> __global__ void Differ(const int n, const float* x, float* y) {
+  CUDA_KERNEL_LOOP(i, n) { y[i] = x[i]; }
+}
+template <typename Dtype> __global__ void Differ(const int n, const double* x, double* y) {
+  CUDA_KERNEL_LOOP(i, n) { y[i] += x[i]; }
+}
 #define ADDRESS top[0]->mutable_gpu_data()
 #define MAY_RETURN if (none()) return
 """
@@ -74,6 +86,11 @@ def found(body: str, function: str = "Forward_gpu", more: str = "") -> list[tupl
         f"{N} {X} Copy<Dtype><<<n, 1>>>(n, x, top[0]->mutable_gpu_data());",
         "caffe_copy<Dtype>(bottom[0]->count(), bottom[0]->gpu_data(), top[0]->mutable_gpu_data());",
         f"{N} Dtype* const y = top[0]->mutable_gpu_data(); caffe_gpu_mul(n, bottom[0]->gpu_data(), other(), y);",
+        f"{N} {X} {Y} if (n > 3) {{ Copy{TO_Y} return; }} Copy{TO_Y}",
+        f"{N} {X} {Y} if (top[0] == bottom[0]) keep(x); Copy{TO_Y}",
+        f"{N} {X} {Y} Both{TO_Y}",
+        f"{N} {X} {Y} for (int i = 0; i < n; ++i) y[i] = x[i];",
+        f"{X} {Y} for (size_t i = 0; i < bottom[0]->count(); i++) {{ Dtype a = x[i]; y[i] = a; y[i] *= 2; }}",
         f"{N} {X} {Y} Dtype* z = top[1]->mutable_gpu_data(); Add<Dtype><<<n, 1>>>(n, x, z); Copy{TO_Y}",
     ],
 )
@@ -98,6 +115,17 @@ def test_kernel_that_may_leave_or_read_elements(kernel):
         f"{N} {X} {Y} MAY_RETURN; Copy{TO_Y}",
         f"{N} {X} {Y} read(ADDRESS); Copy{TO_Y}",
         f"{N} {X} {Y} for (int i = 0; i < n; ++i) {{ Copy{TO_Y} }}",
+        f"{N} {X} {Y} if (n > 3) {{ Copy{TO_Y} return; }} Add{TO_Y}",
+        f"{N} {X} {Y} if (n > 3) {{ Copy{TO_Y} return; }}",
+        f"{N} {X} {Y} Differ{TO_Y}",
+        f"{N} {X} {Y} for (int i = 1; i < n; ++i) y[i] = x[i];",
+        f"{N} {X} {Y} for (int i = 0; i < n - 1; ++i) y[i] = x[i];",
+        f"{N} {X} {Y} for (int i = 0; i < n; i += 2) y[i] = x[i];",
+        f"{N} {X} {Y} for (int i = 0; i < n; ++i) {{ y[i] = x[i]; ++i; }}",
+        f"{N} {X} {Y} for (int i = 0; i < n; ++i) if (x[i] > 0) y[i] = x[i];",
+        f"{N} {X} {Y} for (int i = 0; i < n; ++i) y[i] = y[i] + x[i];",
+        f"{N} {X} {Y} for (int i = 0; i < n; ++i) {{ y[i] = x[i]; if (x[i] > 0) break; }}",
+        f"{N} {X} {Y} for (int i = 0; i < n; ++i) y[i] = top[0]->cpu_data()[i];",
         f"{N} {X} {Y} while (more()) {{ if (n) return; }} Copy{TO_Y}",
         f"{N} {X} {Y} do {{ Copy{TO_Y} }} while (0);",
         f"{N} {X} {Y} y += 4; Copy{TO_Y}",
