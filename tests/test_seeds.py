@@ -66,7 +66,7 @@ def test_02_backward_was_exported_but_never_used(device):
 
 
 def test_03_forward_wrote_into_its_input(device):
-    """And so corrupted what the operation before had saved for its own backward."""
+    """So it corrupted what the operation before had saved for its own backward."""
     x = torch.rand(100, device=device, requires_grad=True)
     before = x.exp()
     copied = before.detach().clone()

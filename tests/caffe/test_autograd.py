@@ -59,7 +59,7 @@ def test_memory_goes_with_the_module(zoo, place):
 @pytest.mark.filterwarnings("ignore:.*torch.jit")  # make_dual's own
 @needs_the_short_way
 def test_an_extension_of_another_version(zoo, place, monkeypatch):
-    """Built before the toolkit changed what it hands over: what to do is said."""
+    """An extension that was built before the toolkit changed what it hands over says what to do."""
     name = f"{type(zoo.Ramp()).__mro__[1].__module__.rpartition('.')[0]}.recorded"
     recorded = importlib.import_module(name).RecordedCall
     whole = recorded._arguments
@@ -74,7 +74,7 @@ def test_an_extension_of_another_version(zoo, place, monkeypatch):
 
 @needs_the_short_way
 def test_short_and_careful_way_agree(zoo, place):
-    """The short way is for calls like the last one; whatever else comes must not take it."""
+    """The short way is for calls like the last one. All other calls must not take it."""
     m = place(zoo.Ramp(zoo_param={"slope": 0.5}))
     reference = torch.nn.functional.leaky_relu
     x = place.draw(4, 6, dtype=torch.float32)
@@ -139,7 +139,7 @@ def test_training_takes_the_short_way(zoo, place, monkeypatch):
 
 @pytest.mark.parametrize("layer", ["Adding", "AddingNeuron"])
 def test_results_start_from_zero(zoo, place, layer):
-    """As Caffe's memory does, whatever calls there were before on the same object."""
+    """Results start from zero, as Caffe's memory does, whatever calls the same object had before."""
     x = place.draw(1000, grad=True)
     for training in (1, 2, 3):
         m = place(getattr(zoo, layer)())
@@ -206,7 +206,7 @@ def test_modified_bottom_is_noticed(zoo):
 
 
 def test_backward_twice_of_a_layer_that_writes_a_blob(zoo, place):
-    """Forward is run again for the second one, on copies: the blob changes once a call."""
+    """For the second backward, Forward runs again on copies, so that the blob changes once a call."""
     m, x = place(zoo.Running().setup((3,), dtype=torch.float64)), place.draw(3, grad=True)
     for calls in (1, 2, 3):
         y = m(x)
@@ -220,7 +220,7 @@ def test_backward_twice_of_a_layer_that_writes_a_blob(zoo, place):
 
 @pytest.mark.parametrize("layer", ["Early", "EarlyNeuron"])
 def test_a_gradient_that_forward_leaves(zoo, place, layer):
-    """In the bottom's diff: Backward finds it there, whichever way the call takes, and once a call."""
+    """Backward finds it in the bottom's diff, once a call, whichever way the call takes."""
     m = place(getattr(zoo, layer)())
     for seed in range(4):
         x = place.draw(2, 3, grad=True, seed=seed)

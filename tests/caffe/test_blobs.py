@@ -77,7 +77,7 @@ def test_another_shape_meets_the_layers_own_check(zoo):
 
 
 def test_blobs_that_the_layer_was_not_given(zoo):
-    """Where a layer does not say how many it takes, Caffe reads behind the end of a list."""
+    """If a layer does not say how many blobs it takes, Caffe reads behind the end of a list."""
     x = torch.ones(2, 3)
     with raises(CaffeRuntimeError, "forward", "a bottom or top that the layer was not given"):
         zoo.Careless()(x)
@@ -148,7 +148,7 @@ def test_functional_call(zoo):
 
 
 def test_what_torch_makes_of_parameters(zoo):
-    """Parametrized and pruned ones, copied before and after the first call; a module with a parameter more."""
+    """They are parametrized, pruned, or copied before or after the first call. One module has one more."""
 
     class Double(torch.nn.Module):
         def forward(self, values):
@@ -215,7 +215,7 @@ def test_derivatives_that_there_are_not(zoo):
 
 
 def test_top_shapes(zoo):
-    """By Reshape alone, for any bottoms that the layer takes; set up on the way."""
+    """Reshape alone gives them, for any bottoms that the layer takes. The layer is set up on the way."""
     m = zoo.Affine(zoo_param=FILLER)
     assert m.top_shapes((2, 3)) == [(2, 3)] and m.blob0.shape == (3,)
     assert m.top_shapes((7, 3, 5)) == [(7, 3, 5)]

@@ -144,7 +144,7 @@ def test_bytes_that_are_no_blob(tmp_path, data, said):
 
 
 def test_layers_without_a_name(tmp_path):
-    """Called by their place; those that have no blobs either stay without."""
+    """Layers without a name go by their place. Those that have no blobs either get none."""
     blob, path = field(7, dims(1) + field(5, floats(1))), tmp_path / "a.caffemodel"
     path.write_bytes(field(100, blob) + field(100, b"") + field(100, varint(1 << 3) + b"\x05" + blob))
     layers = stored_layers(path)
@@ -157,7 +157,7 @@ def test_layers_without_a_name(tmp_path):
 
 @pytest.mark.parametrize("first", [0, 1])
 def test_two_layers_of_a_name(tmp_path, first):
-    """One for training and one for testing: the blobs of the one that has some are read."""
+    """One is for training and one for testing. The blobs of the one that has some are read."""
     path, name = tmp_path / "a.caffemodel", field(1, b"ip")
     without, with_blob = field(100, name), field(100, name + field(7, dims(1) + field(5, floats(4))))
     path.write_bytes(b"".join([without, with_blob] if first else [with_blob, without]))

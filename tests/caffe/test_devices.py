@@ -11,7 +11,7 @@ from layers._runtime import CaffeRuntimeError, CaffeTypeError
 
 
 def test_a_diff_that_nobody_writes_is_zero(zoo, place):
-    """Not what the memory held before."""
+    """It does not hold what the memory held before."""
     m = place(zoo.Stopping())
     x = place.draw(1000, grad=True)
     for _ in range(3):
@@ -45,7 +45,7 @@ def test_a_launch_that_was_refused_is_an_error_though_the_layer_does_not_look(zo
 
 
 def test_a_setup_that_fails_between_its_blobs(zoo):
-    """Room for two parameter blobs is made, none of them is."""
+    """The layer has made room for two parameter blobs, and neither of them."""
     m = zoo.Affine(zoo_param=FILLER)
     for _ in range(2):
         with raises(CaffeRuntimeError, "zoo: setup", "axis 1 out of range"):
@@ -55,7 +55,7 @@ def test_a_setup_that_fails_between_its_blobs(zoo):
 
 @pytest.mark.parametrize("mode", ["cpu", "gpu"])
 def test_products_are_rounded_on_the_host(zoo, mode):
-    """Not fused with the sum, as Caffe's were not: bit by bit what two steps give."""
+    """A product is not fused with the sum, as Caffe's were not. So each bit is that of two steps."""
     m = zoo.Affine(zoo_param=FILLER).setup((2, 3, 1000))
     m.mode, x = mode, torch.randn(2, 3, 1000)
     with torch.no_grad():
@@ -86,7 +86,7 @@ def test_devices_are_not_mixed(zoo, gpu):
 
 
 def test_streams(zoo, gpu):
-    """What runs on one stream may be overtaken by the other: each has instances of its own."""
+    """One stream may overtake the other, so each has instances of its own."""
     m = zoo.Noise().cuda()
     streams = [torch.cuda.Stream() for _ in range(2)]
     # Without zeros, which randn may make: a top is 0 where the layer's mask is, and there alone.

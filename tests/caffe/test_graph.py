@@ -48,7 +48,7 @@ def test_one_graph_forward_and_backward(zoo, place):
 
 
 def test_through_aot_autograd(zoo, place):
-    """With its backward traced, too; blobs learn, several tops, loss weights."""
+    """The backward is traced, too. The layers learn blobs, have several tops, or loss weights."""
     m = place(zoo.Affine(zoo_param=FILLER)).setup((2, 3, 4), dtype=torch.float64, device=place.device)
     x = place.draw(2, 3, 4, grad=True)
     function = torch.compile(lambda x: m(x).square(), backend="aot_eager", fullgraph=True)
@@ -200,7 +200,7 @@ class Network(torch.nn.Module):
 
 
 def test_traced_by_fx(zoo):
-    """What its tracer cannot look into is a node."""
+    """A layer that fx's tracer cannot look into is a node."""
     network, x = Network(zoo), torch.randn(4, 6)
     for _ in range(2):
         traced = torch.fx.symbolic_trace(network)
@@ -270,7 +270,7 @@ def test_what_changes_from_call_to_call_says_so(zoo):
 
 
 def test_sizes_that_depend_on_values(zoo):
-    """Once a call has shown them, torch learns them when the graph runs; what else is in the graph goes on."""
+    """Once a call has shown these sizes, torch learns them when the graph runs. The rest of the graph goes on."""
 
     class Net(torch.nn.Module):
         def __init__(self):

@@ -116,7 +116,7 @@ def test_top_that_is_the_bottoms_memory(zoo, place):
 @pytest.mark.parametrize("early", [False, True])
 @pytest.mark.parametrize("memory", ["kept", "top", "bottom", "in top", "buffer"])
 def test_tops_that_share_memory(zoo, place, memory, early):
-    """With what the layer keeps for Backward, with each other: from the first call on, also with grown inputs."""
+    """They share it with each other, or with what the layer keeps for Backward. Inputs may grow."""
     m = place(zoo.Exposing(zoo_param={"memory": memory, "early": early}))
     calls = []
     for size in (3, 3, 3, 5, 2, 7):

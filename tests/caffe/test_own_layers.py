@@ -81,7 +81,7 @@ def test_correlation_of_far_out_products(place, parameter, words):
 
 
 def test_correlation_with_wide_strides(place):
-    """Beyond the image a stride means one patch, or one displacement."""
+    """A stride beyond the image means one patch, or one displacement."""
     for stride in ("stride_1", "stride_2"):
         parameter = {"kernel_size": 1, "max_displacement": 1, "pad": 1, stride: 100}
         module = place(Correlation(correlation_param=parameter))
@@ -106,7 +106,7 @@ def test_psroi_pooling_far_out(place, sizes):
 
 @pytest.mark.parametrize("across_spatial", [False, True])
 def test_normalize_of_nothing_that_is_large(place, across_spatial):
-    """No element, but 2^32 positions: an error, as Caffe counts in int."""
+    """A bottom with no element but 2^32 positions is an error, because Caffe counts in int."""
     module = place(Normalize(norm_param={"across_spatial": across_spatial}))
     with pytest.raises(CaffeRuntimeError, match=r"normalize: .*INT_MAX"):
         module(torch.empty(0, 3, 2**16, 2**16, device=place.device))

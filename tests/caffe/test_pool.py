@@ -26,7 +26,7 @@ def pool(zoo):
 
 
 def test_which_code_is_tried(pool):
-    """On the host the layer's CPU code, then its kernels, until it is known which of them there is."""
+    """The host tries the layer's CPU code, then its kernels, until it knows which of them there is."""
     assert [pool.modes(HOST, forced) for forced in (None, CPU, GPU)] == [(CPU, GPU), (CPU,), (GPU,)]
     assert [pool.modes(DEVICE, forced) for forced in (None, GPU)] == [(GPU,), (GPU,)]
     with raises(CaffeTypeError, "mode 'cpu' is for CPU tensors, not for cuda:0"):
@@ -44,7 +44,7 @@ def test_which_code_is_tried(pool):
     ids=str,
 )
 def test_a_graph_takes_an_instance_of_another_stream(pool, change, there):
-    """Of the same device, dtype and phase; the one that was used last."""
+    """It takes the last used one of the same device, dtype and phase."""
     found = [Lent(None), Lent(None)]
     pool.free[DEVICE._replace(stream=4)] = []
     pool.free[DEVICE._replace(**change)] = list(found)
@@ -71,7 +71,7 @@ def test_a_released_instance_is_the_next(pool):
 
 
 def test_sizes_that_vary(pool):
-    """Between calls of the same bottoms; another number of axes says nothing of an axis."""
+    """Sizes vary between calls of the same bottoms. Another number of axes says nothing about an axis."""
     pool._expect(((2, 3),), ((2, 3), (4,)))
     assert pool.varying == set()
     pool._expect(((2, 3),), ((2, 5), (4,)))
@@ -98,7 +98,7 @@ def test_a_second_backward_in_a_graph(pool):
 
 
 def test_code_that_a_layer_has_not(pool):
-    """The hint is of the other code, where there may be one."""
+    """The hint names the other code, if there may be one."""
     words = {(GPU, DEVICE): "use CPU tensors", (CPU, HOST): "m.mode = 'gpu' or None"}
     pool.definition = SimpleNamespace(
         no_code=lambda function, library, hint: f"{function}{hint}", library=lambda backend: None

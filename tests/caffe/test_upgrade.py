@@ -34,7 +34,7 @@ def test_todays_format_is_left_alone():
 @pytest.mark.parametrize("rates", range(4))
 @pytest.mark.parametrize("decays", range(4))
 def test_rates_become_messages(rates, decays):
-    """As many as the longest of the lists."""
+    """There are as many as the longest of the lists has."""
     lists = "".join(f"blobs_lr: {i} " for i in range(rates)) + "".join(
         f"weight_decay: {i}5 " for i in range(decays)
     )
@@ -79,7 +79,7 @@ def test_the_first_format():
 @pytest.mark.parametrize("kind, param", [("conv", "convolution_param"), ("pool", "pooling_param")])
 @pytest.mark.parametrize("pad", ["", "pad: 4"])
 def test_padding_goes_into_the_layer_after_it(kind, param, pad):
-    """Which reads what the padding read; its own pad is replaced; layers elsewhere stay."""
+    """That layer reads what the padding read, and its own pad is replaced. Layers elsewhere stay as they are."""
     text = OLDEST % ("q", "padding", pad, "x", "padded") + OLDEST % (
         "c",
         kind,

@@ -37,7 +37,7 @@ def programs(document: Path) -> list[Block]:
 
 @pytest.mark.parametrize("document", [d for d in DOCUMENTS if programs(d)], ids=lambda d: d.name)
 def test_python_runs(document, tmp_path, monkeypatch):
-    """In order and in one namespace, as somebody would type it."""
+    """The programs run in order and in one namespace, as somebody would type them."""
     names = {}
     monkeypatch.chdir(tmp_path)
     for block in programs(document):
@@ -45,7 +45,7 @@ def test_python_runs(document, tmp_path, monkeypatch):
 
 
 def test_layer_of_the_docs_builds_and_computes(tmp_path):
-    """Its files, copied as they stand, are a layer: without its cases.py, too."""
+    """Copies of its files are a layer, with its cases.py and without."""
     folder = tmp_path / "mine"
     files = {b.file: b.text for b in blocks(ROOT / "docs" / "write-a-layer.md") if b.file}
     assert len(files) == 4

@@ -84,7 +84,7 @@ def test_shared_memory(kernels, device, function, dtype):
 
 
 def test_a_kernel_has_48_kib_of_dynamic_shared_memory_until_it_asks_for_more(kernels, device):
-    """On the host as on a GPU."""
+    """This holds on the host as on a GPU."""
     shared, top = kernels["shared"], torch.zeros(40, device=device)
 
     def runs(kib, more=0):
@@ -132,7 +132,7 @@ def test_barrier_votes(kernels, device, below, threads):
 
 
 def test_threads_at_different_barriers(kernels):
-    """A deadlock on a GPU; on the host an error that names the kernel, and everything still works."""
+    """This is a deadlock on a GPU. On the host it is an error that names the kernel, and everything still works."""
     barriers = kernels["barriers"]
     for blocks in (1, 300):  # the latter on several host threads
         with pytest.raises(
@@ -150,7 +150,7 @@ def test_threads_at_different_barriers(kernels):
     "kind, dtype", [("float", torch.float32), ("double", torch.float64), ("int", torch.int32)]
 )
 def test_atomic_add(kernels, device, kind, dtype):
-    """Blocks run at once: a lost update would show as a smaller sum."""
+    """Blocks run at once, so a lost update would show as a smaller sum."""
     bottom = ints(1 << 20, device=device, low=0, high=8, dtype=dtype)
     top = torch.zeros(1, dtype=dtype, device=device)
     getattr(kernels["atomics"], f"atomics_add_{kind}")(bottom, top, bottom.numel())
@@ -245,7 +245,7 @@ def test_any_grid_does_each_element_once(kernels, device, function, count, block
 @pytest.mark.parametrize("threads", [1, 2, 3, 8])
 @pytest.mark.parametrize("blocks", [1, 7, 1000, 50_021])
 def test_blocks_shared_among_threads(kernels, blocks, threads):
-    """Tiny ones, a few of which take long: whoever is done helps the others, and each block is run once."""
+    """The blocks are tiny, and a few take long. A thread that is done helps the others, and each block runs once."""
     before = torch.get_num_threads()
     try:
         torch.set_num_threads(threads)
@@ -376,7 +376,7 @@ def test_curand_bits(kernels, device, offset, skip):
 
 
 def test_curand_philox_uniform_double(kernels, device):
-    """Of one number, where a curandState takes two."""
+    """It takes one number, where a curandState takes two."""
     top = torch.zeros(50, 10, dtype=torch.float64, device=device)
     kernels["random"].random_double(3, 17, 1, top, 50, 10)
     drawn = torch.tensor([bits(17, i, 1, 10) for i in range(50)], dtype=torch.float64)

@@ -166,7 +166,7 @@ int main() {
 
 @pytest.mark.parametrize("place", ["cpu", "cuda"])
 def test_thrust_on_the_device(place, tmp_path, request):
-    """By ours on the host backend; on a GPU by nvcc's. The numbers are counted out by hand."""
+    """The host backend has our thrust, a GPU nvcc's. The numbers are counted out by hand."""
     compiler = ON_HOST if place == "cpu" else [request.getfixturevalue("nvcc"), "-arch=native"]
     said = said_by(ON_DEVICE, compiler, tmp_path)
     wanted = [

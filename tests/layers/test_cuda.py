@@ -17,7 +17,7 @@ from layers._runtime.cases import results
 
 
 def test_side_stream(on_cuda):
-    """On torch's current stream: inputs that arrive late, on a side stream, are waited for."""
+    """A layer runs on torch's current stream, so it waits for inputs that arrive late on a side stream."""
     grad = on_cuda.case.gradient != "none"
     arguments = on_cuda.arguments(grad)
     wanted = on_cuda.call(*arguments)

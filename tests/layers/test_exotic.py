@@ -85,7 +85,7 @@ def test_fake_tensors(on_cpu):
 
 @of_operators
 def test_counting_flops(on_cpu):
-    """As any dispatch mode does: the call is seen, and its result is the same."""
+    """The counter sees the call, as any dispatch mode does, and the result is the same."""
     module, tensors = module_and_tensors(on_cpu)
     with FlopCounterMode(display=False):
         found = module(*tensors)

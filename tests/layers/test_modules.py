@@ -53,7 +53,7 @@ def test_autocast(each_device):
 
 @pytest.mark.only(lambda case: len(differentiable(next(iter(case.inputs.values()))(Draw()))) > 1)
 def test_autocast_mixed(each_device):
-    """Under autocast arguments of different dtypes are brought to one."""
+    """Autocast brings arguments of different dtypes to one dtype."""
     for dtype in autocast_dtypes(each_device):
         arguments = each_device.arguments()
         first = next(i for i, a in enumerate(arguments) if isinstance(a, Tensor) and a.is_floating_point())

@@ -124,7 +124,7 @@ def test_two_devices(on_cuda, runtime):
     [pytest.param(n, c, b, id=f"{n}-{c.name}-{b}") for n in LAYERS for c in cases_of(n) for b in c.bad],
 )
 def test_bad_arguments(layer, case, name, device):
-    """Those that the case lists as bad."""
+    """A case lists its bad arguments."""
     from conftest import skip_if_missing
 
     skip_if_missing(device, layer_object(layer))

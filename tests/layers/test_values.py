@@ -45,7 +45,7 @@ def test_layer_says_its_cases(layer):
 
 @pytest.mark.parametrize("layer", LAYERS)
 def test_layer_is_built(layer):
-    """For one backend at least; tests of a backend that is missing are skipped."""
+    """It is built for one backend at least. Tests of a backend that is missing are skipped."""
     assert layer_object(layer).backends(), (
         f"layer {layer} is built for no backend: type `make LAYERS={layer}`"
     )
@@ -155,7 +155,7 @@ def test_gradgradcheck(double):
 
 @twice
 def test_second_derivative(point):
-    """Against the reference's; a straight-through gradient can't be had from finite differences."""
+    """Compared with the reference's, because differences do not give a straight-through gradient."""
 
     def second(arguments, result, top_diffs):
         wanted = differentiable(arguments)
@@ -179,7 +179,7 @@ def test_second_derivative(point):
 @once
 @pytest.mark.parametrize("top", ["constant", "variable"])
 def test_second_derivative_is_refused(each_device, top):
-    """Never left out in silence: a gradient penalty that adds nothing is a wrong result, unless it is zero."""
+    """It is never left out in silence: a gradient penalty that adds nothing is wrong, unless it is zero."""
 
     def penalised(arguments, result, top_diffs):
         wanted = differentiable(arguments)
@@ -202,7 +202,7 @@ def test_second_derivative_is_refused(each_device, top):
 
 @pytest.mark.only(lambda case: case.gradient == "none")
 def test_no_derivative_is_refused(each_device):
-    """A function without a derivative says so, where otherwise the gradient would lack its part."""
+    """A function without a derivative says so. Otherwise the gradient would lack its part."""
     result = each_device.call(*each_device.arguments(grad=True))
     with pytest.raises(RuntimeError, match="no derivative"):
         differentiable(results(result))[0].sum().backward()

@@ -50,7 +50,7 @@ CASES = [Case(function=fill, reference=torch.ones_like, inputs=INPUTS, gradient=
 
 
 def test_second_whole_make_says_so(workshop):
-    """And nothing of backends that NVCC= and BACKENDS= leave out."""
+    """It says nothing of backends that NVCC= and BACKENDS= leave out."""
     one = workshop.layer("one", cases_py=CASES.format(name="one"))
     first = workshop.build("all")
     assert "1 of 1 layers built for host" in first and "Left out" not in first
@@ -146,7 +146,7 @@ def test_changed_messages_are_made_anew(workshop):
 
 
 def test_a_layer_of_that_name_from_another_folder(workshop, tmp_path):
-    """In one BUILD, whose objects are all newer than the other folder's files."""
+    """Both are built in one BUILD, whose objects are all newer than the other folder's files."""
     other = type(workshop)(tmp_path / "other")
     for value, shop in (("1", workshop), ("2", other)):
         for file in shop.layer("one", value=value).iterdir():
@@ -176,7 +176,7 @@ def test_layers_narrows(workshop):
 
 
 def test_header_that_disappears_does_not_break_the_next_build(workshop):
-    """And one that changes is noticed (seed bug 9)."""
+    """A header that changes is noticed, too (seed bug 9)."""
     one = workshop.layer("one", value="VALUE", beside_h="#define VALUE 3\n")
     source = (one / "one.cu").read_text()
     (one / "one.cu").write_text('#include "beside.h"\n' + source)
@@ -195,7 +195,7 @@ def test_header_that_disappears_does_not_break_the_next_build(workshop):
 
 
 def test_header_that_is_included_by_angles(workshop):
-    """Which is found behind the compiler's own: it says of such a one in no .d that it read it."""
+    """The compiler finds it behind its own headers, so it does not list it in the .d."""
     one = workshop.layer("one", value="VALUE", beside_h="#define VALUE 3\n")
     (one / "one.cu").write_text("#include <beside.h>\n" + (one / "one.cu").read_text())
     workshop.build()
@@ -204,7 +204,7 @@ def test_header_that_is_included_by_angles(workshop):
 
 
 def test_each_object_of_a_caffe_layer_follows_its_headers(workshop):
-    """All of these are found by angles, through headers that make has made: objects of two layouts of a class broke."""
+    """Angles find these headers. If one object were not rebuilt, two would disagree on a class's layout."""
     own = workshop.folder / "own"
     own.mkdir(parents=True)
     (own / "own_layer.cpp").write_text('#include "caffe/layers/own_layer.hpp"\nREGISTER_LAYER_CLASS(Own);\n')
@@ -218,7 +218,7 @@ def test_each_object_of_a_caffe_layer_follows_its_headers(workshop):
 
 
 def test_header_that_is_missing_is_missed(workshop):
-    """Though what was made of it for the host still lies in build/."""
+    """It is missed although the host's copy of it still lies in build/."""
     one = workshop.layer("one", value="VALUE", beside_h="#define VALUE 3\n")
     (one / "one.cu").write_text('#include "beside.h"\n' + (one / "one.cu").read_text())
     workshop.build()
@@ -261,7 +261,7 @@ def test_killed_build_can_be_taken_up(workshop):
 
 
 def test_killed_archiver_leaves_no_empty_archive(workshop, tmp_path):
-    """ar's first act is an archive of nothing, which is newer than all objects."""
+    """ar first writes an empty archive, which would be newer than all objects."""
     workshop.layer("one")
     fake = tmp_path / "bin" / "ar"
     fake.parent.mkdir()
@@ -305,7 +305,7 @@ def test_a_folder_of_the_users_is_not_emptied(workshop, tmp_path):
 
 
 def test_a_failure_on_a_full_disk_says_so(tmp_path, monkeypatch, capsys):
-    """Whichever tool it was that failed."""
+    """It says so whichever tool failed."""
     monkeypatch.setattr(build, "_build_locked", lambda *_: 2)
     plan = SimpleNamespace(
         settings=SimpleNamespace(build=str(tmp_path / "build"), core=str(tmp_path), layers_dir=str(tmp_path)),
@@ -330,7 +330,7 @@ def failing(*_, **__):
 
 
 def test_an_error_without_a_file_names_none(monkeypatch, capsys):
-    """As of a write: it may be standard output that is full."""
+    """A write error names no file: standard output may be full."""
     monkeypatch.chdir(ROOT)
     monkeypatch.setattr(build, "of_each_folder", failing)
     assert build.main() == 2 and capsys.readouterr().err == "make: No space left on device\n"
@@ -467,7 +467,7 @@ def test_who_is_linked_with_the_stock_layers(tmp_path, text, uses):
 
 @pytest.mark.parametrize("backend", ["cuda", "host"])
 def test_a_kernel_in_a_header_is_rewritten_when_it_changes(workshop, tmp_path, backend):
-    """The copy of it in BUILD is what is compiled: an old one gave the old kernel, and no word."""
+    """The compiler reads a copy in BUILD. With an old copy, make would silently build the old kernel."""
     kernel = "template <typename T> __global__ void k(const int n, T* top) {{ CUDA_KERNEL_LOOP(i, n) top[i] = {}; }}\n"
     source = '#include "caffe_cuda_macro.h"\n#include "beside.cuh"\n'
     one = workshop.layer("one", cu=source, beside_cuh=kernel.format(1))
@@ -488,7 +488,7 @@ def test_a_kernel_in_a_header_is_rewritten_when_it_changes(workshop, tmp_path, b
 
 
 def test_a_library_of_another_build_is_linked_anew(workshop, tmp_path):
-    """It is newer than all that lies in this BUILD, and was made of other objects."""
+    """It is newer than all objects in this BUILD, and was made of others."""
     one = workshop.layer("one")
     workshop.build()
     workshop.build("HOST_ARCH=x86-64", f"BUILD={tmp_path / 'other'}", "libraries")

@@ -136,7 +136,7 @@ def test_a_layer_that_python_cannot_import_yet(tmp_path):
 
 
 def test_what_a_layer_says_is_only_text(tmp_path, capsys):
-    """Brackets are no styles, and what steers a terminal does not reach it."""
+    """Its brackets are no styles, and no control character reaches the terminal."""
     words = {"one": "see [/red] and\n  [bold]x[i]", "two": "\033[31m\0", "three": "\udcff"}
     for name, text in words.items():
         (tmp_path / name).mkdir()
@@ -168,7 +168,7 @@ def test_own_layers_by_another_path(path):
 
 
 def test_a_toolkit_of_another_user(workshop, monkeypatch):
-    """What all layers share is there, or is not for us to make."""
+    """The shared objects are there, or make must not write them."""
     workshop.layer("one")
     shared = ("layers/_runtime/_call.abi3.so", "layers/_net/_caffe.desc")
     known = os.access

@@ -55,7 +55,7 @@ def test_which_backend_a_gpu_is_served_by():
 
 @pytest.mark.skipif(not shutil.which("hipcc"), reason="no hipcc")
 def test_kernels_compile(workshop):
-    """Of shuffles, ballots and indices, for which include/hip has more than names. hipcc 5.2 knows gfx90a."""
+    """They use shuffles, ballots and indices, of which include/hip has code. hipcc 5.2 knows gfx90a."""
     for name in ("warp", "indexing"):
         shutil.copytree(ROOT / "tests" / "kernels" / name, workshop.folder / name)
     workshop.build("BACKENDS=hip", "HIPCC=hipcc", "HIP_ARCH=gfx90a", "libraries")

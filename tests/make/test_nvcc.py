@@ -15,7 +15,7 @@ FRONTS = {
 
 @pytest.mark.parametrize("arch", FRONTS)
 def test_fronts_of_nvcc(workshop, arch):
-    """Half types have instructions of their own from sm_80 on: that is where the second front begins."""
+    """From sm_80 on, half types have instructions of their own. The second front begins there."""
     workshop.layer("one")
     plan = " ".join(
         workshop.build("-n", "NVCC=/bin/true", f"ARCH={arch}", "BACKENDS=cuda", "libraries").split()

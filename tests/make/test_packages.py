@@ -46,7 +46,7 @@ def test_without_a_network(lacking, tmp_path):
 
 @pytest.mark.parametrize("status, there, wanted", [(0, True, True), (0, False, False), (1, True, False)])
 def test_after_pip(lacking, monkeypatch, tmp_path, status, there, wanted):
-    """What pip says counts, and what is there then: it may say that all is well, and it is another Python's."""
+    """pip's word counts, and so does what is there then: pip may say that all is well, and mean another Python."""
     found = iter([["some"], [] if there else ["some"]])
     monkeypatch.setattr(packages, "missing", lambda groups: next(found))
     monkeypatch.setattr(subprocess, "run", lambda command: subprocess.CompletedProcess(command, status))
@@ -59,7 +59,7 @@ def test_after_pip(lacking, monkeypatch, tmp_path, status, there, wanted):
 
 
 def test_what_was_there_is_remembered(lacking, monkeypatch, tmp_path):
-    """For this Python, and until a file of requirements is newer."""
+    """It is remembered for this Python, until a file of requirements is newer."""
     asked, stamp = [], tmp_path / "stamp"
     monkeypatch.setattr(packages, "missing", lambda groups: asked.append(groups) or [])
 
@@ -86,7 +86,7 @@ def test_from_the_command_line():
 
 
 def test_nothing_missing_installs_nothing(lacking, tmp_path):
-    """Which is remembered until the requirements change."""
+    """That is remembered until the requirements change."""
     (tmp_path / "some.txt").write_text("pytest\n\n# nothing else\n")
     packages.need(["some"], str(tmp_path / "stamp"))
     assert not lacking and sys.executable in (tmp_path / "stamp").read_text()
@@ -135,7 +135,7 @@ def test_the_suite_installs_what_it_needs(monkeypatch, capsys):
      ("-n 0", False), ("-n0", False), ("tests/make", False), ("--numprocesses 0", False), ("-k not-now tests", False)],
 )  # fmt: skip
 def test_workers_that_somebody_asks_for_share_the_cores(monkeypatch, options, limited):
-    """As those that the suite takes by itself: no thread of OpenMP's spins while it waits."""
+    """They do as the suite's default workers do: no thread of OpenMP spins while it waits."""
     import test as suite  # test.py
 
     environment = {}

@@ -59,7 +59,7 @@ def same_gradients(got: dict, wanted: dict, tolerance: float) -> None:
 
 
 def test_channels_last_stays_as_it_is(net):
-    """No layer on the way copies its bottom to another layout, and all is as before."""
+    """No layer copies its bottom to another layout, and the results are the same."""
     wanted = net(**batch(), blobs=True)
     _, gradients = step(net)
     net.to(memory_format=torch.channels_last)
@@ -160,7 +160,7 @@ layer { name: "end" type: "ReLU" bottom: "sum" top: "end" }
 
 
 def test_a_relu_writes_over_its_bottom_only_where_nobody_can_see_it():
-    """Not the caller's memory, nor a blob's that another layer reads, that has two names, or that a hook looks at."""
+    """It spares the caller's memory, and a blob that another layer reads, has two names, or that a hook sees."""
     torch.manual_seed(0)
     net, x = caffe_net(RELUS).eval(), draw(1, 3, 4, 4).float()
     given = x.clone()

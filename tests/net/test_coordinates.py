@@ -46,7 +46,7 @@ CHAINS = [
 
 @pytest.mark.parametrize("chain", CHAINS)
 def test_offsets_of_a_crop_by_hand(chain):
-    """Where the image's first value lies in the last blob, if the layers' windows keep their centres."""
+    """An offset is the place of the image's first value in the last blob, if windows keep their centres."""
     text, at = 'input: "b0" input_shape { dim: 1 dim: 1 dim: 40 dim: 44 }\n', [0, 0]
     for i, layer in enumerate(chain):
         text += f'layer {{ name: "l{i}" bottom: "b{i}" top: "b{i + 1}" {image_layer(*layer)} }}\n'
@@ -99,7 +99,7 @@ def test_what_a_layer_between_says_of_a_crops_offsets(kind, module, offsets):
 
 
 def test_a_crop_knows_nothing_of_layers_that_are_not_set_up():
-    """Nor of those that a fork's code computes: they tell no geometry."""
+    """A fork's code tells no geometry, either."""
     step = SimpleNamespace(spec=SimpleNamespace(type="Convolution"))
     module = SimpleNamespace(is_set_up=True, kernel=(3, 5), stride=(2, 1), pad=(0, 1))
     assert _map(step, {}, 0) is None

@@ -36,7 +36,7 @@ def test_gaussian():
 
 @pytest.mark.parametrize(("sparse", "share"), [(0, 0), (1, 0.01), (25, 0.25), (100, 1), (200, 1)])
 def test_sparse(sparse, share):
-    """So many inputs of each output are not zero, on average."""
+    """On average, this many inputs of each output are not zero."""
     values = filled(100, 150, type="gaussian", sparse=sparse)
     assert abs((values != 0).double().mean() - share) < 0.01 and (
         share not in (0, 1) or share == (values != 0).double().mean()
@@ -51,7 +51,7 @@ def test_positive_unitball():
 
 @pytest.mark.parametrize(("norm", "fan"), [(0, 10 * 9), (1, 40 * 9), (2, 25 * 9)])
 def test_fans(norm, fan):
-    """Of [40, 10, 3, 3]: FAN_IN, FAN_OUT, AVERAGE."""
+    """The blob is [40, 10, 3, 3]; the modes are FAN_IN, FAN_OUT, AVERAGE."""
     values = filled(40, 10, 3, 3, type="xavier", variance_norm=norm)
     limit = math.sqrt(3 / fan)
     assert 0.99 * limit < values.abs().max() <= limit and values.min() < -0.9 * limit

@@ -129,7 +129,7 @@ def test_the_last_value_and_the_next(text, shapes, tops, wrong):
 
 
 def test_a_layer_without_its_bottom_is_no_input():
-    """As a data layer's tops are, and those of an unknown type without bottoms."""
+    """Inputs are a data layer's tops, and those of an unknown type without bottoms."""
     with pytest.raises(CaffeValueError, match=r"line 2: 'r' \(ReLU\): takes 1 bottoms, not 0"):
         caffe_net('input: "x" input_shape { dim: 1 }\nlayer { name: "r" type: "ReLU" top: "y" }')
     assert caffe_net('layer { type: "RoiData" top: "y" }', shapes={"y": (1, 2)}).inputs == ["y"]

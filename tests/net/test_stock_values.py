@@ -163,7 +163,7 @@ def test_eltwise_of_one_bottom_scales_it():
 
 
 def test_the_gradient_of_a_maximum_goes_to_one_bottom():
-    """Of two equal values the second bottom has it, of three the second, as in Caffe; torch.maximum would share it."""
+    """The second of two or three equal bottoms has it, as in Caffe. torch.maximum would share it."""
     x = torch.ones(3, dtype=torch.float64)
     tensors = [x.clone().requires_grad_() for _ in range(3)]
     one_layer('type: "Eltwise" eltwise_param { operation: MAX }', *[(3,)] * 3)(*tensors).sum().backward()
@@ -221,7 +221,7 @@ def test_rnn_begins_where_the_last_call_ended_unless_a_marker_says_otherwise():
 @pytest.mark.parametrize("kind", ["LSTM", "RNN"])
 @pytest.mark.filterwarnings("ignore:.*torch.jit.trace")
 def test_an_exported_program_begins_at_zero_and_says_so(kind):
-    """Not with the state that the net happened to have: a graph would hold it as a constant."""
+    """It does not begin with the state that the net happened to have, which a graph would hold as a constant."""
     net = randomised(one_layer(f'type: "{kind}" recurrent_param {{ num_output: 4 }}', (5, 3, 6), (5, 3)))
     x, cont = draw(5, 3, 6), torch.ones(5, 3)
     first = net(x, cont).detach()

@@ -147,7 +147,7 @@ def test_what_was_not_matched_is_said_in_both_directions(tmp_path):
 
 
 def test_parameters_that_another_layer_brought_are_not_missing(tmp_path):
-    """Of the first, which alone is in the file, the other layers share all parameters, one, and none."""
+    """Only the first layer is in the file. The others share all of its parameters, one, or none."""
     layer = 'layer {{ name: "{0}" type: "InnerProduct" bottom: "x" top: "{0}" {1}'
     layer += "inner_product_param {{ num_output: 3 }} }}\n"
     w, b = 'param { name: "w" } ', 'param { name: "b" } '

@@ -179,7 +179,7 @@ DOUBTS = {
 
 @pytest.mark.parametrize("doubt", DOUBTS)
 def test_doubt_goes_the_careful_way(loops, device, doubt):
-    """After good calls, too, and each time; what it says is what the careful way says."""
+    """Each doubtful call takes it, after good calls, too, and says what the careful way says."""
     call, went = watched(loops, "loops_fill")
     for _ in range(3):
         call(torch.zeros(3, device=device), 3, 0)
@@ -228,7 +228,7 @@ def test_a_dtype_of_its_own():
 
 
 def test_a_number_that_no_workspace_takes():
-    """cffi's own words name nothing."""
+    """cffi's own error would name nothing."""
     x = torch.zeros(1, 1, 3, 3)
     with pytest.raises(ValueError, match="depthwise_conv: kernel_h: expected"):
         depthwise_layer.depthwise_conv_backward_workspace(x, 1, 1, 3, 3, 2**31, 1, 1, 1, 0, 0, 1, 1, 0)
@@ -237,7 +237,7 @@ def test_a_number_that_no_workspace_takes():
 
 
 def test_a_workspace_of_nothing():
-    """0 is a number as any other; what is less says that something is wrong."""
+    """0 is a number like any other. A negative one is an error."""
     assert (
         depthwise_layer.depthwise_conv_backward_workspace(
             torch.zeros(1), 0, 0, 3, 3, 3, 3, 1, 1, 0, 0, 1, 1, 0

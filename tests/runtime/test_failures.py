@@ -79,7 +79,7 @@ def test_dtype_that_was_not_compiled_in(failures, device):
 
 @pytest.mark.parametrize("at", [0, 600, 999_999])
 def test_exception_inside_a_kernel(failures, at):
-    """On the host, whichever of its threads ran the element."""
+    """This is on the host, whichever of its threads runs the element."""
     with pytest.raises(RuntimeError, match=rf"failures_throw_in_kernel on host: element {at}$"):
         failures.failures_throw_in_kernel(torch.zeros(1_000_000), 1_000_000, at)
     still_works(failures, "cpu")

@@ -59,7 +59,7 @@ def test_import_of_a_layer_that_is_not_built(workshop):
 
 
 def test_what_to_type(tmp_path):
-    """By who built the layer: make in the toolkit, make elsewhere, pip, load()."""
+    """The command depends on who built the layer: make in the toolkit, make elsewhere, pip, load()."""
     beside, own = tmp_path / "my", tmp_path / "pip"
     (own / "_toolkit").mkdir(parents=True)
     loaded = tmp_path / "cache" / "foo-12" / "src" / "foo" / "_cuda.abi3.so"
@@ -103,7 +103,7 @@ def test_only_the_missing_backend_is_missing(kernels, monkeypatch):
     [("round", "all"), ("round", "before digests"), ("smooth_l1_loss", "all"), ("smooth_l1_loss", "caffe")],
 )
 def test_built_by_another_version_of_the_toolkit(layer, old, tmp_path):
-    """Said when it is loaded: of structs that are laid out otherwise, Python would write the wrong memory."""
+    """The error comes at loading. If structs had another layout, Python would write the wrong memory."""
     library = LAYERS_DIR / layer / "_host.abi3.so"
     every, caffe = (digest.encode() for digest in _edge.expected())
     was, becomes = {
@@ -129,7 +129,7 @@ def test_built_by_another_version_of_the_toolkit(layer, old, tmp_path):
     [("tests/kernels/loops/loops.h", _edge.EVERY), ("src/caffe/caffe_layer.h", _edge.EVERY + _edge.CAFFE)],
 )
 def test_the_digests_are_of_all_that_the_edge_includes(header, known):
-    """Else a header could change, and no library would be found to be older than it."""
+    """Otherwise a header could change, and an older library would be taken for a new one."""
     functions = build_ffi.parse_declarations(ROOT / header)
     source, _ = build_ffi.wrapper_source(ROOT / header, functions, None)
     named = [*re.findall(r'#include "([^"]+)"', source), "ffi_guard.h", "ffi_run.h"]
@@ -146,7 +146,7 @@ DEADLY = "#include <stdlib.h>\nstatic const int dead = (abort(), 0);\n"
 
 
 def test_built_for_another_processor(workshop):
-    """Said when loaded, instead of an illegal instruction in the kernel, or in what runs before it."""
+    """The error comes at loading, before an illegal instruction in a kernel or a static initialiser."""
     workshop.layer("one", more_cu=DEADLY)
     workshop.build("HOST_ARCH=knl", "libraries")  # which only Xeon Phi was
     said = workshop.import_and_fill("one")
@@ -238,7 +238,7 @@ print(module.ffi.string(module.lib.caffe_unsupported()).decode())
 
 
 def test_broken_library(workshop):
-    """Something else under its name: a Python error that says so."""
+    """Another file under the library's name is a Python error that says so."""
     one = workshop.layer("one")
     workshop.build()
     (one / "_host.abi3.so").write_text("not a library\n")

@@ -48,7 +48,7 @@ def planned():
     "device_type, device, wanted", [(CUDA, 1, [0, 1, 0]), (CUDA, 0, [0, 0]), (CPU, 0, [0]), (CPU, 1, [0])]
 )
 def test_a_plans_gpu_is_current_while_it_runs(exchanged, planned, device_type, device, wanted):
-    """And the one before it is so again. The plan is an empty one, for which there need be no GPU."""
+    """After it, the one before is current again. The plan is empty, so it needs no GPU."""
     x = torch.rand(3)
     planned.operator.short.add((x,), short.Plan(device_type, device, [], [], [], False))
     assert planned(x) is None
@@ -103,7 +103,7 @@ def first_at(address: int) -> float:
     ids=["tolist", "numpy", "array", "dlpack", "address", "storage"],
 )
 def test_there_is_none_if_memory_is_read_past_torchs_dispatcher(first):
-    """On the processor. What is launched may then depend on values."""
+    """On the processor, what such a function launches may depend on values."""
 
     @operator(sigmoid_layer)
     def reads(x: Tensor) -> Tensor:

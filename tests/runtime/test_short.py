@@ -39,10 +39,8 @@ def warm():
 
 def calls(function, monkeypatch) -> list:
     """Grows with each careful call of the operator's function."""
-    went = []
-    known = function.operator
-    for way in ("plain", "record", "careful"):
-        assert callable(getattr(known, way))
+    went, known = [], function.operator
+    assert all(callable(getattr(known, way)) for way in ("plain", "record", "careful"))
     real = known.refuse
     monkeypatch.setattr(known, "refuse", lambda *a, **k: went.append(a) or real(*a, **k))
     return went
@@ -60,7 +58,7 @@ def test_a_plan_runs_no_python(monkeypatch):
 
 
 def test_torchs_dispatcher_is_asked_in_doubt_and_for_a_gradient_alone():
-    """As torch.ops calls it: (torch's own function, the arguments)."""
+    """torch.ops calls the object with torch's own function and the arguments."""
     short, x = sigmoid.operator.short, torch.randn(4, 5)
     asked = []
 
@@ -171,7 +169,7 @@ def frames_of(function, *arguments) -> set[str]:
 
 
 def test_nothing_is_saved_for_a_gradient_that_nobody_wants():
-    """Nor is a node of autograd made: it takes as long as the call."""
+    """No node of autograd is made, either: it takes as long as the call."""
     x = torch.rand(4, 5)
     assert frames_of(sigmoid, x) == {"entry", "is_dynamo_compiling"}
     assert "save_for_backward" in frames_of(sigmoid, x.clone().requires_grad_())
@@ -289,7 +287,7 @@ def test_gradients_of_another_operator():
 
 
 def test_parameters_of_other_types(monkeypatch):
-    """1, 1.0 and True are three values, and a list is one that may change."""
+    """1, 1.0 and True are three values. A list may change."""
     seen = []
 
     @operator(sigmoid_layer)
@@ -361,7 +359,7 @@ def test_what_is_recorded():
 
 
 def test_one_tensor_given_twice():
-    """What it was recorded with says nothing of calls with two tensors, and the other way round."""
+    """A record of such a call says nothing of calls with two tensors, nor the reverse."""
     for first in (True, False):
         elementwise_mult.operator.short.clear()
         for i in range(8):
@@ -406,7 +404,7 @@ def test_threads():
 
 
 def test_a_failure_is_said_and_tried_again(monkeypatch):
-    """An error while a call is recorded says nothing about the next; a plan's own error is the library's."""
+    """An error while a call is recorded says nothing about the next one. A plan's own error is the library's."""
 
     @operator(sigmoid_layer)
     def fails(x: Tensor) -> Tensor:

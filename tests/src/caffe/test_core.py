@@ -312,7 +312,7 @@ EXPECTED = {
 
 
 def test_each_file_of_the_core_is_known_to_make():
-    """By what the compiler said that it read: a change of any of them builds anew what is made of it."""
+    """The compiler says which files it read. A change of any of them builds anew what is made of it."""
     place, core = core_archives()[0].parent, core_folder(str(ROOT))
     read = {unit: (place / f"{unit}.o.d").read_text().split() for unit in units(core)}
     unknown = [

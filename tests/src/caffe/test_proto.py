@@ -348,7 +348,7 @@ def test_filler_of_a_tree_from_before_variance_norm(tmp_path, own):
 
 
 def test_fillers_read_the_layers_own_messages():
-    """In the core, which is compiled with stock Caffe's, they would read a fork's fields by stock Caffe's numbers."""
+    """In the core they would read a fork's fields by the numbers of stock Caffe's messages."""
     readers = [f.name for f in (ROOT / "src" / "caffe").glob("*.cpp") if "FillerParameter" in f.read_text()]
     assert "GetFiller(const FillerParameter& param) {" in (ROOT / "include/caffe/filler.hpp").read_text()
     assert not readers

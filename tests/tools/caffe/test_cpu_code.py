@@ -49,7 +49,7 @@ def test_function_that_is_whole_only_without_cuda():
     "gpu", ["{}", "{ Forward_cpu(n); }", "{ return Forward_cpu(n); }", "{ NOT_IMPLEMENTED; }"]
 )
 def test_function_without_kernels_beside_it_stays(gpu):
-    """As Silence's: there is nothing to compute, or only the CPU's code is there."""
+    """Silence has nothing to compute. Other layers have only the CPU's code."""
     assert not found("{}", gpu)
     assert not found(f"{{ {CPU_ONLY} }}", gpu)
 
@@ -151,7 +151,7 @@ def test_gpu_functions_that_are_stubs_alone():
 
 
 def test_gpu_functions_that_are_somewhere():
-    """In a .cu, be it by a macro that nobody here can read; or not declared at all."""
+    """A .cu has them, perhaps by a macro that this tool cannot read, or nothing declares them."""
     assert not bare(a_hpp=DECLARES, a_cpp=STUBBED, a_cu="DEFINE_BOTH(ALayer)\n")
     assert not bare(a_hpp=DECLARES, a_cpp="")
     assert not bare(a_hpp="class ALayer {};", a_cpp=STUBBED)

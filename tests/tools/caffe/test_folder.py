@@ -84,7 +84,7 @@ def test_empty_header_for_what_the_toolkit_has_nothing_of(built):
 
 
 def test_includes_with_the_other_slash(built):
-    """As Visual Studio takes them: of the folder's own file, and of the toolkit's."""
+    """Visual Studio takes them. One names the folder's own file, one the toolkit's."""
     made = built(a_cpp='#include "caffe\\layers\\a.hpp"\n#include "caffe\\blob.hpp"\n', a_hpp="")
     texts = {path.name: path.read_text() for path in (made / "include").iterdir()}
     assert "#include <a.hpp>" in texts["caffe\\layers\\a.hpp"]

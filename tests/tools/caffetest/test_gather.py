@@ -102,7 +102,7 @@ def test_layers_of_a_forks_tests_in_aggregate_headers(fork):
 
 
 def test_what_a_fork_added_is_there_for_its_tests(fork):
-    """For the layers whose sources come along; not of a header that comes along itself."""
+    """Additions are for the layers whose sources come along. A header that comes along itself needs none."""
     fork.write("include/caffe/util/math_functions.hpp", "inline int twist(int n) { return n; }\n")
     fork.write("include/caffe/common.hpp", "#define FORK_LIMIT 7\n#define OTHER_LIMIT 8\n")
     pooling = fork.write("include/caffe/layers/pooling_layer.hpp", "namespace caffe { struct Pooled {}; }\n")

@@ -112,7 +112,7 @@ WRITES = {
 
 @pytest.mark.parametrize("statement", WRITES)
 def test_what_is_written_beside_the_loop(statement):
-    """To memory: once for each thread, which a range would do once."""
+    """Each thread writes this memory once. A range would write it once for many threads."""
     assert mode_of(statement + " LOOP x[i] = 1;") == ("kThreads" if WRITES[statement] else "kRange")
 
 

@@ -32,7 +32,7 @@ def test_includes():
 
 
 def test_function_around():
-    """From its brace to just before what follows it."""
+    """A function reaches from its brace to just before what follows it."""
     source = Source(TEXT, "x.cu")
     around = [source.function_around(at) for at in range(len(TEXT) + 1)]
     bodies = {}

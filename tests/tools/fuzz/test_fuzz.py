@@ -66,7 +66,7 @@ def raising(error):
 
 
 def test_a_bottom_that_is_left_out_is_one_of_the_last():
-    """Else a call would be compared with another one."""
+    """Otherwise a call would be compared with another one."""
     function = CaffeFunction("f", None, lambda x, inside=None, outside=None, blob0=None: x)
     assert function.bottoms_and_blobs((1, None, None, 4)) == ((1,), {"blob0": 4})
     assert function.bottoms_and_blobs((1, None, 3)) == ((1, None, 3), {})

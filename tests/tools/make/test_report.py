@@ -82,7 +82,7 @@ def test_what_failed(plan, capsys):
 
 
 def test_is_made(tmp_path):
-    """By this make, or up to date by make's own rules, whatever the variables of a make around it say."""
+    """It is made by this make, or up to date by make's own rules, whatever variables a make around it sets."""
     library, source = tmp_path / "a.so", tmp_path / "a.cu"
     (tmp_path / "rules.mk").write_text(f"{library}: {source}\n\ttouch $@\n")
     source.touch()
@@ -169,7 +169,7 @@ def test_the_table(monkeypatch, settings, tmp_path, capsys, good):
 
 
 def test_what_a_layer_is_said_to_be(settings, tmp_path):
-    """By its files: what it lacks, and what to type."""
+    """Its files decide what it lacks, and what to type."""
     for name, files in {
         "caffe": {"__init__.py": ""},
         "native": {"__init__.py": "", "native.h": ""},
@@ -194,7 +194,7 @@ def test_what_a_layer_is_said_to_be(settings, tmp_path):
 
 
 def test_a_run(settings, monkeypatch):
-    """Of a layer of the toolkit's, right and wrong."""
+    """One layer of the toolkit's runs right, one wrong."""
     layers = ROOT / "layers"
     found = report.outcome_of(layers, "round", settings)
     assert (

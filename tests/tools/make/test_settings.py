@@ -139,7 +139,7 @@ def test_native_needs_a_gpu(monkeypatch, arch, says, refused):
 
 
 def test_each_key_has_its_own_objects():
-    """Of the settings that go into the toolkit's own objects, and of no others."""
+    """Only settings that go into the toolkit's own objects change the key."""
     key = of().core_key("host")
     assert len(key) == 8 and of(ARCH="sm_80", V="1", BUILD="b").core_key("host") == key
     assert of().core_of("host") == f"build/core/host-{key}"

@@ -123,7 +123,7 @@ def test_no_test_at_all_notices_nothing(small_tree, monkeypatch, capsys, status,
 
 
 def test_all_asks_the_rest_of_the_suite(small_tree, monkeypatch, capsys):
-    """Which sees the other function: here it is what runs if no test is named."""
+    """The rest sees the other function. Here it is what runs if no test is named."""
     with open(small_tree / "test.py", "a") as suite:
         suite.write("import sys\nassert '.' in sys.argv or found['unseen'](1) == 2\n")
     for options, counts in ([], "1 of 2"), (["--all"], "2 of 2"):

@@ -116,7 +116,7 @@ def test_labels(type, more, rows, count):
 
 
 def test_the_fewest_of_several_readers_labels():
-    """And a word's number is below the rows of its table."""
+    """A word's number is below the rows of its table, too."""
     text = """input: "a" input_shape { dim: 60 dim: 3 } input: "b" input_shape { dim: 60 dim: 7 }
     input: "y" input_shape { dim: 60 } input: "word" input_shape { dim: 60 }
     layer { name: "one" type: "SoftmaxWithLoss" bottom: "b" bottom: "y" top: "one" }
@@ -134,7 +134,7 @@ def test_who_runs_a_layer():
 
 
 def test_dropout_is_left_out_while_nets_are_compared():
-    """And drops again afterwards, in the nets that did."""
+    """Afterwards the nets that dropped do so again."""
     drop = 'layer { name: "d" type: "Dropout" bottom: "score" top: "d" }'
     torch.manual_seed(0)
     nets = [caffe_net(f"{TEXT}\n{drop}").train() for _ in range(2)]

@@ -78,7 +78,7 @@ def test_a_net_is_shown(asked, monkeypatch, capsys):
 
 
 def test_the_lines_for_python_load_the_same_net(asked, monkeypatch, capsys):
-    """With what the command line gave, without which the file would not load."""
+    """They have what the command line gave, without which the file would not load."""
     text = 'layer { name: "in" type: "Input" top: "in" }\n' + OWN.partition("\n")[2].replace('"data"', '"in"')
     given = {"SHAPES": "in=2,3,4,4", "PHASE": "TEST", "REPLACE": "S=1", "IGNORE": "x y", "STAGES": "deploy"}
     asked("show", text, **given)
@@ -102,7 +102,7 @@ def test_what_is_to_be_known_of_a_net_is_told_as_it_stands(asked, capsys):
 
 
 def test_an_error_names_what_is_to_be_typed(asked, monkeypatch, capsys):
-    """And with that the net is shown."""
+    """With these words the net is shown."""
     text = 'layer { name: "in" type: "Input" top: "in" }\n' + OWN.partition("\n")[2].replace('"data"', '"in"')
     strange = OWN.replace("Normalize", "ReLU").replace('"own" t', '"own" relu_param { strange: 1 } t')
     for net_text, setting in ((text, "SHAPES"), (strange, "IGNORE")):
@@ -229,7 +229,7 @@ def test_what_it_cannot_show(asked, capsys, target, settings, status, said):
 
 @pytest.mark.parametrize("status", [0, 1])
 def test_what_is_missing_is_ported_and_built(asked, tmp_path, monkeypatch, status):
-    """Of a net that is to run the types that stock Caffe does not have, each once; port's failure is the end."""
+    """Each type that stock Caffe does not have is ported once. If port fails, that is the end."""
     ran, folder = [], tmp_path / "new" / "mine"
     monkeypatch.setattr(
         net.subprocess,

@@ -316,7 +316,7 @@ def test_windows_line_ends_and_foreign_letters(tmp_path):
 
 
 def test_headers_from_beside_the_file(tmp_path):
-    """As an extension of 2017 has them: what its kernels name comes along, the innermost first; the rest does not."""
+    """An extension of 2017 has them. What its kernels name comes along, the innermost first. The rest does not."""
     (tmp_path / "boxes.h").write_text("#define CEIL_DIV(m, n) (((m) + (n) - 1) / (n))\n")
     (tmp_path / "nms_kernel.h").write_text(
         """// Somebody's licence.

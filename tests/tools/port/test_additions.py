@@ -111,7 +111,7 @@ def test_function_of_a_header_for_kernels(fork, port):
     "launch", ["spin_kernel<Dtype><<<1, 32>>>(3);", "spin_kernel<Dtype> << <1, 32>> >(3);"]
 )
 def test_kernel_that_a_layer_launches_itself(fork, port, launch):
-    """As it calls a function: what is declared in the header and defined in the source comes along."""
+    """It comes along as a called function does: declared in the header, defined in the source."""
     head = "template <typename Dtype>\n__global__ void spin_kernel(const int n)"
     fork.write("include/caffe/util/math_functions.hpp", f"namespace caffe {{\n{head};\n}}\n")
     source = (
@@ -125,7 +125,7 @@ def test_kernel_that_a_layer_launches_itself(fork, port, launch):
 
 
 def test_overload_of_a_function_that_the_toolkit_has_by_a_macro(fork, port):
-    """Of im2col_cpu it has two forms, one of which no declaration shows."""
+    """The toolkit has two forms of im2col_cpu, and no declaration shows one of them."""
     text = "template <typename Dtype>\nvoid im2col_cpu(const Dtype* x, int padding, Dtype* y) {}\n"
     fork.write("include/caffe/util/im2col.hpp", f"namespace caffe {{\n{text}}}\n")
     includes = '#include "caffe/util/im2col.hpp"'
@@ -317,7 +317,7 @@ def test_what_a_fork_added_to_a_file_that_the_toolkit_replaces(fork, port):
 
 
 def test_macros_that_a_fork_added(fork, port):
-    """Those that the layer names, and those that these name; and what they call."""
+    """Those that the layer names come along, those that they name, and what they call."""
     fork.write(
         "include/caffe/common.hpp",
         """#define NOT_IMPLEMENTED LOG(FATAL) << "another text"
@@ -346,7 +346,7 @@ def test_macros_that_a_fork_added(fork, port):
 
 
 def test_class_that_a_fork_added_beside_one_of_the_toolkits(fork, port):
-    """In a header that has a source here: the class is cut out, and the source of its own functions is taken."""
+    """The toolkit has a source for this header. The class is cut out, and the source of its own functions is taken."""
     header = "include/caffe/layers/base_conv_layer.hpp"
     fork.write(
         header,
@@ -404,7 +404,7 @@ template <> void caffe_sqr<float>(const int n, const float* x, float* y, float l
 
 
 def test_overload_that_a_fork_added_to_a_stock_function(fork, port):
-    """By how many arguments it takes: with the stock function's number it is the stock function."""
+    """The number of arguments tells it from the stock function."""
     fork.write("include/caffe/util/math_functions.hpp", OVERLOADED)
     fork.write("src/caffe/util/math_functions.cpp", OVERLOADED_CPP)
     fork.layer("Shift", body="caffe_sqr(n, x, f(y, z));")

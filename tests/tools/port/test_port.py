@@ -149,7 +149,7 @@ def test_member_that_the_fork_gave_to_a_stock_base(fork, port, member, use):
 
 
 def test_sublayers_made_by_type_come_along(fork, port):
-    """Named by no class; the toolkit has a Softmax."""
+    """No class names them. The toolkit has a Softmax."""
     fork.layer("Inner"), fork.layer("Softmax")
     fork.layer(
         "Shift",
@@ -193,7 +193,7 @@ def test_headers_for_windows_are_not_seen(fork, port):
 
 
 def test_headers_in_inc(fork, port):
-    """As in trees made by Visual Studio: inc/ and src/ side by side, Caffe's own headers in include/caffe."""
+    """Trees made by Visual Studio have inc/ and src/ side by side, and Caffe's own headers in include/caffe."""
     fork.write("inc/twist.hpp", "int twist(int n);\n")
     fork.layer("Shift", body="twist(3);", includes='#include "twist.hpp"')
     (fork.root / "include/caffe/layers/shift_layer.hpp").rename(fork.root / "inc/shift_layer.hpp")
@@ -249,7 +249,7 @@ def test_messages_in_c_that_somebody_put_under_git(fork, port):
 
 
 def test_equal_names_get_folders(fork, port):
-    """Of two files, and of one that would hide a header of the toolkit's."""
+    """Two files have one name, and one file would hide a header of the toolkit's."""
     fork.write("include/caffe/util/shift.hpp", "int a;\n")
     fork.write("include/caffe/other/shift.hpp", "int b;\n")
     fork.write("include/caffe/util/common.hpp", "int c;\n")
@@ -264,7 +264,7 @@ def test_equal_names_get_folders(fork, port):
 
 
 def test_an_additions_includes_are_its_files(fork, port):
-    """Those of the fork that come along, and the toolkit's; not what nobody has."""
+    """It includes the fork's files that come along, and the toolkit's, but not what nobody has."""
     fork.write("include/caffe/util/im2col.hpp", "namespace caffe {\nvoid im2col_of_ours(int n);\n}\n")
     fork.write("include/caffe/common.cuh", "#define HELP\n")
     text = "".join(

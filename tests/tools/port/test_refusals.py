@@ -115,7 +115,7 @@ def test_refused_with_place_and_reason(fork, port, made, reason):
 
 
 def test_function_that_a_fork_gave_to_layer(fork, port):
-    """By a name that another class of the toolkit's has: this one is Blob's, too."""
+    """Another class of the toolkit's may have the name: Blob has this one, too."""
     layer = fork.root / "include/caffe/layer.hpp"
     layer.write_text(layer.read_text().replace("void SetUp();", "void SetUp();\n  int offset(int n);"))
     fork.layer("Shift", body="this->offset(1);")
@@ -275,7 +275,7 @@ def test_member_of_layer_without_this(fork, port):
 
 
 def test_variable_that_a_fork_gave_to_layer(fork, port):
-    """By which its layers hand values to each other."""
+    """The fork's layers hand values to each other by it."""
     layer = fork.root / "include/caffe/layer.hpp"
     static = "void SetUp();\n  static vector<shared_ptr<Blob<Dtype> > > shared;\n  static int get();"
     layer.write_text(layer.read_text().replace("void SetUp();", static))
@@ -431,7 +431,7 @@ def test_layers_of_several_types(fork, port, word):
 
 
 def test_tree_of_2014_by_its_factory(fork, port):
-    """Older still than REGISTER_LAYER_CLASS: a switch over types. Asking for all says it, too."""
+    """It is older than REGISTER_LAYER_CLASS: a switch over types. Asking for all says so, too."""
     factory = "\n\nconst LayerParameter_LayerType& type = param.type();\nswitch (type) {}\n"
     fork.write("src/caffe/layer_factory.cpp", factory)
     for types in ("AbsVal", "all"):

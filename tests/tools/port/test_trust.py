@@ -79,7 +79,7 @@ def test_links_out_of_the_tree_are_not_followed(fork, port, tmp_path):
 
 
 def test_a_file_that_cannot_be_written(fork, port):
-    """Said with its name and without a traceback; the next port is whole, and takes away what killed ones left."""
+    """The error names it, without a traceback. The next port is whole, and removes what killed ones left."""
     fork.layer("Shift")
     folder = port.folder / "shift"
     (folder / "shift_layer.hpp").mkdir(parents=True)

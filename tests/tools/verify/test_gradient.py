@@ -72,7 +72,7 @@ def test_a_slow_layer_has_an_end(monkeypatch, factor, checked, wrong):
 
 
 def test_what_is_looked_at_of_many():
-    """Half of it are places that tell, and they come first."""
+    """Half of them are places that tell, and they come first."""
     telling = torch.zeros(100_000, dtype=torch.bool)
     telling[[5, 70_000]] = True
     places = sample(len(telling), 6, telling)

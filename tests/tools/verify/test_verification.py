@@ -33,7 +33,7 @@ def compared(judge, one, other, dtype=torch.float32, draws=False, column="forwar
 @pytest.mark.parametrize("dtype", list(ALIKE), ids=str)
 @pytest.mark.parametrize("column", ["forward", "backward"])
 def test_two_ways_may_differ_by_rounding(judge, dtype, column):
-    """Of the largest value, or of 1 where that is less."""
+    """They may differ by a share of the largest value, or of 1 where that is less."""
     limit = ALIKE[dtype]
     for largest in (0.1, 1.0, 100.0):
         other = torch.tensor([largest, 0.0]).double()
@@ -63,7 +63,7 @@ def test_what_cannot_be_compared(judge):
 
 
 def test_relative():
-    """To the larger of the two, or to 1; what is no number is infinitely far."""
+    """The error is relative to the larger of the two, or to 1. What is no number is infinitely far."""
     one, other = torch.tensor([0.5, 4.0, -2.0, 3.0]), torch.tensor([0.25, 5.0, 2.0, float("nan")])
     assert relative(one, other).tolist() == pytest.approx([0.25, 0.2, 2.0, float("inf")])
     assert flat([torch.ones(2, 1), torch.zeros(1).half()]).tolist() == [1, 1, 0] and flat([]).shape == (0,)
@@ -95,7 +95,7 @@ def test_constant_blobs_are_moved():
     ids=["all", "a label", "not the second", "not both", "none", "no blob", "no code"],
 )
 def test_whose_gradients_are_asked_for(judge, monkeypatch, refuses, smooth, wanted, said):
-    """Of two bottoms and a blob."""
+    """The layer has two bottoms and a blob."""
 
     def backward(probe, asked):
         if refuses is None:
@@ -143,7 +143,7 @@ def test_a_summary_of_races(ran, races, said):
 
 
 def test_a_log_of_races():
-    """Of one pair of lines the first, whichever of the two came first."""
+    """It keeps the first race of each pair of lines, whichever of the two came first."""
     log = "\n".join(
         [
             "ran\tone_kernel",

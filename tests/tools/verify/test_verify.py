@@ -87,13 +87,13 @@ def test_wrong_everywhere(verify, type_name):
 
 
 def test_phase(verify):
-    """Whose Backward is wrong in training alone."""
+    """Its Backward is wrong in training alone."""
     found = verify("SquareHalved", "--param", "phase: TEST")
     assert found.status == 0 and found.verdicts == {"right"}, found.text
 
 
 def test_wrong_kernels_alone(verify):
-    """Half a percent."""
+    """They are wrong by half a percent."""
     found = verify("SquareTornBack")
     assert found.status == 1 and found.verdicts == {"right", "WRONG"}, found.text
     assert all(
@@ -139,7 +139,7 @@ def test_labels_are_left_out(verify):
 
 
 def test_bottom_that_is_left_out(verify):
-    """By the prototxt: the layer is not asked for its gradient."""
+    """The prototxt leaves it out, so the layer is not asked for its gradient."""
     propagate_down = "propagate_down: true propagate_down: false"
     found = verify("SquareOfLabelled", "--shapes", "3,4 3,4", "--param", propagate_down)
     assert found.status == 0 and found.verdicts == {"right"}, found.text
@@ -147,7 +147,7 @@ def test_bottom_that_is_left_out(verify):
 
 
 def test_bottom_that_gives_a_size(verify):
-    """Whose diff Backward leaves alone: its gradient is 0, and so are the differences."""
+    """Backward leaves its diff alone. Its gradient is 0, and so are the differences."""
     found = verify("SquareSized", "--shapes", "3,4 3,4")
     assert found.status == 0 and found.verdicts == {"right"}, found.text
     told = re.sub(r"[│\s]+", " ", found.table)
@@ -155,7 +155,7 @@ def test_bottom_that_gives_a_size(verify):
 
 
 def test_bottom_whose_gradient_is_forgotten(verify):
-    """A small one, too: where differences are not 0, none is wrong."""
+    """A small gradient counts, too: where differences are not 0, having none is wrong."""
     found = verify("SquareLeaving", "--shapes", "3,4 3,4")
     assert found.status == 1 and found.verdicts == {"WRONG"}, found.text
     assert (
@@ -182,7 +182,7 @@ def test_probabilities_that_were_not_guessed(verify):
 
 @pytest.mark.parametrize("mode", ["cpu", "gpu"])
 def test_a_diff_that_is_not_written_is_zeros_to_torch(crooked, mode):
-    """Not what the memory held."""
+    """It does not hold what the memory held."""
     module = importlib.import_module(f"{load_package(crooked)}.caffe_crooked").SquareSized()
     module.mode = mode
     for _ in range(4):
@@ -264,7 +264,7 @@ def test_a_gradient_that_is_no_number(verify):
 
 @pytest.mark.parametrize("type_name", ["SquareOfRois", "SquareOfBoxes"])
 def test_regions_are_guessed(verify, type_name):
-    """For a layer that is called after them at once; else when it reads past the end of all that comes before."""
+    """A layer named after regions gets them at once, others when they read past the end of other guesses."""
     found = verify(type_name)
     assert found.status == 0 and found.verdicts == {"right"}, found.text
     assert f"guessed: {type_name} on 2,3,6,5 5,5:roi" in found.text
@@ -367,7 +367,7 @@ def test_unknown_shapes_and_fields(verify):
 
 @pytest.mark.parametrize("layer", ["normalize", "smooth_l1_loss", "psroi_pooling"])
 def test_own_layers(layer, capfd):
-    """From their cases; those that are built. (Correlation is right, too, but takes minutes on the host.)"""
+    """Their cases say on what. Only built layers run. (Correlation is right, too, but takes minutes on the host.)"""
     if not (ROOT / "layers" / layer / "_host.abi3.so").exists():
         pytest.skip(f"{layer} is not built")
     assert main([*QUICK, layer]) == STATUS_RIGHT

@@ -187,7 +187,7 @@ X, TWO = (2, 3, 4, 5), ["a", "b"]
     ],
 )
 def test_each_check(stock, layer, parameters, shapes, message):
-    """What lies beside what is allowed, in each number of its own."""
+    """Each number alone goes beyond what is allowed."""
     run = getattr(stock, layer)(**parameters)
     bottoms = [torch.zeros(shape) for shape in shapes]
     with pytest.raises(CaffeRuntimeError, match=f"(?s){message}"):

@@ -102,7 +102,7 @@ def reshaped(*dim, **more) -> dict:
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_axes(at, layer, parameters, function):
-    """From the front and from the end, the first one, the last one and none at all."""
+    """They count from the front and from the end: the first one, the last one and none at all."""
     module, x = at.module(layer, **parameters), at.draw(2, 3, 4, 5)
     if function is None:
         with pytest.raises(CaffeRuntimeError, match="output count must match input count"):
@@ -139,7 +139,7 @@ def test_three_bottoms(at, layer, parameters, function):
 
 
 def test_the_largest_of_equals_is_the_second(at):
-    """As in Caffe: of the first two it takes the second unless the first is larger; a third must be larger."""
+    """Caffe takes the second of the first two, unless the first is larger. A third must be larger."""
     a, b, c = (at.draw(4).new_tensor(x) for x in ([1.0, 1, 2, 0], [1.0, 1, 1, 0], [0.0, 1, 2, 0]))
     inputs = [x.to(at.device, at.dtype).requires_grad_() for x in (a, b, c)]
     at.module("Eltwise", eltwise_param={"operation": "MAX"})(*inputs).sum().backward()
@@ -320,7 +320,7 @@ W, B = blob(2, 3, 1, 1), blob(2, first=20)
 
 
 def test_blobs_that_the_prototxt_brings(at):
-    """Instead of what the fillers make; of Scale the last one is the bias."""
+    """They replace what the fillers would make. Scale's last one is the bias."""
     x = at.draw(2, 3, 4, 5)
     w, b = (torch.tensor(given["data"]).double() for given in (W, B))
     conv = {"convolution_param": {"num_output": 2, "kernel_size": [1]}}

@@ -134,7 +134,7 @@ ROWS, COLUMNS, LEFT, RIGHT, UPPER, LOWER, PLAIN, TURNED, NON_UNIT, UNIT = (
 @pytest.mark.parametrize("side", [LEFT, RIGHT])
 @pytest.mark.parametrize("uplo", [UPPER, LOWER])
 def test_products_and_systems_of_half_a_matrix(at, order, side, uplo):
-    """Of which the other triangle is not read."""
+    """The other triangle is not read."""
     m, n = 4, 3
     k = m if side == LEFT else n
     half = (
@@ -208,7 +208,7 @@ def test_products_in_a_batch(at, stepped):
 
 
 def test_where_the_largest_and_the_smallest_are(at):
-    """By their absolute values, the first of several, counted from 1 as in Fortran; 0 where there is none."""
+    """By absolute value, the first of several counts, from 1 as in Fortran. 0 means that there is none."""
     a = at.draw(12)
     a[3], a[7], a[5], a[8] = -9, 9, 0, 0
     for n, step in ((12, 1), (1, 1), (3, 1), (4, 3), (2, 3), (0, 1)):
@@ -279,7 +279,7 @@ def test_fourier_transforms(at, sizes):
 
 
 def test_fourier_transforms_of_other_layouts(at):
-    """Along the first axis of a matrix, into rows with gaps; and a corner of a matrix."""
+    """One goes along the first axis of a matrix, into rows with gaps, one over a corner of a matrix."""
     n, batch, gap = 6, 4, 3
     x = at.draw(n, batch, 2)
     result = at.math("fft", x, n=[-1, batch, 0, 1, n, batch, 1, n, 1, n + gap, n], shape=[batch, n + gap, 2])
