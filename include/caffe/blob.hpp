@@ -171,6 +171,8 @@ class Blob {
  protected:
   template <typename Size>
   void Resize(const Size* shape, int axes);
+  // Makes data_ and diff_ anew, for count_ elements.
+  void MakeMemory();
 
   shared_ptr<SyncedMemory> data_;
   shared_ptr<SyncedMemory> diff_;

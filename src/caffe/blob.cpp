@@ -48,14 +48,19 @@ void Blob<Dtype>::Resize(const Size* shape, int axes) {
   count_ = count;
   shape_data_.reset();
   if (count_ > capacity_ || !data_) {
-    capacity_ = count_;
-    data_.reset(new SyncedMemory(capacity_ * sizeof(Dtype)));
-    diff_.reset(new SyncedMemory(capacity_ * sizeof(Dtype)));
-    data_->maker = diff_->maker = this;
+    MakeMemory();
   } else {
     data_->fit(count_ * sizeof(Dtype));
     diff_->fit(count_ * sizeof(Dtype));
   }
+}
+
+template <typename Dtype>
+void Blob<Dtype>::MakeMemory() {
+  capacity_ = count_;
+  data_.reset(new SyncedMemory(count_ * sizeof(Dtype)));
+  diff_.reset(new SyncedMemory(count_ * sizeof(Dtype)));
+  data_->maker = diff_->maker = this;
 }
 
 template <typename Dtype>
@@ -83,26 +88,15 @@ int Blob<Dtype>::offset(const vector<int>& indices) const {
 template <typename Dtype>
 void Blob<Dtype>::set_cpu_data(Dtype* data) {
   CHECK(data);
-  const size_t size = count_ * sizeof(Dtype);
-  if (data_->size() != size) {  // the given memory has exactly this size
-    data_.reset(new SyncedMemory(size));
-    diff_.reset(new SyncedMemory(size));
-    data_->maker = diff_->maker = this;
-    capacity_ = count_;
-  }
+  // The given memory has exactly this size.
+  if (data_->size() != count_ * sizeof(Dtype)) MakeMemory();
   data_->set_cpu_data(data);
 }
 
 template <typename Dtype>
 void Blob<Dtype>::set_gpu_data(Dtype* data) {
   CHECK(data);
-  const size_t size = count_ * sizeof(Dtype);
-  if (data_->size() != size) {
-    data_.reset(new SyncedMemory(size));
-    diff_.reset(new SyncedMemory(size));
-    data_->maker = diff_->maker = this;
-    capacity_ = count_;
-  }
+  if (data_->size() != count_ * sizeof(Dtype)) MakeMemory();
   data_->set_gpu_data(data);
 }
 
