@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from layers._runtime import serving
-from layers._runtime.cases import Case, cast, largest_error, results
+from layers._runtime.cases import Case, cast, differentiable, largest_error, results
 
 ROOT = Path(__file__).resolve().parent.parent
 BUNDLED = ROOT / "layers"
@@ -58,7 +58,7 @@ def forward_backward(arguments: tuple, top_diffs: tuple[Tensor, ...]):
 
     def call(function):
         tops = results(function(*arguments))
-        return tops, torch.autograd.grad(tops, wanting, top_diffs)
+        return tops, torch.autograd.grad(differentiable(tops), wanting, top_diffs)
 
     return call
 
@@ -74,8 +74,8 @@ def least_bytes(case: Case, arguments: tuple, backward: bool) -> int:
     moved = bytes_of([*tensors(arguments), *tops])
     if backward:
         wanting = [a for a in tensors(arguments) if a.requires_grad]
-        given = [torch.ones_like(top) for top in tops]
-        gradients = torch.autograd.grad(tops, wanting, given)
+        given = [torch.ones_like(top) for top in differentiable(tops)]
+        gradients = torch.autograd.grad(differentiable(tops), wanting, given)
         aliases = {g.data_ptr() for g in gradients} & {g.data_ptr() for g in given}
         moved += bytes_of(t for t in [*gradients, *given] if t.data_ptr() not in aliases)
     return moved
@@ -99,7 +99,7 @@ def check_passes(layer: str, case: Case, arguments: tuple, exact: tuple, backwar
         exact: the same values in double, for the reference.
     """
     with torch.no_grad():
-        given = tuple(torch.randn_like(top) for top in results(case.function(*arguments)))
+        given = tuple(torch.randn_like(top) for top in differentiable(results(case.function(*arguments))))
     got = both_passes(case.function, arguments, given, backward)
     wanted = both_passes(case.reference, exact, tuple(g.double() for g in given), backward)
     relative, absolute = case.tolerance_for(got[0].dtype)

@@ -2,7 +2,7 @@
 
 import torch
 
-from layers._runtime.cases import Draw, cast, results
+from layers._runtime.cases import Draw, cast, differentiable, results
 
 from . import _machine, _plot
 from ._cases import benched, check, forward_backward, least_bytes, tensors
@@ -68,7 +68,7 @@ def repeated(function, arguments: tuple, backward: bool, moved: int, device: str
         own = tuple(own_copy(a) if isinstance(a, torch.Tensor) else a for a in arguments)
         if backward:
             with torch.no_grad():
-                top_diffs = tuple(torch.randn_like(top) for top in results(function(*own)))
+                top_diffs = tuple(torch.randn_like(t) for t in differentiable(results(function(*own))))
             calls.append(lambda own=own, diffs=top_diffs: forward_backward(own, diffs)(function))
         else:
             calls.append(lambda own=own: function(*own))

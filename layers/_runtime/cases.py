@@ -222,6 +222,11 @@ def results(value) -> tuple[Tensor, ...]:
     return (value,) if isinstance(value, Tensor) else tuple(value)
 
 
+def differentiable(tensors) -> list[Tensor]:
+    """Those of a call's arguments or results that a gradient can be asked for. Indices have none."""
+    return [a for a in tensors if isinstance(a, Tensor) and a.is_floating_point()]
+
+
 def largest_error(result, reference) -> float:
     """The largest |result - reference| over all tensors; infinite if shapes differ or there is a NaN."""
     worst = 0.0

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from layers._backends import DEVICES
-from layers._runtime.cases import Case, Draw, cast, layer_of, load_package, results
+from layers._runtime.cases import Case, Draw, cast, differentiable, layer_of, load_package, results
 
 ROOT = Path(__file__).resolve().parents[2]
 LAYERS_DIR = Path(os.environ.get("LAYERS_DIR") or ROOT / "layers").resolve()
@@ -87,11 +87,6 @@ class Point:
             f"arguments = cast(case.inputs[{self.input!r}](Draw()), {self.dtype}, {self.device!r})\n"
             f"print(case.function(*arguments), case.reference(*cast(arguments, torch.float64)), sep='\\n')"
         )
-
-
-def differentiable(tensors) -> list[Tensor]:
-    """Those of a call's arguments or results that a gradient can be asked for. Indices have none."""
-    return [a for a in tensors if isinstance(a, Tensor) and a.is_floating_point()]
 
 
 def random_like(tensors, seed: int = 7) -> list[Tensor]:

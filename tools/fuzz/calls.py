@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from layers._runtime.cases import Case, Draw, cast, layer_of, results
+from layers._runtime.cases import TOLERANCE, Case, Draw, cast, differentiable, layer_of, results
 
 DTYPES = (
     torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16, torch.int8,
@@ -128,7 +128,7 @@ class Subjects:
                     "cpu",
                     case.gradient != "none",
                 )
-                tops = results(case.function(*given))
+                tops = differentiable(results(case.function(*given)))
                 if case.gradient != "none":
                     torch.autograd.backward(tops, [torch.ones_like(t) for t in tops])
             yield from mode.calls
@@ -243,12 +243,8 @@ def try_call(call: Call, error: type[Exception]) -> str:
     return judged_result(call, tops, diffs)
 
 
-def differentiable(arguments) -> list[Tensor]:
-    return [a for a in arguments if isinstance(a, Tensor) and a.is_floating_point() and a.requires_grad]
-
-
 def backward(call: Call, tops) -> list[Tensor | None]:
-    wanted, tops = differentiable(call.arguments), [t for t in tops if t.requires_grad]
+    wanted, tops = ([t for t in differentiable(some) if t.requires_grad] for some in (call.arguments, tops))
     if not wanted or not tops:
         return []
     return list(torch.autograd.grad(tops, wanted, [torch.ones_like(t) for t in tops], allow_unused=True))
@@ -283,10 +279,12 @@ def judged_result(call: Call, tops, diffs) -> str:
         return "not compared"  # taken, where torch would not: integers as labels, numpy's numbers
     if len(wanted_diffs) != len(diffs):
         return "not compared"
-    dtypes = {t.dtype for t in tops}
-    if not dtypes <= {torch.float32, torch.float64, torch.float16, torch.bfloat16}:
+    # Indices have the reference's dtype, and all else one of those that layers compute in.
+    dtypes, floating = {t.dtype for t in tops}, {t.dtype for t in differentiable(tops)}
+    if not dtypes <= {*TOLERANCE, *(t.dtype for t in wanted)}:
         raise Finding(f"a result of {dtypes}: {call}")
-    relative, absolute = map(max, zip(*map(call.case.tolerance_for, dtypes), strict=True))
+    tolerances = map(call.case.tolerance_for, floating or {torch.float64})
+    relative, absolute = map(max, zip(*tolerances, strict=True))
     pairs = [*zip(tops, wanted, strict=True), *zip(diffs, wanted_diffs, strict=True)]
     for got, right in pairs:
         if got is None or right is None:

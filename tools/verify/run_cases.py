@@ -19,7 +19,7 @@ from pathlib import Path
 import torch
 
 from layers._backends import CPU, DEVICES, GPU
-from layers._runtime.cases import Draw, cast, largest_error, layer_of, load_package, results
+from layers._runtime.cases import Draw, cast, differentiable, largest_error, layer_of, load_package, results
 
 from .inputs import modules_of
 from .probe import NoCode
@@ -34,7 +34,8 @@ def run(case, arguments: tuple, dtype: torch.dtype, device: str) -> bool:
     inputs = cast(arguments, dtype, device, grad=case.gradient != "none")
     top = case.function(*inputs)
     if case.gradient != "none":
-        torch.autograd.backward(results(top), [torch.ones_like(t) for t in results(top)])
+        tops = differentiable(results(top))
+        torch.autograd.backward(tops, [torch.ones_like(t) for t in tops])
     wanted = case.reference(*cast(cast(inputs, dtype), torch.float64))
     relative, absolute = case.tolerance_for(dtype)
     largest = max((w.abs().max().item() for w in results(wanted) if w.numel()), default=0.0)

@@ -33,6 +33,19 @@ def test_right():
     assert try_call(call(lambda x: x, X, reference=lambda x: 1 / 0), CaffeTypeError) == "not compared"
 
 
+def test_indices_beside_the_result():
+    """They have no gradient, and their values and their dtype are the reference's."""
+
+    def largest(x, dtype=torch.int32, shift=0):
+        top, place = x.max(0)
+        return top, place.to(dtype) + shift
+
+    assert try_call(call(largest, X, grad=True, reference=largest), CaffeTypeError) == "right"
+    for wrong, words in ((dict(shift=1), "silently wrong"), (dict(dtype=torch.int16), "a result of")):
+        with pytest.raises(Finding, match=words):
+            try_call(call(lambda x, wrong=wrong: largest(x, **wrong), X, reference=largest), CaffeTypeError)
+
+
 class WrongGradient(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):

@@ -133,6 +133,9 @@ def test_indices_beside_the_result_pass_the_suite(tmp_path):
     for name, text in ROW_MAX.items():
         write_file(str(tmp_path / "my_layers" / "row_max" / name), text.lstrip())
     passes_the_suite(tmp_path / "my_layers")
+    cases = [sys.executable, "-m", "tools.verify.run_cases", f"--layers-dir={tmp_path}/my_layers"]
+    done = subprocess.run(cases, capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0 and "wrong: none" in done.stdout, done.stdout + done.stderr
 
 
 def test_plain_files_are_tidy(tmp_path):
