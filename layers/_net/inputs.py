@@ -101,16 +101,9 @@ def _dummy(spec: Spec, path) -> dict[str, tuple[int, ...]]:
         columns = [[_integer(v, param, path) for v in param.values(name)] for name in _LEGACY]
         if all(columns):
             count = max(map(len, columns))
-            shapes = [
-                tuple(c[i] if len(c) > 1 else c[0] for c in columns)
-                for i in range(count)
-                if _even(columns, count)
-            ]
+            if all(len(column) in (1, count) for column in columns):
+                shapes = [tuple(c[i] if len(c) > 1 else c[0] for c in columns) for i in range(count)]
     return _each(spec, shapes)
-
-
-def _even(columns: list[list[int]], count: int) -> bool:
-    return all(len(column) in (1, count) for column in columns)
 
 
 def _data(spec: Spec, path, batch: int | None) -> dict[str, tuple[int, ...]]:
@@ -121,10 +114,9 @@ def _data(spec: Spec, path, batch: int | None) -> dict[str, tuple[int, ...]]:
     node = spec.node
     params = [f.value for f in node.fields if f.name.endswith("_param") and isinstance(f.value, Node)]
     said = {f.name: f.value for p in params for f in p.fields if isinstance(f.value, str)}
-    if spec.type == "MemoryData" and all(
-        name in said for name in ("batch_size", "channels", "height", "width")
-    ):
-        sizes = [_integer(said[n], node, path) for n in ("batch_size", "channels", "height", "width")]
+    names = ("batch_size", "channels", "height", "width")
+    if spec.type == "MemoryData" and all(name in said for name in names):
+        sizes = [_integer(said[name], node, path) for name in names]
         return dict(zip(spec.tops, [tuple(sizes), (sizes[0],)], strict=False))
     if batch is None:
         if "batch_size" not in said:

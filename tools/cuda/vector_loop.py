@@ -66,7 +66,7 @@ class _Loop:
         _require(not kernel.breaks_loop, "a break out of the loop")
         _require(not kernel.carries, "a variable from outside of the loop is changed")
         _require(kernel.mode == "kRange", "threads that know who they are, or more than one plain loop")
-        text = source_text(self.source, kernel)
+        text = self.source.text[slice(*kernel.body)]
         _require(not re.search(r"^[ \t]*#", text, re.MULTILINE), "preprocessor lines in the kernel")
         start, end = (position_from(tokens, offset) for offset in kernel.body)
         loops = [k for k in range(start, end) if tokens[k].text == "CUDA_KERNEL_LOOP"]
@@ -148,7 +148,3 @@ class _Loop:
             else:
                 windows.append((name, "UPDATE"))
         return tuple(windows)
-
-
-def source_text(source: Source, kernel: Kernel) -> str:
-    return source.text[kernel.body[0] : kernel.body[1]]

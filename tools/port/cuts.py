@@ -47,7 +47,8 @@ class Cut:
 
         Returns (file, tokens) of each new part, or None if nothing here defines the name.
         """
-        defined = any(item.name == name and item.defines for item in self._all(name))
+        every = (item for items in self.items.values() for item in items)
+        defined = any(item.name == name and item.defines for item in every)
         if not defined and name not in self.macros[self.header]:
             return None
         waiting, new = [name], []
@@ -66,9 +67,6 @@ class Cut:
                 waiting += words & {*self.macros[file], *self.macros[self.header]}
         return new
 
-    def _all(self, name: str) -> list[Item]:
-        return [item for items in self.items.values() for item in items if item.name == name]
-
     def tokens(self, file: str, item: Item):
         return self.tree.source(file).lexed.tokens[slice(*item.tokens)]
 
@@ -77,9 +75,8 @@ class Cut:
         parts = {}
         for file, items in self.items.items():
             lexed, text = self.tree.source(file).lexed, self.tree.text(file)
-            spans = [
-                (macro.start, macro.end) for name, macro in self.macros[file].items() if name in self.names
-            ]
+            macros = (macro for name, macro in self.macros[file].items() if name in self.names)
+            spans = [(macro.start, macro.end) for macro in macros]
             for item in items:
                 if item.name in self.names:
                     first, last = lexed.tokens[item.tokens[0]], lexed.tokens[item.tokens[1] - 1]
