@@ -35,14 +35,14 @@ TARGETS = {
     (FORWARD, "x best"): (1.5, 1.0),
     (BOTH, "x NCHW"): (4.0, None),
     (BOTH, "x best"): (1.5, None),
-    # in the same layout, as users call it
+    # In the same layout, as users call it.
     (FORWARD, "eager x NCHW"): (1.5, 1.0),
     (FORWARD, "eager x last"): (1.5, 1.0),
     (BOTH, "eager x NCHW"): (1.5, 1.0),
     (BOTH, "eager x last"): (1.5, 1.0),
 }
 OF_COPY, OF_COPY_AT = 0.70, "32x112 k3"
-ON_HOST = 1.0  # the target against torch on the CPU, for 3 x 3 kernels, which the plain kernel blocks simply
+ON_HOST = 1.0  # the target against torch on the CPU, for 3 x 3 kernels
 HOST_BATCH = 4
 # Seconds from the GPU's start. Later nothing more is compiled for a run, so that the benchmark takes less than 60 s.
 COMPILE_UNTIL = {FORWARD: 22, BOTH: 40}
@@ -197,7 +197,7 @@ def add(report: Report, times, device, run, shape, dtype, moved) -> None:
             "of copy_": ratio(COPY, ours),
         },
     )
-    # For the JSON alone; the table is wide enough.
+    # These are for the JSON alone, because the table is wide enough.
     report.rows[-1] = {**report.rows[-1], "best of torch": peer, "better of ours": ours, "bytes": moved}
     report.rows[-1] |= {f"{name} spread": times.spread(name) for name in times}
     report.shown[-1]["run"] = {FORWARD: "fwd", BOTH: "fwd+bwd"}[run]

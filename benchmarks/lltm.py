@@ -22,8 +22,8 @@ DTYPES = {GPU: (torch.float32, torch.float16), "cpu": (torch.float32,)}
 QUICK = ("16x32x128", "4096x32x1024")
 HOST = ("16x32x128", "256x32x128")
 TARGET = 1.0  # of the better peer, at every size
-# Seconds from a device's start after which a new size is compiled with a batch that varies, which then does for
-# the sizes of the same state; and after which nothing is compiled any more.
+# Seconds from a device's start. After the first, a new size is compiled with a batch that varies, for all sizes of the
+# same state. After the second, nothing more is compiled.
 STATIC_UNTIL, COMPILE_UNTIL = 20, 32
 KEY = "better / ours"
 

@@ -169,7 +169,7 @@ def mobilenet_by_hand(side: int) -> nn.Module:
 
 # ----------------------------------------------------------------------------------------------- SSD300
 
-# After the trunk: 1x1 channels, 3x3 channels, stride, pad. The heads' boxes at a place, of 6 maps.
+# After the trunk: channels of a 1x1 and a 3x3 convolution, stride, pad. BOXES: those at a place of each of the 6 maps.
 SSD = ((256, 512, 2, 1), (128, 256, 2, 1), (128, 256, 1, 0), (128, 256, 1, 0))
 BOXES, SSD_CLASSES = (4, 6, 6, 6, 4, 4), 21
 
@@ -252,7 +252,7 @@ NETS = {
     "MobileNet": (mobilenet, mobilenet_by_hand, 224, 64),
     "SSD300": (ssd300, lambda side: SSD300(), 300, 16),
 }
-SMALL = 64  # images' side on a processor, where a layer's Python is to be seen
+SMALL = 64  # images' side on a processor: so small that a layer's Python shows
 
 
 def measure(settings: Settings) -> Report:
@@ -274,7 +274,8 @@ def measure(settings: Settings) -> Report:
 
 def runs(name: str, device: str) -> list[tuple[str, int]]:
     """(run, batch)"""
-    if device != GPU:  # to see that it works, and what a layer's Python costs
+    # A processor shows that it works, and what a layer's Python costs.
+    if device != GPU:
         return [(FORWARD, 1)] if name == "SSD300" else [(FORWARD, 1), (TRAINING, 2)]
     return [(FORWARD, 1), (FORWARD, NETS[name][3]), (TRAINING, NETS[name][3])]
 
@@ -288,7 +289,8 @@ def prototxt(name: str, batch: int, side: int) -> str:
 def made(name: str, device: str, unedited: bool) -> tuple[dict[str, nn.Module], int]:
     """The contenders, and the side of the images that they are for."""
     _, by_hand, side, _ = NETS[name]
-    if device != GPU and name != "SSD300":  # whose last map has nothing left of a smaller image
+    # A smaller image would leave nothing of SSD300's last map.
+    if device != GPU and name != "SSD300":
         side = SMALL
     torch.manual_seed(0)
     text = prototxt(name, 2, side)

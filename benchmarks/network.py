@@ -1,8 +1,8 @@
 """Whole networks as users run them: torchvision's models, with DepthwiseConv2d for each depthwise nn.Conv2d.
 
 Wall time of a training step (forward, loss, backward, SGD) or of an inference call, torch's model over ours: above 1 we
-win. Eager first, for that is what users type; then as one CUDA graph per step, and under torch.compile. Eager and as a
-graph a third model runs, whose depthwise layers cost nothing: more than its ratio cannot be won.
+win. It is measured eagerly, as users type it, then as one CUDA graph per step, and under torch.compile. In the first
+two a third model runs, whose depthwise layers cost nothing. No model can win more than that one.
 """
 
 import copy
@@ -164,7 +164,7 @@ def cell(settings: Settings, mode: str, name: str, run: str, batch: int, column:
     """The times of the contenders."""
     import torchvision
 
-    # Or the models of earlier cells count against torch's limit of recompilations, and later ones run uncompiled.
+    # Without it, earlier cells count against torch's limit of recompilations, and later ones run uncompiled.
     torch.compiler.reset()
     torch.manual_seed(0)
     plain = torchvision.models.get_model(name, weights=None).cuda().to(memory_format=column.layout)
