@@ -60,15 +60,6 @@ struct ShortObject {
   PyObject_HEAD Short* self;
 };
 
-PyObject* tuple_of(PyObject* const* items, size_t count) {
-  PyObject* tuple = PyTuple_New(static_cast<Py_ssize_t>(count));
-  for (size_t i = 0; tuple && i < count; ++i) {
-    Py_INCREF(items[i]);
-    PyTuple_SetItem(tuple, static_cast<Py_ssize_t>(i), items[i]);
-  }
-  return tuple;
-}
-
 PyObject* call(PyObject* function, PyObject* const* arguments, size_t count) {
   const Owned given(tuple_of(arguments, count));
   return given ? PyObject_Call(function, given.get(), nullptr) : nullptr;

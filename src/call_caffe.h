@@ -28,7 +28,7 @@ inline PyObject* nothing() {
 struct RecordedCall {
   PyObject* all;  // holds the others
   PyObject *pool, *free, *lent, *thread, *failures, *failed, *take_failure, *fail, *result, *blob_names,
-      *current_device, *zeros_like;
+      *current_device, *zeros_like, *placement, *make_call, *apply;
   std::vector<Allocation> bottom_diffs, tops;
   int device_type, bits, training;
   long long changes;
@@ -92,8 +92,9 @@ class CallRunner {
 
   Py_ssize_t inputs() const { return r_.inputs(); }
 
-  // Takes (module, bottoms). Returns the tops, or a list of the inputs if a gradient is wanted, or None.
-  PyObject* forward(PyObject* module, PyObject* bottoms) {
+  // Takes (recorded, module, bottoms): the RecordedCall in Python that has this builtin, and what was called.
+  // Returns the tops, or None.
+  PyObject* forward(PyObject* recorded, PyObject* module, PyObject* bottoms) {
     if (PyTuple_Size(bottoms) != r_.head().bottoms || !is_like_before(module)) return nothing();
     Owned parameters(r_.head().parameters ? PyObject_GetAttr(module, names_._parameters) : nullptr);
     std::vector<PyObject*> inputs;  // borrowed: the caller owns the bottoms, and the module the parameters
@@ -111,9 +112,11 @@ class CallRunner {
     }
     if (!on_its_stream()) return nothing();
     if (wanted && Torch::ask(torch.grad_enabled)) {
-      PyObject* list = PyList_New(0);
-      for (PyObject* input : inputs) PyList_Append(list, input);
-      return list;
+      const Owned of_call(PyObject_CallFunctionObjArgs(r_.make_call, r_.placement, recorded, nullptr));
+      if (!of_call) return nullptr;
+      inputs.insert(inputs.begin(), of_call.get());
+      const Owned given(tuple_of(inputs.data(), inputs.size()));
+      return given ? PyObject_Call(r_.apply, given.get(), nullptr) : nullptr;
     }
     bool moved;
     Owned instance(take_instance());
@@ -353,7 +356,7 @@ class CallRunner {
 };
 
 inline PyObject* recorded_forward(PyObject* self, PyObject* const* given, Py_ssize_t count) {
-  return count == 2 ? CallRunner(self).forward(given[0], given[1]) : nothing();
+  return count == 3 ? CallRunner(self).forward(given[0], given[1], given[2]) : nothing();
 }
 inline PyObject* recorded_differentiable(PyObject* self, PyObject* const* given, Py_ssize_t count) {
   CallRunner runner(self);
@@ -384,11 +387,11 @@ inline PyObject* record_caffe_call(PyObject*, PyObject* all) {
       {"backward", PY_METHOD(recorded_backward), METH_FASTCALL, nullptr}};
   std::unique_ptr<RecordedCall> r(new RecordedCall);
   PyObject *bottom_diffs, *tops, *pattern;
-  if (!PyArg_ParseTuple(all, "OOOOOOOOOOOOOOiiiLKKKO", &r->pool, &r->free, &r->lent, &r->thread, &r->failures,
-                        &r->failed, &r->take_failure, &r->fail, &r->result, &bottom_diffs, &tops,
-                        &r->blob_names, &r->current_device, &r->zeros_like, &r->device_type, &r->bits,
-                        &r->training, &r->changes, &r->run_forward, &r->run_backward, &r->set_num_threads,
-                        &pattern))
+  if (!PyArg_ParseTuple(all, "OOOOOOOOOOOOOOOOOiiiLKKKO", &r->pool, &r->free, &r->lent, &r->thread,
+                        &r->failures, &r->failed, &r->take_failure, &r->fail, &r->result, &bottom_diffs,
+                        &tops, &r->blob_names, &r->current_device, &r->zeros_like, &r->placement,
+                        &r->make_call, &r->apply, &r->device_type, &r->bits, &r->training, &r->changes,
+                        &r->run_forward, &r->run_backward, &r->set_num_threads, &pattern))
     return nullptr;
   if (!take_all(bottom_diffs, &r->bottom_diffs) || !take_all(tops, &r->tops)) return nullptr;
   char* bytes;

@@ -36,6 +36,15 @@ class Owned {
   Owned& operator=(const Owned&) = delete;
 };
 
+inline PyObject* tuple_of(PyObject* const* items, size_t count) {
+  PyObject* tuple = PyTuple_New(static_cast<Py_ssize_t>(count));
+  for (size_t i = 0; tuple && i < count; ++i) {
+    Py_INCREF(items[i]);
+    PyTuple_SetItem(tuple, static_cast<Py_ssize_t>(i), items[i]);
+  }
+  return tuple;
+}
+
 // A torch function that makes an empty tensor, and a quicker one, or None, that never fills it. Python makes them:
 // allocation in layers/_runtime/recording.py.
 struct Allocation {

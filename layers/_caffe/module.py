@@ -34,7 +34,7 @@ from .._runtime import (
     path_of,
     refuse_script,
 )
-from .autograd import CaffeNode, Call, Placement, apply, weighted
+from .autograd import CaffeNode, Call, Placement, weighted
 from .bottoms import checked_blobs, dtype_of, guarded, prepared, refuse_transforms, site_at, site_of
 from .caffemodel import blobs_of, same_shape
 from .instance import DTYPES, MODES, Definition, Shape, Site, caffe_package
@@ -194,9 +194,7 @@ class CaffeModule(nn.Module):
             bottoms = self._detached(bottoms)
         recorded = self._recorded
         if recorded is not None:
-            tops = recorded.forward(self, bottoms)
-            if type(tops) is list:  # the inputs of a call that may be differentiated
-                tops = apply(Call(recorded.placement, recorded), *tops)
+            tops = recorded.forward(recorded, self, bottoms)
             if tops is not None:
                 return self._answer(tops)
         return self._careful(bottoms)

@@ -8,7 +8,7 @@ from .._backends import BACKENDS
 from .._runtime import CaffeRuntimeError, short
 from .._runtime.recording import allocation
 from . import services
-from .autograd import Placement
+from .autograd import Call, Placement, apply
 from .instance import Instance
 
 
@@ -16,8 +16,8 @@ class RecordedCall:
     """A call that went the careful way, and that C can repeat with other tensors.
 
     Attributes:
-        forward: takes (module, bottoms). Returns the tops; or a list of the inputs, if a gradient is wanted; or None,
-            if the call must go the careful way.
+        forward: takes (recorded, module, bottoms): this object, and what was called. Returns the tops, or None if the
+            call must go the careful way.
         differentiable, backward: the forward and backward of the autograd node (CaffeNode and Call). They return
             None, too, if the call must go the careful way.
     """
@@ -56,6 +56,9 @@ class RecordedCall:
             tuple(f"blob{i}" for i in range(len(pool.blob_shapes))),
             None if one_device else torch.cuda.current_device,
             torch.zeros_like,
+            self.placement,
+            Call,
+            apply,
             BACKENDS[site.backend].dlpack,
             8 * site.dtype.itemsize,
             bool(training),

@@ -432,15 +432,15 @@ def test_the_collector_of_cycles_is_shown_all_that_is_held():
 
 def test_nothing_is_kept():
     x = torch.rand(4, 5, requires_grad=True)
-    gc.collect()
+    while gc.collect():  # what other tests left, and what that held
+        pass
     before = sys.getrefcount(x), sys.getrefcount(None)
     for _ in range(500):
         sigmoid(x).sum().backward()
         with torch.no_grad():
             sigmoid(x)
     gc.collect()
-    # Other objects refer to None, too, and come and go. A leak would be one reference for each of the 500 calls.
-    assert abs(sys.getrefcount(x) - before[0]) < 5 and abs(sys.getrefcount(None) - before[1]) < 400
+    assert abs(sys.getrefcount(x) - before[0]) < 5 and abs(sys.getrefcount(None) - before[1]) < 100
     top = weakref.ref(sigmoid(x))
     gc.collect()
     assert top() is None
