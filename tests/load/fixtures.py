@@ -3,8 +3,6 @@
 import os
 import shutil
 import stat
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -93,12 +91,3 @@ class Compiler:
     @property
     def starts(self) -> list[str]:
         return self._starts.read_text().splitlines() if self._starts.exists() else []
-
-
-def python(script: str, *, start=False, **environment):
-    """Run a script in a process of its own, the toolkit on its path."""
-    command = [sys.executable, "-c", script]
-    options = dict(cwd=ROOT, env=os.environ | environment, text=True)
-    if start:
-        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
-    return subprocess.run(command, capture_output=True, timeout=300, **options)

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from load.fixtures import FILL, ROOT, python
+from load.fixtures import FILL, ROOT
+from support.workshop import Fork
 
 from layers import CaffeBuildError, CaffeRuntimeError, load_inline
 from layers._load import modules, recipe, toolkit
@@ -22,9 +23,11 @@ pytestmark = pytest.mark.usefixtures("cache")
 
 
 def loads(value: int) -> str:
-    """A script that fills with the value, and prints what came of it."""
+    """A script that fills with the value, and prints what came of it. It may run in a fork."""
     return f"""
 import torch, layers
+from layers._load import modules
+modules._imported.clear()
 top = torch.zeros(3)
 layers.load_inline("fills", {FILL.format(value=value)!r}).fill(top, 3)
 print(*top.tolist())
@@ -105,24 +108,13 @@ def test_ten_processes_build_once(own_cache, compiler):
     load_inline("fills", FILL.format(value=31))  # the toolkit's own objects
     before = len(compiler.starts)
     compiler.hold.touch()
-    # Forked when torch is imported: ten imports would take longer than all else.
-    process = python(f"""
-import os, torch, layers
-def loaded():
-    if child := os.fork():
-        return child
-    try:
-        exec({loads(3)!r}, {{}})
-        os._exit(0)
-    finally:
-        os._exit(1)
-print([os.waitpid(child, 0)[1] for child in [loaded() for _ in range(10)]])
-""", start=True)  # fmt: skip
+    processes = [Fork(loads(3)) for _ in range(10)]
     wait_for(lambda: len(compiler.starts) > before)
     time.sleep(0.5)
     compiler.hold.unlink()
-    output, error = process.communicate(timeout=300)
-    assert output.endswith(f"{[0] * 10}\n"), output + error
+    for process in processes:
+        output, error = process.communicate()
+        assert output == "3.0 3.0 3.0\n", error
     together = len(compiler.starts) - before
     load_inline("fills", FILL.format(value=33))
     assert len(compiler.starts) - before == 2 * together  # as many for one process and another source
@@ -130,11 +122,11 @@ print([os.waitpid(child, 0)[1] for child in [loaded() for _ in range(10)]])
 
 def test_a_killed_process_leaves_nothing_harmful(own_cache, compiler):
     compiler.hold.touch()
-    process = python(loads(4), start=True)
+    process = Fork(loads(4))
     wait_for(lambda: compiler.starts)
-    process.kill()  # SIGKILL: make and its compiler live on
+    process.send_signal(signal.SIGKILL)  # SIGKILL: make and its compiler live on
     process.communicate()
-    waiting = python(loads(4), start=True)
+    waiting = Fork(loads(4))
     time.sleep(1)
     assert waiting.poll() is None
     compiler.hold.unlink()
@@ -146,7 +138,7 @@ def test_ctrl_c_stops_the_compilers(own_cache, compiler):
     compiler.hold.touch()
     # As in a terminal: a shell starts what runs in its background with Ctrl-C ignored, the suite for one.
     heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-    process = python(heard + loads(5), start=True)
+    process = Fork(heard + loads(5))
     wait_for(lambda: compiler.starts)
     process.send_signal(signal.SIGINT)
     _, error = process.communicate(timeout=30)
@@ -154,7 +146,7 @@ def test_ctrl_c_stops_the_compilers(own_cache, compiler):
     assert not [p for p in own_cache.glob("fills-*") if p.is_dir()]  # nothing is half-built
     # What held the lock is gone, or this would wait for ever.
     compiler.hold.unlink()
-    assert python(loads(5)).stdout == "5.0 5.0 5.0\n"
+    assert Fork(loads(5)).communicate()[0] == "5.0 5.0 5.0\n"
 
 
 def test_a_library_that_was_tampered_with_is_built_again(own_cache):
@@ -258,8 +250,7 @@ def test_silent_where_nobody_looks(own_cache, capfd):
 
 def test_a_line_turns_in_a_terminal(own_cache):
     control, terminal = pty.openpty()
-    command = [sys.executable, "-c", loads(9)]
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=terminal)
+    process = Fork(loads(9), stderr=terminal)
     os.close(terminal)
     seen = b""
     while True:
@@ -271,7 +262,7 @@ def test_a_line_turns_in_a_terminal(own_cache):
             break
         seen += chunk
     os.close(control)
-    assert process.communicate()[0] == b"9.0 9.0 9.0\n"
+    assert process.communicate()[0] == "9.0 9.0 9.0\n"
     text = seen.decode()
     assert "building fills" in text and "CXX fills/fills.cu" in text
     assert text.endswith(" \r")  # the line is wiped

@@ -9,6 +9,7 @@ import weakref
 import pytest
 import torch
 from conftest import LAYERS, ROOT
+from support.workshop import Fork
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -476,8 +477,8 @@ for name, arguments in made.items():
             _testcapi.remove_mem_hooks()
     print(name, *sorted(set(said)))
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT)
-    assert done.stdout == "Short made no memory\nPlan made no memory\n", done.stdout + done.stderr
+    output, errors = Fork(script).communicate()
+    assert output == "Short made no memory\nPlan made no memory\n", output + errors
 
 
 def test_nothing_large_is_imported():

@@ -2,14 +2,15 @@
 
 import contextlib
 import fcntl
-import io
-import multiprocessing
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import tempfile
+import time
+import traceback
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import torch
@@ -133,12 +134,59 @@ extern "C" int {name}_fill(float* top, int64_t count, void* stream) {{
 """
 
 
-def printed(script: str, folder: Path) -> str:
-    sys.path.insert(0, str(folder))
-    os.chdir(folder)
-    with contextlib.redirect_stdout(io.StringIO()) as said:
-        exec(script, {})
-    return said.getvalue().strip()
+class Fork:
+    """A script in a fork of this process: torch is imported there, which takes a new process 1.5 s of processor.
+
+    It is like a subprocess.Popen. Its texts are there when it has ended.
+    """
+
+    def __init__(self, script: str, folder: Path = ROOT, stderr: int | None = None):
+        self.returncode = None
+        self._texts = tempfile.TemporaryFile("w+"), tempfile.TemporaryFile("w+")  # noqa: SIM115
+        self.pid = os.fork()
+        if not self.pid:
+            self._run(script, folder, stderr)
+
+    def _run(self, script: str, folder: Path, stderr: int | None) -> None:
+        status = 1
+        try:
+            os.dup2(self._texts[0].fileno(), 1)
+            os.dup2(self._texts[1].fileno() if stderr is None else stderr, 2)
+            sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w")
+            sys.path.insert(0, str(folder))
+            os.chdir(folder)
+            exec(script, {"__name__": "__main__"})
+            status = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(status)
+
+    def send_signal(self, number: int) -> None:
+        os.kill(self.pid, number)
+
+    def poll(self) -> int | None:
+        return self._wait(os.WNOHANG)
+
+    def communicate(self, timeout: float = 300) -> list[str]:
+        """What it printed, and its errors."""
+        end = time.monotonic() + timeout
+        while self.poll() is None:
+            if time.monotonic() > end:
+                self.send_signal(signal.SIGKILL)
+                self._wait()
+                raise TimeoutError(f"a fork took longer than {timeout} s")
+            time.sleep(0.005)
+        for text in self._texts:
+            text.seek(0)
+        return [text.read() for text in self._texts]
+
+    def _wait(self, options: int = 0) -> int | None:
+        if self.returncode is None and (ended := os.waitpid(self.pid, options)) != (0, 0):
+            self.returncode = os.waitstatus_to_exitcode(ended[1])
+        return self.returncode
 
 
 class Workshop:
@@ -208,9 +256,11 @@ except Exception as error:
 """
 
     def forked(self, script: str) -> str:
-        """What it prints in a fork of this process, which need not import torch again."""
-        with ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as process:
-            return process.submit(printed, script, self.folder.parent).result(timeout=300)
+        """What it prints in a fork of this process."""
+        fork = Fork(script, self.folder.parent)
+        output, errors = fork.communicate()
+        assert fork.returncode == 0, errors
+        return output.strip()
 
     def python(self, script: str) -> str:
         """What it prints in a process that knows of nothing."""
