@@ -20,8 +20,7 @@ import subprocess
 import sys
 import time
 
-from tools.files import content, read, write
-
+from ..files import content, read, write
 from . import names, packages
 from .backends import BACKENDS, HOST
 from .discover import Folder, folders

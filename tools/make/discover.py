@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import re
 
-from tools.files import content
-
+from ..files import content
 from . import names
 
 SOURCES = (".cpp", ".cc", ".cu")

@@ -14,8 +14,7 @@ import struct
 import subprocess
 from pathlib import Path
 
-from tools import files
-
+from .. import files
 from .backends import BACKENDS
 from .settings import ROOT
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 import os
 import re
 
-from tools.files import content, write
-
+from ..files import content, write
 from .settings import ROOT
 
 _RELATIVE = re.compile(rb"^\s*from \.\._", re.M)
