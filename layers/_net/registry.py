@@ -33,6 +33,9 @@ class Ported:
             return name
         parent = self.folder.parent
         package = "caffe_layers_" + re.sub(r"\W", "_", str(parent))
+        # Another folder may have this name: /my-layers and /my_layers.
+        while package in sys.modules and sys.modules[package].__path__ != [str(parent)]:
+            package += "_"
         return f"{package if package in sys.modules else load_package(parent, package)}.{self.folder.name}"
 
     def module_class(self):

@@ -100,8 +100,13 @@ class Launcher:
             library.fail(self.function)
         return result
 
-    def careful(self, *arguments):
+    def careful(self, *arguments, **named):
         """Check everything, make inputs contiguous, and call. The short way falls back to this."""
+        if named:
+            names = ", ".join(name for _, name in self.passed)
+            raise CaffeTypeError(
+                f"{self.layer.name}: {self.function} takes {names}, in this order and without names"
+            )
         launched = self._checked(arguments)
         if launched is not None:
             note(launched)

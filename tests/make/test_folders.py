@@ -114,6 +114,13 @@ def test_a_nets_layers_are_found(both, monkeypatch):
     assert Folders().find("Own").module_name() == "layers.own"
     of_b = Folders([b.folder]).find("Own")
     assert of_b.folder == b.folder / "own" and of_b.module_name() != "layers.own"
+    # Two folders whose names differ by a mark alone are two packages.
+    for mark in "-_":
+        (b.folder / f"of{mark}mine" / "own").mkdir(parents=True)
+        (b.folder / f"of{mark}mine" / "own" / "__init__.py").write_text(CAFFE.format(type="Own"))
+    of_marks = [Folders([b.folder / f"of{mark}mine"]).find("Own") for mark in "-_-"]
+    first, second, again = (own.module_name() for own in of_marks)
+    assert first == again != second
     monkeypatch.setenv("LAYERS_DIR", f"{a.folder}/nosuch")
     with pytest.raises(CaffeValueError, match=f"LAYERS_DIR: no folder {a.folder}/nosuch"):
         Folders()

@@ -13,8 +13,10 @@ import torch
 from conftest import ROOT
 from torch._subclasses import FakeTensorMode
 
+from layers._runtime import CaffeTypeError
 from layers.depthwise_conv import depthwise_conv1d, depthwise_conv_backward
 from layers.depthwise_conv import layer as depthwise_layer
+from layers.sigmoid import layer as sigmoid_layer
 
 
 class Subclass(torch.Tensor):
@@ -307,6 +309,16 @@ print("the same")
 
 
 # ----------------------------------------------------------------------------------- errors and counts
+
+
+def test_arguments_have_no_names():
+    x, y = torch.rand(3), torch.empty(3)
+    for _ in range(3):
+        with pytest.raises(
+            CaffeTypeError, match=r"^sigmoid: sigmoid_forward takes bottom, top, count, in this order"
+        ):
+            sigmoid_layer.sigmoid_forward(x, y, count=3)
+        sigmoid_layer.sigmoid_forward(x, y, 3)
 
 
 @pytest.mark.parametrize("function, arguments", [("failures_throw", (0,)), ("failures_status", (3,))])

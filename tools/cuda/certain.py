@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 
 from .analysis import CHANGES, Kernel
-from .lexer import Lexed
+from .lexer import CLOSING, OPENING, Lexed
 from .source import Source
 from .tokens import LOOP, position_from
 
@@ -93,6 +93,9 @@ def _loop(source: Source, kernel: Kernel) -> Loop | None:
     text = source.text[kernel.body[0] : kernel.body[1]]
     if len(loops) != 1 or tokens[head := loops[0]].text != "CUDA_KERNEL_LOOP" or DIRECTIVE.search(text):
         return None
+    brackets = (k for k in range(head, end) if tokens[k].text in OPENING or tokens[k].text in CLOSING)
+    if any(k not in partner for k in brackets):
+        return None  # no compiler takes it, and says so
     if tokens[head + 3].text != "," or any(t.text in CONTROL | LEAVES | {"if"} for t in tokens[start:head]):
         return None
     close, index = partner[head + 1], tokens[head + 2].text

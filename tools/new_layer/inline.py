@@ -28,7 +28,15 @@ OF_TORCH = re.compile(r"(torch|ATen|c10|pybind11|THC?)/|(PYBIND11_MODULE|TORCH_L
 
 
 class NothingExported(Exception):
-    """Python can call nothing in the file. The text is the message."""
+    """Python can call nothing in the file. The text is the message.
+
+    Attributes:
+        line: the line of the source that it is about; 0 for none.
+    """
+
+    def __init__(self, why: str, line: int = 0):
+        super().__init__(why)
+        self.line = line
 
 
 def exported(source: Source) -> list[tuple[int, str]]:
@@ -85,6 +93,9 @@ def completed(name: str, text: str, path: str) -> tuple[str, str]:
         return header_of(declarations), text
     parts = split(text, path)
     launchers, left_out = make_launchers(name, parts)
+    if not (launchers or left_out) and source.lexed.imbalances:
+        at = source.lexed.imbalances[0].start
+        raise NothingExported(f"this `{source.text[at]}` has no partner", source.lexed.position(at)[0])
     if not launchers:
         why = "; ".join(f"{kernel} {reason}" for kernel, reason in left_out)
         raise NothingExported(
@@ -103,7 +114,8 @@ def main(path: str) -> int:
     try:
         header, text = completed(file.stem, read(path), path)
     except NothingExported as why:
-        print(f"{path}: error: {why}", file=sys.stderr)
+        place = f"{path}:{why.line}" if why.line else path
+        print(f"{place}: error: {why}", file=sys.stderr)
         return 1
     write(str(file.with_suffix(".h")), header)
     write(path, text, if_changed=True)

@@ -59,3 +59,10 @@ def test_loops_that_say_nothing(head, body):
 
 def test_the_count_is_what_the_loop_says():
     assert touched("{ b[i] = 0; }", "CUDA_KERNEL_LOOP(i, n*m)") == ("n * m", ["b"])
+
+
+def test_a_bracket_without_its_partner():
+    """What the compiler refuses stops no tool before it."""
+    body = "{ if (a[i] > 0) { b[i] = min(max(a[i], 0), m); } }"
+    for at in (k for k, letter in enumerate(body) if letter in "()[]"):
+        assert touched(body[:at] + body[at + 1 :]) is None
