@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from layers._runtime import serving
+from layers._runtime import backend_of
 from layers._runtime.cases import Case, cast, differentiable, largest_error, results
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -30,7 +30,7 @@ def layers_here() -> list[Path]:
 
 def benched(device: str, only: str | None, notes: list[str]) -> Iterator[tuple[str, Case]]:
     """Yields (layer's name, case) of every case that has benchmark inputs and whose layer is built for a device."""
-    library = serving(torch.device(device)).library
+    library = backend_of(torch.device(device)).library
     for folder in layers_here():
         if only not in (None, folder.name):
             continue

@@ -2,7 +2,7 @@
 
 import torch
 
-from layers._runtime import serving
+from layers._runtime import backend_of
 from layers.round import layer, round_ste
 
 from . import _machine
@@ -33,7 +33,7 @@ def measure(settings: Settings) -> Report:
 def parts(plain: torch.Tensor, wanting: torch.Tensor, device: str) -> dict[str, tuple]:
     """name -> (function, arguments)."""
     top = torch.empty_like(plain)
-    library = layer.library(serving(torch.device(device)).name)
+    library = layer.library(backend_of(torch.device(device)).name)
     stream = torch.cuda.current_stream().cuda_stream if device == GPU else 0
     addresses = (plain.data_ptr(), top.data_ptr(), plain.numel(), library.codes[plain.dtype], stream)
     return {

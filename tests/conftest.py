@@ -23,7 +23,7 @@ from support.points import (  # noqa: F401 (tests import these from here, too)
 )
 from support.workshop import SharedLayers, Workshop, make  # noqa: F401
 
-from layers._runtime import serving
+from layers._runtime import backend_of
 from tools.make.find_nvcc import find
 
 pytest_plugins = ["load.fixtures", "support.fork", "support.stock", "support.zoo"]
@@ -114,7 +114,7 @@ def skip_if_missing(device: str, layer=None):
     """Skip where the device, or the layer's library for it, does not exist."""
     if device == "cuda" and not torch.cuda.is_available():
         pytest.skip("no GPU")
-    backend = serving(torch.device(device)).name
+    backend = backend_of(torch.device(device)).name
     if layer is not None and backend not in layer.backends():
         pytest.skip(f"{layer.name} is not built for {backend}")
 

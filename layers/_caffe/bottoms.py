@@ -12,11 +12,11 @@ from .._runtime import (
     CaffeRuntimeError,
     CaffeValueError,
     Layer,
+    backend_of,
     describe,
     dtype_name,
     is_fake,
     raw_stream,
-    serving,
 )
 from .instance import DTYPES, MOST_AXES, Definition, Shape, Site
 
@@ -98,7 +98,7 @@ def site_of(bottoms: list[Tensor], blobs: list[Tensor], phase: int) -> Site:
 
 
 def site_at(device: torch.device, dtype: torch.dtype, phase: int) -> Site:
-    backend = serving(device)
+    backend = backend_of(device)
     if backend.on_host:
         return Site(backend.name, -1, 0, dtype, phase)
     index = torch.cuda.current_device() if device.index is None else device.index
@@ -125,7 +125,7 @@ def checked_blobs(definition: Definition, blobs: list[Tensor], shapes: tuple[Sha
 def guarded(device: torch.device):
     """Within it the device is current, and no dispatch mode sees the tensors that are made for the layer."""
     with contextlib.ExitStack() as stack:
-        if not serving(device).on_host:
+        if not backend_of(device).on_host:
             stack.enter_context(torch.cuda.device(device))
         if torch._C._len_torch_dispatch_stack():
             stack.enter_context(_disable_current_modes())

@@ -14,7 +14,7 @@ from .errors import (
 )
 from .launcher import is_fake, raw_stream
 from .layer import Layer
-from .library import FLOATING, backends_here, serving
+from .library import FLOATING, backend_of, backends_here
 from .operator import explain_onnx, fx_node, once, operator
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "CaffeTypeError",
     "CaffeValueError",
     "Layer",
+    "backend_of",
     "backends_here",
     "describe",
     "dtype_name",
@@ -36,6 +37,5 @@ __all__ = [
     "path_of",
     "raw_stream",
     "refuse_script",
-    "serving",
     "some",
 ]

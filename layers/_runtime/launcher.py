@@ -7,7 +7,7 @@ from torch import Tensor
 
 from .._backends import HOST
 from .errors import CaffeRuntimeError, CaffeTypeError, dtype_name
-from .library import how_to_build, serving
+from .library import backend_of, how_to_build
 from .recording import STREAM_VALUE, Launched, is_constant, note, plan
 from .short import short
 
@@ -87,7 +87,7 @@ class Launcher:
 
         The answer may depend on the backend and the dtype. They are those of the tensor `like`.
         """
-        library = self.layer.library(serving(like.device).name)
+        library = self.layer.library(backend_of(like.device).name)
         if like.dtype not in library.codes:
             raise self.layer.wrong(self.function, self._one_of_ours(), like)
         rest = iter(arguments)
@@ -227,7 +227,7 @@ class Launcher:
 
     def _launch(self, values: dict, dtypes: dict[str, torch.dtype], device: torch.device):
         """Call the function on the current stream. Returns the library."""
-        backend = serving(device)
+        backend = backend_of(device)
         library = self.layer.library(backend.name)
         values |= {parameter: library.codes[dtype] for parameter, dtype in dtypes.items()}
         call = getattr(library.lib, self.function + "_ffi")

@@ -31,7 +31,7 @@ def backends_by_device(version) -> dict[str, Backend]:
 _BY_DEVICE = backends_by_device(torch.version)
 
 
-def serving(device: torch.device) -> Backend:
+def backend_of(device: torch.device) -> Backend:
     """The backend that computes with tensors on this device."""
     return _BY_DEVICE.get(device.type, HOST)
 

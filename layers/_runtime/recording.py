@@ -16,7 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from .._backends import BACKENDS
 from . import short
 from .errors import PLAIN
-from .library import serving
+from .library import backend_of
 
 NUMBER, ARGUMENT, ALLOCATION, STREAM = range(4)  # src/call_plan.h: where a word comes from
 _ALLOCATES = {
@@ -126,7 +126,7 @@ def plan(arguments: tuple, allocations: list[Tensor], launches: list[Launched], 
     try:
         made = [_launch(launched, origins) for launched in launches]
         return short.Plan(
-            serving(device).dlpack,
+            backend_of(device).dlpack,
             device.index or 0,
             [allocation(t) for t in allocations],
             made,
