@@ -27,7 +27,7 @@ ROOT = HERE.parent.parent
 TEMPLATES = HERE / "templates"
 
 USAGE = """make new LAYER=foo                              an example that works, for you to edit
-make new LAYER=foo FROM=/path/foo_layer.cu      from the kernels of a Caffe layer
+make new LAYER=foo FROM=/path/foo_layer.cu      from the kernels of a Caffe layer or an extension
 make new LAYER=foo LAYERS_DIR=/my/layers        either one, in a folder of your own"""
 # Names that every layer's module uses.
 TAKEN = {"tensor", "operator", "nn", "torch", "case"}

@@ -18,10 +18,10 @@ from ..cuda.lexer import Directive, Token, evaluate, items
 from ..cuda.source import Source
 from ..cuda.tokens import head_name, macro_body, split_commas
 
-# Names of Caffe's host code. A declaration with one of these cannot be compiled without Caffe.
+# Names of host code: of Caffe, and of old torch extensions. A declaration with one of these cannot be compiled here.
 HOST_WORDS = re.compile(
     r"(Blob|Layer|\w+Layer(Base)?|\w+Parameter|Caffe|Net|SyncedMemory|shared_ptr|vector|string|map|pair"
-    r"|ostream|boost|cv|google|thrust|cudnn\w*|cublas\w*|FILE)\Z"
+    r"|ostream|boost|cv|google|thrust|cudnn\w*|cublas\w*|FILE|TH[A-Z]\w+)\Z"
 )
 # A layer's class. Some kernels use its constants.
 LAYER = re.compile(r"[A-Z]\w*Layer\Z")

@@ -28,7 +28,14 @@ def layer_files(name: str, class_name: str, path: Path, fill) -> tuple[dict[str,
     if not launchers:
         reasons = "; ".join(f"{kernel} {why}" for kernel, why in left_out)
         raise NoKernels(f"none of its kernels can be called from C: {reasons}")
-    values = dict(name=name, Name=class_name, file=os.fsencode(path.name).decode("latin-1"))
+    dtypes = dtypes_of(launchers)
+    values = dict(
+        name=name,
+        Name=class_name,
+        file=os.fsencode(path.name).decode("latin-1"),
+        dtypes=", ".join(f"torch.{dtype}" for dtype in dtypes) + "," * (len(dtypes) == 1),
+        of_dtypes=" or ".join(dtypes),
+    )
     functions = python_functions(name, launchers)
     used = {launcher.name for group in functions.values() for launcher in group}
     files = {
@@ -50,6 +57,13 @@ def layer_files(name: str, class_name: str, path: Path, fill) -> tuple[dict[str,
     notes = [f"Launchers made: {len(launchers)}, for the kernels of {path.name}."]
     notes += [f"No launcher for {kernel}: it {why}." for kernel, why in left_out]
     return {file: text.rstrip("\n") + "\n" for file, text in files.items()}, notes
+
+
+def dtypes_of(launchers: list[Launcher]) -> list[str]:
+    """The floating types that the kernels compute in."""
+    pointers = {x.type.split()[-2] for launcher in launchers for x in launcher.arguments if "*" in x.type}
+    written = [dtype for c, dtype in (("float", "float32"), ("double", "float64")) if c in pointers]
+    return ["float32", "float64"] if any(x.dispatch for x in launchers) or not written else written
 
 
 # ------------------------------------------------------------------------------------------ C and CUDA
@@ -147,9 +161,9 @@ def imported(names: list[str]) -> str:
 def python_function(function: str, launchers: list[Launcher], values, fill) -> str:
     return fill(
         "caffe/function.py.in",
+        **values,
         function=function,
         kernel=launchers[0].kernel.name,
-        file=values["file"],
         launchers=listed(launchers, "        "),
         example=launchers[0].name,
     )

@@ -203,7 +203,7 @@ class _Maker:
         for launch in self.launches[:1]:
             where = f"{launch.function}, line {launch.line}" if launch.function else f"line {launch.line}"
             config = ", ".join(filter(None, (launch.grid, launch.block, launch.shmem)))
-            self.notes += wrapped(f"Caffe, in {where}: <<<{config}>>>({', '.join(launch.arguments)})")
+            self.notes += wrapped(f"As launched in {where}: <<<{config}>>>({', '.join(launch.arguments)})")
         grid, block, shared = self._geometry(dispatch)
         return Launcher(
             name,
@@ -341,7 +341,7 @@ class _Maker:
             re.search(rf"\bdim3\s[^;]*\b{re.escape(text)}\b", self._around(launch)) or "dim3" in text
             for text in (launch.grid, launch.block)
         )
-        why = "The file never launches it" if launch is None else "Caffe's host code worked out the launch"
+        why = "The file never launches it" if launch is None else "The host code worked out the launch"
         self.notes.append(f"{why}, so the caller passes grid and block.")
         parts = []
         for what in ("grid", "block"):

@@ -287,10 +287,45 @@ def test_sources_compile_for_cuda(from_caffe, nvcc):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+# As torch.utils.ffi extensions had it, some of them in the .cu itself.
+EXTENSION = """#include <THC/THC.h>
+#include "half_kernel.h"
+
+extern THCState *state;
+static THCudaTensor *cached = NULL;
+
+__global__ void half_of(const int n, const float *in, float *out, int *places) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) { out[i] = in[i] / 2; places[i] = i; }
+}
+
+int half_forward_cuda(THCudaTensor *in, THCudaTensor *out, THCudaIntTensor *places) {
+  int n = THCudaTensor_nElement(state, in);
+  half_of<<<(n + 255) / 256, 256, 0, THCState_getCurrentStream(state)>>>(
+      n, THCudaTensor_data(state, in), THCudaTensor_data(state, out), THCudaIntTensor_data(state, places));
+  THCudaCheck(cudaGetLastError());
+  return 1;
+}
+"""
+
+
+def test_an_extension_of_old_torch(tmp_path):
+    """Its state is host code, and its kernels compute in float alone. Nothing of it is Caffe's."""
+    done = new_from(tmp_path, "half_of", EXTENSION)
+    assert done.returncode == 0, done.stderr
+    text = {file.name: file.read_text() for file in (tmp_path / "layers" / "half_of").iterdir()}
+    code, host = re.split(r"// -+ its host code.*\n", text["half_of.cu"])
+    assert "THC" not in re.sub(r"//.*", "", code) and "extern THCState *state;" in host
+    assert "layer = Layer(__name__, dtypes=(torch.float32,))" in text["__init__.py"]
+    assert not re.search(r"from Caffe|Caffe's|Caffe,", "".join(text.values()))
+    done = make("libraries", f"LAYERS_DIR={tmp_path}/layers", "NVCC=", timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_device_code_is_kept_and_host_code_commented(tmp_path):
     assert new_from(tmp_path, "clamp", CLAMP).returncode == 0
     text = (tmp_path / "layers" / "clamp" / "clamp.cu").read_text()
-    code, host = re.split(r"// -+ Caffe's host code.*\n", text)
+    code, host = re.split(r"// -+ its host code.*\n", text)
     parts = split(CLAMP, "clamp_layer.cu")
     for function in parts.source.functions:
         body = CLAMP[function.head : function.end]
