@@ -62,9 +62,9 @@ class Report:
         if show:
             self.shown.append(columns)
 
-    def calls(self, times, ours: str, device: str, grad: bool, ratio: str = "ours / it") -> None:
-        """A row for each contender of one eager call."""
-        for name in times:
+    def calls(self, times, ours: str, device: str, grad: bool, ratio: str = "ours / it", names=None) -> None:
+        """A row for each contender of one eager call, or for those with these names."""
+        for name in names or times:
             self.row(
                 on=device,
                 grad="yes" if grad else "no",

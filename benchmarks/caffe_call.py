@@ -1,6 +1,7 @@
 """The time of an eager call of a ported Caffe layer on 1024 floats: one like ReLU, against a native layer's module."""
 
 import importlib
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -15,26 +16,34 @@ from ._timing import Times
 from .call import ELEMENTS, measure_calls
 
 GROUP = "call"
-PORTED, NATIVE = "ported Ramp", "native Sigmoid"
+PORTED, NATIVE, TORCHS = "ported Ramp", "native Sigmoid", "torch.nn.ReLU"
+BACKWARD = ", and backward"
 TARGET = 1.2  # ported / native, on a GPU
 
 
 def measure(settings: Settings) -> Report:
-    report = Report(f"One eager call of a module, {ELEMENTS} floats (forward)")
+    report = Report(f"One eager call of a module, {ELEMENTS} floats")
     ported = build(settings.out)
 
-    def contenders(bottom: torch.Tensor, grad: bool) -> dict[str, torch.nn.Module]:
-        found = {PORTED: ported.Ramp(), NATIVE: Sigmoid(), "torch.nn.ReLU": torch.nn.ReLU()}
+    def contenders(bottom: torch.Tensor, grad: bool) -> dict[str, Callable]:
+        found = {PORTED: ported.Ramp(), NATIVE: Sigmoid(), TORCHS: torch.nn.ReLU()}
         if not torch.equal(found[PORTED](bottom), torch.relu(bottom)):
             raise RuntimeError("the ported layer computes something else")
         with torch.no_grad():
             found[PORTED](bottom)
-        return found
+        trained = {name + BACKWARD: with_backward(module, bottom) for name, module in found.items()}
+        return found | trained if grad else found
 
     medians = measure_calls(report, settings, contenders, add)
     colours = {PORTED: _plot.OURS, NATIVE: _plot.PEER}
     report.plots["caffe_call"] = lambda figure: _plot.panels(figure, medians, colours, "us per call")
     return report
+
+
+def with_backward(module: torch.nn.Module, bottom: torch.Tensor) -> Callable:
+    """The module's forward and backward."""
+    top_diff = torch.ones_like(bottom)
+    return lambda bottom: torch.autograd.grad(module(bottom), bottom, top_diff)
 
 
 def build(out: Path):
@@ -48,7 +57,9 @@ def build(out: Path):
 
 
 def add(report: Report, times: Times, device: str, grad: bool) -> None:
-    report.calls(times, PORTED, device, grad, ratio="ported / it")
-    target = TARGET if device == GPU else None
     what = f"eager call {'with' if grad else 'without'} grad, ported / native module"
-    report.figure(what, _machine.here(device), times.ratio(PORTED, NATIVE), target)
+    for end in ("", BACKWARD) if grad else ("",):
+        names = [name + end for name in (PORTED, NATIVE, TORCHS)]
+        report.calls(times, PORTED + end, device, grad, "ported / it", names)
+        ratio = times.ratio(PORTED + end, NATIVE + end)
+        report.figure(what + end, _machine.here(device), ratio, TARGET if device == GPU else None)
