@@ -10,14 +10,12 @@ import contextlib
 
 import torch
 
-from .._runtime import CaffeRuntimeError, once
+from .._runtime import CaffeRuntimeError, library_of, once
 from . import services
 from .bottoms import checked_blobs, dtype_of, guarded, prepared, site_at, site_of
 from .instance import MODES, Definition, caffe_package
 from .parameters import Parameters
 from .pool import Pool
-
-_libraries: dict[str, torch.library.Library] = {}
 
 
 class GraphOperator:
@@ -33,9 +31,7 @@ class GraphOperator:
         self.pools: dict[str, Pool] = {}
         namespace = module.replace(".", "_")
         name = f"{namespace}::{type}"
-        if name in _libraries:  # the module was reloaded
-            _libraries.pop(name)._destroy()
-        library = _libraries[name] = torch.library.Library(namespace, "FRAGMENT")
+        library = library_of(name)
         how = "str parameter, bool training, str? mode, str varying"
         tags = (torch.Tag.pt2_compliant_tag,)
         library.define(f"{type}(Tensor[] bottoms, Tensor[] blobs, {how}) -> Tensor[]", tags=tags)

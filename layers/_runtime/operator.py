@@ -37,7 +37,17 @@ from .short import CASTS, short
 
 # The dtypes that autocast casts. It leaves doubles as they are.
 _CASTABLE = frozenset({torch.float32, torch.float16, torch.bfloat16})
-_defined: dict[str, torch.library.Library] = {}
+# By an operator's name. torch keeps it, because its operators outlive this module if somebody drops `layers` from
+# sys.modules to import it again.
+_defined: dict[str, torch.library.Library] = vars(torch.library).setdefault("_defined_by_layers", {})
+
+
+def library_of(name: str) -> torch.library.Library:
+    """A library to define an operator in, `namespace::function`. It replaces that of an earlier import or reload."""
+    if name in _defined:
+        _defined.pop(name)._destroy()
+    _defined[name] = torch.library.Library(name.partition("::")[0], "FRAGMENT")
+    return _defined[name]
 
 
 def operator(layer: Layer, *, autocast: str = "promote", stays_float: collections.abc.Sequence[str] = ()):
@@ -136,9 +146,7 @@ class Operator:
         function, layer = self.function, self.layer
         namespace = layer.module.replace(".", "_")
         name = f"{namespace}::{function.__name__}"
-        if name in _defined:  # the module was reloaded
-            _defined.pop(name)._destroy()
-        library = _defined[name] = torch.library.Library(namespace, "FRAGMENT")
+        library = library_of(name)
         schema = schema_of(function)
         # Operators take any strides, so compiled code need not keep the traced ones, and inductor may choose
         # channels_last for a whole network.

@@ -1,6 +1,7 @@
 """Operators of any signature: which arguments are tensors, which may be None, what an error may hide."""
 
 import inspect
+import subprocess
 import sys
 import types
 from collections.abc import Sequence
@@ -8,6 +9,7 @@ from typing import Optional
 
 import pytest
 import torch
+from conftest import ROOT
 from torch import Tensor
 
 from layers._runtime import CaffeRuntimeError, CaffeTypeError, CaffeValueError, Layer, operator
@@ -142,3 +144,31 @@ def test_no_integers(layer, value):
 def test_integers_out_of_range(layer, value):
     with pytest.raises(CaffeValueError, match=f"{layer.name}: stride: expected an int"):
         layer.pair("stride", value, 1)
+
+
+AGAIN = """
+import importlib, sys, torch
+x = torch.randn(2, 3, 4, 4, requires_grad=True)
+for how in ("first", "again", "reloaded"):
+    if how == "again":
+        for name in [name for name in sys.modules if name.partition(".")[0] == "layers"]:
+            del sys.modules[name]
+    import layers.sigmoid, layers.normalize
+    if how == "reloaded":
+        importlib.reload(layers.sigmoid), importlib.reload(layers.normalize)
+    sigmoid, normalize = layers.sigmoid.sigmoid, layers.normalize.Normalize()
+    for call in (sigmoid, torch.ops.layers_sigmoid.sigmoid):
+        torch.testing.assert_close(call(x), torch.sigmoid(x))
+        wanted = torch.autograd.grad(torch.sigmoid(x).sum(), x)
+        torch.testing.assert_close(torch.autograd.grad(call(x).sum(), x), wanted)
+    norms = normalize(x)
+    program = torch.export.export(normalize, (x.detach(),)).module()
+    torch.testing.assert_close(program(x.detach()), norms)
+print("right")
+"""
+
+
+def test_imported_again():
+    """As a notebook does it that drops the package from sys.modules: torch has the operators already."""
+    done = subprocess.run([sys.executable, "-c", AGAIN], cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout == "right\n", done.stderr[-2000:]
