@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tools.caffetest import __main__ as caffetest
+from tools.make import find_nvcc
 from tools.make.settings import Settings
 
 SUITES = """<testsuites>
@@ -79,7 +80,8 @@ def tested(fork, monkeypatch, tmp_path):
         fork.layer(name.title())
         fork.write(f"src/caffe/test/test_{name}_layer.cpp", f'#include "caffe/layers/{name}_layer.hpp"\n')
     fork.write("src/caffe/test/test_data_layer.cpp", '#include "caffe/solver.hpp"\n')
-    settings = Settings({"NVCC": "", "BUILD": str(tmp_path / "build"), "LAYERS_DIR": str(tmp_path)})
+    monkeypatch.setattr(find_nvcc, "find", lambda cuda_home: "")
+    settings = Settings({"NVCC": "search", "BUILD": str(tmp_path / "build"), "LAYERS_DIR": str(tmp_path)})
     monkeypatch.setattr(caffetest, "from_environment", lambda _: (settings, None))
     monkeypatch.setenv("COLUMNS", "200")
     return fork
