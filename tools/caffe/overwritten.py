@@ -56,36 +56,40 @@ class _Unsure(Exception):
     """A use of the result that may read its memory, or a path that may not write it."""
 
 
+# By a kernel's name: its parameters, the one that counts the elements, and the pointers to what it overwrites.
+Kernels = dict[str, tuple[list[str], str, list[str]]]
+
+
 def overwritten(units: list[Unit]) -> list[Overwritten]:
     """What the functions of a layer's source files overwrite. The units were read with CUDA_BUILD."""
     found = []
     for unit in units:
+        passes = [f for f in unit.main.functions if f.scope and f.name in PASSES]
         own_writers = {f.name for source in unit.sources for f in source.functions} & WRITERS.keys()
-        for function in unit.main.functions:
-            text = unit.main.text[function.body : function.end]
-            if function.scope and function.name in PASSES and not own_writers and not DIRECTIVE.search(text):
-                found += _of_function(unit, function)
+        if passes and not own_writers:
+            kernels = _kernels(unit)
+            found += [one for function in passes for one in _of_function(unit, function, kernels)]
     return found
 
 
-def _of_function(unit: Unit, function: Function) -> list[Overwritten]:
+def _of_function(unit: Unit, function: Function, kernels: Kernels) -> list[Overwritten]:
     names = [p.name for p in function.parameters]
     forward = function.name.startswith("Forward")
-    if len(names) != (2 if forward else 3):
+    text = unit.main.text[function.body : function.end]
+    if len(names) != (2 if forward else 3) or DIRECTIVE.search(text):
         return []
     result = names[1] if forward else names[2]
-    text = unit.main.text[function.body : function.end]
     found = []
     for index in sorted({int(i) for i in re.findall(rf"\b{result}\s*\[\s*(\d+)\s*\]", text)}):
         try:
-            likes = _Path(unit, function, index).walk()
+            likes = _Path(unit, function, index, kernels).walk()
         except _Unsure:
             continue
         found += [Overwritten(function.scope, function.name, index, like) for like in sorted(likes)]
     return found
 
 
-def _kernels(unit: Unit) -> dict[str, tuple[list[str], str, list[str]]]:
+def _kernels(unit: Unit) -> Kernels:
     """For each kernel's name: its parameters, and what written_elements says.
 
     If kernels of one name differ in this, none of them counts.
@@ -102,11 +106,11 @@ def _kernels(unit: Unit) -> dict[str, tuple[list[str], str, list[str]]]:
 class _Path:
     """The paths through a function, to the first use of one result."""
 
-    def __init__(self, unit: Unit, function: Function, index: int):
+    def __init__(self, unit: Unit, function: Function, index: int, kernels: Kernels):
         self.lexed, self.function = unit.main.lexed, function
         self.tokens, self.partner = self.lexed.tokens, self.lexed.partner
         self.launches = {x.start: x for x in unit.main.launches if x.function == function.name}
-        self.kernels = _kernels(unit)
+        self.kernels = kernels
         self.macros = {
             m.tokens[0].text: {t.text for t in macro_body(m)} for s in unit.sources for m in s.macros
         }
@@ -118,7 +122,8 @@ class _Path:
             self.lists, self.result = {names[0]: "top", names[2]: "bottom"}, names[2]
             self.wanted, kind, self.harmless = [names[1], "[", str(index), "]"], "diff", SHAPE | DATA
         self.here = [self.result, "[", str(index), "]", "->"]
-        self.memory = [[*self.here, f"mutable_{side}_{kind}", "(", ")"] for side in ("cpu", "gpu")]
+        # On its own side: the core would copy the other side's memory first.
+        self.memory = [*self.here, f"mutable_{function.name[-3:]}_{kind}", "(", ")"]
         self.pointer = ""  # the variable that holds the result's address
         self.counts: dict[str, Blob] = {}
         self.returned: set[Blob] = set()  # what branches write that end with a return
@@ -194,23 +199,19 @@ class _Path:
 
     def _loop(self, at: int, end: int) -> Blob | None:
         """The blob whose count of elements a `for` writes to the result."""
-        head, close = self._texts(at + 2, self.partner[at + 1]), self.partner[at + 1]
-        index = head[1] if len(head) > 1 else ""
-        if head[:1] == ["size_t"] or head[:1] == ["int"]:
-            if head[2:7] != ["=", "0", ";", index, "<"] or "".join(head[-3:]) not in (
-                f";{index}++",
-                f";++{index}",
-            ):
-                return None
-            like = self._count(at + 9, close - 3)
-            opened = self.tokens[close + 1].text == "{"
-            loop = Loop(self.lexed, index, "", close + 1 + opened, end - opened)
-            if like is not None and self.pointer and not loop.changes_index and loop.overwrites(self.pointer):
-                write = next(k for k in range(loop.first, end) if self.tokens[k].text == self.pointer)
-                after = statement_end(self.lexed, write, end)
-                if not self._uses(at, write) and not self._uses(write + 1, after):
-                    return like
-        return None
+        close = self.partner[at + 1]
+        head = self._texts(at + 2, close)
+        if head[:1] not in (["int"], ["size_t"]) or head[2:7] != ["=", "0", ";", head[1], "<"]:
+            return None
+        if "".join(head[-3:]) not in (f";{head[1]}++", f";++{head[1]}"):
+            return None
+        like, opened = self._count(at + 9, close - 3), self.tokens[close + 1].text == "{"
+        loop = Loop(self.lexed, head[1], "", close + 1 + opened, end - opened)
+        if like is None or loop.changes_index or not self.pointer or not loop.overwrites(self.pointer):
+            return None
+        write = next(k for k in range(loop.first, end) if self.tokens[k].text == self.pointer)
+        used = self._uses(at, write) or self._uses(write + 1, statement_end(self.lexed, write, end))
+        return None if used else like
 
     def _call(self, at: int) -> tuple[int, list[tuple[int, int]]]:
         """The opening bracket of a call that writes, and the places of (count, written pointer) in it."""
@@ -230,7 +231,7 @@ class _Path:
 
     def _is_result(self, first: int, last: int) -> bool:
         texts = self._texts(first, last)
-        return texts == [self.pointer] or texts in self.memory
+        return texts in ([self.pointer], self.memory)
 
     def _count(self, first: int, last: int) -> Blob | None:
         """The blob whose count() an expression is."""
@@ -251,7 +252,7 @@ class _Path:
         name, value = texts[equals - 1], texts[equals + 1 : -1]
         if not self._keeps_value(name):
             return False
-        if equals == 3 and texts[1] == "*" and value in self.memory and not self.pointer:
+        if equals == 3 and texts[1] == "*" and value == self.memory and not self.pointer:
             self.pointer = name
             return True
         start = position_from(self.tokens, self.tokens[end - 1].start) - len(value)
@@ -263,10 +264,13 @@ class _Path:
         """Is the variable declared once in the function, and never changed?"""
         first = position_from(self.tokens, self.function.body)
         last = position_from(self.tokens, self.function.end)
-        uses = [k for k in range(first, last) if self.tokens[k].text == name]
-        assigned = [k for k in uses if self.tokens[k + 1].text in CHANGES]
-        changed = any(self.tokens[k - 1].text in ("++", "--", "&") for k in uses)
-        return len(assigned) == 1 and not changed
+        around = [self._texts(k - 1, k + 2) for k in range(first, last - 1)]
+        uses = [
+            (before, after) for before, word, after in around if word == name and before not in ("->", ".")
+        ]
+        assigned = [after for _, after in uses if after in CHANGES]
+        others = any(before in ("++", "--", "&") or after in ("(", "{") for before, after in uses)
+        return len(assigned) == 1 and not others
 
     def _check_unused(self, first: int, last: int) -> None:
         if self._uses(first, last):
