@@ -16,30 +16,6 @@ from tools.new_layer import __main__ as new_layer
 # ------------------------------------------------------------------------------------ a plain layer
 
 
-def test_plain_passes_the_suite(tmp_path):
-    layers_dir = tmp_path / "my_layers"
-    done = make("new", "LAYER=my_square", f"LAYERS_DIR={layers_dir}")
-    assert done.returncode == 0, done.stderr
-    assert "make LAYERS=my_square" in done.stdout
-    names = {p.name for p in (layers_dir / "my_square").iterdir()}
-    assert names == {"my_square.h", "my_square.cu", "__init__.py", "cases.py"}
-    assert "class MySquare(nn.Module)" in (layers_dir / "my_square" / "__init__.py").read_text()
-    passes_the_suite(layers_dir)
-
-
-def passes_the_suite(layers_dir):
-    built = make("libraries", f"LAYERS_DIR={layers_dir}", "NVCC=", timeout=300)
-    assert built.returncode == 0, built.stdout + built.stderr
-    environment = os.environ | {"LAYERS_DIR": str(layers_dir)}
-    for word in ("PYTEST_ADDOPTS", "PYTEST_CURRENT_TEST"):
-        environment.pop(word, None)
-    suite = [sys.executable, ROOT / "test.py", "-q", "-p", "no:cacheprovider", "tests/layers"]
-    done = subprocess.run(suite, capture_output=True, text=True, env=environment, timeout=600)
-    assert done.returncode == 0, done.stdout[-3000:]
-    passed, failed = re.search(r"(\d+) passed", done.stdout), re.search(r"failed|error", done.stdout)
-    assert passed and int(passed[1]) > 50 and not failed
-
-
 ROW_MAX = {
     "row_max.h": """
 // bottom: [rows * columns]; top, place: [rows]
@@ -128,14 +104,36 @@ CASES = [Case(function=row_max, reference=reference, inputs={"rows": lambda draw
 }
 
 
-def test_indices_beside_the_result_pass_the_suite(tmp_path):
-    """As old extensions return them: without a gradient, of a layer that computes in float alone."""
+def test_layers_of_a_folder_pass_the_suite(tmp_path):
+    """A plain layer as it is made, and one of a user's: with indices beside its result, as old extensions return them,
+    without a gradient, of a layer that computes in float alone."""
+    layers_dir = tmp_path / "my_layers"
+    done = make("new", "LAYER=my_square", f"LAYERS_DIR={layers_dir}")
+    assert done.returncode == 0, done.stderr
+    assert "make LAYERS=my_square" in done.stdout
+    names = {p.name for p in (layers_dir / "my_square").iterdir()}
+    assert names == {"my_square.h", "my_square.cu", "__init__.py", "cases.py"}
+    assert "class MySquare(nn.Module)" in (layers_dir / "my_square" / "__init__.py").read_text()
     for name, text in ROW_MAX.items():
-        write_file(str(tmp_path / "my_layers" / "row_max" / name), text.lstrip())
-    passes_the_suite(tmp_path / "my_layers")
-    cases = [sys.executable, "-m", "tools.verify.run_cases", f"--layers-dir={tmp_path}/my_layers"]
+        write_file(str(layers_dir / "row_max" / name), text.lstrip())
+    passes_the_suite(layers_dir, "my_square", "row_max")
+    cases = [sys.executable, "-m", "tools.verify.run_cases", f"--layers-dir={layers_dir}"]
     done = subprocess.run(cases, capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0 and "wrong: none" in done.stdout, done.stdout + done.stderr
+
+
+def passes_the_suite(layers_dir, *layers):
+    built = make("libraries", f"LAYERS_DIR={layers_dir}", "NVCC=", timeout=300)
+    assert built.returncode == 0, built.stdout + built.stderr
+    environment = os.environ | {"LAYERS_DIR": str(layers_dir)}
+    for word in ("PYTEST_ADDOPTS", "PYTEST_CURRENT_TEST"):
+        environment.pop(word, None)
+    suite = [sys.executable, ROOT / "test.py", "-v", "-p", "no:cacheprovider", "tests/layers"]
+    done = subprocess.run(suite, capture_output=True, text=True, env=environment, timeout=600)
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert not re.search(r" FAILED| ERROR|failed|errors", done.stdout)
+    for layer in layers:
+        assert len(re.findall(rf"\[{layer}\b.* PASSED", done.stdout)) > 50
 
 
 def test_plain_files_are_tidy(tmp_path):
