@@ -226,7 +226,8 @@ class Names:
     @cached_property
     def layer_variables(self) -> dict[str, Place]:
         """The place of each static variable of the fork's Layer, by name. All layers share its value."""
-        text = self.tree.text(LAYER)
+        # A part of a fork may lack the file.
+        text = self.tree.text(LAYER) if (self.tree.root / LAYER).is_file() else ""
         matches = re.finditer(r"^[ \t]*static\s[^;()]*?(\w+)\s*;", text, re.M)
         return {m[1]: Place(LAYER, text.count("\n", 0, m.start(1)) + 1) for m in matches}
 

@@ -39,6 +39,20 @@ def test_layer_is_copied_byte_for_byte(fork, port):
     assert "make LAYERS_DIR=" in output and "verify" in output
 
 
+def test_part_of_a_fork(fork, port):
+    """Layers are published so: at a fork's paths, without the files of its core."""
+    fork.layer("Shift", body="shift(bottom[0]->count());", includes="static void shift(int) {}")
+    for path in (
+        "include/caffe/blob.hpp",
+        "include/caffe/layer.hpp",
+        "src/caffe/proto/caffe.proto",
+        "LICENSE",
+    ):
+        (fork.root / path).unlink()
+    port("Shift")
+    assert names(port.folder / "shift") == {"shift_layer.hpp", "shift_layer.cpp", "ORIGIN", "__init__.py"}
+
+
 @pytest.mark.skipif(not shutil.which("git"), reason="no git")
 def test_origin_knows_the_commit(fork, port):
     fork.layer("Shift")
