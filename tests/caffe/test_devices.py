@@ -105,6 +105,27 @@ def test_streams(zoo, gpu):
         assert (diff != (y != 0)).sum() == 0
 
 
+def test_copies_of_two_axes(zoo):
+    x = torch.randn(3, 4, 6)
+    left, right = zoo.Halves()(x)
+    assert torch.equal(left, x[..., :3]) and torch.equal(right, -x[..., 3:])
+
+
+def test_copies_of_two_axes_wait_for_the_stream(zoo, gpu):
+    """The legacy default stream, which CUDA's own functions take, would not wait for what fills the bottom."""
+    m, x = zoo.Halves().cuda(), torch.zeros(3, 400, 600, device="cuda")
+    values = torch.randn_like(x)
+    torch.cuda.synchronize()
+    for _ in range(3):
+        with torch.cuda.stream(torch.cuda.Stream()):
+            torch.cuda._sleep(20_000_000)
+            x.copy_(values)
+            left, right = m(x)
+            assert torch.equal(left, values[..., :300]) and torch.equal(right, -values[..., 300:])
+            x.zero_()
+            torch.cuda.current_stream().synchronize()
+
+
 def test_cuda_graph(zoo, gpu):
     m = zoo.Ramp(zoo_param={"slope": 0.5}).cuda()
     x = torch.randn(1000, device="cuda")

@@ -384,4 +384,18 @@ ZOO_BACKWARD_CPU(Exposing) {
 INSTANTIATE_CLASS(ExposingLayer);
 REGISTER_LAYER_CLASS(Exposing);
 
+// ----------------------------------------------------------------------------------------- Halves
+
+ZOO_RESHAPE(Halves) {
+  vector<int> shape = bottom[0]->shape();
+  shape.back() /= 2;
+  for (int i = 0; i < 2; ++i) top[i]->Reshape(shape);
+}
+
+ZOO_FORWARD_CPU(Halves) { NOT_IMPLEMENTED; }
+ZOO_BACKWARD_CPU(Halves) { NOT_IMPLEMENTED; }
+
+INSTANTIATE_CLASS(HalvesLayer);
+REGISTER_LAYER_CLASS(Halves);
+
 }  // namespace caffe

@@ -360,4 +360,22 @@ ZOO_BACKWARD_GPU(Exposing) {
 
 INSTANTIATE_LAYER_GPU_FUNCS(ExposingLayer);
 
+// ----------------------------------------------------------------------------------------- Halves
+
+ZOO_FORWARD_GPU(Halves) {
+  const int columns = top[0]->shape(-1), rows = top[0]->count() / columns;
+  const size_t width = columns * sizeof(Dtype), pitch = 2 * width;
+  const Dtype* x = bottom[0]->gpu_data();
+  CUDA_CHECK(
+      cudaMemcpy2DAsync(top[0]->mutable_gpu_data(), width, x, pitch, width, rows, cudaMemcpyDeviceToDevice));
+  vector<Dtype> right(rows * columns);
+  CUDA_CHECK(cudaMemcpy2D(right.data(), width, x + columns, pitch, width, rows, cudaMemcpyDeviceToHost));
+  for (Dtype& value : right) value = -value;
+  CUDA_CHECK(cudaMemcpy2D(top[1]->mutable_gpu_data(), width, right.data(), width, width, rows,
+                          cudaMemcpyHostToDevice));
+}
+ZOO_BACKWARD_GPU(Halves) { NOT_IMPLEMENTED; }
+
+INSTANTIATE_LAYER_GPU_FUNCS(HalvesLayer);
+
 }  // namespace caffe

@@ -326,6 +326,22 @@ class ExposingLayer : public Layer<Dtype> {
   vector<Dtype> buffer_;
 };
 
+// Tops: the left and the right halves of the bottom's rows, by copies of two axes. The right half goes by way
+// of the host, which negates it.
+template <typename Dtype>
+class HalvesLayer : public Layer<Dtype> {
+ public:
+  explicit HalvesLayer(const LayerParameter& param) : Layer<Dtype>(param) {}
+  virtual void Reshape(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top);
+  virtual inline const char* type() const { return "Halves"; }
+  virtual inline int ExactNumBottomBlobs() const { return 1; }
+  virtual inline int ExactNumTopBlobs() const { return 2; }
+
+ protected:
+  ZOO_PASS(Forward)
+  ZOO_BACK(Backward)
+};
+
 }  // namespace caffe
 
 #endif  // CAFFE_ZOO_LAYERS_HPP_
