@@ -365,11 +365,12 @@ PyObject* short_backward(PyObject* object, PyObject* const* given, Py_ssize_t co
   if (s.python[kBy] == Py_None || Torch::ask(torch.grad_enabled))
     return call(s.python[kBackward], given, static_cast<size_t>(count));
   Short& by = *reinterpret_cast<ShortObject*>(s.python[kBy])->self;
+  // One after the other: a later one would clear the error of an earlier one.
   const Owned saved(PyObject_GetAttrString(given[0], "saved_tensors"));
-  const Owned parameters(PyObject_GetAttrString(given[0], "parameters"));
-  const Owned wanted(PyObject_GetAttrString(given[0], "needs_input_grad"));
+  const Owned parameters(saved ? PyObject_GetAttrString(given[0], "parameters") : nullptr);
+  const Owned wanted(parameters ? PyObject_GetAttrString(given[0], "needs_input_grad") : nullptr);
   PyObject* const held[] = {saved.get(), parameters.get(), wanted.get()};
-  return saved && parameters && wanted ? differentiate_by(s, by, given + 1, count - 1, held) : nullptr;
+  return wanted ? differentiate_by(s, by, given + 1, count - 1, held) : nullptr;
 }
 
 // add(arguments, plan): run calls with such arguments by this plan from now on.

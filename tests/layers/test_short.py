@@ -57,3 +57,22 @@ def test_a_plan_gives_the_same_bits(point):
         assert made + launched, "no call of this layer is ever repeated by a plan"
     assert same_bits(forward_and_backward(point, 1), careful)
     assert same_bits(point.call(*point.arguments()), without)
+
+
+@pytest.mark.only(lambda case: case.gradient != "none")
+def test_what_autograd_refuses_is_torchs_own_error(point):
+    """A second backward, and a backward after an input was changed in place. A layer that saved nothing takes both."""
+    for seed, wrong in enumerate(["second time", "modified by an inplace operation"] * 3):
+        arguments = point.arguments(True, seed)
+        tops = differentiable(results(point.call(*arguments)))
+        inputs, top_diffs = differentiable(arguments), random_like(tops, seed)
+        if wrong == "second time":
+            torch.autograd.grad(tops, inputs, top_diffs)
+        else:
+            with torch.no_grad():
+                for tensor in inputs:
+                    tensor.add_(1)
+        try:
+            torch.autograd.grad(tops, inputs, top_diffs)
+        except RuntimeError as error:
+            assert wrong in str(error)
