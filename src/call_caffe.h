@@ -28,7 +28,7 @@ inline PyObject* nothing() {
 struct RecordedCall {
   PyObject* all;  // holds the others
   PyObject *pool, *free, *lent, *thread, *failures, *failed, *take_failure, *fail, *result, *blob_names,
-      *current_device, *zeros_like, *placement, *make_call, *apply;
+      *current_device, *capturing, *zeros_like, *placement, *make_call, *apply;
   std::vector<Allocation> bottom_diffs, tops;
   int device_type, bits, training;
   long long changes;
@@ -277,6 +277,7 @@ class CallRunner {
     const auto device = static_cast<int32_t>(r_.head().device);
     if (r_.current_device != Py_None && Torch::number(PyObject_CallNoArgs(r_.current_device)) != device)
       return false;
+    if (Torch::ask(r_.capturing)) return false;
     void* stream = nullptr;
     if (torch.api->current_stream(r_.device_type, device, &stream)) return false;
     return reinterpret_cast<int64_t>(stream) == r_.head().stream;
@@ -309,7 +310,7 @@ class CallRunner {
   }
 
   // Allocates the tops and runs Forward. Returns a tuple of the tops, or None if the layer has no code for
-  // this mode or a CUDA graph captures the stream, or NULL with an exception. *moved: a top has another address than the allocated one.
+  // this mode, or NULL with an exception. *moved: a top has another address than the allocated one.
   PyObject* run(PyObject* instance, const std::vector<PyObject*>& inputs, Running* running, bool* moved) {
     std::vector<Owned> tops;
     std::vector<int64_t> places;
@@ -321,7 +322,7 @@ class CallRunner {
       places.push_back(blob.data);
     }
     const int status = start(instance, running, r_.run_forward);
-    if (status == CAFFE_STATUS_NOT_IMPLEMENTED || status == CAFFE_STATUS_CAPTURED) return nothing();
+    if (status == CAFFE_STATUS_NOT_IMPLEMENTED) return nothing();
     if (status) return PyObject_CallNoArgs(r_.fail);
     Owned results(PyTuple_New(r_.top_count()));
     *moved = false;
@@ -387,11 +388,11 @@ inline PyObject* record_caffe_call(PyObject*, PyObject* all) {
       {"backward", PY_METHOD(recorded_backward), METH_FASTCALL, nullptr}};
   std::unique_ptr<RecordedCall> r(new RecordedCall);
   PyObject *bottom_diffs, *tops, *pattern;
-  if (!PyArg_ParseTuple(all, "OOOOOOOOOOOOOOOOOiiiLKKKO", &r->pool, &r->free, &r->lent, &r->thread,
+  if (!PyArg_ParseTuple(all, "OOOOOOOOOOOOOOOOOOiiiLKKKO", &r->pool, &r->free, &r->lent, &r->thread,
                         &r->failures, &r->failed, &r->take_failure, &r->fail, &r->result, &bottom_diffs,
-                        &tops, &r->blob_names, &r->current_device, &r->zeros_like, &r->placement,
-                        &r->make_call, &r->apply, &r->device_type, &r->bits, &r->training, &r->changes,
-                        &r->run_forward, &r->run_backward, &r->set_num_threads, &pattern))
+                        &tops, &r->blob_names, &r->current_device, &r->capturing, &r->zeros_like,
+                        &r->placement, &r->make_call, &r->apply, &r->device_type, &r->bits, &r->training,
+                        &r->changes, &r->run_forward, &r->run_backward, &r->set_num_threads, &pattern))
     return nullptr;
   if (!take_all(bottom_diffs, &r->bottom_diffs) || !take_all(tops, &r->tops)) return nullptr;
   char* bytes;

@@ -6,13 +6,7 @@
 // Which of a layer's functions run, its phase, and the status that a call returns.
 enum { CAFFE_MODE_CPU = 0, CAFFE_MODE_GPU = 1 };
 enum { CAFFE_PHASE_TRAIN = 0, CAFFE_PHASE_TEST = 1 };
-enum {
-  CAFFE_STATUS_DONE = 0,
-  CAFFE_STATUS_FAILED = 1,
-  CAFFE_STATUS_NOT_IMPLEMENTED = 2,
-  // Forward or Backward did nothing, see not_captured.
-  CAFFE_STATUS_CAPTURED = 3
-};
+enum { CAFFE_STATUS_DONE = 0, CAFFE_STATUS_FAILED = 1, CAFFE_STATUS_NOT_IMPLEMENTED = 2 };
 
 // The place of memory: one of these, or a CUDA device's number.
 enum { CAFFE_ON_HOST = -1, CAFFE_ON_PAGE_LOCKED_HOST = -2 };
@@ -61,8 +55,6 @@ typedef struct {
   int64_t seed;
   // The training loop's iteration. -1: not known.
   int64_t iteration;
-  // 1: Forward and Backward shall do nothing if a CUDA graph captures the stream.
-  int64_t not_captured;
   // The bottoms, then the tops, then the parameters.
   caffe_blob_record blobs[];
 } caffe_call_record;

@@ -297,7 +297,6 @@ class Instance:
         """The record of a call of forward with such tensors, without addresses."""
         record = Record(self.library, len(bottoms), len(tops), len(blob_shapes))
         self.place(record, self.record.head.mode, iteration)
-        record.head.not_captured = True
         for blob, bottom in zip(record.bottoms, bottoms, strict=True):
             put(blob, tuple(bottom.shape))
         for blob, top in zip(record.tops, tops, strict=True):

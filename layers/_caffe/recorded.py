@@ -11,6 +11,11 @@ from . import services
 from .autograd import Call, Placement, apply
 from .instance import Instance
 
+try:  # torch.cuda.is_current_stream_capturing is a Python function around it
+    from torch._C import _cuda_isCurrentStreamCapturing as is_capturing
+except ImportError:
+    from torch.cuda import is_current_stream_capturing as is_capturing
+
 
 class RecordedCall:
     """A call that went the careful way, and that C can repeat with other tensors.
@@ -55,6 +60,7 @@ class RecordedCall:
             tuple(map(allocation, tops)),
             tuple(f"blob{i}" for i in range(len(pool.blob_shapes))),
             None if one_device else torch.cuda.current_device,
+            is_capturing,
             torch.zeros_like,
             self.placement,
             Call,

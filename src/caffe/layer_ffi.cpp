@@ -222,23 +222,8 @@ LayerObject* create(const string& type, const LayerParameter& parameter) {
 
 LayerObject& object(int64_t handle) { return *reinterpret_cast<LayerObject*>(handle); }
 
-#ifdef CAFFE_HOST_BACKEND
-bool is_captured(const caffe_call_record&) { return false; }
-#else
-bool is_captured(const caffe_call_record& record) {
-  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  const cudaStream_t stream = reinterpret_cast<cudaStream_t>(record.stream);
-  if (record.device < 0 || cudaStreamIsCapturing(stream, &status) == cudaSuccess)
-    return status != cudaStreamCaptureStatusNone;
-  (void)cudaGetLastError();
-  return true;  // in doubt
-}
-#endif
-
-// Runs a function that makes a call, unless the call is not for a CUDA graph and one is captured.
 template <typename Function>
-int status_of(const caffe_call_record& record, const Function& function) {
-  if (record.not_captured && is_captured(record)) return CAFFE_STATUS_CAPTURED;
+int status_of(const Function& function) {
   try {
     function();
     return CAFFE_STATUS_DONE;
@@ -281,7 +266,7 @@ int caffe_layer_facts(int64_t layer, caffe_layer_facts_record* facts) {
 }
 
 int caffe_layer_setup(int64_t layer, caffe_call_record* record) {
-  return caffe::status_of(*record, [&] { caffe::object(layer).setup(record); });
+  return caffe::status_of([&] { caffe::object(layer).setup(record); });
 }
 
 int caffe_layer_parameter(int64_t layer, int64_t i, caffe_blob_record* record) {
@@ -290,15 +275,15 @@ int caffe_layer_parameter(int64_t layer, int64_t i, caffe_blob_record* record) {
 }
 
 int caffe_layer_reshape(int64_t layer, caffe_call_record* record) {
-  return caffe::status_of(*record, [&] { caffe::object(layer).reshape(record); });
+  return caffe::status_of([&] { caffe::object(layer).reshape(record); });
 }
 
 int caffe_layer_forward(int64_t layer, caffe_call_record* record) {
-  return caffe::status_of(*record, [&] { caffe::object(layer).forward(record); });
+  return caffe::status_of([&] { caffe::object(layer).forward(record); });
 }
 
 int caffe_layer_backward(int64_t layer, caffe_call_record* record) {
-  return caffe::status_of(*record, [&] { caffe::object(layer).backward(record); });
+  return caffe::status_of([&] { caffe::object(layer).backward(record); });
 }
 
 }  // extern "C"

@@ -148,6 +148,27 @@ def test_cuda_graph(zoo, gpu):
         scheduled(x)
 
 
+@pytest.mark.parametrize("grad", [False, True])
+def test_cuda_graph_on_the_stream_of_earlier_calls(zoo, gpu, grad):
+    """A recorded call would run here, but for the graph, which needs an instance that nobody uses afterwards."""
+    m, stream = zoo.Ramp(zoo_param={"slope": 0.5}).cuda(), torch.cuda.Stream()
+    x = torch.randn(1000, device="cuda", requires_grad=grad)
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            m(x)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, stream=stream):
+        y = m(x)
+    for _ in range(3):
+        with torch.no_grad():
+            x.normal_()
+        graph.replay()
+        torch.testing.assert_close(y.detach(), torch.nn.functional.leaky_relu(x.detach(), 0.5))
+    del y
+    assert len(m._pool.captured) == 1
+
+
 def test_graphed_callable(zoo, gpu):
     m = zoo.Affine(zoo_param=FILLER).setup((4, 3), device="cuda")
     graphed = torch.cuda.make_graphed_callables(
