@@ -98,7 +98,7 @@ class Unit:
         passed = {
             word
             for launch in launches
-            for text in (launch.template_arguments, *launch.arguments)
+            for text in (*launch.template_arguments, *launch.arguments)
             for word in re.findall(r"[A-Za-z_]\w*", text)
         }
         reachable = self.reachable(words | passed)

@@ -89,7 +89,7 @@ class Launch(NamedTuple):
     shmem: str
     stream: str
     arguments: tuple[str, ...]
-    template_arguments: str
+    template_arguments: tuple[str, ...]
     function: str  # the function that contains it; "" in a macro's body
     start: int  # offset of the launch
     chevrons: tuple[int, int]  # offsets of <<<...>>>
@@ -340,11 +340,11 @@ class Source:
             return [text(c) for c in parent.named_children if c.type not in ("comment", "ERROR")]
 
         call = node.parent
-        name, templates = call.child_by_field_name("function"), ""
+        name, templates = call.child_by_field_name("function"), ()
         while name.type == "qualified_identifier":
             name = name.child_by_field_name("name")
         if name.type in ("template_function", "template_method"):
-            templates = text(name.child_by_field_name("arguments"))[1:-1].strip()
+            templates = tuple(texts(name.child_by_field_name("arguments")))
             name = name.child_by_field_name("name")
         function = self.function_around(node.start_byte + shift)
         start = call.start_byte + shift

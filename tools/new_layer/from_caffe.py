@@ -9,7 +9,9 @@ from pathlib import Path
 
 from ..files import read
 from .caffe_file import Parts, split
-from .launchers import CHECKED_INT, WIDTH, Launcher, make_launchers, snake_case, unique, without_layer
+from .launcher import WIDTH, Launcher, definitions
+from .launchers import make_launchers
+from .naming import snake_case, unique, without_layer
 
 # Names that no function of the new module may have.
 MODULE_NAMES = {"layer", "operator", "torch", "not_filled_in", *keyword.kwlist}
@@ -80,17 +82,14 @@ def cuda_text(parts: Parts, launchers, left_out, values, fill) -> str:
     if parts.dropped_includes:
         includes += "\n\n// It also included, for its host code:\n"
         includes += "\n".join(f"//   {name}" for name in parts.dropped_includes)
-    definitions = [x.definition() for x in launchers]
-    definitions += [f"// No launcher for {kernel}: it {why}." for kernel, why in left_out]
-    if any("checked_int(" in text for text in definitions):
-        definitions.insert(0, CHECKED_INT.strip("\n"))
+    missing = [f"// No launcher for {kernel}: it {why}." for kernel, why in left_out]
     text = fill(
         "caffe/layer.cu.in",
         **values,
         heading=parts.heading,
         includes=includes,
         device=parts.device,
-        launchers="\n" + "\n\n".join(definitions),
+        launchers="\n" + "\n\n".join([*definitions(launchers), *missing]),
         host="\n".join(commented(line) for line in parts.host.split("\n")),
     )
     return text.lstrip("\n")

@@ -17,7 +17,8 @@ from ..cuda.source import Function, Source
 from ..cuda.tokens import mask
 from ..files import read, write
 from .caffe_file import split
-from .launchers import CHECKED_INT, make_launchers
+from .launcher import definitions
+from .launchers import make_launchers
 
 # Words that a definition may have, and a C declaration may not.
 NOT_IN_C = re.compile(r"\b(__restrict__|__restrict|__host__|noexcept)\b|__attribute__\s*\(\(.*?\)\)")
@@ -102,10 +103,8 @@ def completed(name: str, text: str, path: str) -> tuple[str, str]:
             f"no launcher could be made for its kernels: {why}" if why else
             'it has neither a function that is `extern "C"` nor a kernel (`__global__`)'
         )  # fmt: skip
-    definitions = [launcher.definition() for launcher in launchers]
-    if any("checked_int(" in definition for definition in definitions):
-        definitions.insert(0, CHECKED_INT.strip("\n"))
-    added = "\n\n".join(["", "// Made by load_inline: a launcher for each kernel.", *definitions]) + "\n"
+    comment = "// Made by load_inline: a launcher for each kernel."
+    added = "\n\n".join(["", comment, *definitions(launchers)]) + "\n"
     return "".join(f"{launcher.declaration()}\n" for launcher in launchers), text.rstrip("\n") + "\n" + added
 
 

@@ -1,4 +1,4 @@
-"""Write launchers: C functions that launch a kernel, made from its signature and its launches.
+"""Make launchers (launcher.py) from the signatures of kernels and from their launches.
 
 launchers, left_out = make_launchers("foo", split(text, path))
 print(launchers[0].declaration(), launchers[0].definition())
@@ -9,16 +9,15 @@ from __future__ import annotations
 import itertools
 import keyword
 import re
-import textwrap
-from dataclasses import dataclass, field
 
 from ..cuda.analysis import Kernel
 from ..cuda.certain import touched_elements
 from ..cuda.source import Launch
 from ..cuda.tokens import LOOP
 from .caffe_file import Parts, tidy_type
+from .launcher import Argument, Launcher, wrapped
+from .naming import launcher_name, numbered, unique
 
-WIDTH = 110
 # Of a kernel that has template parameters besides its dtype.
 MOST_INSTANCES = 8
 
@@ -55,98 +54,10 @@ WHOLE = {"int", "unsigned", "unsigned int", "long", "long long", "size_t", "int6
 EVERYWHERE = {"CAFFE_GET_BLOCKS", "CAFFE_CUDA_NUM_THREADS", "dim3", "sizeof", "int", "float", "double"}
 # Names that no parameter may have: the runtime fills in some, and the others are Python's keywords.
 RESERVED = {"dtype", "stream", *keyword.kwlist}
-CHECKED_INT = """
-// The kernels count in int, as Caffe did: a number that does not fit is an error, never a wrong index.
-static int checked_int(int64_t number, const char* name) {
-  if (number >= 0 && number <= INT32_MAX) return static_cast<int>(number);
-  throw caffe::Error(std::string(name) + ": " + std::to_string(number) + " does not fit the kernel's int");
-}
-"""
 
 
 class NoLauncher(Exception):
     """Why there can be no launcher for a kernel."""
-
-
-@dataclass
-class Argument:
-    """One parameter of the C function, and the value that the kernel gets for it."""
-
-    type: str  # in the header
-    name: str
-    value: str = ""  # a C++ expression; "" for a parameter of the launch, which the kernel does not get
-    kernel_name: str = ""
-    kernel_type: str = ""
-
-
-@dataclass
-class Launcher:
-    name: str
-    kernel: Kernel
-    callee: str  # qualified: caffe::ReLUForward
-    arguments: list[Argument]
-    dispatch: bool  # over dtype
-    # For each instance of the kernel: (condition on the C parameters, its template arguments).
-    instances: list[tuple[str, str]]
-    grid: str
-    block: str
-    shared: str
-    notes: list[str] = field(default_factory=list)
-    prologue: list[str] = field(default_factory=list)  # statements before the launch
-    extents: dict[str, str] = field(
-        default_factory=dict
-    )  # by tensor: the number of its elements, in C parameters
-
-    @property
-    def parameters(self) -> list[tuple[str, str]]:
-        """(type, name) of each C parameter."""
-        dtype = [("int", "dtype")] if self.dispatch else []
-        return [*((a.type, a.name) for a in self.arguments), *dtype, ("void *", "stream")]
-
-    @property
-    def python_parameters(self) -> list[str]:
-        """The parameters that Python passes. The runtime adds the others."""
-        return [a.name for a in self.arguments]
-
-    def declaration(self) -> str:
-        """The C declaration, with the comment from which build_ffi.py reads the tensors' sizes."""
-        parameters = [f"{t}{n}" if t.endswith("*") else f"{t} {n}" for t, n in self.parameters]
-        by_size = {size: [n for n, s in self.extents.items() if s == size] for size in self.extents.values()}
-        comments = [f"// {', '.join(names)}: [{size}]\n" for size, names in by_size.items()]
-        return "".join(comments) + filled(f"int {self.name}(", parameters, ");")
-
-    def definition(self) -> str:
-        parameters = [f"{t.replace(' *', '*')} {n}" for t, n in self.parameters]
-        lines = [f"// {note}" for note in self.notes]
-        lines.append(filled(f'extern "C" int {self.name}(', parameters, ") {"))
-        indent = "    " if self.dispatch else "  "
-        body = []
-        for i, (condition, template_arguments) in enumerate(self.instances):
-            callee = f"{self.callee}<{template_arguments}>" if template_arguments else self.callee
-            call = [
-                filled(
-                    f"{callee}<<<",
-                    [self.grid, self.block, self.shared, "CAFFE_STREAM(stream)"],
-                    ">>>(",
-                    indent,
-                ),
-                filled("    ", [a.value for a in self.arguments if a.value], ");", indent),
-            ]
-            if condition:
-                body.append(f"{indent}{'} else ' if i else ''}if ({condition}) {{")
-                body += ["  " + line for part in call for line in part.split("\n")]
-            else:
-                body += call
-        if self.instances[0][0]:
-            known = " or ".join(condition for condition, _ in self.instances)
-            body += [
-                f"{indent}}} else {{",
-                f'{indent}  throw caffe::Error("compiled for {known} only");',
-                f"{indent}}}",
-            ]
-        if self.dispatch:
-            body = ["  CAFFE_DISPATCH_FLOAT_DOUBLE(dtype, Dtype, {", *body, "  });"]
-        return "\n".join([*lines, *self.prologue, *body, "  return CAFFE_LAUNCH_STATUS();", "}"])
 
 
 def make_launchers(layer: str, parts: Parts) -> tuple[list[Launcher], list[tuple[str, str]]]:
@@ -159,7 +70,7 @@ def make_launchers(layer: str, parts: Parts) -> tuple[list[Launcher], list[tuple
             name = launcher_name(layer, kernel.name)
             while name in words:  # it would overload a function of the file
                 name += "_launch"
-            name = unique(name, used, "_{}")
+            name = numbered(name, used)
             launcher = _Maker(parts, kernel, scope, template_parameters).launcher(name)
         except NoLauncher as why:
             left_out.append((kernel.name, str(why)))
@@ -183,6 +94,7 @@ class _Maker:
         self.template = [_template_parameter(tokens) for tokens in template_parameters]
         self.used_names = set(RESERVED)
         self.arguments: list[Argument] = []
+        self.dispatch = False  # over dtype
         self.notes: list[str] = []
         self.prologue: list[str] = []
 
@@ -194,8 +106,8 @@ class _Maker:
             self.arguments.append(self._argument(parameter, types))
         if not any(a.type.endswith("*") for a in self.arguments):
             raise NoLauncher("takes no tensor, so its device is unknown")
-        dispatch = "Dtype" in types.values()
-        if dispatch and not any(a.type.endswith("void *") for a in self.arguments):
+        self.dispatch = "Dtype" in types.values()
+        if self.dispatch and not any(a.type.endswith("void *") for a in self.arguments):
             raise NoLauncher("has a dtype that none of its tensors has")
         instances = self._instances(types, choices)
         file = self.parts.source.path.rpartition("/")[2]
@@ -204,13 +116,13 @@ class _Maker:
             where = f"{launch.function}, line {launch.line}" if launch.function else f"line {launch.line}"
             config = ", ".join(filter(None, (launch.grid, launch.block, launch.shmem)))
             self.notes += wrapped(f"As launched in {where}: <<<{config}>>>({', '.join(launch.arguments)})")
-        grid, block, shared = self._geometry(dispatch)
+        grid, block, shared = self._geometry()
         return Launcher(
             name,
             self.kernel,
             self.scope + self.kernel.name,
             self.arguments,
-            dispatch,
+            self.dispatch,
             instances,
             grid,
             block,
@@ -223,17 +135,16 @@ class _Maker:
     def _extents(self) -> dict[str, str]:
         """The number of elements of each tensor of which the kernel's loop touches every element."""
         count, touched = touched_elements(self.parts.source, self.kernel) or ("", [])
-        factors = [self._parameter(word) for word in count.split(" * ")]
-        if not all(f is not None and f.kernel_type in WHOLE for f in factors):
+        size = " * ".join(f.name for f in self._factors(count))
+        if not size:
             return {}
-        size = " * ".join(f.name for f in factors)
         return {a.name: size for a in self.arguments if a.kernel_name in touched}
 
     # ------------------------------------------------------------------------------- templates
 
     def _template_arguments(self) -> tuple[dict[str, str], dict[str, list[str]]]:
         """For each type parameter its type; for each other template parameter the values to compile for."""
-        lists = [[a.strip() for a in split_top(x.template_arguments)] for x in self.launches]
+        lists = [launch.template_arguments for launch in self.launches]
         types, choices = {}, {}
         for i, (kind, name, default) in enumerate(self.template):
             values = list(dict.fromkeys(arguments[i] for arguments in lists if i < len(arguments)))
@@ -319,22 +230,19 @@ class _Maker:
 
     # -------------------------------------------------------------------------------- geometry
 
-    def _geometry(self, dispatch: bool) -> tuple[str, str, str]:
+    def _geometry(self) -> tuple[str, str, str]:
         """Grid, block and shared memory of the launch. What only the caller knows becomes a parameter."""
         launch = self.launches[0] if self.launches else None
-        grid, block = self._grid_and_block(launch, dispatch)
-        return grid, block, self._shared(launch, dispatch)
+        grid, block = self._grid_and_block(launch)
+        return grid, block, self._shared(launch)
 
-    def _grid_and_block(self, launch: Launch | None, dispatch: bool) -> tuple[str, str]:
+    def _grid_and_block(self, launch: Launch | None) -> tuple[str, str]:
         kernel, bounds = self.kernel, self._loop_bounds()
         # A kernel that consists of a grid loop works with any grid.
         any_grid = kernel.has_loop and not kernel.uses_thread_identity and len(bounds) == 1
         if any_grid and (count := self._count(bounds.pop())):
             return f"CAFFE_GET_BLOCKS({count})", "CAFFE_CUDA_NUM_THREADS"
-        found = {
-            (self._translated(x.grid, x, dispatch), self._translated(x.block, x, dispatch))
-            for x in self.launches
-        }
+        found = {(self._translated(x.grid, x), self._translated(x.block, x)) for x in self.launches}
         if len(found) == 1 and None not in (only := found.pop()):
             return only
         three = launch is None or any(
@@ -352,10 +260,10 @@ class _Maker:
                 parts.append(self._own("int", what))
         return parts[0], parts[1]
 
-    def _shared(self, launch: Launch | None, dispatch: bool) -> str:
+    def _shared(self, launch: Launch | None) -> str:
         if launch is not None and not launch.shmem:
             return "0"
-        if launch is not None and (text := self._translated(launch.shmem, launch, dispatch)):
+        if launch is not None and (text := self._translated(launch.shmem, launch)):
             return text
         low, high = self.kernel.body
         if launch is None and not re.search(r"extern\s+__shared__", self.parts.source.text[low:high]):
@@ -382,8 +290,8 @@ class _Maker:
 
     def _count(self, bound: str) -> str | None:
         """A count for CAFFE_GET_BLOCKS: a parameter or a product of parameters."""
-        factors = [self._parameter(word) for word in bound.split(" * ")]
-        if not all(f is not None and f.kernel_type in WHOLE for f in factors):
+        factors = self._factors(bound)
+        if not factors:
             return None
         if len(factors) > 1:
             product = " * ".join([f"int64_t({factors[0].name})", *(f.name for f in factors[1:])])
@@ -392,6 +300,11 @@ class _Maker:
             self.prologue.append(f'  const int {name} = checked_int({product}, "{bound}");')
             return name
         return self._as_count(factors[0])
+
+    def _factors(self, product: str) -> list[Argument]:
+        """The whole numbers of a product `a * b` of the kernel's parameters; none for anything else."""
+        factors = [self._parameter(word) for word in product.split(" * ")]
+        return factors if all(f is not None and f.kernel_type in WHOLE for f in factors) else []
 
     def _as_count(self, argument: Argument) -> str:
         """A count as int64_t, as in all of the toolkit's C functions. It is checked if the kernel takes an int."""
@@ -403,7 +316,7 @@ class _Maker:
     def _parameter(self, kernel_name: str) -> Argument | None:
         return next((a for a in self.arguments if a.kernel_name == kernel_name and a.value), None)
 
-    def _translated(self, text: str, launch: Launch, dispatch: bool) -> str | None:
+    def _translated(self, text: str, launch: Launch) -> str | None:
         """A launch's expression in C parameters; None if it needs variables of Caffe's."""
         by_text = {re.sub(r"\s", "", a): self.arguments_of_kernel[i] for i, a in enumerate(launch.arguments)}
 
@@ -421,7 +334,7 @@ class _Maker:
         result = text
         words = set(re.findall(r"\b[A-Za-z_]\w*(?!\s*')", text))
         for word in words:
-            if word in EVERYWHERE or (word == "Dtype" and dispatch):
+            if word in EVERYWHERE or (word == "Dtype" and self.dispatch):
                 continue
             if (argument := number(word)) is not None:
                 result = re.sub(rf"\b{word}\b", argument.name, result)
@@ -436,44 +349,6 @@ class _Maker:
         return [a for a in self.arguments if a.value]
 
 
-# --------------------------------------------------------------------------------------------- names
-
-
-def snake_case(name: str) -> str:
-    """MaxPoolForward -> max_pool_forward, ROIPool -> roi_pool, kernel_channel_max -> kernel_channel_max."""
-    name = re.sub(r"([A-Z]+)([A-Z][a-z])", r"\1_\2", name)
-    name = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name)
-    return re.sub(r"_+", "_", name).strip("_").lower()
-
-
-def without_layer(layer: str, snake: str) -> str:
-    """`snake` without the layer's name in front: for layer relu, re_lu_forward -> forward."""
-    words, wanted = snake.split("_"), layer.replace("_", "")
-    for count in range(1, len(words) + 1):
-        if "".join(words[:count]) == wanted:
-            return "_".join(words[count:])
-    return snake
-
-
-def launcher_name(layer: str, kernel: str) -> str:
-    rest = without_layer(layer, snake_case(kernel))
-    return f"{layer}_{rest}" if rest else f"{layer}_kernel"
-
-
-def unique(name: str, used: set[str], suffix: str = "_") -> str:
-    """`name`, with a suffix if it is used."""
-    if name not in used:
-        return name
-    if "{}" in suffix:
-        return next(n for i in itertools.count(2) if (n := name + suffix.format(i)) not in used)
-    while name in used:
-        name += suffix
-    return name
-
-
-# ---------------------------------------------------------------------------------------------- text
-
-
 def _template_parameter(tokens) -> tuple[str, str, str]:
     """(kind, name, default) of `typename T`, `bool flag = true`, `int N`."""
     texts = [t.text for t in tokens]
@@ -484,35 +359,3 @@ def _template_parameter(tokens) -> tuple[str, str, str]:
 
 def tidy_words(text: str) -> str:
     return " ".join(word for word in text.split() if word not in ("const", "typename"))
-
-
-def split_top(text: str) -> list[str]:
-    """Split template arguments at their own commas."""
-    parts, depth = [""], 0
-    for character in text:
-        depth += (character in "<([") - (character in ">)]")
-        if character == "," and not depth:
-            parts.append("")
-        else:
-            parts[-1] += character
-    return [part for part in parts if part.strip()]
-
-
-def filled(opening: str, items: list[str], closing: str, indent: str = "") -> str:
-    """opening + items + closing, over several lines if necessary."""
-    opening = indent + opening
-    aligned = opening.strip() and len(opening) < 70
-    hang = " " * len(opening) if aligned else indent + "    "
-    lines, line = [], opening
-    for i, item in enumerate(items):
-        piece = item + (closing if i + 1 == len(items) else ",")
-        if len(line) + len(piece) + 1 > WIDTH and line.strip() and line != opening:
-            lines.append(line)
-            line = hang
-        line += piece if line in (opening, hang) or not line.strip() else " " + piece
-    return "\n".join([*lines, line])
-
-
-def wrapped(text: str) -> list[str]:
-    """Comment lines."""
-    return textwrap.wrap(text, WIDTH - 3, subsequent_indent="    ", break_long_words=False)

@@ -30,7 +30,9 @@ void Layer::Forward(int n) {
         ("T*", "out"),
     ]
     first, second = kernel.launches
-    assert first.line == 5 and first.function == "Forward" and first.template_arguments == "float, (N > 2)"
+    assert (
+        first.line == 5 and first.function == "Forward" and first.template_arguments == ("float", "(N > 2)")
+    )
     assert (first.grid, first.block, first.shmem, first.stream) == (
         "dim3(n, 2)",
         "64",

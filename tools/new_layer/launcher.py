@@ -1,0 +1,123 @@
+"""A launcher: a C function that launches a kernel. This module writes its declaration and its definition."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass, field
+
+from ..cuda.analysis import Kernel
+
+WIDTH = 110
+CHECKED_INT = """
+// The kernels count in int, as Caffe did: a number that does not fit is an error, never a wrong index.
+static int checked_int(int64_t number, const char* name) {
+  if (number >= 0 && number <= INT32_MAX) return static_cast<int>(number);
+  throw caffe::Error(std::string(name) + ": " + std::to_string(number) + " does not fit the kernel's int");
+}
+"""
+
+
+@dataclass
+class Argument:
+    """One parameter of the C function, and the value that the kernel gets for it."""
+
+    type: str  # in the header
+    name: str
+    value: str = ""  # a C++ expression; "" for a parameter of the launch, which the kernel does not get
+    kernel_name: str = ""
+    kernel_type: str = ""
+
+
+@dataclass
+class Launcher:
+    name: str
+    kernel: Kernel
+    callee: str  # qualified: caffe::ReLUForward
+    arguments: list[Argument]
+    dispatch: bool  # over dtype
+    # For each instance of the kernel: (condition on the C parameters, its template arguments).
+    instances: list[tuple[str, str]]
+    grid: str
+    block: str
+    shared: str
+    notes: list[str] = field(default_factory=list)
+    prologue: list[str] = field(default_factory=list)  # statements before the launch
+    # By tensor: the number of its elements, in C parameters.
+    extents: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def parameters(self) -> list[tuple[str, str]]:
+        """(type, name) of each C parameter."""
+        dtype = [("int", "dtype")] if self.dispatch else []
+        return [*((a.type, a.name) for a in self.arguments), *dtype, ("void *", "stream")]
+
+    @property
+    def python_parameters(self) -> list[str]:
+        """The parameters that Python passes. The runtime adds the others."""
+        return [a.name for a in self.arguments]
+
+    def declaration(self) -> str:
+        """The C declaration, with the comment from which build_ffi.py reads the tensors' sizes."""
+        parameters = [f"{t}{n}" if t.endswith("*") else f"{t} {n}" for t, n in self.parameters]
+        by_size = {size: [n for n, s in self.extents.items() if s == size] for size in self.extents.values()}
+        comments = [f"// {', '.join(names)}: [{size}]\n" for size, names in by_size.items()]
+        return "".join(comments) + filled(f"int {self.name}(", parameters, ");")
+
+    def definition(self) -> str:
+        parameters = [f"{t.replace(' *', '*')} {n}" for t, n in self.parameters]
+        lines = [f"// {note}" for note in self.notes]
+        lines.append(filled(f'extern "C" int {self.name}(', parameters, ") {"))
+        indent = "    " if self.dispatch else "  "
+        body = []
+        for i, (condition, template_arguments) in enumerate(self.instances):
+            callee = f"{self.callee}<{template_arguments}>" if template_arguments else self.callee
+            call = [
+                filled(
+                    f"{callee}<<<",
+                    [self.grid, self.block, self.shared, "CAFFE_STREAM(stream)"],
+                    ">>>(",
+                    indent,
+                ),
+                filled("    ", [a.value for a in self.arguments if a.value], ");", indent),
+            ]
+            if condition:
+                body.append(f"{indent}{'} else ' if i else ''}if ({condition}) {{")
+                body += ["  " + line for part in call for line in part.split("\n")]
+            else:
+                body += call
+        if self.instances[0][0]:
+            known = " or ".join(condition for condition, _ in self.instances)
+            body += [
+                f"{indent}}} else {{",
+                f'{indent}  throw caffe::Error("compiled for {known} only");',
+                f"{indent}}}",
+            ]
+        if self.dispatch:
+            body = ["  CAFFE_DISPATCH_FLOAT_DOUBLE(dtype, Dtype, {", *body, "  });"]
+        return "\n".join([*lines, *self.prologue, *body, "  return CAFFE_LAUNCH_STATUS();", "}"])
+
+
+def definitions(launchers: list[Launcher]) -> list[str]:
+    """The definitions of the launchers, and of the function that some of them call."""
+    texts = [launcher.definition() for launcher in launchers]
+    return [CHECKED_INT.strip("\n")] * any("checked_int(" in text for text in texts) + texts
+
+
+def filled(opening: str, items: list[str], closing: str, indent: str = "") -> str:
+    """opening + items + closing, over several lines if necessary."""
+    opening = indent + opening
+    aligned = opening.strip() and len(opening) < 70
+    hang = " " * len(opening) if aligned else indent + "    "
+    lines, line = [], opening
+    for i, item in enumerate(items):
+        piece = item + (closing if i + 1 == len(items) else ",")
+        if len(line) + len(piece) + 1 > WIDTH and line.strip() and line != opening:
+            lines.append(line)
+            line = hang
+        line += piece if line in (opening, hang) or not line.strip() else " " + piece
+    return "\n".join([*lines, line])
+
+
+def wrapped(text: str) -> list[str]:
+    """Comment lines."""
+    return textwrap.wrap(text, WIDTH - 3, subsequent_indent="    ", break_long_words=False)
