@@ -602,7 +602,8 @@ PyType_Slot plan_slots[] = {{Py_tp_new, reinterpret_cast<void*>(plan_new)},
                             {Py_tp_dealloc, reinterpret_cast<void*>(deallocate<PlanObject>)},
                             {0, nullptr}};
 constexpr unsigned kFlags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC;
-PyType_Spec short_spec = {"_call.Short", sizeof(ShortObject), 0, kFlags, short_slots};
+// A base of a Python class, whose objects have a name and a signature.
+PyType_Spec short_spec = {"_call.Short", sizeof(ShortObject), 0, kFlags | Py_TPFLAGS_BASETYPE, short_slots};
 PyType_Spec plan_spec = {"_call.Plan", sizeof(PlanObject), 0, kFlags, plan_slots};
 PyMethodDef module_methods[] = {{"configure", configure, METH_O, "configure(what there is of torch)"},
                                 {"record_caffe_call", record_caffe_call, METH_O,

@@ -1,5 +1,7 @@
 """The careful call of a C function: every argument is checked, and errors name the argument."""
 
+import functools
+import inspect
 import math
 
 import torch
@@ -77,10 +79,31 @@ class Launcher:
     def fastest(self):
         """The function to call: the short way, which falls back to the careful one."""
         if self.returns == "int64_t":
-            return self.number
+            return self._explained(functools.partial(self.number), [("Tensor", "like"), *self.passed])
         letters = "".join("o" if t.endswith("*") else "p" for t, _ in self.passed)
-        self._short = short(letters, self.careful, self.careful, self._recorded, launches_only=True)
-        return self._short
+        careful = functools.partial(self.careful)
+        self._short = short(letters, careful, careful, self._recorded, launches_only=True)
+        return self._explained(self._short, self.passed)
+
+    def _explained(self, function, parameters):
+        """The function with what help() and a notebook's `?` show."""
+        function.__name__ = self.function
+        function.__qualname__ = f"{self.layer.name}.{self.function}"
+        function.__signature__ = inspect.Signature(
+            [
+                inspect.Parameter(name, inspect.Parameter.POSITIONAL_ONLY, annotation=kind)
+                for kind, name in parameters
+            ]
+        )
+        function.__doc__ = (
+            f"{self.function}{function.__signature__}\n\nThe C function of layer {self.layer.name}. "
+            + (
+                "Its answer may depend on the device and the dtype of `like`."
+                if self.returns == "int64_t"
+                else "Pass tensors for pointers. It runs on torch's current stream, and returns nothing."
+            )
+        )
+        return function
 
     def number(self, like: Tensor, *arguments: int) -> int:
         """Call a C function that takes only numbers, such as one that returns the size of a workspace.

@@ -66,6 +66,14 @@ class Layer:
         setattr(self, function, launcher)  # so that the next access finds it
         return launcher
 
+    def __dir__(self):
+        """What a notebook completes: the C functions, too."""
+        built = self.backends()
+        return [*super().__dir__(), *(self.library(built[0]).signatures if built else ())]
+
+    def __repr__(self):
+        return f"<layer {self.name}>"
+
     def check(self, condition: bool, argument: str, wanted: str, got) -> None:
         """Raise CaffeValueError('<layer>: <argument>: expected <wanted>, got <got>') unless the condition holds."""
         if not condition:

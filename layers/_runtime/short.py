@@ -54,6 +54,13 @@ CASTS = ("promote", "lower", "float32", "none")  # src/call.cpp: enum Casts
 MOST_PARAMETERS = 32
 
 
+class Short(_call.Short if AVAILABLE else object):
+    """The builtin of src/call.cpp, for a function that users can name."""
+
+    def __repr__(self):
+        return f"<{getattr(self, '__qualname__', 'short')}>"
+
+
 def short(
     parameters: str, careful, plain, record, *, defaults=(), cast=None, casts="promote", launches_only=False
 ):
@@ -72,6 +79,4 @@ def short(
     """
     if not AVAILABLE or len(parameters) > MOST_PARAMETERS:
         return careful
-    return _call.Short(
-        parameters, tuple(defaults), launches_only, CASTS.index(casts), careful, plain, record, cast
-    )
+    return Short(parameters, tuple(defaults), launches_only, CASTS.index(casts), careful, plain, record, cast)

@@ -2,6 +2,8 @@
 
 import gc
 import importlib
+import inspect
+import pydoc
 import re
 import subprocess
 import sys
@@ -47,6 +49,22 @@ def of(layer, module: str):
     """A module of the runtime that the layer has."""
     package = type(layer).__module__.rpartition(".")[0]
     return importlib.import_module(f"{package}.{module}")
+
+
+def test_a_notebook_shows_what_a_c_function_takes():
+    layer = depthwise_layer
+    assert {"depthwise_conv_forward", "depthwise_conv_backward_workspace", "check"} <= set(dir(layer))
+    assert repr(layer) == "<layer depthwise_conv>"
+    for function, first in (
+        ("depthwise_conv_forward", "bottom"),
+        ("depthwise_conv_backward_workspace", "like"),
+    ):
+        for call in (getattr(layer, function), of(layer, "launcher").Launcher(layer, function).fastest()):
+            parameters = inspect.signature(call).parameters
+            assert next(iter(parameters)) == first and {"num", "stride_h"} <= set(parameters)
+            assert not {"dtype", "weight_dtype", "stream"} & set(parameters)  # they are filled in
+            assert call.__name__ == function and f"layer {layer.name}" in call.__doc__
+            assert call.__doc__.splitlines()[0] in pydoc.render_doc(call, renderer=pydoc.plaintext)
 
 
 def leaky(x):
