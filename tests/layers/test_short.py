@@ -61,11 +61,14 @@ def test_a_plan_gives_the_same_bits(point):
 
 
 @pytest.mark.only(lambda case: case.gradient != "none")
-def test_what_autograd_refuses_is_torchs_own_error(point):
-    """A second backward, and a backward after an input was changed in place. A layer that saved nothing takes both."""
+def test_what_autograd_refuses_is_torchs_own_error(each_way):
+    """A second backward, and a backward after an input was changed in place. A layer that saved nothing takes both.
+
+    What is saved depends on the arguments' kinds, not on their sizes: one input of each choice of optional tensors.
+    """
     for seed, wrong in enumerate(["second time", "modified by an inplace operation"] * 3):
-        arguments = point.arguments(True, seed)
-        tops = differentiable(results(point.call(*arguments)))
+        arguments = each_way.arguments(True, seed)
+        tops = differentiable(results(each_way.call(*arguments)))
         inputs, top_diffs = differentiable(arguments), random_like(tops, seed)
         saved = {
             t.data_ptr() for top in tops for t in getattr(top.grad_fn, "saved_tensors", ()) if t is not None

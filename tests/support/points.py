@@ -143,6 +143,7 @@ def points(layers=LAYERS, *, every_input=False, devices=DEVICES, dtypes=(torch.f
 
 GRIDS = {
     "point": dict(every_input=True, dtypes=None, kernels=True),
+    "each_way": dict(dtypes=None, kernels=True),
     "each_dtype": dict(dtypes=None),
     "each_device": dict(),
     "double": dict(every_input=True, dtypes=(torch.float64,)),
