@@ -74,7 +74,12 @@ def test_how_large_a_launch_may_be(kernels, device, grid, block, runs):
 
 @pytest.mark.parametrize(
     "function, dtype",
-    [("shared_static", torch.float32), ("shared_dynamic", torch.float64), ("shared_file_scope", torch.int32)],
+    [
+        ("shared_static", torch.float32),
+        ("shared_dynamic", torch.float64),
+        ("shared_file_scope", torch.int32),
+        ("shared_file_scope_cast", torch.float32),
+    ],
 )
 def test_shared_memory(kernels, device, function, dtype):
     bottom = ints(500, 64, device=device, dtype=dtype)

@@ -6,7 +6,7 @@ These are rewritten:
 
     __global__ void k() { body }   { ::cuda_host::run(mode, "k", [=]() mutable { body }); }: the whole grid
     k<T><<<grid, block>>>(x)       (::cuda_host::configure(grid, block), k<T>(x))
-    extern __shared__ T s[];       a pointer or, outside functions, an object that finds the launch's memory
+    extern __shared__ T s[];       a pointer; outside functions, an object, and a pointer where it is used
     static __shared__ T x;         __shared__ T x;
     #include "beside.cuh"          is rewritten as well, into the same place relative to the output
 
@@ -153,6 +153,8 @@ class HostRewriter(Rewriter):
         for token in skipped:
             self._edit(token.start, token.end, "")
         for name in names:
+            if not in_function:
+                self._local_shared(name, type_text)
             bracket = kept[kept.index(name) + 1]
             end = kept[kept.index(name) + 2].start + 1
             between = self.text[bracket.start + 1 : end - 1]
@@ -164,6 +166,24 @@ class HostRewriter(Rewriter):
         if not in_function:
             self._edit(types[0].start, types[0].start, "static ::cuda_host::DynamicShared<")
             self._edit(types[-1].end, types[-1].end, ">")
+
+    def _local_shared(self, name, type_text: str):
+        """Declare a pointer in each function of this file that uses dynamic shared memory from outside of it.
+
+        No object can be all that an array is: it cannot be cast by reinterpret_cast, and a template takes no T* from
+        it. The object outside stays for the rest: macros and other files.
+        """
+        tokens = self.source.lexed.tokens
+        for function in self.source.functions:
+            if function.body < name.start or name.text in (p.name for p in function.parameters):
+                continue
+            first, last = position_from(tokens, function.body), position_from(tokens, function.end)
+            uses = [i for i in range(first, last) if tokens[i].text == name.text]
+            before = [tokens[i - 1] for i in uses if tokens[i - 1].text not in (".", "->", "::")]
+            # A word before it is the type of a local variable of this name, which hides the one outside.
+            if before and not any(token.kind == "name" and token.text != "return" for token in before):
+                declared = f" {type_text}* {name.text} = ::cuda_host::dynamic_shared<{type_text}>();"
+                self._edit(function.body + 1, function.body + 1, declared)
 
 
 if __name__ == "__main__":

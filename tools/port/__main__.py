@@ -7,10 +7,12 @@ make port CAFFE=/path/to/fork TYPE=all                port and build every regis
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import re
 import sys
 from collections import Counter
+from collections.abc import Container
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,12 +43,22 @@ class Ported(NamedTuple):
     notes: list[str]  # what the user must do by hand
 
 
-def port(names: Names, type_name: str, options, name: str = "") -> Ported:
+def port(names: Names, type_name: str, options, name: str = "", taken: Container[str] = ()) -> Ported:
+    """Port one type.
+
+    Args:
+        name: the folder's name, instead of one made from the type's.
+        taken: names of folders of other types. The tree may have both an Lstm and an LSTM, of which the second to come
+            gets lstm_2.
+    """
     plan = Plan(names, type_name)
     problems = refusals(plan)
     if fatal := [str(p) for p in problems if p.fatal]:
         raise PortError(fatal[0] + (f" (and {len(fatal) - 1} more)" if len(fatal) > 1 else ""))
-    folder = Path(folder_of(str(options.layers_dir), name or folder_name(plan), "NAME"))
+    made = folder_name(plan)
+    names_for_it = itertools.chain([name or made], (f"{made}_{i}" for i in itertools.count(2)))
+    free = next(folder for folder in names_for_it if folder not in taken)
+    folder = Path(folder_of(str(options.layers_dir), free, "NAME"))
     with alone_in(folder.parent):
         files = write_folder(plan, folder, options.force)
     cuts = {title: ", ".join(sorted(cut.names)) for title, cut in plan.cuts.items() if cut.names}
@@ -78,7 +90,7 @@ def port_named(names: Names, options) -> int:
 
 def port_all(names: Names, options) -> int:
     """Port and build every type of the tree, and print a table."""
-    tree, ported, rows = names.tree, {}, []
+    tree, ported, rows, taken = names.tree, {}, [], set()
     if not tree.types:
         raise PortError(
             f"{tree.root} registers no layer: nothing in its src/ has REGISTER_LAYER_CLASS or REGISTER_LAYER_CREATOR"
@@ -91,7 +103,8 @@ def port_all(names: Names, options) -> int:
         disable=not PROGRESS.is_terminal,
     ):
         try:
-            ported[type_name] = port(names, type_name, options)
+            ported[type_name] = done = port(names, type_name, options, taken=taken)
+            taken.add(done.folder.name)
         except PortError as error:
             rows.append((type_name, "", "refused", str(error)))
     for type_name, (place, reason) in tree.types_without.items():

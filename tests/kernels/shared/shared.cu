@@ -27,6 +27,21 @@ __global__ void file_scope_kernel(const int* bottom, int* top) {
   top[base + threadIdx.x] = held_at_file_scope[blockDim.x - 1 - threadIdx.x];
 }
 
+template <typename T>
+__device__ T of_pointer(const T* values, int i) {
+  return values[i];
+}
+
+// The same memory as an array is used in each way: cast, and as the pointer that a template takes.
+__global__ void file_scope_cast_kernel(const float* bottom, float* top) {
+  const int64_t base = int64_t(blockIdx.x) * blockDim.x;
+  ((float*)held_at_file_scope)[threadIdx.x] = bottom[base + threadIdx.x];
+  __syncthreads();
+  const int other = blockDim.x - 1 - threadIdx.x;
+  const float same = __int_as_float(of_pointer(held_at_file_scope, other));
+  top[base + threadIdx.x] = (reinterpret_cast<float*>(held_at_file_scope)[other] + same) / 2;
+}
+
 __global__ void large_kernel(float* top, int count) {
   extern __shared__ float filled[];
   for (int i = threadIdx.x; i < count; i += blockDim.x) filled[i] = float(blockIdx.x);
@@ -50,6 +65,11 @@ extern "C" int shared_dynamic(const double* bottom, double* top, int64_t count, 
 
 extern "C" int shared_file_scope(const int* bottom, int* top, int64_t count, void* stream) {
   file_scope_kernel<<<count / kBlock, kBlock, kBlock * sizeof(int), CAFFE_STREAM(stream)>>>(bottom, top);
+  return CAFFE_LAUNCH_STATUS();
+}
+
+extern "C" int shared_file_scope_cast(const float* bottom, float* top, int64_t count, void* stream) {
+  file_scope_cast_kernel<<<count / kBlock, kBlock, kBlock * sizeof(int), CAFFE_STREAM(stream)>>>(bottom, top);
   return CAFFE_LAUNCH_STATUS();
 }
 

@@ -88,3 +88,17 @@ def test_all_types_and_what_the_compiler_says(fork, said, tmp_path, monkeypatch)
     assert port.first_error(tmp_path / "mine" / "silent", settings) == "x: fatal error: the core's"
     monkeypatch.setattr(port.build, "build", None)
     assert said("--force", "--unbuilt", "all")[1][-1] == "6 types: 5 ported, 1 refused"
+
+
+def test_all_types_of_which_two_differ_in_case_alone(fork, said, tmp_path):
+    source = fork.layer("LSTM", header="caffe/vision_layers.hpp")
+    source.rename(source.with_name("recurrent.cpp"))
+    fork.layer("Lstm", header="caffe/vision_layers.hpp")
+    for _ in range(2):  # the second time it finds its own folders
+        _, lines = said("--unbuilt", "all")
+        assert [line for line in lines if "ported" in line] == [
+            "LSTM | lstm | ported",
+            "Lstm | lstm_2 | ported",
+            "2 types: 2 ported",
+        ]
+    assert "LstmLayer" in (tmp_path / "mine/lstm_2/lstm_layer.cpp").read_text()

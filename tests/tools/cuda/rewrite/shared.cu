@@ -26,3 +26,16 @@ __global__ void by_macro(float* out) {
   SCRATCH(float, scratch);
   out[threadIdx.x] = scratch[threadIdx.x];
 }
+__device__ int own_local(int i) {
+  int file_scope[2] = {i, 1};
+  return file_scope[0];
+}
+__device__ float own_parameter(const float* file_scope) { return *file_scope; }
+template <typename T>
+__device__ T first(const T* values) {
+  return values[0];
+}
+__global__ void cast(double* out) {
+  double* wide = reinterpret_cast<double*>(file_scope);
+  out[0] = wide[0] + *(double*)file_scope + first(file_scope) + sizeof(*file_scope);
+}
