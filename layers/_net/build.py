@@ -74,7 +74,7 @@ class Problems:
 class Builder:
     """Builds one net."""
 
-    def __init__(self, text: str, path, options: Options, name: str = ""):
+    def __init__(self, text: str, path, options: Options):
         self.path, self.options = path, options
         self.root = parse(text, path)
         self.specs = [Spec.of(node) for node in upgraded(self.root, path)]

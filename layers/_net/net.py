@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numbers
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from operator import length_hint
-from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -26,38 +24,10 @@ from .._runtime import (
 from .graph import Graph, Spec, needed
 from .rules import TEST, TRAIN
 from .save import save
+from .schedule import Call, Schedule, calls_of
 from .stock import blobs_of
-from .stock.batch_norm import BatchNorm, updated_together
-from .stock.convolution import Convolution
-from .stock.deconvolution import Deconvolution
-from .stock.eltwise import Eltwise
-from .stock.inner_product import InnerProduct
-from .stock.relu import ReLU
-from .stock.scale import Scale
+from .stock.batch_norm import updated_together
 from .weights import load
-
-
-class Call(NamedTuple):
-    """One layer's call. Values are numbered."""
-
-    key: str  # the submodule
-    bottoms: tuple[int, ...]
-    tops: tuple[int, ...]
-    cut: tuple[int, ...]  # positions of bottoms that get no gradient
-    scale: str | None  # the Scale layer that this BatchNorm computes, too
-    over: tuple[str, ...]  # makers of the tensor that this ReLU may overwrite if no gradient is wanted
-    last: tuple[int, ...]  # values that no later call reads
-
-
-class Schedule(NamedTuple):
-    """The calls of one kind of forward: its phase, inputs and outputs."""
-
-    calls: tuple[Call, ...]
-    count: int  # number of values
-    inputs: tuple[tuple[str, int], ...]
-    used: tuple[int, ...]  # the input values that are read
-    results: tuple[tuple[str, int], ...]
-    single: bool  # return one tensor instead of a dict
 
 
 @dataclass
@@ -261,7 +231,7 @@ class CaffeNet(nn.Module):
                 )
         results = tuple((name, graph.latest[name]) for name in names)
         steps = needed(graph.steps, {value for _, value in results}) if end or blobs else graph.steps
-        calls = _calls(self, [s for s in steps if s.key], {value for _, value in results})
+        calls = calls_of(self._modules, [s for s in steps if s.key], {value for _, value in results})
         read = {value for call in calls for value in call.bottoms} | {value for _, value in results}
         return Schedule(
             tuple(calls),
@@ -396,69 +366,3 @@ def _hooked(module: nn.Module) -> bool:
     """Has this module hooks, so that its calls must be real calls?"""
     forward = module._forward_hooks or module._forward_pre_hooks
     return bool(forward or module._backward_hooks or module._backward_pre_hooks)
-
-
-def _calls(net: CaffeNet, steps: list, results: set[int]) -> list[Call]:
-    scales = _scales(net, steps, results)
-    merged = {id(scale) for scale in scales.values()}
-    planned: list[tuple] = []
-    for step in steps:
-        if id(step) in merged:
-            continue
-        key, scale, tops = step.key, None, tuple(step.tops)
-        if id(step) in scales:
-            tops, scale = tuple(scales[id(step)].tops), scales[id(step)].key
-        planned.append((key, tuple(step.bottoms), tops, _cut(net, step), scale))
-    return list(_with_last(net, planned, results))
-
-
-def _cut(net: CaffeNet, step) -> tuple[int, ...]:
-    """The bottoms with propagate_down: false in the file. A ported layer handles them itself."""
-    said = step.spec.node.values("propagate_down")
-    return tuple(
-        i for i, word in enumerate(said[: len(step.bottoms)]) if word in ("false", "0", "f", "False")
-    )
-
-
-def _scales(net: CaffeNet, steps: list, results: set[int]) -> dict:
-    """BatchNorm steps, and the Scale steps that they compute, too, because torch has one operator for both."""
-    readers: dict[int, list] = {}
-    for step in steps:
-        for value in step.bottoms:
-            readers.setdefault(value, []).append(step)
-    pairs = {}
-    for step in steps:
-        module = net._modules[step.key]
-        if not isinstance(module, BatchNorm) or step.tops[0] in results:
-            continue
-        after = readers.get(step.tops[0], [])
-        if len(after) != 1 or _cut(net, after[0]):
-            continue
-        scale = net._modules[after[0].key]
-        if (
-            isinstance(scale, Scale)
-            and scale.own_weight
-            and scale.first_axis == 1
-            and scale.weight.dim() == 1
-        ):
-            pairs[id(step)] = after[0]
-    return pairs
-
-
-# Types whose tops are new memory.
-_MAKERS = (BatchNorm, Convolution, Deconvolution, InnerProduct, Scale)
-
-
-def _with_last(net: CaffeNet, planned: list[tuple], results: set[int]) -> Iterator[Call]:
-    last = {value: i for i, (_, bottoms, *_) in enumerate(planned) for value in bottoms}
-    readers = Counter(value for _, bottoms, *_ in planned for value in bottoms)
-    makers: dict[int, tuple[str, ...]] = {}
-    for i, (key, bottoms, tops, cut, scale) in enumerate(planned):
-        done = tuple(v for v in dict.fromkeys(bottoms) if last[v] == i and v not in results)
-        module = net._modules[key]
-        # Another reader's top may share the memory, such as a Reshape's.
-        alone = type(module) is ReLU and done and readers[done[0]] == 1
-        over = makers.get(done[0], ()) if alone else ()
-        if type(module) in _MAKERS or (type(module) is Eltwise and len(bottoms) > 1):
-            makers.update(dict.fromkeys(tops, (key, scale) if scale else (key,)))
-        yield Call(key, bottoms, tops, cut, scale, over, done)

@@ -295,6 +295,8 @@ def test_fields_of_forks_are_understood_or_named():
     pool = 'layer { name: "p" type: "Pooling" bottom: "data" top: "p" pooling_param { kernel_size: 3 stride: 2 %s } }'
     assert caffe_net(INPUT + pool % "").shapes["p"] == (2, 3, 4, 4)
     assert caffe_net(INPUT + pool % "ceil_mode: false").shapes["p"] == (2, 3, 3, 3)
+    with pytest.raises(CaffeValueError, match=r"pooling_param\.ceil_mode: expected true or false, got flase"):
+        caffe_net(INPUT + pool % "ceil_mode: flase")
     with pytest.raises(
         CaffeValueError, match=r"line 2: pooling_param\.pad_l is a field that stock Caffe does not have"
     ):

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
+from google.protobuf.text_format import ParseBool
 from torch import nn
 
 from ..._runtime import CaffeValueError
@@ -26,6 +27,14 @@ class Definition(NamedTuple):
     bottoms: int
     tops: int
     extra: dict[str, str]  # values of the fields of forks that the type understands, by path
+
+    def flag(self, field: str, default: bool) -> bool:
+        """The value of a fork's bool field."""
+        try:
+            return ParseBool(self.extra[field]) if field in self.extra else default
+        except ValueError:
+            wanted = f"{field}: expected true or false, got {self.extra[field]}"
+            raise CaffeValueError(wanted) from None
 
 
 class StockLayer(nn.Module):

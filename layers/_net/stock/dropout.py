@@ -11,10 +11,9 @@ class Dropout(StockLayer):
     def __init__(self, definition):
         super().__init__(definition)
         self.ratio = definition.message.dropout_param.dropout_ratio
-        extra = definition.extra
-        self.scale_train = extra.get("dropout_param.scale_train", "true") in ("true", "1", "t", "True")
+        self.scale_train = definition.flag("dropout_param.scale_train", True)
         # Bayesian SegNet draws in testing, too.
-        self.always = extra.get("dropout_param.sample_weights_test", "false") in ("true", "1", "t", "True")
+        self.always = definition.flag("dropout_param.sample_weights_test", False)
         self.check(0 < self.ratio < 1, f"dropout_ratio: expected a number between 0 and 1, got {self.ratio}")
 
     def top_shapes(self, x):

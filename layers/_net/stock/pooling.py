@@ -6,7 +6,6 @@ import torch.nn.functional as F
 from . import StockLayer
 
 _LEAST = -3.4028234663852886e38  # what the maximum begins with
-_FALSE = ("false", "0", "f", "False")
 
 
 class Pooling(StockLayer):
@@ -22,8 +21,7 @@ class Pooling(StockLayer):
         self.whole = p.global_pooling
         self.kernel = self._pair(p, "kernel", "kernel_size", 0)
         self.stride, self.pad = self._pair(p, "stride", "stride", 1), self._pair(p, "pad", "pad", 0)
-        ceil_mode = definition.extra.get("pooling_param.ceil_mode", "true")
-        self.ceil = p.round_mode == 0 and ceil_mode not in _FALSE
+        self.ceil = p.round_mode == 0 and definition.flag("pooling_param.ceil_mode", True)
         if self.whole:
             sized = p.HasField("kernel_size") or p.HasField("kernel_h") or p.HasField("kernel_w")
             self.check(not sized, "with global_pooling the kernel's size cannot be given")

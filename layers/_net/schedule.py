@@ -1,0 +1,99 @@
+"""The calls of a forward, in order, and what each of them may join, overwrite and free."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import NamedTuple
+
+from google.protobuf.text_format import ParseBool
+from torch import nn
+
+from .graph import Step
+from .stock.batch_norm import BatchNorm
+from .stock.convolution import Convolution
+from .stock.deconvolution import Deconvolution
+from .stock.eltwise import Eltwise
+from .stock.inner_product import InnerProduct
+from .stock.relu import ReLU
+from .stock.scale import Scale
+
+
+class Call(NamedTuple):
+    """One layer's call. Values are numbered."""
+
+    key: str  # the submodule
+    bottoms: tuple[int, ...]
+    tops: tuple[int, ...]
+    cut: tuple[int, ...]  # positions of bottoms that get no gradient
+    scale: str | None  # the Scale layer that this BatchNorm computes, too
+    over: tuple[str, ...]  # makers of the tensor that this ReLU may overwrite if no gradient is wanted
+    last: tuple[int, ...]  # values that no later call reads
+
+
+class Schedule(NamedTuple):
+    """The calls of one kind of forward: its phase, inputs and outputs."""
+
+    calls: tuple[Call, ...]
+    count: int  # number of values
+    inputs: tuple[tuple[str, int], ...]
+    used: tuple[int, ...]  # the input values that are read
+    results: tuple[tuple[str, int], ...]
+    single: bool  # return one tensor instead of a dict
+
+
+# Types whose tops are new memory.
+_MAKERS = (BatchNorm, Convolution, Deconvolution, InnerProduct, Scale)
+
+
+def calls_of(modules: dict[str, nn.Module], steps: list[Step], results: set[int]) -> list[Call]:
+    """The calls that run these steps. `results` are the values that the net returns."""
+    scales = _scales(modules, steps, results)
+    merged = {id(scale) for scale in scales.values()}
+    steps = [step for step in steps if id(step) not in merged]
+    last = {value: i for i, step in enumerate(steps) for value in step.bottoms}
+    readers = Counter(value for step in steps for value in step.bottoms)
+    makers: dict[int, tuple[str, ...]] = {}
+    calls = []
+    for i, step in enumerate(steps):
+        module, scale = modules[step.key], scales.get(id(step))
+        tops = (scale or step).tops
+        done = tuple(v for v in dict.fromkeys(step.bottoms) if last[v] == i and v not in results)
+        # Another reader's top may share the memory, such as a Reshape's.
+        alone = type(module) is ReLU and done and readers[done[0]] == 1
+        over = makers.get(done[0], ()) if alone else ()
+        if type(module) in _MAKERS or (type(module) is Eltwise and len(step.bottoms) > 1):
+            makers.update(dict.fromkeys(tops, (step.key, scale.key) if scale else (step.key,)))
+        key = scale.key if scale else None
+        calls.append(Call(step.key, tuple(step.bottoms), tuple(tops), _cut(step), key, over, done))
+    return calls
+
+
+def _cut(step: Step) -> tuple[int, ...]:
+    """The bottoms with propagate_down: false in the file. A ported layer handles them itself."""
+    said = step.spec.node.values("propagate_down")
+    return tuple(i for i, word in enumerate(said[: len(step.bottoms)]) if not ParseBool(word))
+
+
+def _scales(modules: dict[str, nn.Module], steps: list[Step], results: set[int]) -> dict[int, Step]:
+    """By id of a BatchNorm's step: the Scale step that it computes, too, because torch has one operator for both."""
+    readers: dict[int, list[Step]] = {}
+    for step in steps:
+        for value in step.bottoms:
+            readers.setdefault(value, []).append(step)
+    pairs = {}
+    for step in steps:
+        module = modules[step.key]
+        if not isinstance(module, BatchNorm) or step.tops[0] in results:
+            continue
+        after = readers.get(step.tops[0], [])
+        if len(after) != 1 or _cut(after[0]):
+            continue
+        scale = modules[after[0].key]
+        if (
+            isinstance(scale, Scale)
+            and scale.own_weight
+            and scale.first_axis == 1
+            and scale.weight.dim() == 1
+        ):
+            pairs[id(step)] = after[0]
+    return pairs
