@@ -10,7 +10,7 @@ import contextlib
 
 import torch
 
-from .._runtime import CaffeRuntimeError, library_of, once
+from .._runtime import CaffeRuntimeError, name_and_library, once
 from . import services
 from .bottoms import checked_blobs, dtype_of, guarded, prepared, site_at, site_of
 from .instance import MODES, Definition, caffe_package
@@ -29,9 +29,7 @@ class GraphOperator:
     def __init__(self, module: str, type: str):
         self.layer, self.type = caffe_package(module), type
         self.pools: dict[str, Pool] = {}
-        namespace = module.replace(".", "_")
-        name = f"{namespace}::{type}"
-        library = library_of(name)
+        name, library = name_and_library(module, type)
         how = "str parameter, bool training, str? mode, str varying"
         tags = (torch.Tag.pt2_compliant_tag,)
         library.define(f"{type}(Tensor[] bottoms, Tensor[] blobs, {how}) -> Tensor[]", tags=tags)
@@ -46,11 +44,11 @@ class GraphOperator:
         ):
             for key in ("CPU", "CUDA"):
                 library.impl(function, implementation, key)
-            torch.library.register_fake(f"{namespace}::{function}", fake, lib=library)
+            torch.library.register_fake(f"{library.ns}::{function}", fake, lib=library)
         torch.library.register_autograd(
             name, once(self._differentiated, f"{module}.{type}"), setup_context=_keep, lib=library
         )
-        operators = getattr(torch.ops, namespace)
+        operators = getattr(torch.ops, library.ns)
         self.operator = getattr(operators, type).default
         self.backward_operator = getattr(operators, f"{type}_backward").default
 

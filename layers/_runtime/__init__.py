@@ -15,7 +15,7 @@ from .errors import (
 from .launcher import is_fake, raw_stream
 from .layer import Layer
 from .library import FLOATING, backend_of, backends_here
-from .operator import explain_onnx, fx_node, library_of, once, operator
+from .operator import explain_onnx, fx_node, name_and_library, once, operator
 
 __all__ = [
     "FLOATING",
@@ -32,7 +32,7 @@ __all__ = [
     "explain_onnx",
     "fx_node",
     "is_fake",
-    "library_of",
+    "name_and_library",
     "once",
     "operator",
     "path_of",

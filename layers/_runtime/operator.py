@@ -30,24 +30,38 @@ from torch import Tensor
 from torch.autograd import forward_ad
 from torch.overrides import TorchFunctionMode
 
-from .errors import PLAIN, CaffeRuntimeError, CaffeTypeError, refuse_script
+from .errors import PLAIN, CaffeRuntimeError, CaffeTypeError, CaffeValueError, refuse_script
 from .layer import Layer
 from .recording import run_and_record
 from .short import CASTS, short
 
 # The dtypes that autocast casts. It leaves doubles as they are.
 _CASTABLE = frozenset({torch.float32, torch.float16, torch.bfloat16})
-# By an operator's name. torch keeps it, because its operators outlive this module if somebody drops `layers` from
-# sys.modules to import it again.
-_defined: dict[str, torch.library.Library] = vars(torch.library).setdefault("_defined_by_layers", {})
+# By torch's name of an operator: the module that defined it, and the library. torch keeps it, because its operators
+# outlive this module if somebody drops `layers` from sys.modules to import it again.
+_defined: dict[str, tuple[str, torch.library.Library]] = vars(torch.library).setdefault(
+    "_defined_by_layers", {}
+)
 
 
-def library_of(name: str) -> torch.library.Library:
-    """A library to define an operator in, `namespace::function`. It replaces that of an earlier import or reload."""
+def name_and_library(module: str, function: str) -> tuple[str, torch.library.Library]:
+    """torch's name for a function of a layer's package, `namespace::function`, and a library to define it in.
+
+    It replaces that of an earlier import or reload. CaffeValueError if another package has the name.
+    """
+    namespace = module.replace(".", "_")
+    name = f"{namespace}::{function}"
     if name in _defined:
-        _defined.pop(name)._destroy()
-    _defined[name] = torch.library.Library(name.partition("::")[0], "FRAGMENT")
-    return _defined[name]
+        owner, library = _defined[name]
+        if owner != module:
+            raise CaffeValueError(
+                f"{module}: torch knows {owner}'s operator as {name}, and would know this package's by the same name. "
+                "Rename one of the packages"
+            )
+        library._destroy()
+    library = torch.library.Library(namespace, "FRAGMENT")
+    _defined[name] = module, library
+    return name, library
 
 
 def operator(layer: Layer, *, autocast: str = "promote", stays_float: collections.abc.Sequence[str] = ()):
@@ -144,15 +158,14 @@ class Operator:
 
     def _register(self):
         function, layer = self.function, self.layer
-        namespace = layer.module.replace(".", "_")
-        name = f"{namespace}::{function.__name__}"
-        library = library_of(name)
+        name, library = name_and_library(layer.module, function.__name__)
+        self._library = library
         schema = schema_of(function)
         # Operators take any strides, so compiled code need not keep the traced ones, and inductor may choose
         # channels_last for a whole network.
         tags = (torch.Tag.pt2_compliant_tag, torch.Tag.flexible_layout)
         library.define(function.__name__ + schema, tags=tags)
-        torch_op = getattr(getattr(torch.ops, namespace), function.__name__).default
+        torch_op = getattr(getattr(torch.ops, library.ns), function.__name__).default
         # Compiled code calls this object. The short way makes the dispatcher's checks in less time. `_op` is a private
         # attribute of torch: without it calls still work, but are slower.
         if hasattr(self.short, "dispatched") and hasattr(torch_op, "_op"):
@@ -357,7 +370,7 @@ class Operator:
                 self.torch_op.name().split(".")[0],
                 node,
                 setup_context=None if save is None else lambda ctx, inputs, output: save(ctx, inputs, output),
-                lib=_defined[f"{self.layer.module.replace('.', '_')}::{self.function.__name__}"],
+                lib=self._library,
             )
         return function
 

@@ -106,6 +106,24 @@ def test_the_registered_operator_checks_too(layer):
     assert torch.equal(op(x, None, torch.ones(3), (1,)), x + 1)
 
 
+def test_two_packages_that_torch_would_know_by_one_name(tmp_path, monkeypatch):
+    layers = []
+    for name in ("pair.of_one", "pair_of.one", "pair.of_one"):
+        module = types.ModuleType(name)
+        module.__file__ = str(tmp_path / "__init__.py")
+        monkeypatch.setitem(sys.modules, name, module)
+        layers.append(Layer(name))
+    first = scaled(layers[0])
+    with pytest.raises(
+        CaffeValueError, match=r"pair_of\.one: torch knows pair\.of_one's operator as pair_of_one::scale"
+    ):
+        scaled(layers[1])
+    arguments = torch.ones(3), None, None, [1]
+    assert torch.equal(first.operator.torch_op(*arguments), torch.ones(3))  # it is still there
+    again = scaled(layers[2])  # imported again
+    assert torch.equal(again.operator.torch_op(*arguments), torch.ones(3))
+
+
 def test_annotations_that_are_no_tensors(layer):
     with pytest.raises(TypeError, match="annotate the tensors"):
         operator(layer)(lambda x: x)
