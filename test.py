@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 
 from tools.make import packages
+from tools.refused import Refused
 
 ROOT = Path(__file__).resolve().parent
 MOST_WORKERS = 16  # each imports torch
@@ -59,7 +60,7 @@ def main() -> int:
     try:
         (ROOT / "build").mkdir(exist_ok=True)
         packages.need(["test"], str(ROOT / "build" / "packages.test"))
-    except packages.Missing as error:
+    except Refused as error:
         print(error, file=sys.stderr)
         return 1
     import pytest

@@ -8,7 +8,8 @@ import sys
 import pytest
 from conftest import ROOT, Workshop, make
 
-from tools.make.names import NameRefused, check_file, check_path, folder_of, why_no_layer
+from tools.make.names import check_file, check_path, folder_of, why_no_layer
+from tools.refused import Refused
 
 # Each would run `touch pwned` if make or a shell read it as text, or means something to one of them.
 HOSTILE = [
@@ -30,7 +31,7 @@ def test_the_list_is_long_enough():
 @pytest.mark.parametrize("text", HOSTILE, ids=ascii)
 def test_no_hostile_text_is_a_layers_name(text, tmp_path):
     assert why_no_layer(text)
-    with pytest.raises(NameRefused):
+    with pytest.raises(Refused):
         folder_of(str(tmp_path), text, "NAME")
 
 
@@ -49,7 +50,7 @@ def test_the_packages_own_names_are_taken():
 def test_a_link_leads_nowhere_else(tmp_path):
     (tmp_path / "layers").mkdir()
     (tmp_path / "layers" / "foo").symlink_to(tmp_path)
-    with pytest.raises(NameRefused, match="a link that leads out of"):
+    with pytest.raises(Refused, match="a link that leads out of"):
         folder_of(str(tmp_path / "layers"), "foo", "NAME")
 
 
@@ -57,7 +58,7 @@ def test_a_link_leads_nowhere_else(tmp_path):
     "path", ["/a/b c", "/a;b", "/a$b", "/a\nb", "/a,b", "/a:b", "/a%b", "/a#b", "/-a", "/a'b", "/a(b"]
 )
 def test_paths_that_make_cannot_work_in(path):
-    with pytest.raises(NameRefused, match="BUILD: make cannot work in"):
+    with pytest.raises(Refused, match="BUILD: make cannot work in"):
         check_path(path, "BUILD")
 
 

@@ -9,6 +9,7 @@ import pytest
 from conftest import ROOT
 
 from tools.make import packages
+from tools.refused import Refused
 
 
 @pytest.fixture
@@ -30,7 +31,7 @@ def test_missing_package_in_a_managed_python(lacking, monkeypatch, tmp_path):
     (tmp_path / "EXTERNALLY-MANAGED").touch()
     monkeypatch.setattr("sysconfig.get_path", lambda name: str(tmp_path))
     monkeypatch.setattr(sys, "prefix", sys.base_prefix)
-    with pytest.raises(packages.Missing) as said:
+    with pytest.raises(Refused) as said:
         packages.need(["some"], str(tmp_path / "stamp"))
     assert not lacking and "no-such-package-anywhere" in str(said.value) and "pytest" not in str(said.value)
     assert "python3 -m venv" in str(said.value) and not (tmp_path / "stamp").exists()
@@ -38,7 +39,7 @@ def test_missing_package_in_a_managed_python(lacking, monkeypatch, tmp_path):
 
 def test_without_a_network(lacking, tmp_path):
     """pip is asked once and fails; the line to copy is said."""
-    with pytest.raises(packages.Missing, match="no-such-package-anywhere") as said:
+    with pytest.raises(Refused, match="no-such-package-anywhere") as said:
         packages.need(["some"], str(tmp_path / "stamp"))
     assert f"{sys.executable} -m pip install -r requirements/some.txt" in str(said.value)
     assert lacking == [[sys.executable, "-m", "pip", "install", "-q", "-r", str(tmp_path / "some.txt")]]
@@ -53,7 +54,7 @@ def test_after_pip(lacking, monkeypatch, tmp_path, status, there, wanted):
     if wanted:
         packages.need(["some"], str(tmp_path / "stamp"))
     else:
-        with pytest.raises(packages.Missing, match="Missing Python packages: some"):
+        with pytest.raises(Refused, match="Missing Python packages: some"):
             packages.need(["some"], str(tmp_path / "stamp"))
     assert (tmp_path / "stamp").exists() == wanted
 
@@ -121,7 +122,7 @@ def test_the_suite_installs_what_it_needs(monkeypatch, capsys):
 
     def need(groups, stamp):
         asked.append(groups)
-        raise packages.Missing("Missing Python packages: pytest")
+        raise Refused("Missing Python packages: pytest")
 
     monkeypatch.setattr(packages, "need", need)
     monkeypatch.delenv("LAYERS_DIR", raising=False)

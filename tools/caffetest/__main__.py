@@ -24,11 +24,12 @@ from rich.table import Table
 from ..files import write
 from ..make import packages
 from ..make.backends import BACKENDS
-from ..make.build import Plan, build
-from ..make.names import NameRefused
+from ..make.build import build
+from ..make.plan import Plan
 from ..make.settings import Settings, from_environment
+from ..refused import Refused
 from .aggregate import Layers
-from .gather import LayerTests, NotATree, read
+from .gather import LayerTests, read
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -140,7 +141,7 @@ def main() -> int:
         folder = Path(settings.build, "caffetest/layers", "of_" + re.sub(r"\W", "_", name)).absolute()
         lay_out(tree, asked.files, folder)
         built = built_backends(folder, settings)
-    except (NotATree, NameRefused, packages.Missing) as error:
+    except Refused as error:
         print(error, file=sys.stderr)
         return 2
     for test, reason in left_out.items():

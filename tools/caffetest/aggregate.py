@@ -11,12 +11,13 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from ..port.age import check_age
 from ..port.cuts import written
 from ..port.names import Names
 from ..port.plan import Closure, Plan
 from ..port.toolkit import Toolkit
-from ..port.tree import PortError, Tree
-from .gather import NotATree
+from ..port.tree import Tree
+from ..refused import Refused
 
 
 class Layers:
@@ -24,13 +25,10 @@ class Layers:
 
     def __init__(self, root: Path):
         self.root = root
-        try:
-            self.tree = Tree(str(root))
-            self.tree.check_age()
-            self.names = Names(self.tree, Toolkit())
-            self.types = list(self.tree.types)
-        except PortError as error:
-            raise NotATree(str(error)) from error
+        self.tree = Tree(str(root))
+        check_age(self.tree)
+        self.names = Names(self.tree, Toolkit())
+        self.types = list(self.tree.types)
 
     def in_aggregates(self, texts: list[str]) -> list[Path]:
         """The files of the layers that the tests name."""
@@ -69,7 +67,7 @@ class Layers:
         for type_name in self.types:
             try:
                 sources = self.tree.members(self.names.class_of(type_name).name)
-            except PortError:  # registered, and defined nowhere
+            except Refused:  # registered, and defined nowhere
                 continue
             if files & set(sources):
                 yield self._plan(type_name)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ..caffe.folder import NOTHING
 from ..port.tree import INCLUDE
+from ..refused import Refused
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
@@ -27,10 +28,6 @@ LACKING = {
     "caffe/layers/dummy_data_layer.hpp": "a data source",
     "caffe/solver.hpp": "a solver",
 }
-
-
-class NotATree(Exception):
-    """The folder is no Caffe tree, or has no such test."""
 
 
 def read(path: Path) -> str:
@@ -54,10 +51,10 @@ class LayerTests:
         self.root = Path(root).resolve()
         self.tests = self.root / "src/caffe/test"
         if not self.tests.is_dir():
-            raise NotATree(f"{self.root}: no Caffe tree: it has no src/caffe/test")
+            raise Refused(f"{self.root}: no Caffe tree: it has no src/caffe/test")
         self.gtest = self.root / "src/gtest"
         if not (self.gtest / "gtest-all.cpp").exists():
-            raise NotATree(
+            raise Refused(
                 f"{self.root}: src/gtest/gtest-all.cpp, which Caffe's tests are built with, is missing"
             )
         self.layers = {p.stem: p for p in self.root.glob("src/caffe/layers/*.cpp")}
@@ -74,7 +71,7 @@ class LayerTests:
             path = self.tests / (name if name.endswith(".cpp") else f"{name}.cpp")
             if not path.exists():
                 there = ", ".join(p.name for p in every)
-                raise NotATree(f"{self.root}: no test {path.name}. There are: {there}")
+                raise Refused(f"{self.root}: no test {path.name}. There are: {there}")
             chosen.append(path)
         return chosen, {}
 

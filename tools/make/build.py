@@ -18,14 +18,14 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 
-from ..files import content, read, write
+from ..files import read
+from ..refused import Refused
 from . import names, packages
 from .backends import BACKENDS, HOST
 from .discover import Folder, folders
-from .outside import give_toolkit
-from .rules import CALL, Rules, core_folder
+from .plan import FROM, MARK, Plan, empty, remove
+from .rules import CALL
 from .settings import ROOT, Settings, full, of_each_folder
 
 # Stands in MAKEFLAGS between make's options and the settings of the command line.
@@ -33,97 +33,11 @@ _OVERRIDES = " -- "
 # A disk with fewer free bytes counts as full.
 ALMOST_NOTHING = 1 << 20
 
-# A file that marks a folder which make may empty. A layer's objects have _FROM, which holds the folder of layers.
-_MARK, _FROM = ".made_by_make", "from"
-# What make writes to BUILD: files, and folders, each with a file that marks it (a layer's: _FROM).
-_MADE = {"_tmp": _MARK, "core": "lock", "sanitize": "made", "races": "made", "caffetest": "made"}
+# What make writes to BUILD: files, and folders, each with a file that marks it (a layer's: FROM).
+_MADE = {"_tmp": MARK, "core": "lock", "sanitize": "made", "races": "made", "caffetest": "made"}
 _MADE_FILES = re.compile(
     r"(lock|report|call\.log|layers(\.dry)?\.mk|packages(\.build|\.test)?|[\w.]+\.flags)(\.\d+\.partial)?"
 )
-
-
-class BuildRefused(Exception):
-    """Why nothing was built. The text is the message."""
-
-
-class Plan:
-    """What one run of make builds."""
-
-    def __init__(self, settings: Settings, only: list[str] | None = None):
-        self.settings = settings
-        settings.check_gpu()
-        known, unfit = folders(settings.layers_dir)
-        for name, why in unfit.items():
-            print(f"Left out: {os.path.join(settings.layers_dir, names.shown(name))}: {why}.", flush=True)
-        wanted = settings.layers or only or list(known)
-        if strange := [name for name in wanted if name not in known]:
-            raise BuildRefused(
-                f"LAYERS: no layer {' '.join(strange)} in {settings.layers_dir}. "
-                f"There are: {' '.join(known) or 'none'}"
-            )
-        self.folders: list[Folder] = [known[name] for name in dict.fromkeys(wanted)]
-        self.rules = Rules(settings)
-        self.text = self.rules.text(self.folders, core_folder(ROOT))
-        self.started = time.time_ns()
-
-    def folder(self, name: str) -> Folder:
-        return next(folder for folder in self.folders if folder.name == name)
-
-    @property
-    def names(self) -> list[str]:
-        return [folder.name for folder in self.folders]
-
-    def write(self, dry: bool) -> None:
-        """Write the rules and their files. With `dry` (make -n), write nothing that a later make would use."""
-        settings = self.settings
-        self.makefile = f"{settings.build}/layers{'.dry' if dry else ''}.mk"
-        if not dry:
-            empty(settings.temporary)
-        for folder in self.folders:
-            self._claim(folder.name, dry)
-        if not dry:
-            self.forget_foreign_libraries()
-        for backend in settings.backends:
-            os.makedirs(settings.core_of(backend), exist_ok=True)
-        for place in sorted(self.rules.places()):
-            os.makedirs(place, exist_ok=True)
-        for path, text in self.rules.files.items():
-            if not dry or not os.path.exists(path):
-                write(path, os.fsencode(text), if_changed=True)
-        write(self.makefile, os.fsencode(self.text), if_changed=True)
-        if settings.outside and not dry:
-            give_toolkit(settings.layers_dir, [folder.path for folder in self.folders])
-
-    def forget_foreign_libraries(self) -> None:
-        """Forget libraries of another BUILD, which are newer than the objects here and would look up to date."""
-        for path, made in self._libraries():
-            if os.path.exists(path) and content(made) != state_of(path):
-                os.unlink(path)
-
-    def remember_libraries(self) -> None:
-        for path, made in self._libraries():
-            if os.path.exists(path):
-                write(made, state_of(path), if_changed=True)
-
-    def _libraries(self):
-        for (name, backend), path in self.rules.libraries.items():
-            yield path, f"{self.settings.build}/{name}/{backend}.library"
-
-    def _claim(self, name: str, dry: bool) -> None:
-        """Empty the objects of another folder's layer of the same name. They would look up to date."""
-        place = os.path.join(self.settings.build, name)
-        where = os.fsencode(full(self.settings.layers_dir) + "\n")
-        if dry and not os.path.lexists(place):
-            empty(place, _FROM)  # an empty mark, so that the next make empties the folder
-        elif not dry and (os.path.islink(place) or content(f"{place}/{_FROM}") != where):
-            empty(place, _FROM)
-            write(f"{place}/{_FROM}", where)
-
-
-def state_of(path: str) -> bytes:
-    """What changes when the file changes."""
-    status = os.stat(path)
-    return f"{status.st_mtime_ns} {status.st_size} {status.st_ino}\n".encode()
 
 
 # ------------------------------------------------------------------------------------------------- running
@@ -203,29 +117,6 @@ def build(plan: Plan, keep_going: bool = False) -> int:
     if status:
         say_if_full(*places)
     return status
-
-
-def empty(folder: str, mark: str = _MARK) -> None:
-    """Make a folder, or remove its contents except for the mark, by which the next make knows it.
-
-    A folder without the mark is somebody's own.
-    """
-    left = os.listdir(folder) if os.path.isdir(folder) else []
-    if os.path.islink(folder) or (left and mark not in left):
-        raise BuildRefused(f"{folder}: make would empty this folder, and did not make it; give another BUILD")
-    os.makedirs(folder, exist_ok=True)
-    # The mark stays, so that the next make knows the folder if this one is killed here.
-    open(os.path.join(folder, mark), "a").close()
-    for name in left:
-        if name != mark:
-            remove(os.path.join(folder, name))
-
-
-def remove(path: str) -> None:
-    if os.path.isdir(path) and not os.path.islink(path):
-        shutil.rmtree(path)
-    else:
-        os.unlink(path)
 
 
 def say_if_full(*places: str) -> None:
@@ -320,14 +211,14 @@ def verify(settings: Settings) -> int:
     layer = arguments.get("LAYER", "").strip()
     if not layer:
         layers = " ".join(name for name, folder in layers_in(settings).items() if folder.is_caffe) or "none"
-        raise BuildRefused(
+        raise Refused(
             f"which layer? {settings.hint('verify', LAYER='foo')}\nCaffe layers in {settings.layers_dir}: {layers}"
         )
     names.check_layer(layer, "LAYER")
     packages.need(["build", "run"], f"{settings.build}/packages")
     plan = Plan(settings, only=[layer])
     if not plan.folder(layer).is_caffe:
-        raise BuildRefused(
+        raise Refused(
             f"LAYER={layer}: verify is for Caffe layers. A native layer has its reference in cases.py: "
             f"{settings.suite(f'-k {layer}')}"
         )
@@ -350,7 +241,7 @@ def verify(settings: Settings) -> int:
 def is_made(entry: os.DirEntry) -> bool:
     """Did make write this to BUILD, and not a user?"""
     if entry.is_dir(follow_symlinks=False):
-        return os.path.exists(os.path.join(entry.path, _MADE.get(entry.name, _FROM)))
+        return os.path.exists(os.path.join(entry.path, _MADE.get(entry.name, FROM)))
     return _MADE_FILES.fullmatch(entry.name) is not None
 
 
@@ -359,9 +250,9 @@ def clean(settings: Settings) -> int:
     build = settings.build
     if os.path.isdir(build):
         if os.path.islink(build) or not os.path.exists(f"{build}/lock"):
-            raise BuildRefused(f"BUILD={build}: no make has built there; nothing was removed")
+            raise Refused(f"BUILD={build}: no make has built there; nothing was removed")
         if not os.access(build, os.W_OK):
-            raise BuildRefused(f"BUILD={build}: it is another user's; nothing was removed")
+            raise Refused(f"BUILD={build}: it is another user's; nothing was removed")
         made = [entry.name for entry in os.scandir(build) if is_made(entry)]
         # The lock last, because the next clean knows the folder by it.
         for name in sorted(made, key="lock".__eq__):
@@ -404,7 +295,7 @@ def concerned(several: list[Settings], target: str) -> list[Settings]:
     found = {settings: set(asked) & set(layers_in(settings)) for settings in several}
     if strange := set(asked).difference(*found.values()):
         where = " ".join(settings.layers_dir for settings in several)
-        raise BuildRefused(f"LAYERS: no layer {' '.join(sorted(strange))} in {where}")
+        raise Refused(f"LAYERS: no layer {' '.join(sorted(strange))} in {where}")
     for settings, names_here in found.items():
         settings.layers = sorted(names_here)
     those = [settings for settings, names_here in found.items() if names_here]
@@ -418,7 +309,7 @@ def layers_in(settings: Settings) -> dict[str, Folder]:
 def run(target: str, settings: Settings) -> int:
     if target != "clean":
         if not os.path.isdir(settings.layers_dir):
-            raise BuildRefused(f"LAYERS_DIR: there is no folder {settings.layers_dir}")
+            raise Refused(f"LAYERS_DIR: there is no folder {settings.layers_dir}")
         os.makedirs(settings.build, exist_ok=True)
     return TARGETS[target](settings)
 
@@ -428,12 +319,12 @@ def main() -> int:
     os.chdir(ROOT)
     try:
         if _has(make_flags(), "t"):
-            raise BuildRefused("-t (--touch) would leave empty libraries that count as built")
+            raise Refused("-t (--touch) would leave empty libraries that count as built")
         several, targets = of_each_folder(sys.argv[1:])
         if len(targets) != 1 or targets[0] not in TARGETS:
-            raise BuildRefused(f"usage: python -m tools.make.build {' | '.join(TARGETS)} [SETTING=value ...]")
+            raise Refused(f"usage: python -m tools.make.build {' | '.join(TARGETS)} [SETTING=value ...]")
         return max([run(targets[0], settings) for settings in concerned(several, targets[0])])
-    except (names.NameRefused, packages.Missing, BuildRefused) as error:
+    except Refused as error:
         print(f"make: {error}", file=sys.stderr)
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""

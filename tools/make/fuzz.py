@@ -7,9 +7,11 @@ import subprocess
 import sys
 
 from ..fuzz.options import parser
+from ..refused import Refused
 from . import names, packages
 from .backends import HOST
-from .build import BuildRefused, Plan, build, is_dry, make_flags
+from .build import build, is_dry, make_flags
+from .plan import Plan
 from .settings import ROOT, Settings, of_each_folder
 
 
@@ -31,7 +33,7 @@ def main() -> int:
     try:
         several, _ = of_each_folder([f"LAYERS_DIR={options.layers_dir}"])
         return fuzz(several, options.layers or [])
-    except (names.NameRefused, packages.Missing, BuildRefused) as error:
+    except Refused as error:
         print(f"make fuzz: {error}", file=sys.stderr)
         return 2
 

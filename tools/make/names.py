@@ -10,6 +10,8 @@ import keyword
 import os
 import re
 
+from ..refused import Refused
+
 # Names that the package of layers uses itself (layers/__init__.py), and `build`.
 TOOLKIT_NAMES = frozenset({
     "adopt", "build", "caffe", "caffe_layer", "caffe_net", "CaffeNet", "cases", "core", "engine", "layer", "layers",
@@ -20,10 +22,6 @@ TOOLKIT_NAMES = frozenset({
 _UNFIT = re.compile(r"[\s'\"`;&|<>(){}*?\[\]!#%=:,$\\~^\x00-\x1f\x7f]")
 # A source's name below its layer's folder.
 _FILE = re.compile(r"\w[\w.+@-]*\Z")
-
-
-class NameRefused(Exception):
-    """A name or a path that is not accepted. The text is the message."""
 
 
 def why_no_layer(name: str) -> str | None:
@@ -39,14 +37,14 @@ def why_no_layer(name: str) -> str | None:
 
 def check_layer(name: str, setting: str) -> str:
     if why := why_no_layer(name):
-        raise NameRefused(f"{setting}={shown(name)}: {why}")
+        raise Refused(f"{setting}={shown(name)}: {why}")
     return name
 
 
 def check_type(name: str, setting: str = "TYPE") -> str:
     """A layer type is a C++ identifier: REGISTER_LAYER_CLASS makes names from it."""
     if not (name.isascii() and name.isidentifier()):
-        raise NameRefused(f"{setting}={shown(name)}: a layer type is a C++ name, as in PSROIPooling")
+        raise Refused(f"{setting}={shown(name)}: a layer type is a C++ name, as in PSROIPooling")
     return name
 
 
@@ -62,11 +60,9 @@ def check_path(path: str, setting: str) -> str:
     if found := _UNFIT.search(path):
         said = "a space" if found[0] == " " else "a line break" if found[0] in "\n\r" else repr(found[0])
         kind = "a path with spaces" if found[0].isspace() else f"a path with {said} in it"
-        raise NameRefused(f"{setting}: make cannot work in {kind}: {shown(path)}")
+        raise Refused(f"{setting}: make cannot work in {kind}: {shown(path)}")
     if any(part.startswith("-") for part in path.split("/")):
-        raise NameRefused(
-            f"{setting}: make cannot work in a path with a part that begins with -: {shown(path)}"
-        )
+        raise Refused(f"{setting}: make cannot work in a path with a part that begins with -: {shown(path)}")
     return path
 
 
@@ -74,7 +70,7 @@ def folder_of(layers_dir: str, name: str, setting: str) -> str:
     """The folder of that layer. A link that leads out of layers_dir is refused."""
     folder = os.path.join(layers_dir, check_layer(name, setting))
     if os.path.dirname(os.path.realpath(folder)) != os.path.realpath(layers_dir) and os.path.lexists(folder):
-        raise NameRefused(f"{setting}={name}: {folder} is a link that leads out of {layers_dir}")
+        raise Refused(f"{setting}={name}: {folder} is a link that leads out of {layers_dir}")
     return folder
 
 

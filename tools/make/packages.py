@@ -9,14 +9,11 @@ import os
 import re
 import sys
 
+from ..refused import Refused
 from .settings import ROOT
 
 # A line of a requirements file: the package, and its required version.
 _LINE = re.compile(r"^\s*([A-Za-z0-9][\w.-]*)", re.M)
-
-
-class Missing(Exception):
-    """A package is missing and could not be installed. The text is the message."""
 
 
 def file_of(group: str) -> str:
@@ -69,7 +66,7 @@ def _install(groups: list[str], lacking: list[str]) -> None:
     files = " ".join(f"-r requirements/{group}.txt" for group in groups)
     managed = os.path.join(sysconfig.get_path("stdlib"), "EXTERNALLY-MANAGED")
     if sys.prefix == sys.base_prefix and os.path.exists(managed):
-        raise Missing(
+        raise Refused(
             f"Missing Python packages: {', '.join(lacking)}\n"
             "This Python belongs to the operating system. Make one of your own, then make again:\n"
             "    python3 -m venv .venv && . .venv/bin/activate && make"
@@ -80,7 +77,7 @@ def _install(groups: list[str], lacking: list[str]) -> None:
     failed = subprocess.run(command).returncode
     importlib.invalidate_caches()  # so that this process can import the new packages
     if failed or missing(groups):
-        raise Missing(
+        raise Refused(
             f"Missing Python packages: {', '.join(lacking)}\n"
             "pip could not install them (its words are above). Where there is a network or a folder of wheels:\n"
             f"    {sys.executable} -m pip install {files}"
@@ -98,5 +95,5 @@ if __name__ == "__main__":
     try:
         if lacking := missing(groups):
             _install(groups, lacking)
-    except Missing as error:
+    except Refused as error:
         sys.exit(str(error))

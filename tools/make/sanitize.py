@@ -12,9 +12,11 @@ import shlex
 import subprocess
 import sys
 
-from . import names, packages
+from ..refused import Refused
+from . import packages
 from .backends import CPU, GPU
-from .build import BuildRefused, Plan, build, copied, is_dry, make_flags
+from .build import build, copied, is_dry, make_flags
+from .plan import Plan
 from .settings import ROOT, Settings, of_each_folder
 
 
@@ -99,7 +101,7 @@ def main() -> int:
         if unknown:
             parser.error(f"no such setting: {' '.join(unknown)}")
         return max([sanitize(one) for one in settings])
-    except (names.NameRefused, packages.Missing, BuildRefused) as error:
+    except Refused as error:
         print(f"make sanitize: {error}", file=sys.stderr)
         return 2
 

@@ -10,9 +10,9 @@ import shutil
 import subprocess
 import sys
 
+from ..refused import Refused
 from . import find_nvcc, names
 from .backends import BACKENDS, Backend
-from .names import NameRefused
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 _DEFAULT = re.compile(r"^(\w+) *\?= *(.*?) *$", re.M)
@@ -66,7 +66,7 @@ class Settings:
         self.host_arch = self._words(value["HOST_ARCH"], "HOST_ARCH")
         self.sanitize = value["SANITIZE"].strip()
         if self.sanitize not in ("", "1", "races"):
-            raise NameRefused(f"SANITIZE={names.shown(self.sanitize)}: expected 1 or races")
+            raise Refused(f"SANITIZE={names.shown(self.sanitize)}: expected 1 or races")
         self.verbose = bool(value["V"].strip())
         self.layers_dir = tidy(value["LAYERS_DIR"], "LAYERS_DIR")
         self.outside = os.path.realpath(full(self.layers_dir)) != os.path.join(
@@ -80,9 +80,7 @@ class Settings:
         self.layers = [names.check_layer(name, "LAYERS") for name in value["LAYERS"].split()]
         self.wanted_backends = value["BACKENDS"].split() or list(BACKENDS)
         if strange := set(self.wanted_backends) - set(BACKENDS):
-            raise NameRefused(
-                f"BACKENDS={names.shown(' '.join(strange))}: there are {' and '.join(BACKENDS)}"
-            )
+            raise Refused(f"BACKENDS={names.shown(' '.join(strange))}: there are {' and '.join(BACKENDS)}")
         self._searched = [b for b in BACKENDS.values() if value[b.compiler] == "search"]
         self._nvcc: str | None = None
 
@@ -100,9 +98,7 @@ class Settings:
         found = [name for name in self.wanted_backends if self.of(BACKENDS[name].compiler)]
         if not found:
             compilers = " and ".join(BACKENDS[name].compiler for name in self.wanted_backends)
-            raise NameRefused(
-                f"BACKENDS={' '.join(self.wanted_backends)}: there is no compiler: see {compilers}"
-            )
+            raise Refused(f"BACKENDS={' '.join(self.wanted_backends)}: there is no compiler: see {compilers}")
         return found
 
     @property
@@ -122,7 +118,7 @@ class Settings:
         nothing = ["-dryrun", "-x", "cu", "-c", os.devnull, "-o", os.devnull]
         asked = subprocess.run([self.nvcc, "-arch=native", *nothing], capture_output=True, text=True)
         if "Cannot find valid GPU" in asked.stderr:
-            raise NameRefused(
+            raise Refused(
                 "ARCH=native: nvcc finds no GPU here. Name the one that it is for, as in ARCH=sm_90, or leave the CUDA "
                 "backend out: NVCC="
             )
@@ -186,7 +182,7 @@ class Settings:
     def _words(text: str, setting: str) -> str:
         words = text.split()
         if not words or not all(_ARCH.match(word) for word in words):
-            raise NameRefused(f"{setting}={names.shown(text)}: expected a name such as native or sm_90")
+            raise Refused(f"{setting}={names.shown(text)}: expected a name such as native or sm_90")
         return " ".join(words)
 
 
@@ -208,17 +204,17 @@ def command(text: str, setting: str) -> str:
     except ValueError:
         words = []
     if not words or "\n" in text or not shutil.which(words[0]):
-        raise NameRefused(f"{setting}={names.shown(text)}: there is no such program")
+        raise Refused(f"{setting}={names.shown(text)}: there is no such program")
     if alone := _C_COMPILER.fullmatch(os.path.basename(words[0])):
         better = {"gcc": "g++", "clang": "clang++"}.get(alone[1], "c++") + (alone[2] or "")
-        raise NameRefused(f"{setting}={names.shown(text)} links no C++: take {better}")
+        raise Refused(f"{setting}={names.shown(text)} links no C++: take {better}")
     return shlex.join(words)
 
 
 def optional(program: str, setting: str) -> str:
     """A compiler that may be missing."""
     if program and not shutil.which(program):
-        raise NameRefused(f"{setting}={names.shown(program)}: there is no such program")
+        raise Refused(f"{setting}={names.shown(program)}: there is no such program")
     return program
 
 
@@ -238,7 +234,7 @@ def of_each_folder(arguments: list[str]) -> tuple[list[Settings], list[str]]:
             unknown.append(argument)
     folders = [f for f in values.get("LAYERS_DIR", "").split(":") if f] or [defaults()["LAYERS_DIR"]]
     if len(folders) > 1 and values.get("BUILD"):
-        raise NameRefused("BUILD: several folders of layers cannot share a build folder: name one LAYERS_DIR")
+        raise Refused("BUILD: several folders of layers cannot share a build folder: name one LAYERS_DIR")
     return [Settings(values | {"LAYERS_DIR": folder}) for folder in folders], unknown
 
 

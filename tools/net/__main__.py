@@ -30,8 +30,8 @@ from layers._net.registry import Folders
 from layers._net.stock import blobs_of
 from layers._runtime import CaffeError, CaffeValueError
 
-from ..make.names import NameRefused
 from ..make.settings import Settings, of_each_folder
+from ..refused import Refused
 from .compare import compare, random_inputs, runs_by, twin_parameters, vary
 
 FORWARD, GRADIENT = 1e-4, 1e-3  # relative
@@ -46,7 +46,7 @@ def main() -> int:
     console = Console(markup=False)
     try:
         return run(console)
-    except (CaffeError, NameRefused, OSError, ValueError) as error:
+    except (CaffeError, Refused, OSError, ValueError) as error:
         console.print(as_typed(str(error)), style="red", highlight=False, soft_wrap=True)
         return 1
 

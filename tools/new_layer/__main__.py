@@ -19,8 +19,9 @@ from string import Template
 
 from ..files import alone_in
 from ..files import write as write_file
-from ..make.names import NameRefused, check_path, why_no_layer
+from ..make.names import check_path, why_no_layer
 from ..make.settings import make_command, suite_command
+from ..refused import Refused
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -36,10 +37,6 @@ TAKEN = {"tensor", "operator", "nn", "torch", "case"}
 def first_folder(text: str) -> Path:
     """The first folder of LAYERS_DIR, which may list several."""
     return Path(next(filter(None, text.split(":")), "layers"))
-
-
-class Refusal(Exception):
-    """Why nothing was written. The text is the message."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -60,8 +57,8 @@ def main(argv: list[str] | None = None) -> int:
         else:
             files, notes = plain(name), []
         made = write(layers_dir, name, files)
-    except Refusal as refusal:
-        print(f"make new: {refusal}", file=sys.stderr)
+    except Refused as refused:
+        print(f"make new: {refused}", file=sys.stderr)
         return 1
     report(layers_dir, name, made, notes, filled_in=not arguments.source)
     return 0
@@ -72,23 +69,20 @@ def main(argv: list[str] | None = None) -> int:
 
 def check_name(name: str):
     if not name:
-        raise Refusal(f"which layer?\n{USAGE}")
+        raise Refused(f"which layer?\n{USAGE}")
     if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name):
-        raise Refusal(f"LAYER={name}: a layer is named like a Python module: my_layer, roi_pool2")
+        raise Refused(f"LAYER={name}: a layer is named like a Python module: my_layer, roi_pool2")
     if keyword.iskeyword(name) or name in TAKEN or why_no_layer(name):
         why = "a Python keyword" if keyword.iskeyword(name) else "used by the toolkit"
-        raise Refusal(f"LAYER={name}: this name is {why}; take my_{name}, for example")
+        raise Refused(f"LAYER={name}: this name is {why}; take my_{name}, for example")
 
 
 def check_free(layers_dir: Path, name: str):
-    try:
-        check_path(str(layers_dir), "LAYERS_DIR")
-    except NameRefused as refused:
-        raise Refusal(str(refused)) from None
+    check_path(str(layers_dir), "LAYERS_DIR")
     if layers_dir.exists() and not layers_dir.is_dir():
-        raise Refusal(f"LAYERS_DIR={layers_dir} is a file, not a folder")
+        raise Refused(f"LAYERS_DIR={layers_dir} is a file, not a folder")
     if os.path.lexists(layers_dir / name):
-        raise Refusal(f"{layers_dir / name} exists already: nothing was changed")
+        raise Refused(f"{layers_dir / name} exists already: nothing was changed")
 
 
 def caffe_source(text: str, name: str) -> Path:
@@ -96,11 +90,11 @@ def caffe_source(text: str, name: str) -> Path:
     path = Path(text).expanduser()
     wanted = f"FROM={text}: give the layer's .cu, FROM=/path/to/{name}_layer.cu"
     if not path.exists():
-        raise Refusal(f"{wanted}; there is no {path.absolute()}")
+        raise Refused(f"{wanted}; there is no {path.absolute()}")
     if path.is_dir():
-        raise Refusal(f"{wanted}; this is a folder")
+        raise Refused(f"{wanted}; this is a folder")
     if path.suffix not in (".cu", ".cuh"):
-        raise Refusal(f"{wanted}; this is a {path.suffix or 'file without a suffix'}")
+        raise Refused(f"{wanted}; this is a {path.suffix or 'file without a suffix'}")
     return path
 
 
@@ -131,16 +125,16 @@ def from_caffe(name: str, path: Path) -> tuple[dict[str, str], list[str]]:
     try:
         from .from_caffe import NoKernels, layer_files
     except ModuleNotFoundError as error:
-        raise Refusal(f"{error}: type `make` first, which installs missing packages") from None
+        raise Refused(f"{error}: type `make` first, which installs missing packages") from None
     try:
         return layer_files(name, camel_case(name), path, fill)
     except NoKernels as why:
-        raise Refusal(
+        raise Refused(
             f"FROM={path}: {why}. To take the whole layer, unedited: `make port CAFFE=/path/to/fork TYPE=...`. "
             "Nothing was written."
         ) from None
     except OSError as error:
-        raise Refusal(f"FROM={path}: {error.strerror or error}") from None
+        raise Refused(f"FROM={path}: {error.strerror or error}") from None
 
 
 # -------------------------------------------------------------------------------------------- writing
@@ -168,7 +162,7 @@ def write(layers_dir: Path, name: str, files: dict[str, str]) -> list[Path]:
             finally:
                 shutil.rmtree(partial, ignore_errors=True)
     except OSError as error:
-        raise Refusal(f"{error.filename or folder}: {error.strerror}") from None
+        raise Refused(f"{error.filename or folder}: {error.strerror}") from None
     return [*made, *(folder / file for file in files)]
 
 

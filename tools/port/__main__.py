@@ -21,16 +21,19 @@ from rich.progress import track
 from rich.table import Table
 
 from ..files import alone_in
-from ..make import build
 from ..make.backends import BACKENDS
-from ..make.names import NameRefused, check_layer, check_type, folder_of, shown
+from ..make.build import build
+from ..make.names import check_layer, check_type, folder_of, shown
+from ..make.plan import Plan as Build
 from ..make.settings import Settings, from_environment
+from ..refused import Refused
+from .age import check_age
 from .folder import folder_name, write_folder
 from .names import Names
 from .plan import Plan
 from .refusals import refusals
 from .toolkit import Toolkit
-from .tree import PortError, Tree
+from .tree import Tree
 
 PROGRESS = Console(stderr=True)
 
@@ -54,7 +57,7 @@ def port(names: Names, type_name: str, options, name: str = "", taken: Container
     plan = Plan(names, type_name)
     problems = refusals(plan)
     if fatal := [str(p) for p in problems if p.fatal]:
-        raise PortError(fatal[0] + (f" (and {len(fatal) - 1} more)" if len(fatal) > 1 else ""))
+        raise Refused(fatal[0] + (f" (and {len(fatal) - 1} more)" if len(fatal) > 1 else ""))
     made = folder_name(plan)
     names_for_it = itertools.chain([name or made], (f"{made}_{i}" for i in itertools.count(2)))
     free = next(folder for folder in names_for_it if folder not in taken)
@@ -74,7 +77,7 @@ def port_named(names: Names, options) -> int:
     for type_name in options.types:
         try:
             done = port(names, type_name, options, options.name)
-        except PortError as error:
+        except Refused as error:
             print(f"{type_name}: not ported. {error}")
             failed += 1
             continue
@@ -92,7 +95,7 @@ def port_all(names: Names, options) -> int:
     """Port and build every type of the tree, and print a table."""
     tree, ported, rows, taken = names.tree, {}, [], set()
     if not tree.types:
-        raise PortError(
+        raise Refused(
             f"{tree.root} registers no layer: nothing in its src/ has REGISTER_LAYER_CLASS or REGISTER_LAYER_CREATOR"
         )
     for type_name in track(
@@ -105,14 +108,14 @@ def port_all(names: Names, options) -> int:
         try:
             ported[type_name] = done = port(names, type_name, options, taken=taken)
             taken.add(done.folder.name)
-        except PortError as error:
+        except Refused as error:
             rows.append((type_name, "", "refused", str(error)))
     for type_name, (place, reason) in tree.types_without.items():
         rows.append((type_name, "", "refused", f"{place}: {type_name} {reason}"))
     if ported and not options.unbuilt:
         folders = sorted({p.folder.name for p in ported.values()})
         os.makedirs(options.settings.build, exist_ok=True)
-        build.build(build.Plan(options.settings, only=folders), keep_going=True)
+        build(Build(options.settings, only=folders), keep_going=True)
     for type_name, done in ported.items():
         error = None if options.unbuilt else first_error(done.folder, options.settings)
         result = "does not compile" if error else "ported" if options.unbuilt else "compiles"
@@ -161,14 +164,14 @@ def main() -> int:
         options.settings, _ = from_environment([f"LAYERS_DIR={options.layers_dir}"])
         options.layers_dir = Path(options.settings.layers_dir)
         if not options.caffe or not options.types:
-            raise PortError(
+            raise Refused(
                 "make port CAFFE=/path/to/fork TYPE=Normalize: both are needed; TYPE is the type in a prototxt, or all"
             )
         check_names(options)
         names = Names(Tree(options.caffe), Toolkit())
-        names.tree.check_age()
+        check_age(names.tree)
         return port_all(names, options) if options.types == ["all"] else port_named(names, options)
-    except (PortError, NameRefused) as error:
+    except Refused as error:
         print(f"make port: {error}")
         return 1
     except OSError as error:
@@ -180,11 +183,11 @@ def check_names(options) -> None:
     for name in options.types:
         check_type(name)
     if options.name and len(options.types) > 1:
-        raise PortError("NAME= names one folder: give one TYPE with it")
+        raise Refused("NAME= names one folder: give one TYPE with it")
     if options.name and not options.name.isidentifier():
         fit = re.sub(r"\W", "_", options.name)
         fit = f"_{fit}" if fit[0].isdigit() else fit
-        raise PortError(
+        raise Refused(
             f"NAME={shown(options.name)}: a layer's folder is a Python package: letters, digits and _, as in NAME={fit}"
         )
     if options.name:

@@ -13,11 +13,12 @@ from pathlib import Path
 from ..caffe.build import INIT
 from ..files import write
 from ..make.names import why_no_layer
+from ..refused import Refused
 from .cuts import in_caffe, written
 from .names import BLOB
 from .plan import Plan
 from .toolkit import Toolkit
-from .tree import PROTO, SOURCE_KINDS, PortError, Tree
+from .tree import PROTO, SOURCE_KINDS, Tree
 
 
 def folder_name(plan: Plan) -> str:
@@ -100,7 +101,7 @@ def write_folder(plan: Plan, folder: Path, force: bool) -> list[str]:
         make_room(folder, contents, force)
     for path in (*contents, "ORIGIN", "__init__.py"):
         if (folder / path).is_symlink() or not (folder / path).resolve().is_relative_to(folder.resolve()):
-            raise PortError(f"{folder / path} is a link that leads elsewhere: nothing is written through it.")
+            raise Refused(f"{folder / path} is a link that leads elsewhere: nothing is written through it.")
     for path, data in contents.items():
         write(folder / path, data, if_changed=True)
     write(folder / "ORIGIN", origin(plan, copied, contents, parts).encode())
@@ -138,14 +139,14 @@ def make_room(folder: Path, contents: dict[str, bytes], force: bool):
     if is_same:
         return
     if not force:
-        raise PortError(
+        raise Refused(
             f"{folder} exists, with other contents. NAME=another_name puts the layer elsewhere, "
             "FORCE=1 replaces its files."
         )
     # Files that ORIGIN does not list are the user's, and stay.
     listed = origin_files(folder)
     if unlisted := sorted(path for path in contents if (folder / path).exists() and path not in listed):
-        raise PortError(
+        raise Refused(
             f"{folder} has {', '.join(unlisted)}, which its ORIGIN does not list: move them away first."
         )
     for path in existing:

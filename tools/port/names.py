@@ -18,10 +18,11 @@ from ..caffe.proto import field_of
 from ..cuda.lexer import Token
 from ..cuda.tokens import head_name
 from ..files import read
+from ..refused import Refused
 from .compiler import Compiler
 from .items import Item, items_of, macros_of, made_by_macros
 from .toolkit import Toolkit
-from .tree import HEADER_KINDS, INCLUDE, WORD, Class, Place, PortError, Tree, is_header, remembered
+from .tree import HEADER_KINDS, INCLUDE, WORD, Class, Place, Tree, is_header, remembered
 
 BLOB = "include/caffe/blob.hpp"
 LAYER = "include/caffe/layer.hpp"
@@ -76,15 +77,15 @@ class Names:
     # ------------------------------------------------------------------------------- types
 
     def class_of(self, type_name: str) -> Class:
-        """The class of a type. Raises PortError if there is none."""
+        """The class of a type. Raises Refused if there is none."""
         tree = self.tree
         if type_name not in tree.types:
             if type_name == "Python":
-                raise PortError("it runs Python code that the prototxt names: call that code from PyTorch")
+                raise Refused("it runs Python code that the prototxt names: call that code from PyTorch")
             if type_name in tree.types_without:
                 place, reason = tree.types_without[type_name]
-                raise PortError(f"{place}: {type_name} {reason}")
-            raise PortError(f"{tree.root} registers no layer {type_name}. {nearest(tree, type_name)}")
+                raise Refused(f"{place}: {type_name} {reason}")
+            raise Refused(f"{tree.root} registers no layer {type_name}. {nearest(tree, type_name)}")
         place = tree.types[type_name]
         seen = tree.visible(place.file)
         named = tree.classes(type_name + "Layer")
@@ -97,7 +98,7 @@ class Names:
             if not tree.resolve(include, place.file) and not self.toolkit.header(include):
                 why += f"; {Path(include).name}, which this file includes, is missing in the tree"
                 break
-        raise PortError(f"{place}: {type_name} is registered, but {why}")
+        raise Refused(f"{place}: {type_name} is registered, but {why}")
 
     def _returning(self, type_name: str) -> list[Class]:
         """The classes whose type() returns this."""

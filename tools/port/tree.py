@@ -20,6 +20,7 @@ from ..caffe.registers import REGISTER, Registration, instantiated, registration
 from ..cuda.lexer import Directive, Token
 from ..cuda.source import Function, Source
 from ..cuda.tokens import head_name
+from ..refused import Refused
 
 # Switches with which nothing is compiled here, and the reason to refuse a layer that is registered only with one.
 WITHOUT = {
@@ -62,10 +63,6 @@ PROTO = "src/caffe/proto/caffe.proto"
 MESSAGES = "/caffe.pb.h"
 WORD = re.compile(r"[A-Za-z_]\w*")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]+)[">]', re.M)
-
-
-class PortError(Exception):
-    """Nothing can be ported. The text says why, and what to do."""
 
 
 class Place(NamedTuple):
@@ -125,9 +122,9 @@ class Tree:
         return (self.root / file).resolve().is_relative_to(self.root.resolve())
 
     def path(self, file: str) -> Path:
-        """The path of a file of the tree. Raises PortError if it is a link that leads out of the tree."""
+        """The path of a file of the tree. Raises Refused if it is a link that leads out of the tree."""
         if not self._is_inside(file):
-            raise PortError(f"{file} is a link that leads out of the tree: it is not followed.")
+            raise Refused(f"{file} is a link that leads out of the tree: it is not followed.")
         return self.root / file
 
     @remembered
@@ -146,7 +143,7 @@ class Tree:
     def _with_opencv(self) -> set[str]:
         """Sources that register types only with USE_OPENCV, but do not use OpenCV."""
         result: set[str] = set()
-        for file in (f for f in self._registering if "USE_OPENCV" in self.text(f)):
+        for file in (f for f in self.registering if "USE_OPENCV" in self.text(f)):
             pair = [file, *(f for f in self._sources_by_stem[file.rpartition(".")[0]] if f != file)]
             sources = [Source(self.text(f), f, DEFINED | {"USE_OPENCV": 1}) for f in pair]
             without = Source(self.text(file), file, DEFINED)
@@ -237,7 +234,7 @@ class Tree:
     def _registered(self) -> dict[str, tuple[str, Registration]]:
         return {
             registration.type: (file, registration)
-            for file in self._registering
+            for file in self.registering
             for registration in registrations(self.source(file))
         }
 
@@ -260,7 +257,8 @@ class Tree:
         return [cls for cls in classes if cls.file in self.visible(file)]
 
     @cached_property
-    def _registering(self) -> list[str]:
+    def registering(self) -> list[str]:
+        """The sources that register types."""
         candidates = dict.fromkeys(file for word in REGISTER for file in self.holding(word))
         return [file for file in candidates if file.endswith(SOURCE_KINDS)]
 
@@ -268,7 +266,7 @@ class Tree:
     def types_without(self) -> dict[str, tuple[Place, str]]:
         """Types that are registered only with a switch of WITHOUT: where, and the reason to refuse them."""
         refused: dict[str, tuple[Place, str]] = {}
-        for file in self._registering:
+        for file in self.registering:
             for setting, reason in WITHOUT.items():
                 if setting in self.text(file):
                     source = Source(self.text(file), file, DEFINED | {setting: 1})
@@ -277,47 +275,6 @@ class Tree:
                             place = Place(file, source.lexed.position(registration.at.start)[0])
                             refused.setdefault(registration.type, (place, reason))
         return refused
-
-    def check_age(self) -> None:
-        """Raise PortError if the tree is of 2014, because its layers have another interface."""
-        if place := self._old():
-            raise PortError(
-                f"{place}: a tree of 2014. Take a later tree of the same layer, or put its files into a folder by hand "
-                "and change what differs in its Layer: " + "; ".join(self._differences())
-            )
-
-    def _differences(self) -> list[str]:
-        """The differences between the interface of a layer in this tree and that of 2015 and later."""
-        constant = (
-            'type() is a constant of LayerParameter_LayerType: return its name, "Pooling", and register that'
-        )
-        differences = [constant]
-        file = "include/caffe/layer.hpp"
-        tokens = self.source(file).lexed.tokens if (self.root / file).is_file() else []
-        words = " ".join(token.text for token in tokens)
-        signs = {
-            "vector < Blob < Dtype > * > * top": "tops are a pointer, vector<...>* top: now const vector<...>& top",
-            "vector < Blob < Dtype > * > * bottom": "so are Backward's bottoms",
-            "Dtype Forward_cpu (": "Forward_cpu and Forward_gpu return a loss: now void, and the loss goes into top[0]",
-            "const bool propagate_down": "propagate_down is one bool: now const vector<bool>&, one a bottom",
-        }
-        differences += [text for sign, text in signs.items() if sign in words]
-        if "LayerSetUp" not in words:
-            differences.append("SetUp does it all: now LayerSetUp, and Reshape, which each call runs")
-        return differences
-
-    def _old(self) -> Place | None:
-        """The place that shows that a tree is of 2014: an old registration, or an old factory. None if it is newer."""
-        for file in self._registering:
-            for registration in registrations(self.source(file)):
-                if registration.is_old:
-                    return Place(file, self.line(file, registration.at))
-        for file in self.holding("LayerParameter_LayerType"):
-            tokens = self.source(file).lexed.tokens if file.endswith("layer_factory.cpp") else []
-            for token in tokens:
-                if token.text == "LayerParameter_LayerType":
-                    return Place(file, self.line(file, token))
-        return None
 
     # -------------------------------------------------------------------------------- classes
 
@@ -445,14 +402,14 @@ def classes_in(source: Source, file: str):
 
 
 def check(root: str) -> None:
-    """Raise PortError unless `root` is a Caffe tree, or has the folders of one."""
+    """Raise Refused unless `root` is a Caffe tree, or has the folders of one."""
     folder = Path(root)
     if not root or not folder.is_dir():
         what = "there is no such folder. It is a Caffe tree's root, with include/ and src/."
-        raise PortError(f"CAFFE={root}: {what}")
+        raise Refused(f"CAFFE={root}: {what}")
     if folder.resolve() == Path(__file__).resolve().parents[2]:
         what = "that is the toolkit itself. CAFFE= names the tree that has the layer."
-        raise PortError(f"CAFFE={root}: {what}")
+        raise Refused(f"CAFFE={root}: {what}")
     if is_tree(folder):
         return
     trees = [p for depth in ("*", "*/*") for p in sorted(folder.glob(depth)) if p.is_dir() and is_tree(p)]
@@ -462,7 +419,7 @@ def check(root: str) -> None:
     )
     if trees:
         hint = f"There is one in it: CAFFE={trees[0]}"
-    raise PortError(f"CAFFE={root}: not a Caffe tree. {hint}")
+    raise Refused(f"CAFFE={root}: not a Caffe tree. {hint}")
 
 
 def is_caffes(path: str) -> bool:

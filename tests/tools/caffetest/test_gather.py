@@ -5,6 +5,7 @@ import os
 import pytest
 
 from tools.caffetest import __main__, aggregate, gather
+from tools.refused import Refused
 
 
 def test_what_a_forks_test_is_made_of(fork):
@@ -35,7 +36,7 @@ def test_the_tests_that_are_named(fork):
         ["test_shift_layer", "test_data_layer.cpp"]
     )  # what it lacks, the compiler says
     assert [t.name for t in tests] == ["test_shift_layer.cpp", "test_data_layer.cpp"] and left_out == {}
-    with pytest.raises(gather.NotATree) as said:
+    with pytest.raises(Refused) as said:
         tree.select(["test_no_layer"])
     there = "no test test_no_layer.cpp. There are: test_data_layer.cpp, test_shift_layer.cpp"
     assert str(said.value) == f"{fork.root.resolve()}: {there}"
@@ -94,7 +95,7 @@ def test_layers_of_a_forks_tests_in_aggregate_headers(fork):
     assert found() == {"vision_layers.hpp", "shift_layer.cpp"}
     assert "other_layer.cpp" in found("OtherLayer<float> layer;\n")
     old = fork.write("src/caffe/layers/old_layer.cpp", "REGISTER_LAYER_CLASS(OLD, OldLayer);\n")
-    with pytest.raises(gather.NotATree, match="a tree of 2014"):
+    with pytest.raises(Refused, match="a tree of 2014"):
         found()
     old.unlink()
     fork.layer("Shift")

@@ -107,7 +107,7 @@ def test_main(monkeypatch, capsys, tmp_path):
     assert sanitize.main() == 5 and given == [["LAYERS_DIR=a:b"]]
 
     def refused(words):
-        raise sanitize.names.NameRefused("no such name")
+        raise sanitize.Refused("no such name")
 
     monkeypatch.setattr(sanitize, "of_each_folder", refused)
     assert sanitize.main() == 2 and capsys.readouterr().err == "make sanitize: no such name\n"

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from tools.make import settings
-from tools.make.names import NameRefused
 from tools.make.settings import ROOT, Settings, from_environment, of_each_folder
+from tools.refused import Refused
 
 
 def of(**given) -> Settings:
@@ -68,7 +68,7 @@ def test_a_folder_elsewhere(tmp_path):
     ],
 )
 def test_refused(given, said):
-    with pytest.raises(NameRefused) as error:
+    with pytest.raises(Refused) as error:
         of(**given).backends, of(**given).nvcc
     assert said in str(error.value)
 
@@ -80,7 +80,7 @@ def test_refused(given, said):
 def test_a_compiler_of_c_is_refused(monkeypatch, given, take):
     """It would compile all, and then link without C++'s library, with hundreds of errors."""
     monkeypatch.setattr(settings.shutil, "which", lambda name: name)
-    with pytest.raises(NameRefused) as error:
+    with pytest.raises(Refused) as error:
         of(CXX=given)
     assert str(error.value) == f"CXX={given} links no C++: take {take}"
     assert of(CXX=take).cxx == take
@@ -129,7 +129,7 @@ def test_native_needs_a_gpu(monkeypatch, arch, says, refused):
     monkeypatch.setattr(settings.subprocess, "run", run)
     made = of(NVCC=sys.executable, ARCH=arch)
     if refused:
-        with pytest.raises(NameRefused, match=r"^ARCH=native: nvcc finds no GPU here"):
+        with pytest.raises(Refused, match=r"^ARCH=native: nvcc finds no GPU here"):
             made.check_gpu()
     else:
         made.check_gpu()
@@ -178,7 +178,7 @@ def test_of_each_folder(monkeypatch, tmp_path):
     assert not made[0].verbose and made[0].arguments == {"LAYER": "one"}
     first, others = from_environment(["a"])
     assert first.layers_dir == "layers" and first.verbose and others == ["a"]
-    with pytest.raises(NameRefused, match=r"BUILD: several folders"):
+    with pytest.raises(Refused, match=r"BUILD: several folders"):
         of_each_folder([f"LAYERS_DIR={tmp_path}:layers", "BUILD=b"])
     assert len(of_each_folder([f"LAYERS_DIR={tmp_path}", f"BUILD={tmp_path}/b"])[0]) == 1
 

@@ -12,6 +12,7 @@ from support.new_layer import ROOT, new, new_from
 
 from tools.files import write as write_file
 from tools.new_layer import __main__ as new_layer
+from tools.refused import Refused
 
 # ------------------------------------------------------------------------------------ a plain layer
 
@@ -236,7 +237,7 @@ def test_a_disk_that_is_full(tmp_path, monkeypatch, written):
         write_file(path, text)
 
     monkeypatch.setattr(new_layer, "write_file", write)
-    with pytest.raises(new_layer.Refusal, match=r"/foo: No space left"):
+    with pytest.raises(Refused, match=r"/foo: No space left"):
         new_layer.write(tmp_path, "foo", new_layer.plain("foo"))
     assert list(tmp_path.iterdir()) == []
     monkeypatch.undo()

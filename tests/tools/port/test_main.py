@@ -68,7 +68,7 @@ def test_all_types_and_what_the_compiler_says(fork, said, tmp_path, monkeypatch)
             (build / name / log).write_text(text)
         (tmp_path / "mine" / "good" / "_host.abi3.so").touch()
 
-    monkeypatch.setattr(port.build, "build", compile)
+    monkeypatch.setattr(port, "build", compile)
     status, lines = said("all")
     assert status == 0 and built == [(["broken", "coreless", "good", "silent", "unlinked"], True)]
     assert lines[:2] == ["/fork", "type | folder | result | why, or what is left to do"]
@@ -86,8 +86,18 @@ def test_all_types_and_what_the_compiler_says(fork, said, tmp_path, monkeypatch)
     (tmp_path / "core").mkdir()
     (tmp_path / "core" / "a.log").write_text("x: fatal error: the core's\n")
     assert port.first_error(tmp_path / "mine" / "silent", settings) == "x: fatal error: the core's"
-    monkeypatch.setattr(port.build, "build", None)
+    monkeypatch.setattr(port, "build", None)
     assert said("--force", "--unbuilt", "all")[1][-1] == "6 types: 5 ported, 1 refused"
+
+
+def test_a_build_folder_that_make_did_not_make(fork, said, tmp_path):
+    fork.layer("Good")
+    letter = tmp_path / "build" / "good" / "letter"
+    letter.parent.mkdir(parents=True)
+    letter.touch()
+    why = "/build/good: make would empty this folder, and did not make it; give another BUILD"
+    assert said("all") == (1, [f"make port: {why}"])
+    assert letter.exists()
 
 
 def test_all_types_of_which_two_differ_in_case_alone(fork, said, tmp_path):

@@ -1,0 +1,121 @@
+"""What one run of make builds: the layers, the rules, and the folders that the rules write to."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+
+from ..files import content, write
+from ..refused import Refused
+from . import names
+from .discover import Folder, folders
+from .outside import give_toolkit
+from .rules import Rules, core_folder
+from .settings import ROOT, Settings, full
+
+# A file that marks a folder which make may empty. A layer's objects have FROM, which holds the folder of layers.
+MARK, FROM = ".made_by_make", "from"
+
+
+class Plan:
+    """What one run of make builds."""
+
+    def __init__(self, settings: Settings, only: list[str] | None = None):
+        self.settings = settings
+        settings.check_gpu()
+        known, unfit = folders(settings.layers_dir)
+        for name, why in unfit.items():
+            print(f"Left out: {os.path.join(settings.layers_dir, names.shown(name))}: {why}.", flush=True)
+        wanted = settings.layers or only or list(known)
+        if strange := [name for name in wanted if name not in known]:
+            raise Refused(
+                f"LAYERS: no layer {' '.join(strange)} in {settings.layers_dir}. "
+                f"There are: {' '.join(known) or 'none'}"
+            )
+        self.folders: list[Folder] = [known[name] for name in dict.fromkeys(wanted)]
+        self.rules = Rules(settings)
+        self.text = self.rules.text(self.folders, core_folder(ROOT))
+        self.started = time.time_ns()
+
+    def folder(self, name: str) -> Folder:
+        return next(folder for folder in self.folders if folder.name == name)
+
+    @property
+    def names(self) -> list[str]:
+        return [folder.name for folder in self.folders]
+
+    def write(self, dry: bool) -> None:
+        """Write the rules and their files. With `dry` (make -n), write nothing that a later make would use."""
+        settings = self.settings
+        self.makefile = f"{settings.build}/layers{'.dry' if dry else ''}.mk"
+        if not dry:
+            empty(settings.temporary)
+        for folder in self.folders:
+            self._claim(folder.name, dry)
+        if not dry:
+            self.forget_foreign_libraries()
+        for backend in settings.backends:
+            os.makedirs(settings.core_of(backend), exist_ok=True)
+        for place in sorted(self.rules.places()):
+            os.makedirs(place, exist_ok=True)
+        for path, text in self.rules.files.items():
+            if not dry or not os.path.exists(path):
+                write(path, os.fsencode(text), if_changed=True)
+        write(self.makefile, os.fsencode(self.text), if_changed=True)
+        if settings.outside and not dry:
+            give_toolkit(settings.layers_dir, [folder.path for folder in self.folders])
+
+    def forget_foreign_libraries(self) -> None:
+        """Forget libraries of another BUILD, which are newer than the objects here and would look up to date."""
+        for path, made in self._libraries():
+            if os.path.exists(path) and content(made) != state_of(path):
+                os.unlink(path)
+
+    def remember_libraries(self) -> None:
+        for path, made in self._libraries():
+            if os.path.exists(path):
+                write(made, state_of(path), if_changed=True)
+
+    def _libraries(self):
+        for (name, backend), path in self.rules.libraries.items():
+            yield path, f"{self.settings.build}/{name}/{backend}.library"
+
+    def _claim(self, name: str, dry: bool) -> None:
+        """Empty the objects of another folder's layer of the same name. They would look up to date."""
+        place = os.path.join(self.settings.build, name)
+        where = os.fsencode(full(self.settings.layers_dir) + "\n")
+        if dry and not os.path.lexists(place):
+            empty(place, FROM)  # an empty mark, so that the next make empties the folder
+        elif not dry and (os.path.islink(place) or content(f"{place}/{FROM}") != where):
+            empty(place, FROM)
+            write(f"{place}/{FROM}", where)
+
+
+def state_of(path: str) -> bytes:
+    """What changes when the file changes."""
+    status = os.stat(path)
+    return f"{status.st_mtime_ns} {status.st_size} {status.st_ino}\n".encode()
+
+
+def empty(folder: str, mark: str = MARK) -> None:
+    """Make a folder, or remove its contents except for the mark, by which the next make knows it.
+
+    A folder without the mark is somebody's own.
+    """
+    left = os.listdir(folder) if os.path.isdir(folder) else []
+    if os.path.islink(folder) or (left and mark not in left):
+        raise Refused(f"{folder}: make would empty this folder, and did not make it; give another BUILD")
+    os.makedirs(folder, exist_ok=True)
+    # The mark stays, so that the next make knows the folder if this one is killed here.
+    open(os.path.join(folder, mark), "a").close()
+    for name in left:
+        if name != mark:
+            remove(os.path.join(folder, name))
+
+
+def remove(path: str) -> None:
+    if os.path.isdir(path) and not os.path.islink(path):
+        shutil.rmtree(path)
+    else:
+        os.unlink(path)
