@@ -204,9 +204,17 @@ def libraries_missing(plan: Plan) -> Iterator[Problem]:
             if include.startswith("boost/") and not needs_boost:
                 continue
             if include in missing or LIBRARIES.match(include):
-                yield Problem(
-                    place, f"{plan.target.name} needs {include}, which the toolkit does not have", True
-                )
+                text = f"{plan.target.name} needs {include}, {why_missing(plan, include)}"
+                yield Problem(place, text, True)
+
+
+def why_missing(plan: Plan, include: str) -> str:
+    """Why a header is not there. One of Caffe's is the fork's to bring; it may lie in another folder of the tree."""
+    if not include.startswith("caffe/"):
+        return "which the toolkit does not have"
+    root, name = plan.tree.root, include.rpartition("/")[2]
+    others = sorted(path.relative_to(root).as_posix() for path in root.rglob(name))
+    return "which is missing in the tree" + (f"; it has {others[0]}" if others else "")
 
 
 def uses_boost(plan: Plan) -> bool:

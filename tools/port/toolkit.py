@@ -17,6 +17,8 @@ from .tree import WORD, classes_in, reached
 ROOT = Path(__file__).resolve().parent.parent.parent
 # Headers of ours that have only names. A layer that uses one of these is refused.
 DECLARED = ("caffe/readers.hpp", "caffe/data_layers.hpp")
+# Old forks define it for double, in common.cuh. CUDA has it since version 8. Theirs would hide it for the other types.
+CUDAS_OWN = {"atomicAdd"}
 INCLUDE = [ROOT / "include", ROOT / "include" / "legacy", ROOT / "include" / HOST.name]
 
 
@@ -64,7 +66,7 @@ class Toolkit:
     @cached_property
     def words(self) -> set[str]:
         """The names that our headers declare: functions, classes, members and macros, but no parameters."""
-        return set().union(*map(declared, [*self.headers.values(), *self._expansions]))
+        return CUDAS_OWN.union(*map(declared, [*self.headers.values(), *self._expansions]))
 
     @cached_property
     def words_of(self) -> dict[str, frozenset[str]]:

@@ -107,6 +107,26 @@ def test_function_of_a_header_for_kernels(fork, port):
     assert draw in guarded and "<curand_kernel.h>" in guarded and "cub" not in header
 
 
+@pytest.mark.parametrize("condition", ["", "#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 600\n#else"])
+def test_forks_own_atomic_add_of_double(fork, port, condition):
+    """Old forks bring it to where CUDA had none. In the toolkit's namespace it would hide those for float and int."""
+    own = "__device__ double atomicAdd(double* address, double value) { return *address += value; }"
+    end = "#endif" if condition else ""
+    fork.write("include/caffe/common.cuh", f"{condition}\n{own}\n{end}\n")
+    fork.write("include/caffe/util/im2col.hpp", "namespace caffe { void add_all(int n, float* x); }\n")
+    kernel = (
+        "__global__ void adding(int n, float* x) { CUDA_KERNEL_LOOP(i, n) { atomicAdd(x + i / 2, 1.f); } }"
+    )
+    call = "void add_all(int n, float* x) { adding<<<1, 32>>>(n, x); }"
+    includes = '#include "caffe/common.cuh"\n#include "caffe/util/im2col.hpp"\n'
+    fork.write("src/caffe/util/im2col.cu", f"{includes}namespace caffe {{\n{kernel}\n{call}\n}}\n")
+    fork.layer("Shift", body="add_all(3, 0);", includes='#include "caffe/util/im2col.hpp"')
+    assert "by hand" not in port("Shift")
+    written = {path.name: path.read_text() for path in (port.folder / "shift").glob("additions*")}
+    assert "adding<<<1, 32>>>(n, x)" in written["additions.cu"]
+    assert not any("double" in text for text in written.values())
+
+
 @pytest.mark.parametrize(
     "launch", ["spin_kernel<Dtype><<<1, 32>>>(3);", "spin_kernel<Dtype> << <1, 32>> >(3);"]
 )

@@ -256,6 +256,16 @@ def test_overload_that_the_fork_gave_to_a_class_of_the_core(fork, port):
     port("Twist")
 
 
+@pytest.mark.parametrize("lies", ["", "include/caffe/layer/"])
+def test_header_of_caffes_that_the_fork_did_not_publish(fork, port, lies):
+    """It is the fork's that is missing, and no library. It may lie in another folder than where it is looked for."""
+    fork.layer("Shift", includes='#include "caffe/layers/turn_layer.hpp"')
+    if lies:
+        fork.write(f"{lies}turn_layer.hpp", "")
+    says = "shift_layer.cpp:3: ShiftLayer needs caffe/layers/turn_layer.hpp, which is missing in the tree"
+    assert says + (f"; it has {lies}turn_layer.hpp" if lies else "\n") in port("Shift", fails=True) + "\n"
+
+
 def test_header_that_a_switch_of_the_layers_own_brings(fork, port):
     """Registered with USE_CUTS alone: then that library's header is reached."""
     source = fork.layer("Shift", includes="#include <cuts/cut.h>")
