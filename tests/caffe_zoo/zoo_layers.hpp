@@ -1,6 +1,8 @@
 #ifndef CAFFE_ZOO_LAYERS_HPP_
 #define CAFFE_ZOO_LAYERS_HPP_
 
+#include <cudnn.h>
+
 #include <vector>
 
 #include "caffe/blob.hpp"
@@ -32,6 +34,19 @@ class RampLayer : public NeuronLayer<Dtype> {
  protected:
   ZOO_PASS(Forward)
   ZOO_BACK(Backward)
+};
+
+// No source has its functions, because it needs cuDNN. The layers beside it do not.
+template <typename Dtype>
+class CuDNNRampLayer : public RampLayer<Dtype> {
+ public:
+  explicit CuDNNRampLayer(const LayerParameter& param) : RampLayer<Dtype>(param) {}
+
+ protected:
+  cudnnHandle_t* handle_;
+  vector<cudnnTensorDescriptor_t> bottom_descs_, top_descs_;
+  cudnnActivationDescriptor_t activation_desc_;
+  cudnnConvolutionFwdAlgo_t* algorithms_;
 };
 
 // Two bottoms of one shape; tops: their sum, their product, and again so, as many as are named. No CPU code.

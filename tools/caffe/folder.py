@@ -25,7 +25,7 @@ NOTHING = re.compile(
 CUDA_NAMES = re.compile(
     r"(device_(functions|launch_parameters|atomic_functions|double_functions|types)|sm_\d\d_(atomic_functions|intrinsics)"
     r"|math_functions|common_functions|cuda_(device_)?runtime_api|driver_types|vector_(types|functions)|host_defines"
-    r"|builtin_types|channel_descriptor|cuda_profiler_api|crt/\w+|(?P<library>curand|cusparse|cusolverDn|cublas|cublas_api))\.h(pp)?\Z"
+    r"|builtin_types|channel_descriptor|cuda_profiler_api|crt/\w+|(?P<library>curand|cusparse|cusolverDn|cublas|cublas_api|cudnn))\.h(pp)?\Z"
 )
 
 

@@ -58,6 +58,7 @@ inline cudaError_t caffe_stream_destroy(cudaStream_t) { return cudaSuccess; }
 #define CUDA_SUCCESS cudaSuccess
 
 #include "caffe/util/cublas.hpp"
+#include "caffe/util/cudnn_names.hpp"
 
 // In cuBLAS and cuRAND 0 means success, so their headers are not needed here.
 #define CUBLAS_CHECK(condition)                                                                        \
