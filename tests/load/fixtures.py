@@ -32,9 +32,24 @@ extern "C" int fill(float* top, int64_t count, void* stream) {{
 FILL_DECLARED = "int fill(float *top, int64_t count, void *stream);"
 
 
+def empty_cache(folder: Path, core: Path) -> Path:
+    """A cache without entries, with a folder of the toolkit's own objects that it shares."""
+    folder.mkdir(mode=0o700)
+    (folder / f"core-{toolkit.digest().hex()[:16]}").symlink_to(core)
+    return folder
+
+
 @pytest.fixture(scope="session")
-def session_cache(tmp_path_factory):
-    return tmp_path_factory.mktemp("home") / "cuffi"  # load makes it
+def session_core(shared_folder):
+    """The toolkit's own objects, for all caches of all workers."""
+    folder = shared_folder / "core"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def session_cache(session_core, tmp_path_factory):
+    return empty_cache(tmp_path_factory.mktemp("home") / "cuffi", session_core)
 
 
 @pytest.fixture
@@ -45,20 +60,10 @@ def cache(session_cache, monkeypatch):
     return session_cache
 
 
-@pytest.fixture(scope="session")
-def session_core(shared_folder):
-    """The toolkit's own objects, for all caches of own_cache."""
-    folder = shared_folder / "core"
-    folder.mkdir(exist_ok=True)
-    return folder
-
-
 @pytest.fixture
 def own_cache(session_core, tmp_path, monkeypatch):
-    """A cache of the test's own, without entries."""
-    folder = tmp_path / "cuffi"
-    folder.mkdir(mode=0o700)
-    (folder / f"core-{toolkit.digest().hex()[:16]}").symlink_to(session_core)
+    """A cache of the test's own."""
+    folder = empty_cache(tmp_path / "cuffi", session_core)
     monkeypatch.setenv("CUFFI_CACHE", str(folder))
     return folder
 

@@ -172,6 +172,13 @@ def test_a_broken_record_is_no_hit(own_cache):
             assert not entry.is_complete(), content
 
 
+def test_the_cache_folder_is_made_for_its_owner_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr(recipe, "make", lambda *given: None)
+    monkeypatch.setenv("CUFFI_CACHE", str(tmp_path / "not" / "there"))
+    load_inline("fills", FILL.format(value=1))
+    assert (tmp_path / "not" / "there").stat().st_mode & 0o777 == 0o700
+
+
 def test_a_cache_folder_of_somebody_else(own_cache, monkeypatch):
     me = os.geteuid()
     monkeypatch.setattr(os, "geteuid", lambda: me + 1)

@@ -1,7 +1,6 @@
 """Operators of any signature: which arguments are tensors, which may be None, what an error may hide."""
 
 import inspect
-import subprocess
 import sys
 import types
 from collections.abc import Sequence
@@ -9,7 +8,7 @@ from typing import Optional
 
 import pytest
 import torch
-from conftest import ROOT
+from support.workshop import Fork
 from torch import Tensor
 
 from layers._runtime import CaffeRuntimeError, CaffeTypeError, CaffeValueError, Layer, operator
@@ -188,5 +187,5 @@ print("right")
 
 def test_imported_again():
     """As a notebook does it that drops the package from sys.modules: torch has the operators already."""
-    done = subprocess.run([sys.executable, "-c", AGAIN], cwd=ROOT, capture_output=True, text=True)
-    assert done.stdout == "right\n", done.stderr[-2000:]
+    output, errors = Fork(AGAIN).communicate()
+    assert output == "right\n", errors[-2000:]
