@@ -2,6 +2,7 @@
 #include "caffe/util/io.hpp"
 
 #include <atomic>
+#include <filesystem>
 #include <fstream>
 
 #include "google/protobuf/text_format.h"
@@ -30,9 +31,16 @@ void MakeTempFilename(string* temp_filename) {
   *temp_filename = (path(directory) / format_int(next++, 9)).string();
 }
 
+// Caffe is started in its tree. So a prototxt may name files by paths that begin there.
+static string missing(const string& filename) {
+  const bool begins_here = std::filesystem::path(filename).is_relative();
+  return "File not found: " + filename +
+         (begins_here ? " in " + std::filesystem::current_path().string() : "");
+}
+
 bool ReadProtoFromTextFile(const char* filename, Message* proto) {
   std::ifstream file(filename);
-  CHECK(file) << "File not found: " << filename;
+  CHECK(file) << missing(filename);
   std::ostringstream text;
   text << file.rdbuf();
   return google::protobuf::TextFormat::ParseFromString(text.str(), proto);
@@ -40,7 +48,7 @@ bool ReadProtoFromTextFile(const char* filename, Message* proto) {
 
 bool ReadProtoFromBinaryFile(const char* filename, Message* proto) {
   std::ifstream file(filename, std::ios::binary);
-  CHECK(file) << "File not found: " << filename;
+  CHECK(file) << missing(filename);
   return proto->ParseFromIstream(&file);
 }
 

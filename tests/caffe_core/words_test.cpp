@@ -153,6 +153,7 @@ static void test_files() {
   say("broken_file", ReadProtoFromBinaryFile(one, &read) ? "read" : "refused");
   say("no_file", caught([&] { ReadProtoFromBinaryFile("/nowhere/file", &read); }));
   say("no_text", caught([&] { ReadProtoFromTextFile("/nowhere/file", &read); }));
+  say("no_text_here", caught([&] { ReadProtoFromTextFile("nowhere/file", &read); }));
   say("no_place", caught([&] { WriteProtoToBinaryFile(shape, "/nowhere/file"); }));
   say("no_place_for_text", caught([&] { WriteProtoToTextFile(shape, "/nowhere/file"); }));
   static string said;

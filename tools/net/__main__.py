@@ -9,6 +9,7 @@ make verify-net PROTOTXT=deploy.prototxt CAFFE=/path/to/fork
 
 from __future__ import annotations
 
+import keyword
 import os
 import re
 import subprocess
@@ -174,15 +175,23 @@ def show(asked: Asked, console: Console) -> int:
     times = timed(net, device, console)
     console.print(table(net, times))
     parameters = sum(p.numel() for p in net.parameters())
-    first = next((name for name in net.inputs if name.isidentifier()), "data")
     for text in (
         f"{len(net.layers)} layers, {parameters:,} parameters, loaded in {load_seconds:.1f} s; forward "
         f"{1e3 * sum(times.values()):.1f} ms on {device}. Inputs: {', '.join(net.inputs)}. "
-        f"Outputs: {', '.join(net.outputs)}.",
-        f"from layers import caffe_net\nnet = {asked.in_python()}\nout = net({first}=...)",
+        f"Outputs: {', '.join(net.outputs) or 'none, all are silenced'}.",
+        f"from layers import caffe_net\nnet = {asked.in_python()}\nout = {call_of(net)}",
     ):
         console.print(text, highlight=False, soft_wrap=True)
     return 0
+
+
+def call_of(net: CaffeNet) -> str:
+    """The call of a net in Python. If it silences all that would be its outputs, the call asks for them as blobs."""
+    can_be_named = all(name.isidentifier() and not keyword.iskeyword(name) for name in net.inputs)
+    given = [f"{name}=..." if can_be_named else "..." for name in net.inputs]
+    steps = net.phase.graph.steps
+    silenced = [blob for step in steps if step.spec.type == "Silence" for blob in step.spec.bottoms]
+    return f"net({', '.join(given if net.outputs else [*given, f'blobs={silenced}'])})"
 
 
 def timed(net: CaffeNet, device: str, console: Console) -> dict[str, float]:

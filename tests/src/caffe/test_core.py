@@ -216,6 +216,7 @@ EXPECTED = {
     "broken_file": "refused",
     "no_file": "io.cpp: Check failed: file File not found: /nowhere/file",
     "no_text": "io.cpp: Check failed: file File not found: /nowhere/file",
+    "no_text_here": f"io.cpp: Check failed: file File not found: nowhere/file in {ROOT}",
     "no_place": "io.cpp: Check failed: proto.SerializeToOstream(&file) Failed to write /nowhere/file",
     "no_place_for_text": "nothing",  # as Caffe's, which writes it for people
     "what_is_said_of_text": "there: nothing, dims, /nowhere/file: Failed to write /nowhere/file",

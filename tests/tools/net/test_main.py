@@ -74,7 +74,37 @@ def test_a_net_is_shown(asked, monkeypatch, capsys):
     ]
     assert said.strip().splitlines()[0].strip() == "[b]small"
     total = "5 layers, 117 parameters, loaded in 1.0 s; forward 4000.0 ms on cpu. Inputs: in. Outputs: sum."
-    assert total in said and re.search(r"net = caffe_net\('\S+x.prototxt'\)\nout = net\(in=\.\.\.\)\n", said)
+    assert total in said and re.search(r"net = caffe_net\('\S+x.prototxt'\)\nout = net\(\.\.\.\)\n", said)
+
+
+@pytest.mark.parametrize(
+    "inputs, last, outputs, call",
+    [
+        ("ab", "", "t", "net(a=..., b=...)"),
+        (["a-b", "b"], "", "t", "net(..., ...)"),
+        (
+            "ab",
+            'layer { name: "s" type: "Silence" bottom: "t" }',
+            "none, all are silenced",
+            "net(a=..., b=..., blobs=['t'])",
+        ),
+    ],
+)
+def test_the_call_that_is_shown_has_each_input_and_what_is_silenced(
+    asked, capsys, inputs, last, outputs, call
+):
+    first = "".join(
+        f'layer {{ name: "{name}" type: "Input" top: "{name}" input_param {{ shape {{ dim: 2 }} }} }}\n'
+        for name in inputs
+    )
+    bottoms = " ".join(f'bottom: "{name}"' for name in inputs)
+    asked("show", f'{first}layer {{ name: "t" type: "Eltwise" {bottoms} top: "t" }}\n{last}')
+    assert net.main() == 0
+    *_, total, _, loaded, said, _ = capsys.readouterr().out.split("\n")
+    assert total.endswith(f" Outputs: {outputs}.") and said == f"out = {call}"
+    made = eval(loaded.removeprefix("net = "), {"caffe_net": net.caffe_net})
+    value = eval(call.replace("...", "torch.ones(2)"), {"net": made, "torch": torch})
+    assert torch.equal(value["t"] if last else value, torch.full((2,), 2.0))
 
 
 def test_the_lines_for_python_load_the_same_net(asked, monkeypatch, capsys):
