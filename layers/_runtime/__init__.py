@@ -9,13 +9,13 @@ from .errors import (
     describe,
     dtype_name,
     path_of,
-    refuse_script,
     some,
 )
 from .launcher import is_fake, raw_stream
 from .layer import Layer
 from .library import FLOATING, backend_of, backends_here
-from .operator import explain_onnx, fx_node, name_and_library, once, operator
+from .operator import name_and_library, once, operator
+from .tracing import explain_onnx, fx_node, refuse_script
 
 __all__ = [
     "FLOATING",

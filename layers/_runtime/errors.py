@@ -46,13 +46,6 @@ def path_of(subject: str, value) -> str:
     return path
 
 
-def refuse_script(name: str):
-    """Raise the error for torch.jit.script, which compiles Python source and cannot take a library."""
-    raise CaffeRuntimeError(
-        f"{name}: torch.jit.script cannot take a layer; torch.jit.trace, torch.export and torch.compile can"
-    )
-
-
 def dtype_name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 

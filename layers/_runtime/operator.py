@@ -20,20 +20,18 @@ kind came before. The careful way, `Operator.careful`, runs every other call and
 import collections.abc
 import functools
 import inspect
-import types
 import typing
-import warnings
-from operator import or_
 
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
-from torch.overrides import TorchFunctionMode
 
-from .errors import PLAIN, CaffeRuntimeError, CaffeTypeError, CaffeValueError, refuse_script
+from .errors import PLAIN, CaffeRuntimeError, CaffeTypeError, CaffeValueError
 from .layer import Layer
 from .recording import run_and_record
+from .schema import schema_of, tensor_kind
 from .short import CASTS, short
+from .tracing import explain_onnx, refuse_script
 
 # The dtypes that autocast casts. It leaves doubles as they are.
 _CASTABLE = frozenset({torch.float32, torch.float16, torch.bfloat16})
@@ -83,36 +81,6 @@ def operator(layer: Layer, *, autocast: str = "promote", stays_float: collection
     return lambda function: Operator(layer, function, autocast, stays_float).entry
 
 
-def schema_of(function) -> str:
-    """A function's signature as torch writes it."""
-    try:
-        return torch.library.infer_schema(function, mutates_args=())
-    except ValueError:
-        # An older torch, such as 2.5, knows only typing's own sequences.
-        hints = typing.get_type_hints(function)
-        signature = inspect.signature(function)
-        parameters = [
-            p.replace(annotation=_by_typing(hints.get(name, p.annotation)))
-            for name, p in signature.parameters.items()
-        ]
-
-        def same():
-            """A function for its signature alone."""
-
-        same.__signature__ = signature.replace(parameters=parameters, return_annotation=hints.get("return"))
-        return torch.library.infer_schema(same, mutates_args=())
-
-
-def _by_typing(hint):
-    """`list[int]` and `collections.abc.Sequence[int]` as `typing.Sequence[int]`, also if optional."""
-    origin, of = typing.get_origin(hint), typing.get_args(hint)
-    if origin in (list, collections.abc.Sequence):
-        return typing.Sequence[of[0]]
-    if origin in (types.UnionType, typing.Union):
-        return functools.reduce(or_, map(_by_typing, of))
-    return hint
-
-
 def _is_differentiated_by_functorch() -> bool:
     levels = torch._C._functorch.get_interpreter_stack() or ()
     return any(level.key() == torch._C._functorch.TransformType.Grad for level in levels)
@@ -127,7 +95,7 @@ class Operator:
         # A list: older torch.compile cannot look into a signature.
         self.names = list(self.signature.parameters)
         hints = typing.get_type_hints(function)
-        kinds = {n: _tensor_kind(hints[n]) for n in self.names if n in hints}
+        kinds = {n: tensor_kind(hints[n]) for n in self.names if n in hints}
         self.tensors = [n for n in self.names if kinds.get(n)]
         self.optional = {n for n in self.tensors if kinds[n] == "optional"}
         if not self.tensors:
@@ -270,9 +238,8 @@ class Operator:
     def record(self, *arguments):
         """Like plain, and record a plan for the next call of this kind, if that is possible."""
         self.refuse(*arguments)
-        with _Reads() as reads:
-            result, plan = run_and_record(self.function, arguments)
-        if plan is not None and not reads.any:
+        result, plan = run_and_record(self.function, arguments)
+        if plan is not None:
             self.short.add(arguments, plan)
         return result
 
@@ -374,7 +341,7 @@ class Operator:
             )
         return function
 
-    def _node(self, backward, save=None):
+    def _node(self, backward, save):
         """Make an autograd.Function, and return its `apply`."""
         name = self.function.__name__
 
@@ -425,25 +392,6 @@ def once(function, name: str):
     return backward
 
 
-class _Reads(TorchFunctionMode):
-    """Sees whether a function reads a tensor's memory past torch's dispatcher, where no Recorder sees it.
-
-    What such a function does may depend on values, so that a plan cannot repeat it.
-    """
-
-    NAMES = frozenset({
-        "tolist", "numpy", "__array__", "__dlpack__", "data_ptr", "untyped_storage", "storage", "_typed_storage",
-    })  # fmt: skip
-
-    def __init__(self):
-        super().__init__()
-        self.any = False
-
-    def __torch_function__(self, function, types, args=(), kwargs=None):
-        self.any |= getattr(function, "__name__", "") in self.NAMES
-        return function(*args, **(kwargs or {}))
-
-
 class _Refuse(torch.autograd.Function):
     """Return the first `count` tensors. They depend on all tensors, and their derivative is an error."""
 
@@ -455,38 +403,3 @@ class _Refuse(torch.autograd.Function):
     @staticmethod
     def backward(ctx, *_):
         raise CaffeRuntimeError(f"{ctx.name} can be differentiated once only: it has no second derivative")
-
-
-def fx_node(module: torch.nn.Module, name: str, inputs, named=None) -> torch.fx.Proxy | None:
-    """A torch.fx node for a module whose code the tracer cannot read; None if nothing is traced."""
-    if type(inputs) is not tuple:  # *inputs of the traced module itself
-        raise CaffeRuntimeError(f"{name}: torch.fx cannot look into it: trace a module that contains it")
-    for value in (*inputs, *(named or {}).values()):
-        if isinstance(value, torch.fx.Proxy):
-            tracer = value.tracer
-            return tracer.create_proxy("call_module", tracer.path_of_module(module), inputs, named or {})
-    return None
-
-
-def explain_onnx(layer: str, operator) -> None:
-    """Warn in a traced ONNX export, before torch's own error, which does not say what to do."""
-    if torch.onnx.is_in_onnx_export():
-        name = operator.name()
-        warnings.warn(
-            f"{layer}: ONNX has no operator like {name}. torch.onnx.export(dynamo=False) needs a function that writes "
-            f'it in others, torch.onnx.register_custom_op_symbolic("{name}", ...), or operator_export_type='
-            "torch.onnx.OperatorExportTypes.ONNX_FALLTHROUGH, for a runtime that has it.",
-            stacklevel=4,
-        )
-
-
-def _tensor_kind(annotation) -> str | None:
-    """'tensor', 'optional' (a tensor or None), or None for the annotation of a parameter that is no tensor."""
-    if annotation is Tensor:
-        return "tensor"
-    is_union = typing.get_origin(annotation) in (typing.Union, types.UnionType)
-    if is_union and set(typing.get_args(annotation)) == {Tensor, type(None)}:
-        return "optional"
-    if "Tensor" in str(annotation):
-        raise TypeError(f"an operator takes Tensor or Tensor | None, not {annotation}")
-    return None

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from .._backends import BACKENDS
@@ -76,6 +77,25 @@ def _dispatch(self: Recorder, operation, types, args=(), kwargs=None):
 Recorder.__torch_dispatch__ = _dispatch
 
 
+class Reads(TorchFunctionMode):
+    """Sees whether a function reads a tensor's memory past torch's dispatcher, where a Recorder does not see it.
+
+    What such a function does may depend on values, so that a plan cannot repeat it.
+    """
+
+    NAMES = frozenset({
+        "tolist", "numpy", "__array__", "__dlpack__", "data_ptr", "untyped_storage", "storage", "_typed_storage",
+    })  # fmt: skip
+
+    def __init__(self):
+        super().__init__()
+        self.any = False
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        self.any |= getattr(function, "__name__", "") in self.NAMES
+        return function(*args, **(kwargs or {}))
+
+
 def note(launched: Launched) -> None:
     """Tell this thread's recorder, if it has one, about a launch."""
     recorder = getattr(_current, "recorder", None)
@@ -85,9 +105,9 @@ def note(launched: Launched) -> None:
 
 def run_and_record(function, arguments: tuple) -> tuple:
     """Call the function. Returns its result and the call's Plan, or None if no plan can repeat it."""
-    with Recorder() as recorder:
+    with Reads() as reads, Recorder() as recorder:
         result = function(*arguments)
-    if not recorder.is_plain or not all(map(is_constant, arguments)):
+    if reads.any or not recorder.is_plain or not all(map(is_constant, arguments)):
         return result, None
     return result, plan(arguments, recorder.allocations, recorder.launches, result, recorder.aliases)
 
