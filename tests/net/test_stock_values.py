@@ -218,6 +218,17 @@ def test_rnn_begins_where_the_last_call_ended_unless_a_marker_says_otherwise():
     same(net(x, cont), first)
 
 
+def test_training_and_evaluation_have_a_state_each():
+    """Caffe's solver trains one net and tests another, so a test does not continue the training's last sequence."""
+    net = randomised(one_layer('type: "LSTM" recurrent_param { num_output: 4 }', (5, 3, 6), (5, 3)))
+    x, cont = draw(5, 3, 6), torch.ones(5, 3)
+    first, second, third = (net.train()(x, cont).detach() for _ in range(3))
+    net.L.reset()
+    assert not torch.equal(second, first) and not torch.equal(third, second)
+    for training, wanted in ((True, first), (False, first), (True, second), (False, second), (True, third)):
+        same(net.train(training)(x, cont), wanted)
+
+
 @pytest.mark.parametrize("kind", ["LSTM", "RNN"])
 @pytest.mark.filterwarnings("ignore:.*torch.jit.trace")
 def test_an_exported_program_begins_at_zero_and_says_so(kind):

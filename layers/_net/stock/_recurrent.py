@@ -24,9 +24,10 @@ class Recurrent(StockLayer, abc.ABC):
     static input [streams, ...]; with expose_hidden, the states to begin with. Tops: the outputs; with expose_hidden,
     the states at the end.
 
-    Without expose_hidden a call begins with the state that the last call ended with, as in Caffe; `reset` makes it
-    zero. No gradient goes through a state from call to call. torch.export and torch.jit.trace write programs that keep
-    nothing from call to call: there each call begins with zero.
+    Without expose_hidden a call begins with the state that the last call ended with; `reset` makes it zero. Training
+    and evaluation have a state each, as Caffe's two nets have. No gradient goes through a state from call to call.
+    torch.export and torch.jit.trace write programs that keep nothing from call to call: there each call begins with
+    zero.
     """
 
     bottoms = (2, None)
@@ -44,7 +45,7 @@ class Recurrent(StockLayer, abc.ABC):
         self.check(p.num_output > 0, "num_output must be positive")
         self.check(definition.bottoms == 2 + self.has_static + exposed, f"{definition.bottoms} bottoms")
         self.check(definition.tops == 1 + exposed, f"{definition.tops} tops")
-        self._state = None
+        self._state = {}  # by self.training
 
     def setup(self, x, cont, *others):
         weight, bias = self._definition
@@ -67,8 +68,8 @@ class Recurrent(StockLayer, abc.ABC):
         """Parameters of the type's own."""
 
     def reset(self) -> None:
-        """Forget the state of the last call."""
-        self._state = None
+        """Forget the states of the last calls."""
+        self._state = {}
 
     def forward(self, x, cont, *others):
         keeps = not (self.expose_hidden or torch.jit.is_tracing() or _is_exporting())
@@ -87,7 +88,7 @@ class Recurrent(StockLayer, abc.ABC):
             output, state = self.step(step, marker[:, None], state)
             outputs.append(output)
         if keeps:
-            self._state = tuple(s.detach() for s in state)
+            self._state[self.training] = tuple(s.detach() for s in state)
         if not self.expose_hidden:
             return torch.stack(outputs)
         return (torch.stack(outputs), *(s.detach()[None] for s in state))
@@ -101,10 +102,10 @@ class Recurrent(StockLayer, abc.ABC):
         if self.expose_hidden:
             return tuple(s.detach()[0] for s in initial)
         zero = torch.zeros_like(inputs[0, :, : self.num_output])
-        last = self._state if keeps else None
+        last = self._state.get(self.training) if keeps else None
         if last is None or last[0].shape != zero.shape or last[0].device != zero.device:
             return (zero,) * self.states
         return tuple(s.to(zero.dtype) for s in last)
 
     def __getstate__(self):
-        return self.__dict__ | {"_state": None}
+        return self.__dict__ | {"_state": {}}
