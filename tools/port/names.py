@@ -311,8 +311,18 @@ class Names:
         return by_name
 
     def sublayer(self, type_name: str) -> str | None:
-        """The name of the class of a sub-layer's type, or None if the tree does not register the type."""
-        return self.class_of(type_name).name if type_name in self.tree.types else None
+        """The name of the fork's class of a sub-layer's type, or None if the toolkit's is used.
+
+        A part of a fork may have the registration of a stock layer, and not the layer.
+        """
+        if type_name not in self.tree.types:
+            return None
+        try:
+            return self.class_of(type_name).name
+        except Refused:
+            if f"{type_name}Layer" in self.toolkit.classes:
+                return None
+            raise
 
 
 def nearest(tree: Tree, type_name: str) -> str:

@@ -96,3 +96,19 @@ def test_function_that_is_defined_is_not_called(fork, port):
         fork.write(f"src/caffe/util/{stem}.cpp", SPECIAL.format(more, other))
     fork.layer("Shift", body="bend();", includes='#include "caffe/util/twist.hpp"')
     assert "by hand" not in port("Shift") and "twist.cpp" in names(port.folder / "shift")
+
+
+@pytest.mark.parametrize("of", ["Softmax", "Turn"])
+def test_sub_layer_of_which_only_the_registration_was_published(fork, port, of):
+    """The toolkit has stock's Softmax. Nobody has the other."""
+    creator = (
+        f"shared_ptr<Layer<Dtype> > GetIt(const LayerParameter& p) {{ return new {of}Layer<Dtype>(p); }}"
+    )
+    text = f'#include "caffe/layers/{of.lower()}_layer.hpp"\ntemplate <typename Dtype>\n{creator}\n'
+    fork.write("src/caffe/layer_factory.cpp", f"{text}REGISTER_LAYER_CREATOR({of}, GetIt);\n")
+    fork.layer("Shift", body=f'LayerParameter p; p.set_type("{of}"); LayerRegistry<Dtype>::CreateLayer(p);')
+    if of == "Softmax":
+        assert "by hand" not in port("Shift")
+        assert not any("softmax" in name for name in names(port.folder / "shift"))
+    else:
+        assert "layer_factory.cpp:4: Turn is registered, but no header defines" in port("Shift", fails=True)
