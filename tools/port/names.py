@@ -21,8 +21,8 @@ from ..files import read
 from ..refused import Refused
 from .compiler import Compiler
 from .items import Item, items_of, macros_of, made_by_macros
-from .toolkit import Toolkit
-from .tree import HEADER_KINDS, INCLUDE, WORD, Class, Place, Tree, is_header, remembered
+from .toolkit import ROOT, Toolkit
+from .tree import HEADER_KINDS, INCLUDE, PROTO, WORD, Class, Place, Tree, is_header, remembered
 
 BLOB = "include/caffe/blob.hpp"
 LAYER = "include/caffe/layer.hpp"
@@ -155,7 +155,10 @@ class Names:
 
     @cached_property
     def _protos(self) -> list[str]:
-        return [read(path) for path in self.tree.root.rglob("*.proto")]
+        """The texts of the tree's messages, and stock Caffe's if the tree has at most a layer's own message."""
+        texts = [read(path) for path in self.tree.root.rglob("*.proto")]
+        has_all = any(re.search(r"\bmessage\s+LayerParameter\b", text) for text in texts)
+        return texts if has_all else [*texts, read(ROOT / PROTO)]
 
     @cached_property
     def _messages(self) -> set[str]:

@@ -13,11 +13,9 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from ..cuda.lexer import Token
-from ..files import read
 from .names import Names
 from .plan import Plan, Problem, is_called, of_core
-from .toolkit import ROOT
-from .tree import PROTO, SOURCE_KINDS, WITHOUT, WORD, Class, Place
+from .tree import PROTO, SOURCE_KINDS, WITHOUT, Class, Place
 from .undeclared import undeclared
 
 # (pattern of a name, reason): names that a layer cannot use here.
@@ -234,7 +232,7 @@ def messages_missing(plan: Plan) -> Iterator[Problem]:
     If the tree has no .proto at all, it is a few published files. Then the user must put the message beside them.
     """
     has_proto = (plan.tree.root / PROTO).is_file() or any(plan.tree.root.rglob("*.proto"))
-    fields = plan.names.fields if has_proto else set(WORD.findall(read(ROOT / PROTO)))
+    fields = plan.names.fields
     for file, tokens in plan.scanned:
         for i, token in enumerate(tokens[2:-1], 2):
             name = ACCESSOR.sub("", token.text)

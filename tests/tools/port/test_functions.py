@@ -112,3 +112,13 @@ def test_sub_layer_of_which_only_the_registration_was_published(fork, port, of):
         assert not any("softmax" in name for name in names(port.folder / "shift"))
     else:
         assert "layer_factory.cpp:4: Turn is registered, but no header defines" in port("Shift", fails=True)
+
+
+def test_fields_of_stock_beside_a_message_that_was_published_alone(fork, port):
+    """Its file has no LayerParameter, so that is stock's; the build adds the field of the layer's own message."""
+    fork.write("src/caffe/proto/caffe.proto", "message ShiftParameter { optional float gamma = 3; }\n")
+    reads = "this->layer_param_.loss_param().normalize(); this->layer_param_.{}().gamma();"
+    fork.layer("Shift", body=f"LossParameter_NormalizationMode mode; {reads.format('shift_param')}")
+    fork.layer("Other", body=reads.format("other_param"))
+    assert "by hand" not in port("Shift")
+    assert "OtherLayer reads other_param, which no message of the tree has" in port("Other", fails=True)
