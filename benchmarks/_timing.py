@@ -15,6 +15,8 @@ import torch
 from ._machine import GPU
 
 Timer = Callable[[], float]
+# Seconds so long that the start of a CUDA graph does not count.
+LONG = 2e-4
 
 
 class Times(dict):
@@ -110,12 +112,12 @@ def on_wall(calls: Sequence[Callable], rounds: int = 1) -> Timer:
     return timer
 
 
-def limit_on_gpu(calls: Sequence[Callable], at_least: float, bytes_each: int) -> Timer:
+def limit_on_gpu(calls: Sequence[Callable], bytes_each: int) -> Timer:
     """A timer of copy_, the physical limit: the faster of calls in a graph and calls queued one by one.
 
     From 1 GiB on, a copy in a graph reached only 2.7 TB/s on an H200, whose memory reaches 4.3.
     """
-    in_graph = on_gpu(calls, at_least)
+    in_graph = on_gpu(calls)
     if bytes_each < 1 << 26:  # the copy takes less time than its queueing
         return in_graph
 
@@ -134,14 +136,13 @@ def queued_on_gpu(calls: Sequence[Callable]) -> Timer:
     return timer
 
 
-def on_gpu(calls: Sequence[Callable], at_least: float) -> Timer:
+def on_gpu(calls: Sequence[Callable]) -> Timer:
     """A timer of the GPU's time for a call: a CUDA graph of calls over different buffers, between two events.
 
     A graph has none of the gaps that Python makes. The benchmark `call` measures the time of Python.
 
     Args:
-        calls: one for each set of buffers. They are repeated until they take `at_least` seconds.
-        at_least: a time so long that the start of the graph does not count.
+        calls: one for each set of buffers. They are repeated until they take LONG seconds.
     """
     side = torch.cuda.Stream()  # a capture requires a warm-up on another stream than the default one
     side.wait_stream(torch.cuda.current_stream())
@@ -164,7 +165,7 @@ def on_gpu(calls: Sequence[Callable], at_least: float) -> Timer:
 
     graph, kept = capture(1)
     seconds(graph)
-    times = min(64, max(1, round(at_least / seconds(graph))))
+    times = min(64, max(1, round(LONG / seconds(graph))))
     if times > 1:
         graph, kept = capture(times)
 

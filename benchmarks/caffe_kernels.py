@@ -48,11 +48,11 @@ def one(module, native, count: int) -> dict:
             raise RuntimeError(f"{name} of {count} elements is wrong")
     pairs = [(torch.empty_like(x), x) for x in bottoms]
     timers = {
-        name: on_gpu([lambda x=x, function=function: function(x) for x in bottoms], at_least=2e-4)
+        name: on_gpu([lambda x=x, function=function: function(x) for x in bottoms])
         for name, function in ((PORTED, module), (NATIVE, relu))
     }
     copies = [lambda pair=pair: pair[0].copy_(pair[1]) for pair in pairs]
-    timers[COPY] = limit_on_gpu(copies, at_least=2e-4, bytes_each=moved)
+    timers[COPY] = limit_on_gpu(copies, bytes_each=moved)
     times = in_turns(timers, seconds=0.06)
     return {
         "elements": count,

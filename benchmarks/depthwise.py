@@ -146,7 +146,7 @@ def one(report: Report, settings, case, device, run, shape, arguments, dtype, un
         else:
             enter(COMPILED, function, layout)
     copied = copies(moved, device)
-    timers[COPY] = limit_on_gpu(copied, 2e-4, moved) if device == GPU else on_cpu(copied)
+    timers[COPY] = limit_on_gpu(copied, moved) if device == GPU else on_cpu(copied)
     seconds = (0.08 if settings.quick else 0.2) if device == GPU else (0.3 if settings.quick else 1.5)
     times = in_turns(timers, seconds, most=60 if device == GPU else 200)
     timers.clear()  # their graphs hold the memory that the next ones need
@@ -165,7 +165,7 @@ def conv_of(arguments: tuple):
 
 def gpu_timer(calls: list, label: str, name: str, notes: list[str]) -> Timer:
     try:
-        return on_gpu(calls, 2e-4)
+        return on_gpu(calls)
     except Exception as error:
         torch.cuda.synchronize()
         notes.append(f"{label}: {name} is timed without a graph: {brief(error)}")

@@ -89,7 +89,7 @@ def copies(moved: int, device: str) -> list:
 def timer(name: str, calls: list, moved: int, device: str) -> Timer:
     if device == "cpu":
         return on_cpu(calls)
-    return limit_on_gpu(calls, 2e-4, moved) if name == COPY else on_gpu(calls, 2e-4)
+    return limit_on_gpu(calls, moved) if name == COPY else on_gpu(calls)
 
 
 def add(report: Report, times: Times, case, moved: int, what: dict) -> None:

@@ -234,7 +234,7 @@ class Instance:
         site: Site,
         mode: int,
         bottoms: Sequence[Tensor | Shape],
-        iteration: int = -1,
+        iteration: int,
     ):
         self.definition, self.site = definition, site
         self.library = library = definition.library(site.backend)

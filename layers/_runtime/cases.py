@@ -137,9 +137,8 @@ class CaffeFunction:
             return self.make()(*bottoms)  # the module raises its own error
         key = tuple(b.shape for b in bottoms)
         if blobs:
-            key += (
-                threading.get_ident(),
-            )  # functional_call changes the module, so threads must not share it
+            # functional_call changes the module, so threads must not share it.
+            key += (threading.get_ident(),)
         module = self._modules.get(key)
         if module is None:
             module = self._modules[key] = self.make().setup(*bottoms) if blobs else self.make()
@@ -165,9 +164,8 @@ def caffe_case(
 def layer_of(module: ModuleType):
     """The Layer that an imported layer package made; None if it made none."""
     values = list(vars(module).values())
-    owned = [
-        vars(v).get("layer") for v in values if hasattr(v, "__dict__")
-    ]  # getattr would ask a Layer's library
+    # getattr would ask a Layer's library.
+    owned = [vars(v).get("layer") for v in values if hasattr(v, "__dict__")]
     made = [v for v in (*values, *owned) if type(v).__name__ == "Layer"]
     return made[0] if made else None
 

@@ -152,7 +152,7 @@ def uses_thrust_on_device(source: Source) -> bool:
     return bool(words & (DEVICE_MEMORY | DEVICE_POLICY))
 
 
-def registration(sources: dict[str, Source], results: Sequence[Overwritten] = ()) -> str:
+def registration(sources: dict[str, Source], results: Sequence[Overwritten]) -> str:
     """The C++ text that registers the unregistered types, and that lists what build.py found out about functions."""
     types, missing_functions, kernelless = types_of(sources), missing(sources), without_kernels(sources)
     if not types.unregistered and not missing_functions and not kernelless and not results:

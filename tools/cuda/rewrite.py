@@ -95,7 +95,7 @@ def remove_orphans(folder: str, source_folder: str):
                     os.remove(output)
 
 
-def rewrite_files(tool: str, rewriter_class, arguments: list[str], prologue="", notes="") -> int:
+def rewrite_files(tool: str, rewriter_class, arguments: list[str], prologue, notes="") -> int:
     """The command line of a rewriter. Returns the exit status.
 
     Args:

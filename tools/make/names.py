@@ -41,10 +41,10 @@ def check_layer(name: str, setting: str) -> str:
     return name
 
 
-def check_type(name: str, setting: str = "TYPE") -> str:
+def check_type(name: str) -> str:
     """A layer type is a C++ identifier: REGISTER_LAYER_CLASS makes names from it."""
     if not (name.isascii() and name.isidentifier()):
-        raise Refused(f"{setting}={shown(name)}: a layer type is a C++ name, as in PSROIPooling")
+        raise Refused(f"TYPE={shown(name)}: a layer type is a C++ name, as in PSROIPooling")
     return name
 
 

@@ -190,9 +190,7 @@ class Rules:
         )  # fmt: skip
         self.depfiles.append(f"{place}/host_launch.o.d")
 
-    def wrapper(
-        self, name: str, backend: str, header: str, output: str, flags: str, own: tuple[str, ...] = ()
-    ):
+    def wrapper(self, name: str, backend: str, header: str, output: str, flags: str, own: tuple[str, ...]):
         listed = os.path.relpath(edge.__file__, self.settings.root)
         self.rule(output, [header, *own, *edge.EVERY, listed], f"$(call wrapper,{name},{backend},{flags})")
 

@@ -139,7 +139,7 @@ class Copy:
         match = re.search(r"^(?:FAILED|ERROR) (\S+)", self.log.read_text(errors="replace"), re.M)
         return match[1] if match else "no test is named"
 
-    def noticed(self, mutation: Mutation, source: str, limit: float, all_tests: bool = False) -> str:
+    def noticed(self, mutation: Mutation, source: str, limit: float, all_tests: bool) -> str:
         """The outcome of a mistake: KILLED by a test, NO_END, NOT_COMPILED, BY_OTHERS, or '' if it survives."""
         file = self.folder / mutation.path
         file.write_text(mutation.apply(source))

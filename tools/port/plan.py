@@ -56,13 +56,11 @@ class Closure:
             self.cuts: dict[str, Cut] = {}
             self.stock: set[str] = set()  # headers of layers that the toolkit replaces by its own
             self.scanned: list[tuple[str, list[Token]]] = []  # (file, tokens that are certainly compiled)
-            self._visible: set[str] = (
-                set()
-            )  # all files that the scanned files include, directly or indirectly
+            # All files that the scanned files include, directly or indirectly.
+            self._visible: set[str] = set()
             self._named: list[tuple[str, str]] = []  # (file, header of a class that it names)
-            self._companions: dict[
-                str, str
-            ] = {}  # source -> the header of helpers that declares its functions
+            # By source: the header of helpers that declares its functions.
+            self._companions: dict[str, str] = {}
             start(self)
             self._functions()
             self._changed_layers()

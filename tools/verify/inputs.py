@@ -24,9 +24,8 @@ class Setting:
     module: torch.nn.Module
     bottoms: list[Tensor]
     blobs: list[Tensor] | None = None  # None: the layer's fillers fill them
-    smooth: list[bool] = field(
-        default_factory=list
-    )  # for each bottom: may its values be varied? Labels may not
+    # For each bottom: may its values be varied? Labels may not.
+    smooth: list[bool] = field(default_factory=list)
     guessed: bool = False
     # Were the layer's parameters guessed, too?
     invented: bool = False

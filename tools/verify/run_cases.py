@@ -75,9 +75,8 @@ class Outcome:
     untested: list[str] = field(default_factory=list)
 
 
-def run_all(layers_dir: Path, device: str, dtype_names: list[str], outcome: Outcome | None = None) -> Outcome:
-    """Run every case of every built layer of the folder, once for each of its dtypes."""
-    outcome = outcome or Outcome()
+def run_all(layers_dir: Path, device: str, dtype_names: list[str], outcome: Outcome) -> None:
+    """Run every case of every built layer of the folder, once for each of its dtypes, and note how it went."""
     package = load_package(layers_dir, f"layers_of_{re.sub('[^a-zA-Z0-9]', '_', str(layers_dir.resolve()))}")
     for name in sorted({library.parent.name for library in layers_dir.glob("*/_*.abi3.so")}):
         layer = layer_of(importlib.import_module(f"{package}.{name}"))
@@ -93,7 +92,6 @@ def run_all(layers_dir: Path, device: str, dtype_names: list[str], outcome: Outc
                 outcome.wrong.append(f"{name}-{case.name}-{label}-{dtype}" + "-kernels" * bool(mode))
     if device == GPU:
         torch.cuda.synchronize()
-    return outcome
 
 
 def main() -> int:

@@ -103,10 +103,9 @@ class StockLayer(nn.Module):
         """The names of the blobs that the layer has, in Caffe's order."""
         return [name for name in self.blobs if getattr(self, name, None) is not None]
 
-    def axis(self, axis: int, dims: int, past: bool = False) -> int:
+    def axis(self, axis: int, dims: int) -> int:
         """Caffe's CanonicalAxisIndex."""
-        most = dims if past else dims - 1
-        self.check(-dims <= axis <= most, f"axis {axis} out of range for a bottom of {dims} axes")
+        self.check(-dims <= axis < dims, f"axis {axis} out of range for a bottom of {dims} axes")
         return axis + dims if axis < 0 else axis
 
     def extra_repr(self) -> str:
