@@ -66,7 +66,8 @@ class Lexed:
 
     tokens      live tokens outside directives, in order
     partner     index of a bracket token -> index of the matching bracket
-    directives  live directives
+    directives  live directives, but the conditionals
+    conditions  live #if, #ifdef, #ifndef and #elif
     imbalances  places where the brackets do not surely match
     """
 
@@ -75,6 +76,7 @@ class Lexed:
         self.tokens: list[Token] = []
         self.partner: dict[int, int] = {}
         self.directives: list[Directive] = []
+        self.conditions: list[Directive] = []
         self.imbalances: list[Imbalance] = []
         self._newlines = [m.start() for m in re.finditer("\n", text)]
         self._keep_live(items(text))
@@ -94,12 +96,16 @@ class Lexed:
                 if live:
                     self._match(item, stack)
             elif item.word in ("if", "ifdef", "ifndef"):
+                if live:
+                    self.conditions.append(item)
                 conditionals.append(_Conditional(item, live, stack, self._defined))
             elif item.word in ("elif", "else", "endif") and conditionals:
                 top = conditionals[-1]
                 if top.live:
                     top.exits.append(list(stack))
                 if item.word != "endif":
+                    if top.outer and item.word == "elif":
+                        self.conditions.append(item)
                     top.next_branch(item)
                     stack[:] = top.entry
                     continue

@@ -22,7 +22,7 @@ from ..refused import Refused
 from .compiler import Compiler
 from .items import Item, items_of, macros_of, made_by_macros
 from .toolkit import ROOT, Toolkit
-from .tree import HEADER_KINDS, INCLUDE, PROTO, WORD, Class, Place, Tree, is_header, remembered
+from .tree import DEFINED, HEADER_KINDS, INCLUDE, PROTO, WORD, Class, Place, Tree, is_header, remembered
 
 BLOB = "include/caffe/blob.hpp"
 LAYER = "include/caffe/layer.hpp"
@@ -112,12 +112,16 @@ class Names:
 
     @cached_property
     def _macros(self) -> dict[str, str]:
-        """The macros that the fork added to headers that the toolkit replaces, as {name: header}."""
+        """The macros that the fork added to headers that the toolkit replaces, as {name: header}.
+
+        Switches are left out, because here nothing is compiled with another value of them than the tree was read with.
+        """
         headers = [f for f in self.tree.files if f.startswith("include/") and self.is_toolkits(f)]
         return {
             name: header
             for header in headers
             for name in macros_of(self.tree.source(header), self.toolkit.words)
+            if name not in DEFINED
         }
 
     def macro(self, word: str, visible: Container[str]) -> str | None:

@@ -92,17 +92,29 @@ class Closure:
         self._visible |= self.tree.visible(file)
         for word in dict.fromkeys(t.text for t in tokens if t.kind == "name"):
             self._word(word, file)
+        if tokens:
+            self._conditions(file, tokens[0].start, tokens[-1].end)
         # A layer may create a sub-layer by its type: set_type("SmoothL1Loss").
         for i, token in enumerate(tokens[2:]):
             if tokens[i].text == "set_type" and (name := self.names.sublayer(token.text[1:-1])):
                 for cls in self.tree.classes(name)[:1]:
                     self._class_named(cls, cls.file)
 
-    def _word(self, word: str, file: str):
-        """Take the fork's class or macro of this name, unless the toolkit has it."""
+    def _conditions(self, file: str, start: int, end: int):
+        """Take the fork's macros that conditions name. Without them another branch would be compiled silently."""
+        for condition in self.tree.source(file).lexed.conditions:
+            for token in condition.tokens if start <= condition.start < end else ():
+                self._macro(token.text)
+
+    def _macro(self, word: str):
+        """Take the fork's macro of this name, unless the toolkit has it."""
         header = self.names.macro(word, self._visible)
         if header and header not in self._own:
             self._cut(word, header)
+
+    def _word(self, word: str, file: str):
+        """Take the fork's class or macro of this name, unless the toolkit has it."""
+        self._macro(word)
         if cls := self.names.header_class(word, self._visible):
             self._class_named(cls, file)
 
@@ -131,6 +143,7 @@ class Closure:
         source = self.tree.source(file)
         for include in source.includes(angles=True):
             self._include(include, file)
+        self._conditions(file, 0, len(source.text))
         if file.endswith(SOURCE_KINDS):
             self.scan(file, source.lexed.tokens)
         elif not any(name.endswith("Layer") for name in source.classes):  # a header of helpers: all of it

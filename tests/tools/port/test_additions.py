@@ -336,35 +336,6 @@ def test_what_a_fork_added_to_a_file_that_the_toolkit_replaces(fork, port):
         torch.testing.assert_close(Twist()(x), x**3 * float(torch.tensor(torch.pi / 2, dtype=torch.float32)))
 
 
-def test_macros_that_a_fork_added(fork, port):
-    """Those that the layer names come along, those that they name, and what they call."""
-    fork.write(
-        "include/caffe/common.hpp",
-        """#define NOT_IMPLEMENTED LOG(FATAL) << "another text"
-#define FORK_LIMIT 7
-#ifdef CPU_ONLY
-#define FORK_CHECK(n) nothing
-#else
-#define FORK_CHECK(n) \\
-  CHECK_LT(fork_twice(n), FORK_LIMIT)
-#endif
-#define FORK_UNUSED 3
-""",
-    )
-    fork.write(
-        "include/caffe/util/math_functions.hpp",
-        "namespace caffe {\ninline int fork_twice(int n) { return n * FORK_TWO; }\n}\n#define FORK_TWO 2\n",
-    )
-    fork.layer("Shift", body="FORK_CHECK(3); NOT_IMPLEMENTED;")
-    assert "common.hpp: of it, into additions.*: FORK_CHECK, FORK_LIMIT\n" in port("Shift")
-    assert {n for n in names(port.folder / "shift") if "additions" in n} == {"additions.hpp"}
-    text = (port.folder / "shift" / "additions.hpp").read_text()
-    assert "#define FORK_CHECK(n) \\\n  CHECK_LT(fork_twice(n), FORK_LIMIT)\n" in text
-    assert text.index("#define FORK_TWO 2\n") < text.index("inline int fork_twice")
-    assert not re.search("FORK_UNUSED|nothing|another text", text)
-    assert "additions.hpp  include/caffe/common.hpp:6\n" in (port.folder / "shift" / "ORIGIN").read_text()
-
-
 def test_class_that_a_fork_added_beside_one_of_the_toolkits(fork, port):
     """The toolkit has a source for this header. The class is cut out, and the source of its own functions is taken."""
     header = "include/caffe/layers/base_conv_layer.hpp"
