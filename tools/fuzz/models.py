@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import inspect
 import math
 import tempfile
@@ -49,7 +50,8 @@ class Models:
         values = vars(importlib.import_module(f"{package}.{name}")).values()
         self.types = [v for v in values if inspect.isclass(v) and getattr(v, "type_name", None)]
         self.filled = []
-        for case in importlib.import_module(f"{package}.{name}.cases").CASES:
+        has_cases = importlib.util.find_spec(f"{package}.{name}.cases")  # a ported layer need not have any
+        for case in importlib.import_module(f"{package}.{name}.cases").CASES if has_cases else ():
             if case.module and case.is_caffe:
                 module = case.module()
                 shapes = [tuple(p.shape) for _, p in sorted(module.named_parameters())]

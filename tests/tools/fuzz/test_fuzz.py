@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from layers._backends import HOST
 from layers._runtime import CaffeTypeError
-from layers._runtime.cases import CaffeFunction, Case
+from layers._runtime.cases import CaffeFunction, Case, load_package
 from tools.fuzz import __main__ as fuzz
 from tools.fuzz.calls import Call, Finding, Subjects, changed, try_call
-from tools.fuzz.models import caffemodel, mutated
+from tools.fuzz.models import Models, caffemodel, mutated
 
 
 def call(function, *arguments, grad=False, reference=torch.square):
@@ -148,6 +148,7 @@ def test_findings_are_counted_once_and_are_the_exit_status(monkeypatch, tmp_path
     for name in ("good", "bad"):
         (tmp_path / name).mkdir()
         (tmp_path / name / HOST.library).touch()
+        (tmp_path / name / "cases.py").touch()
     rounds = []
 
     def round_of(folder, name, kind, seed, examples):
@@ -165,6 +166,25 @@ def test_findings_are_counted_once_and_are_the_exit_status(monkeypatch, tmp_path
     monkeypatch.setattr(sys, "argv", [*command, "--layers", "good"])
     rounds.clear()
     assert fuzz.main() == 0 and set(rounds) == {"good"}
+
+
+def test_a_ported_layer_without_cases(tmp_path, monkeypatch, capsys):
+    """make sanitize fuzzes each layer: this one's files are tried, and calls have nothing to be made from."""
+    folder = tmp_path / "lonely"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("")
+    for name in (HOST.library, "lonely_layer.cpp"):
+        (folder / name).touch()
+    rounds = []
+    monkeypatch.setattr(fuzz, "round_of", lambda *given: (rounds.append(given[2]), ({"right": 1}, ""))[1])
+    monkeypatch.setattr(fuzz.time, "monotonic", lambda: 10.0 * len(rounds))
+    monkeypatch.setattr(sys, "argv", ["fuzz", f"--layers-dir={tmp_path}", "--minutes=0.1"])
+    assert fuzz.main() == 0 and set(rounds) == {"files"}
+    assert "lonely: no calls, because it has no cases.py" in capsys.readouterr().out
+    monkeypatch.setattr(sys, "argv", [*sys.argv, "--only=calls"])
+    assert fuzz.main() == 0
+    package = load_package(tmp_path, "lonely_layers")
+    assert Models(package, "lonely").filled == []
 
 
 def test_the_same_seed_makes_the_same_calls():
