@@ -12,6 +12,8 @@ except ImportError:  # not built: every call goes the careful way
 
 # DLPack's codes of the dtypes that autocast casts to.
 _DTYPES = {torch.float32: 2 << 8 | 32, torch.float16: 2 << 8 | 16, torch.bfloat16: 4 << 8 | 16}
+# Py_TPFLAGS_BASETYPE: other types may derive from this one.
+_IS_A_BASE = 1 << 10
 
 
 def of_torch() -> tuple | None:
@@ -35,9 +37,12 @@ def available() -> bool:
     known = of_torch()
     if _call is None or known is None:
         return False
+    # Built from older sources, until the next make: it lacks a function, or its type cannot be a base.
+    if not hasattr(_call, "record_caffe_call") or not _call.Short.__flags__ & _IS_A_BASE:
+        return False
     try:
-        return hasattr(_call, "record_caffe_call") and _call.configure(known)
-    except TypeError:  # built from older sources, until the next make
+        return _call.configure(known)
+    except TypeError:  # older sources, too
         return False
 
 

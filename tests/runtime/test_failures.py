@@ -6,6 +6,7 @@ import threading
 
 import pytest
 import torch
+from conftest import ROOT
 
 
 @pytest.fixture
@@ -165,3 +166,20 @@ for call in (lambda t: failures.failures_post_check(t), lambda t: failures.failu
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_an_extension_of_older_sources_is_not_used():
+    """Between git pull and make, calls go the careful way. bool, too, is a type that cannot be a base."""
+    code = """
+import sys, types
+older = types.SimpleNamespace(Short=bool, record_caffe_call=None, configure=lambda known: True)
+sys.modules["layers._runtime._call"] = older
+import torch
+from layers._runtime.short import AVAILABLE
+from layers.sigmoid import sigmoid
+x = torch.randn(5, requires_grad=True)
+sigmoid(x).sum().backward()
+print(AVAILABLE, torch.allclose(x.grad, torch.sigmoid(x) * (1 - torch.sigmoid(x))))
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert done.stdout == "False True\n", done.stdout + done.stderr
