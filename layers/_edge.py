@@ -1,8 +1,8 @@
-"""The files of the edge between Python and a layer's library, and their digests.
+"""The files of the edge between Python and C, and their digests.
 
 build_ffi.py writes the digests into each library, and `_runtime.library` compares them. A library of another version
-may have structs of another layout, and a call would write to the wrong memory. build_ffi.py has no torch, so this file
-does not import it.
+may have structs of another layout, and a call would write to the wrong memory. `_runtime.short` does the same for the
+extension that repeats calls. make has no torch, so this file does not import it.
 """
 
 import functools
@@ -15,6 +15,11 @@ INSTALLED = "_toolkit"
 # The files that every library's edge is compiled from, and those that Caffe layers' libraries add.
 EVERY = ("build_ffi.py", "include/caffe_ffi.h", "src/ffi_guard.h", "src/ffi_run.h")
 CAFFE = ("include/caffe/layer_record.h", "src/caffe/caffe_layer.h")
+# What the extension of the short way of a call is compiled from. It is one for all layers (tools/make/build_call.py).
+CALL = (
+    "include/caffe/layer_record.h", "src/call.cpp", "src/call_caffe.h", "src/call_plan.h", "src/call_table.h",
+    "src/call_torch.h", "src/dlpack.h",
+)  # fmt: skip
 
 
 @functools.cache

@@ -516,8 +516,8 @@ bool read_launches(PyObject* list, Plan* plan) {
     if (!PyArg_ParseTuple(PyList_GetItem(list, i), "KKOO!", &run, &set_num_threads, &fail, &PyList_Type,
                           &words))
       return false;
-    Launch launch{reinterpret_cast<int (*)(const int64_t*)>(static_cast<uintptr_t>(run)),
-                  reinterpret_cast<void (*)(int)>(static_cast<uintptr_t>(set_num_threads)),
+    Launch launch{reinterpret_cast<Run>(static_cast<uintptr_t>(run)),
+                  reinterpret_cast<SetNumThreads>(static_cast<uintptr_t>(set_num_threads)),
                   fail,
                   {}};
     for (Py_ssize_t j = 0; j < PyList_Size(words); ++j) {
@@ -562,16 +562,13 @@ PyObject* plan_new(PyTypeObject* type, PyObject* given, PyObject*) {
   return nullptr;
 }
 
-// configure((tensor, parameter, ...)): the parts of torch, in the order of struct Torch. False if this torch cannot be
-// used.
-PyObject* configure(PyObject*, PyObject* all) {
-  Torch t;
-  if (!t.take(all)) {
-    if (PyErr_Occurred()) return nullptr;
-    Py_RETURN_FALSE;
-  }
-  Py_INCREF(all);  // never released
-  torch = t;
+// configure({name: value}): the values of struct Torch. False if this torch cannot be used.
+PyObject* configure(PyObject*, PyObject* named) {
+  const Torch given(named);
+  if (PyErr_Occurred()) return nullptr;
+  if (!given.api) Py_RETURN_FALSE;
+  Py_INCREF(named);  // never released
+  torch = given;
   Py_RETURN_TRUE;
 }
 
@@ -605,10 +602,11 @@ constexpr unsigned kFlags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC;
 // A base of a Python class, whose objects have a name and a signature.
 PyType_Spec short_spec = {"_call.Short", sizeof(ShortObject), 0, kFlags | Py_TPFLAGS_BASETYPE, short_slots};
 PyType_Spec plan_spec = {"_call.Plan", sizeof(PlanObject), 0, kFlags, plan_slots};
-PyMethodDef module_methods[] = {{"configure", configure, METH_O, "configure(what there is of torch)"},
-                                {"record_caffe_call", record_caffe_call, METH_O,
-                                 "record_caffe_call(parts): forward, differentiable and backward"},
-                                {nullptr, nullptr, 0, nullptr}};
+PyMethodDef module_methods[] = {
+    {"configure", configure, METH_O, "configure(values): the parts of torch, by name"},
+    {"record_caffe_call", record_caffe_call, METH_O,
+     "record_caffe_call(values): forward, differentiable and backward"},
+    {nullptr, nullptr, 0, nullptr}};
 PyModuleDef definition = {PyModuleDef_HEAD_INIT,
                           "_call",
                           "The short way of a call.",
@@ -628,6 +626,8 @@ PyMODINIT_FUNC PyInit__call() {
   if (one == nullptr) return nullptr;
   caffe::plan_type = reinterpret_cast<PyTypeObject*>(plan);
   Py_INCREF(plan);
-  if (PyModule_AddObject(module, "Plan", plan) || PyModule_AddObject(module, "Short", one)) return nullptr;
+  if (PyModule_AddObject(module, "Plan", plan) || PyModule_AddObject(module, "Short", one) ||
+      PyModule_AddStringConstant(module, "EDGE", CAFFE_EDGE))
+    return nullptr;
   return module;
 }

@@ -24,22 +24,31 @@ inline PyObject* nothing() {
   return Py_None;
 }
 
-// What Python passes once, with the names of layers/_caffe/recorded.py, and the record that each call copies.
-struct RecordedCall {
-  PyObject* all;  // holds the others
-  PyObject *pool, *free, *lent, *thread, *failures, *failed, *take_failure, *fail, *result, *blob_names,
-      *current_device, *capturing, *zeros_like, *placement, *make_call, *apply;
-  std::vector<Allocation> bottom_diffs, tops;
-  int device_type, bits, training;
-  long long changes;
-  // Of the layer's library: caffe_layer_forward, caffe_layer_backward and caffe_set_num_threads. The words of a
-  // function are its arguments.
-  unsigned long long run_forward, run_backward, set_num_threads;
-  std::vector<char> pattern;
+// What stays the same in each call, by the names of layers/_caffe/recorded.py, which says what each value is.
+struct RecordedCall : Named {
+  explicit RecordedCall(PyObject* values) : Named(values), held(Owned::borrowed(values)) {}
+  const Owned held;
+  // The pool, and parts of it.
+  PyObject *pool = object("pool"), *free_instances = object("free_instances"), *lent = object("lent");
+  const long long changes = number("changes");
+  // The services.
+  PyObject *thread = object("thread"), *failures = object("failures"), *failed = object("failed"),
+           *take_failure = object("take_failure");
+  // The call.
+  const long long training = number("training"), device_type = number("device_type"), bits = number("bits");
+  PyObject *current_device = object("current_device"), *is_capturing = object("is_capturing");
+  const std::vector<Allocation> tops = allocations("tops"), bottom_diffs = allocations("bottom_diffs");
+  PyObject *blob_names = object("blob_names"), *zeros_like = object("zeros_like");
+  PyObject *fail = object("fail"), *top_elsewhere = object("top_elsewhere");
+  // The autograd node.
+  PyObject *apply = object("apply"), *make_call = object("make_call"), *placement = object("placement");
+  // Of the layer's library.
+  const Run run_forward = address<Run>("run_forward"), run_backward = address<Run>("run_backward");
+  const SetNumThreads set_num_threads = address<SetNumThreads>("set_num_threads");
+  // The bytes of a caffe_call_record, which each call copies.
+  const std::vector<char> record = bytes("record");
 
-  const caffe_call_record& head() const {
-    return *reinterpret_cast<const caffe_call_record*>(pattern.data());
-  }
+  const caffe_call_record& head() const { return *reinterpret_cast<const caffe_call_record*>(record.data()); }
   int inputs() const { return static_cast<int>(head().bottoms + head().parameters); }
   int top_count() const { return static_cast<int>(head().tops); }
   // The index of an input's record. The inputs are the bottoms, then the parameters.
@@ -47,12 +56,28 @@ struct RecordedCall {
     return static_cast<int>(input < head().bottoms ? input : input + head().tops);
   }
   int place_of_top(int top) const { return static_cast<int>(head().bottoms + top); }
+
+ private:
+  std::vector<Allocation> allocations(const char* name) const {
+    PyObject* const tuple = object(name);
+    std::vector<Allocation> found(tuple ? static_cast<size_t>(PyTuple_Size(tuple)) : 0);
+    for (size_t i = 0; i < found.size(); ++i)
+      if (!found[i].take(PyTuple_GetItem(tuple, static_cast<Py_ssize_t>(i)))) break;
+    return found;
+  }
+  std::vector<char> bytes(const char* name) const {
+    char* first;
+    Py_ssize_t size;
+    PyObject* const found = object(name);
+    if (!found || PyBytes_AsStringAndSize(found, &first, &size)) return {};
+    return {first, first + size};
+  }
 };
 
 // A call's copy of the record.
 class Running {
  public:
-  explicit Running(const RecordedCall& recorded) : bytes_(recorded.pattern) {}
+  explicit Running(const RecordedCall& recorded) : bytes_(recorded.record) {}
   caffe_blob_record& blob(int place) {
     return reinterpret_cast<caffe_call_record*>(bytes_.data())->blobs[place];
   }
@@ -122,7 +147,7 @@ class CallRunner {
     Owned instance(take_instance());
     if (!instance) return nothing();
     PyObject* made = run(instance.get(), inputs, &running, &moved);
-    if (made) PyList_Append(r_.free, instance.get());
+    if (made) PyList_Append(r_.free_instances, instance.get());
     return made;
   }
 
@@ -156,7 +181,7 @@ class CallRunner {
     }
     if (!tops) return nullptr;
     if (tops == Py_None) {
-      PyList_Append(r_.free, instance.get());
+      PyList_Append(r_.free_instances, instance.get());
       return tops;
     }
     // A top has another shape or address than recorded, so Backward must go the careful way.
@@ -218,7 +243,7 @@ class CallRunner {
     }
     PyObject_SetAttr(of_call, names_.instance, Py_None);
     PySet_Discard(r_.lent, instance.get());
-    PyList_Append(r_.free, instance.get());
+    PyList_Append(r_.free_instances, instance.get());
     return results.release();
   }
 
@@ -277,33 +302,33 @@ class CallRunner {
     const auto device = static_cast<int32_t>(r_.head().device);
     if (r_.current_device != Py_None && Torch::number(PyObject_CallNoArgs(r_.current_device)) != device)
       return false;
-    if (Torch::ask(r_.capturing)) return false;
+    if (Torch::ask(r_.is_capturing)) return false;
     void* stream = nullptr;
-    if (torch.api->current_stream(r_.device_type, device, &stream)) return false;
+    if (torch.api->current_stream(static_cast<int32_t>(r_.device_type), device, &stream)) return false;
     return reinterpret_cast<int64_t>(stream) == r_.head().stream;
   }
 
   // Take the free instance that was used last, or return null. No other call uses a free instance.
   PyObject* take_instance() {
-    const Py_ssize_t count = PyList_Size(r_.free);
+    const Py_ssize_t count = PyList_Size(r_.free_instances);
     if (count <= 0) return nullptr;
-    PyObject* instance = PyList_GetItem(r_.free, count - 1);
+    PyObject* instance = PyList_GetItem(r_.free_instances, count - 1);
     Py_INCREF(instance);
-    PyList_SetSlice(r_.free, count - 1, count, nullptr);
+    PyList_SetSlice(r_.free_instances, count - 1, count, nullptr);
     return instance;
   }
 
   // Call the core's function without Python's lock. Returns its status, or CAFFE_STATUS_FAILED if a service
   // failed.
-  int start(PyObject* instance, Running* running, unsigned long long function) {
+  int start(PyObject* instance, Running* running, Run function) {
     Owned handle(PyObject_GetAttr(instance, names_.handle));
     const int64_t words[] = {handle ? PyLong_AsLongLong(handle.get()) : 0, running->address()};
     if (r_.device_type == kDLCPU) {
       const long threads = Torch::number(PyObject_CallNoArgs(torch.get_num_threads));
-      address_to<void (*)(int)>(r_.set_num_threads)(threads > 0 ? static_cast<int>(threads) : 1);
+      r_.set_num_threads(threads > 0 ? static_cast<int>(threads) : 1);
     }
     PyThreadState* const python = PyEval_SaveThread();
-    const int status = address_to<int (*)(const int64_t*)>(function)(words);
+    const int status = function(words);
     PyEval_RestoreThread(python);
     const bool failed = !status && PyDict_Size(r_.failures) && Torch::ask(r_.failed);
     return failed ? CAFFE_STATUS_FAILED : status;
@@ -343,13 +368,8 @@ class CallRunner {
     for (int64_t i = 0; i < blob.axes; ++i)
       PyTuple_SetItem(shape.get(), i, PyLong_FromLongLong(blob.shape[i]));
     for (PyObject* input : inputs) PyList_Append(others.get(), input);
-    return PyObject_CallFunction(r_.result, "OLLOO", shape.get(), static_cast<long long>(blob.data),
+    return PyObject_CallFunction(r_.top_elsewhere, "OLLOO", shape.get(), static_cast<long long>(blob.data),
                                  static_cast<long long>(blob.data_token), top, others.get());
-  }
-
-  template <typename Function>
-  static Function address_to(unsigned long long address) {
-    return reinterpret_cast<Function>(static_cast<uintptr_t>(address));
   }
 
   const RecordedCall& r_;
@@ -368,39 +388,18 @@ inline PyObject* recorded_backward(PyObject* self, PyObject* const* given, Py_ss
 }
 
 inline void delete_recorded(PyObject* capsule) {
-  auto* recorded = static_cast<RecordedCall*>(PyCapsule_GetPointer(capsule, nullptr));
-  Py_DECREF(recorded->all);
-  delete recorded;
-}
-
-inline bool take_all(PyObject* tuple, std::vector<Allocation>* allocations) {
-  allocations->resize(static_cast<size_t>(PyTuple_Size(tuple)));
-  for (size_t i = 0; i < allocations->size(); ++i)
-    if (!(*allocations)[i].take(PyTuple_GetItem(tuple, static_cast<Py_ssize_t>(i)))) return false;
-  return true;
+  delete static_cast<RecordedCall*>(PyCapsule_GetPointer(capsule, nullptr));
 }
 
 // The builtins (forward, differentiable, backward) of a recorded call. layers/_caffe/recorded.py calls this.
-inline PyObject* record_caffe_call(PyObject*, PyObject* all) {
+inline PyObject* record_caffe_call(PyObject*, PyObject* values) {
   static PyMethodDef methods[] = {
       {"forward", PY_METHOD(recorded_forward), METH_FASTCALL, nullptr},
       {"differentiable", PY_METHOD(recorded_differentiable), METH_FASTCALL, nullptr},
       {"backward", PY_METHOD(recorded_backward), METH_FASTCALL, nullptr}};
-  std::unique_ptr<RecordedCall> r(new RecordedCall);
-  PyObject *bottom_diffs, *tops, *pattern;
-  if (!PyArg_ParseTuple(all, "OOOOOOOOOOOOOOOOOOiiiLKKKO", &r->pool, &r->free, &r->lent, &r->thread,
-                        &r->failures, &r->failed, &r->take_failure, &r->fail, &r->result, &bottom_diffs,
-                        &tops, &r->blob_names, &r->current_device, &r->capturing, &r->zeros_like,
-                        &r->placement, &r->make_call, &r->apply, &r->device_type, &r->bits, &r->training,
-                        &r->changes, &r->run_forward, &r->run_backward, &r->set_num_threads, &pattern))
-    return nullptr;
-  if (!take_all(bottom_diffs, &r->bottom_diffs) || !take_all(tops, &r->tops)) return nullptr;
-  char* bytes;
-  Py_ssize_t size;
-  if (PyBytes_AsStringAndSize(pattern, &bytes, &size)) return nullptr;
-  r->pattern.assign(bytes, bytes + size);
-  Py_INCREF(r->all = all);
-  PyObject* capsule = PyCapsule_New(r.release(), nullptr, delete_recorded);
+  std::unique_ptr<RecordedCall> recorded(new RecordedCall(values));
+  if (PyErr_Occurred()) return nullptr;
+  PyObject* capsule = PyCapsule_New(recorded.release(), nullptr, delete_recorded);
   PyObject* made = PyTuple_New(3);
   for (int i = 0; i < 3; ++i) PyTuple_SetItem(made, i, PyCFunction_NewEx(&methods[i], capsule, nullptr));
   Py_DECREF(capsule);

@@ -11,7 +11,7 @@
 
 namespace caffe {
 
-inline Torch torch;
+inline Torch torch(nullptr);  // until Python has called configure
 
 enum SourceKind : int { kNumber, kArgument, kAllocation, kStream };
 
@@ -24,10 +24,14 @@ struct Source {
   int64_t value;  // the number, or the index of the argument or allocation
 };
 
+// A C function of a library, by its arguments as words.
+using Run = int (*)(const int64_t* words);
+using SetNumThreads = void (*)(int);
+
 struct Launch {
-  int (*run)(const int64_t* words);
-  void (*set_num_threads)(int);  // null if the library has no host threads
-  PyObject* fail;                // raises the library's last error
+  Run run;
+  SetNumThreads set_num_threads;  // null if the library has no host threads
+  PyObject* fail;                 // raises the library's last error
   std::vector<Source> words;
 };
 

@@ -45,6 +45,33 @@ inline PyObject* tuple_of(PyObject* const* items, size_t count) {
   return tuple;
 }
 
+// What Python passes once, in a dict. It reads each value once, and owns none of them.
+class Named {
+ public:
+  explicit Named(PyObject* dict) : dict_(dict) {}
+
+ protected:
+  // Null, with a TypeError, if there is no such value.
+  PyObject* object(const char* name) const {
+    PyObject* const found = dict_ ? PyDict_GetItemString(dict_, name) : nullptr;
+    if (dict_ && !found) PyErr_Format(PyExc_TypeError, "no value '%s'", name);
+    return found;
+  }
+  long long number(const char* name) const {
+    PyObject* const found = object(name);
+    return found ? PyLong_AsLongLong(found) : 0;
+  }
+  // A function's address.
+  template <typename Function>
+  Function address(const char* name) const {
+    PyObject* const found = object(name);
+    return reinterpret_cast<Function>(found ? PyLong_AsVoidPtr(found) : nullptr);
+  }
+
+ private:
+  PyObject* dict_;
+};
+
 // A torch function that makes an empty tensor, and a quicker one, or None, that never fills it. Python makes them:
 // allocation in layers/_runtime/recording.py.
 struct Allocation {
@@ -62,33 +89,32 @@ struct Allocation {
   }
 };
 
-// What Python passes once: of_torch in layers/_runtime/short.py.
-struct Torch {
-  PyObject *tensor, *parameter;                        // the plain types
-  PyObject *is_neg, *requires_grad;                    // a method, the name of an attribute
-  PyObject *modes, *tracing, *autocasting;             // functions: is there any?
-  PyObject* deterministic;                             // a function: may empty tensors have to be filled?
-  PyObject *grad_enabled, *get_num_threads;            // functions
-  PyObject *forward_ad, *current_level;                // a module's dict and the name of its int
-  PyObject *is_autocast_enabled, *get_autocast_dtype;  // functions of a device type's name
-  PyObject *to, *float32;                              // a method, a dtype
-  PyObject* dtypes;                                    // {torch's dtype: DLPack's code << 8 | bits}
-  PyObject* exchange_device;                           // a function, or None where there is one GPU at most
-  const DLPackExchangeAPI* api;
-
-  // False if torch's API has another version, or after an error.
-  bool take(PyObject* all) {
-    PyObject* table;
-    if (!PyArg_ParseTuple(all, "OOOOOOOOOOOOOOOOOOO", &tensor, &parameter, &is_neg, &requires_grad, &modes,
-                          &tracing, &autocasting, &deterministic, &grad_enabled, &get_num_threads,
-                          &forward_ad, &current_level, &is_autocast_enabled, &get_autocast_dtype, &to,
-                          &float32, &dtypes, &exchange_device, &table))
-      return false;
-    api = static_cast<DLPackExchangeAPI*>(PyCapsule_GetPointer(table, "dlpack_exchange_api"));
-    PyErr_Clear();
-    while (api && api->major > 1) api = api->older;
-    return api && api->from_python;
-  }
+// The parts of torch that a call needs, by the names of of_torch in layers/_runtime/short.py.
+struct Torch : Named {
+  using Named::Named;
+  // The plain types of tensors.
+  PyObject *tensor = object("tensor"), *parameter = object("parameter");
+  // A method of a tensor, and the name of an attribute.
+  PyObject *is_neg = object("is_neg"), *requires_grad = object("requires_grad");
+  // Functions: is there any?
+  PyObject *modes = object("modes"), *tracing = object("tracing"), *autocasting = object("autocasting");
+  // A function: may empty tensors have to be filled?
+  PyObject* deterministic = object("deterministic");
+  // Functions.
+  PyObject *grad_enabled = object("grad_enabled"), *get_num_threads = object("get_num_threads");
+  // A module's dict, and the name of its int.
+  PyObject *forward_ad = object("forward_ad"), *current_level = object("current_level");
+  // Functions of a device type's name.
+  PyObject *is_autocast_enabled = object("is_autocast_enabled"),
+           *get_autocast_dtype = object("get_autocast_dtype");
+  // A method of a tensor, and a dtype.
+  PyObject *to = object("to"), *float32 = object("float32");
+  // {torch's dtype: DLPack's code << 8 | bits}
+  PyObject* dtypes = object("dtypes");
+  // A function, or None where there is one GPU at most.
+  PyObject* exchange_device = object("exchange_device");
+  // Null if torch's API has another version.
+  const DLPackExchangeAPI* api = version_1(object("exchange_api"));
 
   bool is_plain(PyObject* object) const {
     PyObject* type = reinterpret_cast<PyObject*>(Py_TYPE(object));
@@ -134,6 +160,13 @@ struct Torch {
   }
 
  private:
+  static const DLPackExchangeAPI* version_1(PyObject* capsule) {
+    if (!capsule) return nullptr;
+    auto* api = static_cast<DLPackExchangeAPI*>(PyCapsule_GetPointer(capsule, "dlpack_exchange_api"));
+    if (!api) PyErr_Clear();
+    while (api && api->major > 1) api = api->older;
+    return api && api->from_python ? api : nullptr;
+  }
   // An error counts as true: if in doubt, the call goes the careful way.
   static bool truth(PyObject* answer) {
     if (answer == Py_False || answer == Py_True) {

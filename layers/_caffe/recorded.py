@@ -5,7 +5,7 @@ import functools
 import torch
 
 from .._backends import BACKENDS
-from .._runtime import CaffeRuntimeError, short
+from .._runtime import short
 from .._runtime.recording import allocation
 from . import services
 from .autograd import Call, Placement, apply
@@ -31,49 +31,42 @@ class RecordedCall:
 
     def __init__(self, placement: Placement, instance: Instance, bottoms, tops, training: bool):
         self.placement = placement
-        parts = self._arguments(instance, bottoms, tops, training)
-        try:
-            self.forward, self.differentiable, self.backward = short.record_caffe_call(parts)
-        except TypeError as error:
-            name = placement.pool.definition.layer.name
-            raise CaffeRuntimeError(
-                f"{name}: {short.path()} was built by another version of the toolkit ({error}): "
-                "build it again with make"
-            ) from error
-
-    def _arguments(self, instance: Instance, bottoms, tops, training: bool) -> tuple:
-        """In the order of record_caffe_call in src/call_caffe.h. None of them may refer to this object."""
-        pool, site, definition = self.placement.pool, self.placement.site, instance.definition
+        pool, site, definition = placement.pool, placement.site, instance.definition
         library = instance.library
-        one_device = torch.cuda.device_count() <= 1
-        return (
-            pool,
-            pool.free[site],
-            pool.lent,
-            services.thread,
-            services.failures,
-            services.failed,
-            services.take_failure,
-            functools.partial(definition.fail, library, "forward"),
-            functools.partial(definition.result, site),
-            tuple(map(allocation, bottoms)),
-            tuple(map(allocation, tops)),
-            tuple(f"blob{i}" for i in range(len(pool.blob_shapes))),
-            None if one_device else torch.cuda.current_device,
-            is_capturing,
-            torch.zeros_like,
-            self.placement,
-            Call,
-            apply,
-            BACKENDS[site.backend].dlpack,
-            8 * site.dtype.itemsize,
-            bool(training),
-            pool.changes,
-            library.runner("caffe_layer_forward"),
-            library.runner("caffe_layer_backward"),
-            library.set_num_threads,
-            instance.pattern(bottoms, tops, pool.blob_shapes, pool.iteration),
-        )
+        several_devices = torch.cuda.device_count() > 1
+        # struct RecordedCall in src/call_caffe.h reads these values by their names. None may refer to this object.
+        values = {
+            "pool": pool,
+            "free_instances": pool.free[site],
+            "lent": pool.lent,
+            "changes": pool.changes,
+            "thread": services.thread,
+            "failures": services.failures,
+            "failed": services.failed,
+            "take_failure": services.take_failure,
+            "training": bool(training),
+            "device_type": BACKENDS[site.backend].dlpack,
+            "bits": 8 * site.dtype.itemsize,
+            "current_device": torch.cuda.current_device if several_devices else None,
+            "is_capturing": is_capturing,
+            # What makes the tops, the gradients of bottoms, and those of blobs.
+            "tops": tuple(map(allocation, tops)),
+            "bottom_diffs": tuple(map(allocation, bottoms)),
+            "zeros_like": torch.zeros_like,
+            "blob_names": tuple(f"blob{i}" for i in range(len(pool.blob_shapes))),
+            # Raises the library's error.
+            "fail": functools.partial(definition.fail, library, "forward"),
+            # Finds the tensor of a top that is not in its allocated memory.
+            "top_elsewhere": functools.partial(definition.result, site),
+            "apply": apply,
+            "make_call": Call,
+            "placement": placement,
+            "run_forward": library.runner("caffe_layer_forward"),
+            "run_backward": library.runner("caffe_layer_backward"),
+            "set_num_threads": library.set_num_threads,
+            "record": instance.pattern(bottoms, tops, pool.blob_shapes, pool.iteration),
+        }
+        self.forward, self.differentiable, self.backward = short.record_caffe_call(values)
 
 
 def record(placement: Placement, instance: Instance, bottoms, tops, training: bool) -> RecordedCall | None:

@@ -4,6 +4,8 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
+from .. import _edge
+
 try:
     from . import _call
 except ImportError:  # not built: every call goes the careful way
@@ -12,24 +14,35 @@ except ImportError:  # not built: every call goes the careful way
 
 # DLPack's codes of the dtypes that autocast casts to.
 _DTYPES = {torch.float32: 2 << 8 | 32, torch.float16: 2 << 8 | 16, torch.bfloat16: 4 << 8 | 16}
-# Py_TPFLAGS_BASETYPE: other types may derive from this one.
-_IS_A_BASE = 1 << 10
 
 
-def of_torch() -> tuple | None:
-    """The parts of torch that src/call_torch.h uses, in its order. None if this torch has no exchange API."""
-    table = getattr(Tensor, "__dlpack_c_exchange_api__", None)  # from torch 2.10 on
-    if table is None:
+def of_torch() -> dict | None:
+    """The parts of torch that a call needs, by the names in src/call_torch.h. None if torch has no exchange API."""
+    exchange_api = getattr(Tensor, "__dlpack_c_exchange_api__", None)  # from torch 2.10 on
+    if exchange_api is None:
         return None
     # Nothing here may initialise CUDA: after that a forked process could not use the GPU.
-    return (
-        Tensor, torch.nn.Parameter, Tensor.is_neg, "requires_grad",
-        torch._C._len_torch_dispatch_stack, torch._C._is_tracing, torch._C._is_any_autocast_enabled,
-        torch._C._get_deterministic_algorithms, torch.is_grad_enabled, torch.get_num_threads,
-        vars(forward_ad), "_current_level", torch.is_autocast_enabled, torch.get_autocast_dtype,
-        Tensor.to, torch.float32, _DTYPES,
-        getattr(torch._C, "_cuda_exchangeDevice", None), table,
-    )  # fmt: skip
+    return {
+        "tensor": Tensor,
+        "parameter": torch.nn.Parameter,
+        "is_neg": Tensor.is_neg,
+        "requires_grad": "requires_grad",
+        "modes": torch._C._len_torch_dispatch_stack,
+        "tracing": torch._C._is_tracing,
+        "autocasting": torch._C._is_any_autocast_enabled,
+        "deterministic": torch._C._get_deterministic_algorithms,
+        "grad_enabled": torch.is_grad_enabled,
+        "get_num_threads": torch.get_num_threads,
+        "forward_ad": vars(forward_ad),
+        "current_level": "_current_level",
+        "is_autocast_enabled": torch.is_autocast_enabled,
+        "get_autocast_dtype": torch.get_autocast_dtype,
+        "to": Tensor.to,
+        "float32": torch.float32,
+        "dtypes": _DTYPES,
+        "exchange_device": getattr(torch._C, "_cuda_exchangeDevice", None),
+        "exchange_api": exchange_api,
+    }
 
 
 def available() -> bool:
@@ -37,18 +50,10 @@ def available() -> bool:
     known = of_torch()
     if _call is None or known is None:
         return False
-    # Built from older sources, until the next make: it lacks a function, or its type cannot be a base.
-    if not hasattr(_call, "record_caffe_call") or not _call.Short.__flags__ & _IS_A_BASE:
-        return False
-    try:
-        return _call.configure(known)
-    except TypeError:  # older sources, too
-        return False
-
-
-def path() -> str:
-    """The path of the extension."""
-    return _call.__file__
+    # After git pull the extension is the old one until the next make.
+    root = _edge.root()
+    is_old = root is not None and getattr(_call, "EDGE", "") != _edge.digest(root, _edge.CALL)
+    return not is_old and _call.configure(known)
 
 
 AVAILABLE = available()

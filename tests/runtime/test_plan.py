@@ -24,13 +24,9 @@ def exchanged(monkeypatch):
         asked.append(device)
         return asked[-2]
 
-    def configure(function) -> None:
-        known = short.of_torch()
-        assert short._call.configure((*known[:-2], function, known[-1]))
-
-    configure(exchange)
+    assert short._call.configure(short.of_torch() | {"exchange_device": exchange})
     yield asked
-    configure(short.of_torch()[-2])
+    assert short._call.configure(short.of_torch())
 
 
 @pytest.fixture

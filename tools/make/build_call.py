@@ -14,6 +14,8 @@ from pathlib import Path
 
 from build_ffi import PYTHON_ABI, ROOT, python_includes
 
+from .backends import edge
+
 
 def main() -> int:
     parser = argparse.ArgumentParser(
@@ -23,8 +25,9 @@ def main() -> int:
     parser.add_argument("--cxx", default="g++ -O2", help="the C++ compiler, with options")
     arguments = parser.parse_args()
     partial = arguments.output.with_name(arguments.output.name + ".partial")
+    digest = f'-DCAFFE_EDGE="{edge.digest(ROOT, edge.CALL)}"'
     done = subprocess.run(
-        [*shlex.split(arguments.cxx), "-std=c++17", PYTHON_ABI, "-shared", "-fPIC", "-fvisibility=hidden",
+        [*shlex.split(arguments.cxx), "-std=c++17", PYTHON_ABI, digest, "-shared", "-fPIC", "-fvisibility=hidden",
          *python_includes(), f"-I{ROOT / 'include'}", str(ROOT / "src" / "call.cpp"), "-o", str(partial)])  # fmt: skip
     if done.returncode:
         return 1  # the compiler has printed its error

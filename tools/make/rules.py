@@ -14,12 +14,8 @@ from .backends import BACKENDS, HOST, edge
 from .discover import HEADERS, SOURCES, Folder
 
 CORE_SOURCES = "src/caffe"
-# The extension that runs recorded calls, one for all layers, and its sources.
+# The extension that runs recorded calls, one for all layers.
 CALL = "layers/_runtime/_call.abi3.so"
-CALL_SOURCES = [
-    "include/caffe/layer_record.h", "src/call.cpp", "src/call_caffe.h", "src/call_plan.h", "src/call_table.h",
-    "src/call_torch.h", "src/dlpack.h",
-]  # fmt: skip
 # The core's own layers and its Net. Only layers that own sub-layers need them.
 STOCK = re.compile(
     r"layers/(?!loss_layer\.|neuron_layer\.)|net\.cpp|stock_layers\.cpp|util/insert_splits\.cpp"
@@ -41,6 +37,7 @@ class Rules:
         self.settings, self.lines, self.files = settings, [], {}
         self.libraries: dict[tuple[str, str], str] = {}  # (layer, backend) -> path
         self.depfiles: list[str] = []
+        self.edge = os.path.relpath(edge.__file__, settings.root)
 
     def rule(self, targets: str, needs: list[str], recipe: str = "+@:"):
         """Add a rule. Without a recipe, the needs' recipes write the targets if they change.
@@ -191,8 +188,7 @@ class Rules:
         self.depfiles.append(f"{place}/host_launch.o.d")
 
     def wrapper(self, name: str, backend: str, header: str, output: str, flags: str, own: tuple[str, ...]):
-        listed = os.path.relpath(edge.__file__, self.settings.root)
-        self.rule(output, [header, *own, *edge.EVERY, listed], f"$(call wrapper,{name},{backend},{flags})")
+        self.rule(output, [header, *own, *edge.EVERY, self.edge], f"$(call wrapper,{name},{backend},{flags})")
 
     def layer(self, folder: Folder):
         build = f"{self.settings.build}/{folder.name}"
@@ -269,7 +265,7 @@ class Rules:
         own = os.access(os.path.join(self.settings.root, os.path.dirname(CALL)), os.W_OK)
         call, messages = ([CALL], [self.stock_messages()]) if own else ([], [])
         if own:
-            self.rule(CALL, [*CALL_SOURCES, "tools/make/build_call.py", "build_ffi.py"], "$(runner)")
+            self.rule(CALL, [*edge.CALL, self.edge, "tools/make/build_call.py", "build_ffi.py"], "$(runner)")
         self.core(core_sources)
         for folder in folders:
             self.lines.append(f"\n# {folder.name}")
