@@ -34,11 +34,12 @@ CAFFE_HALF_INLINE To bit_cast(const From& from) {
   return to;
 }
 
-// Conversion of a 16-bit format to float and back, with rounding to nearest even.
+// Conversion of a 16-bit format to float and back, with rounding to nearest even. nvcc's types are taken apart by their
+// raw types, because CUDA 11 has the functions for it (__half_as_ushort) on the GPU alone.
 struct Ieee {
   static CAFFE_HALF_INLINE uint16_t encode(float value) {
 #if defined(__NVCC__)
-    return __half_as_ushort(__float2half_rn(value));
+    return static_cast<__half_raw>(__float2half_rn(value)).x;
 #elif defined(__FLT16_MAX__)
     return bit_cast<uint16_t>(static_cast<_Float16>(value));
 #else
@@ -57,7 +58,9 @@ struct Ieee {
   }
   static CAFFE_HALF_INLINE float decode(uint16_t bits) {
 #if defined(__NVCC__)
-    return __half2float(__ushort_as_half(bits));
+    __half_raw raw;
+    raw.x = bits;
+    return __half2float(raw);
 #elif defined(__FLT16_MAX__)
     return static_cast<float>(bit_cast<_Float16>(bits));
 #else
@@ -74,7 +77,7 @@ struct Ieee {
 struct Brain {
   static CAFFE_HALF_INLINE uint16_t encode(float value) {
 #if defined(__NVCC__)
-    return __bfloat16_as_ushort(__float2bfloat16_rn(value));
+    return static_cast<__nv_bfloat16_raw>(__float2bfloat16_rn(value)).x;
 #else
     const uint32_t bits = bit_cast<uint32_t>(value);
     // One expression without a branch, so that loops over it vectorise.

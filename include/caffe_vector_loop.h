@@ -116,15 +116,17 @@ class Window {
  public:
   __device__ __forceinline__ Window(T* memory, const Place& place)
       : memory_(memory + place.at), first_(place.first()) {
-    if (!Load) return;
+    if constexpr (Load) {
 #pragma unroll
-    for (int k = 0; k < kVectorChunks; ++k) window_[k] = *reinterpret_cast<const Elements*>(chunk(k));
+      for (int k = 0; k < kVectorChunks; ++k) window_[k] = *reinterpret_cast<const Elements*>(chunk(k));
+    }
   }
   __device__ __forceinline__ ~Window() {
-    if (!Store) return;
+    if constexpr (Store) {
 #pragma unroll
-    for (int k = 0; k < kVectorChunks; ++k)
-      *reinterpret_cast<Elements*>(const_cast<Value*>(chunk(k))) = window_[k];
+      for (int k = 0; k < kVectorChunks; ++k)
+        *reinterpret_cast<Elements*>(const_cast<Value*>(chunk(k))) = window_[k];
+    }
   }
   Window(const Window&) = delete;
 

@@ -4,14 +4,16 @@
 # then the code is assembled for each. There are two fronts, because from sm_80 on half types have their own instructions.
 # PTX of the newest front is kept for future GPUs.
 # front(architectures, architecture of the PTX)
-# all-major leaves out what no machine like this one can have: sm_110 is only in systems with ARM processors.
+# all-major and all leave out what no machine like this one can have (sm_110 is only in systems with ARM processors), and
+# GPUs that torch no longer supports (sm_3x, which nvcc 11 still knows).
 FOREIGN     := $(if $(filter all-major,$(ARCH)),$(if $(filter x86_64,$(shell uname -m)),110))
-KNOWN       := $(if $(filter all-major all,$(ARCH)),$(patsubst sm_%,%,$(shell '$(NVCC)' --list-gpu-code)))
+KNOWN       := $(if $(filter all-major all,$(ARCH)),$(filter-out 3%,\
+                 $(patsubst sm_%,%,$(shell '$(NVCC)' --list-gpu-code))))
 WANTED      := $(sort $(if $(filter all-major,$(ARCH)),$(firstword $(KNOWN)) \
                  $(filter-out $(FOREIGN),$(filter %0,$(KNOWN))),\
                  $(or $(KNOWN),$(patsubst sm_%,%,$(filter sm_%,$(ARCH))))))
-OLD         := $(filter 5% 6% 7%,$(WANTED))
-NEW         := $(filter 8% 9%,$(WANTED)) $(filter-out 5% 6% 7% 8% 9%,$(WANTED))
+OLD         := $(filter 3% 5% 6% 7%,$(WANTED))
+NEW         := $(filter 8% 9%,$(WANTED)) $(filter-out 3% 5% 6% 7% 8% 9%,$(WANTED))
 NEWEST      := $(lastword $(OLD) $(NEW))
 front        = -gencode 'arch=compute_$(firstword $(1)),code=[$(subst $(space),$(comma),$(strip $(1:%=sm_%) \
                  $(2:%=compute_%)))]'
@@ -20,10 +22,12 @@ GENCODE     := $(if $(WANTED),$(if $(OLD),$(call front,$(OLD),$(if $(strip $(NEW
 # A layer that asks for the GPU's architecture has a front for each of them.
 cuda_EACH   := $(if $(WANTED),$(foreach n,$(WANTED),-gencode arch=compute_$(n)$(comma)code=sm_$(n)) \
                  -gencode arch=compute_$(NEWEST)$(comma)code=compute_$(NEWEST),-arch=$(ARCH))
-# The first folder of the CUDA toolkit that has the file. cuda_folder(folders, file)
-cuda_folder  = $(dir $(firstword $(wildcard $(foreach kind,$(1),$(dir $(NVCC))../$(kind)/$(2)))))
-CUDA_LIB    := $(call cuda_folder,lib64 lib targets/x86_64-linux/lib targets/sbsa-linux/lib,libcudart_static.a)
-CUDA_HEADERS:= $(call cuda_folder,include targets/x86_64-linux/include targets/sbsa-linux/include,cuda_runtime.h)
+# An option and the first folder of the CUDA toolkit that has the file. It is empty if the toolkit lies in the system's own
+# folders, as Debian's and Ubuntu's does. cuda_folder(option, folders, file)
+cuda_folder  = $(addprefix $(1),$(dir $(firstword $(wildcard $(foreach kind,$(2),$(dir $(NVCC))../$(kind)/$(strip $(3)))))))
+CUDA_LIB    := $(call cuda_folder,-L,lib64 lib targets/x86_64-linux/lib targets/sbsa-linux/lib,libcudart_static.a)
+CUDA_INCLUDE:= $(call cuda_folder,-isystem ,include targets/x86_64-linux/include targets/sbsa-linux/include,\
+                 cuda_runtime.h)
 # -O is for the code around the kernels; nvcc always optimises kernels. Caffe has -O2, too.
 cuda_COMMON := $(COMMON) -O2 --threads 0 -Wno-deprecated-gpu-targets -lineinfo -ccbin $(CXX) \
                -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wno-unknown-pragmas
@@ -36,9 +40,9 @@ CAFFE_FOR   := $(OLD) $(NEW)
 cuda_CAFFE  := $(cuda_COMMON) $(OF_CAFFE) --expt-relaxed-constexpr -Xcompiler -fno-gnu-unique \
                  $(if $(WANTED),$(call front,$(CAFFE_FOR),$(firstword $(CAFFE_FOR))),-arch=$(ARCH))
 # A .cpp in the CUDA library. It needs no special processor, because kernels do the work.
-cuda_PLAIN  := $(COMMON) $(OF_CAFFE) -isystem $(CUDA_HEADERS) -O1 -fPIC -fvisibility=hidden -fno-gnu-unique -Wall \
+cuda_PLAIN  := $(COMMON) $(OF_CAFFE) $(CUDA_INCLUDE) -O1 -fPIC -fvisibility=hidden -fno-gnu-unique -Wall \
                -Wno-unknown-pragmas -g1
-cuda_LINK   := -L$(CUDA_LIB) -lcudart_static -ldl -lrt -pthread
+cuda_LINK   := $(CUDA_LIB) -lcudart_static -ldl -lrt -pthread
 cuda_INFO   := CUDA $(ARCH)
 # The compiler whose version is recorded.
 cuda_TELLS  := $(NVCC)

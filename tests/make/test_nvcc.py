@@ -1,8 +1,11 @@
 """For which GPUs nvcc compiles."""
 
 import re
+import shutil
 
 import pytest
+
+from tests.support.workshop import ROOT
 
 FRONTS = {
     "sm_90": "-gencode 'arch=compute_90,code=[sm_90,compute_90]'",
@@ -21,6 +24,42 @@ def test_fronts_of_nvcc(workshop, arch):
         workshop.build("-n", "NVCC=/bin/true", f"ARCH={arch}", "BACKENDS=cuda", "libraries").split()
     )
     assert f"{FRONTS[arch]} -MMD" in plan
+
+
+def nvcc_in(folder, says=""):
+    """A file that stands for nvcc, and prints the GPUs that it knows."""
+    folder.mkdir(parents=True)
+    nvcc = folder / "nvcc"
+    nvcc.write_text(f"#!/bin/sh\necho '{says}'\n")
+    nvcc.chmod(0o755)
+    return nvcc
+
+
+def test_all_of_an_old_nvcc(workshop, tmp_path):
+    """nvcc 11 knows sm_35, which torch no longer runs on and which has no front of its own."""
+    workshop.layer("one")
+    nvcc = nvcc_in(tmp_path / "bin", "sm_35\nsm_37\nsm_50\nsm_52\nsm_60\nsm_70\nsm_75\nsm_80\nsm_90")
+    for arch, old in (("all-major", "sm_50,sm_60,sm_70"), ("all", "sm_50,sm_52,sm_60,sm_70,sm_75")):
+        plan = workshop.build("-n", f"NVCC={nvcc}", f"ARCH={arch}", "BACKENDS=cuda", "libraries")
+        assert (
+            f"-gencode 'arch=compute_50,code=[{old}]' -gencode 'arch=compute_80,code=[sm_80,sm_90,compute_80]'"
+            in (" ".join(plan.split()))
+        )
+
+
+def test_folders_of_the_cuda_toolkit(workshop, tmp_path):
+    """Debian and Ubuntu put headers and libraries into the system's folders. Then no option names a folder."""
+    shutil.copytree(ROOT / "layers" / "normalize", workshop.folder / "normalize")
+    beside, alone = nvcc_in(tmp_path / "beside" / "bin"), nvcc_in(tmp_path / "alone" / "bin")
+    for file in ("lib64/libcudart_static.a", "include/cuda_runtime.h"):
+        (tmp_path / "beside" / file).parent.mkdir()
+        (tmp_path / "beside" / file).touch()
+    named = workshop.build("-n", f"NVCC={beside}", "ARCH=sm_90", "BACKENDS=cuda", "libraries").split()
+    assert f"-L{beside.parent}/../lib64/" in named and "-lcudart_static" in named
+    assert named[named.index("-isystem") + 1] == f"{beside.parent}/../include/"
+    unnamed = workshop.build("-n", f"NVCC={alone}", "ARCH=sm_90", "BACKENDS=cuda", "libraries").split()
+    assert "-lcudart_static" in unnamed
+    assert not {"-L", "-isystem"} & set(unnamed)
 
 
 def test_native_without_a_gpu(workshop, tmp_path):
