@@ -50,52 +50,92 @@ class Rules:
         """The folders in which make writes."""
         return {os.path.dirname(path) for path in [*self.depfiles, *self.files]}
 
+    def compiled(self, recipe: str, what: str, source: str, made: str, needs: list[str], flags: str) -> str:
+        """Add the rule that compiles a source into the object `made`. Returns the object.
+
+        Args:
+            recipe: its name in mk/.
+            what: the source's name in what make prints.
+            needs: what the object depends on besides the source.
+        """
+        self.rule(made, [source, *needs], f"$(call {recipe},{what},{flags})")
+        self.depfiles.append(f"{made}.d")
+        return made
+
+    def rewritten(self, folder: Folder, source: str, backend: str, place: str) -> str:
+        """Add the rule that rewrites a .cu for the backend's compiler. Returns the rewritten file."""
+        made = f"{place}/{source}{BACKENDS[backend].rewritten}"
+        plain_loops = [f"{folder.path}/plain_loops"] if folder.has("plain_loops") else []
+        option = f"--caffe {folder.path}" if folder.is_caffe else ""
+        self.rule(
+            made,
+            [f"{folder.path}/{source}", "$(REWRITERS)", *plain_loops],
+            f"$(call {backend}_rewrite,{folder.name}/{source},{option})",
+        )
+        self.depfiles.append(f"{made}.d")
+        return made
+
     # ----------------------------------------------------------------------------------- parts of a folder
 
-    def objects(self, folder: Folder, backend: str, place: str, includes: str, ready: list[str]) -> list[str]:
-        """Add the rules of a folder's objects in `place`. Returns the objects."""
-        native, core = not folder.is_caffe, folder.path == CORE_SOURCES
-        each = f",$({backend}_EACH)" * (native and folder.asks_arch)
-        flags = f"{self.settings.build}/{backend}{'' if native else '.caffe'}.flags"
-        made = []
-        for source, parts in units(folder).items():
-            if core:
-                place = self.settings.core_of(backend, of_kernels=source.endswith(".cu"))
-                flags = f"{place}/flags"
-            precompiled = place if core else self.settings.core_of(backend)
-            first = self.cuda_headers(backend) if native else [f"{precompiled}/std.hpp.gch"]
-            after = [*first, flags, *ready]
-            path, what, object_file = (
-                f"{folder.path}/{source}",
-                f"{folder.name}/{source}",
-                f"{place}/{source}.o",
+    def native_objects(self, folder: Folder, backend: str, build: str, ready: list[str]) -> list[str]:
+        """Add the rules of a native layer's objects. Returns the objects."""
+        place, objects = f"{build}/{backend}", []
+        needs = [*self.cuda_headers(backend), f"{self.settings.build}/{backend}.flags", *ready]
+        flags = f"$({backend}_CUDA) $(call native,{folder.path},{build})"
+        flags += f",$({backend}_EACH)" * folder.asks_arch
+        for source in folder.sources:
+            path, what = self.rewritten(folder, source, backend, place), f"{folder.name}/{source}"
+            objects.append(
+                self.compiled(f"{backend}_native", what, path, f"{place}/{source}.o", needs, flags)
             )
-            kind, seen = "plain", f"$({backend}_CUDA) {includes}" if native else includes
-            if parts != [source]:
-                path = f"{place}/{source}"
+        return objects
+
+    def caffe_object(
+        self, folder: Folder, source: str, backend: str, place: str, needs: list[str], flags: str
+    ) -> str:
+        """Add the rules of the object in `place` of one file of a Caffe layer or of the core. Returns the object."""
+        path, recipe = f"{folder.path}/{source}", f"{backend}_plain"
+        if source.endswith(".cu"):
+            path, recipe = self.rewritten(folder, source, backend, place), f"{backend}_kernel"
+            # Rewritten headers first. A .cpp sees only the fork's own: `#pragma once` misses a copy.
+            flags = f"$(call own,{place}) {flags}"
+        return self.compiled(recipe, f"{folder.name}/{source}", path, f"{place}/{source}.o", needs, flags)
+
+    def caffe_objects(self, folder: Folder, backend: str, build: str, ready: list[str]) -> list[str]:
+        """Add the rules of a Caffe layer's objects. Returns the objects."""
+        place, registration = f"{build}/{backend}", "registration.cpp"
+        header = f"{self.settings.core_of(backend)}/std.hpp.gch"
+        needs = [header, f"{self.settings.build}/{backend}.caffe.flags", *ready]
+        flags = f"$(call caffe,{folder.path},{build}) {OLD}"
+        objects = [
+            self.caffe_object(folder, source, backend, place, needs, flags) for source in folder.sources
+        ]
+        registers = self.compiled(
+            f"{backend}_plain", f"{folder.name}/{registration}", f"{build}/{registration}",
+            f"{place}/{registration}.o", needs, flags,
+        )  # fmt: skip
+        return [*objects, registers]
+
+    def core_objects(self, folder: Folder, backend: str, ready: list[str]) -> tuple[list[str], list[str]]:
+        """Add the rules of the core's objects. Returns those that every Caffe layer needs, and the stock layers'."""
+        base, stock = [], []
+        for unit, parts in units(folder).items():
+            place = self.settings.core_of(backend, of_kernels=unit.endswith(".cu"))
+            needs = [f"{place}/std.hpp.gch", f"{place}/flags", *ready]
+            flags = f"$(call caffe,{folder.path},{self.settings.core}) -DCAFFE_ENGINE=1"
+            flags += ",-O1" * bool(BOOKKEEPING.match(parts[0]))
+            if parts == [unit]:
+                made = self.caffe_object(folder, unit, backend, place, needs, flags)
+            else:
+                path = f"{place}/{unit}"
                 self.files[path] = "".join(f'#include "{folder.path}/{part}"\n' for part in parts)
                 # By -iquote: headers that -idirafter finds count as the system's, and are in no .d.
-                seen = f"-iquote . {includes}"
-            if source.endswith(".cu"):
-                kind = "native" if native else "kernel"
-                rewritten = f"{place}/{source}{BACKENDS[backend].rewritten}"
-                plain_loops = [f"{folder.path}/plain_loops"] if folder.has("plain_loops") else []
-                caffe = "" if native else f"--caffe {folder.path}"
-                self.rule(
-                    rewritten,
-                    [path, "$(REWRITERS)", *plain_loops],
-                    f"$(call {backend}_rewrite,{what},{caffe})",
+                flags = f"-iquote . {flags}"
+                made = self.compiled(
+                    f"{backend}_plain", f"{folder.name}/{unit}", path, f"{path}.o", needs, flags
                 )
-                self.depfiles.append(f"{rewritten}.d")
-                path = rewritten
-                if not native:
-                    # Rewritten headers first. A .cpp sees only the fork's own: `#pragma once` misses a copy.
-                    seen = f"$(call own,{place}) {includes}"
-            further = ",-O1" if core and BOOKKEEPING.match(parts[0]) else each
-            self.rule(object_file, [path, *after], f"$(call {backend}_{kind},{what},{seen}{further})")
-            self.depfiles.append(f"{object_file}.d")
-            made.append(object_file)
-        return made
+            (stock if STOCK.match(parts[0]) else base).append(made)
+        return base, stock
 
     def prepared(self, folder: Folder, build: str) -> list[str]:
         """Add the rules of what a Caffe folder's objects need first: messages and forwarding headers."""
@@ -136,13 +176,9 @@ class Rules:
         ready = self.prepared(folder, build)
         for backend in self.settings.backends:
             place = self.settings.core_of(backend)
-            includes = f"$(call caffe,{folder.path},{build}) -DCAFFE_ENGINE=1"
-            objects = self.objects(folder, backend, place, includes, ready)
-            of_stock = [STOCK.match(parts[0]) for parts in units(folder).values()]
-            stock = [made for made, is_stock in zip(objects, of_stock, strict=True) if is_stock]
-            base = [made for made in objects if made not in stock] + self.host_runtime(backend)
+            base, stock = self.core_objects(folder, backend, ready)
             self.archive(f"{place}/libstock.a", stock, f"{build}/sources")
-            self.archive(f"{place}/libcaffe.a", base, f"{build}/sources")
+            self.archive(f"{place}/libcaffe.a", base + self.host_runtime(backend), f"{build}/sources")
             self.wrapper(
                 "caffe",
                 backend,
@@ -181,11 +217,10 @@ class Rules:
     def runtime(self):
         place = self.settings.core_of(HOST.name)
         self.precompile("include/host/cuda_runtime.h", place, "host_FLAGS")
-        self.rule(
-            f"{place}/host_launch.o", ["src/host_launch.cpp", f"{place}/flags"],
-            "$(call host_native,host_launch.cpp,,$(host_LAUNCH))",
+        self.compiled(
+            "host_native", "host_launch.cpp", "src/host_launch.cpp", f"{place}/host_launch.o", [f"{place}/flags"],
+            ",$(host_LAUNCH)",
         )  # fmt: skip
-        self.depfiles.append(f"{place}/host_launch.o.d")
 
     def wrapper(self, name: str, backend: str, header: str, output: str, flags: str, own: tuple[str, ...]):
         self.rule(output, [header, *own, *edge.EVERY, self.edge], f"$(call wrapper,{name},{backend},{flags})")
@@ -216,30 +251,20 @@ class Rules:
 
     def library(self, folder: Folder, backend: str, build: str, ready: list[str]):
         """Add a layer's library for one backend: objects -> archive -> extension, with the Python wrapper."""
-        place, core = f"{build}/{backend}", self.settings.core_of(backend)
-        if folder.is_caffe:
-            includes = f"$(call caffe,{folder.path},{build}) {OLD}"
-        else:
-            includes = f"$(call native,{folder.path},{build})"
-        objects = self.objects(folder, backend, place, includes, ready)
-        archive, linked = f"{place}/lib{folder.name}.a", []
+        place = f"{build}/{backend}"
+        archive, wrapper, linked = f"{place}/lib{folder.name}.a", f"{place}/_{backend}.o", []
         if not folder.is_caffe:
-            objects += self.host_runtime(backend)
+            objects = self.native_objects(folder, backend, build, ready) + self.host_runtime(backend)
             own = tuple(f"{folder.path}/{f}" for f in (f"{folder.name}_ffi.cpp",) if folder.has(f))
-            wrapper, linked = f"{place}/_{backend}.o", [f"{folder.path}/{folder.name}.h"]
+            linked = [f"{folder.path}/{folder.name}.h"]
             self.wrapper(folder.name, backend, linked[0], wrapper, "", own)
         else:
-            registration = f"{place}/registration.cpp.o"
-            self.rule(registration, [f"{build}/registration.cpp", *ready, f"{core}/std.hpp.gch"],
-                      f"$(call {backend}_plain,{folder.name}/registration.cpp,{includes})")  # fmt: skip
-            self.depfiles.append(f"{registration}.d")
-            objects.append(registration)
-            wrapper = self.core_wrapper(backend)
+            objects = self.caffe_objects(folder, backend, build, ready)
             if folder.has("caffe_test.h"):  # Caffe's tests have a C ABI of their own
-                wrapper = f"{place}/_{backend}.o"
-                self.wrapper(
-                    folder.name, backend, f"{folder.path}/caffe_test.h", wrapper, UNSHARED, edge.CAFFE
-                )
+                header = f"{folder.path}/caffe_test.h"
+                self.wrapper(folder.name, backend, header, wrapper, UNSHARED, edge.CAFFE)
+            else:
+                wrapper = self.core_wrapper(backend)
         self.archive(archive, objects, f"{build}/sources")
         needs = [wrapper, archive, *self.core_archives(folder, backend), *linked]
         needs += ["tools/make/link.py", "tools/make/metadata.py"]
