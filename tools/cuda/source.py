@@ -15,7 +15,7 @@ import tree_sitter
 import tree_sitter_cuda
 
 from ..files import read
-from .lexer import CLOSING, IS_DEFINED, OPENING, Directive, Lexed
+from .lexer import CLOSING, IS_DEFINED, OPENING, Directive, Lexed, Token
 from .tokens import (
     can_precede_expression,
     class_name,
@@ -79,6 +79,17 @@ class Function(NamedTuple):
         return self.is_kernel or ("__device__" in self.words and "__host__" not in self.words)
 
 
+class Part(NamedTuple):
+    """A part of the file that is in no function and no class."""
+
+    # function (its definition), declaration; open, close (the braces of a namespace or of extern "C"); rest (of a
+    # namespace or of the file: neither)
+    kind: str
+    first: int  # index of its first token
+    last: int  # of its last
+    scope: str  # the namespace that it is in: "caffe::"
+
+
 class Launch(NamedTuple):
     """callee<template arguments> <<<grid, block, shared memory, stream>>> (arguments)"""
 
@@ -105,10 +116,13 @@ class Source:
         self.lexed = Lexed(text, defined)
         self.functions: list[Function] = []
         self.classes: dict[str, list[tuple[int, int]]] = {}  # name -> token ranges of its bodies
-        self.declared: list[tuple[int, int]] = []  # token ranges of heads: declarations and definitions
+        self.declared: list[
+            tuple[int, int]
+        ] = []  # token ranges of heads: functions' declarations and definitions
+        self.parts: list[Part] = []
         self.problems: list[Problem] = []
         self.lost_launches: list[Problem] = []  # the problems that are a `<<<` of no known launch
-        self._outline(0, len(self.lexed.tokens), inside="")
+        self._outline(0, len(self.lexed.tokens), inside="", scope="")
         self.macros = [d for d in self.lexed.directives if d.word == "define" and d.tokens]
         self.launches = self._launches() + [x for macro in self.macros for x in self._macro_launches(macro)]
         self._check_kernels()
@@ -137,8 +151,8 @@ class Source:
 
     # ------------------------------------------------------------------------------- functions
 
-    def _outline(self, index: int, end: int, inside: str):
-        """Record the functions of a namespace, or of the class `inside`, and of all scopes in it."""
+    def _outline(self, index: int, end: int, inside: str, scope: str):
+        """Record what a namespace, or the class `inside`, contains, and all scopes in it."""
         tokens, partner = self.lexed.tokens, self.lexed.partner
         head = index
         while index < end:
@@ -146,12 +160,14 @@ class Source:
             if text in (";", "}"):
                 if text == ";" and head_name(tokens, partner, head, index) is not None:
                     self.declared.append((head, index))
+                if text == ";" and head < index and not inside:
+                    self.parts.append(Part("declaration", head, index, scope))
                 index = head = index + 1
             elif text == "{":
                 close = partner.get(index)
                 if close is None:  # the brackets do not match, so the rest of the file is unknown
-                    return
-                if self._braces(head, index, close, inside):
+                    break
+                if self._braces(head, index, close, inside, scope):
                     head = close + 1
                 index = close + 1
             elif text in ("(", "["):
@@ -160,8 +176,10 @@ class Source:
                 index = head = index + 1
             else:
                 index += 1
+        if head < end and not inside:
+            self.parts.append(Part("rest", head, end - 1, scope))
 
-    def _braces(self, head: int, index: int, close: int, inside: str) -> bool:
+    def _braces(self, head: int, index: int, close: int, inside: str, scope: str) -> bool:
         """Record the function or scope that `head {` begins. False if the braces are only part of a declaration."""
         tokens, partner = self.lexed.tokens, self.lexed.partner
         words = {token.text for token in tokens[head:index]}
@@ -182,14 +200,18 @@ class Source:
                     inside or scope_name(tokens, name),
                 )
             )
+            if not inside:
+                self.parts.append(Part("function", head, close, scope))
             return True
-        scope = class_name(tokens, partner, head, index)
+        name = class_name(tokens, partner, head, index)
         if "namespace" in words or (tokens[index - 1].kind == "string" and "extern" in words):
-            self._outline(index + 1, close, inside)
+            self.parts.append(Part("open", head, index, scope))
+            self._outline(index + 1, close, inside, scope + _namespaces(tokens[head:index]))
+            self.parts.append(Part("close", close, close, scope))
             return True
-        if scope is not None:
-            self.classes.setdefault(scope, []).append((index, close))
-            self._outline(index + 1, close, inside=scope or "?")
+        if name is not None:
+            self.classes.setdefault(name, []).append((index, close))
+            self._outline(index + 1, close, name or "?", scope)
         return False
 
     def _parameters(self, index: int, end: int):
@@ -360,6 +382,13 @@ class Source:
             (node.children[0].end_byte + shift, node.children[-1].start_byte + shift),
             call.end_byte + shift,
         )
+
+
+def _namespaces(head: list[Token]) -> str:
+    """What the names in a head have in front of them: "a::b::" for `namespace a::b`, "" for `extern "C"`."""
+    words = [token.text for token in head]
+    names = words[words.index("namespace") + 1 :] if "namespace" in words else []
+    return "".join(f"{name}::" for name in names if name.isidentifier())
 
 
 def local_headers(source: Source, folder: str, name: str, find=None) -> dict[str, Source]:

@@ -160,7 +160,7 @@ class _Cutter:
     def __init__(self, source: Source):
         self.source, self.text, self.lexed = source, source.text, source.lexed
         self.pieces: list[Piece] = []
-        self._outline(0, len(self.lexed.tokens), "")
+        self._cut()
         self._directives()
         self.pieces.sort(key=lambda piece: piece.start)
         self._share_out_text()
@@ -168,43 +168,30 @@ class _Cutter:
 
     # ---------------------------------------------------------------------------------- cutting
 
-    def _outline(self, index: int, end: int, scope: str):
+    def _cut(self):
+        opened: list[Piece] = []
+        for kind, first, last, scope in self.source.parts:
+            first = self._cut_macros(first, last, scope)
+            if kind == "close":
+                self._add("close", last, last, scope).open = opened.pop()
+            elif kind == "open":
+                opened.append(self._add("open", first, last, scope))
+            elif kind == "function":
+                self._add(self._function_side(first, self.lexed.partner[last]), first, last, scope)
+            elif kind == "declaration" and first < last:
+                self._add(self._declaration_side(first, last), first, last, scope)
+            elif first <= last:
+                self._add("host", first, last, scope)
+
+    def _cut_macros(self, first: int, last: int, scope: str) -> int:
+        """Cut off the calls of HOST_MACROS with which a part begins. Returns the first token of the rest."""
         tokens, partner = self.lexed.tokens, self.lexed.partner
-        bodies = {f.body: f for f in self.source.functions}
-        head = index
-        while index < end:
-            token = tokens[index]
-            text = token.text if token.kind == "punct" else ""
-            macro = index == head and token.kind == "name" and HOST_MACROS.match(token.text)
-            if text == "{" and partner.get(index) is not None:
-                close = partner[index]
-                words = [t.text for t in tokens[head:index]]
-                if "namespace" in words or (len(words) == 2 and words[0] == "extern"):
-                    names = [t.text for t in tokens[head:index] if t.kind == "name" and t.text != "namespace"]
-                    inner = scope + "".join(f"{name}::" for name in names if "namespace" in words)
-                    opening = self._add("open", head, index, scope)
-                    self._outline(index + 1, close, inner)
-                    self._add("close", close, close, scope).open = opening
-                    head = close + 1
-                elif token.start in bodies:
-                    self._add(self._function_side(head, index), head, close, scope)
-                    head = close + 1
-                index = close + 1
-            elif text == ";":
-                if head < index:
-                    self._add(self._declaration_side(head, index), head, index, scope)
-                index = head = index + 1
-            elif macro and tokens[index + 1].text == "(":
-                close = partner.get(index + 1, index + 1)
-                semicolon = close + 1 < end and tokens[close + 1].text == ";"
-                self._add("host", head, close + semicolon, scope)
-                index = head = close + semicolon + 1
-            elif text in ("(", "["):
-                index = partner.get(index, index) + 1
-            else:
-                index += 1
-        if head < end:  # a declaration whose end was not found
-            self._add("host", head, end - 1, scope)
+        while first < last and HOST_MACROS.match(tokens[first].text) and tokens[first + 1].text == "(":
+            close = partner.get(first + 1, first + 1)
+            semicolon = close < last and tokens[close + 1].text == ";"
+            self._add("host", first, close + semicolon, scope)
+            first = close + semicolon + 1
+        return first
 
     def _add(self, kind: str, first: int, last: int, scope: str) -> Piece:
         tokens = self.lexed.tokens
