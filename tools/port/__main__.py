@@ -29,6 +29,7 @@ from ..make.settings import Settings, from_environment
 from ..refused import Refused
 from .age import check_age
 from .folder import folder_name, write_folder
+from .loose import tree_of
 from .names import Names
 from .plan import Plan
 from .refusals import refusals
@@ -168,7 +169,7 @@ def main() -> int:
                 "make port CAFFE=/path/to/fork TYPE=Normalize: both are needed; TYPE is the type in a prototxt, or all"
             )
         check_names(options)
-        names = Names(Tree(options.caffe), Toolkit())
+        names = Names(tree_of(options.caffe), Toolkit())
         check_age(names.tree)
         return port_all(names, options) if options.types == ["all"] else port_named(names, options)
     except Refused as error:

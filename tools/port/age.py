@@ -23,7 +23,7 @@ def _differences(tree: Tree) -> list[str]:
     )
     differences = [constant]
     file = "include/caffe/layer.hpp"
-    tokens = tree.source(file).lexed.tokens if (tree.root / file).is_file() else []
+    tokens = tree.source(file).lexed.tokens if tree.has(file) else []
     words = " ".join(token.text for token in tokens)
     signs = {
         "vector < Blob < Dtype > * > * top": "tops are a pointer, vector<...>* top: now const vector<...>& top",

@@ -70,11 +70,11 @@ def beside(tree: Tree, file: str) -> set[str]:
 
 def protos(tree: Tree) -> list[str]:
     """caffe.proto and the files that it imports; or all .proto files, if the tree has no caffe.proto."""
-    if not (tree.root / PROTO).is_file():
+    if not tree.has(PROTO):
         return sorted(p.relative_to(tree.root).as_posix() for p in tree.root.rglob("*.proto"))
     imports = re.findall(r'^\s*import\s+(?:public\s+)?"([^"]+)"', tree.text(PROTO), re.M)
     imported = [Path(PROTO).with_name(Path(name).name).as_posix() for name in imports]
-    return [PROTO, *(file for file in imported if (tree.root / file).is_file())]
+    return [PROTO, *(file for file in imported if tree.has(file))]
 
 
 def write_folder(plan: Plan, folder: Path, force: bool) -> list[str]:
@@ -171,13 +171,13 @@ def origin(plan: Plan, copied: dict[str, str], contents: dict[str, bytes], parts
     lines = [
         f"type     {plan.type}",
         f"tree     {tree.root.resolve().name}",
-        *git_lines(tree.root, plan.target.file),
+        *git_lines(tree.root, tree.real(plan.target.file)),
         f"licence  {licence} in the tree",
         "",
     ]
     lines += ["The files, byte for byte: SHA-256, name here, name in the tree", ""]
     for file, path in sorted(copied.items(), key=lambda pair: pair[1]):
-        lines.append(f"{hashlib.sha256(contents[path]).hexdigest()}  {path}  {file}")
+        lines.append(f"{hashlib.sha256(contents[path]).hexdigest()}  {path}  {tree.real(file)}")
     if parts:
         lines += [
             "",

@@ -14,7 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from ..caffe.folder import NOTHING
-from ..caffe.proto import field_of
+from ..caffe.proto import field_of, is_whole
 from ..cuda.lexer import Token
 from ..cuda.tokens import head_name
 from ..files import read
@@ -48,7 +48,7 @@ class Names:
     @cached_property
     def namespace(self) -> str:
         """The fork's name for the namespace caffe. In KITTI_SSD it is caffe9."""
-        text = self.tree.text(BLOB) if (self.tree.root / BLOB).is_file() else ""
+        text = self.tree.text(BLOB) if self.tree.has(BLOB) else ""
         match = re.search(r"^namespace\s+(caffe\w*)\s*\{", text, re.M)
         return match[1] if match else "caffe"
 
@@ -161,8 +161,7 @@ class Names:
     def _protos(self) -> list[str]:
         """The texts of the tree's messages, and stock Caffe's if the tree has at most a layer's own message."""
         texts = [read(path) for path in self.tree.root.rglob("*.proto")]
-        has_all = any(re.search(r"\bmessage\s+LayerParameter\b", text) for text in texts)
-        return texts if has_all else [*texts, read(ROOT / PROTO)]
+        return texts if any(map(is_whole, texts)) else [*texts, read(ROOT / PROTO)]
 
     @cached_property
     def _messages(self) -> set[str]:
@@ -194,7 +193,7 @@ class Names:
         """The core's headers in the tree. Headers that the toolkit replaces by empty ones are left out."""
         names = (f"caffe/{stem}.hpp" for stem in (*CORE, "filler"))
         files = (f"include/{name}" for name in names if not NOTHING.match(name))
-        return [file for file in files if (self.tree.root / file).is_file()]
+        return [file for file in files if self.tree.has(file)]
 
     @cached_property
     def core_added(self) -> dict[str, Place]:
@@ -222,7 +221,7 @@ class Names:
     def layer_changed(self) -> list[tuple[Place, str]]:
         """(place, name) of each function of a layer that has other parameters in this fork."""
         layers = (cls for cls in self.tree.classes("Layer") if cls.file == LAYER)
-        source = self.tree.source(LAYER) if (self.tree.root / LAYER).is_file() else None
+        source = self.tree.source(LAYER) if self.tree.has(LAYER) else None
         items = [item for cls in layers for item in items_of(source, within=cls.tokens)]
         declared = {name: [item for item in items if item.name == name] for name in OF_A_LAYER}
         return [
@@ -235,7 +234,7 @@ class Names:
     def layer_variables(self) -> dict[str, Place]:
         """The place of each static variable of the fork's Layer, by name. All layers share its value."""
         # A part of a fork may lack the file.
-        text = self.tree.text(LAYER) if (self.tree.root / LAYER).is_file() else ""
+        text = self.tree.text(LAYER) if self.tree.has(LAYER) else ""
         matches = re.finditer(r"^[ \t]*static\s[^;()]*?(\w+)\s*;", text, re.M)
         return {m[1]: Place(LAYER, text.count("\n", 0, m.start(1)) + 1) for m in matches}
 

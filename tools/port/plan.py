@@ -236,7 +236,7 @@ class Closure:
                         called.setdefault((token.text, file), token)
                     elif i and self._is_forks_member(tokens, i):
                         members.setdefault(token.text, Place(file, self.tree.line(file, token)))
-            if members and (self.tree.root / BLOB).is_file():
+            if members and self.tree.has(BLOB):
                 blob = blob or BlobCut(self.tree, self.toolkit)
                 for name, place in sorted(members.items()):
                     taken = self._take(f"{BLOB}, class Blob", blob, name)

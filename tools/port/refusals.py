@@ -231,7 +231,7 @@ def messages_missing(plan: Plan) -> Iterator[Problem]:
 
     If the tree has no .proto at all, it is a few published files. Then the user must put the message beside them.
     """
-    has_proto = (plan.tree.root / PROTO).is_file() or any(plan.tree.root.rglob("*.proto"))
+    has_proto = plan.tree.has(PROTO) or any(plan.tree.root.rglob("*.proto"))
     fields = plan.names.fields
     for file, tokens in plan.scanned:
         for i, token in enumerate(tokens[2:-1], 2):

@@ -102,8 +102,17 @@ class Tree:
 
     def __init__(self, root: str):
         self.root = Path(root)
-        check(root)
+        self.check()
         self.parts: dict[tuple[str, str], tuple] = {}  # results of cuts.py: the parts of headers
+
+    def check(self):
+        """Raise Refused unless the root is a Caffe tree, or has the folders of one."""
+        if is_tree(self.root):
+            return
+        hint = "A Caffe tree has include/caffe and src/caffe/layers, and no file here registers a layer."
+        if trees := trees_in(self.root):
+            hint = f"There is one in it: CAFFE={trees[0]}"
+        raise Refused(f"CAFFE={self.root}: not a Caffe tree. {hint}")
 
     # ---------------------------------------------------------------------------------- files
 
@@ -118,14 +127,21 @@ class Tree:
                 paths += [f"{inside}/{n}" for n in sorted(names) if n.endswith(HEADER_KINDS + SOURCE_KINDS)]
         return [file for file in paths if not os.path.islink(self.root / file) or self._is_inside(file)]
 
+    def real(self, file: str) -> str:
+        """The path of a file below the root."""
+        return file
+
+    def has(self, file: str) -> bool:
+        return (self.root / self.real(file)).is_file()
+
     def _is_inside(self, file: str) -> bool:
-        return (self.root / file).resolve().is_relative_to(self.root.resolve())
+        return (self.root / self.real(file)).resolve().is_relative_to(self.root.resolve())
 
     def path(self, file: str) -> Path:
         """The path of a file of the tree. Raises Refused if it is a link that leads out of the tree."""
         if not self._is_inside(file):
             raise Refused(f"{file} is a link that leads out of the tree: it is not followed.")
-        return self.root / file
+        return self.root / self.real(file)
 
     @remembered
     def text(self, file: str) -> str:
@@ -202,7 +218,7 @@ class Tree:
         spelled = spelled_here(include)
         for place in (folder, "src", *HEADERS_IN, "."):
             path = os.path.normpath(f"{place}/{spelled}").replace(os.sep, "/")
-            if not path.startswith("..") and not path.endswith(MESSAGES) and (self.root / path).is_file():
+            if not path.startswith("..") and not path.endswith(MESSAGES) and self.has(path):
                 return path
         return None
 
@@ -401,8 +417,8 @@ def classes_in(source: Source, file: str):
             yield Class(name, file, line, (head, last), types.get(name, ""))
 
 
-def check(root: str) -> None:
-    """Raise Refused unless `root` is a Caffe tree, or has the folders of one."""
+def check_folder(root: str) -> None:
+    """Raise Refused unless `root` is a folder, and not the toolkit's own."""
     folder = Path(root)
     if not root or not folder.is_dir():
         what = "there is no such folder. It is a Caffe tree's root, with include/ and src/."
@@ -410,16 +426,11 @@ def check(root: str) -> None:
     if folder.resolve() == Path(__file__).resolve().parents[2]:
         what = "that is the toolkit itself. CAFFE= names the tree that has the layer."
         raise Refused(f"CAFFE={root}: {what}")
-    if is_tree(folder):
-        return
-    trees = [p for depth in ("*", "*/*") for p in sorted(folder.glob(depth)) if p.is_dir() and is_tree(p)]
-    hint = (
-        "A Caffe tree has include/caffe and src/caffe/layers. One layer's files alone are put into a folder of layers/ "
-        "by hand: docs/port-a-caffe-layer.md."
-    )
-    if trees:
-        hint = f"There is one in it: CAFFE={trees[0]}"
-    raise Refused(f"CAFFE={root}: not a Caffe tree. {hint}")
+
+
+def trees_in(folder: Path) -> list[Path]:
+    """The Caffe trees in the folder, and in the folders in it."""
+    return [p for depth in ("*", "*/*") for p in sorted(folder.glob(depth)) if p.is_dir() and is_tree(p)]
 
 
 def is_caffes(path: str) -> bool:
