@@ -10,7 +10,8 @@ A result counts only if, on each path through the function, its first use is one
     caffe_gpu_set(count, Dtype(0), top_data);      or another of the WRITERS
 
 Here `count` is a blob's count(), and top_data is `top[k]->mutable_gpu_data()`, or a variable of this value. The core
-compares the two counts in each call.
+compares the two counts in each call. A name by which the layer may reach the result besides its list (kept.py) counts
+as a use of the result.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from ..cuda.certain import DIRECTIVE, REPEATS, Loop, statement_end, written_elem
 from ..cuda.source import Function
 from ..cuda.tokens import macro_body, position_from, split_commas
 from .cpu_code import PASSES
+from .kept import kept_names
 
 # Caffe's functions f(count, ..., y, ...) that write y[0] to y[count - 1], and the place of y.
 WRITERS = {"set": 2, "scale": 3, "powx": 3, "add": 3, "sub": 3, "mul": 3, "div": 3}
@@ -68,11 +70,12 @@ def overwritten(units: list[Unit]) -> list[Overwritten]:
         own_writers = {f.name for source in unit.sources for f in source.functions} & WRITERS.keys()
         if passes and not own_writers:
             kernels = _kernels(unit)
-            found += [one for function in passes for one in _of_function(unit, function, kernels)]
+            kept = {layer: kept_names(units, layer) for layer in {f.scope for f in passes}}
+            found += [one for f in passes for one in _of_function(unit, f, kernels, kept[f.scope])]
     return found
 
 
-def _of_function(unit: Unit, function: Function, kernels: Kernels) -> list[Overwritten]:
+def _of_function(unit: Unit, function: Function, kernels: Kernels, kept: set[str]) -> list[Overwritten]:
     names = [p.name for p in function.parameters]
     forward = function.name.startswith("Forward")
     text = unit.main.text[function.body : function.end]
@@ -82,7 +85,7 @@ def _of_function(unit: Unit, function: Function, kernels: Kernels) -> list[Overw
     found = []
     for index in sorted({int(i) for i in re.findall(rf"\b{result}\s*\[\s*(\d+)\s*\]", text)}):
         try:
-            likes = _Path(unit, function, index, kernels).walk()
+            likes = _Path(unit, function, index, kernels, kept).walk()
         except _Unsure:
             continue
         found += [Overwritten(function.scope, function.name, index, like) for like in sorted(likes)]
@@ -106,11 +109,11 @@ def _kernels(unit: Unit) -> Kernels:
 class _Path:
     """The paths through a function, to the first use of one result."""
 
-    def __init__(self, unit: Unit, function: Function, index: int, kernels: Kernels):
+    def __init__(self, unit: Unit, function: Function, index: int, kernels: Kernels, kept: set[str]):
         self.lexed, self.function = unit.main.lexed, function
         self.tokens, self.partner = self.lexed.tokens, self.lexed.partner
         self.launches = {x.start: x for x in unit.main.launches if x.function == function.name}
-        self.kernels = kernels
+        self.kernels, self.kept = kernels, kept
         self.macros = {
             m.tokens[0].text: {t.text for t in macro_body(m)} for s in unit.sources for m in s.macros
         }
@@ -278,10 +281,10 @@ class _Path:
 
     def _uses(self, first: int, last: int) -> bool:
         """May these tokens read the result's memory, change its shape, or leave the function?"""
-        hidden = {self.result, self.pointer, "return", "goto"}
+        hidden = {self.result, self.pointer, "return", "goto", *self.kept}
         for k in range(first, last):
             word = self.tokens[k].text
-            if word in ("Reshape", "ReshapeLike") or (word and word == self.pointer):
+            if word in ("Reshape", "ReshapeLike", *self.kept) or (word and word == self.pointer):
                 return True
             if self.macros.get(word, set()) & hidden:
                 return True

@@ -179,6 +179,35 @@ def test_diffs_of_backward(body, results):
     assert found(body, "Backward_gpu") == results
 
 
+@pytest.mark.parametrize(
+    ("keeps", "use", "sure"),
+    [
+        ("output_ = top[0];", "", True),
+        ("output_ = top[0];", "add(output_->gpu_data());", False),
+        ("this->output_ = top[0];", "add(this->output_->gpu_data());", False),
+        ("tops_.push_back(top[0]);", "sub_->Forward(tops_, tops_);", False),
+        ("lists_[0].assign(top.begin(), top.end());", "sub_->Forward(lists_[0], lists_[1]);", False),
+        ("tops_ = top;", "sub_->Forward(tops_, tops_);", False),
+        ("buffer_.ShareData(*top[0]);", "add(buffer_.gpu_data());", False),
+        ("buffer_->ShareData(*top[0]);", "ADD_BUFFER;", False),
+        ("output_ = top[0];", "add_output();", False),
+        ("output_ = top[0];", "add_twice();", False),
+        ("Blob<Dtype>* output_ = top[0];", "add(output_->gpu_data());", True),
+        ("count_ = top[0]->count(); buffer_.ReshapeLike(*top[0]);", "add(count_, buffer_.gpu_data());", True),
+        ("CHECK(top[0] != bottom[0]) << top.size(); sub_->SetUp(bottom, top);", "sub_->add();", True),
+        ("top[1]->ShareData(*bottom[0]);", "use(top[1]->count());", True),
+    ],
+)
+def test_blob_that_the_class_keeps(keeps, use, sure):
+    more = """#define ADD_BUFFER add(buffer_->gpu_data())
+template <typename Dtype> void ALayer<Dtype>::add_output() { add(output_->gpu_data()); }
+template <typename Dtype> void ALayer<Dtype>::add_twice() { add_output(); add_output(); }
+"""
+    setup = f"void ALayer<Dtype>::Reshape({PARAMETERS['Forward']}) {{ {keeps} }}\n"
+    results = found(f"{N} {X} {Y} {use} Copy{TO_Y} add(output_);", more=more + setup)
+    assert results == ([(0, "bottom", 0)] if sure else [])
+
+
 LAYER = """
 #include "caffe/layers/neuron_layer.hpp"
 namespace caffe {
@@ -210,6 +239,28 @@ class TestLayer : public Layer<Dtype> {
 };
 INSTANTIATE_CLASS(TestLayer);
 REGISTER_LAYER_CLASS(Test);
+
+// Its second top shows what the first one's memory held.
+template <typename Dtype>
+class KeepsLayer : public TestLayer<Dtype> {
+ public:
+  explicit KeepsLayer(const LayerParameter& param) : TestLayer<Dtype>(param) {}
+  virtual inline const char* type() const { return "Keeps"; }
+  virtual void Reshape(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) {
+    top[0]->ReshapeLike(*bottom[0]);
+    top[1]->ReshapeLike(*bottom[0]);
+    first_ = top[0];
+  }
+ protected:
+  virtual void Forward_gpu(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) {
+    const int n = bottom[0]->count();
+    caffe_copy(n, first_->gpu_data(), top[1]->mutable_gpu_data());
+    Fill<Dtype><<<CAFFE_GET_BLOCKS(n), CAFFE_CUDA_NUM_THREADS>>>(n, top[0]->mutable_gpu_data());
+  }
+  Blob<Dtype>* first_;
+};
+INSTANTIATE_CLASS(KeepsLayer);
+REGISTER_LAYER_CLASS(Keeps);
 // For the test of the core alone: a wrong statement, which shows whether the core believes it.
 static const auto wrong = OverwrittenResults().emplace("Test.Forward_cpu", OverwrittenResult{0, false, 0});
 }  // namespace caffe
@@ -223,7 +274,9 @@ def test_core_zeroes_what_is_not_surely_overwritten(tmp_path):
     (folder / "test_layer.cu").write_text(LAYER)
     done = make(f"LAYERS_DIR={folder.parent}", "NVCC=", "-j4", "libraries", timeout=900)
     assert done.returncode == 0, done.stdout + done.stderr
-    Test = importlib.import_module(f"{load_package(folder.parent, 'overwritten_layers')}.test").Test
+    layers = importlib.import_module(f"{load_package(folder.parent, 'overwritten_layers')}.test")
+    Test, keeps = layers.Test, layers.Keeps(top=["a", "b"])
+    keeps.mode = "gpu"
     deterministic = torch.are_deterministic_algorithms_enabled()
     torch.use_deterministic_algorithms(True)
     try:
@@ -239,5 +292,7 @@ def test_core_zeroes_what_is_not_surely_overwritten(tmp_path):
             # The top has more elements than bottom 0.
             assert gpu_of_two(one, one).flatten().tolist() == [0, 1, 2, 0, 0, 0]
             assert cpu_of_two(one, one).flatten().tolist() == [5, 0, 0, 0, 0, 0]
+            # The layer reads the top's memory through a member.
+            assert [y.flatten().tolist() for y in keeps(one)] == [[0, 1, 2], [0, 0, 0]]
     finally:
         torch.use_deterministic_algorithms(deterministic)
