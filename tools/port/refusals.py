@@ -237,7 +237,7 @@ def messages_missing(plan: Plan) -> Iterator[Problem]:
         for i, token in enumerate(tokens[2:-1], 2):
             name = ACCESSOR.sub("", token.text)
             of_layer = tokens[i - 2].text in ("layer_param_", ")") and is_called(tokens, i)
-            if of_layer and name.endswith("_param") and name not in fields:
+            if of_layer and name.endswith("_param") and fields.isdisjoint({name, token.text}):
                 reads, place = f"{plan.target.name} reads {name}", Place(file, plan.tree.line(file, token))
                 if has_proto:
                     text = f"{reads}, which no message of the tree has: add it to caffe.proto, and port again"

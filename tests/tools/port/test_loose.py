@@ -88,3 +88,10 @@ def test_excerpt_of_the_messages(fork, port, loose, has_all):
     fork.layer("Shift", body="this->layer_param_.loss_param().has_normalize();")
     said = port("Shift", caffe=loose(), fails=has_all)
     assert ("reads loss_param, which no message of the tree has" in said) == has_all
+
+
+def test_field_that_begins_like_an_accessor(fork, port):
+    message = "message ShiftParameter {}\nmessage LayerParameter { optional ShiftParameter add_shift_param = 200; }\n"
+    fork.write("src/caffe/proto/caffe.proto", message)
+    fork.layer("Shift", body="this->layer_param_.add_shift_param();")
+    port("Shift")
