@@ -119,7 +119,14 @@ class CallBlobs {
     bottom_.assign(bottoms, &*absent_);
     top_.assign(tops, &*absent_);
     fresh_.assign(record.tops, false);
+    loss_weights_.assign(record.tops, LossWeight());
     propagate_down_.assign(record.bottoms, false);
+  }
+
+  // After SetUp. Caffe keeps a top's loss weight in its diff, where some layers read it in Forward.
+  void keep_loss_weight(int64_t i, Dtype weight) {
+    if (weight != 0) loss_weights_[i] = {weight, new_blob()};
+    if (top_[i].owns_diff()) top_[i].diff()->clear();
   }
 
   void check_counts(const Record& record) const {
@@ -165,6 +172,7 @@ class CallBlobs {
       const bool overwritten = is_overwritten(record.mode, false, i, blob);
       adopt(blob, blob.data(), given.data, contents(given.flags & CAFFE_DATA_UNDEFINED, overwritten), true);
     }
+    for (int64_t i = 0; i < record.tops; ++i) bind_loss_weight(top_[i], loss_weights_[i]);
   }
 
   void report_top_shapes(Record* record) const {
@@ -196,6 +204,11 @@ class CallBlobs {
   }
 
  private:
+  struct LossWeight {
+    Dtype value = 0;
+    Blob<Dtype>* filled = nullptr;  // with this value, as many as the top has elements
+  };
+
   static const caffe_blob_record& top_of(const Record& record, int64_t i) {
     return record.blobs[record.bottoms + i];
   }
@@ -278,6 +291,16 @@ class CallBlobs {
     }
   }
 
+  static void bind_loss_weight(const Blob<Dtype>& top, const LossWeight& weight) {
+    if (!weight.value || !top.owns_diff() || !top.count()) return;
+    Blob<Dtype>& filled = *weight.filled;
+    if (filled.count() != top.count()) {
+      filled.ReshapeLike(top);
+      caffe_set(filled.count(), weight.value, filled.mutable_cpu_data());
+    }
+    adopt(top, top.diff(), word(filled.data()->data()), SyncedMemory::kDefined, false);
+  }
+
   static void bind_top_diff(const Blob<Dtype>& blob, const caffe_blob_record& given) {
     if (given.in_place_of >= 0 || !blob.has_memory()) return;
     SyncedMemory& memory = *blob.diff();
@@ -290,6 +313,7 @@ class CallBlobs {
     }
   }
 
+  vector<LossWeight> loss_weights_;              // of each top
   vector<OverwrittenResult> overwritten_[2][2];  // by the mode, and by: is it Backward?
   vector<std::unique_ptr<Blob<Dtype>>> owned_;
   BlobList<Dtype> bottom_, top_;

@@ -68,9 +68,8 @@ class BoundLayer : public LayerObject {
     blobs_.report_top_shapes(record);
     for (int i = 0; i < record->tops; ++i) {
       record->blobs[record->bottoms + i].loss_weight = layer_->loss(i);
+      blobs_.keep_loss_weight(i, layer_->loss(i));
       layer_->set_loss(i, 0);  // Python applies the loss weight
-      Blob<Dtype>& top = *blobs_.top()[i];
-      if (top.owns_diff()) top.diff()->clear();
     }
     record->parameters = layer_->blobs().size();
     for (int i = 0; i < record->parameters; ++i) {

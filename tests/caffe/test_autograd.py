@@ -221,6 +221,21 @@ def test_a_gradient_that_forward_leaves(zoo, place, layer):
         torch.testing.assert_close(grads(y, x), grads(x * x / 2, x))
 
 
+@pytest.mark.parametrize("weight", [1.0, 0.25])
+def test_a_gradient_that_forward_scales_by_the_loss_weight(zoo, place, weight):
+    """Caffe keeps the loss weight in the top's diff from the start. Backward writes nothing."""
+    m = place(zoo.EarlyLoss(loss_weight=[weight]))
+    # The careful way and the short one; more elements, and fewer.
+    for shape in [(2, 3), (2, 3), (4, 5), (2, 2), (2, 2)]:
+        x = place.draw(*shape, grad=True)
+        y = m(x)
+        torch.testing.assert_close(y, weight * x * x / 2)
+        torch.testing.assert_close(torch.autograd.grad(y.sum(), x, retain_graph=True)[0], weight * x.detach())
+        torch.testing.assert_close(torch.autograd.grad(y.sum(), x)[0], weight * x.detach())
+        with torch.no_grad():
+            m(x + 1)
+
+
 def test_an_incoming_gradient_is_not_written(zoo, place):
     """It belongs to autograd, which may hand it to others, too. In place, the layer writes into a copy."""
     for weight in ([], [3.0]):

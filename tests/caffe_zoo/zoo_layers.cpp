@@ -301,6 +301,18 @@ ZOO_EARLY_CPU(EarlyNeuron)
 INSTANTIATE_CLASS(EarlyNeuronLayer);
 REGISTER_LAYER_CLASS(EarlyNeuron);
 
+ZOO_RESHAPE(EarlyLoss) { top[0]->ReshapeLike(*bottom[0]); }
+ZOO_FORWARD_CPU(EarlyLoss) {
+  const int n = bottom[0]->count();
+  caffe_mul(n, bottom[0]->cpu_data(), top[0]->cpu_diff(), bottom[0]->mutable_cpu_diff());
+  caffe_mul(n, bottom[0]->cpu_data(), bottom[0]->cpu_data(), top[0]->mutable_cpu_data());
+  caffe_scal(n, Dtype(0.5), top[0]->mutable_cpu_data());
+}
+ZOO_BACKWARD_CPU(EarlyLoss) {}
+
+INSTANTIATE_CLASS(EarlyLossLayer);
+REGISTER_LAYER_CLASS(EarlyLoss);
+
 // --------------------------------------------------------------------------------------- Running
 
 template <typename Dtype>

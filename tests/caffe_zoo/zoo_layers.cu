@@ -329,6 +329,15 @@ INSTANTIATE_LAYER_GPU_FUNCS(EarlyLayer);
 ZOO_EARLY_GPU(EarlyNeuron)
 INSTANTIATE_LAYER_GPU_FUNCS(EarlyNeuronLayer);
 
+ZOO_FORWARD_GPU(EarlyLoss) {
+  const int n = bottom[0]->count();
+  caffe_gpu_mul(n, bottom[0]->gpu_data(), top[0]->gpu_diff(), bottom[0]->mutable_gpu_diff());
+  caffe_gpu_mul(n, bottom[0]->gpu_data(), bottom[0]->gpu_data(), top[0]->mutable_gpu_data());
+  caffe_gpu_scal(n, Dtype(0.5), top[0]->mutable_gpu_data());
+}
+ZOO_BACKWARD_GPU(EarlyLoss) {}
+INSTANTIATE_LAYER_GPU_FUNCS(EarlyLossLayer);
+
 // --------------------------------------------------------------------------------------- Running
 
 ZOO_FORWARD_GPU(Running) {

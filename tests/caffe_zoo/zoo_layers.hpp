@@ -289,6 +289,19 @@ class EarlyNeuronLayer : public NeuronLayer<Dtype> {
   ZOO_BACK(Backward)
 };
 
+// Half the square, with the whole gradient in Forward: the loss weight, which Caffe keeps in the top's diff.
+template <typename Dtype>
+class EarlyLossLayer : public Layer<Dtype> {
+ public:
+  explicit EarlyLossLayer(const LayerParameter& param) : Layer<Dtype>(param) {}
+  virtual void Reshape(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top);
+  virtual inline const char* type() const { return "EarlyLoss"; }
+
+ protected:
+  ZOO_PASS(Forward)
+  ZOO_BACK(Backward)
+};
+
 // Twice the bottom. Forward counts into its parameter blob, as BatchNorm keeps its running means.
 template <typename Dtype>
 class RunningLayer : public Layer<Dtype> {
