@@ -29,6 +29,7 @@ UNSUPPORTED = [
     (r"(CV_\d+[USF]C\d|IplImage|imread|imwrite)\Z", WITHOUT["USE_OPENCV"]),
     (r"(hid_t|hsize_t|H5\w+|hdf5_(load|save)\w+)\Z", "needs HDF5"),
     (r"(Solver|SGDSolver|SolverParameter|P2PSync|SolverRegistry)\Z", "needs the Solver: in PyTorch that is your loop"),
+    (r"AddListener\Z", "waits for messages of the Solver: in PyTorch that is your loop, which sends none"),
     (r"(cudnn[A-Z]\w*|cudnn|CUDNN_\w+)\Z", WITHOUT["USE_CUDNN"]),
     (r"(PyObject|PyErr_\w+|Py_\w+)\Z", PYTHON),
     (r"(MPI_\w+|ncclAllReduce)\Z", "talks to other processes"),

@@ -79,6 +79,8 @@ def test_not_a_tree(fork, port, tmp_path):
         (dict(body="cv::Mat image;"), r"shift_layer\.cpp:7: ShiftLayer needs OpenCV"),
         (dict(body="Mat image = imread(name);"), r"shift_layer\.cpp:7: ShiftLayer needs OpenCV \(imread\)"),
         (dict(body="Solver<Dtype>* s = 0;"), r"shift_layer\.cpp:7: ShiftLayer needs the Solver"),
+        (dict(body='Messenger::AddListener("SOLVER_ITER_CHANGED", handler);'),
+         r"shift_layer\.cpp:7: ShiftLayer waits for messages of the Solver.*\(AddListener\)"),
         (dict(body="leveldb::DB* db;"), r"shift_layer\.cpp:7: ShiftLayer reads a database"),
         (dict(members="bp::object self_;"), r"shift_layer\.hpp:\d+: ShiftLayer is a Python layer"),
         (dict(body="CUDNN_CHECK(cudnnCreate(&handle_));"), r"shift_layer\.cpp:7: ShiftLayer needs cuDNN"),
