@@ -232,6 +232,7 @@ class Unknown:
     """A field of the text that the message does not have."""
 
     path: str  # pooling_param.ceil_mode
+    message: str  # PoolingParameter
     line: int
     value: str | Node
     hint: str
@@ -269,7 +270,7 @@ def _known(node: Node, descriptor, path: str, without: tuple[str, ...], unknown:
         if field is None:
             near = did_you_mean(entry.name, descriptor.fields_by_name, SLIP)
             hint = unknown_field(entry.name, descriptor)
-            unknown.append(Unknown(where, entry.line, entry.value, hint, near))
+            unknown.append(Unknown(where, descriptor.name, entry.line, entry.value, hint, near))
         elif isinstance(entry.value, Node) and field.message_type is not None:
             inside = _known(entry.value, field.message_type, where + ".", without, unknown)
             kept.fields.append(Field(entry.name, inside, entry.line))

@@ -400,20 +400,24 @@ def needed_types(prototxt, replace: dict | None = None) -> list[str]:
     return list(dict.fromkeys(spec.type for spec in _computing(prototxt, replace)))
 
 
-def types_of_forks(prototxt, replace: dict | None = None, ignore=()) -> list[str]:
-    """The needed types that stock Caffe does not have, or not with all the fields that this file uses."""
-    return list(dict.fromkeys(s.type for s in _computing(prototxt, replace) if _is_of_a_fork(s, ignore)))
-
-
-def _is_of_a_fork(spec: Spec, ignore) -> bool:
-    kind = stock_class(spec.type)
-    if kind is None:
-        return True
-    try:
-        _, unknown = layer_parameter(spec.node)
-    except CaffeValueError:  # the error is raised when the net is built
-        return False
-    return any(one.path not in kind.understands and not _is_ignored(one, ignore) for one in unknown)
+def types_of_forks(prototxt, replace: dict | None = None, ignore=()) -> dict[str, list[Unknown]]:
+    """The needed types that stock Caffe does not have, or not with all the fields that this file uses: these fields."""
+    found: dict[str, list[Unknown]] = {}
+    for spec in _computing(prototxt, replace):
+        kind = stock_class(spec.type)
+        if kind is None:
+            found.setdefault(spec.type, [])
+            continue
+        try:
+            _, unknown = layer_parameter(spec.node)
+        except CaffeValueError:  # the error is raised when the net is built
+            continue
+        strange = [
+            one for one in unknown if one.path not in kind.understands and not _is_ignored(one, ignore)
+        ]
+        if strange:
+            found.setdefault(spec.type, []).extend(strange)
+    return found
 
 
 def _is_ignored(unknown: Unknown, ignore) -> bool:

@@ -335,7 +335,9 @@ def test_fields_of_forks_are_read_by_the_ported_layer_where_there_is_one(monkeyp
         f"pooling_param {{ kernel_size: 3 {said} }} }}\n"
         for name, said in (("of_fork", "pad_l: 1"), ("of_stock", "ceil_mode: false"))
     )
-    assert types_of_forks(text) == ["Pooling"] and types_of_forks(text, ignore=["pooling_param.pad_l"]) == []
+    (field,) = types_of_forks(text)["Pooling"]
+    assert (field.path, field.message) == ("pooling_param.pad_l", "PoolingParameter")
+    assert types_of_forks(text, ignore=["pooling_param.pad_l"]) == {}
     monkeypatch.setattr(Folders, "find", lambda self, name: Ported)
     net = caffe_net(text)
     assert "pad_l: 1" in net.of_fork.prototxt and "pad_l is not stock Caffe's" in net.notes[0]

@@ -16,7 +16,9 @@ import subprocess
 import sys
 import time
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
+from shlex import quote
 
 import torch
 from rich.console import Console
@@ -24,6 +26,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from layers._backends import CPU, GPU, HOST
+from layers._caffe.parameters import Unknown
 from layers._net import caffe_net
 from layers._net.build import needed_types, types_of_forks
 from layers._net.net import CaffeNet
@@ -31,6 +34,7 @@ from layers._net.registry import Folders
 from layers._net.stock import blobs_of
 from layers._runtime import CaffeError, CaffeValueError
 
+from ..caffe.proto import read, without_comments
 from ..make.settings import Settings, of_each_folder
 from ..refused import Refused
 from .compare import compare, random_inputs, runs_by, twin_parameters, vary
@@ -128,16 +132,16 @@ def port_missing(asked: Asked, console: Console) -> bool:
     """Port the types that no folder has, if there is a fork, and build what is not built."""
     # Stock layers are ported for the comparison alone.
     replace = asked.options["replace"]
-    types = (
-        needed_types(asked.prototxt, replace)
-        if asked.verify
-        else types_of_forks(asked.prototxt, replace, asked.options["ignore"])
-    )
+    of_forks = types_of_forks(asked.prototxt, replace, asked.options["ignore"])
+    types = needed_types(asked.prototxt, replace) if asked.verify else list(of_forks)
     if asked.caffe:  # where ported layers go may be a new folder
         Path(asked.folders[0]).mkdir(parents=True, exist_ok=True)
     missing = [name for name in types if Folders(asked.folders).find(name) is None]
     if missing and asked.caffe:
         console.print(f"Porting {', '.join(missing)} from {asked.caffe}")
+        fields = {name: of_forks[name] for name in missing if of_forks.get(name)}
+        for name, strange in fields.items():
+            console.print(f"  {name}: {'; '.join(places_of(strange, Path(asked.caffe)))}", soft_wrap=True)
         port = [
             "tools.port",
             f"--caffe={asked.caffe}",
@@ -146,6 +150,11 @@ def port_missing(asked: Asked, console: Console) -> bool:
             " ".join(missing),
         ]
         if subprocess.run([sys.executable, "-m", *port]).returncode:
+            for name, strange in fields.items():
+                paths = " ".join(dict.fromkeys(one.path for one in strange))
+                console.print(
+                    f"Torch computes stock Caffe's {name}. If the fields do not matter: IGNORE={quote(paths)}"
+                )
             return False
     folders = Folders(asked.folders)
     layer_folders = [layer.folder for name in types if (layer := folders.find(name))]
@@ -156,6 +165,32 @@ def port_missing(asked: Asked, console: Console) -> bool:
         if subprocess.run([sys.executable, "-m", *build]).returncode:
             return False
     return True
+
+
+def places_of(strange: list[Unknown], caffe: Path) -> Iterator[str]:
+    """Where the prototxt uses each of these fields, and where the fork declares it. CaffeValueError if it does not."""
+    for one in {one.path: one for one in reversed(strange)}.values():
+        said = f"line {one.line}: {one.path} is a field that stock Caffe does not have"
+        place = declared(one, caffe)
+        if not place:
+            raise CaffeValueError(
+                f"{said}{one.near or '.'} Nor does a .proto of {caffe} have it. If it does not matter:"
+                f" IGNORE={one.path}. If it does, CAFFE has to be the fork for which the prototxt was written"
+            )
+        yield f"{said}, and {place} has"
+
+
+def declared(field: Unknown, caffe: Path) -> str | None:
+    """The file and line that declare a field in a message of the fork."""
+    name = field.path.rpartition(".")[2]
+    for file in sorted(caffe.rglob("*.proto")):
+        inside = False
+        for line, text in enumerate(without_comments(read(file)).splitlines(), 1):
+            if begins := re.match(r"(?:message|extend|enum)\s+(\w+)", text):
+                inside = begins[1] == field.message
+            if inside and re.search(rf"\b{name}\s*=\s*\d", text):
+                return f"{file}:{line}"
+    return None
 
 
 # ---------------------------------------------------------------------------------------------- show

@@ -284,6 +284,27 @@ def test_what_is_missing_is_ported_and_built(asked, tmp_path, monkeypatch, statu
     assert ran[0][-1] == "Convolution BatchNorm Scale"
 
 
+def test_a_forks_field_of_a_stock_type_is_named(asked, tmp_path, monkeypatch):
+    """With its place in the prototxt and in the fork, and what to do if the fork's layer cannot be ported."""
+    monkeypatch.setattr(net.subprocess, "run", lambda *_, **__: SimpleNamespace(returncode=1))
+    text = TEXT.replace("num_output: 4", "num_output: 4 rank: 3")
+    asked("show", text, CAFFE=str(tmp_path / "fork"))
+    wanted = net.Asked([Settings({"LAYERS_DIR": str(tmp_path / "new")})], verify=False)
+    proto = tmp_path / "fork" / "caffe.proto"
+    proto.parent.mkdir()
+    proto.write_text("message Other {\n  optional int32 rank = 1;\n}\nmessage ConvolutionParameter {\n}\n")
+    said = io.StringIO()
+    with pytest.raises(
+        CaffeValueError, match=r"line 4: .*_param.rank is .*Nor does .*IGNORE=convolution_param.rank"
+    ):
+        net.port_missing(wanted, Console(file=said, width=200))
+    proto.write_text("message ConvolutionParameter {\n  // rank = 9\n  optional int32 rank = 9;\n}\n")
+    assert not net.port_missing(wanted, Console(file=said, width=200))
+    assert "Porting Convolution from" in said.getvalue()
+    told = f"Convolution: line 4: convolution_param.rank is a field that stock Caffe does not have, and {proto}:3 has"
+    assert told in said.getvalue() and "do not matter: IGNORE=convolution_param.rank\n" in said.getvalue()
+
+
 def test_pairs():
     assert (
         net.pairs("SHAPES", " a=1,2  b=x=y ") == [("a", "1,2"), ("b", "x=y")]
