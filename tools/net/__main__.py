@@ -151,9 +151,11 @@ def port_missing(asked: Asked, console: Console) -> bool:
         ]
         if subprocess.run([sys.executable, "-m", *port]).returncode:
             for name, strange in fields.items():
-                paths = " ".join(dict.fromkeys(one.path for one in strange))
+                ignored = quote(" ".join(dict.fromkeys(one.path for one in strange)))
                 console.print(
-                    f"Torch computes stock Caffe's {name}. If the fields do not matter: IGNORE={quote(paths)}"
+                    f"Torch computes stock Caffe's {name}. If these fields do not matter: IGNORE={ignored}. "
+                    f"If they do, CAFFE has to be a tree with a {name} that can be ported",
+                    soft_wrap=True,
                 )
             return False
     folders = Folders(asked.folders)
