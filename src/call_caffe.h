@@ -58,13 +58,6 @@ struct RecordedCall : Named {
   int place_of_top(int top) const { return static_cast<int>(head().bottoms + top); }
 
  private:
-  std::vector<Allocation> allocations(const char* name) const {
-    PyObject* const tuple = object(name);
-    std::vector<Allocation> found(tuple ? static_cast<size_t>(PyTuple_Size(tuple)) : 0);
-    for (size_t i = 0; i < found.size(); ++i)
-      if (!found[i].take(PyTuple_GetItem(tuple, static_cast<Py_ssize_t>(i)))) break;
-    return found;
-  }
   std::vector<char> bytes(const char* name) const {
     char* first;
     Py_ssize_t size;
@@ -140,7 +133,7 @@ class CallRunner {
       const Owned of_call(PyObject_CallFunctionObjArgs(r_.make_call, r_.placement, recorded, nullptr));
       if (!of_call) return nullptr;
       inputs.insert(inputs.begin(), of_call.get());
-      const Owned given(tuple_of(inputs.data(), inputs.size()));
+      const Owned given(tuple_of(inputs.data(), static_cast<Py_ssize_t>(inputs.size())));
       return given ? PyObject_Call(r_.apply, given.get(), nullptr) : nullptr;
     }
     bool moved;
@@ -174,10 +167,8 @@ class CallRunner {
     bool moved = false;
     PyObject* tops = run(instance.get(), inputs, &running, &moved);
     {
-      PyObject *kind, *value, *trace;
-      PyErr_Fetch(&kind, &value, &trace);
+      const Aside error;
       PyObject_SetAttr(r_.thread, names_.drawn, Py_None);
-      PyErr_Restore(kind, value, trace);
     }
     if (!tops) return nullptr;
     if (tops == Py_None) {
@@ -253,7 +244,7 @@ class CallRunner {
         training(PyObject_GetAttr(module, names_.training));
     if (!changes || PyLong_AsLongLong(changes.get()) != r_.changes) return false;
     if (training.get() != (r_.training ? Py_True : Py_False)) return false;
-    return !torch.has_tangents() && !Torch::ask(torch.modes) && !Torch::ask(torch.tracing);
+    return !torch.is_watching();
   }
 
   // As the node's forward in layers/_caffe/autograd.py does it. False on error.
@@ -286,14 +277,14 @@ class CallRunner {
     }
     // The memory of a view like z.conj().imag holds the negated values, and DLPack does not say so.
     if (torch.is_negative(object)) return false;
-    *(at ? at : &expected->data) = reinterpret_cast<int64_t>(t.data) + static_cast<int64_t>(t.byte_offset);
+    *(at ? at : &expected->data) = memory_of(t);
     return true;
   }
 
   bool address_of(PyObject* made, int64_t* at) {
     DLTensor t;
     if (!torch.read(made, &t) || !t.data) return false;
-    *at = reinterpret_cast<int64_t>(t.data) + static_cast<int64_t>(t.byte_offset);
+    *at = memory_of(t);
     return true;
   }
 

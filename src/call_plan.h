@@ -5,6 +5,7 @@
 #ifndef CAFFE_CALL_PLAN_H_
 #define CAFFE_CALL_PLAN_H_
 
+#include <algorithm>
 #include <vector>
 
 #include "call_torch.h"
@@ -37,52 +38,87 @@ struct Launch {
 
 class Plan {
  public:
-  int32_t device_type = 0, device = 0;
-  std::vector<Allocation> allocations;
-  std::vector<Launch> launches;
-  std::vector<int> results;  // the indices of the allocations that are returned
-  bool returns_tuple = false;
+  // The values are named by plan in layers/_runtime/recording.py. If one is wrong, there is an exception.
+  explicit Plan(const Named& values)
+      : device_type_(static_cast<int32_t>(values.number("device_type"))),
+        device_(static_cast<int32_t>(values.number("device"))),
+        returns_tuple_(values.number("returns_tuple")),
+        allocations_(values.allocations("allocations")) {
+    for (const Allocation& a : allocations_)
+      for (PyObject* held : a.all()) Py_INCREF(held);
+    PyObject *const launches = values.object("launches"), *const results = values.object("results");
+    if (!launches || !results) return;
+    for (Py_ssize_t i = 0; i < PyTuple_Size(launches); ++i)
+      if (!add_launch(PyTuple_GetItem(launches, i))) return;
+    for (Py_ssize_t i = 0; i < PyTuple_Size(results); ++i) {
+      results_.push_back(PyLong_AsSize_t(PyTuple_GetItem(results, i)));
+      if (results_.back() >= allocations_.size()) PyErr_SetString(PyExc_ValueError, "no such allocation");
+    }
+    if (allocations_.size() > kMostAllocations) PyErr_SetString(PyExc_ValueError, "too many allocations");
+  }
 
   // Run the plan. Returns the result. Null without an error: in doubt, nothing was done, so take the careful way.
   PyObject* run(PyObject* const* arguments, const DLTensor* tensors) const {
     if (!is_clear(arguments, tensors)) return nullptr;
     long other_device = -1;
-    if (device_type != kDLCPU && torch.exchange_device != Py_None) other_device = exchange(device);
+    if (device_type_ != kDLCPU && torch.exchange_device != Py_None) other_device = exchange(device_);
     PyObject* result = run_here(tensors);
-    if (other_device >= 0 && other_device != device) {
-      PyObject *type, *value, *trace;  // the plan's error
-      PyErr_Fetch(&type, &value, &trace);
+    if (other_device >= 0 && other_device != device_) {
+      const Aside the_plans_error;
       exchange(other_device);
-      PyErr_Restore(type, value, trace);
     }
     return result;
   }
 
   int traverse(visitproc visit, void* arg) const {
-    for (const Allocation& a : allocations)
+    for (const Allocation& a : allocations_)
       for (PyObject* held : a.all()) Py_VISIT(held);
-    for (const Launch& l : launches) Py_VISIT(l.fail);
+    for (const Launch& l : launches_) Py_VISIT(l.fail);
     return 0;
   }
   void clear() {
     std::vector<Allocation> old_allocations;
     std::vector<Launch> old_launches;
-    old_allocations.swap(allocations);
-    old_launches.swap(launches);
+    old_allocations.swap(allocations_);
+    old_launches.swap(launches_);
     for (const Allocation& a : old_allocations)
       for (PyObject* held : a.all()) Py_DECREF(held);
-    for (const Launch& l : old_launches) Py_XDECREF(l.fail);
+    for (const Launch& l : old_launches) Py_DECREF(l.fail);
   }
 
-  std::vector<int> read;  // the arguments whose memory is used
-
  private:
-  static int64_t address(const DLTensor& t) { return reinterpret_cast<intptr_t>(t.data) + t.byte_offset; }
+  const int32_t device_type_, device_;
+  const bool returns_tuple_;
+  std::vector<Allocation> allocations_;
+  std::vector<Launch> launches_;
+  std::vector<size_t> results_;  // the indices of the allocations that are returned
+  std::vector<int64_t> read_;    // the arguments whose memory is used
+
+  bool add_launch(PyObject* tuple) {
+    unsigned long long run, set_num_threads;
+    PyObject *fail, *words;
+    if (!PyArg_ParseTuple(tuple, "KKOO!", &run, &set_num_threads, &fail, &PyList_Type, &words)) return false;
+    std::vector<Source> sources;
+    for (Py_ssize_t i = 0; i < PyList_Size(words); ++i) {
+      int kind;
+      long long value;
+      if (!PyArg_ParseTuple(PyList_GetItem(words, i), "iL", &kind, &value)) return false;
+      sources.push_back({static_cast<SourceKind>(kind), value});
+      if (kind == kArgument && std::find(read_.begin(), read_.end(), value) == read_.end())
+        read_.push_back(value);
+    }
+    if (sources.size() > kMostWords) return PyErr_SetString(PyExc_ValueError, "too many words"), false;
+    Py_INCREF(fail);
+    launches_.push_back({reinterpret_cast<Run>(static_cast<uintptr_t>(run)),
+                         reinterpret_cast<SetNumThreads>(static_cast<uintptr_t>(set_num_threads)), fail,
+                         std::move(sources)});
+    return true;
+  }
 
   // Check what a signature does not contain: freed memory, and views like z.conj().imag, whose memory holds negative
   // values.
   bool is_clear(PyObject* const* arguments, const DLTensor* tensors) const {
-    for (const int i : read)
+    for (const int64_t i : read_)
       if (tensors[i].data == nullptr || torch.is_negative(arguments[i])) return false;
     return true;
   }
@@ -94,9 +130,10 @@ class Plan {
     size_t count = 0;
     PyObject* result = nullptr;
     const bool fills = Torch::ask(torch.deterministic);
-    while (count < allocations.size() && allocate(allocations[count], fills, &made[count], &addresses[count]))
+    while (count < allocations_.size() &&
+           allocate(allocations_[count], fills, &made[count], &addresses[count]))
       ++count;
-    if (count == allocations.size() && launch(tensors, addresses)) result = pack(made);
+    if (count == allocations_.size() && launch(tensors, addresses)) result = pack(made);
     while (count > 0) Py_DECREF(made[--count]);
     return result;
   }
@@ -106,7 +143,7 @@ class Plan {
     *tensor = a.make(fills);
     if (*tensor == nullptr) return false;
     if (torch.api->from_python(*tensor, &t) == 0) {
-      *at = address(t);
+      *at = memory_of(t);
       return true;
     }
     Py_DECREF(*tensor);
@@ -115,12 +152,12 @@ class Plan {
 
   bool launch(const DLTensor* tensors, const int64_t* addresses) const {
     void* stream = nullptr;
-    const bool on_host = device_type == kDLCPU;
+    const bool on_host = device_type_ == kDLCPU;
     const long threads = on_host ? Torch::number(PyObject_CallNoArgs(torch.get_num_threads)) : 0;
-    if (!on_host && torch.api->current_stream(device_type, device, &stream)) return false;
+    if (!on_host && torch.api->current_stream(device_type_, device_, &stream)) return false;
     const Launch* failed = nullptr;
     PyThreadState* const python = PyEval_SaveThread();
-    for (const Launch& l : launches) {
+    for (const Launch& l : launches_) {
       if (l.set_num_threads && threads > 0) l.set_num_threads(static_cast<int>(threads));
       int64_t words[kMostWords];
       fill(words, l, tensors, addresses, stream);
@@ -142,21 +179,21 @@ class Plan {
                    void* stream) {
     for (const Source& s : l.words)
       *words++ = s.kind == kNumber       ? s.value
-                 : s.kind == kArgument   ? address(tensors[s.value])
+                 : s.kind == kArgument   ? memory_of(tensors[s.value])
                  : s.kind == kAllocation ? addresses[s.value]
                                          : reinterpret_cast<intptr_t>(stream);
   }
 
   PyObject* pack(PyObject* const* made) const {
-    if (!returns_tuple) {
-      PyObject* one = results.empty() ? Py_None : made[results[0]];
+    if (!returns_tuple_) {
+      PyObject* one = results_.empty() ? Py_None : made[results_[0]];
       Py_INCREF(one);
       return one;
     }
-    PyObject* tuple = PyTuple_New(static_cast<Py_ssize_t>(results.size()));
-    for (size_t i = 0; tuple && i < results.size(); ++i) {
-      Py_INCREF(made[results[i]]);
-      PyTuple_SetItem(tuple, static_cast<Py_ssize_t>(i), made[results[i]]);
+    PyObject* tuple = PyTuple_New(static_cast<Py_ssize_t>(results_.size()));
+    for (size_t i = 0; tuple && i < results_.size(); ++i) {
+      Py_INCREF(made[results_[i]]);
+      PyTuple_SetItem(tuple, static_cast<Py_ssize_t>(i), made[results_[i]]);
     }
     return tuple;
   }

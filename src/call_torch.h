@@ -6,6 +6,7 @@
 #include <Python.h>
 
 #include <array>
+#include <vector>
 
 #include "dlpack.h"
 
@@ -36,41 +37,29 @@ class Owned {
   Owned& operator=(const Owned&) = delete;
 };
 
-inline PyObject* tuple_of(PyObject* const* items, size_t count) {
-  PyObject* tuple = PyTuple_New(static_cast<Py_ssize_t>(count));
-  for (size_t i = 0; tuple && i < count; ++i) {
+// Sets the current exception aside until the end of its scope, because Python is asked for something else.
+class Aside {
+ public:
+  Aside() { PyErr_Fetch(&type_, &value_, &trace_); }
+  ~Aside() { PyErr_Restore(type_, value_, trace_); }
+  Aside(const Aside&) = delete;
+
+ private:
+  PyObject *type_, *value_, *trace_;
+};
+
+inline PyObject* tuple_of(PyObject* const* items, Py_ssize_t count) {
+  PyObject* tuple = PyTuple_New(count);
+  for (Py_ssize_t i = 0; tuple && i < count; ++i) {
     Py_INCREF(items[i]);
-    PyTuple_SetItem(tuple, static_cast<Py_ssize_t>(i), items[i]);
+    PyTuple_SetItem(tuple, i, items[i]);
   }
   return tuple;
 }
 
-// What Python passes once, in a dict. It reads each value once, and owns none of them.
-class Named {
- public:
-  explicit Named(PyObject* dict) : dict_(dict) {}
-
- protected:
-  // Null, with a TypeError, if there is no such value.
-  PyObject* object(const char* name) const {
-    PyObject* const found = dict_ ? PyDict_GetItemString(dict_, name) : nullptr;
-    if (dict_ && !found) PyErr_Format(PyExc_TypeError, "no value '%s'", name);
-    return found;
-  }
-  long long number(const char* name) const {
-    PyObject* const found = object(name);
-    return found ? PyLong_AsLongLong(found) : 0;
-  }
-  // A function's address.
-  template <typename Function>
-  Function address(const char* name) const {
-    PyObject* const found = object(name);
-    return reinterpret_cast<Function>(found ? PyLong_AsVoidPtr(found) : nullptr);
-  }
-
- private:
-  PyObject* dict_;
-};
+inline int64_t memory_of(const DLTensor& t) {
+  return reinterpret_cast<intptr_t>(t.data) + static_cast<int64_t>(t.byte_offset);
+}
 
 // A torch function that makes an empty tensor, and a quicker one, or None, that never fills it. Python makes them:
 // allocation in layers/_runtime/recording.py.
@@ -87,6 +76,42 @@ struct Allocation {
     return fills || quick == Py_None ? PyObject_Call(function, arguments, named)
                                      : PyObject_Call(quick, quick_arguments, nullptr);
   }
+};
+
+// What Python passes once, in a dict. It reads each value once, and owns none of them.
+class Named {
+ public:
+  explicit Named(PyObject* dict) : dict_(dict) {}
+
+  // Null, with a TypeError, if there is no such value.
+  PyObject* object(const char* name) const {
+    if (!dict_) return nullptr;
+    const Owned key(PyUnicode_FromString(name));
+    PyObject* const found = key ? PyDict_GetItemWithError(dict_, key.get()) : nullptr;
+    if (!found && !PyErr_Occurred()) PyErr_Format(PyExc_TypeError, "no value '%s'", name);
+    return found;
+  }
+  long long number(const char* name) const {
+    PyObject* const found = object(name);
+    return found ? PyLong_AsLongLong(found) : 0;
+  }
+  // A function's address.
+  template <typename Function>
+  Function address(const char* name) const {
+    PyObject* const found = object(name);
+    return reinterpret_cast<Function>(found ? PyLong_AsVoidPtr(found) : nullptr);
+  }
+  std::vector<Allocation> allocations(const char* name) const {
+    PyObject* const tuple = object(name);
+    std::vector<Allocation> found;
+    Allocation one;
+    for (Py_ssize_t i = 0; tuple && i < PyTuple_Size(tuple) && one.take(PyTuple_GetItem(tuple, i)); ++i)
+      found.push_back(one);
+    return found;
+  }
+
+ private:
+  PyObject* dict_;
 };
 
 // The parts of torch that a call needs, by the names of of_torch in layers/_runtime/short.py.
@@ -150,6 +175,8 @@ struct Torch : Named {
     PyErr_Clear();
     return found;
   }
+  // Does torch do more with a call than to run it?
+  bool is_watching() const { return ask(modes) || ask(tracing) || has_tangents(); }
   static bool ask(PyObject* function) { return truth(PyObject_CallNoArgs(function)); }
   // The number that a function returned. -1 if it failed; then the error is cleared.
   static long number(PyObject* answer) {
@@ -176,6 +203,16 @@ struct Torch : Named {
     return number(answer) != 0;
   }
 };
+
+// A Python object that holds a C++ object.
+template <typename T>
+struct Holder {
+  PyObject_HEAD T* self;
+};
+template <typename T>
+T*& self_of(PyObject* object) {
+  return reinterpret_cast<Holder<T>*>(object)->self;
+}
 
 }  // namespace caffe
 

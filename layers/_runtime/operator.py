@@ -296,7 +296,9 @@ class Operator:
 
         self.backward(backward, save=keep)
         if hasattr(self.short, "backward") and hasattr(gradient.operator.short, "backward"):
-            self.short.differentiate(self.apply, places, self.careful_backward, gradient.operator.short)
+            self.short.differentiate(
+                apply=self.apply, save=places, backward=self.careful_backward, by=gradient.operator.short
+            )
             short = self.short.backward
             self.backward_class.apply = lambda ctx, *top_diffs: short(ctx, *top_diffs)
 
@@ -331,7 +333,7 @@ class Operator:
         node = function if twice else once(function, name)
         self.apply = self._node(node, save)
         if hasattr(self.short, "differentiate"):
-            self.short.differentiate(self.apply, save, node, None)
+            self.short.differentiate(apply=self.apply, save=save, backward=node, by=None)
         if registered:
             torch.library.register_autograd(
                 self.torch_op.name().split(".")[0],

@@ -144,14 +144,13 @@ def plan(arguments: tuple, allocations: list[Tensor], launches: list[Launched], 
     if any(t.device != device or type(t) not in PLAIN for t in tensors):
         return None
     try:
-        made = [_launch(launched, origins) for launched in launches]
         return short.Plan(
-            backend_of(device).dlpack,
-            device.index or 0,
-            [allocation(t) for t in allocations],
-            made,
-            [i for _, i in places],
-            isinstance(result, tuple),
+            device_type=backend_of(device).dlpack,
+            device=device.index or 0,
+            allocations=tuple(map(allocation, allocations)),
+            launches=tuple(_launch(launched, origins) for launched in launches),
+            results=tuple(i for _, i in places),
+            returns_tuple=isinstance(result, tuple),
         )
     except (KeyError, ValueError):
         return None

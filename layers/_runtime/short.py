@@ -59,7 +59,7 @@ def available() -> bool:
 AVAILABLE = available()
 Plan = _call.Plan if AVAILABLE else None
 record_caffe_call = _call.record_caffe_call if AVAILABLE else None
-CASTS = ("promote", "lower", "float32", "none")  # src/call.cpp: enum Casts
+CASTS = ("promote", "lower", "float32", "none")  # src/call_short.h: enum Casts
 # The most parameters that a C function or an operator may have to go the short way (src/call_plan.h).
 MOST_PARAMETERS = 32
 
@@ -89,4 +89,7 @@ def short(
     """
     if not AVAILABLE or len(parameters) > MOST_PARAMETERS:
         return careful
-    return Short(parameters, tuple(defaults), launches_only, CASTS.index(casts), careful, plain, record, cast)
+    return Short(
+        parameters=parameters, defaults=tuple(defaults), launches_only=launches_only, casts=CASTS.index(casts),
+        careful=careful, plain=plain, record=record, cast=cast,
+    )  # fmt: skip

@@ -40,13 +40,24 @@ def planned():
     return planned
 
 
+def empty_plan(device_type: int, device: int, allocations: tuple = ()):
+    return short.Plan(
+        device_type=device_type,
+        device=device,
+        allocations=allocations,
+        launches=(),
+        results=(),
+        returns_tuple=False,
+    )
+
+
 @pytest.mark.parametrize(
     "device_type, device, wanted", [(CUDA, 1, [0, 1, 0]), (CUDA, 0, [0, 0]), (CPU, 0, [0]), (CPU, 1, [0])]
 )
 def test_a_plans_gpu_is_current_while_it_runs(exchanged, planned, device_type, device, wanted):
     """After it, the one before is current again. The plan is empty, so it needs no GPU."""
     x = torch.rand(3)
-    planned.operator.short.add((x,), short.Plan(device_type, device, [], [], [], False))
+    planned.operator.short.add((x,), empty_plan(device_type, device))
     assert planned(x) is None
     assert exchanged == wanted
 
@@ -56,8 +67,8 @@ def test_what_goes_wrong_in_a_plan_of_another_gpu_is_said(exchanged, planned):
         raise MemoryError("no more of it")
 
     x = torch.rand(3)
-    allocations = [(full, (), {}, None, ())]
-    planned.operator.short.add((x,), short.Plan(CUDA, 1, allocations, [], [], False))
+    allocations = ((full, (), {}, None, ()),)
+    planned.operator.short.add((x,), empty_plan(CUDA, 1, allocations))
     with pytest.raises(MemoryError, match="no more of it"):
         planned(x)
     assert exchanged == [0, 1, 0]

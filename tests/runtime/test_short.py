@@ -463,13 +463,17 @@ def test_no_memory_for_a_call_is_an_error():
 import _testcapi
 from layers._runtime.short import _call
 def function(): pass
-made = {"Short": ("t", (), 0, 0, *[function] * 4), "Plan": (1, 0, [], [], [], 0)}
-for name, arguments in made.items():
+functions = dict.fromkeys(("careful", "plain", "record", "cast"), function)
+made = {
+    "Short": {"parameters": "t", "defaults": (), "launches_only": 0, "casts": 0, **functions},
+    "Plan": {"device_type": 1, "device": 0, "allocations": (), "launches": (), "results": (), "returns_tuple": 0},
+}
+for name, values in made.items():
     kind, said = getattr(_call, name), []
     for at in range(20):
         _testcapi.set_nomemory(at, at + 1)
         try:
-            one = kind(*arguments)
+            one = kind(**values)
             said.append("made")
         except MemoryError:
             said.append("no memory")

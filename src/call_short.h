@@ -1,0 +1,397 @@
+// A Short: the short way of a call of an operator or of a C function.
+//
+// It is a builtin function, which finds the plan for its arguments by their properties, and runs it. If in doubt, it
+// calls the careful way in Python with these arguments.
+#ifndef CAFFE_CALL_SHORT_H_
+#define CAFFE_CALL_SHORT_H_
+
+#include <ctype.h>
+
+#include <utility>
+#include <vector>
+
+#include "call_table.h"
+
+namespace caffe {
+
+// The kind of a parameter: anything else, a tensor, a tensor or None. Python passes T and O for tensors that autocast
+// leaves in float32.
+enum Parameter : char { kOther = 'p', kTensor = 't', kOptional = 'o' };
+enum Casts : int { kPromote, kToLower, kToFloat, kToNothing };
+
+// The Python objects that a Short holds. A call is clear if its tensors are plain, no torch mode is active and it needs
+// no gradient.
+enum Role {
+  // A tuple: the defaults of the last parameters.
+  kDefaults,
+  // Functions. They run any call; run a clear call; run a clear call and record it; cast arguments as autocast does.
+  kCareful,
+  kPlain,
+  kRecord,
+  kCast,
+  // The autograd node: its apply; what it saves for backward (a function that saves, the positions of arguments, or
+  // None); its backward in Python; the Short that computes the gradients, or None.
+  kApply,
+  kSave,
+  kBackward,
+  kBy,
+  kRoles
+};
+
+constexpr const char* kRoleNames[] = {"defaults", "careful", "plain",    "record", "cast",
+                                      "apply",    "save",    "backward", "by"};
+
+struct Short {
+  std::vector<char> parameters;
+  std::vector<bool> stays_float;  // tensors that autocast leaves in float32
+  bool launches_only;             // no operator, so gradients and autocast do not matter
+  long long casts;
+  PyObject* python[kRoles];
+  Table table;
+
+  // The values are named by short in layers/_runtime/short.py. If one is wrong, there is an exception.
+  explicit Short(const Named& values)
+      : launches_only(values.number("launches_only")), casts(values.number("casts")) {
+    for (PyObject*& one : python) Py_INCREF(one = Py_None);
+    PyObject* const letters = values.object("parameters");
+    Py_ssize_t count = 0;
+    const char* letter = letters ? PyUnicode_AsUTF8AndSize(letters, &count) : nullptr;
+    for (; letter && *letter; ++letter) {
+      stays_float.push_back(*letter == 'T' || *letter == 'O');
+      parameters.push_back(static_cast<char>(stays_float.back() ? tolower(*letter) : *letter));
+    }
+    if (!take(kDefaults, kApply, values)) return;
+    if (count > Py_ssize_t{kMostArguments} || PyTuple_Size(python[kDefaults]) > count)
+      PyErr_Format(PyExc_ValueError, "at most %d parameters", static_cast<int>(kMostArguments));
+  }
+
+  // Take the objects of these roles. False if one is missing.
+  bool take(int first, int end, const Named& values) {
+    for (int role = first; role < end; ++role) {
+      PyObject* const given = values.object(kRoleNames[role]);
+      if (!given) return false;
+      Py_INCREF(given);
+      Py_DECREF(std::exchange(python[role], given));
+    }
+    return true;
+  }
+  int traverse(visitproc visit, void* arg) const {
+    for (PyObject* one : python) Py_VISIT(one);
+    return table.traverse(visit, arg);
+  }
+  void clear() {
+    for (PyObject*& one : python) Py_CLEAR(one);
+    table.clear();
+  }
+
+  Py_ssize_t count() const { return static_cast<Py_ssize_t>(parameters.size()); }
+  // The default of a parameter, by its index.
+  PyObject* default_of(Py_ssize_t i) const {
+    return PyTuple_GetItem(python[kDefaults], i - count() + PyTuple_Size(python[kDefaults]));
+  }
+  // Are so many arguments enough, with the defaults of the last parameters?
+  bool fits(Py_ssize_t given) const {
+    return given <= count() && count() - given <= PyTuple_Size(python[kDefaults]);
+  }
+};
+
+inline PyObject* call(PyObject* function, PyObject* const* arguments, Py_ssize_t count) {
+  const Owned given(tuple_of(arguments, count));
+  return given ? PyObject_Call(function, given.get(), nullptr) : nullptr;
+}
+
+// Read the properties of a call. False if a tensor is not plain and dense, or a parameter cannot be remembered.
+inline bool describe(const Short& s, PyObject* const* arguments, Signature* signature) {
+  for (size_t i = 0; i < s.parameters.size(); ++i) {
+    PyObject* const argument = arguments[i];
+    const char kind = s.parameters[i];
+    if (kind == kOther) {
+      if (!signature->add_other(argument)) return false;
+    } else if (argument == Py_None && kind == kOptional) {
+      signature->add_none();
+    } else if (!torch.is_plain(argument) || !signature->add_tensor(argument, i)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// Is a tensor passed twice? Then a recording cannot tell from which argument an address comes.
+inline bool has_twins(const Short& s, PyObject* const* arguments) {
+  for (size_t i = 0; i < s.parameters.size(); ++i)
+    for (size_t j = 0; j < i; ++j)
+      if (s.parameters[i] != kOther && arguments[i] != Py_None && arguments[i] == arguments[j]) return true;
+  return false;
+}
+
+// Run a clear call by its plan. If it has none, Python runs it, and records it the second time.
+inline PyObject* run(Short& s, PyObject* const* arguments, const Signature& signature) {
+  const Py_ssize_t count = s.count();
+  const uint64_t hash = signature.hash();
+  Entry* entry = s.table.find(hash, signature);
+  if (entry && entry->plan) {
+    const Owned plan = Owned::borrowed(entry->plan);  // another thread may clear the table
+    PyObject* result = self_of<Plan>(plan.get())->run(arguments, signature.tensors);
+    return result || PyErr_Occurred() ? result : call(s.python[kPlain], arguments, count);
+  }
+  if (!entry) {
+    s.table.add(hash, signature);
+    return call(s.python[kPlain], arguments, count);
+  }
+  if (entry->recorded || has_twins(s, arguments)) return call(s.python[kPlain], arguments, count);
+  entry->recorded = true;
+  PyObject* result = call(s.python[kRecord], arguments, count);
+  if (result == nullptr) {  // this call failed, and the next one may not
+    const Aside error;
+    entry = s.table.find(hash, signature);
+    if (entry) entry->recorded = false;
+  }
+  return result;
+}
+
+inline bool in_doubt(const Short& s) {
+  return s.launches_only ? Torch::ask(torch.modes) : torch.is_watching();
+}
+
+inline bool wants_gradient(const Short& s, PyObject* const* arguments) {
+  if (s.launches_only || !Torch::ask(torch.grad_enabled)) return false;
+  for (size_t i = 0; i < s.parameters.size(); ++i)
+    if (s.parameters[i] != kOther && arguments[i] != Py_None && torch.wants_gradient(arguments[i]))
+      return true;
+  return false;
+}
+
+// The dtype to which autocast casts the tensors, a new reference. Null: off for their device, or an error.
+inline PyObject* autocast_target(const Short& s, const Signature& signature) {
+  if (s.launches_only || s.casts == kPromote || s.casts == kToNothing || !Torch::ask(torch.autocasting))
+    return nullptr;
+  PyObject* target = torch.autocast_dtype(signature.device_type);
+  if (target && s.casts == kToFloat) {
+    Py_DECREF(target);
+    Py_INCREF(target = torch.float32);
+  }
+  return target;
+}
+
+// Does autocast cast this tensor?
+inline bool is_cast(const Short& s, const Signature& signature, PyObject* const* arguments, Py_ssize_t i,
+                    long target) {
+  if (s.parameters[i] == kOther || arguments[i] == Py_None) return false;
+  const DLDataType& type = signature.tensors[i].dtype;
+  const int64_t dtype = type.code << 8 | type.bits;
+  return is_floating(type) && dtype != kDouble && dtype != target && !(s.stays_float[i] && dtype == kFloat);
+}
+
+inline PyObject* call_operator(Short& s, PyObject* const* arguments, bool may_cast);
+
+// True if autocast casts arguments. Then `result` is the result of the call with the cast arguments.
+inline bool cast_and_call(Short& s, PyObject* const* arguments, const Signature& signature,
+                          PyObject** result) {
+  const Py_ssize_t count = s.count();
+  PyObject* cast[kMostArguments] = {};
+  if (s.casts == kPromote && !s.launches_only && signature.mixed()) {  // Python promotes the dtypes
+    const Owned given(call(s.python[kCast], arguments, count));
+    for (Py_ssize_t i = 0; given && i < count; ++i) cast[i] = PyTuple_GetItem(given.get(), i);
+    *result = given ? call_operator(s, cast, false) : nullptr;
+    return true;
+  }
+  const Owned target(autocast_target(s, signature));
+  if (!target) {
+    *result = nullptr;
+    const bool in_doubt = PyErr_Occurred() != nullptr;
+    PyErr_Clear();
+    return in_doubt;
+  }
+  const long code = torch.code_of(target.get());
+  bool any = false, failed = false;
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    if (is_cast(s, signature, arguments, i, code)) {
+      cast[i] = PyObject_CallFunctionObjArgs(torch.to, arguments[i], target.get(), nullptr);
+      failed |= cast[i] == nullptr;
+      any = true;
+    } else {
+      Py_INCREF(cast[i] = arguments[i]);
+    }
+  }
+  *result = any && !failed ? call_operator(s, cast, false) : nullptr;
+  for (Py_ssize_t i = 0; i < count; ++i) Py_XDECREF(cast[i]);
+  return any;
+}
+
+// Run a call with an argument for each parameter. Null without an error: in doubt.
+inline PyObject* call_operator(Short& s, PyObject* const* arguments, bool may_cast) {
+  Signature signature;
+  if (in_doubt(s) || !describe(s, arguments, &signature)) return nullptr;
+  if (may_cast) {
+    PyObject* result;
+    if (cast_and_call(s, arguments, signature, &result)) return result;
+  }
+  if (wants_gradient(s, arguments)) return call(s.python[kApply], arguments, s.count());
+  return run(s, arguments, signature);
+}
+
+inline PyObject* short_call(PyObject* object, PyObject* given, PyObject* named) {
+  Short& s = *self_of<Short>(object);
+  const Py_ssize_t count = PyTuple_Size(given);
+  if ((named == nullptr || PyDict_Size(named) == 0) && s.fits(count)) {
+    PyObject* arguments[kMostArguments];
+    for (Py_ssize_t i = 0; i < s.count(); ++i)
+      arguments[i] = i < count ? PyTuple_GetItem(given, i) : s.default_of(i);
+    PyObject* result = call_operator(s, arguments, true);
+    if (result || PyErr_Occurred()) return result;
+  }
+  return PyObject_Call(s.python[kCareful], given, named);
+}
+
+// The arguments from torch's dispatcher, which leaves out defaults and passes lists for tuples.
+class Dispatched {
+ public:
+  Dispatched(const Short& s, PyObject* const* given, Py_ssize_t count) {
+    if (!s.fits(count)) {
+      PyErr_Format(PyExc_TypeError, "the operator takes %zd arguments, %zd came", s.count(), count);
+      return;
+    }
+    good_ = true;
+    for (; count_ < s.count(); ++count_) {
+      PyObject* const one = count_ < count ? given[count_] : s.default_of(count_);
+      if (!PyList_Check(one)) {
+        Py_INCREF(items[count_] = one);
+      } else if (!(items[count_] = PyList_AsTuple(one))) {
+        good_ = false;
+        return;
+      }
+    }
+  }
+  ~Dispatched() {
+    while (count_ > 0) Py_DECREF(items[--count_]);
+  }
+  explicit operator bool() const { return good_; }
+
+  PyObject* items[kMostArguments];
+
+ private:
+  Py_ssize_t count_ = 0;
+  bool good_ = false;
+};
+
+// The implementation for torch.ops, after autograd and autocast.
+inline PyObject* short_registered(PyObject* object, PyObject* const* given, Py_ssize_t count) {
+  Short& s = *self_of<Short>(object);
+  const Dispatched arguments(s, given, count);
+  Signature signature;
+  if (!arguments) return nullptr;
+  if (in_doubt(s) || !describe(s, arguments.items, &signature))
+    return call(s.python[kPlain], arguments.items, s.count());
+  return run(s, arguments.items, signature);
+}
+
+// (dispatcher, *arguments): a call by torch.ops, as compiled code makes it. torch's dispatcher runs the call if it is
+// in doubt or needs a gradient.
+inline PyObject* short_dispatched(PyObject* object, PyObject* given, PyObject* named) {
+  Short& s = *self_of<Short>(object);
+  PyObject* items[kMostArguments + 1];
+  const Py_ssize_t count = PyTuple_Size(given);
+  if (count < 1) return PyErr_SetString(PyExc_TypeError, "dispatched takes torch's function first"), nullptr;
+  const bool plain = named == nullptr || PyDict_Size(named) == 0;
+  if (plain && s.fits(count - 1)) {
+    for (Py_ssize_t i = 1; i < count; ++i) items[i] = PyTuple_GetItem(given, i);
+    const Dispatched arguments(s, items + 1, count - 1);
+    Signature signature;
+    if (!arguments) return nullptr;
+    if (!in_doubt(s) && describe(s, arguments.items, &signature) && !wants_gradient(s, arguments.items))
+      return run(s, arguments.items, signature);
+  }
+  const Owned rest(PyTuple_GetSlice(given, 1, count));
+  return rest ? PyObject_Call(PyTuple_GetItem(given, 0), rest.get(), named) : nullptr;
+}
+
+// Save what backward needs in ctx. False on error.
+inline bool keep(const Short& s, PyObject* ctx, PyObject* const* arguments, PyObject* result) {
+  PyObject* const save = s.python[kSave];
+  if (save == Py_None) return true;
+  if (!PyTuple_Check(save)) {
+    const Owned inputs(tuple_of(arguments, s.count()));
+    return inputs && Owned(PyObject_CallFunctionObjArgs(save, ctx, inputs.get(), result, nullptr));
+  }
+  PyObject *tensors[kMostArguments], *others[kMostArguments];
+  const Py_ssize_t tensor_count = PyTuple_Size(save);
+  Py_ssize_t other_count = 0;
+  for (Py_ssize_t i = 0; i < tensor_count; ++i)
+    tensors[i] = arguments[PyLong_AsLong(PyTuple_GetItem(save, i))];
+  for (Py_ssize_t i = 0; i < s.count(); ++i)
+    if (s.parameters[i] == kOther) others[other_count++] = arguments[i];
+  // As ctx.save_for_backward does it.
+  const Owned saved(tuple_of(tensors, tensor_count)), parameters(tuple_of(others, other_count));
+  return saved && parameters && PyObject_SetAttrString(ctx, "to_save", saved.get()) == 0 &&
+         PyObject_SetAttrString(ctx, "parameters", parameters.get()) == 0;
+}
+
+// Call `by`, which computes a gradient for each tensor of s. held: the saved tensors, the parameters, and for each
+// argument whether its gradient is wanted.
+inline PyObject* differentiate_by(const Short& s, Short& by, PyObject* const* top_diffs, Py_ssize_t count,
+                                  PyObject* const* held) {
+  PyObject* arguments[kMostArguments];
+  Py_ssize_t given = 0;
+  const auto give = [&](PyObject* one) {
+    if (given < Py_ssize_t{kMostArguments}) arguments[given] = one;
+    ++given;
+  };
+  for (Py_ssize_t i = 0; i < count; ++i) give(top_diffs[i]);
+  for (int part = 0; part < 2; ++part)
+    for (Py_ssize_t i = 0; i < PyTuple_Size(held[part]); ++i) give(PyTuple_GetItem(held[part], i));
+  for (Py_ssize_t i = 0; i < s.count(); ++i)
+    if (s.parameters[i] != kOther) give(PyTuple_GetItem(held[2], i));
+  if (given != by.count())
+    return PyErr_SetString(PyExc_TypeError, "the operator of the gradient takes other arguments"), nullptr;
+  PyObject* gave = call_operator(by, arguments, true);
+  if (gave == nullptr && !PyErr_Occurred()) gave = call(by.python[kCareful], arguments, given);
+  const Owned found(gave);
+  if (!found) return nullptr;
+  PyObject* diffs[kMostArguments];
+  Py_ssize_t next = 0;
+  for (Py_ssize_t i = 0; i < s.count(); ++i) {
+    diffs[i] = Py_None;
+    if (s.parameters[i] == kOther) continue;
+    PyObject* const diff = PyTuple_Check(gave) ? PyTuple_GetItem(gave, next) : gave;
+    if (PyTuple_GetItem(held[2], i) == Py_True) diffs[i] = diff;
+    ++next;
+  }
+  return PyErr_Occurred() ? nullptr : tuple_of(diffs, s.count());
+}
+
+// The forward of the autograd node: (ctx, *arguments). call_operator has checked that the call is not in doubt.
+inline PyObject* short_forward(PyObject* object, PyObject* const* given, Py_ssize_t count) {
+  Short& s = *self_of<Short>(object);
+  if (count != s.count() + 1) {
+    PyErr_SetString(PyExc_TypeError, "forward takes ctx and the operator's arguments");
+    return nullptr;
+  }
+  PyObject* const* arguments = given + 1;
+  Signature signature;
+  PyObject* result = describe(s, arguments, &signature) ? run(s, arguments, signature)
+                                                        : call(s.python[kPlain], arguments, s.count());
+  if (result && !keep(s, given[0], arguments, result)) Py_CLEAR(result);
+  return result;
+}
+
+// The backward of the autograd node: (ctx, *top_diffs). Another operator's results are the gradients.
+inline PyObject* short_backward(PyObject* object, PyObject* const* given, Py_ssize_t count) {
+  Short& s = *self_of<Short>(object);
+  if (count < 1) {
+    PyErr_SetString(PyExc_TypeError, "backward takes ctx and the gradients of the results");
+    return nullptr;
+  }
+  if (s.python[kBy] == Py_None || Torch::ask(torch.grad_enabled))
+    return call(s.python[kBackward], given, count);
+  Short& by = *self_of<Short>(s.python[kBy]);
+  // One after the other: a later one would clear the error of an earlier one.
+  const Owned saved(PyObject_GetAttrString(given[0], "saved_tensors"));
+  const Owned parameters(saved ? PyObject_GetAttrString(given[0], "parameters") : nullptr);
+  const Owned wanted(parameters ? PyObject_GetAttrString(given[0], "needs_input_grad") : nullptr);
+  PyObject* const held[] = {saved.get(), parameters.get(), wanted.get()};
+  return wanted ? differentiate_by(s, by, given + 1, count - 1, held) : nullptr;
+}
+
+}  // namespace caffe
+
+#endif  // CAFFE_CALL_SHORT_H_
