@@ -6,6 +6,7 @@ import weakref
 import numpy as np
 import pytest
 import torch
+from support.workshop import Fork
 from torch import Tensor
 
 from layers._runtime import operator, short
@@ -122,3 +123,32 @@ def test_there_is_none_if_memory_is_read_past_torchs_dispatcher(first):
         x = torch.tensor([count, 0.5, -1.0])
         assert torch.equal(reads(x)[:count], torch.sigmoid(x)[:count])
     assert reads.operator.short.plans() == 0
+
+
+def test_no_memory_for_a_call_is_an_error():
+    """Each of Python's allocations fails once."""
+    pytest.importorskip("_testcapi")
+    script = """
+import _testcapi
+from layers._runtime.short import _call
+def function(): pass
+functions = dict.fromkeys(("careful", "plain", "record", "cast"), function)
+made = {
+    "Short": {"parameters": "t", "defaults": (), "launches_only": 0, "casts": 0, **functions},
+    "Plan": {"device_type": 1, "device": 0, "allocations": (), "launches": (), "results": (), "returns_tuple": 0},
+}
+for name, values in made.items():
+    kind, said = getattr(_call, name), []
+    for at in range(20):
+        _testcapi.set_nomemory(at, at + 1)
+        try:
+            one = kind(**values)
+            said.append("made")
+        except MemoryError:
+            said.append("no memory")
+        finally:
+            _testcapi.remove_mem_hooks()
+    print(name, *sorted(set(said)))
+"""
+    output, errors = Fork(script).communicate()
+    assert output == "Short made no memory\nPlan made no memory\n", output + errors

@@ -9,7 +9,6 @@ import weakref
 import pytest
 import torch
 from conftest import LAYERS, ROOT
-from support.workshop import Fork
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -454,35 +453,6 @@ def test_backward_is_one_operator_and_a_plan():
     for _ in range(3):
         depthwise_conv2d(x, w).backward(torch.rand(1, 2, 3, 3))
     assert depthwise_conv.operator.short.plans() == depthwise_conv_backward.operator.short.plans() == 1
-
-
-def test_no_memory_for_a_call_is_an_error():
-    """Each of Python's allocations fails once."""
-    pytest.importorskip("_testcapi")
-    script = """
-import _testcapi
-from layers._runtime.short import _call
-def function(): pass
-functions = dict.fromkeys(("careful", "plain", "record", "cast"), function)
-made = {
-    "Short": {"parameters": "t", "defaults": (), "launches_only": 0, "casts": 0, **functions},
-    "Plan": {"device_type": 1, "device": 0, "allocations": (), "launches": (), "results": (), "returns_tuple": 0},
-}
-for name, values in made.items():
-    kind, said = getattr(_call, name), []
-    for at in range(20):
-        _testcapi.set_nomemory(at, at + 1)
-        try:
-            one = kind(**values)
-            said.append("made")
-        except MemoryError:
-            said.append("no memory")
-        finally:
-            _testcapi.remove_mem_hooks()
-    print(name, *sorted(set(said)))
-"""
-    output, errors = Fork(script).communicate()
-    assert output == "Short made no memory\nPlan made no memory\n", output + errors
 
 
 def test_nothing_large_is_imported():
