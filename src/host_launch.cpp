@@ -109,7 +109,10 @@ class BlockRunner {
   unsigned int live_lanes() { return warp().live; }
   void* shared_bytes() { return shared_.get(); }
 
-  static int flat() { return (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x; }
+  // The number of a thread in its block: of this one, or of another.
+  static int flat(uint3 thread = threadIdx) {
+    return static_cast<int>((thread.z * blockDim.y + thread.y) * blockDim.x + thread.x);
+  }
 
  private:
   void run_threads();
@@ -314,7 +317,7 @@ void BlockRunner::warp_barrier(unsigned int mask, bool orders_memory) {
 bool BlockRunner::release_warp_barriers() {
   std::vector<Fiber*> ready, waiting;
   for (Fiber* fiber : parked_) {
-    const int id = (fiber->thread.z * blockDim.y + fiber->thread.y) * blockDim.x + fiber->thread.x;
+    const int id = flat(fiber->thread);
     const Warp& its = warps_[id / 32];
     const bool open =
         fiber->waits_for && (its.arrived & its.live & fiber->waits_for) == (its.live & fiber->waits_for);
@@ -323,7 +326,7 @@ bool BlockRunner::release_warp_barriers() {
   parked_.swap(waiting);
   race_finder.begin_warp_barrier();
   for (Fiber* fiber : ready) {
-    const int id = (fiber->thread.z * blockDim.y + fiber->thread.y) * blockDim.x + fiber->thread.x;
+    const int id = flat(fiber->thread);
     warps_[id / 32].arrived &= ~(1u << (id % 32));
     if (fiber->orders_memory) race_finder.warp_barrier(id, fiber->waits_for);
   }
@@ -362,26 +365,9 @@ int max_threads() {
   return limit > 0 ? limit : multiprocessor_count();
 }
 
-// Call work(0) ... work(count - 1). The time of the first calls decides whether other host threads help. The first
-// exception stops the rest, and is thrown here.
+// Call work(first) ... work(count - 1) on so many host threads. The first exception stops the rest, and is thrown here.
 template <typename Work>
-void spread(int64_t count, const Work& work) {
-  using Clock = std::chrono::steady_clock;
-  const int threads = max_threads();
-  int64_t first = 0;
-  double seconds = 0;
-  if (threads > 1) {  // measure a few calls, because the first one may be slow for other reasons
-    const auto start = Clock::now();
-    for (; first < count && seconds < kThreadPaysOff / 4; ++first) {
-      work(first);
-      seconds = std::chrono::duration<double>(Clock::now() - start).count();
-    }
-  }
-  const double left = first ? seconds / first * (count - first) : 0;
-  const int64_t useful =
-      std::min<int64_t>({threads, count - first, 1 + static_cast<int64_t>(left / kThreadPaysOff)});
-  const int64_t shares = std::max<int64_t>(1, useful);
-
+void share_out(int64_t first, int64_t count, int64_t shares, const Work& work) {
   // Each thread has a stretch of its own, so that two do not touch the same new pages. Then it helps the others.
   struct alignas(64) Share {
     std::atomic<int64_t> next;
@@ -419,6 +405,26 @@ void spread(int64_t count, const Work& work) {
   walk(0);
   for (std::thread& helper : helpers) helper.join();
   if (thrown) std::rethrow_exception(thrown);
+}
+
+// Call work(0) ... work(count - 1). The time of the first calls decides whether other host threads help.
+template <typename Work>
+void spread(int64_t count, const Work& work) {
+  using Clock = std::chrono::steady_clock;
+  const int threads = max_threads();
+  int64_t first = 0;
+  double seconds = 0;
+  if (threads > 1) {  // measure a few calls, because the first one may be slow for other reasons
+    const auto start = Clock::now();
+    for (; first < count && seconds < kThreadPaysOff / 4; ++first) {
+      work(first);
+      seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    }
+  }
+  const double left = first ? seconds / first * (count - first) : 0;
+  const int64_t useful =
+      std::min<int64_t>({threads, count - first, 1 + static_cast<int64_t>(left / kThreadPaysOff)});
+  share_out(first, count, std::max<int64_t>(1, useful), work);
 }
 
 }  // namespace

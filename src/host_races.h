@@ -60,7 +60,7 @@ namespace cuda_host {
 class RaceFinder {
  public:
   static constexpr bool kOn = true;
-  enum Access { kRead, kWrite, kAtomicRead, kAtomic };
+  enum Kind { kRead, kWrite, kAtomicRead, kAtomic };
 
   void begin_launch(const char* kernel, int64_t block_threads, const void* body, size_t body_bytes) {
     kernel_ = kernel;
@@ -130,20 +130,20 @@ class RaceFinder {
     if (running_) threads_[thread_].fence = ++now_;
   }
 
-  void access(const void* memory, size_t bytes, Access kind, const void* pc) {
+  void access(const void* memory, size_t bytes, Kind kind, const void* pc) {
     if (!running_ || stacks_.has(memory)) return;
     running_ = false;  // the functions of the standard library that are called here may be instrumented
     settle();
     if (kind >= kAtomicRead) synchronize(memory, kind);
+    const uint32_t place = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(pc) - library_start_);
     const bool shared = dynamic_shared_.has(memory) || static_shared_.has(memory);
-    const Stamp stamp{own_number(), now_,
-                      static_cast<uint32_t>(reinterpret_cast<uintptr_t>(pc) - library_start_)};
+    const Access own{memory, bytes, shared, kind, {own_number(), now_, place}};
     const uintptr_t begin = reinterpret_cast<uintptr_t>(memory), end = begin + bytes;
     bool told = false;
     for (uintptr_t at = begin; at < end;) {
       Page& page = page_of(at);
       while (page.grain > 1 && (at % page.grain || end - at < page.grain)) page.split();
-      told = check(page.cells[at % kPageBytes / page.grain], stamp, kind, shared, memory, bytes, told);
+      told = check(page.cells[at % kPageBytes / page.grain], own, told);
       at += page.grain;
     }
     running_ = true;
@@ -162,9 +162,16 @@ class RaceFinder {
       return reinterpret_cast<uintptr_t>(at) - reinterpret_cast<uintptr_t>(memory) < bytes;
     }
   };
-  // An access: the thread of the grid, the time, and the place in the code.
+  // Who accesses: the thread of the grid, the time, and the place in the code.
   struct Stamp {
     uint32_t thread = kNobody, time = 0, pc = 0;
+  };
+  struct Access {
+    const void* memory;
+    size_t bytes;
+    bool shared;
+    Kind kind;
+    Stamp by;
   };
   struct Cell {
     Stamp write, atomic, reads[2];  // by the last two different threads
@@ -202,11 +209,10 @@ class RaceFinder {
   };
   // A write over another thread's write. It is a race only if it changes the value, which is known after it.
   struct Pending {
-    const void* memory = nullptr;
-    size_t bytes = 0;
+    Access write{};
+    Stamp first;
     unsigned char before[16];
-    Stamp first, second;
-    bool shared;
+    size_t bytes() const { return std::min(write.bytes, sizeof before); }
   };
 
   uint32_t own_number() const { return static_cast<uint32_t>(block_ * block_threads_ + thread_); }
@@ -232,53 +238,44 @@ class RaceFinder {
     return false;
   }
 
-  bool check(Cell& cell, const Stamp& stamp, Access kind, bool shared, const void* memory, size_t bytes,
-             bool told) {
+  // Note the access in a cell. Returns whether it has been told to race; one report is enough for all its cells.
+  bool check(Cell& cell, const Access& own, bool told) {
     const auto tell = [&](const Stamp& before, const char* what) {
-      if (!told && !ordered(before, shared)) {
-        report(what, before, stamp, memory, bytes, shared);
-        told = true;
-      }
+      if (told || ordered(before, own.shared)) return;
+      report(what, before, own);
+      told = true;
     };
-    if (kind == kWrite) {
+    if (own.kind == kWrite) {
       for (const Stamp& read : cell.reads) tell(read, "read, then written");
       tell(cell.atomic, "changed atomically, then written");
-      if (!told && !ordered(cell.write, shared))
-        told = wait_for_value(cell.write, stamp, memory, bytes, shared);
+      if (!told && !ordered(cell.write, own.shared)) {
+        pending_.write = own;
+        pending_.first = cell.write;
+        memcpy(pending_.before, own.memory, pending_.bytes());
+        told = true;
+      }
       cell = Cell();
-      cell.write = stamp;
-    } else if (kind == kRead) {
+      cell.write = own.by;
+    } else if (own.kind == kRead) {
       tell(cell.write, "written, then read");
-      if (cell.reads[0].thread != stamp.thread) cell.reads[1] = cell.reads[0];
-      cell.reads[0] = stamp;
+      if (cell.reads[0].thread != own.by.thread) cell.reads[1] = cell.reads[0];
+      cell.reads[0] = own.by;
     } else {
       tell(cell.write, "written, then changed atomically");
-      if (kind == kAtomic) cell.atomic = stamp;
+      if (own.kind == kAtomic) cell.atomic = own.by;
     }
     return told;
   }
 
-  bool wait_for_value(const Stamp& first, const Stamp& second, const void* memory, size_t bytes,
-                      bool shared) {
-    pending_.memory = memory;
-    pending_.bytes = std::min(bytes, sizeof pending_.before);
-    memcpy(pending_.before, memory, pending_.bytes);
-    pending_.first = first;
-    pending_.second = second;
-    pending_.shared = shared;
-    return true;
-  }
   void settle() {
-    if (!pending_.memory) return;
-    const bool changed = memcmp(pending_.memory, pending_.before, pending_.bytes) != 0;
-    if (changed)
-      report("written twice", pending_.first, pending_.second, pending_.memory, pending_.bytes,
-             pending_.shared);
-    pending_.memory = nullptr;
+    const Access& own = pending_.write;
+    if (!own.memory) return;
+    if (memcmp(own.memory, pending_.before, pending_.bytes())) report("written twice", pending_.first, own);
+    pending_.write.memory = nullptr;
   }
 
   // Publish and learn what came before, by an atomic operation on this memory.
-  void synchronize(const void* memory, Access kind) {
+  void synchronize(const void* memory, Kind kind) {
     Thread& own = threads_[thread_];
     const auto found = released_.find(memory);
     if (found != released_.end()) {
@@ -341,20 +338,19 @@ class RaceFinder {
   }
 
   // A line for tools/verify/races.py, which finds the source lines of places in the code.
-  void report(const char* what, const Stamp& first, const Stamp& second, const void* memory, size_t bytes,
-              bool shared) {
+  void report(const char* what, const Stamp& first, const Access& second) {
     Log& log = log_of_now();
-    if (log.told.size() >= kMostReports || !log.told.emplace(kernel_, first.pc, second.pc).second) return;
-    const uintptr_t at = reinterpret_cast<uintptr_t>(memory);
+    if (log.told.size() >= kMostReports || !log.told.emplace(kernel_, first.pc, second.by.pc).second) return;
+    const uintptr_t at = reinterpret_cast<uintptr_t>(second.memory);
     const auto above = std::upper_bound(pointers_.begin(), pointers_.end(), at);
     // The kernel's pointer that is the next below.
     const uintptr_t base = above == pointers_.begin() ? 0 : above[-1];
     FILE* file = log.path.empty() ? nullptr : fopen(log.path.c_str(), "a");
     if (!file) file = stderr;
     fprintf(file, "race\t%s\t%s\t%s\t%s\t%#x\t%#x\t%u\t%u\t%lld\t%lld\t%zu\n", library_.c_str(), kernel_,
-            what, shared ? "shared" : "global", first.pc - 1, second.pc - 1, first.thread, second.thread,
-            static_cast<long long>(block_threads_),
-            shared ? -1LL : static_cast<long long>((at - base) / bytes), bytes);
+            what, second.shared ? "shared" : "global", first.pc - 1, second.by.pc - 1, first.thread,
+            second.by.thread, static_cast<long long>(block_threads_),
+            second.shared ? -1LL : static_cast<long long>((at - base) / second.bytes), second.bytes);
     if (file != stderr) fclose(file);
   }
 

@@ -8,7 +8,7 @@ int main() {
   alignas(8) static int memory[8];
   int* body[] = {memory + 4, memory};
   RaceFinder finder;
-  const auto all = [&](int thread, int first, RaceFinder::Access kind, char* place) {
+  const auto all = [&](int thread, int first, RaceFinder::Kind kind, char* place) {
     finder.run_as(thread);
     for (int i = first; i < 8; ++i) finder.access(memory + i, 4, kind, place + i);
     finder.pause();
