@@ -16,7 +16,6 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from shlex import quote
 
@@ -138,25 +137,8 @@ def port_missing(asked: Asked, console: Console) -> bool:
         Path(asked.folders[0]).mkdir(parents=True, exist_ok=True)
     missing = [name for name in types if Folders(asked.folders).find(name) is None]
     if missing and asked.caffe:
-        console.print(f"Porting {', '.join(missing)} from {asked.caffe}")
-        fields = {name: of_forks[name] for name in missing if of_forks.get(name)}
-        for name, strange in fields.items():
-            console.print(f"  {name}: {'; '.join(places_of(strange, Path(asked.caffe)))}", soft_wrap=True)
-        port = [
-            "tools.port",
-            f"--caffe={asked.caffe}",
-            f"--layers-dir={asked.folders[0]}",
-            "--",
-            " ".join(missing),
-        ]
-        if subprocess.run([sys.executable, "-m", *port]).returncode:
-            for name, strange in fields.items():
-                ignored = quote(" ".join(dict.fromkeys(one.path for one in strange)))
-                console.print(
-                    f"Torch computes stock Caffe's {name}. If these fields do not matter: IGNORE={ignored}. "
-                    f"If they do, CAFFE has to be a tree with a {name} that can be ported",
-                    soft_wrap=True,
-                )
+        of_missing = {name: of_forks.get(name, []) for name in missing}
+        if not port(of_missing, asked, console):
             return False
     folders = Folders(asked.folders)
     layer_folders = [layer.folder for name in types if (layer := folders.find(name))]
@@ -169,17 +151,49 @@ def port_missing(asked: Asked, console: Console) -> bool:
     return True
 
 
-def places_of(strange: list[Unknown], caffe: Path) -> Iterator[str]:
-    """Where the prototxt uses each of these fields, and where the fork declares it. CaffeValueError if it does not."""
-    for one in {one.path: one for one in reversed(strange)}.values():
-        said = f"line {one.line}: {one.path} is a field that stock Caffe does not have"
-        place = declared(one, caffe)
-        if not place:
-            raise CaffeValueError(
-                f"{said}{one.near or '.'} Nor does a .proto of {caffe} have it. If it does not matter:"
-                f" IGNORE={one.path}. If it does, CAFFE has to be the fork for which the prototxt was written"
-            )
-        yield f"{said}, and {place} has"
+def port(missing: dict[str, list[Unknown]], asked: Asked, console: Console) -> bool:
+    """Port these types. For a stock type the fields are given that only a fork has, because of which it is ported."""
+    console.print(f"Porting {', '.join(missing)} from {asked.caffe}")
+    for said in reasons(missing, Path(asked.caffe)):
+        console.print(f"  {said}", soft_wrap=True)
+    command = [
+        "tools.port",
+        f"--caffe={asked.caffe}",
+        f"--layers-dir={asked.folders[0]}",
+        "--",
+        " ".join(missing),
+    ]
+    if not subprocess.run([sys.executable, "-m", *command]).returncode:
+        return True
+    folders = Folders(asked.folders)
+    failed = [name for name in missing if folders.find(name) is None]
+    console.print(f"Not ported: {', '.join(failed)}. The lines above say why", soft_wrap=True)
+    if fields := dict.fromkeys(one.path for name in failed for one in missing[name]):
+        console.print(
+            f"If the fork's own fields do not matter: IGNORE={quote(' '.join(fields))}", soft_wrap=True
+        )
+    return False
+
+
+def reasons(missing: dict[str, list[Unknown]], caffe: Path) -> list[str]:
+    """For each field: where the prototxt uses it, and where the fork declares it. CaffeValueError if it does not."""
+    uses = sorted((one for strange in missing.values() for one in strange), key=lambda one: -one.line)
+    fields = {one.path: one for one in uses}  # the first use of each
+    said, nowhere = [], []
+    for path, one in fields.items():
+        types = [name for name, strange in missing.items() if path in [other.path for other in strange]]
+        text = f"line {one.line}: {path} of {', '.join(types)} is a field that stock Caffe does not have"
+        if place := declared(one, caffe):
+            said.append(f"{text}. It is declared at {place}")
+        else:
+            nowhere.append(f"{text}, nor has {caffe}{one.near}")
+    if nowhere:
+        unknown = quote(" ".join(path for path, one in fields.items() if not declared(one, caffe)))
+        raise CaffeValueError(
+            "\n".join(nowhere) + f"\nIf it does not matter: IGNORE={unknown}. "
+            "If it does, CAFFE has to be the fork for which the prototxt was written"
+        )
+    return said
 
 
 def declared(field: Unknown, caffe: Path) -> str | None:
