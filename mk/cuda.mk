@@ -29,7 +29,7 @@ CUDA_LIB    := $(call cuda_folder,-L,lib64 lib targets/x86_64-linux/lib targets/
 CUDA_INCLUDE:= $(call cuda_folder,-isystem ,include targets/x86_64-linux/include targets/sbsa-linux/include,\
                  cuda_runtime.h)
 # -O is for the code around the kernels; nvcc always optimises kernels. Caffe has -O2, too.
-cuda_COMMON := $(COMMON) -O2 --threads 0 -Wno-deprecated-gpu-targets -lineinfo -ccbin $(CXX) \
+cuda_COMMON := $(COMMON) -include include/caffe_old_nvcc.h -O2 --threads 0 -Wno-deprecated-gpu-targets -lineinfo -ccbin $(CXX) \
                -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wno-unknown-pragmas
 cuda_FLAGS  :=
 cuda_NATIVE := $(cuda_COMMON)

@@ -37,6 +37,7 @@ int main() {
 """
 
 
+OF_NVCC = ["-include", "caffe_old_nvcc.h"]  # as in mk/cuda.mk
 ON_HOST = ["g++", "-DCAFFE_HOST_BACKEND=1", "-Iinclude/host", "-x", "c++"]
 
 
@@ -51,7 +52,9 @@ def said_by(source: str, compiler: list, folder) -> str:
 @pytest.mark.parametrize("compiler", ["host", "nvcc"])
 def test_thrust_sorts_host_memory(compiler, tmp_path, request):
     """Equal keys keep their order."""
-    said = said_by(SORTS, ON_HOST if compiler == "host" else [request.getfixturevalue("nvcc")], tmp_path)
+    said = said_by(
+        SORTS, ON_HOST if compiler == "host" else [request.getfixturevalue("nvcc"), *OF_NVCC], tmp_path
+    )
     descending = sorted(range(40), key=lambda i: -(i * 7 % 3))
     pairs = [f"{i * 7 % 3}:{i}" for i in descending] + [f"{i}:{i * 7 % 3}" for i in range(40)]
     assert said == " ".join([*pairs, "39 0", "780 39\n"])
@@ -167,7 +170,7 @@ int main() {
 @pytest.mark.parametrize("place", ["cpu", "cuda"])
 def test_thrust_on_the_device(place, tmp_path, request):
     """The host backend has our thrust, a GPU nvcc's. The numbers are counted out by hand."""
-    compiler = ON_HOST if place == "cpu" else [request.getfixturevalue("nvcc"), "-arch=native"]
+    compiler = ON_HOST if place == "cpu" else [request.getfixturevalue("nvcc"), *OF_NVCC, "-arch=native"]
     said = said_by(ON_DEVICE, compiler, tmp_path)
     wanted = [
         "49 16 1 4 25 64",

@@ -3,6 +3,7 @@
 import errno
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -24,12 +25,18 @@ def steps(output: str) -> list[str]:
     return [step for step in found if not step.startswith("WAIT")]
 
 
+def processor_time() -> float:
+    """Seconds of all commands that ended: their wall time depends on what else the machine does."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def test_second_make_does_nothing(workshop):
     workshop.layer("one"), workshop.layer("two")
     assert len(steps(workshop.build())) == 8
-    start = time.perf_counter()
-    assert workshop.build() == ""
-    assert time.perf_counter() - start < 1.5
+    before = processor_time()
+    assert not steps(workshop.build())
+    assert processor_time() - before < 1
 
 
 CASES = """import torch
@@ -54,9 +61,9 @@ def test_second_whole_make_says_so(workshop):
     one = workshop.layer("one", cases_py=CASES.format(name="one"))
     first = workshop.build("all")
     assert "1 of 1 layers built for host" in first and "Left out" not in first
-    start = time.perf_counter()
+    before = processor_time()
     second = workshop.build("all")
-    assert time.perf_counter() - start < 1.5
+    assert processor_time() - before < 1
     assert "Nothing to do: 1 layers" in second and not steps(second)
     (one / "cases.py").touch()
     third = workshop.build("all", "BACKENDS=host")
@@ -478,7 +485,7 @@ def test_a_kernel_in_a_header_is_rewritten_when_it_changes(workshop, tmp_path, b
         '[ -z "$d" ] && exit\necho "${o%.partial}: $s $(dirname "$s")/beside.cuh" >"$d"; : >"$o"\n'
     )
     nvcc.chmod(0o755)
-    settings = [f"NVCC={nvcc}", "ARCH=sm_90", f"BACKENDS={backend}", f"BUILD={tmp_path / 'b'}", "libraries"]
+    settings = [f"NVCC={nvcc}", "ARCH=sm_80", f"BACKENDS={backend}", f"BUILD={tmp_path / 'b'}", "libraries"]
     workshop.make(*settings)
     (one / "beside.cuh").write_text(kernel.format(2))
     word = {"cuda": "LOOPS", "host": "HOST"}[backend]

@@ -47,6 +47,7 @@ def test_all_major_is_what_such_a_machine_can_have(workshop, nvcc):
     listed = subprocess.run(
         [nvcc, "--list-gpu-code"], capture_output=True, text=True, check=True
     ).stdout.split()
+    listed = [code for code in listed if not code.startswith("sm_3")]  # torch no longer runs on these
     majors = {listed[0], *(code for code in listed if code.endswith("0"))}
     elsewhere = {"sm_110"} if platform.machine() == "x86_64" else set()
     assert set(re.findall(r"\bsm_\d+\b", shown)) == majors - elsewhere
@@ -54,9 +55,9 @@ def test_all_major_is_what_such_a_machine_can_have(workshop, nvcc):
 
 def test_a_gpus_library(workshop, nvcc):
     workshop.layer("one", cu=WITH_KERNEL.format(name="one", value=1))
-    workshop.build("ARCH=sm_80 sm_90", f"NVCC={nvcc}", "BACKENDS=cuda", "libraries")
+    workshop.build("ARCH=sm_75 sm_80", f"NVCC={nvcc}", "BACKENDS=cuda", "libraries")
     said = described(workshop, "cuda")
-    assert said["architectures"] == ["sm_80", "sm_90", "compute_80"]
+    assert said["architectures"] == ["sm_75", "sm_80", "compute_80"]
     assert any(compiler.startswith("nvcc ") for compiler in said["compilers"])
 
 

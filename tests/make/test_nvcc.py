@@ -77,6 +77,18 @@ def test_native_without_a_gpu(workshop, tmp_path):
     workshop.build("-n", f"NVCC={nvcc}", "ARCH=native", "BACKENDS=host", "libraries")
 
 
+@pytest.mark.parametrize("arch", ["native", "sm_70 sm_90"])
+def test_a_gpu_that_nvcc_does_not_know(workshop, tmp_path, arch):
+    """nvcc 11.5 knows neither sm_90 nor native."""
+    workshop.layer("one")
+    nvcc = tmp_path / "nvcc"
+    nvcc.write_text('#!/bin/sh\ncase "$1" in *native|*sm_90) exit 1;; esac\n')
+    nvcc.chmod(0o755)
+    said = workshop.make(f"NVCC={nvcc}", f"ARCH={arch}", "libraries")
+    assert said.returncode and f"ARCH={arch.split()[-1]}: this nvcc does not know it" in said.output
+    assert not re.search(r"^  [A-Z]+ +\S", said.output, re.M)  # nothing was compiled
+
+
 def test_a_kernel_that_asks_for_the_architecture_is_compiled_for_each(workshop):
     one = workshop.layer("one")
     (one / "beside.cuh").write_text("#if __CUDA_ARCH__ >= 900\n#endif\n")

@@ -51,10 +51,12 @@ def held_back(archives: list[Path], place: str) -> list[Path]:
     """Copies of the archives, whose static initialisers src/ffi_guard.h runs."""
     made = [Path(place, f"{i}-{archive.name}") for i, archive in enumerate(archives)]
     for archive, copy in zip(archives, made, strict=True):
-        # The flags make plain data of them. Else some linkers would find them by their section type.
-        plain = ".init_array=caffe_initialisers,alloc,load,data,contents"
-        move = ["objcopy", "--rename-section", plain, archive, copy]
-        subprocess.run(move, check=True)
+        # The flags make plain data of them. Else some linkers would find them by their section type. An ELF file has no
+        # place for "rom", but without it these are the old flags, and objcopy keeps the old type. Flags that stand in
+        # --rename-section itself cost the section its relocations until binutils 2.39: all its pointers became NULL.
+        plain = ".init_array=alloc,load,data,contents,rom"
+        move = ["--rename-section", ".init_array=caffe_initialisers", "--set-section-flags", plain]
+        subprocess.run(["objcopy", *move, archive, copy], check=True)
     # The linker defines names for the beginning and the end of them. They must not be exported.
     Path(place, "local").write_text("{ local: __start_caffe_initialisers; __stop_caffe_initialisers; };")
     return made

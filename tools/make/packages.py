@@ -31,7 +31,7 @@ def missing(groups: list[str]) -> list[str]:
                     version(name)
                 except PackageNotFoundError:
                     lacking.append(name)
-    return lacking
+    return list(dict.fromkeys(lacking))
 
 
 def need(groups: list[str], stamp: str) -> None:

@@ -112,16 +112,25 @@ class Settings:
         return getattr(self, setting.lower())
 
     def check_gpu(self) -> None:
-        """Refuse ARCH=native without a GPU: nvcc would only warn, and build for its oldest one."""
-        if "cuda" not in self.backends or "native" not in self.arch.split():
+        """Refuse ARCH=native without a GPU: nvcc would only warn, and build for its oldest one. And what nvcc does not know.
+
+        An older nvcc does not know newer GPUs; before 11.6 it does not know "native".
+        """
+        if "cuda" not in self.backends:
             return
         nothing = ["-dryrun", "-x", "cu", "-c", os.devnull, "-o", os.devnull]
-        asked = subprocess.run([self.nvcc, "-arch=native", *nothing], capture_output=True, text=True)
-        if "Cannot find valid GPU" in asked.stderr:
-            raise Refused(
-                "ARCH=native: nvcc finds no GPU here. Name the one that it is for, as in ARCH=sm_90, or leave the CUDA "
-                "backend out: NVCC="
-            )
+        for arch in set(self.arch.split()) - {"all", "all-major"}:
+            asked = subprocess.run([self.nvcc, f"-arch={arch}", *nothing], capture_output=True, text=True)
+            if arch == "native" and "Cannot find valid GPU" in asked.stderr:
+                raise Refused(
+                    "ARCH=native: nvcc finds no GPU here. Name the one that it is for, as in ARCH=sm_90, or leave the "
+                    "CUDA backend out: NVCC="
+                )
+            if asked.returncode:
+                raise Refused(
+                    f"ARCH={arch}: this nvcc does not know it. `{self.nvcc} --list-gpu-code` lists what it knows. A newer "
+                    "GPU runs what is built for the newest of these."
+                )
 
     def core_key(self, backend: str, of_kernels: bool = True) -> str:
         """A key for the toolkit's own objects: other settings, other key."""

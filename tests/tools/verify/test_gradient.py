@@ -68,7 +68,7 @@ def test_a_slow_layer_has_an_end(monkeypatch, factor, checked, wrong):
     assert probe.seconds <= 20
     probe = Slow(factor)
     monkeypatch.undo()
-    assert GradientCheck(probe, [True, True]).run().checked == 1200
+    assert GradientCheck(probe, [True, True], None, 1e9).run().checked == 1200
 
 
 def test_what_is_looked_at_of_many():
