@@ -112,9 +112,9 @@ class Settings:
         return getattr(self, setting.lower())
 
     def check_gpu(self) -> None:
-        """Refuse ARCH=native without a GPU: nvcc would only warn, and build for its oldest one. And what nvcc does not know.
+        """Refuse ARCH=native without a GPU, and GPUs that nvcc does not know.
 
-        An older nvcc does not know newer GPUs; before 11.6 it does not know "native".
+        Without a GPU nvcc would only warn, and build for its oldest one. Before 11.6 it does not know "native".
         """
         if "cuda" not in self.backends:
             return
@@ -128,8 +128,8 @@ class Settings:
                 )
             if asked.returncode:
                 raise Refused(
-                    f"ARCH={arch}: this nvcc does not know it. `{self.nvcc} --list-gpu-code` lists what it knows. A newer "
-                    "GPU runs what is built for the newest of these."
+                    f"ARCH={arch}: this nvcc does not know it. `{self.nvcc} --list-gpu-code` lists what it knows. "
+                    "A newer GPU runs what is built for the newest of these."
                 )
 
     def core_key(self, backend: str, of_kernels: bool = True) -> str:
