@@ -68,14 +68,20 @@ class Unit:
         path: str,
         layer: LayerFolder | None = None,
         defined: dict[str, int] = IS_DEFINED,
+        find=None,
+        replaced: set[str] = frozenset(),
     ):
+        """`find` looks for headers that are not beside the file that includes them. `replaced` are macros that the
+        file defines, but that will be the toolkit's."""
         self.main, self.layer = Source(text, path, defined), layer
         if layer:
             self.headers = local_headers(self.main, layer.path, layer.relative(path), layer.find)
         else:
-            self.headers = local_headers(self.main, os.path.dirname(path), os.path.basename(path))
+            self.headers = local_headers(self.main, os.path.dirname(path), os.path.basename(path), find)
         self.sources = [self.main, *self.headers.values()]
         self._words = _words_by_name(self.sources)
+        for name in replaced:
+            self._words.pop(name, None)
         self._launches = [launch for source in self.sources for launch in source.launches]
 
     def kernels(self, source: Source) -> list[Kernel]:

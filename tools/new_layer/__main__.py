@@ -17,7 +17,7 @@ import sys
 from pathlib import Path
 from string import Template
 
-from ..files import alone_in
+from ..files import alone_in, read
 from ..files import write as write_file
 from ..make.names import check_path, why_no_layer
 from ..make.settings import make_command, suite_command
@@ -129,10 +129,13 @@ def from_caffe(name: str, path: Path) -> tuple[dict[str, str], list[str]]:
     try:
         return layer_files(name, camel_case(name), path, fill)
     except NoKernels as why:
-        raise Refused(
-            f"FROM={path}: {why}. To take the whole layer, unedited: `make port CAFFE=/path/to/fork TYPE=...`. "
-            "Nothing was written."
-        ) from None
+        of_caffe = re.search(r"\bcaffe\b", read(str(path)))
+        port = (
+            "To take the whole layer, unedited: `make port CAFFE=/path/to/fork TYPE=...`. "
+            if of_caffe
+            else ""
+        )
+        raise Refused(f"FROM={path}: {why}. {port}Nothing was written.") from None
     except OSError as error:
         raise Refused(f"FROM={path}: {error.strerror or error}") from None
 

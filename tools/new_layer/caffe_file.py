@@ -9,6 +9,7 @@ side, with the comment above it. Conditionals and namespaces go to each side on 
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,19 +17,23 @@ from pathlib import Path
 from ..cuda.analysis import Kernel, Unit
 from ..cuda.lexer import Directive, Token, evaluate, items
 from ..cuda.source import Source
-from ..cuda.tokens import head_name, macro_body, split_commas
+from ..cuda.tokens import head_name, macro_body, position_from, split_commas
 
 # Names of host code: of Caffe, and of old torch extensions. A declaration with one of these cannot be compiled here.
 HOST_WORDS = re.compile(
     r"(Blob|Layer|\w+Layer(Base)?|\w+Parameter|Caffe|Net|SyncedMemory|shared_ptr|vector|string|map|pair"
-    r"|ostream|boost|cv|google|thrust|cudnn\w*|cublas\w*|FILE|TH[A-Z]\w+)\Z"
+    r"|ostream|boost|cv|google|thrust|cudnn\w*|cublas\w*|FILE|THC?[A-Z][a-z]\w*|THC_\w+|THC?U?NN\w*)\Z"
 )
+# Namespaces of torch's headers, which kernels of extensions use for half types, for example.
+OF_TORCH = {"at", "c10", "torch"}
 # A layer's class. Some kernels use its constants.
 LAYER = re.compile(r"[A-Z]\w*Layer\Z")
-# Macros and functions of include/caffe_cuda_macro.h. Some forks have copies of them.
+# Headers of torch that the toolkit has, too, by the functions that kernels call.
+TORCH_FUNCTIONS = {"THCCeilDiv": "<THC/THCDeviceUtils.cuh>", "gpuAtomicAdd": "<THC/THCAtomics.cuh>"}
+# Macros and functions of include/caffe_cuda_macro.h, and of torch. Some files have copies of them.
 PROVIDED = {
     "CUDA_KERNEL_LOOP", "CUDA_2D_KERNEL_LOOP", "CAFFE_CUDA_NUM_THREADS", "CAFFE_GET_BLOCKS", "CUDA_CHECK",
-    "CUDA_POST_KERNEL_CHECK", "caffe_gpu_atomic_add",
+    "CUDA_POST_KERNEL_CHECK", "caffe_gpu_atomic_add", *TORCH_FUNCTIONS,
 }  # fmt: skip
 # Macros that are used as statements at namespace level.
 HOST_MACROS = re.compile(r"(INSTANTIATE_\w+|STUB_GPU\w*|REGISTER_\w+|DEFINE_\w+|NO_GPU)\Z")
@@ -68,29 +73,37 @@ class Parts:
     left_out: list[tuple[str, str]]  # (kernel, why it is in the host part)
     constants: dict[str, str]  # by name, macros and constants that launches may use: their qualified names
     types: set[str]  # types that the device code defines
+    aliases: dict[str, str]  # names that it gives to C++'s own types
 
 
 def split(text: str, path: str) -> Parts:
     """Split the text of a file, as tools.files.read returns it."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    unit = Unit(text, path)
+    unit = Unit(text, path, find=_in_include_folder(path), replaced=PROVIDED)
     cutter = _Cutter(unit.main)
-    beside = _headers_needed(unit, cutter)
+    beside = _take_what_is_needed(unit, cutter)
+    namespaces = {
+        p.scope.split("::")[0] for one in (*beside, cutter) for p in one.pieces if p.kind == "device"
+    }
+    for one in (*beside, cutter):
+        one.keep_using(namespaces - {""})
     types = set().union(*map(_types, (*beside, cutter)))
+    aliases = {name: type for one in (*beside, cutter) for name, type in _aliases(one).items()}
     for header in beside:
-        _leave_out_foreign(header, types)
-    left_out = _leave_out_foreign(cutter, types)
+        _leave_out_foreign(header, types, aliases)
+    left_out = _leave_out_foreign(cutter, types, aliases)
     scopes = {p.start: p.scope for p in cutter.pieces if p.kind == "device" and p.active}
     kernels = []
     heads = [f for f in unit.main.functions if f.is_kernel]
     for function, kernel in zip(heads, unit.kernels(unit.main), strict=True):
         if function.head in scopes:
+            kernel = kernel._replace(parameters=_without_aliases(kernel.parameters, aliases))
             kernels.append((kernel, scopes[function.head], cutter.template_parameters(function)))
     kept, dropped = cutter.includes()
     for header in beside:
         kept += header.includes()[0]
         name = Path(header.source.path).name
-        dropped = [include for include in dropped if Path(include.strip('"')).name != name]
+        dropped = [include for include in dropped if Path(include.strip('"<>')).name != name]
     heading, rest = cutter.heading()
     device, host = _sides(cutter.pieces, rest)
     device = "\n\n".join(text.strip("\n") for text in (*map(_device_part, beside), device))
@@ -106,19 +119,44 @@ def split(text: str, path: str) -> Parts:
         left_out,
         constants,
         types,
+        aliases,
     )
 
 
-def _headers_needed(unit: Unit, cutter: _Cutter) -> list[_Cutter]:
-    """The headers beside the file that define names of its device code, the innermost first."""
-    words, needed = _device_words(cutter), []
-    for source in unit.headers.values():
-        header = _Cutter(source)
-        functions = {f.name for f in source.functions if f.is_kernel or f.is_device_only}
-        if words & {*_constants(header), *_types(header), *functions}:
-            needed.insert(0, header)
-            words |= _device_words(header)
-    return needed
+def _in_include_folder(path: str):
+    """A function that finds headers of extensions: beside the file's folder, there is often one for headers."""
+    folder = os.path.dirname(path)
+
+    def find(name: str) -> str | None:
+        places = (name, os.path.join(os.pardir, "include", name))
+        return next((x for x in places if os.path.isfile(os.path.join(folder, x))), None)
+
+    return find
+
+
+def _take_what_is_needed(unit: Unit, cutter: _Cutter) -> list[_Cutter]:
+    """The headers that define names of the file's device code or of its launches, the innermost first.
+
+    Plain functions with such a name become device code, here and there.
+    """
+    headers, taken = [_Cutter(source) for source in unit.headers.values()], []
+    words = _device_words(cutter) | cutter.words_around_launches()
+    before = None
+    while before != (before := (len(words), len(taken))):
+        for one in (cutter, *headers):
+            plain = one.plain_functions()
+            functions = {f.name for f in one.source.functions if f.is_kernel or f.is_device_only}
+            if (
+                one is not cutter
+                and one not in taken
+                and words & {*_constants(one), *_types(one), *functions, *plain}
+            ):
+                taken.append(one)
+                words |= _device_words(one)
+            for name in plain.keys() & words if one is cutter or one in taken else ():
+                plain[name].kind = "device"
+                words |= plain[name].words
+    return [header for header in reversed(headers) if header in taken]
 
 
 def _device_words(cutter: _Cutter) -> frozenset[str]:
@@ -131,7 +169,7 @@ def _device_part(header: _Cutter) -> str:
     return f"// Of {Path(header.source.path).name}:\n{heading}\n{_sides(header.pieces, rest)[0]}"
 
 
-def _leave_out_foreign(cutter: _Cutter, types: set[str]) -> list[tuple[str, str]]:
+def _leave_out_foreign(cutter: _Cutter, types: set[str], aliases: dict[str, str]) -> list[tuple[str, str]]:
     """Move functions that C cannot call to the host code. Returns (kernel, why) of each kernel among them."""
     functions = {f.head: f for f in cutter.source.functions}
     left_out = []
@@ -139,8 +177,10 @@ def _leave_out_foreign(cutter: _Cutter, types: set[str]) -> list[tuple[str, str]
         function = functions.get(piece.start)
         if piece.kind != "device" or function is None:
             continue
-        foreign = _foreign(function, types, cutter)
+        foreign = _foreign(function, types, aliases, cutter)
         why = f"takes a {foreign}, {unknown(foreign)}" if foreign else ""
+        if not foreign and (foreign := cutter.of_torch(piece)):
+            why = f"uses {foreign}, which only torch's headers have"
         if not foreign and (layers := sorted(filter(LAYER.match, piece.words))):
             foreign = layers[0]
             why = f"uses {foreign}, which only Caffe has"
@@ -282,6 +322,47 @@ class _Cutter:
 
     # --------------------------------------------------------------------------------- questions
 
+    def words_around_launches(self) -> frozenset[str]:
+        """All words of the functions that launch kernels."""
+        around = {f.head for x in self.source.launches if (f := self.source.function_around(x.start))}
+        return frozenset().union(*(piece.words for piece in self.pieces if piece.start in around))
+
+    def plain_functions(self) -> dict[str, Piece]:
+        """Host functions, by name, that are only arithmetic. So are device functions that a macro declares as such."""
+        found, pieces = {}, {p.start: p for p in self.pieces if p.kind == "host"}
+        macros = {m.tokens[0].text: {t.text for t in macro_body(m)} for m in self.source.macros}
+        for function in self.source.functions:
+            piece = pieces.get(function.head)
+            if piece is None or function.member or function.scope or function.name in PROVIDED:
+                continue
+            head = re.findall(r"\w+", self.text[function.head : function.at])
+            device = any("__device__" in macros.get(word, ()) for word in head)
+            returns = [w for w in head if w not in macros and w not in INLINE]
+            types = [w for p in function.parameters for w in re.findall(r"[A-Za-z_]\w*", p.type)]
+            own = all(map(BUILTIN.match, (*returns, *types))) and (device or "void" not in returns)
+            body = self.text[function.body : function.end]
+            words = piece.words - TORCH_FUNCTIONS.keys()
+            foreign = any(w in OF_TORCH or w.startswith("cuda") or HOST_WORDS.match(w) for w in words)
+            if own and returns and not foreign and "<<<" not in body:
+                found[function.name] = piece
+        return found
+
+    def keep_using(self, namespaces: set[str]):
+        """Keep each `using` of one of these namespaces, and of a name in it."""
+        for piece in self.pieces:
+            text = self.text[piece.start : piece.end]
+            found = re.match(r"using\s+(?:namespace\s+)?(?:::)?\s*(\w+)", text)
+            if piece.kind == "host" and found and "=" not in text and found[1] in namespaces:
+                piece.kind = "device"
+
+    def of_torch(self, piece: Piece) -> str:
+        """The first name of torch's namespaces in the piece; "" if there is none."""
+        tokens = self.lexed.tokens
+        for i in range(position_from(tokens, piece.start), position_from(tokens, piece.end)):
+            if tokens[i].text in OF_TORCH and tokens[i + 1].text == "::" and tokens[i - 1].text != "::":
+                return f"{tokens[i].text}::{tokens[i + 2].text}"
+        return ""
+
     def heading(self) -> tuple[str, str]:
         """The comment at the top, and the rest of the first piece's text."""
         if not self.pieces:
@@ -300,7 +381,7 @@ class _Cutter:
             if p.kind == "include"
         ]
         names = list(dict.fromkeys(names))
-        kept = [n for n in names if STANDARD.match(n)]
+        kept = [n for n in names if STANDARD.match(n) or n in TORCH_FUNCTIONS.values()]
         if any(
             w.startswith("curand") for p in self.pieces if p.kind == "device" and p.active for w in p.words
         ):
@@ -386,10 +467,43 @@ BUILTIN = re.compile(
 )
 
 
-def _foreign(function, types: set[str], cutter: _Cutter) -> str:
+# Words of a function's head that say nothing about its type.
+INLINE = {"inline", "static", "constexpr", "__inline__", "__forceinline__", "__host__"}
+
+
+def _aliases(cutter: _Cutter) -> dict[str, str]:
+    """C++'s own types, by the names that macros and typedefs give to them."""
+    named = [
+        (m.tokens[0].text, cutter.text[b[0].start : b[-1].end])
+        for m in cutter.source.macros
+        if (b := macro_body(m))
+    ]
+    for piece in cutter.pieces:
+        text = cutter.text[piece.start : piece.end]
+        if found := re.fullmatch(r"typedef\s+([^;{}()]+?)\s*(\w+)\s*;?", text):
+            named.append((found[2], found[1]))
+        elif found := re.fullmatch(r"using\s+(\w+)\s*=\s*([^;{}()]+?)\s*;?", text):
+            named.append((found[1], found[2]))
+    return {name: type for name, type in named if re.sub(r"[\s*]", "", type) and _is_builtin(type)}
+
+
+def _is_builtin(type: str) -> bool:
+    return re.fullmatch(r"[\w\s*]+", type) is not None and all(map(BUILTIN.match, re.findall(r"\w+", type)))
+
+
+def _without_aliases(parameters, aliases: dict[str, str]):
+    """The parameters with C++'s own names for their types."""
+
+    def plain(match):
+        return aliases.get(match[0], match[0])
+
+    return tuple(p._replace(type=re.sub(r"\b[A-Za-z_]\w*", plain, p.type)) for p in parameters)
+
+
+def _foreign(function, types: set[str], aliases: dict[str, str], cutter: _Cutter) -> str:
     """The first of a device function's parameter types that only Caffe has; "" if there is none."""
     known = types | {p[1].text for p in cutter.template_parameters(function) if len(p) > 1}
-    for parameter in function.parameters:
+    for parameter in _without_aliases(function.parameters, aliases):
         for word in re.findall(r"[A-Za-z_]\w*", parameter.type):
             strange = function.is_kernel and not BUILTIN.match(word) and word not in known
             if strange or HOST_WORDS.match(word):
@@ -401,7 +515,8 @@ def unknown(foreign: str) -> str:
     """Why a parameter cannot have this type."""
     if re.search(r"\b(__half2?|half2?|__nv_bfloat162?|nv_bfloat16)\b", foreign):
         return "which the host does not have: write a template over the type, and it also gets the half types"
-    return "which only Caffe has"
+    only_caffe = re.search(r"\b(Blob|SyncedMemory|\w*Layer|\w+Parameter)\b", foreign)
+    return "which only Caffe has" if only_caffe else "which C can't give it"
 
 
 def tidy_type(text: str) -> str:
@@ -421,4 +536,8 @@ def _constants(cutter: _Cutter) -> dict[str, str]:
         text = cutter.text[piece.start : piece.end]
         if piece.kind == "device" and (match := constant.match(text)):
             found[match[1]] = piece.scope + match[1]
+    scopes = {p.start: p.scope for p in cutter.pieces if p.kind == "device"}
+    for function in cutter.source.functions:
+        if function.head in scopes and not (function.is_device_only or function.member):
+            found[function.name] = scopes[function.head] + function.name
     return found

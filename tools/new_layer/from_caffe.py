@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 from ..files import read
-from .caffe_file import Parts, split
+from .caffe_file import TORCH_FUNCTIONS, Parts, split
 from .launcher import WIDTH, Launcher, definitions
 from .launchers import make_launchers
 from .naming import snake_case, unique, without_layer
@@ -25,7 +25,7 @@ def layer_files(name: str, class_name: str, path: Path, fill) -> tuple[dict[str,
     """(the files by name, notes for the user). `fill` fills in a template."""
     parts = split(read(str(path)), str(path))
     if not parts.kernels and not parts.left_out:
-        raise NoKernels("it has no kernel of its own, only calls of Caffe's functions")
+        raise NoKernels("it has no kernel of its own")
     launchers, left_out = make_launchers(name, parts)
     if not launchers:
         reasons = "; ".join(f"{kernel} {why}" for kernel, why in left_out)
@@ -77,8 +77,9 @@ def declarations(launchers: list[Launcher]) -> str:
 
 def cuda_text(parts: Parts, launchers, left_out, values, fill) -> str:
     includes = '#include "caffe_cuda_macro.h"'
-    if parts.kept_includes:
-        includes += "\n\n" + "\n".join(f"#include {name}" for name in sorted(parts.kept_includes))
+    kept = {*parts.kept_includes, *of_torch(parts, launchers)}
+    if kept:
+        includes += "\n\n" + "\n".join(f"#include {name}" for name in sorted(kept))
     if parts.dropped_includes:
         includes += "\n\n// It also included, for its host code:\n"
         includes += "\n".join(f"//   {name}" for name in parts.dropped_includes)
@@ -93,6 +94,12 @@ def cuda_text(parts: Parts, launchers, left_out, values, fill) -> str:
         host="\n".join(commented(line) for line in parts.host.split("\n")),
     )
     return text.lstrip("\n")
+
+
+def of_torch(parts: Parts, launchers) -> list[str]:
+    """The headers of the functions of torch that the code uses."""
+    text = "\n".join([parts.device, *definitions(launchers)])
+    return [header for name, header in TORCH_FUNCTIONS.items() if re.search(rf"\b{name}\b", text)]
 
 
 def commented(line: str) -> str:

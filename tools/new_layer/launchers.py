@@ -12,9 +12,8 @@ import re
 
 from ..cuda.analysis import Kernel
 from ..cuda.certain import touched_elements
-from ..cuda.source import Launch
-from ..cuda.tokens import LOOP
 from .caffe_file import Parts, tidy_type
+from .geometry import Geometry
 from .launcher import Argument, Launcher, wrapped
 from .naming import launcher_name, numbered, unique
 
@@ -48,10 +47,6 @@ VECTORS = {
     }.items()
     for size in (1, 2, 3, 4)
 }  # fmt: skip
-# Types that a count may have.
-WHOLE = {"int", "unsigned", "unsigned int", "long", "long long", "size_t", "int64_t"}
-# Names in a launch's expression that mean the same in a launcher.
-EVERYWHERE = {"CAFFE_GET_BLOCKS", "CAFFE_CUDA_NUM_THREADS", "dim3", "sizeof", "int", "float", "double"}
 # Names that no parameter may have: the runtime fills in some, and the others are Python's keywords.
 RESERVED = {"dtype", "stream", *keyword.kwlist}
 
@@ -95,13 +90,15 @@ class _Maker:
         self.used_names = set(RESERVED)
         self.arguments: list[Argument] = []
         self.dispatch = False  # over dtype
+        self.types: dict[str, str] = {}  # of its template's type parameters
         self.notes: list[str] = []
-        self.prologue: list[str] = []
+        self._geometry = Geometry(self)
 
     def launcher(self, name: str) -> Launcher:
         if "std::" in self.scope or "::::" in self.scope:
             raise NoLauncher("is in a namespace that can't be named")
         types, choices = self._template_arguments()
+        self.types = types
         for parameter in self.kernel.parameters:
             self.arguments.append(self._argument(parameter, types))
         if not any(a.type.endswith("*") for a in self.arguments):
@@ -116,7 +113,7 @@ class _Maker:
             where = f"{launch.function}, line {launch.line}" if launch.function else f"line {launch.line}"
             config = ", ".join(filter(None, (launch.grid, launch.block, launch.shmem)))
             self.notes += wrapped(f"As launched in {where}: <<<{config}>>>({', '.join(launch.arguments)})")
-        grid, block, shared = self._geometry()
+        grid, block, shared = self._geometry.of_launch()
         return Launcher(
             name,
             self.kernel,
@@ -128,14 +125,14 @@ class _Maker:
             block,
             shared,
             self.notes,
-            self.prologue,
+            self._geometry.prologue,
             self._extents(),
         )
 
     def _extents(self) -> dict[str, str]:
         """The number of elements of each tensor of which the kernel's loop touches every element."""
         count, touched = touched_elements(self.parts.source, self.kernel) or ("", [])
-        size = " * ".join(f.name for f in self._factors(count))
+        size = " * ".join(f.name for f in self._geometry.factors(count))
         if not size:
             return {}
         return {a.name: size for a in self.arguments if a.kernel_name in touched}
@@ -147,7 +144,8 @@ class _Maker:
         lists = [launch.template_arguments for launch in self.launches]
         types, choices = {}, {}
         for i, (kind, name, default) in enumerate(self.template):
-            values = list(dict.fromkeys(arguments[i] for arguments in lists if i < len(arguments)))
+            given = [arguments[i] for arguments in lists if i < len(arguments)]
+            values = list(dict.fromkeys(self.parts.aliases.get(value, value) for value in given))
             if kind in ("typename", "class"):
                 concrete = [v for v in values if tidy_words(v) in C_TYPES]
                 own = [v for v in values if re.match(r"\w+", v)[0] in self.parts.types]
@@ -176,7 +174,7 @@ class _Maker:
         exported = {}
         for name in free:
             kind = "bool" if choices[name] == ["true", "false"] else "int"
-            exported[name] = self._own(kind, name)
+            exported[name] = self.own(kind, name).name
         instances = []
         for values in combinations:
             chosen = dict(zip(choices, values, strict=True))
@@ -191,11 +189,16 @@ class _Maker:
 
     # ------------------------------------------------------------------------------- arguments
 
-    def _own(self, kind: str, name: str) -> str:
-        """Add a C parameter of the launch, which the kernel does not get. Returns its name."""
-        self.arguments.append(Argument(kind, unique(name, self.used_names)))
-        self.used_names.add(self.arguments[-1].name)
-        return self.arguments[-1].name
+    def own(self, kind: str, name: str) -> Argument:
+        """Add a C parameter of the launch, which the kernel does not get."""
+        self.arguments.append(Argument(kind, self.named(name)))
+        return self.arguments[-1]
+
+    def named(self, name: str) -> str:
+        """The name, changed if it is used already."""
+        name = unique(name, self.used_names)
+        self.used_names.add(name)
+        return name
 
     def _argument(self, parameter, types) -> Argument:
         text = re.sub(r"\b(__restrict__|__restrict|restrict|volatile|typename|struct)\b", "", parameter.type)
@@ -208,13 +211,16 @@ class _Maker:
         kernel_base = types.get(base, base)
         if stars > 1 or re.search(r"[<>&:]|\d+\s*\]", text):
             raise NoLauncher(f"takes a {shown} {parameter.name}, which C can't give it")
-        name = unique(parameter.name, self.used_names)
-        self.used_names.add(name)
+        if not stars and kernel_base in VECTORS:
+            return self._vector(parameter.name, kernel_base)
+        name = self.named(parameter.name)
         const = "const " if is_const else ""
         if kernel_base == "Dtype":
             if stars:
                 value = f"static_cast<{const}Dtype*>({name})"
                 return Argument(f"{const}void *", name, value, parameter.name, "Dtype")
+            if self._is_called(parameter.name):
+                raise NoLauncher(f"takes a function, {parameter.name}")
             return Argument("double", name, f"static_cast<Dtype>({name})", parameter.name, "Dtype")
         if kernel_base == "void" and stars:
             return Argument(f"{const}void *", name, name, parameter.name, "void")
@@ -228,125 +234,17 @@ class _Maker:
         value = name if kernel_base in SAME else f"reinterpret_cast<{const}{kernel_base}*>({name})"
         return Argument(f"{const}{pointed} *", name, value, parameter.name, kernel_base)
 
-    # -------------------------------------------------------------------------------- geometry
-
-    def _geometry(self) -> tuple[str, str, str]:
-        """Grid, block and shared memory of the launch. What only the caller knows becomes a parameter."""
-        launch = self.launches[0] if self.launches else None
-        grid, block = self._grid_and_block(launch)
-        return grid, block, self._shared(launch)
-
-    def _grid_and_block(self, launch: Launch | None) -> tuple[str, str]:
-        kernel, bounds = self.kernel, self._loop_bounds()
-        # A kernel that consists of a grid loop works with any grid.
-        any_grid = kernel.has_loop and not kernel.uses_thread_identity and len(bounds) == 1
-        if any_grid and (count := self._count(bounds.pop())):
-            return f"CAFFE_GET_BLOCKS({count})", "CAFFE_CUDA_NUM_THREADS"
-        found = {(self._translated(x.grid, x), self._translated(x.block, x)) for x in self.launches}
-        if len(found) == 1 and None not in (only := found.pop()):
-            return only
-        three = launch is None or any(
-            re.search(rf"\bdim3\s[^;]*\b{re.escape(text)}\b", self._around(launch)) or "dim3" in text
-            for text in (launch.grid, launch.block)
-        )
-        why = "The file never launches it" if launch is None else "The host code worked out the launch"
-        self.notes.append(f"{why}, so the caller passes grid and block.")
-        parts = []
-        for what in ("grid", "block"):
-            if three:
-                names = [self._own("int", f"{what}_{axis}") for axis in "xyz"]
-                parts.append(f"dim3({', '.join(names)})")
-            else:
-                parts.append(self._own("int", what))
-        return parts[0], parts[1]
-
-    def _shared(self, launch: Launch | None) -> str:
-        if launch is not None and not launch.shmem:
-            return "0"
-        if launch is not None and (text := self._translated(launch.shmem, launch)):
-            return text
+    def _is_called(self, name: str) -> bool:
         low, high = self.kernel.body
-        if launch is None and not re.search(r"extern\s+__shared__", self.parts.source.text[low:high]):
-            return "0"
-        return self._own("int", "shared_bytes")
+        return re.search(rf"\b{name}\s*\(", self.parts.source.text[low:high]) is not None
 
-    def _around(self, launch: Launch) -> str:
-        function = self.parts.source.function_around(launch.start)
-        return self.parts.source.text[function.body : launch.start] if function else ""
-
-    def _loop_bounds(self) -> set[str]:
-        """The ends of the kernel's own loops."""
-        tokens, partner = self.parts.source.lexed.tokens, self.parts.source.lexed.partner
-        low, high = self.kernel.body
-        bounds = set()
-        for i, token in enumerate(tokens):
-            if not (low < token.start < high and LOOP.match(token.text)):
-                continue
-            inside = tokens[i + 2 : partner.get(i + 1, i + 1)]
-            comma = next((j for j, t in enumerate(inside) if t.text == ","), len(inside))
-            plain = token.text == "CUDA_KERNEL_LOOP"  # the ends of other loop macros are unknown
-            bounds.add(" ".join(t.text for t in inside[comma + 1 :]) if plain else "")
-        return bounds
-
-    def _count(self, bound: str) -> str | None:
-        """A count for CAFFE_GET_BLOCKS: a parameter or a product of parameters."""
-        factors = self._factors(bound)
-        if not factors:
-            return None
-        if len(factors) > 1:
-            product = " * ".join([f"int64_t({factors[0].name})", *(f.name for f in factors[1:])])
-            name = unique("count", self.used_names)
-            self.used_names.add(name)
-            self.prologue.append(f'  const int {name} = checked_int({product}, "{bound}");')
-            return name
-        return self._as_count(factors[0])
-
-    def _factors(self, product: str) -> list[Argument]:
-        """The whole numbers of a product `a * b` of the kernel's parameters; none for anything else."""
-        factors = [self._parameter(word) for word in product.split(" * ")]
-        return factors if all(f is not None and f.kernel_type in WHOLE for f in factors) else []
-
-    def _as_count(self, argument: Argument) -> str:
-        """A count as int64_t, as in all of the toolkit's C functions. It is checked if the kernel takes an int."""
-        if argument.kernel_type == "int" and argument.type != "int64_t":
-            argument.type = "int64_t"
-            argument.value = f'checked_int({argument.name}, "{argument.name}")'
-        return argument.name
-
-    def _parameter(self, kernel_name: str) -> Argument | None:
-        return next((a for a in self.arguments if a.kernel_name == kernel_name and a.value), None)
-
-    def _translated(self, text: str, launch: Launch) -> str | None:
-        """A launch's expression in C parameters; None if it needs variables of Caffe's."""
-        by_text = {re.sub(r"\s", "", a): self.arguments_of_kernel[i] for i, a in enumerate(launch.arguments)}
-
-        def number(expression: str) -> Argument | None:
-            found = by_text.get(re.sub(r"\s", "", expression))
-            return found if found is not None and not found.type.endswith("*") else None
-
-        blocks = re.fullmatch(r"(?:caffe::)?CAFFE_GET_BLOCKS\s*\((.*)\)", text, re.DOTALL)
-        if blocks and (argument := number(blocks[1])) is not None:
-            return f"CAFFE_GET_BLOCKS({self._as_count(argument)})"
-        if (argument := number(text)) is not None:
-            return argument.name
-        if re.search(r"\.|->|::|\[", text):
-            return None
-        result = text
-        words = set(re.findall(r"\b[A-Za-z_]\w*(?!\s*')", text))
-        for word in words:
-            if word in EVERYWHERE or (word == "Dtype" and self.dispatch):
-                continue
-            if (argument := number(word)) is not None:
-                result = re.sub(rf"\b{word}\b", argument.name, result)
-            elif word in self.parts.constants:
-                result = re.sub(rf"\b{word}\b", self.parts.constants[word], result)
-            else:
-                return None
-        return result
-
-    @property
-    def arguments_of_kernel(self) -> list[Argument]:
-        return [a for a in self.arguments if a.value]
+    def _vector(self, name: str, kind: str) -> Argument:
+        """A number for each component of CUDA's vector. The last one has the vector as its value."""
+        number = C_TYPES[VECTORS[kind]][0]
+        parts = [Argument(number, self.named(f"{name}_{axis}")) for axis in "xyzw"[: int(kind[-1])]]
+        self.arguments += parts[:-1]
+        value = f"make_{kind}({', '.join(part.name for part in parts)})"
+        return Argument(number, parts[-1].name, value, name, kind)
 
 
 def _template_parameter(tokens) -> tuple[str, str, str]:

@@ -45,7 +45,7 @@ def test_parameter_types(parameter, c_type, given):
 
 
 @pytest.mark.parametrize(
-    "parameter", ["const Dtype** p", "const Point<Dtype> p", "Dtype& p", "const float2 p", "void (*p)(int)"]
+    "parameter", ["const Dtype** p", "const Point<Dtype> p", "Dtype& p", "const dim3 p", "void (*p)(int)"]
 )
 def test_parameter_types_that_c_lacks(parameter):
     launchers, left_out = derive(kernel(f"const int n, Dtype* x, {parameter}", LOOP))
@@ -89,10 +89,10 @@ def test_parameter_types_that_c_lacks(parameter):
         ),
         (
             kernel(
-                "Dtype* x", "x[threadIdx.x] = 0;", host="dim3 g(1, 2);", launch="Run<Dtype><<<g, t_>>>(x);"
+                "Dtype* x", "x[threadIdx.x] = 0;", host="dim3 g(a_, 2);", launch="Run<Dtype><<<g, t_>>>(x);"
             ),
             "dim3(grid_x, grid_y, grid_z)",
-            "dim3(block_x, block_y, block_z)",
+            "block",
             "0",
         ),
         (

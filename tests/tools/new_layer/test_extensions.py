@@ -1,0 +1,171 @@
+"""make new FROM=: what extensions of torch have and Caffe layers have not."""
+
+import importlib
+
+import pytest
+import torch
+from conftest import make
+from support.new_layer import derive, new_from
+from support.workshop import made_once
+
+from layers._runtime.cases import load_package
+
+KERNEL = "__global__ void run(int n, float* x) { x[blockIdx.x * blockDim.x + threadIdx.x] = n; }\n"
+
+
+def launched(host: str, before: str = ""):
+    launcher = derive(f"{before}{KERNEL}void launch(at::Tensor x, int rows) {{ {host} }}\n")[0]["run"]
+    return (
+        launcher.grid,
+        launcher.block,
+        [line.strip() for line in launcher.prologue],
+        launcher.python_parameters[2:],
+    )
+
+
+@pytest.mark.parametrize(
+    ("host", "grid", "prologue", "asked"),
+    [
+        ("int g = (n + 63) / 64; run<<<g, 64>>>(n, x);", "g", ["const int g = (n + 63) / 64;"], []),
+        ("const auto m = x.numel(); run<<<(m + 63) / 64, 64>>>(m, x);", "(int64_t(n) + 63) / 64", [], []),
+        ("run<<<(x.numel() + 63) / 64, 64>>>(x.numel(), x);", "(int64_t(n) + 63) / 64", [], []),
+        ("dim3 g(rows, 2); run<<<g, 64>>>(n, x);", "g", ["const dim3 g = dim3(rows, 2);"], ["rows"]),
+        ("int b = x.size(0); run<<<b * 2, 64>>>(n, x);", "b * 2", [], ["b"]),
+        ("dim3 g; if (n) return; g = dim3(n); run<<<g, 64>>>(n, x);", "g", ["const dim3 g = dim3(n);"], []),
+        ("run<<<at::ceil_div(n, 64), 64>>>(n, x);", "THCCeilDiv(n, 64)", [], []),
+        # several values, or one of another block
+        ("int g = 4; if (n > 9) g = 8; run<<<g, 64>>>(n, x);", "grid", [], ["grid"]),
+        ("int g = 4; while (g < n) g *= 2; run<<<g, 64>>>(n, x);", "grid", [], ["grid"]),
+        ("int g; if (n > 9) { g = 8; } run<<<g, 64>>>(n, x);", "grid", [], ["grid"]),
+        ("{ int g = 4; } run<<<g, 64>>>(n, x);", "grid", [], ["grid"]),
+        ("int g = 4; fill(&g); run<<<g, 64>>>(n, x);", "grid", [], ["grid"]),
+        ("int n = 9; int g = n; n = 7; run<<<g, 64>>>(n, x);", "g", [], ["g"]),
+        ("dim3 g(1); g.x = n; run<<<g, 64>>>(n, x);", "dim3(grid_x, grid_y, grid_z)", [], [f"grid_{a}" for a in "xyz"]),
+    ],
+)  # fmt: skip
+def test_numbers_of_the_host_code(host, grid, prologue, asked):
+    assert launched(host) == (grid, "64", prologue, asked)
+
+
+def test_functions_that_count_blocks_are_kept():
+    helper = "inline int blocks_for(const int n) { return (n + 63) / 64; }\n"
+    assert launched("run<<<blocks_for(n), 64>>>(n, x);", helper)[0] == "blocks_for(n)"
+    of_torch = "inline int blocks_for(const int n) { return at::get_num_threads() + n; }\n"
+    assert launched("run<<<blocks_for(n), 64>>>(n, x);", of_torch)[0] == "grid"
+
+
+def test_launches_with_other_values_leave_it_to_the_caller():
+    host = "{ int g = n; run<<<g, 64>>>(n, x); } { int g = n * 2; run<<<g, 64>>>(n, x); }"
+    assert launched(host)[0] == "grid"
+
+
+def test_a_macro_of_the_files_own_is_the_toolkits():
+    """The loop that a file defines is replaced by the toolkit's, which works with any grid."""
+    own = "#define CUDA_KERNEL_LOOP(i, n) for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < (n); i += 64)\n"
+    text = own + "__global__ void run(int n, float* x) { CUDA_KERNEL_LOOP(i, n) { x[i] = 0; } }\n"
+    assert derive(text)[0]["run"].grid == "CAFFE_GET_BLOCKS(n)"
+
+
+def test_types_by_other_names():
+    text = (
+        "#define F_IN const float * __restrict__\ntypedef unsigned char mask_t;\nusing real = double;\n"
+        "__global__ void run(F_IN a, mask_t* b, const real c, const long4 d) { b[0] = a[0] < c; }\n"
+    )
+    launcher = derive(text)[0]["run"]
+    c_types = [argument.type for argument in launcher.arguments[:3]]
+    assert c_types == ["const float *", "uint8_t *", "double"]
+    assert launcher.python_parameters[3:7] == ["d_x", "d_y", "d_z", "d_w"]
+    assert "make_long4(d_x, d_y, d_z, d_w)" in launcher.definition()
+
+
+@pytest.mark.parametrize(
+    ("kernel", "why"),
+    [
+        (
+            "void run(int n, float* x) { x[0] = c10::Half(n); }",
+            "uses c10::Half, which only torch's headers have",
+        ),
+        ("void run(torch::PackedTensorAccessor32<float, 1> x) { x[0] = 1; }", "which C can't give it"),
+    ],
+)
+def test_kernels_of_torchs_own_types_are_left_out(kernel, why):
+    _, left_out = derive(f"__global__ {kernel}\n")
+    assert why in left_out["run"]
+
+
+def test_a_kernel_that_takes_a_function_is_left_out():
+    text = (
+        "template <typename F, typename T>\n__global__ void run(F f, const T* in, T* out) { out[0] = f(in[0]); }\n"
+        "template <typename F, typename T>\nvoid launch(F f, T* in, T* out) { run<F, T><<<1, 1>>>(f, in, out); }\n"
+    )
+    assert derive(text) == ({}, {"run": "takes a function, f"})
+
+
+# A kernel with sizes in vectors, names from a header in the folder `include`, and a grid by several host numbers. A
+# name that begins with TH is not always torch's.
+SHIFT = """#include <ATen/ATen.h>
+#include <THC/THCAtomics.cuh>
+#include <THC/THCDeviceUtils.cuh>
+#include "shift_utils.h"
+
+const int THREADS_PER_ROW = sizeof(int) * 8;
+using namespace shifts;
+using at::Half;
+
+template <>
+__device__ c10::Half shifted(c10::Half x) { return x; }
+
+template <typename scalar_t>
+__global__ void add_forward(const scalar_t* in, const long2 size, scalar_t* out, int64_t* done) {
+  const int row = blockIdx.x, column = blockIdx.y * THREADS_PER_ROW + threadIdx.x;
+  if (column >= size.y) return;
+  if (THCCeilDiv(column + 1, 2) > 0) gpuAtomicAdd(done, int64_t(1));
+  out[row * size.y + column] = shifted(in[row * size.y + column]);
+}
+
+void shift_forward_cuda(const at::Tensor& in, at::Tensor& out, at::Tensor& done) {
+  const long2 size = make_long2(in.size(0), in.size(1));
+  const auto rows = in.size(0);
+  const int columns = in.size(1);
+  dim3 blocks(rows, at::cuda::ATenCeilDiv(columns, THREADS_PER_ROW));
+  dim3 threads(threads_of(columns));
+  AT_DISPATCH_FLOATING_TYPES(in.type(), "shift", ([&] {
+    add_forward<scalar_t><<<blocks, threads, 0, at::cuda::getCurrentCUDAStream()>>>(
+        in.data<scalar_t>(), size, out.data<scalar_t>(), done.data<int64_t>());
+  }));
+}
+"""
+SHIFT_UTILS = """#pragma once
+#define SHIFT 3
+namespace shifts {
+template <typename T>
+__host__ __device__ T shifted(T x) { return x + SHIFT; }
+}
+inline int threads_of(int columns) { return columns > 0 ? 32 : 1; }
+"""
+
+
+@pytest.fixture(scope="module")
+def shift(shared_folder):
+    """The layer made from the files above, built for the host."""
+    folder = made_once(shared_folder / "shift_extension", build_shift)
+    return importlib.import_module(f"{load_package(folder / 'layers', 'new_extensions')}.shift")
+
+
+def build_shift(folder):
+    (folder / "include").mkdir(parents=True)
+    (folder / "src").mkdir()
+    (folder / "include" / "shift_utils.h").write_text(SHIFT_UTILS)
+    done = new_from(folder, "shift", SHIFT, file="src/shift_kernel.cu")
+    assert done.returncode == 0, done.stderr
+    done = make("libraries", f"LAYERS_DIR={folder}/layers", "NVCC=", timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("shape", [(5, 70), (1, 1), (3, 32)])
+def test_an_extension_computes(shift, dtype, shape):
+    x = torch.randn(shape, dtype=dtype, generator=torch.Generator().manual_seed(1))
+    out, done = torch.empty_like(x), torch.zeros(1, dtype=torch.int64)
+    shift.layer.shift_add_forward(x, *x.shape, out, done, *x.shape)
+    assert torch.equal(out, x + 3) and done.item() == x.numel()
