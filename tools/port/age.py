@@ -42,10 +42,10 @@ def _old(tree: Tree) -> Place | None:
     for file in tree.registering:
         for registration in registrations(tree.source(file)):
             if registration.is_old:
-                return Place(file, tree.line(file, registration.at))
+                return tree.place(file, registration.at)
     for file in tree.holding("LayerParameter_LayerType"):
         tokens = tree.source(file).lexed.tokens if file.endswith("layer_factory.cpp") else []
         for token in tokens:
             if token.text == "LayerParameter_LayerType":
-                return Place(file, tree.line(file, token))
+                return tree.place(file, token)
     return None

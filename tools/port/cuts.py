@@ -84,7 +84,7 @@ class Cut:
             if spans:
                 # One call of a macro may define several items.
                 spans = dict.fromkeys(spans)
-                parts[file] = [(Place(file, lexed.position(a)[0]), text[a:b].rstrip()) for a, b in spans]
+                parts[file] = [(self.tree.place(file, a), text[a:b].rstrip()) for a, b in spans]
         return parts
 
     def file_for(self, file: str) -> str:

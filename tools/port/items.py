@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ..cuda.lexer import Directive
 from ..cuda.source import Source
 from ..cuda.tokens import head_name, parameters_after, scope_name, split_commas
-from .tree import Tree, classes_in
+from .tree import Place, Tree, classes_in
 
 
 class Arity(NamedTuple):
@@ -40,6 +40,10 @@ def items_of(source: Source, within: tuple[int, int] | None = None) -> list[Item
         if not any(cls.tokens[0] < head < cls.tokens[1] for cls in classes):
             items.append(item_at(source, head, end))
     return sorted(items, key=lambda item: item.tokens)
+
+
+def place_of(tree: Tree, file: str, item: Item) -> Place:
+    return tree.place(file, tree.source(file).lexed.tokens[item.tokens[0]])
 
 
 def item_at(source: Source, head: int, end: int) -> Item:

@@ -20,7 +20,7 @@ from ..cuda.tokens import head_name
 from ..files import read
 from ..refused import Refused
 from .compiler import Compiler
-from .items import Item, items_of, macros_of, made_by_macros
+from .items import Item, items_of, macros_of, made_by_macros, place_of
 from .toolkit import ROOT, Toolkit
 from .tree import DEFINED, HEADER_KINDS, INCLUDE, PROTO, WORD, Class, Place, Tree, is_header, remembered
 
@@ -201,7 +201,7 @@ class Names:
         places: dict[str, Place] = {}
         for file in self._core_files:
             for token in self.functions_added(file) + self.data_added(file):
-                places.setdefault(token.text, Place(file, self.tree.line(file, token)))
+                places.setdefault(token.text, self.tree.place(file, token))
         return places
 
     @cached_property
@@ -213,8 +213,7 @@ class Names:
             source = self.tree.source(LAYER)
             for item in items_of(source, within=cls.tokens):
                 if item.name not in known:
-                    line = self.tree.line(LAYER, source.lexed.tokens[item.tokens[0]])
-                    places.setdefault(item.name, Place(LAYER, line))
+                    places.setdefault(item.name, place_of(self.tree, LAYER, item))
         return places
 
     @cached_property
@@ -225,7 +224,7 @@ class Names:
         items = [item for cls in layers for item in items_of(source, within=cls.tokens)]
         declared = {name: [item for item in items if item.name == name] for name in OF_A_LAYER}
         return [
-            (Place(LAYER, self.tree.line(LAYER, source.lexed.tokens[overloads[0].tokens[0]])), name)
+            (place_of(self.tree, LAYER, overloads[0]), name)
             for name, overloads in declared.items()
             if overloads and not any(self.toolkit.has_member("Layer", name, i.arity.most) for i in overloads)
         ]
@@ -236,7 +235,7 @@ class Names:
         # A part of a fork may lack the file.
         text = self.tree.text(LAYER) if self.tree.has(LAYER) else ""
         matches = re.finditer(r"^[ \t]*static\s[^;()]*?(\w+)\s*;", text, re.M)
-        return {m[1]: Place(LAYER, text.count("\n", 0, m.start(1)) + 1) for m in matches}
+        return {m[1]: self.tree.place(LAYER, m.start(1)) for m in matches}
 
     @cached_property
     def core_overloads(self) -> dict[str, dict[int, Place]]:
@@ -248,7 +247,7 @@ class Names:
                 # Other classes, such as Layer, have functions with the names of Net's. So only its constructors count.
                 items = items_of(source, within=cls.tokens)
                 for item in (item for item in items if name != "Net" or item.name == name):
-                    place = Place(file, self.tree.line(file, source.lexed.tokens[item.tokens[0]]))
+                    place = place_of(self.tree, file, item)
                     for count in range(item.arity.least, item.arity.most + 1):
                         if item.name in self.toolkit.words and not self.toolkit.has_member(
                             name, item.name, count
@@ -263,7 +262,7 @@ class Names:
         for file in self._core_files:
             text = self.tree.text(file)
             for match in re.finditer(r"^[ \t]*extern\s+[^;(]*?(\w+)\s*;", text, re.M):
-                places.setdefault(match[1], Place(file, text.count("\n", 0, match.start(1)) + 1))
+                places.setdefault(match[1], self.tree.place(file, match.start(1)))
         return places
 
     def definition(self, function: str, visible: Collection[str]) -> Place | None:
@@ -281,8 +280,7 @@ class Names:
         for file in headers:
             for item in self._functions_of(file).get(function, ()):
                 if item.defines:
-                    first = self.tree.source(file).lexed.tokens[item.tokens[0]]
-                    defined.setdefault(item.arity, Place(file, self.tree.line(file, first)))
+                    defined.setdefault(item.arity, place_of(self.tree, file, item))
                 elif file in visible:
                     declared.add(item.arity)
         return next((defined[arity] for arity in declared if arity in defined), None)
@@ -298,8 +296,7 @@ class Names:
         places: dict[str, Place] = {}
         for file in (header, *self.tree.companions(header)):
             for item in made_by_macros(self.tree, file):
-                first = self.tree.source(file).lexed.tokens[item.tokens[0]]
-                places.setdefault(item.name, Place(file, self.tree.line(file, first)))
+                places.setdefault(item.name, place_of(self.tree, file, item))
         return places
 
     def defined_in(self, file: str) -> set[str]:

@@ -185,7 +185,7 @@ class Closure:
             text = self.tree.text(includer)
             offset = next(m.start() for m in INCLUDE.finditer(text) if m[1] == include)
             message = f"{self._user} needs {file}, a library that the tree carries with it"
-            self.problem(Place(includer, text.count("\n", 0, offset) + 1), message, True)
+            self.problem(self.tree.place(includer, offset), message, True)
         elif file and file != PROTO and (file in self._own or not self.toolkit.header(include)):
             self._file(file, f"included by {Path(includer).name}")
         elif file and file.startswith("include/caffe/layers/"):
@@ -235,7 +235,7 @@ class Closure:
                     if is_free_call(tokens, i) and self._is_forks(tokens, i):
                         called.setdefault((token.text, file), token)
                     elif i and self._is_forks_member(tokens, i):
-                        members.setdefault(token.text, Place(file, self.tree.line(file, token)))
+                        members.setdefault(token.text, self.tree.place(file, token))
             if members and self.tree.has(BLOB):
                 blob = blob or BlobCut(self.tree, self.toolkit)
                 for name, place in sorted(members.items()):
@@ -294,7 +294,7 @@ class Closure:
                 f"{name} is the fork's own, at {place}, in a file that the toolkit replaces: copy that function "
                 "into additions.hpp in the layer's folder, which all of its files see"
             )
-            self.problem(Place(file, self.tree.line(file, token)), text, False)
+            self.problem(self.tree.place(file, token), text, False)
         elif header is None or header in self.files or not names.is_toolkits(header):
             if not place.file.endswith(SOURCE_KINDS) and place.file not in self._visible:
                 self.seen[place.file] = None
@@ -336,7 +336,7 @@ class Plan(Closure):
 
         super().__init__(names, cls.name, start, own=[cls.file])
         if not any(file.endswith(SOURCE_KINDS) for file in self.files):
-            self.problem(Place(cls.file, cls.line), f"no source defines {cls.name}'s functions", True)
+            self.problem(cls.place, f"no source defines {cls.name}'s functions", True)
 
     @cached_property
     def switches(self) -> list[str]:

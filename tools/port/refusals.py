@@ -88,12 +88,12 @@ def refusals(plan: Plan) -> list[Problem]:
         kinds = in_sources if file.endswith(SOURCE_KINDS) else []
         for uses in (unsupported_use, thrust_use, transformer_use, old_signature, core, *kinds):
             for token, text in itertools.islice(uses(plan, tokens), 1):
-                place = Place(file, plan.tree.line(file, token))
+                place = plan.tree.place(file, token)
                 problems.append(Problem(place, f"{plan.target.name} {text}", True))
     for file in plan.files:
         if not file.endswith(SOURCE_KINDS):
-            for line, text in itertools.islice(missing_base(plan.names, file), 1):
-                problems.append(Problem(Place(file, line), f"{plan.target.name}: {text}", True))
+            for place, text in itertools.islice(missing_base(plan.names, file), 1):
+                problems.append(Problem(place, f"{plan.target.name}: {text}", True))
     problems += [
         *messages_missing(plan),
         *libraries_missing(plan),
@@ -195,7 +195,7 @@ def libraries_missing(plan: Plan) -> Iterator[Problem]:
             include = "".join(token.text for token in directive.tokens).strip('<>"')
             is_include = directive.word == "include" and directive.tokens[0].text[0] in '<"'
             if is_include and not plan.toolkit.header(include) and not plan.tree.resolve(include, file):
-                places.setdefault(include, Place(file, source.lexed.position(directive.start)[0]))
+                places.setdefault(include, plan.tree.place(file, directive.start))
         missing = compiler.lacks(places)
         text = "".join(f"#define {switch}\n" for switch in plan.switches) + plan.tree.text(file)
         missing &= compiler.reaches(text, missing) if missing else set()
@@ -239,7 +239,7 @@ def messages_missing(plan: Plan) -> Iterator[Problem]:
             name = ACCESSOR.sub("", token.text)
             of_layer = tokens[i - 2].text in ("layer_param_", ")") and is_called(tokens, i)
             if of_layer and name.endswith("_param") and fields.isdisjoint({name, token.text}):
-                reads, place = f"{plan.target.name} reads {name}", Place(file, plan.tree.line(file, token))
+                reads, place = f"{plan.target.name} reads {name}", plan.tree.place(file, token)
                 if has_proto:
                     text = f"{reads}, which no message of the tree has: add it to caffe.proto, and port again"
                 else:
@@ -249,8 +249,8 @@ def messages_missing(plan: Plan) -> Iterator[Problem]:
                 return
 
 
-def missing_base(names: Names, file: str) -> Iterator[tuple[int, str]]:
-    """Yields (line, reason) of classes whose base is a core class that the toolkit lacks or that the fork changed."""
+def missing_base(names: Names, file: str) -> Iterator[tuple[Place, str]]:
+    """Yields (place, reason) of classes whose base is a core class that the toolkit lacks or that the fork changed."""
     source, visible = names.tree.source(file), names.tree.visible(file)
     for cls in names.tree.classes_of(file):
         head = itertools.takewhile(lambda token: token.text != "{", source.lexed.tokens[slice(*cls.tokens)])
@@ -260,13 +260,13 @@ def missing_base(names: Names, file: str) -> Iterator[tuple[int, str]]:
                 continue
             derives = f"in its header {cls.name} derives from {base.name}"
             if base.name not in names.toolkit.classes | names.toolkit.declared_classes:
-                yield cls.line, f"{derives}, which the toolkit lacks"
+                yield cls.place, f"{derives}, which the toolkit lacks"
             elif base.name == "Blob" and (place := made_virtual(names, base)):
-                yield cls.line, f"{derives}, whose functions this fork made virtual ({place})"
+                yield cls.place, f"{derives}, whose functions this fork made virtual ({place})"
 
 
 def made_virtual(names: Names, blob: Class) -> Place | None:
     """The place of the first virtual function of a fork's Blob. Stock Caffe's has none."""
     tokens = names.tree.source(blob.file).lexed.tokens[slice(*blob.tokens)]
     first = next((token for token in tokens if token.text == "virtual"), None)
-    return first and Place(blob.file, names.tree.line(blob.file, first))
+    return first and names.tree.place(blob.file, first)

@@ -82,6 +82,10 @@ class Class(NamedTuple):
     tokens: tuple[int, int]  # its head and body, among the file's tokens
     type: str  # what its type() returns, or ""
 
+    @property
+    def place(self) -> Place:
+        return Place(self.file, self.line)
+
 
 class remembered:
     """A method that computes each answer once: cached_property for methods with arguments."""
@@ -168,8 +172,10 @@ class Tree:
                 result.update(pair)
         return result
 
-    def line(self, file: str, token: Token) -> int:
-        return self.source(file).lexed.position(token.start)[0]
+    def place(self, file: str, at: Token | int) -> Place:
+        """The place of a token, or of an offset in the text."""
+        offset = at if isinstance(at, int) else at.start
+        return Place(file, self.source(file).lexed.position(offset)[0])
 
     @remembered
     def words(self, file: str) -> frozenset[str]:
@@ -242,8 +248,7 @@ class Tree:
     def types(self) -> dict[str, Place]:
         """The registered types, and the place of each registration."""
         return {
-            name: Place(file, self.line(file, registration.at))
-            for name, (file, registration) in self._registered.items()
+            name: self.place(file, registration.at) for name, (file, registration) in self._registered.items()
         }
 
     @cached_property
@@ -288,7 +293,7 @@ class Tree:
                     source = Source(self.text(file), file, DEFINED | {setting: 1})
                     for registration in registrations(source):
                         if registration.type not in self.types:
-                            place = Place(file, source.lexed.position(registration.at.start)[0])
+                            place = self.place(file, registration.at)
                             refused.setdefault(registration.type, (place, reason))
         return refused
 
@@ -374,7 +379,7 @@ class Tree:
             for defined in source.functions:
                 is_private = "static" in defined.words and file not in visible
                 if defined.name == function and not defined.scope and not is_private:
-                    return Place(file, source.lexed.position(defined.at)[0])
+                    return self.place(file, defined.at)
         return None
 
     def _declares(self, file: str, function: str) -> bool:

@@ -13,10 +13,10 @@ from itertools import pairwise
 from ..cuda.lexer import Token
 from ..cuda.source import Source
 from ..cuda.tokens import position_from
-from .items import items_of
+from .items import items_of, place_of
 from .names import OF_A_LAYER
 from .plan import Plan, Problem
-from .tree import SOURCE_KINDS, Class, Place, members_in
+from .tree import SOURCE_KINDS, Class, members_in
 
 # A data member's name in Caffe's style. The system has no such names.
 MEMBER = re.compile(r"[a-z]\w*[a-z0-9]_\Z")
@@ -51,7 +51,7 @@ def functions_lacking(plan: Plan) -> Iterator[Problem]:
             if name not in plan.toolkit.classes and not is_visible(plan, name, file):
                 at = next(token for token in source.lexed.tokens if token.text == name)
                 text = f"{name} is defined or instantiated here, and no header that this file includes declares it"
-                yield Problem(Place(file, source.lexed.position(at.start)[0]), text, True)
+                yield Problem(plan.tree.place(file, at), text, True)
         for function in (function for function in source.functions if not function.member):
             name = function.name.lstrip("~")
             words_of_classes = [words_of(plan, cls) for cls in plan.tree.classes(function.scope)]
@@ -59,7 +59,7 @@ def functions_lacking(plan: Plan) -> Iterator[Problem]:
                 text = (
                     f"{function.scope}'s {function.name} is defined here, and its class does not declare it"
                 )
-                yield Problem(Place(file, source.lexed.position(function.at)[0]), text, True)
+                yield Problem(plan.tree.place(file, function.at), text, True)
 
 
 def names_lacking(plan: Plan) -> Iterator[Problem]:
@@ -76,7 +76,7 @@ def names_lacking(plan: Plan) -> Iterator[Problem]:
         for token, user in sorted((used[name] for name in unknown), key=lambda use: use[0].start):
             if names.compiler.is_reached(defines + plan.tree.text(file), len(defines) + token.start):
                 text = f"{user} uses {token.text}, which no header that this file includes declares"
-                yield Problem(Place(file, plan.tree.line(file, token)), text, True)
+                yield Problem(plan.tree.place(file, token), text, True)
                 break
 
 
@@ -153,7 +153,7 @@ def static_lacking(plan: Plan) -> Iterator[Problem]:
                 words = words_of(plan, classes[0])
                 if not is_derived and words is not None and tokens[i + 2].text not in words:
                     text = f"{plan.target.name} uses {token.text}::{tokens[i + 2].text}, which that class does not have"
-                    yield Problem(Place(file, plan.tree.line(file, token)), text, True)
+                    yield Problem(plan.tree.place(file, token), text, True)
                     break
 
 
@@ -175,9 +175,7 @@ def virtual_lacking(plan: Plan) -> Iterator[Problem]:
                 is_open = "virtual" in words and not item.defines and words[-3:-2] != ["="]
                 if is_open and item.name not in {*defined[name], *OF_A_LAYER}:
                     text = f"{name}'s {item.name} is virtual, and no source that is compiled defines it"
-                    yield Problem(
-                        Place(cls.file, plan.tree.line(cls.file, tokens[item.tokens[0]])), text, True
-                    )
+                    yield Problem(place_of(plan.tree, cls.file, item), text, True)
 
 
 def named_in_macros(source: Source) -> set[str]:
