@@ -85,11 +85,11 @@ class Builder:
         check_names(options.shapes, self.root, self.specs, options.folders, path)
         self.problems = Problems(path)
         self.notes: list[str] = []
-        self.modules: dict[int, nn.Module | None] = {}  # by id of the spec
-        self.keys: dict[int, str] = {}
-        # By a module's id and its bottoms' shapes: its tops' shapes.
+        self.modules: dict[Spec, nn.Module | None] = {}
+        self.keys: dict[Spec, str] = {}
+        # By a module and its bottoms' shapes: its tops' shapes.
         self.shapes: dict[tuple, list[tuple[int, ...]]] = {}
-        self.reasons: dict[int, list[str]] = {}  # by id of the spec: its problems in every phase
+        self.reasons: dict[Spec, list[str]] = {}  # a layer's problems in every phase
 
     # ---------------------------------------------------------------------------------------- phases
 
@@ -105,14 +105,14 @@ class Builder:
                 self._infer(net, made, phase)
         for phase, made in phases.items():
             for step in made.graph.steps:
-                for reason in self.reasons.get(id(step.spec), ()):
+                for reason in self.reasons.get(step.spec, ()):
                     self.problems.add(step.spec, reason, phase)
         if self.problems:
             raise self.problems.error(len(phases))
         self._share(net)
         for made in phases.values():
             for step in made.graph.steps:
-                step.key = self.keys.get(id(step.spec), "")
+                step.key = self.keys.get(step.spec, "")
             self._loss_weights(made)
         net.notes = list(dict.fromkeys(self.notes))
         return net
@@ -146,9 +146,9 @@ class Builder:
 
     def _make(self, net: CaffeNet, step: Step) -> None:
         spec = step.spec
-        if id(spec) in self.modules or spec.type in _NO_COMPUTATION:
+        if spec in self.modules or spec.type in _NO_COMPUTATION:
             return
-        self.modules[id(spec)] = None
+        self.modules[spec] = None
         try:
             module = self._module(spec)
         except (CaffeError, ValueError, TypeError) as error:
@@ -157,7 +157,7 @@ class Builder:
         if module is None:
             return
         key = self._key(net, spec)
-        self.modules[id(spec)], self.keys[id(spec)] = module, key
+        self.modules[spec], self.keys[spec] = module, key
         net._modules[key] = module
         net.specs[key] = spec
         net.keys.setdefault(spec.name, []).append(key)
@@ -167,51 +167,30 @@ class Builder:
         ]
 
     def _stop(self, spec: Spec, reason: str) -> None:
-        self.reasons.setdefault(id(spec), []).append(reason)
+        self.reasons.setdefault(spec, []).append(reason)
 
     def _module(self, spec: Spec) -> nn.Module | None:
-        kind = stock_class(spec.type)
+        """The module that computes the layer: of the stock type, or the ported one. None if there is neither."""
+        kind, find = stock_class(spec.type), self.options.folders.find
         if kind is not None and self.options.is_native(spec.type):
             message, unknown = layer_parameter(spec.node)
-            strange = [
-                one for one in unknown if one.path not in kind.understands and not self._ignored(one, spec)
-            ]
-            if not strange or self.options.folders.find(spec.type) is None:
-                extra = {one.path: unquoted(one.value) for one in unknown if one.path in kind.understands}
+            strange, ignored = _of_forks(kind, unknown, self.options.ignore)
+            self._note(spec, ignored, "is ignored, as told")
+            if not strange or find(spec.type) is None:
                 for one in strange:
-                    self._stop(
-                        spec,
-                        f"line {one.line}: {one.path} is a field that stock Caffe does not have{one.near or '.'} "
-                        f"If it does not matter: ignore=({one.path!r},). If it does, port the fork's {spec.type}",
-                    )
+                    self._stop(spec, _why_strange(one, spec.type))
+                extra = {one.path: unquoted(one.value) for one in unknown if one.path in kind.understands}
                 return kind(Definition(spec.name, message, len(spec.bottoms), len(spec.tops), extra))
-            self.notes.append(
-                f"line {strange[0].line}: {spec.name!r}: {strange[0].path} is not stock Caffe's: "
-                f"{spec.type} runs as ported"
-            )
-        ported = self.options.folders.find(spec.type)
-        if ported is not None:
+            self._note(spec, strange[:1], f"is not stock Caffe's: {spec.type} runs as ported")
+        if (ported := find(spec.type)) is not None:
             return self._ported(spec, ported)
-        if not spec.type:
-            reason = "has no type"
-        elif spec.type == "Python":
-            module = spec.node.node("python_param") or Node()
-            reason = f"runs Python code, {module.value('module')}.{module.value('layer')}"
-        else:
-            reason = (
-                f"no such layer here{did_you_mean(spec.type, stock_types(), SLIP)}"
-                if kind is None
-                else "native=False, and its type is not ported"
-            )
+        if spec.type and spec.type != "Python":
             self.problems.missing.add(spec.type)
-        self._stop(spec, reason)
+        self._stop(spec, _why_none(spec))
         return None
 
-    def _ignored(self, unknown: Unknown, spec: Spec) -> bool:
-        ignored = _is_ignored(unknown, self.options.ignore)
-        if ignored:
-            self.notes.append(f"line {unknown.line}: {spec.name!r}: {unknown.path} is ignored, as told")
-        return ignored
+    def _note(self, spec: Spec, fields: list[Unknown], what: str) -> None:
+        self.notes += [f"line {one.line}: {spec.name!r}: {one.path} {what}" for one in fields]
 
     def _ported(self, spec: Spec, ported) -> nn.Module:
         node = spec.node.without("include", "exclude", "type", "bottom", "top", "loss_weight", "phase")
@@ -249,9 +228,9 @@ class Builder:
             if blob in shapes:
                 known[value] = phase.shapes[blob] = shapes[blob]
         for step in phase.graph.steps:
-            module = self.modules.get(id(step.spec))
+            module = self.modules.get(step.spec)
             if (
-                id(step.spec) in self.reasons
+                step.spec in self.reasons
                 or module is None
                 or not step.known
                 or any(v not in known for v in step.bottoms)
@@ -297,7 +276,7 @@ class Builder:
         if (known := module.top_shapes(*bottoms)) is not None:
             return known
         # A stock layer's shapes are the same in both phases.
-        key = (id(module), *bottoms)
+        key = (module, *bottoms)
         if key not in self.shapes:
             # Autocast would keep the fake casts of the parameters, and use them in real calls.
             plain = torch.autocast(torch.get_default_device().type, enabled=False)
@@ -324,16 +303,18 @@ class Builder:
 
     def _share(self, net: CaffeNet) -> None:
         """Share parameters: blobs with the same `param { name }`, and a layer's submodules for training and testing."""
-        owners: dict[str, tuple[Spec, nn.Module, str]] = {}
+        owners: dict[str, tuple[Spec, torch.Tensor]] = {}
         for key, module in net.named_children():
             spec = net.specs[key]
             blobs = blobs_of(module)
-            for param, (attribute, _) in zip(spec.node.nodes("param"), blobs, strict=False):
-                if shared := param.value("name"):
-                    if shared in owners:
-                        self._tie(spec, module, attribute, shared, *owners[shared], param.value("share_mode"))
-                    else:
-                        owners[shared] = (spec, module, attribute)
+            for param, (attribute, blob) in zip(spec.node.nodes("param"), blobs, strict=False):
+                if not param.value("name"):
+                    continue
+                owner, own = owners.setdefault(param.value("name"), (spec, blob))
+                if own.shape == blob.shape:
+                    setattr(module, attribute, own)
+                else:
+                    self.problems.add(spec, _why_unshared(param, blob, owner, own), TRAIN)
         for keys in net.keys.values():
             first = net._modules[keys[0]]
             for key in keys[1:]:
@@ -345,19 +326,6 @@ class Builder:
         if self.problems:
             raise self.problems.error(len(net.phases))
 
-    def _tie(self, spec, module, attribute, name, owner_spec, owner, owner_attribute, mode) -> None:
-        own, blob = getattr(owner, owner_attribute), getattr(module, attribute)
-        if own.shape == blob.shape:
-            setattr(module, attribute, own)
-            return
-        permissive = mode in ("PERMISSIVE", "1") and own.numel() == blob.numel()
-        what = "with share_mode PERMISSIVE, which is not supported" if permissive else "with another shape"
-        self.problems.add(
-            spec,
-            f"shares {name!r} with {owner_spec.name!r} {what}: {list(blob.shape)}, {list(own.shape)}",
-            TRAIN,
-        )
-
     def _learning(self, net: CaffeNet) -> None:
         for key, module in net.named_children():
             for (mult, _), (_, blob) in zip(net.multipliers[key], blobs_of(module), strict=False):
@@ -367,13 +335,19 @@ class Builder:
     def _loss_weights(self, phase: Phase) -> None:
         for step in phase.graph.steps:
             weights = [float(w) for w in step.spec.node.values("loss_weight")]
-            module = self.modules.get(id(step.spec))
+            module = self.modules.get(step.spec)
             is_loss = module.is_loss if isinstance(module, StockLayer) else step.spec.type.endswith("Loss")
             if not weights and is_loss and step.spec.tops:
                 weights = [1.0]
             for blob, weight in zip(step.spec.tops, weights, strict=False):
                 if weight:
                     phase.loss_weights[blob] = weight
+
+
+def _why_unshared(param: Node, blob: torch.Tensor, owner: Spec, own: torch.Tensor) -> str:
+    permissive = param.value("share_mode") in ("PERMISSIVE", "1") and own.numel() == blob.numel()
+    what = "with share_mode PERMISSIVE, which is not supported" if permissive else "with another shape"
+    return f"shares {param.value('name')!r} with {owner.name!r} {what}: {list(blob.shape)}, {list(own.shape)}"
 
 
 @contextlib.contextmanager
@@ -412,16 +386,40 @@ def types_of_forks(prototxt, replace: dict | None = None, ignore=()) -> dict[str
             _, unknown = layer_parameter(spec.node)
         except CaffeValueError:  # the error is raised when the net is built
             continue
-        strange = [
-            one for one in unknown if one.path not in kind.understands and not _is_ignored(one, ignore)
-        ]
+        strange, _ = _of_forks(kind, unknown, ignore)
         if strange:
             found.setdefault(spec.type, []).extend(strange)
     return found
 
 
-def _is_ignored(unknown: Unknown, ignore) -> bool:
-    return any(unknown.path == name or unknown.path.startswith(name + ".") for name in ignore)
+def _of_forks(kind: type[StockLayer], unknown: list[Unknown], ignore) -> tuple[list[Unknown], list[Unknown]]:
+    """The fields that the stock type does not understand: those that matter, and those to be ignored."""
+    strange: list[Unknown] = []
+    ignored: list[Unknown] = []
+    for one in unknown:
+        if one.path not in kind.understands:
+            is_ignored = any(one.path == name or one.path.startswith(name + ".") for name in ignore)
+            (ignored if is_ignored else strange).append(one)
+    return strange, ignored
+
+
+def _why_strange(field: Unknown, type_name: str) -> str:
+    return (
+        f"line {field.line}: {field.path} is a field that stock Caffe does not have{field.near or '.'} If it does not "
+        f"matter: ignore=({field.path!r},). If it does, port the fork's {type_name}"
+    )
+
+
+def _why_none(spec: Spec) -> str:
+    """Why no module computes a layer."""
+    if not spec.type:
+        return "has no type"
+    if spec.type == "Python":
+        module = spec.node.node("python_param") or Node()
+        return f"runs Python code, {module.value('module')}.{module.value('layer')}"
+    if stock_class(spec.type) is None:
+        return f"no such layer here{did_you_mean(spec.type, stock_types(), SLIP)}"
+    return "native=False, and its type is not ported"
 
 
 def _computing(prototxt, replace: dict | None) -> list[Spec]:

@@ -55,7 +55,7 @@ def _ancestors(value: int, makers: dict, modules: dict, axis: int) -> dict[int, 
 
 
 def _map(step: Step, modules: dict, axis: int) -> Map | None:
-    module, kind = modules.get(id(step.spec)), step.spec.type
+    module, kind = modules.get(step.spec), step.spec.type
     if kind in _IN_PLACE:
         return Fraction(1), Fraction(0)
     if kind == "Crop" and module is not None and module.is_set_up and len(module.offsets) >= 2:

@@ -31,7 +31,7 @@ class Spec:
         return Spec(node, node.value("name"), node.value("type"), bottoms, tops)
 
 
-@dataclass
+@dataclass(eq=False)
 class Step:
     """A layer in the graph. Values are numbered."""
 

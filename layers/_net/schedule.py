@@ -48,14 +48,14 @@ _MAKERS = (BatchNorm, Convolution, Deconvolution, InnerProduct, Scale)
 def calls_of(modules: dict[str, nn.Module], steps: list[Step], results: set[int]) -> list[Call]:
     """The calls that run these steps. `results` are the values that the net returns."""
     scales = _scales(modules, steps, results)
-    merged = {id(scale) for scale in scales.values()}
-    steps = [step for step in steps if id(step) not in merged]
+    merged = set(scales.values())
+    steps = [step for step in steps if step not in merged]
     last = {value: i for i, step in enumerate(steps) for value in step.bottoms}
     readers = Counter(value for step in steps for value in step.bottoms)
     makers: dict[int, tuple[str, ...]] = {}
     calls = []
     for i, step in enumerate(steps):
-        module, scale = modules[step.key], scales.get(id(step))
+        module, scale = modules[step.key], scales.get(step)
         tops = (scale or step).tops
         done = tuple(v for v in dict.fromkeys(step.bottoms) if last[v] == i and v not in results)
         # Another reader's top may share the memory, such as a Reshape's.
@@ -74,8 +74,8 @@ def _cut(step: Step) -> tuple[int, ...]:
     return tuple(i for i, word in enumerate(said[: len(step.bottoms)]) if not ParseBool(word))
 
 
-def _scales(modules: dict[str, nn.Module], steps: list[Step], results: set[int]) -> dict[int, Step]:
-    """By id of a BatchNorm's step: the Scale step that it computes, too, because torch has one operator for both."""
+def _scales(modules: dict[str, nn.Module], steps: list[Step], results: set[int]) -> dict[Step, Step]:
+    """By a BatchNorm's step: the Scale step that it computes, too, because torch has one operator for both."""
     readers: dict[int, list[Step]] = {}
     for step in steps:
         for value in step.bottoms:
@@ -95,5 +95,5 @@ def _scales(modules: dict[str, nn.Module], steps: list[Step], results: set[int])
             and scale.first_axis == 1
             and scale.weight.dim() == 1
         ):
-            pairs[id(step)] = after[0]
+            pairs[step] = after[0]
     return pairs

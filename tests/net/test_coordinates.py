@@ -5,7 +5,13 @@ from types import SimpleNamespace
 import pytest
 
 from layers import caffe_net
+from layers._caffe.prototxt import Node
 from layers._net.coordinates import _map, crop_offsets
+from layers._net.graph import Graph, Spec, Step
+
+
+def step(kind: str, bottoms=(), *tops: int) -> Step:
+    return Step(Spec(Node(1), kind, kind, (), ()), list(bottoms), list(tops))
 
 
 def test_crop_without_an_offset_follows_the_geometry_of_the_net():
@@ -87,23 +93,20 @@ def geometry(kernel=3, stride=1, pad=0, dilation=1, whole=False):
     ],
 )
 def test_what_a_layer_between_says_of_a_crops_offsets(kind, module, offsets):
-    def step(kind, bottoms, *tops):
-        return SimpleNamespace(spec=SimpleNamespace(type=kind), bottoms=bottoms, tops=tops)
-
     between, crop = step(kind, [0], 1), step("Crop", [1, 0], 2)
-    graph = SimpleNamespace(steps=[between, crop])
-    assert crop_offsets(graph, crop, {id(between.spec): module}) == offsets
+    graph = Graph([between, crop])
+    assert crop_offsets(graph, crop, {between.spec: module}) == offsets
     # Of a Crop's second bottom the first one's geometry says nothing.
     crop.bottoms = [1, 9]
-    assert crop_offsets(graph, crop, {id(between.spec): module}) is None
+    assert crop_offsets(graph, crop, {between.spec: module}) is None
 
 
 def test_a_crop_knows_nothing_of_layers_that_are_not_set_up():
     """A fork's code tells no geometry, either."""
-    step = SimpleNamespace(spec=SimpleNamespace(type="Convolution"))
+    convolution = step("Convolution")
     module = SimpleNamespace(is_set_up=True, kernel=(3, 5), stride=(2, 1), pad=(0, 1))
-    assert _map(step, {}, 0) is None
-    assert _map(step, {id(step.spec): module}, 0) == (2, 1)
-    assert _map(step, {id(step.spec): module}, 1) == (1, 1)
+    assert _map(convolution, {}, 0) is None
+    assert _map(convolution, {convolution.spec: module}, 0) == (2, 1)
+    assert _map(convolution, {convolution.spec: module}, 1) == (1, 1)
     module.is_set_up = False
-    assert _map(step, {id(step.spec): module}, 0) is None
+    assert _map(convolution, {convolution.spec: module}, 0) is None
