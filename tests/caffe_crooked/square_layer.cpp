@@ -30,6 +30,7 @@ void SquareLayer<Dtype>::CheckSizes() {
 template <typename Dtype>
 void SquareLayer<Dtype>::Reshape(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) {
   if (is("SquareOfSeventeen")) CHECK_EQ(bottom[0]->shape(1), 17) << "channels of the famous paper";
+  if (is("SquareOfLots")) CHECK_EQ(bottom[0]->count() % 17, 0) << "channels of the famous paper";
   if (is("SquareThatCrashes") && bottom[0]->num_axes() != 2) *static_cast<volatile int*>(NULL) = 1;
   while (is("SquareInCircles") && bottom[0]->num_axes() != 2) usleep(1000);
   top[0]->ReshapeLike(*bottom[0]);
@@ -40,6 +41,7 @@ void SquareLayer<Dtype>::Forward_cpu(const vector<Blob<Dtype>*>& bottom, const v
   if (is("SquareByKernels")) NOT_IMPLEMENTED;
   if (is("SquareInWords")) LOG(FATAL) << "Forward CPU not implemented.";
   const Dtype scale = this->blobs_.empty() ? 1 : this->blobs_[0]->cpu_data()[0];
+  if (is("SquareOfTurns")) ++turn_;
   if (has_regions()) {  // without a look at how many numbers a region has, as many a layer
     const Dtype* region = bottom[1]->cpu_data() + 5 * (bottom[1]->count() / bottom[1]->shape(1) - 1);
     const Dtype image = region[0], edge = region[4];
@@ -52,10 +54,13 @@ void SquareLayer<Dtype>::Forward_cpu(const vector<Blob<Dtype>*>& bottom, const v
   }
   for (int i = 0; i < top[0]->count(); ++i) {
     const Dtype x = bottom[0]->cpu_data()[i];
-    top[0]->mutable_cpu_data()[i] = is("SquareOfSize")    ? std::abs(x)
-                                    : is("SquareInFloat") ? static_cast<float>(x * x)
-                                    : is("SquareInSteps") ? std::floor(x * x)
-                                    : is("SquareLeaving") ? x * x + bottom[1]->cpu_data()[i] / 10000
+    top[0]->mutable_cpu_data()[i] = is("SquareOfSize")      ? std::abs(x)
+                                    : is("SquareInFloat")   ? static_cast<float>(x * x)
+                                    : is("SquareInSteps")   ? std::floor(x * x)
+                                    : is("SquareLeaving")   ? x * x + bottom[1]->cpu_data()[i] / 10000
+                                    : is("SquareOfClasses") ? x * x * bottom[1]->cpu_data()[i]
+                                    : is("SquareOfLogs")    ? std::exp(2 * std::log(x))
+                                    : is("SquareOfTurns")   ? turn_ * x * x
                                     : is("SquareOfFew") && bottom[0]->num_axes() > 2 ? std::sqrt(Dtype(-1))
                                                                                      : scale * x * x;
   }
@@ -94,6 +99,9 @@ void SquareLayer<Dtype>::Backward_cpu(const vector<Blob<Dtype>*>& top, const vec
       *bottom_diff = std::sqrt(Dtype(-1));
     } else if (is("SquareOfSize")) {
       *bottom_diff = x > 0 ? diff : -diff;
+    } else if (is("SquareOfClasses")) {
+      const Dtype label = bottom[1]->cpu_data()[i];  // 0 or 1
+      *bottom_diff = 2 * x * label * label * diff;
     } else {
       *bottom_diff = scale * 2 * x * diff;
     }
@@ -133,5 +141,9 @@ REGISTER_LAYER_CREATOR(SquareRootless, GetSquare);
 REGISTER_LAYER_CREATOR(SquareScatters, GetSquare);
 REGISTER_LAYER_CREATOR(SquareOfOutputs, GetSquare);
 REGISTER_LAYER_CREATOR(SquareUnpooling, GetSquare);
+REGISTER_LAYER_CREATOR(SquareOfClasses, GetSquare);
+REGISTER_LAYER_CREATOR(SquareOfLogs, GetSquare);
+REGISTER_LAYER_CREATOR(SquareOfLots, GetSquare);
+REGISTER_LAYER_CREATOR(SquareOfTurns, GetSquare);
 
 }  // namespace caffe

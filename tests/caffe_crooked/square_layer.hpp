@@ -32,11 +32,13 @@ class SquareLayer : public Layer<Dtype> {
 
   bool is(const char* type) const { return this->layer_param_.type() == type; }
   bool has_second() const {
-    return is("SquareOfLabelled") || is("SquareSized") || is("SquareLeaving") || is("SquareUnpooling");
+    return is("SquareOfLabelled") || is("SquareSized") || is("SquareLeaving") || is("SquareUnpooling") ||
+           is("SquareOfClasses");
   }
   bool has_regions() const { return is("SquareOfBoxes") || is("SquareOfRois"); }
   void CheckSizes();
   void CheckPropagation(const vector<bool>& propagate_down);
+  int turn_ = 0;
 };
 
 }  // namespace caffe

@@ -9,8 +9,8 @@ GradientChecker. So no reference is needed. Inputs come from the layer's cases.p
 parameters, if the layer does not run without them (parameters.py).
 
 Returns 0 if everything that ran is right; 1 if a gradient is wrong, two ways differ, the layer crashes, or threads of a
-kernel race; 3 if there is no verdict: the layer could not be run, or was wrong on guessed parameters or on several
-guessed shapes, for which it may not be made.
+kernel race; 3 if there is no verdict: the layer could not be run, or was wrong on guessed parameters, on several
+guessed shapes or on guessed values, for which it may not be made.
 """
 
 from __future__ import annotations

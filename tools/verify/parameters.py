@@ -38,23 +38,35 @@ class Guesses:
             if is_number(inner)
         ]
         self.values: dict[str, dict[str, str]] = {}
+        # A loss of several tops needs a loss_weight for each.
+        self.tops = 0
         self.rounds = 0
 
     def text(self) -> str:
         """The parameters so far, as prototxt."""
         return " ".join(
-            f"{message} {{ {' '.join(f'{name}: {value}' for name, value in of_it.items())} }}"
-            for message, of_it in self.values.items()
+            [
+                *["loss_weight: 1"] * self.tops,
+                *(
+                    f"{message} {{ {' '.join(f'{name}: {value}' for name, value in of_it.items())} }}"
+                    for message, of_it in self.values.items()
+                ),
+            ]
         )
 
     def more(self, refusals: Iterable[str]) -> bool:
         """Set the parameters that these messages name, else all sizes. False if nothing is left to set."""
         self.rounds += 1
         said = " ".join(refusals)
+        weights = re.search(r"\((\d+) vs\. \d+\) loss_weight must be", said)
+        if weights and not self.tops:
+            self.tops = int(weights[1])
+            return True
         named = [one for one in self.fields if not self._is_set(*one) and names(said, one[1].name)]
         chosen = named[:1] or [one for one in self.fields if not self._is_set(*one) and self._is_size(*one)]
         for message, inner in chosen:
-            self.values.setdefault(message, {})[inner.name] = "2" if inner.cpp_type in whole(inner) else "1"
+            value = "2" if inner.cpp_type in whole(inner) else "1"
+            self.values.setdefault(message, {})[inner.name] = wanted(said, inner.name) or value
         return bool(chosen) and self.rounds < MOST
 
     def _is_set(self, message: str, inner) -> bool:
@@ -81,6 +93,17 @@ def is_number(field) -> bool:
 
 def whole(field) -> tuple[int, ...]:
     return field.CPPTYPE_INT32, field.CPPTYPE_INT64, field.CPPTYPE_UINT32, field.CPPTYPE_UINT64
+
+
+def wanted(text: str, field: str) -> str | None:
+    """The number that a failed CHECK compares the field with: num_output_ == channels (0 vs. 3)."""
+    for left, right, of_left, of_right in re.findall(
+        r"Check failed: (\S+) == (\S+) \((\d+) vs\. (\d+)\)", text
+    ):
+        for side, other in ((left, of_right), (right, of_left)):
+            if names(side, field) and int(other):
+                return other
+    return None
 
 
 def names(text: str, field: str) -> bool:

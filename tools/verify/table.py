@@ -31,6 +31,8 @@ class Row:
     error: str = "-"
     verdict: str = FAILED
     remark: str = ""
+    # Is the whole gradient 0?
+    zero: bool = False
     details: list[str] = field(default_factory=list)
 
 

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import importlib
-import itertools
 from collections.abc import Iterator
-from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -15,17 +12,17 @@ from torch import Tensor
 from .gradient import GradientCheck, flat, relative
 from .guarded import guarded
 from .inputs import (
-    DATA,
-    PROBABILITIES,
+    LABELS,
+    NOT_FINITE,
     Setting,
     called_after,
-    candidates,
     counts,
     given_shapes,
     modules_of,
+    relatives,
     settings_of_cases,
-    shares_of,
-    values_of,
+    text_of,
+    trials,
 )
 from .parameters import Guesses
 from .probe import CODES, FLOATING, NoCode, Probe, facts_of
@@ -33,10 +30,12 @@ from .table import CRASHED, FAILED, NO_CODE, NO_GRADIENT, RIGHT, UNSURE, WRONG, 
 
 # Two ways may differ by this share of the largest value, or of 1.
 ALIKE = {torch.float32: 1e-4, torch.float64: 1e-8}
+CHANGES = "a second call gives another result, so differences say nothing"
 HELP = (
     "Give parameters as prototxt, PARAM='norm_param { eps: 0.1 }', and a shape for each bottom,"
     " SHAPES='2,3,6,5 2,1,1,1:label' (:label integers below the first bottom's channels,"
-    " :roi rows of image, x1, y1, x2, y2; :prob numbers within (0, 1); :mask where 2x2 max pooling found them)."
+    " :roi rows of image, x1, y1, x2, y2; :prob numbers within (0, 1); :mask where 2x2 max pooling found them;"
+    " :onehot a 1 in one of the channels; :shares positive numbers that add up to 1 over the channels)."
     " propagate_down in PARAM, true or false once for each bottom, says whose gradients count."
 )
 
@@ -83,55 +82,47 @@ class Verification:
 
     def guess(self, type_name: str, module_class):
         """The first shapes, given or guessed, that SetUp and Forward accept."""
-        if self.options.shapes:
-            shapes_given = [given_shapes(self.options.shapes)]
         parameters, details = Guesses(module_class.layer.folder, type_name), []
         while True:
-            text = self.options.param or parameters.text()
-            refusals: dict[str, str] = {}
+            text, refusals = self.options.param or parameters.text(), {}
             try:
                 module = module_class(text or None)
                 facts, differentiable = facts_of(module)
             except (self.CaffeError, ValueError) as error:
-                refusals[str(error)], trials = type_name, []
+                refusals[str(error)], shapes_to_try, refused = type_name, [], []
             else:
-                shapes_of = functools.partial(candidates, first=called_after(type_name))
-                trials = (
-                    shapes_given if self.options.shapes else itertools.chain(*map(shapes_of, counts(facts)))
-                )
-            for shapes in trials:
-                label = f"{type_name} on " + (" ".join(map(str, shapes)) or "no bottoms")
-                if parameters.values:
-                    label += f" with {text}"
-                if label in self.crashed and self.options.shapes:  # no guess: the user gave these shapes
-                    self.send("row", Row(type_name, "", "", verdict=CRASHED, remark=self.crashed[label]))
+                refused: list = []
+                shapes_to_try = trials(counts(facts), called_after(type_name), refused)
+                if self.options.shapes:
+                    shapes_to_try = [given_shapes(self.options.shapes)]
+            for shapes in shapes_to_try:
+                setting = self.guessed(type_name, module, shapes, differentiable, bool(parameters.values))
+                if parameters.text():
+                    setting.name += f" with {text}"
+                crash = self.crashed.get(setting.name)
+                if crash and self.options.shapes:  # no guess: the user gave these shapes
+                    self.send("row", Row(type_name, "", "", verdict=CRASHED, remark=crash))
                     return
-                if label in self.crashed:
-                    refusals.setdefault(self.crashed[label], label)
-                    continue
-                self.send("guessing", label)
-                setting = self.guessed(label, module, shapes, differentiable, bool(parameters.values))
-                refusal = self.refusal(setting)
+                if not crash:
+                    self.send("guessing", setting.name)
+                refusal = crash or self.refusal(setting)
                 if refusal is None:
                     if setting.guessed:
                         shown = f" ({module})" if self.options.param else ""
-                        self.send("say", f"{self.layer}: guessed: {label}{shown}")
+                        self.send("say", f"{self.layer}: guessed: {setting.name}{shown}")
                     yield setting
                     return
-                refusals.setdefault(refusal, label)
+                refusals.setdefault(refusal, setting.name)
+                refused.append((shapes, refusal))
             details = details or [f"{label}: {text}" for text, label in list(refusals.items())[:4]]
             if self.options.param or not parameters.more(refusals):
                 break
         self.send("row", Row(type_name, "", "", remark="no shapes that it takes", details=[*details, HELP]))
 
-    def guessed(self, label: str, module, shapes, differentiable, invented: bool) -> Setting:
-        smooth = [
-            shape.kind in (DATA, PROBABILITIES) and (i >= len(differentiable) or differentiable[i])
-            for i, shape in enumerate(shapes)
-        ]
+    def guessed(self, type_name: str, module, shapes, differentiable, invented: bool) -> Setting:
+        smooth = [i >= len(differentiable) or differentiable[i] for i in range(len(shapes))]
         guessed = invented or not self.options.shapes
-        shares = shares_of(shapes) if guessed else None
-        return Setting(label, module, values_of(shapes), None, smooth, guessed, invented, shares)
+        return Setting("", module, [], None, smooth, guessed, invented).on(shapes)
 
     def refusal(self, setting: Setting) -> str | None:
         """Why the layer cannot run on these; None if it can."""
@@ -145,7 +136,7 @@ class Verification:
             except (self.CaffeError, MemoryError) as error:
                 return str(error)
             else:
-                return None if flat(tops).isfinite().all() else "Forward gives NaN or infinity"
+                return None if flat(tops).isfinite().all() else NOT_FINITE
         return reason
 
     # ------------------------------------------------------------------------------------ one setting
@@ -153,23 +144,33 @@ class Verification:
     def setting(self, setting: Setting) -> None:
         self.choose_blobs(setting)
         rows = self.rows(setting)
-        if setting.shares:
+        if setting.guessed:
             rows = self.doubted(setting, list(rows))
         for row in rows:
             self.send("row", row)
 
     def doubted(self, setting: Setting, rows: list[Row]) -> list[Row]:
-        """Try values in (0, 1), too: a layer that is right only there may be a loss of probabilities."""
-        within = replace(setting, name=f"{setting.name}, within (0, 1)", bottoms=setting.shares)
+        """If some are wrong, try other values and shapes: the layer may be made for those alone."""
         wrong = [row for row in rows if row.verdict == WRONG]
-        if wrong and within.name not in self.crashed:
-            verdicts = {row.verdict for row in self.rows(within)}
-            if RIGHT in verdicts and not verdicts & {WRONG, FAILED}:
-                for row in wrong:
-                    row.verdict, row.remark = UNSURE, f"but not within (0, 1): {row.remark}"
+        others = map(setting.on, relatives(setting.shapes)) if wrong else ()
+        fits = next(filter(self.is_right, others), None)
+        for row in wrong if fits else ():
+            row.verdict, row.remark = UNSURE, f"but not on {text_of(fits.shapes)}: {row.remark}"
         return rows
 
-    def rows(self, setting: Setting) -> Iterator[Row]:
+    def is_right(self, setting: Setting) -> bool:
+        """Is its gradient right in every way that the layer has, and not only because it is 0?"""
+        if setting.name in self.crashed:
+            return False
+        self.choose_blobs(setting)
+        right = False
+        for row in self.rows(setting, self.options.seconds / 4):
+            if row.verdict in (WRONG, FAILED):
+                return False
+            right |= row.verdict == RIGHT and not row.zero
+        return right
+
+    def rows(self, setting: Setting, seconds: float | None = None) -> Iterator[Row]:
         for dtype in FLOATING:
             first = None
             for code in self.codes:
@@ -178,7 +179,7 @@ class Verification:
                 label = setting.name if setting.guessed else ""
                 self.send("running", (f"{setting.name}: {code.label}, {row.dtype}", label))
                 try:
-                    first = self.code(setting, code, dtype, row, first)
+                    first = self.code(setting, code, dtype, row, first, seconds or self.options.seconds)
                 except NoCode as error:
                     row.verdict, row.remark = NO_CODE, str(error)
                 except (self.CaffeError, ValueError, RuntimeError) as error:
@@ -226,11 +227,15 @@ class Verification:
         except self.CaffeError:
             return True
 
-    def code(self, setting: Setting, code, dtype: torch.dtype, row: Row, first):
+    def code(self, setting: Setting, code, dtype: torch.dtype, row: Row, first, seconds: float):
         """Fill in a row. Returns the result with which other rows of this dtype are compared."""
         probe = Probe(setting.module, code, dtype, setting.bottoms, setting.blobs)
         tops = probe.run_forward()
         found = {"forward": flat(tops)}
+        if not alike(flat(probe.run_forward()), found["forward"], dtype):
+            row.verdict, row.remark = NO_GRADIENT, CHANGES
+            self.compare(row, found, first, dtype, probe.draws)
+            return first or found
         wanted, refused = self.wanted(probe, setting) if tops else ([], ["it has no tops"])
         row.details += refused
         if any(wanted):
@@ -241,9 +246,10 @@ class Verification:
             def finer():
                 return Probe(setting.module, code, torch.float64, probe.bottoms, probe.blobs)
 
-            checked = GradientCheck(probe, wanted, finer, self.options.seconds).run()
+            labels = [i for i, shape in enumerate(setting.shapes) if shape.kind in LABELS]
+            checked = GradientCheck(probe, wanted, finer, seconds, labels).run()
             row.error = f"{checked.error:.1e}" + (" (sampled)" if checked.sampled else "")
-            row.verdict = WRONG if checked.wrong_count else RIGHT
+            row.verdict, row.zero = WRONG if checked.wrong_count else RIGHT, checked.zero
             row.details += [*checked.notes, *map(str, checked.wrong)]
             without = " and ".join(checked.without)
             if checked.wrong_count:
@@ -315,6 +321,10 @@ class Verification:
                 row.details.append(
                     f"{column} differs from the first way's: {getattr(row, column)} > {ALIKE[dtype]:.0e}"
                 )
+
+
+def alike(one: Tensor, other: Tensor, dtype: torch.dtype) -> bool:
+    return one.shape == other.shape and torch.allclose(one, other, ALIKE[dtype], ALIKE[dtype], equal_nan=True)
 
 
 def moved(blob: Tensor, generator) -> Tensor:

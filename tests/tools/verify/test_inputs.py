@@ -11,6 +11,7 @@ from tools.verify.inputs import (
     FLAT,
     LABEL,
     MASK,
+    NOT_FINITE,
     PROBABILITIES,
     REGIONS,
     SQUARE,
@@ -20,6 +21,9 @@ from tools.verify.inputs import (
     called_after,
     candidates,
     counts,
+    fitted,
+    relatives,
+    trials,
     values_of,
 )
 
@@ -48,9 +52,12 @@ def test_numbers():
     assert values("500").min() < -1 and values("500").dtype == torch.float64
     shares = values("500:prob")
     assert 0 < shares.min() < 0.3 and 0.7 < shares.max() < 1
-    assert inputs.shares_of([USUAL, Shape((2,), LABEL)]) is None
-    first, second = inputs.shares_of([USUAL, FLAT])
-    assert first.shape == USUAL.sizes and second.shape == FLAT.sizes and 0 < first.min() < first.max() < 1
+    for text in ("2,3,6,5", "4,3", "3"):
+        shared, chosen = values(f"{text}:shares"), values(f"{text}:onehot")
+        channels = min(1, shared.dim() - 1)
+        assert shared.min() > 0 and chosen.unique().tolist() == [0, 1]
+        for found in (shared, chosen):
+            torch.testing.assert_close(found.sum(channels), torch.ones_like(found.sum(channels)))
 
 
 def test_shapes_as_text():
@@ -84,6 +91,77 @@ def test_guesses_are_for_that_many_bottoms_the_likeliest_first():
     assert [USUAL, Shape((5, 5), REGIONS), USUAL] in list(candidates(3, REGIONS))[:12]
     assert [shapes[-1].kind for shapes in candidates(2, MASK)][:3] == [MASK, MASK, DATA]
     assert list(candidates(1, REGIONS)) == list(candidates(1, MASK)) == list(candidates(1))
+
+
+def as_text(found) -> list[str]:
+    return [" ".join(map(str, shapes)) for shapes in found]
+
+
+def test_other_values_and_shapes_of_arbitrary_numbers():
+    assert as_text(relatives([USUAL])) == ["2,3,6,5:prob"]
+    flat = [
+        "5,4:prob 5,4:prob",
+        "5,4 5,4:onehot",
+        "5,4 5,4:shares",
+        "5,4:prob 5,4:onehot",
+        "5,4:prob 5,4:shares",
+    ]
+    assert as_text(relatives([FLAT, FLAT])) == flat
+    of_planes = as_text(relatives([USUAL, USUAL]))
+    assert of_planes == [text.replace("5,4", "2,3,6,5") for text in flat] + ["5,4 5,4", *flat]
+    assert list(relatives([USUAL, Shape((2,), LABEL)])) == []
+
+
+@pytest.mark.parametrize(
+    ("shapes", "failed", "wanted"),
+    [
+        ("2,3,6,5", "bottom[0]->channels() == 8 (3 vs. 8)", "2,8,6,5"),
+        ("2,3,6,5", "3 == bottom[0]->num_axes() (3 vs. 4)", "2,3,6"),
+        ("5,4", "bottom[0]->num_axes() == 4 (2 vs. 4) must have four", "5,4,2,2"),
+        ("5,4", "bottom[0]->width() == 6 (1 vs. 6)", "5,4,1,6"),
+        ("5,4", "bottom[0]->shape(1) >= size_ (4 vs. 9)", "5,9"),
+        ("2,3,6,5 2,1,1,1:label", "bottom[0]->num() == bottom[1]->num() (2 vs. 7)", "2,3,6,5 2,1,1,1:label"),
+        ("2,3,6,5 7:label", "bottom[0]->num() == bottom[1]->num() (2 vs. 7)", "2,3,6,5 2:label"),
+        ("2,3,6,5", "bottom[1]->num() == 3 (2 vs. 3)", None),
+        ("2,3,6,5", "bottom[0]->count() == 3 (180 vs. 3)", None),
+        ("2,3,6,5", "bottom[0]->shape(-1) == 3 (5 vs. 3)", None),
+        ("2,3,6,5", "bottom[0]->channels() == 5000 (3 vs. 5000)", None),
+        ("2,3,6,5", "bottom[0]->channels() == channels_ (3 vs. 0)", None),
+        ("2,3,6,5", "2 * bottom[0]->channels() == channels_ (6 vs. 3)", None),
+        ("2,3,6,5", "num_output_ > 0 (0 vs. 0)", None),
+    ],
+)
+def test_the_size_that_a_check_names(shapes, failed, wanted):
+    given = [Shape.parse(text) for text in shapes.split()]
+    found = fitted(given, f"layer: setup: layer.cpp:3: Check failed: {failed}")
+    assert (" ".join(map(str, found)) if found else None) == wanted
+
+
+def test_what_is_tried_depends_on_what_is_refused():
+    """Other values where there are no numbers; sizes of CHECKs at the end, one after the other, each once."""
+    refused, found = [], []
+    for shapes in trials([1], DATA, refused):
+        found.append(*as_text([shapes]))
+        sizes, why = shapes[0].sizes, "no"
+        if shapes == [USUAL]:
+            why = NOT_FINITE
+        elif len(sizes) == 4 and sizes[0] != 3:
+            why = f"Check failed: bottom[0]->num() == 3 ({sizes[0]} vs. 3)"
+        elif len(sizes) == 4 and sizes[1] != 7:
+            why = f"Check failed: bottom[0]->channels() == 7 ({sizes[1]} vs. 7)"
+        refused.append((shapes, why))
+    plain = as_text(candidates(1))
+    assert found == [
+        plain[0],
+        *as_text(relatives([USUAL])),
+        *plain[1:],
+        "3,3,6,5:prob",
+        "3,4,6,6",
+        "3,4,1,4",
+        "3,7,6,5:prob",
+        "3,7,6,6",
+        "3,7,1,4",
+    ]
 
 
 class Function:

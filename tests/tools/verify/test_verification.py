@@ -7,9 +7,10 @@ import torch
 
 from tools.verify import verification
 from tools.verify.gradient import flat, relative
+from tools.verify.inputs import Shape
 from tools.verify.probe import NoCode
 from tools.verify.races import Race, Watch, parse
-from tools.verify.table import FAILED, RIGHT, UNSURE, WRONG, Row
+from tools.verify.table import FAILED, NO_GRADIENT, RIGHT, UNSURE, WRONG, Row
 from tools.verify.verification import ALIKE, Verification, moved
 
 
@@ -115,18 +116,26 @@ def test_propagate_down_says_whose_gradients_count(judge, monkeypatch):
     assert judge.wanted(SimpleNamespace(bottoms=[1, 2], blobs=[]), setting) == ([False, True], [])
 
 
-@pytest.mark.parametrize("verdicts, unsure", [([RIGHT], True), ([RIGHT, WRONG], False), ([FAILED], False)])
+@pytest.mark.parametrize(
+    "rows, fits",
+    [([RIGHT], True), ([RIGHT, WRONG], False), ([FAILED], False), ([NO_GRADIENT], False), (["zeros"], False)],
+)
 @pytest.mark.parametrize("crashed", [False, True])
-def test_what_is_right_for_probabilities_alone(judge, monkeypatch, verdicts, unsure, crashed):
-    setting = verification.Setting("s", None, [torch.zeros(1)], None, [True], shares=[torch.ones(1)])
-    rows = [Row("s", "c", "float", verdict=v, remark="why") for v in (WRONG, RIGHT)]
+def test_what_is_right_on_other_values_alone(judge, monkeypatch, rows, fits, crashed):
+    """Nothing but zeros is no sign that a guess fits."""
+    module = SimpleNamespace(type_name="S")
+    setting = verification.Setting("s", module, [torch.zeros(1)], None, [True], shapes=[Shape((1,))])
+    wrong = [Row("s", "c", "float", verdict=v, remark="why") for v in (WRONG, RIGHT)]
     if crashed:
-        judge.crashed["s, within (0, 1)"] = "SIGSEGV"
-    monkeypatch.setattr(judge, "rows", lambda within: [Row("w", "c", "float", verdict=v) for v in verdicts])
-    doubted = judge.doubted(setting, rows)
-    wanted = UNSURE if unsure and not crashed else WRONG
+        judge.crashed["S on 1:prob"] = "SIGSEGV"
+    monkeypatch.setattr(judge, "choose_blobs", lambda setting: None)
+    tried = [Row("o", "c", "float", verdict=RIGHT if v == "zeros" else v, zero=v == "zeros") for v in rows]
+    judge.options = SimpleNamespace(seconds=1)
+    monkeypatch.setattr(judge, "rows", lambda other, seconds: tried)
+    doubted = judge.doubted(setting, wrong)
+    wanted = UNSURE if fits and not crashed else WRONG
     assert [row.verdict for row in doubted] == [wanted, RIGHT]
-    assert doubted[0].remark == ("but not within (0, 1): why" if wanted == UNSURE else "why")
+    assert doubted[0].remark == ("but not on 1:prob: why" if wanted == UNSURE else "why")
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from tools.verify.inputs import (
     Setting,
     Shape,
 )
-from tools.verify.parameters import names
+from tools.verify.parameters import Guesses, names, wanted
 from tools.verify.table import RIGHT, STATUS_NOT_RUN, STATUS_RIGHT, STATUS_WRONG, UNSURE, WRONG, Row, closing
 
 
@@ -175,7 +175,7 @@ def test_probabilities_that_were_not_guessed(verify):
     """Wrong where one is negative, which no probability can be: that decides nothing."""
     found = verify("SquareOfShares")
     assert found.status == STATUS_NOT_RUN and found.verdicts == {UNSURE}, found.text
-    assert "but not within (0, 1)" in re.sub(r"[│\s]+", " ", found.table)
+    assert "but not on 2,3,6,5:prob" in re.sub(r"[│\s]+", " ", found.table)
     assert verify("SquareOfShares", "--shapes", "2,3:prob").verdicts == {"right"}
     assert verify("SquareOfShares", "--shapes", "2,3").verdicts == {"WRONG"}
 
@@ -207,12 +207,47 @@ def test_rounded_to_float(verify):
 
 
 def test_shapes_it_does_not_take(verify):
-    found = verify("SquareOfSeventeen")
+    found = verify("SquareOfLots")
     assert found.status == 3 and found.verdicts == {"FAILED"}, found.text
     told = re.sub(r"\s+", " ", found.text)
-    assert "(3 vs. 17) channels of the famous paper" in told and "SHAPES='" in told
-    given = verify("SquareOfSeventeen", "--shapes", "2,17")
+    assert "(10 vs. 0) channels of the famous paper" in told and "SHAPES='" in told
+    given = verify("SquareOfLots", "--shapes", "2,17")
     assert given.status == 0 and given.verdicts == {"right"}, given.text
+
+
+def test_a_size_that_a_check_names(verify):
+    found = verify("SquareOfSeventeen")
+    assert found.status == 0 and found.verdicts == {"right"}, found.text
+    assert "guessed: SquareOfSeventeen on 2,17,6,5" in found.text
+
+
+def test_labels_that_were_not_guessed(verify):
+    """Backward is right if the second bottom holds 0 and 1 alone. It gives them no gradient."""
+    found = verify("SquareOfClasses")
+    assert found.status == STATUS_NOT_RUN and found.verdicts == {UNSURE}, found.text
+    assert "but not on 2,3,6,5 2,3,6,5:onehot" in re.sub(r"[│\s]+", " ", found.table)
+    assert verify("SquareOfClasses", "--shapes", "2,3 2,3:onehot").verdicts == {"right"}
+    assert verify("SquareOfClasses", "--shapes", "2,3 2,3:shares").verdicts == {"WRONG"}
+
+
+def test_labels_that_get_a_wrong_gradient(verify):
+    """If Backward does give the labels one, it counts."""
+    found = verify("SquareSized", "--shapes", "2,3 2,3:onehot")
+    assert found.verdicts == {"right"}
+    given = verify("SquareOfLabelled", "--shapes", "2,3:onehot 2,3:onehot")
+    assert given.verdicts == {"right"} and "no gradient for bottom 1" in given.text
+
+
+def test_a_guess_that_gives_numbers_with_other_values(verify):
+    found = verify("SquareOfLogs")
+    assert found.status == 0 and found.verdicts == {"right"}, found.text
+    assert "guessed: SquareOfLogs on 2,3,6,5:prob" in found.text
+
+
+def test_a_result_that_changes_from_call_to_call(verify):
+    found = verify("SquareOfTurns")
+    assert found.status == 0 and found.verdicts == {"no gradient"}, found.text
+    assert "a second call gives another result" in re.sub(r"[│\s]+", " ", found.table)
 
 
 def test_parameters_are_guessed(verify):
@@ -239,6 +274,29 @@ def test_parameters_are_guessed(verify):
 )
 def test_fields_that_a_refusal_names(text, found):
     assert names(text, "tile_dim") == found
+
+
+@pytest.mark.parametrize(
+    ("failed", "number"),
+    [
+        ("num_output_ == channels (0 vs. 3)", "3"),
+        ("channels == param.num_output() (4 vs. 0)", "4"),
+        ("num_output > 0 (0 vs. 0)", None),
+        ("num_output == size (2 vs. 0)", None),
+        ("outputs == channels (0 vs. 3)", None),
+    ],
+)
+def test_the_number_that_a_check_wants(failed, number):
+    assert wanted(f"l: setup: l.cpp:3: Check failed: {failed} more", "num_output") == number
+
+
+def test_a_loss_weight_for_each_top_is_guessed():
+    """And then no more."""
+    guesses = Guesses.__new__(Guesses)
+    guesses.fields, guesses.values, guesses.tops, guesses.rounds = [], {}, 0, 0
+    said = "Check failed: top.size() == layer_param_.loss_weight_size() (2 vs. 1) loss_weight must be unspecified"
+    assert guesses.text() == "" and guesses.more([said]) and guesses.text() == "loss_weight: 1 loss_weight: 1"
+    assert not guesses.more([said])
 
 
 def test_a_mask_is_guessed(verify):
@@ -358,7 +416,7 @@ def test_unknown_shapes_and_fields(verify):
     # A mistake in what was typed is no finding about the layer.
     sizes = "SHAPES: 2,x: expected sizes, as in 2,3,6,5 or 2,1,1,1:label or 5,5:roi\n"
     assert verify("SquareRight", "--shapes", "2,x") == Outcome(2, sizes)
-    kind = "SHAPES: 2,3:lable: after the colon stands label, roi, prob or mask, not 'lable'\n"
+    kind = "SHAPES: 2,3:lable: after the colon stands one of label, roi, prob, mask, onehot, shares, not 'lable'\n"
     assert verify("SquareRight", "--shapes", "2,3 2,3:lable") == Outcome(2, kind)
     assert verify("SquareRight", "--shapes", "2,3:prob").status == 0
     found = verify("SquareRight", "--param", "no_such_param { a: 1 }")
