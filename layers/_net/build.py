@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -369,15 +370,17 @@ def read_net(prototxt, replace: dict | None) -> tuple[str, str]:
     return read_text(prototxt, replace), str(prototxt)
 
 
-def needed_types(prototxt, replace: dict | None = None) -> list[str]:
-    """The types of a prototxt's layers that compute something, in any phase."""
-    return list(dict.fromkeys(spec.type for spec in _computing(prototxt, replace)))
+def needed_types(prototxt, replace: dict | None = None, states: Sequence[State] = ()) -> list[str]:
+    """The types of a prototxt's layers that compute something in any of these states, or, if none is given, in any."""
+    return list(dict.fromkeys(spec.type for spec in _computing(prototxt, replace, states)))
 
 
-def types_of_forks(prototxt, replace: dict | None = None, ignore=()) -> dict[str, list[Unknown]]:
+def types_of_forks(
+    prototxt, replace: dict | None = None, ignore=(), states: Sequence[State] = ()
+) -> dict[str, list[Unknown]]:
     """The needed types that stock Caffe does not have, or not with all the fields that this file uses: these fields."""
     found: dict[str, list[Unknown]] = {}
-    for spec in _computing(prototxt, replace):
+    for spec in _computing(prototxt, replace, states):
         kind = stock_class(spec.type)
         if kind is None:
             found.setdefault(spec.type, [])
@@ -422,9 +425,10 @@ def _why_none(spec: Spec) -> str:
     return "native=False, and its type is not ported"
 
 
-def _computing(prototxt, replace: dict | None) -> list[Spec]:
+def _computing(prototxt, replace: dict | None, states: Sequence[State]) -> list[Spec]:
     text, path = read_net(prototxt, replace)
-    specs = [Spec.of(node) for node in upgraded(parse(text, path), path)]
+    nodes = upgraded(parse(text, path), path)
+    specs = [Spec.of(n) for n in nodes if not states or any(included(n, state, path) for state in states)]
     return [
         s
         for s in specs

@@ -30,6 +30,7 @@ from layers._net import caffe_net
 from layers._net.build import needed_types, types_of_forks
 from layers._net.net import CaffeNet
 from layers._net.registry import Folders
+from layers._net.rules import TEST, TRAIN, State
 from layers._net.stock import blobs_of
 from layers._runtime import CaffeError, CaffeValueError
 
@@ -96,6 +97,15 @@ class Asked:
             "stages": tuple(environment.get("STAGES", "").split()),
         }
 
+    @property
+    def states(self) -> list[State]:
+        """Those that the net is built for."""
+        stages = frozenset(self.options["stages"])
+        return [State(phase, stages=stages) for phase in ([self.phase] if self.phase else [TEST, TRAIN])]
+
+    def types_of_forks(self, states: list[State]) -> dict[str, list[Unknown]]:
+        return types_of_forks(self.prototxt, self.options["replace"], self.options["ignore"], states)
+
     def in_python(self) -> str:
         """The Python call that loads the same net. It finds folders of layers by LAYERS_DIR."""
         words = [repr(self.prototxt), *([repr(self.weights)] if self.weights else [])]
@@ -131,8 +141,8 @@ def port_missing(asked: Asked, console: Console) -> bool:
     """Port the types that no folder has, if there is a fork, and build what is not built."""
     # Stock layers are ported for the comparison alone.
     replace = asked.options["replace"]
-    of_forks = types_of_forks(asked.prototxt, replace, asked.options["ignore"])
-    types = needed_types(asked.prototxt, replace) if asked.verify else list(of_forks)
+    of_forks = asked.types_of_forks(asked.states)
+    types = needed_types(asked.prototxt, replace, asked.states) if asked.verify else list(of_forks)
     if asked.caffe:  # where ported layers go may be a new folder
         Path(asked.folders[0]).mkdir(parents=True, exist_ok=True)
     missing = [name for name in types if Folders(asked.folders).find(name) is None]
@@ -168,6 +178,9 @@ def port(missing: dict[str, list[Unknown]], asked: Asked, console: Console) -> b
     folders = Folders(asked.folders)
     failed = [name for name in missing if folders.find(name) is None]
     console.print(f"Not ported: {', '.join(failed)}. The lines above say why", soft_wrap=True)
+    for state in asked.states if len(asked.states) > 1 else ():
+        if not set(failed) & set(asked.types_of_forks([state])):
+            console.print(f"PHASE={state.phase} needs none of these")
     if fields := dict.fromkeys(one.path for name in failed for one in missing[name]):
         console.print(
             f"If the fork's own fields do not matter: IGNORE={quote(' '.join(fields))}", soft_wrap=True

@@ -285,6 +285,31 @@ def test_what_is_missing_is_ported_and_built(asked, tmp_path, monkeypatch, statu
     assert ran[0][-1] == "Convolution BatchNorm Scale"
 
 
+def test_only_what_the_phase_needs_is_ported(asked, tmp_path, monkeypatch):
+    """If that cannot be ported, the phase is named that can do without."""
+    ran = []
+    monkeypatch.setattr(
+        net.subprocess, "run", lambda command, **_: ran.append(command[-1]) or SimpleNamespace(returncode=1)
+    )
+
+    def said(*rules, phase=None, stages=()):
+        layers = "".join(
+            f'layer {{ name: "{i}" type: "Own{i}" bottom: "own" top: "{i}" include {{ {rule} }} }}\n'
+            for i, rule in enumerate(rules)
+        )
+        asked("show", OWN + layers, CAFFE="/fork")
+        wanted = net.Asked([Settings({"LAYERS_DIR": str(tmp_path / "new")})], verify=False)
+        wanted.phase, wanted.options["stages"], text = phase, stages, io.StringIO()
+        assert not net.port_missing(wanted, Console(file=text, width=200))
+        return ran.pop(), re.findall("PHASE=.*", text.getvalue())
+
+    rules = "phase: TRAIN", "phase: TEST", 'stage: "show"'
+    assert said(*rules) == ("Own0 Own1", [])
+    assert said(*rules, phase="TRAIN") == ("Own0", []) and said(*rules, phase="TEST") == ("Own1", [])
+    assert said(*rules, phase="TEST", stages=("show",)) == ("Own1 Own2", [])
+    assert said(rules[0], rules[0]) == ("Own0 Own1", ["PHASE=TEST needs none of these"])
+
+
 def test_a_forks_field_of_a_stock_type_is_named(asked, tmp_path, monkeypatch):
     """With its place in the prototxt and in the fork, and what to do if the fork's layer cannot be ported."""
     monkeypatch.setattr(net.subprocess, "run", lambda *_, **__: SimpleNamespace(returncode=1))
