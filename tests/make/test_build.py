@@ -362,37 +362,6 @@ def test_two_makes_at_once(workshop):
 # ------------------------------------------------------------------------------------------- results
 
 
-def test_folder_outside_gets_one_file(workshop):
-    """Its __init__.py, by which the layers find the toolkit's own runtime."""
-    workshop.layer("one", value="7")
-    workshop.build()
-    assert {p.name for p in workshop.folder.iterdir()} == {"one", "build", "__init__.py"}
-    # In a process that has never heard of the toolkit.
-    said = workshop.python(f"""{workshop.importing("one")}
-import sys, cuffi, {workshop.folder.name}
-print({workshop.folder.name}._runtime is cuffi._runtime, [m for m in sys.modules if m.endswith("_runtime.layer")])
-""")
-    assert said == "7.0\nTrue ['cuffi._runtime.layer']"
-    made = (workshop.folder / "__init__.py").stat().st_mtime_ns
-    workshop.build()
-    assert (workshop.folder / "__init__.py").stat().st_mtime_ns == made
-
-
-def test_own_init_stays(workshop):
-    workshop.layer("one", value="7")
-    own = workshop.folder / "__init__.py"
-    own.write_text("MINE = 1\n")
-    assert "add `import cuffi; cuffi.adopt(__name__)` to it" in workshop.build()
-    assert own.read_text() == "MINE = 1\n"
-
-
-def test_layers_that_import_the_installed_toolkit_get_nothing(workshop):
-    one = workshop.layer("one")
-    (one / "__init__.py").write_text("from cuffi import Layer\n\nlayer = Layer(__name__)\n")
-    workshop.build()
-    assert not (workshop.folder / "__init__.py").exists()
-
-
 def test_clean(workshop):
     one = workshop.layer("one")
     before = {p.name for p in one.iterdir()}

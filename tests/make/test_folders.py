@@ -1,6 +1,7 @@
-"""LAYERS_DIR with several folders: for make and its tools, and for Python."""
+"""Folders of layers outside of the toolkit, one or several in LAYERS_DIR: for make and its tools, and for Python."""
 
 import os
+import shutil
 import subprocess
 import sys
 
@@ -9,6 +10,7 @@ from conftest import ROOT, Workshop, make
 
 from layers._net.registry import Folders
 from layers._runtime import CaffeValueError
+from tools.make.outside import give_toolkit
 
 CAFFE = 'from .._caffe import caffe_layer\n\nOwn = caffe_layer(__name__, "{type}")\n'
 
@@ -124,3 +126,43 @@ def test_a_nets_layers_are_found(both, monkeypatch):
     monkeypatch.setenv("LAYERS_DIR", f"{a.folder}/nosuch")
     with pytest.raises(CaffeValueError, match=f"LAYERS_DIR: no folder {a.folder}/nosuch"):
         Folders()
+
+
+def test_folder_outside_gets_one_file(workshop):
+    """Its __init__.py, by which the layers find the toolkit's own runtime."""
+    workshop.layer("one", value="7")
+    workshop.build()
+    assert {p.name for p in workshop.folder.iterdir()} == {"one", "build", "__init__.py"}
+    # In a process that has never heard of the toolkit.
+    said = workshop.python(f"""{workshop.importing("one")}
+import sys, cuffi, {workshop.folder.name}
+print({workshop.folder.name}._runtime is cuffi._runtime, [m for m in sys.modules if m.endswith("_runtime.layer")])
+""")
+    assert said == "7.0\nTrue ['cuffi._runtime.layer']"
+    made = (workshop.folder / "__init__.py").stat().st_mtime_ns
+    workshop.build()
+    assert (workshop.folder / "__init__.py").stat().st_mtime_ns == made
+
+
+def test_own_init_stays(workshop):
+    workshop.layer("one", value="7")
+    own = workshop.folder / "__init__.py"
+    own.write_text("MINE = 1\n")
+    assert "add `import cuffi; cuffi.adopt(__name__)` to it" in workshop.build()
+    assert own.read_text() == "MINE = 1\n"
+
+
+def test_layers_that_import_the_installed_toolkit_get_nothing(workshop):
+    one = workshop.layer("one")
+    (one / "__init__.py").write_text("from cuffi import Layer\n\nlayer = Layer(__name__)\n")
+    workshop.build()
+    assert not (workshop.folder / "__init__.py").exists()
+
+
+def test_a_copy_of_the_toolkits_own_layers_is_no_users(tmp_path, capsys):
+    """make verify and make sanitize build in one. There, layers find _runtime beside them."""
+    copy = shutil.copytree(ROOT / "layers/sigmoid", tmp_path / "layers" / "sigmoid").parent
+    shutil.copy(ROOT / "layers/__init__.py", copy)
+    give_toolkit(str(copy), [str(copy / "sigmoid")])
+    assert (copy / "__init__.py").read_bytes() == (ROOT / "layers/__init__.py").read_bytes()
+    assert capsys.readouterr().out == ""

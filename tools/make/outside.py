@@ -10,8 +10,11 @@ import os
 import re
 
 from ..files import content, write
+from .backends import edge
 from .settings import ROOT
 
+# What make verify and make sanitize may copy to a folder outside.
+_TOOLKITS = edge.PACKAGE / "__init__.py"
 _RELATIVE = re.compile(rb"^\s*from \.\._", re.M)
 _MADE = "# Made by the toolkit's make, and made anew by it. Delete this line to keep what you change.\n"
 _INSTALLED = """
@@ -38,8 +41,7 @@ cuffi.adopt(__name__)
 
 def init_text() -> str:
     is_installed = os.path.basename(ROOT) == "_toolkit"
-    package = os.path.join(ROOT, "layers", "__init__.py")
-    return _MADE + (_INSTALLED if is_installed else _CHECKOUT.format(path=package)).lstrip("\n")
+    return _MADE + (_INSTALLED if is_installed else _CHECKOUT.format(path=str(_TOOLKITS))).lstrip("\n")
 
 
 def give_toolkit(layers_dir: str, folders: list[str]) -> None:
@@ -50,7 +52,7 @@ def give_toolkit(layers_dir: str, folders: list[str]) -> None:
     present = content(path)
     if present.startswith(_MADE.encode()) or not os.path.exists(path):
         write(path, os.fsencode(init_text()), if_changed=True)
-    elif b"adopt(" not in present:
+    elif b"adopt(" not in present and present != content(_TOOLKITS):
         add = "add `import cuffi; cuffi.adopt(__name__)` to it"
         print(f"{path} is your own: {add}, or the layers will not find the toolkit's _runtime.", flush=True)
 
