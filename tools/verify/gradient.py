@@ -62,6 +62,8 @@ class Checked:
     coarse: bool = False  # right with Caffe's step, wrong with finer ones
     zero: bool = False  # the whole gradient is 0
     sampled: bool = False
+    # Backward adds to a bottom's diff, or leaves some of it as it was. Caffe clears none before, torch does.
+    adds: bool = False
     # Tensors whose diffs Backward never writes, rightly.
     without: list[str] = field(default_factory=list)
     wrong: list[Wrong] = field(default_factory=list)
@@ -205,10 +207,12 @@ class GradientCheck:
         if not self.inputs or not len(self.tops):
             return found
         computed = self.computed()
-        if self.accumulates(computed):
+        found.adds = self.accumulates(computed)
+        if found.adds:
             found.notes.append(
-                "adds to a diff, or leaves some of it as it was: Caffe clears none before Backward"
+                "adds to a diff, or leaves some of it as it was: torch clears it before, Caffe does not"
             )
+            computed = self.computed(fill=0.0)
         for row, (i, _) in enumerate(self.inputs):
             if i in self.unwritten:
                 computed[row] = 0

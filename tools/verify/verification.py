@@ -240,7 +240,7 @@ class Verification:
         row.details += refused
         if any(wanted):
             probe.run_forward(wanted)
-            diffs = probe.run_backward(random_like(tops), wanted)
+            diffs = probe.run_backward(random_like(tops), wanted, fill=0.0)
             found["backward"] = flat([d for d in diffs if d is not None])
 
             def finer():
@@ -256,6 +256,8 @@ class Verification:
                 row.remark = f"{checked.wrong_count} of {checked.checked} elements of the gradient"
             elif len(checked.without) == sum(wanted):
                 row.verdict, row.remark = NO_GRADIENT, "Backward writes no diff, and differences are 0"
+            elif checked.adds:
+                row.remark = "on a diff of zeros, as torch hands it; Caffe clears none"
             elif without:
                 row.remark = f"Backward writes no diff for {without}, and differences are 0"
             elif checked.coarse:
