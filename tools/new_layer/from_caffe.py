@@ -38,11 +38,12 @@ def layer_files(name: str, class_name: str, path: Path, fill) -> tuple[dict[str,
         dtypes=", ".join(f"torch.{dtype}" for dtype in dtypes) + "," * (len(dtypes) == 1),
         of_dtypes=" or ".join(dtypes),
     )
+    calling = callers(parts, path)
     functions = python_functions(name, launchers)
     used = {launcher.name for group in functions.values() for launcher in group}
     files = {
         f"{name}.h": fill("caffe/layer.h.in", **values, declarations=declarations(launchers)),
-        f"{name}.cu": cuda_text(parts, launchers, left_out, values, fill),
+        f"{name}.cu": cuda_text(parts, launchers, [*map(missing, left_out)], calling, values, fill),
         "__init__.py": fill(
             "caffe/init.py.in",
             **values,
@@ -57,7 +58,7 @@ def layer_files(name: str, class_name: str, path: Path, fill) -> tuple[dict[str,
         ),
     }
     notes = [f"Launchers made: {len(launchers)}, for the kernels of {path.name}."]
-    notes += [f"No launcher for {kernel}: it {why}." for kernel, why in left_out]
+    notes += [*map(missing, left_out), *calling]
     return {file: text.rstrip("\n") + "\n" for file, text in files.items()}, notes
 
 
@@ -75,7 +76,24 @@ def declarations(launchers: list[Launcher]) -> str:
     return "".join(f"\n// {x.kernel.name}\n{x.declaration()}\n" for x in launchers)
 
 
-def cuda_text(parts: Parts, launchers, left_out, values, fill) -> str:
+def missing(left_out: tuple[str, str]) -> str:
+    return f"No launcher for {left_out[0]}: it {left_out[1]}."
+
+
+def callers(parts: Parts, path: Path) -> list[str]:
+    """A note on the files beside an extension's .cu, or a folder up, that call the functions around its launches."""
+    around = [parts.source.function_around(launch.start) for launch in parts.source.launches]
+    names = {f.name for f in around if f is not None and not (f.member or f.scope)}
+    if not names:
+        return []
+    called = re.compile(rf"\b({'|'.join(names)})\b")
+    places = sorted(x for folder in (path.parent, path.parent.parent) for x in folder.glob("*.c*"))
+    found = [x for x in places if x.suffix in (".c", ".cc", ".cpp") and called.search(read(str(x)))]
+    files = ", ".join(os.path.relpath(x, path.parent) for x in found)
+    return [f"These files call its host code, and check the sizes: {files}."] if files else []
+
+
+def cuda_text(parts: Parts, launchers, left_out, calling, values, fill) -> str:
     includes = '#include "caffe_cuda_macro.h"'
     kept = {*parts.kept_includes, *of_torch(parts, launchers)}
     if kept:
@@ -83,15 +101,14 @@ def cuda_text(parts: Parts, launchers, left_out, values, fill) -> str:
     if parts.dropped_includes:
         includes += "\n\n// It also included, for its host code:\n"
         includes += "\n".join(f"//   {name}" for name in parts.dropped_includes)
-    missing = [f"// No launcher for {kernel}: it {why}." for kernel, why in left_out]
     text = fill(
         "caffe/layer.cu.in",
         **values,
         heading=parts.heading,
         includes=includes,
         device=parts.device,
-        launchers="\n" + "\n\n".join([*definitions(launchers), *missing]),
-        host="\n".join(commented(line) for line in parts.host.split("\n")),
+        launchers="\n" + "\n\n".join([*definitions(launchers), *(f"// {note}" for note in left_out)]),
+        host="\n".join(commented(line) for line in "\n\n".join([*calling, parts.host]).split("\n")),
     )
     return text.lstrip("\n")
 

@@ -33,6 +33,8 @@ C_TYPES = {
     **dict.fromkeys(("char", "signed char", "int8_t"), ("int8_t", "int8_t")),
     **dict.fromkeys(("unsigned char", "uint8_t", "uchar"), ("uint8_t", "uint8_t")),
 }
+# Half types, for which a launcher is not compiled.
+HALF = re.compile(r"(__half|half|(at|c10)::Half|__nv_bfloat16|nv_bfloat16|(at|c10)::BFloat16)\Z")
 # Types that are the same in C++. A pointer to another type needs a cast.
 SAME = {
     "bool", "float", "double", "int", "int32_t", "int64_t", "int16_t", "int8_t", "uint8_t", "unsigned char",
@@ -145,7 +147,7 @@ class _Maker:
         types, choices = {}, {}
         for i, (kind, name, default) in enumerate(self.template):
             given = [arguments[i] for arguments in lists if i < len(arguments)]
-            values = list(dict.fromkeys(self.parts.aliases.get(value, value) for value in given))
+            values = list(dict.fromkeys(self.parts.aliases.get(x, x) for x in given if not HALF.match(x)))
             if kind in ("typename", "class"):
                 concrete = [v for v in values if tidy_words(v) in C_TYPES]
                 own = [v for v in values if re.match(r"\w+", v)[0] in self.parts.types]

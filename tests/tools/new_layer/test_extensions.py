@@ -156,8 +156,14 @@ def build_shift(folder):
     (folder / "include").mkdir(parents=True)
     (folder / "src").mkdir()
     (folder / "include" / "shift_utils.h").write_text(SHIFT_UTILS)
+    (folder / "shift_cuda.cpp").write_text(
+        "at::Tensor shift(at::Tensor in) { shift_forward_cuda(in, out, done); }"
+    )
+    (folder / "src" / "other.cpp").write_text("void other();")
     done = new_from(folder, "shift", SHIFT, file="src/shift_kernel.cu")
     assert done.returncode == 0, done.stderr
+    assert "and check the sizes: ../shift_cuda.cpp.\n" in done.stdout
+    assert "// These files call its host code" in (folder / "layers" / "shift" / "shift.cu").read_text()
     done = make("libraries", f"LAYERS_DIR={folder}/layers", "NVCC=", timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
 

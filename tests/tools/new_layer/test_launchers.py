@@ -160,6 +160,15 @@ def test_names_that_clash():
     assert [x.callee for x in launchers] == ["a::Run", "b::Run", "foo_walk"]
 
 
+@pytest.mark.parametrize(
+    ("given", "pointer"), [(["float", "half"], "float *"), (["float", "double", "half"], "void *")]
+)
+def test_half_types_are_left_out(given, pointer):
+    launches = "".join(f"Run<{name}><<<1, 1>>>(x);" for name in given)
+    text = "using half = __half;\n" + kernel("T* x", "x[0] = 0;", "template <typename T>", launches)
+    assert derive(text)[0]["Run"].arguments[0].type == pointer
+
+
 @pytest.mark.parametrize("classes", [["Add"], ["Add", "Add"], ["Add", "Mul"], ["float"], ["float", "double"]])
 def test_a_template_parameter_that_stands_for_a_class(classes):
     """One class of the file's own is compiled for; two would be two launchers."""
