@@ -218,16 +218,16 @@ def cpu_features(cxx: list[str], flags: list[str]) -> list[str]:
     command = [*cxx, *flags, "-dM", "-E", "-x", "c++", os.devnull]
     macros = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     features = [feature for macro, feature in CPU_FEATURES.items() if f"#define {macro} " in macros]
-    if _can_be_asked(cxx[0], features):
+    if _can_be_asked(cxx, features):
         return features
     # If a compiler cannot test for a feature, it is older than the processors with this feature.
-    return [feature for feature in features if _can_be_asked(cxx[0], [feature])]
+    return [feature for feature in features if _can_be_asked(cxx, [feature])]
 
 
-def _can_be_asked(cxx: str, features: list[str]) -> bool:
+def _can_be_asked(cxx: list[str], features: list[str]) -> bool:
     """Does the compiler's __builtin_cpu_supports know all these features?"""
     condition = " && ".join(f'__builtin_cpu_supports("{feature}")' for feature in features) or "0"
-    command = [cxx, "-fsyntax-only", "-x", "c++", "-"]
+    command = [*cxx, "-fsyntax-only", "-x", "c++", "-"]
     program = f"int main() {{ return {condition}; }}"
     return subprocess.run(command, input=program, capture_output=True, text=True).returncode == 0
 

@@ -28,8 +28,11 @@ cuda_folder  = $(addprefix $(1),$(dir $(firstword $(wildcard $(foreach kind,$(2)
 CUDA_LIB    := $(call cuda_folder,-L,lib64 lib targets/x86_64-linux/lib targets/sbsa-linux/lib,libcudart_static.a)
 CUDA_INCLUDE:= $(call cuda_folder,-isystem ,include targets/x86_64-linux/include targets/sbsa-linux/include,\
                  cuda_runtime.h)
+# nvcc runs the C++ compiler itself, and takes no launcher in front of it.
+LAUNCHERS   := ccache sccache distcc %/ccache %/sccache %/distcc
 # -O is for the code around the kernels; nvcc always optimises kernels. Caffe has -O2, too.
-cuda_COMMON := $(COMMON) -include include/caffe_old_nvcc.h -O2 --threads 0 -Wno-deprecated-gpu-targets -lineinfo -ccbin $(CXX) \
+cuda_COMMON := $(COMMON) -include include/caffe_old_nvcc.h -O2 --threads 0 -Wno-deprecated-gpu-targets -lineinfo \
+               -ccbin $(filter-out $(LAUNCHERS),$(CXX)) \
                -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wno-unknown-pragmas
 cuda_FLAGS  :=
 cuda_NATIVE := $(cuda_COMMON)

@@ -61,4 +61,5 @@ runner = $(call step,CXX,call.cpp,$(BUILD)/call.log,$(PYTHON) -m tools.make.buil
 refuse = @sed 's/^/  FAIL  /' $(1); exit 1
 # link(name, backend): link the wrapper, the layer's archive and, for a Caffe layer, the core's archives.
 link = $(call step,LINK,$(1) ($(2)),$(BUILD)/$(1)/$(2)/link.log,$(PYTHON) -m tools.make.link $@ \
-  $(filter %.o %.a,$^) $(patsubst %,--header %,$(filter %.h,$^)) -- '$($(2)_INFO)' '$($(2)_TELLS)' $(CXX) $($(2)_LINK))
+  $(filter %.o %.a,$^) $(patsubst %,--header %,$(filter %.h,$^)) -- '$($(2)_INFO)' '$($(2)_TELLS)' $(CXX) -- \
+  $($(2)_LINK))

@@ -1,5 +1,6 @@
 """For which GPUs nvcc compiles."""
 
+import os
 import re
 import shutil
 
@@ -60,6 +61,16 @@ def test_folders_of_the_cuda_toolkit(workshop, tmp_path):
     unnamed = workshop.build("-n", f"NVCC={alone}", "ARCH=sm_90", "BACKENDS=cuda", "libraries").split()
     assert "-lcudart_static" in unnamed
     assert not {"-L", "-isystem"} & set(unnamed)
+
+
+@pytest.mark.parametrize(("cxx", "own"), [("ccache g++", "g++"), ("/usr/bin/ccache g++ -m64", "g++ -m64")])
+def test_nvcc_runs_the_compiler_without_its_launcher(workshop, tmp_path, monkeypatch, cxx, own):
+    (tmp_path / "ccache").symlink_to("/bin/true")
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    cxx = cxx.replace("/usr/bin", str(tmp_path))
+    workshop.layer("one")
+    plan = workshop.build("-n", "NVCC=/bin/true", "BACKENDS=cuda", f"CXX={cxx}", "libraries")
+    assert f"-ccbin {own} " in plan and f"-ccbin {cxx.split()[0]}" not in plan
 
 
 def test_native_without_a_gpu(workshop, tmp_path):

@@ -1,6 +1,6 @@
 """Link a layer's library, and report undefined names.
 
-    python -m tools.make.link OUTPUT.so WRAPPER.o LAYER.a [CORE.a] [--header LAYER.h] -- 'INFO' NVCC g++ ...
+    python -m tools.make.link OUTPUT.so WRAPPER.o LAYER.a [CORE.a] [--header LAYER.h] -- 'INFO' NVCC g++ ... -- OPTION
 
 All of the layer's objects are linked, because no code names a static registerer; of the Caffe core only those that are
 needed. Undefined names are errors here: else they would show up when Python loads the library, without the place that
@@ -47,8 +47,11 @@ def explain(undefined: list[str], header: Path | None) -> str:
     )  # fmt: skip
 
 
-def held_back(archives: list[Path], place: str) -> list[Path]:
+def held_back(archives: list[Path], place: str, cxx: list[str]) -> list[Path]:
     """Copies of the archives, whose static initialisers src/ffi_guard.h runs."""
+    # The compiler's own: conda's tools, for example, have another name, and are not in PATH.
+    asked = subprocess.run([*cxx, "-print-prog-name=objcopy"], capture_output=True, text=True, check=True)
+    objcopy = asked.stdout.strip()
     made = [Path(place, f"{i}-{archive.name}") for i, archive in enumerate(archives)]
     for archive, copy in zip(archives, made, strict=True):
         # The flags make plain data of them. Else some linkers would find them by their section type. An ELF file has no
@@ -56,24 +59,24 @@ def held_back(archives: list[Path], place: str) -> list[Path]:
         # --rename-section itself cost the section its relocations until binutils 2.39: all its pointers became NULL.
         plain = ".init_array=alloc,load,data,contents,rom"
         move = ["--rename-section", ".init_array=caffe_initialisers", "--set-section-flags", plain]
-        subprocess.run(["objcopy", *move, archive, copy], check=True)
+        subprocess.run([objcopy, *move, archive, copy], check=True)
     # The linker defines names for the beginning and the end of them. They must not be exported.
     Path(place, "local").write_text("{ local: __start_caffe_initialisers; __stop_caffe_initialisers; };")
     return made
 
 
 def main() -> int:
-    split = sys.argv.index("--")
-    files, (info, nvcc, command, *options) = sys.argv[1:split], sys.argv[split + 1 :]
+    split, end = (i for i, word in enumerate(sys.argv) if word == "--")
+    files, (info, nvcc, *cxx), options = sys.argv[1:split], sys.argv[split + 1 : end], sys.argv[end + 1 :]
     header = Path(files[files.index("--header") + 1]) if "--header" in files else None
     output, wrapper, layer, *core = map(Path, files[: files.index("--header")] if header else files)
     partial = output.with_name(output.name + ".partial")
     with tempfile.TemporaryDirectory(prefix="link.") as place:
         if info.split()[0] == HOST.name:
-            layer, *core = held_back([layer, *core], place)
+            layer, *core = held_back([layer, *core], place, cxx)
             options.append(f"-Wl,--version-script={place}/local")
         done = subprocess.run(
-            [command, "-shared", "-o", partial, wrapper, "-Wl,--whole-archive", layer, "-Wl,--no-whole-archive", *core,
+            [*cxx, "-shared", "-o", partial, wrapper, "-Wl,--whole-archive", layer, "-Wl,--no-whole-archive", *core,
              *options, "-Wl,--exclude-libs,ALL", "-Wl,-z,defs", "-Wl,--warn-unresolved-symbols"],
             capture_output=True, text=True, errors="replace",
         )  # fmt: skip

@@ -146,7 +146,7 @@ def test_link_names_what_nobody_defines(tmp_path):
             "engine.a",
         ]
         paths = os.environ | {"PYTHONPATH": str(ROOT)}
-        command = [*tool, "--", "host native", "", "g++"]
+        command = [*tool, "--", "host native", "", "env", "g++", "--"]
         return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=paths)
 
     done = link()
