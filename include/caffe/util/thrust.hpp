@@ -16,6 +16,7 @@
 
 #include "caffe/util/device_alternate.hpp"
 #include "caffe/util/thrust_functions.hpp"
+#include "caffe/util/value_iterator.hpp"
 
 namespace thrust {
 
@@ -215,58 +216,8 @@ using std::pair;
 using std::tie;
 using std::tuple;
 
-// An iterator over value(0), value(1), ..., which are computed, not stored. The two ends of a range may be
-// made apart: value - other is then the distance between their starts.
-template <typename Value, typename T, typename Reference = T>
-class caffe_iterator {
- public:
-  typedef std::random_access_iterator_tag iterator_category;
-  typedef T value_type;
-  typedef std::ptrdiff_t difference_type;
-  typedef const T* pointer;
-  typedef Reference reference;
-
-  explicit caffe_iterator(Value value = Value(), difference_type at = 0) : value_(value), at_(at) {}
-  Reference operator*() const { return value_(at_); }
-  Reference operator[](difference_type i) const { return value_(at_ + i); }
-  caffe_iterator& operator+=(difference_type n) { return at_ += n, *this; }
-  caffe_iterator& operator-=(difference_type n) { return at_ -= n, *this; }
-  caffe_iterator& operator++() { return *this += 1; }
-  caffe_iterator& operator--() { return *this -= 1; }
-  caffe_iterator operator++(int) { return caffe_iterator(value_, at_++); }
-  caffe_iterator operator--(int) { return caffe_iterator(value_, at_--); }
-  friend caffe_iterator operator+(caffe_iterator a, difference_type n) { return a += n; }
-  friend caffe_iterator operator-(caffe_iterator a, difference_type n) { return a -= n; }
-  friend difference_type operator-(const caffe_iterator& a, const caffe_iterator& b) {
-    return a.at_ - b.at_ + (a.value_ - b.value_);
-  }
-  friend bool operator==(const caffe_iterator& a, const caffe_iterator& b) { return a - b == 0; }
-  friend bool operator!=(const caffe_iterator& a, const caffe_iterator& b) { return a - b != 0; }
-  friend bool operator<(const caffe_iterator& a, const caffe_iterator& b) { return a - b < 0; }
-  friend bool operator>(const caffe_iterator& a, const caffe_iterator& b) { return a - b > 0; }
-  friend bool operator<=(const caffe_iterator& a, const caffe_iterator& b) { return a - b <= 0; }
-  friend bool operator>=(const caffe_iterator& a, const caffe_iterator& b) { return a - b >= 0; }
-
- private:
-  Value value_;
-  difference_type at_;
-};
-
-template <typename T>
-struct caffe_from {
-  T first;
-  caffe_from(T value = T()) : first(value) {}
-  T operator()(std::ptrdiff_t i) const { return first + static_cast<T>(i); }
-  std::ptrdiff_t operator-(const caffe_from& other) const {
-    return static_cast<std::ptrdiff_t>(first) - static_cast<std::ptrdiff_t>(other.first);
-  }
-};
-template <typename T>
-using counting_iterator = caffe_iterator<caffe_from<T>, T>;
-template <typename T>
-counting_iterator<T> make_counting_iterator(T first) {
-  return counting_iterator<T>(first);
-}
+using caffe::counting_iterator;
+using caffe::make_counting_iterator;
 
 template <typename T>
 struct caffe_always {
@@ -276,7 +227,7 @@ struct caffe_always {
   std::ptrdiff_t operator-(const caffe_always&) const { return 0; }
 };
 template <typename T>
-using constant_iterator = caffe_iterator<caffe_always<T>, T>;
+using constant_iterator = caffe::value_iterator<caffe_always<T>, T>;
 template <typename T>
 constant_iterator<T> make_constant_iterator(T value) {
   return constant_iterator<T>(value);
@@ -293,7 +244,7 @@ struct caffe_of {
 template <typename Function, typename Iterator>
 auto make_transform_iterator(Iterator first, Function function) {
   typedef caffe_of<Function, Iterator> Of;
-  return caffe_iterator<Of, decltype(std::declval<Of>()(0))>({first, function});
+  return caffe::value_iterator<Of, decltype(std::declval<Of>()(0))>({first, function});
 }
 
 // The elements of several iterators, as a tuple of references. A write to the tuple writes to each of them.
@@ -310,8 +261,9 @@ struct caffe_zipped {
   std::ptrdiff_t operator-(const caffe_zipped& other) const { return get<0>(firsts) - get<0>(other.firsts); }
 };
 template <typename... Iterators>
-caffe_iterator<caffe_zipped<Iterators...>, tuple<typename std::iterator_traits<Iterators>::value_type...>,
-               tuple<typename std::iterator_traits<Iterators>::reference...>>
+caffe::value_iterator<caffe_zipped<Iterators...>,
+                      tuple<typename std::iterator_traits<Iterators>::value_type...>,
+                      tuple<typename std::iterator_traits<Iterators>::reference...>>
 make_zip_iterator(const tuple<Iterators...>& firsts) {
   return decltype(thrust::make_zip_iterator(firsts))({firsts});
 }
