@@ -181,6 +181,9 @@ def _leave_out_foreign(cutter: _Cutter, types: set[str], aliases: dict[str, str]
         why = f"takes a {foreign}, {unknown(foreign)}" if foreign else ""
         if not foreign and (foreign := cutter.of_torch(piece)):
             why = f"uses {foreign}, which only torch's headers have"
+        if not foreign and (halves := sorted(CUDA_HALVES & piece.words)):
+            foreign = halves[0]
+            why = f"uses {foreign}, {NOT_ON_THE_HOST}"
         if not foreign and (layers := sorted(filter(LAYER.match, piece.words))):
             foreign = layers[0]
             why = f"uses {foreign}, which only Caffe has"
@@ -255,7 +258,9 @@ class _Cutter:
             return "host"
         if set(words) & PROVIDED and not set(words) & {"__global__", "__device__"}:
             return "host"
-        if any(t.kind == "name" and HOST_WORDS.match(t.text) for t in tokens[head:end]):
+        if any(
+            t.kind == "name" and (HOST_WORDS.match(t.text) or t.text in CUDA_HALVES) for t in tokens[head:end]
+        ):
             return "host"
         if set(words) & {"__global__", "__device__", "__constant__"}:
             return "device"
@@ -460,6 +465,12 @@ def _types(cutter: _Cutter) -> set[str]:
     return names
 
 
+# CUDA's half types. They have other names, too, which a variable may also have.
+CUDA_HALVES = {"__half", "__half2", "__nv_bfloat16", "__nv_bfloat162"}
+HALVES = {"half", "half2", "nv_bfloat16", *CUDA_HALVES}
+NOT_ON_THE_HOST = (
+    "which the host does not have: write a template over the type, and it also gets the half types"
+)
 # Words of types that need no header.
 BUILTIN = re.compile(
     r"(const|volatile|unsigned|signed|void|bool|char|short|int|long|float|double|size_t|ptrdiff_t"
@@ -506,15 +517,15 @@ def _foreign(function, types: set[str], aliases: dict[str, str], cutter: _Cutter
     for parameter in _without_aliases(function.parameters, aliases):
         for word in re.findall(r"[A-Za-z_]\w*", parameter.type):
             strange = function.is_kernel and not BUILTIN.match(word) and word not in known
-            if strange or HOST_WORDS.match(word):
+            if strange or word in HALVES or HOST_WORDS.match(word):
                 return tidy_type(parameter.type)
     return ""
 
 
 def unknown(foreign: str) -> str:
     """Why a parameter cannot have this type."""
-    if re.search(r"\b(__half2?|half2?|__nv_bfloat162?|nv_bfloat16)\b", foreign):
-        return "which the host does not have: write a template over the type, and it also gets the half types"
+    if HALVES & set(re.findall(r"\w+", foreign)):
+        return NOT_ON_THE_HOST
     only_caffe = re.search(r"\b(Blob|SyncedMemory|\w*Layer|\w+Parameter)\b", foreign)
     return "which only Caffe has" if only_caffe else "which C can't give it"
 

@@ -58,7 +58,7 @@ def layer_files(name: str, class_name: str, path: Path, fill) -> tuple[dict[str,
         ),
     }
     notes = [f"Launchers made: {len(launchers)}, for the kernels of {path.name}."]
-    notes += [*map(missing, left_out), *calling]
+    notes += [*map(missing, left_out), *calling, *false_on_the_host(parts)]
     return {file: text.rstrip("\n") + "\n" for file, text in files.items()}, notes
 
 
@@ -91,6 +91,13 @@ def callers(parts: Parts, path: Path) -> list[str]:
     found = [x for x in places if x.suffix in (".c", ".cc", ".cpp") and called.search(read(str(x)))]
     files = ", ".join(os.path.relpath(x, path.parent) for x in found)
     return [f"These files call its host code, and check the sizes: {files}."] if files else []
+
+
+def false_on_the_host(parts: Parts) -> list[str]:
+    """A note on conditions that choose other code for the processor, perhaps code for GPUs of long ago."""
+    found = re.findall(r"#[ \t]*((?:el)?if\b.*\b__CUDA_ARCH__\b.*)", parts.device)
+    conditions = dict.fromkeys(" ".join(x.split("//")[0].split()) for x in found if "defined" not in x)
+    return [f"On the processor this is false: #{condition}. Look at its #else." for condition in conditions]
 
 
 def cuda_text(parts: Parts, launchers, left_out, calling, values, fill) -> str:

@@ -44,6 +44,26 @@ class Geometry:
         grid, block = self._grid_and_block()
         return grid, block, self._shared()
 
+    def switched_by(self, index: int) -> str | None:
+        """The number by which the host code's `switch` chooses this template argument, if there is such a switch."""
+        source, switches = self.maker.parts.source, set()
+        for launch in self.launches:
+            text = self._around(launch)
+            names = re.findall(r"\bswitch\s*\(\s*(\w+)\s*\)", text)
+            cases = re.findall(r"\bcase\s+(\w+)\s*:|\bdefault\s*:", text)
+            chosen = cases and cases[-1] in ("", launch.template_arguments[index])
+            switches.add(
+                (source.function_around(launch.start), names[0] if len(names) == 1 and chosen else "")
+            )
+        if len(switches) != 1 or not (name := switches.pop()[1]):
+            return None
+        before = self._state()
+        try:
+            return self._in_c(name, self.launches[0])
+        except Unknown:
+            self._restore(before)
+            return None
+
     # --------------------------------------------------------------------------------- choices
 
     def _grid_and_block(self) -> tuple[str, str]:

@@ -18,7 +18,7 @@ from .launcher import Argument, Launcher, wrapped
 from .naming import launcher_name, numbered, unique
 
 # Of a kernel that has template parameters besides its dtype.
-MOST_INSTANCES = 8
+MOST_INSTANCES = 12
 
 # By the type of a kernel's parameter: the C type of a number, and of what a pointer points to.
 C_TYPES = {
@@ -176,7 +176,8 @@ class _Maker:
         exported = {}
         for name in free:
             kind = "bool" if choices[name] == ["true", "false"] else "int"
-            exported[name] = self.own(kind, name).name
+            index = next(i for i, parameter in enumerate(self.template) if parameter[1] == name)
+            exported[name] = self._geometry.switched_by(index) or self.own(kind, name).name
         instances = []
         for values in combinations:
             chosen = dict(zip(choices, values, strict=True))

@@ -59,6 +59,24 @@ def test_launches_with_other_values_leave_it_to_the_caller():
     assert launched(host)[0] == "grid"
 
 
+@pytest.mark.parametrize(
+    ("host", "by"),
+    [
+        ("switch (t) { case 32: run<32><<<1, t>>>(n, x); break; default: run<64><<<1, t>>>(n, x); }", "t"),
+        ("switch (t) { case 64: run<32><<<1, t>>>(n, x); break; default: run<64><<<1, t>>>(n, x); }", "size"),
+        ("if (t > 32) run<32><<<1, t>>>(n, x); else run<64><<<1, t>>>(n, x);", "size"),
+    ],
+)
+def test_a_switch_that_chooses_an_instance(host, by):
+    """The caller cannot ask for an instance that does not fit the block."""
+    text = (
+        f"template <int size>\n{KERNEL}void launch(float* x, int n) {{ int t = n > 32 ? 64 : 32; {host} }}\n"
+    )
+    launcher = derive(text)[0]["run"]
+    assert [test for test, _ in launcher.instances] == [f"{by} == 32", f"{by} == 64"]
+    assert launcher.python_parameters == ["n", "x"] + ["size"] * (by == "size") and launcher.block == "t"
+
+
 def test_a_macro_of_the_files_own_is_the_toolkits():
     """The loop that a file defines is replaced by the toolkit's, which works with any grid."""
     own = "#define CUDA_KERNEL_LOOP(i, n) for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < (n); i += 64)\n"
@@ -85,12 +103,24 @@ def test_types_by_other_names():
             "void run(int n, float* x) { x[0] = c10::Half(n); }",
             "uses c10::Half, which only torch's headers have",
         ),
+        (
+            "void run(int n, float* x) { x[0] = float(__half(n)); }",
+            "uses __half, which the host does not have",
+        ),
         ("void run(torch::PackedTensorAccessor32<float, 1> x) { x[0] = 1; }", "which C can't give it"),
     ],
 )
 def test_kernels_of_torchs_own_types_are_left_out(kernel, why):
     _, left_out = derive(f"__global__ {kernel}\n")
     assert why in left_out["run"]
+
+
+def test_a_variable_may_be_called_half():
+    text = (
+        "const int half = 2;\n__global__ void run(int n, float* x) { int half2 = n / half; x[half2] = 0; }\n"
+    )
+    launchers, left_out = derive(text)
+    assert set(launchers) == {"run"} and not left_out
 
 
 def test_a_kernel_that_takes_a_function_is_left_out():
@@ -114,11 +144,16 @@ using at::Half;
 
 template <>
 __device__ c10::Half shifted(c10::Half x) { return x; }
+using half = __half;
+__device__ half operator+(const half& a, const half& b) { return __hadd(a, b); }
 
 template <typename scalar_t>
 __global__ void add_forward(const scalar_t* in, const long2 size, scalar_t* out, int64_t* done) {
   const int row = blockIdx.x, column = blockIdx.y * THREADS_PER_ROW + threadIdx.x;
   if (column >= size.y) return;
+#if  __CUDA_ARCH__ >= 300 // has shuffles
+  __syncwarp();
+#endif
   if (THCCeilDiv(column + 1, 2) > 0) gpuAtomicAdd(done, int64_t(1));
   out[row * size.y + column] = shifted(in[row * size.y + column]);
 }
@@ -163,6 +198,7 @@ def build_shift(folder):
     done = new_from(folder, "shift", SHIFT, file="src/shift_kernel.cu")
     assert done.returncode == 0, done.stderr
     assert "and check the sizes: ../shift_cuda.cpp.\n" in done.stdout
+    assert "On the processor this is false: #if __CUDA_ARCH__ >= 300. Look at its #else.\n" in done.stdout
     assert "// These files call its host code" in (folder / "layers" / "shift" / "shift.cu").read_text()
     done = make("libraries", f"LAYERS_DIR={folder}/layers", "NVCC=", timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
