@@ -179,14 +179,8 @@ class Rules:
             base, stock = self.core_objects(folder, backend, ready)
             self.archive(f"{place}/libstock.a", stock, f"{build}/sources")
             self.archive(f"{place}/libcaffe.a", base + self.host_runtime(backend), f"{build}/sources")
-            self.wrapper(
-                "caffe",
-                backend,
-                f"{folder.path}/caffe_layer.h",
-                self.core_wrapper(backend),
-                UNSHARED,
-                edge.CAFFE,
-            )
+            header, output = f"{folder.path}/caffe_layer.h", self.core_wrapper(backend)
+            self.wrapper("caffe", backend, header, output, flags=UNSHARED, own=edge.CAFFE)
             for each in sorted({place, self.settings.core_of(backend, of_kernels=False)}):
                 self.precompile("src/caffe/std.hpp", each, f"{backend}_PLAIN")
 
@@ -222,7 +216,8 @@ class Rules:
             ",$(host_LAUNCH)",
         )  # fmt: skip
 
-    def wrapper(self, name: str, backend: str, header: str, output: str, flags: str, own: tuple[str, ...]):
+    def wrapper(self, name: str, backend: str, header: str, output: str, *, flags: str = "", own=()):
+        """Add the rule of the Python wrapper of a header's functions. `own`: more files that it is made from."""
         self.rule(output, [header, *own, *edge.EVERY, self.edge], f"$(call wrapper,{name},{backend},{flags})")
 
     def layer(self, folder: Folder):
@@ -257,12 +252,12 @@ class Rules:
             objects = self.native_objects(folder, backend, build, ready) + self.host_runtime(backend)
             own = tuple(f"{folder.path}/{f}" for f in (f"{folder.name}_ffi.cpp",) if folder.has(f))
             linked = [f"{folder.path}/{folder.name}.h"]
-            self.wrapper(folder.name, backend, linked[0], wrapper, "", own)
+            self.wrapper(folder.name, backend, linked[0], wrapper, own=own)
         else:
             objects = self.caffe_objects(folder, backend, build, ready)
             if folder.has("caffe_test.h"):  # Caffe's tests have a C ABI of their own
                 header = f"{folder.path}/caffe_test.h"
-                self.wrapper(folder.name, backend, header, wrapper, UNSHARED, edge.CAFFE)
+                self.wrapper(folder.name, backend, header, wrapper, flags=UNSHARED, own=edge.CAFFE)
             else:
                 wrapper = self.core_wrapper(backend)
         self.archive(archive, objects, f"{build}/sources")

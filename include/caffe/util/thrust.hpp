@@ -418,22 +418,13 @@ CAFFE_THRUST_ANYWHERE_(reduce_by_key)
 // The scans may be in place: each element is read before its sum is written.
 template <typename Iterator, typename Out, typename Function, typename Sum>
 Out transform_inclusive_scan(Iterator first, Iterator last, Out out, Function function, Sum sum) {
-  if (first == last) return out;
-  auto so_far = function(*first);
-  *out = so_far;
-  for (++first, ++out; first != last; ++first, ++out) *out = so_far = sum(so_far, function(*first));
-  return out;
+  return std::transform_inclusive_scan(first, last, out, sum, function);
 }
 CAFFE_THRUST_ANYWHERE_(transform_inclusive_scan)
 
 template <typename Iterator, typename Out, typename Function, typename T, typename Sum>
 Out transform_exclusive_scan(Iterator first, Iterator last, Out out, Function function, T start, Sum sum) {
-  for (; first != last; ++first, ++out) {
-    const T next = sum(start, function(*first));
-    *out = start;
-    start = next;
-  }
-  return out;
+  return std::transform_exclusive_scan(first, last, out, start, sum, function);
 }
 CAFFE_THRUST_ANYWHERE_(transform_exclusive_scan)
 

@@ -10,14 +10,6 @@ template <typename T>
 T nextafter(T from, T to) {
   return std::nextafter(from, to);
 }
-template <typename T>
-T float_next(T value) {
-  return std::nextafter(value, INFINITY);
-}
-template <typename T>
-T float_prior(T value) {
-  return std::nextafter(value, -INFINITY);
-}
 
 }  // namespace math
 }  // namespace boost
