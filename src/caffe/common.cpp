@@ -89,7 +89,7 @@ static cudaError_t waited_for(cudaError_t error, cudaMemcpyKind kind) {
 }
 
 cudaError_t caffe_stream_memcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
-  return waited_for(cudaMemcpyAsync(to, from, bytes, kind, caffe::current_stream()), kind);
+  return waited_for(caffe_stream_memcpy_async(to, from, bytes, kind), kind);
 }
 
 cudaError_t caffe_stream_memcpy_async(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
@@ -99,8 +99,7 @@ cudaError_t caffe_stream_memcpy_async(void* to, const void* from, size_t bytes, 
 
 cudaError_t caffe_stream_memcpy_2d(void* to, size_t to_pitch, const void* from, size_t from_pitch,
                                    size_t width, size_t height, cudaMemcpyKind kind) {
-  const cudaStream_t stream = caffe::current_stream();
-  return waited_for(cudaMemcpy2DAsync(to, to_pitch, from, from_pitch, width, height, kind, stream), kind);
+  return waited_for(caffe_stream_memcpy_2d_async(to, to_pitch, from, from_pitch, width, height, kind), kind);
 }
 
 cudaError_t caffe_stream_memcpy_2d_async(void* to, size_t to_pitch, const void* from, size_t from_pitch,
@@ -110,11 +109,7 @@ cudaError_t caffe_stream_memcpy_2d_async(void* to, size_t to_pitch, const void* 
                            stream ? stream : caffe::current_stream());
 }
 
-cudaError_t caffe_stream_memset(void* to, int byte, size_t bytes) {
-  return cudaMemsetAsync(to, byte, bytes, caffe::current_stream());
-}
-
-cudaError_t caffe_stream_memset_async(void* to, int byte, size_t bytes, cudaStream_t stream) {
+cudaError_t caffe_stream_memset(void* to, int byte, size_t bytes, cudaStream_t stream) {
   return cudaMemsetAsync(to, byte, bytes, stream ? stream : caffe::current_stream());
 }
 

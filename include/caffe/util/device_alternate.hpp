@@ -32,9 +32,8 @@ cudaError_t caffe_stream_memcpy_2d(void* to, size_t to_pitch, const void* from, 
 cudaError_t caffe_stream_memcpy_2d_async(void* to, size_t to_pitch, const void* from, size_t from_pitch,
                                          size_t width, size_t height, cudaMemcpyKind kind,
                                          cudaStream_t stream = ::caffe::current_stream());
-cudaError_t caffe_stream_memset(void* to, int byte, size_t bytes);
-cudaError_t caffe_stream_memset_async(void* to, int byte, size_t bytes,
-                                      cudaStream_t stream = ::caffe::current_stream());
+cudaError_t caffe_stream_memset(void* to, int byte, size_t bytes,
+                                cudaStream_t stream = ::caffe::current_stream());
 // A layer's own stream would not wait for torch's stream, either. So it gets the call's stream.
 inline cudaError_t caffe_stream_create(cudaStream_t* stream, unsigned = 0) {
   return *stream = ::caffe::current_stream(), cudaSuccess;
@@ -49,7 +48,7 @@ inline cudaError_t caffe_stream_destroy(cudaStream_t) { return cudaSuccess; }
 #define cudaMemcpy2D caffe_stream_memcpy_2d
 #define cudaMemcpy2DAsync caffe_stream_memcpy_2d_async
 #define cudaMemset caffe_stream_memset
-#define cudaMemsetAsync caffe_stream_memset_async
+#define cudaMemsetAsync caffe_stream_memset
 #endif
 
 #endif  // CAFFE_HOST_BACKEND
