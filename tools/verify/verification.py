@@ -256,14 +256,14 @@ class Verification:
                 row.remark = f"{checked.wrong_count} of {checked.checked} elements of the gradient"
             elif len(checked.without) == sum(wanted):
                 row.verdict, row.remark = NO_GRADIENT, "Backward writes no diff, and differences are 0"
+            elif checked.zero:
+                row.remark = "all zeros on these values"
             elif checked.adds:
                 row.remark = "on a diff of zeros, as torch hands it; Caffe clears none"
             elif without:
                 row.remark = f"Backward writes no diff for {without}, and differences are 0"
             elif checked.coarse:
                 row.remark = "at Caffe's step only: it computes partly in float"
-            elif checked.zero:
-                row.remark = "all zeros on these values"
         else:
             row.verdict = NO_GRADIENT
             row.remark = refused[0] if refused else "nothing that it could have one for"
