@@ -75,6 +75,7 @@ class Net {
 
  protected:
   void AppendLayer(const LayerParameter& layer_param, bool force_backward);
+  int AppendTop(const LayerParameter& layer_param, int i);
   void AppendParam(const LayerParameter& layer_param, int param_id);
   void FindOutputs();
   void PruneBackward();

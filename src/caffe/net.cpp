@@ -46,20 +46,7 @@ void Net<Dtype>::AppendLayer(const LayerParameter& layer_param, bool force_backw
   if (layer->AutoTopBlobs())
     top_count = std::max({top_count, layer->MinTopBlobs(), layer->ExactNumTopBlobs()});
   for (int i = 0; i < top_count; ++i) {
-    const string blob_name = i < layer_param.top_size() ? layer_param.top(i) : "(automatic)";
-    const bool in_place =
-        i < layer_param.bottom_size() && i < layer_param.top_size() && blob_name == layer_param.bottom(i);
-    if (in_place) {
-      top_ids.push_back(bottom_ids[i]);
-    } else {
-      CHECK(i >= layer_param.top_size() || !has_blob(blob_name))
-          << "Top blob '" << blob_name << "' produced by multiple sources.";
-      top_ids.push_back(static_cast<int>(blobs_.size()));
-      if (i < layer_param.top_size()) blob_index_[blob_name] = top_ids.back();
-      blobs_.emplace_back(new Blob<Dtype>());
-      blob_names_.push_back(blob_name);
-      blob_need_backward_.push_back(false);
-    }
+    top_ids.push_back(AppendTop(layer_param, i));
     top.push_back(blobs_[top_ids[i]].get());
     if (string(layer->type()) == "Input") input_blobs_.push_back(top.back());
   }
@@ -93,6 +80,22 @@ void Net<Dtype>::AppendLayer(const LayerParameter& layer_param, bool force_backw
   top_ids_.push_back(top_ids);
   bottom_need_backward_.push_back(bottom_need_backward);
   layer_need_backward_.push_back(need_backward);
+}
+
+// Returns the index of a new blob, or of the bottom to which the layer writes in place.
+template <typename Dtype>
+int Net<Dtype>::AppendTop(const LayerParameter& layer_param, int i) {
+  const bool named = i < layer_param.top_size();
+  const string blob_name = named ? layer_param.top(i) : "(automatic)";
+  if (named && i < layer_param.bottom_size() && blob_name == layer_param.bottom(i))
+    return blob_index_.at(blob_name);
+  CHECK(!named || !has_blob(blob_name)) << "Top blob '" << blob_name << "' produced by multiple sources.";
+  const int id = static_cast<int>(blobs_.size());
+  if (named) blob_index_[blob_name] = id;
+  blobs_.emplace_back(new Blob<Dtype>());
+  blob_names_.push_back(blob_name);
+  blob_need_backward_.push_back(false);
+  return id;
 }
 
 template <typename Dtype>
