@@ -35,16 +35,16 @@ void Net<Dtype>::AppendLayer(const LayerParameter& layer_param, bool force_backw
   layer_names_.push_back(layer_param.name());
   vector<int> bottom_ids, top_ids;
   vector<Blob<Dtype>*> bottom, top;
-  bool need_backward = false;
+  bool need_backward = force_backward;
   for (int i = 0; i < layer_param.bottom_size(); ++i) {
     const int id = blob_index_.at(layer_param.bottom(i));  // InsertSplits rejected unknown names
     bottom_ids.push_back(id);
     bottom.push_back(blobs_[id].get());
     need_backward |= blob_need_backward_[id];
   }
-  int top_count = layer_param.top_size();
-  if (layer->AutoTopBlobs())
-    top_count = std::max({top_count, layer->MinTopBlobs(), layer->ExactNumTopBlobs()});
+  const int named = layer_param.top_size();
+  const int top_count =
+      layer->AutoTopBlobs() ? std::max({named, layer->MinTopBlobs(), layer->ExactNumTopBlobs()}) : named;
   for (int i = 0; i < top_count; ++i) {
     top_ids.push_back(AppendTop(layer_param, i));
     top.push_back(blobs_[top_ids[i]].get());
@@ -63,13 +63,11 @@ void Net<Dtype>::AppendLayer(const LayerParameter& layer_param, bool force_backw
     layer->set_param_propagate_down(i, learns || force_backward);
     AppendParam(layer_param, i);
   }
-  need_backward |= force_backward;
   vector<bool> bottom_need_backward;
-  for (size_t i = 0; i < bottom_ids.size(); ++i) {
-    const int index = static_cast<int>(i);
-    const bool asked = layer_param.propagate_down_size() > 0 ? layer_param.propagate_down(index)
+  for (int i = 0; i < layer_param.bottom_size(); ++i) {
+    const bool asked = layer_param.propagate_down_size() > 0 ? layer_param.propagate_down(i)
                                                              : blob_need_backward_[bottom_ids[i]];
-    const bool forced = force_backward && layer->AllowForceBackward(index);
+    const bool forced = force_backward && layer->AllowForceBackward(i);
     bottom_need_backward.push_back(asked || forced);
     if (forced) blob_need_backward_[bottom_ids[i]] = true;
   }
