@@ -26,6 +26,13 @@
 namespace caffe {
 namespace half_detail {
 
+// The compiler's own half, if it has one. g++ 12 knows __FLT16_MAX__ for ARM processors, but _Float16 not in C++.
+#if defined(__aarch64__)
+#define CAFFE_HALF_OF_COMPILER __fp16
+#elif defined(__FLT16_MAX__)
+#define CAFFE_HALF_OF_COMPILER _Float16
+#endif
+
 template <typename To, typename From>
 CAFFE_HALF_INLINE To bit_cast(const From& from) {
   static_assert(sizeof(To) == sizeof(From), "bit_cast keeps the size");
@@ -40,8 +47,8 @@ struct Ieee {
   static CAFFE_HALF_INLINE uint16_t encode(float value) {
 #if defined(__NVCC__)
     return static_cast<__half_raw>(__float2half_rn(value)).x;
-#elif defined(__FLT16_MAX__)
-    return bit_cast<uint16_t>(static_cast<_Float16>(value));
+#elif defined(CAFFE_HALF_OF_COMPILER)
+    return bit_cast<uint16_t>(static_cast<CAFFE_HALF_OF_COMPILER>(value));
 #else
     const uint32_t bits = bit_cast<uint32_t>(value);
     const uint32_t sign = (bits >> 16) & 0x8000u;
@@ -61,8 +68,8 @@ struct Ieee {
     __half_raw raw;
     raw.x = bits;
     return __half2float(raw);
-#elif defined(__FLT16_MAX__)
-    return static_cast<float>(bit_cast<_Float16>(bits));
+#elif defined(CAFFE_HALF_OF_COMPILER)
+    return static_cast<float>(bit_cast<CAFFE_HALF_OF_COMPILER>(bits));
 #else
     const uint32_t sign = (bits & 0x8000u) << 16;
     const uint32_t rest = bits & 0x7fffu;

@@ -40,10 +40,10 @@ cuda_NATIVE := $(cuda_COMMON)
 # One front for all: no Caffe layer uses features of newer GPUs. --expt-relaxed-constexpr: kernels may call functions that
 # the standard library has made constexpr since, such as fmax(float, double).
 CAFFE_FOR   := $(OLD) $(NEW)
-cuda_CAFFE  := $(cuda_COMMON) $(OF_CAFFE) --expt-relaxed-constexpr -Xcompiler -fno-gnu-unique \
+cuda_CAFFE  := $(cuda_COMMON) $(OF_CAFFE) --expt-relaxed-constexpr $(UNSHARED:%=-Xcompiler %) \
                  $(if $(WANTED),$(call front,$(CAFFE_FOR),$(firstword $(CAFFE_FOR))),-arch=$(ARCH))
 # A .cpp in the CUDA library. It needs no special processor, because kernels do the work.
-cuda_PLAIN  := $(COMMON) $(OF_CAFFE) $(CUDA_INCLUDE) -O1 -fPIC -fvisibility=hidden -fno-gnu-unique -Wall \
+cuda_PLAIN  := $(COMMON) $(OF_CAFFE) $(CUDA_INCLUDE) -O1 -fPIC -fvisibility=hidden $(UNSHARED) -Wall \
                -Wno-unknown-pragmas -g1
 cuda_LINK   := $(CUDA_LIB) -lcudart_static -ldl -lrt -pthread
 cuda_INFO   := CUDA $(ARCH)

@@ -8,7 +8,7 @@ hip_NATIVE  := $(COMMON) -Iinclude/hip -include cuda_runtime.h -x hip $(HIP_ARCH
 hip_CAFFE   := $(hip_NATIVE) $(OF_CAFFE)
 # A .cpp in the HIP library. See mk/cuda.mk.
 hip_PLAIN   := $(COMMON) $(OF_CAFFE) -Iinclude/hip -idirafter $(HIP_ROOT)/include -D__HIP_PLATFORM_AMD__ -O1 -fPIC \
-               -fvisibility=hidden -fno-gnu-unique -Wall -Wno-unknown-pragmas -g1
+               -fvisibility=hidden $(UNSHARED) -Wall -Wno-unknown-pragmas -g1
 hip_FLAGS   :=
 hip_STD     := -include $(CORE_hip)/std.hpp
 hip_LINK    := -L$(HIP_ROOT)/lib -lamdhip64 -pthread

@@ -7,7 +7,7 @@ host_FLAGS   = $(COMMON) -Iinclude/host -O3 -march=$(HOST_ARCH) -fno-math-errno 
                -fvisibility=hidden -Wall -Wno-unknown-pragmas -g1 $(SANITIZER_$(SANITIZE))
 # No fused multiply-add: each product is rounded, as on the processors that Caffe was built for. Else a box of 50 pixels
 # may end at 49.99999.
-host_CAFFE   = $(host_FLAGS) $(OF_CAFFE) -ffp-contract=off -fno-gnu-unique -DCAFFE_HOST_BACKEND=1
+host_CAFFE   = $(host_FLAGS) $(OF_CAFFE) -ffp-contract=off $(UNSHARED) -DCAFFE_HOST_BACKEND=1
 host_LINK   := -pthread -lm $(if $(filter 1,$(SANITIZE)),-fsanitize=address$(comma)undefined)
 host_INFO   := host $(HOST_ARCH)
 

@@ -98,6 +98,14 @@ def test_header_alone_under_nvcc(tmp_path, nvcc):
     )
 
 
+@pytest.mark.skipif(not shutil.which("aarch64-linux-gnu-g++"), reason="needs g++-aarch64-linux-gnu")
+def test_header_alone_for_arm(tmp_path):
+    """Before g++ 13 there is no _Float16 in C++ for it, though its macros are defined."""
+    (tmp_path / "alone.cpp").write_text('#include "caffe_cuda_macro.h"\n')
+    host = ["-DCAFFE_HOST_BACKEND=1", INCLUDE, f"{INCLUDE}/host", "-fsyntax-only"]
+    subprocess.run(["aarch64-linux-gnu-g++", "-std=c++17", *host, tmp_path / "alone.cpp"], check=True)
+
+
 def test_kernels_compile_under_nvcc(tmp_path, nvcc):
     """All of tests/kernels, which the host backend runs, is CUDA too, as it is rewritten for nvcc."""
     sources = sorted((ROOT / "tests" / "kernels").glob("*/*.cu"))

@@ -26,8 +26,6 @@ BOOKKEEPING = re.compile(r"(?!util/|layers/(pooling|relu|side|sigmoid|softmax|ta
 REPLACEABLE = re.compile(r"util/|io\.cpp")
 # For forks' files, which were written for the less strict compilers of 2014.
 OLD = "-w -fpermissive"
-# Libraries of Caffe layers are loaded together, and may have classes of the same name.
-UNSHARED = "-fno-gnu-unique"
 
 
 class Rules:
@@ -180,7 +178,7 @@ class Rules:
             self.archive(f"{place}/libstock.a", stock, f"{build}/sources")
             self.archive(f"{place}/libcaffe.a", base + self.host_runtime(backend), f"{build}/sources")
             header, output = f"{folder.path}/caffe_layer.h", self.core_wrapper(backend)
-            self.wrapper("caffe", backend, header, output, flags=UNSHARED, own=edge.CAFFE)
+            self.wrapper("caffe", backend, header, output, flags="$(UNSHARED)", own=edge.CAFFE)
             for each in sorted({place, self.settings.core_of(backend, of_kernels=False)}):
                 self.precompile("src/caffe/std.hpp", each, f"{backend}_PLAIN")
 
@@ -257,7 +255,7 @@ class Rules:
             objects = self.caffe_objects(folder, backend, build, ready)
             if folder.has("caffe_test.h"):  # Caffe's tests have a C ABI of their own
                 header = f"{folder.path}/caffe_test.h"
-                self.wrapper(folder.name, backend, header, wrapper, flags=UNSHARED, own=edge.CAFFE)
+                self.wrapper(folder.name, backend, header, wrapper, flags="$(UNSHARED)", own=edge.CAFFE)
             else:
                 wrapper = self.core_wrapper(backend)
         self.archive(archive, objects, f"{build}/sources")

@@ -154,9 +154,19 @@ class Settings:
 
     def make_variables(self) -> list[str]:
         """The settings as lines of a makefile."""
-        values = {"PYTHON": shlex.quote(sys.executable), **self._shared()}
+        values = {"PYTHON": shlex.quote(sys.executable), "UNSHARED": self._unshared(), **self._shared()}
         escaped = {name: text.replace("$", "$$").replace("#", r"\#") for name, text in values.items()}
         return [f"{name} := {text}" for name, text in escaped.items()]
+
+    def _unshared(self) -> str:
+        """Libraries of Caffe layers are loaded together, and may have classes of the same name.
+
+        clang never makes one of two, and clang 14 does not know g++'s option for it.
+        """
+        option = "-fno-gnu-unique"
+        nothing = ["-fsyntax-only", "-x", "c++", os.devnull]
+        asked = subprocess.run([*shlex.split(self.cxx), option, *nothing], capture_output=True)
+        return "" if asked.returncode else option
 
     def hint(self, target: str = "", **arguments: str) -> str:
         """A make command for the same layers: with LAYERS_DIR and BUILD, if they are not the defaults."""

@@ -162,6 +162,14 @@ def test_what_make_reads():
     assert "BUILD := build" in lines and "V := " in lines
 
 
+@pytest.mark.parametrize(("knows", "option"), [("exit 0", "-fno-gnu-unique"), ("exit 1", "")])
+def test_an_option_that_clang_14_does_not_know(tmp_path, knows, option):
+    compiler = tmp_path / "clang++"
+    compiler.write_text(f'#!/bin/sh\ncase "$*" in *-fno-gnu-unique*) {knows};; esac\n')
+    compiler.chmod(0o755)
+    assert f"UNSHARED := {option}" in of(CXX=str(compiler)).make_variables()
+
+
 def test_a_toolkit_that_is_anothers(monkeypatch, tmp_path):
     monkeypatch.setattr(settings.os, "access", lambda path, how: False)
     monkeypatch.setattr(settings.shutil, "which", lambda program: program)
