@@ -34,6 +34,11 @@ CLOSING = {")": "(", "]": "[", "}": "{"}
 NVCC_WORDS = {"__CUDACC__", "__CUDA_ARCH__", "__NVCC__", "__CUDACC_RTC__", "__CUDA_ARCH_LIST__"}
 IS_DEFINED = {**dict.fromkeys(NVCC_WORDS, 0), "__cplusplus": 1}
 
+# What a kernel's `#if __CUDA_ARCH__ >= 300` compares, though the macro is not defined on the host. The first GPUs with
+# shuffles: the code for older ones relies on warps whose threads run in step, and the host's threads do not. It is not
+# more, because newer GPUs' branches have instructions that the host lacks.
+ARCH, HOST_ARCH = "__CUDA_ARCH__", 300
+
 
 class Token(NamedTuple):
     kind: str  # string, char, name, number, punct
@@ -72,6 +77,8 @@ class Lexed:
     """
 
     def __init__(self, text: str, defined: dict[str, int] = IS_DEFINED):
+        # Inline PTX stands in such branches, too, and the host has none. So a file with PTX gets its oldest branches.
+        self.arch = 0 if re.search(r"\b(asm|__asm__|__asm)\b", text) else HOST_ARCH
         self.text, self._defined = text, defined
         self.tokens: list[Token] = []
         self.partner: dict[int, int] = {}
@@ -98,7 +105,7 @@ class Lexed:
             elif item.word in ("if", "ifdef", "ifndef"):
                 if live:
                     self.conditions.append(item)
-                conditionals.append(_Conditional(item, live, stack, self._defined))
+                conditionals.append(_Conditional(item, live, stack, self._defined, self.arch))
             elif item.word in ("elif", "else", "endif") and conditionals:
                 top = conditionals[-1]
                 if top.live:
@@ -170,21 +177,36 @@ def items(text: str):
 class _Conditional:
     """One #if ... #endif while it is being read."""
 
-    def __init__(self, directive: Directive, outer: bool, stack: list[int], defined: dict[str, int]):
-        self.start, self.outer, self.defined = directive.start, outer, defined
+    def __init__(
+        self, directive: Directive, outer: bool, stack: list[int], defined: dict[str, int], arch: int
+    ):
+        self.start, self.outer, self.defined, self.arch = directive.start, outer, defined, arch
         self.entry, self.exits = list(stack), []
         self.decided = False  # a branch is certainly compiled, so all later branches are dead
         self.next_branch(directive)
 
     def next_branch(self, directive: Directive):
-        value = 1 if directive.word == "else" else evaluate(directive, self.defined)
+        value = 1 if directive.word == "else" else evaluate(directive, self.defined, self.arch)
         self.live = self.outer and not self.decided and value != 0
         self.decided = self.decided or bool(value)
 
 
-def evaluate(directive: Directive, defined: dict[str, int] = IS_DEFINED) -> int | None:
+def compared_arch(directive: Directive) -> list[Token]:
+    """Where an #if or #elif asks for the value of __CUDA_ARCH__, not whether it is defined."""
+    if directive.word not in ("if", "elif"):
+        return []
+    texts = ["", "", *(token.text for token in directive.tokens)]
+    return [
+        token
+        for i, token in enumerate(directive.tokens)
+        if token.text == ARCH and "defined" not in (texts[i + 1], texts[i] * (texts[i + 1] == "("))
+    ]
+
+
+def evaluate(directive: Directive, defined: dict[str, int] = IS_DEFINED, arch: int = 0) -> int | None:
     """The value of an #if condition, or None if it depends on macros that are not in `defined`."""
-    words = [token.text for token in directive.tokens]
+    compared = compared_arch(directive)
+    words = [str(arch) if token in compared else token.text for token in directive.tokens]
     if directive.word in ("ifdef", "ifndef"):
         value = defined.get(words[0]) if words else None
         return 1 - value if value is not None and directive.word == "ifndef" else value

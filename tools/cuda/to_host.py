@@ -11,7 +11,8 @@ These are rewritten:
     #include "beside.cuh"          is rewritten as well, into the same place relative to the output
 
 No edit adds or removes a line, so with one #line all diagnostics name the user's own file. What cannot run on the host
-is refused as `path:line:column: error: why`. Code that only nvcc sees (#ifdef __CUDA_ARCH__) is ignored.
+is refused as `path:line:column: error: why`. Code that only nvcc sees (#ifdef __CUDA_ARCH__) is ignored. A comparison
+such as `#if __CUDA_ARCH__ >= 300` is of an old GPU, which has shuffles (lexer.HOST_ARCH).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import re
 import sys
 
 from .analysis import RANGE_LOOPS, Unit
+from .lexer import compared_arch
 from .rewrite import Rewriter, rewrite_files
 from .source import Function, Launch, Source
 from .tokens import macro_body, position_from
@@ -49,6 +51,9 @@ class HostRewriter(Rewriter):
         self._words(source.lexed.tokens, in_macro=False)
         for macro in source.macros:
             self._words(macro_body(macro), in_macro=True)
+        for condition in source.lexed.conditions if source.lexed.arch else []:
+            for token in compared_arch(condition):
+                self._edit(token.start, token.end, str(source.lexed.arch))
         for directive in source.lexed.directives:
             if directive.word == "include" and any(t.text == "cooperative_groups" for t in directive.tokens):
                 source.problem(directive.start, NO_HOST_MEANING["groups"])

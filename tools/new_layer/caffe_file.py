@@ -313,11 +313,13 @@ class _Cutter:
             item = directives.get(piece.start)
             if item and item.word in OPENING_DIRECTIVES:
                 outer = stack[-1][2] if stack else True
-                value = _condition(item, defined)
+                value = _condition(item, defined, self.source.lexed.arch)
                 stack.append([outer, value, outer and value])
             elif item and item.word in ("elif", "else") and stack:
                 outer, was_active, _ = stack[-1]
-                value = not was_active and (item.word == "else" or _condition(item, defined))
+                value = not was_active and (
+                    item.word == "else" or _condition(item, defined, self.source.lexed.arch)
+                )
                 stack[-1] = [outer, was_active or value, outer and value]
             elif item and item.word == CLOSING_DIRECTIVE and stack:
                 stack.pop()
@@ -408,8 +410,8 @@ class _Cutter:
         return [tokens[a:b] for a, b in split_commas(tokens, partner, first + 2, close)]
 
 
-def _condition(directive: Directive, defined: set[str]) -> bool:
-    value = evaluate(directive)
+def _condition(directive: Directive, defined: set[str], arch: int) -> bool:
+    value = evaluate(directive, arch=arch)
     if value is not None:
         return bool(value)
     words = [t.text for t in directive.tokens]

@@ -7,6 +7,7 @@ import os
 import re
 from pathlib import Path
 
+from ..cuda.lexer import Lexed, compared_arch, evaluate
 from ..files import read
 from .caffe_file import TORCH_FUNCTIONS, Parts, split
 from .launcher import WIDTH, Launcher, definitions
@@ -95,8 +96,10 @@ def callers(parts: Parts, path: Path) -> list[str]:
 
 def false_on_the_host(parts: Parts) -> list[str]:
     """A note on conditions that choose other code for the processor, perhaps code for GPUs of long ago."""
-    found = re.findall(r"#[ \t]*((?:el)?if\b.*\b__CUDA_ARCH__\b.*)", parts.device)
-    conditions = dict.fromkeys(" ".join(x.split("//")[0].split()) for x in found if "defined" not in x)
+    lexed = Lexed(parts.device)
+    asked = [c for c in lexed.conditions if compared_arch(c) and all(t.text != "defined" for t in c.tokens)]
+    false = [c for c in asked if evaluate(c, arch=lexed.arch) == 0]
+    conditions = dict.fromkeys(" ".join([c.word, *(t.text for t in c.tokens)]) for c in false)
     return [f"On the processor this is false: #{condition}. Look at its #else." for condition in conditions]
 
 

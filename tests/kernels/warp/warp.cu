@@ -37,7 +37,14 @@ __global__ void old_kernel(const int* bottom, int* top) {
 __global__ void sum_kernel(const double* bottom, double* top) {
   const int at = blockIdx.x * blockDim.x + threadIdx.x;
   double value = bottom[at];
+#if __CUDA_ARCH__ >= 300
   for (int step = warpSize / 2; step > 0; step /= 2) value += __shfl_down_sync(0xffffffffu, value, step);
+#else
+  // As torch's batch normalisation did it: without barriers, since the threads of a warp ran in step.
+  __shared__ volatile double values[1024];
+  values[at] = value;
+  for (int i = 1; i < warpSize; ++i) value += values[at / warpSize * warpSize + (at + i) % warpSize];
+#endif
   if (at % warpSize == 0) top[at / warpSize] = value;
 }
 

@@ -342,6 +342,9 @@ def test_files_that_others_are_writing(tmp_path):
         ("if defined __CUDACC__ && CUDA_VERSION >= 9000", "b"),
         ("if CUDA_VERSION >= 9000 || !defined(__CUDACC__)", "a"),
         ("if __CUDA_ARCH__ >= 350", "b"),
+        ("if __CUDA_ARCH__ >= 300", "a"),  # the host has shuffles
+        ("if (__CUDA_ARCH__) < 200", "b"),
+        ("if __CUDA_ARCH__ >= 300 && !defined(__CUDA_ARCH__) && !defined __CUDA_ARCH__", "a"),
         ("if !defined(__CUDA_ARCH__) || (__CUDA_ARCH__ >= 600)", "a"),
         ("if __has_include(<x.h>)", "ab"),
         ("if X(1) == 2", "ab"),
