@@ -60,11 +60,12 @@ def main(argv: list[str] | None = None) -> int:
     for layer in options.layers:
         rows, crashed = verify(options.layers_dir.resolve(), layer, options)
         show(console, layer, rows)
-        races = []
+        races, idle = [], False
         if options.races:
-            races = find_races(options.races.resolve(), layer, options, crashed).races
+            watch, idle = find_races(options.races.resolve(), layer, options, crashed)
+            races = watch.races
         print(*races, sep="\n", end="\n" * bool(races))
-        statuses.add(closing(layer, rows, races))
+        statuses.add(closing(layer, rows, races, idle))
     return next(s for s in (STATUS_WRONG, STATUS_NOT_RUN, STATUS_RIGHT) if s in statuses)
 
 

@@ -112,13 +112,18 @@ def verify(layers_dir: Path, layer: str, options) -> tuple[list[Row], dict[str, 
         return report.rows, crashed
 
 
-def find_races(layers_dir: Path, layer: str, options, crashed: dict[str, str]) -> Watch:
-    """Run a layer's kernels on the host, in a copy of its folder that was built with SANITIZE=races."""
+def find_races(layers_dir: Path, layer: str, options, crashed: dict[str, str]) -> tuple[Watch, bool]:
+    """Run a layer's kernels on the host, in a copy of its folder that was built with SANITIZE=races.
+
+    Returns:
+        The races, and whether the layer has kernels of which none ran.
+    """
     with watched() as watch:  # in the parent, so that races before a crash are reported, too
         report = run_child(race_child, layers_dir, layer, options, crashed)
     end = f"; it did not finish: {report.end}" * bool(report.end)
-    print(f"race finder: {watch.summary(kernels_of(layers_dir / layer))}{end}")
-    return watch
+    own = kernels_of(layers_dir / layer)
+    print(f"race finder: {watch.summary(own)}{end}")
+    return watch, bool(own) and not report.end and watch.kernels.isdisjoint(own)
 
 
 def race_child(pipe, layers_dir: Path, layer: str, options, crashed: dict[str, str]) -> None:

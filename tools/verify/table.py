@@ -55,8 +55,12 @@ def show(console: Console, layer: str, rows: list[Row]) -> None:
             console.print(text, markup=False, emoji=False, highlight=False)
 
 
-def closing(layer: str, rows: list[Row], races: list[Race]) -> int:
-    """The last line, and the exit status."""
+def closing(layer: str, rows: list[Row], races: list[Race], idle: bool = False) -> int:
+    """The last line, and the exit status.
+
+    Args:
+        idle: the layer has kernels, and none of them ran.
+    """
     wrong = [r for r in rows if r.verdict in (WRONG, CRASHED)]
     not_run = [r for r in rows if r.verdict in (FAILED, UNSURE)]
     ran = [r for r in rows if r.verdict not in (NO_CODE, FAILED)]
@@ -74,5 +78,8 @@ def closing(layer: str, rows: list[Row], races: list[Race]) -> int:
         print(f"{layer}: could not be run in {what}")
         return STATUS_NOT_RUN
     ways = f"gradient right in {len(right)} ways" if right else "no gradient to check; the ways agree"
+    if idle:  # such as Permute, if it has no order
+        print(f"{layer}: {ways}, but none of its kernels ran. Give PARAM or SHAPES with which they do")
+        return STATUS_NOT_RUN
     print(f"{layer}: {ways}")
     return STATUS_RIGHT

@@ -33,6 +33,14 @@ def test_closing(capsys, verdicts, races, said, status):
     assert capsys.readouterr().out == f"foo: {said}\n"
 
 
+@pytest.mark.parametrize(
+    ("verdict", "said", "status"), [(RIGHT, "but none of its kernels ran", 3), (WRONG, "wrong in", 1)]
+)
+def test_closing_of_a_layer_whose_kernels_did_not_run(capsys, verdict, said, status):
+    assert table.closing("foo", [Row("s", "c", "d", verdict=verdict)], [], idle=True) == status
+    assert said in capsys.readouterr().out
+
+
 def test_show():
     rows = [
         Row("[a]", "CPU", "float", "0", "1e-9", "2e-6", RIGHT),
