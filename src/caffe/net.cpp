@@ -87,7 +87,8 @@ int Net<Dtype>::AppendTop(const LayerParameter& layer_param, int i) {
   const string blob_name = named ? layer_param.top(i) : "(automatic)";
   if (named && i < layer_param.bottom_size() && blob_name == layer_param.bottom(i))
     return blob_index_.at(blob_name);
-  CHECK(!named || !has_blob(blob_name)) << "Top blob '" << blob_name << "' produced by multiple sources.";
+  if (named && has_blob(blob_name))
+    LOG(FATAL) << "Top blob '" << blob_name << "' produced by multiple sources.";
   const int id = static_cast<int>(blobs_.size());
   if (named) blob_index_[blob_name] = id;
   blobs_.emplace_back(new Blob<Dtype>());

@@ -297,8 +297,7 @@ EXPECTED = {
     "types_of_a_net": "Input Power Product ReLU Split Squares +++++++++++++++++++ "
     "Check failed: stock Unknown layer type: Nobody (known types: Input, Power, Product, ReLU, Split, Squares)",
     "unknown_bottom": "Unknown bottom blob 'nowhere' (layer 'p', bottom index 0)",
-    "two_sources": "Check failed: i >= layer_param.top_size() || !has_blob(blob_name) "
-    "Top blob 'y' produced by multiple sources.",
+    "two_sources": "Top blob 'y' produced by multiple sources.",
     "rules": "Check failed: layer_param->include_size() == 0 && layer_param->exclude_size() == 0 "
     "layer 'p': include and exclude rules are not known to a layer's own Net",
     "propagate_down_twice": "Check failed: layer_param.propagate_down_size() == 0 || "
