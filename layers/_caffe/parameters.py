@@ -23,6 +23,10 @@ from .upgrade import upgraded
 DESCRIPTOR = "_caffe.desc"
 
 
+class UnknownFieldError(CaffeValueError):
+    """A prototxt has a field that the layer's protos do not have."""
+
+
 class Parameters:
     """The messages of the layer in `folder`."""
 
@@ -217,7 +221,7 @@ class Parameters:
             raise CaffeValueError(f"{self.name}: prototxt, {error}") from None
         for one in unknown:
             where = one.path.rpartition(".")[0]
-            raise CaffeValueError(
+            raise UnknownFieldError(
                 f"{self.name}: prototxt, line {one.line}: {where and where + ': '}{one.hint}"
             )
         return message

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from .._caffe.parameters import SLIP, Unknown, did_you_mean
+from .._caffe.parameters import SLIP, Unknown, UnknownFieldError, did_you_mean
 from .._caffe.prototxt import Node, filled_in, parse, read_text, render, unquoted
 from .._caffe.upgrade import upgraded
 from .._runtime import CaffeError, CaffeValueError, some
@@ -20,7 +20,7 @@ from .graph import Graph, Spec, Step, build
 from .inputs import check_names, input_shapes, is_input
 from .messages import layer_parameter
 from .net import CaffeNet, Phase
-from .registry import Folders
+from .registry import Folders, Ported
 from .rules import TRAIN, State, included
 from .stock import Definition, StockLayer, blobs_of, stock_class, stock_types
 
@@ -193,13 +193,16 @@ class Builder:
     def _note(self, spec: Spec, fields: list[Unknown], what: str) -> None:
         self.notes += [f"line {one.line}: {spec.name!r}: {one.path} {what}" for one in fields]
 
-    def _ported(self, spec: Spec, ported) -> nn.Module:
+    def _ported(self, spec: Spec, ported: Ported) -> nn.Module:
         node = spec.node.without("include", "exclude", "type", "bottom", "top", "loss_weight", "phase")
         # The net handles sharing, learning rates and loss weights.
         for weight in spec.node.values("loss_weight"):
             node.add("loss_weight", "1" if float(weight) else "0")
         tops = tuple(f"{top}'" if top in spec.bottoms else top for top in spec.tops)
-        return ported.module_class()(render(node), bottom=spec.bottoms, top=tops)
+        try:
+            return ported.module_class()(render(node), bottom=spec.bottoms, top=tops)
+        except UnknownFieldError as error:
+            raise CaffeValueError(f"{error}. {_why_another(ported)}") from None
 
     def _key(self, net: CaffeNet, spec: Spec) -> str:
         base = spec.name.replace(".", "_") or f"layer_{spec.line}"
@@ -410,6 +413,14 @@ def _why_strange(field: Unknown, type_name: str) -> str:
     return (
         f"line {field.line}: {field.path} is a field that stock Caffe does not have{field.near or '.'} If it does not "
         f"matter: ignore=({field.path!r},). If it does, port the fork's {type_name}"
+    )
+
+
+def _why_another(ported: Ported) -> str:
+    return (
+        f"It ran {ported.folder}, which may be of another fork than the net's. To run the fork's own: "
+        f"make port CAFFE=/path/to/the/fork TYPE={ported.type} LAYERS_DIR=/new/folder, build it, and give "
+        "layers=['/new/folder']"
     )
 
 

@@ -14,7 +14,7 @@ from .._runtime import CaffeValueError
 from .._runtime.cases import load_package
 
 _DEFINES = re.compile(r"""caffe_layer\(\s*__name__\s*,\s*["'](\w+)["']""")
-_HOME = Path(__file__).resolve().parents[1]
+HOME = Path(__file__).resolve().parents[1]
 _TOOLKIT = __package__.rpartition(".")[0]
 
 
@@ -54,7 +54,7 @@ class Folders:
     """
 
     def __init__(self, folders=(), chosen: dict[str, str] | None = None):
-        sources = {"layers": list(map(Path, folders)), VARIABLE: listed(), "": [_HOME]}
+        sources = {"layers": list(map(Path, folders)), VARIABLE: listed(), "": [HOME]}
         for setting, several in sources.items():
             for folder in several:
                 if not folder.is_dir():

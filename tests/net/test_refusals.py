@@ -194,3 +194,10 @@ def test_how_many_bottoms_and_tops(kind):
             )
             with pytest.raises(CaffeValueError, match=f"takes {words} {what}, not {count}"):
                 StockLayer.__init__(made.__new__(made), Definition("L", None, *given, {}))
+
+
+def test_a_field_of_another_forks_layer_names_the_folder_that_ran():
+    with pytest.raises(
+        CaffeValueError, match=r"(?s)no field 'divide_type'.*It ran .*layers/psroi_pooling, .*make port "
+    ):
+        made("PSROIPooling psroi_pooling_param { divide_type: 1 }", [(1, 4, 3, 3), (1, 5)], 1)

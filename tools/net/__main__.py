@@ -29,13 +29,15 @@ from layers._caffe.parameters import Unknown
 from layers._net import caffe_net
 from layers._net.build import needed_types, types_of_forks
 from layers._net.net import CaffeNet
-from layers._net.registry import Folders
+from layers._net.registry import HOME, Folders
 from layers._net.rules import TEST, TRAIN, State
 from layers._net.stock import blobs_of
 from layers._runtime import CaffeError, CaffeValueError
 
 from ..caffe.proto import read, without_comments
 from ..make.settings import Settings, of_each_folder
+from ..port.folder import is_of
+from ..port.loose import tree_of
 from ..refused import Refused
 from .compare import compare, random_inputs, runs_by, twin_parameters, vary
 
@@ -145,8 +147,8 @@ def port_missing(asked: Asked, console: Console) -> bool:
     types = needed_types(asked.prototxt, replace, asked.states) if asked.verify else list(of_forks)
     if asked.caffe:  # where ported layers go may be a new folder
         Path(asked.folders[0]).mkdir(parents=True, exist_ok=True)
-    missing = [name for name in types if Folders(asked.folders).find(name) is None]
-    if missing and asked.caffe:
+    missing = to_port(types, asked, console) if asked.caffe else []
+    if missing:
         of_missing = {name: of_forks.get(name, []) for name in missing}
         if not port(of_missing, asked, console):
             return False
@@ -159,6 +161,24 @@ def port_missing(asked: Asked, console: Console) -> bool:
         if subprocess.run([sys.executable, "-m", *build]).returncode:
             return False
     return True
+
+
+def to_port(types: list[str], asked: Asked, console: Console) -> list[str]:
+    """The types that no folder has, and those that the fork has, too, if a later folder has them of another tree."""
+    folders = Folders(asked.folders)
+    found = {name: folders.find(name) for name in types}
+    missing = [name for name, layer in found.items() if layer is None]
+    others = {name: x.folder for name, x in found.items() if x and not is_of(x.folder, Path(asked.caffe))}
+    of_fork = tree_of(asked.caffe).types if others else {}
+    for name, folder in others.items():
+        # A folder without ORIGIN is the user's own layer, which is meant to be used.
+        is_others = folder.parent == HOME or (folder / "ORIGIN").exists()
+        if name in of_fork and is_others and folder.parent != folders.folders[0]:
+            missing.append(name)
+        elif name in of_fork:
+            said = f"{name}: {folder} runs, not {asked.caffe}'s own. To run that: LAYERS_DIR=/new/folder"
+            console.print(said, style="yellow", soft_wrap=True)
+    return missing
 
 
 def port(missing: dict[str, list[Unknown]], asked: Asked, console: Console) -> bool:
@@ -176,7 +196,11 @@ def port(missing: dict[str, list[Unknown]], asked: Asked, console: Console) -> b
     if not subprocess.run([sys.executable, "-m", *command]).returncode:
         return True
     folders = Folders(asked.folders)
-    failed = [name for name in missing if folders.find(name) is None]
+    failed = [
+        name
+        for name in missing
+        if not (layer := folders.find(name)) or layer.folder.parent != folders.folders[0]
+    ]
     console.print(f"Not ported: {', '.join(failed)}. The lines above say why", soft_wrap=True)
     for state in asked.states if len(asked.states) > 1 else ():
         if not set(failed) & set(asked.types_of_forks([state])):

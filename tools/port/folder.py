@@ -162,6 +162,17 @@ def origin_files(folder: Path) -> set[str]:
     return {*copied, *re.findall(r"^(additions\w*\.\w+)  ", text, re.M)}
 
 
+def is_of(folder: Path, root: Path) -> bool:
+    """Was the folder ported from this tree? The tree has each file that ORIGIN lists, with the same contents."""
+    path = folder / "ORIGIN"
+    text = path.read_text(errors="replace") if path.is_file() else ""
+    listed = re.findall(r"^([0-9a-f]{64})  \S+  (.+)$", text, re.M)
+    return bool(listed) and all(
+        (root / file).is_file() and hashlib.sha256((root / file).read_bytes()).hexdigest() == digest
+        for digest, file in listed
+    )
+
+
 def origin(plan: Plan, copied: dict[str, str], contents: dict[str, bytes], parts: list[str]) -> str:
     tree = plan.tree
     licence = next(

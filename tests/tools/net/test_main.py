@@ -258,7 +258,7 @@ def test_what_it_cannot_show(asked, capsys, target, settings, status, said):
 
 
 @pytest.mark.parametrize("status", [0, 1])
-def test_what_is_missing_is_ported_and_built(asked, tmp_path, monkeypatch, status):
+def test_what_is_missing_is_ported_and_built(asked, tmp_path, monkeypatch, fork, status):
     """Each type that stock Caffe does not have is ported once. If port fails, that is the end."""
     ran, folder = [], tmp_path / "new" / "mine"
     monkeypatch.setattr(
@@ -266,12 +266,12 @@ def test_what_is_missing_is_ported_and_built(asked, tmp_path, monkeypatch, statu
         "run",
         lambda command, **_: ran.append(command[2:]) or SimpleNamespace(returncode=status),
     )
-    asked("show", TEXT.replace("Normalize", "Own").replace("Reduction", "Own"), CAFFE="/fork")
+    asked("show", TEXT.replace("Normalize", "Own").replace("Reduction", "Own"), CAFFE=str(fork.root))
     wanted = net.Asked([Settings({"LAYERS_DIR": str(folder)})], verify=False)
     said = io.StringIO()
     assert net.port_missing(wanted, Console(file=said, width=200)) is (status == 0)
-    assert ran == [["tools.port", "--caffe=/fork", f"--layers-dir={folder}", "--", "Own"]]
-    told = ["Porting Own from /fork"] + ["Not ported: Own. The lines above say why"] * status
+    assert ran == [["tools.port", f"--caffe={fork.root}", f"--layers-dir={folder}", "--", "Own"]]
+    told = [f"Porting Own from {fork.root}"] + ["Not ported: Own. The lines above say why"] * status
     assert said.getvalue().splitlines() == told and folder.is_dir()
     # There, and not built.
     (folder / "own").mkdir()
@@ -285,7 +285,54 @@ def test_what_is_missing_is_ported_and_built(asked, tmp_path, monkeypatch, statu
     assert ran[0][-1] == "Convolution BatchNorm Scale"
 
 
-def test_only_what_the_phase_needs_is_ported(asked, tmp_path, monkeypatch):
+def test_another_trees_layer_does_not_hide_the_forks_own(asked, tmp_path, monkeypatch, fork, port):
+    """Ported again are those of the toolkit and of other trees, if the fork has the type. A user's own one runs."""
+    ran = []
+    fork.layer("Normalize")
+    fork.layer("Own")
+    port("Own")
+    first, second = tmp_path / "new", port.folder
+    monkeypatch.setattr(
+        net.subprocess, "run", lambda command, **_: ran.append(command[2:]) or SimpleNamespace(returncode=0)
+    )
+
+    def said(*folders, tree=fork.root):
+        asked("show", TEXT.replace("Reduction", "Own"), CAFFE=str(tree))
+        text = io.StringIO()
+        wanted = net.Asked([Settings({"LAYERS_DIR": str(folder)}) for folder in folders], verify=False)
+        net.port_missing(wanted, Console(file=text, width=200))
+        return [command[-1] for command in ran if command[0] == "tools.port"], text.getvalue()
+
+    assert said(first, second)[0] == ["Normalize"]
+    # The fork changes its layer: what was ported is not its own any more.
+    fork.layer("Own", body="int changed;")
+    ran.clear()
+    assert said(first, second)[0] == ["Normalize Own"]
+    ran.clear()
+    ported, text = said(second)
+    assert ported == ["Normalize"] and f"Own: {second}/own runs, not {fork.root}'s own. To run that:" in text
+    (second / "own" / "ORIGIN").unlink()
+    ran.clear()
+    ported, text = said(first, second)
+    assert ported == ["Normalize"] and f"Own: {second}/own runs, not {fork.root}'s own. To run that:" in text
+    # A fork without the type changes nothing.
+    (fork.root / "src/caffe/layers/own_layer.cpp").unlink()
+    ran.clear()
+    ported, text = said(first, second)
+    assert ported == ["Normalize"] and "runs, not" not in text
+
+
+def test_the_toolkits_own_is_no_answer_if_port_fails(asked, tmp_path, monkeypatch, fork):
+    fork.layer("Normalize")
+    monkeypatch.setattr(net.subprocess, "run", lambda *_, **__: SimpleNamespace(returncode=1))
+    asked("show", OWN, CAFFE=str(fork.root))
+    said = io.StringIO()
+    wanted = net.Asked([Settings({"LAYERS_DIR": str(tmp_path / "new")})], verify=False)
+    assert not net.port_missing(wanted, Console(file=said, width=200))
+    assert "Not ported: Normalize. " in said.getvalue()
+
+
+def test_only_what_the_phase_needs_is_ported(asked, tmp_path, monkeypatch, fork):
     """If that cannot be ported, the phase is named that can do without."""
     ran = []
     monkeypatch.setattr(
@@ -297,7 +344,7 @@ def test_only_what_the_phase_needs_is_ported(asked, tmp_path, monkeypatch):
             f'layer {{ name: "{i}" type: "Own{i}" bottom: "own" top: "{i}" include {{ {rule} }} }}\n'
             for i, rule in enumerate(rules)
         )
-        asked("show", OWN + layers, CAFFE="/fork")
+        asked("show", OWN + layers, CAFFE=str(fork.root))
         wanted = net.Asked([Settings({"LAYERS_DIR": str(tmp_path / "new")})], verify=False)
         wanted.phase, wanted.options["stages"], text = phase, stages, io.StringIO()
         assert not net.port_missing(wanted, Console(file=text, width=200))
@@ -314,10 +361,11 @@ def test_a_forks_field_of_a_stock_type_is_named(asked, tmp_path, monkeypatch):
     """With its place in the prototxt and in the fork, and what to do if the fork's layer cannot be ported."""
     monkeypatch.setattr(net.subprocess, "run", lambda *_, **__: SimpleNamespace(returncode=1))
     text = TEXT.replace("num_output: 4", "num_output: 4 rank: 3")
+    (tmp_path / "fork/include/caffe").mkdir(parents=True)
+    (tmp_path / "fork/src/caffe").mkdir(parents=True)
     asked("show", text, CAFFE=str(tmp_path / "fork"))
     wanted = net.Asked([Settings({"LAYERS_DIR": str(tmp_path / "new")})], verify=False)
     proto = tmp_path / "fork" / "caffe.proto"
-    proto.parent.mkdir()
     proto.write_text("message Other {\n  optional int32 rank = 1;\n}\nmessage ConvolutionParameter {\n}\n")
     said = io.StringIO()
     wrong = r"line 4: .*_param.rank of Conv.*, nor has .*IGNORE=convolution_param.rank"
