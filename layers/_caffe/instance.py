@@ -320,13 +320,14 @@ class Instance:
         return tuple(shape_of(blob) for blob in record.tops)
 
     def forward(
-        self, mode: int, iteration: int, bottoms: list[Tensor], blobs: list[Tensor], wanted, expected=None
+        self, mode: int, iteration: int, bottoms, blobs: list[Tensor], wanted, expected=None, before=None
     ) -> list[Tensor] | None:
         """Run Reshape and Forward. Returns the tops; None if the layer has no such code.
 
         Args:
             wanted: for each bottom, then each blob: will its gradient be wanted?
             expected: the probable shapes of the tops.
+            before: the tops' values before Forward, for tests of what it does with them. By default undefined.
         """
         record, definition, site, c = self.record, self.definition, self.site, self.lib
         in_place = definition.in_place
@@ -341,6 +342,9 @@ class Instance:
             if i in in_place:
                 tops[i] = top = bottoms[in_place[i]]
                 put(blob, tuple(top.shape), definition.address(top), in_place_of=in_place[i])
+            elif before is not None:
+                tops[i] = top = before[i].clone()
+                put(blob, tuple(top.shape), definition.address(top))
             elif expected is None:
                 put(blob, ())
             else:

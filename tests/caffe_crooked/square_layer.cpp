@@ -61,6 +61,7 @@ void SquareLayer<Dtype>::Forward_cpu(const vector<Blob<Dtype>*>& bottom, const v
                                     : is("SquareOfClasses") ? x * x * bottom[1]->cpu_data()[i]
                                     : is("SquareOfLogs")    ? std::exp(2 * std::log(x))
                                     : is("SquareOfTurns")   ? turn_ * x * x
+                                    : is("SquareKeeping")   ? top[0]->cpu_data()[i] + x * x
                                     : is("SquareOfFew") && bottom[0]->num_axes() > 2 ? std::sqrt(Dtype(-1))
                                                                                      : scale * x * x;
   }
@@ -145,5 +146,6 @@ REGISTER_LAYER_CREATOR(SquareOfClasses, GetSquare);
 REGISTER_LAYER_CREATOR(SquareOfLogs, GetSquare);
 REGISTER_LAYER_CREATOR(SquareOfLots, GetSquare);
 REGISTER_LAYER_CREATOR(SquareOfTurns, GetSquare);
+REGISTER_LAYER_CREATOR(SquareKeeping, GetSquare);
 
 }  // namespace caffe

@@ -15,7 +15,7 @@ template <typename Dtype>
 void SquareLayer<Dtype>::Forward_gpu(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) {
   if (is("SquareOfSize") || is("SquareInFloat") || is("SquareWithBlob") || is("SquareOfFew") ||
       has_regions() || is("SquareInSteps") || is("SquareLeaving") || is("SquareUnpooling") ||
-      is("SquareOfClasses") || is("SquareOfLogs") || is("SquareOfTurns"))
+      is("SquareOfClasses") || is("SquareOfLogs") || is("SquareOfTurns") || is("SquareKeeping"))
     return Forward_cpu(bottom, top);
   const int count = top[0]->count();
   SquareForward<Dtype><<<CAFFE_GET_BLOCKS(count), CAFFE_CUDA_NUM_THREADS>>>(

@@ -84,8 +84,12 @@ class Probe:
                 raise NoCode(str(error)) from None
             raise
 
-    def run_forward(self, wanted: list[bool] | None = None) -> list[Tensor]:
-        """Run Forward on the current bottoms and blobs, with the same random numbers every time."""
+    def run_forward(self, wanted: list[bool] | None = None, before=None) -> list[Tensor]:
+        """Run Forward on the current bottoms and blobs, with the same random numbers every time.
+
+        Args:
+            before: what the tops hold before; zeros by default.
+        """
         if self.draws:
             torch.manual_seed(1701)
         # Copies, because layers in place overwrite their bottom, and some layers write to their blobs.
@@ -93,7 +97,7 @@ class Probe:
         self.kept = [b.clone() for b in self.blobs]
         wanted = wanted or [True] * len(self.bottoms + self.blobs)
         with self.services.recording() as drawn, self.in_words():
-            self.tops = self.instance.forward(self.mode, 0, self.inputs, self.kept, wanted)
+            self.tops = self.instance.forward(self.mode, 0, self.inputs, self.kept, wanted, before=before)
         self.draws = bool(drawn)
         if self.tops is None:
             raise NoCode("NOT_IMPLEMENTED")

@@ -31,6 +31,7 @@ from .table import CRASHED, FAILED, NO_CODE, NO_GRADIENT, RIGHT, UNSURE, WRONG, 
 # Two ways may differ by this share of the largest value, or of 1.
 ALIKE = {torch.float32: 1e-4, torch.float64: 1e-8}
 CHANGES = "a second call gives another result, so differences say nothing"
+ADDS = "Forward adds to what its top holds: zeros in each call here, in Caffe the result of the call before"
 HELP = (
     "Give parameters as prototxt, PARAM='norm_param { eps: 0.1 }', and a shape for each bottom,"
     " SHAPES='2,3,6,5 2,1,1,1:label' (:label integers below the first bottom's channels,"
@@ -236,6 +237,7 @@ class Verification:
             row.verdict, row.remark = NO_GRADIENT, CHANGES
             self.compare(row, found, first, dtype, probe.draws)
             return first or found
+        adds = not alike(flat(probe.run_forward(before=tops)), found["forward"], dtype)
         wanted, refused = self.wanted(probe, setting) if tops else ([], ["it has no tops"])
         row.details += refused
         if any(wanted):
@@ -268,6 +270,7 @@ class Verification:
             row.verdict = NO_GRADIENT
             row.remark = refused[0] if refused else "nothing that it could have one for"
             row.details.clear()
+        row.details += [ADDS] * adds
         self.compare(row, found, first, dtype, probe.draws)
         return first or found
 
