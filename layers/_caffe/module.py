@@ -184,14 +184,14 @@ class CaffeModule(nn.Module):
     # ---------------------------------------------------------------------------------------- calls
 
     def forward(self, *bottoms: Tensor):
+        if self._propagate_down:
+            bottoms = self._detached(bottoms)
         if is_dynamo_compiling():
             pool = self._pool
             # torch treats its own operators whose sizes depend on values in the same way.
             takes_in = not pool.varying or torch._dynamo.config.capture_dynamic_output_shape_ops
             set_up = pool.blob_shapes is not None
             return self._in_a_graph(bottoms) if set_up and takes_in else _outside_of_the_graph(self, *bottoms)
-        if self._propagate_down:
-            bottoms = self._detached(bottoms)
         recorded = self._recorded
         if recorded is not None:
             tops = recorded.forward(recorded, self, bottoms)
@@ -242,8 +242,6 @@ class CaffeModule(nn.Module):
 
     def _in_a_graph(self, bottoms: tuple[Tensor, ...]):
         """Call the operator of torch.library: for torch.compile, torch.export, fake tensors and torch.jit.trace."""
-        if self.propagate_down:
-            bottoms = self._detached(bottoms)
         pool = self._pool
         if pool.blob_shapes is None:
             raise CaffeRuntimeError(f"{self.layer.name}: {_SET_UP_FIRST}")
