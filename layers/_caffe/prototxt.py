@@ -18,7 +18,7 @@ _TOKEN = re.compile(
 )
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _VALUE = re.compile(r"-?[\w.][\w.+-]*")
-_PLACEHOLDER = re.compile(r"\$([A-Za-z_]\w*)\$?")
+_PLACEHOLDER = re.compile(r"\$(?:([A-Za-z_]\w*)\$?|\{([A-Za-z_]\w*)\})")
 _CLOSES = {"{": "}", "<": ">"}
 
 
@@ -71,16 +71,20 @@ def read_text(path, replace: dict | None = None) -> str:
 
 
 def filled_in(text: str, replace: dict, path) -> str:
-    """A template's text, with values for its `$NAME$` or `$NAME`."""
+    """A template's text, with values for its `$NAME$`, `$NAME` or `${NAME}`.
+
+    A `${NAME}` in a string, mostly a path, may stay as it is.
+    """
     if "$" not in text:
         return text
     missing, lines = {}, []
     for number, line in enumerate(text.split("\n"), 1):
         code, mark, comment = line.partition("#")
-        for name in _PLACEHOLDER.findall(code):
-            if name not in replace:
+        for match in _PLACEHOLDER.finditer(code):
+            name, in_string = match[1] or match[2], code.count('"', 0, match.start()) % 2
+            if name not in replace and not (match[2] and in_string):
                 missing.setdefault(name, number)
-        filled = _PLACEHOLDER.sub(lambda match: str(replace.get(match[1], match[0])), code)
+        filled = _PLACEHOLDER.sub(lambda match: str(replace.get(match[1] or match[2], match[0])), code)
         lines.append(filled + mark + comment)
     if missing:
         listed = ", ".join(some(f"{name} (line {line})" for name, line in missing.items()))

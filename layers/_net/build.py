@@ -177,12 +177,19 @@ class Builder:
             message, unknown = layer_parameter(spec.node)
             strange, ignored = _of_forks(kind, unknown, self.options.ignore)
             self._note(spec, ignored, "is ignored, as told")
-            if not strange or find(spec.type) is None:
+            misfit = _misfit(kind, spec)
+            if not (strange or misfit) or find(spec.type) is None:
                 for one in strange:
                     self._stop(spec, _why_strange(one, spec.type))
+                if misfit:
+                    raise CaffeValueError(f"{misfit}. If a fork's {spec.type} does, port that")
                 extra = {one.path: unquoted(one.value) for one in unknown if one.path in kind.understands}
                 return kind(Definition(spec.name, message, len(spec.bottoms), len(spec.tops), extra))
             self._note(spec, strange[:1], f"is not stock Caffe's: {spec.type} runs as ported")
+            if misfit:
+                self.notes.append(
+                    f"line {spec.line}: {spec.name!r}: stock {spec.type} {misfit}: it runs as ported"
+                )
         if (ported := find(spec.type)) is not None:
             return self._ported(spec, ported)
         if spec.type and spec.type != "Python":
@@ -381,7 +388,10 @@ def needed_types(prototxt, replace: dict | None = None, states: Sequence[State] 
 def types_of_forks(
     prototxt, replace: dict | None = None, ignore=(), states: Sequence[State] = ()
 ) -> dict[str, list[Unknown]]:
-    """The needed types that stock Caffe does not have, or not with all the fields that this file uses: these fields."""
+    """The needed types that stock Caffe does not have, or not with all the fields that this file uses: these fields.
+
+    A stock type is also listed if a layer has more or fewer bottoms or tops than it takes.
+    """
     found: dict[str, list[Unknown]] = {}
     for spec in _computing(prototxt, replace, states):
         kind = stock_class(spec.type)
@@ -393,7 +403,7 @@ def types_of_forks(
         except CaffeValueError:  # the error is raised when the net is built
             continue
         strange, _ = _of_forks(kind, unknown, ignore)
-        if strange:
+        if strange or _misfit(kind, spec):
             found.setdefault(spec.type, []).extend(strange)
     return found
 
@@ -407,6 +417,11 @@ def _of_forks(kind: type[StockLayer], unknown: list[Unknown], ignore) -> tuple[l
             is_ignored = any(one.path == name or one.path.startswith(name + ".") for name in ignore)
             (ignored if is_ignored else strange).append(one)
     return strange, ignored
+
+
+def _misfit(kind: type[StockLayer], spec: Spec) -> str:
+    tops = len(spec.tops) or int(kind.is_loss)  # a loss's top may go without saying
+    return kind.misfit(len(spec.bottoms), tops)
 
 
 def _why_strange(field: Unknown, type_name: str) -> str:

@@ -69,6 +69,11 @@ def test_templates():
     given = {"X": 3, "Y": "four", "W": "$X", "V": ""}
     assert filled_in(text, given, "net") == "a: 3four\nb: 1 # $Z\n\nc: $X \nd: $X"
     assert filled_in("a: 1", {}, "net") == "a: 1"
+    braces = 'a: ${X} b: "${Y}/list" c: ${Y}'
+    assert filled_in(braces, given, "net") == 'a: 3 b: "four/list" c: four'
+    with raises(CaffeValueError, r"for Y \(line 2\)$"):
+        filled_in(f'"${{Y}}"\n{braces}', {"X": 3}, "net")
+    assert filled_in('b: "${Y}/list"', {}, "net") == 'b: "${Y}/list"'
 
 
 def test_binary_files_are_none(tmp_path):

@@ -5,6 +5,7 @@ import torch
 from support.nets import one_layer
 
 from layers import CaffeTypeError, CaffeValueError, caffe_net
+from layers._net.build import types_of_forks
 from layers._net.stock import Definition, StockLayer, stock_class
 
 X = (2, 4, 6, 5)
@@ -194,6 +195,36 @@ def test_how_many_bottoms_and_tops(kind):
             )
             with pytest.raises(CaffeValueError, match=f"takes {words} {what}, not {count}"):
                 StockLayer.__init__(made.__new__(made), Definition("L", None, *given, {}))
+
+
+def test_a_stock_type_with_more_bottoms_than_stock_caffe_takes(tmp_path):
+    """The layer is a fork's: the ported one runs, and make net ports it. Other layers of the type stay torch's."""
+    text = """input: "x" input_shape { dim: 1 dim: 2 dim: 3 dim: 3 }
+      layer { name: "one" type: "ReLU" bottom: "x" top: "one" }
+      layer { name: "two" type: "ReLU" bottom: "one" bottom: "x" top: "two" }"""
+    with pytest.raises(
+        CaffeValueError, match=r"line 3: 'two' \(ReLU\): takes 1 bottoms, not 2. If a fork's ReLU does"
+    ):
+        caffe_net(text)
+    assert types_of_forks(text) == {"ReLU": []}
+    (tmp_path / "re_lu").mkdir()
+    (tmp_path / "re_lu/__init__.py").write_text(
+        """import torch
+class ReLU(torch.nn.Module):  # caffe_layer(__name__, "ReLU")
+    type_name = "ReLU"
+    def __init__(self, text, bottom, top):
+        super().__init__()
+    def top_shapes(self, first, second):
+        return [first]
+    def forward(self, first, second):
+        return first + 10 * second
+"""
+    )
+    net, x = caffe_net(text, layers=[tmp_path]), torch.randn(1, 2, 3, 3)
+    torch.testing.assert_close(net(x), x.relu() + 10 * x)
+    assert net.notes == ["line 3: 'two': stock ReLU takes 1 bottoms, not 2: it runs as ported"]
+    loss = 'layer { name: "l" type: "EuclideanLoss" bottom: "x" bottom: "x" }'
+    assert types_of_forks(text.splitlines()[0] + loss) == {}
 
 
 def test_a_field_of_another_forks_layer_names_the_folder_that_ran():

@@ -56,15 +56,19 @@ class StockLayer(nn.Module):
         self.top_count = definition.tops
         self.is_set_up = False
         self._fillers: dict[str, object] = {}
-        for what, count, (least, most) in (
-            ("bottoms", definition.bottoms, self.bottoms),
-            ("tops", definition.tops, self.tops),
-        ):
+        if misfit := self.misfit(definition.bottoms, definition.tops):
+            raise CaffeValueError(misfit)
+
+    @classmethod
+    def misfit(cls, bottoms: int, tops: int) -> str:
+        """Why the type does not take so many; "" if it does."""
+        for what, count, (least, most) in (("bottoms", bottoms, cls.bottoms), ("tops", tops, cls.tops)):
             if count < least or (most is not None and count > most):
                 wanted = (
                     least if least == most else f"{least} or more" if most is None else f"{least} to {most}"
                 )
-                raise CaffeValueError(f"takes {wanted} {what}, not {count}")
+                return f"takes {wanted} {what}, not {count}"
+        return ""
 
     def check(self, condition: bool, what: str) -> None:
         """As Caffe's CHECK: a CaffeValueError that names the layer."""
