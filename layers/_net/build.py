@@ -251,15 +251,25 @@ class Builder:
             try:
                 tops = self._top_shapes(step, module, bottoms, phase.graph, fake)
             except Exception as error:  # a layer may raise anything about its shapes
+                reason = _reason(error, step.spec) + self._guess(step, phase.graph)
                 if getattr(module, "is_set_up", True):  # only this phase's shapes are wrong
-                    self.problems.add(step.spec, _reason(error, step.spec), name)
+                    self.problems.add(step.spec, reason, name)
                 else:
-                    self._stop(step.spec, _reason(error, step.spec))
+                    self._stop(step.spec, reason)
                 continue
             if len(tops) != len(step.tops):
                 self.problems.add(step.spec, f"makes {len(tops)} tops, the file names {len(step.tops)}", name)
             for value, blob, shape in zip(step.tops, step.spec.tops, tops, strict=False):
                 known[value] = phase.shapes[blob] = shape
+
+    def _guess(self, step: Step, graph: Graph) -> str:
+        """What to say of a layer's bottom that comes from a data layer, because its shape is a guess."""
+        said = {*self.options.shapes, *self.root.values("input")}
+        said |= {top for spec in self.specs if spec.type in ("Input", "DummyData") for top in spec.tops}
+        for blob in step.spec.bottoms:
+            if graph.inputs.get(blob) in step.bottoms and blob not in said:
+                return f". The shape of input {blob!r} was guessed from its data layer: shapes={{{blob!r}: (...)}}"
+        return ""
 
     def _input_shapes(self, graph: Graph, phase: str) -> dict[str, tuple[int, ...]]:
         # Those of this phase come last, and win.

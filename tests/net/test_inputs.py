@@ -2,7 +2,7 @@
 
 import pytest
 
-from layers import CaffeValueError
+from layers import CaffeValueError, caffe_net
 from layers._caffe.prototxt import parse
 from layers._caffe.upgrade import upgraded
 from layers._net.graph import Spec
@@ -88,3 +88,21 @@ def test_what_the_user_says_wins(text, found):
 def test_refused(text, said):
     with pytest.raises(CaffeValueError, match=f"^p.*{said}"):
         shapes(text)
+
+
+def test_a_guess_that_does_not_fit_is_called_one():
+    """A data layer of a fork may give ten channels of optical flow. Nothing is guessed of the other inputs."""
+    text = """layer {{ name: "d" type: "{}" top: "d" {} }}
+      layer {{ name: "r" type: "Reshape" bottom: "d" top: "r"
+        reshape_param {{ shape {{ dim: -1 dim: 10 dim: 8 dim: 8 }} }} }}"""
+    data = text.format("VideoData", "video_data_param { batch_size: 4 } transform_param { crop_size: 8 }")
+    with pytest.raises(
+        CaffeValueError, match=r"'r' .*The shape of input 'd' was guessed .*: shapes=\{'d': \(...\)\}"
+    ):
+        caffe_net(data)
+    assert caffe_net(data, shapes={"d": (4, 30, 8, 8)}).shapes["r"] == (12, 10, 8, 8)
+    plain = text.format("Input", "input_param { shape { dim: 4 dim: 3 dim: 8 dim: 8 } }")
+    for said, shapes in ((plain, {}), (data, {"d": (4, 3, 8, 8)})):
+        with pytest.raises(CaffeValueError, match="'r'") as error:
+            caffe_net(said, shapes=shapes)
+        assert "guessed" not in str(error.value)
