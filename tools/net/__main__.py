@@ -256,6 +256,8 @@ def show(asked: Asked, console: Console) -> int:
         began = time.perf_counter()
         net = caffe_net(asked.prototxt, asked.weights or None, **asked.options)
         load_seconds = time.perf_counter() - began
+    if not asked.weights:  # twenty norms with a variance of zero are more than a float holds
+        vary(net)
     for note in [*(str(warning.message) for warning in messages), *net.notes]:
         console.print(note, style="yellow", soft_wrap=True)
     device = GPU if torch.cuda.is_available() else CPU
@@ -295,7 +297,10 @@ def timed(net: CaffeNet, device: str, console: Console) -> dict[str, float]:
             for call in schedule.calls:
                 progress.advance(task)
                 began = now(device)
-                net.run_calls((call,), values)
+                try:
+                    net.run_calls((call,), values)
+                except (ValueError, TypeError, RuntimeError) as error:
+                    raise net.failed(net.specs[call.key], error) from error
                 times[call.key] = now(device) - began
     return times
 

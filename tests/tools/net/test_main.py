@@ -77,6 +77,31 @@ def test_a_net_is_shown(asked, monkeypatch, capsys):
     assert total in said and re.search(r"net = caffe_net\('\S+x.prototxt'\)\nout = net\(\.\.\.\)\n", said)
 
 
+def test_a_deep_net_without_weights_stays_finite(asked, tmp_path, monkeypatch, capsys):
+    """A norm without statistics multiplies by 316. Weights that are given stay as they are."""
+    nets = []
+    monkeypatch.setattr(net, "timed", lambda net, *_: nets.append(net) or {})
+    monkeypatch.setattr(net, "table", lambda *_: "")
+    norm = 'layer {{ name: "n{0}" type: "BatchNorm" bottom: "{1}" top: "n{0}" }}\n'
+    text = OWN.splitlines()[0] + "".join(norm.format(i, f"n{i - 1}" if i else "data") for i in range(20))
+    asked("show", text)
+    assert net.main() == 0
+    nets[0].save_caffemodel(str(tmp_path / "x.caffemodel"))
+    saved = [blob.clone() for blob in nets[0].state_dict().values()]
+    asked("show", text, WEIGHTS=str(tmp_path / "x.caffemodel"))
+    assert net.main() == 0
+    assert all(map(torch.equal, saved, nets[1].state_dict().values()))
+    x = torch.randn(2, 3, 4, 4)
+    assert nets[0](x).isfinite().all() and not net.caffe_net(text)(x).isfinite().all()
+
+
+def test_an_error_of_the_run_names_the_layer(asked, monkeypatch, capsys):
+    monkeypatch.setattr(net.CaffeNet, "run_calls", lambda *_: torch.zeros(2).view(3))
+    asked("show", OWN)
+    assert net.main() == 1
+    assert "x.prototxt, line 2: layer 'own' (Normalize): " in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     "inputs, last, outputs, call",
     [
