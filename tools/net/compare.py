@@ -162,9 +162,11 @@ def random_inputs(net: CaffeNet, dtype: torch.dtype) -> dict[str, Tensor]:
 
 
 def _labels(net: CaffeNet) -> dict[str, int]:
-    """The inputs that are labels, with the number of classes. Some nets reshape them first."""
-    counts = {}
-    reshaped = {s.spec.tops[0]: s.spec.bottoms[0] for s in net.phase.graph.steps if s.spec.type == "Reshape"}
+    """The inputs that are labels, with the number of classes. Some nets reshape, shrink or slice them first."""
+    counts, sources = {}, {}
+    for step in net.phase.graph.steps:
+        if len(step.spec.bottoms) == 1 and step.key and not blobs_of(net._modules[step.key]):
+            sources |= dict.fromkeys(step.spec.tops, step.spec.bottoms[0])
     for step in net.phase.graph.steps:
         if step.spec.type in (
             "SoftmaxWithLoss",
@@ -183,7 +185,10 @@ def _labels(net: CaffeNet) -> dict[str, int]:
             counts[step.spec.bottoms[1]] = 2
         if step.spec.type == "Embed":
             counts[step.spec.bottoms[0]] = net._modules[step.key].weight.shape[0]
-    return counts | {reshaped[name]: count for name, count in counts.items() if name in reshaped}
+    for top, bottom in reversed(sources.items()):
+        if top in counts:
+            counts[bottom] = min(counts[top], counts.get(bottom, 1 << 30))
+    return counts
 
 
 _OF_BOXES = ("roipooling", "roialign")

@@ -127,6 +127,17 @@ def test_the_fewest_of_several_readers_labels():
     assert torch.equal(inputs["a"], random_inputs(caffe_net(text), torch.float32)["a"])
 
 
+def test_labels_that_the_net_shrinks_and_slices_first():
+    text = """input: "x" input_shape { dim: 9 dim: 5 dim: 4 dim: 4 }
+    input: "y" input_shape { dim: 9 dim: 2 dim: 8 dim: 8 }
+    layer { name: "s" type: "Slice" bottom: "y" top: "s" top: "rest" }
+    layer { name: "p" type: "Pooling" bottom: "s" top: "p" pooling_param { kernel_size: 2 stride: 2 } }
+    layer { name: "l" type: "SoftmaxWithLoss" bottom: "x" bottom: "p" top: "l" }
+    layer { name: "e" type: "Silence" bottom: "rest" }"""
+    inputs = random_inputs(caffe_net(text), torch.float32)
+    assert set(inputs["y"].unique().tolist()) == {0, 1, 2, 3, 4} and inputs["x"].min() < 0
+
+
 def test_who_runs_a_layer():
     net = caffe_net(TEXT)
     assert runs_by(net.c) == "torch"
