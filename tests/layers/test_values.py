@@ -86,9 +86,16 @@ def test_an_infinity_goes_no_further(point):
     if first is None or first.numel() > 100_000:
         return
     first[tuple(size // 2 for size in first.shape)] = float("inf")
-    pairs = zip(results(point.call(*arguments)), results(point.reference(*arguments)[1]), strict=True)
-    # The reference is computed on the processor.
-    assert all((found.cpu().isfinite() | ~wanted.cpu().isfinite()).all() for found, wanted in pairs)
+    found, wanted = results(point.call(*arguments)), results(point.reference(*arguments)[1])
+    if not no_further(found, wanted):
+        # In bfloat16 on processors with AMX, torch's own matmul carries an infinity into the row before it.
+        assert no_further(found, results(point.case.reference(*arguments)))
+
+
+def no_further(found, wanted):
+    """Whether each element that is finite in wanted, which is computed on the processor or not, is finite in found."""
+    pairs = zip(found, wanted, strict=True)
+    return all((ours.cpu().isfinite() | ~theirs.cpu().isfinite()).all() for ours, theirs in pairs)
 
 
 def assert_gradients(point, arguments):
