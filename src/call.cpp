@@ -37,6 +37,14 @@ PyObject* short_add(PyObject* object, PyObject* const* given, Py_ssize_t count) 
   Py_RETURN_NONE;
 }
 
+// apply(*arguments): make the autograd node of a call in doubt.
+PyObject* short_apply(PyObject* object, PyObject* const* given, Py_ssize_t count) {
+  Short& s = *self_of<Short>(object);
+  if (count == s.count()) return apply(s, given, nullptr);
+  PyErr_SetString(PyExc_TypeError, "apply takes the operator's arguments");
+  return nullptr;
+}
+
 // The number of plans.
 Py_ssize_t short_length(PyObject* object) {
   return static_cast<Py_ssize_t>(self_of<Short>(object)->table.size());
@@ -116,6 +124,7 @@ PyMethodDef short_methods[] = {
      "dispatched(torchs, *arguments): a call by torch.ops"},
     {"forward", PY_METHOD(short_forward), METH_FASTCALL, "forward(ctx, *arguments): of the autograd node"},
     {"backward", PY_METHOD(short_backward), METH_FASTCALL, "backward(ctx, *top_diffs): of the autograd node"},
+    {"apply", PY_METHOD(short_apply), METH_FASTCALL, "apply(*arguments): make the autograd node of a call"},
     {"differentiate", PY_METHOD(short_differentiate), METH_VARARGS | METH_KEYWORDS,
      "differentiate(apply=, save=, backward=, by=)"},
     {"plans", short_plans, METH_NOARGS, "How many of them have a plan."},
@@ -140,8 +149,8 @@ PyType_Spec short_spec = {"_call.Short", sizeof(Holder<Short>), 0, kFlags | Py_T
 PyType_Spec plan_spec = {"_call.Plan", sizeof(Holder<Plan>), 0, kFlags, plan_slots};
 PyMethodDef module_methods[] = {
     {"configure", configure, METH_O, "configure(values): the parts of torch, by name"},
-    {"record_caffe_call", record_caffe_call, METH_O,
-     "record_caffe_call(values): forward, differentiable and backward"},
+    {"record_caffe_call", record_caffe_call, METH_O, "record_caffe_call(values): forward and backward"},
+    {"caffe_forward", caffe_forward, METH_O, "caffe_forward(careful): the forward of an autograd node"},
     {nullptr, nullptr, 0, nullptr}};
 PyModuleDef definition = {PyModuleDef_HEAD_INIT,
                           "_call",

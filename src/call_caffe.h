@@ -1,13 +1,14 @@
 // A Caffe layer's recorded call: C repeats a call with the same shapes, dtype, device, stream and phase, but
 // with other tensors. Only the addresses in its record change.
 //
-// Three Python builtins share a RecordedCall: the module's forward, and the two halves of its autograd node.
-// They read tensors by DLPack's C exchange API, as plans do (call_plan.h). If in doubt, a builtin returns None.
-// Then the call goes the careful way, which handles every case and explains errors.
+// Two Python builtins share a RecordedCall: the module's forward and the backward of its autograd node. A third is
+// the forward of every node. They read tensors by DLPack's C exchange API, as plans do (call_plan.h). If in doubt, the
+// call goes the careful way, which handles every case and explains errors.
 #ifndef CAFFE_CALL_CAFFE_H_
 #define CAFFE_CALL_CAFFE_H_
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "call_plan.h"
@@ -32,7 +33,7 @@ struct RecordedCall : Named {
   PyObject *pool = object("pool"), *free_instances = object("free_instances"), *lent = object("lent");
   const long long changes = number("changes");
   // The services.
-  PyObject *thread = object("thread"), *failures = object("failures"), *failed = object("failed"),
+  PyObject *drawn = object("drawn"), *failures = object("failures"), *failed = object("failed"),
            *take_failure = object("take_failure");
   // The call.
   const long long training = number("training"), device_type = number("device_type"), bits = number("bits");
@@ -40,6 +41,8 @@ struct RecordedCall : Named {
   const std::vector<Allocation> tops = allocations("tops"), bottom_diffs = allocations("bottom_diffs");
   PyObject *blob_names = object("blob_names"), *zeros_like = object("zeros_like");
   PyObject *fail = object("fail"), *top_elsewhere = object("top_elsewhere");
+  // A function that answers with the tops times their loss weights, or None.
+  PyObject* weighted = object("weighted");
   // The autograd node.
   PyObject *apply = object("apply"), *make_call = object("make_call"), *placement = object("placement");
   // Of the layer's library.
@@ -80,38 +83,18 @@ class Running {
   std::vector<char> bytes_;
 };
 
-class CallNames {
- public:
-#define CAFFE_NAME(name) PyObject* const name = PyUnicode_InternFromString(#name)
-  CAFFE_NAME(changes);
-  CAFFE_NAME(training);
-  CAFFE_NAME(_parameters);
-  CAFFE_NAME(handle);
-  CAFFE_NAME(instance);
-  CAFFE_NAME(states);
-  CAFFE_NAME(mode);
-  CAFFE_NAME(drawn);
-  CAFFE_NAME(recorded);
-  CAFFE_NAME(contiguous);
-  CAFFE_NAME(call);
-  CAFFE_NAME(needs_input_grad);
-  CAFFE_NAME(to_save);
-#undef CAFFE_NAME
-  static const CallNames& get() {
-    static const CallNames names;
-    return names;
-  }
-};
-
 class CallRunner {
  public:
-  explicit CallRunner(PyObject* self)
-      : r_(*static_cast<RecordedCall*>(PyCapsule_GetPointer(self, nullptr))), names_(CallNames::get()) {}
+  explicit CallRunner(const RecordedCall& recorded) : r_(recorded), names_(Names::get()) {}
 
-  Py_ssize_t inputs() const { return r_.inputs(); }
+  // The recorded call of this thread whose autograd node is being made, until the node's forward takes it; or null.
+  static const RecordedCall*& pending() {
+    static thread_local const RecordedCall* call = nullptr;
+    return call;
+  }
 
   // Takes (recorded, module, bottoms): the RecordedCall in Python that has this builtin, and what was called.
-  // Returns the tops, or None.
+  // Returns what the module does: the tops, or the only one; or None.
   PyObject* forward(PyObject* recorded, PyObject* module, PyObject* bottoms) {
     if (PyTuple_Size(bottoms) != r_.head().bottoms || !is_like_before(module)) return nothing();
     Owned parameters(r_.head().parameters ? PyObject_GetAttr(module, names_._parameters) : nullptr);
@@ -130,21 +113,26 @@ class CallRunner {
     }
     if (!on_its_stream()) return nothing();
     if (wanted && Torch::ask(torch.grad_enabled)) {
-      const Owned of_call(PyObject_CallFunctionObjArgs(r_.make_call, r_.placement, recorded, nullptr));
-      if (!of_call) return nullptr;
+      const Owned of_call(PyObject_CallNoArgs(r_.make_call));
+      if (!of_call || PyObject_SetAttr(of_call.get(), names_.placement, r_.placement) ||
+          PyObject_SetAttr(of_call.get(), names_.recorded, recorded))
+        return nullptr;
       inputs.insert(inputs.begin(), of_call.get());
       const Owned given(tuple_of(inputs.data(), static_cast<Py_ssize_t>(inputs.size())));
-      return given ? PyObject_Call(r_.apply, given.get(), nullptr) : nullptr;
+      pending() = &r_;
+      Owned tops(given ? PyObject_Call(r_.apply, given.get(), nullptr) : nullptr);
+      pending() = nullptr;
+      return answer(std::move(tops));
     }
     bool moved;
     Owned instance(take_instance());
     if (!instance) return nothing();
-    PyObject* made = run(instance.get(), inputs, &running, &moved);
-    if (made) PyList_Append(r_.free_instances, instance.get());
-    return made;
+    Owned tops(run(instance.get(), inputs, &running, &moved));
+    if (tops) PyList_Append(r_.free_instances, instance.get());
+    return answer(std::move(tops));
   }
 
-  // Takes (ctx, call, *inputs), as the node's forward does. Runs Forward for autograd, and returns the tops, or
+  // Takes what the node's forward does: (ctx, call, *inputs). Runs Forward for autograd, and returns the tops, or
   // None. The call keeps the instance for Backward.
   PyObject* differentiable(PyObject* ctx, PyObject* of_call, PyObject* const* given) {
     const std::vector<PyObject*> inputs(given, given + r_.inputs());
@@ -160,15 +148,15 @@ class CallRunner {
     Owned instance(take_instance());
     if (!instance) return nothing();
     // Here the core saves the state of each random generator before it draws from it.
-    Owned states(PyDict_New());
+    const Owned states(PyDict_New()), thread(PyLong_FromUnsignedLong(PyThread_get_thread_ident()));
     if (PyObject_SetAttr(of_call, names_.states, states.get()) ||
-        PyObject_SetAttr(r_.thread, names_.drawn, states.get()))
+        PyDict_SetItem(r_.drawn, thread.get(), states.get()))
       return nullptr;
     bool moved = false;
     PyObject* tops = run(instance.get(), inputs, &running, &moved);
     {
       const Aside error;
-      PyObject_SetAttr(r_.thread, names_.drawn, Py_None);
+      PyDict_DelItem(r_.drawn, thread.get());
     }
     if (!tops) return nullptr;
     if (tops == Py_None) {
@@ -245,6 +233,13 @@ class CallRunner {
     if (!changes || PyLong_AsLongLong(changes.get()) != r_.changes) return false;
     if (training.get() != (r_.training ? Py_True : Py_False)) return false;
     return !torch.is_watching();
+  }
+
+  // What the module returns for these tops; None and null stay as they are.
+  PyObject* answer(Owned tops) {
+    if (!tops || tops.get() == Py_None) return tops.release();
+    if (r_.weighted != Py_None) return PyObject_CallFunctionObjArgs(r_.weighted, tops.get(), nullptr);
+    return r_.top_count() == 1 ? PySequence_GetItem(tops.get(), 0) : tops.release();
   }
 
   // As the node's forward in layers/_caffe/autograd.py does it. False on error.
@@ -364,35 +359,51 @@ class CallRunner {
   }
 
   const RecordedCall& r_;
-  const CallNames& names_;
+  const Names& names_;
 };
 
-inline PyObject* recorded_forward(PyObject* self, PyObject* const* given, Py_ssize_t count) {
-  return count == 3 ? CallRunner(self).forward(given[0], given[1], given[2]) : nothing();
+inline const RecordedCall& recorded_of(PyObject* capsule) {
+  return *static_cast<RecordedCall*>(PyCapsule_GetPointer(capsule, nullptr));
 }
-inline PyObject* recorded_differentiable(PyObject* self, PyObject* const* given, Py_ssize_t count) {
-  CallRunner runner(self);
-  return count == 2 + runner.inputs() ? runner.differentiable(given[0], given[1], given + 2) : nothing();
+inline PyObject* recorded_forward(PyObject* self, PyObject* const* given, Py_ssize_t count) {
+  return count == 3 ? CallRunner(recorded_of(self)).forward(given[0], given[1], given[2]) : nothing();
 }
 inline PyObject* recorded_backward(PyObject* self, PyObject* const* given, Py_ssize_t count) {
-  return count == 4 ? CallRunner(self).backward(given[0], given[1], given[2], given[3]) : nothing();
+  return count == 4 ? CallRunner(recorded_of(self)).backward(given[0], given[1], given[2], given[3])
+                    : nothing();
+}
+
+// The forward of a call's autograd node: (ctx, call, *inputs). `careful`, in Python, runs every call that is not
+// recorded, or is in doubt.
+inline PyObject* node_forward(PyObject* careful, PyObject* const* given, Py_ssize_t count) {
+  const RecordedCall* const recorded = std::exchange(CallRunner::pending(), nullptr);
+  if (recorded && count == 2 + recorded->inputs()) {
+    PyObject* const tops = CallRunner(*recorded).differentiable(given[0], given[1], given + 2);
+    if (tops != Py_None) return tops;
+    Py_DECREF(tops);
+    if (PyObject_SetAttr(given[1], Names::get().recorded, Py_None)) return nullptr;
+  }
+  const Owned all(tuple_of(given, count));
+  return all ? PyObject_Call(careful, all.get(), nullptr) : nullptr;
+}
+inline PyObject* caffe_forward(PyObject*, PyObject* careful) {
+  static PyMethodDef method = {"forward", PY_METHOD(node_forward), METH_FASTCALL, nullptr};
+  return PyCFunction_NewEx(&method, careful, nullptr);
 }
 
 inline void delete_recorded(PyObject* capsule) {
   delete static_cast<RecordedCall*>(PyCapsule_GetPointer(capsule, nullptr));
 }
 
-// The builtins (forward, differentiable, backward) of a recorded call. layers/_caffe/recorded.py calls this.
+// The builtins (forward, backward) of a recorded call. layers/_caffe/recorded.py calls this.
 inline PyObject* record_caffe_call(PyObject*, PyObject* values) {
-  static PyMethodDef methods[] = {
-      {"forward", PY_METHOD(recorded_forward), METH_FASTCALL, nullptr},
-      {"differentiable", PY_METHOD(recorded_differentiable), METH_FASTCALL, nullptr},
-      {"backward", PY_METHOD(recorded_backward), METH_FASTCALL, nullptr}};
+  static PyMethodDef methods[] = {{"forward", PY_METHOD(recorded_forward), METH_FASTCALL, nullptr},
+                                  {"backward", PY_METHOD(recorded_backward), METH_FASTCALL, nullptr}};
   std::unique_ptr<RecordedCall> recorded(new RecordedCall(values));
   if (PyErr_Occurred()) return nullptr;
   PyObject* capsule = PyCapsule_New(recorded.release(), nullptr, delete_recorded);
-  PyObject* made = PyTuple_New(3);
-  for (int i = 0; i < 3; ++i) PyTuple_SetItem(made, i, PyCFunction_NewEx(&methods[i], capsule, nullptr));
+  PyObject* made = PyTuple_New(2);
+  for (int i = 0; i < 2; ++i) PyTuple_SetItem(made, i, PyCFunction_NewEx(&methods[i], capsule, nullptr));
   Py_DECREF(capsule);
   return made;
 }

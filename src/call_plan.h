@@ -36,6 +36,12 @@ struct Launch {
   std::vector<Source> words;
 };
 
+// What a caller knows of a call beforehand. A bit for each argument or result.
+struct Known {
+  uint32_t unwanted = 0;  // results that the caller ignores
+  uint32_t clear = 0;     // arguments of which another call has checked what Plan::is_clear checks
+};
+
 class Plan {
  public:
   // The values are named by plan in layers/_runtime/recording.py. If one is wrong, there is an exception.
@@ -54,15 +60,16 @@ class Plan {
       results_.push_back(PyLong_AsSize_t(PyTuple_GetItem(results, i)));
       if (results_.back() >= allocations_.size()) PyErr_SetString(PyExc_ValueError, "no such allocation");
     }
+    empty_ = static_cast<uint32_t>(values.number("empty"));
     if (allocations_.size() > kMostAllocations) PyErr_SetString(PyExc_ValueError, "too many allocations");
   }
 
   // Run the plan. Returns the result. Null without an error: in doubt, nothing was done, so take the careful way.
-  PyObject* run(PyObject* const* arguments, const DLTensor* tensors) const {
-    if (!is_clear(arguments, tensors)) return nullptr;
+  PyObject* run(PyObject* const* arguments, const DLTensor* tensors, const Known& known) const {
+    if (!is_clear(arguments, tensors, known.clear)) return nullptr;
     long other_device = -1;
     if (device_type_ != kDLCPU && torch.exchange_device != Py_None) other_device = exchange(device_);
-    PyObject* result = run_here(tensors);
+    PyObject* result = run_here(tensors, known.unwanted);
     if (other_device >= 0 && other_device != device_) {
       const Aside the_plans_error;
       exchange(other_device);
@@ -93,6 +100,7 @@ class Plan {
   std::vector<Launch> launches_;
   std::vector<size_t> results_;  // the indices of the allocations that are returned
   std::vector<int64_t> read_;    // the arguments whose memory is used
+  uint32_t empty_ = 0;           // a bit for each allocation: it has no elements
 
   bool add_launch(PyObject* tuple) {
     unsigned long long run, set_num_threads;
@@ -117,22 +125,33 @@ class Plan {
 
   // Check what a signature does not contain: freed memory, and views like z.conj().imag, whose memory holds negative
   // values.
-  bool is_clear(PyObject* const* arguments, const DLTensor* tensors) const {
+  bool is_clear(PyObject* const* arguments, const DLTensor* tensors, uint32_t known) const {
     for (const int64_t i : read_)
-      if (tensors[i].data == nullptr || torch.is_negative(arguments[i])) return false;
+      if (tensors[i].data == nullptr || (!(known >> i & 1) && torch.is_negative(arguments[i]))) return false;
     return true;
   }
 
+  // The allocations without elements that are only results which the caller ignores.
+  uint32_t needless(uint32_t unwanted) const {
+    uint32_t ignored = 0, needed = 0;
+    for (size_t i = 0; i < results_.size(); ++i)
+      (i < kMostArguments && unwanted >> i & 1 ? ignored : needed) |= uint32_t{1} << results_[i];
+    return empty_ & ignored & ~needed;
+  }
+
   // Run the plan on the current device.
-  PyObject* run_here(const DLTensor* tensors) const {
+  PyObject* run_here(const DLTensor* tensors, uint32_t unwanted) const {
     PyObject* made[kMostAllocations];
     int64_t addresses[kMostAllocations] = {};
     size_t count = 0;
     PyObject* result = nullptr;
     const bool fills = Torch::ask(torch.deterministic);
-    while (count < allocations_.size() &&
-           allocate(allocations_[count], fills, &made[count], &addresses[count]))
-      ++count;
+    for (const uint32_t skipped = unwanted ? needless(unwanted) : 0; count < allocations_.size(); ++count) {
+      if (skipped >> count & 1)
+        Py_INCREF(made[count] = Py_None);
+      else if (!allocate(allocations_[count], fills, &made[count], &addresses[count]))
+        break;
+    }
     if (count == allocations_.size() && launch(tensors, addresses)) result = pack(made);
     while (count > 0) Py_DECREF(made[--count]);
     return result;

@@ -30,7 +30,8 @@ enum Role {
   kRecord,
   kCast,
   // The autograd node: its apply; what it saves for backward (a function that saves, the positions of arguments, or
-  // None); its backward in Python; the Short that computes the gradients, or None.
+  // None); its backward in Python; the Short that computes the gradients, or None. With such a Short the node's inputs
+  // are the tensors alone. Without one they are all arguments.
   kApply,
   kSave,
   kBackward,
@@ -125,13 +126,13 @@ inline bool has_twins(const Short& s, PyObject* const* arguments) {
 }
 
 // Run a clear call by its plan. If it has none, Python runs it, and records it the second time.
-inline PyObject* run(Short& s, PyObject* const* arguments, const Signature& signature) {
+inline PyObject* run(Short& s, PyObject* const* arguments, const Signature& signature, const Known& known) {
   const Py_ssize_t count = s.count();
   const uint64_t hash = signature.hash();
   Entry* entry = s.table.find(hash, signature);
   if (entry && entry->plan) {
     const Owned plan = Owned::borrowed(entry->plan);  // another thread may clear the table
-    PyObject* result = self_of<Plan>(plan.get())->run(arguments, signature.tensors);
+    PyObject* result = self_of<Plan>(plan.get())->run(arguments, signature.tensors, known);
     return result || PyErr_Occurred() ? result : call(s.python[kPlain], arguments, count);
   }
   if (!entry) {
@@ -182,7 +183,41 @@ inline bool is_cast(const Short& s, const Signature& signature, PyObject* const*
   return is_floating(type) && dtype != kDouble && dtype != target && !(s.stays_float[i] && dtype == kFloat);
 }
 
-inline PyObject* call_operator(Short& s, PyObject* const* arguments, bool may_cast);
+// A call whose autograd node is being made, until the node's forward takes it. Torch hands that forward the node's
+// inputs. It takes about a thousand instructions for each input that is no tensor, so the parameters go this way.
+struct Pending {
+  const Short* s;
+  PyObject* const* arguments;
+  const Signature* signature;  // null if the call is in doubt
+
+  // The call of this thread whose node is being made, or null.
+  static const Pending*& current() {
+    static thread_local const Pending* call = nullptr;
+    return call;
+  }
+  static const Pending* take(const Short& s) {
+    const Pending* const call = current();
+    if (!call || call->s != &s) return nullptr;
+    current() = nullptr;
+    return call;
+  }
+};
+
+// Make the autograd node of a call, which runs the call.
+inline PyObject* apply(Short& s, PyObject* const* arguments, const Signature* signature) {
+  PyObject* inputs[kMostArguments];
+  Py_ssize_t count = 0;
+  for (Py_ssize_t i = 0; i < s.count(); ++i)
+    if (s.python[kBy] == Py_None || (s.parameters[i] != kOther && arguments[i] != Py_None))
+      inputs[count++] = arguments[i];
+  const Pending pending{&s, arguments, signature};
+  const Pending* const outer = std::exchange(Pending::current(), &pending);
+  PyObject* const result = call(s.python[kApply], inputs, count);
+  Pending::current() = outer;
+  return result;
+}
+
+inline PyObject* call_operator(Short& s, PyObject* const* arguments, bool may_cast, const Known& known = {});
 
 // True if autocast casts arguments. Then `result` is the result of the call with the cast arguments.
 inline bool cast_and_call(Short& s, PyObject* const* arguments, const Signature& signature,
@@ -219,15 +254,15 @@ inline bool cast_and_call(Short& s, PyObject* const* arguments, const Signature&
 }
 
 // Run a call with an argument for each parameter. Null without an error: in doubt.
-inline PyObject* call_operator(Short& s, PyObject* const* arguments, bool may_cast) {
+inline PyObject* call_operator(Short& s, PyObject* const* arguments, bool may_cast, const Known& known) {
   Signature signature;
   if (in_doubt(s) || !describe(s, arguments, &signature)) return nullptr;
   if (may_cast) {
     PyObject* result;
     if (cast_and_call(s, arguments, signature, &result)) return result;
   }
-  if (wants_gradient(s, arguments)) return call(s.python[kApply], arguments, s.count());
-  return run(s, arguments, signature);
+  if (wants_gradient(s, arguments)) return apply(s, arguments, &signature);
+  return run(s, arguments, signature, known);
 }
 
 inline PyObject* short_call(PyObject* object, PyObject* given, PyObject* named) {
@@ -282,7 +317,7 @@ inline PyObject* short_registered(PyObject* object, PyObject* const* given, Py_s
   if (!arguments) return nullptr;
   if (in_doubt(s) || !describe(s, arguments.items, &signature))
     return call(s.python[kPlain], arguments.items, s.count());
-  return run(s, arguments.items, signature);
+  return run(s, arguments.items, signature, {});
 }
 
 // (dispatcher, *arguments): a call by torch.ops, as compiled code makes it. torch's dispatcher runs the call if it is
@@ -299,7 +334,7 @@ inline PyObject* short_dispatched(PyObject* object, PyObject* given, PyObject* n
     Signature signature;
     if (!arguments) return nullptr;
     if (!in_doubt(s) && describe(s, arguments.items, &signature) && !wants_gradient(s, arguments.items))
-      return run(s, arguments.items, signature);
+      return run(s, arguments.items, signature, {});
   }
   const Owned rest(PyTuple_GetSlice(given, 1, count));
   return rest ? PyObject_Call(PyTuple_GetItem(given, 0), rest.get(), named) : nullptr;
@@ -313,63 +348,75 @@ inline bool keep(const Short& s, PyObject* ctx, PyObject* const* arguments, PyOb
     const Owned inputs(tuple_of(arguments, s.count()));
     return inputs && Owned(PyObject_CallFunctionObjArgs(save, ctx, inputs.get(), result, nullptr));
   }
-  PyObject *tensors[kMostArguments], *others[kMostArguments];
+  PyObject *tensors[kMostArguments], *given[kMostArguments];
   const Py_ssize_t tensor_count = PyTuple_Size(save);
-  Py_ssize_t other_count = 0;
   for (Py_ssize_t i = 0; i < tensor_count; ++i)
     tensors[i] = arguments[PyLong_AsLong(PyTuple_GetItem(save, i))];
   for (Py_ssize_t i = 0; i < s.count(); ++i)
-    if (s.parameters[i] == kOther) others[other_count++] = arguments[i];
-  // As ctx.save_for_backward does it.
-  const Owned saved(tuple_of(tensors, tensor_count)), parameters(tuple_of(others, other_count));
-  return saved && parameters && PyObject_SetAttrString(ctx, "to_save", saved.get()) == 0 &&
-         PyObject_SetAttrString(ctx, "parameters", parameters.get()) == 0;
+    given[i] = s.parameters[i] == kOther || arguments[i] == Py_None ? arguments[i] : Py_True;
+  // As ctx.save_for_backward does it. `given` has the parameters, and True in the place of each tensor.
+  const Owned saved(tuple_of(tensors, tensor_count)), kept(tuple_of(given, s.count()));
+  const Names& names = Names::get();
+  return saved && kept && PyObject_SetAttr(ctx, names.to_save, saved.get()) == 0 &&
+         PyObject_SetAttr(ctx, names.given, kept.get()) == 0;
 }
 
-// Call `by`, which computes a gradient for each tensor of s. held: the saved tensors, the parameters, and for each
-// argument whether its gradient is wanted.
-inline PyObject* differentiate_by(const Short& s, Short& by, PyObject* const* top_diffs, Py_ssize_t count,
-                                  PyObject* const* held) {
-  PyObject* arguments[kMostArguments];
-  Py_ssize_t given = 0;
-  const auto give = [&](PyObject* one) {
-    if (given < Py_ssize_t{kMostArguments}) arguments[given] = one;
-    ++given;
+// Call `by`, which computes a gradient for each tensor of s. saved: the saved tensors. given: as in keep. wanted: for
+// each input of the node whether its gradient is wanted. Returns a tuple of the inputs' gradients.
+inline PyObject* differentiate_by(const Short& s, Short& by, PyObject* const* top_diffs, Py_ssize_t tops,
+                                  PyObject* saved, PyObject* given, PyObject* wanted) {
+  PyObject *arguments[kMostArguments], *wishes[kMostArguments];
+  Py_ssize_t count = 0, tensors = 0, inputs = 0;
+  const auto pass = [&](PyObject* one) {
+    if (count < Py_ssize_t{kMostArguments}) arguments[count] = one;
+    ++count;
   };
-  for (Py_ssize_t i = 0; i < count; ++i) give(top_diffs[i]);
-  for (int part = 0; part < 2; ++part)
-    for (Py_ssize_t i = 0; i < PyTuple_Size(held[part]); ++i) give(PyTuple_GetItem(held[part], i));
-  for (Py_ssize_t i = 0; i < s.count(); ++i)
-    if (s.parameters[i] != kOther) give(PyTuple_GetItem(held[2], i));
-  if (given != by.count())
+  Known known;
+  for (Py_ssize_t i = 0; i < tops; ++i) pass(top_diffs[i]);
+  for (Py_ssize_t i = 0; i < PyTuple_Size(saved); ++i) {
+    known.clear |= count < Py_ssize_t{kMostArguments} ? uint32_t{1} << count : 0;  // forward has checked them
+    pass(PyTuple_GetItem(saved, i));
+  }
+  for (Py_ssize_t i = 0; i < s.count(); ++i) {
+    PyObject* const one = PyTuple_GetItem(given, i);
+    if (s.parameters[i] == kOther) {
+      pass(one);
+    } else {
+      PyObject* const wish = one == Py_None ? Py_False : PyTuple_GetItem(wanted, inputs++);
+      if (wish != Py_True) known.unwanted |= uint32_t{1} << tensors;
+      wishes[tensors++] = wish;
+    }
+  }
+  for (Py_ssize_t i = 0; i < tensors; ++i) pass(wishes[i]);
+  if (PyErr_Occurred()) return nullptr;
+  if (count != by.count())
     return PyErr_SetString(PyExc_TypeError, "the operator of the gradient takes other arguments"), nullptr;
-  PyObject* gave = call_operator(by, arguments, true);
-  if (gave == nullptr && !PyErr_Occurred()) gave = call(by.python[kCareful], arguments, given);
+  PyObject* gave = call_operator(by, arguments, true, known);
+  if (gave == nullptr && !PyErr_Occurred()) gave = call(by.python[kCareful], arguments, count);
   const Owned found(gave);
   if (!found) return nullptr;
   PyObject* diffs[kMostArguments];
-  Py_ssize_t next = 0;
+  Py_ssize_t tensor = 0, input = 0;
   for (Py_ssize_t i = 0; i < s.count(); ++i) {
-    diffs[i] = Py_None;
     if (s.parameters[i] == kOther) continue;
-    PyObject* const diff = PyTuple_Check(gave) ? PyTuple_GetItem(gave, next) : gave;
-    if (PyTuple_GetItem(held[2], i) == Py_True) diffs[i] = diff;
-    ++next;
+    PyObject* const diff = PyTuple_Check(gave) ? PyTuple_GetItem(gave, tensor) : gave;
+    if (PyTuple_GetItem(given, i) != Py_None) diffs[input++] = wishes[tensor] == Py_True ? diff : Py_None;
+    ++tensor;
   }
-  return PyErr_Occurred() ? nullptr : tuple_of(diffs, s.count());
+  return PyErr_Occurred() ? nullptr : tuple_of(diffs, input);
 }
 
-// The forward of the autograd node: (ctx, *arguments). call_operator has checked that the call is not in doubt.
+// The forward of the autograd node: (ctx, *inputs).
 inline PyObject* short_forward(PyObject* object, PyObject* const* given, Py_ssize_t count) {
   Short& s = *self_of<Short>(object);
-  if (count != s.count() + 1) {
+  const Pending* const pending = count > 0 ? Pending::take(s) : nullptr;
+  if (!pending && count != s.count() + 1) {
     PyErr_SetString(PyExc_TypeError, "forward takes ctx and the operator's arguments");
     return nullptr;
   }
-  PyObject* const* arguments = given + 1;
-  Signature signature;
-  PyObject* result = describe(s, arguments, &signature) ? run(s, arguments, signature)
-                                                        : call(s.python[kPlain], arguments, s.count());
+  PyObject* const* arguments = pending ? pending->arguments : given + 1;
+  PyObject* result = pending && pending->signature ? run(s, arguments, *pending->signature, {})
+                                                   : call(s.python[kPlain], arguments, s.count());
   if (result && !keep(s, given[0], arguments, result)) Py_CLEAR(result);
   return result;
 }
@@ -384,12 +431,13 @@ inline PyObject* short_backward(PyObject* object, PyObject* const* given, Py_ssi
   if (s.python[kBy] == Py_None || Torch::ask(torch.grad_enabled))
     return call(s.python[kBackward], given, count);
   Short& by = *self_of<Short>(s.python[kBy]);
+  const Names& names = Names::get();
   // One after the other: a later one would clear the error of an earlier one.
-  const Owned saved(PyObject_GetAttrString(given[0], "saved_tensors"));
-  const Owned parameters(saved ? PyObject_GetAttrString(given[0], "parameters") : nullptr);
-  const Owned wanted(parameters ? PyObject_GetAttrString(given[0], "needs_input_grad") : nullptr);
-  PyObject* const held[] = {saved.get(), parameters.get(), wanted.get()};
-  return wanted ? differentiate_by(s, by, given + 1, count - 1, held) : nullptr;
+  const Owned saved(PyObject_GetAttr(given[0], names.saved_tensors));
+  const Owned kept(saved ? PyObject_GetAttr(given[0], names.given) : nullptr);
+  const Owned wanted(kept ? PyObject_GetAttr(given[0], names.needs_input_grad) : nullptr);
+  return wanted ? differentiate_by(s, by, given + 1, count - 1, saved.get(), kept.get(), wanted.get())
+                : nullptr;
 }
 
 }  // namespace caffe

@@ -204,6 +204,35 @@ struct Torch : Named {
   }
 };
 
+// Names of attributes. Each is made once: an attribute is found sooner by a name that Python has seen before.
+struct Names {
+#define CAFFE_NAME(name) PyObject* const name = PyUnicode_InternFromString(#name)
+  // Of a node of torch's autograd.
+  CAFFE_NAME(needs_input_grad);
+  CAFFE_NAME(saved_tensors);
+  CAFFE_NAME(to_save);
+  // What our nodes keep there.
+  CAFFE_NAME(given);
+  CAFFE_NAME(call);
+  // Of Caffe modules, and of their calls.
+  CAFFE_NAME(_parameters);
+  CAFFE_NAME(changes);
+  CAFFE_NAME(handle);
+  CAFFE_NAME(instance);
+  CAFFE_NAME(mode);
+  CAFFE_NAME(placement);
+  CAFFE_NAME(recorded);
+  CAFFE_NAME(states);
+  CAFFE_NAME(training);
+  // Of a tensor.
+  CAFFE_NAME(contiguous);
+#undef CAFFE_NAME
+  static const Names& get() {
+    static const Names names;
+    return names;
+  }
+};
+
 // A Python object that holds a C++ object.
 template <typename T>
 struct Holder {

@@ -6,15 +6,20 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from .._runtime import CaffeRuntimeError, once, raw_stream
+from .._runtime import CaffeRuntimeError, once, raw_stream, short
 from . import services
 from .instance import CPU, GPU, Instance, Site
 from .pool import Pool
 
 
-def weighted(tops, weights: list[float]) -> list[Tensor]:
-    """The tops times their loss_weight. Torch multiplies, so Forward and Backward do not know the weight."""
-    return [top if weight == 1 else top * weight for top, weight in zip(tops, weights, strict=True)]
+def answered(tops, weights: list[float] | None):
+    """What a module returns: the only top, or a tuple of all, times their loss_weights.
+
+    Torch multiplies, so Forward and Backward do not know the weights. None: all are 1.
+    """
+    if weights is not None:
+        tops = [top if weight == 1 else top * weight for top, weight in zip(tops, weights, strict=True)]
+    return tops[0] if len(tops) == 1 else tuple(tops)
 
 
 class Placement(NamedTuple):
@@ -34,19 +39,20 @@ class Placement(NamedTuple):
 class Call:
     """One forward that may get a backward, and the instance that holds its state until then.
 
-    Args:
+    It has no __init__, because src/call_caffe.h makes one for each call.
+
+    Attributes:
         placement: where it runs.
         recorded: the recorded call that it repeats; None for the careful way.
+        mode: CPU or GPU. Forward sets it.
+        states: for each device the state of its generator before forward drew from it.
     """
 
-    __slots__ = ("__weakref__", "instance", "mode", "placement", "recorded", "states")
-
-    def __init__(self, placement: Placement, recorded=None):
-        self.placement, self.recorded = placement, recorded
-        self.instance: Instance | None = None
-        # Set by forward: CPU or GPU; for each device the state of the generator before forward drew from it.
-        self.mode: int
-        self.states: dict[int, Tensor | None]
+    placement: Placement
+    recorded = None
+    instance: Instance | None = None
+    mode: int
+    states: dict[int, Tensor | None]
 
     def __del__(self):  # without a backward
         if self.instance is not None:
@@ -101,13 +107,8 @@ class Call:
 class CaffeNode(torch.autograd.Function):
     """The autograd node of a call. The call keeps its instance until the first backward."""
 
-    @staticmethod
+    @short.caffe_forward
     def forward(ctx, call: Call, *inputs: Tensor):
-        if call.recorded is not None:
-            tops = call.recorded.differentiable(ctx, call, *inputs)
-            if tops is not None:
-                return tops
-            call.recorded = None
         tops = call.forward(inputs, ctx.needs_input_grad)
         ctx.call = call
         if call.placement.pool.in_place:

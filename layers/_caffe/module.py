@@ -34,7 +34,7 @@ from .._runtime import (
     path_of,
     refuse_script,
 )
-from .autograd import CaffeNode, Call, Placement, weighted
+from .autograd import CaffeNode, Call, Placement, answered
 from .bottoms import checked_blobs, dtype_of, guarded, prepared, refuse_transforms, site_at, site_of
 from .caffemodel import blobs_of, same_shape
 from .instance import DTYPES, MODES, Definition, Shape, Site, caffe_package
@@ -194,9 +194,9 @@ class CaffeModule(nn.Module):
             return self._in_a_graph(bottoms) if set_up and takes_in else _outside_of_the_graph(self, *bottoms)
         recorded = self._recorded
         if recorded is not None:
-            tops = recorded.forward(recorded, self, bottoms)
-            if tops is not None:
-                return self._answer(tops)
+            answer = recorded.forward(recorded, self, bottoms)
+            if answer is not None:
+                return answer
         return self._careful(bottoms)
 
     def _careful(self, bottoms: tuple[Tensor, ...]):
@@ -220,7 +220,8 @@ class CaffeModule(nn.Module):
             # In forward mode, too: autograd raises an error for tangents, and Forward would lose them.
             differentiated = bool(pool.weights) and (wants or forward_ad._current_level >= 0)
             if differentiated:
-                call = Call(placement)
+                call = Call()
+                call.placement = placement
                 tops = CaffeNode.apply(call, *bottoms, *blobs)
                 instance = call.instance
             else:
@@ -236,9 +237,7 @@ class CaffeModule(nn.Module):
             return self._answer(tops)
 
     def _answer(self, tops):
-        if self._pool.weighs:
-            tops = weighted(tops, self._pool.weights)
-        return tops[0] if len(tops) == 1 else tuple(tops)
+        return answered(tops, self._pool.weights if self._pool.weighs else None)
 
     def _in_a_graph(self, bottoms: tuple[Tensor, ...]):
         """Call the operator of torch.library: for torch.compile, torch.export, fake tensors and torch.jit.trace."""

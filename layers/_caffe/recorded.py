@@ -8,7 +8,7 @@ from .._backends import BACKENDS
 from .._runtime import short
 from .._runtime.recording import allocation
 from . import services
-from .autograd import Call, Placement, apply
+from .autograd import Call, Placement, answered, apply
 from .instance import Instance
 
 try:  # torch.cuda.is_current_stream_capturing is a Python function around it
@@ -21,13 +21,12 @@ class RecordedCall:
     """A call that went the careful way, and that C can repeat with other tensors.
 
     Attributes:
-        forward: takes (recorded, module, bottoms): this object, and what was called. Returns the tops, or None if the
-            call must go the careful way.
-        differentiable, backward: the forward and backward of the autograd node (CaffeNode and Call). They return
-            None, too, if the call must go the careful way.
+        forward: takes (recorded, module, bottoms): this object, and what was called. Returns what the module does, or
+            None if the call must go the careful way.
+        backward: the first backward of a call. It returns None, too, if the call must go the careful way.
     """
 
-    __slots__ = ("backward", "differentiable", "forward", "placement")
+    __slots__ = ("backward", "forward", "placement")
 
     def __init__(self, placement: Placement, instance: Instance, bottoms, tops, training: bool):
         self.placement = placement
@@ -40,7 +39,7 @@ class RecordedCall:
             "free_instances": pool.free[site],
             "lent": pool.lent,
             "changes": pool.changes,
-            "thread": services.thread,
+            "drawn": services.drawn,
             "failures": services.failures,
             "failed": services.failed,
             "take_failure": services.take_failure,
@@ -58,6 +57,7 @@ class RecordedCall:
             "fail": functools.partial(definition.fail, library, "forward"),
             # Finds the tensor of a top that is not in its allocated memory.
             "top_elsewhere": functools.partial(definition.result, site),
+            "weighted": functools.partial(answered, weights=pool.weights) if pool.weighs else None,
             "apply": apply,
             "make_call": Call,
             "placement": placement,
@@ -66,7 +66,7 @@ class RecordedCall:
             "set_num_threads": library.set_num_threads,
             "record": instance.pattern(bottoms, tops, pool.blob_shapes, pool.iteration),
         }
-        self.forward, self.differentiable, self.backward = short.record_caffe_call(values)
+        self.forward, self.backward = short.record_caffe_call(values)
 
 
 def record(placement: Placement, instance: Instance, bottoms, tops, training: bool) -> RecordedCall | None:

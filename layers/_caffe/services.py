@@ -26,11 +26,9 @@ _tokens = itertools.count(1)
 failures: dict[int, BaseException] = {}
 
 
-class _Thread(threading.local):
-    drawn: dict[int, Tensor | None] | None = None  # the generators' states before the running call
-
-
-thread = _Thread()
+# By thread, what the running call draws from: for each device the state of its generator before. None: it has no
+# single state.
+drawn: dict[int, dict[int, Tensor | None]] = {}
 
 
 def failed() -> bool:
@@ -51,34 +49,38 @@ def _generator(device: int) -> torch.Generator:
 
 
 def _about_to_draw(device: int) -> None:
-    drawn = thread.drawn
-    if drawn is not None and device not in drawn:
+    states = drawn.get(threading.get_ident())
+    if states is not None and device not in states:
         # While a CUDA graph is captured a generator has no single state. None: the call cannot be replayed.
         capturing = device >= 0 and torch.cuda.is_current_stream_capturing()
-        drawn[device] = None if capturing else _generator(device).get_state()
+        states[device] = None if capturing else _generator(device).get_state()
 
 
 @contextlib.contextmanager
 def recording():
     """Record the generators from which the core draws: by device, their states before."""
-    outer, thread.drawn = thread.drawn, {}
+    me = threading.get_ident()
+    outer, drawn[me] = drawn.get(me), {}
     try:
-        yield thread.drawn
+        yield drawn[me]
     finally:
-        thread.drawn = outer
+        if outer is None:
+            del drawn[me]
+        else:
+            drawn[me] = outer
 
 
 @contextlib.contextmanager
 def replaying(states: dict[int, Tensor]):
     """Let the core draw from these states. Afterwards torch's generators are as they were before."""
-    with recording() as drawn:
+    with recording() as before:
         for device, state in states.items():
             _about_to_draw(device)
             _generator(device).set_state(state)
         try:
             yield
         finally:
-            for device, state in drawn.items():
+            for device, state in before.items():
                 if state is not None:
                     _generator(device).set_state(state)
 

@@ -150,7 +150,7 @@ class Operator:
         def entry(*arguments, **named):
             if compiling():
                 return compiled(*arguments, **named)
-            return call(*arguments, **named)
+            return call(*arguments, **named) if named else call(*arguments)
 
         for attribute in ("__name__", "__qualname__", "__doc__", "__module__", "__annotations__"):
             setattr(entry, attribute, getattr(self.function, attribute))
@@ -285,22 +285,39 @@ class Operator:
 
         def keep(ctx, arguments, result):
             ctx.save_for_backward(*(arguments[i] for i in places))
-            ctx.parameters = tuple(a for a, t in zip(arguments, is_tensor, strict=True) if not t)
+            ctx.given = tuple(
+                a if a is None or not t else True for a, t in zip(arguments, is_tensor, strict=True)
+            )
+
+        def differentiate(ctx, wanted, top_diffs) -> list:
+            """A gradient or None for each tensor."""
+            parameters = (g for g, t in zip(ctx.given, is_tensor, strict=True) if not t)
+            diffs = gradient(*top_diffs, *ctx.saved_tensors, *parameters, *wanted)
+            diffs = diffs if isinstance(diffs, tuple) else (diffs,)
+            return [diff if want else None for diff, want in zip(diffs, wanted, strict=True)]
 
         def backward(ctx, *top_diffs):
             wanted = [w for w, t in zip(ctx.needs_input_grad, is_tensor, strict=True) if t]
-            diffs = gradient(*top_diffs, *ctx.saved_tensors, *ctx.parameters, *wanted)
-            diffs = iter(diffs if isinstance(diffs, tuple) else (diffs,))
-            pairs = zip(ctx.needs_input_grad, (next(diffs) if t else None for t in is_tensor), strict=True)
-            return tuple(diff if want else None for want, diff in pairs)
+            diffs = iter(differentiate(ctx, wanted, top_diffs))
+            return tuple(next(diffs) if t else None for t in is_tensor)
 
         self.backward(backward, save=keep)
-        if hasattr(self.short, "backward") and hasattr(gradient.operator.short, "backward"):
-            self.short.differentiate(
-                apply=self.apply, save=places, backward=self.careful_backward, by=gradient.operator.short
-            )
-            short = self.short.backward
-            self.backward_class.apply = lambda ctx, *top_diffs: short(ctx, *top_diffs)
+        if not hasattr(self.short, "backward") or not hasattr(gradient.operator.short, "backward"):
+            return
+
+        def of_tensors(ctx, *top_diffs):
+            """The backward of a node whose inputs are the tensors that were passed (src/call_short.h: apply)."""
+            wishes = iter(ctx.needs_input_grad)
+            passed = [g is not None for g, t in zip(ctx.given, is_tensor, strict=True) if t]
+            diffs = differentiate(ctx, [p and next(wishes) for p in passed], top_diffs)
+            return tuple(diff for diff, p in zip(diffs, passed, strict=True) if p)
+
+        careful = once(of_tensors, f"{self.layer.module}.{self.function.__name__}")
+        self.short.differentiate(
+            apply=self._node(careful), save=places, backward=careful, by=gradient.operator.short
+        )
+        self.apply, short = self.short.apply, self.short.backward
+        self.backward_class.apply = lambda ctx, *top_diffs: short(ctx, *top_diffs)
 
     def _check_gradient(self, gradient, save) -> None:
         """Check the parameters' names here: a call could only notice a wrong number of arguments."""
@@ -343,8 +360,8 @@ class Operator:
             )
         return function
 
-    def _node(self, backward, save):
-        """Make an autograd.Function, and return its `apply`."""
+    def _node(self, backward, save=None):
+        """Make an autograd.Function, and return its `apply`. Without a short way it saves by `save`."""
         name = self.function.__name__
 
         def forward(ctx, *arguments):
@@ -360,7 +377,7 @@ class Operator:
         }
         node = type(f"{name}_function", (torch.autograd.Function,), kept)
         # The graph calls this. torch's own version first looks for a vjp, which our nodes do not have.
-        self.backward_class, self.careful_backward = node._backward_cls, backward
+        self.backward_class = node._backward_cls
         self.backward_class.apply = backward
         # Skip the Python part of Function.apply: it looks for functorch transforms, which a call here does not have.
         return super(torch.autograd.Function, node).apply

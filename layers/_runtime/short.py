@@ -59,6 +59,13 @@ def available() -> bool:
 AVAILABLE = available()
 Plan = _call.Plan if AVAILABLE else None
 record_caffe_call = _call.record_caffe_call if AVAILABLE else None
+
+
+def caffe_forward(careful) -> staticmethod:
+    """The forward of a Caffe call's autograd node: recorded if it can be, else `careful(ctx, call, *inputs)`."""
+    return staticmethod(_call.caffe_forward(careful) if AVAILABLE else careful)
+
+
 CASTS = ("promote", "lower", "float32", "none")  # src/call_short.h: enum Casts
 # The most parameters that a C function or an operator may have to go the short way (src/call_plan.h).
 MOST_PARAMETERS = 32

@@ -46,6 +46,7 @@ def empty_plan(device_type: int, device: int, allocations: tuple = ()):
         device_type=device_type,
         device=device,
         allocations=allocations,
+        empty=0,
         launches=(),
         results=(),
         returns_tuple=False,
@@ -137,7 +138,9 @@ def function(): pass
 functions = dict.fromkeys(("careful", "plain", "record", "cast"), function)
 made = {
     "Short": {"parameters": "t", "defaults": (), "launches_only": 0, "casts": 0, **functions},
-    "Plan": {"device_type": 1, "device": 0, "allocations": (), "launches": (), "results": (), "returns_tuple": 0},
+    "Plan": {
+        "device_type": 1, "device": 0, "allocations": (), "empty": 0, "launches": (), "results": (), "returns_tuple": 0
+    },
 }
 for name, values in made.items():
     kind, said = getattr(_call, name), []

@@ -472,3 +472,18 @@ print("torch._dynamo" in sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT)
     assert done.stdout == "False\n", done.stdout + done.stderr
+
+
+def test_the_node_of_backward_by_has_the_tensors_alone_as_inputs():
+    """Its gradients are those of the tensors that were passed, in both ways and in Python's own backward."""
+    x, weight, bias = torch.rand(2, 3, 4, 5), torch.rand(3, 1, 3, 3), torch.rand(3)
+    for wanted in ((x, weight, None), (None, weight, bias), (x, None, bias), (x, weight, bias)):
+        for tensor in (x, weight, bias):
+            tensor.requires_grad_(any(tensor is one for one in wanted))
+        given, inputs = bias if wanted[2] is not None else None, [t for t in wanted if t is not None]
+        expected = torch.autograd.grad(torch.nn.functional.conv2d(x, weight, given, groups=3).sum(), inputs)
+        for create_graph in (False, False, False, True):
+            top = depthwise_conv2d(x, weight, given)
+            assert len(top.grad_fn.next_functions) == 2 + (given is not None)
+            found = torch.autograd.grad(top.sum(), inputs, create_graph=create_graph)
+            torch.testing.assert_close(found, expected)
