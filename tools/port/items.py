@@ -7,8 +7,8 @@ from collections.abc import Container, Iterable, Iterator
 from typing import NamedTuple
 
 from ..cuda.lexer import Directive
+from ..cuda.outline import head_name, parameters_after, scope_name, split_commas
 from ..cuda.source import Source
-from ..cuda.tokens import head_name, parameters_after, scope_name, split_commas
 from .tree import Place, Tree, classes_in
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from ..caffe.folder import NOTHING
 from ..caffe.proto import field_of, is_whole
 from ..cuda.lexer import Token
-from ..cuda.tokens import head_name
+from ..cuda.outline import head_name
 from ..files import read
 from ..refused import Refused
 from .compiler import Compiler

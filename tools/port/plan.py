@@ -18,8 +18,8 @@ from typing import NamedTuple
 from ..caffe.folder import NOTHING
 from ..caffe.registers import registrations
 from ..cuda.lexer import Token
+from ..cuda.outline import split_commas
 from ..cuda.source import Source
-from ..cuda.tokens import split_commas
 from .cuts import BlobCut, Cut
 from .items import items_of
 from .names import BLOB, OVERLOADED, Names

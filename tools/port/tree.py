@@ -18,8 +18,8 @@ from .. import files
 from ..caffe.folder import spelled_here
 from ..caffe.registers import REGISTER, Registration, instantiated, registrations, types_said
 from ..cuda.lexer import Directive, Token
-from ..cuda.source import Function, Source
-from ..cuda.tokens import head_name
+from ..cuda.outline import Function, head_name
+from ..cuda.source import Source
 from ..refused import Refused
 
 # Switches with which nothing is compiled here, and the reason to refuse a layer that is registered only with one.
