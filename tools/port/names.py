@@ -59,7 +59,7 @@ class Names:
             return classes[0]
         why = f'no header defines a class {type_name}Layer nor one whose type() says "{type_name}"'
         for include in tree[place.file].source.includes():
-            if not tree.resolve(include, place.file) and not self.toolkit.header(include):
+            if not tree[place.file].resolved[include] and not self.toolkit.header(include):
                 why += f"; {Path(include).name}, which this file includes, is missing in the tree"
                 break
         raise Refused(f"{place}: {type_name} is registered, but {why}")

@@ -24,7 +24,7 @@ from .core import BLOB, CORE_FILES, OVERLOADED
 from .cuts import BlobCut, Cut
 from .items import Class, Place
 from .names import Names
-from .tree import INCLUDE, PROTO, SOURCE_KINDS, is_caffes, is_header, reached
+from .tree import INCLUDE, PROTO, SOURCE_KINDS, is_header, reached
 
 # The header of Caffe's core to which forks add structs of their own.
 COMMON = "include/caffe/common.hpp"
@@ -116,8 +116,11 @@ class Closure:
     def _word(self, word: str, file: str):
         """Take the fork's class or macro of this name, unless the toolkit has it."""
         self._macro(word)
-        if cls := self.tree.header_class(word, self._visible):
+        if cls := self._class(word):
             self._class_named(cls, file)
+
+    def _class(self, word: str) -> Class | None:
+        return self.tree.header_class(word, self._visible)
 
     def _class_named(self, cls: Class, file: str):
         if cls.file not in self._own:
@@ -142,8 +145,9 @@ class Closure:
         self.files[file] = why
         self._visible |= self.tree[file].visible
         source = self.tree[file].source
-        for include in source.includes(angles=True):
-            self._include(include, file)
+        for include, included in self.tree[file].resolved.items():
+            if included:
+                self._include(include, included, file)
         self._conditions(file, 0, len(source.text))
         if file.endswith(SOURCE_KINDS):
             self.scan(file, source.lexed.tokens)
@@ -158,7 +162,7 @@ class Closure:
     def _rest_of_header(self, file: str):
         """Take the classes that an aggregate header names, except layers. Without them it would not compile."""
         for word in sorted({t.text for t in self.tree[file].source.lexed.tokens if t.kind == "name"}):
-            cls = None if word.endswith("Layer") else self.tree.header_class(word, self._visible)
+            cls = None if word.endswith("Layer") else self._class(word)
             if not cls or word in self.toolkit.classes:
                 continue
             if cls.file not in CORE_FILES and not self.toolkit.has(cls.file):
@@ -180,16 +184,17 @@ class Closure:
             if header in self.tree[file].visible and header not in reached(file, included):
                 self.seen[header] = None
 
-    def _include(self, include: str, includer: str):
-        file = self.tree.resolve(include, includer)
-        if file and not is_caffes(file) and file != PROTO and not NOTHING.match(include):
+    def _include(self, include: str, file: str, includer: str):
+        if file == PROTO:
+            return
+        if not self.tree[file].is_caffes and not NOTHING.match(include):
             text = self.tree[includer].text
             offset = next(m.start() for m in INCLUDE.finditer(text) if m[1] == include)
             message = f"{self._user} needs {file}, a library that the tree carries with it"
             self.problem(self.tree[includer].place(offset), message, True)
-        elif file and file != PROTO and (file in self._own or not self.toolkit.header(include)):
+        elif file in self._own or not self.toolkit.header(include):
             self._file(file, f"included by {Path(includer).name}")
-        elif file and file.startswith("include/caffe/layers/"):
+        elif file.startswith("include/caffe/layers/"):
             self.stock.add(file)
 
     def _changed_layers(self):

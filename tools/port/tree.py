@@ -92,6 +92,10 @@ class File:
     def __init__(self, tree: Tree, name: str):
         self.tree, self.name = tree, name
 
+    @property
+    def is_caffes(self) -> bool:
+        return is_caffes(self.name)
+
     @cached_property
     def text(self) -> str:
         return files.read(self.tree.path(self.name))
@@ -132,6 +136,11 @@ class File:
         )
         resolved = dict.fromkeys(self.tree.resolve(include, self.name) for include in spelled)
         return [path for path in resolved if path and path.endswith(HEADER_KINDS + SOURCE_KINDS)]
+
+    @cached_property
+    def resolved(self) -> dict[str, str | None]:
+        """The file of the tree that each live #include names, or None."""
+        return {i: self.tree.resolve(i, self.name) for i in self.source.includes(angles=True)}
 
     @cached_property
     def visible(self) -> frozenset[str]:
