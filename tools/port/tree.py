@@ -163,7 +163,7 @@ class File:
         return {item.scope or item.name for item in self.items + self.made_by_macros if item.defines}
 
     @cached_property
-    def serves(self) -> set[str]:
+    def implements(self) -> set[str]:
         """The names of the classes that it instantiates, or whose member functions it defines."""
         scopes = {f.scope for f in self.source.functions if f.scope and not f.member}
         return scopes | instantiated(self.source)
@@ -369,7 +369,7 @@ class Tree:
         If several have the same file name, the deeper ones are copies and are left out.
         """
         sources = (f for f in self.holding(name) if f.endswith(SOURCE_KINDS))
-        matching = [f for f in sources if name in self[f].serves]
+        matching = [f for f in sources if name in self[f].implements]
         first = {os.path.basename(f): f for f in sorted(matching, key=lambda f: -f.count("/"))}
         return [f for f in matching if first[os.path.basename(f)] == f]
 

@@ -47,7 +47,7 @@ def functions_lacking(plan: Plan) -> Iterator[Problem]:
     """Functions that a source defines and its class does not declare."""
     for file in (file for file in plan.files if file.endswith(SOURCE_KINDS)):
         source = plan.tree[file].source
-        for name in sorted(n for n in plan.tree[file].serves if n.lower().endswith("layer")):
+        for name in sorted(n for n in plan.tree[file].implements if n.lower().endswith("layer")):
             if name not in plan.toolkit.classes and not is_visible(plan, name, file):
                 at = next(token for token in source.lexed.tokens if token.text == name)
                 text = f"{name} is defined or instantiated here, and no header that this file includes declares it"
