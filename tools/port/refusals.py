@@ -255,9 +255,7 @@ def missing_base(names: Names, file: str) -> Iterator[tuple[Place, str]]:
     """Yields (place, reason) of classes whose base is a core class that the toolkit lacks or that the fork changed."""
     visible = names.tree[file].visible
     for cls in names.tree[file].classes:
-        head = itertools.takewhile(lambda token: token.text != "{", cls.tokens)
-        bases = itertools.dropwhile(lambda token: token.text != ":", head)
-        for base in (names.tree.header_class(token.text, visible) for token in bases):
+        for base in (names.tree.header_class(word, visible) for word in cls.bases):
             if not base or base.file not in CORE_FILES:
                 continue
             derives = f"in its header {cls.name} derives from {base.name}"
@@ -269,6 +267,5 @@ def missing_base(names: Names, file: str) -> Iterator[tuple[Place, str]]:
 
 def made_virtual(names: Names, blob: Class) -> Place | None:
     """The place of the first virtual function of a fork's Blob. Stock Caffe's has none."""
-    tokens = blob.tokens
-    first = next((token for token in tokens if token.text == "virtual"), None)
+    first = next((token for token in blob.tokens if token.text == "virtual"), None)
     return first and names.tree[blob.file].place(first)

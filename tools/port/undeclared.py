@@ -5,7 +5,6 @@ A fork's last commit may not compile. Or a source and its header may be of diffe
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Iterator
 from itertools import pairwise
@@ -54,7 +53,7 @@ def functions_lacking(plan: Plan) -> Iterator[Problem]:
                 yield Problem(plan.tree[file].place(at), text, True)
         for function in (function for function in source.functions if not function.member):
             name = function.name.lstrip("~")
-            words_of_classes = [words_of(plan, cls) for cls in plan.tree.classes(function.scope)]
+            words_of_classes = [words_of(cls) for cls in plan.tree.classes(function.scope)]
             if words_of_classes and not any(words is None or name in words for words in words_of_classes):
                 text = (
                     f"{function.scope}'s {function.name} is defined here, and its class does not declare it"
@@ -147,11 +146,8 @@ def static_lacking(plan: Plan) -> Iterator[Problem]:
                 continue
             classes = plan.tree.classes(token.text) if token.text in plan.tree.class_names else []
             if len(classes) == 1 and classes[0].file in plan.files:
-                class_tokens = classes[0].tokens
-                head = itertools.takewhile(lambda t: t.text != "{", class_tokens)
-                is_derived = any(t.text == ":" for t in head)
-                words = words_of(plan, classes[0])
-                if not is_derived and words is not None and tokens[i + 2].text not in words:
+                words = words_of(classes[0])
+                if not classes[0].bases and words is not None and tokens[i + 2].text not in words:
                     text = f"{plan.target.name} uses {token.text}::{tokens[i + 2].text}, which that class does not have"
                     yield Problem(plan.tree[file].place(token), text, True)
                     break
@@ -192,9 +188,8 @@ def is_visible(plan: Plan, name: str, file: str) -> bool:
     return any(cls.file in plan.tree[file].visible for cls in plan.tree.classes(name))
 
 
-def words_of(plan: Plan, cls: Class) -> set[str] | None:
+def words_of(cls: Class) -> set[str] | None:
     """The words of a class; None if macros declare some of its members."""
-    tokens = cls.tokens
-    texts = [token.text for token in tokens]
+    texts = [token.text for token in cls.tokens]
     macros = {text for text, after in pairwise(texts) if after == "(" and text.isupper() and len(text) > 1}
     return None if macros - {"DISABLE_COPY_AND_ASSIGN", "CHECK", "NOT_IMPLEMENTED"} else set(texts)
