@@ -41,24 +41,6 @@ def sizes_axis(axes, sizes: list[int]) -> None:
     axes.set_xlabel("elements")
 
 
-def bars(axes, values: dict[str, float], colours: list[str], unit: str) -> None:
-    """Horizontal bars, in order from the top, each with its number."""
-    drawn = axes.barh(list(values), list(values.values()), color=colours)
-    axes.bar_label(drawn, fmt=lambda v: f" {v:.3g}")
-    axes.invert_yaxis()
-    axes.set_xlabel(unit)
-    axes.margins(x=0.12)
-
-
-def panels(figure, medians: dict[str, dict[str, float]], colours: dict[str, str], unit: str) -> None:
-    """A panel with bars for each title, two panels per row. Names without a colour get that of OTHER."""
-    rows = (len(medians) + 1) // 2
-    figure.set_size_inches(8, 1.9 * rows + 0.3)
-    for axes, (title, values) in zip(figure.subplots(rows, 2).flat, medians.items(), strict=True):
-        bars(axes, values, [colours.get(name, OTHER) for name in values], unit)
-        axes.set_title(title, loc="left")
-
-
 def groups(axes, labels: list[str], series: dict[str, list[float | None]], colours: dict[str, str]) -> None:
     """Vertical bars on a log axis, with a group for each label. A value that is None has no bar."""
     width = 0.84 / len(series)

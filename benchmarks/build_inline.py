@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 import torch
 
-from . import _machine, _make, _peer, _plot
+from . import _machine, _make, _peer
 from ._machine import GPU
 from ._report import Report, Settings
 from ._timing import in_turns
@@ -92,8 +92,6 @@ def measure(settings: Settings) -> Report:
             for peer in contenders[1:]:
                 ratio = times.ratio(OURS, peer)
                 report.figure(f"load_inline, {what} / {peer}", _machine.here(GPU), ratio, TARGETS[what, peer])
-    rows = report.rows
-    report.plots["build_inline"] = lambda figure: draw(figure, rows, contenders)
     return report
 
 
@@ -149,15 +147,6 @@ def load_tvm(number: int) -> Callable:
         return top
 
     return call
-
-
-def draw(figure, rows: list[dict], contenders: list[str]) -> None:
-    figure.set_size_inches(7, 1 + 0.5 * len(rows))
-    axes = figure.subplots()
-    bars = {f"{row['what']}, {contender}": row[contender] for row in rows for contender in contenders}
-    colours = [_plot.OURS if name.endswith(OURS) else _plot.PEER for name in bars]
-    _plot.bars(axes, bars, colours, "seconds")
-    axes.set_title("load_inline of one kernel", loc="left")
 
 
 def in_this_process(contender: str, number: int) -> float:

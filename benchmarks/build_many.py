@@ -3,7 +3,7 @@
 import tempfile
 from pathlib import Path
 
-from . import _machine, _make, _plot
+from . import _machine, _make
 from ._report import Report, Settings
 
 GROUP = "build"
@@ -24,7 +24,6 @@ def measure(settings: Settings) -> Report:
     report.figure(f"steps of the second make of {many}", here, last["steps again"], 0)
     one_layers = (last["steps"] - report.rows[0]["steps"]) / (many - few)
     report.figure(f"steps after touching one of {many}", here, last["its steps"], one_layers)
-    report.plots["build_many"] = lambda figure: draw(figure, seconds)
     return report
 
 
@@ -53,14 +52,3 @@ def copies(report: Report, count: int) -> float:
         }
     )
     return cold.seconds
-
-
-def draw(figure, seconds: dict[int, float]) -> None:
-    figure.set_size_inches(5, 3.2)
-    axes = figure.subplots()
-    axes.plot(list(seconds), list(seconds.values()), "o-", color=_plot.OURS)
-    axes.set_xlim(0)
-    axes.set_ylim(0)
-    axes.set_xlabel("layers")
-    axes.set_ylabel("seconds")
-    axes.set_title("Cold build of many layers, every backend", loc="left")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from layers._backends import HOST
 
-from . import _machine, _make, _peer, _plot
+from . import _machine, _make, _peer
 from ._report import Report, Settings
 from ._timing import in_turns
 
@@ -35,8 +35,6 @@ def measure(settings: Settings) -> Report:
         if peer and name != peer:
             compared = TARGET if name in targeted(timers) else None
             report.figure(f"cold build, {name} / {peer}", _machine.here("cpu"), ratio, compared)
-    medians = {name: times.median(name) for name in timers}
-    report.plots["build_one"] = lambda figure: draw(figure, medians, peer)
     left_out = "The peer's time leaves out `import torch`; ours is make's all."
     report.notes.append(f"The layer is round, four dtypes. {left_out}")
     return report
@@ -73,10 +71,3 @@ def peer_build(out: Path) -> float:
     shutil.rmtree(_peer.kept(out), ignore_errors=True)
     _peer.kept(out).mkdir(parents=True)
     return _make.seconds_of("benchmarks._peer", TORCH_EXTENSIONS_DIR=str(_peer.kept(out)))
-
-
-def draw(figure, medians: dict[str, float], peer: str | None) -> None:
-    figure.set_size_inches(8, 0.6 + 0.4 * len(medians))
-    axes = figure.subplots()
-    _plot.bars(axes, medians, [_plot.PEER if name == peer else _plot.OURS for name in medians], "seconds")
-    axes.set_title("Cold build of one layer", loc="left")

@@ -9,7 +9,7 @@ import torch
 from layers._runtime.cases import load_package
 from layers.sigmoid import Sigmoid
 
-from . import _machine, _make, _plot
+from . import _machine, _make
 from ._machine import GPU
 from ._report import Report, Settings
 from ._timing import Times
@@ -34,9 +34,7 @@ def measure(settings: Settings) -> Report:
         trained = {name + BACKWARD: with_backward(module, bottom) for name, module in found.items()}
         return found | trained if grad else found
 
-    medians = measure_calls(report, settings, contenders, add)
-    colours = {PORTED: _plot.OURS, NATIVE: _plot.PEER}
-    report.plots["caffe_call"] = lambda figure: _plot.panels(figure, medians, colours, "us per call")
+    measure_calls(report, settings, contenders, add)
     return report
 
 

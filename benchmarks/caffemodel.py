@@ -15,11 +15,11 @@ from layers import caffe_net
 from . import _machine, _make
 from ._report import Report, Settings
 from ._timing import in_turns, on_cpu
+from .nets import VGG, Prototxt
 
 GROUP = "caffemodel"
 OURS, TORCH = "load_caffemodel", "torch.load, load_state_dict"
-# Channels of the convolutions; None: a pooling. A small one of the same shape for --quick.
-CONVOLUTIONS = (64, 64, None, 128, 128, None, 256, 256, 256, None, *(512, 512, 512, None) * 2)
+# Outputs of the last layers. Few for --quick.
 FULL, QUICK = (4096, 4096, 1000), (256, 256, 10)
 PEAK_IN = "peak / parameters"
 
@@ -40,24 +40,14 @@ print((peak() - before + size) / size)
 
 
 def prototxt(sizes: tuple[int, ...]) -> str:
-    text = 'input: "data" input_shape { dim: 1 dim: 3 dim: 224 dim: 224 }\n'
-    bottom = "data"
-
-    def add(name: str, type: str, parameters: str) -> str:
-        return f'layer {{ name: "{name}" type: "{type}" bottom: "{bottom}" top: "{name}" {parameters} }}\n'
-
-    for i, channels in enumerate(CONVOLUTIONS):
-        name = f"layer{i}"
-        if channels is None:
-            text += add(name, "Pooling", "pooling_param { kernel_size: 2 stride: 2 }")
-        else:
-            said = f"num_output: {channels} kernel_size: 3 pad: 1"
-            text += add(name, "Convolution", f"convolution_param {{ {said} }}")
-        bottom = name
-    for i, outputs in enumerate(sizes):
-        text += add(f"fc{i}", "InnerProduct", f"inner_product_param {{ num_output: {outputs} }}")
-        bottom = f"fc{i}"
-    return text
+    net, x = Prototxt(1, 224), "data"
+    for stage in VGG:
+        for outputs in stage:
+            x = net.conv(x, outputs, 3, "pad: 1")
+        x = net.pool(x, "kernel_size: 2 stride: 2")
+    for outputs in sizes:
+        x = net.fc(x, outputs)
+    return net.text
 
 
 def measure(settings: Settings) -> Report:

@@ -6,7 +6,7 @@ import torch
 
 from layers.round import round_ste
 
-from . import _machine, _peer, _plot
+from . import _machine, _peer
 from ._machine import GPU
 from ._report import Report, Settings
 from ._timing import Times, in_turns, loop
@@ -36,15 +36,12 @@ def measure(settings: Settings) -> Report:
                 raise RuntimeError("the peer computes something else")
         return found
 
-    medians = measure_calls(report, settings, contenders, add)
-    colours = {OURS: _plot.OURS, PEER: _plot.PEER}
-    report.plots["call"] = lambda figure: _plot.panels(figure, medians, colours, "us per call")
+    measure_calls(report, settings, contenders, add)
     return report
 
 
-def measure_calls(report: Report, settings: Settings, contenders: Callable, add: Callable) -> dict[str, dict]:
-    """Measure `contenders(bottom, grad)` on every device, with a gradient and without. Returns their medians in us."""
-    medians = {}
+def measure_calls(report: Report, settings: Settings, contenders: Callable, add: Callable) -> None:
+    """Measure `contenders(bottom, grad)` on every device, with a gradient and without."""
     for device in _machine.devices():
         for grad in (False, True):
             bottom = torch.randn(ELEMENTS, device=device, requires_grad=grad)
@@ -52,10 +49,7 @@ def measure_calls(report: Report, settings: Settings, contenders: Callable, add:
             timers = {name: loop(call, (bottom,), CALLS, device) for name, call in calls.items()}
             times = in_turns(timers, seconds=1.0 if settings.quick else 3.0, least=30, most=400)
             add(report, times, device, grad)
-            title = f"{device}, {'with' if grad else 'no'} grad"
-            medians[title] = {name: times.median(name) * 1e6 for name in times}
     report.notes.append(f"Medians over turns of {CALLS} calls each; spread: half of the turns lie within it.")
-    return medians
 
 
 def add(report: Report, times: Times, device: str, grad: bool) -> None:

@@ -4,10 +4,10 @@ import torch
 
 from layers._runtime.cases import Draw, cast, differentiable, results
 
-from . import _machine, _plot
-from ._cases import benched, check, forward_backward, least_bytes, tensors
+from . import _machine
+from ._cases import benched, check_passes, forward_backward, least_bytes, tensors
 from ._machine import GPU
-from ._report import Report, Settings, show
+from ._report import Report, Settings
 from ._timing import Timer, Times, in_turns, limit_on_gpu, on_cpu, on_gpu, on_wall, sets_beyond_cache
 
 GROUP = "layers"
@@ -36,13 +36,12 @@ def measure(settings: Settings) -> Report:
         "Python.",
         "CPU: the first touch of a new tensor's pages costs more than the bytes; of copy_ may then exceed 1.",
     ]
-    if report.rows:
-        report.plots["layer_cases"] = lambda figure: draw(figure, report)
     return report
 
 
 def one(report, settings, layer, case, name, arguments, dtype, device) -> None:
-    check(layer, case, cast(arguments, dtype, device))
+    exact = cast(arguments, torch.float64, device)
+    check_passes(layer, case, cast(arguments, dtype, device), exact, backward=False)
     passes = (False,) if case.gradient == "none" else (False, True)
     for backward in passes:
         ready = cast(arguments, dtype, device, grad=backward)
@@ -112,24 +111,3 @@ def add(report: Report, times: Times, case, moved: int, what: dict) -> None:
             aimed = device == "cpu" and case.elementwise and what["run"] == "forward"
             title = f"{what['layer']} {what['case']} {what['dtype']} {what['run']}, ours / {peer}"
             report.figure(title, _machine.here(device), ratio, HOST_TARGET if aimed else None)
-
-
-def draw(figure, report: Report) -> None:
-    """Ours and each peer as a share of copy_'s speed."""
-    rows = report.rows
-    figure.set_size_inches(8, 0.9 + 0.34 * max(len(rows), 1))
-    axes, labels = figure.subplots(), []
-    for i, row in enumerate(rows):
-        peer = f" ({row['peer']})" if row["peer"] else ""
-        labels.append(f"{row['on']} {row['layer']} {row['case']} {row['dtype']}, {row['run']}{peer}")
-        axes.barh(i - 0.18, row["of copy_"], 0.34, color=_plot.OURS, label="" if i else OURS)
-        if row["peer"]:
-            share = row["of copy_"] * row["ours / peer"]
-            axes.barh(i + 0.18, share, 0.34, color=_plot.PEER, label="" if i else "peer")
-        axes.text(row["of copy_"], i - 0.18, f" {show(row['us'])} us", va="center", fontsize=6)
-    axes.axvline(1, color=_plot.LIMIT, linewidth=1, label="copy_ of the same bytes")
-    axes.set_yticks(range(len(rows)), labels, fontsize=7)
-    axes.invert_yaxis()
-    axes.set_xlabel("share of copy_'s speed")
-    axes.margins(y=0.01)
-    figure.legend(loc="outside upper right", ncols=3, fontsize=7)

@@ -4,7 +4,6 @@ import torch
 
 from layers._runtime.cases import Draw, cast
 
-from . import _plot
 from ._cases import benched, least_bytes
 from ._machine import GPU
 from ._report import Report, Settings
@@ -15,7 +14,7 @@ GROUP = "layers"
 
 
 def measure(settings: Settings) -> Report:
-    report = Report("Elementwise layers by size, forward, on the GPU (all sizes: JSON and plot)")
+    report = Report("Elementwise layers by size, forward, on the GPU (all sizes: JSON)")
     if not torch.cuda.is_available():
         report.notes.append("No GPU here: nothing was measured.")
         return report
@@ -39,8 +38,6 @@ def measure(settings: Settings) -> Report:
         row |= {key: rows[-1][key] for key in ("GB/s", "copy_ GB/s", "peer GB/s")}
         row |= {"ours / peer, largest": rows[-1]["ours / peer"], "smallest": rows[0]["ours / peer"]}
         report.shown.append(row)
-    if curves:
-        report.plots["layer_sizes"] = lambda figure: draw(figure, curves, sizes)
     return report
 
 
@@ -79,24 +76,3 @@ def one(report: Report, layer: str, case, arguments: tuple, count: int) -> None:
             "ours / peer": times.ratio(OURS, peer) if peer else None,
         },
     )
-
-
-def draw(figure, curves: dict, sizes: list[int]) -> None:
-    layers, dtypes = (list(dict.fromkeys(key[i] for key in curves)) for i in (0, 1))
-    figure.set_size_inches(3.2 * len(dtypes), 2.3 * len(layers))
-    grid = figure.subplots(len(layers), len(dtypes), sharex=True, sharey=True, squeeze=False)
-    for i, layer in enumerate(layers):
-        for j, dtype in enumerate(dtypes):
-            rows, axes = curves[layer, dtype], grid[i][j]
-            for column, colour, label in (
-                ("copy_ GB/s", _plot.LIMIT, COPY),
-                ("peer GB/s", _plot.PEER, rows[0]["peer"]),
-                ("GB/s", _plot.OURS, OURS),
-            ):
-                if label:
-                    axes.plot(sizes, [row[column] for row in rows], color=colour, label=label, marker=".")
-            axes.set_title(f"{layer}, {dtype}", loc="left")
-            _plot.sizes_axis(axes, sizes)
-            axes.label_outer()
-            axes.legend(fontsize=7)
-        grid[i][0].set_ylabel("GB/s")

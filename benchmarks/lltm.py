@@ -11,7 +11,7 @@ from . import _machine, _plot
 from ._cases import benched, check_passes, compiled, forward_backward
 from ._machine import GPU
 from ._report import Report, Settings, brief
-from ._timing import Timer, in_turns, on_cpu
+from ._timing import Timer, in_turns, on_cpu, on_wall
 
 GROUP = "layers"
 LAYER = "lltm"
@@ -107,17 +107,8 @@ def timer(call, device: str) -> Timer:
     if device == "cpu":
         return on_cpu([call] * 8)
 
-    def sample(calls: int) -> float:
-        torch.cuda.synchronize()
-        start = time.perf_counter()
-        for _ in range(calls):
-            call()
-        torch.cuda.synchronize()
-        return (time.perf_counter() - start) / calls
-
-    sample(3)
-    calls = max(4, min(100, round(0.01 / sample(5))))
-    return lambda: sample(calls)
+    calls = max(4, min(100, round(0.01 / on_wall([call], rounds=5)())))
+    return on_wall([call], calls)
 
 
 def summarise(report: Report, device: str, rows: list[dict]) -> None:

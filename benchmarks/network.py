@@ -13,7 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from . import _machine, _plot
+from . import _machine
 from ._machine import GPU
 from ._report import Report, Settings, brief
 from ._timing import in_turns, on_wall
@@ -69,10 +69,8 @@ def measure(settings: Settings) -> Report:
         "AMP: torch.autocast to half, no scaler. Both have the same weights; cudnn.benchmark is on, unless --quick.",
         "torch.compile: training steps only, for each compilation takes a minute.",
     ]
-    if not report.rows:
-        return report
-    summarise(report)
-    report.plots["network"] = lambda figure: draw(figure, report.rows)
+    if report.rows:
+        summarise(report)
     return report
 
 
@@ -267,19 +265,3 @@ def summarise(report: Report) -> None:
         if most:
             mean = f"a geometric mean of {statistics.geometric_mean(most):.2f}"
             report.notes.append(f"Layers that cost nothing would give, {mode}, {mean}.")
-
-
-def draw(figure, rows: list[dict]) -> None:
-    """A panel for each mode: bars by run, a colour for each column."""
-    modes = list(dict.fromkeys(r["mode"] for r in rows))
-    figure.set_size_inches(9, 2.6 * len(modes) + 0.4)
-    colours = dict(zip(map(str, COLUMNS), (_plot.OURS, "#56b4e9", _plot.PEER, "#e69f00"), strict=True))
-    for axes, mode in zip(figure.subplots(len(modes), 1, squeeze=False)[:, 0], modes, strict=True):
-        mine = [r for r in rows if r["mode"] == mode]
-        labels = list(dict.fromkeys(f"{r['model']} {r['run']} {r['batch']}" for r in mine))
-        found = {(f"{r['model']} {r['run']} {r['batch']}", r["column"]): r["ratio"] for r in mine}
-        series = {column: [found.get((label, column)) for label in labels] for column in colours}
-        _plot.groups(axes, labels, series, colours)
-        axes.axhline(1, color=_plot.LIMIT, linewidth=1)
-        axes.set_title(f"{mode}: torch's time over ours", loc="left")
-    axes.legend(fontsize=7, ncols=4)

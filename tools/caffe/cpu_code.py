@@ -11,8 +11,9 @@ from collections import Counter
 from typing import NamedTuple
 
 from ..cuda.lexer import IS_DEFINED, Token
-from ..cuda.source import Function, Source
-from ..cuda.tokens import head_name, position_from
+from ..cuda.outline import Function, head_name
+from ..cuda.source import Source
+from ..cuda.tokens import position_from
 
 # The macros with which both compilers read a layer's files. nvcc's own macros are left open.
 CUDA_BUILD = {"__cplusplus": 1, "CPU_ONLY": 0, "USE_CUDA": 1}

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from ..cuda.analysis import Unit
 from ..cuda.lexer import Lexed
-from ..cuda.source import Function
+from ..cuda.outline import Function
 from ..cuda.tokens import position_from
 
 # What may keep a blob that stands behind it in a statement.

@@ -21,8 +21,8 @@ from typing import NamedTuple
 
 from ..cuda.analysis import CHANGES, Unit
 from ..cuda.certain import DIRECTIVE, REPEATS, Loop, statement_end, written_elements
-from ..cuda.source import Function
-from ..cuda.tokens import macro_body, position_from, split_commas
+from ..cuda.outline import Function, split_commas
+from ..cuda.tokens import macro_body, position_from
 from .cpu_code import PASSES
 from .kept import kept_names
 

@@ -58,7 +58,7 @@ class Layers:
 
         def start(closure: Closure) -> None:
             for file in tests:
-                closure.scan(file, self.tree.source(file).lexed.tokens)
+                closure.scan(file, self.tree[file].source.lexed.tokens)
 
         return Closure(self.names, "the tests", start)
 

@@ -14,8 +14,10 @@ import re
 from typing import NamedTuple
 
 from ..caffe.folder import LayerFolder
+from .launches import Launch, parse
 from .lexer import IS_DEFINED, Lexed
-from .source import Function, Launch, Parameter, Source, local_headers, parse
+from .outline import Function, Parameter
+from .source import Source, local_headers
 from .tokens import LOOP, macro_body, mask, position_from
 
 # The loops that can run over a part of the index range, and the names of their variants that do so

@@ -23,9 +23,10 @@ import sys
 from typing import NamedTuple
 
 from .analysis import Kernel, Unit
+from .launches import Launch
 from .lexer import IS_DEFINED
 from .rewrite import Rewriter, quoted, rewrite_files
-from .source import Launch, Source
+from .source import Source
 from .vector_loop import VectorLoop, decide
 
 # Words that only nvcc understands. A Caffe layer's file without them can be compiled by a C++ compiler.
@@ -69,9 +70,9 @@ class NvccRewriter(Rewriter):
 
     def __init__(self, unit: Unit, source: Source):
         super().__init__(source)
-        # The other problems concern only the host. In a Caffe layer, each launch must get its stream.
-        source.problems[:] = source.lost_launches if unit.layer else []
         if unit.layer:
+            # The other problems concern only the host. In a Caffe layer, each launch must get its stream.
+            self.problems += source.lost_launches
             self._rename_own_atomics()
         if source is unit.main and unit.layer and not any(DEVICE.search(s.text) for s in unit.sources):
             self._edit(0, 0, "// No device code\n#line 1\n")

@@ -11,7 +11,7 @@ from ..caffe.folder import LayerFolder
 from ..files import depfile, read, write
 from .analysis import Unit
 from .lexer import IS_DEFINED
-from .source import Source
+from .source import Problem, Source
 
 BANNER = "// Made by tools/{} from {}; do not edit.\n"
 
@@ -26,6 +26,7 @@ class Rewriter:
         self.source, self.text = source, source.text
         self.edits: list[tuple[int, int, object]] = []
         self.notes: list[str] = []  # the decisions, as lines of text
+        self.problems: list[Problem] = []  # why the file cannot be rewritten
 
     def rewritten(self) -> str:
         self.edits.sort(key=lambda edit: edit[:2])
@@ -37,6 +38,9 @@ class Rewriter:
             first = function.parameters[0].type.replace(" ", "") if function.parameters else ""
             if function.name == "atomicAdd" and first == "double*" and "__device__" in function.words:
                 self._edit(function.at, function.at, "forks_own_")
+
+    def _refuse(self, offset: int, why: str):
+        self.problems.append(self.source.problem(offset, why))
 
     def _edit(self, start: int, end: int, replacement: object):
         self.edits.append((start, end, replacement))
@@ -62,8 +66,8 @@ def rewrite(
         rewriter = rewriter_class(unit, source)
         words = "" if relative else prologue
         base = os.fsencode(os.path.basename(source.path)).decode("latin-1")
-        problems, notes = problems + source.problems, notes + rewriter.notes
-        if not source.problems:
+        problems, notes = problems + rewriter.problems, notes + rewriter.notes
+        if not rewriter.problems:
             texts[relative] = (
                 BANNER.format(tool, base)
                 + words

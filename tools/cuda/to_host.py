@@ -21,9 +21,11 @@ import re
 import sys
 
 from .analysis import RANGE_LOOPS, Unit
+from .launches import Launch
 from .lexer import compared_arch
+from .outline import Function
 from .rewrite import Rewriter, rewrite_files
-from .source import Function, Launch, Source
+from .source import Source
 from .tokens import macro_body, position_from
 
 TEXTURE_FETCH = re.compile(r"(tex[123]D\w*|texCubemap\w*|surf[123]D\w*|surfCubemap\w*)\Z")
@@ -40,6 +42,7 @@ class HostRewriter(Rewriter):
 
     def __init__(self, unit: Unit, source: Source):
         super().__init__(source)
+        self.problems += source.problems
         if unit.layer:
             self._rename_own_atomics()
         modes = {kernel.body: kernel.mode for kernel in unit.kernels(source)}
@@ -56,7 +59,7 @@ class HostRewriter(Rewriter):
                 self._edit(token.start, token.end, str(source.lexed.arch))
         for directive in source.lexed.directives:
             if directive.word == "include" and any(t.text == "cooperative_groups" for t in directive.tokens):
-                source.problem(directive.start, NO_HOST_MEANING["groups"])
+                self._refuse(directive.start, NO_HOST_MEANING["groups"])
 
     def _kernel(self, function: Function, mode: str):
         # By [=] and mutable each thread has its own copy of the parameters. A `return` ends that thread alone.
@@ -89,13 +92,13 @@ class HostRewriter(Rewriter):
             if word == "__shared__":
                 self._shared(tokens, i, in_macro)
             elif word in ("asm", "__asm__", "__asm") and after in ("(", "volatile", "__volatile__"):
-                self.source.problem(token.start, NO_HOST_MEANING["asm"])
+                self._refuse(token.start, NO_HOST_MEANING["asm"])
             elif word == "texture" and after == "<" and before != "::":
-                self.source.problem(token.start, NO_HOST_MEANING["texture"])
+                self._refuse(token.start, NO_HOST_MEANING["texture"])
             elif TEXTURE_FETCH.match(word) and after in ("(", "<") and before not in (".", "->", "::"):
-                self.source.problem(token.start, NO_HOST_MEANING["fetch"])
+                self._refuse(token.start, NO_HOST_MEANING["fetch"])
             elif word == "cooperative_groups":
-                self.source.problem(token.start, NO_HOST_MEANING["groups"])
+                self._refuse(token.start, NO_HOST_MEANING["groups"])
 
     # ------------------------------------------------------------------------ shared variables
 
@@ -109,7 +112,7 @@ class HostRewriter(Rewriter):
         while last < len(tokens) and not (tokens[last].text == ";" and depth == 0):
             depth += (tokens[last].text in ("(", "[", "{")) - (tokens[last].text in (")", "]", "}"))
             if (tokens[last].text == "=" and depth == 0) or tokens[last].text == "{":
-                self.source.problem(
+                self._refuse(
                     tokens[index].start,
                     "a __shared__ variable with an initial value; CUDA has none, assign it in one thread",
                 )
@@ -147,7 +150,7 @@ class HostRewriter(Rewriter):
         names = kept[len(kept) - 4 * count + 1 :: 4] if count else []
         types = kept[: len(kept) - 4 * count + 1]
         if not types or not names:
-            self.source.problem(
+            self._refuse(
                 declaration[0].start,
                 "extern __shared__ in an unusual form; write `extern __shared__ T name[];`",
             )

@@ -16,8 +16,9 @@ from pathlib import Path
 
 from ..cuda.analysis import Kernel, Unit
 from ..cuda.lexer import Directive, Token, evaluate, items
+from ..cuda.outline import head_name, split_commas
 from ..cuda.source import Source
-from ..cuda.tokens import head_name, macro_body, position_from, split_commas
+from ..cuda.tokens import macro_body, position_from
 
 # Names of host code: of Caffe, and of old torch extensions. A declaration with one of these cannot be compiled here.
 HOST_WORDS = re.compile(

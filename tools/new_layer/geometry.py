@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 
-from ..cuda.source import Launch
+from ..cuda.launches import Launch
 from ..cuda.tokens import LOOP
 from .host_code import WHOLE_WORDS, Number, Numbers
 from .launcher import Argument

@@ -9,8 +9,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..cuda.analysis import CHANGES
-from ..cuda.source import Launch, Source
-from ..cuda.tokens import mask, position_from, split_commas, tidy
+from ..cuda.launches import Launch
+from ..cuda.outline import split_commas
+from ..cuda.source import Source
+from ..cuda.tokens import mask, position_from, tidy
 
 WHOLE_WORDS = {"int", "unsigned", "long", "short", "size_t", "int32_t", "int64_t", "uint32_t", "uint64_t"}
 TYPE_WORDS = WHOLE_WORDS | {"float", "double", "bool", "dim3", "auto"}

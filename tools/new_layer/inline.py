@@ -13,7 +13,8 @@ import re
 import sys
 from pathlib import Path
 
-from ..cuda.source import Function, Source
+from ..cuda.outline import Function
+from ..cuda.source import Source
 from ..cuda.tokens import mask
 from ..files import read, write
 from .caffe_file import split

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ..caffe.registers import registrations
 from ..refused import Refused
-from .tree import Place, Tree
+from .items import Place
+from .tree import Tree
 
 
 def check_age(tree: Tree) -> None:
@@ -23,7 +24,7 @@ def _differences(tree: Tree) -> list[str]:
     )
     differences = [constant]
     file = "include/caffe/layer.hpp"
-    tokens = tree.source(file).lexed.tokens if tree.has(file) else []
+    tokens = tree[file].source.lexed.tokens if tree.has(file) else []
     words = " ".join(token.text for token in tokens)
     signs = {
         "vector < Blob < Dtype > * > * top": "tops are a pointer, vector<...>* top: now const vector<...>& top",
@@ -40,12 +41,12 @@ def _differences(tree: Tree) -> list[str]:
 def _old(tree: Tree) -> Place | None:
     """The place that shows that a tree is of 2014: an old registration, or an old factory. None if it is newer."""
     for file in tree.registering:
-        for registration in registrations(tree.source(file)):
+        for registration in registrations(tree[file].source):
             if registration.is_old:
-                return tree.place(file, registration.at)
+                return tree[file].place(registration.at)
     for file in tree.holding("LayerParameter_LayerType"):
-        tokens = tree.source(file).lexed.tokens if file.endswith("layer_factory.cpp") else []
+        tokens = tree[file].source.lexed.tokens if file.endswith("layer_factory.cpp") else []
         for token in tokens:
             if token.text == "LayerParameter_LayerType":
-                return tree.place(file, token)
+                return tree[file].place(token)
     return None

@@ -14,10 +14,10 @@ from pathlib import Path
 
 from ..cuda.lexer import Token
 from .compiler import Compiler
-from .items import Item, items_of, macros_of, made_by_macros
-from .names import BLOB
+from .core import BLOB, Core
+from .items import Item, Place, macros_of
 from .toolkit import Toolkit
-from .tree import SOURCE_KINDS, Place, Tree
+from .tree import SOURCE_KINDS, Tree
 
 # A .cuh is for the compiler of kernels. On the host that is the C++ compiler.
 KERNELS = "#if defined(__CUDACC__) || defined(CAFFE_HOST_BACKEND)"
@@ -32,15 +32,15 @@ class Cut:
         self.tree, self.toolkit, self.header = tree, toolkit, header
         key = type(self).__name__, header
         if key not in tree.parts:  # the same parts for every type
-            files = [header, *tree.companions(header)]
-            macros = {file: macros_of(tree.source(file), toolkit.words) for file in files}
+            files = [header, *tree[header].companions]
+            macros = {file: macros_of(tree[file].source, toolkit.words) for file in files}
             tree.parts[key] = {file: self._parts(file) for file in files}, macros
         self.items, self.macros = tree.parts[key]
         self.names: set[str] = set()
 
     def _parts(self, file: str) -> list[Item]:
-        items = items_of(self.tree.source(file)) + made_by_macros(self.tree, file)
-        return [item for item in items if not self.toolkit.has(item.name, item.arity)]
+        items = self.tree[file].items + self.tree[file].made_by_macros
+        return [item for item in items if not self.toolkit.declares(item.name, item.arity)]
 
     def take(self, name: str) -> list[tuple[str, list[Token]]] | None:
         """Take the parts of this name, and the parts that they name.
@@ -58,7 +58,7 @@ class Cut:
                 continue
             self.names.add(word)
             for file, items in self.items.items():
-                parts = [self.tokens(file, item) for item in items if item.name == word]
+                parts = [item.tokens for item in items if item.name == word]
                 if word in self.macros[file]:
                     parts.append(self.macros[file][word].tokens)
                 new += [(file, tokens) for tokens in parts]
@@ -67,24 +67,20 @@ class Cut:
                 waiting += words & {*self.macros[file], *self.macros[self.header]}
         return new
 
-    def tokens(self, file: str, item: Item):
-        return self.tree.source(file).lexed.tokens[slice(*item.tokens)]
-
     def parts(self) -> dict[str, list[tuple[Place, str]]]:
         """The (place, text) of each part that was taken, by file of the tree."""
         parts = {}
         for file, items in self.items.items():
-            lexed, text = self.tree.source(file).lexed, self.tree.text(file)
+            text = self.tree[file].text
             macros = (macro for name, macro in self.macros[file].items() if name in self.names)
             spans = [(macro.start, macro.end) for macro in macros]
             for item in items:
                 if item.name in self.names:
-                    first, last = lexed.tokens[item.tokens[0]], lexed.tokens[item.tokens[1] - 1]
-                    spans.append((first.start, last.end))
+                    spans.append((item.start, item.tokens[-1].end))
             if spans:
                 # One call of a macro may define several items.
                 spans = dict.fromkeys(spans)
-                parts[file] = [(self.tree.place(file, a), text[a:b].rstrip()) for a, b in spans]
+                parts[file] = [(self.tree[file].place(a), text[a:b].rstrip()) for a, b in spans]
         return parts
 
     def file_for(self, file: str) -> str:
@@ -97,7 +93,7 @@ class Cut:
         Args:
             copied: the files of the tree that are copied.
         """
-        source = self.tree.source(file)
+        source = self.tree[file].source
         quoted = list(source.includes())
         angles = [i for i in source.includes(angles=True) if i not in quoted]
         missing = compiler.lacks(angles)
@@ -128,19 +124,18 @@ class BlobCut(Cut):
 
     def _parts(self, file: str) -> list[Item]:
         if file == BLOB:
-            blob = next((cls for cls in self.tree.classes("Blob") if cls.file == BLOB), None)
-            items = items_of(self.tree.source(BLOB), within=blob.tokens) if blob else []
+            items = Core(self.tree, self.toolkit).members("Blob", BLOB)
         else:
-            items = [item for item in items_of(self.tree.source(file)) if item.arity]
+            items = [item for item in self.tree[file].items if item.arity]
         forks = [item for item in items if self._is_forks(item)]
-        return [item for item in forks if self._can_be_taken(self.tokens(file, item))]
+        return [item for item in forks if self._can_be_taken(item.tokens)]
 
     def _is_forks(self, item: Item) -> bool:
         return item.name not in self.toolkit.words or not self.toolkit.has_member(
             "Blob", item.name, item.arity.most
         )
 
-    def _can_be_taken(self, tokens) -> bool:
+    def _can_be_taken(self, tokens: list[Token]) -> bool:
         """Is it neither virtual nor a specialization, and does it use no data member that the fork added?"""
         words = [token.text for token in tokens]
         if "virtual" in words or words[:3] == ["template", "<", ">"]:
@@ -177,7 +172,7 @@ def written(
 
     def place(cut: Cut) -> tuple[bool, int]:
         """Sort key: macros first, then a header before the headers that include it."""
-        return not cut.names & {*cut.macros[cut.header]}, len(cut.tree.visible(cut.header))
+        return not cut.names & {*cut.macros[cut.header]}, len(cut.tree[cut.header].visible)
 
     for cut in sorted(cuts, key=place):
         for file, all_parts in cut.parts().items():

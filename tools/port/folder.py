@@ -14,8 +14,8 @@ from ..caffe.build import INIT
 from ..files import write
 from ..make.names import why_no_layer
 from ..refused import Refused
+from .core import BLOB
 from .cuts import in_caffe, written
-from .names import BLOB
 from .plan import Plan
 from .toolkit import Toolkit
 from .tree import PROTO, SOURCE_KINDS, Tree
@@ -63,7 +63,7 @@ def beside(tree: Tree, file: str) -> set[str]:
     folder = file.rpartition("/")[0]
     return {
         posixpath.normpath(f"{folder}/{include}")
-        for include in tree.source(file).includes(angles=False)
+        for include in tree[file].source.includes(angles=False)
         if "/" not in include or include.startswith(".")
     }
 
@@ -72,7 +72,7 @@ def protos(tree: Tree) -> list[str]:
     """caffe.proto and the files that it imports; or all .proto files, if the tree has no caffe.proto."""
     if not tree.has(PROTO):
         return sorted(p.relative_to(tree.root).as_posix() for p in tree.root.rglob("*.proto"))
-    imports = re.findall(r'^\s*import\s+(?:public\s+)?"([^"]+)"', tree.text(PROTO), re.M)
+    imports = re.findall(r'^\s*import\s+(?:public\s+)?"([^"]+)"', tree[PROTO].text, re.M)
     imported = [Path(PROTO).with_name(Path(name).name).as_posix() for name in imports]
     return [PROTO, *(file for file in imported if tree.has(file))]
 
@@ -85,10 +85,10 @@ def write_folder(plan: Plan, folder: Path, force: bool) -> list[str]:
     additions, parts = written(plan.cuts.values(), plan.seen, plan.files, plan.names.compiler)
     if plan.creator:
         place, text = plan.creator
-        headers = [f for f in tree.includes(place.file) if f in plan.files]
+        headers = [f for f in tree[place.file].includes if f in plan.files]
         additions["additions.cpp"] = additions.get("additions.cpp", "") + creator_lines(plan, text, headers)
         parts.append(f"additions.cpp  {place}")
-    place = tree.types[plan.type]
+    place = tree.types[plan.type].place
     defines = [(switch, f"{place}: is registered only with {switch}") for switch in plan.switches]
     if plan.names.namespace != "caffe":
         defines.append((f"{plan.names.namespace} caffe", f"{BLOB}: the fork's namespace"))
@@ -118,7 +118,7 @@ def write_folder(plan: Plan, folder: Path, force: bool) -> list[str]:
 
 def creator_lines(plan: Plan, text: str, headers: list[str]) -> str:
     """The lines of the function that makes layers of the type, and of its registration."""
-    name = plan.tree.creator(plan.type).name
+    name = plan.tree.types[plan.type].creator.name
     includes = [
         "caffe/layer_factory.hpp",
         "caffe/proto/caffe.pb.h",

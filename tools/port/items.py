@@ -1,15 +1,28 @@
-"""The declarations, definitions and macros at namespace scope of one file. They can be cut out of it one by one."""
+"""The declarations, definitions, classes and macros of one file. They can be cut out of it one by one."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import dropwhile, takewhile
 from typing import NamedTuple
 
-from ..cuda.lexer import Directive
+from ..caffe.registers import types_said
+from ..cuda.lexer import Directive, Token
+from ..cuda.outline import head_name, parameters_after, scope_name, split_commas
 from ..cuda.source import Source
-from ..cuda.tokens import head_name, parameters_after, scope_name, split_commas
-from .tree import Place, Tree, classes_in
+
+
+class Place(NamedTuple):
+    """A line of a file in the tree."""
+
+    file: str
+    line: int
+
+    def __str__(self):
+        return f"{self.file}:{self.line}"
 
 
 class Arity(NamedTuple):
@@ -23,10 +36,54 @@ class Item(NamedTuple):
     """One declaration or definition at namespace scope."""
 
     name: str
-    tokens: tuple[int, int]
+    tokens: list[Token]
     defines: bool
     arity: Arity | None = None  # None if it is no function
     scope: str = ""  # the class whose member it is
+
+    @property
+    def start(self) -> int:
+        return self.tokens[0].start
+
+
+@dataclass(frozen=True, eq=False)
+class Class:
+    name: str
+    file: str
+    line: int
+    source: Source
+    span: tuple[int, int]  # its head and body, among the file's tokens
+    type: str  # what its type() returns, or ""
+
+    @property
+    def place(self) -> Place:
+        return Place(self.file, self.line)
+
+    @cached_property
+    def tokens(self) -> list[Token]:
+        return self.source.lexed.tokens[slice(*self.span)]
+
+    @cached_property
+    def members(self) -> list[Item]:
+        return items_of(self.source, within=self.span)
+
+    @property
+    def bases(self) -> list[str]:
+        """The words of its head behind the colon."""
+        head = takewhile(lambda token: token.text != "{", self.tokens)
+        return [token.text for token in dropwhile(lambda token: token.text != ":", head)]
+
+
+def classes_in(source: Source, file: str) -> Iterator[Class]:
+    """Each class that a file defines."""
+    lexed, types = source.lexed, types_said(source)
+    for name, bodies in source.classes.items():
+        for first, last in bodies:
+            head = first
+            while head and lexed.tokens[head - 1].text not in (";", "}", "{"):
+                head -= 1
+            line = lexed.position(lexed.tokens[first].start)[0]
+            yield Class(name, file, line, source, (head, last), types.get(name, ""))
 
 
 def items_of(source: Source, within: tuple[int, int] | None = None) -> list[Item]:
@@ -35,15 +92,13 @@ def items_of(source: Source, within: tuple[int, int] | None = None) -> list[Item
         members = [(head, end) for head, end in source.declared if within[0] < head < within[1]]
         return [item_at(source, head, end) for head, end in members]
     classes = list(classes_in(source, ""))
-    items = [Item(cls.name, (cls.tokens[0], cls.tokens[1] + 2), True) for cls in classes]
+    items = [
+        Item(cls.name, source.lexed.tokens[cls.span[0] : cls.span[1] + 2], True) for cls in classes
+    ]  # with the `;` after it
     for head, end in source.declared:
-        if not any(cls.tokens[0] < head < cls.tokens[1] for cls in classes):
+        if not any(cls.span[0] < head < cls.span[1] for cls in classes):
             items.append(item_at(source, head, end))
-    return sorted(items, key=lambda item: item.tokens)
-
-
-def place_of(tree: Tree, file: str, item: Item) -> Place:
-    return tree.place(file, tree.source(file).lexed.tokens[item.tokens[0]])
+    return sorted(items, key=lambda item: (item.start, len(item.tokens)))
 
 
 def item_at(source: Source, head: int, end: int) -> Item:
@@ -58,7 +113,7 @@ def item_at(source: Source, head: int, end: int) -> Item:
     defines = lexed.tokens[at].start in source.defined_at
     last = lexed.partner[end] if defines else end
     arity, scope = arity_of(source, at, end), scope_name(lexed.tokens, at)
-    return Item(lexed.tokens[at].text, (head, last + 1), defines, arity, scope)
+    return Item(lexed.tokens[at].text, lexed.tokens[head : last + 1], defines, arity, scope)
 
 
 def arity_of(source: Source, name: int, end: int) -> Arity:
@@ -101,20 +156,6 @@ def expansions(source: Source, macros: Iterable[Directive]) -> Iterator[tuple[tu
                 call = outer_call or (i, close + 1 + has_semicolon)
                 yield call, expansion
                 waiting.append((call, expansion))
-
-
-def made_by_macros(tree: Tree, file: str) -> list[Item]:
-    """The functions that calls of macros define in a file, such as vsSqr. The tokens of each item are the call."""
-    macros = [macro for seen in tree.visible(file) for macro in tree.pasting(seen)]
-    called = "|".join(macro.tokens[0].text for macro in macros)
-    if not macros or not re.search(rf"^[ \t]*({called})[ \t]*\(", tree.text(file), re.M):
-        return []
-    return [
-        item._replace(tokens=call)
-        for call, expansion in expansions(tree.source(file), macros)
-        for item in items_of(expansion)
-        if item.defines and item.arity
-    ]
 
 
 def expanded(macro: Directive, arguments: list[list[str]]) -> str:

@@ -18,12 +18,13 @@ from typing import NamedTuple
 from ..caffe.folder import NOTHING
 from ..caffe.registers import registrations
 from ..cuda.lexer import Token
+from ..cuda.outline import split_commas
 from ..cuda.source import Source
-from ..cuda.tokens import split_commas
+from .core import BLOB, CORE_FILES, OVERLOADED
 from .cuts import BlobCut, Cut
-from .items import items_of
-from .names import BLOB, OVERLOADED, Names
-from .tree import INCLUDE, PROTO, SOURCE_KINDS, Class, Place, is_caffes, is_header, reached
+from .items import Class, Place
+from .names import Names
+from .tree import INCLUDE, PROTO, SOURCE_KINDS, is_header, reached
 
 # The header of Caffe's core to which forks add structs of their own.
 COMMON = "include/caffe/common.hpp"
@@ -80,16 +81,16 @@ class Closure:
             return
         self.class_names.add(cls.name)
         members = self.tree.members_of(cls)
-        self._visible.update(*map(self.tree.visible, [cls.file, *members]))
+        self._visible.update(*(self.tree[file].visible for file in (cls.file, *members)))
         self._file(cls.file, why)
         for file in members:
             self._named.append((file, cls.file))
             self._file(file, f"functions of {cls.name}")
-        self.scan(cls.file, self.tree.source(cls.file).lexed.tokens[slice(*cls.tokens)])
+        self.scan(cls.file, cls.tokens)
 
     def scan(self, file: str, tokens: list[Token], using: list[Token] | None = None):
         self.scanned.append((file, tokens if using is None else using))
-        self._visible |= self.tree.visible(file)
+        self._visible |= self.tree[file].visible
         for word in dict.fromkeys(t.text for t in tokens if t.kind == "name"):
             self._word(word, file)
         if tokens:
@@ -102,33 +103,36 @@ class Closure:
 
     def _conditions(self, file: str, start: int, end: int):
         """Take the fork's macros that conditions name. Without them another branch would be compiled silently."""
-        for condition in self.tree.source(file).lexed.conditions:
+        for condition in self.tree[file].source.lexed.conditions:
             for token in condition.tokens if start <= condition.start < end else ():
                 self._macro(token.text)
 
     def _macro(self, word: str):
         """Take the fork's macro of this name, unless the toolkit has it."""
-        header = self.names.macro(word, self._visible)
-        if header and header not in self._own:
+        header = self.names.macros.get(word)
+        if header in self._visible and header not in self._own:
             self._cut(word, header)
 
     def _word(self, word: str, file: str):
         """Take the fork's class or macro of this name, unless the toolkit has it."""
         self._macro(word)
-        if cls := self.names.header_class(word, self._visible):
+        if cls := self._class(word):
             self._class_named(cls, file)
+
+    def _class(self, word: str) -> Class | None:
+        return self.tree.header_class(word, self._visible)
 
     def _class_named(self, cls: Class, file: str):
         if cls.file not in self._own:
             if cls.name in self.toolkit.classes:
                 return
-            if self.names.is_core(cls.file) and cls.file != COMMON:
+            if cls.file in CORE_FILES - {COMMON}:
                 return
-            if self.names.is_toolkits(cls.file):
-                if self.names.has_source(cls.file):
+            if self.toolkit.has(cls.file):
+                if self.toolkit.has_source(cls.file):
                     if self._cut(cls.name, cls.file):
                         for source in self.tree.members_of(cls):
-                            if not self.names.replaced(source):
+                            if not self.toolkit.replaces(source):
                                 self._file(source, f"functions of {cls.name}")
                     return
                 self._own.add(cls.file)
@@ -139,28 +143,29 @@ class Closure:
         if file in self.files:
             return
         self.files[file] = why
-        self._visible |= self.tree.visible(file)
-        source = self.tree.source(file)
-        for include in source.includes(angles=True):
-            self._include(include, file)
+        self._visible |= self.tree[file].visible
+        source = self.tree[file].source
+        for include, included in self.tree[file].resolved.items():
+            if included:
+                self._include(include, included, file)
         self._conditions(file, 0, len(source.text))
         if file.endswith(SOURCE_KINDS):
             self.scan(file, source.lexed.tokens)
         elif not any(name.endswith("Layer") for name in source.classes):  # a header of helpers: all of it
-            self.scan(file, source.lexed.tokens, self.tree.using(file))
-            for companion in self.tree.companions(file):
-                if not self.names.replaced(companion):
+            self.scan(file, source.lexed.tokens, self.tree[file].using)
+            for companion in self.tree[file].companions:
+                if not self.toolkit.replaces(companion):
                     self._companions[companion] = file
         else:
             self._rest_of_header(file)
 
     def _rest_of_header(self, file: str):
         """Take the classes that an aggregate header names, except layers. Without them it would not compile."""
-        for word in sorted({t.text for t in self.tree.source(file).lexed.tokens if t.kind == "name"}):
-            cls = None if word.endswith("Layer") else self.names.header_class(word, self._visible)
+        for word in sorted({t.text for t in self.tree[file].source.lexed.tokens if t.kind == "name"}):
+            cls = None if word.endswith("Layer") else self._class(word)
             if not cls or word in self.toolkit.classes:
                 continue
-            if not self.names.is_core(cls.file) and not self.names.is_toolkits(cls.file):
+            if cls.file not in CORE_FILES and not self.toolkit.has(cls.file):
                 self._named.append((file, cls.file))
                 self._file(cls.file, f"{word}, which {Path(file).name} names")
 
@@ -169,33 +174,34 @@ class Closure:
 
         def included(file: str) -> list[str]:
             """The copied files that this file includes, directly or through the toolkit's headers."""
-            in_fork = self.tree.includes(file)
+            in_fork = self.tree[file].includes
             in_toolkit = (
                 f"include/{name}" for f in in_fork for name in self.toolkit.behind(f.removeprefix("include/"))
             )
             return [f for f in (*in_fork, *in_toolkit) if f in self.files]
 
         for file, header in self._named:
-            if header in self.tree.visible(file) and header not in reached(file, included):
+            if header in self.tree[file].visible and header not in reached(file, included):
                 self.seen[header] = None
 
-    def _include(self, include: str, includer: str):
-        file = self.tree.resolve(include, includer)
-        if file and not is_caffes(file) and file != PROTO and not NOTHING.match(include):
-            text = self.tree.text(includer)
+    def _include(self, include: str, file: str, includer: str):
+        if file == PROTO:
+            return
+        if not self.tree[file].is_caffes and not NOTHING.match(include):
+            text = self.tree[includer].text
             offset = next(m.start() for m in INCLUDE.finditer(text) if m[1] == include)
             message = f"{self._user} needs {file}, a library that the tree carries with it"
-            self.problem(self.tree.place(includer, offset), message, True)
-        elif file and file != PROTO and (file in self._own or not self.toolkit.header(include)):
+            self.problem(self.tree[includer].place(offset), message, True)
+        elif file in self._own or not self.toolkit.header(include):
             self._file(file, f"included by {Path(includer).name}")
-        elif file and file.startswith("include/caffe/layers/"):
+        elif file.startswith("include/caffe/layers/"):
             self.stock.add(file)
 
     def _changed_layers(self):
         """Take the fork's version of a stock layer if this code uses members that the toolkit's version lacks."""
         for header in self.stock - self._own:
-            functions = {token.text for token in self.names.functions_added(header)}
-            data = {token.text for token in self.names.data_added(header)}
+            functions = {token.text for token in self.names.core.functions_added(header)}
+            data = {token.text for token in self.names.core.data_added(header)}
             for _, tokens in self.scanned:
                 called = any(
                     tokens[i].text in functions and is_called(tokens, i) for i in range(1, len(tokens) - 1)
@@ -207,8 +213,8 @@ class Closure:
         """Take one source of a header of helpers, if the scanned code uses it. False if no source is needed."""
         used = {token.text for _, tokens in self.scanned for token in tokens}
         for file, header in self._companions.items():
-            defined = self.names.defined_in(file)
-            needed = not defined or defined & used or "extern" in self.tree.words(header)
+            defined = self.tree[file].defines
+            needed = not defined or defined & used or "extern" in self.tree[header].words
             if needed and file not in self.files:
                 self._file(file, f"what {Path(header).name} declares")
                 return True
@@ -226,7 +232,7 @@ class Closure:
             called: dict[tuple[str, str], Token] = {}
             members: dict[str, Place] = {}
             for file, tokens in self.scanned[start:]:
-                heads = self.tree.source(file).defined_at
+                heads = self.tree[file].source.defined_at
                 for i, token in enumerate(tokens[:-1]):
                     if token.kind != "name" or tokens[i + 1].text not in ("(", "<", "<<"):
                         continue
@@ -235,12 +241,12 @@ class Closure:
                     if is_free_call(tokens, i) and self._is_forks(tokens, i):
                         called.setdefault((token.text, file), token)
                     elif i and self._is_forks_member(tokens, i):
-                        members.setdefault(token.text, self.tree.place(file, token))
+                        members.setdefault(token.text, self.tree[file].place(token))
             if members and self.tree.has(BLOB):
                 blob = blob or BlobCut(self.tree, self.toolkit)
                 for name, place in sorted(members.items()):
                     taken = self._take(f"{BLOB}, class Blob", blob, name)
-                    if not taken and (overloads := self.names.core_overloads.get(name)):
+                    if not taken and (overloads := self.names.core.overloads.get(name)):
                         definition = next(iter(overloads.values()))
                         text = f"{self._user} uses {of_core(f'an overload of {name}', definition)}"
                         self.problem(place, text, True)
@@ -264,7 +270,7 @@ class Closure:
         The call is x.f(, Blob<Dtype>( or Net<Dtype> x(.
         """
         name = tokens[i].text
-        overloads = self.names.core_overloads.get(name)
+        overloads = self.names.core.overloads.get(name)
         if name in OVERLOADED:
             opening = next((k for k in (i + 4, i + 5) if k < len(tokens) and tokens[k].text == "("), 0)
             is_constructed = opening and tokens[i + 3].text == ">"
@@ -278,13 +284,12 @@ class Closure:
         place = self.names.definition(name, self._visible)
         if not place or place.file in self.files:
             return
-        names = self.names
-        header = place.file if is_header(place.file) else names.header_of(place.file)
+        header = place.file if is_header(place.file) else self.tree.header_of(place.file)
         why = f"{name}, which {Path(file).name} calls"
-        if names.replaced(place.file):
+        if self.toolkit.replaces(place.file):
             if header and self._cut(name, header):
                 return
-            if header and not names.has_source(header):
+            if header and not self.toolkit.has_source(header):
                 # The toolkit's header of this name has no source, so the fork's header and source are taken.
                 self._own.add(header)
                 self._file(header, f"declares {why}")
@@ -294,8 +299,8 @@ class Closure:
                 f"{name} is the fork's own, at {place}, in a file that the toolkit replaces: copy that function "
                 "into additions.hpp in the layer's folder, which all of its files see"
             )
-            self.problem(self.tree.place(file, token), text, False)
-        elif header is None or header in self.files or not names.is_toolkits(header):
+            self.problem(self.tree[file].place(token), text, False)
+        elif header is None or header in self.files or not self.toolkit.has(header):
             if not place.file.endswith(SOURCE_KINDS) and place.file not in self._visible:
                 self.seen[place.file] = None
             self._file(place.file, why)
@@ -321,18 +326,17 @@ class Plan(Closure):
         self.type, self.target = type_name, names.class_of(type_name)
         cls, tree = self.target, names.tree
         # If the class returns another type, or none, only the registered function creates it for this type.
-        creator = tree.creator(type_name) if cls.type != type_name else None
+        place, creator = tree.types[type_name]
+        needs_creator = creator and cls.type != type_name
         self.creator: tuple[Place, str] | None = None
 
         def start(closure: Closure) -> None:
             closure.take_class(cls.file, cls, "the layer itself")
-            place = tree.types[type_name]
-            if creator and place.file not in closure.files:
-                source = tree.source(place.file)
-                item = next(i for i in items_of(source) if i.name == creator.name and i.defines)
-                tokens = source.lexed.tokens[slice(*item.tokens)]
-                self.creator = place, source.text[tokens[0].start : tokens[-1].end]
-                closure.scan(place.file, tokens)
+            if needs_creator and place.file not in closure.files:
+                file = tree[place.file]
+                item = next(item for item in file.items if item.name == creator.name and item.defines)
+                self.creator = place, file.text[item.start : item.tokens[-1].end]
+                closure.scan(place.file, item.tokens)
 
         super().__init__(names, cls.name, start, own=[cls.file])
         if not any(file.endswith(SOURCE_KINDS) for file in self.files):
@@ -341,10 +345,10 @@ class Plan(Closure):
     @cached_property
     def switches(self) -> list[str]:
         """Macros of the fork's Makefile without which the type is not registered, such as USE_WARP_CTC."""
-        file = self.tree.types[self.type].file
-        text = self.tree.text(file) if file in self.files else ""  # not the fork's layer_factory.cpp
+        file = self.tree.types[self.type].place.file
+        text = self.tree[file].text if file in self.files else ""  # not the fork's layer_factory.cpp
         conditions = "\n".join(re.findall(r"^[ \t]*#[ \t]*(?:el)?if.*", text, re.M))
-        names, defined = dict.fromkeys(re.findall(r"\b[A-Z]\w+", conditions)), self.tree.defined(file)
+        names, defined = dict.fromkeys(re.findall(r"\b[A-Z]\w+", conditions)), self.tree[file].defined
         return [
             name
             for name in names

@@ -13,9 +13,11 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from ..cuda.lexer import Token
+from .core import CORE_FILES
+from .items import Class, Place
 from .names import Names
 from .plan import Plan, Problem, is_called, of_core
-from .tree import PROTO, SOURCE_KINDS, WITHOUT, Class, Place
+from .tree import PROTO, SOURCE_KINDS, WITHOUT
 from .undeclared import undeclared
 
 # (pattern of a name, reason): names that a layer cannot use here.
@@ -74,13 +76,13 @@ def unsupported(word: str) -> str | None:
 def refusals(plan: Plan) -> list[Problem]:
     """The reasons not to port. Those in the layer's own files come first. Each reason has one place per file."""
     problems = [*plan.problems]
-    for place, name in plan.names.layer_changed[:1]:
+    for place, name in plan.names.core.layer_changed[:1]:
         text = f"{plan.target.name} comes from a fork whose {name} takes other arguments"
         problems.append(Problem(place, text, True))
     own_words = own_names(plan)
     added, of_layer = (
         {name: place for name, place in names.items() if name not in own_words}
-        for names in (plan.names.core_added, plan.names.layer_added)
+        for names in (plan.names.core.added, plan.names.core.layer_added)
     )
     core = functools.partial(core_use, added=added, of_layer=of_layer)
     in_sources = [] if OF_LAYER & own_words else [microsofts_name]
@@ -88,7 +90,7 @@ def refusals(plan: Plan) -> list[Problem]:
         kinds = in_sources if file.endswith(SOURCE_KINDS) else []
         for uses in (unsupported_use, thrust_use, transformer_use, old_signature, core, *kinds):
             for token, text in itertools.islice(uses(plan, tokens), 1):
-                place = plan.tree.place(file, token)
+                place = plan.tree[file].place(token)
                 problems.append(Problem(place, f"{plan.target.name} {text}", True))
     for file in plan.files:
         if not file.endswith(SOURCE_KINDS):
@@ -158,8 +160,8 @@ def core_use(
     These are members (x.f( or this->net_), members of Layer (this->f(), variables, and Layer's static variables
     (Layer<Dtype>::x).
     """
-    variables = plan.names.core_variables
-    core = added.keys() | of_layer.keys() | variables.keys() | plan.names.layer_variables.keys()
+    variables = plan.names.core.variables
+    core = added.keys() | of_layer.keys() | variables.keys() | plan.names.core.layer_variables.keys()
     for i, token in enumerate(tokens[1:-1], 1):
         if token.text not in core:
             continue
@@ -168,17 +170,17 @@ def core_use(
         if not (place and ((own and token.text.endswith("_")) or is_called(tokens, i))):
             place = None if tokens[i - 1].text in (".", "->") else variables.get(token.text)
         if [t.text for t in tokens[max(i - 5, 0) : i]] == ["Layer", "<", "Dtype", ">", "::"]:
-            place = place or plan.names.layer_variables.get(token.text)
+            place = place or plan.names.core.layer_variables.get(token.text)
         if place:
             yield token, f"uses {of_core(token.text, place)}"
 
 
 def own_names(plan: Plan) -> set[str]:
     """The names that the files of the plan define or declare."""
-    own = {function.name for file in plan.files for function in plan.tree.source(file).functions}
+    own = {function.name for file in plan.files for function in plan.tree[file].source.functions}
     own |= {name for cut in plan.cuts.values() for name in cut.names}
     headers = ((file, tokens) for file, tokens in plan.scanned if not file.endswith(SOURCE_KINDS))
-    return own | {t.text for file, tokens in headers if not plan.names.is_core(file) for t in tokens}
+    return own | {t.text for file, tokens in headers if file not in CORE_FILES for t in tokens}
 
 
 def libraries_missing(plan: Plan) -> Iterator[Problem]:
@@ -189,15 +191,15 @@ def libraries_missing(plan: Plan) -> Iterator[Problem]:
     """
     needs_boost = uses_boost(plan)
     for file in plan.files:
-        source, compiler = plan.tree.source(file), plan.names.compiler
+        source, compiler = plan.tree[file].source, plan.names.compiler
         places = {}
         for directive in source.lexed.directives:
             include = "".join(token.text for token in directive.tokens).strip('<>"')
             is_include = directive.word == "include" and directive.tokens[0].text[0] in '<"'
             if is_include and not plan.toolkit.header(include) and not plan.tree.resolve(include, file):
-                places.setdefault(include, plan.tree.place(file, directive.start))
+                places.setdefault(include, plan.tree[file].place(directive.start))
         missing = compiler.lacks(places)
-        text = "".join(f"#define {switch}\n" for switch in plan.switches) + plan.tree.text(file)
+        text = "".join(f"#define {switch}\n" for switch in plan.switches) + plan.tree[file].text
         missing &= compiler.reaches(text, missing) if missing else set()
         for include, place in places.items():
             if include.startswith("boost/") and not needs_boost:
@@ -219,7 +221,7 @@ def why_missing(plan: Plan, include: str) -> str:
 def uses_boost(plan: Plan) -> bool:
     """Does the layer use anything of boost that the toolkit does not have?"""
     for file in plan.files:
-        tokens = plan.tree.source(file).lexed.tokens
+        tokens = plan.tree[file].source.lexed.tokens
         for i, token in enumerate(tokens[:-2]):
             name = tokens[i + 2].text if (token.text, tokens[i + 1].text) == ("boost", "::") else token.text
             if (name is not token.text or name.startswith("BOOST_")) and name not in plan.toolkit.words:
@@ -239,7 +241,7 @@ def messages_missing(plan: Plan) -> Iterator[Problem]:
             name = ACCESSOR.sub("", token.text)
             of_layer = tokens[i - 2].text in ("layer_param_", ")") and is_called(tokens, i)
             if of_layer and name.endswith("_param") and fields.isdisjoint({name, token.text}):
-                reads, place = f"{plan.target.name} reads {name}", plan.tree.place(file, token)
+                reads, place = f"{plan.target.name} reads {name}", plan.tree[file].place(token)
                 if has_proto:
                     text = f"{reads}, which no message of the tree has: add it to caffe.proto, and port again"
                 else:
@@ -251,12 +253,10 @@ def messages_missing(plan: Plan) -> Iterator[Problem]:
 
 def missing_base(names: Names, file: str) -> Iterator[tuple[Place, str]]:
     """Yields (place, reason) of classes whose base is a core class that the toolkit lacks or that the fork changed."""
-    source, visible = names.tree.source(file), names.tree.visible(file)
-    for cls in names.tree.classes_of(file):
-        head = itertools.takewhile(lambda token: token.text != "{", source.lexed.tokens[slice(*cls.tokens)])
-        bases = itertools.dropwhile(lambda token: token.text != ":", head)
-        for base in (names.header_class(token.text, visible) for token in bases):
-            if not base or not names.is_core(base.file):
+    visible = names.tree[file].visible
+    for cls in names.tree[file].classes:
+        for base in (names.tree.header_class(word, visible) for word in cls.bases):
+            if not base or base.file not in CORE_FILES:
                 continue
             derives = f"in its header {cls.name} derives from {base.name}"
             if base.name not in names.toolkit.classes | names.toolkit.declared_classes:
@@ -267,6 +267,5 @@ def missing_base(names: Names, file: str) -> Iterator[tuple[Place, str]]:
 
 def made_virtual(names: Names, blob: Class) -> Place | None:
     """The place of the first virtual function of a fork's Blob. Stock Caffe's has none."""
-    tokens = names.tree.source(blob.file).lexed.tokens[slice(*blob.tokens)]
-    first = next((token for token in tokens if token.text == "virtual"), None)
-    return first and names.tree.place(blob.file, first)
+    first = next((token for token in blob.tokens if token.text == "virtual"), None)
+    return first and names.tree[blob.file].place(first)

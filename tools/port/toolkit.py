@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cached_property
 from pathlib import Path
 
@@ -10,9 +11,9 @@ from ..cuda.source import Source
 from ..cuda.tokens import position_from
 from ..files import read
 from ..make.backends import BACKENDS, HOST
-from .items import Arity, expansions, items_of
+from .items import Arity, classes_in, expansions, items_of
 from .tree import INCLUDE as INCLUDES
-from .tree import WORD, classes_in, reached
+from .tree import WORD, reached
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 # Headers of ours that have only names. A layer that uses one of these is refused.
@@ -30,6 +31,15 @@ class Toolkit:
             return Path(include)
         path = next((folder / include for folder in INCLUDE if (folder / include).is_file()), None)
         return path or (Path(include) if NOTHING.match(include) or CUDA_NAMES.match(include) else None)
+
+    def has(self, file: str) -> bool:
+        """Do we have a header of the name that a fork's file has?"""
+        return self.header(file.removeprefix("include/")) is not None
+
+    def replaces(self, file: str) -> bool:
+        """Do we have our own version of a fork's file? It is that of its header."""
+        name = re.sub(r"^(include|src)/", "", file)
+        return any(self.header(re.sub(r"\.\w+$", kind, name)) for kind in (".hpp", ".cuh", ".h"))
 
     def has_source(self, header: str) -> bool:
         """Does our header include/caffe/... have a source?"""
@@ -115,7 +125,7 @@ class Toolkit:
             source = self.headers[f"caffe/{stem}.hpp"]
             texts = [token.text for token in source.lexed.tokens]
             for cls in classes_in(source, ""):
-                first, last = cls.tokens
+                first, last = cls.span
                 last = texts.index("private", first, last) if "private" in texts[first:last] else last
                 for item in items_of(source, within=(first, last)):
                     by_class.setdefault(cls.name, {}).setdefault(item.name, []).append(item.arity)
@@ -131,7 +141,7 @@ class Toolkit:
         arities = self._arities.get(function)
         return arities is None or any(arity.least <= arguments <= arity.most for arity in arities)
 
-    def has(self, name: str, arity: Arity | None = None) -> bool:
+    def declares(self, name: str, arity: Arity | None = None) -> bool:
         """Do we have this name? If it is a function, do we have one that takes as many arguments?"""
         return name in self.words and (arity is None or self.accepts(name, arity.most))
 

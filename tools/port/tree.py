@@ -8,19 +8,19 @@ from __future__ import annotations
 import functools
 import os
 import re
-from collections.abc import Collection, Container
+from collections.abc import Container
 from functools import cached_property
-from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 from .. import files
 from ..caffe.folder import spelled_here
-from ..caffe.registers import REGISTER, Registration, instantiated, registrations, types_said
+from ..caffe.registers import REGISTER, instantiated, registrations
 from ..cuda.lexer import Directive, Token
-from ..cuda.source import Function, Source
-from ..cuda.tokens import head_name
+from ..cuda.outline import Function
+from ..cuda.source import Source
 from ..refused import Refused
+from .items import Class, Item, Place, classes_in, expansions, items_of
 
 # Switches with which nothing is compiled here, and the reason to refuse a layer that is registered only with one.
 WITHOUT = {
@@ -65,26 +65,11 @@ WORD = re.compile(r"[A-Za-z_]\w*")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]+)[">]', re.M)
 
 
-class Place(NamedTuple):
-    """A line of a file in the tree."""
+class Type(NamedTuple):
+    """What registers a type."""
 
-    file: str
-    line: int
-
-    def __str__(self):
-        return f"{self.file}:{self.line}"
-
-
-class Class(NamedTuple):
-    name: str
-    file: str
-    line: int
-    tokens: tuple[int, int]  # its head and body, among the file's tokens
-    type: str  # what its type() returns, or ""
-
-    @property
-    def place(self) -> Place:
-        return Place(self.file, self.line)
+    place: Place
+    creator: Function | None  # the function that REGISTER_LAYER_CREATOR names, in the same file
 
 
 class remembered:
@@ -101,6 +86,132 @@ class remembered:
         return answers
 
 
+class File:
+    """A file of the tree, and what it contains. Each fact is found when it is asked for, and once."""
+
+    def __init__(self, tree: Tree, name: str):
+        self.tree, self.name = tree, name
+
+    @property
+    def is_caffes(self) -> bool:
+        return is_caffes(self.name)
+
+    @cached_property
+    def text(self) -> str:
+        return files.read(self.tree.path(self.name))
+
+    @cached_property
+    def defined(self) -> dict[str, int]:
+        """The macros that are defined while the file is read."""
+        return DEFINED | {"USE_OPENCV": 1} if self.name in self.tree.with_opencv else DEFINED
+
+    @cached_property
+    def source(self) -> Source:
+        return Source(self.text, self.name, self.defined)
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """The words of the code, including its macros."""
+        lexed = self.source.lexed
+        lines = [lexed.tokens, *(directive.tokens for directive in lexed.directives)]
+        return frozenset(token.text for line in lines for token in line)
+
+    @cached_property
+    def using(self) -> list[Token]:
+        """A header's tokens without its function declarations, which use nothing."""
+        tokens, declared = self.source.lexed.tokens, self.source.declared
+        heads = (tokens[first:last] for first, last in declared if tokens[last].text == ";")
+        without_values = (head for head in heads if all(token.text != "=" for token in head))
+        in_declarations = {token.start for head in without_values for token in head}
+        return [token for token in tokens if token.start not in in_declarations]
+
+    @cached_property
+    def includes(self) -> list[str]:
+        """The files of the tree that it includes. Of all #if branches, only those for Windows are left out."""
+        is_windows = any(word in self.text for word in WINDOWS)
+        spelled = (
+            Source(self.text, self.name, WINDOWS).includes(angles=True)
+            if is_windows
+            else INCLUDE.findall(self.text)
+        )
+        resolved = dict.fromkeys(self.tree.resolve(include, self.name) for include in spelled)
+        return [path for path in resolved if path and path.endswith(HEADER_KINDS + SOURCE_KINDS)]
+
+    @cached_property
+    def resolved(self) -> dict[str, str | None]:
+        """The file of the tree that each live #include names, or None."""
+        return {i: self.tree.resolve(i, self.name) for i in self.source.includes(angles=True)}
+
+    @cached_property
+    def visible(self) -> frozenset[str]:
+        """The file, and all files of the fork that it includes directly or indirectly."""
+        return frozenset(reached(self.name, lambda name: self.tree[name].includes))
+
+    @cached_property
+    def companions(self) -> list[str]:
+        """The sources that belong to a header by their path.
+
+        Those of include/caffe/util/nms.hpp are src/caffe/util/nms.cpp and nms.cu.
+        """
+        stem = re.sub(r"\.\w+$", "", self.name)
+        stems = dict.fromkeys((stem, re.sub(r"^inc(lude)?/", "src/", stem)))
+        return [file for stem in stems for file in self.tree.sources_by_stem.get(stem, ())]
+
+    @cached_property
+    def defines(self) -> set[str]:
+        """The names of the functions that it defines, and of the classes whose members it defines."""
+        return {item.scope or item.name for item in self.items + self.made_by_macros if item.defines}
+
+    @cached_property
+    def implements(self) -> set[str]:
+        """The names of the classes that it instantiates, or whose member functions it defines."""
+        scopes = {f.scope for f in self.source.functions if f.scope and not f.member}
+        return scopes | instantiated(self.source)
+
+    @cached_property
+    def classes(self) -> list[Class]:
+        return list(classes_in(self.source, self.name))
+
+    @cached_property
+    def items(self) -> list[Item]:
+        """Its declarations and definitions at namespace scope."""
+        return items_of(self.source)
+
+    @cached_property
+    def made_by_macros(self) -> list[Item]:
+        """The functions that calls of macros define, such as vsSqr. The tokens of each item are the call."""
+        macros = [macro for seen in self.visible for macro in self.tree[seen].pasting]
+        called = "|".join(macro.tokens[0].text for macro in macros)
+        if not macros or not re.search(rf"^[ \t]*({called})[ \t]*\(", self.text, re.M):
+            return []
+        return [
+            item._replace(tokens=self.source.lexed.tokens[slice(*call)])
+            for call, expansion in expansions(self.source, macros)
+            for item in items_of(expansion)
+            if item.defines and item.arity
+        ]
+
+    @cached_property
+    def pasting(self) -> list[Directive]:
+        """Its macros whose calls may define functions with pasted (##) names."""
+        macros = self.source.macros if "##" in self.text else []
+        macros = [macro for macro in macros if {"##", "{"} <= {token.text for token in macro.tokens}]
+        return [macro for macro in macros if macro.tokens[0].text not in REGISTER]
+
+    @cached_property
+    def functions(self) -> dict[str, list[Item]]:
+        """The functions that are not members of classes, by name."""
+        by_name: dict[str, list[Item]] = {}
+        for item in self.items:
+            if item.arity and not item.scope:
+                by_name.setdefault(item.name, []).append(item)
+        return by_name
+
+    def place(self, at: Token | Directive | Item | int) -> Place:
+        """The place of a part of the file, or of an offset in its text."""
+        return Place(self.name, self.source.lexed.position(at if isinstance(at, int) else at.start)[0])
+
+
 class Tree:
     """A fork. Its files are named by their path in the tree, with slashes."""
 
@@ -108,6 +219,7 @@ class Tree:
         self.root = Path(root)
         self.check()
         self.parts: dict[tuple[str, str], tuple] = {}  # results of cuts.py: the parts of headers
+        self._read: dict[str, File] = {}
 
     def check(self):
         """Raise Refused unless the root is a Caffe tree, or has the folders of one."""
@@ -119,6 +231,11 @@ class Tree:
         raise Refused(f"CAFFE={self.root}: not a Caffe tree. {hint}")
 
     # ---------------------------------------------------------------------------------- files
+
+    def __getitem__(self, name: str) -> File:
+        if name not in self._read:
+            self._read[name] = File(self, name)
+        return self._read[name]
 
     @cached_property
     def files(self) -> list[str]:
@@ -147,64 +264,24 @@ class Tree:
             raise Refused(f"{file} is a link that leads out of the tree: it is not followed.")
         return self.root / self.real(file)
 
-    @remembered
-    def text(self, file: str) -> str:
-        return files.read(self.path(file))
-
-    @remembered
-    def source(self, file: str) -> Source:
-        return Source(self.text(file), file, self.defined(file))
-
-    def defined(self, file: str) -> dict[str, int]:
-        """The macros that are defined while a file is read."""
-        return DEFINED | {"USE_OPENCV": 1} if file in self._with_opencv else DEFINED
-
     @cached_property
-    def _with_opencv(self) -> set[str]:
+    def with_opencv(self) -> set[str]:
         """Sources that register types only with USE_OPENCV, but do not use OpenCV."""
         result: set[str] = set()
-        for file in (f for f in self.registering if "USE_OPENCV" in self.text(f)):
-            pair = [file, *(f for f in self._sources_by_stem[file.rpartition(".")[0]] if f != file)]
-            sources = [Source(self.text(f), f, DEFINED | {"USE_OPENCV": 1}) for f in pair]
-            without = Source(self.text(file), file, DEFINED)
+        for file in (f for f in self.registering if "USE_OPENCV" in self[f].text):
+            pair = [file, *(f for f in self.sources_by_stem[file.rpartition(".")[0]] if f != file)]
+            sources = [Source(self[f].text, f, DEFINED | {"USE_OPENCV": 1}) for f in pair]
+            without = Source(self[file].text, file, DEFINED)
             has_more = len(registrations(sources[0])) > len(registrations(without))
             if has_more and not any(OPENCV.match(t.text) for source in sources for t in source.lexed.tokens):
                 result.update(pair)
         return result
 
-    def place(self, file: str, at: Token | int) -> Place:
-        """The place of a token, or of an offset in the text."""
-        offset = at if isinstance(at, int) else at.start
-        return Place(file, self.source(file).lexed.position(offset)[0])
-
-    @remembered
-    def words(self, file: str) -> frozenset[str]:
-        """The words of a file's code, including its macros."""
-        lexed = self.source(file).lexed
-        lines = [lexed.tokens, *(directive.tokens for directive in lexed.directives)]
-        return frozenset(token.text for line in lines for token in line)
-
-    @remembered
-    def using(self, file: str) -> list[Token]:
-        """A header's tokens without its function declarations, which use nothing."""
-        tokens, declared = self.source(file).lexed.tokens, self.source(file).declared
-        heads = (tokens[first:last] for first, last in declared if tokens[last].text == ";")
-        without_values = (head for head in heads if all(token.text != "=" for token in head))
-        in_declarations = {token.start for head in without_values for token in head}
-        return [token for token in tokens if token.start not in in_declarations]
-
-    @remembered
-    def pasting(self, file: str) -> list[Directive]:
-        """The macros of a file whose calls may define functions with pasted (##) names."""
-        macros = self.source(file).macros if "##" in self.text(file) else []
-        macros = [macro for macro in macros if {"##", "{"} <= {token.text for token in macro.tokens}]
-        return [macro for macro in macros if macro.tokens[0].text not in REGISTER]
-
     @cached_property
     def _holding(self) -> dict[str, list[str]]:
         files_of: dict[str, list[str]] = {}
         for file in self.files:
-            for word in set(WORD.findall(self.text(file))):
+            for word in set(WORD.findall(self[file].text)):
                 files_of.setdefault(word, []).append(file)
         return files_of
 
@@ -228,54 +305,18 @@ class Tree:
                 return path
         return None
 
-    @remembered
-    def includes(self, file: str) -> list[str]:
-        """The files of the tree that a file includes. Of all #if branches, only those for Windows are left out."""
-        text = self.text(file)
-        is_windows = any(word in text for word in WINDOWS)
-        spelled = Source(text, file, WINDOWS).includes(angles=True) if is_windows else INCLUDE.findall(text)
-        resolved = dict.fromkeys(self.resolve(include, file) for include in spelled)
-        return [path for path in resolved if path and path.endswith(HEADER_KINDS + SOURCE_KINDS)]
-
-    @remembered
-    def visible(self, file: str) -> frozenset[str]:
-        """The file, and all files of the fork that it includes directly or indirectly."""
-        return frozenset(reached(file, self.includes))
-
     # ---------------------------------------------------------------------------------- types
 
     @cached_property
-    def types(self) -> dict[str, Place]:
-        """The registered types, and the place of each registration."""
-        return {
-            name: self.place(file, registration.at) for name, (file, registration) in self._registered.items()
-        }
-
-    @cached_property
-    def _registered(self) -> dict[str, tuple[str, Registration]]:
-        return {
-            registration.type: (file, registration)
-            for file in self.registering
-            for registration in registrations(self.source(file))
-        }
-
-    def creator(self, type_name: str) -> Function | None:
-        """The function that REGISTER_LAYER_CREATOR names for a type, or None. It is in the registering file."""
-        file, registration = self._registered[type_name]
-        name = registration.creator
-        return next((f for f in self.source(file).functions if name and f.name == name), None)
-
-    def made_by(self, type_name: str) -> list[Class]:
-        """The classes that the type's creator function creates objects of."""
-        file, _ = self._registered[type_name]
-        function, tokens = self.creator(type_name), self.source(file).lexed.tokens
-        names = (
-            after.text
-            for token, after in pairwise(tokens)
-            if function and function.body < token.start < function.end and token.text == "new"
-        )
-        classes = [cls for name in dict.fromkeys(names) for cls in self.classes(name)]
-        return [cls for cls in classes if cls.file in self.visible(file)]
+    def types(self) -> dict[str, Type]:
+        """The registered types by name."""
+        types = {}
+        for file in self.registering:
+            for registration in registrations(self[file].source):
+                functions = (f for f in self[file].source.functions if f.name == registration.creator)
+                creator = next(functions, None) if registration.creator else None
+                types[registration.type] = Type(self[file].place(registration.at), creator)
+        return types
 
     @cached_property
     def registering(self) -> list[str]:
@@ -289,11 +330,11 @@ class Tree:
         refused: dict[str, tuple[Place, str]] = {}
         for file in self.registering:
             for setting, reason in WITHOUT.items():
-                if setting in self.text(file):
-                    source = Source(self.text(file), file, DEFINED | {setting: 1})
+                if setting in self[file].text:
+                    source = Source(self[file].text, file, DEFINED | {setting: 1})
                     for registration in registrations(source):
                         if registration.type not in self.types:
-                            place = self.place(file, registration.at)
+                            place = self[file].place(registration.at)
                             refused.setdefault(registration.type, (place, reason))
         return refused
 
@@ -303,20 +344,22 @@ class Tree:
     def classes(self, name: str) -> list[Class]:
         """The classes of this name: first those in headers, then those in sources."""
         heads = re.compile(rf"\b(?:class|struct)\b[^;{{}}()]*\b{name}\b")
-        candidates = (f for f in self.holding(name) if heads.search(self.text(f)))
-        classes = [cls for f in candidates for cls in self.classes_of(f) if cls.name == name]
+        candidates = (f for f in self.holding(name) if heads.search(self[f].text))
+        classes = [cls for f in candidates for cls in self[f].classes if cls.name == name]
         return sorted(classes, key=lambda cls: cls.file.endswith(SOURCE_KINDS))
 
-    @remembered
-    def classes_of(self, file: str) -> list[Class]:
-        """The classes that a file defines."""
-        return list(classes_in(self.source(file), file))
+    def header_class(self, name: str, visible: Container[str]) -> Class | None:
+        """The class of this name in one of the visible headers, or None."""
+        if name not in self.class_names:
+            return None
+        classes = (cls for cls in self.classes(name) if cls.file in visible)
+        return next((cls for cls in classes if cls.file.endswith(HEADER_KINDS)), None)
 
     @cached_property
     def class_names(self) -> frozenset[str]:
         """All names in headers that look like names of classes."""
         pattern = re.compile(r"\b(?:class|struct)\s+(?:[A-Z][A-Z_0-9]*\s+)?([A-Za-z_]\w*)(?=[^;(){}]*\{)")
-        headers = (self.text(f) for f in self.files if f.endswith(HEADER_KINDS))
+        headers = (self[f].text for f in self.files if f.endswith(HEADER_KINDS))
         return frozenset(name for text in headers for name in pattern.findall(text))
 
     @remembered
@@ -326,7 +369,7 @@ class Tree:
         If several have the same file name, the deeper ones are copies and are left out.
         """
         sources = (f for f in self.holding(name) if f.endswith(SOURCE_KINDS))
-        matching = [f for f in sources if name in members_in(self.source(f))]
+        matching = [f for f in sources if name in self[f].implements]
         first = {os.path.basename(f): f for f in sorted(matching, key=lambda f: -f.count("/"))}
         return [f for f in matching if first[os.path.basename(f)] == f]
 
@@ -337,7 +380,7 @@ class Tree:
         is another version, and is left out.
         """
         is_unique = len(self.classes(cls.name)) == 1
-        candidates = [f for f in self.members(cls.name) if is_unique or cls.file in self.visible(f)]
+        candidates = [f for f in self.members(cls.name) if is_unique or cls.file in self[f].visible]
         stem = os.path.splitext(os.path.basename(cls.file))[0]
         own = [f for f in candidates if os.path.splitext(os.path.basename(f))[0] == stem]
         defined = {part for f in own for part in self._defined(cls.name, f)}
@@ -345,49 +388,21 @@ class Tree:
 
     def _defined(self, name: str, file: str) -> set[tuple[str, str, int]]:
         """The member functions of a class that a source defines, as (file extension, name, number of parameters)."""
-        members = (f for f in self.source(file).functions if f.scope == name and not f.member)
+        members = (f for f in self[file].source.functions if f.scope == name and not f.member)
         return {(os.path.splitext(file)[1], f.name, len(f.parameters)) for f in members}
 
-    # ------------------------------------------------------------------------------ functions
-
-    def companions(self, header: str) -> list[str]:
-        """The sources that belong to a header by their path.
-
-        Those of include/caffe/util/nms.hpp are src/caffe/util/nms.cpp and nms.cu.
-        """
-        stem = re.sub(r"\.\w+$", "", header)
-        stems = dict.fromkeys((stem, re.sub(r"^inc(lude)?/", "src/", stem)))
-        return [file for stem in stems for file in self._sources_by_stem.get(stem, ())]
+    def header_of(self, source: str) -> str | None:
+        """The header of a source, or None. A .hpp, such as util/math_functions.hpp, comes before a .cuh."""
+        stem = Path(source).stem
+        headers = (f for f in self.files if is_header(f) and Path(f).stem == stem)
+        return min(headers, key=lambda f: HEADER_KINDS.index(Path(f).suffix), default=None)
 
     @cached_property
-    def _sources_by_stem(self) -> dict[str, list[str]]:
+    def sources_by_stem(self) -> dict[str, list[str]]:
         by_stem: dict[str, list[str]] = {}
         for file in (f for f in self.files if f.endswith(SOURCE_KINDS)):
             by_stem.setdefault(file.rpartition(".")[0], []).append(file)
         return by_stem
-
-    def definition(self, function: str, headers: Collection[str], visible: Container[str]) -> Place | None:
-        """Where the tree defines a function, or None. One of `headers` declares it, or a visible source."""
-        paired = [f for h in headers for f in (h, *self.companions(h))]
-        sources = [f for f in self.holding(function) if f.endswith(SOURCE_KINDS)]
-        if not headers and not any(f in visible and self._declares(f, function) for f in sources):
-            return None
-        # Sources that include the declaration come first.
-        sources.sort(key=lambda f: self.visible(f).isdisjoint(headers))
-        for file in dict.fromkeys([*paired, *sources]):
-            source = self.source(file)
-            for defined in source.functions:
-                is_private = "static" in defined.words and file not in visible
-                if defined.name == function and not defined.scope and not is_private:
-                    return self.place(file, defined.at)
-        return None
-
-    def _declares(self, file: str, function: str) -> bool:
-        """Does a source declare a function without defining it?"""
-        source = self.source(file)
-        lexed = source.lexed
-        names = (lexed.tokens[head_name(lexed.tokens, lexed.partner, *head)] for head in source.declared)
-        return any(name.text == function and name.start not in source.defined_at for name in names)
 
 
 def is_header(file: str) -> bool:
@@ -403,23 +418,6 @@ def reached(file: str, follow) -> set[str]:
         found.update(new)
         waiting += new
     return found
-
-
-def members_in(source: Source) -> set[str]:
-    """The names of classes that a source instantiates, or whose member functions it defines."""
-    return {f.scope for f in source.functions if f.scope and not f.member} | instantiated(source)
-
-
-def classes_in(source: Source, file: str):
-    """Each class that a file defines."""
-    lexed, types = source.lexed, types_said(source)
-    for name, bodies in source.classes.items():
-        for first, last in bodies:
-            head = first
-            while head and lexed.tokens[head - 1].text not in (";", "}", "{"):
-                head -= 1
-            line = lexed.position(lexed.tokens[first].start)[0]
-            yield Class(name, file, line, (head, last), types.get(name, ""))
 
 
 def check_folder(root: str) -> None:

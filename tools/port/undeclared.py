@@ -5,7 +5,6 @@ A fork's last commit may not compile. Or a source and its header may be of diffe
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Iterator
 from itertools import pairwise
@@ -13,10 +12,10 @@ from itertools import pairwise
 from ..cuda.lexer import Token
 from ..cuda.source import Source
 from ..cuda.tokens import position_from
-from .items import items_of, place_of
-from .names import OF_A_LAYER
+from .core import OF_A_LAYER
+from .items import Class
 from .plan import Plan, Problem
-from .tree import SOURCE_KINDS, Class, members_in
+from .tree import SOURCE_KINDS
 
 # A data member's name in Caffe's style. The system has no such names.
 MEMBER = re.compile(r"[a-z]\w*[a-z0-9]_\Z")
@@ -46,27 +45,27 @@ def undeclared(plan: Plan) -> Iterator[Problem]:
 def functions_lacking(plan: Plan) -> Iterator[Problem]:
     """Functions that a source defines and its class does not declare."""
     for file in (file for file in plan.files if file.endswith(SOURCE_KINDS)):
-        source = plan.tree.source(file)
-        for name in sorted(n for n in members_in(source) if n.lower().endswith("layer")):
+        source = plan.tree[file].source
+        for name in sorted(n for n in plan.tree[file].implements if n.lower().endswith("layer")):
             if name not in plan.toolkit.classes and not is_visible(plan, name, file):
                 at = next(token for token in source.lexed.tokens if token.text == name)
                 text = f"{name} is defined or instantiated here, and no header that this file includes declares it"
-                yield Problem(plan.tree.place(file, at), text, True)
+                yield Problem(plan.tree[file].place(at), text, True)
         for function in (function for function in source.functions if not function.member):
             name = function.name.lstrip("~")
-            words_of_classes = [words_of(plan, cls) for cls in plan.tree.classes(function.scope)]
+            words_of_classes = [words_of(cls) for cls in plan.tree.classes(function.scope)]
             if words_of_classes and not any(words is None or name in words for words in words_of_classes):
                 text = (
                     f"{function.scope}'s {function.name} is defined here, and its class does not declare it"
                 )
-                yield Problem(plan.tree.place(file, function.at), text, True)
+                yield Problem(plan.tree[file].place(function.at), text, True)
 
 
 def names_lacking(plan: Plan) -> Iterator[Problem]:
     """Variables and functions that a source uses, and that neither its headers nor the system declare."""
     names = plan.names
     for file in (file for file in plan.files if file.endswith(SOURCE_KINDS)):
-        used = names_used(plan.tree.source(file))
+        used = names_used(plan.tree[file].source)
         unknown = used.keys() - names.words_seen(file)
         free = [name for name in unknown if not MEMBER.match(name)]
         if free:
@@ -74,9 +73,9 @@ def names_lacking(plan: Plan) -> Iterator[Problem]:
             unknown -= {name for name in free if name in declared or names.is_messages(name)}
         defines = "".join(f"#define {switch}\n" for switch in ("USE_CUDA", *plan.switches))
         for token, user in sorted((used[name] for name in unknown), key=lambda use: use[0].start):
-            if names.compiler.is_reached(defines + plan.tree.text(file), len(defines) + token.start):
+            if names.compiler.is_reached(defines + plan.tree[file].text, len(defines) + token.start):
                 text = f"{user} uses {token.text}, which no header that this file includes declares"
-                yield Problem(plan.tree.place(file, token), text, True)
+                yield Problem(plan.tree[file].place(token), text, True)
                 break
 
 
@@ -147,13 +146,10 @@ def static_lacking(plan: Plan) -> Iterator[Problem]:
                 continue
             classes = plan.tree.classes(token.text) if token.text in plan.tree.class_names else []
             if len(classes) == 1 and classes[0].file in plan.files:
-                class_tokens = plan.tree.source(classes[0].file).lexed.tokens[slice(*classes[0].tokens)]
-                head = itertools.takewhile(lambda t: t.text != "{", class_tokens)
-                is_derived = any(t.text == ":" for t in head)
-                words = words_of(plan, classes[0])
-                if not is_derived and words is not None and tokens[i + 2].text not in words:
+                words = words_of(classes[0])
+                if not classes[0].bases and words is not None and tokens[i + 2].text not in words:
                     text = f"{plan.target.name} uses {token.text}::{tokens[i + 2].text}, which that class does not have"
-                    yield Problem(plan.tree.place(file, token), text, True)
+                    yield Problem(plan.tree[file].place(token), text, True)
                     break
 
 
@@ -162,20 +158,19 @@ def virtual_lacking(plan: Plan) -> Iterator[Problem]:
 
     Missing GPU functions do not count: the build adds these.
     """
-    sources = [plan.tree.source(file) for file in plan.files]
+    sources = [plan.tree[file].source for file in plan.files]
     by_macros = set().union(*map(named_in_macros, sources))
     defined: dict[str, set[str]] = {}
     for function in (function for source in sources for function in source.functions):
         defined.setdefault(function.scope, set()).add(function.name)
     for name in sorted(plan.class_names & defined.keys() - by_macros):
         for cls in (cls for cls in plan.tree.classes(name) if cls.file in plan.files):
-            tokens = plan.tree.source(cls.file).lexed.tokens
-            for item in items_of(plan.tree.source(cls.file), within=cls.tokens):
-                words = [token.text for token in tokens[slice(*item.tokens)]]
+            for item in cls.members:
+                words = [token.text for token in item.tokens]
                 is_open = "virtual" in words and not item.defines and words[-3:-2] != ["="]
                 if is_open and item.name not in {*defined[name], *OF_A_LAYER}:
                     text = f"{name}'s {item.name} is virtual, and no source that is compiled defines it"
-                    yield Problem(place_of(plan.tree, cls.file, item), text, True)
+                    yield Problem(plan.tree[cls.file].place(item), text, True)
 
 
 def named_in_macros(source: Source) -> set[str]:
@@ -190,12 +185,11 @@ def named_in_macros(source: Source) -> set[str]:
 
 def is_visible(plan: Plan, name: str, file: str) -> bool:
     """Does a file see a class of this name through its includes?"""
-    return any(cls.file in plan.tree.visible(file) for cls in plan.tree.classes(name))
+    return any(cls.file in plan.tree[file].visible for cls in plan.tree.classes(name))
 
 
-def words_of(plan: Plan, cls: Class) -> set[str] | None:
+def words_of(cls: Class) -> set[str] | None:
     """The words of a class; None if macros declare some of its members."""
-    tokens = plan.tree.source(cls.file).lexed.tokens[slice(*cls.tokens)]
-    texts = [token.text for token in tokens]
+    texts = [token.text for token in cls.tokens]
     macros = {text for text, after in pairwise(texts) if after == "(" and text.isupper() and len(text) > 1}
     return None if macros - {"DISABLE_COPY_AND_ASSIGN", "CHECK", "NOT_IMPLEMENTED"} else set(texts)
