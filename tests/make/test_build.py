@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 from conftest import ROOT, make
+from support import python_with_torch
 
 from tools.make import build
 from tools.make.discover import Folder
@@ -417,7 +418,7 @@ def test_suite_names_a_layer_without_cases(workshop):
     # That test's file alone: to collect all takes longer than all else here.
     which = "tests/layers/test_values.py", "-k", "test_layer_says"
     command = [sys.executable, ROOT / "test.py", "-q", *which, "-p", "no:cacheprovider"]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    done = python_with_torch.run(command, env=environment)
     assert done.returncode == 1 and "layer one has no cases.py" in done.stdout
     assert re.search(r"\b1 failed.* in [\d.]+s", done.stdout.splitlines()[-1])
 
