@@ -54,7 +54,7 @@ def test_layer_of_the_docs_builds_and_computes(tmp_path):
             if name.endswith("cases.py") == cases:
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 (folder / name).write_text(text)
-        done = make(f"LAYERS_DIR={folder}", "NVCC=", timeout=600)
+        done = make(f"LAYERS_DIR={folder}", "NVCC=", "all", with_torch=True, timeout=600)
         assert done.returncode == 0, done.stdout + done.stderr
         assert ("no cases yet" in done.stdout) == (not cases)
     package = load_package(folder, "layers_of_the_docs")

@@ -11,6 +11,7 @@ import functools
 import json
 import os
 import runpy
+import shutil
 import signal
 import socket
 import subprocess
@@ -36,46 +37,63 @@ def run(
     """
     python, *words = map(os.fspath, command)
     assert python == sys.executable
-    message = json.dumps([words, os.fspath(cwd), dict(os.environ if env is None else env)]).encode()
-    assert len(message) < _LARGEST
-    ours, theirs = socket.socketpair()
-    with ours, tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
-        with theirs:
-            files = [output.fileno(), errors.fileno(), theirs.fileno()]
-            socket.send_fds(_server(os.getpid()), [message], files)
-        ours.settimeout(timeout)
-        answers = ours.makefile()
-        group = int(answers.readline())
-        try:
-            status = int(answers.readline())
-        except TimeoutError:
-            os.killpg(group, signal.SIGKILL)
-            raise
+    with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
+        files = [output.fileno(), errors.fileno()]
+        status = _ask(server(), words, os.fspath(cwd), os.environ if env is None else env, files, timeout)
         output.seek(0)
         errors.seek(0)
         return subprocess.CompletedProcess(command, status, output.read(), errors.read())
 
 
-@functools.cache
-def _server(of_process: int) -> socket.socket:
+def server() -> socket.socket:
     """Where the server of this process, which ends with it, takes its messages."""
+    return _server(os.getpid())[0]
+
+
+def script() -> str:
+    """An executable that is like this Python, for processes that inherit the server's socket."""
+    return _server(os.getpid())[1]
+
+
+def _ask(channel, words: list[str], cwd: str, env, files: list[int], timeout: float | None = None) -> int:
+    """The status of the command, which prints to the two files."""
+    message = json.dumps([words, cwd, dict(env)]).encode()
+    assert len(message) < _LARGEST
+    ours, theirs = socket.socketpair()
+    with ours:
+        with theirs:
+            socket.send_fds(channel, [message], [*files, theirs.fileno()])
+        ours.settimeout(timeout)
+        answers = ours.makefile()
+        group = int(answers.readline())
+        try:
+            return int(answers.readline())
+        except TimeoutError:
+            os.killpg(group, signal.SIGKILL)
+            raise
+
+
+@functools.cache
+def _server(of_process: int) -> tuple[socket.socket, str]:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     environment = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
     with theirs:
+        command = [sys.executable, __file__, "serve", str(theirs.fileno())]
         process = subprocess.Popen(
-            [sys.executable, __file__, str(theirs.fileno())],
-            env=environment,
-            pass_fds=[theirs.fileno()],
-            stdin=subprocess.DEVNULL,
-            cwd="/",
+            command, env=environment, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, cwd="/"
         )
+    folder = tempfile.mkdtemp()
+    script = Path(folder) / "python"
+    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -SE "{__file__}" ask {ours.fileno()} "$@"\n')
+    script.chmod(0o700)
 
     def end() -> None:
         ours.close()
         process.wait()
+        shutil.rmtree(folder, ignore_errors=True)
 
     atexit.register(end)
-    return ours
+    return ours, str(script)
 
 
 # --------------------------------------------------------------------------------- in the server
@@ -152,6 +170,9 @@ def execute(words: list[str], path: list[str]) -> int:
 
 
 if __name__ == "__main__":
+    what, socket_of_server = sys.argv[1], socket.socket(fileno=int(sys.argv[2]))
+    if what == "ask":
+        sys.exit(_ask(socket_of_server, sys.argv[3:], os.getcwd(), os.environ, [1, 2]))
     import torch  # noqa: F401 (for the forks)
 
-    serve(socket.socket(fileno=int(sys.argv[1])))
+    serve(socket_of_server)

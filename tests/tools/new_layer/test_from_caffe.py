@@ -189,7 +189,7 @@ def build_from_caffe(folder: Path) -> None:
     for name, text in (("clamp", CLAMP), ("window", WINDOW), ("row_sum", ROW_SUM), ("noise", NOISE)):
         done = new_from(folder, name, text)
         assert done.returncode == 0, done.stderr
-    done = make(f"LAYERS_DIR={folder / 'layers'}", "NVCC=", "-j2", timeout=300)
+    done = make(f"LAYERS_DIR={folder / 'layers'}", "NVCC=", "all", with_torch=True, timeout=300)
     (folder / "said").write_text(done.stdout + done.stderr)
 
 
