@@ -36,9 +36,11 @@ def programs(document: Path) -> list[Block]:
 
 
 @pytest.mark.parametrize("document", [d for d in DOCUMENTS if programs(d)], ids=lambda d: d.name)
-def test_python_runs(document, tmp_path, monkeypatch):
+def test_python_runs(document, tmp_path, session_cache, monkeypatch):
     """The programs run in order and in one namespace, as somebody would type them."""
     names = {}
+    # Not the user's own, in which an earlier run of the suite has left its libraries.
+    monkeypatch.setenv("CUFFI_CACHE", str(session_cache))
     monkeypatch.chdir(tmp_path)
     for block in programs(document):
         exec(compile(block.text, f"<{document.name}>", "exec"), names)
