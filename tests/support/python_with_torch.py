@@ -88,7 +88,7 @@ def _server(of_process: int) -> tuple[socket.socket, str]:
     script.chmod(0o700)
 
     def end() -> None:
-        ours.close()
+        ours.shutdown(socket.SHUT_RDWR)  # also where forks of this process have it
         process.wait()
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -106,7 +106,7 @@ def serve(channel: socket.socket) -> None:
         message, files, _, _ = socket.recv_fds(channel, _LARGEST, 3)
         forks = {fork for fork in forks if os.waitpid(fork, os.WNOHANG if message else 0) == (0, 0)}
         if not message:
-            return
+            os._exit(0)  # at once: Python would take torch apart
         if fork := os.fork():
             forks.add(fork)
             for file in files:
