@@ -48,7 +48,15 @@ def share_the_cores() -> None:
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 
+def keep_bytecode() -> None:
+    """Images for CI say that none is to be written. Then a thousand processes compile the tools, each for itself, and
+    each worker writes the tests' asserts out anew."""
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
+
+
 def main() -> int:
+    keep_bytecode()
     folders = [f for f in os.environ.get("LAYERS_DIR", "").split(":") if f] or [str(ROOT / "layers")]
     if len(folders) > 1:
         command = [sys.executable, __file__, *sys.argv[1:]]

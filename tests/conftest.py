@@ -4,6 +4,8 @@ A test asks for points by the name of a grid (support/points.py) and is run once
 a GPU is not collected where there is none, and counted once, at the end.
 """
 
+import atexit
+import gc
 import importlib
 import os
 from pathlib import Path
@@ -53,6 +55,22 @@ def pytest_configure(config):
     )
     config.addinivalue_line("markers", "gpu: needs a GPU, which none of its parameters says")
     config.pluginmanager.register(LeftOut(config), "left out")
+    if hasattr(config, "workerinput"):
+        # A worker has told all when it ends. But Python would first take apart torch and 13,000 tests, and the run
+        # waits. Forks of a worker end without this.
+        atexit.register(os._exit, 0)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session):
+    """Nothing that is collected is garbage: torch, the tests' modules, 13,000 items. Python's collector takes 0.1 s to
+    look through it, and it is asked to by tests, and by torch."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
 
 
 def needs_gpu(item) -> bool:

@@ -8,6 +8,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from support import python_with_torch
 from support.workshop import made_once
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -43,11 +44,14 @@ def site(shared_folder, wheel):
     return made_once(shared_folder / "site", install)
 
 
-def python(site: Path, script: str, cwd: Path, **environment) -> str:
+def python(site: Path, script: str, cwd: Path, with_torch: bool = True) -> str:
     # The suite's LAYERS_DIR would put the checkout's layers before the installed ones.
-    environment = os.environ | {"PYTHONPATH": str(site), "NVCC": "", "LAYERS_DIR": ""} | environment
+    environment = os.environ | {"PYTHONPATH": str(site), "NVCC": "", "LAYERS_DIR": ""}
     command = [sys.executable, "-c", script]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=environment, timeout=300)
+    if with_torch:
+        done = python_with_torch.run(command, cwd, environment)
+    else:
+        done = subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=environment, timeout=300)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
@@ -83,6 +87,7 @@ except cuffi.CaffeRuntimeError as error:
     print(error)
 """,
         tmp_path,
+        with_torch=False,
     )
     assert "round: not built for cuda: there was no compiler for it when cuffi was installed" in said
 

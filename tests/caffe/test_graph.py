@@ -1,11 +1,11 @@
 """Caffe layers as operators: torch.compile without a graph break, torch.export, fake tensors, torch.jit.trace."""
 
 import io
-import subprocess
 import sys
 
 import pytest
 import torch
+from support import python_with_torch
 from support.points import ROOT
 from support.zoo import FILLER, grads, raises
 from torch._dynamo.testing import CompileCounter
@@ -173,12 +173,8 @@ def test_a_package_of_aotinductor(tmp_path):
         program = torch.export.export(model, (x,))
         options = {name: value for name, value in QUICK.items() if name in torch._inductor.list_options()}
         torch._inductor.aoti_compile_and_package(program, package_path=package, inductor_configs=options)
-    done = subprocess.run(
-        [sys.executable, "-c", LOADED, package, values],
-        capture_output=True,
-        text=True,
-        env={"PATH": "", "PYTHONPATH": str(ROOT), "HOME": str(tmp_path)},
-    )
+    environment = {"PATH": "", "PYTHONPATH": str(ROOT), "HOME": str(tmp_path)}
+    done = python_with_torch.run([sys.executable, "-c", LOADED, package, values], env=environment)
     assert done.stdout == "the same\n", done.stderr
 
 

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 from conftest import ROOT, make
+from support import python_with_torch
 from support.points import layer_object
 
 EXAMPLES = ROOT / "examples"
@@ -13,7 +14,7 @@ pytestmark = pytest.mark.usefixtures("cache")
 
 
 def run(script: str) -> list[str]:
-    done = subprocess.run([sys.executable, EXAMPLES / script], capture_output=True, text=True, timeout=300)
+    done = python_with_torch.run([sys.executable, EXAMPLES / script])
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 

@@ -9,6 +9,7 @@ from conftest import ROOT, make
 from layers._runtime.cases import load_package
 
 RANKS = """
+#pragma GCC optimize("O0")
 #include "boost/foreach.hpp"
 #include "boost/property_tree/json_parser.hpp"
 #include "boost/regex.hpp"

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import torch
 from load.fixtures import FILL, ROOT
+from support import python_with_torch
 from support.workshop import Fork
 
 from layers import CaffeBuildError, CaffeRuntimeError, load_inline
@@ -210,15 +211,23 @@ def test_a_cache_folder_that_cannot_be(folder, why, monkeypatch):
 def mounted(folder: Path, options: str, script: str) -> subprocess.CompletedProcess:
     """Run a script while an empty file system with these options lies at the folder, seen by it alone."""
     folder.mkdir(exist_ok=True)
-    command = f"mount -t tmpfs -o {options} none {folder} && exec {sys.executable} -c '{script}'"
     probe = ["unshare", "-rm", "sh", "-c", f"mount -t tmpfs none {folder}"]
     if not shutil.which("unshare") or subprocess.run(probe, capture_output=True).returncode:
         pytest.skip("no file system can be mounted here")
-    return subprocess.run(
-        ["unshare", "-rm", "sh", "-c", command], capture_output=True, text=True, cwd=ROOT, timeout=300
-    )
+    lies_there = MOUNTED.format(options=options, folder=folder)
+    return python_with_torch.run([sys.executable, "-c", lies_there + script])
 
 
+# What `unshare -rm mount` does: a user and file systems of this process's own.
+MOUNTED = """
+import ctypes, os, subprocess
+maps = {{"uid_map": f"0 {{os.getuid()}} 1", "setgroups": "deny", "gid_map": f"0 {{os.getgid()}} 1"}}
+assert ctypes.CDLL(None).unshare(0x10000000 | 0x00020000) == 0
+for name, text in maps.items():
+    with open(f"/proc/self/{{name}}", "w") as file:
+        file.write(text)
+subprocess.run(["mount", "-t", "tmpfs", "-o", "{options}", "none", "{folder}"], check=True)
+"""
 FAILS = """
 import layers
 

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 from conftest import ROOT, Workshop, make
+from support import python_with_torch
 
 from layers._net.registry import Folders
 from layers._runtime import CaffeValueError
@@ -60,8 +61,7 @@ from benchmarks._cases import layers_here
 print([folder.name for folder in layers_here()])
 """
     environment = os.environ | {"LAYERS_DIR": f"{a.listed}:/nosuch"}
-    command = [sys.executable, "-c", script]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=ROOT)
+    done = python_with_torch.run([sys.executable, "-c", script], env=environment)
     assert done.returncode == 0, done.stderr
     said = done.stdout.splitlines()
     own, bundled = b.folder / "round" / "__init__.py", ROOT / "layers" / "sigmoid" / "__init__.py"

@@ -1,12 +1,12 @@
 """Nets of stock layers under what torch offers every module: autocast, channels_last, DistributedDataParallel."""
 
 import os
-import subprocess
 import sys
 
 import pytest
 import torch
 from conftest import ROOT
+from support import python_with_torch
 from support.nets import draw
 
 from layers import caffe_net
@@ -116,13 +116,8 @@ os._exit(0)
 
 def test_distributed_data_parallel(tmp_path):
     paths = os.pathsep.join(map(str, (ROOT, ROOT / "tests")))
-    done = subprocess.run(
-        [sys.executable, "-c", PARALLEL, tmp_path],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env=os.environ | {"PYTHONPATH": paths},
-    )
+    command = [sys.executable, "-c", PARALLEL, tmp_path]
+    done = python_with_torch.run(command, env=os.environ | {"PYTHONPATH": paths}, timeout=120)
     assert done.stdout == "the same\n", done.stderr
 
 

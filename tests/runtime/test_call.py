@@ -5,14 +5,13 @@ import importlib
 import inspect
 import pydoc
 import re
-import subprocess
 import sys
 import threading
 
 import numpy
 import pytest
 import torch
-from conftest import ROOT
+from support import python_with_torch
 from torch._subclasses import FakeTensorMode
 
 from layers._runtime import CaffeTypeError
@@ -422,7 +421,7 @@ assert all(sigmoid(torch.zeros(3)).tolist() == [0.5] * 3 for _ in range(4))
 
 def test_a_table_of_another_kind():
     """A newer one leads to the one we know, if it is there; anything else means the careful way."""
-    done = subprocess.run([sys.executable, "-c", TABLES], capture_output=True, text=True, cwd=ROOT)
+    done = python_with_torch.run([sys.executable, "-c", TABLES])
     assert done.returncode == 0, done.stderr
     assert done.stdout in ("", "False False False False True ")
 
@@ -444,6 +443,6 @@ left_out = "is_built or says_its_cases or every_operator or many or large or flo
 sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:xdist", *files,
                       "-k", f"float32 and not ({left_out})"]))
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT)
+    done = python_with_torch.run([sys.executable, "-c", script])
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
     assert re.search(r"\d+ passed", done.stdout)

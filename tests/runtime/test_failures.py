@@ -1,12 +1,11 @@
 """What fails in C++ becomes a Python exception that says where, and nothing is left behind."""
 
-import subprocess
 import sys
 import threading
 
 import pytest
 import torch
-from conftest import ROOT
+from support import python_with_torch
 
 
 @pytest.fixture
@@ -164,7 +163,7 @@ for call in (lambda t: failures.failures_post_check(t), lambda t: failures.failu
     except RuntimeError:
         pass
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    done = python_with_torch.run([sys.executable, "-c", script])
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
@@ -181,5 +180,5 @@ x = torch.randn(5, requires_grad=True)
 sigmoid(x).sum().backward()
 print(AVAILABLE, torch.allclose(x.grad, torch.sigmoid(x) * (1 - torch.sigmoid(x))))
 """
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=300)
+    done = python_with_torch.run([sys.executable, "-c", code])
     assert done.stdout == "False True\n", done.stdout + done.stderr

@@ -1,14 +1,14 @@
 """What a plan may not change: whatever surrounds a call that is like the one before."""
 
 import gc
-import subprocess
 import sys
 import threading
 import weakref
 
 import pytest
 import torch
-from conftest import LAYERS, ROOT
+from conftest import LAYERS
+from support import python_with_torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -470,7 +470,7 @@ for _ in range(3):
 assert sigmoid.operator.short.plans() == 1
 print("torch._dynamo" in sys.modules)
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT)
+    done = python_with_torch.run([sys.executable, "-c", script])
     assert done.stdout == "False\n", done.stdout + done.stderr
 
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import torch
+from support import python_with_torch
 
 from layers._runtime.cases import load_package
 from tools.make.settings import Settings
@@ -21,9 +22,18 @@ from tools.make.settings import Settings
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def make(*arguments: str, timeout: float = 120, **environment) -> subprocess.CompletedProcess:
-    """Run make in the toolkit's folder, with this Python."""
-    command = ["make", "--no-print-directory", "-C", str(ROOT), f"PYTHON={sys.executable}", *arguments]
+def make(
+    *arguments: str, timeout: float = 120, with_torch: bool = False, **environment
+) -> subprocess.CompletedProcess:
+    """Run make in the toolkit's folder, with this Python.
+
+    Args:
+        with_torch: with one that has imported torch, which `make all` does to run the layers. Not with -j.
+    """
+    python, inherited = sys.executable, []
+    if with_torch:
+        python, inherited = python_with_torch.script(), [python_with_torch.server().fileno()]
+    command = ["make", "--no-print-directory", "-C", str(ROOT), f"PYTHON={python}", *arguments]
     # A make above this one (make test) would hand down its own options.
     above = {
         k: v
@@ -31,7 +41,9 @@ def make(*arguments: str, timeout: float = 120, **environment) -> subprocess.Com
         if k not in ("MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "MAKELEVEL", "LAYERS_DIR")
     }
     given = above | {"PWD": str(ROOT)} | environment
-    return subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=given)
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=timeout, env=given, pass_fds=inherited
+    )
 
 
 CXX = os.environ.get("CXX", "g++")
@@ -220,9 +232,9 @@ class Workshop:
         done.output = done.stdout + done.stderr
         return done
 
-    def build(self, *arguments: str) -> str:
+    def build(self, *arguments: str, **options) -> str:
         """make, which must succeed; its output."""
-        done = self.make(*arguments)
+        done = self.make(*arguments, **options)
         assert done.returncode == 0, done.output
         return done.output
 

@@ -3,7 +3,6 @@
 import faulthandler
 import os
 import signal
-import subprocess
 import sys
 
 import hypothesis
@@ -11,6 +10,7 @@ import pytest
 import torch
 from conftest import ROOT
 from hypothesis import strategies as st
+from support import python_with_torch
 
 from layers._backends import HOST
 from layers._runtime import CaffeTypeError
@@ -226,7 +226,7 @@ def test_a_short_run(layer, what):
         "--layers",
         layer,
     ]
-    done = subprocess.run([*command, "--only", what], cwd=ROOT, capture_output=True, text=True, timeout=300)
+    done = python_with_torch.run([*command, "--only", what])
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"30 {what}: " in done.stdout and "0 findings" in done.stdout
 

@@ -3,13 +3,13 @@
 import importlib
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import torch
 from conftest import make
+from support import python_with_torch
 from support.new_layer import ROOT, derive, new_from
 from support.workshop import made_once
 
@@ -189,7 +189,7 @@ def build_from_caffe(folder: Path) -> None:
     for name, text in (("clamp", CLAMP), ("window", WINDOW), ("row_sum", ROW_SUM), ("noise", NOISE)):
         done = new_from(folder, name, text)
         assert done.returncode == 0, done.stderr
-    done = make(f"LAYERS_DIR={folder / 'layers'}", "NVCC=", "-j2", timeout=300)
+    done = make(f"LAYERS_DIR={folder / 'layers'}", "NVCC=", "all", with_torch=True, timeout=300)
     (folder / "said").write_text(done.stdout + done.stderr)
 
 
@@ -275,7 +275,7 @@ def test_unfinished_functions_say_so(from_caffe):
 def test_unfinished_layer_fails_the_suite(from_caffe):
     environment = os.environ | {"LAYERS_DIR": str(from_caffe[0])}
     suite = [sys.executable, ROOT / "test.py", "-q", "-p", "no:cacheprovider", "tests/layers/test_values.py"]
-    done = subprocess.run(suite, capture_output=True, text=True, env=environment, timeout=300)
+    done = python_with_torch.run(suite, env=environment)
     assert done.returncode == 1
     for name in ("clamp", "window", "row_sum"):
         assert f"{name}: not filled in: say your cases" in done.stdout

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 from conftest import make
+from support import python_with_torch
 from support.new_layer import ROOT, new, new_from
 
 from tools.files import write as write_file
@@ -119,7 +120,7 @@ def test_layers_of_a_folder_pass_the_suite(tmp_path):
         write_file(str(layers_dir / "row_max" / name), text.lstrip())
     passes_the_suite(layers_dir, "my_square", "row_max")
     cases = [sys.executable, "-m", "tools.verify.run_cases", f"--layers-dir={layers_dir}"]
-    done = subprocess.run(cases, capture_output=True, text=True, cwd=ROOT)
+    done = python_with_torch.run(cases)
     assert done.returncode == 0 and "wrong: none" in done.stdout, done.stdout + done.stderr
 
 
@@ -130,7 +131,7 @@ def passes_the_suite(layers_dir, *layers):
     for word in ("PYTEST_ADDOPTS", "PYTEST_CURRENT_TEST"):
         environment.pop(word, None)
     suite = [sys.executable, ROOT / "test.py", "-v", "-p", "no:cacheprovider", "tests/layers"]
-    done = subprocess.run(suite, capture_output=True, text=True, env=environment, timeout=600)
+    done = python_with_torch.run(suite, env=environment, timeout=600)
     assert done.returncode == 0, done.stdout[-3000:]
     assert not re.search(r" FAILED| ERROR|failed|errors", done.stdout)
     for layer in layers:

@@ -461,7 +461,8 @@ def test_layer_that_a_function_makes(fork, port, type_name):
     assert lines[-2:] == ["REGISTER_LAYER_CREATOR(SHIFT, GetShift);", "}  // namespace caffe"]
     assert '#include "caffe/layers/edge_shift_layer.hpp"' in lines and "int no_creator;" not in lines
     assert "additions.cpp  src/caffe/layer_factory.cpp:11\n" in (folder / "ORIGIN").read_text()
-    made = make(LAYERS_DIR=port.folder, LAYERS="shift", NVCC="", BUILD=port.folder.parent / "build")
+    place = {"LAYERS_DIR": port.folder, "BUILD": port.folder.parent / "build"}
+    made = make("all", with_torch=True, LAYERS="shift", NVCC="", **place)
     assert made.returncode == 0, made.stdout + made.stderr
 
 
