@@ -13,10 +13,6 @@
 
 #include <type_traits>
 
-#ifdef __NVCC__
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-#endif
 #ifdef __CUDACC__
 #define CAFFE_HALF_INLINE __host__ __device__ __forceinline__
 #else
@@ -26,8 +22,10 @@
 namespace caffe {
 namespace half_detail {
 
-// The compiler's own half, if it has one. g++ 12 knows __FLT16_MAX__ for ARM processors, but _Float16 not in C++.
-#if defined(__aarch64__)
+// The compiler's own half, if it has one. nvcc knows its g++'s macros, but not its types. g++ 12 knows __FLT16_MAX__ for
+// ARM processors, but _Float16 not in C++.
+#if defined(__NVCC__)
+#elif defined(__aarch64__)
 #define CAFFE_HALF_OF_COMPILER __fp16
 #elif defined(__FLT16_MAX__)
 #define CAFFE_HALF_OF_COMPILER _Float16
@@ -41,12 +39,14 @@ CAFFE_HALF_INLINE To bit_cast(const From& from) {
   return to;
 }
 
-// Conversion of a 16-bit format to float and back, with rounding to nearest even. nvcc's types are taken apart by their
-// raw types, because CUDA 11 has the functions for it (__half_as_ushort) on the GPU alone.
+// Conversion of a 16-bit format to float and back, with rounding to nearest even. The GPU's instructions for it are written
+// as PTX, because cuda_fp16.h and cuda_bf16.h, which have functions for them, are a fifth of compiling a small kernel.
 struct Ieee {
   static CAFFE_HALF_INLINE uint16_t encode(float value) {
-#if defined(__NVCC__)
-    return static_cast<__half_raw>(__float2half_rn(value)).x;
+#if defined(__NVCC__) && defined(__CUDA_ARCH__)
+    uint16_t bits;
+    asm("{  cvt.rn.f16.f32 %0, %1;}\n" : "=h"(bits) : "f"(value));
+    return bits;
 #elif defined(CAFFE_HALF_OF_COMPILER)
     return bit_cast<uint16_t>(static_cast<CAFFE_HALF_OF_COMPILER>(value));
 #else
@@ -64,10 +64,10 @@ struct Ieee {
 #endif
   }
   static CAFFE_HALF_INLINE float decode(uint16_t bits) {
-#if defined(__NVCC__)
-    __half_raw raw;
-    raw.x = bits;
-    return __half2float(raw);
+#if defined(__NVCC__) && defined(__CUDA_ARCH__)
+    float value;
+    asm("{  cvt.f32.f16 %0, %1;}\n" : "=f"(value) : "h"(bits));
+    return value;
 #elif defined(CAFFE_HALF_OF_COMPILER)
     return static_cast<float>(bit_cast<CAFFE_HALF_OF_COMPILER>(bits));
 #else
@@ -83,8 +83,10 @@ struct Ieee {
 
 struct Brain {
   static CAFFE_HALF_INLINE uint16_t encode(float value) {
-#if defined(__NVCC__)
-    return static_cast<__nv_bfloat16_raw>(__float2bfloat16_rn(value)).x;
+#if defined(__NVCC__) && __CUDA_ARCH__ >= 800
+    uint16_t bits;
+    asm("{  cvt.rn.bf16.f32 %0, %1;}\n" : "=h"(bits) : "f"(value));
+    return bits;
 #else
     const uint32_t bits = bit_cast<uint32_t>(value);
     // One expression without a branch, so that loops over it vectorise.
