@@ -11,9 +11,10 @@ comma := ,
 space := $(subst ,, )
 Q     := $(if $(V),,@)
 
-# Write a text, such as the flags, to a file, but only if it differs. What depends on the file is then built again.
-# remember(file, text)
-remember = $(if $(subst x$(strip $(file <$(1)))x,,x$(strip $(2))x),$(file >$(1),$(strip $(2))))
+# -MD, not -MMD: a header that is found by -idirafter counts as the system's, and so does all that it includes.
+TELL     := -MD -MP
+# Write flags to a file, but only if they differ. What depends on the file is then built again. remember(file, flags)
+remember = $(if $(subst x$(strip $(file <$(1)))x,,x$(strip $(TELL) $(2))x),$(file >$(1),$(strip $(TELL) $(2))))
 
 # Show a step as one line, and its command's output only if it fails. step(word, what, log, command)
 define step
@@ -23,7 +24,7 @@ else head -n 20 $(3); echo '  FAIL  $(2): all of it in $(3)'; exit 1; fi
 endef
 # Compilers write to .partial files, so that a killed make leaves no half object or dependency file. A rewritten source
 # has a .d, too: foo.cu.d is the source's, foo.cu.o.d the object's. compile(compiler and flags)
-compile = $(1) -MMD -MP -MT $@ -MF $@.d.partial -c $< -o $@.partial && mv $@.d.partial $@.d && mv $@.partial $@
+compile = $(1) $(TELL) -MT $@ -MF $@.d.partial -c $< -o $@.partial && mv $@.d.partial $@.d && mv $@.partial $@
 
 REWRITERS := $(wildcard tools/cuda/*.py)
 MESSAGES  := $(wildcard tools/caffe/proto*.py)

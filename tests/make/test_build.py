@@ -203,26 +203,25 @@ def test_header_that_disappears_does_not_break_the_next_build(workshop):
 
 
 def test_header_that_is_included_by_angles(workshop):
-    """The compiler finds it behind its own headers, so it does not list it in the .d."""
-    one = workshop.layer("one", value="VALUE", beside_h="#define VALUE 3\n")
+    """The compiler finds it behind its own headers. It takes it, and what it includes, for the system's."""
+    one = workshop.layer("one", value="VALUE", beside_h='#include "caffe_vector_loop.h"\n#define VALUE 3\n')
     (one / "one.cu").write_text("#include <beside.h>\n" + (one / "one.cu").read_text())
     workshop.build()
+    told = (workshop.folder / "build" / "one" / "host" / "one.cu.o.d").read_text()
+    assert "include/caffe_vector_loop.h" in told
     (one / "beside.h").write_text("#define VALUE 4\n")
     assert "CXX one/one.cu" in steps(workshop.build()) and workshop.fill("one") == 4
 
 
-def test_each_object_of_a_caffe_layer_follows_its_headers(workshop):
-    """Angles find these headers. If one object were not rebuilt, two would disagree on a class's layout."""
-    own = workshop.folder / "own"
-    own.mkdir(parents=True)
-    (own / "own_layer.cpp").write_text('#include "caffe/layers/own_layer.hpp"\nREGISTER_LAYER_CLASS(Own);\n')
-    for file in ("own_layer.cu", "own_layer.hpp", "further.cuh"):
-        (own / file).touch()
-    workshop.build("-n", "libraries")
-    rules = (workshop.folder / "build" / "layers.dry.mk").read_text()
-    for source in ("own_layer.cpp", "own_layer.cu", "registration.cpp"):
-        needs = re.search(rf"^\S*/own/host/{source}\.o: (.*)", rules, re.M)[1].split()
-        assert {str(own / "own_layer.hpp"), str(own / "further.cuh")} <= {*needs}
+def test_each_object_of_a_caffe_layer_follows_its_headers(shared_layers):
+    """Its own, which are found behind the system's, and the toolkit's that these include.
+
+    If one object were not rebuilt, two would disagree on a class's layout.
+    """
+    shared_layers.build_layers("caffe_zoo")
+    for source in ("zoo_layers.cpp", "zoo_layers.cu", "registration.cpp"):
+        told = (shared_layers.build / "caffe_zoo" / "host" / f"{source}.o.d").read_text()
+        assert "/caffe_zoo/zoo_layers.hpp" in told and "include/caffe/layers/loss_layer.hpp" in told
 
 
 def test_header_that_is_missing_is_missed(workshop):

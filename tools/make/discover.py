@@ -27,8 +27,6 @@ _ASKS_ARCH = re.compile(
 )
 _DEFINES_ARCH = re.compile(rb"defined\s*\(?\s*__CUDA_ARCH__\s*\)?|#\s*ifn?def\s+__CUDA_ARCH__\b")
 
-_BY_ANGLES = re.compile(rb"#[ \t]*include[ \t]*<([\w./+@-]+)>")
-
 
 class Folder:
     """A layer's folder. Its files are named by their path in it."""
@@ -42,10 +40,6 @@ class Folder:
         # For a broken link, which has no content, the compiler has an error.
         texts = {file: content(os.path.join(path, file)) for file in self.sources + self.headers}
         self.is_caffe = any(_REGISTERS.search(texts[source]) for source in self.sources)
-        # Headers that <...> finds in the folder. Compilers count them as the system's, and do not list them in a .d. A
-        # Caffe layer's headers are all found so, through forwarding headers.
-        named = {n.decode() for text in texts.values() for n in _BY_ANGLES.findall(text)}
-        self.untold = [header for header in self.headers if self.is_caffe or header in named]
         own = {os.path.basename(file).encode() for file in files}
         self.uses_stock = self.is_caffe and any(
             os.path.basename(found) not in own for text in texts.values() for found in _STOCK.findall(text)

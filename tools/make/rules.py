@@ -127,7 +127,6 @@ class Rules:
             else:
                 path = f"{place}/{unit}"
                 self.files[path] = "".join(f'#include "{folder.path}/{part}"\n' for part in parts)
-                # By -iquote: headers that -idirafter finds count as the system's, and are in no .d.
                 flags = f"-iquote . {flags}"
                 made = self.compiled(
                     f"{backend}_plain", f"{folder.name}/{unit}", path, f"{path}.o", needs, flags
@@ -234,7 +233,6 @@ class Rules:
             self.files[f"{build}/declarations.h"] = f'extern "C" {{\n#include "{here}"\n}}\n'
             self.files[f"{build}/sources"] = f"files: {' '.join(folder.sources)}\n"
             ready = [f"{build}/declarations.h"]
-        ready += [f"{folder.path}/{header}" for header in folder.untold]
         for backend in self.settings.backends:
             self.library(folder, backend, build, ready)
         if not folder.has_init and folder.is_caffe:
