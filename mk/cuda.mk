@@ -30,18 +30,18 @@ CUDA_INCLUDE:= $(call cuda_folder,-isystem ,include targets/x86_64-linux/include
                  cuda_runtime.h)
 # nvcc runs the C++ compiler itself, and takes no launcher in front of it.
 LAUNCHERS   := ccache sccache distcc %/ccache %/sccache %/distcc
-# -compress-all: with -lineinfo the kernels are compressed only if asked. A fifth of the bytes go through g++ and the linker.
-cuda_COMMON := $(COMMON) -include include/caffe_old_nvcc.h --threads 0 -Wno-deprecated-gpu-targets -lineinfo \
+# -O is for the code around the kernels; nvcc always optimises kernels. Caffe has -O2, too. -compress-all: with -lineinfo
+# the kernels are compressed only if asked. A fifth of the bytes go through g++ and the linker.
+cuda_COMMON := $(COMMON) -include include/caffe_old_nvcc.h -O2 --threads 0 -Wno-deprecated-gpu-targets -lineinfo \
                -Xfatbin -compress-all -ccbin $(filter-out $(LAUNCHERS),$(CXX)) \
                -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wno-unknown-pragmas
 cuda_FLAGS  :=
-# -O is for the code around the kernels; nvcc always optimises kernels. A native layer's only launches them. Caffe had -O2.
-cuda_NATIVE := $(cuda_COMMON) -O1
+cuda_NATIVE := $(cuda_COMMON)
 
 # One front for all: no Caffe layer uses features of newer GPUs. --expt-relaxed-constexpr: kernels may call functions that
 # the standard library has made constexpr since, such as fmax(float, double).
 CAFFE_FOR   := $(OLD) $(NEW)
-cuda_CAFFE  := $(cuda_COMMON) -O2 $(OF_CAFFE) --expt-relaxed-constexpr $(UNSHARED:%=-Xcompiler %) \
+cuda_CAFFE  := $(cuda_COMMON) $(OF_CAFFE) --expt-relaxed-constexpr $(UNSHARED:%=-Xcompiler %) \
                  $(if $(WANTED),$(call front,$(CAFFE_FOR),$(firstword $(CAFFE_FOR))),-arch=$(ARCH))
 # A .cpp in the CUDA library. It needs no special processor, because kernels do the work.
 cuda_PLAIN  := $(COMMON) $(OF_CAFFE) $(CUDA_INCLUDE) -O1 -fPIC -fvisibility=hidden $(UNSHARED) -Wall \

@@ -1,5 +1,3 @@
-// How its layers' CPU code is compiled is of no interest here. To optimise it takes half of the time.
-#pragma GCC optimize("O0")
 #include "caffe/layers/zoo_layers.hpp"
 
 #include <vector>

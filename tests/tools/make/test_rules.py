@@ -32,7 +32,7 @@ def test_standard_headers_are_compiled_once(shared_layers, workshop):
     workshop.layer("one")
     said = workshop.build("-n", "V=1", "libraries")
     for source in ("square_layer.cpp", "square_layer.cu", "registration.cpp", "one.cu"):
-        (command,) = set(re.findall(rf"\(  *(\S.*) -MMD .*/{source}\.o\.partial", said))
+        (command,) = set(re.findall(rf"\(  *(\S.*) -MD .*/{source}\.o\.partial", said))
         done = subprocess.run(
             [*shlex.split(command), "-H", "-fsyntax-only", "-xc++", os.devnull],
             cwd=ROOT, capture_output=True, text=True,
