@@ -119,9 +119,9 @@ class CallRunner {
         return nullptr;
       inputs.insert(inputs.begin(), of_call.get());
       const Owned given(tuple_of(inputs.data(), static_cast<Py_ssize_t>(inputs.size())));
-      pending() = &r_;
+      const RecordedCall* const outer = std::exchange(pending(), &r_);
       Owned tops(given ? PyObject_Call(r_.apply, given.get(), nullptr) : nullptr);
-      pending() = nullptr;
+      pending() = outer;
       return answer(std::move(tops));
     }
     bool moved;
