@@ -36,12 +36,6 @@ struct Launch {
   std::vector<Source> words;
 };
 
-// What a caller knows of a call beforehand. A bit for each argument or result.
-struct Known {
-  uint32_t unwanted = 0;  // results that the caller ignores
-  uint32_t clear = 0;     // arguments of which another call has checked what Plan::is_clear checks
-};
-
 class Plan {
  public:
   // The values are named by plan in layers/_runtime/recording.py. If one is wrong, there is an exception.
@@ -65,11 +59,12 @@ class Plan {
   }
 
   // Run the plan. Returns the result. Null without an error: in doubt, nothing was done, so take the careful way.
-  PyObject* run(PyObject* const* arguments, const DLTensor* tensors, const Known& known) const {
-    if (!is_clear(arguments, tensors, known.clear)) return nullptr;
+  // unwanted: a bit for each result that the caller ignores.
+  PyObject* run(PyObject* const* arguments, const DLTensor* tensors, uint32_t unwanted) const {
+    if (!is_clear(arguments, tensors)) return nullptr;
     long other_device = -1;
     if (device_type_ != kDLCPU && torch.exchange_device != Py_None) other_device = exchange(device_);
-    PyObject* result = run_here(tensors, known.unwanted);
+    PyObject* result = run_here(tensors, unwanted);
     if (other_device >= 0 && other_device != device_) {
       const Aside the_plans_error;
       exchange(other_device);
@@ -125,9 +120,9 @@ class Plan {
 
   // Check what a signature does not contain: freed memory, and views like z.conj().imag, whose memory holds negative
   // values.
-  bool is_clear(PyObject* const* arguments, const DLTensor* tensors, uint32_t known) const {
+  bool is_clear(PyObject* const* arguments, const DLTensor* tensors) const {
     for (const int64_t i : read_)
-      if (tensors[i].data == nullptr || (!(known >> i & 1) && torch.is_negative(arguments[i]))) return false;
+      if (tensors[i].data == nullptr || torch.is_negative(arguments[i])) return false;
     return true;
   }
 

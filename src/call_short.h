@@ -126,13 +126,14 @@ inline bool has_twins(const Short& s, PyObject* const* arguments) {
 }
 
 // Run a clear call by its plan. If it has none, Python runs it, and records it the second time.
-inline PyObject* run(Short& s, PyObject* const* arguments, const Signature& signature, const Known& known) {
+inline PyObject* run(Short& s, PyObject* const* arguments, const Signature& signature,
+                     uint32_t unwanted = 0) {
   const Py_ssize_t count = s.count();
   const uint64_t hash = signature.hash();
   Entry* entry = s.table.find(hash, signature);
   if (entry && entry->plan) {
     const Owned plan = Owned::borrowed(entry->plan);  // another thread may clear the table
-    PyObject* result = self_of<Plan>(plan.get())->run(arguments, signature.tensors, known);
+    PyObject* result = self_of<Plan>(plan.get())->run(arguments, signature.tensors, unwanted);
     return result || PyErr_Occurred() ? result : call(s.python[kPlain], arguments, count);
   }
   if (!entry) {
@@ -217,7 +218,7 @@ inline PyObject* apply(Short& s, PyObject* const* arguments, const Signature* si
   return result;
 }
 
-inline PyObject* call_operator(Short& s, PyObject* const* arguments, bool may_cast, const Known& known = {});
+inline PyObject* call_operator(Short& s, PyObject* const* arguments, bool may_cast, uint32_t unwanted = 0);
 
 // True if autocast casts arguments. Then `result` is the result of the call with the cast arguments.
 inline bool cast_and_call(Short& s, PyObject* const* arguments, const Signature& signature,
@@ -254,7 +255,7 @@ inline bool cast_and_call(Short& s, PyObject* const* arguments, const Signature&
 }
 
 // Run a call with an argument for each parameter. Null without an error: in doubt.
-inline PyObject* call_operator(Short& s, PyObject* const* arguments, bool may_cast, const Known& known) {
+inline PyObject* call_operator(Short& s, PyObject* const* arguments, bool may_cast, uint32_t unwanted) {
   Signature signature;
   if (in_doubt(s) || !describe(s, arguments, &signature)) return nullptr;
   if (may_cast) {
@@ -262,7 +263,7 @@ inline PyObject* call_operator(Short& s, PyObject* const* arguments, bool may_ca
     if (cast_and_call(s, arguments, signature, &result)) return result;
   }
   if (wants_gradient(s, arguments)) return apply(s, arguments, &signature);
-  return run(s, arguments, signature, known);
+  return run(s, arguments, signature, unwanted);
 }
 
 inline PyObject* short_call(PyObject* object, PyObject* given, PyObject* named) {
@@ -317,7 +318,7 @@ inline PyObject* short_registered(PyObject* object, PyObject* const* given, Py_s
   if (!arguments) return nullptr;
   if (in_doubt(s) || !describe(s, arguments.items, &signature))
     return call(s.python[kPlain], arguments.items, s.count());
-  return run(s, arguments.items, signature, {});
+  return run(s, arguments.items, signature);
 }
 
 // (dispatcher, *arguments): a call by torch.ops, as compiled code makes it. torch's dispatcher runs the call if it is
@@ -334,7 +335,7 @@ inline PyObject* short_dispatched(PyObject* object, PyObject* given, PyObject* n
     Signature signature;
     if (!arguments) return nullptr;
     if (!in_doubt(s) && describe(s, arguments.items, &signature) && !wants_gradient(s, arguments.items))
-      return run(s, arguments.items, signature, {});
+      return run(s, arguments.items, signature);
   }
   const Owned rest(PyTuple_GetSlice(given, 1, count));
   return rest ? PyObject_Call(PyTuple_GetItem(given, 0), rest.get(), named) : nullptr;
@@ -371,19 +372,16 @@ inline PyObject* differentiate_by(const Short& s, Short& by, PyObject* const* to
     if (count < Py_ssize_t{kMostArguments}) arguments[count] = one;
     ++count;
   };
-  Known known;
+  uint32_t unwanted = 0;
   for (Py_ssize_t i = 0; i < tops; ++i) pass(top_diffs[i]);
-  for (Py_ssize_t i = 0; i < PyTuple_Size(saved); ++i) {
-    known.clear |= count < Py_ssize_t{kMostArguments} ? uint32_t{1} << count : 0;  // forward has checked them
-    pass(PyTuple_GetItem(saved, i));
-  }
+  for (Py_ssize_t i = 0; i < PyTuple_Size(saved); ++i) pass(PyTuple_GetItem(saved, i));
   for (Py_ssize_t i = 0; i < s.count(); ++i) {
     PyObject* const one = PyTuple_GetItem(given, i);
     if (s.parameters[i] == kOther) {
       pass(one);
     } else {
       PyObject* const wish = one == Py_None ? Py_False : PyTuple_GetItem(wanted, inputs++);
-      if (wish != Py_True) known.unwanted |= uint32_t{1} << tensors;
+      if (wish != Py_True) unwanted |= uint32_t{1} << tensors;
       wishes[tensors++] = wish;
     }
   }
@@ -391,7 +389,7 @@ inline PyObject* differentiate_by(const Short& s, Short& by, PyObject* const* to
   if (PyErr_Occurred()) return nullptr;
   if (count != by.count())
     return PyErr_SetString(PyExc_TypeError, "the operator of the gradient takes other arguments"), nullptr;
-  PyObject* gave = call_operator(by, arguments, true, known);
+  PyObject* gave = call_operator(by, arguments, true, unwanted);
   if (gave == nullptr && !PyErr_Occurred()) gave = call(by.python[kCareful], arguments, count);
   const Owned found(gave);
   if (!found) return nullptr;
@@ -415,7 +413,7 @@ inline PyObject* short_forward(PyObject* object, PyObject* const* given, Py_ssiz
     return nullptr;
   }
   PyObject* const* arguments = pending ? pending->arguments : given + 1;
-  PyObject* result = pending && pending->signature ? run(s, arguments, *pending->signature, {})
+  PyObject* result = pending && pending->signature ? run(s, arguments, *pending->signature)
                                                    : call(s.python[kPlain], arguments, s.count());
   if (result && !keep(s, given[0], arguments, result)) Py_CLEAR(result);
   return result;

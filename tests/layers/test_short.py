@@ -82,3 +82,22 @@ def test_what_autograd_refuses_is_torchs_own_error(each_way):
                     tensor.add_(1)
         with pytest.raises(RuntimeError, match=wrong) if saved else contextlib.nullcontext():
             torch.autograd.grad(tops, inputs, top_diffs)
+
+
+@pytest.mark.only(lambda case: case.gradient != "none")
+def test_negated_memory_after_plans(each_way):
+    """A view like z.conj().imag has the negated values in memory. Backward gets it, too, if forward saved it."""
+    for seed in (1, 2, 3, 4):
+        wanted = forward_and_backward(each_way, seed)
+    arguments = each_way.arguments(True, 4)
+    negated = [
+        torch._neg_view(a.detach().neg()).requires_grad_(a.requires_grad)
+        if isinstance(a, torch.Tensor) and a.is_floating_point()
+        else a
+        for a in arguments
+    ]
+    for top_diff in (lambda diff: diff, lambda diff: torch._neg_view(diff.neg())):
+        tops = results(each_way.call(*negated))
+        top_diffs = [top_diff(diff) for diff in random_like(tops, 4)]
+        found = (*tops, *torch.autograd.grad(differentiable(tops), differentiable(negated), top_diffs))
+        assert same_bits(found, wanted)
