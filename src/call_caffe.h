@@ -149,6 +149,7 @@ class CallRunner {
     if (!instance) return nothing();
     // Here the core saves the state of each random generator before it draws from it.
     const Owned states(PyDict_New()), thread(PyLong_FromUnsignedLong(PyThread_get_thread_ident()));
+    const Owned outer(Owned::borrowed(PyDict_GetItemWithError(r_.drawn, thread.get())));
     if (PyObject_SetAttr(of_call, names_.states, states.get()) ||
         PyDict_SetItem(r_.drawn, thread.get(), states.get()))
       return nullptr;
@@ -156,7 +157,7 @@ class CallRunner {
     PyObject* tops = run(instance.get(), inputs, &running, &moved);
     {
       const Aside error;
-      PyDict_DelItem(r_.drawn, thread.get());
+      outer ? PyDict_SetItem(r_.drawn, thread.get(), outer.get()) : PyDict_DelItem(r_.drawn, thread.get());
     }
     if (!tops) return nullptr;
     if (tops == Py_None) {

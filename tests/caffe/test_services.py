@@ -1,6 +1,8 @@
 """Random numbers of Caffe layers, on layers of caffe_zoo; the services as the core calls them."""
 
+import importlib
 import logging
+import threading
 from pathlib import Path
 from unittest import TestCase
 
@@ -16,6 +18,11 @@ from layers._caffe.instance import Site
 from layers._runtime import CaffeRuntimeError
 
 
+def services_of(zoo):
+    """The module that the zoo's layers use."""
+    return importlib.import_module(f"{zoo.__package__.rpartition('.')[0]}._caffe.services")
+
+
 def test_follows_torchs_seed(zoo, place):
     m, x = place(zoo.Noise()), place.draw(1000)
     torch.manual_seed(5)
@@ -28,6 +35,17 @@ def test_follows_torchs_seed(zoo, place):
     assert not torch.equal(m.train()(x), x)
     m = place(zoo.Noise('layer { type: "Noise" phase: TEST }'))
     assert torch.equal(m(x), x) and not torch.equal(m.train()(x), x)
+
+
+def test_a_call_within_anothers_leaves_its_record(zoo, place):
+    """A profile function may call a layer while another one's generators are recorded."""
+    m, x = place(zoo.Noise()), place.draw(50, grad=True)
+    for _ in range(4):  # the careful way, then the short one
+        with services_of(zoo).recording() as outer:
+            y = m(x)
+            assert services_of(zoo).drawn == {threading.get_ident(): outer} and not outer
+        y.sum().backward()
+    assert not services_of(zoo).drawn
 
 
 def test_cpu_forward_without_cpu_backward(zoo, monkeypatch):
