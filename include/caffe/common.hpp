@@ -19,7 +19,6 @@
 #include <iterator>
 #include <map>
 #include <memory>
-#include <random>
 #include <set>
 #include <sstream>
 #include <string>
@@ -121,7 +120,8 @@ class Caffe {
     void* generator() { return generator_.get(); }
 
    private:
-    shared_ptr<std::mt19937> generator_;
+    // No std::mt19937: <random> is a tenth of what a layer's .cu has to read.
+    shared_ptr<void> generator_;
   };
 
   // The call's generator. Its first use in a call seeds it.

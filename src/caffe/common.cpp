@@ -1,6 +1,8 @@
 // The Caffe singleton, and the CUDA runtime functions that layers call themselves.
 #include "caffe/common.hpp"
 
+#include <random>
+
 namespace caffe {
 
 void GlobalInit(int*, char***) {}

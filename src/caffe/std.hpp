@@ -9,7 +9,6 @@
 #include <map>
 #include <memory>
 #include <numeric>
-#include <random>
 #include <set>
 #include <sstream>
 #include <string>
