@@ -31,10 +31,19 @@ def blocks(document: Path) -> list[Block]:
     return [Block(*block) for block in found]
 
 
+# Of inductor's compilations this leaves what a package is made of: 7 seconds of 25.
+QUICK = {
+    "aot_inductor.precompile_headers": False,
+    "aot_inductor.compile_wrapper_opt_level": "O0",
+    "cpp.vec_isa_ok": True,
+}
+
+
 def programs(document: Path) -> list[Block]:
     return [block for block in blocks(document) if block.language == "python" and not block.file]
 
 
+@pytest.mark.filterwarnings("ignore")  # torch's own, about its own
 @pytest.mark.parametrize("document", [d for d in DOCUMENTS if programs(d)], ids=lambda d: d.name)
 def test_python_runs(document, tmp_path, session_cache, monkeypatch):
     """The programs run in order and in one namespace, as somebody would type them."""
@@ -42,8 +51,10 @@ def test_python_runs(document, tmp_path, session_cache, monkeypatch):
     # Not the user's own, in which an earlier run of the suite has left its libraries.
     monkeypatch.setenv("CUFFI_CACHE", str(session_cache))
     monkeypatch.chdir(tmp_path)
-    for block in programs(document):
-        exec(compile(block.text, f"<{document.name}>", "exec"), names)
+    options = {name: value for name, value in QUICK.items() if name in torch._inductor.list_options()}
+    with torch._inductor.config.patch(options):
+        for block in programs(document):
+            exec(compile(block.text, f"<{document.name}>", "exec"), names)
 
 
 def test_layer_of_the_docs_builds_and_computes(tmp_path):
