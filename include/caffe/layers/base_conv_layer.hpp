@@ -1,5 +1,4 @@
-#ifndef CAFFE_LAYERS_BASE_CONV_LAYER_HPP_
-#define CAFFE_LAYERS_BASE_CONV_LAYER_HPP_
+#pragma once
 
 #include <vector>
 
@@ -102,5 +101,3 @@ class BaseConvolutionLayer : public Layer<Dtype> {
 };
 
 }  // namespace caffe
-
-#endif  // CAFFE_LAYERS_BASE_CONV_LAYER_HPP_

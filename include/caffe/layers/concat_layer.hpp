@@ -1,5 +1,4 @@
-#ifndef CAFFE_LAYERS_CONCAT_LAYER_HPP_
-#define CAFFE_LAYERS_CONCAT_LAYER_HPP_
+#pragma once
 
 #include <vector>
 
@@ -29,5 +28,3 @@ class ConcatLayer : public Layer<Dtype> {
 };
 
 }  // namespace caffe
-
-#endif  // CAFFE_LAYERS_CONCAT_LAYER_HPP_

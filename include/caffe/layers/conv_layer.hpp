@@ -1,5 +1,4 @@
-#ifndef CAFFE_LAYERS_CONV_LAYER_HPP_
-#define CAFFE_LAYERS_CONV_LAYER_HPP_
+#pragma once
 
 #include <vector>
 
@@ -23,5 +22,3 @@ class ConvolutionLayer : public BaseConvolutionLayer<Dtype> {
 };
 
 }  // namespace caffe
-
-#endif  // CAFFE_LAYERS_CONV_LAYER_HPP_

@@ -1,5 +1,4 @@
-#ifndef CAFFE_LAYERS_FLATTEN_LAYER_HPP_
-#define CAFFE_LAYERS_FLATTEN_LAYER_HPP_
+#pragma once
 
 #include <vector>
 
@@ -26,5 +25,3 @@ class FlattenLayer : public Layer<Dtype> {
 };
 
 }  // namespace caffe
-
-#endif  // CAFFE_LAYERS_FLATTEN_LAYER_HPP_

@@ -1,5 +1,4 @@
-#ifndef CAFFE_LAYERS_POOLING_LAYER_HPP_
-#define CAFFE_LAYERS_POOLING_LAYER_HPP_
+#pragma once
 
 #include <vector>
 
@@ -40,5 +39,3 @@ class PoolingLayer : public Layer<Dtype> {
 };
 
 }  // namespace caffe
-
-#endif  // CAFFE_LAYERS_POOLING_LAYER_HPP_

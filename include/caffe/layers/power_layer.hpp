@@ -1,5 +1,4 @@
-#ifndef CAFFE_LAYERS_POWER_LAYER_HPP_
-#define CAFFE_LAYERS_POWER_LAYER_HPP_
+#pragma once
 
 #include <vector>
 
@@ -27,5 +26,3 @@ class PowerLayer : public NeuronLayer<Dtype> {
 };
 
 }  // namespace caffe
-
-#endif  // CAFFE_LAYERS_POWER_LAYER_HPP_

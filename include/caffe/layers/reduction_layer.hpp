@@ -1,5 +1,4 @@
-#ifndef CAFFE_LAYERS_REDUCTION_LAYER_HPP_
-#define CAFFE_LAYERS_REDUCTION_LAYER_HPP_
+#pragma once
 
 #include <vector>
 
@@ -35,5 +34,3 @@ class ReductionLayer : public Layer<Dtype> {
 };
 
 }  // namespace caffe
-
-#endif  // CAFFE_LAYERS_REDUCTION_LAYER_HPP_

@@ -1,5 +1,4 @@
-#ifndef CAFFE_LAYERS_RELU_LAYER_HPP_
-#define CAFFE_LAYERS_RELU_LAYER_HPP_
+#pragma once
 
 #include <vector>
 
@@ -21,5 +20,3 @@ class ReLULayer : public NeuronLayer<Dtype> {
 };
 
 }  // namespace caffe
-
-#endif  // CAFFE_LAYERS_RELU_LAYER_HPP_

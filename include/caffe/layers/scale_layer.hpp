@@ -1,5 +1,4 @@
-#ifndef CAFFE_LAYERS_SCALE_LAYER_HPP_
-#define CAFFE_LAYERS_SCALE_LAYER_HPP_
+#pragma once
 
 #include <vector>
 
@@ -38,5 +37,3 @@ class ScaleLayer : public Layer<Dtype> {
 };
 
 }  // namespace caffe
-
-#endif  // CAFFE_LAYERS_SCALE_LAYER_HPP_

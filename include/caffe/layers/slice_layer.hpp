@@ -1,5 +1,4 @@
-#ifndef CAFFE_LAYERS_SLICE_LAYER_HPP_
-#define CAFFE_LAYERS_SLICE_LAYER_HPP_
+#pragma once
 
 #include <vector>
 
@@ -30,5 +29,3 @@ class SliceLayer : public Layer<Dtype> {
 };
 
 }  // namespace caffe
-
-#endif  // CAFFE_LAYERS_SLICE_LAYER_HPP_

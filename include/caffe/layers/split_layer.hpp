@@ -1,5 +1,4 @@
-#ifndef CAFFE_LAYERS_SPLIT_LAYER_HPP_
-#define CAFFE_LAYERS_SPLIT_LAYER_HPP_
+#pragma once
 
 #include <vector>
 
@@ -26,5 +25,3 @@ class SplitLayer : public Layer<Dtype> {
 };
 
 }  // namespace caffe
-
-#endif  // CAFFE_LAYERS_SPLIT_LAYER_HPP_
