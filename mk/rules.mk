@@ -14,8 +14,8 @@ Q     := $(if $(V),,@)
 # -MD, not -MMD: a header that is found by -idirafter counts as the system's, and so does all that it includes.
 TELL     := -MD -MP
 # Write flags to files, but only if they differ. What depends on a file is then built again. remember(files, flags)
-remember = $(foreach file,$(1),$(if $(subst x$(strip $(file <$(file)))x,,x$(strip $(TELL) $(2))x),\
-             $(file >$(file),$(strip $(TELL) $(2)))))
+remember = $(foreach to,$(1),$(if $(subst x$(strip $(file <$(to)))x,,x$(strip $(TELL) $(2))x),\
+             $(file >$(to),$(strip $(TELL) $(2)))))
 
 # Show a step as one line, and its command's output only if it fails. step(word, what, log, command)
 define step
