@@ -2,9 +2,6 @@
 #ifndef CAFFE_SYNCEDMEM_HPP_
 #define CAFFE_SYNCEDMEM_HPP_
 
-#include <cstdlib>
-#include <memory>
-
 #include "caffe/common.hpp"
 
 namespace caffe {

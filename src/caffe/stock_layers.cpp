@@ -1,6 +1,4 @@
 // Makes the core's layers by type name. Only libraries whose layers call CreateLayer are linked with it.
-#include <map>
-#include <string>
 
 #include "caffe/layer_factory.hpp"
 #include "caffe/layers/bias_layer.hpp"

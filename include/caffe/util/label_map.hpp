@@ -1,9 +1,6 @@
 // SSD's label maps as std::map. Templates, because the message LabelMap is in the fork's own .proto.
 #pragma once
 
-#include <map>
-#include <string>
-
 #include "caffe/common.hpp"
 
 namespace caffe {

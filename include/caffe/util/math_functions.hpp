@@ -5,9 +5,6 @@
 #include <stdint.h>
 #include <string.h>
 
-#include <algorithm>
-#include <cmath>
-
 #include "caffe/common.hpp"
 #include "caffe/util/device_alternate.hpp"
 #include "caffe/util/mkl_alternate.hpp"
