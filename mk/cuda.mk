@@ -32,39 +32,31 @@ CUDA_INCLUDE:= $(call cuda_folder,-isystem ,include targets/x86_64-linux/include
 LAUNCHERS   := ccache sccache distcc %/ccache %/sccache %/distcc
 # -O is for the code around the kernels; nvcc always optimises kernels. Caffe has -O2, too. -compress-all: with -lineinfo
 # the kernels are compressed only if asked. A fifth of the bytes go through g++ and the linker.
-cuda_COMMON := $(COMMON) -include include/caffe_old_nvcc.h -O2 --threads 0 -Wno-deprecated-gpu-targets -lineinfo \
+cuda_NATIVE := $(COMMON) -include include/caffe_old_nvcc.h -O2 --threads 0 -Wno-deprecated-gpu-targets -lineinfo \
                -Xfatbin -compress-all -ccbin $(filter-out $(LAUNCHERS),$(CXX)) \
-               -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wno-unknown-pragmas
+               $(OBJECT:%=-Xcompiler %)
 cuda_FLAGS  :=
-cuda_NATIVE := $(cuda_COMMON)
 
 # One front for all: no Caffe layer uses features of newer GPUs. --expt-relaxed-constexpr: kernels may call functions that
 # the standard library has made constexpr since, such as fmax(float, double).
-CAFFE_FOR   := $(OLD) $(NEW)
-cuda_CAFFE  := $(cuda_COMMON) $(OF_CAFFE) --expt-relaxed-constexpr $(UNSHARED:%=-Xcompiler %) \
-                 $(if $(WANTED),$(call front,$(CAFFE_FOR),$(firstword $(CAFFE_FOR))),-arch=$(ARCH))
-# A .cpp in the CUDA library. It needs no special processor, because kernels do the work.
-cuda_PLAIN  := $(COMMON) $(OF_CAFFE) $(CUDA_INCLUDE) -O1 -fPIC -fvisibility=hidden $(UNSHARED) -Wall \
-               -Wno-unknown-pragmas -g1
+cuda_CAFFE  := $(cuda_NATIVE) $(OF_CAFFE) --expt-relaxed-constexpr $(UNSHARED:%=-Xcompiler %) \
+                 $(if $(WANTED),$(call front,$(OLD) $(NEW),$(firstword $(OLD) $(NEW))),-arch=$(ARCH))
+cuda_PLAIN  := $(GPU_PLAIN) $(CUDA_INCLUDE)
 cuda_LINK   := $(CUDA_LIB) -lcudart_static -ldl -lrt -pthread
 cuda_INFO   := CUDA $(ARCH)
 # The compiler whose version is recorded.
 cuda_TELLS  := $(NVCC)
-cuda_STD    := -include $(CORE_cuda)/std.hpp
 
 # Options for the C++ compiler, in the form in which nvcc passes them on. through(options)
 through      = $(patsubst -f%,-Xcompiler -f%,$(subst -iquote ,-Xcompiler -iquote$(comma),\
                  $(subst -idirafter ,-Xcompiler -idirafter$(comma),$(1))))
 # See mk/host.mk. A .cu without device code, as half of stock Caffe's are, is compiled by the C++ compiler. If that fails,
 # it uses something that nvcc declares, and nvcc compiles it.
-cuda_rewrite = $(call step,LOOPS,$(1),$@.log,$(PYTHON) -m tools.cuda.for_nvcc $(2) $< $@ --depfile $@.d)
 cuda_native  = $(call step,NVCC,$(1),$@.log,$(call compile,'$(NVCC)' $(call through,$(2)) \
                  $(cuda_NATIVE) $(or $(3),$(GENCODE))))
 cuda_kernel  = $(call step,NVCC,$(1),$@.log,\
-  { grep -q '^// No device code' $< && $(call compile,$(CXX) $(cuda_STD) $(2) $(cuda_PLAIN) -x c++); } || \
+  { grep -q '^// No device code' $< && $(call compile,$(CXX) $(call std,cuda) $(2) $(cuda_PLAIN) -x c++); } || \
   { $(call compile,'$(NVCC)' $(call through,$(2)) $(cuda_CAFFE)); })
-cuda_plain   = $(call step,CXX,$(1) (cuda),$@.log,$(call compile,$(CXX) $(cuda_STD) $(2) $(cuda_PLAIN)))
 
 $(call remember,$(BUILD)/cuda.flags,$(NVCC) $(cuda_NATIVE) $(GENCODE) $(cuda_EACH))
-$(call remember,$(BUILD)/cuda.caffe.flags,$(NVCC) $(cuda_CAFFE) $(CXX) $(cuda_PLAIN))
-$(call remember,$(CORE_cuda)/flags,$(NVCC) $(cuda_CAFFE) $(CXX) $(cuda_PLAIN))
+$(call remember,$(BUILD)/cuda.caffe.flags $(CORE_cuda)/flags,$(NVCC) $(cuda_CAFFE) $(CXX) $(cuda_PLAIN))

@@ -3,16 +3,14 @@
 SANITIZER_1 := -fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined
 # -fsanitize=thread inserts a call before each memory access. src/host_races.h defines the functions that are called.
 SANITIZER_races := -fsanitize=thread -DCAFFE_HOST_RACES=1 -O1 -Wno-tsan
-host_FLAGS   = $(COMMON) -Iinclude/host -O3 -march=$(HOST_ARCH) -fno-math-errno -fno-trapping-math -fPIC \
-               -fvisibility=hidden -Wall -Wno-unknown-pragmas -g1 $(SANITIZER_$(SANITIZE))
+host_FLAGS   = $(COMMON) -Iinclude/host -O3 -march=$(HOST_ARCH) -fno-math-errno -fno-trapping-math $(OBJECT) \
+               -g1 $(SANITIZER_$(SANITIZE))
 # No fused multiply-add: each product is rounded, as on the processors that Caffe was built for. Else a box of 50 pixels
 # may end at 49.99999.
 host_CAFFE   = $(host_FLAGS) $(OF_CAFFE) -ffp-contract=off $(UNSHARED) -DCAFFE_HOST_BACKEND=1
 host_LINK   := -pthread -lm $(if $(filter 1,$(SANITIZE)),-fsanitize=address$(comma)undefined)
 host_INFO   := host $(HOST_ARCH)
 
-# The standard headers that every Caffe file includes, precompiled. They are a fifth of each compilation.
-host_STD     = -include $(CORE_host)/std.hpp
 host_PLAIN   = $(host_CAFFE)
 # The headers that every .cu includes. They are two thirds of compiling a small one.
 host_CUDA    = -include $(CORE_host)/cuda_runtime.h
@@ -20,16 +18,12 @@ host_CUDA    = -include $(CORE_host)/cuda_runtime.h
 # Further flags for the launcher itself.
 host_LAUNCH := $(if $(filter races,$(SANITIZE)),-fno-sanitize=thread)
 
-# host_rewrite(what, further arguments)
-host_rewrite = $(call step,HOST,$(1),$@.log,$(PYTHON) -m tools.cuda.to_host $(2) $< $@ --depfile $@.d)
-# host_native, host_kernel, host_plain(what, includes and flags): a native layer's .cu, a Caffe layer's, and its .cpp.
+# host_native, host_kernel(name, includes and flags, further flags): a native layer's .cu, and a Caffe layer's.
 host_native  = $(call step,CXX,$(1),$@.log,$(call compile,$(CXX) $(host_FLAGS) $(2) $(3)))
-host_kernel  = $(call step,CXX,$(1),$@.log,$(call compile,$(CXX) $(host_STD) $(2) $(host_CAFFE) $(3)))
-host_plain   = $(host_kernel)
+host_kernel  = $(call step,CXX,$(1),$@.log,$(call compile,$(CXX) $(call std,host) $(2) $(host_CAFFE) $(3)))
 
 $(call remember,$(BUILD)/host.flags,$(CXX) $(host_FLAGS))
-$(call remember,$(BUILD)/host.caffe.flags,$(CXX) $(host_CAFFE))
-$(call remember,$(CORE_host)/flags,$(CXX) $(host_CAFFE))
+$(call remember,$(BUILD)/host.caffe.flags $(CORE_host)/flags,$(CXX) $(host_CAFFE))
 # The core's .cpp have no kernels for the race finder: they are compiled without, once for all.
 $(call remember,$(WITHOUT_KERNELS)/flags,$(CXX) $(filter-out $(SANITIZER_races),$(host_CAFFE)))
 $(WITHOUT_KERNELS)/%: SANITIZE := $(SANITIZE:races=)

@@ -13,8 +13,9 @@ Q     := $(if $(V),,@)
 
 # -MD, not -MMD: a header that is found by -idirafter counts as the system's, and so does all that it includes.
 TELL     := -MD -MP
-# Write flags to a file, but only if they differ. What depends on the file is then built again. remember(file, flags)
-remember = $(if $(subst x$(strip $(file <$(1)))x,,x$(strip $(TELL) $(2))x),$(file >$(1),$(strip $(TELL) $(2))))
+# Write flags to files, but only if they differ. What depends on a file is then built again. remember(files, flags)
+remember = $(foreach to,$(1),$(if $(subst x$(strip $(file <$(to)))x,,x$(strip $(TELL) $(2))x),\
+             $(file >$(to),$(strip $(TELL) $(2)))))
 
 # Show a step as one line, and its command's output only if it fails. step(word, what, log, command)
 define step
@@ -33,6 +34,10 @@ COMMON    := -std=c++17 -Iinclude
 # Caffe's Makefile defines NDEBUG. Some forks test USE_CUDA instead of CPU_ONLY. Precompiled headers need the same macros,
 # or the compiler ignores them without a message.
 OF_CAFFE  := -DNDEBUG -DUSE_CUDA
+# Every object goes into a shared library that shows its Python wrapper alone.
+OBJECT    := -fPIC -fvisibility=hidden -Wall -Wno-unknown-pragmas
+# A .cpp in a GPU's library. It needs no special processor, because kernels do the work.
+GPU_PLAIN  = $(COMMON) $(OF_CAFFE) -O1 $(OBJECT) $(UNSHARED) -g1
 
 # Include paths of the layer's own folders. For <...> they come after the compiler's, because a layer may be called `math`.
 # own(folders)
@@ -51,6 +56,12 @@ caffe = -I$(2)/include $(call own,$(1)) -Iinclude -Iinclude/legacy \
 headers = $(call step,HEAD,$(1),$@.log,$(PYTHON) -m tools.caffe.build headers $(2) $(3) && touch $@)
 # messages(name, arguments): caffe.proto for C++ and, beside the layer's files, for Python.
 messages = $(call step,PROTO,$(1),$@.log,$(PYTHON) -m tools.caffe.proto $(2) && touch $@)
+# std(backend): the standard headers that every Caffe file includes, precompiled. They are a fifth of each compilation.
+std = -include $(CORE_$(1))/std.hpp
+# rewrite(word, name, tool, further arguments): a .cu for a backend's compiler.
+rewrite = $(call step,$(1),$(2),$@.log,$(PYTHON) -m tools.cuda.$(3) $(4) $< $@ --depfile $@.d)
+# plain(backend, name, includes and flags, further flags): a Caffe layer's .cpp.
+plain = $(call step,CXX,$(2) ($(1)),$@.log,$(call compile,$(CXX) $(call std,$(1)) $(3) $($(1)_PLAIN) $(4)))
 # ar first writes an empty archive, so it writes to a .partial file.
 archive = $(Q)rm -f $@.partial && ar rcs $@.partial $(filter %.o,$^) && mv $@.partial $@
 # wrapper(name, backend, flags): the Python wrapper of a layer's C functions. -O2 makes no call faster.
@@ -58,8 +69,6 @@ wrapper = $(call step,FFI,$(1) ($(2)),$@.log,$(PYTHON) build_ffi.py $< $@ --cxx 
   --flags '$($(2)_FLAGS)' --info '$($(2)_INFO)')
 # The extension that runs recorded calls, for all layers.
 runner = $(call step,CXX,call.cpp,$(BUILD)/call.log,$(PYTHON) -m tools.make.build_call $@ --cxx '$(CXX) -O2')
-# refuse(file with the reasons)
-refuse = @sed 's/^/  FAIL  /' $(1); exit 1
 # link(name, backend): link the wrapper, the layer's archive and, for a Caffe layer, the core's archives.
 link = $(call step,LINK,$(1) ($(2)),$(BUILD)/$(1)/$(2)/link.log,$(PYTHON) -m tools.make.link $@ \
   $(filter %.o %.a,$^) $(patsubst %,--header %,$(filter %.h,$^)) -- '$($(2)_INFO)' '$($(2)_TELLS)' $(CXX) -- \

@@ -4,8 +4,7 @@
 // Two Python builtins share a RecordedCall: the module's forward and the backward of its autograd node. A third is
 // the forward of every node. They read tensors by DLPack's C exchange API, as plans do (call_plan.h). If in doubt, the
 // call goes the careful way, which handles every case and explains errors.
-#ifndef CAFFE_CALL_CAFFE_H_
-#define CAFFE_CALL_CAFFE_H_
+#pragma once
 
 #include <memory>
 #include <utility>
@@ -410,5 +409,3 @@ inline PyObject* record_caffe_call(PyObject*, PyObject* values) {
 }
 
 }  // namespace caffe
-
-#endif  // CAFFE_CALL_CAFFE_H_

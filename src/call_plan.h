@@ -2,8 +2,7 @@
 //
 // A call allocates tensors and launches C functions. The plan says where each word of a launch comes from: from an
 // argument, an allocation, or a number. A plan holds no tensor's memory and never changes, so threads may share it.
-#ifndef CAFFE_CALL_PLAN_H_
-#define CAFFE_CALL_PLAN_H_
+#pragma once
 
 #include <algorithm>
 #include <vector>
@@ -214,5 +213,3 @@ class Plan {
 };
 
 }  // namespace caffe
-
-#endif  // CAFFE_CALL_PLAN_H_

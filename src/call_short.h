@@ -2,8 +2,7 @@
 //
 // It is a builtin function, which finds the plan for its arguments by their properties, and runs it. If in doubt, it
 // calls the careful way in Python with these arguments.
-#ifndef CAFFE_CALL_SHORT_H_
-#define CAFFE_CALL_SHORT_H_
+#pragma once
 
 #include <ctype.h>
 
@@ -439,5 +438,3 @@ inline PyObject* short_backward(PyObject* object, PyObject* const* given, Py_ssi
 }
 
 }  // namespace caffe
-
-#endif  // CAFFE_CALL_SHORT_H_

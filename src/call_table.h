@@ -1,6 +1,5 @@
 // Which calls were seen, and the plan of each: a table by what the arguments were like.
-#ifndef CAFFE_CALL_TABLE_H_
-#define CAFFE_CALL_TABLE_H_
+#pragma once
 
 #include <string.h>
 
@@ -147,5 +146,3 @@ class Table {
 };
 
 }  // namespace caffe
-
-#endif  // CAFFE_CALL_TABLE_H_

@@ -1,7 +1,6 @@
 // How call.cpp and call_caffe.h read torch's state and tensors: by DLPack's C exchange API, and a few of torch's
 // functions.
-#ifndef CAFFE_CALL_TORCH_H_
-#define CAFFE_CALL_TORCH_H_
+#pragma once
 
 #include <Python.h>
 
@@ -244,5 +243,3 @@ T*& self_of(PyObject* object) {
 }
 
 }  // namespace caffe
-
-#endif  // CAFFE_CALL_TORCH_H_

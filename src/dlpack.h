@@ -1,6 +1,5 @@
 // DLPack's C exchange API. It reads torch's tensors without torch's headers. torch has it from 2.10 on.
-#ifndef CAFFE_DLPACK_H_
-#define CAFFE_DLPACK_H_
+#pragma once
 
 #include <stdint.h>
 
@@ -30,5 +29,3 @@ struct DLPackExchangeAPI {
 };
 
 }  // namespace caffe
-
-#endif  // CAFFE_DLPACK_H_

@@ -3,8 +3,7 @@
 // caffe_guard calls every exported function. It turns any exception into a status of 1 and a text in this
 // thread's slot, so nothing prints, exits or unwinds into the interpreter. A processor that cannot run the
 // kernels is reported in the same way.
-#ifndef CAFFE_FFI_GUARD_H_
-#define CAFFE_FFI_GUARD_H_
+#pragma once
 
 #include <stdint.h>
 #include <stdio.h>
@@ -85,5 +84,3 @@ extern "C" const char* caffe_edge(void) { return CAFFE_EDGE; }
 
 // The host launcher defines the real one. Other libraries have no host threads to limit.
 extern "C" __attribute__((weak)) void caffe_set_num_threads(int) {}
-
-#endif  // CAFFE_FFI_GUARD_H_

@@ -1,7 +1,6 @@
 // Calls a C function with the words of a plan (src/call_plan.h). For each function foo of a layer,
 // build_ffi.py writes a `foo_run`, which takes the arguments from an array of 64-bit words.
-#ifndef CAFFE_FFI_RUN_H_
-#define CAFFE_FFI_RUN_H_
+#pragma once
 
 #include <stdint.h>
 #include <string.h>
@@ -30,5 +29,3 @@ inline uintptr_t find_runner(const Runner* runners, const char* name) {
 }
 
 }  // namespace caffe
-
-#endif  // CAFFE_FFI_RUN_H_

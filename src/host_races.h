@@ -14,8 +14,7 @@
 // So the result does not depend on the order in which the launcher runs the threads. These are no races: two atomic
 // operations; a plain read of an element that others change by atomics, because atomicCAS loops begin so; two writes
 // of the same value. Threads do not share their stacks, and blocks do not share shared memory.
-#ifndef CAFFE_SRC_HOST_RACES_H_
-#define CAFFE_SRC_HOST_RACES_H_
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -449,4 +448,3 @@ CAFFE_RACES_ATOMIC(64, uint64_t)
 }
 
 #endif  // CAFFE_HOST_RACES
-#endif  // CAFFE_SRC_HOST_RACES_H_

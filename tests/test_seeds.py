@@ -136,7 +136,7 @@ def test_09_every_make_built_everything(workshop):
 def test_09_kernels_were_not_optimised(tmp_path):
     flags = make("-n", "-p", "NVCC=/bin/true", f"BUILD={tmp_path}", "libraries").stdout
     assert re.search(r"^host_FLAGS = .* -O[23] ", flags, re.M) and re.search(
-        r"^cuda_COMMON := .* -O[23] ", flags, re.M
+        r"^cuda_NATIVE := .* -O[23] ", flags, re.M
     )
     assert re.search(r"^cuda_native = .*\$\(cuda_NATIVE\).*\$\(GENCODE\)", flags, re.M)
 

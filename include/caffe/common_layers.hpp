@@ -2,10 +2,7 @@
 #ifndef CAFFE_COMMON_LAYERS_HPP_
 #define CAFFE_COMMON_LAYERS_HPP_
 
-#include "caffe/blob.hpp"
-#include "caffe/common.hpp"
 #include "caffe/data_layers.hpp"
-#include "caffe/layer.hpp"
 #include "caffe/layers/concat_layer.hpp"
 #include "caffe/layers/eltwise_layer.hpp"
 #include "caffe/layers/flatten_layer.hpp"
@@ -16,6 +13,5 @@
 #include "caffe/layers/split_layer.hpp"
 #include "caffe/loss_layers.hpp"
 #include "caffe/neuron_layers.hpp"
-#include "caffe/proto/caffe.pb.h"
 
 #endif  // CAFFE_COMMON_LAYERS_HPP_

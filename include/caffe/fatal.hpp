@@ -1,6 +1,5 @@
 // Exceptions for errors that end the process in Caffe. Not a header of Caffe's.
-#ifndef CAFFE_FATAL_HPP_
-#define CAFFE_FATAL_HPP_
+#pragma once
 
 #include "caffe/util/device_alternate.hpp"  // caffe::Error, the base, is what CUDA_CHECK throws
 
@@ -19,5 +18,3 @@ class NotImplemented : public Fatal {
 };
 
 }  // namespace caffe
-
-#endif  // CAFFE_FATAL_HPP_

@@ -1,7 +1,6 @@
 // The services of the process that loaded the core (Python with torch, or a test program), and the context of
 // the running call. Not a header of Caffe's.
-#ifndef CAFFE_HOST_SERVICES_HPP_
-#define CAFFE_HOST_SERVICES_HPP_
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -25,5 +24,3 @@ struct CallContext {
 extern thread_local CallContext call_context;
 
 }  // namespace caffe
-
-#endif  // CAFFE_HOST_SERVICES_HPP_

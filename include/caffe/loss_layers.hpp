@@ -2,11 +2,7 @@
 #ifndef CAFFE_LOSS_LAYERS_HPP_
 #define CAFFE_LOSS_LAYERS_HPP_
 
-#include "caffe/blob.hpp"
-#include "caffe/common.hpp"
-#include "caffe/layer.hpp"
 #include "caffe/layers/loss_layer.hpp"
 #include "caffe/neuron_layers.hpp"
-#include "caffe/proto/caffe.pb.h"
 
 #endif  // CAFFE_LOSS_LAYERS_HPP_

@@ -3,11 +3,6 @@
 #ifndef CAFFE_NET_HPP_
 #define CAFFE_NET_HPP_
 
-#include <map>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "caffe/blob.hpp"
 #include "caffe/common.hpp"
 #include "caffe/layer.hpp"

@@ -2,14 +2,10 @@
 #ifndef CAFFE_NEURON_LAYERS_HPP_
 #define CAFFE_NEURON_LAYERS_HPP_
 
-#include "caffe/blob.hpp"
-#include "caffe/common.hpp"
-#include "caffe/layer.hpp"
 #include "caffe/layers/neuron_layer.hpp"
 #include "caffe/layers/power_layer.hpp"
 #include "caffe/layers/relu_layer.hpp"
 #include "caffe/layers/sigmoid_layer.hpp"
 #include "caffe/layers/tanh_layer.hpp"
-#include "caffe/proto/caffe.pb.h"
 
 #endif  // CAFFE_NEURON_LAYERS_HPP_

@@ -1,8 +1,7 @@
 // Names for the declarations of layers that read data or images. A fork's header often declares such layers
 // besides the layer that we port, and needs these names to compile. Nothing here reads anything: `port`
 // refuses a layer that uses one of them (tools/port/refusals.py).
-#ifndef CAFFE_READERS_HPP_
-#define CAFFE_READERS_HPP_
+#pragma once
 
 namespace caffe {
 
@@ -53,5 +52,3 @@ CAFFE_DECLARED(VideoCapture)
 
 typedef int hid_t;
 typedef unsigned long long hsize_t;
-
-#endif  // CAFFE_READERS_HPP_

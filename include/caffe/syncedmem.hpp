@@ -2,9 +2,6 @@
 #ifndef CAFFE_SYNCEDMEM_HPP_
 #define CAFFE_SYNCEDMEM_HPP_
 
-#include <cstdlib>
-#include <memory>
-
 #include "caffe/common.hpp"
 
 namespace caffe {
@@ -23,7 +20,7 @@ class SyncedMemory {
   // Use the caller's memory of size() bytes. The caller frees it.
   void set_cpu_data(void* data);
   void set_gpu_data(void* data);
-  void async_gpu_push(const cudaStream_t& stream);
+  void async_gpu_push(const cudaStream_t&) { (void)gpu_data(); }
 
   enum SyncedHead { UNINITIALIZED, HEAD_AT_CPU, HEAD_AT_GPU, SYNCED };
   SyncedHead head() const { return head_; }

@@ -2,16 +2,12 @@
 #ifndef CAFFE_VISION_LAYERS_HPP_
 #define CAFFE_VISION_LAYERS_HPP_
 
-#include "caffe/blob.hpp"
-#include "caffe/common.hpp"
 #include "caffe/common_layers.hpp"
 #include "caffe/data_layers.hpp"
-#include "caffe/layer.hpp"
 #include "caffe/layers/base_conv_layer.hpp"
 #include "caffe/layers/conv_layer.hpp"
 #include "caffe/layers/pooling_layer.hpp"
 #include "caffe/loss_layers.hpp"
 #include "caffe/neuron_layers.hpp"
-#include "caffe/proto/caffe.pb.h"
 
 #endif  // CAFFE_VISION_LAYERS_HPP_

@@ -1,7 +1,6 @@
 // The CUDA runtime functions that kernel files call. On the host they are synchronous, and device memory is the
 // process's memory.
-#ifndef CAFFE_HOST_CUDA_API_H_
-#define CAFFE_HOST_CUDA_API_H_
+#pragma once
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -170,5 +169,3 @@ inline cudaError_t cudaMemset(void* to, int byte, size_t bytes) {
 inline cudaError_t cudaMemsetAsync(void* to, int byte, size_t bytes, cudaStream_t = nullptr) {
   return cudaMemset(to, byte, bytes);
 }
-
-#endif  // CAFFE_HOST_CUDA_API_H_

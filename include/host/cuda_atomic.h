@@ -1,6 +1,5 @@
 // CUDA's atomics. They must be atomic on the host, too, because blocks run in parallel.
-#ifndef CAFFE_HOST_CUDA_ATOMIC_H_
-#define CAFFE_HOST_CUDA_ATOMIC_H_
+#pragma once
 
 #include "cuda_words.h"
 
@@ -54,5 +53,3 @@ CAFFE_HOST_ATOMIC(unsigned int, atomicDec, old == 0u || old > value ? value : ol
 inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 inline void __threadfence_block() {}
 inline void __threadfence_system() { __threadfence(); }
-
-#endif  // CAFFE_HOST_CUDA_ATOMIC_H_

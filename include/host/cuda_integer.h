@@ -1,6 +1,5 @@
 // CUDA's integer and bit functions.
-#ifndef CAFFE_HOST_CUDA_INTEGER_H_
-#define CAFFE_HOST_CUDA_INTEGER_H_
+#pragma once
 
 #include <stdint.h>
 #include <string.h>
@@ -155,5 +154,3 @@ CAFFE_HOST_STORE(__stwt)
 // On a GPU the kernel ends with an error.
 [[noreturn]] inline void __trap() { cuda_host::trap(); }
 inline void __nanosleep(unsigned int) {}
-
-#endif  // CAFFE_HOST_CUDA_INTEGER_H_

@@ -3,8 +3,7 @@
 //   kernel<T><<<grid, block>>>(args);   into   (cuda_host::configure(grid, block), kernel<T>(args));
 //
 // and wraps the kernel's body in cuda_host::run, so that calling the kernel runs its whole grid.
-#ifndef CAFFE_HOST_CUDA_LAUNCH_H_
-#define CAFFE_HOST_CUDA_LAUNCH_H_
+#pragma once
 
 #include "cuda_api.h"
 #include "cuda_words.h"
@@ -85,5 +84,3 @@ struct DynamicShared {
 #define CUDA_KERNEL_RANGE(i, n) CUDA_KERNEL_RANGE_ALONG(x, i, n)
 #define CUDA_2D_KERNEL_RANGE(i, n, j, m) CUDA_KERNEL_RANGE(i, n) CUDA_KERNEL_RANGE_ALONG(y, j, m)
 #endif
-
-#endif  // CAFFE_HOST_CUDA_LAUNCH_H_

@@ -1,6 +1,5 @@
 // CUDA's mathematical functions that are not in C's <math.h>.
-#ifndef CAFFE_HOST_CUDA_MATH_H_
-#define CAFFE_HOST_CUDA_MATH_H_
+#pragma once
 
 #include <math.h>
 #include <stdint.h>
@@ -65,5 +64,3 @@ CAFFE_HOST_VECTORISED double cos(double) noexcept;
 }
 #undef CAFFE_HOST_VECTORISED
 #endif
-
-#endif  // CAFFE_HOST_CUDA_MATH_H_

@@ -1,6 +1,5 @@
 // CUDA's min and max for host compilers. Caffe's layers call them in .cpp files, too.
-#ifndef CAFFE_HOST_CUDA_MIN_MAX_H_
-#define CAFFE_HOST_CUDA_MIN_MAX_H_
+#pragma once
 
 #include <math.h>
 
@@ -37,5 +36,3 @@ inline double min(float a, double b) { return fmin(a, b); }
 inline double max(float a, double b) { return fmax(a, b); }
 inline double min(double a, float b) { return fmin(a, b); }
 inline double max(double a, float b) { return fmax(a, b); }
-
-#endif  // CAFFE_HOST_CUDA_MIN_MAX_H_

@@ -1,6 +1,5 @@
 // CUDA's conversions and arithmetic with a rounding mode: rn to nearest, rz towards 0, rd down, ru up.
-#ifndef CAFFE_HOST_CUDA_ROUNDING_H_
-#define CAFFE_HOST_CUDA_ROUNDING_H_
+#pragma once
 
 #include <fenv.h>
 #include <math.h>
@@ -101,5 +100,3 @@ inline float __frsqrt_rn(float x) { return static_cast<float>(1.0 / std::sqrt(st
 #undef CAFFE_HOST_MODE
 #undef CAFFE_HOST_MODES
 #undef CAFFE_HOST_GIVEN
-
-#endif  // CAFFE_HOST_CUDA_ROUNDING_H_

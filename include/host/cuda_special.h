@@ -1,6 +1,5 @@
 // CUDA's special functions, which C's <math.h> does not have. They compute in double; those for float round the result.
-#ifndef CAFFE_HOST_CUDA_SPECIAL_H_
-#define CAFFE_HOST_CUDA_SPECIAL_H_
+#pragma once
 
 #include <math.h>
 
@@ -104,5 +103,3 @@ CAFFE_HOST_IN_FLOAT(erfcx)
 CAFFE_HOST_IN_FLOAT(cyl_bessel_i0)
 CAFFE_HOST_IN_FLOAT(cyl_bessel_i1)
 #undef CAFFE_HOST_IN_FLOAT
-
-#endif  // CAFFE_HOST_CUDA_SPECIAL_H_

@@ -1,7 +1,6 @@
 // Barriers, and exchange of values in a warp. A thread that waits is parked on a stack of its own
 // (src/host_launch.cpp). Kernels that use none of this need no such stacks.
-#ifndef CAFFE_HOST_CUDA_WARP_H_
-#define CAFFE_HOST_CUDA_WARP_H_
+#pragma once
 
 #include <string.h>
 
@@ -79,5 +78,3 @@ inline T __shfl_xor_sync(unsigned int mask, T value, int lanes, int width = warp
 inline unsigned int __ballot(int predicate) { return __ballot_sync(0xffffffffu, predicate); }
 inline int __any(int predicate) { return __any_sync(0xffffffffu, predicate); }
 inline int __all(int predicate) { return __all_sync(0xffffffffu, predicate); }
-
-#endif  // CAFFE_HOST_CUDA_WARP_H_

@@ -1,6 +1,5 @@
 // Qualifiers, vector types and the thread's identity.
-#ifndef CAFFE_HOST_CUDA_WORDS_H_
-#define CAFFE_HOST_CUDA_WORDS_H_
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -52,5 +51,3 @@ struct dim3 {
 // Set by the launcher (src/host_launch.cpp) before each call of a kernel's body.
 extern __thread uint3 threadIdx, blockIdx, blockDim, gridDim;
 constexpr int warpSize = 32;
-
-#endif  // CAFFE_HOST_CUDA_WORDS_H_

@@ -1,6 +1,5 @@
 // OpenMP's functions. Nothing is compiled for OpenMP: its pragmas have no effect, and there is one thread.
-#ifndef CAFFE_LEGACY_OMP_H_
-#define CAFFE_LEGACY_OMP_H_
+#pragma once
 
 #ifdef _OPENMP
 #include_next <omp.h>
@@ -21,5 +20,3 @@ inline double omp_get_wtime() {
 }
 
 #endif  // _OPENMP
-
-#endif  // CAFFE_LEGACY_OMP_H_

@@ -1,6 +1,5 @@
 // A layer's bottoms and tops. During a call they use the memory of tensors.
-#ifndef CAFFE_CALL_BLOBS_HPP_
-#define CAFFE_CALL_BLOBS_HPP_
+#pragma once
 
 #include <optional>
 
@@ -324,5 +323,3 @@ class CallBlobs {
 };
 
 }  // namespace caffe
-
-#endif  // CAFFE_CALL_BLOBS_HPP_

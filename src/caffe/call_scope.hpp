@@ -1,6 +1,5 @@
 // Sets this thread's mode, device, stream and phase while a call runs.
-#ifndef CAFFE_CALL_SCOPE_HPP_
-#define CAFFE_CALL_SCOPE_HPP_
+#pragma once
 
 #include "caffe/common.hpp"
 
@@ -47,5 +46,3 @@ class CallScope {
 };
 
 }  // namespace caffe
-
-#endif  // CAFFE_CALL_SCOPE_HPP_

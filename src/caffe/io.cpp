@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <filesystem>
-#include <fstream>
 
 #include "google/protobuf/text_format.h"
 

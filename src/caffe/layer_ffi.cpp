@@ -4,8 +4,6 @@
 // text.
 #include <string.h>
 
-#include <algorithm>
-
 #include "caffe/layer.hpp"
 #include "call_blobs.hpp"
 #include "call_scope.hpp"

@@ -1,10 +1,5 @@
 #include "caffe/net.hpp"
 
-#include <algorithm>
-#include <set>
-#include <string>
-#include <vector>
-
 #include "caffe/layer_factory.hpp"
 #include "caffe/util/insert_splits.hpp"
 

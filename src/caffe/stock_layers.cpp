@@ -1,26 +1,11 @@
 // Makes the core's layers by type name. Only libraries whose layers call CreateLayer are linked with it.
-#include <map>
-#include <string>
 
 #include "caffe/layer_factory.hpp"
 #include "caffe/layers/bias_layer.hpp"
-#include "caffe/layers/concat_layer.hpp"
-#include "caffe/layers/conv_layer.hpp"
-#include "caffe/layers/eltwise_layer.hpp"
-#include "caffe/layers/flatten_layer.hpp"
-#include "caffe/layers/inner_product_layer.hpp"
 #include "caffe/layers/input_layer.hpp"
-#include "caffe/layers/pooling_layer.hpp"
-#include "caffe/layers/power_layer.hpp"
 #include "caffe/layers/reduction_layer.hpp"
-#include "caffe/layers/relu_layer.hpp"
-#include "caffe/layers/reshape_layer.hpp"
 #include "caffe/layers/scale_layer.hpp"
-#include "caffe/layers/sigmoid_layer.hpp"
-#include "caffe/layers/slice_layer.hpp"
-#include "caffe/layers/softmax_layer.hpp"
-#include "caffe/layers/split_layer.hpp"
-#include "caffe/layers/tanh_layer.hpp"
+#include "caffe/vision_layers.hpp"
 
 namespace caffe {
 

@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include <vector>
-
 namespace caffe {
 
 #ifdef CAFFE_HOST_BACKEND
@@ -15,7 +13,6 @@ void zero(void* address, size_t bytes, bool) { memset(address, 0, bytes); }
 void copy(void* to, const void* from, size_t bytes, bool) { memcpy(to, from, bytes); }
 }  // namespace
 void SyncedMemory::await_push() {}
-void SyncedMemory::async_gpu_push(const cudaStream_t&) { (void)gpu_data(); }
 
 #else
 
@@ -63,8 +60,6 @@ void SyncedMemory::await_push() {
   // During a capture CUDA forbids to wait for an event. The device was idle when the capture began.
   if (!capturing()) CUDA_CHECK(cudaEventSynchronize(push_->done));
 }
-
-void SyncedMemory::async_gpu_push(const cudaStream_t&) { (void)gpu_data(); }
 
 #endif
 

@@ -1,8 +1,8 @@
 """Write BUILD/layers.mk: for each layer and backend its objects, their prerequisites and recipes.
 
-One set of rules serves native layers, Caffe layers and the Caffe core. The recipes are in mk/: <backend>_native,
-<backend>_kernel and <backend>_plain compile a native layer's .cu, a Caffe layer's .cu, and a .cpp. <backend>_rewrite
-runs before them. All names were checked (tools/make/names.py), so nothing needs quotes.
+One set of rules serves native layers, Caffe layers and the Caffe core. The recipes are in mk/: <backend>_native and
+<backend>_kernel compile a native layer's .cu and a Caffe layer's .cu, `rewrite` runs before them, and `plain` compiles
+a .cpp. All names were checked (tools/make/names.py), so nothing needs quotes.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Rules:
         """Add the rule that compiles a source into the object `made`. Returns the object.
 
         Args:
-            recipe: its name in mk/.
+            recipe: its name in mk/, and the backend if it is for all of them.
             what: the source's name in what make prints.
             needs: what the object depends on besides the source.
         """
@@ -65,10 +65,11 @@ class Rules:
         made = f"{place}/{source}{BACKENDS[backend].rewritten}"
         plain_loops = [f"{folder.path}/plain_loops"] if folder.has("plain_loops") else []
         option = f"--caffe {folder.path}" if folder.is_caffe else ""
+        word, tool = ("HOST", "to_host") if BACKENDS[backend].on_host else ("LOOPS", "for_nvcc")
         self.rule(
             made,
             [f"{folder.path}/{source}", "$(REWRITERS)", *plain_loops],
-            f"$(call {backend}_rewrite,{folder.name}/{source},{option})",
+            f"$(call rewrite,{word},{folder.name}/{source},{tool},{option})",
         )
         self.depfiles.append(f"{made}.d")
         return made
@@ -92,7 +93,7 @@ class Rules:
         self, folder: Folder, source: str, backend: str, place: str, needs: list[str], flags: str
     ) -> str:
         """Add the rules of the object in `place` of one file of a Caffe layer or of the core. Returns the object."""
-        path, recipe = f"{folder.path}/{source}", f"{backend}_plain"
+        path, recipe = f"{folder.path}/{source}", f"plain,{backend}"
         if source.endswith(".cu"):
             path, recipe = self.rewritten(folder, source, backend, place), f"{backend}_kernel"
             # Rewritten headers first. A .cpp sees only the fork's own: `#pragma once` misses a copy.
@@ -109,7 +110,7 @@ class Rules:
             self.caffe_object(folder, source, backend, place, needs, flags) for source in folder.sources
         ]
         registers = self.compiled(
-            f"{backend}_plain", f"{folder.name}/{registration}", f"{build}/{registration}",
+            f"plain,{backend}", f"{folder.name}/{registration}", f"{build}/{registration}",
             f"{place}/{registration}.o", needs, flags,
         )  # fmt: skip
         return [*objects, registers]
@@ -129,7 +130,7 @@ class Rules:
                 self.files[path] = "".join(f'#include "{folder.path}/{part}"\n' for part in parts)
                 flags = f"-iquote . {flags}"
                 made = self.compiled(
-                    f"{backend}_plain", f"{folder.name}/{unit}", path, f"{path}.o", needs, flags
+                    f"plain,{backend}", f"{folder.name}/{unit}", path, f"{path}.o", needs, flags
                 )
             (stock if STOCK.match(parts[0]) else base).append(made)
         return base, stock
@@ -224,7 +225,7 @@ class Rules:
         if folder.refused:
             self.files[f"{build}/refused"] = "\n".join(folder.refused) + "\n"
             targets = " ".join(self.libraries[folder.name, backend] for backend in self.settings.backends)
-            self.rule(targets, [f"{build}/refused"], f"$(call refuse,{build}/refused)")
+            self.rule(targets, [f"{build}/refused"], "@sed 's/^/  FAIL  /' $<; exit 1")
             return
         if folder.is_caffe:
             ready = self.prepared(folder, build)

@@ -6,6 +6,7 @@ the outputs (of the loss, where there is one).
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 
 import torch
@@ -126,19 +127,16 @@ def _backward(net: CaffeNet, blobs: dict[str, Tensor]) -> dict[str, Tensor | Non
     return gradients
 
 
-class _without_noise:
-    """Run layers such as Dropout as in testing, because the two nets would draw different random numbers."""
-
-    def __init__(self, net: CaffeNet):
-        self.modules = [m for k, m in net.named_children() if net.specs[k].type in ("Dropout",)]
-
-    def __enter__(self):
-        self.modes = [module.training for module in self.modules]
-        for module in self.modules:
-            module.train(False)
-
-    def __exit__(self, *_):
-        for module, mode in zip(self.modules, self.modes, strict=True):
+@contextlib.contextmanager
+def _without_noise(net: CaffeNet):
+    """Run Dropout as in testing, because the two nets would draw different random numbers."""
+    modes = {m: m.training for key, m in net.named_children() if net.specs[key].type == "Dropout"}
+    for module in modes:
+        module.train(False)
+    try:
+        yield
+    finally:
+        for module, mode in modes.items():
             module.train(mode)
 
 

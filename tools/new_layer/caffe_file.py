@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ..cuda.analysis import Kernel, Unit
 from ..cuda.lexer import Directive, Token, evaluate, items
-from ..cuda.outline import head_name, split_commas
+from ..cuda.outline import head_name, skip_angles, split_commas
 from ..cuda.source import Source
 from ..cuda.tokens import macro_body, position_from
 
@@ -402,13 +402,8 @@ class _Cutter:
         first = next(i for i, t in enumerate(tokens) if t.start == function.head)
         if tokens[first].text != "template":
             return []
-        close, depth = first + 1, 0
-        while True:
-            depth += (tokens[close].text == "<") - tokens[close].text.count(">")
-            if depth <= 0:
-                break
-            close += 1
-        return [tokens[a:b] for a, b in split_commas(tokens, partner, first + 2, close)]
+        after = skip_angles(tokens, partner, first + 1, len(tokens))
+        return [tokens[a:b] for a, b in split_commas(tokens, partner, first + 2, after - 1)]
 
 
 def _condition(directive: Directive, defined: set[str], arch: int) -> bool:

@@ -192,15 +192,15 @@ class Names:
                 places.setdefault(item.name, self.tree[file].place(item))
         return places
 
-    def sublayer(self, type_name: str) -> str | None:
-        """The name of the fork's class of a sub-layer's type, or None if the toolkit's is used.
+    def sublayer(self, type_name: str) -> Class | None:
+        """The fork's class of a sub-layer's type, or None if the toolkit's is used.
 
         A part of a fork may have the registration of a stock layer, and not the layer.
         """
         if type_name not in self.tree.types:
             return None
         try:
-            return self.class_of(type_name).name
+            return self.class_of(type_name)
         except Refused:
             if f"{type_name}Layer" in self.toolkit.classes:
                 return None

@@ -63,7 +63,7 @@ class Closure:
             # By source: the header of helpers that declares its functions.
             self._companions: dict[str, str] = {}
             start(self)
-            self._functions()
+            self._calls()
             self._changed_layers()
         self._see()
 
@@ -95,11 +95,6 @@ class Closure:
             self._word(word, file)
         if tokens:
             self._conditions(file, tokens[0].start, tokens[-1].end)
-        # A layer may create a sub-layer by its type: set_type("SmoothL1Loss").
-        for i, token in enumerate(tokens[2:]):
-            if tokens[i].text == "set_type" and (name := self.names.sublayer(token.text[1:-1])):
-                for cls in self.tree.classes(name)[:1]:
-                    self._class_named(cls, cls.file)
 
     def _conditions(self, file: str, start: int, end: int):
         """Take the fork's macros that conditions name. Without them another branch would be compiled silently."""
@@ -220,10 +215,10 @@ class Closure:
                 return True
         return False
 
-    # ------------------------------------------------------------------------------ functions
+    # ---------------------------------------------------------------------------------- calls
 
-    def _functions(self):
-        """Take the sources of functions that are called and that the toolkit lacks."""
+    def _calls(self):
+        """Take the sources of functions that are called and that the toolkit lacks, and layers that calls create."""
         done: set[tuple[str, str]] = set()
         blob: BlobCut | None = None
         end = 0  # the entries of self.scanned before this one are done
@@ -238,6 +233,10 @@ class Closure:
                         continue
                     if token.start in heads:
                         continue
+                    # A layer may create a sub-layer by its type: set_type("SmoothL1Loss").
+                    creates = token.text == "set_type" and i + 2 < len(tokens)
+                    if creates and (cls := self.names.sublayer(tokens[i + 2].text[1:-1])):
+                        self._class_named(cls, cls.file)
                     if is_free_call(tokens, i) and self._is_forks(tokens, i):
                         called.setdefault((token.text, file), token)
                     elif i and self._is_forks_member(tokens, i):

@@ -1,11 +1,6 @@
-#ifndef CAFFE_LAYERS_BASE_CONV_LAYER_HPP_
-#define CAFFE_LAYERS_BASE_CONV_LAYER_HPP_
+#pragma once
 
-#include <vector>
-
-#include "caffe/blob.hpp"
 #include "caffe/layer.hpp"
-#include "caffe/proto/caffe.pb.h"
 #include "caffe/util/im2col.hpp"
 
 namespace caffe {
@@ -102,5 +97,3 @@ class BaseConvolutionLayer : public Layer<Dtype> {
 };
 
 }  // namespace caffe
-
-#endif  // CAFFE_LAYERS_BASE_CONV_LAYER_HPP_

@@ -1,11 +1,6 @@
-#ifndef CAFFE_LAYERS_CONCAT_LAYER_HPP_
-#define CAFFE_LAYERS_CONCAT_LAYER_HPP_
+#pragma once
 
-#include <vector>
-
-#include "caffe/blob.hpp"
 #include "caffe/layer.hpp"
-#include "caffe/proto/caffe.pb.h"
 
 namespace caffe {
 
@@ -29,5 +24,3 @@ class ConcatLayer : public Layer<Dtype> {
 };
 
 }  // namespace caffe
-
-#endif  // CAFFE_LAYERS_CONCAT_LAYER_HPP_

@@ -1,11 +1,6 @@
-#ifndef CAFFE_LAYERS_CONV_LAYER_HPP_
-#define CAFFE_LAYERS_CONV_LAYER_HPP_
+#pragma once
 
-#include <vector>
-
-#include "caffe/blob.hpp"
 #include "caffe/layers/base_conv_layer.hpp"
-#include "caffe/proto/caffe.pb.h"
 
 namespace caffe {
 
@@ -23,5 +18,3 @@ class ConvolutionLayer : public BaseConvolutionLayer<Dtype> {
 };
 
 }  // namespace caffe
-
-#endif  // CAFFE_LAYERS_CONV_LAYER_HPP_

@@ -1,11 +1,6 @@
-#ifndef CAFFE_LAYERS_ELTWISE_LAYER_HPP_
-#define CAFFE_LAYERS_ELTWISE_LAYER_HPP_
+#pragma once
 
-#include <vector>
-
-#include "caffe/blob.hpp"
 #include "caffe/layer.hpp"
-#include "caffe/proto/caffe.pb.h"
 
 namespace caffe {
 
@@ -30,5 +25,3 @@ class EltwiseLayer : public Layer<Dtype> {
 };
 
 }  // namespace caffe
-
-#endif  // CAFFE_LAYERS_ELTWISE_LAYER_HPP_

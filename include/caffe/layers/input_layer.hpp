@@ -1,11 +1,6 @@
-#ifndef CAFFE_LAYERS_INPUT_LAYER_HPP_
-#define CAFFE_LAYERS_INPUT_LAYER_HPP_
+#pragma once
 
-#include <vector>
-
-#include "caffe/blob.hpp"
 #include "caffe/layer.hpp"
-#include "caffe/proto/caffe.pb.h"
 
 namespace caffe {
 
@@ -26,5 +21,3 @@ class InputLayer : public Layer<Dtype> {
 };
 
 }  // namespace caffe
-
-#endif  // CAFFE_LAYERS_INPUT_LAYER_HPP_

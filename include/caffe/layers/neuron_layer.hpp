@@ -2,11 +2,7 @@
 #ifndef CAFFE_NEURON_LAYER_HPP_
 #define CAFFE_NEURON_LAYER_HPP_
 
-#include <vector>
-
-#include "caffe/blob.hpp"
 #include "caffe/layer.hpp"
-#include "caffe/proto/caffe.pb.h"
 
 namespace caffe {
 

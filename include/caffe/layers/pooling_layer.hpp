@@ -1,11 +1,6 @@
-#ifndef CAFFE_LAYERS_POOLING_LAYER_HPP_
-#define CAFFE_LAYERS_POOLING_LAYER_HPP_
+#pragma once
 
-#include <vector>
-
-#include "caffe/blob.hpp"
 #include "caffe/layer.hpp"
-#include "caffe/proto/caffe.pb.h"
 
 namespace caffe {
 
@@ -40,5 +35,3 @@ class PoolingLayer : public Layer<Dtype> {
 };
 
 }  // namespace caffe
-
-#endif  // CAFFE_LAYERS_POOLING_LAYER_HPP_

@@ -1,11 +1,6 @@
-#ifndef CAFFE_LAYERS_SCALE_LAYER_HPP_
-#define CAFFE_LAYERS_SCALE_LAYER_HPP_
+#pragma once
 
-#include <vector>
-
-#include "caffe/blob.hpp"
 #include "caffe/layer.hpp"
-#include "caffe/proto/caffe.pb.h"
 
 namespace caffe {
 
@@ -38,5 +33,3 @@ class ScaleLayer : public Layer<Dtype> {
 };
 
 }  // namespace caffe
-
-#endif  // CAFFE_LAYERS_SCALE_LAYER_HPP_

@@ -1,7 +1,6 @@
 // Caffe's math functions of both sides, CPU and GPU, with the same names. So a layer can write a pass once
 // for both. Not a header of Caffe's.
-#ifndef CAFFE_LAYERS_SIDE_HPP_
-#define CAFFE_LAYERS_SIDE_HPP_
+#pragma once
 
 #include "caffe/blob.hpp"
 #include "caffe/util/im2col.hpp"
@@ -175,5 +174,3 @@ int check_along(const Blob<Dtype>& blob, const Blob<Dtype>& part, int axis, cons
                                   const vector<Blob<Dtype>*>& bottom) {                                 \
     BackwardOn<GpuSide>(top, propagate_down, bottom);                                                   \
   }
-
-#endif  // CAFFE_LAYERS_SIDE_HPP_

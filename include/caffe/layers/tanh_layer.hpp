@@ -1,11 +1,6 @@
-#ifndef CAFFE_LAYERS_TANH_LAYER_HPP_
-#define CAFFE_LAYERS_TANH_LAYER_HPP_
+#pragma once
 
-#include <vector>
-
-#include "caffe/blob.hpp"
 #include "caffe/layers/neuron_layer.hpp"
-#include "caffe/proto/caffe.pb.h"
 
 namespace caffe {
 
@@ -21,5 +16,3 @@ class TanHLayer : public NeuronLayer<Dtype> {
 };
 
 }  // namespace caffe
-
-#endif  // CAFFE_LAYERS_TANH_LAYER_HPP_

@@ -1,7 +1,6 @@
 // The names and types of a message's fields, and access to fields by descriptors. Only what layers and their
 // tests use.
-#ifndef CAFFE_PROTO_DESCRIPTOR_HPP_
-#define CAFFE_PROTO_DESCRIPTOR_HPP_
+#pragma once
 
 #include <map>
 #include <string>
@@ -121,5 +120,3 @@ class Reflection {
 
 }  // namespace protobuf
 }  // namespace google
-
-#endif  // CAFFE_PROTO_DESCRIPTOR_HPP_

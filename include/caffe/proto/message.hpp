@@ -7,8 +7,7 @@
 //
 // Even a const accessor may decode bytes. So threads may share a message only after its fields were read
 // once.
-#ifndef CAFFE_PROTO_MESSAGE_HPP_
-#define CAFFE_PROTO_MESSAGE_HPP_
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -192,5 +191,3 @@ using caffe::RepeatedField;
 using caffe::RepeatedPtrField;
 }  // namespace protobuf
 }  // namespace google
-
-#endif  // CAFFE_PROTO_MESSAGE_HPP_

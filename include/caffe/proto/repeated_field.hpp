@@ -1,7 +1,6 @@
 // The lists in messages: RepeatedField of numbers, and RepeatedPtrField (by PointerList) of strings and
 // messages.
-#ifndef CAFFE_PROTO_REPEATED_FIELD_HPP_
-#define CAFFE_PROTO_REPEATED_FIELD_HPP_
+#pragma once
 
 #include <stddef.h>
 
@@ -182,5 +181,3 @@ template <typename T>
 class RepeatedPtrField;
 
 }  // namespace caffe
-
-#endif  // CAFFE_PROTO_REPEATED_FIELD_HPP_

@@ -1,6 +1,5 @@
 // Messages as text, the language of .prototxt files.
-#ifndef CAFFE_PROTO_TEXT_FORMAT_HPP_
-#define CAFFE_PROTO_TEXT_FORMAT_HPP_
+#pragma once
 
 #include <string>
 
@@ -20,5 +19,3 @@ class TextFormat {
 
 }  // namespace protobuf
 }  // namespace google
-
-#endif  // CAFFE_PROTO_TEXT_FORMAT_HPP_

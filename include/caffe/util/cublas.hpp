@@ -1,8 +1,7 @@
 // The part of cuBLAS's interface that layers use. A CUDA library forwards the calls to the cuBLAS that torch
 // has loaded. On the host backend the BLAS library computes them, also column-major. Neither needs cuBLAS at
 // build time.
-#ifndef CAFFE_UTIL_CUBLAS_HPP_
-#define CAFFE_UTIL_CUBLAS_HPP_
+#pragma once
 
 #ifdef CAFFE_HOST_BACKEND
 #include "host/cuda_runtime.h"
@@ -71,5 +70,3 @@ CAFFE_DECLARE_CUBLAS(D, d, double)
 namespace caffe {
 const char* cublasGetErrorString(cublasStatus_t status);
 }
-
-#endif  // CAFFE_UTIL_CUBLAS_HPP_

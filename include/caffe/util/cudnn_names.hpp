@@ -1,7 +1,6 @@
 // The names of cuDNN's types, and nothing else of it. A fork's header may declare a layer for cuDNN beside others that do
 // without it.
-#ifndef CAFFE_UTIL_CUDNN_NAMES_H_
-#define CAFFE_UTIL_CUDNN_NAMES_H_
+#pragma once
 
 typedef struct cudnnContext* cudnnHandle_t;
 typedef struct cudnnTensorStruct* cudnnTensorDescriptor_t;
@@ -16,5 +15,3 @@ typedef int cudnnConvolutionFwdAlgo_t;
 typedef int cudnnConvolutionBwdFilterAlgo_t;
 typedef int cudnnConvolutionBwdDataAlgo_t;
 typedef int cudnnPoolingMode_t;
-
-#endif  // CAFFE_UTIL_CUDNN_NAMES_H_

@@ -1,7 +1,6 @@
 // The part of cuFFT's interface that layers use. On both backends torch.fft computes the transforms, on the
 // call's stream. So nothing of cuFFT is needed at build time, and torch has the plans and the workspace.
-#ifndef CAFFE_UTIL_CUFFT_HPP_
-#define CAFFE_UTIL_CUFFT_HPP_
+#pragma once
 
 #ifdef CAFFE_HOST_BACKEND
 #include "host/cuda_runtime.h"
@@ -54,5 +53,3 @@ cufftResult cufftExecC2R(cufftHandle plan, cufftComplex* in, cufftReal* out);
 cufftResult cufftExecZ2Z(cufftHandle plan, cufftDoubleComplex* in, cufftDoubleComplex* out, int direction);
 cufftResult cufftExecD2Z(cufftHandle plan, cufftDoubleReal* in, cufftDoubleComplex* out);
 cufftResult cufftExecZ2D(cufftHandle plan, cufftDoubleComplex* in, cufftDoubleReal* out);
-
-#endif  // CAFFE_UTIL_CUFFT_HPP_

@@ -3,8 +3,6 @@
 #define CAFFE_UTIL_IO_H_
 
 #include <iomanip>
-#include <iostream>
-#include <string>
 
 #include "boost/filesystem.hpp"
 #include "caffe/common.hpp"

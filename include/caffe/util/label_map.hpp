@@ -1,9 +1,5 @@
 // SSD's label maps as std::map. Templates, because the message LabelMap is in the fork's own .proto.
-#ifndef CAFFE_UTIL_LABEL_MAP_HPP_
-#define CAFFE_UTIL_LABEL_MAP_HPP_
-
-#include <map>
-#include <string>
+#pragma once
 
 #include "caffe/common.hpp"
 
@@ -38,5 +34,3 @@ bool MapLabelToDisplayName(const LabelMap& map, bool strict, std::map<int, strin
 }
 
 }  // namespace caffe
-
-#endif  // CAFFE_UTIL_LABEL_MAP_HPP_

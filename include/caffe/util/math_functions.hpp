@@ -1,13 +1,9 @@
 // Caffe's vector and matrix functions. Matrices are row-major. Any count may be 0. With beta == 0 the output
 // is not read. caffe_gpu_* work on the current stream; on the host backend they work on host memory.
-#ifndef CAFFE_UTIL_MATH_FUNCTIONS_HPP_
-#define CAFFE_UTIL_MATH_FUNCTIONS_HPP_
+#pragma once
 
 #include <stdint.h>
 #include <string.h>
-
-#include <algorithm>
-#include <cmath>
 
 #include "caffe/common.hpp"
 #include "caffe/util/device_alternate.hpp"
@@ -244,5 +240,3 @@ template <typename Dtype>
 void caffe_gpu_rng_bernoulli(const int n, const Dtype p, unsigned int* r);
 
 }  // namespace caffe
-
-#endif  // CAFFE_UTIL_MATH_FUNCTIONS_HPP_

@@ -1,7 +1,6 @@
 // std::max and std::min of a float and a double. With compilers of 2015 sqrt() and fabs() of a float returned
 // a double, so `std::max(sqrt(x), 0.)` compiled in layers of both types. Not a header of Caffe's.
-#ifndef CAFFE_UTIL_MIXED_MAX_HPP_
-#define CAFFE_UTIL_MIXED_MAX_HPP_
+#pragma once
 
 #include <algorithm>
 #include <type_traits>
@@ -23,5 +22,3 @@ min(A a, B b) {
 }
 
 }  // namespace std
-
-#endif  // CAFFE_UTIL_MIXED_MAX_HPP_

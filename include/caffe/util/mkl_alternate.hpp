@@ -1,8 +1,7 @@
 // The BLAS functions that Caffe sources use, and MKL's vector functions. The BLAS library that torch has
 // loaded computes the products (src/caffe/util/cblas.cpp), so there is no cblas.h to install, and nothing to
 // link.
-#ifndef CAFFE_UTIL_MKL_ALTERNATE_HPP_
-#define CAFFE_UTIL_MKL_ALTERNATE_HPP_
+#pragma once
 
 #include <cmath>
 #include <cstddef>
@@ -97,5 +96,3 @@ DEFINE_VSL_BINARY_FUNC(Mul, y[i] = a[i] * b[i])
 DEFINE_VSL_BINARY_FUNC(Div, y[i] = a[i] / b[i])
 DEFINE_VSL_BINARY_FUNC(Pow, y[i] = std::pow(a[i], b[i]))
 DEFINE_VSL_BINARY_FUNC(Atan2, y[i] = std::atan2(a[i], b[i]))
-
-#endif  // CAFFE_UTIL_MKL_ALTERNATE_HPP_

@@ -2,10 +2,6 @@
 #ifndef CAFFE_RNG_CPP_HPP_
 #define CAFFE_RNG_CPP_HPP_
 
-#include <algorithm>
-#include <iterator>
-#include <random>
-
 #include "caffe/common.hpp"
 
 namespace caffe {

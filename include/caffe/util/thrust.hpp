@@ -1,8 +1,7 @@
 // thrust on the CPU: for host memory, and for the host backend, whose device memory is host memory.
 // tools/caffe/build.py makes a layer's thrust/*.h include this file. Each algorithm runs from first to last.
 // All sorts are stable, because layers rely on it.
-#ifndef CAFFE_UTIL_THRUST_HPP_
-#define CAFFE_UTIL_THRUST_HPP_
+#pragma once
 
 #include <algorithm>
 #include <cstddef>
@@ -497,5 +496,3 @@ CAFFE_THRUST_SEARCH_(binary_search, )
 #undef CAFFE_THRUST_ANYWHERE_
 
 }  // namespace thrust
-
-#endif  // CAFFE_UTIL_THRUST_HPP_

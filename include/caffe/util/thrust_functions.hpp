@@ -1,7 +1,6 @@
 // The base classes of function objects. std removed them in 2017, and thrust in CUDA 13. Not a header of
 // Caffe's.
-#ifndef CAFFE_UTIL_THRUST_FUNCTIONS_HPP_
-#define CAFFE_UTIL_THRUST_FUNCTIONS_HPP_
+#pragma once
 
 namespace thrust {
 
@@ -18,5 +17,3 @@ struct binary_function {
 };
 
 }  // namespace thrust
-
-#endif  // CAFFE_UTIL_THRUST_FUNCTIONS_HPP_

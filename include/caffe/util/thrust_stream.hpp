@@ -1,7 +1,6 @@
 // nvcc's thrust, on the call's stream. If a layer uses thrust on the device, tools/caffe/build.py makes its
 // thrust/*.h include this file first, and then nvcc's. Not a header of Caffe's.
-#ifndef CAFFE_UTIL_THRUST_STREAM_HPP_
-#define CAFFE_UTIL_THRUST_STREAM_HPP_
+#pragma once
 
 #ifndef __NVCC__
 #error "thrust on the device: nvcc brings what this takes; other compilers' is not known here"
@@ -47,5 +46,3 @@ inline __host__ __device__ cudaStream_t thrust_stream() {
 #if THRUST_VERSION >= 300000
 #include "caffe/util/thrust_functions.hpp"
 #endif
-
-#endif  // CAFFE_UTIL_THRUST_STREAM_HPP_

@@ -1,6 +1,5 @@
 // An iterator over values that are computed, for the names of boost and thrust.
-#ifndef CAFFE_UTIL_VALUE_ITERATOR_HPP_
-#define CAFFE_UTIL_VALUE_ITERATOR_HPP_
+#pragma once
 
 #include <cstddef>
 #include <iterator>
@@ -61,5 +60,3 @@ counting_iterator<T> make_counting_iterator(T first) {
 }
 
 }  // namespace caffe
-
-#endif  // CAFFE_UTIL_VALUE_ITERATOR_HPP_

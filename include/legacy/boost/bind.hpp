@@ -1,5 +1,4 @@
-#ifndef CAFFE_LEGACY_BOOST_BIND_HPP_
-#define CAFFE_LEGACY_BOOST_BIND_HPP_
+#pragma once
 
 #include <functional>
 
@@ -10,5 +9,3 @@ using std::ref;
 }  // namespace boost
 
 using namespace std::placeholders;  // global, as in boost
-
-#endif  // CAFFE_LEGACY_BOOST_BIND_HPP_

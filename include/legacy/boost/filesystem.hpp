@@ -1,5 +1,4 @@
-#ifndef CAFFE_LEGACY_BOOST_FILESYSTEM_HPP_
-#define CAFFE_LEGACY_BOOST_FILESYSTEM_HPP_
+#pragma once
 
 #include <filesystem>
 #include <random>
@@ -30,5 +29,3 @@ namespace system {
 using std::error_code;
 }
 }  // namespace boost
-
-#endif  // CAFFE_LEGACY_BOOST_FILESYSTEM_HPP_

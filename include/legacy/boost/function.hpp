@@ -1,10 +1,7 @@
-#ifndef CAFFE_LEGACY_BOOST_FUNCTION_HPP_
-#define CAFFE_LEGACY_BOOST_FUNCTION_HPP_
+#pragma once
 
 #include <functional>
 
 namespace boost {
 using std::function;
 }
-
-#endif  // CAFFE_LEGACY_BOOST_FUNCTION_HPP_

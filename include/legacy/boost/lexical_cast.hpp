@@ -1,5 +1,4 @@
-#ifndef CAFFE_LEGACY_BOOST_LEXICAL_CAST_HPP_
-#define CAFFE_LEGACY_BOOST_LEXICAL_CAST_HPP_
+#pragma once
 
 #include <limits>
 #include <sstream>
@@ -30,5 +29,3 @@ To lexical_cast(const From& from) {
 }
 
 }  // namespace boost
-
-#endif  // CAFFE_LEGACY_BOOST_LEXICAL_CAST_HPP_

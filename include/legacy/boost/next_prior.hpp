@@ -1,5 +1,4 @@
-#ifndef CAFFE_LEGACY_BOOST_NEXT_PRIOR_HPP_
-#define CAFFE_LEGACY_BOOST_NEXT_PRIOR_HPP_
+#pragma once
 
 #include <iterator>
 
@@ -10,5 +9,3 @@ Iterator prior(Iterator at) {
   return std::prev(at);
 }
 }  // namespace boost
-
-#endif  // CAFFE_LEGACY_BOOST_NEXT_PRIOR_HPP_

@@ -1,5 +1,4 @@
-#ifndef CAFFE_LEGACY_BOOST_RANDOM_HPP_
-#define CAFFE_LEGACY_BOOST_RANDOM_HPP_
+#pragma once
 
 #include <random>
 #include <type_traits>
@@ -53,5 +52,3 @@ using std::mt19937;
 }  // namespace random
 
 }  // namespace boost
-
-#endif  // CAFFE_LEGACY_BOOST_RANDOM_HPP_

@@ -1,5 +1,4 @@
-#ifndef CAFFE_LEGACY_BOOST_REGEX_HPP_
-#define CAFFE_LEGACY_BOOST_REGEX_HPP_
+#pragma once
 
 #include <regex>
 
@@ -14,5 +13,3 @@ using std::smatch;
 using std::sregex_iterator;
 using std::sregex_token_iterator;
 }  // namespace boost
-
-#endif  // CAFFE_LEGACY_BOOST_REGEX_HPP_

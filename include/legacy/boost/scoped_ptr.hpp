@@ -1,5 +1,4 @@
-#ifndef CAFFE_LEGACY_BOOST_SCOPED_PTR_HPP_
-#define CAFFE_LEGACY_BOOST_SCOPED_PTR_HPP_
+#pragma once
 
 #include <memory>
 
@@ -19,5 +18,3 @@ class scoped_array : public std::unique_ptr<T[]> {
 };
 
 }  // namespace boost
-
-#endif  // CAFFE_LEGACY_BOOST_SCOPED_PTR_HPP_

@@ -1,5 +1,4 @@
-#ifndef CAFFE_LEGACY_BOOST_SHARED_ARRAY_HPP_
-#define CAFFE_LEGACY_BOOST_SHARED_ARRAY_HPP_
+#pragma once
 
 #include <memory>
 
@@ -7,5 +6,3 @@ namespace boost {
 template <typename T>
 using shared_array = std::shared_ptr<T[]>;
 }
-
-#endif  // CAFFE_LEGACY_BOOST_SHARED_ARRAY_HPP_

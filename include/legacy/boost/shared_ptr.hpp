@@ -1,5 +1,4 @@
-#ifndef CAFFE_LEGACY_BOOST_SHARED_PTR_HPP_
-#define CAFFE_LEGACY_BOOST_SHARED_PTR_HPP_
+#pragma once
 
 #include <memory>
 
@@ -12,5 +11,3 @@ using std::shared_ptr;
 using std::static_pointer_cast;
 using std::weak_ptr;
 }  // namespace boost
-
-#endif  // CAFFE_LEGACY_BOOST_SHARED_PTR_HPP_

@@ -1,6 +1,3 @@
-#ifndef CAFFE_LEGACY_BOOST_STATIC_ASSERT_HPP_
-#define CAFFE_LEGACY_BOOST_STATIC_ASSERT_HPP_
+#pragma once
 
 #define BOOST_STATIC_ASSERT(...) static_assert((__VA_ARGS__), #__VA_ARGS__)
-
-#endif  // CAFFE_LEGACY_BOOST_STATIC_ASSERT_HPP_

@@ -1,5 +1,4 @@
-#ifndef CAFFE_LEGACY_BOOST_THREAD_HPP_
-#define CAFFE_LEGACY_BOOST_THREAD_HPP_
+#pragma once
 
 #include <chrono>
 #include <condition_variable>
@@ -32,5 +31,3 @@ class thread_specific_ptr {
 };
 
 }  // namespace boost
-
-#endif  // CAFFE_LEGACY_BOOST_THREAD_HPP_

@@ -1,5 +1,4 @@
-#ifndef CAFFE_LEGACY_BOOST_TIMER_HPP_
-#define CAFFE_LEGACY_BOOST_TIMER_HPP_
+#pragma once
 
 #include <ctime>
 
@@ -17,5 +16,3 @@ class timer {
 };
 
 }  // namespace boost
-
-#endif  // CAFFE_LEGACY_BOOST_TIMER_HPP_

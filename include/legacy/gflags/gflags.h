@@ -1,6 +1,5 @@
 // The parts of gflags that Caffe code uses. A flag is a variable with its default.
-#ifndef CAFFE_LEGACY_GFLAGS_GFLAGS_H_
-#define CAFFE_LEGACY_GFLAGS_GFLAGS_H_
+#pragma once
 #define GFLAGS_GFLAGS_H_  // Caffe's common.hpp tests this macro
 
 #include <stdint.h>
@@ -22,5 +21,3 @@ using namespace gflags;
 #define DEFINE_int64(name, value, help) CAFFE_DEFINE_FLAG_(int64_t, name, value)
 #define DEFINE_double(name, value, help) CAFFE_DEFINE_FLAG_(double, name, value)
 #define DEFINE_string(name, value, help) CAFFE_DEFINE_FLAG_(std::string, name, value)
-
-#endif  // CAFFE_LEGACY_GFLAGS_GFLAGS_H_

@@ -1,7 +1,6 @@
 // glog's macros that Caffe code uses. A fatal one throws caffe::Fatal with glog's text, and does not end the
 // process.
-#ifndef CAFFE_LEGACY_GLOG_LOGGING_H_
-#define CAFFE_LEGACY_GLOG_LOGGING_H_
+#pragma once
 
 #include <string.h>
 #include <strings.h>
@@ -227,5 +226,3 @@ inline void SetStderrLogging(int) {}
 #define DCHECK_LT(a, b) CAFFE_DCHECK_(CHECK_LT(a, b))
 #define DCHECK_GE(a, b) CAFFE_DCHECK_(CHECK_GE(a, b))
 #define DCHECK_GT(a, b) CAFFE_DCHECK_(CHECK_GT(a, b))
-
-#endif  // CAFFE_LEGACY_GLOG_LOGGING_H_

@@ -253,7 +253,6 @@ CAFFE_INSTANTIATE_SIDE(float, CpuSide)
 CAFFE_INSTANTIATE_SIDE(float, GpuSide)
 CAFFE_INSTANTIATE_SIDE(double, CpuSide)
 CAFFE_INSTANTIATE_SIDE(double, GpuSide)
-template class BaseConvolutionLayer<float>;
-template class BaseConvolutionLayer<double>;
+INSTANTIATE_CLASS(BaseConvolutionLayer);
 
 }  // namespace caffe

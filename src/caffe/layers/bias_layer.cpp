@@ -55,7 +55,6 @@ void BiasLayer<Dtype>::BackwardOn(const vector<Blob<Dtype>*>& top, const vector<
 }
 
 CAFFE_BOTH_SIDES(BiasLayer)
-template class BiasLayer<float>;
-template class BiasLayer<double>;
+INSTANTIATE_CLASS(BiasLayer);
 
 }  // namespace caffe

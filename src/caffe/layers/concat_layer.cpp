@@ -68,7 +68,6 @@ void ConcatLayer<Dtype>::BackwardOn(const vector<Blob<Dtype>*>& top, const vecto
 }
 
 CAFFE_BOTH_SIDES(ConcatLayer)
-template class ConcatLayer<float>;
-template class ConcatLayer<double>;
+INSTANTIATE_CLASS(ConcatLayer);
 
 }  // namespace caffe

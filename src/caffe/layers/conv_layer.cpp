@@ -57,7 +57,6 @@ void ConvolutionLayer<Dtype>::BackwardOn(const vector<Blob<Dtype>*>& top, const 
 }
 
 CAFFE_BOTH_SIDES(ConvolutionLayer)
-template class ConvolutionLayer<float>;
-template class ConvolutionLayer<double>;
+INSTANTIATE_CLASS(ConvolutionLayer);
 
 }  // namespace caffe

@@ -88,7 +88,6 @@ void EltwiseLayer<Dtype>::BackwardOn(const vector<Blob<Dtype>*>& top, const vect
 }
 
 CAFFE_BOTH_SIDES(EltwiseLayer)
-template class EltwiseLayer<float>;
-template class EltwiseLayer<double>;
+INSTANTIATE_CLASS(EltwiseLayer);
 
 }  // namespace caffe

@@ -27,7 +27,6 @@ void FlattenLayer<Dtype>::Backward_cpu(const vector<Blob<Dtype>*>& top, const ve
   bottom[0]->ShareDiff(*top[0]);
 }
 
-template class FlattenLayer<float>;
-template class FlattenLayer<double>;
+INSTANTIATE_CLASS(FlattenLayer);
 
 }  // namespace caffe

@@ -71,7 +71,6 @@ void InnerProductLayer<Dtype>::BackwardOn(const vector<Blob<Dtype>*>& top, const
 }
 
 CAFFE_BOTH_SIDES(InnerProductLayer)
-template class InnerProductLayer<float>;
-template class InnerProductLayer<double>;
+INSTANTIATE_CLASS(InnerProductLayer);
 
 }  // namespace caffe

@@ -12,7 +12,6 @@ void InputLayer<Dtype>::LayerSetUp(const vector<Blob<Dtype>*>& bottom, const vec
   for (int i = 0; i < tops && shapes > 0; ++i) top[i]->Reshape(param.shape(shapes == 1 ? 0 : i));
 }
 
-template class InputLayer<float>;
-template class InputLayer<double>;
+INSTANTIATE_CLASS(InputLayer);
 
 }  // namespace caffe

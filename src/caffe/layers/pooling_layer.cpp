@@ -1,10 +1,5 @@
 #include "caffe/layers/pooling_layer.hpp"
 
-#include <algorithm>
-#include <cfloat>
-
-#include "caffe/util/math_functions.hpp"
-
 namespace caffe {
 
 template <typename Dtype>
@@ -195,7 +190,6 @@ void PoolingLayer<Dtype>::Backward_cpu(const vector<Blob<Dtype>*>& top, const ve
   }
 }
 
-template class PoolingLayer<float>;
-template class PoolingLayer<double>;
+INSTANTIATE_CLASS(PoolingLayer);
 
 }  // namespace caffe

@@ -1,9 +1,7 @@
 // Pooling on the GPU. In Backward each thread has one element of the bottom, and adds up the windows that
 // contain it.
-#include <cfloat>
 
 #include "caffe/layers/pooling_layer.hpp"
-#include "caffe/util/math_functions.hpp"
 
 namespace caffe {
 

@@ -50,7 +50,6 @@ void PowerLayer<Dtype>::BackwardOn(const vector<Blob<Dtype>*>& top, const vector
 }
 
 CAFFE_BOTH_SIDES(PowerLayer)
-template class PowerLayer<float>;
-template class PowerLayer<double>;
+INSTANTIATE_CLASS(PowerLayer);
 
 }  // namespace caffe

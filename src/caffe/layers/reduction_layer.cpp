@@ -62,7 +62,6 @@ void ReductionLayer<Dtype>::BackwardOn(const vector<Blob<Dtype>*>& top, const ve
 }
 
 CAFFE_BOTH_SIDES(ReductionLayer)
-template class ReductionLayer<float>;
-template class ReductionLayer<double>;
+INSTANTIATE_CLASS(ReductionLayer);
 
 }  // namespace caffe

@@ -1,8 +1,5 @@
 #include "caffe/layers/relu_layer.hpp"
 
-#include <algorithm>
-#include <cmath>
-
 namespace caffe {
 
 template <typename Dtype>
@@ -28,7 +25,6 @@ void ReLULayer<Dtype>::Backward_cpu(const vector<Blob<Dtype>*>& top, const vecto
   for (int i = 0; i < n; ++i) dx[i] = x[i] > 0 ? dy[i] : slope * dy[i];
 }
 
-template class ReLULayer<float>;
-template class ReLULayer<double>;
+INSTANTIATE_CLASS(ReLULayer);
 
 }  // namespace caffe

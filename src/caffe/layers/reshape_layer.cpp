@@ -70,7 +70,6 @@ void ReshapeLayer<Dtype>::Reshape(const vector<Blob<Dtype>*>& bottom, const vect
   top[0]->ShareDiff(*bottom[0]);
 }
 
-template class ReshapeLayer<float>;
-template class ReshapeLayer<double>;
+INSTANTIATE_CLASS(ReshapeLayer);
 
 }  // namespace caffe

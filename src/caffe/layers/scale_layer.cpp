@@ -1,7 +1,6 @@
 #include "caffe/layers/scale_layer.hpp"
 
 #include "caffe/filler.hpp"
-#include "caffe/layer_factory.hpp"
 #include "caffe/layers/side.hpp"
 
 namespace caffe {
@@ -92,7 +91,6 @@ void ScaleLayer<Dtype>::BackwardOn(const vector<Blob<Dtype>*>& top, const vector
 }
 
 CAFFE_BOTH_SIDES(ScaleLayer)
-template class ScaleLayer<float>;
-template class ScaleLayer<double>;
+INSTANTIATE_CLASS(ScaleLayer);
 
 }  // namespace caffe

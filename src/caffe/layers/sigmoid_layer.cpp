@@ -1,8 +1,5 @@
 #include "caffe/layers/sigmoid_layer.hpp"
 
-#include <algorithm>
-#include <cmath>
-
 namespace caffe {
 
 template <typename Dtype>
@@ -26,7 +23,6 @@ void SigmoidLayer<Dtype>::Backward_cpu(const vector<Blob<Dtype>*>& top, const ve
   for (int i = 0; i < n; ++i) dx[i] = dy[i] * y[i] * (1 - y[i]);
 }
 
-template class SigmoidLayer<float>;
-template class SigmoidLayer<double>;
+INSTANTIATE_CLASS(SigmoidLayer);
 
 }  // namespace caffe

@@ -71,7 +71,6 @@ void SliceLayer<Dtype>::BackwardOn(const vector<Blob<Dtype>*>& top, const vector
 }
 
 CAFFE_BOTH_SIDES(SliceLayer)
-template class SliceLayer<float>;
-template class SliceLayer<double>;
+INSTANTIATE_CLASS(SliceLayer);
 
 }  // namespace caffe

@@ -1,10 +1,5 @@
 #include "caffe/layers/softmax_layer.hpp"
 
-#include <algorithm>
-#include <cmath>
-
-#include "caffe/util/math_functions.hpp"
-
 namespace caffe {
 
 template <typename Dtype>
@@ -60,7 +55,6 @@ void SoftmaxLayer<Dtype>::Backward_cpu(const vector<Blob<Dtype>*>& top, const ve
   }
 }
 
-template class SoftmaxLayer<float>;
-template class SoftmaxLayer<double>;
+INSTANTIATE_CLASS(SoftmaxLayer);
 
 }  // namespace caffe

@@ -34,7 +34,6 @@ void SplitLayer<Dtype>::BackwardOn(const vector<Blob<Dtype>*>& top, const vector
 }
 
 CAFFE_BOTH_SIDES(SplitLayer)
-template class SplitLayer<float>;
-template class SplitLayer<double>;
+INSTANTIATE_CLASS(SplitLayer);
 
 }  // namespace caffe

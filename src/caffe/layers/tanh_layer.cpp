@@ -1,8 +1,5 @@
 #include "caffe/layers/tanh_layer.hpp"
 
-#include <algorithm>
-#include <cmath>
-
 namespace caffe {
 
 template <typename Dtype>
@@ -26,7 +23,6 @@ void TanHLayer<Dtype>::Backward_cpu(const vector<Blob<Dtype>*>& top, const vecto
   for (int i = 0; i < n; ++i) dx[i] = dy[i] * (1 - y[i] * y[i]);
 }
 
-template class TanHLayer<float>;
-template class TanHLayer<double>;
+INSTANTIATE_CLASS(TanHLayer);
 
 }  // namespace caffe

@@ -1,6 +1,5 @@
 // The wire format of protocol buffers, read and written.
-#ifndef CAFFE_PROTO_WIRE_HPP_
-#define CAFFE_PROTO_WIRE_HPP_
+#pragma once
 
 #include <stdint.h>
 #include <string.h>
@@ -114,5 +113,3 @@ inline void AppendBytes(uint32_t number, const std::string& bytes, std::string* 
 }
 
 }  // namespace caffe
-
-#endif  // CAFFE_PROTO_WIRE_HPP_

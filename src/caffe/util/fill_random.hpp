@@ -1,6 +1,5 @@
 // Random numbers from torch's generators, through the host's services.
-#ifndef CAFFE_UTIL_FILL_RANDOM_HPP_
-#define CAFFE_UTIL_FILL_RANDOM_HPP_
+#pragma once
 
 #include <stdint.h>
 
@@ -27,5 +26,3 @@ void fill_random(Distribution distribution, int n, Number* r, int64_t device, do
 }
 
 }  // namespace caffe
-
-#endif  // CAFFE_UTIL_FILL_RANDOM_HPP_

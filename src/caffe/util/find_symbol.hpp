@@ -1,6 +1,5 @@
 // Finds a function of a shared library that the process has already loaded: torch's BLAS or cuBLAS.
-#ifndef CAFFE_UTIL_FIND_SYMBOL_HPP_
-#define CAFFE_UTIL_FIND_SYMBOL_HPP_
+#pragma once
 
 #include <dlfcn.h>
 
@@ -24,5 +23,3 @@ Function* find_symbol(const char* library, const char* kind, const char* name) {
 }
 
 }  // namespace caffe
-
-#endif  // CAFFE_UTIL_FIND_SYMBOL_HPP_

@@ -1,10 +1,5 @@
 #include "caffe/util/insert_splits.hpp"
 
-#include <algorithm>
-#include <map>
-#include <string>
-#include <utility>
-
 #include "caffe/common.hpp"
 
 namespace caffe {

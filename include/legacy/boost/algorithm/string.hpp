@@ -1,5 +1,4 @@
-#ifndef CAFFE_LEGACY_BOOST_ALGORITHM_STRING_HPP_
-#define CAFFE_LEGACY_BOOST_ALGORITHM_STRING_HPP_
+#pragma once
 
 #include <algorithm>
 #include <cctype>
@@ -84,5 +83,3 @@ std::string join(const Container& parts, const std::string& between) {
 }
 
 }  // namespace boost
-
-#endif  // CAFFE_LEGACY_BOOST_ALGORITHM_STRING_HPP_

@@ -1,7 +1,6 @@
 // Writes a property tree as JSON, with boost's layout, and reads it. A tree has only texts, so every value is
 // written as a string. The reader keeps a number's text, and true, false and null as texts, too.
-#ifndef CAFFE_LEGACY_BOOST_PROPERTY_TREE_JSON_PARSER_HPP_
-#define CAFFE_LEGACY_BOOST_PROPERTY_TREE_JSON_PARSER_HPP_
+#pragma once
 
 #include <cctype>
 #include <cstdio>
@@ -209,5 +208,3 @@ using json_parser::write_json;
 
 }  // namespace property_tree
 }  // namespace boost
-
-#endif  // CAFFE_LEGACY_BOOST_PROPERTY_TREE_JSON_PARSER_HPP_

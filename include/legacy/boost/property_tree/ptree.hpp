@@ -1,5 +1,4 @@
-#ifndef CAFFE_LEGACY_BOOST_PROPERTY_TREE_PTREE_HPP_
-#define CAFFE_LEGACY_BOOST_PROPERTY_TREE_PTREE_HPP_
+#pragma once
 
 #include <list>
 #include <stdexcept>
@@ -169,5 +168,3 @@ using basic_ptree = ptree;
 
 }  // namespace property_tree
 }  // namespace boost
-
-#endif  // CAFFE_LEGACY_BOOST_PROPERTY_TREE_PTREE_HPP_

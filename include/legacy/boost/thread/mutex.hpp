@@ -1,5 +1,4 @@
-#ifndef CAFFE_LEGACY_BOOST_THREAD_MUTEX_HPP_
-#define CAFFE_LEGACY_BOOST_THREAD_MUTEX_HPP_
+#pragma once
 
 #include <condition_variable>
 #include <mutex>
@@ -17,5 +16,3 @@ using std::unique_lock;
 typedef std::condition_variable_any condition_variable;
 
 }  // namespace boost
-
-#endif  // CAFFE_LEGACY_BOOST_THREAD_MUTEX_HPP_

@@ -1,5 +1,4 @@
-#ifndef CAFFE_LEGACY_BOOST_MATH_SPECIAL_FUNCTIONS_NEXT_HPP_
-#define CAFFE_LEGACY_BOOST_MATH_SPECIAL_FUNCTIONS_NEXT_HPP_
+#pragma once
 
 #include <cmath>
 
@@ -13,5 +12,3 @@ T nextafter(T from, T to) {
 
 }  // namespace math
 }  // namespace boost
-
-#endif  // CAFFE_LEGACY_BOOST_MATH_SPECIAL_FUNCTIONS_NEXT_HPP_

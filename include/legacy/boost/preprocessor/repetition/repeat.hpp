@@ -1,7 +1,6 @@
 // BOOST_PP_REPEAT(n, macro, data) expands to macro(_, 0, data) ... macro(_, n - 1, data). Here n is at most
 // 10.
-#ifndef CAFFE_LEGACY_BOOST_PREPROCESSOR_REPETITION_REPEAT_HPP_
-#define CAFFE_LEGACY_BOOST_PREPROCESSOR_REPETITION_REPEAT_HPP_
+#pragma once
 
 #define BOOST_PP_REPEAT(n, macro, data) BOOST_PP_REPEAT_N(n, macro, data)
 #define BOOST_PP_REPEAT_N(n, macro, data) BOOST_PP_REPEAT_##n(macro, data)
@@ -16,5 +15,3 @@
 #define BOOST_PP_REPEAT_8(macro, data) BOOST_PP_REPEAT_7(macro, data) macro(_, 7, data)
 #define BOOST_PP_REPEAT_9(macro, data) BOOST_PP_REPEAT_8(macro, data) macro(_, 8, data)
 #define BOOST_PP_REPEAT_10(macro, data) BOOST_PP_REPEAT_9(macro, data) macro(_, 9, data)
-
-#endif  // CAFFE_LEGACY_BOOST_PREPROCESSOR_REPETITION_REPEAT_HPP_
