@@ -62,7 +62,7 @@ def test_thrust_sorts_host_memory(compiler, tmp_path, request):
 
 ON_DEVICE = """
 #ifdef __CUDACC__
-#define CAFFE_ENGINE 1  // whose cudaMemcpy is CUDA's
+#define CAFFE_CORE 1  // whose cudaMemcpy is CUDA's
 #include "caffe/util/thrust_stream.hpp"
 #include <thrust/binary_search.h>
 #include <thrust/count.h>

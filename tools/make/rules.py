@@ -21,7 +21,7 @@ STOCK = re.compile(
     r"layers/(?!loss_layer\.|neuron_layer\.)|net\.cpp|stock_layers\.cpp|util/insert_splits\.cpp"
 )
 # The core's files without loops over elements. They are compiled with less optimisation, in half the time.
-BOOKKEEPING = re.compile(r"(?!util/|layers/(pooling|relu|side|sigmoid|softmax|tanh)\w*\.).*\.cpp")
+BOOKKEEPING = re.compile(r"(?!util/|layers/(pooling|relu|both_sides|sigmoid|softmax|tanh)\w*\.).*\.cpp")
 # Files of which a folder may have its own version. They are separate objects, so that the linker can leave them out.
 REPLACEABLE = re.compile(r"util/|io\.cpp")
 # For forks' files, which were written for the less strict compilers of 2014.
@@ -120,7 +120,7 @@ class Rules:
         for unit, parts in units(folder).items():
             place = self.settings.core_of(backend, of_kernels=unit.endswith(".cu"))
             needs = [f"{place}/std.hpp.gch", f"{place}/flags", *ready]
-            flags = f"$(call caffe,{folder.path},{self.settings.core}) -DCAFFE_ENGINE=1"
+            flags = f"$(call caffe,{folder.path},{self.settings.core}) -DCAFFE_CORE=1"
             flags += ",-O1" * bool(BOOKKEEPING.match(parts[0]))
             if parts == [unit]:
                 made = self.caffe_object(folder, unit, backend, place, needs, flags)

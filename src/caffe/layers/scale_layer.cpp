@@ -2,7 +2,7 @@
 
 #include "caffe/filler.hpp"
 #include "caffe/layer_factory.hpp"
-#include "caffe/layers/side.hpp"
+#include "caffe/layers/both_sides.hpp"
 
 namespace caffe {
 

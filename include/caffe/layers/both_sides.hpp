@@ -1,7 +1,7 @@
 // Caffe's math functions of both sides, CPU and GPU, with the same names. So a layer can write a pass once
 // for both. Not a header of Caffe's.
-#ifndef CAFFE_LAYERS_SIDE_HPP_
-#define CAFFE_LAYERS_SIDE_HPP_
+#ifndef CAFFE_LAYERS_BOTH_SIDES_HPP_
+#define CAFFE_LAYERS_BOTH_SIDES_HPP_
 
 #include "caffe/blob.hpp"
 #include "caffe/util/im2col.hpp"
@@ -176,4 +176,4 @@ int check_along(const Blob<Dtype>& blob, const Blob<Dtype>& part, int axis, cons
     BackwardOn<GpuSide>(top, propagate_down, bottom);                                                   \
   }
 
-#endif  // CAFFE_LAYERS_SIDE_HPP_
+#endif  // CAFFE_LAYERS_BOTH_SIDES_HPP_
