@@ -62,7 +62,7 @@ class Call:
         """Run Forward on inputs (bottoms, then blobs). wanted: the node's, so wanted[1] is that of the first input."""
         pool, site, forced, count = self.placement
         bottoms, blobs = list(inputs[:count]), list(inputs[count:])
-        with services.recording() as self.states:
+        with services.watched_draws() as self.states:
             self.instance, self.mode, tops = pool.forward(site, forced, bottoms, blobs, wanted[1:])
         pool.lend(self.instance)
         return tuple(tops)

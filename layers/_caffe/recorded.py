@@ -6,7 +6,7 @@ import torch
 
 from .._backends import BACKENDS
 from .._runtime import short
-from .._runtime.recording import allocation
+from .._runtime.planning import allocation
 from . import services
 from .autograd import Call, Placement, answered, apply
 from .instance import Instance

@@ -57,8 +57,8 @@ def _about_to_draw(device: int) -> None:
 
 
 @contextlib.contextmanager
-def recording():
-    """Record the generators from which the core draws: by device, their states before."""
+def watched_draws():
+    """See the generators from which the core draws: by device, their states before."""
     me = threading.get_ident()
     outer, drawn[me] = drawn.get(me), {}
     try:
@@ -73,7 +73,7 @@ def recording():
 @contextlib.contextmanager
 def replaying(states: dict[int, Tensor]):
     """Let the core draw from these states. Afterwards torch's generators are as they were before."""
-    with recording() as before:
+    with watched_draws() as before:
         for device, state in states.items():
             _about_to_draw(device)
             _generator(device).set_state(state)

@@ -10,7 +10,7 @@ from torch import Tensor
 from .._backends import HOST
 from .errors import CaffeRuntimeError, CaffeTypeError, dtype_name
 from .library import backend_of, how_to_build
-from .recording import STREAM_VALUE, Launched, is_constant, note, plan
+from .planning import STREAM_VALUE, Launched, is_constant, note, plan
 from .short import short
 
 try:  # 0.1 us; torch.cuda.current_stream(device).cuda_stream is the public way, at 4 us
@@ -82,7 +82,7 @@ class Launcher:
             return self._explained(functools.partial(self.number), [("Tensor", "like"), *self.passed])
         letters = "".join("o" if t.endswith("*") else "p" for t, _ in self.passed)
         careful = functools.partial(self.careful)
-        self._short = short(letters, careful, careful, self._recorded, launches_only=True)
+        self._short = short(letters, careful, careful, self._planning, launches_only=True)
         return self._explained(self._short, self.passed)
 
     def _explained(self, function, parameters):
@@ -134,8 +134,8 @@ class Launcher:
         if launched is not None:
             note(launched)
 
-    def _recorded(self, *arguments):
-        """A careful call that records a plan for the next call of this kind."""
+    def _planning(self, *arguments):
+        """A careful call that makes a plan for the next call of this kind."""
         launched = self._checked(arguments)
         if launched is not None and all(map(is_constant, arguments)):
             made = plan(arguments, [], [launched])

@@ -28,7 +28,7 @@ from torch.autograd import forward_ad
 
 from .errors import PLAIN, CaffeRuntimeError, CaffeTypeError, CaffeValueError
 from .layer import Layer
-from .recording import run_and_record
+from .planning import run_and_plan
 from .schema import schema_of, tensor_kind
 from .short import CASTS, short
 from .tracing import explain_onnx, refuse_script
@@ -120,7 +120,7 @@ class Operator:
             c.upper() if n in self.stays_float else c for c, n in zip(letters, self.names, strict=True)
         )
         return short(
-            letters, self.careful, self.plain, self.record,
+            letters, self.careful, self.plain, self.planning,
             defaults=self.defaults.values(), cast=self.cast, casts=self.autocast,
         )  # fmt: skip
 
@@ -235,10 +235,10 @@ class Operator:
         self.refuse(*arguments)
         return self.function(*arguments)
 
-    def record(self, *arguments):
-        """Like plain, and record a plan for the next call of this kind, if that is possible."""
+    def planning(self, *arguments):
+        """Like plain, and make a plan for the next call of this kind, if that is possible."""
         self.refuse(*arguments)
-        result, plan = run_and_record(self.function, arguments)
+        result, plan = run_and_plan(self.function, arguments)
         if plan is not None:
             self.short.add(arguments, plan)
         return result

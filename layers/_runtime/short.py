@@ -79,7 +79,7 @@ class Short(_call.Short if AVAILABLE else object):
 
 
 def short(
-    parameters: str, careful, plain, record, *, defaults=(), cast=None, casts="promote", launches_only=False
+    parameters: str, careful, plain, planning, *, defaults=(), cast=None, casts="promote", launches_only=False
 ):
     """A builtin that runs a call by its plan if it has one, and else by `careful`. Without a short way: `careful`.
 
@@ -88,7 +88,7 @@ def short(
             leaves in float32.
         careful: runs any call, and explains errors.
         plain: runs a call of plain tensors that needs no gradient.
-        record: like plain, and gives a Plan to the builtin's `add`.
+        planning: like plain, and gives a Plan to the builtin's `add`.
         defaults: of the last parameters.
         cast: returns the arguments as autocast casts them.
         casts: the argument `autocast` of `operator`.
@@ -98,5 +98,5 @@ def short(
         return careful
     return Short(
         parameters=parameters, defaults=tuple(defaults), launches_only=launches_only, casts=CASTS.index(casts),
-        careful=careful, plain=plain, record=record, cast=cast,
+        careful=careful, plain=plain, planning=planning, cast=cast,
     )  # fmt: skip

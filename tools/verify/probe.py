@@ -96,7 +96,7 @@ class Probe:
         self.inputs = [b.clone() for b in self.bottoms] if self.in_place else self.bottoms
         self.kept = [b.clone() for b in self.blobs]
         wanted = wanted or [True] * len(self.bottoms + self.blobs)
-        with self.services.recording() as drawn, self.in_words():
+        with self.services.watched_draws() as drawn, self.in_words():
             self.tops = self.instance.forward(self.mode, 0, self.inputs, self.kept, wanted, before=before)
         self.draws = bool(drawn)
         if self.tops is None:
