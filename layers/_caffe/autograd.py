@@ -23,9 +23,11 @@ def answered(tops, weights: list[float] | None):
 
 
 class Placement(NamedTuple):
-    """Where a call runs.
+    """What the forward and the backward of one call have in common.
 
     Attributes:
+        pool: lends the instance.
+        site: where it runs.
         forced: the mode that the user asked for, or None.
         bottoms: the number of bottoms; the other inputs are blobs.
     """
@@ -36,7 +38,7 @@ class Placement(NamedTuple):
     bottoms: int
 
 
-class Call:
+class CaffeCall:
     """One forward that may get a backward, and the instance that holds its state until then.
 
     It has no __init__, because src/call_caffe.h makes one for each call.
@@ -108,7 +110,7 @@ class CaffeNode(torch.autograd.Function):
     """The autograd node of a call. The call keeps its instance until the first backward."""
 
     @short.caffe_forward
-    def forward(ctx, call: Call, *inputs: Tensor):
+    def forward(ctx, call: CaffeCall, *inputs: Tensor):
         tops = call.forward(inputs, ctx.needs_input_grad)
         ctx.call = call
         if call.placement.pool.in_place:

@@ -33,7 +33,10 @@ def caffe_package(module: str) -> Layer:
 
 
 class Site(NamedTuple):
-    """Where a call runs. Calls with the same site may use the same instance, one after the other."""
+    """The device, stream, dtype and phase of a call.
+
+    Calls with the same site may use the same instance, one after the other.
+    """
 
     backend: str
     device: int

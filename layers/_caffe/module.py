@@ -34,7 +34,7 @@ from .._runtime import (
     path_of,
     refuse_script,
 )
-from .autograd import CaffeNode, Call, Placement, answered
+from .autograd import CaffeCall, CaffeNode, Placement, answered
 from .bottoms import checked_blobs, dtype_of, guarded, prepared, refuse_transforms, site_at, site_of
 from .caffemodel import blobs_of, same_shape
 from .instance import DTYPES, MODES, Definition, Shape, Site, caffe_package
@@ -220,7 +220,7 @@ class CaffeModule(nn.Module):
             # In forward mode, too: autograd raises an error for tangents, and Forward would lose them.
             differentiated = bool(pool.weights) and (wants or forward_ad._current_level >= 0)
             if differentiated:
-                call = Call()
+                call = CaffeCall()
                 call.placement = placement
                 tops = CaffeNode.apply(call, *bottoms, *blobs)
                 instance = call.instance

@@ -22,7 +22,7 @@ from .messages import layer_parameter
 from .net import CaffeNet, Phase
 from .registry import Folders, Ported
 from .rules import TRAIN, State, included
-from .stock import Definition, StockLayer, blobs_of, stock_class, stock_types
+from .stock import StockDefinition, StockLayer, blobs_of, stock_class, stock_types
 
 # Stock types that do not compute on tensors, and are left out.
 _NO_COMPUTATION = ("HDF5Output",)
@@ -184,7 +184,7 @@ class Builder:
                 if misfit:
                     raise CaffeValueError(f"{misfit}. If a fork's {spec.type} does, port that")
                 extra = {one.path: unquoted(one.value) for one in unknown if one.path in kind.understands}
-                return kind(Definition(spec.name, message, len(spec.bottoms), len(spec.tops), extra))
+                return kind(StockDefinition(spec.name, message, len(spec.bottoms), len(spec.tops), extra))
             self._note(spec, strange[:1], f"is not stock Caffe's: {spec.type} runs as ported")
             if misfit:
                 self.notes.append(

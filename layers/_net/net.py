@@ -24,7 +24,7 @@ from .._runtime import (
 from .graph import Graph, Spec, needed
 from .rules import TEST, TRAIN
 from .save import save
-from .schedule import Call, Schedule, calls_of
+from .schedule import LayerCall, Schedule, calls_of
 from .stock import blobs_of
 from .stock.batch_norm import updated_together
 from .weights import load
@@ -134,7 +134,7 @@ class CaffeNet(nn.Module):
             kind = CaffeValueError if isinstance(error, ValueError) else CaffeTypeError
         return kind(f"{self.path}, line {spec.line}: layer {spec.name!r} ({spec.type}): {error}")
 
-    def run_calls(self, calls: Iterable[Call], values: list) -> None:
+    def run_calls(self, calls: Iterable[LayerCall], values: list) -> None:
         """Run the layers, and put their tops into the list of values."""
         # torch.compile decides by itself what it may overwrite.
         modules, write_over = self._modules, not (torch.is_grad_enabled() or torch.compiler.is_compiling())

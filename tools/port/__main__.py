@@ -23,8 +23,8 @@ from rich.table import Table
 from ..files import alone_in
 from ..make.backends import BACKENDS
 from ..make.build import build
+from ..make.job import Job
 from ..make.names import check_layer, check_type, folder_of, shown
-from ..make.plan import Plan as Build
 from ..make.settings import Settings, from_environment
 from ..refused import Refused
 from .age import check_age
@@ -116,7 +116,7 @@ def port_all(names: Names, options) -> int:
     if ported and not options.unbuilt:
         folders = sorted({p.folder.name for p in ported.values()})
         os.makedirs(options.settings.build, exist_ok=True)
-        build(Build(options.settings, only=folders), keep_going=True)
+        build(Job(options.settings, only=folders), keep_going=True)
     for type_name, done in ported.items():
         error = None if options.unbuilt else first_error(done.folder, options.settings)
         result = "does not compile" if error else "ported" if options.unbuilt else "compiles"
