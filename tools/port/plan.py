@@ -319,8 +319,11 @@ class Closure:
         return parts is not None
 
 
-class Plan(Closure):
-    """The decision on one type. `problems` are those that the search finds; refusals.py finds the others."""
+class Pick(Closure):
+    """What is picked of the fork for one type.
+
+    `problems` are those that the search finds; refusals.py finds the others.
+    """
 
     def __init__(self, names: Names, type_name: str):
         self.type, self.target = type_name, names.class_of(type_name)
