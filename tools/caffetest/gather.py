@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..caffe.folder import NOTHING
+from ..caffe.includes import NOTHING
 from ..port.tree import INCLUDE
 from ..refused import Refused
 

@@ -7,9 +7,9 @@ import contextlib
 import os
 import sys
 
-from ..caffe.folder import LayerFolder
 from ..files import depfile, read, write
 from .analysis import Unit
+from .folder import LayerFolder
 from .lexer import IS_DEFINED
 from .source import RewriteProblem, Source
 

@@ -16,6 +16,8 @@ from .discover import HEADERS, SOURCES, Folder
 CORE_SOURCES = "src/caffe"
 # The extension that runs recorded calls, one for all layers.
 CALL = "layers/_runtime/_call.abi3.so"
+# What both kinds of extensions are compiled with.
+ABI = "tools/make/python_abi.py"
 # The core's own layers and its Net. Only layers that own sub-layers need them.
 STOCK = re.compile(
     r"layers/(?!loss_layer\.|neuron_layer\.)|net\.cpp|stock_layers\.cpp|util/insert_splits\.cpp"
@@ -215,7 +217,9 @@ class Rules:
 
     def wrapper(self, name: str, backend: str, header: str, output: str, *, flags: str = "", own=()):
         """Add the rule of the Python wrapper of a header's functions. `own`: more files that it is made from."""
-        self.rule(output, [header, *own, *edge.EVERY, self.edge], f"$(call wrapper,{name},{backend},{flags})")
+        self.rule(
+            output, [header, *own, *edge.EVERY, self.edge, ABI], f"$(call wrapper,{name},{backend},{flags})"
+        )
 
     def layer(self, folder: Folder):
         build = f"{self.settings.build}/{folder.name}"
@@ -281,7 +285,7 @@ class Rules:
         own = os.access(os.path.join(self.settings.root, os.path.dirname(CALL)), os.W_OK)
         call, messages = ([CALL], [self.stock_messages()]) if own else ([], [])
         if own:
-            self.rule(CALL, [*edge.CALL, self.edge, "tools/make/build_call.py", "build_ffi.py"], "$(runner)")
+            self.rule(CALL, [*edge.CALL, self.edge, "tools/make/build_call.py", ABI], "$(runner)")
         self.core(core_sources)
         for folder in folders:
             self.lines.append(f"\n# {folder.name}")

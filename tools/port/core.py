@@ -6,7 +6,7 @@ import re
 from functools import cached_property
 from itertools import pairwise
 
-from ..caffe.folder import NOTHING
+from ..caffe.includes import NOTHING
 from ..cuda.lexer import Token
 from ..cuda.outline import head_name
 from .items import Item, Place

@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from ..caffe.folder import NOTHING
+from ..caffe.includes import NOTHING
 from ..caffe.registers import registrations
 from ..cuda.lexer import Token
 from ..cuda.outline import split_commas

@@ -6,7 +6,7 @@ import re
 from functools import cached_property
 from pathlib import Path
 
-from ..caffe.folder import CUDA_NAMES, NOTHING, spelled_here
+from ..caffe.includes import CUDA_NAMES, NOTHING, spelled_here
 from ..cuda.source import Source
 from ..cuda.tokens import position_from
 from ..files import read

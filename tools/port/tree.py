@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .. import files
-from ..caffe.folder import spelled_here
+from ..caffe.includes import spelled_here
 from ..caffe.registers import REGISTER, instantiated, registrations
 from ..cuda.lexer import Directive, Token
 from ..cuda.outline import Function

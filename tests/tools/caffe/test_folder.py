@@ -11,7 +11,7 @@ from support.fork import names
 
 from layers._backends import HOST
 from tools.caffe import build as caffe_build
-from tools.caffe.folder import LayerFolder
+from tools.cuda.folder import LayerFolder
 
 
 @pytest.fixture
