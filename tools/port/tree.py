@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 from .. import files
 from ..caffe.includes import spelled_here
-from ..caffe.registers import REGISTER, instantiated, registrations
+from ..caffe.macros import REGISTER
+from ..caffe.registers import instantiated, registrations
 from ..cuda.lexer import Directive, Token
 from ..cuda.outline import Function
 from ..cuda.source import Source
