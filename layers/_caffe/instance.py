@@ -32,6 +32,11 @@ def caffe_package(module: str) -> Layer:
     return Layer(module, dtypes=DTYPES)
 
 
+def phase_of(training: bool) -> int:
+    """Caffe's Phase of a module's mode: TRAIN is 0, TEST is 1."""
+    return int(not training)
+
+
 class Site(NamedTuple):
     """The device, stream, dtype and phase of a call.
 

@@ -35,9 +35,9 @@ from .._runtime import (
     refuse_script,
 )
 from .autograd import CaffeCall, CaffeNode, Placement, answered
-from .bottoms import checked_blobs, dtype_of, guarded, prepared, refuse_transforms, site_at, site_of
+from .bottoms import dtype_of, guarded, placed, refuse_transforms, site_at
 from .caffemodel import blobs_of, same_shape
-from .instance import DTYPES, MODES, Definition, Shape, Site, caffe_package
+from .instance import DTYPES, MODES, Definition, Shape, Site, caffe_package, phase_of
 from .operator import GraphOperator
 from .parameters import Parameters
 from .pool import Pool
@@ -202,23 +202,18 @@ class CaffeModule(nn.Module):
     def _careful(self, bottoms: tuple[Tensor, ...]):
         if (node := fx_node(self, self.layer.name, bottoms)) is not None:
             return node
-        pool, blobs = self._pool, self._blobs()
+        pool = self._pool
         pool.check_bottoms(len(bottoms))
-        if torch._C._is_tracing():
+        tracing = torch._C._is_tracing()
+        if tracing:
             explain_onnx(self.layer.name, self.graph_operator.operator)
+        if tracing or any(is_fake(b) for b in bottoms):
             return self._in_a_graph(bottoms)
-        if any(is_fake(b) for b in bottoms):
-            return self._in_a_graph(bottoms)
-        bottoms = prepared(pool.definition, bottoms, blobs)
-        site = site_of(bottoms, blobs, int(not self.training))
-        with guarded(site.torch_device):
-            if pool.blob_shapes is None:
-                self._set_up(site, bottoms)
-            blobs = checked_blobs(pool.definition, self._blobs(), pool.blob_shapes, site)
+        with placed(pool, bottoms, self._blobs, self.training, self._set_up) as (site, bottoms, blobs):
             placement = Placement(pool, site, self._forced, len(bottoms))
             wants = torch.is_grad_enabled() and any(t.requires_grad for t in (*bottoms, *blobs))
             # In forward mode, too: autograd raises an error for tangents, and Forward would lose them.
-            differentiated = bool(pool.weights) and (wants or forward_ad._current_level >= 0)
+            differentiated = pool.has_tops and (wants or forward_ad._current_level >= 0)
             if differentiated:
                 call = CaffeCall()
                 call.placement = placement
@@ -301,7 +296,7 @@ class CaffeModule(nn.Module):
             )
         shapes = [self._shape(i, b) for i, b in enumerate(bottoms)]
         with guarded(device):
-            self._set_up(site_at(device, dtype, int(not self.training)), shapes)
+            self._set_up(site_at(device, dtype, phase_of(self.training)), shapes)
         return self
 
     def top_shapes(self, *bottoms: Shape) -> list[Shape]:
@@ -311,7 +306,7 @@ class CaffeModule(nn.Module):
         shapes = tuple(self._shape(i, b) for i, b in enumerate(bottoms))
         device = torch.device(self.layer.any_backend().device)
         with guarded(device):
-            site = site_at(device, dtype_of([], self._blobs()), int(not self.training))
+            site = site_at(device, dtype_of([], self._blobs()), phase_of(self.training))
             return list(self._pool.reshape(site, self._forced, shapes))
 
     def _shape(self, i: int, bottom) -> Shape:

@@ -7,13 +7,14 @@ detector's number of boxes, are `varying`: torch learns them when the graph runs
 """
 
 import contextlib
+import functools
 
 import torch
 
 from .._runtime import CaffeRuntimeError, name_and_library, once
 from . import services
-from .bottoms import checked_blobs, dtype_of, guarded, prepared, site_at, site_of
-from .instance import MODES, Definition, caffe_package
+from .bottoms import dtype_of, guarded, placed, site_at
+from .instance import MODES, Definition, caffe_package, phase_of
 from .parameters import Parameters
 from .pool import Pool
 
@@ -84,8 +85,9 @@ class GraphOperator:
         backend = self.layer.any_backend()
         device = torch.device(backend.device) if backend.on_host else lead.device
         with guarded(device), torch.inference_mode(False):
-            site = site_at(device, lead.dtype, int(not training))
-            self._ready(pool, site, mode, shapes)
+            site = site_at(device, lead.dtype, phase_of(training))
+            if pool.blob_shapes is None:
+                self._set_up(pool, mode, site, shapes)
             tops = pool.reshape(site, MODES.get(mode) if backend.on_host else None, shapes)
         tops = [list(shape) for shape in tops]
         for i, axis in _places(varying):
@@ -100,13 +102,12 @@ class GraphOperator:
         ]
 
     @staticmethod
-    def _ready(pool: Pool, site, mode: str | None, bottoms) -> None:
+    def _set_up(pool: Pool, mode: str | None, site, bottoms) -> None:
         """Set up the pool. Each call brings the values of its blobs, so those made here are dropped."""
-        if pool.blob_shapes is None:
-            with pool.lock:
-                if pool.blob_shapes is None:
-                    with services.replaying({}):
-                        pool.set_up(site, MODES.get(mode), bottoms, [])
+        with pool.lock:
+            if pool.blob_shapes is None:
+                with services.replaying({}):
+                    pool.set_up(site, MODES.get(mode), bottoms, [])
 
     # --------------------------------------------------------------------------------------- calls
 
@@ -114,11 +115,9 @@ class GraphOperator:
     def _call(self, bottoms, blobs, parameter, training, mode):
         """(pool, site, mode, bottoms, blobs) of a call. Bottoms that are computed in place are copied."""
         pool = self._pool(parameter)
-        bottoms = prepared(pool.definition, tuple(b.detach() for b in bottoms), blobs)
-        site = site_of(bottoms, blobs, int(not training))
-        with guarded(site.torch_device):
-            self._ready(pool, site, mode, bottoms)
-            blobs = checked_blobs(pool.definition, blobs, pool.blob_shapes, site)
+        bottoms = tuple(b.detach() for b in bottoms)
+        set_up = functools.partial(self._set_up, pool, mode)
+        with placed(pool, bottoms, lambda: blobs, training, set_up) as (site, bottoms, blobs):
             for i in pool.in_place.values():
                 bottoms[i] = bottoms[i].clone()
             yield pool, site, MODES.get(mode), bottoms, [b.detach() for b in blobs]

@@ -33,6 +33,7 @@ class Pool:
             sizes than Reshape, or than another Forward.
         weights: the tops' loss_weights; 1 if there is none.
         weighs: is one of them not 1?
+        has_tops: has the layer a top? A layer that does not say is supposed to have one, until its first Forward.
         changes: a number that grows when something changes on which recorded calls depend and which they do not check.
     """
 
@@ -52,7 +53,7 @@ class Pool:
         self.blob_shapes: tuple[Shape, ...] | None = None
         self.set_up_shapes: tuple[Shape, ...] = ()
         self.weights: list[float] = []
-        self.weighs = False
+        self.weighs = self.has_tops = False
         self.lock = threading.RLock()
 
     def __reduce__(self):
@@ -121,7 +122,7 @@ class Pool:
         if known and len(known) != len(blobs):
             raise CaffeValueError(f"{self.name}: loaded {len(known)} blobs, the layer has {len(blobs)}")
         self.weights = [weight or 1.0 for weight in instance.weights]
-        self.weighs = any(weight != 1 for weight in self.weights)
+        self.weighs, self.has_tops = any(weight != 1 for weight in self.weights), bool(self.weights)
         self._expect(shapes, instance.top_shapes)
         self.set_up_shapes = shapes
         self.blob_shapes = tuple(tuple(blob.shape) for blob in blobs)
@@ -158,7 +159,7 @@ class Pool:
                 if tops:
                     self._expect(shapes, shapes_of(tops))
                 else:
-                    self.weights = []
+                    self.has_tops = self.weighs = False
                 return instance, mode, tops
             self.release(instance)
         raise self.no_code_for("Forward", modes[-1], site)

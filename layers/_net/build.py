@@ -159,7 +159,7 @@ class Builder:
             return
         key = self._key(net, spec)
         self.modules[spec], self.keys[spec] = module, key
-        net._modules[key] = module
+        net.add_module(key, module)
         net.specs[key] = spec
         net.keys.setdefault(spec.name, []).append(key)
         net.multipliers[key] = [
@@ -216,7 +216,7 @@ class Builder:
         if hasattr(type(net), base) or base in net.__dict__:
             base += "_"
         key, number = base, 2
-        while key in net._modules:
+        while hasattr(net, key):
             key, number = f"{base}_{number}", number + 1
         return key
 
@@ -337,12 +337,13 @@ class Builder:
                 else:
                     self.problems.add(spec, _why_unshared(param, blob, owner, own), TRAIN)
         for keys in net.keys.values():
-            first = net._modules[keys[0]]
+            first = net.get_layer(keys[0])
             for key in keys[1:]:
-                for attribute, blob in blobs_of(net._modules[key]):
+                module = net.get_layer(key)
+                for attribute, blob in blobs_of(module):
                     own = getattr(first, attribute, None)
                     if isinstance(own, torch.Tensor) and own.shape == blob.shape:
-                        setattr(net._modules[key], attribute, own)
+                        setattr(module, attribute, own)
         self._learning(net)
         if self.problems:
             raise self.problems.error(len(net.phases))
