@@ -152,6 +152,13 @@ PyMethodDef module_methods[] = {
     {"record_caffe_call", record_caffe_call, METH_O, "record_caffe_call(values): forward and backward"},
     {"caffe_forward", caffe_forward, METH_O, "caffe_forward(careful): the forward of an autograd node"},
     {nullptr, nullptr, 0, nullptr}};
+// What layers/_runtime/short.py and planning.py pass.
+constexpr std::pair<const char*, int> constants[] = {
+    {"NUMBER", kNumber},        {"ARGUMENT", kArgument},    {"ALLOCATION", kAllocation},
+    {"STREAM", kStream},        {"CAST_PROMOTE", kPromote}, {"CAST_LOWER", kToLower},
+    {"CAST_FLOAT32", kToFloat}, {"CAST_NONE", kToNothing},  {"MOST_PARAMETERS", kMostArguments},
+    {"FLOAT", kDLFloat},        {"BFLOAT", kDLBfloat},
+};
 PyModuleDef definition = {PyModuleDef_HEAD_INIT,
                           "_call",
                           "The short way of a call.",
@@ -174,5 +181,7 @@ PyMODINIT_FUNC PyInit__call() {
   if (PyModule_AddObject(module, "Plan", plan) || PyModule_AddObject(module, "Short", one) ||
       PyModule_AddStringConstant(module, "EDGE", CAFFE_EDGE))
     return nullptr;
+  for (const auto& [name, value] : caffe::constants)
+    if (PyModule_AddIntConstant(module, name, value)) return nullptr;
   return module;
 }

@@ -45,6 +45,7 @@ struct RecordedCall : Named {
   PyObject* weighted = object("weighted");
   // The autograd node.
   PyObject *apply = object("apply"), *make_call = object("make_call"), *placement = object("placement");
+  PyObject* mode = object("mode");  // of Forward, as Python names it
   // Of the layer's library.
   const Run run_forward = address<Run>("run_forward"), run_backward = address<Run>("run_backward");
   const SetNumThreads set_num_threads = address<SetNumThreads>("set_num_threads");
@@ -166,8 +167,7 @@ class CallRunner {
     }
     // A top has another shape or address than recorded, so Backward must go the careful way.
     if (moved && PyObject_SetAttr(of_call, names_.recorded, Py_None)) return nullptr;
-    Owned mode(PyLong_FromLongLong(r_.head().mode));
-    PyObject_SetAttr(of_call, names_.mode, mode.get());
+    PyObject_SetAttr(of_call, names_.mode, r_.mode);
     PyObject_SetAttr(of_call, names_.instance, instance.get());
     PySet_Add(r_.lent, instance.get());
     if (save(ctx, of_call, inputs, tops)) return tops;

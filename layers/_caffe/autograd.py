@@ -34,7 +34,7 @@ class Placement(NamedTuple):
 
     pool: Pool
     site: Site
-    forced: int | None
+    forced: str | None
     bottoms: int
 
 
@@ -53,7 +53,7 @@ class CaffeCall:
     placement: Placement
     recorded = None
     instance: Instance | None = None
-    mode: int
+    mode: str
     states: dict[int, Tensor | None]
 
     def __del__(self):  # without a backward
@@ -96,7 +96,7 @@ class CaffeCall:
             self.mode = GPU
         return diffs
 
-    def _forward_again(self, mode: int, bottoms, blobs, wanted, tops) -> Instance:
+    def _forward_again(self, mode: str, bottoms, blobs, wanted, tops) -> Instance:
         pool, site, _, _ = self.placement
         if pool.in_place:
             raise CaffeRuntimeError(

@@ -163,10 +163,6 @@ class CaffeModule(nn.Module):
         self._mode, self._recorded = mode, None
 
     @property
-    def _forced(self) -> int | None:
-        return None if self._mode is None else MODES[self._mode]
-
-    @property
     def iteration(self) -> int | None:
         """The training loop's iteration. Some layers ask their net for it: flownet2's schedules, names of files.
 
@@ -210,7 +206,7 @@ class CaffeModule(nn.Module):
         if tracing or any(is_fake(b) for b in bottoms):
             return self._in_a_graph(bottoms)
         with placed(pool, bottoms, self._blobs, self.training, self._set_up) as (site, bottoms, blobs):
-            placement = Placement(pool, site, self._forced, len(bottoms))
+            placement = Placement(pool, site, self._mode, len(bottoms))
             wants = torch.is_grad_enabled() and any(t.requires_grad for t in (*bottoms, *blobs))
             # In forward mode, too: autograd raises an error for tangents, and Forward would lose them.
             differentiated = pool.has_tops and (wants or forward_ad._current_level >= 0)
@@ -221,7 +217,7 @@ class CaffeModule(nn.Module):
                 instance = call.instance
             else:
                 instance, _, tops = pool.forward(
-                    site, self._forced, bottoms, blobs, [False] * len((*bottoms, *blobs))
+                    site, self._mode, bottoms, blobs, [False] * len((*bottoms, *blobs))
                 )
                 for i in pool.in_place.values():
                     if not bottoms[i].is_inference():
@@ -307,7 +303,7 @@ class CaffeModule(nn.Module):
         device = torch.device(self.layer.any_backend().device)
         with guarded(device):
             site = site_at(device, dtype_of([], self._blobs()), phase_of(self.training))
-            return list(self._pool.reshape(site, self._forced, shapes))
+            return list(self._pool.reshape(site, self._mode, shapes))
 
     def _shape(self, i: int, bottom) -> Shape:
         if isinstance(bottom, Tensor):
@@ -332,7 +328,7 @@ class CaffeModule(nn.Module):
             if self._pool.blob_shapes is not None:
                 return
             known = self._blobs()
-            for i, blob in enumerate(self._pool.set_up(site, self._forced, bottoms, known)):
+            for i, blob in enumerate(self._pool.set_up(site, self._mode, bottoms, known)):
                 if not known:
                     self._new_blob(i, blob.to(site.torch_device))
                 elif known[i].shape != blob.shape:

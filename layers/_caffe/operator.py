@@ -11,10 +11,11 @@ import functools
 
 import torch
 
+from .._backends import DISPATCH_KEYS
 from .._runtime import CaffeRuntimeError, name_and_library, once
 from . import services
 from .bottoms import dtype_of, guarded, placed, site_at
-from .instance import MODES, Definition, caffe_package, phase_of
+from .instance import GPU, Definition, caffe_package, phase_of
 from .parameters import Parameters
 from .pool import Pool
 
@@ -43,7 +44,7 @@ class GraphOperator:
             (type, self._forward, self._fake),
             (f"{type}_backward", self._backward, self._fake_backward),
         ):
-            for key in ("CPU", "CUDA"):
+            for key in DISPATCH_KEYS:
                 library.impl(function, implementation, key)
             torch.library.register_fake(f"{library.ns}::{function}", fake, lib=library)
         torch.library.register_autograd(
@@ -88,7 +89,7 @@ class GraphOperator:
             site = site_at(device, lead.dtype, phase_of(training))
             if pool.blob_shapes is None:
                 self._set_up(pool, mode, site, shapes)
-            tops = pool.reshape(site, MODES.get(mode) if backend.on_host else None, shapes)
+            tops = pool.reshape(site, mode if backend.on_host else None, shapes)
         tops = [list(shape) for shape in tops]
         for i, axis in _places(varying):
             tops[i][axis] = torch.library.get_ctx().new_dynamic_size()
@@ -107,7 +108,7 @@ class GraphOperator:
         with pool.lock:
             if pool.blob_shapes is None:
                 with services.replaying({}):
-                    pool.set_up(site, MODES.get(mode), bottoms, [])
+                    pool.set_up(site, mode, bottoms, [])
 
     # --------------------------------------------------------------------------------------- calls
 
@@ -120,7 +121,7 @@ class GraphOperator:
         with placed(pool, bottoms, lambda: blobs, training, set_up) as (site, bottoms, blobs):
             for i in pool.in_place.values():
                 bottoms[i] = bottoms[i].clone()
-            yield pool, site, MODES.get(mode), bottoms, [b.detach() for b in blobs]
+            yield pool, site, mode, bottoms, [b.detach() for b in blobs]
 
     def _forward(self, bottoms, blobs, parameter, training, mode, varying):
         with self._call(bottoms, blobs, parameter, training, mode) as (pool, site, forced, bottoms, blobs):
@@ -160,7 +161,7 @@ class GraphOperator:
                 if found is not None:
                     break
                 if forced is None and site.on_host:
-                    pool.run_on_host(MODES["gpu"])
+                    pool.run_on_host(GPU)
             else:
                 raise pool.no_code_for("Backward", chosen, site)
         inputs = (*bottoms, *blobs)

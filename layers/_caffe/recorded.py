@@ -61,6 +61,7 @@ class RecordedCall:
             "apply": apply,
             "make_call": CaffeCall,
             "placement": placement,
+            "mode": instance.mode,
             "run_forward": library.runner("caffe_layer_forward"),
             "run_backward": library.runner("caffe_layer_backward"),
             "set_num_threads": library.set_num_threads,

@@ -26,6 +26,7 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
+from .._backends import DISPATCH_KEYS
 from .errors import PLAIN, CaffeRuntimeError, CaffeTypeError, CaffeValueError
 from .layer import Layer
 from .planning import run_and_plan
@@ -138,7 +139,7 @@ class Operator:
         # attribute of torch: without it calls still work, but are slower.
         if hasattr(self.short, "dispatched") and hasattr(torch_op, "_op"):
             torch_op._op = functools.partial(self.short.dispatched, torch_op._op)
-        for key in ("CPU", "CUDA"):
+        for key in DISPATCH_KEYS:
             library.impl(function.__name__, getattr(self.short, "registered", self.registered), key)
         torch.library.register_fake(name, self.shape, lib=library)
         return torch_op

@@ -18,8 +18,8 @@ from .._backends import BACKENDS
 from . import short
 from .errors import PLAIN
 from .library import backend_of
+from .short import ALLOCATION, ARGUMENT, NUMBER, STREAM
 
-NUMBER, ARGUMENT, ALLOCATION, STREAM = range(4)  # src/call_plan.h: where a word comes from
 _ALLOCATES = {
     torch.ops.aten.empty.memory_format,
     torch.ops.aten.empty_strided.default,

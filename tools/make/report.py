@@ -215,7 +215,7 @@ def run_once(case, device: str) -> tuple[float, float, float]:
 
     arguments = cast(next(iter(case.inputs.values()))(Draw()), torch.float32, device)
     result = case.function(*arguments)
-    reference = case.reference(*cast(arguments, torch.float64, "cpu"))
+    reference = case.reference(*cast(arguments, torch.float64))
     wait = torch.cuda.synchronize if device == GPU else lambda: None
     wait()
     start = time.perf_counter()

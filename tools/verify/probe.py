@@ -66,7 +66,7 @@ class Probe:
         if code.device == GPU:
             device, stream = torch.cuda.current_device(), torch.cuda.current_stream().cuda_stream
         site = instances.Site(code.backend, device, stream, dtype, instances.phase_of(module.training))
-        self.mode, self.in_place = instances.MODES[code.mode], definition.in_place
+        self.mode, self.in_place = code.mode, definition.in_place
         self.bottoms = [b.to(code.device, dtype).contiguous() for b in bottoms]
         torch.manual_seed(1701)  # for its fillers
         self.instance = instances.Instance(definition, site, self.mode, self.bottoms, iteration=0)

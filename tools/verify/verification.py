@@ -9,6 +9,8 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
+from layers._backends import CPU
+
 from .gradient import GradientCheck, flat, relative
 from .guarded import guarded
 from .inputs import (
@@ -53,7 +55,7 @@ class Verification:
         self.package, self.layer, self.options = package, layer, options
         self.send, self.crashed = send, crashed
         self.CaffeError = importlib.import_module(f"{package}._runtime").CaffeError
-        self.codes = [c for c in CODES if c.device == "cpu" or torch.cuda.is_available()]
+        self.codes = [c for c in CODES if c.device == CPU or torch.cuda.is_available()]
 
     def run(self) -> None:
         for setting in self.settings():
@@ -192,7 +194,7 @@ class Verification:
     def run_kernels_on_host(self, setting: Setting) -> None:
         """Run forward and backward once, in float."""
         self.choose_blobs(setting)
-        code = next(c for c in self.codes if c.mode == "gpu" and c.device == "cpu")
+        code = next(c for c in self.codes if c.mode == "gpu" and c.device == CPU)
         with contextlib.suppress(NoCode, self.CaffeError):
             self.run_once(setting, code, torch.float32)
 
