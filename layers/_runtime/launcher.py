@@ -33,6 +33,7 @@ _POINTER_DTYPES = {
     "int64_t": torch.int64,
     "bool": torch.bool,
 }
+_NO_BUILTINS = {"__builtins__": {}}
 _INTEGER_RANGES = {
     f"{sign}int{bits}_t": (0, 2**bits - 1) if sign else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
     for sign in ("", "u")
@@ -64,7 +65,10 @@ class Launcher:
             )
         self.parameters = [tuple(p) for p in signatures[function]["parameters"]]
         self.returns = signatures[function]["returns"]
-        self.extents = signatures[function].get("extents", {})
+        self.extents = {
+            name: [[compile(size, name, "eval") for size in listed] for listed in lists]
+            for name, lists in signatures[function].get("extents", {}).items()
+        }
         # `int dtype` is the dtype of the `void *` arguments. `int weight_dtype` is that of `weight` and `weight_diff`,
         # which may differ from it.
         names = {n.removesuffix("_diff") for _, n in self.parameters}
@@ -219,9 +223,7 @@ class Launcher:
             if name not in tensors:
                 continue
             try:
-                sizes, strides = (
-                    [eval(e, {"__builtins__": {}}, numbers) for e in listed] for listed in lists
-                )
+                sizes, strides = ([eval(e, _NO_BUILTINS, numbers) for e in listed] for listed in lists)
             except ZeroDivisionError:
                 sizes, strides = [-1], []
             tensor = tensors[name]
