@@ -121,7 +121,8 @@ class CaffeNode(torch.autograd.Function):
 
     @staticmethod
     def jvp(ctx, *_):
-        raise CaffeRuntimeError(f"{ctx.call.placement.pool.name} has no forward-mode derivative (jvp)")
+        definition = ctx.call.placement.pool.definition
+        raise CaffeRuntimeError(f"{definition.name}: {definition.type} has no forward-mode derivative (jvp)")
 
     @staticmethod
     def backward(ctx, *top_diffs: Tensor):

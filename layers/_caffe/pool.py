@@ -120,7 +120,7 @@ class Pool:
             instance = Instance(self.definition, site, mode, bottoms, self.iteration)
         blobs = instance.initial_blobs()
         if known and len(known) != len(blobs):
-            raise CaffeValueError(f"{self.name}: loaded {len(known)} blobs, the layer has {len(blobs)}")
+            raise CaffeValueError(f"{self.name}: blobs: expected {len(blobs)}, got {len(known)}")
         self.weights = [weight or 1.0 for weight in instance.weights]
         self.weighs, self.has_tops = any(weight != 1 for weight in self.weights), bool(self.weights)
         self._expect(shapes, instance.top_shapes)

@@ -104,7 +104,7 @@ def _opened(path):
     with open(path, "rb") as file:
         is_hdf5 = file.read(len(HDF5_MAGIC)) == HDF5_MAGIC
     if is_hdf5:
-        with _h5py().File(path, "r") as file:
+        with _h5py(path).File(path, "r") as file:
             yield _h5_layers(file, path), _read_h5
         return
     layers = [layer for layer in stored_layers(path) if layer.blobs]
@@ -129,11 +129,11 @@ class _H5Blob:
     shape: tuple[int, ...]
 
 
-def _h5py():
+def _h5py(path):
     try:
         import h5py
     except ImportError:
-        raise CaffeRuntimeError(".caffemodel.h5 files are read by h5py: pip install h5py") from None
+        raise CaffeRuntimeError(f"{path}: .caffemodel.h5 files are read by h5py: pip install h5py") from None
     return h5py
 
 
@@ -141,7 +141,7 @@ def _h5_layers(file, path) -> list[StoredLayer]:
     """The layers of data/<layer>/<number>. If a layer's name has slashes, they are groups of the file."""
     if "data" not in file:
         raise CaffeValueError(f"{path}: not a .caffemodel.h5: it has no group 'data'")
-    h5py, found = _h5py(), {}
+    h5py, found = _h5py(path), {}
 
     def visit(name, item):
         layer, _, number = name.rpartition("/")

@@ -30,6 +30,8 @@ class Argument:
 
 @dataclass
 class KernelLauncher:
+    """One C function, its kernel, and what it passes to that."""
+
     name: str
     kernel: Kernel
     callee: str  # qualified: caffe::ReLUForward

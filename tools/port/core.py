@@ -30,6 +30,8 @@ CORE_FILES = {f"include/caffe/{stem}{kind}" for stem in CORE for kind in HEADER_
 
 
 class Core:
+    """A fork's versions of the core's headers, compared with the toolkit's."""
+
     def __init__(self, tree: Tree, toolkit: Toolkit):
         self.tree, self.toolkit = tree, toolkit
 
