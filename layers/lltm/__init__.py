@@ -86,22 +86,9 @@ def lltm_pointwise_backward(
         room = elements * (8 if gates.dtype == torch.float64 else 4)
         partial_sums = torch.empty(room, dtype=torch.uint8, device=gates.device)
     layer.lltm_backward(
-        gates,
-        bias,
-        new_cell,
-        new_h_diff,
-        new_cell_diff,
-        gates_diff,
-        bias_diff,
-        old_cell_diff,
-        partial_sums,
-        batch,
-        state,
-        h_row,
-        h_column,
-        cell_row,
-        cell_column,
-    )
+        gates, bias, new_cell, new_h_diff, new_cell_diff, gates_diff, bias_diff, old_cell_diff, partial_sums,
+        batch, state, h_row, h_column, cell_row, cell_column,
+    )  # fmt: skip
     diffs = gates_diff, bias_diff, old_cell_diff
     return tuple(gates.new_empty(0) if diff is None else diff for diff in diffs)
 
