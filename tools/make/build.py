@@ -14,7 +14,6 @@ import contextlib
 import fcntl
 import glob
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -23,21 +22,15 @@ from ..files import read
 from ..refused import Refused
 from . import names, packages
 from .backends import BACKENDS, HOST
-from .discover import Folder, folders
-from .job import FROM, MARK, Job, empty, remove
-from .rules import CALL
+from .clean import clean
+from .discover import layers_in
+from .job import Job, empty
 from .settings import ROOT, Settings, full, of_each_folder
 
 # Stands in MAKEFLAGS between make's options and the settings of the command line.
 _OVERRIDES = " -- "
 # A disk with fewer free bytes counts as full.
 ALMOST_NOTHING = 1 << 20
-
-# What make writes to BUILD: files, and folders, each with a file that marks it (a layer's: FROM).
-_MADE = {"_tmp": MARK, "core": "lock", "sanitize": "made", "races": "made", "caffetest": "made"}
-_MADE_FILES = re.compile(
-    r"(lock|report|call\.log|layers(\.dry)?\.mk|packages(\.build|\.test)?|[\w.]+\.flags)(\.\d+\.partial)?"
-)
 
 
 # ------------------------------------------------------------------------------------------------- running
@@ -210,7 +203,10 @@ def verify(settings: Settings) -> int:
     arguments = settings.arguments
     layer = arguments.get("LAYER", "").strip()
     if not layer:
-        layers = " ".join(name for name, folder in layers_in(settings).items() if folder.is_caffe) or "none"
+        layers = (
+            " ".join(name for name, folder in layers_in(settings.layers_dir).items() if folder.is_caffe)
+            or "none"
+        )
         raise Refused(
             f"which layer? {settings.hint('verify', LAYER='foo')}\nCaffe layers in {settings.layers_dir}: {layers}"
         )
@@ -238,41 +234,6 @@ def verify(settings: Settings) -> int:
     return subprocess.call([*command, "--", layer])
 
 
-def is_made(entry: os.DirEntry) -> bool:
-    """Did make write this to BUILD, and not a user?"""
-    if entry.is_dir(follow_symlinks=False):
-        return os.path.exists(os.path.join(entry.path, _MADE.get(entry.name, FROM)))
-    return _MADE_FILES.fullmatch(entry.name) is not None
-
-
-def clean(settings: Settings) -> int:
-    """Remove what make wrote. A folder in which no make has built is refused."""
-    build = settings.build
-    if os.path.isdir(build):
-        if os.path.islink(build) or not os.path.exists(f"{build}/lock"):
-            raise Refused(f"BUILD={build}: no make has built there; nothing was removed")
-        if not os.access(build, os.W_OK):
-            raise Refused(f"BUILD={build}: it is another user's; nothing was removed")
-        made = [entry.name for entry in os.scandir(build) if is_made(entry)]
-        # The lock last, because the next clean knows the folder by it.
-        for name in sorted(made, key="lock".__eq__):
-            remove(f"{build}/{name}")
-        if left := ", ".join(map(names.shown, sorted(os.listdir(build))[:20])):
-            print(f"{build}: not removed, because make did not write it: {left}")
-        else:
-            os.rmdir(build)
-            print(f"rm -rf {build}")
-    if not settings.outside:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(CALL)
-    for folder in layers_in(settings).values():
-        made = [file for backend in BACKENDS.values() for file in (backend.library, backend.description)]
-        for file in [*made, "_caffe.desc"]:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(os.path.join(folder.path, file))
-    return 0
-
-
 TARGETS = {
     "all": build_all,
     "libraries": build_libraries,
@@ -292,7 +253,7 @@ def concerned(several: list[Settings], target: str) -> list[Settings]:
     asked = several[0].arguments.get("LAYER", "").split() if target == "verify" else several[0].layers
     if not asked:
         return several
-    found = {settings: set(asked) & set(layers_in(settings)) for settings in several}
+    found = {settings: set(asked) & set(layers_in(settings.layers_dir)) for settings in several}
     if strange := set(asked).difference(*found.values()):
         where = " ".join(settings.layers_dir for settings in several)
         raise Refused(f"LAYERS: no layer {' '.join(sorted(strange))} in {where}")
@@ -300,10 +261,6 @@ def concerned(several: list[Settings], target: str) -> list[Settings]:
         settings.layers = sorted(names_here)
     those = [settings for settings, names_here in found.items() if names_here]
     return those[:1] if target == "verify" else those
-
-
-def layers_in(settings: Settings) -> dict[str, Folder]:
-    return folders(settings.layers_dir)[0] if os.path.isdir(settings.layers_dir) else {}
 
 
 def run(target: str, settings: Settings) -> int:

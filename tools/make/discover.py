@@ -73,6 +73,10 @@ def folders(layers_dir: str) -> tuple[dict[str, Folder], dict[str, str]]:
     return found, unfit
 
 
+def layers_in(layers_dir: str) -> dict[str, Folder]:
+    return folders(layers_dir)[0] if os.path.isdir(layers_dir) else {}
+
+
 def _files(path: str, below: str = ""):
     for entry in os.scandir(os.path.join(path, below)):
         if entry.name.startswith((".", "__pycache__")):
