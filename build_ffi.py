@@ -19,7 +19,6 @@ import re
 import shlex
 import subprocess
 import sys
-import sysconfig
 from pathlib import Path
 
 from cffi import FFI
@@ -27,6 +26,7 @@ from pycparser import c_ast, c_parser
 
 from tools.files import read
 from tools.make.backends import edge
+from tools.make.python_abi import PYTHON_ABI, python_includes
 
 ROOT = Path(__file__).resolve().parent
 ABI = ROOT / "include" / "caffe_ffi.h"
@@ -42,8 +42,6 @@ FEATURES = """
 """
 # The features by the macro that the compiler defines for each.
 CPU_FEATURES = {f"__{name.upper().replace('.', '_')}__": name for name in FEATURES.split()}
-# Python 3.10's stable ABI is the first that calls builtins without a tuple for their arguments.
-PYTHON_ABI = "-DPy_LIMITED_API=0x030A0000"
 
 
 class BuildError(Exception):
@@ -259,10 +257,6 @@ def build(header, output, cxx, flags, info) -> None:
         [*cxx, standard, PYTHON_ABI, "-fPIC", "-fvisibility=hidden", *includes, str(generated),
          "-c", "-o", str(partial)], check=True)  # fmt: skip
     os.replace(partial, output)
-
-
-def python_includes() -> list[str]:
-    return [f"-I{sysconfig.get_path(kind)}" for kind in ("include", "platinclude")]
 
 
 def main() -> int:

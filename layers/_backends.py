@@ -59,3 +59,5 @@ BACKENDS = {
 HOST = next(iter(BACKENDS.values()))
 # torch's names of the device types that layers run on.
 DEVICES = tuple(dict.fromkeys(backend.device for backend in BACKENDS.values()))
+# The keys under which torch's dispatcher finds their operators.
+DISPATCH_KEYS = tuple(device.upper() for device in DEVICES)

@@ -2,8 +2,8 @@
 // This file has its types for Python. call_short.h has the calls of operators and C functions, call_caffe.h those of
 // Caffe layers.
 //
-// An operator's function allocates and launches. Python records a call of it as a Plan
-// (layers/_runtime/recording.py), and a Short runs later calls of that kind by it. The extension uses neither torch's
+// An operator's function allocates and launches. Python makes a Plan of a call of it
+// (layers/_runtime/planning.py), and a Short runs later calls of that kind by it. The extension uses neither torch's
 // C++ nor a layer's library: it reads tensors through DLPack's C exchange API (from torch 2.10 on), and calls C
 // functions by their addresses.
 #include "call_caffe.h"
@@ -31,7 +31,7 @@ PyObject* short_add(PyObject* object, PyObject* const* given, Py_ssize_t count) 
     Entry* entry = s.table.find(hash, signature);
     if (!entry) entry = s.table.add(hash, signature);
     Py_INCREF(given[1]);
-    entry->recorded = true;
+    entry->planned = true;
     Py_XDECREF(std::exchange(entry->plan, given[1]));
   }
   Py_RETURN_NONE;
@@ -152,6 +152,13 @@ PyMethodDef module_methods[] = {
     {"record_caffe_call", record_caffe_call, METH_O, "record_caffe_call(values): forward and backward"},
     {"caffe_forward", caffe_forward, METH_O, "caffe_forward(careful): the forward of an autograd node"},
     {nullptr, nullptr, 0, nullptr}};
+// What layers/_runtime/short.py and planning.py pass.
+constexpr std::pair<const char*, int> constants[] = {
+    {"NUMBER", kNumber},        {"ARGUMENT", kArgument},    {"ALLOCATION", kAllocation},
+    {"STREAM", kStream},        {"CAST_PROMOTE", kPromote}, {"CAST_LOWER", kToLower},
+    {"CAST_FLOAT32", kToFloat}, {"CAST_NONE", kToNothing},  {"MOST_PARAMETERS", kMostArguments},
+    {"FLOAT", kDLFloat},        {"BFLOAT", kDLBfloat},
+};
 PyModuleDef definition = {PyModuleDef_HEAD_INIT,
                           "_call",
                           "The short way of a call.",
@@ -174,5 +181,7 @@ PyMODINIT_FUNC PyInit__call() {
   if (PyModule_AddObject(module, "Plan", plan) || PyModule_AddObject(module, "Short", one) ||
       PyModule_AddStringConstant(module, "EDGE", CAFFE_EDGE))
     return nullptr;
+  for (const auto& [name, value] : caffe::constants)
+    if (PyModule_AddIntConstant(module, name, value)) return nullptr;
   return module;
 }

@@ -44,6 +44,7 @@ struct RecordedCall : Named {
   PyObject* weighted = object("weighted");
   // The autograd node.
   PyObject *apply = object("apply"), *make_call = object("make_call"), *placement = object("placement");
+  PyObject* mode = object("mode");  // of Forward, as Python names it
   // Of the layer's library.
   const Run run_forward = address<Run>("run_forward"), run_backward = address<Run>("run_backward");
   const SetNumThreads set_num_threads = address<SetNumThreads>("set_num_threads");
@@ -164,12 +165,11 @@ class CallRunner {
       return tops;
     }
     // A top has another shape or address than recorded, so Backward must go the careful way.
-    if (moved && PyObject_SetAttr(of_call, names_.recorded, Py_None)) return nullptr;
-    Owned mode(PyLong_FromLongLong(r_.head().mode));
-    PyObject_SetAttr(of_call, names_.mode, mode.get());
-    PyObject_SetAttr(of_call, names_.instance, instance.get());
-    PySet_Add(r_.lent, instance.get());
-    if (save(ctx, of_call, inputs, tops)) return tops;
+    if ((!moved || !PyObject_SetAttr(of_call, names_.recorded, Py_None)) &&
+        !PyObject_SetAttr(of_call, names_.mode, r_.mode) &&
+        !PyObject_SetAttr(of_call, names_.instance, instance.get()) && !PySet_Add(r_.lent, instance.get()) &&
+        save(ctx, of_call, inputs, tops))
+      return tops;
     Py_DECREF(tops);
     return nullptr;
   }
@@ -207,7 +207,10 @@ class CallRunner {
         const bool bottom = i < r_.head().bottoms;
         PyObject* made = bottom ? r_.bottom_diffs[i].make(fills)
                                 : PyObject_CallFunctionObjArgs(r_.zeros_like, input, nullptr);
-        if (!made || !address_of(made, &blob.diff)) return Py_XDECREF(made), nothing();
+        if (!made || !address_of(made, &blob.diff)) {
+          Py_XDECREF(made);
+          return nothing();
+        }
         blob.flags = CAFFE_WANTED | (bottom ? CAFFE_DIFF_UNDEFINED : 0);
         PyTuple_SetItem(results.get(), i + 1, made);
       } else {
@@ -220,7 +223,7 @@ class CallRunner {
       Owned forgotten(PyObject_CallNoArgs(r_.take_failure));
       return nothing();
     }
-    PyObject_SetAttr(of_call, names_.instance, Py_None);
+    if (PyObject_SetAttr(of_call, names_.instance, Py_None)) return nullptr;
     PySet_Discard(r_.lent, instance.get());
     PyList_Append(r_.free_instances, instance.get());
     return results.release();

@@ -1,4 +1,4 @@
-// A plan: the record of what one call did, so that C can repeat it for a call of the same kind.
+// A plan: what one call did, step by step, so that C can repeat it for a call of the same kind.
 //
 // A call allocates tensors and launches C functions. The plan says where each word of a launch comes from: from an
 // argument, an allocation, or a number. A plan holds no tensor's memory and never changes, so threads may share it.
@@ -37,7 +37,7 @@ struct Launch {
 
 class Plan {
  public:
-  // The values are named by plan in layers/_runtime/recording.py. If one is wrong, there is an exception.
+  // The values are named by plan in layers/_runtime/planning.py. If one is wrong, there is an exception.
   explicit Plan(const Named& values)
       : device_type_(static_cast<int32_t>(values.number("device_type"))),
         device_(static_cast<int32_t>(values.number("device"))),

@@ -23,10 +23,10 @@ enum Casts : int { kPromote, kToLower, kToFloat, kToNothing };
 enum Role {
   // A tuple: the defaults of the last parameters.
   kDefaults,
-  // Functions. They run any call; run a clear call; run a clear call and record it; cast arguments as autocast does.
+  // Functions. They run any call; run a clear call; run a clear call and plan it; cast arguments as autocast does.
   kCareful,
   kPlain,
-  kRecord,
+  kPlanning,
   kCast,
   // The autograd node: its apply; what it saves for backward (a function that saves, the positions of arguments, or
   // None); its backward in Python; the Short that computes the gradients, or None. With such a Short the node's inputs
@@ -38,7 +38,7 @@ enum Role {
   kRoles
 };
 
-constexpr const char* kRoleNames[] = {"defaults", "careful", "plain",    "record", "cast",
+constexpr const char* kRoleNames[] = {"defaults", "careful", "plain",    "planning", "cast",
                                       "apply",    "save",    "backward", "by"};
 
 struct Short {
@@ -116,7 +116,7 @@ inline bool describe(const Short& s, PyObject* const* arguments, Signature* sign
   return true;
 }
 
-// Is a tensor passed twice? Then a recording cannot tell from which argument an address comes.
+// Is a tensor passed twice? Then a plan cannot tell from which argument an address comes.
 inline bool has_twins(const Short& s, PyObject* const* arguments) {
   for (size_t i = 0; i < s.parameters.size(); ++i)
     for (size_t j = 0; j < i; ++j)
@@ -124,7 +124,7 @@ inline bool has_twins(const Short& s, PyObject* const* arguments) {
   return false;
 }
 
-// Run a clear call by its plan. If it has none, Python runs it, and records it the second time.
+// Run a clear call by its plan. If it has none, Python runs it, and plans it the second time.
 inline PyObject* run(Short& s, PyObject* const* arguments, const Signature& signature,
                      uint32_t unwanted = 0) {
   const Py_ssize_t count = s.count();
@@ -139,13 +139,13 @@ inline PyObject* run(Short& s, PyObject* const* arguments, const Signature& sign
     s.table.add(hash, signature);
     return call(s.python[kPlain], arguments, count);
   }
-  if (entry->recorded || has_twins(s, arguments)) return call(s.python[kPlain], arguments, count);
-  entry->recorded = true;
-  PyObject* result = call(s.python[kRecord], arguments, count);
+  if (entry->planned || has_twins(s, arguments)) return call(s.python[kPlain], arguments, count);
+  entry->planned = true;
+  PyObject* result = call(s.python[kPlanning], arguments, count);
   if (result == nullptr) {  // this call failed, and the next one may not
     const Aside error;
     entry = s.table.find(hash, signature);
-    if (entry) entry->recorded = false;
+    if (entry) entry->planned = false;
   }
   return result;
 }

@@ -90,7 +90,7 @@ struct Entry {
   std::vector<int64_t> words;
   std::vector<PyObject*> others;
   PyObject* plan;  // null while there is none
-  bool recorded;   // or could not be
+  bool planned;    // or could not be
 
   bool fits(const Signature& s) const {
     if (words.size() != s.word_count || memcmp(words.data(), s.words, s.word_count * sizeof(int64_t)))

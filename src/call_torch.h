@@ -61,7 +61,7 @@ inline int64_t memory_of(const DLTensor& t) {
 }
 
 // A torch function that makes an empty tensor, and a quicker one, or None, that never fills it. Python makes them:
-// allocation in layers/_runtime/recording.py.
+// allocation in layers/_runtime/planning.py.
 struct Allocation {
   PyObject *function, *arguments, *named, *quick, *quick_arguments;
   std::array<PyObject*, 5> all() const { return {function, arguments, named, quick, quick_arguments}; }

@@ -28,7 +28,7 @@ from support.workshop import SharedLayers, Workshop, make  # noqa: F401
 from layers._runtime import backend_of
 from tools.make.find_nvcc import find
 
-pytest_plugins = ["load.fixtures", "support.fork", "support.stock", "support.zoo"]
+pytest_plugins = ["support.fork", "support.load", "support.stock", "support.zoo"]
 
 # The toolkit's own tests are of no interest to somebody who tests a folder of layers.
 OWN = ("runtime", "caffe", "net", "include", "make", "src", "tools", "examples", "load")

@@ -1,7 +1,7 @@
-"""The bugs of the systems that this project started from, each a test named by its number and what broke.
+"""The bugs of the systems that this project started from. Each test is named by what broke.
 
-Numbers are those of the project's list of seeds. What other tests ask in general is asked here once more
-in the words of the one who ran into it.
+The systems were read one after the other, and their bugs numbered; one that came again has several numbers. What other
+tests ask in general is asked here once more in the words of the one who ran into it.
 """
 
 import ast

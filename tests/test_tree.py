@@ -1,4 +1,4 @@
-"""What the tree promises of its own shape: small tests, short functions."""
+"""What the tree promises of its own shape: small tests, short functions, imports that point one way."""
 
 import ast
 
@@ -19,8 +19,47 @@ def test_no_file_of_tests_is_long():
 def test_few_functions_are_longer_than_a_screen():
     long = [
         f"{file.relative_to(ROOT)}: {node.name}"
-        for file in sources("layers", "tools", "benchmarks")
+        for file in [*sources("layers", "tools", "benchmarks", "tests", "examples"), *ROOT.glob("*.py")]
         for node in ast.walk(ast.parse(file.read_text()))
         if isinstance(node, ast.FunctionDef) and node.end_lineno - node.lineno >= 50
     ]
     assert len(long) <= 3, long
+
+
+# A wing of tools/ imports only those before it (docs/architecture.md).
+WINGS = (
+    "files",
+    "refused",
+    "cuda",
+    "caffe",
+    "verify",
+    "fuzz",
+    "make",
+    "new_layer",
+    "port",
+    "caffetest",
+    "net",
+)
+
+
+def imported(file):
+    """The modules that a file imports, by their full names."""
+    package = file.relative_to(ROOT).parts[:-1]
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = package[: len(package) + 1 - node.level] if node.level else ()
+            module = ".".join([*above, *([node.module] if node.module else [])])
+            yield from (f"{module}.{alias.name}" for alias in node.names)
+
+
+def test_imports_point_one_way():
+    wrong = [f"{f}: {name}" for f in sources("layers") for name in imported(f) if name.startswith("tools.")]
+    for file in sources("tools"):
+        wing = file.relative_to(ROOT / "tools").with_suffix("").parts[0]
+        later = WINGS[WINGS.index(wing) + 1 :] if wing in WINGS else ()
+        wings = {name.split(".")[1] for name in imported(file) if name.startswith("tools.")}
+        wrong += [f"{file}: {other}" for other in sorted(wings.intersection(later))]
+        wrong += [f"{file}: {name}" for name in imported(file) if name.startswith("build_ffi")]
+    assert not wrong

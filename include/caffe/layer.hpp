@@ -140,7 +140,7 @@ class Layer {
   void Backward_gpu(const vector<Blob<Dtype>*>& top, const vector<bool>& propagate_down,          \
                     const vector<Blob<Dtype>*>& bottom) override
 
-// The same, and the two templates that they are made of by CAFFE_BOTH_SIDES (caffe/layers/side.hpp).
+// The same, and the two templates that they are made of by CAFFE_BOTH_SIDES (caffe/layers/both_sides.hpp).
 #define CAFFE_DECLARE_BOTH_SIDES                                                       \
   CAFFE_DECLARE_PASSES;                                                                \
   template <typename Side>                                                             \

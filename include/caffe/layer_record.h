@@ -41,7 +41,7 @@ typedef struct {
   int64_t in_place_of;
   double loss_weight;
   int64_t axes;
-  int64_t shape[32];
+  int64_t shape[CAFFE_MOST_AXES];
 } caffe_blob_record;
 
 // One call.
@@ -64,12 +64,26 @@ typedef struct {
   int64_t exact_num_bottom_blobs, min_bottom_blobs, max_bottom_blobs;
   int64_t exact_num_top_blobs, min_top_blobs;
   int64_t equal_num_bottom_top_blobs;
-  int64_t allow_force_backward[16];
+  int64_t allow_force_backward[CAFFE_MOST_BOTTOMS_OF_FACTS];
 } caffe_layer_facts_record;
 
 enum { CAFFE_DRAW_UNIFORM = 0, CAFFE_DRAW_NORMAL = 1, CAFFE_DRAW_BERNOULLI = 2, CAFFE_DRAW_BITS = 3 };
 enum { CAFFE_DRAWN_FLOAT = 0, CAFFE_DRAWN_DOUBLE = 1, CAFFE_DRAWN_INT32 = 2 };
+enum { CAFFE_LOG_INFO = 0, CAFFE_LOG_WARNING = 1, CAFFE_LOG_ERROR = 2 };
+// What the text service returns; 0 if it failed.
+enum { CAFFE_TEXT_DONE = 1, CAFFE_TEXT_WRONG = 2 };
 enum { CAFFE_TO_TEXT = 0, CAFFE_TO_ONE_LINE = 1, CAFFE_FROM_TEXT = 2, CAFFE_FROM_PART_OF_TEXT = 3 };
+
+// cuFFT's numbers of its types, and of the direction that is not the inverse.
+enum {
+  CAFFE_FFT_C2C = 0x29,
+  CAFFE_FFT_R2C = 0x2a,
+  CAFFE_FFT_C2R = 0x2c,
+  CAFFE_FFT_Z2Z = 0x69,
+  CAFFE_FFT_D2Z = 0x6a,
+  CAFFE_FFT_Z2D = 0x6c
+};
+enum { CAFFE_FFT_FORWARD = -1 };
 
 // Services that the core needs from the process that loaded it. If a service fails, it returns 0 and keeps
 // its exception. Python then raises that exception instead of the core's error.
@@ -89,16 +103,16 @@ typedef struct {
   int64_t (*seed)(void);
   // Caffe::set_random_seed: seeds torch's generators.
   void (*set_seed)(int64_t seed);
-  // Logs one line. Severity: 0 INFO, 1 WARNING, 2 ERROR.
+  // Logs one line. Severity: CAFFE_LOG_*.
   void (*log)(int64_t severity, const char* text);
   // Converts a message to or from text, by Python's protobuf. `message` is the full name of its type in
   // `file`, a serialized FileDescriptorProto. With CAFFE_FROM_PART_OF_TEXT a single field may come twice, and
-  // a required field may be missing. Calls take(to, ...) once with the result. Returns 1 if done. Returns 2
-  // if the text is wrong; then the result is the error.
+  // a required field may be missing. Calls take(to, ...) once with the result. Returns CAFFE_TEXT_DONE, or
+  // CAFFE_TEXT_WRONG, and then the result is the error.
   int64_t (*text)(int64_t kind, const char* file, int64_t file_bytes, const char* message, const char* input,
                   int64_t input_bytes, void (*take)(void* to, const char* data, int64_t bytes), void* to);
   // Computes a batch of Fourier transforms, not normalised, by torch.fft on the current stream. words:
-  // cufftType, direction, device, the addresses of input and output, batch; for the input, then for the
+  // CAFFE_FFT_*, CAFFE_FFT_FORWARD or another direction, device, the addresses of input and output, batch; for the input, then for the
   // output, the distance between transforms and the stride of each axis, in elements; the `axes` sizes.
   // Returns 1 if done.
   int64_t (*fft)(const int64_t* words, int64_t axes);

@@ -23,20 +23,22 @@ def answered(tops, weights: list[float] | None):
 
 
 class Placement(NamedTuple):
-    """Where a call runs.
+    """What the forward and the backward of one call have in common.
 
     Attributes:
+        pool: lends the instance.
+        site: where it runs.
         forced: the mode that the user asked for, or None.
         bottoms: the number of bottoms; the other inputs are blobs.
     """
 
     pool: Pool
     site: Site
-    forced: int | None
+    forced: str | None
     bottoms: int
 
 
-class Call:
+class CaffeCall:
     """One forward that may get a backward, and the instance that holds its state until then.
 
     It has no __init__, because src/call_caffe.h makes one for each call.
@@ -51,7 +53,7 @@ class Call:
     placement: Placement
     recorded = None
     instance: Instance | None = None
-    mode: int
+    mode: str
     states: dict[int, Tensor | None]
 
     def __del__(self):  # without a backward
@@ -62,7 +64,7 @@ class Call:
         """Run Forward on inputs (bottoms, then blobs). wanted: the node's, so wanted[1] is that of the first input."""
         pool, site, forced, count = self.placement
         bottoms, blobs = list(inputs[:count]), list(inputs[count:])
-        with services.recording() as self.states:
+        with services.watched_draws() as self.states:
             self.instance, self.mode, tops = pool.forward(site, forced, bottoms, blobs, wanted[1:])
         pool.lend(self.instance)
         return tuple(tops)
@@ -94,7 +96,7 @@ class Call:
             self.mode = GPU
         return diffs
 
-    def _forward_again(self, mode: int, bottoms, blobs, wanted, tops) -> Instance:
+    def _forward_again(self, mode: str, bottoms, blobs, wanted, tops) -> Instance:
         pool, site, _, _ = self.placement
         if pool.in_place:
             raise CaffeRuntimeError(
@@ -108,7 +110,7 @@ class CaffeNode(torch.autograd.Function):
     """The autograd node of a call. The call keeps its instance until the first backward."""
 
     @short.caffe_forward
-    def forward(ctx, call: Call, *inputs: Tensor):
+    def forward(ctx, call: CaffeCall, *inputs: Tensor):
         tops = call.forward(inputs, ctx.needs_input_grad)
         ctx.call = call
         if call.placement.pool.in_place:
@@ -119,7 +121,8 @@ class CaffeNode(torch.autograd.Function):
 
     @staticmethod
     def jvp(ctx, *_):
-        raise CaffeRuntimeError(f"{ctx.call.placement.pool.name} has no forward-mode derivative (jvp)")
+        definition = ctx.call.placement.pool.definition
+        raise CaffeRuntimeError(f"{definition.name}: {definition.type} has no forward-mode derivative (jvp)")
 
     @staticmethod
     def backward(ctx, *top_diffs: Tensor):

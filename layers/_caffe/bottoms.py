@@ -1,6 +1,7 @@
 """Check and convert the bottoms and blobs of a call, and find out where it runs."""
 
 import contextlib
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -18,7 +19,8 @@ from .._runtime import (
     is_fake,
     raw_stream,
 )
-from .instance import DTYPES, MOST_AXES, Definition, Shape, Site
+from .instance import DTYPES, MOST_AXES, Definition, Shape, Site, phase_of
+from .pool import Pool
 
 
 def refuse_transforms(layer: Layer) -> None:
@@ -124,12 +126,31 @@ def checked_blobs(definition: Definition, blobs: list[Tensor], shapes: tuple[Sha
 @contextlib.contextmanager
 def guarded(device: torch.device):
     """Within it the device is current, and no dispatch mode sees the tensors that are made for the layer."""
-    with contextlib.ExitStack() as stack:
-        if not backend_of(device).on_host:
-            stack.enter_context(torch.cuda.device(device))
-        if torch._C._len_torch_dispatch_stack():
-            stack.enter_context(_disable_current_modes())
+    on_host, modes = backend_of(device).on_host, torch._C._len_torch_dispatch_stack()
+    with (
+        contextlib.nullcontext() if on_host else torch.cuda.device(device),
+        _disable_current_modes() if modes else contextlib.nullcontext(),
+    ):
         yield
+
+
+@contextlib.contextmanager
+def placed(pool: Pool, inputs: tuple, blobs: Callable, training: bool, set_up: Callable):
+    """(site, bottoms, blobs) of a call: converted and checked, with the device current.
+
+    Args:
+        inputs: the arguments of the module's call.
+        blobs: returns the parameter blobs. Before set_up there may be none.
+        set_up: takes the site and the bottoms, and sets up the pool if that was not done.
+    """
+    before = blobs()
+    bottoms = prepared(pool.definition, inputs, before)
+    site = site_of(bottoms, before, phase_of(training))
+    with guarded(site.torch_device):
+        if pool.blob_shapes is None:
+            set_up(site, bottoms)
+            before = blobs()
+        yield site, bottoms, checked_blobs(pool.definition, before, pool.blob_shapes, site)
 
 
 def autocast(bottom: Tensor) -> bool:

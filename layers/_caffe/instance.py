@@ -16,9 +16,9 @@ from .._backends import BACKENDS
 from .._runtime import CaffeRuntimeError, Layer
 from . import services
 
-MODES = {"cpu": 0, "gpu": 1}  # CAFFE_MODE_CPU, CAFFE_MODE_GPU; checked when a library is loaded
-CPU, GPU = MODES["cpu"], MODES["gpu"]
-MOST_AXES = 32  # CAFFE_MOST_AXES; checked, too
+MODES = CPU, GPU = "cpu", "gpu"  # Caffe's modes, as users name them
+# CAFFE_MOST_AXES and CAFFE_NO_TOKEN, which are also asked for where no library is loaded (tests/caffe/test_surface.py).
+MOST_AXES, NO_TOKEN = 32, -1
 DTYPES = (torch.float32, torch.float64)
 Shape = tuple[int, ...]
 
@@ -32,8 +32,16 @@ def caffe_package(module: str) -> Layer:
     return Layer(module, dtypes=DTYPES)
 
 
+def phase_of(training: bool) -> int:
+    """Caffe's Phase of a module's mode: TRAIN is 0, TEST is 1."""
+    return int(not training)
+
+
 class Site(NamedTuple):
-    """Where a call runs. Calls with the same site may use the same instance, one after the other."""
+    """The device, stream, dtype and phase of a call.
+
+    Calls with the same site may use the same instance, one after the other.
+    """
 
     backend: str
     device: int
@@ -48,9 +56,8 @@ class Site(NamedTuple):
 
     @property
     def torch_device(self) -> torch.device:
-        return (
-            torch.device("cpu") if self.on_host else torch.device(BACKENDS[self.backend].device, self.device)
-        )
+        kind = BACKENDS[self.backend].device
+        return torch.device(kind) if self.on_host else torch.device(kind, self.device)
 
 
 class Facts(NamedTuple):
@@ -98,7 +105,6 @@ class Definition:
         library = self.layer.library(backend)
         if not hasattr(library, "services"):
             lib = library.lib
-            assert (lib.CAFFE_MODE_CPU, lib.CAFFE_MODE_GPU, lib.CAFFE_MOST_AXES) == (CPU, GPU, MOST_AXES)
             library.services = services.Services(library.ffi, lib, not BACKENDS[backend].on_host)
             if lib.caffe_layer_services_ffi(library.services.address):
                 self.fail(library, "services")
@@ -203,7 +209,7 @@ class Record:
 
 def put(blob, shape: Shape, data: int = 0, diff: int = 0, flags: int = 0, in_place_of: int = -1) -> None:
     """Fill in a caffe_blob_record."""
-    blob.data, blob.data_token, blob.diff, blob.diff_token = data, -1, diff, -1
+    blob.data, blob.data_token, blob.diff, blob.diff_token = data, NO_TOKEN, diff, NO_TOKEN
     blob.flags, blob.in_place_of, blob.axes = flags, in_place_of, len(shape)
     blob.shape[0 : len(shape)] = shape
 
@@ -223,7 +229,7 @@ class Instance:
     Args:
         definition: the layer's type and parameters.
         site: where its calls run.
-        mode: the mode in which LayerSetUp and Reshape run.
+        mode: CPU or GPU, for LayerSetUp and Reshape.
         bottoms: tensors, or shapes if there is no data.
         iteration: the training loop's; -1: not known.
     """
@@ -232,7 +238,7 @@ class Instance:
         self,
         definition: Definition,
         site: Site,
-        mode: int,
+        mode: str,
         bottoms: Sequence[Tensor | Shape],
         iteration: int,
     ):
@@ -266,10 +272,11 @@ class Instance:
         if hasattr(self, "handle") and not _exiting.is_set():
             self.lib.caffe_layer_destroy_ffi(self.handle)
 
-    def place(self, record: Record, mode: int, iteration: int) -> None:
+    def place(self, record: Record, mode: str, iteration: int) -> None:
         """Write into a record where and how the call runs."""
-        head, site = record.head, self.site
-        head.mode, head.device, head.stream, head.phase = mode, site.device, site.stream, site.phase
+        head, site, self.mode = record.head, self.site, mode
+        head.mode = self.lib.CAFFE_MODE_CPU if mode == CPU else self.lib.CAFFE_MODE_GPU
+        head.device, head.stream, head.phase = site.device, site.stream, site.phase
         head.iteration = -1 if site.capture else iteration
 
     def call(self, function: str, record: Record) -> int:
@@ -296,7 +303,7 @@ class Instance:
     def pattern(self, bottoms: list[Tensor], tops, blob_shapes: tuple[Shape, ...], iteration: int) -> bytes:
         """The record of a call of forward with such tensors, without addresses."""
         record = Record(self.library, len(bottoms), len(tops), len(blob_shapes))
-        self.place(record, self.record.head.mode, iteration)
+        self.place(record, self.mode, iteration)
         for blob, bottom in zip(record.bottoms, bottoms, strict=True):
             put(blob, tuple(bottom.shape))
         for blob, top in zip(record.tops, tops, strict=True):
@@ -307,7 +314,7 @@ class Instance:
 
     # ---------------------------------------------------------------------------------------- calls
 
-    def reshape(self, mode: int, shapes: tuple[Shape, ...]) -> tuple[Shape, ...]:
+    def reshape(self, mode: str, shapes: tuple[Shape, ...]) -> tuple[Shape, ...]:
         """The tops' shapes for bottoms of these shapes, by the layer's Reshape."""
         record = self.record
         self.place(record, mode, -1)
@@ -320,7 +327,7 @@ class Instance:
         return tuple(shape_of(blob) for blob in record.tops)
 
     def forward(
-        self, mode: int, iteration: int, bottoms, blobs: list[Tensor], wanted, expected=None, before=None
+        self, mode: str, iteration: int, bottoms, blobs: list[Tensor], wanted, expected=None, before=None
     ) -> list[Tensor] | None:
         """Run Reshape and Forward. Returns the tops; None if the layer has no such code.
 
@@ -375,7 +382,7 @@ class Instance:
         return bool(bare)
 
     def backward(
-        self, mode: int, iteration: int, bottoms, tops, blobs, top_diffs, wanted, before=None
+        self, mode: str, iteration: int, bottoms, tops, blobs, top_diffs, wanted, before=None
     ) -> list[Tensor | None] | None:
         """Run Backward after this instance's forward.
 

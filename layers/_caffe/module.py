@@ -34,10 +34,10 @@ from .._runtime import (
     path_of,
     refuse_script,
 )
-from .autograd import CaffeNode, Call, Placement, answered
-from .bottoms import checked_blobs, dtype_of, guarded, prepared, refuse_transforms, site_at, site_of
+from .autograd import CaffeCall, CaffeNode, Placement, answered
+from .bottoms import dtype_of, guarded, placed, refuse_transforms, site_at
 from .caffemodel import blobs_of, same_shape
-from .instance import DTYPES, MODES, Definition, Shape, Site, caffe_package
+from .instance import DTYPES, MODES, Definition, Shape, Site, caffe_package, phase_of
 from .operator import GraphOperator
 from .parameters import Parameters
 from .pool import Pool
@@ -163,10 +163,6 @@ class CaffeModule(nn.Module):
         self._mode, self._recorded = mode, None
 
     @property
-    def _forced(self) -> int | None:
-        return None if self._mode is None else MODES[self._mode]
-
-    @property
     def iteration(self) -> int | None:
         """The training loop's iteration. Some layers ask their net for it: flownet2's schedules, names of files.
 
@@ -202,31 +198,26 @@ class CaffeModule(nn.Module):
     def _careful(self, bottoms: tuple[Tensor, ...]):
         if (node := fx_node(self, self.layer.name, bottoms)) is not None:
             return node
-        pool, blobs = self._pool, self._blobs()
+        pool = self._pool
         pool.check_bottoms(len(bottoms))
-        if torch._C._is_tracing():
+        tracing = torch._C._is_tracing()
+        if tracing:
             explain_onnx(self.layer.name, self.graph_operator.operator)
+        if tracing or any(is_fake(b) for b in bottoms):
             return self._in_a_graph(bottoms)
-        if any(is_fake(b) for b in bottoms):
-            return self._in_a_graph(bottoms)
-        bottoms = prepared(pool.definition, bottoms, blobs)
-        site = site_of(bottoms, blobs, int(not self.training))
-        with guarded(site.torch_device):
-            if pool.blob_shapes is None:
-                self._set_up(site, bottoms)
-            blobs = checked_blobs(pool.definition, self._blobs(), pool.blob_shapes, site)
-            placement = Placement(pool, site, self._forced, len(bottoms))
+        with placed(pool, bottoms, self._blobs, self.training, self._set_up) as (site, bottoms, blobs):
+            placement = Placement(pool, site, self._mode, len(bottoms))
             wants = torch.is_grad_enabled() and any(t.requires_grad for t in (*bottoms, *blobs))
             # In forward mode, too: autograd raises an error for tangents, and Forward would lose them.
-            differentiated = bool(pool.weights) and (wants or forward_ad._current_level >= 0)
+            differentiated = pool.has_tops and (wants or forward_ad._current_level >= 0)
             if differentiated:
-                call = Call()
+                call = CaffeCall()
                 call.placement = placement
                 tops = CaffeNode.apply(call, *bottoms, *blobs)
                 instance = call.instance
             else:
                 instance, _, tops = pool.forward(
-                    site, self._forced, bottoms, blobs, [False] * len((*bottoms, *blobs))
+                    site, self._mode, bottoms, blobs, [False] * len((*bottoms, *blobs))
                 )
                 for i in pool.in_place.values():
                     if not bottoms[i].is_inference():
@@ -301,7 +292,7 @@ class CaffeModule(nn.Module):
             )
         shapes = [self._shape(i, b) for i, b in enumerate(bottoms)]
         with guarded(device):
-            self._set_up(site_at(device, dtype, int(not self.training)), shapes)
+            self._set_up(site_at(device, dtype, phase_of(self.training)), shapes)
         return self
 
     def top_shapes(self, *bottoms: Shape) -> list[Shape]:
@@ -311,8 +302,8 @@ class CaffeModule(nn.Module):
         shapes = tuple(self._shape(i, b) for i, b in enumerate(bottoms))
         device = torch.device(self.layer.any_backend().device)
         with guarded(device):
-            site = site_at(device, dtype_of([], self._blobs()), int(not self.training))
-            return list(self._pool.reshape(site, self._forced, shapes))
+            site = site_at(device, dtype_of([], self._blobs()), phase_of(self.training))
+            return list(self._pool.reshape(site, self._mode, shapes))
 
     def _shape(self, i: int, bottom) -> Shape:
         if isinstance(bottom, Tensor):
@@ -337,7 +328,7 @@ class CaffeModule(nn.Module):
             if self._pool.blob_shapes is not None:
                 return
             known = self._blobs()
-            for i, blob in enumerate(self._pool.set_up(site, self._forced, bottoms, known)):
+            for i, blob in enumerate(self._pool.set_up(site, self._mode, bottoms, known)):
                 if not known:
                     self._new_blob(i, blob.to(site.torch_device))
                 elif known[i].shape != blob.shape:

@@ -7,13 +7,15 @@ detector's number of boxes, are `varying`: torch learns them when the graph runs
 """
 
 import contextlib
+import functools
 
 import torch
 
+from .._backends import DISPATCH_KEYS
 from .._runtime import CaffeRuntimeError, name_and_library, once
 from . import services
-from .bottoms import checked_blobs, dtype_of, guarded, prepared, site_at, site_of
-from .instance import MODES, Definition, caffe_package
+from .bottoms import dtype_of, guarded, placed, site_at
+from .instance import GPU, Definition, caffe_package, phase_of
 from .parameters import Parameters
 from .pool import Pool
 
@@ -42,7 +44,7 @@ class GraphOperator:
             (type, self._forward, self._fake),
             (f"{type}_backward", self._backward, self._fake_backward),
         ):
-            for key in ("CPU", "CUDA"):
+            for key in DISPATCH_KEYS:
                 library.impl(function, implementation, key)
             torch.library.register_fake(f"{library.ns}::{function}", fake, lib=library)
         torch.library.register_autograd(
@@ -84,9 +86,10 @@ class GraphOperator:
         backend = self.layer.any_backend()
         device = torch.device(backend.device) if backend.on_host else lead.device
         with guarded(device), torch.inference_mode(False):
-            site = site_at(device, lead.dtype, int(not training))
-            self._ready(pool, site, mode, shapes)
-            tops = pool.reshape(site, MODES.get(mode) if backend.on_host else None, shapes)
+            site = site_at(device, lead.dtype, phase_of(training))
+            if pool.blob_shapes is None:
+                self._set_up(pool, mode, site, shapes)
+            tops = pool.reshape(site, mode if backend.on_host else None, shapes)
         tops = [list(shape) for shape in tops]
         for i, axis in _places(varying):
             tops[i][axis] = torch.library.get_ctx().new_dynamic_size()
@@ -100,13 +103,12 @@ class GraphOperator:
         ]
 
     @staticmethod
-    def _ready(pool: Pool, site, mode: str | None, bottoms) -> None:
+    def _set_up(pool: Pool, mode: str | None, site, bottoms) -> None:
         """Set up the pool. Each call brings the values of its blobs, so those made here are dropped."""
-        if pool.blob_shapes is None:
-            with pool.lock:
-                if pool.blob_shapes is None:
-                    with services.replaying({}):
-                        pool.set_up(site, MODES.get(mode), bottoms, [])
+        with pool.lock:
+            if pool.blob_shapes is None:
+                with services.replaying({}):
+                    pool.set_up(site, mode, bottoms, [])
 
     # --------------------------------------------------------------------------------------- calls
 
@@ -114,14 +116,12 @@ class GraphOperator:
     def _call(self, bottoms, blobs, parameter, training, mode):
         """(pool, site, mode, bottoms, blobs) of a call. Bottoms that are computed in place are copied."""
         pool = self._pool(parameter)
-        bottoms = prepared(pool.definition, tuple(b.detach() for b in bottoms), blobs)
-        site = site_of(bottoms, blobs, int(not training))
-        with guarded(site.torch_device):
-            self._ready(pool, site, mode, bottoms)
-            blobs = checked_blobs(pool.definition, blobs, pool.blob_shapes, site)
+        bottoms = tuple(b.detach() for b in bottoms)
+        set_up = functools.partial(self._set_up, pool, mode)
+        with placed(pool, bottoms, lambda: blobs, training, set_up) as (site, bottoms, blobs):
             for i in pool.in_place.values():
                 bottoms[i] = bottoms[i].clone()
-            yield pool, site, MODES.get(mode), bottoms, [b.detach() for b in blobs]
+            yield pool, site, mode, bottoms, [b.detach() for b in blobs]
 
     def _forward(self, bottoms, blobs, parameter, training, mode, varying):
         with self._call(bottoms, blobs, parameter, training, mode) as (pool, site, forced, bottoms, blobs):
@@ -161,7 +161,7 @@ class GraphOperator:
                 if found is not None:
                     break
                 if forced is None and site.on_host:
-                    pool.run_on_host(MODES["gpu"])
+                    pool.run_on_host(GPU)
             else:
                 raise pool.no_code_for("Backward", chosen, site)
         inputs = (*bottoms, *blobs)

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from .._runtime import CaffeRuntimeError, CaffeTypeError, CaffeValueError
 from . import services
-from .instance import CPU, GPU, MODES, Definition, Instance, Shape, Site, shapes_of
+from .instance import CPU, GPU, Definition, Instance, Shape, Site, shapes_of
 
 TOLERANCES = {torch.float32: 1e-5, torch.float64: 1e-12}
 
@@ -33,6 +33,7 @@ class Pool:
             sizes than Reshape, or than another Forward.
         weights: the tops' loss_weights; 1 if there is none.
         weighs: is one of them not 1?
+        has_tops: has the layer a top? A layer that does not say is supposed to have one, until its first Forward.
         changes: a number that grows when something changes on which recorded calls depend and which they do not check.
     """
 
@@ -52,7 +53,7 @@ class Pool:
         self.blob_shapes: tuple[Shape, ...] | None = None
         self.set_up_shapes: tuple[Shape, ...] = ()
         self.weights: list[float] = []
-        self.weighs = False
+        self.weighs = self.has_tops = False
         self.lock = threading.RLock()
 
     def __reduce__(self):
@@ -67,7 +68,7 @@ class Pool:
 
     # ------------------------------------------------------------------------------------ instances
 
-    def acquire(self, site: Site, mode: int) -> Instance:
+    def acquire(self, site: Site, mode: str) -> Instance:
         """An instance for one call. If possible the one used last, because some layers count calls in their members."""
         try:
             return self.free[site].pop()
@@ -105,7 +106,7 @@ class Pool:
         (self.captured if instance.site.capture else self.free[instance.site]).append(instance)
 
     def set_up(
-        self, site: Site, forced: int | None, bottoms: list[Tensor | Shape], known: list[Tensor]
+        self, site: Site, forced: str | None, bottoms: list[Tensor | Shape], known: list[Tensor]
     ) -> list[Tensor]:
         """Make the first instance, for these bottoms or shapes. Returns its parameter blobs, on the CPU.
 
@@ -119,9 +120,9 @@ class Pool:
             instance = Instance(self.definition, site, mode, bottoms, self.iteration)
         blobs = instance.initial_blobs()
         if known and len(known) != len(blobs):
-            raise CaffeValueError(f"{self.name}: loaded {len(known)} blobs, the layer has {len(blobs)}")
+            raise CaffeValueError(f"{self.name}: blobs: expected {len(blobs)}, got {len(known)}")
         self.weights = [weight or 1.0 for weight in instance.weights]
-        self.weighs = any(weight != 1 for weight in self.weights)
+        self.weighs, self.has_tops = any(weight != 1 for weight in self.weights), bool(self.weights)
         self._expect(shapes, instance.top_shapes)
         self.set_up_shapes = shapes
         self.blob_shapes = tuple(tuple(blob.shape) for blob in blobs)
@@ -130,7 +131,7 @@ class Pool:
 
     # ---------------------------------------------------------------------------------------- calls
 
-    def modes(self, site: Site, forced: int | None) -> tuple[int, ...]:
+    def modes(self, site: Site, forced: str | None) -> tuple[str, ...]:
         """The modes to try, in order: on the host first the CPU code, then the kernels."""
         if not site.on_host:
             if forced == CPU:
@@ -143,8 +144,8 @@ class Pool:
         return (CPU, GPU) if self.host_mode is None else (self.host_mode,)
 
     def forward(
-        self, site: Site, forced: int | None, bottoms, blobs, wanted
-    ) -> tuple[Instance, int, list[Tensor]]:
+        self, site: Site, forced: str | None, bottoms, blobs, wanted
+    ) -> tuple[Instance, str, list[Tensor]]:
         """Run Forward. Returns the instance that ran it, its mode and its tops."""
         modes = self.modes(site, forced)
         shapes = shapes_of(bottoms)
@@ -158,12 +159,12 @@ class Pool:
                 if tops:
                     self._expect(shapes, shapes_of(tops))
                 else:
-                    self.weights = []
+                    self.has_tops = self.weighs = False
                 return instance, mode, tops
             self.release(instance)
         raise self.no_code_for("Forward", modes[-1], site)
 
-    def reshape(self, site: Site, forced: int | None, shapes: tuple[Shape, ...]) -> tuple[Shape, ...]:
+    def reshape(self, site: Site, forced: str | None, shapes: tuple[Shape, ...]) -> tuple[Shape, ...]:
         """The tops' shapes for bottoms of these shapes, by Reshape."""
         mode = self.modes(site, forced)[0]
         instance = self.acquire(site, mode)
@@ -172,20 +173,19 @@ class Pool:
         finally:
             self.release(instance)
 
-    def run_on_host(self, mode: int) -> None:
+    def run_on_host(self, mode: str) -> None:
         """Set the mode in which calls on CPU tensors run from now on."""
         self.host_mode = mode
         self.changed()
 
-    def no_code_for(self, function: str, mode: int, site: Site) -> CaffeRuntimeError:
+    def no_code_for(self, function: str, mode: str, site: Site) -> CaffeRuntimeError:
         hint = {
             (GPU, False): " If it has no GPU code at all, use CPU tensors.",
             (CPU, True): " Its kernels may run on the host: m.mode = 'gpu' or None.",
         }.get((mode, site.on_host), "")
-        name = next(name for name, number in MODES.items() if number == mode)
-        return self.definition.no_code(f"{function}_{name}", self.definition.library(site.backend), hint)
+        return self.definition.no_code(f"{function}_{mode}", self.definition.library(site.backend), hint)
 
-    def forward_again(self, site: Site, mode: int, bottoms, blobs, wanted, tops, states) -> Instance:
+    def forward_again(self, site: Site, mode: str, bottoms, blobs, wanted, tops, states) -> Instance:
         """Run forward again, to get an instance in the state that forward left, for another backward."""
         if site.capture or any(state is None for state in states.values()):
             raise CaffeRuntimeError(f"{self.name}: a second backward cannot be part of a CUDA graph")

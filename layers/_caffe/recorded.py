@@ -6,9 +6,9 @@ import torch
 
 from .._backends import BACKENDS
 from .._runtime import short
-from .._runtime.recording import allocation
+from .._runtime.planning import allocation
 from . import services
-from .autograd import Call, Placement, answered, apply
+from .autograd import CaffeCall, Placement, answered, apply
 from .instance import Instance
 
 try:  # torch.cuda.is_current_stream_capturing is a Python function around it
@@ -59,8 +59,9 @@ class RecordedCall:
             "top_elsewhere": functools.partial(definition.result, site),
             "weighted": functools.partial(answered, weights=pool.weights) if pool.weighs else None,
             "apply": apply,
-            "make_call": Call,
+            "make_call": CaffeCall,
             "placement": placement,
+            "mode": instance.mode,
             "run_forward": library.runner("caffe_layer_forward"),
             "run_backward": library.runner("caffe_layer_backward"),
             "set_num_threads": library.set_num_threads,

@@ -14,6 +14,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from .._backends import CPU, GPU
 from .parameters import message_class
 
 logger = logging.getLogger("caffe")
@@ -57,8 +58,8 @@ def _about_to_draw(device: int) -> None:
 
 
 @contextlib.contextmanager
-def recording():
-    """Record the generators from which the core draws: by device, their states before."""
+def watched_draws():
+    """See the generators from which the core draws: by device, their states before."""
     me = threading.get_ident()
     outer, drawn[me] = drawn.get(me), {}
     try:
@@ -73,7 +74,7 @@ def recording():
 @contextlib.contextmanager
 def replaying(states: dict[int, Tensor]):
     """Let the core draw from these states. Afterwards torch's generators are as they were before."""
-    with recording() as before:
+    with watched_draws() as before:
         for device, state in states.items():
             _about_to_draw(device)
             _generator(device).set_state(state)
@@ -104,22 +105,10 @@ class _CudaArray:
 def view_memory(ffi, address: int, count: int, dtype: torch.dtype, device: int = -1) -> Tensor:
     """A tensor over memory that it does not own."""
     if device >= 0:
-        return torch.as_tensor(_CudaArray(address, count, dtype), device=f"cuda:{device}")
+        return torch.as_tensor(_CudaArray(address, count, dtype), device=torch.device(GPU, device))
     if not count:
         return torch.empty(0, dtype=dtype)
     return torch.frombuffer(ffi.buffer(ffi.cast("char *", address), count * dtype.itemsize), dtype=dtype)
-
-
-# By cufftType: dtypes of input and output, torch's function, and the `norm` with which it does not normalize.
-FORWARD = -1
-TRANSFORMS = {
-    0x2A: (torch.float32, torch.complex64, torch.fft.rfftn, "backward"),
-    0x2C: (torch.complex64, torch.float32, torch.fft.irfftn, "forward"),
-    0x6A: (torch.float64, torch.complex128, torch.fft.rfftn, "backward"),
-    0x6C: (torch.complex128, torch.float64, torch.fft.irfftn, "forward"),
-}
-COMPLEX = {0x29: torch.complex64, 0x69: torch.complex128}
-_SEVERITIES = {0: logging.INFO, 1: logging.WARNING}
 
 
 class Services:
@@ -140,6 +129,15 @@ class Services:
             lib.CAFFE_DRAWN_DOUBLE: torch.float64,
             lib.CAFFE_DRAWN_INT32: torch.int32,
         }
+        # Dtypes of input and output, torch's function, and the `norm` with which it does not normalize.
+        self.transforms = {
+            lib.CAFFE_FFT_R2C: (torch.float32, torch.complex64, torch.fft.rfftn, "backward"),
+            lib.CAFFE_FFT_C2R: (torch.complex64, torch.float32, torch.fft.irfftn, "forward"),
+            lib.CAFFE_FFT_D2Z: (torch.float64, torch.complex128, torch.fft.rfftn, "backward"),
+            lib.CAFFE_FFT_Z2D: (torch.complex128, torch.float64, torch.fft.irfftn, "forward"),
+        }
+        self.complex = {lib.CAFFE_FFT_C2C: torch.complex64, lib.CAFFE_FFT_Z2Z: torch.complex128}
+        self.severities = {lib.CAFFE_LOG_INFO: logging.INFO, lib.CAFFE_LOG_WARNING: logging.WARNING}
         self.address = int(ffi.cast("uintptr_t", self.struct))
         self._kept = []
         for name, field in ffi.typeof("caffe_services").fields:
@@ -173,7 +171,7 @@ class Services:
         # At least a byte, so that it has an address. Not an inference tensor, whatever the mode of this one call:
         # the core keeps it.
         with torch.inference_mode(False):
-            place = "cpu" if device < 0 else f"cuda:{device}"
+            place = CPU if device < 0 else torch.device(GPU, device)
             pin = device == self.c.CAFFE_ON_PAGE_LOCKED_HOST
             tensor = torch.empty(max(size, 1), dtype=torch.uint8, device=place, pin_memory=pin)
         token[0] = number = next(_tokens)
@@ -206,7 +204,7 @@ class Services:
 
     def seed(self):
         _about_to_draw(self.c.CAFFE_ON_HOST)
-        return int(torch.randint(1 << 62, (), dtype=torch.int64, device="cpu"))
+        return int(torch.randint(1 << 62, (), dtype=torch.int64, device=CPU))
 
     def set_seed(self, seed):
         # Not torch.manual_seed, which asks each accelerator there may be: Caffe's tests seed before every forward.
@@ -220,12 +218,12 @@ class Services:
         kind, direction, device, source, target, batch = words[0:6]
         strides, sizes = words[6 : 8 + 2 * axes], words[8 + 2 * axes : 8 + 3 * axes]
         strides, sizes = list(strides), list(sizes)
-        if kind in COMPLEX:
-            input_dtype = output_dtype = COMPLEX[kind]
-            forward = direction == FORWARD
+        if kind in self.complex:
+            input_dtype = output_dtype = self.complex[kind]
+            forward = direction == self.c.CAFFE_FFT_FORWARD
             transform, norm = (torch.fft.fftn, "backward") if forward else (torch.fft.ifftn, "forward")
         else:
-            input_dtype, output_dtype, transform, norm = TRANSFORMS[kind]
+            input_dtype, output_dtype, transform, norm = self.transforms[kind]
         whole, half = [batch, *sizes], [batch, *sizes[:-1], sizes[-1] // 2 + 1]
         real = input_dtype.is_complex != output_dtype.is_complex
         input_sizes, output_sizes = (
@@ -244,7 +242,7 @@ class Services:
 
     def log(self, severity, text):
         line = self.ffi.string(text).decode(errors="replace")
-        logger.log(_SEVERITIES.get(severity, logging.ERROR), line)
+        logger.log(self.severities.get(severity, logging.ERROR), line)
 
     def text(self, kind, file, file_size, name, source, size, take, to):
         # Only here: native layers run without protobuf.
@@ -252,7 +250,7 @@ class Services:
         from google.protobuf.message import EncodeError
 
         made = message_class(bytes(self.ffi.buffer(file, file_size)), self.ffi.string(name).decode())
-        data, done = bytes(self.ffi.buffer(source, size)), 1
+        data, done = bytes(self.ffi.buffer(source, size)), self.c.CAFFE_TEXT_DONE
         try:
             if kind in (self.c.CAFFE_TO_TEXT, self.c.CAFFE_TO_ONE_LINE):
                 # As C++'s DebugString, which is ASCII and leaves nothing out.
@@ -269,7 +267,7 @@ class Services:
                 else:
                     result = text_format.Merge(text, made()).SerializePartialToString()
         except (text_format.ParseError, EncodeError) as error:
-            result, done = str(error).encode(errors="surrogateescape"), 2
+            result, done = str(error).encode(errors="surrogateescape"), self.c.CAFFE_TEXT_WRONG
         take(to, self.ffi.from_buffer(result), len(result))
         return done
 

@@ -44,8 +44,7 @@ def caffe_net(
         layers: folders of ported layers. They come before those of LAYERS_DIR and the toolkit's own.
         choose: {type: folder's name}, if several folders have a type.
         ignore: fields of forks to ignore: ("quantization_param",).
-        crop: 'stock': a Crop layer without crop_param cuts at 0, as today's Caffe does. None: where the net's geometry
-            says.
+        crop: 'stock': a Crop layer without crop_param cuts at 0, as today's Caffe does. None: as the geometry says.
 
     Raises:
         CaffeValueError: lists all problems, with their lines in the file.

@@ -22,7 +22,7 @@ from .messages import layer_parameter
 from .net import CaffeNet, Phase
 from .registry import Folders, Ported
 from .rules import TRAIN, State, included
-from .stock import Definition, StockLayer, blobs_of, stock_class, stock_types
+from .stock import StockDefinition, StockLayer, blobs_of, stock_class, stock_types
 
 # Stock types that do not compute on tensors, and are left out.
 _NO_COMPUTATION = ("HDF5Output",)
@@ -159,7 +159,7 @@ class Builder:
             return
         key = self._key(net, spec)
         self.modules[spec], self.keys[spec] = module, key
-        net._modules[key] = module
+        net.add_module(key, module)
         net.specs[key] = spec
         net.keys.setdefault(spec.name, []).append(key)
         net.multipliers[key] = [
@@ -184,7 +184,7 @@ class Builder:
                 if misfit:
                     raise CaffeValueError(f"{misfit}. If a fork's {spec.type} does, port that")
                 extra = {one.path: unquoted(one.value) for one in unknown if one.path in kind.understands}
-                return kind(Definition(spec.name, message, len(spec.bottoms), len(spec.tops), extra))
+                return kind(StockDefinition(spec.name, message, len(spec.bottoms), len(spec.tops), extra))
             self._note(spec, strange[:1], f"is not stock Caffe's: {spec.type} runs as ported")
             if misfit:
                 self.notes.append(
@@ -216,7 +216,7 @@ class Builder:
         if hasattr(type(net), base) or base in net.__dict__:
             base += "_"
         key, number = base, 2
-        while key in net._modules:
+        while hasattr(net, key):
             key, number = f"{base}_{number}", number + 1
         return key
 
@@ -337,12 +337,13 @@ class Builder:
                 else:
                     self.problems.add(spec, _why_unshared(param, blob, owner, own), TRAIN)
         for keys in net.keys.values():
-            first = net._modules[keys[0]]
+            first = net.get_layer(keys[0])
             for key in keys[1:]:
-                for attribute, blob in blobs_of(net._modules[key]):
+                module = net.get_layer(key)
+                for attribute, blob in blobs_of(module):
                     own = getattr(first, attribute, None)
                     if isinstance(own, torch.Tensor) and own.shape == blob.shape:
-                        setattr(net._modules[key], attribute, own)
+                        setattr(module, attribute, own)
         self._learning(net)
         if self.problems:
             raise self.problems.error(len(net.phases))

@@ -43,7 +43,7 @@ def _ancestors(value: int, makers: dict, modules: dict, axis: int) -> dict[int, 
     while waiting:
         current = waiting.pop(0)
         step = makers.get(current)
-        own = _map(step, modules, axis) if step is not None else None
+        own = map_of(step, modules, axis) if step is not None else None
         if own is None:
             continue
         scale, shift = found[current]
@@ -54,7 +54,7 @@ def _ancestors(value: int, makers: dict, modules: dict, axis: int) -> dict[int, 
     return found
 
 
-def _map(step: Step, modules: dict, axis: int) -> Map | None:
+def map_of(step: Step, modules: dict, axis: int) -> Map | None:
     module, kind = modules.get(step.spec), step.spec.type
     if kind in _IN_PLACE:
         return Fraction(1), Fraction(0)

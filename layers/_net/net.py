@@ -24,7 +24,7 @@ from .._runtime import (
 from .graph import Graph, Spec, needed
 from .rules import TEST, TRAIN
 from .save import save
-from .schedule import Call, Schedule, calls_of
+from .schedule import LayerCall, Schedule, calls_of
 from .stock import blobs_of
 from .stock.batch_norm import updated_together
 from .weights import load
@@ -89,7 +89,18 @@ class CaffeNet(nn.Module):
         return {name: values[value] for name, value in schedule.results}
 
     def loss(self, outputs) -> Tensor:
-        """The sum of the losses among a call's outputs, each times its loss_weight."""
+        """The sum of the losses among a call's outputs, each times its loss_weight.
+
+        Args:
+            outputs: what the call returned: a tensor, or a dict of tensors by their blobs' names.
+
+        Returns:
+            a tensor without axes, in the losses' dtype.
+
+        Raises:
+            CaffeTypeError: `outputs`, or a loss among them, is something else.
+            CaffeValueError: the phase has no loss, or it is not among the outputs.
+        """
         weights = self.phase.loss_weights
         if not weights:
             raise CaffeValueError(f"{self.path}: no layer makes a loss in phase {self._phase_name}")
@@ -134,7 +145,7 @@ class CaffeNet(nn.Module):
             kind = CaffeValueError if isinstance(error, ValueError) else CaffeTypeError
         return kind(f"{self.path}, line {spec.line}: layer {spec.name!r} ({spec.type}): {error}")
 
-    def run_calls(self, calls: Iterable[Call], values: list) -> None:
+    def run_calls(self, calls: Iterable[LayerCall], values: list) -> None:
         """Run the layers, and put their tops into the list of values."""
         # torch.compile decides by itself what it may overwrite.
         modules, write_over = self._modules, not (torch.is_grad_enabled() or torch.compiler.is_compiling())
@@ -285,7 +296,7 @@ class CaffeNet(nn.Module):
         return self.phase.shapes
 
     def get_layer(self, key: str) -> nn.Module:
-        """A submodule by its own name."""
+        """A submodule by its own name, as `state_dict` has it. CaffeValueError, with the names, if there is none."""
         if not isinstance(key, str) or key not in self._modules:
             known = ", ".join(some(self._modules))
             raise CaffeValueError(f"{self.path}: get_layer: no layer {key!r}. There are: {known}")
@@ -293,12 +304,23 @@ class CaffeNet(nn.Module):
 
     @property
     def layers(self) -> dict[str, nn.Module]:
-        """The layers of this phase by Caffe's names."""
+        """The layers of this phase by Caffe's names. Types that compute nothing, such as Input, have none."""
         steps = self.phase.graph.steps
         return {s.spec.name: self._modules[s.key] for s in steps if s.key}
 
     def parameter_groups(self, lr: float, weight_decay: float = 0.0) -> list[dict]:
-        """Groups for a torch optimizer: each parameter with lr * lr_mult and weight_decay * decay_mult."""
+        """Groups for a torch optimizer: each parameter with lr * lr_mult and weight_decay * decay_mult.
+
+        Args:
+            lr, weight_decay: numbers, as a solver's base_lr and weight_decay.
+
+        Returns:
+            a dict with `params`, `lr` and `weight_decay` for each pair of multipliers. Parameters that require no
+            gradient are left out, and one that layers share is in the group of the first.
+
+        Raises:
+            CaffeTypeError: no number.
+        """
         for name, value in (("lr", lr), ("weight_decay", weight_decay)):
             if isinstance(value, bool) or not isinstance(value, (numbers.Real, Tensor)):
                 raise self._wrong(f"parameter_groups: {name}", "a number", value)
@@ -327,8 +349,19 @@ class CaffeNet(nn.Module):
     def load_caffemodel(self, path, *more):
         """Load the parameters of .caffemodel or .caffemodel.h5 files, by the layers' names.
 
+        Values are converted to each parameter's dtype, on its device.
+
+        Args:
+            path, more: the files. If several have a layer, the last one counts.
+
         Returns:
-            a report of what was not matched, in both directions. Shapes that do not fit are a CaffeValueError.
+            a report of what was not matched, in both directions.
+
+        Raises:
+            CaffeTypeError: something else than paths.
+            CaffeValueError: a file is no caffemodel, or the number or the shapes of a layer's blobs do not fit.
+            CaffeRuntimeError: an .h5 file, without h5py.
+            OSError: a file cannot be read.
         """
         return load(self, [path_of(f"{self.path}: load_caffemodel: path", p) for p in (path, *more)])
 

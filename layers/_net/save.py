@@ -25,7 +25,7 @@ def save(net: nn.Module, path) -> None:
             file.write(_bytes(1, net.net_name.encode()))
             for step in phase.graph.steps:
                 if step.key:
-                    _layer(file, step.spec, net._modules[step.key])
+                    _layer(file, step.spec, net.get_layer(step.key))
         os.replace(partial, path)
     finally:
         partial.unlink(missing_ok=True)

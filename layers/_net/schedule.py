@@ -18,7 +18,7 @@ from .stock.relu import ReLU
 from .stock.scale import Scale
 
 
-class Call(NamedTuple):
+class LayerCall(NamedTuple):
     """One layer's call. Values are numbered."""
 
     key: str  # the submodule
@@ -33,7 +33,7 @@ class Call(NamedTuple):
 class Schedule(NamedTuple):
     """The calls of one kind of forward: its phase, inputs and outputs."""
 
-    calls: tuple[Call, ...]
+    calls: tuple[LayerCall, ...]
     count: int  # number of values
     inputs: tuple[tuple[str, int], ...]
     used: tuple[int, ...]  # the input values that are read
@@ -45,7 +45,7 @@ class Schedule(NamedTuple):
 _MAKERS = (BatchNorm, Convolution, Deconvolution, InnerProduct, Scale)
 
 
-def calls_of(modules: dict[str, nn.Module], steps: list[Step], results: set[int]) -> list[Call]:
+def calls_of(modules: dict[str, nn.Module], steps: list[Step], results: set[int]) -> list[LayerCall]:
     """The calls that run these steps. `results` are the values that the net returns."""
     scales = _scales(modules, steps, results)
     merged = set(scales.values())
@@ -64,7 +64,7 @@ def calls_of(modules: dict[str, nn.Module], steps: list[Step], results: set[int]
         if type(module) in _MAKERS or (type(module) is Eltwise and len(step.bottoms) > 1):
             makers.update(dict.fromkeys(tops, (step.key, scale.key) if scale else (step.key,)))
         key = scale.key if scale else None
-        calls.append(Call(step.key, tuple(step.bottoms), tuple(tops), _cut(step), key, over, done))
+        calls.append(LayerCall(step.key, tuple(step.bottoms), tuple(tops), _cut(step), key, over, done))
     return calls
 
 

@@ -41,12 +41,12 @@ def load(net: nn.Module, paths: list, fill: bool = False) -> Report:
         with _opened(path) as (layers, read):
             for layer in layers:
                 keys = net.keys.get(layer.name, [])
-                if not any(blobs_of(net._modules[key]) for key in keys):
+                if not any(blobs_of(net.get_layer(key)) for key in keys):
                     report.unused.append(layer.name)
                     continue
                 got.setdefault(layer.name, set()).update(_load_layer(net, keys, layer, read, path))
     report.loaded = list(got)
-    with_blobs = {name for name, keys in net.keys.items() if any(blobs_of(net._modules[k]) for k in keys)}
+    with_blobs = {name for name, keys in net.keys.items() if any(blobs_of(net.get_layer(k)) for k in keys)}
     report.missing = [name for name in net.keys if name in with_blobs and name not in got]
     report.missing = _not_shared(net, report.missing, got)
     report.unused = list(dict.fromkeys(name for name in report.unused if name not in got))
@@ -68,11 +68,11 @@ def mean_image(path) -> Tensor:
 
 def _not_shared(net: nn.Module, names: list[str], got: dict) -> list[str]:
     """The names, without layers that share all their parameters with layers that were loaded."""
-    loaded = {id(blob) for name in got for key in net.keys[name] for _, blob in blobs_of(net._modules[key])}
+    loaded = {id(blob) for name in got for key in net.keys[name] for _, blob in blobs_of(net.get_layer(key))}
     return [
         name
         for name in names
-        if not all(id(blob) in loaded for key in net.keys[name] for _, blob in blobs_of(net._modules[key]))
+        if not all(id(blob) in loaded for key in net.keys[name] for _, blob in blobs_of(net.get_layer(key)))
     ]
 
 
@@ -81,7 +81,7 @@ def _load_layer(net: nn.Module, keys: list[str], layer: StoredLayer, read, path)
     """Load one layer. Returns the names of the blobs that were loaded."""
     loaded = set()
     for key in keys:
-        own = blobs_of(net._modules[key])
+        own = blobs_of(net.get_layer(key))
         if own and len(own) != len(layer.blobs):
             raise CaffeValueError(
                 f"{path}: {layer.name!r}: {len(layer.blobs)} blobs in the file, {len(own)} in {net.path}, line "
@@ -104,7 +104,7 @@ def _opened(path):
     with open(path, "rb") as file:
         is_hdf5 = file.read(len(HDF5_MAGIC)) == HDF5_MAGIC
     if is_hdf5:
-        with _h5py().File(path, "r") as file:
+        with _h5py(path).File(path, "r") as file:
             yield _h5_layers(file, path), _read_h5
         return
     layers = [layer for layer in stored_layers(path) if layer.blobs]
@@ -129,11 +129,11 @@ class _H5Blob:
     shape: tuple[int, ...]
 
 
-def _h5py():
+def _h5py(path):
     try:
         import h5py
     except ImportError:
-        raise CaffeRuntimeError(".caffemodel.h5 files are read by h5py: pip install h5py") from None
+        raise CaffeRuntimeError(f"{path}: .caffemodel.h5 files are read by h5py: pip install h5py") from None
     return h5py
 
 
@@ -141,7 +141,7 @@ def _h5_layers(file, path) -> list[StoredLayer]:
     """The layers of data/<layer>/<number>. If a layer's name has slashes, they are groups of the file."""
     if "data" not in file:
         raise CaffeValueError(f"{path}: not a .caffemodel.h5: it has no group 'data'")
-    h5py, found = _h5py(), {}
+    h5py, found = _h5py(path), {}
 
     def visit(name, item):
         layer, _, number = name.rpartition("/")

@@ -10,7 +10,7 @@ from torch import Tensor
 from .._backends import HOST
 from .errors import CaffeRuntimeError, CaffeTypeError, dtype_name
 from .library import backend_of, how_to_build
-from .recording import STREAM_VALUE, Launched, is_constant, note, plan
+from .planning import STREAM_VALUE, Launched, is_constant, note, plan
 from .short import short
 
 try:  # 0.1 us; torch.cuda.current_stream(device).cuda_stream is the public way, at 4 us
@@ -33,6 +33,7 @@ _POINTER_DTYPES = {
     "int64_t": torch.int64,
     "bool": torch.bool,
 }
+_NO_BUILTINS = {"__builtins__": {}}
 _INTEGER_RANGES = {
     f"{sign}int{bits}_t": (0, 2**bits - 1) if sign else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
     for sign in ("", "u")
@@ -64,7 +65,10 @@ class Launcher:
             )
         self.parameters = [tuple(p) for p in signatures[function]["parameters"]]
         self.returns = signatures[function]["returns"]
-        self.extents = signatures[function].get("extents", {})
+        self.extents = {
+            name: [[compile(size, name, "eval") for size in listed] for listed in lists]
+            for name, lists in signatures[function].get("extents", {}).items()
+        }
         # `int dtype` is the dtype of the `void *` arguments. `int weight_dtype` is that of `weight` and `weight_diff`,
         # which may differ from it.
         names = {n.removesuffix("_diff") for _, n in self.parameters}
@@ -82,7 +86,7 @@ class Launcher:
             return self._explained(functools.partial(self.number), [("Tensor", "like"), *self.passed])
         letters = "".join("o" if t.endswith("*") else "p" for t, _ in self.passed)
         careful = functools.partial(self.careful)
-        self._short = short(letters, careful, careful, self._recorded, launches_only=True)
+        self._short = short(letters, careful, careful, self._planning, launches_only=True)
         return self._explained(self._short, self.passed)
 
     def _explained(self, function, parameters):
@@ -134,8 +138,8 @@ class Launcher:
         if launched is not None:
             note(launched)
 
-    def _recorded(self, *arguments):
-        """A careful call that records a plan for the next call of this kind."""
+    def _planning(self, *arguments):
+        """A careful call that makes a plan for the next call of this kind."""
         launched = self._checked(arguments)
         if launched is not None and all(map(is_constant, arguments)):
             made = plan(arguments, [], [launched])
@@ -219,9 +223,7 @@ class Launcher:
             if name not in tensors:
                 continue
             try:
-                sizes, strides = (
-                    [eval(e, {"__builtins__": {}}, numbers) for e in listed] for listed in lists
-                )
+                sizes, strides = ([eval(e, _NO_BUILTINS, numbers) for e in listed] for listed in lists)
             except ZeroDivisionError:
                 sizes, strides = [-1], []
             tensor = tensors[name]

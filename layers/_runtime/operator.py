@@ -26,9 +26,10 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
+from .._backends import DISPATCH_KEYS
 from .errors import PLAIN, CaffeRuntimeError, CaffeTypeError, CaffeValueError
 from .layer import Layer
-from .recording import run_and_record
+from .planning import run_and_plan
 from .schema import schema_of, tensor_kind
 from .short import CASTS, short
 from .tracing import explain_onnx, refuse_script
@@ -75,9 +76,18 @@ def operator(layer: Layer, *, autocast: str = "promote", stays_float: collection
             'none', because it gets the tensors that its forward used.
         stays_float: tensors, such as weights, that autocast leaves in float32, because the kernels read them beside
             a half type. Neither they nor their gradients are cast.
+
+    Returns:
+        A decorator. What it makes takes the function's arguments, and has `backward` and `backward_by`
+        (class Operator), which say how it is differentiated. Without them it has no derivative.
+
+    Raises:
+        CaffeTypeError: no parameter is annotated as a tensor, or `stays_float` names one that is none.
+        CaffeValueError: `autocast` is none of these words.
     """
     if autocast not in CASTS:
-        raise ValueError(f"autocast: expected one of {', '.join(map(repr, CASTS))}, got {autocast!r}")
+        wanted = f"expected one of {', '.join(map(repr, CASTS))}, got {autocast!r}"
+        raise CaffeValueError(f"{layer.name}: operator: autocast: {wanted}")
     return lambda function: Operator(layer, function, autocast, stays_float).entry
 
 
@@ -87,7 +97,14 @@ def _is_differentiated_by_functorch() -> bool:
 
 
 class Operator:
-    """One operator. Users call its `entry`."""
+    """One operator. Users call its `entry`.
+
+    Attributes:
+        names, tensors, optional: the names of all parameters, of the tensors among them, of those that may be None.
+        short: the builtin that runs a call by its plan; `careful` where there is no short way.
+        torch_op: the operator in torch.ops, which graphs hold.
+        apply: makes the autograd node of a call.
+    """
 
     def __init__(self, layer: Layer, function, autocast: str, stays_float):
         self.layer, self.function, self.autocast, self.stays_float = layer, function, autocast, stays_float
@@ -95,18 +112,19 @@ class Operator:
         # A list: older torch.compile cannot look into a signature.
         self.names = list(self.signature.parameters)
         hints = typing.get_type_hints(function)
-        kinds = {n: tensor_kind(hints[n]) for n in self.names if n in hints}
+        where = f"{layer.name}: {function.__name__}"
+        kinds = {n: tensor_kind(f"{where}: {n}", hints[n]) for n in self.names if n in hints}
         self.tensors = [n for n in self.names if kinds.get(n)]
         self.optional = {n for n in self.tensors if kinds[n] == "optional"}
         if not self.tensors:
-            raise TypeError(f"{layer.name}: {function.__name__}: annotate the tensors among its parameters")
+            raise CaffeTypeError(
+                f"{where}: annotate the tensors among {', '.join(self.names) or 'its parameters'}"
+            )
         self.defaults = {
             n: p.default for n, p in self.signature.parameters.items() if p.default is not p.empty
         }
         if unknown := set(stays_float) - set(self.tensors):
-            raise TypeError(
-                f"{layer.name}: {function.__name__}: stays_float: no tensors are called {unknown}"
-            )
+            raise CaffeTypeError(f"{where}: stays_float: no tensors are called {', '.join(sorted(unknown))}")
         self.short = self._short()
         self.torch_op = self._register()
         self.backward(self._no_backward, registered=False)
@@ -120,7 +138,7 @@ class Operator:
             c.upper() if n in self.stays_float else c for c, n in zip(letters, self.names, strict=True)
         )
         return short(
-            letters, self.careful, self.plain, self.record,
+            letters, self.careful, self.plain, self.planning,
             defaults=self.defaults.values(), cast=self.cast, casts=self.autocast,
         )  # fmt: skip
 
@@ -138,7 +156,7 @@ class Operator:
         # attribute of torch: without it calls still work, but are slower.
         if hasattr(self.short, "dispatched") and hasattr(torch_op, "_op"):
             torch_op._op = functools.partial(self.short.dispatched, torch_op._op)
-        for key in ("CPU", "CUDA"):
+        for key in DISPATCH_KEYS:
             library.impl(function.__name__, getattr(self.short, "registered", self.registered), key)
         torch.library.register_fake(name, self.shape, lib=library)
         return torch_op
@@ -235,10 +253,10 @@ class Operator:
         self.refuse(*arguments)
         return self.function(*arguments)
 
-    def record(self, *arguments):
-        """Like plain, and record a plan for the next call of this kind, if that is possible."""
+    def planning(self, *arguments):
+        """Like plain, and make a plan for the next call of this kind, if that is possible."""
         self.refuse(*arguments)
-        result, plan = run_and_record(self.function, arguments)
+        result, plan = run_and_plan(self.function, arguments)
         if plan is not None:
             self.short.add(arguments, plan)
         return result

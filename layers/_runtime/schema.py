@@ -10,6 +10,8 @@ from operator import or_
 import torch
 from torch import Tensor
 
+from .errors import CaffeTypeError
+
 
 def schema_of(function) -> str:
     """A function's signature as torch writes it."""
@@ -41,13 +43,17 @@ def _by_typing(hint):
     return hint
 
 
-def tensor_kind(annotation) -> str | None:
-    """'tensor', 'optional' (a tensor or None), or None for the annotation of a parameter that is no tensor."""
+def tensor_kind(parameter: str, annotation) -> str | None:
+    """'tensor', 'optional' (a tensor or None), or None for the annotation of a parameter that is no tensor.
+
+    Args:
+        parameter: names the parameter in an error.
+    """
     if annotation is Tensor:
         return "tensor"
     is_union = typing.get_origin(annotation) in (typing.Union, types.UnionType)
     if is_union and set(typing.get_args(annotation)) == {Tensor, type(None)}:
         return "optional"
     if "Tensor" in str(annotation):
-        raise TypeError(f"an operator takes Tensor or Tensor | None, not {annotation}")
+        raise CaffeTypeError(f"{parameter}: an operator takes Tensor or Tensor | None, not {annotation}")
     return None

@@ -12,8 +12,10 @@ except ImportError:  # not built: every call goes the careful way
     _call = None
 
 
-# DLPack's codes of the dtypes that autocast casts to.
-_DTYPES = {torch.float32: 2 << 8 | 32, torch.float16: 2 << 8 | 16, torch.bfloat16: 4 << 8 | 16}
+# Where a word of a launch comes from (src/call_plan.h).
+NUMBER, ARGUMENT, ALLOCATION, STREAM = (
+    getattr(_call, kind, None) for kind in ("NUMBER", "ARGUMENT", "ALLOCATION", "STREAM")
+)
 
 
 def of_torch() -> dict | None:
@@ -39,7 +41,12 @@ def of_torch() -> dict | None:
         "get_autocast_dtype": torch.get_autocast_dtype,
         "to": Tensor.to,
         "float32": torch.float32,
-        "dtypes": _DTYPES,
+        # DLPack's codes of the dtypes that autocast casts to.
+        "dtypes": {
+            torch.float32: _call.FLOAT << 8 | 32,
+            torch.float16: _call.FLOAT << 8 | 16,
+            torch.bfloat16: _call.BFLOAT << 8 | 16,
+        },
         "exchange_device": getattr(torch._C, "_cuda_exchangeDevice", None),
         "exchange_api": exchange_api,
     }
@@ -47,13 +54,14 @@ def of_torch() -> dict | None:
 
 def available() -> bool:
     """Can calls take the short way with this torch?"""
-    known = of_torch()
-    if _call is None or known is None:
+    if _call is None:
         return False
     # After git pull the extension is the old one until the next make.
     root = _edge.root()
-    is_old = root is not None and getattr(_call, "EDGE", "") != _edge.digest(root, _edge.CALL)
-    return not is_old and _call.configure(known)
+    if root is not None and getattr(_call, "EDGE", "") != _edge.digest(root, _edge.CALL):
+        return False
+    known = of_torch()
+    return known is not None and _call.configure(known)
 
 
 AVAILABLE = available()
@@ -66,9 +74,7 @@ def caffe_forward(careful) -> staticmethod:
     return staticmethod(_call.caffe_forward(careful) if AVAILABLE else careful)
 
 
-CASTS = ("promote", "lower", "float32", "none")  # src/call_short.h: enum Casts
-# The most parameters that a C function or an operator may have to go the short way (src/call_plan.h).
-MOST_PARAMETERS = 32
+CASTS = ("promote", "lower", "float32", "none")
 
 
 class Short(_call.Short if AVAILABLE else object):
@@ -79,7 +85,7 @@ class Short(_call.Short if AVAILABLE else object):
 
 
 def short(
-    parameters: str, careful, plain, record, *, defaults=(), cast=None, casts="promote", launches_only=False
+    parameters: str, careful, plain, planning, *, defaults=(), cast=None, casts="promote", launches_only=False
 ):
     """A builtin that runs a call by its plan if it has one, and else by `careful`. Without a short way: `careful`.
 
@@ -88,15 +94,15 @@ def short(
             leaves in float32.
         careful: runs any call, and explains errors.
         plain: runs a call of plain tensors that needs no gradient.
-        record: like plain, and gives a Plan to the builtin's `add`.
+        planning: like plain, and gives a Plan to the builtin's `add`.
         defaults: of the last parameters.
         cast: returns the arguments as autocast casts them.
         casts: the argument `autocast` of `operator`.
         launches_only: it is a C function's, so gradients and autocast do not matter.
     """
-    if not AVAILABLE or len(parameters) > MOST_PARAMETERS:
+    if not AVAILABLE or len(parameters) > _call.MOST_PARAMETERS:
         return careful
     return Short(
-        parameters=parameters, defaults=tuple(defaults), launches_only=launches_only, casts=CASTS.index(casts),
-        careful=careful, plain=plain, record=record, cast=cast,
+        parameters=parameters, defaults=tuple(defaults), launches_only=launches_only,
+        casts=getattr(_call, f"CAST_{casts.upper()}"), careful=careful, plain=plain, planning=planning, cast=cast,
     )  # fmt: skip

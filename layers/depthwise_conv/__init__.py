@@ -116,7 +116,7 @@ def depthwise_conv(
     padding: Sequence[int],
     dilation: Sequence[int],
 ) -> Tensor:
-    """`depthwise_conv2d` with its parameters as pairs."""
+    """`depthwise_conv2d` with its parameters as pairs: the operator. Its arguments, result and errors are the same."""
     layout, top_shape, numbers = _geometry(bottom, weight, stride, padding, dilation)
     bias = checked_bias(bias, bottom)
     top = torch.empty(top_shape, dtype=bottom.dtype, device=bottom.device, memory_format=layout)
@@ -186,6 +186,14 @@ def depthwise_conv2d(
 
 class DepthwiseConv2d(nn.Module):
     """`depthwise_conv2d` as a module. Initialised as torch.nn.Conv2d(groups=channels), U(±1/sqrt(kh kw)).
+
+    Args:
+        channels: of the input and of the output.
+        kernel_size, stride, padding, dilation: ints, or (height, width) pairs.
+        bias: has it one?
+
+    Its input is [num, channels, height, width], in the parameters' dtype, or under autocast in any floating one. The
+    error for a wrong argument is a CaffeTypeError or a CaffeValueError, and names it.
 
     Attributes:
         weight: [channels, 1, kernel_h, kernel_w].

@@ -114,6 +114,15 @@ def depthwise_conv1d(
 class DepthwiseConv1d(nn.Module):
     """`depthwise_conv1d` as a module; initialised as torch.nn.Conv1d(groups=channels) is, U(±1/sqrt(kernel)).
 
+    Args:
+        channels: of the input and of the output.
+        kernel_size, stride, padding, dilation: ints.
+        causal: as `depthwise_conv1d` has it.
+        bias: has it one?
+
+    Its input is [num, channels, length], in the parameters' dtype, or under autocast in any floating one. The error for
+    a wrong argument is a CaffeTypeError or a CaffeValueError, and names it.
+
     Attributes:
         weight: [channels, 1, kernel].
         bias: [channels], or None.

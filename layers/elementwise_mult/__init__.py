@@ -16,6 +16,10 @@ def elementwise_mult(a: Tensor, b: Tensor) -> Tensor:
 
     Returns:
         A tensor like a. The gradients are top_diff * b and top_diff * a, each computed only if wanted.
+
+    Raises:
+        CaffeTypeError: no tensor, or of another dtype or device.
+        CaffeValueError: b has another shape than a.
     """
     layer.check(a.shape == b.shape, "b", f"the shape of a, {list(a.shape)}", b)
     top = layer.empty_like(a)

@@ -8,13 +8,10 @@ import math
 import torch
 from torch import Tensor, nn
 
-from .._runtime import CaffeTypeError, Layer, dtype_name, operator
+from .._runtime import CaffeTypeError, Layer, dtype_name, is_fake, operator
 
 # any_layout: backward's top_diffs are read with their strides. Other tensors are made contiguous here.
 layer = Layer(__name__, any_layout=True)
-
-# The sizes of lltm_backward's partial_sums, as in lltm.h.
-_SHARES, _ROWS_ALONE = 64, 128
 
 
 @operator(layer, autocast="lower")
@@ -81,26 +78,17 @@ def lltm_pointwise_backward(
     bias_diff = gates.new_empty(3 * state) if bias_wanted else None
     old_cell_diff = torch.empty_like(new_cell) if cell_wanted else None
     partial_sums = None
-    if bias_wanted and batch > _ROWS_ALONE:
-        room = _SHARES * 3 * state * (8 if gates.dtype == torch.float64 else 4)
+    if (
+        bias_wanted
+        and not is_fake(gates)
+        and (elements := layer.lltm_backward_workspace(gates, batch, state))
+    ):
+        room = elements * (8 if gates.dtype == torch.float64 else 4)
         partial_sums = torch.empty(room, dtype=torch.uint8, device=gates.device)
     layer.lltm_backward(
-        gates,
-        bias,
-        new_cell,
-        new_h_diff,
-        new_cell_diff,
-        gates_diff,
-        bias_diff,
-        old_cell_diff,
-        partial_sums,
-        batch,
-        state,
-        h_row,
-        h_column,
-        cell_row,
-        cell_column,
-    )
+        gates, bias, new_cell, new_h_diff, new_cell_diff, gates_diff, bias_diff, old_cell_diff, partial_sums,
+        batch, state, h_row, h_column, cell_row, cell_column,
+    )  # fmt: skip
     diffs = gates_diff, bias_diff, old_cell_diff
     return tuple(gates.new_empty(0) if diff is None else diff for diff in diffs)
 

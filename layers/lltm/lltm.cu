@@ -375,3 +375,7 @@ extern "C" int lltm_backward(const void* gates, const void* bias, const void* ne
   });
   return CAFFE_LAUNCH_STATUS();
 }
+
+extern "C" int64_t lltm_backward_workspace(int64_t batch, int64_t state) {
+  return batch <= kRowsAlone ? 0 : kMaxShares * 3 * state;
+}

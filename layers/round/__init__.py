@@ -17,6 +17,9 @@ def round_ste(bottom: Tensor) -> Tensor:
     Returns:
         1 where bottom >= 0.5, else 0; shape, dtype and device of bottom. Its gradient is top's, unchanged
         (the straight-through estimator of Bengio et al., 2013, arXiv:1308.3432).
+
+    Raises:
+        CaffeTypeError: no tensor, or of another dtype or device.
     """
     top = layer.empty_like(bottom)
     layer.round_forward(bottom, top, bottom.numel())

@@ -16,6 +16,9 @@ def sigmoid(bottom: Tensor) -> Tensor:
 
     Returns:
         Shape, dtype and device of bottom; the half types are computed in float32. Differentiable once.
+
+    Raises:
+        CaffeTypeError: no tensor, or of another dtype or device.
     """
     top = layer.empty_like(bottom)
     layer.sigmoid_forward(bottom, top, bottom.numel())

@@ -58,7 +58,7 @@ class BoundLayer : public LayerObject {
   }
 
   void setup(caffe_call_record* record) override {
-    Call call(this, *record);
+    CallGuard guard(this, *record);
     blobs_.make(*record);
     blobs_.bind_bottoms(*record);
     layer_->SetUp(blobs_.bottom(), blobs_.top());
@@ -89,7 +89,7 @@ class BoundLayer : public LayerObject {
   }
 
   void reshape(caffe_call_record* record) override {
-    Call call(this, *record);
+    CallGuard guard(this, *record);
     prepare(*record);
     layer_->Reshape(blobs_.bottom(), blobs_.top());
     blobs_.check_absent();
@@ -97,7 +97,7 @@ class BoundLayer : public LayerObject {
   }
 
   void forward(caffe_call_record* record) override {
-    Call call(this, *record);
+    CallGuard guard(this, *record);
     prepare(*record);
     bind_parameters(*record, false);
     layer_->Reshape(blobs_.bottom(), blobs_.top());
@@ -119,7 +119,7 @@ class BoundLayer : public LayerObject {
   }
 
   void backward(caffe_call_record* record) override {
-    Call call(this, *record);
+    CallGuard guard(this, *record);
     prepare(*record);
     bind_parameters(*record, true);
     blobs_.bind_for_backward(*record);
@@ -138,13 +138,13 @@ class BoundLayer : public LayerObject {
 
  private:
   // Sets the context of a call. At its end, also after an exception, no blob refers to a tensor.
-  class Call {
+  class CallGuard {
    public:
-    Call(BoundLayer* layer, const caffe_call_record& record)
+    CallGuard(BoundLayer* layer, const caffe_call_record& record)
         : layer_(layer), scope_(layer->context_ = context_of(record), record.seed) {
       layer->handed_out_.release();
     }
-    ~Call() {
+    ~CallGuard() {
       layer_->blobs_.drop();
       for (const auto& blob : layer_->layer_->blobs()) {
         if (blob) drop_tensors(*blob);  // after a failed set up some may be null

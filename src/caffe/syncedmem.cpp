@@ -162,10 +162,10 @@ void SyncedMemory::detach() {
 
 void SyncedMemory::make(Side* side, bool on_device) {
 #ifdef CAFFE_HOST_BACKEND
-  const int64_t device = -1;
+  const int64_t device = CAFFE_ON_HOST;
 #else
   // Host memory is page-locked, because some layers pass host addresses to kernels.
-  const int64_t device = on_device ? call_context.device : -2;
+  const int64_t device = on_device ? call_context.device : CAFFE_ON_PAGE_LOCKED_HOST;
 #endif
   side->address = host_services.allocate(size_, device, &side->token);
   CHECK(side->address) << "allocation of " << size_ << " bytes failed";

@@ -37,11 +37,11 @@ def test_follows_torchs_seed(zoo, place):
     assert torch.equal(m(x), x) and not torch.equal(m.train()(x), x)
 
 
-def test_a_call_within_anothers_leaves_its_record(zoo, place):
-    """A profile function may call a layer while another one's generators are recorded."""
+def test_a_call_within_anothers_leaves_its_draws(zoo, place):
+    """A profile function may call a layer while another one's draws are watched."""
     m, x = place(zoo.Noise()), place.draw(50, grad=True)
     for _ in range(4):  # the careful way, then the short one
-        with services_of(zoo).recording() as outer:
+        with services_of(zoo).watched_draws() as outer:
             y = m(x)
             assert services_of(zoo).drawn == {threading.get_ident(): outer} and not outer
         y.sum().backward()
@@ -52,7 +52,7 @@ def test_cpu_forward_without_cpu_backward(zoo, monkeypatch):
     """Forward is run again by kernels, and from then on at once."""
     m, x = zoo.Kernels(), torch.randn(5, requires_grad=True)
     torch.testing.assert_close(grads(m(x), x), grads(2 * x, x))
-    assert m._pool.host_mode == 1
+    assert m._pool.host_mode == "gpu"
     torch.testing.assert_close(grads(m(x), x), grads(2 * x, x))
     m = zoo.Kernels()
     m(x)
@@ -84,7 +84,7 @@ def test_no_backward_at_all(zoo):
     for _ in range(2):
         with raises(CaffeRuntimeError, r"Backward_... is NOT_IMPLEMENTED \(zoo_layers.c..?:\d+: "):
             m(x).sum().backward()
-    assert m._pool.host_mode in (None, 0)
+    assert m._pool.host_mode in (None, "cpu")
 
 
 # ------------------------------------------------------------------------------------------ called as the core does

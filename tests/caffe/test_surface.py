@@ -7,6 +7,7 @@ from support.zoo import FILLER, raises
 
 import layers.normalize
 from layers import CaffeError, CaffeRuntimeError, CaffeTypeError, CaffeValueError, Layer, adopt, caffe_layer
+from layers._caffe import instance
 
 NO_LISTS = (None, "three", 3, True, 2.5, {"a": 1}, object(), torch.zeros(2), ["a", None])
 
@@ -75,3 +76,8 @@ def test_torch_jit_script_is_refused_by_name(zoo):
     for module in (zoo.Affine(zoo_param=FILLER), torch.nn.Sequential(zoo.Affine(zoo_param=FILLER))):
         with raises(CaffeRuntimeError, ": torch.jit.script cannot .*torch.export"):
             torch.jit.script(module)
+
+
+def test_constants_of_the_header_that_python_has_too():
+    library = layers.normalize.Normalize.layer.library("host").lib
+    assert (instance.MOST_AXES, instance.NO_TOKEN) == (library.CAFFE_MOST_AXES, library.CAFFE_NO_TOKEN)

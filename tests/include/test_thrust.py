@@ -62,7 +62,7 @@ def test_thrust_sorts_host_memory(compiler, tmp_path, request):
 
 ON_DEVICE = """
 #ifdef __CUDACC__
-#define CAFFE_ENGINE 1  // whose cudaMemcpy is CUDA's
+#define CAFFE_CORE 1  // whose cudaMemcpy is CUDA's
 #include "caffe/util/thrust_stream.hpp"
 #include <thrust/binary_search.h>
 #include <thrust/count.h>
@@ -354,17 +354,7 @@ def algorithms():
     ):
         found = by_key(keys, X, equal, total)
         yield from (("by key", found[1]), ("keys", found[0]))
-    ask = [0, 1, 2, 7, 8]
-    for name, find in (
-        ("lower_bound", bisect.bisect_left),
-        ("upper_bound", bisect.bisect_right),
-        ("binary_search", lambda values, x, key=int: sorted(map(key, values)).count(key(x))),
-    ):
-        found = [find(SORTED, a) for a in ask]
-        down = [find(SORTED[::-1], -a, key=lambda x: -abs(x)) for a in ask]
-        if name == "binary_search":
-            found = down = [int(a in SORTED) for a in ask]
-        yield from ((name, found), (f"{name} down", down))
+    yield from searches()
     yield "one", [2, 3, 1]
     signs = {"plus": "+", "minus": "-", "multiplies": "*", "divides": "/", "modulus": "%"}
     compared = {"less": "<", "greater": ">", "less_equal": "<=", "greater_equal": ">="}
@@ -377,6 +367,21 @@ def algorithms():
     yield "&&", [int(x > 2 and y > 2) for x, y in zip(X, Y, strict=True)]
     yield "||", [int(x > 4 or y > 4) for x, y in zip(X, Y, strict=True)]
     yield "of one", [7, -7, 49, 1, 0, 0, 0, 1, 0, 0, 1, 1, 1]
+
+
+def searches():
+    """(name, numbers) of the searches in sorted values."""
+    ask = [0, 1, 2, 7, 8]
+    for name, find in (
+        ("lower_bound", bisect.bisect_left),
+        ("upper_bound", bisect.bisect_right),
+        ("binary_search", lambda values, x, key=int: sorted(map(key, values)).count(key(x))),
+    ):
+        found = [find(SORTED, a) for a in ask]
+        down = [find(SORTED[::-1], -a, key=lambda x: -abs(x)) for a in ask]
+        if name == "binary_search":
+            found = down = [int(a in SORTED) for a in ask]
+        yield from ((name, found), (f"{name} down", down))
 
 
 def computed(sign: str, x: int, y: int) -> int:

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from load.fixtures import FILL, ROOT
 from support import python_with_torch
+from support.load import FILL, ROOT
 from support.workshop import Fork
 
 from layers import CaffeBuildError, CaffeRuntimeError, load_inline

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 import torch
-from load.fixtures import FILL, ROOT
+from support.load import FILL, ROOT
 
 import layers
 from layers import CaffeBuildError, CaffeTypeError, CaffeValueError, load

@@ -4,7 +4,7 @@ import os
 
 import pytest
 import torch
-from load.fixtures import ROOT
+from support.load import ROOT
 
 from layers import load
 

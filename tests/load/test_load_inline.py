@@ -5,7 +5,7 @@ import re
 
 import pytest
 import torch
-from load.fixtures import FILL, FILL_DECLARED, RELU6
+from support.load import FILL, FILL_DECLARED, RELU6
 
 import layers
 from layers import CaffeBuildError, CaffeError, CaffeTypeError, CaffeValueError, load_inline

@@ -6,7 +6,7 @@ import pytest
 
 from layers import caffe_net
 from layers._caffe.prototxt import Node
-from layers._net.coordinates import _map, crop_offsets
+from layers._net.coordinates import crop_offsets, map_of
 from layers._net.graph import Graph, Spec, Step
 
 
@@ -105,8 +105,8 @@ def test_a_crop_knows_nothing_of_layers_that_are_not_set_up():
     """A fork's code tells no geometry, either."""
     convolution = step("Convolution")
     module = SimpleNamespace(is_set_up=True, kernel=(3, 5), stride=(2, 1), pad=(0, 1))
-    assert _map(convolution, {}, 0) is None
-    assert _map(convolution, {convolution.spec: module}, 0) == (2, 1)
-    assert _map(convolution, {convolution.spec: module}, 1) == (1, 1)
+    assert map_of(convolution, {}, 0) is None
+    assert map_of(convolution, {convolution.spec: module}, 0) == (2, 1)
+    assert map_of(convolution, {convolution.spec: module}, 1) == (1, 1)
     module.is_set_up = False
-    assert _map(convolution, {convolution.spec: module}, 0) is None
+    assert map_of(convolution, {convolution.spec: module}, 0) is None

@@ -6,7 +6,7 @@ from support.nets import one_layer
 
 from layers import CaffeTypeError, CaffeValueError, caffe_net
 from layers._net.build import types_of_forks
-from layers._net.stock import Definition, StockLayer, stock_class
+from layers._net.stock import StockDefinition, StockLayer, stock_class
 
 X = (2, 4, 6, 5)
 # A layer, its bottoms, how many tops; what takes the place of a word in it (or of the shapes, or of the number of
@@ -194,7 +194,7 @@ def test_how_many_bottoms_and_tops(kind):
                 str(least) if least == most else f"{least} or more" if most is None else f"{least} to {most}"
             )
             with pytest.raises(CaffeValueError, match=f"takes {words} {what}, not {count}"):
-                StockLayer.__init__(made.__new__(made), Definition("L", None, *given, {}))
+                StockLayer.__init__(made.__new__(made), StockDefinition("L", None, *given, {}))
 
 
 def test_a_stock_type_with_more_bottoms_than_stock_caffe_takes(tmp_path):

@@ -135,7 +135,7 @@ def test_no_memory_for_a_call_is_an_error():
 import _testcapi
 from layers._runtime.short import _call
 def function(): pass
-functions = dict.fromkeys(("careful", "plain", "record", "cast"), function)
+functions = dict.fromkeys(("careful", "plain", "planning", "cast"), function)
 made = {
     "Short": {"parameters": "t", "defaults": (), "launches_only": 0, "casts": 0, **functions},
     "Plan": {

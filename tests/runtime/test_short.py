@@ -15,7 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from layers._runtime import CaffeRuntimeError, CaffeTypeError, operator
-from layers._runtime.recording import Recorder, is_constant, run_and_record
+from layers._runtime.planning import Watcher, is_constant, run_and_plan
 from layers._runtime.short import AVAILABLE
 from layers.depthwise_conv import depthwise_conv, depthwise_conv2d, depthwise_conv_backward
 from layers.elementwise_mult import elementwise_mult
@@ -40,7 +40,7 @@ def warm():
 def calls(function, monkeypatch) -> list:
     """Grows with each careful call of the operator's function."""
     went, known = [], function.operator
-    assert all(callable(getattr(known, way)) for way in ("plain", "record", "careful"))
+    assert all(callable(getattr(known, way)) for way in ("plain", "planning", "careful"))
     real = known.refuse
     monkeypatch.setattr(known, "refuse", lambda *a, **k: went.append(a) or real(*a, **k))
     return went
@@ -274,7 +274,7 @@ def test_gradients_of_another_operator():
 
     with pytest.raises(TypeError, match="backward takes ctx"):
         depthwise_conv.operator.short.backward()
-    with pytest.raises(TypeError, match=r"stays_float: no tensors are called .'wieght'"):
+    with pytest.raises(TypeError, match=r"stays_float: no tensors are called wieght"):
         operator(sigmoid_layer, stays_float=("wieght",))(copied.operator.function)
     copied.backward_by(elementwise_mult, save=())
     with pytest.raises(TypeError, match=r"elementwise_mult|takes other arguments"):
@@ -339,7 +339,7 @@ def test_a_function_that_does_more_is_never_a_plan():
         assert call.operator.short.plans() == 0
 
 
-def test_what_is_recorded():
+def test_what_becomes_a_plan():
     x = torch.rand(3)
 
     def function(x, y):
@@ -348,18 +348,18 @@ def test_what_is_recorded():
         sigmoid_layer.sigmoid_forward(first, x, 2)
         return second, first
 
-    with Recorder() as recorder:
+    with Watcher() as watcher:
         function(x, 3)
-    assert recorder.is_plain and len(recorder.allocations) == 2 and len(recorder.launches) == 2
-    assert run_and_record(function, (x, 3))[1] is not None
-    assert run_and_record(function, (x, object()))[1] is None
-    assert run_and_record(lambda x: x, (x,))[1] is None
-    assert run_and_record(lambda x: torch.empty(3), (x,))[1] is None  # launches nothing
+    assert watcher.is_plain and len(watcher.allocations) == 2 and len(watcher.launches) == 2
+    assert run_and_plan(function, (x, 3))[1] is not None
+    assert run_and_plan(function, (x, object()))[1] is None
+    assert run_and_plan(lambda x: x, (x,))[1] is None
+    assert run_and_plan(lambda x: torch.empty(3), (x,))[1] is None  # launches nothing
     assert is_constant((1, (2.0, "a"), None)) and not is_constant([1]) and not is_constant((x,))
 
 
 def test_one_tensor_given_twice():
-    """A record of such a call says nothing of calls with two tensors, nor the reverse."""
+    """A plan of such a call says nothing of calls with two tensors, nor the reverse."""
     for first in (True, False):
         elementwise_mult.operator.short.clear()
         for i in range(8):
@@ -404,7 +404,7 @@ def test_threads():
 
 
 def test_a_failure_is_said_and_tried_again(monkeypatch):
-    """An error while a call is recorded says nothing about the next one. A plan's own error is the library's."""
+    """An error while a call is planned says nothing about the next one. A plan's own error is the library's."""
 
     @operator(sigmoid_layer)
     def fails(x: Tensor) -> Tensor:

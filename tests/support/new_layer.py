@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from tools.new_layer.caffe_file import split
-from tools.new_layer.launchers import make_launchers
+from tools.new_layer.from_kernels import make_launchers
 
 ROOT = Path(__file__).resolve().parents[2]
 

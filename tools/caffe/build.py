@@ -23,10 +23,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..cuda.analysis import Unit
+from ..cuda.folder import SOURCES, LayerFolder
 from ..cuda.source import Source
 from ..files import read, write
 from .cpu_code import CUDA_BUILD, missing, without_kernels
-from .folder import CUDA_NAMES, NOTHING, SOURCES, LayerFolder, spelled_here
+from .includes import CUDA_NAMES, NOTHING, spelled_here
 from .overwritten import Overwritten, overwritten
 from .registers import instantiated, registrations, types_said
 

@@ -264,7 +264,7 @@ class Accessors:
         self.add(f"RepeatedPtrField<{cpp}>* mutable_{{x}}()", f"return {change};", after=True)
 
 
-class Class:
+class MessageClass:
     def __init__(self, proto: DescriptorProto, full_name: str, enums: dict[str, Enum]):
         self.proto, self.full_name, self.name = proto, full_name, class_name(full_name)
         used = (f for f in proto.field if f.type_name.removeprefix(".caffe.").partition(".")[0] not in UNUSED)
@@ -311,7 +311,7 @@ def header(file: FileDescriptorProto, packages: set[str] = frozenset()) -> str:
     for message in file.message_type:
         if message.name not in UNUSED:
             collect(message, f".caffe.{message.name}")
-    classes = [Class(proto, name, enums) for name, proto in protos]
+    classes = [MessageClass(proto, name, enums) for name, proto in protos]
     data = file.SerializeToString(deterministic=True)
     parts = [TOP]
     parts.append(f"static constexpr char kCaffeProtoBytes[] =\n    {quoted(data)};")

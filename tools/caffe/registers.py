@@ -6,11 +6,7 @@ from typing import NamedTuple
 
 from ..cuda.lexer import Token
 from ..cuda.source import Source
-
-# REGISTER_LAYER_CLASS(Pooling), REGISTER_LAYER_CREATOR(Pooling, GetPoolingLayer)
-REGISTER = ("REGISTER_LAYER_CLASS", "REGISTER_LAYER_CREATOR")
-# INSTANTIATE_CLASS(PoolingLayer). Forks have similar macros: INSTANTIATE_CLASS_CPU, INSTANTIATE_CLASS_3T_GUARDED
-INSTANTIATE = "INSTANTIATE_CLASS"
+from .macros import INSTANTIATE, REGISTER
 
 
 class Registration(NamedTuple):

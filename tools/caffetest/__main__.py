@@ -25,7 +25,7 @@ from ..files import write
 from ..make import packages
 from ..make.backends import BACKENDS
 from ..make.build import build
-from ..make.plan import Plan
+from ..make.job import Job
 from ..make.settings import Settings, from_environment
 from ..refused import Refused
 from .aggregate import Layers
@@ -61,7 +61,7 @@ def built_backends(folder: Path, settings: Settings) -> list[str]:
     for backend in settings.backends:  # one after the other: a failure must not hide the other's success
         only = Settings(given | ({"BACKENDS": backend}))
         if (
-            not build(Plan(only, only=[folder.name]), keep_going=True)
+            not build(Job(only, only=[folder.name]), keep_going=True)
             and (folder / BACKENDS[backend].library).exists()
         ):
             built.append(backend)

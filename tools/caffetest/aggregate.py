@@ -14,7 +14,7 @@ from pathlib import Path
 from ..port.age import check_age
 from ..port.cuts import written
 from ..port.names import Names
-from ..port.plan import Closure, Plan
+from ..port.plan import Closure, Pick
 from ..port.toolkit import Toolkit
 from ..port.tree import Tree
 from ..refused import Refused
@@ -37,16 +37,16 @@ class Layers:
             name for h in headers for name in re.findall(r"\bclass\s+(\w+)", h.read_text(errors="replace"))
         }
         tested = {name for text in texts for name in re.findall(r"\b(\w+Layer)\s*<", text)} - alone
-        plans = (self._plan(type_name) for type_name in self.types if type_name + "Layer" in tested)
-        return [self.root / file for file in dict.fromkeys(file for one in plans for file in one.files)]
+        picks = (self._pick(type_name) for type_name in self.types if type_name + "Layer" in tested)
+        return [self.root / file for file in dict.fromkeys(file for one in picks for file in one.files)]
 
     def additions(self, files: list[Path]) -> dict[str, str]:
         """By name, the texts of files to write beside those of the tree."""
         copied = {str(path.relative_to(self.root)) for path in files if path.is_relative_to(self.root)}
         cuts, seen = {}, {}
-        for plan in [*self._made_of(copied), self._tests(copied)]:
-            seen |= plan.seen
-            for title, one in plan.cuts.items():
+        for pick in [*self._made_of(copied), self._tests(copied)]:
+            seen |= pick.seen
+            for title, one in pick.cuts.items():
                 if one.header not in copied:
                     for name in one.names:
                         cuts.setdefault(title, one).take(name)
@@ -62,15 +62,15 @@ class Layers:
 
         return Closure(self.names, "the tests", start)
 
-    def _made_of(self, files: set[str]) -> Iterator[Plan]:
-        """The plans of the layers whose sources are among these files."""
+    def _made_of(self, files: set[str]) -> Iterator[Pick]:
+        """The picks of the layers whose sources are among these files."""
         for type_name in self.types:
             try:
                 sources = self.tree.members(self.names.class_of(type_name).name)
             except Refused:  # registered, and defined nowhere
                 continue
             if files & set(sources):
-                yield self._plan(type_name)
+                yield self._pick(type_name)
 
-    def _plan(self, type_name: str) -> Plan:
-        return Plan(self.names, type_name)
+    def _pick(self, type_name: str) -> Pick:
+        return Pick(self.names, type_name)

@@ -9,7 +9,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..caffe.folder import NOTHING
+from ..caffe.includes import NOTHING
+from ..caffe.macros import REGISTER
 from ..port.tree import INCLUDE
 from ..refused import Refused
 
@@ -17,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 NOT_COMPILED = re.compile(r"#ifdef USE_(CUDNN|LMDB).*?#(else|endif)", re.S)
 TYPE_NAMED = re.compile(r'set_type\(\s*"(\w+)"\s*\)')
-REGISTERED = re.compile(r"REGISTER_LAYER_CLASS\(\s*(\w+)\s*\)")
+REGISTERED = re.compile(rf"{REGISTER[0]}\(\s*(\w+)\s*\)")
 # What the toolkit does not have, by the header that gives it away; a database may be included and not used.
 LACKING = {
     "caffe/util/db.hpp": "a database",

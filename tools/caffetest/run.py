@@ -1,6 +1,5 @@
 """Run one built library of Caffe tests: FOLDER BACKEND FILTER REPORT.xml. Status 77: this machine has no GPU."""
 
-import ctypes
 import os
 import sys
 from pathlib import Path
@@ -48,12 +47,13 @@ def main(folder: str, backend: str, filters: str, report: str) -> int:
     torch.set_num_threads(1)
     path = Path(folder).resolve()
     library = Library(path.name, path.name, path, backend, ())
-    texts = [ctypes.create_string_buffer(os.fsencode(text)) for text in (filters, report)]
-    host_services = TwisterServices(library.ffi, library.lib, cuda)
-    status = library.lib.caffe_test_run_ffi(
+    ffi, lib = library.ffi, library.lib
+    texts = [ffi.new("char[]", os.fsencode(text)) for text in (filters, report)]
+    host_services = TwisterServices(ffi, lib, cuda)
+    status = lib.caffe_test_run_ffi(
         host_services.address,
-        *map(ctypes.addressof, texts),
-        0 if cuda else -1,
+        *(int(ffi.cast("uintptr_t", text)) for text in texts),
+        0 if cuda else lib.CAFFE_ON_HOST,
         raw_stream(0) if cuda else 0,
     )
     if status < 0:

@@ -13,7 +13,7 @@ import os
 import re
 from typing import NamedTuple
 
-from ..caffe.folder import LayerFolder
+from .folder import LayerFolder
 from .launches import Launch, parse
 from .lexer import IS_DEFINED, Lexed
 from .outline import Function, Parameter

@@ -7,11 +7,11 @@ import contextlib
 import os
 import sys
 
-from ..caffe.folder import LayerFolder
 from ..files import depfile, read, write
 from .analysis import Unit
+from .folder import LayerFolder
 from .lexer import IS_DEFINED
-from .source import Problem, Source
+from .source import RewriteProblem, Source
 
 BANNER = "// Made by tools/{} from {}; do not edit.\n"
 
@@ -26,7 +26,7 @@ class Rewriter:
         self.source, self.text = source, source.text
         self.edits: list[tuple[int, int, object]] = []
         self.notes: list[str] = []  # the decisions, as lines of text
-        self.problems: list[Problem] = []  # why the file cannot be rewritten
+        self.problems: list[RewriteProblem] = []  # why the file cannot be rewritten
 
     def rewritten(self) -> str:
         self.edits.sort(key=lambda edit: edit[:2])

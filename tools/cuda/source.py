@@ -2,7 +2,7 @@
 
 Tokens and brackets come from the lexer, which macros cannot confuse. Launches are parsed by tree-sitter's CUDA
 grammar, and a result counts only if it agrees with the brackets. Nothing is left out silently: every `<<<` and every
-`__global__` that cannot be located reliably becomes a `Problem`.
+`__global__` that cannot be located reliably becomes a `RewriteProblem`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .outline import Outline
 from .tokens import macro_body, match_brackets
 
 
-class Problem(NamedTuple):
+class RewriteProblem(NamedTuple):
     """Why a file cannot be rewritten. The text tells its author what to do."""
 
     path: str
@@ -60,12 +60,12 @@ class Source(Outline):
         return self._launches[0]
 
     @property
-    def lost_launches(self) -> list[Problem]:
+    def lost_launches(self) -> list[RewriteProblem]:
         """The problems that are a `<<<` of no known launch."""
         return self._launches[1]
 
     @cached_property
-    def problems(self) -> list[Problem]:
+    def problems(self) -> list[RewriteProblem]:
         """The reasons that the file cannot be built for the host. The rewriter finds others."""
         return [
             *self.lost_launches,
@@ -74,12 +74,12 @@ class Source(Outline):
             *self._bad_kernels(),
         ]
 
-    def problem(self, offset: int, text: str) -> Problem:
-        return Problem(self.path, *self.lexed.position(offset), text)
+    def problem(self, offset: int, text: str) -> RewriteProblem:
+        return RewriteProblem(self.path, *self.lexed.position(offset), text)
 
     # Launches are looked for when they are asked for, because many tools read a file for its functions alone.
     @cached_property
-    def _launches(self) -> tuple[list[Launch], list[Problem]]:
+    def _launches(self) -> tuple[list[Launch], list[RewriteProblem]]:
         launches, lost = [], []
         for launch, at in find_launches(self, self.lexed.tokens, self.lexed.partner):
             if launch is None:
@@ -100,7 +100,7 @@ class Source(Outline):
                     launches.append(launch)
         return launches, lost
 
-    def _dynamic_parallelism(self) -> Iterator[Problem]:
+    def _dynamic_parallelism(self) -> Iterator[RewriteProblem]:
         for launch in self.launches:
             function = self.function_around(launch.start)
             in_macro = any(macro.start <= launch.start < macro.end for macro in self.macros)
@@ -108,7 +108,7 @@ class Source(Outline):
                 text = f"dynamic parallelism: {function.name} runs on the GPU itself; launch from host code"
                 yield self.problem(launch.start, text)
 
-    def _lost_kernels(self) -> Iterator[Problem]:
+    def _lost_kernels(self) -> Iterator[RewriteProblem]:
         """Every live `__global__` that belongs to no known function."""
         tokens = self.lexed.tokens
         for index, token in enumerate(tokens):
@@ -126,7 +126,7 @@ class Source(Outline):
                 text = "__global__ inside a macro; write the kernel outside (a template can take the macro's place)"
                 yield self.problem(token.start, text)
 
-    def _bad_kernels(self) -> Iterator[Problem]:
+    def _bad_kernels(self) -> Iterator[RewriteProblem]:
         """Every known kernel that cannot be built."""
         for function in (function for function in self.functions if function.is_kernel):
             if function.member:

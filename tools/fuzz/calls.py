@@ -125,8 +125,7 @@ class Subjects:
                 given = cast(
                     next(iter(case.inputs.values()))(Draw()),
                     self.layer.dtypes[0],
-                    "cpu",
-                    case.gradient != "none",
+                    grad=case.gradient != "none",
                 )
                 tops = differentiable(results(case.function(*given)))
                 if case.gradient != "none":
@@ -268,7 +267,7 @@ def judged_error(call: Call, raised: Exception, error: type[Exception]) -> str:
 def judged_result(call: Call, tops, diffs) -> str:
     """Compared with the reference, where that can do with the same arguments."""
     try:
-        doubled = cast(call.arguments, torch.float64, "cpu", call.grad)
+        doubled = cast(call.arguments, torch.float64, grad=call.grad)
         if call.case.is_caffe:  # which computes with integers as with any other numbers
             doubled = [a.double() if isinstance(a, Tensor) else a for a in doubled]
         wanted = results(call.case.reference(*doubled))

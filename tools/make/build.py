@@ -14,7 +14,6 @@ import contextlib
 import fcntl
 import glob
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -23,21 +22,15 @@ from ..files import read
 from ..refused import Refused
 from . import names, packages
 from .backends import BACKENDS, HOST
-from .discover import Folder, folders
-from .plan import FROM, MARK, Plan, empty, remove
-from .rules import CALL
+from .clean import clean
+from .discover import layers_in
+from .job import Job, empty
 from .settings import ROOT, Settings, full, of_each_folder
 
 # Stands in MAKEFLAGS between make's options and the settings of the command line.
 _OVERRIDES = " -- "
 # A disk with fewer free bytes counts as full.
 ALMOST_NOTHING = 1 << 20
-
-# What make writes to BUILD: files, and folders, each with a file that marks it (a layer's: FROM).
-_MADE = {"_tmp": MARK, "core": "lock", "sanitize": "made", "races": "made", "caffetest": "made"}
-_MADE_FILES = re.compile(
-    r"(lock|report|call\.log|layers(\.dry)?\.mk|packages(\.build|\.test)?|[\w.]+\.flags)(\.\d+\.partial)?"
-)
 
 
 # ------------------------------------------------------------------------------------------------- running
@@ -79,17 +72,17 @@ def _has(flags: list[str], letter: str) -> bool:
     return bool(flags) and not flags[0].startswith("-") and letter in flags[0]
 
 
-def run_make(plan: Plan, *goals: str, keep_going: bool = False, quiet: bool = False) -> int:
+def run_make(job: Job, *goals: str, keep_going: bool = False, quiet: bool = False) -> int:
     """Run make on the written rules. With `quiet` it only says, by its status, if there is something to do."""
     flags = [] if quiet else make_flags()
     environment = {k: v for k, v in os.environ.items() if not k.startswith("MAKE") and k != "MFLAGS"}
     environment["MAKEFLAGS"] = " ".join(flags)
     if not is_dry(flags):  # make -n has no such folder, and still asks nvcc for its architectures
-        environment["TMPDIR"] = full(plan.settings.temporary)
-    command = ["make", "--no-print-directory", "-f", plan.makefile, *goals]
+        environment["TMPDIR"] = full(job.settings.temporary)
+    command = ["make", "--no-print-directory", "-f", job.makefile, *goals]
     command += ["-k"] * keep_going + ["-q"] * quiet
     # Without make's message that there is nothing to do.
-    command += ["-s"] * (not plan.settings.verbose and not is_dry(flags))
+    command += ["-s"] * (not job.settings.verbose and not is_dry(flags))
     if not any(flag.startswith(("-j", "--jobserver")) for flag in flags):
         command.append(f"-j{len(os.sched_getaffinity(0))}")
     # Open files are inherited: the make above lends its job server, and compilers hold the lock while they run.
@@ -97,20 +90,20 @@ def run_make(plan: Plan, *goals: str, keep_going: bool = False, quiet: bool = Fa
     return subprocess.call(command, env=environment, close_fds=False, stdout=silent, stderr=silent)
 
 
-def build(plan: Plan, keep_going: bool = False) -> int:
+def build(job: Job, keep_going: bool = False) -> int:
     """Build under locks: first the toolkit's own objects, which other folders share, then the layers."""
-    settings = plan.settings
+    settings = job.settings
     places = settings.build, settings.core, settings.layers_dir
     try:
         with locked(f"{settings.build}/lock"):
             if is_dry(make_flags()):
-                plan.write(dry=True)
-                return run_make(plan, "libraries", keep_going=keep_going)
-            plan.write(dry=False)
+                job.write(dry=True)
+                return run_make(job, "libraries", keep_going=keep_going)
+            job.write(dry=False)
             try:
-                status = _build_locked(plan, f"{settings.core}/lock", keep_going)
+                status = _build_locked(job, f"{settings.core}/lock", keep_going)
             finally:
-                plan.remember_libraries()
+                job.remember_libraries()
     except OSError:  # a write error does not name the file
         say_if_full(*places)
         raise
@@ -127,18 +120,18 @@ def say_if_full(*places: str) -> None:
             return
 
 
-def _build_locked(plan: Plan, core: str, keep_going: bool) -> int:
+def _build_locked(job: Job, core: str, keep_going: bool) -> int:
     with locked(core, shared=True):
-        if not run_make(plan, "core", quiet=True):
-            return run_make(plan, "libraries", keep_going=keep_going)
+        if not run_make(job, "core", quiet=True):
+            return run_make(job, "libraries", keep_going=keep_going)
     with locked(core):
-        if not plan.settings.outside:
-            return run_make(plan, "libraries", keep_going=keep_going)
-        status = run_make(plan, "core", keep_going=keep_going)  # then others need not wait for these layers
+        if not job.settings.outside:
+            return run_make(job, "libraries", keep_going=keep_going)
+        status = run_make(job, "core", keep_going=keep_going)  # then others need not wait for these layers
     if status and not keep_going:
         return status
     with locked(core, shared=True):
-        return run_make(plan, "libraries", keep_going=keep_going) or status
+        return run_make(job, "libraries", keep_going=keep_going) or status
 
 
 # -------------------------------------------------------------------------------------------------- targets
@@ -148,29 +141,29 @@ def build_all(settings: Settings) -> int:
     from . import report
 
     packages.need(["build", "run"], f"{settings.build}/packages")
-    plan = Plan(settings)
-    if not plan.folders:
+    job = Job(settings)
+    if not job.folders:
         print(f"No layers in {settings.layers_dir}: {settings.hint('new', LAYER='foo')} makes one.")
         return 0
-    status = build(plan, keep_going=True)
+    status = build(job, keep_going=True)
     # make -q: the status says if there is something to do, and is no failure.
     asked = is_dry(make_flags()) or _has(make_flags(), "q")
-    return status if asked else report.report(plan, status)
+    return status if asked else report.report(job, status)
 
 
 def build_libraries(settings: Settings) -> int:
     packages.need(["build"], f"{settings.build}/packages.build")
-    plan = Plan(settings)
-    return build(plan, keep_going=any("k" in flag for flag in make_flags()[:1] if not flag.startswith("-")))
+    job = Job(settings)
+    return build(job, keep_going=any("k" in flag for flag in make_flags()[:1] if not flag.startswith("-")))
 
 
 def build_core(settings: Settings) -> int:
     """Build all of the toolkit's own objects."""
     packages.need(["build"], f"{settings.build}/packages.build")
-    plan = Plan(settings)
+    job = Job(settings)
     with locked(f"{settings.build}/lock"), locked(f"{settings.core}/lock"):
-        plan.write(dry=False)
-        return run_make(plan, "whole_core")
+        job.write(dry=False)
+        return run_make(job, "whole_core")
 
 
 def loops(settings: Settings) -> int:
@@ -180,10 +173,10 @@ def loops(settings: Settings) -> int:
         print(f"make loops: the loops are rewritten for nvcc, {none}.")
         return 1
     packages.need(["build"], f"{settings.build}/packages.build")
-    plan = Plan(settings)
-    if status := build(plan):
+    job = Job(settings)
+    if status := build(job):
         return status
-    for name in plan.names:
+    for name in job.names:
         place = os.path.join(settings.build, name, for_gpus[0])
         for file in sorted(os.listdir(place)):  # a Caffe layer may have no .cu
             if file.endswith(".cu.loops"):
@@ -210,19 +203,22 @@ def verify(settings: Settings) -> int:
     arguments = settings.arguments
     layer = arguments.get("LAYER", "").strip()
     if not layer:
-        layers = " ".join(name for name, folder in layers_in(settings).items() if folder.is_caffe) or "none"
+        layers = (
+            " ".join(name for name, folder in layers_in(settings.layers_dir).items() if folder.is_caffe)
+            or "none"
+        )
         raise Refused(
             f"which layer? {settings.hint('verify', LAYER='foo')}\nCaffe layers in {settings.layers_dir}: {layers}"
         )
     names.check_layer(layer, "LAYER")
     packages.need(["build", "run"], f"{settings.build}/packages")
-    plan = Plan(settings, only=[layer])
-    if not plan.folder(layer).is_caffe:
+    job = Job(settings, only=[layer])
+    if not job.folder(layer).is_caffe:
         raise Refused(
             f"LAYER={layer}: verify is for Caffe layers. A native layer has its reference in cases.py: "
             f"{settings.suite(f'-k {layer}')}"
         )
-    if status := build(plan):
+    if status := build(job):
         return status
     if is_dry(make_flags()):
         return 0
@@ -232,45 +228,10 @@ def verify(settings: Settings) -> int:
             command.append(f"--{option.lower()}={arguments[option]}")
     if glob.glob(f"{glob.escape(settings.layers_dir)}/{layer}/**/*.cu", recursive=True):
         with_races = copied(settings, "races", f"{settings.build}/races")
-        if status := build(Plan(with_races, only=[layer])):
+        if status := build(Job(with_races, only=[layer])):
             return status
         command.append(f"--races={with_races.layers_dir}")
     return subprocess.call([*command, "--", layer])
-
-
-def is_made(entry: os.DirEntry) -> bool:
-    """Did make write this to BUILD, and not a user?"""
-    if entry.is_dir(follow_symlinks=False):
-        return os.path.exists(os.path.join(entry.path, _MADE.get(entry.name, FROM)))
-    return _MADE_FILES.fullmatch(entry.name) is not None
-
-
-def clean(settings: Settings) -> int:
-    """Remove what make wrote. A folder in which no make has built is refused."""
-    build = settings.build
-    if os.path.isdir(build):
-        if os.path.islink(build) or not os.path.exists(f"{build}/lock"):
-            raise Refused(f"BUILD={build}: no make has built there; nothing was removed")
-        if not os.access(build, os.W_OK):
-            raise Refused(f"BUILD={build}: it is another user's; nothing was removed")
-        made = [entry.name for entry in os.scandir(build) if is_made(entry)]
-        # The lock last, because the next clean knows the folder by it.
-        for name in sorted(made, key="lock".__eq__):
-            remove(f"{build}/{name}")
-        if left := ", ".join(map(names.shown, sorted(os.listdir(build))[:20])):
-            print(f"{build}: not removed, because make did not write it: {left}")
-        else:
-            os.rmdir(build)
-            print(f"rm -rf {build}")
-    if not settings.outside:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(CALL)
-    for folder in layers_in(settings).values():
-        made = [file for backend in BACKENDS.values() for file in (backend.library, backend.description)]
-        for file in [*made, "_caffe.desc"]:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(os.path.join(folder.path, file))
-    return 0
 
 
 TARGETS = {
@@ -292,7 +253,7 @@ def concerned(several: list[Settings], target: str) -> list[Settings]:
     asked = several[0].arguments.get("LAYER", "").split() if target == "verify" else several[0].layers
     if not asked:
         return several
-    found = {settings: set(asked) & set(layers_in(settings)) for settings in several}
+    found = {settings: set(asked) & set(layers_in(settings.layers_dir)) for settings in several}
     if strange := set(asked).difference(*found.values()):
         where = " ".join(settings.layers_dir for settings in several)
         raise Refused(f"LAYERS: no layer {' '.join(sorted(strange))} in {where}")
@@ -300,10 +261,6 @@ def concerned(several: list[Settings], target: str) -> list[Settings]:
         settings.layers = sorted(names_here)
     those = [settings for settings, names_here in found.items() if names_here]
     return those[:1] if target == "verify" else those
-
-
-def layers_in(settings: Settings) -> dict[str, Folder]:
-    return folders(settings.layers_dir)[0] if os.path.isdir(settings.layers_dir) else {}
 
 
 def run(target: str, settings: Settings) -> int:

@@ -12,9 +12,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from build_ffi import PYTHON_ABI, ROOT, python_includes
-
 from .backends import edge
+from .python_abi import PYTHON_ABI, python_includes
+from .settings import ROOT
 
 
 def main() -> int:
@@ -25,10 +25,10 @@ def main() -> int:
     parser.add_argument("--cxx", default="g++ -O2", help="the C++ compiler, with options")
     arguments = parser.parse_args()
     partial = arguments.output.with_name(arguments.output.name + ".partial")
-    digest = f'-DCAFFE_EDGE="{edge.digest(ROOT, edge.CALL)}"'
+    digest = f'-DCAFFE_EDGE="{edge.digest(Path(ROOT), edge.CALL)}"'
     done = subprocess.run(
         [*shlex.split(arguments.cxx), "-std=c++17", PYTHON_ABI, digest, "-shared", "-fPIC", "-fvisibility=hidden",
-         *python_includes(), f"-I{ROOT / 'include'}", str(ROOT / "src" / "call.cpp"), "-o", str(partial)])  # fmt: skip
+         *python_includes(), f"-I{ROOT}/include", f"{ROOT}/src/call.cpp", "-o", str(partial)])  # fmt: skip
     if done.returncode:
         return 1  # the compiler has printed its error
     # Renamed at the end, so that a killed build leaves no broken extension.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 
+from ..caffe.macros import INSTANTIATE, REGISTER
 from ..files import content
 from . import names
 
@@ -12,9 +13,9 @@ SOURCES = (".cpp", ".cc", ".cu")
 HEADERS = (".hpp", ".h", ".cuh", ".hh", ".inl")
 # Words that mark a folder as a Caffe layer's, or as one of Caffe's tests (tools/caffetest).
 _REGISTERS = re.compile(
-    rb"^[ \t]*(?:REGISTER_LAYER_CLASS|REGISTER_LAYER_CREATOR|INSTANTIATE_CLASS)[^A-Z_]"
-    rb'|^extern "C" int64_t caffe_test_run', re.M
-)  # fmt: skip
+    rb'^[ \t]*(?:%b)[^A-Z_]|^extern "C" int64_t caffe_test_run' % "|".join([*REGISTER, INSTANTIATE]).encode(),
+    re.M,
+)
 # Words of sources that need the Caffe core's layers or its Net: their headers, and functions that make a layer by type.
 _STOCK = re.compile(
     rb"caffe/(?:layers/(?!loss_layer\.|neuron_layer\.)\w+_layer|(?:common|neuron|vision)_layers|net|caffe|layer_factory)"
@@ -70,6 +71,10 @@ def folders(layers_dir: str) -> tuple[dict[str, Folder], dict[str, str]]:
         else:
             found[entry.name] = folder
     return found, unfit
+
+
+def layers_in(layers_dir: str) -> dict[str, Folder]:
+    return folders(layers_dir)[0] if os.path.isdir(layers_dir) else {}
 
 
 def _files(path: str, below: str = ""):

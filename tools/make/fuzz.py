@@ -11,7 +11,7 @@ from ..refused import Refused
 from . import names, packages
 from .backends import HOST
 from .build import build, is_dry, make_flags
-from .plan import Plan
+from .job import Job
 from .settings import ROOT, Settings, of_each_folder
 
 
@@ -21,7 +21,7 @@ def fuzz(several: list[Settings], layers: list[str]) -> int:
     for settings in several:
         os.makedirs(settings.build, exist_ok=True)
         packages.need(["build", "run", "test"], f"{settings.build}/packages.test")
-        if status := build(Plan(Settings(settings.environment() | {"BACKENDS": HOST.name}))):
+        if status := build(Job(Settings(settings.environment() | {"BACKENDS": HOST.name}))):
             return status
     command = [sys.executable, "-m", "tools.fuzz", *sys.argv[1:]]
     return 0 if is_dry(make_flags()) else subprocess.call(command)

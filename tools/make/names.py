@@ -14,7 +14,7 @@ from ..refused import Refused
 
 # Names that the package of layers uses itself (layers/__init__.py), and `build`.
 TOOLKIT_NAMES = frozenset({
-    "adopt", "build", "caffe", "caffe_layer", "caffe_net", "CaffeNet", "cases", "core", "engine", "layer", "layers",
+    "adopt", "build", "caffe", "caffe_layer", "caffe_net", "CaffeNet", "cases", "core", "layer", "layers",
     "load", "load_inline", "operator", "Layer", "CaffeBuildError", "CaffeError", "CaffeRuntimeError", "CaffeTypeError",
     "CaffeValueError",
 })  # fmt: skip

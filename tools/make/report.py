@@ -23,23 +23,21 @@ class Outcome:
         self.row, self.good = [backends, where, error, seconds], good
 
 
-def report(plan, status: int) -> int:
+def report(job, status: int) -> int:
     """Print the report. Takes the build's exit status, and returns that of make."""
-    settings, libraries = plan.settings, plan.rules.libraries
+    settings, libraries = job.settings, job.rules.libraries
     backends = " and ".join(settings.backends)
-    failed = [key for key, path in libraries.items() if status and not is_made(plan, path)]
-    built = [
-        name for name in plan.names if any(os.path.exists(libraries[name, b]) for b in settings.backends)
-    ]
+    failed = [key for key, path in libraries.items() if status and not is_made(job, path)]
+    built = [name for name in job.names if any(os.path.exists(libraries[name, b]) for b in settings.backends)]
     stamp = Path(settings.build, "report")
-    inside = [os.path.abspath(path) for path in [*libraries.values(), *texts(plan)] if os.path.exists(path)]
+    inside = [os.path.abspath(path) for path in [*libraries.values(), *texts(job)] if os.path.exists(path)]
     if not status and stamp.exists() and stamp.read_text() == state(inside):
         print(f"Nothing to do: {len(built)} layers are built for {backends}. Next: {settings.suite()}")
         return 0
     stamp.unlink(missing_ok=True)
     good = not built or show(settings.layers_dir, built, settings)
-    count = len(plan.names) - len({name for name, _ in failed})
-    print(f"{count} of {len(plan.names)} layers built for {backends}.")
+    count = len(job.names) - len({name for name, _ in failed})
+    print(f"{count} of {len(job.names)} layers built for {backends}.")
     for backend in settings.missing:
         print(
             f"Left out: the {backend.name.upper()} backend, because no {backend.compiler.lower()} was found "
@@ -47,12 +45,12 @@ def report(plan, status: int) -> int:
         )
     for name, backend in failed:
         place = place_of_logs(os.path.join(settings.build, name), backend)
-        refused = plan.folder(name).refused
+        refused = job.folder(name).refused
         print(f"FAILED: {name} for {backend}: {'; '.join(refused) or f'see the logs in {place}'}")
     for name in dict.fromkeys(name for name, _ in failed):
         for message, field in missing_fields(Path(settings.build, name)):
             print(
-                f"{name}: {message} has no {field}: put the fork's caffe.proto into {plan.folder(name).path}, "
+                f"{name}: {message} has no {field}: put the fork's caffe.proto into {job.folder(name).path}, "
                 "or a .proto with that message alone (docs/port-a-caffe-layer.md, section 1)."
             )
     if status or not good:
@@ -69,11 +67,11 @@ def place_of_logs(objects: str, backend: str) -> str:
     return objects if failed else os.path.join(objects, backend)
 
 
-def texts(plan) -> list[str]:
+def texts(job) -> list[str]:
     """The Python files on which a layer's result depends."""
     return [
         os.path.join(folder.path, file)
-        for folder in plan.folders
+        for folder in job.folders
         for file in sorted(os.listdir(folder.path))
         if file.endswith(".py")
     ]
@@ -84,13 +82,13 @@ def state(paths: list[str]) -> str:
     return "".join(f"{os.stat(path).st_mtime_ns} {path}\n" for path in paths)
 
 
-def is_made(plan, library: str) -> bool:
+def is_made(job, library: str) -> bool:
     """Is the library up to date?"""
     if not os.path.exists(library):
         return False
-    if os.stat(library).st_mtime_ns >= plan.started:
+    if os.stat(library).st_mtime_ns >= job.started:
         return True
-    command = ["make", "-q", "-f", plan.makefile, library]
+    command = ["make", "-q", "-f", job.makefile, library]
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("MAKE", "MFLAGS"))}
     return subprocess.run(command, env=environment, capture_output=True).returncode == 0
 
@@ -217,7 +215,7 @@ def run_once(case, device: str) -> tuple[float, float, float]:
 
     arguments = cast(next(iter(case.inputs.values()))(Draw()), torch.float32, device)
     result = case.function(*arguments)
-    reference = case.reference(*cast(arguments, torch.float64, "cpu"))
+    reference = case.reference(*cast(arguments, torch.float64))
     wait = torch.cuda.synchronize if device == GPU else lambda: None
     wait()
     start = time.perf_counter()

@@ -16,12 +16,14 @@ from .discover import HEADERS, SOURCES, Folder
 CORE_SOURCES = "src/caffe"
 # The extension that runs recorded calls, one for all layers.
 CALL = "layers/_runtime/_call.abi3.so"
+# What both kinds of extensions are compiled with.
+ABI = "tools/make/python_abi.py"
 # The core's own layers and its Net. Only layers that own sub-layers need them.
 STOCK = re.compile(
     r"layers/(?!loss_layer\.|neuron_layer\.)|net\.cpp|stock_layers\.cpp|util/insert_splits\.cpp"
 )
 # The core's files without loops over elements. They are compiled with less optimisation, in half the time.
-BOOKKEEPING = re.compile(r"(?!util/|layers/(pooling|relu|side|sigmoid|softmax|tanh)\w*\.).*\.cpp")
+BOOKKEEPING = re.compile(r"(?!util/|layers/(pooling|relu|both_sides|sigmoid|softmax|tanh)\w*\.).*\.cpp")
 # Files of which a folder may have its own version. They are separate objects, so that the linker can leave them out.
 REPLACEABLE = re.compile(r"util/|io\.cpp")
 # For forks' files, which were written for the less strict compilers of 2014.
@@ -121,7 +123,7 @@ class Rules:
         for unit, parts in units(folder).items():
             place = self.settings.core_of(backend, of_kernels=unit.endswith(".cu"))
             needs = [f"{place}/std.hpp.gch", f"{place}/flags", *ready]
-            flags = f"$(call caffe,{folder.path},{self.settings.core}) -DCAFFE_ENGINE=1"
+            flags = f"$(call caffe,{folder.path},{self.settings.core}) -DCAFFE_CORE=1"
             flags += ",-O1" * bool(BOOKKEEPING.match(parts[0]))
             if parts == [unit]:
                 made = self.caffe_object(folder, unit, backend, place, needs, flags)
@@ -216,7 +218,9 @@ class Rules:
 
     def wrapper(self, name: str, backend: str, header: str, output: str, *, flags: str = "", own=()):
         """Add the rule of the Python wrapper of a header's functions. `own`: more files that it is made from."""
-        self.rule(output, [header, *own, *edge.EVERY, self.edge], f"$(call wrapper,{name},{backend},{flags})")
+        self.rule(
+            output, [header, *own, *edge.EVERY, self.edge, ABI], f"$(call wrapper,{name},{backend},{flags})"
+        )
 
     def layer(self, folder: Folder):
         build = f"{self.settings.build}/{folder.name}"
@@ -282,7 +286,7 @@ class Rules:
         own = os.access(os.path.join(self.settings.root, os.path.dirname(CALL)), os.W_OK)
         call, messages = ([CALL], [self.stock_messages()]) if own else ([], [])
         if own:
-            self.rule(CALL, [*edge.CALL, self.edge, "tools/make/build_call.py", "build_ffi.py"], "$(runner)")
+            self.rule(CALL, [*edge.CALL, self.edge, "tools/make/build_call.py", ABI], "$(runner)")
         self.core(core_sources)
         for folder in folders:
             self.lines.append(f"\n# {folder.name}")

@@ -16,7 +16,7 @@ from ..refused import Refused
 from . import packages
 from .backends import CPU, GPU
 from .build import build, copied, is_dry, make_flags
-from .plan import Plan
+from .job import Job
 from .settings import ROOT, Settings, of_each_folder
 
 
@@ -41,7 +41,7 @@ def run_cases(
 
 def on_the_host(settings: Settings) -> int:
     made = copied(settings, "1", f"{settings.build}/sanitize")
-    if status := build(Plan(made)):
+    if status := build(Job(made)):
         return status
     print("AddressSanitizer, UBSan:", flush=True)
     checked = {
@@ -56,7 +56,7 @@ def on_the_host(settings: Settings) -> int:
 
 def races(settings: Settings) -> int:
     made = copied(settings, "races", f"{settings.build}/races")
-    if status := build(Plan(made)):
+    if status := build(Job(made)):
         return status
     print("Races between a launch's threads:", flush=True)
     return run_cases(made.layers_dir, CPU, CUDA_VISIBLE_DEVICES="")
@@ -83,7 +83,7 @@ def on_the_gpu(settings: Settings) -> int:
 def sanitize(settings: Settings) -> int:
     os.makedirs(settings.build, exist_ok=True)
     packages.need(["build", "run", "test"], f"{settings.build}/packages.test")
-    status = build(Plan(settings))
+    status = build(Job(settings))
     if status or is_dry(make_flags()):
         return status
     return on_the_host(settings) or races(settings) or on_the_gpu(settings)

@@ -71,7 +71,7 @@ SEEN_BY = {
     "tools/make/": "tests/tools/make tests/make",
     "tools/files.py": "tests/tools/test_files.py tests/tools",
     "tools/": "tests/tools",
-    "build_ffi.py": "tests/make tests/runtime",
+    "build_ffi.py": "tests/make tests/tools/make tests/runtime",
 }
 
 

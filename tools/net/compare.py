@@ -31,7 +31,7 @@ def twin_parameters(first: CaffeNet, second: CaffeNet) -> None:
     """Give the second net the first one's parameters."""
     with torch.no_grad():
         for key, module in first.named_children():
-            for (_, own), (_, other) in zip(blobs_of(module), blobs_of(second._modules[key]), strict=True):
+            for (_, own), (_, other) in zip(blobs_of(module), blobs_of(second.get_layer(key)), strict=True):
                 other.copy_(own.reshape(other.shape))
 
 
@@ -66,7 +66,7 @@ def compare(native: CaffeNet, unedited: CaffeNet, inputs: dict[str, Tensor], gra
         if name not in inputs:
             differences.append(difference("blob", name, ours[name], theirs[name]))
     if gradients:
-        both_gradients = [_backward(net, blobs) for net, blobs in ((native, ours), (unedited, theirs))]
+        both_gradients = [gradients_of(net, blobs) for net, blobs in ((native, ours), (unedited, theirs))]
         # The gradient of a bias before a norm is zero, except for rounding errors of the net's other gradients.
         least = 1e-10 * max(
             (float(g.abs().max()) for g in both_gradients[1].values() if g is not None), default=0.0
@@ -106,7 +106,7 @@ def _blobs(net: CaffeNet, inputs: dict[str, Tensor]) -> dict[str, Tensor]:
     return net(**used, blobs=True)
 
 
-def _backward(net: CaffeNet, blobs: dict[str, Tensor]) -> dict[str, Tensor | None]:
+def gradients_of(net: CaffeNet, blobs: dict[str, Tensor]) -> dict[str, Tensor | None]:
     outputs = [name for name in net.outputs if blobs[name].requires_grad]
     if net.phase.loss_weights:
         total = net.loss(blobs)
@@ -163,7 +163,7 @@ def _labels(net: CaffeNet) -> dict[str, int]:
     """The inputs that are labels, with the number of classes. Some nets reshape, shrink or slice them first."""
     counts, sources = {}, {}
     for step in net.phase.graph.steps:
-        if len(step.spec.bottoms) == 1 and step.key and not blobs_of(net._modules[step.key]):
+        if len(step.spec.bottoms) == 1 and step.key and not blobs_of(net.get_layer(step.key)):
             sources |= dict.fromkeys(step.spec.tops, step.spec.bottoms[0])
     for step in net.phase.graph.steps:
         if step.spec.type in (
@@ -182,7 +182,7 @@ def _labels(net: CaffeNet) -> dict[str, int]:
         if step.spec.type in ("LSTM", "RNN"):
             counts[step.spec.bottoms[1]] = 2
         if step.spec.type == "Embed":
-            counts[step.spec.bottoms[0]] = net._modules[step.key].weight.shape[0]
+            counts[step.spec.bottoms[0]] = net.get_layer(step.key).weight.shape[0]
     for top, bottom in reversed(sources.items()):
         if top in counts:
             counts[bottom] = min(counts[top], counts.get(bottom, 1 << 30))

@@ -81,14 +81,14 @@ def split(text: str, path: str) -> Parts:
     """Split the text of a file, as tools.files.read returns it."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     unit = Unit(text, path, find=_in_include_folder(path), replaced=PROVIDED)
-    cutter = _Cutter(unit.main)
+    cutter = Cutter(unit.main)
     beside = _take_what_is_needed(unit, cutter)
     namespaces = {
         p.scope.split("::")[0] for one in (*beside, cutter) for p in one.pieces if p.kind == "device"
     }
     for one in (*beside, cutter):
         one.keep_using(namespaces - {""})
-    types = set().union(*map(_types, (*beside, cutter)))
+    types = set().union(*map(type_names, (*beside, cutter)))
     aliases = {name: type for one in (*beside, cutter) for name, type in _aliases(one).items()}
     for header in beside:
         _leave_out_foreign(header, types, aliases)
@@ -135,12 +135,12 @@ def _in_include_folder(path: str):
     return find
 
 
-def _take_what_is_needed(unit: Unit, cutter: _Cutter) -> list[_Cutter]:
+def _take_what_is_needed(unit: Unit, cutter: Cutter) -> list[Cutter]:
     """The headers that define names of the file's device code or of its launches, the innermost first.
 
     Plain functions with such a name become device code, here and there.
     """
-    headers, taken = [_Cutter(source) for source in unit.headers.values()], []
+    headers, taken = [Cutter(source) for source in unit.headers.values()], []
     words = _device_words(cutter) | cutter.words_around_launches()
     before = None
     while before != (before := (len(words), len(taken))):
@@ -150,7 +150,7 @@ def _take_what_is_needed(unit: Unit, cutter: _Cutter) -> list[_Cutter]:
             if (
                 one is not cutter
                 and one not in taken
-                and words & {*_constants(one), *_types(one), *functions, *plain}
+                and words & {*_constants(one), *type_names(one), *functions, *plain}
             ):
                 taken.append(one)
                 words |= _device_words(one)
@@ -160,17 +160,17 @@ def _take_what_is_needed(unit: Unit, cutter: _Cutter) -> list[_Cutter]:
     return [header for header in reversed(headers) if header in taken]
 
 
-def _device_words(cutter: _Cutter) -> frozenset[str]:
+def _device_words(cutter: Cutter) -> frozenset[str]:
     return frozenset().union(*(piece.words for piece in cutter.pieces if piece.kind == "device"))
 
 
-def _device_part(header: _Cutter) -> str:
+def _device_part(header: Cutter) -> str:
     """A header's device code, with the comment at its top, perhaps a licence."""
     heading, rest = header.heading()
     return f"// Of {Path(header.source.path).name}:\n{heading}\n{_sides(header.pieces, rest)[0]}"
 
 
-def _leave_out_foreign(cutter: _Cutter, types: set[str], aliases: dict[str, str]) -> list[tuple[str, str]]:
+def _leave_out_foreign(cutter: Cutter, types: set[str], aliases: dict[str, str]) -> list[tuple[str, str]]:
     """Move functions that C cannot call to the host code. Returns (kernel, why) of each kernel among them."""
     functions = {f.head: f for f in cutter.source.functions}
     left_out = []
@@ -198,7 +198,7 @@ def _leave_out_foreign(cutter: _Cutter, types: set[str], aliases: dict[str, str]
     return left_out
 
 
-class _Cutter:
+class Cutter:
     """Cuts a file into pieces."""
 
     def __init__(self, source: Source):
@@ -450,7 +450,7 @@ def _sides(pieces: list[Piece], rest: str) -> tuple[str, str]:
     return "".join(device), "".join(host)
 
 
-def _types(cutter: _Cutter) -> set[str]:
+def type_names(cutter: Cutter) -> set[str]:
     """Names of the types that the device part defines: classes, enums, typedefs."""
     names = set()
     for piece in cutter.pieces:
@@ -480,7 +480,7 @@ BUILTIN = re.compile(
 INLINE = {"inline", "static", "constexpr", "__inline__", "__forceinline__", "__host__"}
 
 
-def _aliases(cutter: _Cutter) -> dict[str, str]:
+def _aliases(cutter: Cutter) -> dict[str, str]:
     """C++'s own types, by the names that macros and typedefs give to them."""
     named = [
         (m.tokens[0].text, cutter.text[b[0].start : b[-1].end])
@@ -509,7 +509,7 @@ def _without_aliases(parameters, aliases: dict[str, str]):
     return tuple(p._replace(type=re.sub(r"\b[A-Za-z_]\w*", plain, p.type)) for p in parameters)
 
 
-def _foreign(function, types: set[str], aliases: dict[str, str], cutter: _Cutter) -> str:
+def _foreign(function, types: set[str], aliases: dict[str, str], cutter: Cutter) -> str:
     """The first of a device function's parameter types that only Caffe has; "" if there is none."""
     known = types | {p[1].text for p in cutter.template_parameters(function) if len(p) > 1}
     for parameter in _without_aliases(function.parameters, aliases):
@@ -532,7 +532,7 @@ def tidy_type(text: str) -> str:
     return re.sub(r"\s*([*&<>])\s*", r"\1", text)
 
 
-def _constants(cutter: _Cutter) -> dict[str, str]:
+def _constants(cutter: Cutter) -> dict[str, str]:
     """Names of the device part that a launch's expression may use."""
     number = r"(?:unsigned\s+)?(?:int|size_t)"
     constant = re.compile(rf"(?:static\s+)?(?:const(?:expr)?\s+{number}|{number}\s+const)\s+(\w+)\s*=")

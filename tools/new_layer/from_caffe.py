@@ -10,8 +10,8 @@ from pathlib import Path
 from ..cuda.lexer import Lexed, compared_arch, evaluate
 from ..files import read
 from .caffe_file import TORCH_FUNCTIONS, Parts, split
-from .launcher import WIDTH, Launcher, definitions
-from .launchers import make_launchers
+from .from_kernels import make_launchers
+from .kernel_launcher import WIDTH, KernelLauncher, definitions
 from .naming import snake_case, unique, without_layer
 
 # Names that no function of the new module may have.
@@ -63,7 +63,7 @@ def layer_files(name: str, class_name: str, path: Path, fill) -> tuple[dict[str,
     return {file: text.rstrip("\n") + "\n" for file, text in files.items()}, notes
 
 
-def dtypes_of(launchers: list[Launcher]) -> list[str]:
+def dtypes_of(launchers: list[KernelLauncher]) -> list[str]:
     """The floating types that the kernels compute in."""
     pointers = {x.type.split()[-2] for launcher in launchers for x in launcher.arguments if "*" in x.type}
     written = [dtype for c, dtype in (("float", "float32"), ("double", "float64")) if c in pointers]
@@ -73,7 +73,7 @@ def dtypes_of(launchers: list[Launcher]) -> list[str]:
 # ------------------------------------------------------------------------------------------ C and CUDA
 
 
-def declarations(launchers: list[Launcher]) -> str:
+def declarations(launchers: list[KernelLauncher]) -> str:
     return "".join(f"\n// {x.kernel.name}\n{x.declaration()}\n" for x in launchers)
 
 
@@ -137,7 +137,7 @@ def commented(line: str) -> str:
 # --------------------------------------------------------------------------------------------- Python
 
 
-def stem(layer: str, launcher: Launcher, direction: str) -> str | None:
+def stem(layer: str, launcher: KernelLauncher, direction: str) -> str | None:
     """A kernel's name without forward (or backward) and the layer's name; None if it does not have that word."""
     words = without_layer(layer, snake_case(launcher.kernel.name)).split("_")
     joined = "_".join(words)
@@ -147,9 +147,9 @@ def stem(layer: str, launcher: Launcher, direction: str) -> str | None:
     return rest if not re.match(r"\d", rest) else "_" + rest
 
 
-def python_functions(layer: str, launchers: list[Launcher]) -> dict[str, list[Launcher]]:
+def python_functions(layer: str, launchers: list[KernelLauncher]) -> dict[str, list[KernelLauncher]]:
     """The Python functions to write: one for each forward kernel; one for all kernels if none is called forward."""
-    functions: dict[str, list[Launcher]] = {}
+    functions: dict[str, list[KernelLauncher]] = {}
     forward = [(stem(layer, x, "forward"), x) for x in launchers]
     forward = [(rest, x) for rest, x in forward if rest is not None]
     backward = [(stem(layer, x, "backward"), x) for x in launchers]
@@ -163,7 +163,7 @@ def python_functions(layer: str, launchers: list[Launcher]) -> dict[str, list[La
     return functions
 
 
-def listed(launchers: list[Launcher], indent: str) -> str:
+def listed(launchers: list[KernelLauncher], indent: str) -> str:
     """Example calls of the launchers, one per line; long ones take several lines."""
     lines = []
     for launcher in launchers:
@@ -178,7 +178,7 @@ def listed(launchers: list[Launcher], indent: str) -> str:
     return "\n".join(lines)
 
 
-def further(launchers: list[Launcher]) -> str:
+def further(launchers: list[KernelLauncher]) -> str:
     """A list of the launchers that no function's docstring has."""
     return f"\nFurther launchers:\n{listed(launchers, '    ')}\n" if launchers else ""
 
@@ -191,7 +191,7 @@ def imported(names: list[str]) -> str:
     return "(\n" + "".join(f"    {name},\n" for name in sorted(names)) + ")"
 
 
-def python_function(function: str, launchers: list[Launcher], values, fill) -> str:
+def python_function(function: str, launchers: list[KernelLauncher], values, fill) -> str:
     return fill(
         "caffe/function.py.in",
         **values,

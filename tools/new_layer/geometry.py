@@ -8,7 +8,7 @@ import re
 from ..cuda.launches import Launch
 from ..cuda.tokens import LOOP
 from .host_code import WHOLE_WORDS, Number, Numbers
-from .launcher import Argument
+from .kernel_launcher import Argument
 
 # Types that a count may have.
 WHOLE = {"unsigned int", "long long", *WHOLE_WORDS} - {"short"}
@@ -26,7 +26,7 @@ OF_SHAPE = re.compile(r"\.\s*(size|stride|numel|dim)\s*\([^()]*\)\Z")
 CEIL_DIV = re.compile(r"\b(?:at::cuda::ATenCeilDiv|at::ceil_div|THCCeilDiv)\b")
 
 
-class Unknown(Exception):
+class HostOnly(Exception):
     """An expression that only the host code can compute."""
 
 
@@ -60,7 +60,7 @@ class Geometry:
         before = self._state()
         try:
             return self._in_c(name, self.launches[0])
-        except Unknown:
+        except HostOnly:
             self._restore(before)
             return None
 
@@ -107,7 +107,7 @@ class Geometry:
             self._restore(before)
             try:
                 expression = self._in_c(getattr(launch, what) or "0", launch)
-            except Unknown:
+            except HostOnly:
                 results = []
                 break
             added = [(a.type, a.name) for a in self.maker.arguments]
@@ -210,7 +210,7 @@ class Geometry:
             text = text.replace(expression, f"${i}")
         text = CEIL_DIV.sub("THCCeilDiv", text)
         if OF_HOST.search(text):
-            raise Unknown(text)
+            raise HostOnly(text)
 
         def translated(match: re.Match) -> str:
             word = match[0]
@@ -219,7 +219,7 @@ class Geometry:
             if not within and (word in types or (word == "Dtype" and self.maker.dispatch)):
                 return types.get(word, word)
             if word in numbers.changed and within:
-                raise Unknown(word)
+                raise HostOnly(word)
             if word in EVERYWHERE:
                 return word
             if (argument := passed.get(word)) is not None:
@@ -236,15 +236,15 @@ class Geometry:
             return self._given[word]
         number = numbers.found.get(word)
         if number is None or word in within:
-            raise Unknown(word)
+            raise HostOnly(word)
         before = self._state()
         try:
             if not number.value:
-                raise Unknown(word)
+                raise HostOnly(word)
             value = self._expression(number.value, passed, types, numbers, (*within, word))
             name = self.maker.named(word)
             self.prologue.append(f"  const {number.type} {name} = {value};")
-        except Unknown:
+        except HostOnly:
             of_shape = number.type == "auto" and OF_SHAPE.search(number.value)
             if not (of_shape or set(number.type.split()) <= WHOLE_WORDS):
                 raise

@@ -18,8 +18,8 @@ from ..cuda.source import Source
 from ..cuda.tokens import mask
 from ..files import read, write
 from .caffe_file import split
-from .launcher import definitions
-from .launchers import make_launchers
+from .from_kernels import make_launchers
+from .kernel_launcher import definitions
 
 # Words that a definition may have, and a C declaration may not.
 NOT_IN_C = re.compile(r"\b(__restrict__|__restrict|__host__|noexcept)\b|__attribute__\s*\(\(.*?\)\)")

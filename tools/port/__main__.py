@@ -23,15 +23,15 @@ from rich.table import Table
 from ..files import alone_in
 from ..make.backends import BACKENDS
 from ..make.build import build
+from ..make.job import Job
 from ..make.names import check_layer, check_type, folder_of, shown
-from ..make.plan import Plan as Build
 from ..make.settings import Settings, from_environment
 from ..refused import Refused
 from .age import check_age
 from .folder import folder_name, write_folder
 from .loose import tree_of
 from .names import Names
-from .plan import Plan
+from .plan import Pick
 from .refusals import refusals
 from .toolkit import Toolkit
 from .tree import Tree
@@ -55,20 +55,20 @@ def port(names: Names, type_name: str, options, name: str = "", taken: Container
         taken: names of folders of other types. The tree may have both an Lstm and an LSTM, of which the second to come
             gets lstm_2.
     """
-    plan = Plan(names, type_name)
-    problems = refusals(plan)
+    pick = Pick(names, type_name)
+    problems = refusals(pick)
     if fatal := [str(p) for p in problems if p.fatal]:
         raise Refused(fatal[0] + (f" (and {len(fatal) - 1} more)" if len(fatal) > 1 else ""))
-    made = folder_name(plan)
+    made = folder_name(pick)
     names_for_it = itertools.chain([name or made], (f"{made}_{i}" for i in itertools.count(2)))
     free = next(folder for folder in names_for_it if folder not in taken)
     folder = Path(folder_of(str(options.layers_dir), free, "NAME"))
     with alone_in(folder.parent):
-        files = write_folder(plan, folder, options.force)
-    cuts = {title: ", ".join(sorted(cut.names)) for title, cut in plan.cuts.items() if cut.names}
+        files = write_folder(pick, folder, options.force)
+    cuts = {title: ", ".join(sorted(cut.names)) for title, cut in pick.cuts.items() if cut.names}
     parts = {title: f"of it, into additions.*: {names_cut}" for title, names_cut in cuts.items()}
-    obvious = ("the layer itself", f"functions of {plan.target.name}")
-    why = {file: why for file, why in (plan.files | parts).items() if why not in obvious}
+    obvious = ("the layer itself", f"functions of {pick.target.name}")
+    why = {file: why for file, why in (pick.files | parts).items() if why not in obvious}
     return Ported(type_name, folder, files, why, [str(p) for p in problems])
 
 
@@ -116,7 +116,7 @@ def port_all(names: Names, options) -> int:
     if ported and not options.unbuilt:
         folders = sorted({p.folder.name for p in ported.values()})
         os.makedirs(options.settings.build, exist_ok=True)
-        build(Build(options.settings, only=folders), keep_going=True)
+        build(Job(options.settings, only=folders), keep_going=True)
     for type_name, done in ported.items():
         error = None if options.unbuilt else first_error(done.folder, options.settings)
         result = "does not compile" if error else "ported" if options.unbuilt else "compiles"

@@ -20,6 +20,8 @@ OF_C = ("assert", "float", "limits", "math", "stdint", "stdio", "stdlib", "strin
 
 
 class Compiler:
+    """The host's compiler, asked which headers and names the system has. Each answer is kept."""
+
     def __init__(self) -> None:
         self._has: dict[str, bool] = {}  # by header
         self._declared: set[str] = set()  # names that the system declares

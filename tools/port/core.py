@@ -6,7 +6,7 @@ import re
 from functools import cached_property
 from itertools import pairwise
 
-from ..caffe.folder import NOTHING
+from ..caffe.includes import NOTHING
 from ..cuda.lexer import Token
 from ..cuda.outline import head_name
 from .items import Item, Place
@@ -30,6 +30,8 @@ CORE_FILES = {f"include/caffe/{stem}{kind}" for stem in CORE for kind in HEADER_
 
 
 class Core:
+    """A fork's versions of the core's headers, compared with the toolkit's."""
+
     def __init__(self, tree: Tree, toolkit: Toolkit):
         self.tree, self.toolkit = tree, toolkit
 

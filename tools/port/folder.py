@@ -16,17 +16,17 @@ from ..make.names import why_no_layer
 from ..refused import Refused
 from .core import BLOB
 from .cuts import in_caffe, written
-from .plan import Plan
+from .plan import Pick
 from .toolkit import Toolkit
 from .tree import PROTO, SOURCE_KINDS, Tree
 
 
-def folder_name(plan: Plan) -> str:
+def folder_name(pick: Pick) -> str:
     """The folder's name: psroi_pooling of psroi_pooling_layer.cpp, or of the type if the source's name is another."""
-    stems = [Path(f).stem for f in plan.tree.members(plan.target.name) if f.endswith(SOURCE_KINDS)]
-    snake = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z0-9])(?=[A-Z][a-z])", "_", plan.type).lower()
+    stems = [Path(f).stem for f in pick.tree.members(pick.target.name) if f.endswith(SOURCE_KINDS)]
+    snake = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z0-9])(?=[A-Z][a-z])", "_", pick.type).lower()
     for name in [*(s.removesuffix("_layer") for s in stems if s.endswith("_layer")), snake]:
-        if name.replace("_", "") == plan.type.lower() and name.isidentifier():
+        if name.replace("_", "") == pick.type.lower() and name.isidentifier():
             break
     else:
         name = snake
@@ -77,21 +77,21 @@ def protos(tree: Tree) -> list[str]:
     return [PROTO, *(file for file in imported if tree.has(file))]
 
 
-def write_folder(plan: Plan, folder: Path, force: bool) -> list[str]:
+def write_folder(pick: Pick, folder: Path, force: bool) -> list[str]:
     """Write the folder. Returns the names of its files."""
-    tree = plan.tree
-    copied = places(list(plan.files), tree, plan.toolkit) | {file: Path(file).name for file in protos(tree)}
+    tree = pick.tree
+    copied = places(list(pick.files), tree, pick.toolkit) | {file: Path(file).name for file in protos(tree)}
     contents = {path: tree.path(file).read_bytes() for file, path in copied.items()}
-    additions, parts = written(plan.cuts.values(), plan.seen, plan.files, plan.names.compiler)
-    if plan.creator:
-        place, text = plan.creator
-        headers = [f for f in tree[place.file].includes if f in plan.files]
-        additions["additions.cpp"] = additions.get("additions.cpp", "") + creator_lines(plan, text, headers)
+    additions, parts = written(pick.cuts.values(), pick.seen, pick.files, pick.names.compiler)
+    if pick.creator:
+        place, text = pick.creator
+        headers = [f for f in tree[place.file].includes if f in pick.files]
+        additions["additions.cpp"] = additions.get("additions.cpp", "") + creator_lines(pick, text, headers)
         parts.append(f"additions.cpp  {place}")
-    place = tree.types[plan.type].place
-    defines = [(switch, f"{place}: is registered only with {switch}") for switch in plan.switches]
-    if plan.names.namespace != "caffe":
-        defines.append((f"{plan.names.namespace} caffe", f"{BLOB}: the fork's namespace"))
+    place = tree.types[pick.type].place
+    defines = [(switch, f"{place}: is registered only with {switch}") for switch in pick.switches]
+    if pick.names.namespace != "caffe":
+        defines.append((f"{pick.names.namespace} caffe", f"{BLOB}: the fork's namespace"))
     for macro, why in defines:
         rest = additions.get("additions.hpp", "#pragma once\n").removeprefix("#pragma once\n")
         additions["additions.hpp"] = f"#pragma once\n#define {macro}\n{rest}"
@@ -104,9 +104,9 @@ def write_folder(plan: Plan, folder: Path, force: bool) -> list[str]:
             raise Refused(f"{folder / path} is a link that leads elsewhere: nothing is written through it.")
     for path, data in contents.items():
         write(folder / path, data, if_changed=True)
-    write(folder / "ORIGIN", origin(plan, copied, contents, parts).encode())
+    write(folder / "ORIGIN", origin(pick, copied, contents, parts).encode())
     if not (folder / "__init__.py").exists():
-        write(folder / "__init__.py", INIT.format(name=plan.type))
+        write(folder / "__init__.py", INIT.format(name=pick.type))
     # Remove what a killed port left of its own files. Other .partial files are the user's.
     own = {folder / path for path in (*contents, "ORIGIN", "__init__.py")}
     for unfinished in folder.rglob("*.partial"):
@@ -116,16 +116,16 @@ def write_folder(plan: Plan, folder: Path, force: bool) -> list[str]:
     return sorted(contents)
 
 
-def creator_lines(plan: Plan, text: str, headers: list[str]) -> str:
+def creator_lines(pick: Pick, text: str, headers: list[str]) -> str:
     """The lines of the function that makes layers of the type, and of its registration."""
-    name = plan.tree.types[plan.type].creator.name
+    name = pick.tree.types[pick.type].creator.name
     includes = [
         "caffe/layer_factory.hpp",
         "caffe/proto/caffe.pb.h",
         *(h.removeprefix("include/") for h in headers),
     ]
     lines = [f'#include "{i}"' for i in includes] + in_caffe(
-        [text, f"REGISTER_LAYER_CREATOR({plan.type}, {name});"]
+        [text, f"REGISTER_LAYER_CREATOR({pick.type}, {name});"]
     )
     return "\n".join(lines) + "\n"
 
@@ -173,16 +173,16 @@ def is_of(folder: Path, root: Path) -> bool:
     )
 
 
-def origin(plan: Plan, copied: dict[str, str], contents: dict[str, bytes], parts: list[str]) -> str:
-    tree = plan.tree
+def origin(pick: Pick, copied: dict[str, str], contents: dict[str, bytes], parts: list[str]) -> str:
+    tree = pick.tree
     licence = next(
         (p.name for p in sorted(tree.root.glob("*")) if re.match(r"(licen[cs]e|copying)", p.name, re.I)),
         "none found",
     )
     lines = [
-        f"type     {plan.type}",
+        f"type     {pick.type}",
         f"tree     {tree.root.resolve().name}",
-        *git_lines(tree.root, tree.real(plan.target.file)),
+        *git_lines(tree.root, tree.real(pick.target.file)),
         f"licence  {licence} in the tree",
         "",
     ]

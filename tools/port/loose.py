@@ -9,7 +9,7 @@ import os
 from functools import cached_property
 from pathlib import Path
 
-from ..caffe.folder import spelled_here
+from ..caffe.includes import spelled_here
 from ..files import read
 from ..refused import Refused
 from .tree import HEADER_KINDS, INCLUDE, PROTO, SOURCE_KINDS, Tree, check_folder, is_tree, trees_in

@@ -25,6 +25,8 @@ from .tree import DEFINED, HEADER_KINDS, INCLUDE, PROTO, SOURCE_KINDS, WORD, Tre
 
 
 class Names:
+    """What the names in one tree mean."""
+
     def __init__(self, tree: Tree, toolkit: Toolkit):
         self.tree, self.toolkit, self.core, self.compiler = tree, toolkit, Core(tree, toolkit), Compiler()
 

@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from ..caffe.folder import NOTHING
+from ..caffe.includes import NOTHING
 from ..caffe.registers import registrations
 from ..cuda.lexer import Token
 from ..cuda.outline import split_commas
@@ -318,8 +318,11 @@ class Closure:
         return parts is not None
 
 
-class Plan(Closure):
-    """The decision on one type. `problems` are those that the search finds; refusals.py finds the others."""
+class Pick(Closure):
+    """What is picked of the fork for one type.
+
+    `problems` are those that the search finds; refusals.py finds the others.
+    """
 
     def __init__(self, names: Names, type_name: str):
         self.type, self.target = type_name, names.class_of(type_name)

@@ -16,7 +16,7 @@ from ..cuda.lexer import Token
 from .core import CORE_FILES
 from .items import Class, Place
 from .names import Names
-from .plan import Plan, Problem, is_called, of_core
+from .plan import Pick, Problem, is_called, of_core
 from .tree import PROTO, SOURCE_KINDS, WITHOUT
 from .undeclared import undeclared
 
@@ -73,68 +73,68 @@ def unsupported(word: str) -> str | None:
     return next((reason for pattern, reason in UNSUPPORTED if re.match(pattern, word)), None)
 
 
-def refusals(plan: Plan) -> list[Problem]:
+def refusals(pick: Pick) -> list[Problem]:
     """The reasons not to port. Those in the layer's own files come first. Each reason has one place per file."""
-    problems = [*plan.problems]
-    for place, name in plan.names.core.layer_changed[:1]:
-        text = f"{plan.target.name} comes from a fork whose {name} takes other arguments"
+    problems = [*pick.problems]
+    for place, name in pick.names.core.layer_changed[:1]:
+        text = f"{pick.target.name} comes from a fork whose {name} takes other arguments"
         problems.append(Problem(place, text, True))
-    own_words = own_names(plan)
+    own_words = own_names(pick)
     added, of_layer = (
         {name: place for name, place in names.items() if name not in own_words}
-        for names in (plan.names.core.added, plan.names.core.layer_added)
+        for names in (pick.names.core.added, pick.names.core.layer_added)
     )
     core = functools.partial(core_use, added=added, of_layer=of_layer)
     in_sources = [] if OF_LAYER & own_words else [microsofts_name]
-    for file, tokens in plan.scanned:
+    for file, tokens in pick.scanned:
         kinds = in_sources if file.endswith(SOURCE_KINDS) else []
         for uses in (unsupported_use, thrust_use, transformer_use, old_signature, core, *kinds):
-            for token, text in itertools.islice(uses(plan, tokens), 1):
-                place = plan.tree[file].place(token)
-                problems.append(Problem(place, f"{plan.target.name} {text}", True))
-    for file in plan.files:
+            for token, text in itertools.islice(uses(pick, tokens), 1):
+                place = pick.tree[file].place(token)
+                problems.append(Problem(place, f"{pick.target.name} {text}", True))
+    for file in pick.files:
         if not file.endswith(SOURCE_KINDS):
-            for place, text in itertools.islice(missing_base(plan.names, file), 1):
-                problems.append(Problem(place, f"{plan.target.name}: {text}", True))
+            for place, text in itertools.islice(missing_base(pick.names, file), 1):
+                problems.append(Problem(place, f"{pick.target.name}: {text}", True))
     problems += [
-        *messages_missing(plan),
-        *libraries_missing(plan),
-        *undeclared(plan),
+        *messages_missing(pick),
+        *libraries_missing(pick),
+        *undeclared(pick),
     ]
-    own = {plan.target.file, *plan.tree.members(plan.target.name)}
+    own = {pick.target.file, *pick.tree.members(pick.target.name)}
     return sorted(dict.fromkeys(problems), key=lambda problem: problem.place.file not in own)
 
 
 # Each of these yields (token at which something is used, reason).
 
 
-def unsupported_use(plan: Plan, tokens: list[Token]) -> Iterator[tuple[Token, str]]:
+def unsupported_use(pick: Pick, tokens: list[Token]) -> Iterator[tuple[Token, str]]:
     """Names that a layer cannot use here."""
     for token, after in pairwise(tokens):
         if token.kind == "name":
             reason = NAMESPACES.get(token.text) if after.text == "::" else None
-            if reason is None and token.text not in plan.toolkit.words:
+            if reason is None and token.text not in pick.toolkit.words:
                 reason = unsupported(token.text)
             if reason:
                 yield token, f"{reason} ({token.text})"
 
 
-def thrust_use(plan: Plan, tokens: list[Token]) -> Iterator[tuple[Token, str]]:
+def thrust_use(pick: Pick, tokens: list[Token]) -> Iterator[tuple[Token, str]]:
     """Names of thrust that include/caffe/util/thrust.hpp does not have."""
     for i, name in enumerate(tokens[2:]):
-        if tokens[i].text == "thrust" and tokens[i + 1].text == "::" and name.text not in plan.toolkit.thrust:
+        if tokens[i].text == "thrust" and tokens[i + 1].text == "::" and name.text not in pick.toolkit.thrust:
             yield tokens[i], f"{THRUST} (thrust::{name.text})"
 
 
-def transformer_use(plan: Plan, tokens: list[Token]) -> Iterator[tuple[Token, str]]:
+def transformer_use(pick: Pick, tokens: list[Token]) -> Iterator[tuple[Token, str]]:
     """Calls of a DataTransformer, which reads data."""
     calls = [t for i, t in enumerate(tokens[1:-1], 1) if TRANSFORMS.match(t.text) and is_called(tokens, i)]
-    if calls and any(t.text == "DataTransformer" for _, scanned in plan.scanned for t in scanned):
+    if calls and any(t.text == "DataTransformer" for _, scanned in pick.scanned for t in scanned):
         for token in calls:
             yield token, f"{DATA} (DataTransformer::{token.text})"
 
 
-def old_signature(plan: Plan, tokens: list[Token]) -> Iterator[tuple[Token, str]]:
+def old_signature(pick: Pick, tokens: list[Token]) -> Iterator[tuple[Token, str]]:
     """`vector<Blob<Dtype>*>* top`: the interface with tops by pointer."""
     pattern = ["vector", "<", "Blob", "<", "Dtype", ">", "*", ">", "*", "top"]
     for i, token in enumerate(tokens):
@@ -142,7 +142,7 @@ def old_signature(plan: Plan, tokens: list[Token]) -> Iterator[tuple[Token, str]
             yield token, "has the Layer interface of before late 2014 (tops by pointer)"
 
 
-def microsofts_name(plan: Plan, tokens: list[Token]) -> Iterator[tuple[Token, str]]:
+def microsofts_name(pick: Pick, tokens: list[Token]) -> Iterator[tuple[Token, str]]:
     """Members of Layer that a template names without this->, such as `layer_param_.x_param()`."""
     if any(token.text == "using" and tokens[i + 1].text == "Layer" for i, token in enumerate(tokens[:-1])):
         return
@@ -153,15 +153,15 @@ def microsofts_name(plan: Plan, tokens: list[Token]) -> Iterator[tuple[Token, st
 
 
 def core_use(
-    plan: Plan, tokens: list[Token], added: dict[str, Place], of_layer: dict[str, Place]
+    pick: Pick, tokens: list[Token], added: dict[str, Place], of_layer: dict[str, Place]
 ) -> Iterator[tuple[Token, str]]:
     """Uses of what the fork added to Caffe's core.
 
     These are members (x.f( or this->net_), members of Layer (this->f(), variables, and Layer's static variables
     (Layer<Dtype>::x).
     """
-    variables = plan.names.core.variables
-    core = added.keys() | of_layer.keys() | variables.keys() | plan.names.core.layer_variables.keys()
+    variables = pick.names.core.variables
+    core = added.keys() | of_layer.keys() | variables.keys() | pick.names.core.layer_variables.keys()
     for i, token in enumerate(tokens[1:-1], 1):
         if token.text not in core:
             continue
@@ -170,78 +170,78 @@ def core_use(
         if not (place and ((own and token.text.endswith("_")) or is_called(tokens, i))):
             place = None if tokens[i - 1].text in (".", "->") else variables.get(token.text)
         if [t.text for t in tokens[max(i - 5, 0) : i]] == ["Layer", "<", "Dtype", ">", "::"]:
-            place = place or plan.names.core.layer_variables.get(token.text)
+            place = place or pick.names.core.layer_variables.get(token.text)
         if place:
             yield token, f"uses {of_core(token.text, place)}"
 
 
-def own_names(plan: Plan) -> set[str]:
-    """The names that the files of the plan define or declare."""
-    own = {function.name for file in plan.files for function in plan.tree[file].source.functions}
-    own |= {name for cut in plan.cuts.values() for name in cut.names}
-    headers = ((file, tokens) for file, tokens in plan.scanned if not file.endswith(SOURCE_KINDS))
+def own_names(pick: Pick) -> set[str]:
+    """The names that the files of the pick define or declare."""
+    own = {function.name for file in pick.files for function in pick.tree[file].source.functions}
+    own |= {name for cut in pick.cuts.values() for name in cut.names}
+    headers = ((file, tokens) for file, tokens in pick.scanned if not file.endswith(SOURCE_KINDS))
     return own | {t.text for file, tokens in headers if file not in CORE_FILES for t in tokens}
 
 
-def libraries_missing(plan: Plan) -> Iterator[Problem]:
+def libraries_missing(pick: Pick) -> Iterator[Problem]:
     """Headers of libraries that neither the tree nor the toolkit nor the system has.
 
     Headers of boost do not count if the layer uses nothing of boost that the toolkit lacks: editors insert such
     includes, and the build makes empty headers for them.
     """
-    needs_boost = uses_boost(plan)
-    for file in plan.files:
-        source, compiler = plan.tree[file].source, plan.names.compiler
+    needs_boost = uses_boost(pick)
+    for file in pick.files:
+        source, compiler = pick.tree[file].source, pick.names.compiler
         places = {}
         for directive in source.lexed.directives:
             include = "".join(token.text for token in directive.tokens).strip('<>"')
             is_include = directive.word == "include" and directive.tokens[0].text[0] in '<"'
-            if is_include and not plan.toolkit.header(include) and not plan.tree.resolve(include, file):
-                places.setdefault(include, plan.tree[file].place(directive.start))
+            if is_include and not pick.toolkit.header(include) and not pick.tree.resolve(include, file):
+                places.setdefault(include, pick.tree[file].place(directive.start))
         missing = compiler.lacks(places)
-        text = "".join(f"#define {switch}\n" for switch in plan.switches) + plan.tree[file].text
+        text = "".join(f"#define {switch}\n" for switch in pick.switches) + pick.tree[file].text
         missing &= compiler.reaches(text, missing) if missing else set()
         for include, place in places.items():
             if include.startswith("boost/") and not needs_boost:
                 continue
             if include in missing or LIBRARIES.match(include):
-                text = f"{plan.target.name} needs {include}, {why_missing(plan, include)}"
+                text = f"{pick.target.name} needs {include}, {why_missing(pick, include)}"
                 yield Problem(place, text, True)
 
 
-def why_missing(plan: Plan, include: str) -> str:
+def why_missing(pick: Pick, include: str) -> str:
     """Why a header is not there. One of Caffe's is the fork's to bring; it may lie in another folder of the tree."""
     if not include.startswith("caffe/"):
         return "which the toolkit does not have"
-    root, name = plan.tree.root, include.rpartition("/")[2]
+    root, name = pick.tree.root, include.rpartition("/")[2]
     others = sorted(path.relative_to(root).as_posix() for path in root.rglob(name))
     return "which is missing in the tree" + (f"; it has {others[0]}" if others else "")
 
 
-def uses_boost(plan: Plan) -> bool:
+def uses_boost(pick: Pick) -> bool:
     """Does the layer use anything of boost that the toolkit does not have?"""
-    for file in plan.files:
-        tokens = plan.tree[file].source.lexed.tokens
+    for file in pick.files:
+        tokens = pick.tree[file].source.lexed.tokens
         for i, token in enumerate(tokens[:-2]):
             name = tokens[i + 2].text if (token.text, tokens[i + 1].text) == ("boost", "::") else token.text
-            if (name is not token.text or name.startswith("BOOST_")) and name not in plan.toolkit.words:
+            if (name is not token.text or name.startswith("BOOST_")) and name not in pick.toolkit.words:
                 return True
     return False
 
 
-def messages_missing(plan: Plan) -> Iterator[Problem]:
+def messages_missing(pick: Pick) -> Iterator[Problem]:
     """The first message that the layer reads, as in layer_param_.shift_param(), and that no .proto of the tree has.
 
     If the tree has no .proto at all, it is a few published files. Then the user must put the message beside them.
     """
-    has_proto = plan.tree.has(PROTO) or any(plan.tree.root.rglob("*.proto"))
-    fields = plan.names.fields
-    for file, tokens in plan.scanned:
+    has_proto = pick.tree.has(PROTO) or any(pick.tree.root.rglob("*.proto"))
+    fields = pick.names.fields
+    for file, tokens in pick.scanned:
         for i, token in enumerate(tokens[2:-1], 2):
             name = ACCESSOR.sub("", token.text)
             of_layer = tokens[i - 2].text in ("layer_param_", ")") and is_called(tokens, i)
             if of_layer and name.endswith("_param") and fields.isdisjoint({name, token.text}):
-                reads, place = f"{plan.target.name} reads {name}", plan.tree[file].place(token)
+                reads, place = f"{pick.target.name} reads {name}", pick.tree[file].place(token)
                 if has_proto:
                     text = f"{reads}, which no message of the tree has: add it to caffe.proto, and port again"
                 else:

@@ -6,7 +6,7 @@ import re
 from functools import cached_property
 from pathlib import Path
 
-from ..caffe.folder import CUDA_NAMES, NOTHING, spelled_here
+from ..caffe.includes import CUDA_NAMES, NOTHING, spelled_here
 from ..cuda.source import Source
 from ..cuda.tokens import position_from
 from ..files import read
@@ -24,6 +24,8 @@ INCLUDE = [ROOT / "include", ROOT / "include" / "legacy", ROOT / "include" / HOS
 
 
 class Toolkit:
+    """The toolkit's own headers and sources, and what they declare."""
+
     def header(self, include: str) -> Path | None:
         """The path of the toolkit's header of this name, or None. The build makes caffe.pb.h of the fork's messages."""
         include = spelled_here(include)

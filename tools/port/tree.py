@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .. import files
-from ..caffe.folder import spelled_here
-from ..caffe.registers import REGISTER, instantiated, registrations
+from ..caffe.includes import spelled_here
+from ..caffe.macros import REGISTER
+from ..caffe.registers import instantiated, registrations
 from ..cuda.lexer import Directive, Token
 from ..cuda.outline import Function
 from ..cuda.source import Source

@@ -14,7 +14,7 @@ from ..cuda.source import Source
 from ..cuda.tokens import position_from
 from .core import OF_A_LAYER
 from .items import Class
-from .plan import Plan, Problem
+from .plan import Pick, Problem
 from .tree import SOURCE_KINDS
 
 # A data member's name in Caffe's style. The system has no such names.
@@ -35,47 +35,47 @@ WORDS = re.compile(
 KNOWN = re.compile("(INSTANTIATE|REGISTER)_|DISABLE_COPY")
 
 
-def undeclared(plan: Plan) -> Iterator[Problem]:
-    yield from functions_lacking(plan)
-    yield from names_lacking(plan)
-    yield from static_lacking(plan)
-    yield from virtual_lacking(plan)
+def undeclared(pick: Pick) -> Iterator[Problem]:
+    yield from functions_lacking(pick)
+    yield from names_lacking(pick)
+    yield from static_lacking(pick)
+    yield from virtual_lacking(pick)
 
 
-def functions_lacking(plan: Plan) -> Iterator[Problem]:
+def functions_lacking(pick: Pick) -> Iterator[Problem]:
     """Functions that a source defines and its class does not declare."""
-    for file in (file for file in plan.files if file.endswith(SOURCE_KINDS)):
-        source = plan.tree[file].source
-        for name in sorted(n for n in plan.tree[file].implements if n.lower().endswith("layer")):
-            if name not in plan.toolkit.classes and not is_visible(plan, name, file):
+    for file in (file for file in pick.files if file.endswith(SOURCE_KINDS)):
+        source = pick.tree[file].source
+        for name in sorted(n for n in pick.tree[file].implements if n.lower().endswith("layer")):
+            if name not in pick.toolkit.classes and not is_visible(pick, name, file):
                 at = next(token for token in source.lexed.tokens if token.text == name)
                 text = f"{name} is defined or instantiated here, and no header that this file includes declares it"
-                yield Problem(plan.tree[file].place(at), text, True)
+                yield Problem(pick.tree[file].place(at), text, True)
         for function in (function for function in source.functions if not function.member):
             name = function.name.lstrip("~")
-            words_of_classes = [words_of(cls) for cls in plan.tree.classes(function.scope)]
+            words_of_classes = [words_of(cls) for cls in pick.tree.classes(function.scope)]
             if words_of_classes and not any(words is None or name in words for words in words_of_classes):
                 text = (
                     f"{function.scope}'s {function.name} is defined here, and its class does not declare it"
                 )
-                yield Problem(plan.tree[file].place(function.at), text, True)
+                yield Problem(pick.tree[file].place(function.at), text, True)
 
 
-def names_lacking(plan: Plan) -> Iterator[Problem]:
+def names_lacking(pick: Pick) -> Iterator[Problem]:
     """Variables and functions that a source uses, and that neither its headers nor the system declare."""
-    names = plan.names
-    for file in (file for file in plan.files if file.endswith(SOURCE_KINDS)):
-        used = names_used(plan.tree[file].source)
+    names = pick.names
+    for file in (file for file in pick.files if file.endswith(SOURCE_KINDS)):
+        used = names_used(pick.tree[file].source)
         unknown = used.keys() - names.words_seen(file)
         free = [name for name in unknown if not MEMBER.match(name)]
         if free:
             declared = set(free) - names.compiler.undeclared(free, names.systems_headers(file))
             unknown -= {name for name in free if name in declared or names.is_messages(name)}
-        defines = "".join(f"#define {switch}\n" for switch in ("USE_CUDA", *plan.switches))
+        defines = "".join(f"#define {switch}\n" for switch in ("USE_CUDA", *pick.switches))
         for token, user in sorted((used[name] for name in unknown), key=lambda use: use[0].start):
-            if names.compiler.is_reached(defines + plan.tree[file].text, len(defines) + token.start):
+            if names.compiler.is_reached(defines + pick.tree[file].text, len(defines) + token.start):
                 text = f"{user} uses {token.text}, which no header that this file includes declares"
-                yield Problem(plan.tree[file].place(token), text, True)
+                yield Problem(pick.tree[file].place(token), text, True)
                 break
 
 
@@ -138,39 +138,39 @@ def declared_in(source: Source) -> set[str]:
     return names.union(*({token.text for token in line.tokens} for line in source.lexed.directives))
 
 
-def static_lacking(plan: Plan) -> Iterator[Problem]:
+def static_lacking(pick: Pick) -> Iterator[Problem]:
     """X::name, where the fork's class X has neither this member nor a base class."""
-    for file, tokens in plan.scanned:
+    for file, tokens in pick.scanned:
         for i, token in enumerate(tokens[:-2]):
             if tokens[i + 1].text != "::" or tokens[i + 2].kind != "name":
                 continue
-            classes = plan.tree.classes(token.text) if token.text in plan.tree.class_names else []
-            if len(classes) == 1 and classes[0].file in plan.files:
+            classes = pick.tree.classes(token.text) if token.text in pick.tree.class_names else []
+            if len(classes) == 1 and classes[0].file in pick.files:
                 words = words_of(classes[0])
                 if not classes[0].bases and words is not None and tokens[i + 2].text not in words:
-                    text = f"{plan.target.name} uses {token.text}::{tokens[i + 2].text}, which that class does not have"
-                    yield Problem(plan.tree[file].place(token), text, True)
+                    text = f"{pick.target.name} uses {token.text}::{tokens[i + 2].text}, which that class does not have"
+                    yield Problem(pick.tree[file].place(token), text, True)
                     break
 
 
-def virtual_lacking(plan: Plan) -> Iterator[Problem]:
+def virtual_lacking(pick: Pick) -> Iterator[Problem]:
     """Virtual functions that no source defines. The linker needs them, even if nobody calls them.
 
     Missing GPU functions do not count: the build adds these.
     """
-    sources = [plan.tree[file].source for file in plan.files]
+    sources = [pick.tree[file].source for file in pick.files]
     by_macros = set().union(*map(named_in_macros, sources))
     defined: dict[str, set[str]] = {}
     for function in (function for source in sources for function in source.functions):
         defined.setdefault(function.scope, set()).add(function.name)
-    for name in sorted(plan.class_names & defined.keys() - by_macros):
-        for cls in (cls for cls in plan.tree.classes(name) if cls.file in plan.files):
+    for name in sorted(pick.class_names & defined.keys() - by_macros):
+        for cls in (cls for cls in pick.tree.classes(name) if cls.file in pick.files):
             for item in cls.members:
                 words = [token.text for token in item.tokens]
                 is_open = "virtual" in words and not item.defines and words[-3:-2] != ["="]
                 if is_open and item.name not in {*defined[name], *OF_A_LAYER}:
                     text = f"{name}'s {item.name} is virtual, and no source that is compiled defines it"
-                    yield Problem(plan.tree[cls.file].place(item), text, True)
+                    yield Problem(pick.tree[cls.file].place(item), text, True)
 
 
 def named_in_macros(source: Source) -> set[str]:
@@ -183,9 +183,9 @@ def named_in_macros(source: Source) -> set[str]:
     }
 
 
-def is_visible(plan: Plan, name: str, file: str) -> bool:
+def is_visible(pick: Pick, name: str, file: str) -> bool:
     """Does a file see a class of this name through its includes?"""
-    return any(cls.file in plan.tree[file].visible for cls in plan.tree.classes(name))
+    return any(cls.file in pick.tree[file].visible for cls in pick.tree.classes(name))
 
 
 def words_of(cls: Class) -> set[str] | None:

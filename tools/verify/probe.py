@@ -65,8 +65,8 @@ class Probe:
         device, stream = -1, 0
         if code.device == GPU:
             device, stream = torch.cuda.current_device(), torch.cuda.current_stream().cuda_stream
-        site = instances.Site(code.backend, device, stream, dtype, int(not module.training))
-        self.mode, self.in_place = instances.MODES[code.mode], definition.in_place
+        site = instances.Site(code.backend, device, stream, dtype, instances.phase_of(module.training))
+        self.mode, self.in_place = code.mode, definition.in_place
         self.bottoms = [b.to(code.device, dtype).contiguous() for b in bottoms]
         torch.manual_seed(1701)  # for its fillers
         self.instance = instances.Instance(definition, site, self.mode, self.bottoms, iteration=0)
@@ -96,7 +96,7 @@ class Probe:
         self.inputs = [b.clone() for b in self.bottoms] if self.in_place else self.bottoms
         self.kept = [b.clone() for b in self.blobs]
         wanted = wanted or [True] * len(self.bottoms + self.blobs)
-        with self.services.recording() as drawn, self.in_words():
+        with self.services.watched_draws() as drawn, self.in_words():
             self.tops = self.instance.forward(self.mode, 0, self.inputs, self.kept, wanted, before=before)
         self.draws = bool(drawn)
         if self.tops is None:

@@ -47,7 +47,7 @@ def in_child(pipe, layers_dir: Path, layer: str, options, crashed: dict[str, str
 
 
 @dataclass
-class Report:
+class ChildReport:
     """The messages of one child process, and how it ended.
 
     Attributes:
@@ -65,9 +65,9 @@ class Report:
     end: str = ""
 
 
-def run_child(work: Callable, *arguments) -> Report:
+def run_child(work: Callable, *arguments) -> ChildReport:
     """Run `work(pipe, *arguments)` in a child process, and end it if it sends nothing in time."""
-    context, report = multiprocessing.get_context("fork"), Report()
+    context, report = multiprocessing.get_context("fork"), ChildReport()
     ours, theirs = context.Pipe(duplex=False)
     child = context.Process(target=work, args=(theirs, *arguments))
     child.start()

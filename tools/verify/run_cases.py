@@ -67,7 +67,7 @@ def points_of(package: str, name: str, device: str, dtypes: list[torch.dtype]):
 
 
 @dataclass
-class Outcome:
+class Tally:
     """The result of running all cases: the number of calls, the wrong ones, and the layers that could not run."""
 
     runs: int = 0
@@ -75,21 +75,21 @@ class Outcome:
     untested: list[str] = field(default_factory=list)
 
 
-def run_all(layers_dir: Path, device: str, dtype_names: list[str], outcome: Outcome) -> None:
+def run_all(layers_dir: Path, device: str, dtype_names: list[str], tally: Tally) -> None:
     """Run every case of every built layer of the folder, once for each of its dtypes, and note how it went."""
     package = load_package(layers_dir, f"layers_of_{re.sub('[^a-zA-Z0-9]', '_', str(layers_dir.resolve()))}")
     for name in sorted({library.parent.name for library in layers_dir.glob("*/_*.abi3.so")}):
         layer = layer_of(importlib.import_module(f"{package}.{name}"))
         dtypes = [d for d in (getattr(torch, d) for d in dtype_names) if d in layer.dtypes]
         if importlib.util.find_spec(f"{package}.{name}.cases") is None:
-            before = outcome.runs
-            outcome.runs += sum(run_without_cases(package, name, dtype, device) for dtype in dtypes)
-            outcome.untested += [name] * (outcome.runs == before)
+            before = tally.runs
+            tally.runs += sum(run_without_cases(package, name, dtype, device) for dtype in dtypes)
+            tally.untested += [name] * (tally.runs == before)
             continue
         for case, mode, label, dtype in points_of(package, name, device, dtypes):
-            outcome.runs += 1
+            tally.runs += 1
             if not run(case, case.inputs[label](Draw()), dtype, device):
-                outcome.wrong.append(f"{name}-{case.name}-{label}-{dtype}" + "-kernels" * bool(mode))
+                tally.wrong.append(f"{name}-{case.name}-{label}-{dtype}" + "-kernels" * bool(mode))
     if device == GPU:
         torch.cuda.synchronize()
 
@@ -102,19 +102,19 @@ def main() -> int:
     parser.add_argument("--device", choices=DEVICES, default=CPU)
     parser.add_argument("--dtypes", nargs="+", default=["float32", "float64", "float16"])
     options = parser.parse_args()
-    outcome = Outcome()
+    tally = Tally()
     with watched() as watch:
         for folder in filter(None, options.layers_dir.split(":")):
-            run_all(Path(folder), options.device, options.dtypes, outcome)
-    if not outcome.runs and not outcome.untested:
+            run_all(Path(folder), options.device, options.dtypes, tally)
+    if not tally.runs and not tally.untested:
         print(f"Nothing is built in {options.layers_dir}: type `make` first")
         return 1
-    print(f"{outcome.runs} runs on {options.device}, wrong: {', '.join(outcome.wrong) or 'none'}")
-    if outcome.untested:
-        names = ", ".join(outcome.untested)
+    print(f"{tally.runs} runs on {options.device}, wrong: {', '.join(tally.wrong) or 'none'}")
+    if tally.untested:
+        names = ", ".join(tally.untested)
         print(f"Not run, for no cases.py says on what, and no shapes that were guessed fit: {names}")
     print(*watch.races, sep="\n", end="\n" if watch.races else "")
-    return bool(outcome.wrong or outcome.untested or watch.races)
+    return bool(tally.wrong or tally.untested or watch.races)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,9 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from .gradient import GradientCheck, flat, relative
+from layers._backends import CPU
+
+from .gradient import Checked, GradientCheck, flat, relative
 from .guarded import guarded
 from .inputs import (
     LABELS,
@@ -53,11 +55,11 @@ class Verification:
         self.package, self.layer, self.options = package, layer, options
         self.send, self.crashed = send, crashed
         self.CaffeError = importlib.import_module(f"{package}._runtime").CaffeError
-        self.codes = [c for c in CODES if c.device == "cpu" or torch.cuda.is_available()]
+        self.codes = [c for c in CODES if c.device == CPU or torch.cuda.is_available()]
 
     def run(self) -> None:
         for setting in self.settings():
-            self.setting(setting)
+            self.check(setting)
 
     # ------------------------------------------------------------------------------ what to run it on
 
@@ -85,19 +87,23 @@ class Verification:
         """The first shapes, given or guessed, that SetUp and Forward accept."""
         parameters, details = Guesses(module_class.layer.folder, type_name), []
         while True:
-            text, refusals = self.options.param or parameters.text(), {}
+            text = self.options.param or parameters.text()
+            # By reason, the first setting that was refused for it; and the shapes that were tried, with the reason.
+            refusals, refused = {}, []
             try:
                 module = module_class(text or None)
                 facts, differentiable = facts_of(module)
             except (self.CaffeError, ValueError) as error:
-                refusals[str(error)], shapes_to_try, refused = type_name, [], []
+                refusals[str(error)] = type_name
+                shapes_to_try = []
             else:
-                refused: list = []
                 shapes_to_try = trials(counts(facts), called_after(type_name), refused)
                 if self.options.shapes:
                     shapes_to_try = [given_shapes(self.options.shapes)]
             for shapes in shapes_to_try:
-                setting = self.guessed(type_name, module, shapes, differentiable, bool(parameters.values))
+                setting = self.make_setting(
+                    type_name, module, shapes, differentiable, bool(parameters.values)
+                )
                 if parameters.text():
                     setting.name += f" with {text}"
                 crash = self.crashed.get(setting.name)
@@ -106,7 +112,7 @@ class Verification:
                     return
                 if not crash:
                     self.send("guessing", setting.name)
-                refusal = crash or self.refusal(setting)
+                refusal = crash or self.why_refused(setting)
                 if refusal is None:
                     if setting.guessed:
                         shown = f" ({module})" if self.options.param else ""
@@ -120,12 +126,12 @@ class Verification:
                 break
         self.send("row", Row(type_name, "", "", remark="no shapes that it takes", details=[*details, HELP]))
 
-    def guessed(self, type_name: str, module, shapes, differentiable, invented: bool) -> Setting:
+    def make_setting(self, type_name: str, module, shapes, differentiable, invented: bool) -> Setting:
         smooth = [i >= len(differentiable) or differentiable[i] for i in range(len(shapes))]
         guessed = invented or not self.options.shapes
         return Setting("", module, [], None, smooth, guessed, invented).on(shapes)
 
-    def refusal(self, setting: Setting) -> str | None:
+    def why_refused(self, setting: Setting) -> str | None:
         """Why the layer cannot run on these; None if it can."""
         reason = None
         for code in self.codes:
@@ -142,15 +148,16 @@ class Verification:
 
     # ------------------------------------------------------------------------------------ one setting
 
-    def setting(self, setting: Setting) -> None:
+    def check(self, setting: Setting) -> None:
+        """Send the rows of one setting."""
         self.choose_blobs(setting)
         rows = self.rows(setting)
         if setting.guessed:
-            rows = self.doubted(setting, list(rows))
+            rows = self.doubt(setting, list(rows))
         for row in rows:
             self.send("row", row)
 
-    def doubted(self, setting: Setting, rows: list[Row]) -> list[Row]:
+    def doubt(self, setting: Setting, rows: list[Row]) -> list[Row]:
         """If some are wrong, try other values and shapes: the layer may be made for those alone."""
         wrong = [row for row in rows if row.verdict == WRONG]
         others = map(setting.on, relatives(setting.shapes)) if wrong else ()
@@ -180,7 +187,7 @@ class Verification:
                 label = setting.name if setting.guessed else ""
                 self.send("running", (f"{setting.name}: {code.label}, {row.dtype}", label))
                 try:
-                    first = self.code(setting, code, dtype, row, first, seconds or self.options.seconds)
+                    first = self.fill_in(row, setting, code, dtype, first, seconds or self.options.seconds)
                 except NoCode as error:
                     row.verdict, row.remark = NO_CODE, str(error)
                 except (self.CaffeError, ValueError, RuntimeError) as error:
@@ -192,16 +199,16 @@ class Verification:
     def run_kernels_on_host(self, setting: Setting) -> None:
         """Run forward and backward once, in float."""
         self.choose_blobs(setting)
-        code = next(c for c in self.codes if c.mode == "gpu" and c.device == "cpu")
+        code = next(c for c in self.codes if c.mode == "gpu" and c.device == CPU)
         with contextlib.suppress(NoCode, self.CaffeError):
             self.run_once(setting, code, torch.float32)
 
     def run_once(self, setting: Setting, code, dtype: torch.dtype) -> None:
         """Run forward, and backward where it gives gradients."""
         probe = Probe(setting.module, code, dtype, setting.bottoms, setting.blobs)
-        wanted, _ = self.wanted(probe, setting)
+        wanted, _ = self.find_wanted(probe, setting)
         probe.run_forward(wanted)
-        self.backward(probe, wanted)
+        self.run_backward(probe, wanted)
 
     def choose_blobs(self, setting: Setting) -> None:
         """The blobs for every way: as the fillers made them, but with noise on constants, which hide mistakes."""
@@ -215,11 +222,12 @@ class Verification:
             filled = [b.cpu() for b in blobs]
             generator = torch.Generator().manual_seed(1701)
             setting.blobs = [moved(b, generator) for b in filled]
-            if self.refusal_of_blobs(setting, code):
+            if self.refuses_blobs(setting, code):
                 setting.blobs = filled
             return
 
-    def refusal_of_blobs(self, setting: Setting, code) -> bool:
+    def refuses_blobs(self, setting: Setting, code) -> bool:
+        """Does Forward fail with the setting's blobs, or give what is not finite?"""
         try:
             probe = Probe(setting.module, code, torch.float64, setting.bottoms, setting.blobs)
             return not flat(probe.run_forward()).isfinite().all()
@@ -228,8 +236,8 @@ class Verification:
         except self.CaffeError:
             return True
 
-    def code(self, setting: Setting, code, dtype: torch.dtype, row: Row, first, seconds: float):
-        """Fill in a row. Returns the result with which other rows of this dtype are compared."""
+    def fill_in(self, row: Row, setting: Setting, code, dtype: torch.dtype, first, seconds: float):
+        """Fill in the row of one way. Returns the result with which other rows of this dtype are compared."""
         probe = Probe(setting.module, code, dtype, setting.bottoms, setting.blobs)
         tops = probe.run_forward()
         found = {"forward": flat(tops)}
@@ -238,7 +246,7 @@ class Verification:
             self.compare(row, found, first, dtype, probe.draws)
             return first or found
         adds = not alike(flat(probe.run_forward(before=tops)), found["forward"], dtype)
-        wanted, refused = self.wanted(probe, setting) if tops else ([], ["it has no tops"])
+        wanted, refused = self.find_wanted(probe, setting) if tops else ([], ["it has no tops"])
         row.details += refused
         if any(wanted):
             probe.run_forward(wanted)
@@ -249,23 +257,7 @@ class Verification:
                 return Probe(setting.module, code, torch.float64, probe.bottoms, probe.blobs)
 
             labels = [i for i, shape in enumerate(setting.shapes) if shape.kind in LABELS]
-            checked = GradientCheck(probe, wanted, finer, seconds, labels).run()
-            row.error = f"{checked.error:.1e}" + (" (sampled)" if checked.sampled else "")
-            row.verdict, row.zero = WRONG if checked.wrong_count else RIGHT, checked.zero
-            row.details += [*checked.notes, *map(str, checked.wrong)]
-            without = " and ".join(checked.without)
-            if checked.wrong_count:
-                row.remark = f"{checked.wrong_count} of {checked.checked} elements of the gradient"
-            elif len(checked.without) == sum(wanted):
-                row.verdict, row.remark = NO_GRADIENT, "Backward writes no diff, and differences are 0"
-            elif checked.zero:
-                row.remark = "all zeros on these values"
-            elif checked.adds:
-                row.remark = "on a diff of zeros, as torch hands it; Caffe clears none"
-            elif without:
-                row.remark = f"Backward writes no diff for {without}, and differences are 0"
-            elif checked.coarse:
-                row.remark = "at Caffe's step only: it computes partly in float"
+            judge(row, GradientCheck(probe, wanted, finer, seconds, labels).run(), sum(wanted))
         else:
             row.verdict = NO_GRADIENT
             row.remark = refused[0] if refused else "nothing that it could have one for"
@@ -274,13 +266,13 @@ class Verification:
         self.compare(row, found, first, dtype, probe.draws)
         return first or found
 
-    def wanted(self, probe, setting: Setting) -> tuple[list[bool], list[str]]:
+    def find_wanted(self, probe, setting: Setting) -> tuple[list[bool], list[str]]:
         """The tensors whose gradients Backward computes, and a remark on the others."""
         count = len(probe.bottoms)
         asked = setting.module.propagate_down or [True] * count
         smooth = [*map(all, zip(setting.smooth, asked, strict=True)), *[True] * len(probe.blobs)]
         try:
-            self.backward(probe, smooth)
+            self.run_backward(probe, smooth)
             return smooth, []
         except NoCode as error:
             return [False] * len(smooth), [f"Backward: {error}"]
@@ -290,18 +282,18 @@ class Verification:
         for i in range(count):
             if smooth[i]:
                 try:
-                    self.backward(probe, [j == i for j in range(len(smooth))])
+                    self.run_backward(probe, [j == i for j in range(len(smooth))])
                 except (NoCode, self.CaffeError) as error:
                     alone[i] = False
                     refused.append(f"no gradient for bottom {i}: {error}")
         try:
             if any(alone):
-                self.backward(probe, alone)
+                self.run_backward(probe, alone)
             return alone, refused
         except (NoCode, self.CaffeError):
             return [False] * len(smooth), [together]
 
-    def backward(self, probe, wanted: list[bool]) -> None:
+    def run_backward(self, probe, wanted: list[bool]) -> None:
         if any(wanted):
             tops = probe.run_forward(wanted)
             probe.run_backward(random_like(tops), wanted)
@@ -326,6 +318,25 @@ class Verification:
                 row.details.append(
                     f"{column} differs from the first way's: {getattr(row, column)} > {ALIKE[dtype]:.0e}"
                 )
+
+
+def judge(row: Row, checked: Checked, wanted: int) -> None:
+    """Write into the row what the check of `wanted` gradients found."""
+    row.error = f"{checked.error:.1e}" + (" (sampled)" if checked.sampled else "")
+    row.verdict, row.zero = WRONG if checked.wrong_count else RIGHT, checked.zero
+    row.details += [*checked.notes, *map(str, checked.wrong)]
+    if checked.wrong_count:
+        row.remark = f"{checked.wrong_count} of {checked.checked} elements of the gradient"
+    elif len(checked.without) == wanted:
+        row.verdict, row.remark = NO_GRADIENT, "Backward writes no diff, and differences are 0"
+    elif checked.zero:
+        row.remark = "all zeros on these values"
+    elif checked.adds:
+        row.remark = "on a diff of zeros, as torch hands it; Caffe clears none"
+    elif checked.without:
+        row.remark = f"Backward writes no diff for {' and '.join(checked.without)}, and differences are 0"
+    elif checked.coarse:
+        row.remark = "at Caffe's step only: it computes partly in float"
 
 
 def alike(one: Tensor, other: Tensor, dtype: torch.dtype) -> bool:

@@ -77,7 +77,7 @@ class BaseConvolutionLayer : public Layer<Dtype> {
   Blob<Dtype> col_buffer_;       // one image's patches
   Blob<Dtype> bias_multiplier_;  // ones
 
-  // Not Caffe's: the functions above call these, for either side (caffe/layers/side.hpp).
+  // Not Caffe's: the functions above call these, for either side (caffe/layers/both_sides.hpp).
   template <typename Side>
   void forward_gemm(const Dtype* input, const Dtype* weights, Dtype* output, bool skip_im2col);
   template <typename Side>

@@ -7,6 +7,7 @@
 #else
 #include <cuda_runtime.h>
 #endif
+#include "caffe/host_services.hpp"
 
 typedef int cufftHandle;
 
@@ -22,14 +23,14 @@ enum cufftResult {
   CUFFT_INVALID_SIZE = 8,
 };
 enum cufftType {
-  CUFFT_R2C = 0x2a,
-  CUFFT_C2R = 0x2c,
-  CUFFT_C2C = 0x29,
-  CUFFT_D2Z = 0x6a,
-  CUFFT_Z2D = 0x6c,
-  CUFFT_Z2Z = 0x69,
+  CUFFT_R2C = CAFFE_FFT_R2C,
+  CUFFT_C2R = CAFFE_FFT_C2R,
+  CUFFT_C2C = CAFFE_FFT_C2C,
+  CUFFT_D2Z = CAFFE_FFT_D2Z,
+  CUFFT_Z2D = CAFFE_FFT_Z2D,
+  CUFFT_Z2Z = CAFFE_FFT_Z2Z,
 };
-const int CUFFT_FORWARD = -1, CUFFT_INVERSE = 1;
+const int CUFFT_FORWARD = CAFFE_FFT_FORWARD, CUFFT_INVERSE = 1;
 
 typedef float cufftReal;
 typedef double cufftDoubleReal;

@@ -39,7 +39,7 @@ inline cudaError_t caffe_stream_create(cudaStream_t* stream, unsigned = 0) {
   return *stream = ::caffe::current_stream(), cudaSuccess;
 }
 inline cudaError_t caffe_stream_destroy(cudaStream_t) { return cudaSuccess; }
-#ifndef CAFFE_ENGINE
+#ifndef CAFFE_CORE
 #define cudaStreamCreate caffe_stream_create
 #define cudaStreamCreateWithFlags caffe_stream_create
 #define cudaStreamDestroy caffe_stream_destroy

@@ -19,7 +19,7 @@ from ..fillers import fill
 Shape = tuple[int, ...]
 
 
-class Definition(NamedTuple):
+class StockDefinition(NamedTuple):
     """What a stock layer is made from."""
 
     name: str
@@ -50,7 +50,7 @@ class StockLayer(nn.Module):
     is_loss = False
     understands: tuple[str, ...] = ()  # fields of forks: "pooling_param.ceil_mode"
 
-    def __init__(self, definition: Definition):
+    def __init__(self, definition: StockDefinition):
         super().__init__()
         self.layer_name = definition.name
         self.top_count = definition.tops

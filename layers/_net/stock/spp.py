@@ -1,6 +1,6 @@
 import torch
 
-from . import Definition, StockLayer
+from . import StockDefinition, StockLayer
 from .pooling import Pooling
 
 
@@ -27,7 +27,7 @@ class SPP(StockLayer):
                 setattr(p, f"kernel_{letter}", kernel)
                 setattr(p, f"stride_{letter}", kernel)
                 setattr(p, f"pad_{letter}", (kernel * 2**level - size + 1) // 2)
-            pools.append(Pooling(Definition(f"{self.layer_name}, level {level}", message, 1, 1, {})))
+            pools.append(Pooling(StockDefinition(f"{self.layer_name}, level {level}", message, 1, 1, {})))
             pools[-1].setup(x)
         del self._definition
         self.pools = torch.nn.ModuleList(pools)

@@ -1,6 +1,6 @@
 #include "caffe/layers/eltwise_layer.hpp"
 
-#include "caffe/layers/side.hpp"
+#include "caffe/layers/both_sides.hpp"
 
 namespace caffe {
 

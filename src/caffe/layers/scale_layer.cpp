@@ -1,7 +1,7 @@
 #include "caffe/layers/scale_layer.hpp"
 
 #include "caffe/filler.hpp"
-#include "caffe/layers/side.hpp"
+#include "caffe/layers/both_sides.hpp"
 
 namespace caffe {
 

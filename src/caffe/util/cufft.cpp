@@ -12,7 +12,7 @@
 
 namespace {
 
-struct Plan {
+struct CufftPlan {
   cufftType type;
   int batch;
   std::vector<int> n, in_embed, out_embed;  // embed: empty without gaps
@@ -20,7 +20,7 @@ struct Plan {
 };
 
 std::mutex mutex;
-std::map<cufftHandle, Plan> plans;
+std::map<cufftHandle, CufftPlan> plans;
 
 // Appends the distance between transforms, and each axis's stride, for the input or the output.
 void append_strides(const std::vector<int>& sizes, int stride, int64_t dist, std::vector<int64_t>* words) {
@@ -36,7 +36,7 @@ void append_strides(const std::vector<int>& sizes, int stride, int64_t dist, std
 
 // The same for the plan's input or output. cuFFT's default layout has no gaps, but in place it pads the real
 // rows.
-void append_side(const Plan& plan, bool in, bool in_place, std::vector<int64_t>* words) {
+void append_side(const CufftPlan& plan, bool in, bool in_place, std::vector<int64_t>* words) {
   const std::vector<int>& embed = in ? plan.in_embed : plan.out_embed;
   if (!embed.empty()) {
     append_strides(embed, in ? plan.in_stride : plan.out_stride, in ? plan.in_dist : plan.out_dist, words);
@@ -52,7 +52,7 @@ void append_side(const Plan& plan, bool in, bool in_place, std::vector<int64_t>*
 }
 
 cufftResult execute(cufftHandle handle, cufftType type, const void* in, void* out, int direction) {
-  Plan plan;
+  CufftPlan plan;
   {
     const std::lock_guard<std::mutex> lock(mutex);
     const auto found = plans.find(handle);
@@ -81,7 +81,7 @@ cufftResult cufftPlanMany(cufftHandle* handle, int rank, int* n, int* inembed, i
                           int* onembed, int ostride, int odist, cufftType type, int batch) {
   if (!handle || !n || rank < 1 || rank > 3) return CUFFT_INVALID_VALUE;
   if (batch < 1 || *std::min_element(n, n + rank) < 1) return CUFFT_INVALID_SIZE;
-  Plan plan = {type, batch, {n, n + rank}, {}, {}, istride, idist, ostride, odist};
+  CufftPlan plan = {type, batch, {n, n + rank}, {}, {}, istride, idist, ostride, odist};
   if (inembed && onembed) {  // as in cuFFT, a single one of them has no effect
     plan.in_embed.assign(inembed, inembed + rank);
     plan.out_embed.assign(onembed, onembed + rank);

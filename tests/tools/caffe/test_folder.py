@@ -11,7 +11,7 @@ from support.fork import names
 
 from layers._backends import HOST
 from tools.caffe import build as caffe_build
-from tools.caffe.folder import LayerFolder
+from tools.cuda.folder import LayerFolder
 
 
 @pytest.fixture
@@ -123,9 +123,9 @@ def test_init_of_a_folder_made_by_hand(tmp_path, capsys):
 def test_link_names_what_nobody_defines(tmp_path):
     texts = {
         "wrapper": 'extern "C" void *PyList_New(long); void *w() { return PyList_New(0); }',
-        "layer": "namespace caffe { int engine(); int gone(int); }\n"
-        "int l(int n) { return caffe::engine() + caffe::gone(n); }",
-        "engine": "namespace caffe { int engine() { return 1; } }",
+        "layer": "namespace caffe { int copied(); int gone(int); }\n"
+        "int l(int n) { return caffe::copied() + caffe::gone(n); }",
+        "copied": "namespace caffe { int copied() { return 1; } }",
     }
     for name, text in texts.items():
         (tmp_path / f"{name}.cpp").write_text(text)
@@ -143,7 +143,7 @@ def test_link_names_what_nobody_defines(tmp_path):
             HOST.library,
             "wrapper.o",
             "layer.a",
-            "engine.a",
+            "copied.a",
         ]
         paths = os.environ | {"PYTHONPATH": str(ROOT)}
         command = [*tool, "--", "host native", "", "env", "g++", "--"]
@@ -194,15 +194,15 @@ def test_folder_that_registers_a_layer_is_a_caffe_layer(planned, tmp_path):
     assert f"build_ffi.py {tmp_path}/b/b.h" in plan  # a native layer, as ever
 
 
-def test_no_engine_without_a_caffe_layer(planned):
+def test_no_core_without_a_caffe_layer(planned):
     assert "libcaffe.a" not in planned(b=NATIVE).stdout
     assert "libcaffe.a" not in planned("LAYERS=b", a=REGISTERED, b=NATIVE).stdout
 
 
 def test_names_that_the_build_needs(planned):
-    done = planned(engine=REGISTERED)
-    assert "engine: this name is the toolkit's own" in done.stdout
-    assert planned("LAYERS=engine").returncode
+    done = planned(core=REGISTERED)
+    assert "core: this name is the toolkit's own" in done.stdout
+    assert planned("LAYERS=core").returncode
 
 
 @pytest.mark.parametrize(

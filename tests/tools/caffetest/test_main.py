@@ -129,12 +129,12 @@ def test_what_is_built_is_asked_of_each_backend(tested, monkeypatch, tmp_path):
     (folder / "_host.abi3.so").touch()
     asked, statuses = [], [2, 0]
 
-    def build(plan, keep_going):
-        asked.append((plan["settings"].backends, plan["only"], keep_going))
+    def build(job, keep_going):
+        asked.append((job["settings"].backends, job["only"], keep_going))
         return statuses.pop()
 
     monkeypatch.setattr(caffetest, "build", build)
-    monkeypatch.setattr(caffetest, "Plan", lambda settings, only: dict(settings=settings, only=only))
+    monkeypatch.setattr(caffetest, "Job", lambda settings, only: dict(settings=settings, only=only))
     settings, _ = caffetest.from_environment([])
     assert caffetest.built_backends(folder, settings) == ["host"]
     assert caffetest.built_backends(folder, settings) == []

@@ -72,17 +72,17 @@ class Services:
 @pytest.fixture
 def library(monkeypatch):
     """A library of tests that notes how it is run and gives the status that it is told."""
-    ran = SimpleNamespace(status=0, calls=[], failed=[])
+    ran, ffi = SimpleNamespace(status=0, calls=[], failed=[]), cffi.FFI()
 
     def call(address, filters, report, device, stream):
-        texts = [run.ctypes.string_at(at) for at in (filters, report)]
+        texts = [ffi.string(ffi.cast("char *", at)) for at in (filters, report)]
         ran.calls.append((address, *texts, device, stream))
         return ran.status
 
     def opened(name, module, path, backend, sources):
         ran.opened = (name, path.name, backend)
-        lib = SimpleNamespace(caffe_test_run_ffi=call)
-        return SimpleNamespace(ffi=None, lib=lib, fail=ran.failed.append)
+        lib = SimpleNamespace(caffe_test_run_ffi=call, CAFFE_ON_HOST=-1)
+        return SimpleNamespace(ffi=ffi, lib=lib, fail=ran.failed.append)
 
     monkeypatch.setattr(run, "Library", opened)
     monkeypatch.setattr(run, "TwisterServices", Services)

@@ -19,7 +19,7 @@ WRONG = [
 def steps(monkeypatch, tmp_path):
     """What is built and called, in order."""
     made = []
-    monkeypatch.setattr(fuzz, "Plan", lambda settings: settings)
+    monkeypatch.setattr(fuzz, "Job", lambda settings: settings)
     monkeypatch.setattr(fuzz, "build", lambda s: made.append(f"build {' '.join(s.backends)}") or 0)
     monkeypatch.setattr(fuzz.subprocess, "call", lambda command: made.append(command[2:]) or 0)
     monkeypatch.setattr(fuzz.packages, "need", lambda groups, _: made.append(f"need {' '.join(groups)}"))

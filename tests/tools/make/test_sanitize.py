@@ -33,7 +33,7 @@ def steps(monkeypatch, tmp_path):
     }
     for name in NEW:
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(sanitize, "Plan", lambda settings: settings)
+    monkeypatch.setattr(sanitize, "Job", lambda settings: settings)
     monkeypatch.setattr(sanitize, "build", lambda s: note(f"build {s.sanitize or 'plain'}"))
     monkeypatch.setattr(sanitize.subprocess, "call", call)
     monkeypatch.setattr(sanitize, "library", lambda cxx, name: f"/lib/{name}")

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from layers import caffe_net
-from tools.net.compare import _backward, compare, random_inputs, relative, runs_by, twin_parameters, vary
+from tools.net.compare import compare, gradients_of, random_inputs, relative, runs_by, twin_parameters, vary
 
 # As FCN's files are: the last weights have no filler, so they are zero, and so are all gradients.
 TEXT = """input: "data" input_shape { dim: 2 dim: 3 dim: 6 dim: 6 }
@@ -169,7 +169,7 @@ def test_gradients_of_a_loss_or_of_the_outputs():
         inputs = random_inputs(net, torch.float32)
         net.c.weight.grad = torch.full_like(net.c.weight, 1e9)
         blobs = net(**inputs, blobs=True)
-        gradients = _backward(net, blobs)
+        gradients = gradients_of(net, blobs)
         assert set(gradients) == {"c[0]", "c[1]", "score[0]"}
         top = net(**inputs) if text != TEXT else None
         if top is not None:
@@ -178,7 +178,7 @@ def test_gradients_of_a_loss_or_of_the_outputs():
         assert gradients["c[0]"].abs().max() < 1e6
         for parameter in net.parameters():
             parameter.requires_grad_(False)
-        assert _backward(net, net(**inputs, blobs=True)) == {}
+        assert gradients_of(net, net(**inputs, blobs=True)) == {}
 
 
 def test_an_input_without_a_shape_is_given_none():

@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from tools.cuda.source import Source
-from tools.new_layer.caffe_file import _Cutter, _types
+from tools.new_layer.caffe_file import Cutter, type_names
 
 CONDITIONS = (
     "#ifdef A", "#ifndef A", "#ifdef GONE", "#ifndef GONE", "#if defined(A)", "#if !defined(A)", "#if defined GONE",
@@ -20,7 +20,7 @@ def kept_by_gcc(text: str) -> set[str]:
 
 
 def kept(text: str) -> set[str]:
-    cutter = _Cutter(Source(text, "some.cu"))
+    cutter = Cutter(Source(text, "some.cu"))
     return {
         found[0]
         for piece in cutter.pieces
@@ -73,10 +73,10 @@ def test_branches_as_gcc_sees_them():
     ],
 )
 def test_types_that_the_device_part_defines(text, names):
-    cutter = _Cutter(Source(text, "some.cu"))
+    cutter = Cutter(Source(text, "some.cu"))
     for piece in cutter.pieces:
         piece.kind = "device"
-    assert _types(cutter) == names
+    assert type_names(cutter) == names
     for piece in cutter.pieces:
         piece.kind = "host"
-    assert _types(cutter) == set()
+    assert type_names(cutter) == set()

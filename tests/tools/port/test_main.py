@@ -52,8 +52,8 @@ def test_all_types_and_what_the_compiler_says(fork, said, tmp_path, monkeypatch)
     fork.layer("Foreign", includes="#include <boost/geometry.hpp>", body="boost::geometry::area(3);")
     build, built = tmp_path / "build", []
 
-    def compile(plan, keep_going):
-        built.append(([folder.name for folder in plan.folders], keep_going))
+    def compile(job, keep_going):
+        built.append(([folder.name for folder in job.folders], keep_going))
         for name, log, text in (
             (
                 "broken",

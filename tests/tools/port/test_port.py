@@ -10,7 +10,7 @@ from conftest import make
 from support.fork import names
 
 from tools.caffe.build import forwards
-from tools.caffe.folder import LayerFolder
+from tools.cuda.folder import LayerFolder
 from tools.cuda.source import Source
 
 # ------------------------------------------------------------------------------------ what is copied

@@ -6,7 +6,7 @@ from tools import files
 
 
 @pytest.mark.parametrize(
-    "name", ["../../x", "/tmp/x", ".", "..", "class", "None", "caffe", "engine", "build", "_runtime"]
+    "name", ["../../x", "/tmp/x", ".", "..", "class", "None", "caffe", "core", "build", "_runtime"]
 )
 def test_names_that_are_refused(fork, port, tmp_path, name):
     fork.layer("Shift")

@@ -104,16 +104,16 @@ def test_whose_gradients_are_asked_for(judge, monkeypatch, refuses, smooth, want
         if refuses(asked):
             raise Refused("refused")
 
-    monkeypatch.setattr(judge, "backward", backward)
+    monkeypatch.setattr(judge, "run_backward", backward)
     setting = SimpleNamespace(module=SimpleNamespace(propagate_down=None), smooth=smooth)
     probe = SimpleNamespace(bottoms=[1, 2], blobs=[3])
-    assert judge.wanted(probe, setting) == (wanted, said)
+    assert judge.find_wanted(probe, setting) == (wanted, said)
 
 
 def test_propagate_down_says_whose_gradients_count(judge, monkeypatch):
-    monkeypatch.setattr(judge, "backward", lambda probe, asked: None)
+    monkeypatch.setattr(judge, "run_backward", lambda probe, asked: None)
     setting = SimpleNamespace(module=SimpleNamespace(propagate_down=[False, True]), smooth=[True, True])
-    assert judge.wanted(SimpleNamespace(bottoms=[1, 2], blobs=[]), setting) == ([False, True], [])
+    assert judge.find_wanted(SimpleNamespace(bottoms=[1, 2], blobs=[]), setting) == ([False, True], [])
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_what_is_right_on_other_values_alone(judge, monkeypatch, rows, fits, cra
     tried = [Row("o", "c", "float", verdict=RIGHT if v == "zeros" else v, zero=v == "zeros") for v in rows]
     judge.options = SimpleNamespace(seconds=1)
     monkeypatch.setattr(judge, "rows", lambda other, seconds: tried)
-    doubted = judge.doubted(setting, wrong)
+    doubted = judge.doubt(setting, wrong)
     wanted = UNSURE if fits and not crashed else WRONG
     assert [row.verdict for row in doubted] == [wanted, RIGHT]
     assert doubted[0].remark == ("but not on 1:prob: why" if wanted == UNSURE else "why")

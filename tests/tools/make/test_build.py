@@ -314,21 +314,21 @@ def test_a_folder_of_the_users_is_not_emptied(workshop, tmp_path):
 def test_a_failure_on_a_full_disk_says_so(tmp_path, monkeypatch, capsys):
     """It says so whichever tool failed."""
     monkeypatch.setattr(build, "_build_locked", lambda *_: 2)
-    plan = SimpleNamespace(
+    job = SimpleNamespace(
         settings=SimpleNamespace(build=str(tmp_path / "build"), core=str(tmp_path), layers_dir=str(tmp_path)),
         write=lambda dry: None, remember_libraries=lambda: None)  # fmt: skip
-    assert build.build(plan) == 2 and "space" not in capsys.readouterr().out
+    assert build.build(job) == 2 and "space" not in capsys.readouterr().out
     monkeypatch.setattr(build.shutil, "disk_usage", lambda place: SimpleNamespace(free=5000))
-    assert build.build(plan) == 2
+    assert build.build(job) == 2
     said = f"make: {tmp_path}/build: No space left on device (4 KB)\n"
     assert capsys.readouterr().out == said
-    plan.settings.core = str(tmp_path / "not made yet")
-    monkeypatch.setattr(plan, "write", failing)  # the rules themselves found no space
+    job.settings.core = str(tmp_path / "not made yet")
+    monkeypatch.setattr(job, "write", failing)  # the rules themselves found no space
     monkeypatch.setattr(
         build.shutil, "disk_usage", lambda place: os.stat(place) and SimpleNamespace(free=5000)
     )
     with pytest.raises(OSError):
-        build.build(plan)
+        build.build(job)
     assert capsys.readouterr().out == said
 
 

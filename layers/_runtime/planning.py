@@ -1,4 +1,4 @@
-"""Record what a call does, as a Plan by which src/call.cpp can repeat it.
+"""Watch what a call does, and make a Plan of it, by which src/call.cpp can repeat it.
 
 An operator's function allocates tensors and launches C functions. What it does depends only on its arguments: their
 shapes, strides, dtypes and devices, and the parameters. If it does anything else, such as a torch operation, there is
@@ -18,8 +18,8 @@ from .._backends import BACKENDS
 from . import short
 from .errors import PLAIN
 from .library import backend_of
+from .short import ALLOCATION, ARGUMENT, NUMBER, STREAM
 
-NUMBER, ARGUMENT, ALLOCATION, STREAM = range(4)  # src/call_plan.h: where a word comes from
 _ALLOCATES = {
     torch.ops.aten.empty.memory_format,
     torch.ops.aten.empty_strided.default,
@@ -43,7 +43,7 @@ class Launched(NamedTuple):
     values: tuple
 
 
-class Recorder(TorchDispatchMode):
+class Watcher(TorchDispatchMode):
     """Sees what a function allocates and launches."""
 
     def __init__(self):
@@ -54,15 +54,15 @@ class Recorder(TorchDispatchMode):
         self.is_plain = True
 
     def __enter__(self):
-        self.outer, _current.recorder = getattr(_current, "recorder", None), self
+        self.outer, _current.watcher = getattr(_current, "watcher", None), self
         return super().__enter__()
 
     def __exit__(self, *error):
-        _current.recorder = self.outer
+        _current.watcher = self.outer
         return super().__exit__(*error)
 
 
-def _dispatch(self: Recorder, operation, types, args=(), kwargs=None):
+def _dispatch(self: Watcher, operation, types, args=(), kwargs=None):
     result = operation(*args, **(kwargs or {}))
     if operation in _ALLOCATES:
         self.allocations.append(result)
@@ -74,11 +74,11 @@ def _dispatch(self: Recorder, operation, types, args=(), kwargs=None):
 
 
 # Set here, because torch would wrap a method of the class's body and import torch._dynamo, which takes seconds.
-Recorder.__torch_dispatch__ = _dispatch
+Watcher.__torch_dispatch__ = _dispatch
 
 
 class Reads(TorchFunctionMode):
-    """Sees whether a function reads a tensor's memory past torch's dispatcher, where a Recorder does not see it.
+    """Sees whether a function reads a tensor's memory past torch's dispatcher, where a Watcher does not see it.
 
     What such a function does may depend on values, so that a plan cannot repeat it.
     """
@@ -97,19 +97,19 @@ class Reads(TorchFunctionMode):
 
 
 def note(launched: Launched) -> None:
-    """Tell this thread's recorder, if it has one, about a launch."""
-    recorder = getattr(_current, "recorder", None)
-    if recorder is not None:
-        recorder.launches.append(launched)
+    """Tell this thread's watcher, if it has one, about a launch."""
+    watcher = getattr(_current, "watcher", None)
+    if watcher is not None:
+        watcher.launches.append(launched)
 
 
-def run_and_record(function, arguments: tuple) -> tuple:
+def run_and_plan(function, arguments: tuple) -> tuple:
     """Call the function. Returns its result and the call's Plan, or None if no plan can repeat it."""
-    with Reads() as reads, Recorder() as recorder:
+    with Reads() as reads, Watcher() as watcher:
         result = function(*arguments)
-    if reads.any or not recorder.is_plain or not all(map(is_constant, arguments)):
+    if reads.any or not watcher.is_plain or not all(map(is_constant, arguments)):
         return result, None
-    return result, plan(arguments, recorder.allocations, recorder.launches, result, recorder.aliases)
+    return result, plan(arguments, watcher.allocations, watcher.launches, result, watcher.aliases)
 
 
 def is_constant(value) -> bool:

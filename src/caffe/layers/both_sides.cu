@@ -1,4 +1,4 @@
-// The GPU's part of caffe/layers/side.hpp.
+// The GPU's part of caffe/layers/both_sides.hpp.
 #include "caffe/util/device_alternate.hpp"
 
 namespace caffe {

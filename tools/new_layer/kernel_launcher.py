@@ -29,7 +29,9 @@ class Argument:
 
 
 @dataclass
-class Launcher:
+class KernelLauncher:
+    """One C function, its kernel, and what it passes to that."""
+
     name: str
     kernel: Kernel
     callee: str  # qualified: caffe::ReLUForward
@@ -97,7 +99,7 @@ class Launcher:
         return "\n".join([*lines, *self.prologue, *body, "  return CAFFE_LAUNCH_STATUS();", "}"])
 
 
-def definitions(launchers: list[Launcher]) -> list[str]:
+def definitions(launchers: list[KernelLauncher]) -> list[str]:
     """The definitions of the launchers, and of the function that some of them call."""
     texts = [launcher.definition() for launcher in launchers]
     return [CHECKED_INT.strip("\n")] * any("checked_int(" in text for text in texts) + texts

@@ -18,7 +18,7 @@ from .settings import ROOT, Settings, full
 MARK, FROM = ".made_by_make", "from"
 
 
-class Plan:
+class Job:
     """What one run of make builds."""
 
     def __init__(self, settings: Settings, only: list[str] | None = None):

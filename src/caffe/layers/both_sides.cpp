@@ -1,5 +1,5 @@
-// The host's part of caffe/layers/side.hpp, and the copies of both sides.
-#include "caffe/layers/side.hpp"
+// The host's part of caffe/layers/both_sides.hpp, and the copies of both sides.
+#include "caffe/layers/both_sides.hpp"
 
 namespace caffe {
 

@@ -177,7 +177,7 @@ def test_a_toolkit_of_another_user(workshop, monkeypatch):
         monkeypatch.setattr(
             os, "access", lambda path, mode, can=writable: can if mode == os.W_OK else known(path, mode)
         )
-        text = build.Plan(Settings({"LAYERS_DIR": str(workshop.folder), "NVCC": ""})).text
+        text = build.Job(Settings({"LAYERS_DIR": str(workshop.folder), "NVCC": ""})).text
         assert [path in text for path in shared] == [writable] * 2 and "one/_host.abi3.so" in text
     (workshop.folder / "build").mkdir()
     (workshop.folder / "build" / "lock").touch()

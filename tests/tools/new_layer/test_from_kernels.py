@@ -7,7 +7,7 @@ from support.new_layer import derive
 
 from tools.new_layer.caffe_file import split
 from tools.new_layer.from_caffe import python_functions
-from tools.new_layer.launchers import make_launchers
+from tools.new_layer.from_kernels import make_launchers
 from tools.new_layer.naming import launcher_name, snake_case
 
 

@@ -1,4 +1,4 @@
-"""Make launchers (launcher.py) from the signatures of kernels and from their launches.
+"""Make launchers (kernel_launcher.py) from the signatures of kernels and from their launches.
 
 launchers, left_out = make_launchers("foo", split(text, path))
 print(launchers[0].declaration(), launchers[0].definition())
@@ -14,7 +14,7 @@ from ..cuda.analysis import Kernel
 from ..cuda.certain import touched_elements
 from .caffe_file import Parts, tidy_type
 from .geometry import Geometry
-from .launcher import Argument, Launcher, wrapped
+from .kernel_launcher import Argument, KernelLauncher, wrapped
 from .naming import launcher_name, numbered, unique
 
 # Of a kernel that has template parameters besides its dtype.
@@ -57,7 +57,7 @@ class NoLauncher(Exception):
     """Why there can be no launcher for a kernel."""
 
 
-def make_launchers(layer: str, parts: Parts) -> tuple[list[Launcher], list[tuple[str, str]]]:
+def make_launchers(layer: str, parts: Parts) -> tuple[list[KernelLauncher], list[tuple[str, str]]]:
     """A launcher for each kernel that can have one, and (kernel, why not) for the others."""
     launchers, left_out = [], list(parts.left_out)
     words = {token.text for token in parts.source.lexed.tokens}
@@ -96,7 +96,7 @@ class _Maker:
         self.notes: list[str] = []
         self._geometry = Geometry(self)
 
-    def launcher(self, name: str) -> Launcher:
+    def launcher(self, name: str) -> KernelLauncher:
         if "std::" in self.scope or "::::" in self.scope:
             raise NoLauncher("is in a namespace that can't be named")
         types, choices = self._template_arguments()
@@ -116,7 +116,7 @@ class _Maker:
             config = ", ".join(filter(None, (launch.grid, launch.block, launch.shmem)))
             self.notes += wrapped(f"As launched in {where}: <<<{config}>>>({', '.join(launch.arguments)})")
         grid, block, shared = self._geometry.of_launch()
-        return Launcher(
+        return KernelLauncher(
             name,
             self.kernel,
             self.scope + self.kernel.name,
