@@ -1,6 +1,9 @@
 """Compile the Python wrapper of one layer's C functions: an object to link with the layer's archive.
 
     python build_ffi.py layers/round/round.h build/round/host/_host.o --cxx "g++ -O1" --flags "-march=native"
+    python build_ffi.py src/ffi_std.hpp build/ffi_std.hpp.gch --cxx "g++ -O1"
+
+The second line precompiles the headers that all wrappers include, for `--std build/ffi_std.hpp` of the first one.
 
 tools/make/link.py links the object into an extension. The extension uses only CPython's stable ABI and nothing of
 torch, so the same file works with every Python from 3.10 on, and with every torch.
@@ -17,6 +20,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -42,6 +46,8 @@ FEATURES = """
 """
 # The features by the macro that the compiler defines for each.
 CPU_FEATURES = {f"__{name.upper().replace('.', '_')}__": name for name in FEATURES.split()}
+# What wrappers are compiled as. Precompiled headers need the same.
+PLAIN = "-std=c++14"
 
 
 class BuildError(Exception):
@@ -230,7 +236,7 @@ def _can_be_asked(cxx: list[str], features: list[str]) -> bool:
     return subprocess.run(command, input=program, capture_output=True, text=True).returncode == 0
 
 
-def build(header, output, cxx, flags, info) -> None:
+def build(header, output, cxx, flags, info, std) -> None:
     """Write the wrapper of a header's functions and compile it into the object `output`."""
     functions = parse_declarations(header)
     own_wrapper = header.with_name(header.stem + "_ffi.cpp")
@@ -247,15 +253,27 @@ def build(header, output, cxx, flags, info) -> None:
     ffi.set_source(module, preamble + source, source_extension=".cpp", py_limited_api=True)
     generated = output.parent / f"{module}.cpp"
     ffi.emit_c_code(str(generated))
-    includes = [f"-I{ROOT / folder}" for folder in ("include", "src")] + python_includes()
     # Python.h includes <math.h>. In C++17 it is two thirds of the code that is compiled here, so C++14 is faster. Only
     # code written by hand may need C++17.
-    standard = "-std=c++17" if own_wrapper.exists() else "-std=c++14"
-    # The object gets its name when it is complete, so a killed build leaves no half of it.
+    if own_wrapper.exists():
+        compile_into(output, [*cxx, "-std=c++17", str(generated)])
+    else:
+        compile_into(output, [*cxx, PLAIN, *(["-include", str(std)] if std else []), str(generated)])
+
+
+def precompile(header: Path, output: Path, cxx: list[str]) -> None:
+    """Precompile headers beside a copy of themselves, which is what the compiler is told to include."""
+    shutil.copyfile(header, output.with_suffix(""))
+    tell = ["-MD", "-MP", "-MT", os.path.relpath(output, ROOT), "-MF", f"{output}.d"]
+    compile_into(output, [*cxx, PLAIN, *tell, "-x", "c++-header", str(header)])
+
+
+def compile_into(output: Path, command: list[str]) -> None:
+    """Run the compiler. The output gets its name when it is complete, so a killed build leaves no half of it."""
+    includes = [f"-I{ROOT / folder}" for folder in ("include", "src")] + python_includes()
     partial = output.with_name(output.name + ".partial")
-    subprocess.run(
-        [*cxx, standard, PYTHON_ABI, "-fPIC", "-fvisibility=hidden", *includes, str(generated),
-         "-c", "-o", str(partial)], check=True)  # fmt: skip
+    own = [PYTHON_ABI, "-fPIC", "-fvisibility=hidden", *includes]
+    subprocess.run([*command, *own, "-c", "-o", str(partial)], check=True)
     os.replace(partial, output)
 
 
@@ -263,16 +281,20 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("header", type=Path, help="the layer's declarations")
+    parser.add_argument("header", type=Path, help="the layer's declarations, or headers to precompile")
     parser.add_argument("output", type=Path, help="the object to write; the extension is called as it is")
     parser.add_argument("--cxx", default="g++", help="the C++ compiler, with options for the wrapper")
     parser.add_argument("--flags", default="", help="the options that the kernels were compiled with")
     parser.add_argument("--info", default="", help="the text of caffe_build_info()")
+    parser.add_argument("--std", type=Path, help="the precompiled headers, without .gch")
     arguments = parser.parse_args()
     split = {name: shlex.split(getattr(arguments, name)) for name in ("cxx", "flags")}
     paths = {name: getattr(arguments, name).resolve() for name in ("header", "output")}
     try:
-        build(**paths, **split, info=arguments.info)
+        if arguments.output.suffix == ".gch":
+            precompile(**paths, cxx=split["cxx"])
+        else:
+            build(**paths, **split, info=arguments.info, std=arguments.std and arguments.std.resolve())
     except BuildError as error:
         print(error, file=sys.stderr)
         return 1

@@ -3,11 +3,11 @@
 import importlib.util
 import os
 import re
-import subprocess
 import sys
 
 import pytest
 from conftest import LAYERS, PACKAGE, ROOT, skip_if_missing
+from support import python_with_torch
 from support.points import layer_object
 
 USED = ("depthwise_conv", "lltm", "round", "sigmoid")
@@ -59,14 +59,8 @@ def test_train_digits_plots(train_digits, threads_as_before, monkeypatch, tmp_pa
 
 def run(*command: str, **more: str) -> str:
     environment = {k: v for k, v in os.environ.items() if k not in ("RANK", "LOCAL_RANK", "WORLD_SIZE")}
-    done = subprocess.run(
-        [sys.executable, *command],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env=environment | {"OMP_NUM_THREADS": "1"} | more,
-    )
+    environment |= {"OMP_NUM_THREADS": "1"} | more
+    done = python_with_torch.run([sys.executable, *command], env=environment, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import torch
 from support import python_with_torch
-from support.load import FILL, ROOT
+from support.load import QUICK_FILL, ROOT
 from support.workshop import Fork
 
 from layers import CaffeBuildError, CaffeRuntimeError, load_inline
@@ -30,7 +30,7 @@ import torch, layers
 from layers._load import modules
 modules._imported.clear()
 top = torch.zeros(3)
-layers.load_inline("fills", {FILL.format(value=value)!r}).fill(top, 3)
+layers.load_inline("fills", {QUICK_FILL.format(value=value)!r}).fill(top, 3)
 print(*top.tolist())
 assert top.tolist() == [{value}] * 3
 """
@@ -49,7 +49,7 @@ def forget():
 
 
 def test_a_hit_starts_nothing_and_is_quick(monkeypatch):
-    load_inline("fills", FILL.format(value=1))
+    load_inline("fills", QUICK_FILL.format(value=1))
 
     def refuse(*arguments, **options):
         raise AssertionError(f"a process was started: {arguments}")
@@ -60,7 +60,7 @@ def test_a_hit_starts_nothing_and_is_quick(monkeypatch):
     for _ in range(5):
         forget()
         start = time.process_time()
-        module = load_inline("fills", FILL.format(value=1))
+        module = load_inline("fills", QUICK_FILL.format(value=1))
         times.append(time.process_time() - start)
     assert min(times) < 0.020, times
     top = torch.zeros(2)
@@ -74,7 +74,7 @@ def test_what_a_key_consists_of(own_cache, compiler, monkeypatch):
 
     def built(**options):
         before = len(makes)
-        load_inline("fills", FILL.format(value=2), **options)
+        load_inline("fills", QUICK_FILL.format(value=2), **options)
         return len(makes) > before
 
     assert built()
@@ -106,7 +106,7 @@ def test_a_changed_toolkit_builds_again(own_cache, tmp_path, monkeypatch):
 
 
 def test_ten_processes_build_once(own_cache, compiler):
-    load_inline("fills", FILL.format(value=31))  # the toolkit's own objects
+    load_inline("fills", QUICK_FILL.format(value=31))  # the toolkit's own objects
     before = len(compiler.starts)
     compiler.hold.touch()
     processes = [Fork(loads(3)) for _ in range(10)]
@@ -117,7 +117,7 @@ def test_ten_processes_build_once(own_cache, compiler):
         output, error = process.communicate()
         assert output == "3.0 3.0 3.0\n", error
     together = len(compiler.starts) - before
-    load_inline("fills", FILL.format(value=33))
+    load_inline("fills", QUICK_FILL.format(value=33))
     assert len(compiler.starts) - before == 2 * together  # as many for one process and another source
 
 
@@ -151,20 +151,20 @@ def test_ctrl_c_stops_the_compilers(own_cache, compiler):
 
 
 def test_a_library_that_was_tampered_with_is_built_again(own_cache):
-    module = load_inline("fills", FILL.format(value=6))
+    module = load_inline("fills", QUICK_FILL.format(value=6))
     library = module.layer.folder / "_host.abi3.so"
     good = library.read_bytes()
     library.write_bytes(good[:-1] + bytes([good[-1] ^ 1]))
     forget()
     with pytest.warns(UserWarning, match=r"_host\.abi3\.so is not what was built; it is built again"):
-        module = load_inline("fills", FILL.format(value=6))
+        module = load_inline("fills", QUICK_FILL.format(value=6))
     top = torch.zeros(1)
     module.fill(top, 1)
     assert top.item() == 6
 
 
 def test_a_broken_record_is_no_hit(own_cache):
-    place = load_inline("fills", FILL.format(value=7)).layer.folder.parent.parent
+    place = load_inline("fills", QUICK_FILL.format(value=7)).layer.folder.parent.parent
     entry = Entry("fills", place.name.removeprefix("fills-"), "fills")
     for content in ("", "{", "{}", "[]", "[1]", '{"_host.abi3.so": 1}', '{"gone": ""}'):
         (place / "complete").write_text(content)
@@ -176,7 +176,7 @@ def test_a_broken_record_is_no_hit(own_cache):
 def test_the_cache_folder_is_made_for_its_owner_alone(tmp_path, monkeypatch):
     monkeypatch.setattr(recipe, "make", lambda *given: None)
     monkeypatch.setenv("CUFFI_CACHE", str(tmp_path / "not" / "there"))
-    load_inline("fills", FILL.format(value=1))
+    load_inline("fills", QUICK_FILL.format(value=1))
     assert (tmp_path / "not" / "there").stat().st_mode & 0o777 == 0o700
 
 
@@ -186,14 +186,14 @@ def test_a_cache_folder_of_somebody_else(own_cache, monkeypatch):
     with pytest.raises(
         CaffeRuntimeError, match=f"belongs to user {me}, this process is user {me + 1}"
     ) as raised:
-        load_inline("fills", FILL.format(value=1))
+        load_inline("fills", QUICK_FILL.format(value=1))
     assert "Set CUFFI_CACHE to a folder of your own" in str(raised.value)
 
 
 def test_a_cache_folder_that_others_may_write_to(own_cache):
     own_cache.chmod(0o777)
     with pytest.raises(CaffeRuntimeError, match="others may write to it"):
-        load_inline("fills", FILL.format(value=1))
+        load_inline("fills", QUICK_FILL.format(value=1))
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_a_cache_folder_that_cannot_be(folder, why, monkeypatch):
     monkeypatch.setenv("CUFFI_CACHE", folder)
     there = os.path.exists(folder)
     with pytest.raises(CaffeRuntimeError, match=f"the cache folder {folder} cannot be used: .*{why}"):
-        load_inline("fills", FILL.format(value=1))
+        load_inline("fills", QUICK_FILL.format(value=1))
     assert os.path.exists(folder) == there
 
 
@@ -242,7 +242,7 @@ def test_a_home_that_is_read_only(tmp_path, monkeypatch):
     monkeypatch.delenv("CUFFI_CACHE")
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    (tmp_path / "source.cu").write_text(FILL.format(value=1))
+    (tmp_path / "source.cu").write_text(QUICK_FILL.format(value=1))
     done = mounted(tmp_path / "home", "ro", FAILS.format(source=tmp_path / "source.cu"))
     wanted = f"the cache folder {tmp_path}/home/.cache/cuffi cannot be used: Read-only file system. Set CUFFI_CACHE"
     assert wanted in done.stdout, done.stderr
@@ -251,7 +251,7 @@ def test_a_home_that_is_read_only(tmp_path, monkeypatch):
 @pytest.mark.parametrize("size", ["4k", "96k"])  # no room for the sources; none for what is made of them
 def test_a_full_disk(tmp_path, monkeypatch, size):
     monkeypatch.setenv("CUFFI_CACHE", str(tmp_path / "disk"))
-    (tmp_path / "source.cu").write_text(FILL.format(value=1))
+    (tmp_path / "source.cu").write_text(QUICK_FILL.format(value=1))
     done = mounted(tmp_path / "disk", f"size={size},mode=700", FAILS.format(source=tmp_path / "source.cu"))
     assert "No space left on device" in done.stdout, done.stdout + done.stderr
 
@@ -286,5 +286,5 @@ def test_a_line_turns_in_a_terminal(own_cache):
 
 def test_a_failing_source_leaves_no_entry(own_cache):
     with pytest.raises(CaffeBuildError):
-        load_inline("fills", FILL.format(value="no_such_name"))
+        load_inline("fills", QUICK_FILL.format(value="no_such_name"))
     assert [p.suffix for p in own_cache.glob("fills-*")] == [".lock"]

@@ -6,6 +6,7 @@ import stat
 from pathlib import Path
 
 import pytest
+from support.workshop import CORE, made_once
 
 from layers._load import toolkit
 
@@ -29,6 +30,12 @@ extern "C" int fill(float* top, int64_t count, void* stream) {{
   return CAFFE_LAUNCH_STATUS();
 }}
 """
+# The same without a kernel, and so without the headers of one, which are most of its compilation.
+QUICK_FILL = """extern "C" int fill(float* top, int64_t count, void* stream) {{
+  for (int64_t i = 0; i < count; ++i) top[i] = {value};
+  return 0;
+}}
+"""
 FILL_DECLARED = "int fill(float *top, int64_t count, void *stream);"
 
 
@@ -41,10 +48,14 @@ def empty_cache(folder: Path, core: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def session_core(shared_folder):
-    """The toolkit's own objects, for all caches of all workers."""
-    folder = shared_folder / "core"
-    folder.mkdir(exist_ok=True)
-    return folder
+    """The toolkit's own objects, for all caches of all workers. They begin with those that make has compiled."""
+    made = ROOT / CORE.core_of("host")
+
+    def copy(folder: Path) -> None:
+        if made.exists():
+            shutil.copytree(made, folder / made.name)
+
+    return made_once(shared_folder / "core", copy)
 
 
 @pytest.fixture(scope="session")

@@ -183,6 +183,9 @@ class Rules:
             self.wrapper("caffe", backend, header, output, flags="$(UNSHARED)", own=edge.CAFFE)
             for each in sorted({place, self.settings.core_of(backend, of_kernels=False)}):
                 self.precompile("src/caffe/std.hpp", each, f"{backend}_PLAIN")
+            gch = self.wrappers_std(backend)
+            self.rule(gch, ["src/ffi_std.hpp", f"{os.path.dirname(gch)}/flags"], "$(wrappers_std)")
+            self.depfiles.append(f"{gch}.d")
 
     def precompile(self, header: str, place: str, flags: str):
         """Add the rule of a precompiled header in `place`, beside a copy of the header."""
@@ -218,9 +221,12 @@ class Rules:
 
     def wrapper(self, name: str, backend: str, header: str, output: str, *, flags: str = "", own=()):
         """Add the rule of the Python wrapper of a header's functions. `own`: more files that it is made from."""
-        self.rule(
-            output, [header, *own, *edge.EVERY, self.edge, ABI], f"$(call wrapper,{name},{backend},{flags})"
-        )
+        needs = [header, *own, *edge.EVERY, self.edge, ABI, self.wrappers_std(backend)]
+        self.rule(output, needs, f"$(call wrapper,{name},{backend},{flags})")
+
+    def wrappers_std(self, backend: str) -> str:
+        """The headers that all wrappers include, precompiled."""
+        return f"{self.settings.core_of(backend, of_kernels=False)}/ffi_std.hpp.gch"
 
     def layer(self, folder: Folder):
         build = f"{self.settings.build}/{folder.name}"
@@ -300,6 +306,7 @@ class Rules:
             *messages,
             *call,
             *sorted(core | (wrappers if core else set())),
+            *map(self.wrappers_std, backends),
             *self.host_runtime(backends[0]),
             *self.cuda_headers(backends[0]),
         ]

@@ -164,7 +164,8 @@ class Settings:
         clang never makes one of two, and clang 14 does not know g++'s option for it.
         """
         option = "-fno-gnu-unique"
-        nothing = ["-fsyntax-only", "-x", "c++", os.devnull]
+        # The driver knows its options. It says what it would start (-###), and starts nothing.
+        nothing = ["-###", "-fsyntax-only", "-x", "c++", os.devnull]
         asked = subprocess.run([*shlex.split(self.cxx), option, *nothing], capture_output=True)
         return "" if asked.returncode else option
 

@@ -163,9 +163,9 @@ class Message {
 
 // A list of messages of a known class.
 template <typename T>
-class RepeatedPtrField : public PointerList<T>, public RepeatedMessages {
+class RepeatedPtrField : public PointerList<T, Message>, public RepeatedMessages {
  public:
-  using PointerList<T>::PointerList;
+  using PointerList<T, Message>::PointerList;
   int Count() const override { return this->size(); }
   const Message& At(int index) const override { return this->Get(index); }
   Message* Append() override { return this->Add(); }

@@ -77,7 +77,7 @@ class RepeatedField {
   std::vector<Item> items_;  // not of T, because std::vector<bool> holds no bools
 };
 
-// Iterates over a vector of pointers, and dereferences them.
+// Iterates over a vector of pointers to T or to a base of it, and dereferences them.
 template <typename T, typename Position>
 class PointerIterator {
  public:
@@ -89,9 +89,9 @@ class PointerIterator {
 
   PointerIterator() = default;
   explicit PointerIterator(Position position) : position_(position) {}
-  T& operator*() const { return **position_; }
-  T* operator->() const { return position_->get(); }
-  T& operator[](ptrdiff_t n) const { return *position_[n]; }
+  T& operator*() const { return static_cast<T&>(**position_); }
+  T* operator->() const { return &**this; }
+  T& operator[](ptrdiff_t n) const { return static_cast<T&>(*position_[n]); }
   PointerIterator& operator++() { return *this += 1; }
   PointerIterator& operator--() { return *this -= 1; }
   PointerIterator operator++(int) { return PointerIterator(position_++); }
@@ -109,14 +109,16 @@ class PointerIterator {
   Position position_{};
 };
 
-// Elements do not move when the list grows.
-template <typename T>
+// Elements do not move when the list grows. They are held as pointers to a base, so that the compiler makes one vector for
+// all classes of messages: a vector of its own for each class was a third of what a caffe.pb.h takes to compile.
+template <typename T, typename Base = T>
 class PointerList {
  public:
   using value_type = T;
   using size_type = int;
-  using iterator = PointerIterator<T, typename std::vector<std::unique_ptr<T>>::iterator>;
-  using const_iterator = PointerIterator<const T, typename std::vector<std::unique_ptr<T>>::const_iterator>;
+  using iterator = PointerIterator<T, typename std::vector<std::unique_ptr<Base>>::iterator>;
+  using const_iterator =
+      PointerIterator<const T, typename std::vector<std::unique_ptr<Base>>::const_iterator>;
 
   PointerList() = default;
   PointerList(const PointerList& other) { MergeFrom(other); }
@@ -136,18 +138,18 @@ class PointerList {
 
   int size() const { return static_cast<int>(items_.size()); }
   bool empty() const { return items_.empty(); }
-  const T& Get(int index) const { return *items_[CheckListIndex(index, size())]; }
-  T* Mutable(int index) { return items_[CheckListIndex(index, size())].get(); }
+  const T& Get(int index) const { return static_cast<const T&>(*items_[CheckListIndex(index, size())]); }
+  T* Mutable(int index) { return static_cast<T*>(items_[CheckListIndex(index, size())].get()); }
   const T& operator[](int index) const { return Get(index); }
   T& operator[](int index) { return *Mutable(index); }
   const T& at(int index) const { return Get(index); }
-  T* Add() { return items_.emplace_back(new T).get(); }
-  void Add(const T& value) { items_.emplace_back(new T(value)); }
+  T* Add() { return Keep(new T); }
+  void Add(const T& value) { Keep(new T(value)); }
   template <typename Iterator>
   void Add(Iterator first, Iterator last) {
     for (; first != last; ++first) *Add() = *first;
   }
-  void AddAllocated(T* value) { items_.emplace_back(value); }
+  void AddAllocated(T* value) { Keep(value); }
   void RemoveLast() { DeleteSubrange(size() - 1, 1); }
   void DeleteSubrange(int start, int count) {
     if (count <= 0) return;
@@ -174,7 +176,12 @@ class PointerList {
   const_iterator cend() const { return end(); }
 
  private:
-  std::vector<std::unique_ptr<T>> items_;
+  T* Keep(T* value) {
+    items_.emplace_back(static_cast<Base*>(value));
+    return value;
+  }
+
+  std::vector<std::unique_ptr<Base>> items_;
 };
 
 template <typename T>

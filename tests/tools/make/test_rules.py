@@ -40,3 +40,15 @@ def test_standard_headers_are_compiled_once(shared_layers, workshop):
         assert done.returncode == 0, done.stderr
         passed_over = r"^x .*\.gch$|^\.+ .*/(iostream|cuda_launch\.h)$"  # as g++ says it, and as clang does
         assert not re.search(passed_over, done.stderr, re.M), source
+
+
+def test_headers_of_wrappers_are_compiled_once(workshop, tmp_path):
+    workshop.layer("one")
+    said = workshop.build("-n", "V=1", "libraries")
+    (command,) = set(re.findall(r"\(  *(\S+ build_ffi\.py \S+/one\.h .*?) \) >", said))
+    python, script, header, _, *options = shlex.split(command)
+    options[options.index("--cxx") + 1] += " -H"
+    words = [python, script, header, str(tmp_path / "_host.o"), *options]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert not re.search(r"^x .*\.gch$|^\.+ .*/patchlevel\.h$", done.stderr, re.M), done.stderr
