@@ -2,6 +2,8 @@
 #ifndef CAFFE_RNG_CPP_HPP_
 #define CAFFE_RNG_CPP_HPP_
 
+#include <random>
+
 #include "caffe/common.hpp"
 
 namespace caffe {
