@@ -2,8 +2,8 @@
 //
 //   g++ -std=c++17 -I. examples/without_python.cpp build/round/host/libround.a -pthread -o without_python
 //
-// The launcher takes host memory. With build/round/cuda/libround.a and nvcc it takes the GPU's, and a
-// cudaStream_t.
+// The launcher takes host memory. With build/round/cuda/libround.a and nvcc it takes the GPU's,
+// and a cudaStream_t.
 #include <cstdint>
 #include <cstdio>
 #include <exception>

@@ -15,8 +15,8 @@
 //     CUDA_VECTOR_LOOP(i, n, in, out) CAFFE_VECTOR_READ(i, in) CAFFE_VECTOR_WRITE(i, out)
 //     CAFFE_VECTOR_LANES(i, n) { out[i] = in[i] * 2; } }
 //
-// In its launches, CAFFE_GET_BLOCKS(n), CAFFE_CUDA_NUM_THREADS becomes caffe::vector_blocks(n, kernel),
-// caffe::kVectorThreads.
+// In its launches, CAFFE_GET_BLOCKS(n), CAFFE_CUDA_NUM_THREADS becomes
+// caffe::vector_blocks(n, kernel), caffe::kVectorThreads.
 //
 // The vector loop handles only whole windows, so it needs no test for the end. Caffe's loop does the rest: the last
 // few elements, small launches, and misaligned pointers. The result is right for any grid, alignment, count and

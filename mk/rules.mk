@@ -39,8 +39,8 @@ OBJECT    := -fPIC -fvisibility=hidden -Wall -Wno-unknown-pragmas
 # A .cpp in a GPU's library. It needs no special processor, because kernels do the work.
 GPU_PLAIN  = $(COMMON) $(OF_CAFFE) -O1 $(OBJECT) $(UNSHARED) -g1
 
-# Include paths of the layer's own folders. For <...> they come after the compiler's, because a layer may be called `math`.
-# own(folders)
+# Include paths of the layer's own folders. For <...> they come after the compiler's, because a layer may be
+# called `math`. own(folders)
 own = $(foreach folder,$(1),-iquote $(folder)) $(foreach folder,$(1),-idirafter $(folder))
 # Includes for a native layer. Its declarations come first, so that a definition that differs from them does not compile.
 # native(folder, build)

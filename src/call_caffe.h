@@ -307,8 +307,8 @@ class CallRunner {
     return instance;
   }
 
-  // Call the core's function without Python's lock. Returns its status, or CAFFE_STATUS_FAILED if a service
-  // failed.
+  // Call the core's function without Python's lock. Returns its status, or CAFFE_STATUS_FAILED if
+  // a service failed.
   int start(PyObject* instance, Running* running, Run function) {
     Owned handle(PyObject_GetAttr(instance, names_.handle));
     const int64_t words[] = {handle ? PyLong_AsLongLong(handle.get()) : 0, running->address()};

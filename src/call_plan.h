@@ -117,8 +117,8 @@ class Plan {
     return true;
   }
 
-  // Check what a signature does not contain: freed memory, and views like z.conj().imag, whose memory holds negative
-  // values.
+  // Check what a signature does not contain: freed memory, and views like z.conj().imag, whose memory
+  // holds negative values.
   bool is_clear(PyObject* const* arguments, const DLTensor* tensors) const {
     for (const int64_t i : read_)
       if (tensors[i].data == nullptr || torch.is_negative(arguments[i])) return false;

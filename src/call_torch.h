@@ -1,5 +1,5 @@
-// How call.cpp and call_caffe.h read torch's state and tensors: by DLPack's C exchange API, and a few of torch's
-// functions.
+// How call.cpp and call_caffe.h read torch's state and tensors: by DLPack's C exchange API, and a few
+// of torch's functions.
 #pragma once
 
 #include <Python.h>

@@ -1,6 +1,6 @@
-// The race finder. Two threads of one launch race if both access an element, one of them writes it, and nothing puts
-// the two accesses in order. Built in by SANITIZE=races (`make sanitize`, `make verify`). Else all calls below are
-// empty.
+// The race finder. Two threads of one launch race if both access an element, one of them writes it, and
+// nothing puts the two accesses in order. Built in by SANITIZE=races (`make sanitize`, `make verify`). Else
+// all calls below are empty.
 //
 // The compiler inserts a function call before each memory access of the kernels' code (-fsanitize=thread). These
 // functions are at the end of this file. A shadow of the memory remembers for each element which thread last wrote and

@@ -19,8 +19,8 @@ class Blob {
   explicit Blob(const int num, const int channels, const int height, const int width);
   explicit Blob(const vector<int>& shape);
 
-  // If the memory is too small, it is replaced, and the contents are lost. More than INT_MAX elements are an
-  // error.
+  // If the memory is too small, it is replaced, and the contents are lost. More than INT_MAX elements
+  // are an error.
   void Reshape(const int num, const int channels, const int height, const int width);
   void Reshape(const vector<int>& shape);
   void Reshape(const BlobShape& shape);

@@ -37,8 +37,8 @@
   classname(const classname&);             \
   classname& operator=(const classname&)
 
-// Instantiations are weak: if a fork's library has its own version of one of our layers, the linker uses the
-// fork's.
+// Instantiations are weak: if a fork's library has its own version of one of our layers, the linker
+// uses the fork's.
 #define INSTANTIATE_CLASS(classname)          \
   inline char gInstantiationGuard##classname; \
   template class classname<float>;            \

@@ -95,8 +95,8 @@ typedef struct {
   // A cublasHandle_t for the current device, set to the current stream.
   void* (*blas_handle)(void);
   // Fills `count` elements at `address` from torch's generator of that device. Returns 1 if done.
-  // CAFFE_DRAW_UNIFORM: in [a, b). NORMAL: mean a, deviation b. BERNOULLI: probability a. BITS: 32 random
-  // bits.
+  // CAFFE_DRAW_UNIFORM: in [a, b). NORMAL: mean a, deviation b. BERNOULLI: probability a. BITS:
+  // 32 random bits.
   int64_t (*random)(int64_t kind, void* address, int64_t count, int64_t type, int64_t device, double a,
                     double b);
   // Draws a seed for caffe_rng() from torch's CPU generator.

@@ -6,8 +6,8 @@
 
 #include "cuda_api.h"
 
-// The number of set bits, and the position of the first and last one. For 0, ffs is 0 and clz the full width, as in
-// CUDA.
+// The number of set bits, and the position of the first and last one. For 0, ffs is 0 and clz the full width,
+// as in CUDA.
 inline int __popc(unsigned int x) { return __builtin_popcount(x); }
 inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
 inline int __ffs(int x) { return __builtin_ffs(x); }

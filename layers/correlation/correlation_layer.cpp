@@ -9,8 +9,8 @@ namespace caffe {
 
 namespace {
 
-// Positions and bytes of shared memory are small multiples of these numbers. With this limit they fit into an
-// int.
+// Positions and bytes of shared memory are small multiples of these numbers. With this limit they fit
+// into an int.
 const uint32_t kMostPixels = 1 << 20;
 
 int Pixels(const char* name, uint32_t value) {

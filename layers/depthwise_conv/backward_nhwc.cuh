@@ -306,8 +306,8 @@ int64_t choose_backward_nhwc(const Shape& s, const Backward<Dtype>* call, cudaSt
   BackwardNhwc<Dtype> wide = backward_nhwc_geometry<Dtype, K, S, V, R, B>(s),
                       narrow = backward_nhwc_geometry<Dtype, K, S, 1, R, B>(s);
   if (wide.g.items < 0 || narrow.g.items < 0 || int64_t(wide.parts) * narrow.g.tiles >= 1 << 30) return 0;
-  // The number of parts must not depend on alignment, which is unknown when callers ask for the workspace's
-  // size.
+  // The number of parts must not depend on alignment, which is unknown when callers ask for
+  // the workspace's size.
   const int parts = s.channels % V == 0 ? wide.parts : narrow.parts;
   if (!call) return parts;
   const auto fits = [&](const void* pointer) { return aligned(pointer, V * sizeof(Dtype)); };

@@ -45,8 +45,8 @@ struct DiffRow {
   __device__ __forceinline__ float at(int v) const { return pack.v[v]; }
 };
 
-// Adds up the sums of a block's threads, and writes them as part blockIdx.y of channel blockIdx.x to the
-// workspace.
+// Adds up the sums of a block's threads, and writes them as part blockIdx.y of channel blockIdx.x
+// to the workspace.
 template <int K>
 __device__ __forceinline__ void add_block(const float (&sums)[K * K + 1], float* __restrict__ workspace,
                                           int parts) {
@@ -66,8 +66,8 @@ __device__ __forceinline__ void add_block(const float (&sums)[K * K + 1], float*
   }
 }
 
-// A block adds up one part of one channel. It works in strips that are V outputs wide, as in
-// forward_nchw_rows.cuh.
+// A block adds up one part of one channel. It works in strips that are V outputs wide,
+// as in forward_nchw_rows.cuh.
 template <typename Dtype, int K, int S, int D, int V, int L>
 __global__ void __launch_bounds__(kWeightThreads)
     backward_weight_nchw_strip_kernel(const WeightNchwGeometry geometry, const Dtype* __restrict__ bottom,
@@ -118,8 +118,8 @@ __global__ void __launch_bounds__(kWeightThreads)
   add_block<K>(sums, workspace, geometry.parts);
 }
 
-// The same for patches of R rows of top_diff, with all loads before the first use. For K = 3, as in
-// forward_nchw_rows.cuh.
+// The same for patches of R rows of top_diff, with all loads before the first use. For K = 3,
+// as in forward_nchw_rows.cuh.
 template <typename Dtype, int K, int S, int D, int V, int L, int R>
 __global__ void __launch_bounds__(kWeightThreads)
     backward_weight_nchw_patch_kernel(const WeightNchwGeometry geometry, const Dtype* __restrict__ bottom,
@@ -210,12 +210,12 @@ __global__ void __launch_bounds__(128)
   }
 }
 
-// Returns the number of parts, or 0 if no fast kernel takes this shape. Launches stage one if `call` is
-// given.
+// Returns the number of parts, or 0 if no fast kernel takes this shape. Launches stage one if
+// `call` is given.
 template <typename Dtype, int K, int S, int D>
 int weight_nchw(const Shape& shape, const Backward<Dtype>* call, cudaStream_t stream) {
-  // The number of parts must not depend on pointers, which are unknown when callers ask for the workspace's
-  // size.
+  // The number of parts must not depend on pointers, which are unknown when callers ask for
+  // the workspace's size.
   const bool same = shape.pad_w == (K - 1) * D / 2;
   const auto rows_allow = [&](int n) { return same && shape.width % n == 0 && shape.top_width % n == 0; };
   constexpr int kWidest = sizeof(Dtype) == 2 && K == 3 && S == 1 && D == 1 ? 8 : 4;

@@ -4,10 +4,10 @@
 //
 // Elements outside bottom are 0.
 //
-// A thread owns V neighbours of a row, one 16-byte access. For every padding its loads start at a multiple of
-// V. The taps are shifted instead: tap m of the thread is tap m - shift of the kernel. So the register of
-// each element is known at compile time. A thread goes through the taps V at a time, with two packs in
-// registers.
+// A thread owns V neighbours of a row, one 16-byte access. For every padding its loads start at a
+// multiple of V. The taps are shifted instead: tap m of the thread is tap m - shift of the kernel. So the
+// register of each element is known at compile time. A thread goes through the taps V at a time, with two
+// packs in registers.
 //
 // The gradient to bottom is the same function of top_diff with reversed taps. The gradient to weight needs
 // the same elements of top_diff, so one pass computes both for kernels of up to 2 V - shift taps.
@@ -349,8 +349,8 @@ bool line_forward(const Shape& s, const Dtype* bottom, Parameters<Dtype> weight,
 template <typename Dtype>
 int64_t line_parts(const Shape& s) {
   if (!is_line(s)) return 0;
-  // A thread owns elements of top_diff and of bottom at the same x, so a row is as long as the longer of
-  // both.
+  // A thread owns elements of top_diff and of bottom at the same x, so a row is as long as the
+  // longer of both.
   const int64_t items = s.num * ceil_div(std::max(s.width, s.top_width), kLineElements<Dtype>);
   const int64_t wanted = ceil_div(4096, s.channels), most = ceil_div(items, 4 * kLineThreads);
   const int64_t parts = std::max<int64_t>(1, std::min({wanted, most, int64_t(1024)}));

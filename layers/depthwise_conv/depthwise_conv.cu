@@ -1,5 +1,5 @@
-// Depthwise 2-d and 1-d convolution: a correlation of each channel with its own kernel, with zeros around the
-// plane.
+// Depthwise 2-d and 1-d convolution: a correlation of each channel with its own kernel, with zeros
+// around the plane.
 //
 //   top[n,c,y,x] = bias[c] + sum over ki,kj: weight[c,ki,kj] * bottom[n,c,iy,ix]
 //   iy = y*stride_h - pad_h + ki*dilation_h,  ix = x*stride_w - pad_w + kj*dilation_w
@@ -25,8 +25,8 @@ namespace depthwise {
 // host a thread computes many runs, and the compiler vectorises the loop over a run.
 constexpr int kRun = kFastKernels ? 1 : 128;
 
-// sums[i * sum_step] += a[i * a_step] * b[i * b_step] for i in [0, n). The cases only help compilers to
-// vectorise.
+// sums[i * sum_step] += a[i * a_step] * b[i * b_step] for i in [0, n). The cases only help
+// compilers to vectorise.
 template <typename Sum, typename Dtype>
 __device__ inline void multiply_add(int64_t n, Parameters<Dtype> a, int64_t a_step, const Dtype* b,
                                     int64_t b_step, Sum* sums, int64_t sum_step) {

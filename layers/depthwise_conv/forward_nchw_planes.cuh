@@ -111,8 +111,8 @@ struct SharedWindow {
   __device__ __forceinline__ float at(int element) const { return v[element]; }
 };
 
-// A thread's part of a plane's correlation, from one plane in shared memory to another. `sums` holds the
-// weights.
+// A thread's part of a plane's correlation, from one plane in shared memory to another. `sums`
+// holds the weights.
 template <typename Dtype, int K, int S, int V, bool kInside>
 __device__ __forceinline__ void slide_down(const PlanesGeometry& g, const PlanesThread<V>& thread,
                                            RowSums<K, S, 1, V>& sums, const Dtype* from, Dtype* to) {

@@ -13,8 +13,8 @@
 //
 // With a dilation, neighbouring output rows share no rows of bottom: they are in separate patches and strips.
 //
-// With stride 1 the gradient to bottom is the same function of top_diff, with the weights turned by 180
-// degrees.
+// With stride 1 the gradient to bottom is the same function of top_diff, with the weights turned
+// by 180 degrees.
 #ifndef DEPTHWISE_FORWARD_NCHW_ROWS_CUH_
 #define DEPTHWISE_FORWARD_NCHW_ROWS_CUH_
 

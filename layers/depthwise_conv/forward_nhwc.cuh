@@ -76,8 +76,8 @@ __global__ void __launch_bounds__(kNhwcThreads, B)
 #pragma unroll
       for (int i = 0; i < R * V; ++i)
         into[i / V][i % V] = s < kOpen ? sums[s < kOpen ? s : 0][i / V][i % V] : start[i % V];
-      // For large kernels the multiply-adds are the limit. Skip rows that do not exist or that other threads
-      // own.
+      // For large kernels the multiply-adds are the limit. Skip rows that do not exist or that
+      // other threads own.
       if (K > 3 && !(exist && y + s * step >= item.y && y + s * step < end)) continue;
 #pragma unroll
       for (int i = 0; i < S; ++i) {

@@ -1,10 +1,10 @@
 // Shared by the kernels for NHWC (channels_last).
 //
-// A thread owns V neighbouring channels (8 or 16 bytes, one load) of R neighbouring columns, and slides down
-// the plane. Neighbouring threads own the next channels, then the next columns. So a block's row is one run
-// of memory, and pixels that several threads read come from the cache. With a dilation, a thread's rows and
-// columns are `dilation` apart, and do not interact with those between them: each phase is a plane of its
-// own.
+// A thread owns V neighbouring channels (8 or 16 bytes, one load) of R neighbouring columns, and slides
+// down the plane. Neighbouring threads own the next channels, then the next columns. So a block's row is
+// one run of memory, and pixels that several threads read come from the cache. With a dilation, a thread's
+// rows and columns are `dilation` apart, and do not interact with those between them: each phase is a plane
+// of its own.
 #ifndef DEPTHWISE_NHWC_CUH_
 #define DEPTHWISE_NHWC_CUH_
 

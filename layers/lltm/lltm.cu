@@ -44,8 +44,8 @@ constexpr bool kAligned = false;
 
 // Blocks are small, because most cells are small, too, and must be spread over all processors of the GPU.
 constexpr int kForwardThreads = 128;
-// Up to this many rows, one block takes all rows, and writes bias_diff. For more rows, several blocks share
-// them.
+// Up to this many rows, one block takes all rows, and writes bias_diff. For more rows, several
+// blocks share them.
 constexpr int64_t kRowsAlone = 128;
 constexpr int64_t kMaxShares = 64;
 // The number of backward's blocks if they share the rows: a few for each processor of a large GPU.
@@ -128,8 +128,8 @@ __device__ inline void store(const Pack<Dtype, Lanes>& pack, Dtype* to) {
   *reinterpret_cast<Pack<Dtype, Lanes>*>(to) = pack;
 }
 
-// A matrix with any strides: it may be a part of another one, or one value for all elements. NULL means
-// zeros.
+// A matrix with any strides: it may be a part of another one, or one value for all elements.
+// NULL means zeros.
 template <typename Dtype>
 struct Strided {
   const Dtype* data;
@@ -280,8 +280,8 @@ __global__ void __launch_bounds__(kForwardThreads)
   }
 }
 
-// Are all addresses (which may be NULL) aligned to packs of Lanes, and does a row of `row` elements keep the
-// alignment?
+// Are all addresses (which may be NULL) aligned to packs of Lanes, and does a row of `row` elements
+// keep the alignment?
 template <int Lanes, typename Dtype>
 bool fits(int64_t row, std::initializer_list<const Dtype*> addresses) {
   if (!kAligned) return true;

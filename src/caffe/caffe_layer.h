@@ -22,16 +22,16 @@ int caffe_layer_facts(int64_t layer, caffe_layer_facts_record* facts);
 // caffe_layer_parameter then reads the parameters.
 int caffe_layer_setup(int64_t layer, caffe_call_record* record);
 
-// Parameter blob i after setup: its shape, and the address and token of its data on the host, where fillers
-// write.
+// Parameter blob i after setup: its shape, and the address and token of its data on the host,
+// where fillers write.
 int caffe_layer_parameter(int64_t layer, int64_t i, caffe_blob_record* record);
 
 // Reshape alone: fills in the tops' shapes.
 int caffe_layer_reshape(int64_t layer, caffe_call_record* record);
 
-// Reshape and Forward. If a top's record has an address, and the shape that Reshape computes, the top is
-// written there. Otherwise the allocate service makes its memory. Fills in the tops' shapes, addresses and
-// tokens.
+// Reshape and Forward. If a top's record has an address, and the shape that Reshape computes, the top
+// is written there. Otherwise the allocate service makes its memory. Fills in the tops' shapes,
+// addresses and tokens.
 int caffe_layer_forward(int64_t layer, caffe_call_record* record);
 
 // Backward, after Forward of the same record on the same layer. Overwrites the wanted bottom diffs, and adds

@@ -43,8 +43,8 @@ void drop_tensors(const Blob<Dtype>& blob) {
   blob.diff()->drop();
 }
 
-// Memory that a call hands out. The caller must take a reference before the layer's next call, which releases
-// it.
+// Memory that a call hands out. The caller must take a reference before the layer's next call,
+// which releases it.
 class HandedOut {
  public:
   ~HandedOut() { release(); }
@@ -144,8 +144,8 @@ class CallBlobs {
     for (const auto& blob : owned_) drop_tensors(*blob);
   }
 
-  // Bottoms are read-only: before a layer writes to one, SyncedMemory copies it. Only in place are they
-  // writable.
+  // Bottoms are read-only: before a layer writes to one, SyncedMemory copies it. Only in place
+  // are they writable.
   void bind_bottoms(const Record& record) {
     for (int64_t i = 0; i < record.bottoms; ++i) {
       const caffe_blob_record& given = record.blobs[i];
@@ -178,8 +178,8 @@ class CallBlobs {
     for (int64_t i = 0; i < record->tops; ++i) report_shape(top_[i], &record->blobs[record->bottoms + i]);
   }
 
-  // After Forward. Tops that share memory come first, because handing out its owner would take the memory
-  // away.
+  // After Forward. Tops that share memory come first, because handing out its owner would take
+  // the memory away.
   void report_tops(Record* record, HandedOut* handed_out) {
     for (const bool own : {false, true}) {
       for (int64_t i = 0; i < record->tops; ++i) {
@@ -255,8 +255,8 @@ class CallBlobs {
     if (is_tensor && (own ? same_shape : !is_another_tops(memory))) {
       top->data = at;
     } else if (own && allocated && fresh_[i]) {
-      // The top owns it, and Forward made it. Memory that the layer keeps for Backward is copied instead,
-      // below.
+      // The top owns it, and Forward made it. Memory that the layer keeps for Backward is
+      // copied instead, below.
       top->data = at;
       handed_out->give(&memory, top->data_token);
     } else {

@@ -1,7 +1,7 @@
 // The C ABI of caffe_layer.h: layer objects, and their calls by records (caffe/layer_record.h).
 //
-// A call costs little more than the layer's own work: it allocates nothing, looks up no name, and parses no
-// text.
+// A call costs little more than the layer's own work: it allocates nothing, looks up no name, and
+// parses no text.
 #include <string.h>
 
 #include "caffe/layer.hpp"

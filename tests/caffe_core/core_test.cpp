@@ -1,5 +1,5 @@
-// Prints one "name<TAB>what happened" line for each thing that tests/src/caffe/test_core.py expects of the
-// core.
+// Prints one "name<TAB>what happened" line for each thing that tests/src/caffe/test_core.py expects
+// of the core.
 #include <cmath>
 
 #include "caffe/filler.hpp"

@@ -63,8 +63,8 @@ class ShareLayer : public Layer<Dtype> {
   BACKWARD(cpu) { bottom[0]->ShareDiff(*top[0]); }
 };
 
-// Writes into what it is only given, leaves its gradient in the bottom's diff in Forward, and has a top that
-// grows.
+// Writes into what it is only given, leaves its gradient in the bottom's diff in Forward, and has a
+// top that grows.
 template <typename Dtype>
 class RudeLayer : public Layer<Dtype> {
  public:

@@ -1,5 +1,5 @@
-// Top = bottom^2, in many types: one is right, each of the others has a mistake of its own for make verify to
-// find.
+// Top = bottom^2, in many types: one is right, each of the others has a mistake of its own for make
+// verify to find.
 #ifndef CAFFE_SQUARE_LAYER_HPP_
 #define CAFFE_SQUARE_LAYER_HPP_
 

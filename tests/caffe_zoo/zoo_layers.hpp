@@ -22,8 +22,8 @@ namespace caffe {
   virtual void name##_gpu(const vector<Blob<Dtype>*>& top, const vector<bool>& propagate_down, \
                           const vector<Blob<Dtype>*>& bottom);
 
-// x where x > 0, else slope * x; reads the top's sign in Backward, so that it may work in place. At most 4
-// axes.
+// x where x > 0, else slope * x; reads the top's sign in Backward, so that it may work in place. At
+// most 4 axes.
 template <typename Dtype>
 class RampLayer : public NeuronLayer<Dtype> {
  public:
@@ -207,8 +207,8 @@ class ScheduledLayer : public NeuronLayer<Dtype> {
   Dtype rate_;
 };
 
-// The product of two bottoms and, with a slope, a second top. Does not say how many of either. CPU code
-// alone.
+// The product of two bottoms and, with a slope, a second top. Does not say how many of either.
+// CPU code alone.
 template <typename Dtype>
 class CarelessLayer : public Layer<Dtype> {
  public:
@@ -333,10 +333,10 @@ class FiniteLayer : public Layer<Dtype> {
 };
 
 // Tops: e^x, and twice; Backward multiplies by the e^x that Forward kept. The second top's memory is, by
-// zoo_param.memory, also that of what is kept ("kept"), of the first top ("top"), of the bottom, which it
-// then shows ("bottom"), or a buffer of the layer's own ("buffer"); or what is kept lies in the second top
-// ("in top"). It becomes so in Forward, or, if zoo_param.early, in Reshape. The second top's gradient is
-// ignored.
+// zoo_param.memory, also that of what is kept ("kept"), of the first top ("top"), of the bottom, which
+// it then shows ("bottom"), or a buffer of the layer's own ("buffer"); or what is kept lies in the
+// second top ("in top"). It becomes so in Forward, or, if zoo_param.early, in Reshape. The second top's
+// gradient is ignored.
 template <typename Dtype>
 class ExposingLayer : public Layer<Dtype> {
  public:

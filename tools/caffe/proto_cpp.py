@@ -35,8 +35,8 @@ NUMBERS = {
     F.TYPE_ENUM: ("int32_t", "kVarint"),
 }
 
-# Messages that no layer uses: those of solvers, and of old files that Caffe upgrades. They would be a third of the
-# header.
+# Messages that no layer uses: those of solvers, and of old files that Caffe upgrades. They would be a third
+# of the header.
 UNUSED = frozenset({"SolverParameter", "SolverState", "V0LayerParameter", "V1LayerParameter"})
 
 _KEYWORDS = """

@@ -20,8 +20,8 @@ from .outline import Function, Parameter
 from .source import Source, local_headers
 from .tokens import LOOP, macro_body, mask, position_from
 
-# The loops that can run over a part of the index range, and the names of their variants that do so
-# (include/host/cuda_launch.h).
+# The loops that can run over a part of the index range, and the names of their variants that
+# do so (include/host/cuda_launch.h).
 RANGE_LOOPS = {"CUDA_KERNEL_LOOP": "CUDA_KERNEL_RANGE", "CUDA_2D_KERNEL_LOOP": "CUDA_2D_KERNEL_RANGE"}
 
 # Names by which a thread finds its index, or works with other threads.

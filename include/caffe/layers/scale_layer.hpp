@@ -4,8 +4,8 @@
 
 namespace caffe {
 
-// y = x times a blob that spans some of x's axes, plus an optional bias parameter. The blob is a bottom or a
-// parameter.
+// y = x times a blob that spans some of x's axes, plus an optional bias parameter. The blob is a bottom
+// or a parameter.
 template <typename Dtype>
 class ScaleLayer : public Layer<Dtype> {
  public:

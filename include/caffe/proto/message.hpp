@@ -5,8 +5,8 @@
 // of the same name from two .proto files, stock Caffe's in the core and a fork's in its layer, have the same
 // layout, and keep each other's fields. And a header of 500 fields compiles fast.
 //
-// Even a const accessor may decode bytes. So threads may share a message only after its fields were read
-// once.
+// Even a const accessor may decode bytes. So threads may share a message only after its fields
+// were read once.
 #pragma once
 
 #include <stddef.h>

@@ -1,5 +1,5 @@
-// The lists in messages: RepeatedField of numbers, and RepeatedPtrField (by PointerList) of strings and
-// messages.
+// The lists in messages: RepeatedField of numbers, and RepeatedPtrField (by PointerList) of
+// strings and messages.
 #pragma once
 
 #include <stddef.h>

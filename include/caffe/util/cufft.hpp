@@ -40,8 +40,8 @@ typedef double2 cufftDoubleComplex;
 cufftResult cufftPlan1d(cufftHandle* plan, int nx, cufftType type, int batch);
 cufftResult cufftPlan2d(cufftHandle* plan, int nx, int ny, cufftType type);
 cufftResult cufftPlan3d(cufftHandle* plan, int nx, int ny, int nz, cufftType type);
-// inembed, onembed: the sizes of the arrays that hold the transforms. Null: the transforms' sizes, without
-// gaps.
+// inembed, onembed: the sizes of the arrays that hold the transforms. Null: the transforms'
+// sizes, without gaps.
 cufftResult cufftPlanMany(cufftHandle* plan, int rank, int* n, int* inembed, int istride, int idist,
                           int* onembed, int ostride, int odist, cufftType type, int batch);
 cufftResult cufftDestroy(cufftHandle plan);

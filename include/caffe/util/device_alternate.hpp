@@ -21,9 +21,9 @@ inline cudaStream_t current_stream() { return static_cast<cudaStream_t>(call_con
 
 #ifndef CAFFE_HOST_BACKEND
 
-// A layer's own cudaMemcpy and cudaMemset would use the legacy default stream, out of order with torch's
-// stream. Macros without parameters replace them, because that also works for the ::cudaMemcpy of later
-// headers.
+// A layer's own cudaMemcpy and cudaMemset would use the legacy default stream, out of order with
+// torch's stream. Macros without parameters replace them, because that also works for the ::cudaMemcpy
+// of later headers.
 cudaError_t caffe_stream_memcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind);
 cudaError_t caffe_stream_memcpy_async(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
                                       cudaStream_t stream = ::caffe::current_stream());

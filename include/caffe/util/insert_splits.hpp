@@ -8,8 +8,8 @@
 
 namespace caffe {
 
-// Copies `param`, and adds a Split layer after each top that is used more than once: by bottoms, or by the
-// loss.
+// Copies `param`, and adds a Split layer after each top that is used more than once: by bottoms, or
+// by the loss.
 void InsertSplits(const NetParameter& param, NetParameter* param_split);
 
 void ConfigureSplitLayer(const std::string& layer_name, const std::string& blob_name, int blob_idx,

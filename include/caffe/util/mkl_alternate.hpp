@@ -1,6 +1,6 @@
 // The BLAS functions that Caffe sources use, and MKL's vector functions. The BLAS library that torch has
-// loaded computes the products (src/caffe/util/cblas.cpp), so there is no cblas.h to install, and nothing to
-// link.
+// loaded computes the products (src/caffe/util/cblas.cpp), so there is no cblas.h to install, and
+// nothing to link.
 #pragma once
 
 #include <cmath>

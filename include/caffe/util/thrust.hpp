@@ -476,8 +476,8 @@ void scatter(In first, In last, Map map, Out out) {
 }
 CAFFE_THRUST_ANYWHERE_(scatter)
 
-// Searches for one value, or for each value of a range. For a range the results go to `out`, positions as
-// indices.
+// Searches for one value, or for each value of a range. For a range the results go to `out`,
+// positions as indices.
 #define CAFFE_THRUST_SEARCH_(name, found)                                                        \
   template <typename Iterator, typename T, typename... Before>                                   \
   auto name(Iterator first, Iterator last, const T& value, Before... before) {                   \

@@ -21,8 +21,8 @@ inline __host__ __device__ cudaStream_t thrust_stream() {
 
 }  // namespace caffe
 
-// thrust uses this stream by default. Its headers must be included here first, before any other file includes
-// them.
+// thrust uses this stream by default. Its headers must be included here first, before any other
+// file includes them.
 #undef cudaStreamLegacy
 #define cudaStreamLegacy ::caffe::thrust_stream()
 #include <thrust/device_vector.h>

@@ -1,5 +1,5 @@
-// glog's macros that Caffe code uses. A fatal one throws caffe::Fatal with glog's text, and does not end the
-// process.
+// glog's macros that Caffe code uses. A fatal one throws caffe::Fatal with glog's text, and does not
+// end the process.
 #pragma once
 
 #include <string.h>

@@ -77,8 +77,8 @@ struct Axis {
   int size, windows, kernel, pad, stride;
 };
 
-// A window along one axis: its part inside the image, and its length with padding, by which an average is
-// divided.
+// A window along one axis: its part inside the image, and its length with padding, by which an
+// average is divided.
 struct Span {
   int start, end, padded;
   Span(const Axis& axis, int window) {
@@ -89,8 +89,8 @@ struct Span {
   }
 };
 
-// Calls visit(index of the plane's first element, index in the top, rows, columns) for each window of each
-// plane.
+// Calls visit(index of the plane's first element, index in the top, rows, columns) for each window
+// of each plane.
 template <typename Visit>
 void each_window(int planes, const Axis& h, const Axis& w, const Visit& visit) {
   for (int plane = 0, window = 0; plane < planes; ++plane) {

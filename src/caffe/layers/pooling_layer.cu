@@ -30,8 +30,8 @@ struct Window {
   }
 };
 
-// The windows that contain an element of the bottom: [first_h, end_h) x [first_w, end_w) in its plane of the
-// top.
+// The windows that contain an element of the bottom: [first_h, end_h) x [first_w, end_w) in its plane
+// of the top.
 struct Windows {
   int element, plane, first_h, end_h, first_w, end_w;
   __device__ Windows(const Pool& p, int index) {

@@ -4,8 +4,8 @@ namespace caffe {
 
 namespace {
 
-// n: the number of positions before and behind the softmax axis. Each thread goes along the axis of one
-// position.
+// n: the number of positions before and behind the softmax axis. Each thread goes along the axis
+// of one position.
 template <typename Dtype>
 __global__ void softmax_forward(const int n, const int channels, const int inner, const Dtype* x, Dtype* y) {
   CUDA_KERNEL_LOOP(position, n) {

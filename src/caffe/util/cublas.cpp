@@ -1,5 +1,5 @@
-// Implements caffe/util/cublas.hpp by torch's cuBLAS, which is looked up at the first use, or by BLAS on the
-// host.
+// Implements caffe/util/cublas.hpp by torch's cuBLAS, which is looked up at the first use, or by BLAS
+// on the host.
 #include "caffe/util/cublas.hpp"
 
 #ifdef CAFFE_HOST_BACKEND

@@ -1,5 +1,5 @@
-// Implements caffe/util/cufft.hpp: keeps the plans, and calls torch.fft for the transforms
-// (host_services.fft).
+// Implements caffe/util/cufft.hpp: keeps the plans, and calls torch.fft for
+// the transforms (host_services.fft).
 #include "caffe/util/cufft.hpp"
 
 #include <algorithm>
@@ -34,8 +34,8 @@ void append_strides(const std::vector<int>& sizes, int stride, int64_t dist, std
   words->insert(words->end(), strides.begin(), strides.end());
 }
 
-// The same for the plan's input or output. cuFFT's default layout has no gaps, but in place it pads the real
-// rows.
+// The same for the plan's input or output. cuFFT's default layout has no gaps, but in place it pads
+// the real rows.
 void append_side(const CufftPlan& plan, bool in, bool in_place, std::vector<int64_t>* words) {
   const std::vector<int>& embed = in ? plan.in_embed : plan.out_embed;
   if (!embed.empty()) {

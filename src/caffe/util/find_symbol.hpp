@@ -7,8 +7,8 @@
 
 namespace caffe {
 
-// library: its path, or "" to search all loaded libraries. The library is never closed, so the address stays
-// valid.
+// library: its path, or "" to search all loaded libraries. The library is never closed, so the
+// address stays valid.
 template <typename Function>
 Function* find_symbol(const char* library, const char* kind, const char* name) {
   const bool any = !library || !*library;

@@ -1,5 +1,5 @@
-// Patches as columns on the GPU. Each thread adds up its own results, so no sum depends on the order of
-// threads.
+// Patches as columns on the GPU. Each thread adds up its own results, so no sum depends on the
+// order of threads.
 #include "caffe/util/device_alternate.hpp"
 #include "caffe/util/im2col.hpp"
 

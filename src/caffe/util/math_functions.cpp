@@ -9,8 +9,8 @@
 
 namespace caffe {
 
-// y[i] = value, as a vectorised loop. ivdep is right, because y is one of the inputs or does not overlap
-// them.
+// y[i] = value, as a vectorised loop. ivdep is right, because y is one of the inputs or does
+// not overlap them.
 #define MAP(n, value) _Pragma("GCC ivdep") for (int i = 0; i < (n); ++i) y[i] = (value)
 
 #define DEFINE_UNARY(name, value)                      \

@@ -1,8 +1,8 @@
 // Each runs one kernel; a race, if there is one, is what its name says. count: of top's elements, if nothing
 // else is said.
 
-// bottom: [2 * count], top: [count], of zeros. The gradient of doubling a row: each top is the sum of two
-// bottoms.
+// bottom: [2 * count], top: [count], of zeros. The gradient of doubling a row: each top is the sum
+// of two bottoms.
 int races_upsample_backward(const float* bottom, float* top, int64_t count, void* stream);
 int races_upsample_backward_atomic(const float* bottom, float* top, int64_t count, void* stream);
 // The same by a compare-and-swap loop, as before GPUs could add doubles.
@@ -20,8 +20,8 @@ int races_reverse(const float* bottom, float* top, int64_t count, int fenced, vo
 int races_neighbour(float* top, float* sums, int64_t count, int across_blocks, void* stream);
 // A warp's lanes hand values on through top; synchronized: with a __syncwarp() between.
 int races_warp(int* top, int* sums, int64_t count, int synchronized, void* stream);
-// Halves of a warp, each of which synchronizes among its own 16 lanes; across: lanes then read the other
-// half's.
+// Halves of a warp, each of which synchronizes among its own 16 lanes; across: lanes then read
+// the other half's.
 int races_half_warps(int* top, int* sums, int64_t count, int across, void* stream);
 // bottom: [count], top: [1]. Blocks write parts: [blocks]; the one that finds by an atomic that it is the
 // last adds them up. counter: [1] of zeros.

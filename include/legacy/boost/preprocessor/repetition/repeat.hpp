@@ -1,5 +1,5 @@
-// BOOST_PP_REPEAT(n, macro, data) expands to macro(_, 0, data) ... macro(_, n - 1, data). Here n is at most
-// 10.
+// BOOST_PP_REPEAT(n, macro, data) expands to macro(_, 0, data) ... macro(_, n - 1, data). Here n is
+// at most 10.
 #pragma once
 
 #define BOOST_PP_REPEAT(n, macro, data) BOOST_PP_REPEAT_N(n, macro, data)
