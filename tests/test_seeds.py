@@ -138,7 +138,7 @@ def test_09_kernels_were_not_optimised(tmp_path):
     assert re.search(r"^host_FLAGS = .* -O[23] ", flags, re.M) and re.search(
         r"^cuda_NATIVE := .* -O[23] ", flags, re.M
     )
-    assert re.search(r"^cuda_native = .*\$\(cuda_NATIVE\).*\$\(GENCODE\)", flags, re.M)
+    assert re.search(r"^cuda_native = .*\$\(cuda_NATIVE\).*\$\(cuda_FRONTS\)", flags, re.M)
 
 
 def test_10_all_static_libraries_of_cuda_were_linked(tmp_path):

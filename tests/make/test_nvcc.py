@@ -8,24 +8,6 @@ import pytest
 
 from tests.support.workshop import ROOT
 
-FRONTS = {
-    "sm_90": "-gencode 'arch=compute_90,code=[sm_90,compute_90]'",
-    "sm_80 sm_90": "-gencode 'arch=compute_80,code=[sm_80,sm_90,compute_80]'",
-    "sm_75 sm_90": "-gencode 'arch=compute_75,code=[sm_75]' -gencode 'arch=compute_90,code=[sm_90,compute_90]'",
-    "sm_70 sm_75": "-gencode 'arch=compute_70,code=[sm_70,sm_75,compute_70]'",
-    "native": "-arch=native",
-}
-
-
-@pytest.mark.parametrize("arch", FRONTS)
-def test_fronts_of_nvcc(workshop, arch):
-    """From sm_80 on, half types have instructions of their own. The second front begins there."""
-    workshop.layer("one")
-    plan = " ".join(
-        workshop.build("-n", "NVCC=/bin/true", f"ARCH={arch}", "BACKENDS=cuda", "libraries").split()
-    )
-    assert f"{FRONTS[arch]} -MD" in plan
-
 
 def nvcc_in(folder, says=""):
     """A file that stands for nvcc, and prints the GPUs that it knows."""
@@ -34,18 +16,6 @@ def nvcc_in(folder, says=""):
     nvcc.write_text(f"#!/bin/sh\necho '{says}'\n")
     nvcc.chmod(0o755)
     return nvcc
-
-
-def test_all_of_an_old_nvcc(workshop, tmp_path):
-    """nvcc 11 knows sm_35, which torch no longer runs on and which has no front of its own."""
-    workshop.layer("one")
-    nvcc = nvcc_in(tmp_path / "bin", "sm_35\nsm_37\nsm_50\nsm_52\nsm_60\nsm_70\nsm_75\nsm_80\nsm_90")
-    for arch, old in (("all-major", "sm_50,sm_60,sm_70"), ("all", "sm_50,sm_52,sm_60,sm_70,sm_75")):
-        plan = workshop.build("-n", f"NVCC={nvcc}", f"ARCH={arch}", "BACKENDS=cuda", "libraries")
-        assert (
-            f"-gencode 'arch=compute_50,code=[{old}]' -gencode 'arch=compute_80,code=[sm_80,sm_90,compute_80]'"
-            in (" ".join(plan.split()))
-        )
 
 
 def test_folders_of_the_cuda_toolkit(workshop, tmp_path):

@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 from ..refused import Refused
-from . import find_nvcc, names
+from . import architectures, find_nvcc, names
 from .backends import BACKENDS, Backend
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -155,6 +155,8 @@ class Settings:
     def make_variables(self) -> list[str]:
         """The settings as lines of a makefile."""
         values = {"PYTHON": shlex.quote(sys.executable), "UNSHARED": self._unshared(), **self._shared()}
+        if "cuda" in self.backends:
+            values |= architectures.options(self.nvcc, self.arch)
         escaped = {name: text.replace("$", "$$").replace("#", r"\#") for name, text in values.items()}
         return [f"{name} := {text}" for name, text in escaped.items()]
 

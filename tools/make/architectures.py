@@ -1,0 +1,59 @@
+"""For which GPUs nvcc compiles: the options for ARCH.
+
+nvcc's front is the slow part of a compilation. It runs once for several architectures, as for the oldest of them; then
+the code is assembled for each. PTX of the last front is kept for future GPUs.
+"""
+
+from __future__ import annotations
+
+import platform
+import re
+import subprocess
+
+# From sm_80 on half types have instructions of their own.
+_HALF_TYPES = 80
+# Only in systems with ARM processors.
+_OF_ARM = "110"
+
+
+def options(nvcc: str, arch: str) -> dict[str, str]:
+    """Variables of make, by name.
+
+    cuda_FRONTS is for a native layer: a front for the GPUs before sm_80, and one for the others. cuda_FRONT is for a
+    Caffe layer, which uses no features of newer GPUs. cuda_EACH is for a layer that asks for the GPU's architecture.
+    """
+    wanted = _wanted(nvcc, arch)
+    if not wanted:
+        return dict.fromkeys(("cuda_FRONTS", "cuda_FRONT", "cuda_EACH"), f"-arch={arch}")
+    old = [n for n in wanted if _number(n) < _HALF_TYPES]
+    new = wanted[len(old) :]
+    fronts = [_front(numbers, ptx=numbers is new or not new) for numbers in (old, new) if numbers]
+    each = [f"-gencode arch=compute_{n},code=sm_{n}" for n in wanted]
+    return {
+        "cuda_FRONTS": " ".join(fronts),
+        "cuda_FRONT": _front(wanted, ptx=True),
+        "cuda_EACH": " ".join([*each, f"-gencode arch=compute_{wanted[-1]},code=compute_{wanted[-1]}"]),
+    }
+
+
+def _wanted(nvcc: str, arch: str) -> list[str]:
+    """The numbers of the architectures, such as 75 and 90a, the oldest first. An empty list for ARCH=native."""
+    words = arch.split()
+    if not {"all", "all-major"} & set(words):
+        return sorted(set(re.findall(r"\bsm_(\w+)", arch)), key=_number)
+    said = subprocess.run([nvcc, "--list-gpu-code"], capture_output=True, text=True).stdout
+    # nvcc 11 still knows sm_3x, on which torch no longer runs.
+    known = sorted((n for n in re.findall(r"\bsm_(\w+)", said) if not n.startswith("3")), key=_number)
+    if "all" in words:
+        return known
+    foreign = _OF_ARM if platform.machine() == "x86_64" else ""
+    return known[:1] + [n for n in known[1:] if n.endswith("0") and n != foreign]
+
+
+def _number(architecture: str) -> int:
+    return int(re.match(r"\d+", architecture)[0])
+
+
+def _front(numbers: list[str], ptx: bool) -> str:
+    codes = [f"sm_{n}" for n in numbers] + [f"compute_{numbers[0]}"] * ptx
+    return f"-gencode 'arch=compute_{numbers[0]},code=[{','.join(codes)}]'"
