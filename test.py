@@ -39,7 +39,13 @@ def workers(options: list[str]) -> list[str]:
     share_the_cores()
     import torch
 
-    return ["-n", str(count), "--dist", "loadgroup" if torch.cuda.is_available() else "worksteal"]
+    # For tests that need torch in a process of their own, and for the workers, too.
+    sys.path.append(str(ROOT / "tests"))
+    from support import python_with_torch
+
+    python_with_torch.share()
+    started = f"{count}*popen//python={python_with_torch.script()}"
+    return ["--tx", started, "--dist", "loadgroup" if torch.cuda.is_available() else "worksteal"]
 
 
 def share_the_cores() -> None:
