@@ -9,6 +9,7 @@ test.py are such forks, too, and share its server.
 import atexit
 import contextlib
 import functools
+import gc
 import json
 import os
 import runpy
@@ -201,4 +202,5 @@ if __name__ == "__main__":
         sys.exit(128 + signal.SIGINT)
     import torch  # noqa: F401 (for the forks)
 
+    gc.freeze()  # else a fork that collects garbage looks through torch, and so copies all pages of it
     serve(socket.socket(fileno=int(sys.argv[2])))
