@@ -37,9 +37,15 @@ def workers(options: list[str]) -> list[str]:
     if count < 2:
         return []
     share_the_cores()
+    # For tests that need torch in a process of their own, and for the workers, too. It imports torch while we do.
+    sys.path.append(str(ROOT / "tests"))
+    from support import python_with_torch
+
+    python_with_torch.share()
     import torch
 
-    return ["-n", str(count), "--dist", "loadgroup" if torch.cuda.is_available() else "worksteal"]
+    started = f"{count}*popen//python={python_with_torch.script()}"
+    return ["--tx", started, "--dist", "loadgroup" if torch.cuda.is_available() else "worksteal"]
 
 
 def share_the_cores() -> None:

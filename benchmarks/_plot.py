@@ -1,15 +1,15 @@
 """Draw plots by matplotlib without a display. Below each is the name of the machine."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from pathlib import Path
-
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING
 
 from . import _machine
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 # One colour per role, the same in every plot (and told apart by colour-blind readers).
 OURS, PEER, OTHER, LIMIT = "#0072b2", "#d55e00", "#999999", "#000000"
@@ -26,12 +26,15 @@ STYLE = {
 
 
 def save(path: Path, draw: Callable[[Figure], None], machine: dict) -> None:
-    with plt.rc_context(STYLE):
-        figure = plt.figure(layout="constrained")
+    # Here, because it takes 0.4 s, and most of what imports a benchmark draws nothing.
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(layout="constrained")
         draw(figure)
         figure.supxlabel(_machine.line(machine), fontsize=7, color="#555555", x=0.01, ha="left")
         figure.savefig(path, metadata={"Date": None})
-        plt.close(figure)
 
 
 def sizes_axis(axes, sizes: list[int]) -> None:

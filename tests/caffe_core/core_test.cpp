@@ -6,6 +6,7 @@
 #include "caffe/layer.hpp"
 #include "caffe/util/rng.hpp"
 #include "helpers.hpp"
+#include "words.hpp"
 
 enum class Color { kRed = 3 };
 struct Opaque {
@@ -466,4 +467,5 @@ int main() {
   test_what_fillers_draw();
   test_strides();
   test_integers();
+  test_words();
 }

@@ -72,7 +72,8 @@ def test_train_digits_on_two_processes(train_digits, threads_as_before, tmp_path
     untrained = capsys.readouterr().out
     torchrun = "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"
     # It leaves a folder.
-    together = run(*torchrun, "examples/train_digits.py", *options, "1", TMPDIR=str(tmp_path))
+    others = {"TMPDIR": str(tmp_path), "PYTHON_EXEC": python_with_torch.script()}
+    together = run(*torchrun, "examples/train_digits.py", *options, "1", **others)
     digest = re.compile(r"process (\d) of (\d) \(cpu\): parameters (\w{16})")
     ((_, _, first),) = digest.findall(untrained)
     found = digest.findall(together)

@@ -1,16 +1,19 @@
-"""Processes of Python in which torch has been imported: to import it takes 1.5 s of processor.
+"""Processes of Python in which torch has been imported: to import it takes 1.7 s of processor.
 
-`run` is like subprocess.run for a command of this Python. The first one of a worker starts a server: a new process,
-which imports torch and nothing else. Each command is run in a fork of that one. So it knows of nothing that the tests
-have imported, set or called; of torch's import alone it cannot see the environment.
+`run` is like subprocess.run for a command of this Python, and `script` like this Python. The first one starts a server:
+a new process, which imports torch and nothing else. Each command is run in a fork of that one. So it knows of nothing
+that the tests have imported, set or called; of torch's import alone it cannot see the environment. The workers of
+test.py are such forks, too, and share its server.
 """
 
 import atexit
 import contextlib
 import functools
+import gc
 import json
 import os
 import runpy
+import select
 import shutil
 import signal
 import socket
@@ -24,6 +27,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 _LARGEST = 1 << 17  # of the messages, which are one command and its environment each
+_SHARED = "PYTHON_WITH_TORCH"  # in the environment: the folder of the server that a run's processes share
 
 
 def run(
@@ -37,103 +41,124 @@ def run(
     """
     python, *words = map(os.fspath, command)
     assert python == sys.executable
-    with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
-        files = [output.fileno(), errors.fileno()]
-        status = _ask(server(), words, os.fspath(cwd), os.environ if env is None else env, files, timeout)
-        output.seek(0)
+    with (
+        open(os.devnull) as nothing,
+        tempfile.TemporaryFile("w+") as out,
+        tempfile.TemporaryFile("w+") as errors,
+    ):
+        files = [nothing.fileno(), out.fileno(), errors.fileno()]
+        status = _ask(_folder(), words, os.fspath(cwd), os.environ if env is None else env, files, timeout)
+        out.seek(0)
         errors.seek(0)
-        return subprocess.CompletedProcess(command, status, output.read(), errors.read())
-
-
-def server() -> socket.socket:
-    """Where the server of this process, which ends with it, takes its messages."""
-    return _server(os.getpid())[0]
+        return subprocess.CompletedProcess(command, status, out.read(), errors.read())
 
 
 def script() -> str:
-    """An executable that is like this Python, for processes that inherit the server's socket."""
-    return _server(os.getpid())[1]
+    """An executable that is like this Python."""
+    return f"{_folder()}/python"
 
 
-def _ask(channel, words: list[str], cwd: str, env, files: list[int], timeout: float | None = None) -> int:
-    """The status of the command, which prints to the two files."""
+def share() -> None:
+    """From here on this process and all that it starts have one server, which ends with this process."""
+    os.environ[_SHARED] = _folder()
+
+
+def _folder() -> str:
+    return os.environ.get(_SHARED) or _server(os.getpid())
+
+
+def _ask(folder: str, words: list[str], cwd: str, env, files: list[int], timeout: float | None = None) -> int:
+    """The status of the command, whose input, output and errors are the three files."""
     message = json.dumps([words, cwd, dict(env)]).encode()
     assert len(message) < _LARGEST
-    ours, theirs = socket.socketpair()
-    with ours:
-        with theirs:
-            socket.send_fds(channel, [message], [*files, theirs.fileno()])
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as ours:
+        ours.connect(f"{folder}/socket")
+        socket.send_fds(ours, [message], files)
         ours.settimeout(timeout)
-        answers = ours.makefile()
-        group = int(answers.readline())
+        group = int(ours.recv(_LARGEST))
         try:
-            return int(answers.readline())
-        except TimeoutError:
+            return int(ours.recv(_LARGEST))
+        except (TimeoutError, KeyboardInterrupt):
             os.killpg(group, signal.SIGKILL)
             raise
 
 
 @functools.cache
-def _server(of_process: int) -> tuple[socket.socket, str]:
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    environment = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
-    with theirs:
-        command = [sys.executable, __file__, "serve", str(theirs.fileno())]
-        process = subprocess.Popen(
-            command, env=environment, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, cwd="/"
-        )
+def _server(of_process: int) -> str:
+    """Start the server of this process, which ends with it; the folder with its socket."""
     folder = tempfile.mkdtemp()
+    environment = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
+    ours, theirs = socket.socketpair()
+    with theirs, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        listener.bind(f"{folder}/socket")
+        listener.listen()
+        command = [sys.executable, __file__, "serve", str(listener.fileno())]
+        process = subprocess.Popen(
+            command,
+            env=environment,
+            pass_fds=[listener.fileno()],
+            stdin=theirs,
+            cwd="/",
+            start_new_session=True,
+        )
     script = Path(folder) / "python"
-    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -SE "{__file__}" ask {ours.fileno()} "$@"\n')
+    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -SE "{__file__}" ask "{folder}" "$@"\n')
     script.chmod(0o700)
 
     def end() -> None:
-        ours.shutdown(socket.SHUT_RDWR)  # also where forks of this process have it
-        process.wait()
-        shutil.rmtree(folder, ignore_errors=True)
+        if os.getpid() == of_process:
+            ours.shutdown(socket.SHUT_RDWR)  # also where forks of this process have it
+            process.wait()
+            shutil.rmtree(folder, ignore_errors=True)
 
     atexit.register(end)
-    return ours, str(script)
+    return folder
 
 
 # --------------------------------------------------------------------------------- in the server
 
 
-def serve(channel: socket.socket) -> None:
+def serve(listener: socket.socket) -> None:
     """Run each message's command in a fork of a fork, which tells how it ended."""
     forks = set()
     while True:
-        message, files, _, _ = socket.recv_fds(channel, _LARGEST, 3)
-        forks = {fork for fork in forks if os.waitpid(fork, os.WNOHANG if message else 0) == (0, 0)}
-        if not message:
+        ready, _, _ = select.select([listener, 0], [], [])
+        if 0 in ready:  # the owner has ended
+            for fork in forks:
+                os.waitpid(fork, 0)
             os._exit(0)  # at once: Python would take torch apart
+        asked, _ = listener.accept()
+        forks = {fork for fork in forks if os.waitpid(fork, os.WNOHANG) == (0, 0)}
         if fork := os.fork():
             forks.add(fork)
-            for file in files:
-                os.close(file)
+            asked.close()
             continue
-        channel.close()
+        listener.close()
         os.setsid()
+        message, files, _, _ = socket.recv_fds(asked, _LARGEST, 3)
         child = os.fork()
         if not child:
+            asked.close()
             become(message, files)
-        with socket.socket(fileno=files[2]) as answers, contextlib.suppress(BrokenPipeError):
-            answers.sendall(f"{os.getpid()}\n".encode())
+        for file in files:
+            os.close(file)
+        with asked, contextlib.suppress(BrokenPipeError):
+            asked.sendall(str(os.getpid()).encode())
             _, status = os.waitpid(child, 0)
-            answers.sendall(f"{os.waitstatus_to_exitcode(status)}\n".encode())
+            asked.sendall(str(os.waitstatus_to_exitcode(status)).encode())
         os._exit(0)
 
 
 def become(message: bytes, files: list[int]) -> None:
     """Be the command's process, to its end."""
     words, folder, environment = json.loads(message)
-    os.dup2(files[0], 1)
-    os.dup2(files[1], 2)
-    for file in files:
+    for number, file in enumerate(files):
+        os.dup2(file, number)
         os.close(file)
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
+    sys.stdin = os.fdopen(0, closefd=False)
     sys.stdout, sys.stderr = (os.fdopen(file, "w", closefd=False) for file in (1, 2))
     path = [folder for folder in environment.get("PYTHONPATH", "").split(os.pathsep) if folder]
     status = 1
@@ -155,6 +180,7 @@ def become(message: bytes, files: list[int]) -> None:
 
 def execute(words: list[str], path: list[str]) -> int:
     """What python does with these words."""
+    words = words[words[0] == "-u" :]  # which is for text that nobody flushes
     kind, rest = words[0], words[1:]
     if kind == "-c":
         sys.argv, sys.path[:1] = ["-c", *rest[1:]], ["", *path]
@@ -170,9 +196,11 @@ def execute(words: list[str], path: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    what, socket_of_server = sys.argv[1], socket.socket(fileno=int(sys.argv[2]))
-    if what == "ask":
-        sys.exit(_ask(socket_of_server, sys.argv[3:], os.getcwd(), os.environ, [1, 2]))
+    if sys.argv[1] == "ask":
+        with contextlib.suppress(KeyboardInterrupt):
+            sys.exit(_ask(sys.argv[2], sys.argv[3:], os.getcwd(), os.environ, [0, 1, 2]))
+        sys.exit(128 + signal.SIGINT)
     import torch  # noqa: F401 (for the forks)
 
-    serve(socket_of_server)
+    gc.freeze()  # else a fork that collects garbage looks through torch, and so copies all pages of it
+    serve(socket.socket(fileno=int(sys.argv[2])))

@@ -30,9 +30,7 @@ def make(
     Args:
         with_torch: with one that has imported torch, which `make all` does to run the layers. Not with -j.
     """
-    python, inherited = sys.executable, []
-    if with_torch:
-        python, inherited = python_with_torch.script(), [python_with_torch.server().fileno()]
+    python = python_with_torch.script() if with_torch else sys.executable
     command = ["make", "--no-print-directory", "-C", str(ROOT), f"PYTHON={python}", *arguments]
     # A make above this one (make test) would hand down its own options.
     above = {
@@ -41,9 +39,7 @@ def make(
         if k not in ("MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "MAKELEVEL", "LAYERS_DIR")
     }
     given = above | {"PWD": str(ROOT)} | environment
-    return subprocess.run(
-        command, capture_output=True, text=True, timeout=timeout, env=given, pass_fds=inherited
-    )
+    return subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=given)
 
 
 CXX = os.environ.get("CXX", "g++")

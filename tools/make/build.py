@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import glob
 import os
 import shutil
 import subprocess
@@ -226,7 +225,7 @@ def verify(settings: Settings) -> int:
     for option in ("PARAM", "SHAPES", "TYPE"):
         if option in arguments:
             command.append(f"--{option.lower()}={arguments[option]}")
-    if glob.glob(f"{glob.escape(settings.layers_dir)}/{layer}/**/*.cu", recursive=True):
+    if any(source.endswith(".cu") for source in job.folder(layer).sources):
         with_races = copied(settings, "races", f"{settings.build}/races")
         if status := build(Job(with_races, only=[layer])):
             return status
