@@ -18,7 +18,7 @@ from tools.make import packages
 from tools.refused import Refused
 
 ROOT = Path(__file__).resolve().parent
-MOST_WORKERS = 16  # each imports torch
+MOST_WORKERS = 16  # each takes the memory of what the tests import
 # What does not go with workers, or says already how many there are to be.
 ALONE = ("-n", "--numprocesses", "--dist", "--pdb", "--trace", "-s", "--capture=no", "--collect-only", "--co")
 ASKED_FOR = re.compile(r"(^| )(-n|--numprocesses)[ =]?(?!0\b)\w")  # workers, by pytest's own option

@@ -67,12 +67,23 @@ def _folder() -> str:
     return os.environ.get(_SHARED) or _server(os.getpid())
 
 
+@contextlib.contextmanager
+def _address(folder: str):
+    """Of the folder's socket. It is short: a socket's may have 107 characters, and the folder's name may have more."""
+    opened = os.open(folder, os.O_PATH)
+    try:
+        yield f"/proc/self/fd/{opened}/socket"
+    finally:
+        os.close(opened)
+
+
 def _ask(folder: str, words: list[str], cwd: str, env, files: list[int], timeout: float | None = None) -> int:
     """The status of the command, whose input, output and errors are the three files."""
     message = json.dumps([words, cwd, dict(env)]).encode()
     assert len(message) < _LARGEST
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as ours:
-        ours.connect(f"{folder}/socket")
+        with _address(folder) as address:
+            ours.connect(address)
         socket.send_fds(ours, [message], files)
         ours.settimeout(timeout)
         group = int(ours.recv(_LARGEST))
@@ -90,7 +101,8 @@ def _server(of_process: int) -> str:
     environment = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
     ours, theirs = socket.socketpair()
     with theirs, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
-        listener.bind(f"{folder}/socket")
+        with _address(folder) as address:
+            listener.bind(address)
         listener.listen()
         command = [sys.executable, __file__, "serve", str(listener.fileno())]
         process = subprocess.Popen(
