@@ -5,7 +5,7 @@
 #include <memory>
 #include <mutex>
 
-#include "caffe_cuda_macro.h"
+#include "caffe/fatal.hpp"
 #include "wire.hpp"
 
 namespace google {

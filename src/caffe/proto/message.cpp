@@ -9,7 +9,7 @@
 #include <unordered_set>
 #include <variant>
 
-#include "caffe_cuda_macro.h"
+#include "caffe/fatal.hpp"
 #include "wire.hpp"
 
 namespace caffe {
