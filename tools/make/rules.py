@@ -329,9 +329,7 @@ def units(folder: Folder) -> dict[str, list[str]]:
     for source in folder.sources:
         unit = source
         if folder.path == CORE_SOURCES and source.endswith(".cpp") and not REPLACEABLE.match(source):
-            # Messages need no Blob. On many cores everything would wait for the largest unit.
-            kind = "messages" if source.startswith("proto/") else "stock" if STOCK.match(source) else "base"
-            unit = f"{kind}{'' if BOOKKEEPING.match(source) else '_loops'}.cpp"
+            unit = f"{'stock' if STOCK.match(source) else 'base'}{'' if BOOKKEEPING.match(source) else '_loops'}.cpp"
         made.setdefault(unit, []).append(source)
     return made
 

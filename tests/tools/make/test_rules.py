@@ -16,9 +16,8 @@ def test_each_source_of_the_core_is_compiled_once():
     made = units(core)
     assert sorted(part for parts in made.values() for part in parts) == core.sources
     together = {unit: parts for unit, parts in made.items() if parts != [unit]}
-    assert set(together) == {"base.cpp", "messages.cpp", "stock.cpp", "stock_loops.cpp"}
+    assert set(together) == {"base.cpp", "stock.cpp", "stock_loops.cpp"}
     assert "blob.cpp" in together["base.cpp"] and "layers/loss_layer.cpp" in together["base.cpp"]
-    assert all(part.startswith("proto/") for part in together["messages.cpp"])
     assert "net.cpp" in together["stock.cpp"] and "layers/bias_layer.cpp" in together["stock.cpp"]
     assert "layers/pooling_layer.cpp" in together["stock_loops.cpp"]
     alone = {unit for unit in made if unit not in together}
