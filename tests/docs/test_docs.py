@@ -11,7 +11,7 @@ from conftest import ROOT, make
 
 from layers._runtime.cases import load_package
 
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 class Block(NamedTuple):
@@ -44,7 +44,9 @@ def programs(document: Path) -> list[Block]:
 
 
 @pytest.mark.filterwarnings("ignore")  # torch's own, about its own
-@pytest.mark.parametrize("document", [d for d in DOCUMENTS if programs(d)], ids=lambda d: d.name)
+@pytest.mark.parametrize(
+    "document", [d for d in DOCUMENTS if programs(d)], ids=lambda d: str(d.relative_to(ROOT))
+)
 def test_python_runs(document, tmp_path, session_cache, monkeypatch):
     """The programs run in order and in one namespace, as somebody would type them."""
     names = {}
@@ -88,7 +90,9 @@ def commands(document: Path) -> list[str]:
     return re.findall(r"^(?:\$ )?(make\b[^\n#]*)", text, re.M) + inline
 
 
-@pytest.mark.parametrize("document", [d for d in DOCUMENTS if commands(d)], ids=lambda d: d.name)
+@pytest.mark.parametrize(
+    "document", [d for d in DOCUMENTS if commands(d)], ids=lambda d: str(d.relative_to(ROOT))
+)
 def test_commands_exist(document):
     """Each target is one of the Makefile, each setting is one that make knows."""
     targets = set(re.findall(r"^([a-z-]+):.*##", (ROOT / "Makefile").read_text(), re.M))
@@ -102,3 +106,21 @@ def test_commands_exist(document):
                 assert name in settings, (command, name)
             elif not word.startswith(("-", "x", ".", "toolkit")):
                 assert word in targets, (command, word)
+
+
+def anchors(document: Path) -> set[str]:
+    """A page's headings, as a link names them: in lower case, words joined by "-", no punctuation."""
+    headings = re.findall(r"^#+ (.*)$", document.read_text(), re.M)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda d: str(d.relative_to(ROOT)))
+def test_links_lead_somewhere(document):
+    """Each link to a file names one, and each link to a section names a heading of that page."""
+    for target in re.findall(r"\]\(([^)\s]+)\)", document.read_text()):
+        if "://" in target:
+            continue
+        file, _, section = target.partition("#")
+        page = (document.parent / file).resolve() if file else document
+        assert page.exists(), target
+        assert not section or section in anchors(page), target
