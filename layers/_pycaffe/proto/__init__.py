@@ -1,0 +1,1 @@
+"""caffe.proto: the module `caffe_pb2`."""
