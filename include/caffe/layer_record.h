@@ -28,7 +28,7 @@ enum {
 // A bottom, a top or a parameter blob of one call.
 //
 // The core never writes to inputs: if a layer writes to a bottom's data or to a top's diff, it writes to a
-// copy. A token names a tensor that the allocate service made. The layer's next call, or its end, releases
+// copy. If Forward did so and a gradient is wanted, Backward sees that copy as the bottom. A token names a tensor that the allocate service made. The layer's next call, or its end, releases
 // the tensors that a call hands out. Take a reference before that.
 typedef struct {
   int64_t data, data_token;

@@ -42,6 +42,8 @@ class SyncedMemory {
   void drop() {
     if (adopted_) drop_adopted();
   }
+  // Keep what the call wrote when it is over. Returns whether the memory is our own: a tensor's memory is not kept.
+  bool keep();
   // A blob is going to use this many bytes. Drop adopted memory if it is too small.
   void fit(size_t bytes) {
     if (adopted_ && bytes > bytes_) drop_adopted();

@@ -108,6 +108,7 @@ class CallBlobs {
     owned_.clear();
     vector<Blob<Dtype>*> bottoms, tops;
     in_place_of_.assign(record.bottoms, -1);
+    kept_.assign(record.bottoms, false);
     for (int64_t i = 0; i < record.bottoms; ++i) bottoms.push_back(new_blob());
     for (int64_t i = 0; i < record.tops; ++i) {
       const int64_t source = top_of(record, i).in_place_of;
@@ -145,18 +146,41 @@ class CallBlobs {
   }
 
   // Bottoms are read-only: before a layer writes to one, SyncedMemory copies it. Only in place
-  // are they writable.
-  void bind_bottoms(const Record& record) {
+  // are they writable. Backward sees the bottoms as Forward left them (keep_bottoms).
+  void bind_bottoms(const Record& record, bool backward) {
+    if (!backward) forget_bottoms();
     for (int64_t i = 0; i < record.bottoms; ++i) {
       const caffe_blob_record& given = record.blobs[i];
       Blob<Dtype>& blob = bottom_[i];
       blob.Reshape(given.shape, static_cast<int>(given.axes));
+      if (kept_[i]) continue;
       const int top = in_place_of_[i];
       const int64_t in_place = top < 0 ? 0 : top_of(record, top).data;
       const int64_t at = in_place ? in_place : given.data;
       if (!at) continue;
       if (in_place && given.data && in_place != given.data) copy(blob, in_place, address(given.data));
       adopt(blob, blob.data(), at, SyncedMemory::kDefined, top >= 0);
+    }
+  }
+
+  // After Forward: keep the bottoms that it wrote to, for Backward. The caller's tensors are as before.
+  void keep_bottoms(const Record& record) {
+    for (int64_t i = 0; i < record.bottoms; ++i) {
+      Blob<Dtype>& blob = bottom_[i];
+      if (in_place_of_[i] >= 0 || !blob.has_memory()) continue;
+      SyncedMemory& memory = *blob.data();
+      // By ShareData or set_cpu_data a layer gives the blob other memory, which stays without our help.
+      const bool other = !memory.adopted() || !blob.owns_data();
+      const bool written = memory.adopted() && memory.was_written() && memory.keep();
+      kept_[i] = written || other;
+    }
+  }
+
+  // After Backward.
+  void forget_bottoms() {
+    for (size_t i = 0; i < kept_.size(); ++i) {
+      if (kept_[i] && bottom_[i].owns_data()) bottom_[i].data()->clear();
+      kept_[i] = false;
     }
   }
 
@@ -319,6 +343,7 @@ class CallBlobs {
   std::optional<Blob<Dtype>> absent_{std::in_place};
   vector<int> in_place_of_;  // for each bottom: the top that is the same blob, or -1
   vector<bool> propagate_down_;
+  vector<char> kept_;   // for each bottom: it has what Forward left in it, until Backward
   vector<char> fresh_;  // for each top: it had no contents before this Forward
 };
 

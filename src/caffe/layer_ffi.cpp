@@ -60,7 +60,7 @@ class BoundLayer : public LayerObject {
   void setup(caffe_call_record* record) override {
     CallGuard guard(this, *record);
     blobs_.make(*record);
-    blobs_.bind_bottoms(*record);
+    blobs_.bind_bottoms(*record, false);
     layer_->SetUp(blobs_.bottom(), blobs_.top());
     blobs_.check_absent();
     blobs_.report_top_shapes(record);
@@ -90,7 +90,7 @@ class BoundLayer : public LayerObject {
 
   void reshape(caffe_call_record* record) override {
     CallGuard guard(this, *record);
-    prepare(*record);
+    prepare(*record, false);
     layer_->Reshape(blobs_.bottom(), blobs_.top());
     blobs_.check_absent();
     blobs_.report_top_shapes(record);
@@ -98,7 +98,8 @@ class BoundLayer : public LayerObject {
 
   void forward(caffe_call_record* record) override {
     CallGuard guard(this, *record);
-    prepare(*record);
+    prepare(*record, false);
+    parameters_left_.clear();
     bind_parameters(*record, false);
     layer_->Reshape(blobs_.bottom(), blobs_.top());
     blobs_.check_absent();
@@ -110,17 +111,21 @@ class BoundLayer : public LayerObject {
       check_cpu_code("Forward_cpu");
       layer_->Forward_cpu(blobs_.bottom(), blobs_.top());
     }
+    const bool differentiated = wants_gradient(*record);
     for (int64_t i = 0; i < record->parameters; ++i) {
       SyncedMemory& memory = *layer_->blobs()[i]->data();
-      if (memory.was_written()) parameter_of(record, i).flags |= CAFFE_WRITTEN;
       memory.settle();
+      if (!memory.was_written()) continue;
+      parameter_of(record, i).flags |= CAFFE_WRITTEN;
+      if (differentiated) keep_parameter(i, parameter_of(record, i).data);
     }
     blobs_.report_tops(record, &handed_out_);
+    if (differentiated) blobs_.keep_bottoms(*record);
   }
 
   void backward(caffe_call_record* record) override {
     CallGuard guard(this, *record);
-    prepare(*record);
+    prepare(*record, true);
     bind_parameters(*record, true);
     blobs_.bind_for_backward(*record);
     if (record->mode == CAFFE_MODE_GPU) {
@@ -133,7 +138,15 @@ class BoundLayer : public LayerObject {
     for (int64_t i = 0; i < record->bottoms; ++i) report_diff(*blobs_.bottom()[i], &record->blobs[i]);
     for (int64_t i = 0; i < record->parameters; ++i)
       report_diff(*layer_->blobs()[i], &parameter_of(record, i));
-    for (const auto& blob : layer_->blobs()) blob->data()->settle();
+    for (int64_t i = 0; i < record->parameters; ++i) {
+      SyncedMemory& memory = *layer_->blobs()[i]->data();
+      memory.settle();
+      const int64_t given = parameter_of(record, i).data;
+      if (parameters_left_.count(i) && memory.was_written() && memory.data() != address(given))
+        copy(*layer_->blobs()[i], given, memory.data());
+    }
+    blobs_.forget_bottoms();
+    parameters_left_.clear();
   }
 
  private:
@@ -166,10 +179,27 @@ class BoundLayer : public LayerObject {
     if (found != MissingCpuCode().end()) throw NotImplemented(found->second);
   }
 
-  void prepare(const caffe_call_record& record) {
+  void prepare(const caffe_call_record& record, bool backward) {
     CHECK(ready_) << "set the layer up first";
     blobs_.check_counts(record);
-    blobs_.bind_bottoms(record);
+    blobs_.bind_bottoms(record, backward);
+  }
+
+  // Will Backward run?
+  static bool wants_gradient(const caffe_call_record& record) {
+    bool wanted = false;
+    for (int64_t i = 0; i < record.bottoms; ++i) wanted |= record.blobs[i].flags & CAFFE_WANTED;
+    for (int64_t i = 0; i < record.parameters; ++i)
+      wanted |= record.blobs[record.bottoms + record.tops + i].flags & CAFFE_WANTED;
+    return wanted;
+  }
+
+  // Forward wrote to this parameter, and a later Forward may write to it before Backward: keep a copy for Backward.
+  void keep_parameter(int64_t i, int64_t tensor) {
+    const Blob<Dtype>& blob = *layer_->blobs()[i];
+    auto left = std::make_unique<SyncedMemory>(sizeof(Dtype) * blob.count());
+    copy(blob, word(left->mutable_data()), blob.data()->data());
+    parameters_left_[i] = {tensor, std::move(left)};
   }
 
   void bind_parameters(const caffe_call_record& record, bool diffs) {
@@ -179,7 +209,10 @@ class BoundLayer : public LayerObject {
       const bool wanted = given.flags & CAFFE_WANTED;
       Blob<Dtype>& blob = *layer_->blobs()[i];
       CHECK(has_shape_of(blob, given)) << "parameter blob " << i << " has the shape " << blob.shape_string();
-      if (given.data) adopt(blob, blob.data(), given.data, SyncedMemory::kDefined, true);
+      const auto left = parameters_left_.find(i);
+      const bool kept = diffs && left != parameters_left_.end() && left->second.tensor == given.data;
+      const int64_t at = kept ? word(left->second.memory->data()) : given.data;
+      if (at) adopt(blob, blob.data(), at, SyncedMemory::kDefined, true);
       if (layer_->param_propagate_down(i) != wanted) layer_->set_param_propagate_down(i, wanted);
       if (diffs && given.diff) adopt(blob, blob.diff(), given.diff, SyncedMemory::kDefined, true);
     }
@@ -200,6 +233,11 @@ class BoundLayer : public LayerObject {
   bool ready_ = false;
   CallContext context_;  // of the last call
   CallBlobs<Dtype> blobs_;
+  struct Left {
+    int64_t tensor;
+    std::unique_ptr<SyncedMemory> memory;
+  };
+  std::map<int64_t, Left> parameters_left_;  // what Forward left in parameters that it wrote, until Backward
   HandedOut handed_out_;
 };
 

@@ -137,6 +137,14 @@ void SyncedMemory::drop_adopted() {
   clear();
 }
 
+bool SyncedMemory::keep() {
+  settle();
+  if (!side_of_call().own) return false;
+  adopted_ = read_only_ = false;
+  bytes_ = size_;
+  return true;
+}
+
 void SyncedMemory::nobody_wrote() {
   unwritten_ = false;
   head_ = UNINITIALIZED;
