@@ -64,18 +64,17 @@ class StoredLayer:
     blobs: list[StoredBlob] = field(default_factory=list)
 
 
-def stored_layers(path, unreadable: str = "replace") -> list[StoredLayer]:
+def stored_layers(path) -> list[StoredLayer]:
     """The layers of a .caffemodel. CaffeValueError with the offset if the file is not one.
 
-    Args:
-        unreadable: the `errors` of bytes.decode, for names that are not UTF-8.
+    In a name that is not UTF-8, the bytes that are not become escapes.
     """
-    return _scanned(path, ".caffemodel", lambda scan, size: scan.net(size, unreadable))
+    return _scanned(path, ".caffemodel", lambda scan, size: scan.net(size))
 
 
 def blobs_of(path, layer_name: str) -> list[Tensor]:
     """The blobs of the layer of that name, on the CPU, in the file's precision."""
-    layers = stored_layers(path, "backslashreplace")
+    layers = stored_layers(path)
     # Training and testing may have a layer each of the same name. One of them has the weights.
     same = [layer.blobs for layer in layers if layer.name == layer_name]
     if not same:
@@ -135,8 +134,7 @@ class _Scan:
     def __init__(self, data):
         self.data = data
 
-    def net(self, size: int, unreadable: str) -> list[StoredLayer]:
-        self.unreadable = unreadable
+    def net(self, size: int) -> list[StoredLayer]:
         layers = []
         for number, _, at, end in self.fields(0, size):
             if number == _NET["layer"]:
@@ -151,7 +149,7 @@ class _Scan:
         layer, where = StoredLayer(""), at
         for number, wire, start, stop in self.fields(at, end):
             if number == numbers["name"] and wire == 2:
-                layer.name = self.data[start:stop].decode(errors=self.unreadable)
+                layer.name = self.data[start:stop].decode(errors="backslashreplace")
             elif number == numbers["blobs"]:
                 layer.blobs.append(self.blob(start, stop))
             elif numbers is _V1 and number == _V1["layer"] and wire == 2:

@@ -256,12 +256,23 @@ def read_fields(node: Node, message, without: tuple[str, ...] = ()) -> list[Unkn
 
     unknown: list[Unknown] = []
     known = _known(node, message.DESCRIPTOR, "", without, unknown)
+    text = render(known)
     try:
-        text_format.Parse(render(known), message)
+        text_format.Parse(text, message)
     except text_format.ParseError as error:
-        said = re.sub(r"^\d+:\d+ : ", "", str(error))
-        raise CaffeValueError(f"line {error.GetLine() or node.line}: {said}") from None
+        raise CaffeValueError(_said(error, text, node.line)) from None
     return unknown
+
+
+def _said(error, text: str, line: int) -> str:
+    """protobuf's error with the field's name in place of the text of its line."""
+    said = re.sub(r"^\d+:\d+ : ", "", str(error))
+    if not error.GetLine():
+        return f"line {line}: {said}"
+    of_line = text.split("\n")[error.GetLine() - 1]
+    names = re.findall(r"(\w+) ?[:{<]", of_line[: (error.GetColumn() or 0) - 1])
+    said = said.removeprefix(f"'{of_line}': ")
+    return f"line {error.GetLine()}: {names[-1] + ': ' if names else ''}{said}"
 
 
 def _known(node: Node, descriptor, path: str, without: tuple[str, ...], unknown: list[Unknown]) -> Node:
@@ -278,6 +289,10 @@ def _known(node: Node, descriptor, path: str, without: tuple[str, ...], unknown:
         elif isinstance(entry.value, Node) and field.message_type is not None:
             inside = _known(entry.value, field.message_type, where + ".", without, unknown)
             kept.fields.append(Field(entry.name, inside, entry.line))
+        elif isinstance(entry.value, Node) or field.message_type is not None:
+            wanted = "a message in braces" if field.message_type else _KINDS.get(field.cpp_type, "a name")
+            got = "a message in braces" if isinstance(entry.value, Node) else entry.value[:40]
+            raise CaffeValueError(f"line {entry.line}: {where}: expected {wanted}, got {got}")
         else:
             kept.fields.append(entry)
     return kept

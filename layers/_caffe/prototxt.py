@@ -16,6 +16,9 @@ _TOKEN = re.compile(
     |(?P<mark>[{}<>\[\]:,;])|(?P<word>[^\s{}<>\[\]:,;"'\#]+)""",
     re.VERBOSE,
 )
+_STRING = re.compile(r""""(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'""")
+_INTEGER = re.compile(r"-?(\d+|0[xX][0-9a-fA-F]+)")
+_OCTAL = re.compile(r"-?0\d+")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _VALUE = re.compile(r"-?[\w.][\w.+-]*")
 _PLACEHOLDER = re.compile(r"\$(?:([A-Za-z_]\w*)\$?|\{([A-Za-z_]\w*)\})")
@@ -37,16 +40,33 @@ class Node:
 
     line: int = 0
     fields: list[Field] = field(default_factory=list)
+    path: object = field(default="prototxt", compare=False, repr=False)  # of the file, for errors
 
     def nodes(self, name: str) -> list[Node]:
-        return [f.value for f in self.fields if f.name == name and isinstance(f.value, Node)]
+        """The messages of that name. CaffeValueError if a value stands where a message should."""
+        found = [f for f in self.fields if f.name == name]
+        for f in found:
+            if not isinstance(f.value, Node):
+                raise self.wrong(f.line, f"{name}: expected a message in braces, got {f.value[:40]}")
+        return [f.value for f in found]
 
     def node(self, name: str) -> Node | None:
         return next(iter(self.nodes(name)), None)
 
     def values(self, name: str) -> list[str]:
-        """The values of the fields of that name, strings without their quotes."""
-        return [unquoted(f.value) for f in self.fields if f.name == name and isinstance(f.value, str)]
+        """The values of the fields of that name, strings decoded. CaffeValueError if a message stands there."""
+        return [self._value(f) for f in self.fields if f.name == name]
+
+    def _value(self, entry: Field) -> str:
+        if isinstance(entry.value, Node):
+            raise self.wrong(entry.line, f"{entry.name}: expected a value, got a message in braces")
+        try:
+            return unquoted(entry.value)
+        except ValueError as error:
+            raise self.wrong(entry.line, f"{entry.name}: {entry.value[:40]}: {error}") from None
+
+    def wrong(self, line: int, what: str) -> CaffeValueError:
+        return CaffeValueError(f"{self.path}, line {line}: {what}")
 
     def value(self, name: str, default: str = "") -> str:
         return next(iter(self.values(name)), default)
@@ -58,7 +78,7 @@ class Node:
         self.fields.append(Field(name, value, value.line if isinstance(value, Node) else self.line))
 
     def without(self, *names: str) -> Node:
-        return Node(self.line, [f for f in self.fields if f.name not in names])
+        return Node(self.line, [f for f in self.fields if f.name not in names], self.path)
 
 
 def read_text(path, replace: dict | None = None) -> str:
@@ -94,7 +114,7 @@ def filled_in(text: str, replace: dict, path) -> str:
 
 def parse(text: str, path="prototxt") -> Node:
     """The tree of a text. CaffeValueError with the line if it is not prototxt."""
-    root = Node(1)
+    root = Node(1, path=path)
     _Reader(text, path).message(root)
     return root
 
@@ -107,14 +127,31 @@ def render(node: Node) -> str:
 
 
 def unquoted(value: str) -> str:
-    """The content of a string. Escapes are not replaced: names of layers and blobs have none."""
-    if value[:1] in ("'", '"'):
-        return "".join(m[0][1:-1] for m in re.finditer(r""""(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'""", value))
-    return value
+    """The content of a string, or of adjacent strings, with its escapes decoded as protobuf does. ValueError if it
+    is no UTF-8.
+    """
+    if value[:1] not in ("'", '"'):
+        return value
+    content = "".join(match[0][1:-1] for match in _STRING.finditer(value))
+    if "\\" not in content:
+        return content
+    from google.protobuf.text_encoding import CUnescape  # here, because native layers run without protobuf
+
+    return b"".join(CUnescape(match[0][1:-1]) for match in _STRING.finditer(value)).decode()
 
 
 def quoted(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    """The text as a string of a prototxt."""
+    from google.protobuf.text_encoding import CEscape
+
+    return f'"{CEscape(text, as_utf8=True)}"'
+
+
+def integer(text: str) -> int:
+    """The value of an integer: decimal, 0x1f, or octal as 017. ValueError if it is none."""
+    if not _INTEGER.fullmatch(text):
+        raise ValueError(text)
+    return int(text, 8 if _OCTAL.fullmatch(text) else 0)
 
 
 # ------------------------------------------------------------------------------------------------ parts
@@ -189,7 +226,7 @@ class _Reader:
             return
         if depth == DEEPEST:
             raise self.wrong(f"more than {DEEPEST} messages within each other")
-        inside, closer = Node(line), _CLOSES[self.token]
+        inside, closer = Node(line, path=self.path), _CLOSES[self.token]
         node.fields.append(Field(name, inside, line))
         self.advance()
         self.message(inside, closer, depth + 1)

@@ -21,7 +21,7 @@ def caffe_net(
     train: bool = False,
     phase: str | None = None,
     stages=(),
-    level: int = 0,
+    level: int | None = None,
     shapes: dict | None = None,
     replace: dict | None = None,
     native: bool | dict = True,
@@ -37,7 +37,8 @@ def caffe_net(
         weights: the path of a .caffemodel or .caffemodel.h5, or several. If two have a layer, the later one wins.
         train: begin in the phase TRAIN instead of TEST. `train()` and `eval()` change the phase.
         phase: 'TRAIN' or 'TEST': build only this phase. None: both.
-        stages, level: those of Caffe's NetState.
+        stages, level: those of Caffe's NetState. Stages are added to those of the file's own `state`. None: the
+            file's level, else 0. (pycaffe's Net takes 0 even if the file has a level: level=0.)
         shapes: shapes of inputs by blob, if the file has none or you want others: {"data": (1, 3, 224, 224)}.
         replace: values for the `$NAME$` of a template.
         native: False runs stock types by the fork's ported code instead of torch, {"Pooling": False} one type.
@@ -54,7 +55,8 @@ def caffe_net(
     choose = arguments.mapping("choose", choose, str, "folders' names")
     folders, shapes = Folders(arguments.paths("layers", layers), choose), arguments.shapes("shapes", shapes)
     options = Options(native, folders, ignore, shapes, arguments.one_of("crop", crop, "stock"))
-    train, level = arguments.boolean("train", train), arguments.integer("level", level)
+    train = arguments.boolean("train", train)
+    level = None if level is None else arguments.integer("level", level)
     stages, paths = frozenset(arguments.names("stages", stages)), arguments.paths("weights", weights)
     replace = arguments.mapping("replace", replace, object, "values")
     text, path = read_net(arguments.prototxt(prototxt), replace)

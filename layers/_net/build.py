@@ -18,7 +18,7 @@ from .._runtime import CaffeError, CaffeValueError, some
 from .coordinates import crop_offsets
 from .graph import Graph, Spec, Step, build
 from .inputs import check_names, input_shapes, is_input
-from .messages import layer_parameter
+from .messages import layer_parameter, message_of
 from .net import CaffeNet, Phase
 from .registry import Folders, Ported
 from .rules import TRAIN, State, included
@@ -83,6 +83,7 @@ class Builder:
             solves = self.root.value("net") or self.root.value("train_net")
             hint = f". It is a solver's: its net is {solves!r}" if solves else ""
             raise CaffeValueError(f"{path}: not a net: no `layer` and no `layers`{hint}")
+        message_of(self.root.without("layer", "layers"), "NetParameter", options.ignore)
         check_names(options.shapes, self.root, self.specs, options.folders, path)
         self.problems = Problems(path)
         self.notes: list[str] = []
@@ -95,6 +96,7 @@ class Builder:
     # ---------------------------------------------------------------------------------------- phases
 
     def build(self, states: list[State]) -> CaffeNet:
+        states = [state.over(self.root.node("state")) for state in states]
         self.states = {state.phase: state for state in states}
         phases = {state.phase: Phase(self._graph(state)) for state in states}
         net = CaffeNet(self.root.value("name"), str(self.path), phases)
@@ -130,7 +132,7 @@ class Builder:
         )
 
     def _in(self, phase: str) -> list[Spec]:
-        return [spec for spec in self.specs if included(spec.node, self.states[phase], self.path)]
+        return [spec for spec in self.specs if included(spec.node, self.states[phase])]
 
     def _input_spec(self, i: int, name: str) -> Spec:
         return Spec(Node(1), name, "Input", (), (name,))
@@ -464,8 +466,10 @@ def _why_none(spec: Spec) -> str:
 
 def _computing(prototxt, replace: dict | None, states: Sequence[State]) -> list[Spec]:
     text, path = read_net(prototxt, replace)
-    nodes = upgraded(parse(text, path), path)
-    specs = [Spec.of(n) for n in nodes if not states or any(included(n, state, path) for state in states)]
+    root = parse(text, path)
+    states = [state.over(root.node("state")) for state in states]
+    nodes = upgraded(root, path)
+    specs = [Spec.of(n) for n in nodes if not states or any(included(n, state) for state in states)]
     return [
         s
         for s in specs

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .._caffe.parameters import did_you_mean
-from .._caffe.prototxt import Node
+from .._caffe.prototxt import Node, integer
 from .._runtime import CaffeValueError, some
 from .graph import Spec
 from .registry import Folders
@@ -77,7 +77,7 @@ def _dims(node: Node, path) -> tuple[int, ...]:
 
 def _integer(value: str, node: Node, path) -> int:
     try:
-        number = int(value, 0)
+        number = integer(value)
     except ValueError:
         raise CaffeValueError(
             f"{path}, line {node.line}: a shape: expected an integer, got {value!r}"

@@ -1,4 +1,4 @@
-"""A layer of a prototxt as stock Caffe's LayerParameter, and the fields that stock Caffe does not have."""
+"""Parts of a prototxt as stock Caffe's messages, and the fields that stock Caffe does not have."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 
 from .._caffe.parameters import Parameters, Unknown, read_fields
 from .._caffe.prototxt import Node
+from .._runtime import CaffeValueError
 
 STOCK = Parameters(Path(__file__).resolve().parent)  # `make` puts stock Caffe's descriptor beside this file
 
@@ -15,3 +16,21 @@ def layer_parameter(node: Node) -> tuple[object, list[Unknown]]:
     message = STOCK.message("LayerParameter")
     # `engine` names an implementation, and forks have their own. It never changes the result.
     return message, read_fields(node, message, without=("engine",))
+
+
+def message_of(node: Node, name: str, ignore: tuple[str, ...] = ()):
+    """The stock message of that name, such as a NetStateRule.
+
+    Raises:
+        CaffeValueError: a wrong value, or a field that the message does not have and that is not to be ignored.
+    """
+    message = STOCK.message(name)
+    try:
+        unknown = read_fields(node, message)
+    except CaffeValueError as error:
+        raise CaffeValueError(f"{node.path}, {error}") from None
+    for one in unknown:
+        if one.path not in ignore:
+            hint = f"{one.hint}. If it does not matter: ignore=({one.path!r},)"
+            raise CaffeValueError(f"{node.path}, line {one.line}: {hint}")
+    return message

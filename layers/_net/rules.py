@@ -2,53 +2,52 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .._caffe.prototxt import Node
-from .._runtime import CaffeValueError
+from .messages import message_of
 
 TRAIN, TEST = "TRAIN", "TEST"
+_PHASES = (TRAIN, TEST)  # by Caffe's numbers
 
 
 @dataclass(frozen=True)
 class State:
-    """Caffe's NetState."""
+    """Caffe's NetState, as far as it is said. A level that nobody says is 0."""
 
     phase: str
-    level: int = 0
+    level: int | None = None
     stages: frozenset[str] = frozenset()
 
+    def over(self, state: Node | None) -> State:
+        """This state merged over the NetState of a file: `state` of a net, `train_state` or `test_state` of a solver.
 
-def included(layer: Node, state: State, path) -> bool:
-    """Is the layer part of the net in that state?"""
+        Its stages are added, and its level counts if this state has none, as in Caffe's Solver. Its phase is ignored,
+        because the caller chooses the phase. A solver's net is `State(TRAIN).over(train_state).over(state)`.
+        """
+        if state is None:
+            return self
+        said = message_of(state, "NetState")
+        level = said.level if self.level is None and said.HasField("level") else self.level
+        return replace(self, level=level, stages=self.stages.union(said.stage))
+
+
+def included(layer: Node, state: State) -> bool:
+    """Is the layer part of the net in that state? CaffeValueError for a rule that says nothing."""
     include, exclude = layer.nodes("include"), layer.nodes("exclude")
     if include and exclude:
-        raise CaffeValueError(
-            f"{path}, line {layer.line}: layer {layer.value('name')!r} has both include and exclude"
-        )
+        raise layer.wrong(layer.line, f"layer {layer.value('name')!r} has both include and exclude")
     if include:
-        return any(_meets(rule, state, path) for rule in include)
-    return not any(_meets(rule, state, path) for rule in exclude)
+        return any(_meets(rule, state) for rule in include)
+    return not any(_meets(rule, state) for rule in exclude)
 
 
-def _meets(rule: Node, state: State, path) -> bool:
-    phase = rule.value("phase")
-    phase = {"0": TRAIN, "1": TEST}.get(phase, phase)
-    if phase and phase not in (TRAIN, TEST):
-        raise CaffeValueError(f"{path}, line {rule.line}: phase: expected TRAIN or TEST, got {phase!r}")
-    if phase and phase != state.phase:
+def _meets(node: Node, state: State) -> bool:
+    rule, level = message_of(node, "NetStateRule"), state.level or 0
+    if rule.HasField("phase") and _PHASES[rule.phase] != state.phase:
         return False
-    if rule.has("min_level") and state.level < _level(rule, "min_level", path):
+    if rule.HasField("min_level") and level < rule.min_level:
         return False
-    if rule.has("max_level") and state.level > _level(rule, "max_level", path):
+    if rule.HasField("max_level") and level > rule.max_level:
         return False
-    return state.stages.issuperset(rule.values("stage")) and state.stages.isdisjoint(rule.values("not_stage"))
-
-
-def _level(rule: Node, name: str, path) -> int:
-    try:
-        return int(rule.value(name), 0)
-    except ValueError:
-        raise CaffeValueError(
-            f"{path}, line {rule.line}: {name}: expected an integer, got {rule.value(name)!r}"
-        ) from None
+    return state.stages.issuperset(rule.stage) and state.stages.isdisjoint(rule.not_stage)

@@ -1,9 +1,21 @@
 """Prototxts as trees that remember lines: templates, depth, strings, what is written again."""
 
 import pytest
+from google.protobuf import text_format
+from google.protobuf.wrappers_pb2 import Int64Value, StringValue
 from support.zoo import raises
 
-from layers._caffe.prototxt import DEEPEST, Node, filled_in, parse, quoted, read_text, render, unquoted
+from layers._caffe.prototxt import (
+    DEEPEST,
+    Node,
+    filled_in,
+    integer,
+    parse,
+    quoted,
+    read_text,
+    render,
+    unquoted,
+)
 from layers._runtime import CaffeValueError
 
 TEXT = """name: "a" 'b'  # a comment: { "
@@ -49,7 +61,11 @@ def test_a_text_as_a_tree_and_back():
         False,
         None,
     )
-    assert [n.value("a") for n in tree.nodes("last")] == ["1", ""] and tree.values("last") == []
+    assert [n.value("a") for n in tree.nodes("last")] == ["1", ""]
+    with raises(CaffeValueError, "prototxt, line 7: last: expected a value, got a message in braces"):
+        tree.values("last")
+    with raises(CaffeValueError, "line 1: name: expected a message in braces, got \"a\" 'b'"):
+        tree.nodes("name")
     less = layer.without("top", "list")
     assert [f.name for f in less.fields] == ["inner"] and less.line == 2
     less.add("more", "1")
@@ -98,9 +114,43 @@ def test_as_deep_as_it_may_be():
         parse(nested(DEEPEST))
 
 
-@pytest.mark.parametrize("text", ["", "a", 'a"b', "a\\b", '\\"'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        r'"\345\215\267\347\247\257"', r"'\xe5\x8d\xb7'", r"""'\xe5' "\215" '\xb7'""", r'"\u5377\U00007a4f"',
+        r'"\a\b\f\n\r\t\v"', r'"\\ \""', r"'\'\"'", r'"\\x41 \\101 \101\60x"', r'"\x4" "1"', '"卷 \\t 积"',
+        '"plain" "er"',
+    ],
+)  # fmt: skip
+def test_strings_as_protobuf_reads_them(text):
+    message = StringValue()
+    text_format.Parse(f"value: {text}", message)
+    assert parse(f"value: {text}").value("value") == message.value
+
+
+def test_a_string_that_is_no_text():
+    with raises(CaffeValueError, r"file, line 2: name: .* can't decode byte 0xff"):
+        parse('\nname: "a\\xff"', "file").value("name")
+
+
+@pytest.mark.parametrize(
+    "text, wanted", [("03", 3), ("017", 15), ("-012", -10), ("0x1f", 31), ("0", 0), ("-7", -7)]
+)
+def test_integers_as_protobuf_reads_them(text, wanted):
+    message = Int64Value()
+    text_format.Parse(f"value: {text}", message)
+    assert integer(text) == wanted == message.value
+
+
+@pytest.mark.parametrize("text", ["08", "1.5", "0o7", "", "x", "1_000"])
+def test_integers_that_are_none(text):
+    with pytest.raises(ValueError):
+        integer(text)
+
+
+@pytest.mark.parametrize("text", ["", "a", 'a"b', "a\\b", '\\"', "卷\n\t积"])
 def test_quotes(text):
-    assert unquoted(quoted(text)) == text.replace("\\", "\\\\").replace('"', '\\"')
+    assert unquoted(quoted(text)) == text
     assert unquoted(f"'{'x' * 3}' \"y\"") == "xxxy" and unquoted("word") == "word"
 
 

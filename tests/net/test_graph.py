@@ -192,61 +192,6 @@ def test_statistics_of_training_are_those_of_testing_after_a_move_too():
     assert trained is not tested and trained.mean is tested.mean and tested.factor == 1
 
 
-def test_stages_and_levels():
-    text = INPUT + "".join(
-        conv(name, "data", more=rule)
-        for name, rule in (
-            ("deploy", 'include { stage: "deploy" }'),
-            ("other", 'include { not_stage: "deploy" }'),
-            ("high", "include { min_level: 2 }"),
-            ("low", "include { max_level: 1 }"),
-            ("never", "exclude { phase: TEST } exclude { phase: TRAIN }"),
-        )
-    )
-    assert caffe_net(text).outputs == ["low", "other"]
-    assert caffe_net(text, stages="deploy", level=2).outputs == ["deploy", "high"]
-
-
-@pytest.mark.parametrize(
-    "rule, levels",
-    [
-        ("include { min_level: 2 }", "2345"),
-        ("include { max_level: 1 }", "01"),
-        ("include { min_level: 0x1 max_level: 3 }", "123"),
-        ("include { min_level: 4 } include { max_level: 0 }", "045"),
-        ("exclude { min_level: 4 } exclude { max_level: 0 }", "123"),
-        ("include { phase: TRAIN min_level: 1 }", ""),
-        ("include { phase: 1 min_level: 1 }", "12345"),
-        ("exclude { phase: 0 max_level: 3 }", "012345"),
-        ("exclude { phase: TEST max_level: 3 }", "45"),
-        ('include { stage: "a" stage: "b" }', "012345"),
-        ('include { stage: "a" stage: "c" }', ""),
-        ('exclude { stage: "a" not_stage: "b" }', "012345"),
-        ('exclude { stage: "a" not_stage: "c" }', ""),
-    ],
-)
-def test_rules(rule, levels):
-    """At which levels a layer with that rule is part of the net, in phase TEST, with the stages a and b."""
-    text = INPUT + conv("c", "data", more=rule) + conv("always", "data")
-    found = [n for n in range(6) if "c" in caffe_net(text, phase="TEST", stages=["a", "b"], level=n).layers]
-    assert "".join(map(str, found)) == levels
-
-
-@pytest.mark.parametrize(
-    "rule, said",
-    [
-        ("include { phase: TEST } exclude { phase: TRAIN }", "layer 'c' has both include and exclude"),
-        ("include { phase: BOTH }", "phase: expected TRAIN or TEST, got 'BOTH'"),
-        ("exclude { phase: 2 }", "phase: expected TRAIN or TEST, got '2'"),
-        ("include { min_level: x }", "min_level: expected an integer, got 'x'"),
-        ("exclude { max_level: 1.5 }", "max_level: expected an integer, got '1.5'"),
-    ],
-)
-def test_rules_that_say_nothing(rule, said):
-    with pytest.raises(CaffeValueError, match=f"line 3: {said}"):
-        caffe_net("\n\n" + conv("c", "data", more=rule) + INPUT)
-
-
 def test_formats_v1_and_v0():
     v1 = (
         INPUT
@@ -459,7 +404,7 @@ def test_a_net_exports():
             "1 input_dim for 1 inputs",
         ),
         ('input: "a" input_shape { dim: -1 }', "out of range"),
-        ('input: "a" input_shape { dim: x }', "expected an integer"),
+        ('input: "a" input_shape { dim: x }', "line 1: dim: Couldn't parse integer: x"),
     ],
 )
 def test_a_prototxt_that_is_none(text, words):

@@ -6,6 +6,7 @@ import struct
 import numpy as np
 import pytest
 import torch
+from google.protobuf import text_encoding
 from support.wire import field
 
 from layers import CaffeValueError, caffe_net
@@ -133,6 +134,27 @@ def test_hdf5(tmp_path):
     # The name does not decide.
     first.save_caffemodel(tmp_path / "a.caffemodel")
     assert same(caffe_net(TEXT, (tmp_path / "a.caffemodel").rename(tmp_path / "b.h5")), first)
+
+
+def test_names_with_escapes(tmp_path):
+    """protobuf prints names that are not ASCII with escapes, and has them as they are in a caffemodel."""
+    names = {"conv": "卷积", "bn": 'a"b', "ip": "c\\n"}
+    message = message_of(first := net_with())
+    for layer in message.layer:
+        layer.name = names[layer.name]
+        layer.bottom.append("x")
+    path, text = tmp_path / "a.caffemodel", TEXT
+    path.write_bytes(message.SerializeToString())
+    for name, new in names.items():
+        text = text.replace(f'"{name}"', '"' + text_encoding.CEscape(new, as_utf8=False) + '"')
+    text = text.replace('"data"', r"""'\x64\141t' "a" """)
+    assert r"\345\215\267\347\247\257" in text
+    net = caffe_net(text, path)
+    assert same(net, first) and net.inputs == ["data"] and set(net.layers) == set(names.values())
+    x = torch.rand(2, 3, 6, 6)
+    assert torch.equal(net.train()(data=x), first.train()(x))
+    net.save_caffemodel(path)
+    assert [layer.name for layer in stored_layers(path)] == list(names.values())
 
 
 def test_what_was_not_matched_is_said_in_both_directions(tmp_path):

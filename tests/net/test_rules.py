@@ -1,0 +1,146 @@
+"""Which layers a net has: its state, the rules of its layers, and fields that would be passed over."""
+
+import pytest
+import torch
+
+from layers import CaffeValueError, caffe_net
+from layers._caffe.prototxt import parse
+from layers._net.build import needed_types
+from layers._net.rules import State
+
+INPUT = 'input: "data" input_shape { dim: 2 dim: 3 dim: 8 dim: 8 }\n'
+
+
+def conv(name, bottom, more=""):
+    return (
+        f'layer {{ name: "{name}" type: "Convolution" bottom: "{bottom}" top: "{name}" {more} '
+        "convolution_param { num_output: 4 kernel_size: 3 } }\n"
+    )
+
+
+def test_stages_and_levels():
+    text = INPUT + "".join(
+        conv(name, "data", more=rule)
+        for name, rule in (
+            ("deploy", 'include { stage: "deploy" }'),
+            ("other", 'include { not_stage: "deploy" }'),
+            ("high", "include { min_level: 2 }"),
+            ("low", "include { max_level: 1 }"),
+            ("never", "exclude { phase: TEST } exclude { phase: TRAIN }"),
+        )
+    )
+    assert caffe_net(text).outputs == ["low", "other"]
+    assert caffe_net(text, stages="deploy", level=2).outputs == ["deploy", "high"]
+
+
+# A layer for each stage and each level, which counts in the outputs' names.
+STATES = INPUT + "".join(
+    f'layer {{ name: "{rule}" type: "Power" bottom: "data" top: "{name}" include {{ {rule} }} }}'
+    for name, rule in (
+        ("a", "stage: 'a'"), ("b", "stage: 'b'"), ("0", "max_level: 0"), ("1", "min_level: 1 max_level: 1"),
+        ("2", "min_level: 2"), ("T", "phase: TRAIN"),
+    )
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "state, options, wanted",
+    [
+        ("", {}, "0"),
+        ('state { stage: "a" }', {}, "0a"),
+        ('state { stage: "a" level: 1 }', {"stages": ["b"]}, "1ab"),  # they add up
+        ("state { level: 2 }", {}, "2"),
+        ("state { level: 2 }", {"level": 0}, "0"),  # the caller's counts, as in Caffe's Net
+        ("state { level: 01 phase: TRAIN }", {}, "1"),  # the caller chooses the phase
+        ('state < stage: "\\141" >', {"level": 1}, "1a"),
+    ],
+)
+def test_the_files_own_state(state, options, wanted):
+    assert "".join(caffe_net(f"{state} {STATES}", **options).outputs) == wanted
+
+
+def test_what_a_state_makes_of_a_net():
+    """The example of an issue: stages of the file decide whether the values are scaled."""
+    text = """state { stage: "deep" level: 0 } input: "data" input_shape { dim: 1 dim: 2 }
+      layer { name: "a" type: "Power" bottom: "data" top: "data" power_param { scale: 10 } include { stage: "deep" } }
+      layer { name: "b" type: "Power" bottom: "data" top: "out" power_param { shift: 1 } }"""
+    assert caffe_net(text)(torch.ones(1, 2)).tolist() == [[11, 11]]
+    assert needed_types(
+        text + 'layer { type: "ReLU" bottom: "data" include { stage: "x" } }', None, [State("TEST")]
+    ) == ["Power"]
+
+
+def test_the_state_of_a_solvers_net():
+    """Caffe's Solver merges what its train_state says over what the net says. Levels replace, stages add up."""
+    net = parse('state { stage: "a" level: 1 }').node("state")
+    solver = parse('train_state { stage: "b" level: 2 } test_state { stage: "c" }')
+    assert State("TRAIN").over(solver.node("train_state")).over(net) == State("TRAIN", 2, frozenset("ab"))
+    assert State("TEST").over(solver.node("test_state")).over(net) == State("TEST", 1, frozenset("ac"))
+    assert State("TEST").over(solver.node("none")) == State("TEST")
+
+
+@pytest.mark.parametrize(
+    "text, said",
+    [
+        ("state { stgae: 1 }", "line 2: no field 'stgae'; did you mean 'stage'"),
+        ("state { level: x }", "line 2: level: Couldn't parse integer: x"),
+        ("state: TRAIN", "line 2: state: expected a message in braces, got TRAIN"),
+        ("force_bakward: true", "line 2: no field 'force_bakward'; did you mean 'force_backward'"),
+        ("layr { }", "line 2: no field 'layr'; did you mean 'layer'"),
+        ("input { }", "line 2: input: expected a string, got a message in braces"),
+        ('layer: "x"', "line 2: layer: expected a message in braces"),
+        ("layer { bottom { } }", "line 2: bottom: expected a value, got a message"),
+    ],
+)
+def test_fields_of_the_net_that_would_be_passed_over(text, said):
+    with pytest.raises(CaffeValueError, match=f"(?s)prototxt, {said}"):
+        caffe_net(f"\n{text}\n" + INPUT + conv("c", "data"))
+
+
+def test_a_field_of_a_forks_net():
+    text = "default_forward_type: FLOAT16 " + INPUT + conv("c", "data")
+    with pytest.raises(CaffeValueError, match=r"line 1: no field .*ignore=\('default_forward_type',\)"):
+        caffe_net(text)
+    assert caffe_net(text, ignore="default_forward_type").outputs == ["c"]
+
+
+@pytest.mark.parametrize(
+    "rule, levels",
+    [
+        ("include { min_level: 2 }", "2345"),
+        ("include { max_level: 1 }", "01"),
+        ("include { min_level: 0x1 max_level: 3 }", "123"),
+        ("include { min_level: 4 } include { max_level: 0 }", "045"),
+        ("exclude { min_level: 4 } exclude { max_level: 0 }", "123"),
+        ("include { phase: TRAIN min_level: 1 }", ""),
+        ("include { phase: 1 min_level: 1 }", "12345"),
+        ("exclude { phase: 0 max_level: 3 }", "012345"),
+        ("exclude { phase: TEST max_level: 3 }", "45"),
+        ('include { stage: "a" stage: "b" }', "012345"),
+        ('include { stage: "a" stage: "c" }', ""),
+        ('exclude { stage: "a" not_stage: "b" }', "012345"),
+        ('exclude { stage: "a" not_stage: "c" }', ""),
+    ],
+)
+def test_rules(rule, levels):
+    """At which levels a layer with that rule is part of the net, in phase TEST, with the stages a and b."""
+    text = INPUT + conv("c", "data", more=rule) + conv("always", "data")
+    found = [n for n in range(6) if "c" in caffe_net(text, phase="TEST", stages=["a", "b"], level=n).layers]
+    assert "".join(map(str, found)) == levels
+
+
+@pytest.mark.parametrize(
+    "rule, said",
+    [
+        ("include { phase: TEST } exclude { phase: TRAIN }", "layer 'c' has both include and exclude"),
+        ("include { phase: BOTH }", "phase: Enum type .* no value named BOTH"),
+        ("exclude { phase: 2 }", "phase: Enum type .* no value with number 2"),
+        ("include { min_level: x }", "min_level: Couldn't parse integer: x"),
+        ("exclude { max_level: 1.5 }", "max_level: Couldn't parse integer: 1.5"),
+        ("include { pahse: TEST }", "no field 'pahse'; did you mean 'phase'?"),
+        ("include: TEST", "include: expected a message in braces, got TEST"),
+    ],
+)
+def test_rules_that_say_nothing(rule, said):
+    with pytest.raises(CaffeValueError, match=f"line 3: {said}"):
+        caffe_net("\n\n" + conv("c", "data", more=rule) + INPUT)
