@@ -236,7 +236,7 @@ def _can_be_asked(cxx: list[str], features: list[str]) -> bool:
     return subprocess.run(command, input=program, capture_output=True, text=True).returncode == 0
 
 
-def build(header, output, cxx, flags, info, std) -> None:
+def build(header, output, target, cxx, flags, info, std) -> None:
     """Write the wrapper of a header's functions and compile it into the object `output`."""
     functions = parse_declarations(header)
     own_wrapper = header.with_name(header.stem + "_ffi.cpp")
@@ -256,23 +256,26 @@ def build(header, output, cxx, flags, info, std) -> None:
     # Python.h includes <math.h>. In C++17 it is two thirds of the code that is compiled here, so C++14 is faster. Only
     # code written by hand may need C++17.
     if own_wrapper.exists():
-        compile_into(output, [*cxx, "-std=c++17", str(generated)])
+        compile_into(output, target, [*cxx, "-std=c++17", str(generated)])
     else:
-        compile_into(output, [*cxx, PLAIN, *(["-include", str(std)] if std else []), str(generated)])
+        compile_into(output, target, [*cxx, PLAIN, *(["-include", str(std)] if std else []), str(generated)])
 
 
-def precompile(header: Path, output: Path, cxx: list[str]) -> None:
+def precompile(header: Path, output: Path, target: str, cxx: list[str]) -> None:
     """Precompile headers beside a copy of themselves, which is what the compiler is told to include."""
     shutil.copyfile(header, output.with_suffix(""))
-    tell = ["-MD", "-MP", "-MT", os.path.relpath(output, ROOT), "-MF", f"{output}.d"]
-    compile_into(output, [*cxx, PLAIN, *tell, "-x", "c++-header", str(header)])
+    compile_into(output, target, [*cxx, PLAIN, "-x", "c++-header", str(header)])
 
 
-def compile_into(output: Path, command: list[str]) -> None:
-    """Run the compiler. The output gets its name when it is complete, so a killed build leaves no half of it."""
+def compile_into(output: Path, target: str, command: list[str]) -> None:
+    """Run the compiler. The output gets its name when it is complete, so a killed build leaves no half of it.
+
+    A depfile beside it says what it was made from. `target`: make's name of the output.
+    """
     includes = [f"-I{ROOT / folder}" for folder in ("include", "src")] + python_includes()
     partial = output.with_name(output.name + ".partial")
     own = [PYTHON_ABI, "-fPIC", "-fvisibility=hidden", *includes]
+    own += ["-MD", "-MP", "-MT", target, "-MF", f"{output}.d"]
     subprocess.run([*command, *own, "-c", "-o", str(partial)], check=True)
     os.replace(partial, output)
 
@@ -288,13 +291,15 @@ def main() -> int:
     parser.add_argument("--info", default="", help="the text of caffe_build_info()")
     parser.add_argument("--std", type=Path, help="the precompiled headers, without .gch")
     arguments = parser.parse_args()
-    split = {name: shlex.split(getattr(arguments, name)) for name in ("cxx", "flags")}
+    cxx, flags = shlex.split(arguments.cxx), shlex.split(arguments.flags)
     paths = {name: getattr(arguments, name).resolve() for name in ("header", "output")}
+    target = str(arguments.output)
     try:
         if arguments.output.suffix == ".gch":
-            precompile(**paths, cxx=split["cxx"])
+            precompile(**paths, target=target, cxx=cxx)
         else:
-            build(**paths, **split, info=arguments.info, std=arguments.std and arguments.std.resolve())
+            std = arguments.std and arguments.std.resolve()
+            build(**paths, target=target, cxx=cxx, flags=flags, info=arguments.info, std=std)
     except BuildError as error:
         print(error, file=sys.stderr)
         return 1

@@ -14,8 +14,8 @@ Q     := $(if $(V),,@)
 # -MD, not -MMD: a header that is found by -idirafter counts as the system's, and so does all that it includes.
 TELL     := -MD -MP
 # Write flags to files, but only if they differ. What depends on a file is then built again. remember(files, flags)
-remember = $(foreach to,$(1),$(if $(subst x$(strip $(file <$(to)))x,,x$(strip $(TELL) $(2))x),\
-             $(file >$(to),$(strip $(TELL) $(2)))))
+remember = $(foreach to,$(1),$(if $(subst x$(strip $(file <$(to)))x,,x$(strip $(TELL) $(ENVIRONMENT) $(2))x),\
+             $(file >$(to),$(strip $(TELL) $(ENVIRONMENT) $(2)))))
 
 # Show a step as one line, and its command's output only if it fails. step(word, what, log, command)
 define step
@@ -27,9 +27,6 @@ endef
 # has a .d, too: foo.cu.d is the source's, foo.cu.o.d the object's. compile(compiler and flags)
 compile = $(1) $(TELL) -MT $@ -MF $@.d.partial -c $< -o $@.partial && mv $@.d.partial $@.d && mv $@.partial $@
 
-REWRITERS := $(wildcard tools/cuda/*.py)
-MESSAGES  := $(wildcard tools/caffe/proto*.py)
-PREPARERS := $(wildcard tools/caffe/*.py)
 COMMON    := -std=c++17 -Iinclude
 # Caffe's Makefile defines NDEBUG. Some forks test USE_CUDA instead of CPU_ONLY. Precompiled headers need the same macros,
 # or the compiler ignores them without a message.

@@ -16,6 +16,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
 
 from ..files import read
 from ..refused import Refused
@@ -25,6 +26,7 @@ from .clean import clean
 from .discover import layers_in
 from .job import Job, empty
 from .settings import ROOT, Settings, full, of_each_folder
+from .stale import Inputs
 
 # Stands in MAKEFLAGS between make's options and the settings of the command line.
 _OVERRIDES = " -- "
@@ -67,19 +69,31 @@ def is_dry(flags: list[str]) -> bool:
     return _has(flags, "n")
 
 
+def is_asked(flags: list[str]) -> bool:
+    """Does the user only ask what make would do, or if there is something to do? Then nothing may be removed."""
+    return _has(flags, "n") or _has(flags, "q")
+
+
 def _has(flags: list[str], letter: str) -> bool:
     return bool(flags) and not flags[0].startswith("-") and letter in flags[0]
 
 
-def run_make(job: Job, *goals: str, keep_going: bool = False, quiet: bool = False) -> int:
-    """Run make on the written rules. With `quiet` it only says, by its status, if there is something to do."""
+def run_make(
+    job: Job, *goals: str, keep_going: bool = False, quiet: bool = False, changed: Iterable[str] = ()
+) -> int:
+    """Run make on the written rules.
+
+    Args:
+        quiet: only say, by the status, if there is something to do.
+        changed: files that make must take for new.
+    """
     flags = [] if quiet else make_flags()
     environment = {k: v for k, v in os.environ.items() if not k.startswith("MAKE") and k != "MFLAGS"}
     environment["MAKEFLAGS"] = " ".join(flags)
     if not is_dry(flags):  # make -n has no such folder, and still asks nvcc for its architectures
         environment["TMPDIR"] = full(job.settings.temporary)
     command = ["make", "--no-print-directory", "-f", job.makefile, *goals]
-    command += ["-k"] * keep_going + ["-q"] * quiet
+    command += ["-k"] * keep_going + ["-q"] * quiet + [f"--what-if={path}" for path in changed]
     # Without make's message that there is nothing to do.
     command += ["-s"] * (not job.settings.verbose and not is_dry(flags))
     if not any(flag.startswith(("-j", "--jobserver")) for flag in flags):
@@ -95,14 +109,12 @@ def build(job: Job, keep_going: bool = False) -> int:
     places = settings.build, settings.core, settings.layers_dir
     try:
         with locked(f"{settings.build}/lock"):
-            if is_dry(make_flags()):
-                job.write(dry=True)
-                return run_make(job, "libraries", keep_going=keep_going)
-            job.write(dry=False)
-            try:
+            job.write(dry=is_dry(make_flags()))
+            if is_asked(make_flags()):
+                changed = job.rules.core_inputs.changed() | job.rules.layer_inputs.changed()
+                return run_make(job, "libraries", keep_going=keep_going, changed=changed)
+            with remembered(job.rules.layer_inputs):
                 status = _build_locked(job, f"{settings.core}/lock", keep_going)
-            finally:
-                job.remember_libraries()
     except OSError:  # a write error does not name the file
         say_if_full(*places)
         raise
@@ -119,11 +131,22 @@ def say_if_full(*places: str) -> None:
             return
 
 
+@contextlib.contextmanager
+def remembered(inputs: Inputs):
+    """Within it make runs: what is stale is removed before, and what was made is recorded after."""
+    inputs.forget()
+    try:
+        yield
+    finally:
+        inputs.remember()
+
+
 def _build_locked(job: Job, core: str, keep_going: bool) -> int:
+    inputs = job.rules.core_inputs
     with locked(core, shared=True):
-        if not run_make(job, "core", quiet=True):
+        if not inputs.changed() and not run_make(job, "core", quiet=True):
             return run_make(job, "libraries", keep_going=keep_going)
-    with locked(core):
+    with locked(core), remembered(inputs):
         if not job.settings.outside:
             return run_make(job, "libraries", keep_going=keep_going)
         status = run_make(job, "core", keep_going=keep_going)  # then others need not wait for these layers
@@ -162,7 +185,8 @@ def build_core(settings: Settings) -> int:
     job = Job(settings)
     with locked(f"{settings.build}/lock"), locked(f"{settings.core}/lock"):
         job.write(dry=False)
-        return run_make(job, "whole_core")
+        with remembered(job.rules.core_inputs):
+            return run_make(job, "whole_core")
 
 
 def loops(settings: Settings) -> int:

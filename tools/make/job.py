@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import time
 
 from ..files import content, write
 from ..refused import Refused
@@ -36,7 +35,7 @@ class Job:
         self.folders: list[Folder] = [known[name] for name in dict.fromkeys(wanted)]
         self.rules = Rules(settings)
         self.text = self.rules.text(self.folders, core_folder(ROOT))
-        self.started = time.time_ns()
+        self.started = self.rules.started
 
     def folder(self, name: str) -> Folder:
         return next(folder for folder in self.folders if folder.name == name)
@@ -53,8 +52,6 @@ class Job:
             empty(settings.temporary)
         for folder in self.folders:
             self._claim(folder.name, dry)
-        if not dry:
-            self.forget_foreign_libraries()
         for backend in settings.backends:
             os.makedirs(settings.core_of(backend), exist_ok=True)
         for place in sorted(self.rules.places()):
@@ -66,21 +63,6 @@ class Job:
         if settings.outside and not dry:
             give_toolkit(settings.layers_dir, [folder.path for folder in self.folders])
 
-    def forget_foreign_libraries(self) -> None:
-        """Forget libraries of another BUILD, which are newer than the objects here and would look up to date."""
-        for path, made in self._libraries():
-            if os.path.exists(path) and content(made) != state_of(path):
-                os.unlink(path)
-
-    def remember_libraries(self) -> None:
-        for path, made in self._libraries():
-            if os.path.exists(path):
-                write(made, state_of(path), if_changed=True)
-
-    def _libraries(self):
-        for (name, backend), path in self.rules.libraries.items():
-            yield path, f"{self.settings.build}/{name}/{backend}.library"
-
     def _claim(self, name: str, dry: bool) -> None:
         """Empty the objects of another folder's layer of the same name. They would look up to date."""
         place = os.path.join(self.settings.build, name)
@@ -90,12 +72,6 @@ class Job:
         elif not dry and (os.path.islink(place) or content(f"{place}/{FROM}") != where):
             empty(place, FROM)
             write(f"{place}/{FROM}", where)
-
-
-def state_of(path: str) -> bytes:
-    """What changes when the file changes."""
-    status = os.stat(path)
-    return f"{status.st_mtime_ns} {status.st_size} {status.st_ino}\n".encode()
 
 
 def empty(folder: str, mark: str = MARK) -> None:

@@ -5,10 +5,12 @@ python -m tools.make.packages build run        what `make` needs: requirements/b
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import sys
 
+from ..files import content, read, write
 from ..refused import Refused
 from .settings import ROOT
 
@@ -25,12 +27,11 @@ def missing(groups: list[str]) -> list[str]:
 
     lacking = []
     for group in groups:
-        with open(file_of(group), encoding="utf-8") as file:
-            for name in _LINE.findall(file.read()):
-                try:
-                    version(name)
-                except PackageNotFoundError:
-                    lacking.append(name)
+        for name in _LINE.findall(read(file_of(group))):
+            try:
+                version(name)
+            except PackageNotFoundError:
+                lacking.append(name)
     return list(dict.fromkeys(lacking))
 
 
@@ -40,22 +41,28 @@ def need(groups: list[str], stamp: str) -> None:
     Args:
         stamp: a file that remembers that nothing was missing for this Python.
     """
-    remembered = f"{sys.executable} {sys.version}\n"
-    if _is_newer(stamp, [file_of(group) for group in groups]):
-        with open(stamp, encoding="utf-8") as file:
-            if file.read() == remembered:
-                return
+    asked = "".join(read(file_of(group)) for group in groups)
+    remembered = f"{sys.executable} {sys.version}\n{asked}".encode()
+    if content(stamp) == remembered:
+        return
     if lacking := missing(groups):
         _install(groups, lacking)
-    with open(stamp, "w", encoding="utf-8") as file:
-        file.write(remembered)
+    write(stamp, remembered)
 
 
-def _is_newer(stamp: str, files: list[str]) -> bool:
-    try:
-        return all(os.stat(stamp).st_mtime >= os.stat(file).st_mtime for file in files)
-    except OSError:
-        return False
+@functools.cache
+def writers() -> list[str]:
+    """The packages that write code (requirements/build.txt): files that are others in another version."""
+    wanted = {_plain(name) for name in _LINE.findall(read(file_of("build")))}
+    found = []
+    for folder in filter(os.path.isdir, sys.path):
+        infos = [name for name in os.listdir(folder) if name.endswith(".dist-info")]
+        found += [f"{folder}/{name}/RECORD" for name in infos if _plain(name.partition("-")[0]) in wanted]
+    return sorted(found)
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[-_.]+", "_", name).lower()
 
 
 def _install(groups: list[str], lacking: list[str]) -> None:

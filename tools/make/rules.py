@@ -7,17 +7,22 @@ a .cpp. All names were checked (tools/make/names.py), so nothing needs quotes.
 
 from __future__ import annotations
 
+import glob
 import os
 import re
+import time
 
+from . import packages
 from .backends import BACKENDS, HOST, edge
 from .discover import HEADERS, SOURCES, Folder
+from .settings import ROOT, full
+from .stale import Files, Inputs
 
 CORE_SOURCES = "src/caffe"
 # The extension that runs recorded calls, one for all layers.
 CALL = "layers/_runtime/_call.abi3.so"
-# What both kinds of extensions are compiled with.
-ABI = "tools/make/python_abi.py"
+# The record of these (stale.py) is the toolkit's own, whatever BUILD and CORE are.
+TOOLKITS = "build"
 # The core's own layers and its Net. Only layers that own sub-layers need them.
 STOCK = re.compile(
     r"layers/(?!loss_layer\.|neuron_layer\.)|net\.cpp|stock_layers\.cpp|util/insert_splits\.cpp"
@@ -28,6 +33,13 @@ BOOKKEEPING = re.compile(r"(?!util/|layers/(pooling|relu|both_sides|sigmoid|soft
 REPLACEABLE = re.compile(r"util/|io\.cpp")
 # For forks' files, which were written for the less strict compilers of 2014.
 OLD = "-w -fpermissive"
+# The programs that write code, by the variable of make that lists them.
+WRITERS = {
+    "REWRITERS": ("tools/files.py", "tools/cuda/*.py"),
+    "MESSAGES": ("tools/files.py", "tools/caffe/proto*.py"),
+    "PREPARERS": ("tools/files.py", "tools/cuda/*.py", "tools/caffe/*.py"),
+    "WRAPPERS": ("build_ffi.py", "tools/make/backends.py", "tools/make/python_abi.py"),
+}
 
 
 class Rules:
@@ -37,14 +49,43 @@ class Rules:
         self.settings, self.lines, self.files = settings, [], {}
         self.libraries: dict[tuple[str, str], str] = {}  # (layer, backend) -> path
         self.depfiles: list[str] = []
+        self.lists: dict[str, str] = {}  # a folder's path -> the list of its files
         self.edge = os.path.relpath(edge.__file__, settings.root)
+        self.writers = {name: files_of(patterns) for name, patterns in WRITERS.items()}
+        self.started = time.time_ns()
+        files = Files(self.started)
+        self.core_inputs = Inputs(files, self.shared, self.is_generated)
+        self.layer_inputs = Inputs(files, self.shared, self.is_generated)
+        # Of the rules that are added now; "" if they serve all backends.
+        self.backend, self.inputs = "", self.core_inputs
 
-    def rule(self, targets: str, needs: list[str], recipe: str = "+@:"):
+    def rule(self, targets: str, needs: list[str], recipe: str = "+@:", place: str = ""):
         """Add a rule. Without a recipe, the needs' recipes write the targets if they change.
 
         The + has make look at the file's time under -q, too, which else takes it for changed.
+
+        Args:
+            place: the folder whose record has the targets' inputs, if not the targets' own.
         """
         self.lines.append(f"{targets}: {' '.join(needs)}\n\t{recipe}")
+        read = [file for need in needs for file in self.writers.get(need.strip("$()"), [need])]
+        for target in targets.split():
+            self.inputs.add(target, read, place, self.backend)
+
+    def shared(self, backend: str) -> list[str]:
+        """The files on which all that is made for a backend depends: recipes, compilers, packages that write code."""
+        recipes = ["mk/rules.mk", *[f"mk/{backend}.mk"] * bool(backend)]
+        return [*recipes, *self.settings.compiler_files(backend), *packages.writers()]
+
+    def is_generated(self, path: str) -> bool:
+        """Does make write this file to BUILD or CORE?"""
+        made = (self.settings.build, self.settings.core)
+        return path.startswith(tuple(f"{place}/" for own in made for place in (own, full(own))))
+
+    def told(self, target: str):
+        """Note that the target's recipe writes a depfile."""
+        self.depfiles.append(f"{target}.d")
+        self.inputs.told(target)
 
     def places(self) -> set[str]:
         """The folders in which make writes."""
@@ -59,21 +100,21 @@ class Rules:
             needs: what the object depends on besides the source.
         """
         self.rule(made, [source, *needs], f"$(call {recipe},{what},{flags})")
-        self.depfiles.append(f"{made}.d")
+        self.told(made)
         return made
 
     def rewritten(self, folder: Folder, source: str, backend: str, place: str) -> str:
         """Add the rule that rewrites a .cu for the backend's compiler. Returns the rewritten file."""
         made = f"{place}/{source}{BACKENDS[backend].rewritten}"
-        plain_loops = [f"{folder.path}/plain_loops"] if folder.has("plain_loops") else []
+        beside = [f"{folder.path}/{file}" for file in folder.beside if file == "plain_loops"]
         option = f"--caffe {folder.path}" if folder.is_caffe else ""
         word, tool = ("HOST", "to_host") if BACKENDS[backend].on_host else ("LOOPS", "for_nvcc")
         self.rule(
             made,
-            [f"{folder.path}/{source}", "$(REWRITERS)", *plain_loops],
+            [f"{folder.path}/{source}", "$(REWRITERS)", *beside, self.lists[folder.path]],
             f"$(call rewrite,{word},{folder.name}/{source},{tool},{option})",
         )
-        self.depfiles.append(f"{made}.d")
+        self.told(made)
         return made
 
     # ----------------------------------------------------------------------------------- parts of a folder
@@ -85,7 +126,8 @@ class Rules:
         flags = f"$({backend}_CUDA) $(call native,{folder.path},{build})"
         flags += f",$({backend}_EACH)" * folder.asks_arch
         for source in folder.sources:
-            path, what = self.rewritten(folder, source, backend, place), f"{folder.name}/{source}"
+            path = self.rewritten(folder, source, backend, place)
+            what = f"{folder.name}/{source}"
             objects.append(
                 self.compiled(f"{backend}_native", what, path, f"{place}/{source}.o", needs, flags)
             )
@@ -139,53 +181,63 @@ class Rules:
 
     def prepared(self, folder: Folder, build: str) -> list[str]:
         """Add the rules of what a Caffe folder's objects need first: messages and forwarding headers."""
-        core = folder.path == CORE_SOURCES
+        core, listed = folder.path == CORE_SOURCES, self.listed(folder, build)
         protos = [f"{folder.path}/{proto}" for proto in folder.protos]
-        self.files[f"{build}/protos"] = f"messages: {' '.join(protos)}\n"
         descriptor = f"{folder.path}/_caffe.desc"
         where = "" if core else f"--layer-dir {folder.path} --descriptor {descriptor} "
         # It lies beside the layer's files, so somebody may remove it while the stamp stays.
         gone = not core and not os.path.exists(os.path.join(self.settings.root, descriptor))
         if gone:
-            self.rule(descriptor, [], "@:")
+            self.rule(descriptor, [], "@:", place=build)
         self.rule(
             f"{build}/proto.stamp",
-            [*protos, f"{build}/protos", "src/caffe/proto/caffe.proto", "$(MESSAGES)", *[descriptor] * gone],
+            [*protos, listed, "src/caffe/proto/caffe.proto", "$(MESSAGES)", *[descriptor] * gone],
             f"$(call messages,{folder.name},{where}--include-dir {build}/include)",
         )  # fmt: skip
         self.rule(f"{build}/include/caffe/proto/caffe.pb.h", [f"{build}/proto.stamp"])
         used = [f"{folder.path}/{file}" for file in folder.sources + folder.headers]
-        self.files[f"{build}/sources"] = f"files: {' '.join(used)}\n"
         # `forwarded` lists the forwarding headers. If the list changes, any object may include another header.
         self.rule(
             f"{build}/forward.stamp",
-            [*used, f"{build}/sources", "$(PREPARERS)"],
+            [*used, listed, "$(PREPARERS)"],
             f"$(call headers,{folder.name},{folder.path},{build})",
         )
         self.rule(f"{build}/forwarded {build}/registration.cpp", [f"{build}/forward.stamp"])
-        return [f"{build}/forwarded", f"{build}/include/caffe/proto/caffe.pb.h"]
+        return [listed, f"{build}/forwarded", f"{build}/include/caffe/proto/caffe.pb.h"]
 
-    def archive(self, path: str, objects: list[str], sources: str):
-        self.rule(path, [sources, *objects], "$(archive)")
+    def listed(self, folder: Folder, build: str) -> str:
+        """Add the list of a folder's files. All that is made of the folder depends on it.
+
+        A new file may hide another one of its name, and a file that is gone leaves nothing newer behind.
+        """
+        names = [*folder.sources, *folder.headers, *folder.protos, *folder.beside]
+        self.lists[folder.path] = f"{build}/files"
+        self.files[self.lists[folder.path]] = "".join(f"{name}\n" for name in names)
+        return self.lists[folder.path]
+
+    def archive(self, path: str, objects: list[str], listed: str):
+        self.rule(path, [listed, *objects], "$(archive)")
 
     # --------------------------------------------------------------------------------------------- folders
 
     def core(self, folder: Folder):
         """Add the Caffe core: archives for the libraries, and the Python wrapper of its C ABI."""
-        build = self.settings.core
+        self.backend, build = "", self.settings.core
         ready = self.prepared(folder, build)
         for backend in self.settings.backends:
-            place = self.settings.core_of(backend)
+            self.backend, place = backend, self.settings.core_of(backend)
             base, stock = self.core_objects(folder, backend, ready)
-            self.archive(f"{place}/libstock.a", stock, f"{build}/sources")
-            self.archive(f"{place}/libcaffe.a", base + self.host_runtime(backend), f"{build}/sources")
+            self.archive(f"{place}/libstock.a", stock, ready[0])
+            self.archive(f"{place}/libcaffe.a", base + self.host_runtime(backend), ready[0])
             header, output = f"{folder.path}/caffe_layer.h", self.core_wrapper(backend)
             self.wrapper("caffe", backend, header, output, flags="$(UNSHARED)", own=edge.CAFFE)
             for each in sorted({place, self.settings.core_of(backend, of_kernels=False)}):
                 self.precompile("src/caffe/std.hpp", each, f"{backend}_PLAIN")
             gch = self.wrappers_std(backend)
-            self.rule(gch, ["src/ffi_std.hpp", f"{os.path.dirname(gch)}/flags"], "$(wrappers_std)")
-            self.depfiles.append(f"{gch}.d")
+            self.rule(
+                gch, ["src/ffi_std.hpp", "$(WRAPPERS)", f"{os.path.dirname(gch)}/flags"], "$(wrappers_std)"
+            )
+            self.told(gch)
 
     def precompile(self, header: str, place: str, flags: str):
         """Add the rule of a precompiled header in `place`, beside a copy of the header."""
@@ -194,7 +246,7 @@ class Rules:
             gch, [header, f"{place}/flags"],
             f"$(Q)cp $< $(@D) && $(call compile,$(CXX) $({flags}) -x c++-header)",
         )  # fmt: skip
-        self.depfiles.append(f"{gch}.d")
+        self.told(gch)
 
     def core_wrapper(self, backend: str) -> str:
         """Python's side of the core's C ABI."""
@@ -212,7 +264,7 @@ class Rules:
         return [f"{self.settings.core_of(backend)}/cuda_runtime.h.gch"] if BACKENDS[backend].on_host else []
 
     def runtime(self):
-        place = self.settings.core_of(HOST.name)
+        self.backend, place = HOST.name, self.settings.core_of(HOST.name)
         self.precompile("include/host/cuda_runtime.h", place, "host_FLAGS")
         self.compiled(
             "host_native", "host_launch.cpp", "src/host_launch.cpp", f"{place}/host_launch.o", [f"{place}/flags"],
@@ -221,45 +273,45 @@ class Rules:
 
     def wrapper(self, name: str, backend: str, header: str, output: str, *, flags: str = "", own=()):
         """Add the rule of the Python wrapper of a header's functions. `own`: more files that it is made from."""
-        needs = [header, *own, *edge.EVERY, self.edge, ABI, self.wrappers_std(backend)]
+        needs = [header, *own, *edge.EVERY, self.edge, "$(WRAPPERS)", self.wrappers_std(backend)]
         self.rule(output, needs, f"$(call wrapper,{name},{backend},{flags})")
+        self.told(output)
 
     def wrappers_std(self, backend: str) -> str:
         """The headers that all wrappers include, precompiled."""
         return f"{self.settings.core_of(backend, of_kernels=False)}/ffi_std.hpp.gch"
 
     def layer(self, folder: Folder):
-        build = f"{self.settings.build}/{folder.name}"
+        self.backend, build = "", f"{self.settings.build}/{folder.name}"
         for backend in self.settings.backends:
             self.libraries[folder.name, backend] = f"{folder.path}/{BACKENDS[backend].library}"
         if folder.refused:
             self.files[f"{build}/refused"] = "\n".join(folder.refused) + "\n"
             targets = " ".join(self.libraries[folder.name, backend] for backend in self.settings.backends)
-            self.rule(targets, [f"{build}/refused"], "@sed 's/^/  FAIL  /' $<; exit 1")
+            self.rule(targets, [f"{build}/refused"], "@sed 's/^/  FAIL  /' $<; exit 1", build)
             return
         if folder.is_caffe:
             ready = self.prepared(folder, build)
         else:
             here = os.path.join(self.settings.root, folder.path, f"{folder.name}.h")
             self.files[f"{build}/declarations.h"] = f'extern "C" {{\n#include "{here}"\n}}\n'
-            self.files[f"{build}/sources"] = f"files: {' '.join(folder.sources)}\n"
-            ready = [f"{build}/declarations.h"]
+            ready = [self.listed(folder, build), f"{build}/declarations.h"]
         for backend in self.settings.backends:
             self.library(folder, backend, build, ready)
         if not folder.has_init and folder.is_caffe:
             init = f"{folder.path}/__init__.py"
-            self.rule(init, [], f"$(Q)$(PYTHON) -m tools.caffe.build init {folder.path}")
+            self.rule(init, [], f"$(Q)$(PYTHON) -m tools.caffe.build init {folder.path}", build)
             self.lines.append(f"libraries: {init}")
 
     def library(self, folder: Folder, backend: str, build: str, ready: list[str]):
         """Add a layer's library for one backend: objects -> archive -> extension, with the Python wrapper."""
-        place = f"{build}/{backend}"
+        self.backend, place = backend, f"{build}/{backend}"
         archive, wrapper, linked = f"{place}/lib{folder.name}.a", f"{place}/_{backend}.o", []
         if not folder.is_caffe:
             objects = self.native_objects(folder, backend, build, ready) + self.host_runtime(backend)
-            own = tuple(f"{folder.path}/{f}" for f in (f"{folder.name}_ffi.cpp",) if folder.has(f))
+            own = [f"{folder.path}/{file}" for file in folder.beside if file.endswith("_ffi.cpp")]
             linked = [f"{folder.path}/{folder.name}.h"]
-            self.wrapper(folder.name, backend, linked[0], wrapper, own=own)
+            self.wrapper(folder.name, backend, linked[0], wrapper, own=[*own, ready[0]])
         else:
             objects = self.caffe_objects(folder, backend, build, ready)
             if folder.has("caffe_test.h"):  # Caffe's tests have a C ABI of their own
@@ -267,10 +319,14 @@ class Rules:
                 self.wrapper(folder.name, backend, header, wrapper, flags="$(UNSHARED)", own=edge.CAFFE)
             else:
                 wrapper = self.core_wrapper(backend)
-        self.archive(archive, objects, f"{build}/sources")
+        self.archive(archive, objects, ready[0])
         needs = [wrapper, archive, *self.core_archives(folder, backend), *linked]
         needs += ["tools/make/link.py", "tools/make/metadata.py"]
-        self.rule(self.libraries[folder.name, backend], needs, f"$(call link,{folder.name},{backend})")
+        library = self.libraries[folder.name, backend]
+        self.rule(library, needs, f"$(call link,{folder.name},{backend})", place)
+        self.inputs.goes_with(place, library)
+        if build in self.inputs.records:  # a Caffe layer's messages and headers
+            self.inputs.records[build].libraries.append(library)
 
     def stock_messages(self) -> str:
         """Add stock Caffe's messages for Python, with which layers/_net reads nets."""
@@ -280,6 +336,7 @@ class Rules:
             made,
             ["src/caffe/proto/caffe.proto", "$(MESSAGES)"],
             f"$(call step,PROTO,stock Caffe,{place}.log,{proto} && touch $@)",
+            TOOLKITS,
         )
         return made
 
@@ -292,8 +349,14 @@ class Rules:
         own = os.access(os.path.join(self.settings.root, os.path.dirname(CALL)), os.W_OK)
         call, messages = ([CALL], [self.stock_messages()]) if own else ([], [])
         if own:
-            self.rule(CALL, [*edge.CALL, self.edge, "tools/make/build_call.py", ABI], "$(runner)")
+            self.rule(
+                CALL,
+                [*edge.CALL, self.edge, "tools/make/build_call.py", "$(WRAPPERS)"],
+                "$(runner)",
+                TOOLKITS,
+            )
         self.core(core_sources)
+        self.inputs = self.layer_inputs
         for folder in folders:
             self.lines.append(f"\n# {folder.name}")
             self.layer(folder)
@@ -313,6 +376,7 @@ class Rules:
         head = ["# Written by tools/make/rules.py; do not edit.", *self.settings.make_variables()]
         head += [f"CORE_{backend} := {self.settings.core_of(backend)}" for backend in backends]
         head += [f"WITHOUT_KERNELS := {self.settings.core_of(HOST.name, of_kernels=False)}"]
+        head += [f"{name} := {' '.join(files)}" for name, files in self.writers.items()]
         head += ["include mk/rules.mk", *(f"include mk/{backend}.mk" for backend in backends)]
         tail = [
             f"\nlibraries: {' '.join(call)} {wanted}\n\t@:",
@@ -321,6 +385,11 @@ class Rules:
         ]
         tail.append(f"-include {' '.join(self.depfiles)}")
         return "\n".join(head + self.lines + tail) + "\n"
+
+
+def files_of(patterns: tuple[str, ...]) -> list[str]:
+    """The toolkit's files that match, below its folder."""
+    return sorted(path for pattern in patterns for path in glob.glob(pattern, root_dir=ROOT))
 
 
 def units(folder: Folder) -> dict[str, list[str]]:
@@ -338,7 +407,7 @@ def core_folder(root: str) -> Folder:
     """The folder of the Caffe core, src/caffe."""
     core = Folder.__new__(Folder)
     core.path, core.name, core.is_caffe, core.refused, core.headers = CORE_SOURCES, "caffe", True, [], []
-    core.sources, core.protos = [], []
+    core.sources, core.protos, core.beside = [], [], []
     for place, _, found in os.walk(os.path.join(root, CORE_SOURCES)):
         below = os.path.relpath(place, os.path.join(root, CORE_SOURCES))
         core.sources += [os.path.normpath(f"{below}/{f}") for f in found if f.endswith(SOURCES)]

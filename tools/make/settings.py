@@ -18,6 +18,10 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 _DEFAULT = re.compile(r"^(\w+) *\?= *(.*?) *$", re.M)
 # They compile C++, and link without its library.
 _C_COMPILER = re.compile(r"(gcc|clang|cc)(-[\d.]+)?")
+# Variables that compilers read.
+_OF_COMPILERS = (
+    "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS",
+)  # fmt: skip
 _ARCH = re.compile(r"[\w.-]+\Z")
 
 
@@ -147,6 +151,17 @@ class Settings:
         """
         return f"{self.core}/{backend}-{self.core_key(backend, of_kernels)}"
 
+    def compiler_files(self, backend: str = "") -> list[str]:
+        """The files of the compilers of a backend, and of the C++ compiler, which each backend needs.
+
+        All of a name on PATH: the first one may be a wrapper that calls the next.
+        """
+        named = [self.cxx, *([self.of(BACKENDS[backend].compiler)] if backend else [])]
+        words = dict.fromkeys(word for text in named for word in shlex.split(text))
+        folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+        found = [w if os.sep in w else f"{f}/{w}" for w in words for f in folders]
+        return [path for path in dict.fromkeys(found) if os.path.isfile(path) and os.access(path, os.X_OK)]
+
     @property
     def temporary(self) -> str:
         """The folder of the compilers' temporary files. The next make removes what a killed compiler leaves."""
@@ -155,6 +170,7 @@ class Settings:
     def make_variables(self) -> list[str]:
         """The settings as lines of a makefile."""
         values = {"PYTHON": shlex.quote(sys.executable), "UNSHARED": self._unshared(), **self._shared()}
+        values["ENVIRONMENT"] = " ".join(f"{n}={os.environ[n]}" for n in _OF_COMPILERS if os.environ.get(n))
         if "cuda" in self.backends:
             values |= architectures.options(self.nvcc, self.arch)
         escaped = {name: text.replace("$", "$$").replace("#", r"\#") for name, text in values.items()}
