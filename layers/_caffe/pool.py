@@ -8,14 +8,12 @@ import contextlib
 import threading
 from collections import defaultdict
 
-import torch
 from torch import Tensor
 
 from .._runtime import CaffeRuntimeError, CaffeTypeError, CaffeValueError
 from . import services
 from .instance import CPU, GPU, Definition, Instance, Shape, Site, shapes_of
-
-TOLERANCES = {torch.float32: 1e-5, torch.float64: 1e-12}
+from .state import same, warn_of_state
 
 
 class Pool:
@@ -50,6 +48,7 @@ class Pool:
         # Instances that wait for a backward. Without this reference the garbage collector could destroy an instance
         # together with its call, and the call would then release it.
         self.lent: set[Instance] = set()
+        self.overlapped = False  # has a call begun before an earlier one's backward?
         self.blob_shapes: tuple[Shape, ...] | None = None
         self.set_up_shapes: tuple[Shape, ...] = ()
         self.weights: list[float] = []
@@ -149,6 +148,9 @@ class Pool:
         """Run Forward. Returns the instance that ran it, its mode and its tops."""
         modes = self.modes(site, forced)
         shapes = shapes_of(bottoms)
+        if self.lent and not self.overlapped and not site.capture:
+            self.overlapped = True
+            warn_of_state(self.definition, site, modes[0], bottoms, blobs, self.set_up_shapes, self.iteration)
         for mode in modes:
             instance = self.acquire(site, mode)
             expected = self.top_shapes.get(shapes)
@@ -196,18 +198,13 @@ class Pool:
             again = instance.forward(mode, self.iteration, bottoms, copies, wanted, expected)
         if again is None:
             raise self.no_code_for("Forward", mode, site)
-        if not all(map(self._same, again, tops)):
+        if not all(map(same, again, tops)):
             raise CaffeRuntimeError(
                 f"{self.name}: Backward needs Forward to be run again (a second backward, a compiled graph, or kernels "
                 "for lack of CPU code), and it gave another result: the layer depends on something that changes from "
                 "call to call"
             )
         return instance
-
-    @staticmethod
-    def _same(one: Tensor, other: Tensor) -> bool:
-        tolerance = TOLERANCES[one.dtype]
-        return one.shape == other.shape and torch.allclose(one, other, tolerance, tolerance, equal_nan=True)
 
     def _expect(self, bottoms: tuple[Shape, ...], tops: tuple[Shape, ...]) -> None:
         """Remember the tops' shapes for bottoms of these shapes, and which sizes vary."""
