@@ -17,11 +17,13 @@ from torch import Tensor
 
 from .._runtime import CaffeValueError, some
 
-# Field numbers of caffe.proto, by message: NetParameter, LayerParameter, V1LayerParameter, V0LayerParameter, BlobProto.
+# Field numbers of caffe.proto, by message: NetParameter, LayerParameter, V1LayerParameter, V0LayerParameter,
+# SolverState, BlobProto.
 _NET = {"layers": 2, "layer": 100}
 _LAYER = {"name": 1, "blobs": 7}
 _V1 = {"layer": 1, "name": 4, "blobs": 6}
 _V0 = {"name": 1, "blobs": 50}
+_STATE = {"iter": 1, "learned_net": 2, "history": 3}
 _BLOB = {"data": 5, "shape": 7, "double_data": 8}
 # The first bytes of an HDF5 file.
 HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
@@ -64,6 +66,15 @@ class StoredLayer:
     blobs: list[StoredBlob] = field(default_factory=list)
 
 
+@dataclass
+class StoredState:
+    """A SolverState: the updates made, the file of the weights, and what the solver remembers."""
+
+    iteration: int = 0
+    learned_net: str = ""
+    history: list[StoredBlob] = field(default_factory=list)
+
+
 def stored_layers(path) -> list[StoredLayer]:
     """The layers of a .caffemodel. CaffeValueError with the offset if the file is not one.
 
@@ -92,6 +103,11 @@ def same_shape(own, stored) -> bool:
 def stored_blob(path) -> StoredBlob:
     """The blob of a .binaryproto, such as a mean image."""
     return _scanned(path, ".binaryproto", lambda scan, size: scan.blob(0, size))
+
+
+def stored_state(path) -> StoredState:
+    """What a .solverstate has. CaffeValueError with the offset if the file is not one."""
+    return _scanned(path, ".solverstate", lambda scan, size: scan.state(size))
 
 
 def _scanned(path, kind: str, read):
@@ -159,6 +175,19 @@ class _Scan:
         if not layer.name and layer.blobs:
             layer.name = f"(layer at offset {where})"
         return layer
+
+    def state(self, size: int) -> StoredState:
+        state, has_iteration = StoredState(), False
+        for number, wire, start, stop in self.fields(0, size):
+            if number == _STATE["iter"] and wire == 0:
+                state.iteration, has_iteration = start, True
+            elif number == _STATE["learned_net"] and wire == 2:
+                state.learned_net = self.data[start:stop].decode(errors="replace")
+            elif number == _STATE["history"] and wire == 2:
+                state.history.append(self.blob(start, stop))
+        if not has_iteration:
+            raise _Malformed("no iteration in it")
+        return state
 
     def blob(self, at: int, end: int) -> StoredBlob:
         legacy, shape = [0, 0, 0, 0], None

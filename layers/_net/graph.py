@@ -47,6 +47,7 @@ class Graph:
     """The net of one phase."""
 
     steps: list[Step] = field(default_factory=list)
+    sources: list[Spec] = field(default_factory=list)  # the layers whose tops are inputs
     names: list[str] = field(default_factory=list)  # each value's blob
     inputs: dict[str, int] = field(default_factory=dict)  # blob: value
     latest: dict[str, int] = field(default_factory=dict)  # blob: the last value with that name
@@ -71,6 +72,7 @@ def build(specs: list[Spec], is_input, report, elsewhere=frozenset()) -> Graph:
     made = {top: spec for spec in reversed(specs) for top in spec.tops if top not in spec.bottoms}
     for spec in specs:
         if is_input(spec):
+            graph.sources.append(spec)
             for top in spec.tops:
                 if top in graph.latest:
                     report(spec, f"top {top!r} is made by another layer, too")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .._caffe.parameters import did_you_mean
 from .._caffe.prototxt import Node, integer
+from .._data.loader import item_shapes
 from .._runtime import CaffeValueError, some
 from .graph import Spec
 from .registry import Folders
@@ -109,8 +110,11 @@ def _dummy(spec: Spec, path) -> dict[str, tuple[int, ...]]:
 def _data(spec: Spec, path, batch: int | None) -> dict[str, tuple[int, ...]]:
     """The shapes of a data layer's tops: its batch size, and the image's crop or size.
 
-    Channels: as many as mean values, else 1 if the layer reads grey images, else 3.
+    If the data are there, their first item says all. Else the channels are as many as mean values, 1 if the layer reads
+    grey images, and 3 otherwise.
     """
+    if read := item_shapes(spec, path):
+        return read
     node = spec.node
     params = [f.value for f in node.fields if f.name.endswith("_param") and isinstance(f.value, Node)]
     said = {f.name: f.value for p in params for f in p.fields if isinstance(f.value, str)}

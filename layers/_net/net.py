@@ -103,7 +103,7 @@ class CaffeNet(nn.Module):
         """
         weights = self.phase.loss_weights
         if not weights:
-            raise CaffeValueError(f"{self.path}: no layer makes a loss in phase {self._phase_name}")
+            raise CaffeValueError(f"{self.path}: no layer makes a loss in phase {self.phase_name}")
         if isinstance(outputs, Tensor):
             outputs = {next(iter(weights)): outputs}
         if not isinstance(outputs, Mapping):
@@ -274,7 +274,7 @@ class CaffeNet(nn.Module):
     # -------------------------------------------------------------------------------------- what it is
 
     @property
-    def _phase_name(self) -> str:
+    def phase_name(self) -> str:
         return TRAIN if self.training else TEST
 
     @property
@@ -315,7 +315,7 @@ class CaffeNet(nn.Module):
             lr, weight_decay: numbers, as a solver's base_lr and weight_decay.
 
         Returns:
-            a dict with `params`, `lr` and `weight_decay` for each pair of multipliers. Parameters that require no
+            a dict with `params`, `lr`, `weight_decay`, `lr_mult` and `decay_mult` for each pair of multipliers. Parameters that require no
             gradient are left out, and one that layers share is in the group of the first.
 
         Raises:
@@ -340,9 +340,44 @@ class CaffeNet(nn.Module):
                     parameter
                 )
         return [
-            {"params": parameters, "lr": lr * mult, "weight_decay": weight_decay * decay}
+            {
+                "params": parameters,
+                "lr": lr * mult,
+                "weight_decay": weight_decay * decay,
+                "lr_mult": mult,
+                "decay_mult": decay,
+            }
             for (mult, decay), parameters in groups.items()
         ]
+
+    # -------------------------------------------------------------------------------------------- data
+
+    def data_loaders(self, *, passes: int | None = None, workers: int = 0, seed: int = 0) -> dict:
+        """The data layers of this phase, as torch DataLoaders.
+
+            for batch in net.data_loaders(passes=1)["data"]:
+                outputs = net(**batch)
+
+        Data reads an LMDB (package lmdb) or a LevelDB (plyvel), ImageData a list of images (opencv-python-headless),
+        HDF5Data a list of files (h5py). `transform_param` is applied as Caffe does: (x - mean) * scale of a random crop in
+        TRAIN, of the middle in TEST, channels blue first. Files are looked for from the working directory, and then
+        from the prototxt's folder and those above it.
+
+        Args:
+            passes: how often to go through the data. None: without an end, as Caffe does.
+            workers: processes that read.
+            seed: of the order, the crops and the mirroring.
+
+        Returns:
+            by layer's name, a DataLoader of dicts: float32 tensors by blob, [batch_size, ...].
+
+        Raises:
+            CaffeValueError: a source is missing or damaged, or a field is unknown. The message names layer, line and file.
+            CaffeRuntimeError: a package is missing.
+        """
+        from .._data import data_loaders
+
+        return data_loaders(self, passes=passes, workers=workers, seed=seed)
 
     # ----------------------------------------------------------------------------------------- weights
 
@@ -368,6 +403,33 @@ class CaffeNet(nn.Module):
     def save_caffemodel(self, path) -> None:
         """Write a .caffemodel in today's format, which Caffe and its tools can read."""
         save(self, path_of(f"{self.path}: save_caffemodel: path", path))
+
+    def share_with(self, other: CaffeNet) -> CaffeNet:
+        """Use another net's blobs, in the layers that have the same name. Both nets must be on one device.
+
+        Returns:
+            this net.
+
+        Raises:
+            CaffeTypeError: `other` is no CaffeNet.
+            CaffeValueError: a layer's blobs differ in number or in shape.
+        """
+        if not isinstance(other, CaffeNet):
+            raise self._wrong("share_with: other", "a CaffeNet", other)
+        for name, keys in self.keys.items():
+            theirs = next(
+                (b for key in other.keys.get(name, ()) if (b := blobs_of(other.get_layer(key)))), []
+            )
+            for key in keys:
+                own = blobs_of(module := self.get_layer(key))
+                if not own or not theirs:
+                    continue
+                if [b.shape for _, b in own] != [b.shape for _, b in theirs]:
+                    shapes = " and ".join(str([list(b.shape) for _, b in blobs]) for blobs in (own, theirs))
+                    raise CaffeValueError(f"{self.path}: share_with: layer {name!r}: blobs of {shapes}")
+                for (attribute, _), (_, blob) in zip(own, theirs, strict=True):
+                    setattr(module, attribute, blob)
+        return self
 
     def __getstate__(self) -> dict:
         return self.__dict__ | {"_schedules": {}}

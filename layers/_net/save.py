@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -18,17 +19,33 @@ def save(net: nn.Module, path) -> None:
     path = Path(path)
     if path.suffix in (".h5", ".hdf5"):
         raise CaffeValueError(f"save_caffemodel: {path}: HDF5 is read, and not written: take another suffix")
-    partial = path.with_name(path.name + f".{os.getpid()}.partial")
     phase = net.phases.get(TRAIN) or next(iter(net.phases.values()))
+    with whole_file(path) as file:
+        file.write(_bytes(1, net.net_name.encode()))
+        for step in phase.graph.steps:
+            if step.key:
+                _layer(file, step.spec, net.get_layer(step.key))
+
+
+@contextlib.contextmanager
+def whole_file(path):
+    path = Path(path)
+    partial = path.with_name(path.name + f".{os.getpid()}.partial")
     try:
         with open(partial, "wb") as file:
-            file.write(_bytes(1, net.net_name.encode()))
-            for step in phase.graph.steps:
-                if step.key:
-                    _layer(file, step.spec, net.get_layer(step.key))
+            yield file
         os.replace(partial, path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def save_state(path, iteration: int, learned_net: str, histories: list[Tensor], current_step: int) -> None:
+    """Write a SolverState: what Caffe calls a .solverstate."""
+    with whole_file(path) as file:
+        head = _number(1, iteration) + _bytes(2, learned_net.encode()) + _number(4, current_step)
+        file.write(head)
+        for history in histories:
+            _write_blob(file, 3, *_blob(history.detach()))
 
 
 def _layer(file, spec, module) -> None:
@@ -38,10 +55,14 @@ def _layer(file, spec, module) -> None:
     blobs = [_blob(blob.detach()) for _, blob in blobs_of(module)]
     size = len(head) + sum(len(_tag(7)) + len(_varint(n)) + n for n, *_ in blobs)
     file.write(_tag(100) + _varint(size) + head)
-    for total, begin, values in blobs:
-        file.write(_tag(7) + _varint(total) + begin)
-        if values.numel():
-            file.write(memoryview(values.numpy()).cast("B"))
+    for blob in blobs:
+        _write_blob(file, 7, *blob)
+
+
+def _write_blob(file, number: int, total: int, begin: bytes, values: Tensor) -> None:
+    file.write(_tag(number) + _varint(total) + begin)
+    if values.numel():
+        file.write(memoryview(values.numpy()).cast("B"))
 
 
 def _blob(blob: Tensor) -> tuple[int, bytes, Tensor]:
@@ -57,6 +78,10 @@ def _blob(blob: Tensor) -> tuple[int, bytes, Tensor]:
 
 def _tag(number: int) -> bytes:
     return _varint(number << 3 | 2)
+
+
+def _number(number: int, value: int) -> bytes:
+    return _varint(number << 3) + _varint(value)
 
 
 def _bytes(number: int, content: bytes) -> bytes:

@@ -1,0 +1,109 @@
+"""Caffe's learning rates and updates, by formula: `src/caffe/solvers/*.cpp` of BVLC/caffe.
+
+i is the iteration, g the gradient after clipping, division by iter_size and regularisation, w the parameter, h and h2
+what the solver remembers of it, mu the momentum, and r the rate: lr_policy's times the parameter's lr_mult.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+# By lr_policy: its rate at iteration i of the SolverParameter s, and the fields that it cannot do without.
+POLICIES: dict[str, tuple[Callable, tuple[str, ...]]] = {
+    "fixed": (lambda s, i: s.base_lr, ()),
+    "step": (lambda s, i: s.base_lr * s.gamma ** (i // s.stepsize), ("gamma", "stepsize")),
+    "exp": (lambda s, i: s.base_lr * s.gamma**i, ("gamma",)),
+    "inv": (lambda s, i: s.base_lr * (1 + s.gamma * i) ** -s.power, ("gamma", "power")),
+    "multistep": (lambda s, i: s.base_lr * s.gamma ** sum(i >= v for v in s.stepvalue), ("gamma",)),
+    "poly": (lambda s, i: s.base_lr * max(0.0, 1 - i / s.max_iter) ** s.power, ("power", "max_iter")),
+    "sigmoid": (
+        lambda s, i: s.base_lr * _logistic(s.gamma * (i - s.stepsize)),
+        ("gamma", "stepsize"),
+    ),
+}
+
+
+def _logistic(x: float) -> float:
+    return 1 / (1 + math.exp(-x)) if x > -700 else 0.0
+
+
+def sgd(group: dict, g: list[Tensor], h: list[Tensor], h2: list[Tensor], step: int) -> list[Tensor]:
+    """h = mu h + r g; w -= h. torch.optim.SGD differs: its rate is outside of the momentum."""
+    torch._foreach_mul_(h, group["momentum"])
+    torch._foreach_add_(h, g, alpha=group["lr"])
+    return h
+
+
+def nesterov(group: dict, g: list[Tensor], h: list[Tensor], h2: list[Tensor], step: int) -> list[Tensor]:
+    """h' = mu h + r g; w -= (1 + mu) h' - mu h."""
+    mu = group["momentum"]
+    before = torch._foreach_mul(h, mu)
+    torch._foreach_mul_(h, mu)
+    torch._foreach_add_(h, g, alpha=group["lr"])
+    update = torch._foreach_mul(h, 1 + mu)
+    torch._foreach_sub_(update, before)
+    return update
+
+
+def adagrad(group: dict, g: list[Tensor], h: list[Tensor], h2: list[Tensor], step: int) -> list[Tensor]:
+    """h += g^2; w -= r g / (sqrt(h) + delta)."""
+    torch._foreach_addcmul_(h, g, g)
+    return _scaled(g, h, group)
+
+
+def rmsprop(group: dict, g: list[Tensor], h: list[Tensor], h2: list[Tensor], step: int) -> list[Tensor]:
+    """h = rms_decay h + (1 - rms_decay) g^2; w -= r g / (sqrt(h) + delta)."""
+    torch._foreach_mul_(h, group["rms_decay"])
+    torch._foreach_addcmul_(h, g, g, 1 - group["rms_decay"])
+    return _scaled(g, h, group)
+
+
+def adadelta(group: dict, g: list[Tensor], h: list[Tensor], h2: list[Tensor], step: int) -> list[Tensor]:
+    """h = mu h + (1 - mu) g^2; u = g sqrt((h2 + delta) / (h + delta)); h2 = mu h2 + (1 - mu) u^2; w -= r u."""
+    mu, delta = group["momentum"], group["delta"]
+    torch._foreach_mul_(h, mu)
+    torch._foreach_addcmul_(h, g, g, 1 - mu)
+    update = torch._foreach_add(h2, delta)
+    torch._foreach_div_(update, torch._foreach_add(h, delta))
+    torch._foreach_sqrt_(update)
+    torch._foreach_mul_(update, g)
+    torch._foreach_mul_(h2, mu)
+    torch._foreach_addcmul_(h2, update, update, 1 - mu)
+    torch._foreach_mul_(update, group["lr"])
+    return update
+
+
+def adam(group: dict, g: list[Tensor], h: list[Tensor], h2: list[Tensor], step: int) -> list[Tensor]:
+    """h = mu h + (1 - mu) g; h2 = mu2 h2 + (1 - mu2) g^2; w -= r c h / (sqrt(h2) + delta), with t = i + 1 and
+    c = sqrt(1 - mu2^t) / (1 - mu^t). In torch's Adam the bias correction is inside of the square root's sum."""
+    mu, mu2 = group["momentum"], group["momentum2"]
+    torch._foreach_mul_(h, mu)
+    torch._foreach_add_(h, g, alpha=1 - mu)
+    torch._foreach_mul_(h2, mu2)
+    torch._foreach_addcmul_(h2, g, g, 1 - mu2)
+    correction = math.sqrt(1 - mu2 ** (step + 1)) / (1 - mu ** (step + 1))
+    return _scaled(h, h2, group, correction)
+
+
+def _scaled(g: list[Tensor], h: list[Tensor], group: dict, factor: float = 1.0) -> list[Tensor]:
+    """r factor g / (sqrt(h) + delta)."""
+    below = torch._foreach_sqrt(h)
+    torch._foreach_add_(below, group["delta"])
+    update = torch._foreach_div(g, below)
+    torch._foreach_mul_(update, group["lr"] * factor)
+    return update
+
+
+# By a solver's type: its update, and how many blobs it remembers for each parameter.
+RULES: dict[str, tuple[Callable, int]] = {
+    "SGD": (sgd, 1),
+    "Nesterov": (nesterov, 1),
+    "AdaGrad": (adagrad, 1),
+    "RMSProp": (rmsprop, 1),
+    "AdaDelta": (adadelta, 2),
+    "Adam": (adam, 2),
+}
