@@ -38,7 +38,7 @@ V          ?=
 SETTINGS  := PYTHON CXX NVCC CUDA_HOME ARCH HIPCC HIP_ARCH HOST_ARCH LAYERS_DIR LAYERS BACKENDS BUILD CORE SANITIZE V
 # Arguments of single targets (make help says which). They are read only from the command line.
 ARGUMENTS := LAYER FROM CAFFE TYPE NAME FORCE PARAM SHAPES TEST FILTER \
-             PROTOTXT WEIGHTS PHASE REPLACE IGNORE STAGES MINUTES SEED
+             PROTOTXT WEIGHTS PHASE REPLACE IGNORE STAGES SOLVER RESUME MINUTES SEED
 
 include mk/literal.mk
 
@@ -49,7 +49,7 @@ TOOL := "$$PYTHON" -m tools.
 export CALLED_IN := $(realpath $(PWD))
 # PYTHONSAFEPATH would hide the tools in this folder from Python.
 unexport PYTHONSAFEPATH
-.PHONY: all libraries test bench port loops sanitize new verify net verify-net caffetest fuzz lint clean help
+.PHONY: all libraries test bench port loops sanitize new verify net verify-net train caffetest fuzz lint clean help
 .DEFAULT_GOAL := all
 
 all:  ## build every layer for every backend, run each once, print a table
@@ -79,6 +79,9 @@ net:  ## PROTOTXT=x [WEIGHTS=x.caffemodel CAFFE=/path/to/fork]: port what a net 
 
 verify-net:  ## PROTOTXT=x CAFFE=/path/to/fork: compare a net by torch with the fork's own code, blob by blob
 	+@$(TOOL)net verify
+
+train:  ## SOLVER=solver.prototxt [WEIGHTS=x.caffemodel RESUME=1]: train a Caffe net as `caffe train` did
+	@"$$PYTHON" -m layers.train $${WEIGHTS:+--weights "$$WEIGHTS"} $${RESUME:+--resume} -- "$$SOLVER"
 
 caffetest:  ## CAFFE=/path/to/fork TEST=test_pooling_layer.cpp (or all) [FILTER=]: run the fork's own layer tests, unedited
 	+@$(TOOL)caffetest --filter="$${FILTER:-*}" -- "$$CAFFE" "$$TEST"

@@ -43,6 +43,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--amp", choices=("bfloat16", "float16"), help="autocast")
     parser.add_argument("--workers", type=int, default=0, help="processes that read data")
     given = parser.parse_args(arguments)
+    if not given.solver:
+        print("train: which solver file? make train SOLVER=solver.prototxt", file=sys.stderr)
+        return 2
     amp = getattr(torch, given.amp) if given.amp else None
     weights = {"weights": given.weights.split(",")} if given.weights else {}
     try:

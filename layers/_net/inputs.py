@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from .._caffe.parameters import did_you_mean
 from .._caffe.prototxt import Node, integer
-from .._data.loader import item_shapes
 from .._runtime import CaffeValueError, some
 from .graph import Spec
 from .registry import Folders
@@ -113,6 +112,8 @@ def _data(spec: Spec, path, batch: int | None) -> dict[str, tuple[int, ...]]:
     If the data are there, their first item says all. Else the channels are as many as mean values, 1 if the layer reads
     grey images, and 3 otherwise.
     """
+    from .._data.loader import item_shapes  # imported here, because it imports numpy
+
     if read := item_shapes(spec, path):
         return read
     node = spec.node

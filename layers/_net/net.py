@@ -315,8 +315,8 @@ class CaffeNet(nn.Module):
             lr, weight_decay: numbers, as a solver's base_lr and weight_decay.
 
         Returns:
-            a dict with `params`, `lr`, `weight_decay`, `lr_mult` and `decay_mult` for each pair of multipliers. Parameters that require no
-            gradient are left out, and one that layers share is in the group of the first.
+            a dict with `params`, `lr`, `weight_decay`, `lr_mult` and `decay_mult` for each pair of multipliers.
+            Parameters that require no gradient are left out, and one that layers share is in the group of the first.
 
         Raises:
             CaffeTypeError: no number.
@@ -359,9 +359,9 @@ class CaffeNet(nn.Module):
                 outputs = net(**batch)
 
         Data reads an LMDB (package lmdb) or a LevelDB (plyvel), ImageData a list of images (opencv-python-headless),
-        HDF5Data a list of files (h5py). `transform_param` is applied as Caffe does: (x - mean) * scale of a random crop in
-        TRAIN, of the middle in TEST, channels blue first. Files are looked for from the working directory, and then
-        from the prototxt's folder and those above it.
+        HDF5Data a list of files (h5py). `transform_param` is applied as Caffe does: (x - mean) * scale of a random crop
+        in TRAIN, of the middle in TEST, channels blue first. Files are looked for from the working directory, and
+        then from the prototxt's folder and those above it.
 
         Args:
             passes: how often to go through the data. None: without an end, as Caffe does.
@@ -372,7 +372,7 @@ class CaffeNet(nn.Module):
             by layer's name, a DataLoader of dicts: float32 tensors by blob, [batch_size, ...].
 
         Raises:
-            CaffeValueError: a source is missing or damaged, or a field is unknown. The message names layer, line and file.
+            CaffeValueError: a source is missing or damaged, or a field is unknown. The message names the layer's line.
             CaffeRuntimeError: a package is missing.
         """
         from .._data import data_loaders

@@ -78,7 +78,7 @@ def test_what_does_not_fit_is_refused(tmp_path):
     other = caffe_net(NET.replace("dim: 3 }", "dim: 7 }", 1).replace('name: "w"', ""), train=True)
     its_optimizer, _ = caffe_solver(tmp_path / "s.prototxt", other)
     with pytest.raises(
-        ValueError, match="x.solverstate: 6 histories; SGD has 1 for each of the net's 7 blobs"
+        ValueError, match=r"x\.solverstate: 6 histories; SGD has 1 for each of the net's 7 blobs"
     ):
         load_solverstate(path, other, its_optimizer)
     before = copy.deepcopy(optimizer.state_dict())
