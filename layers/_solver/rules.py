@@ -6,6 +6,7 @@ what the solver remembers of it, mu the momentum, and r the rate: lr_policy's ti
 
 from __future__ import annotations
 
+import ctypes
 import math
 from collections.abc import Callable
 
@@ -17,7 +18,7 @@ POLICIES: dict[str, tuple[Callable, tuple[str, ...]]] = {
     "fixed": (lambda s, i: s.base_lr, ()),
     "step": (lambda s, i: s.base_lr * s.gamma ** (i // s.stepsize), ("gamma", "stepsize")),
     "exp": (lambda s, i: s.base_lr * s.gamma**i, ("gamma",)),
-    "inv": (lambda s, i: s.base_lr * (1 + s.gamma * i) ** -s.power, ("gamma", "power")),
+    "inv": (lambda s, i: s.base_lr * (1 + _single(s.gamma * i)) ** -s.power, ("gamma", "power")),
     "multistep": (lambda s, i: s.base_lr * s.gamma ** sum(i >= v for v in s.stepvalue), ("gamma",)),
     "poly": (lambda s, i: s.base_lr * max(0.0, 1 - i / s.max_iter) ** s.power, ("power", "max_iter")),
     "sigmoid": (
@@ -25,6 +26,11 @@ POLICIES: dict[str, tuple[Callable, tuple[str, ...]]] = {
         ("gamma", "stepsize"),
     ),
 }
+
+
+def _single(x: float) -> float:
+    """Rounded to single precision, in which Caffe computes gamma * i."""
+    return ctypes.c_float(x).value
 
 
 def _logistic(x: float) -> float:
