@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).resolve().parent
 # The folder of the Makefile, headers and sources in an installed package. In a checkout they lie beside the package.
 INSTALLED = "_toolkit"
 # The files that every library's edge is compiled from, and those that Caffe layers' libraries add.
-EVERY = ("build_ffi.py", "include/caffe_ffi.h", "src/ffi_guard.h", "src/ffi_run.h")
+EVERY = ("build_ffi.py", "include/caffe_ffi.h", "src/ffi_guard.h", "src/ffi_run.h", "src/way_out.h")
 CAFFE = ("include/caffe/layer_record.h", "src/caffe/caffe_layer.h")
 # What the extension of the short way of a call is compiled from. It is one for all layers (tools/make/build_call.py).
 CALL = (

@@ -29,7 +29,7 @@ through      = $(patsubst -f%,-Xcompiler -f%,$(subst -iquote ,-Xcompiler -iquote
 # See mk/host.mk. A .cu without device code, as half of stock Caffe's are, is compiled by the C++ compiler. If that fails,
 # it uses something that nvcc declares, and nvcc compiles it.
 cuda_native  = $(call step,NVCC,$(1),$@.log,$(call compile,'$(NVCC)' $(call through,$(2)) \
-                 $(cuda_NATIVE) $(or $(3),$(cuda_FRONTS))))
+                 $(cuda_NATIVE) -Xcompiler $(ENDS) $(or $(3),$(cuda_FRONTS))))
 cuda_kernel  = $(call step,NVCC,$(1),$@.log,\
   { grep -q '^// No device code' $< && $(call compile,$(CXX) $(call std,cuda) $(2) $(cuda_PLAIN) -x c++); } || \
   { $(call compile,'$(NVCC)' $(call through,$(2)) $(cuda_CAFFE)); })

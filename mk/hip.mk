@@ -11,7 +11,7 @@ hip_LINK    := -L$(HIP_ROOT)/lib -lamdhip64 -pthread
 hip_INFO    := HIP $(HIP_ARCH)
 
 # See mk/host.mk.
-hip_native  = $(call step,HIPCC,$(1),$@.log,$(call compile,$(HIP) $(2) $(hip_NATIVE)))
+hip_native  = $(call step,HIPCC,$(1),$@.log,$(call compile,$(HIP) $(2) $(hip_NATIVE) $(ENDS)))
 hip_kernel  = $(call step,HIPCC,$(1),$@.log,$(call compile,$(HIP) $(2) $(hip_CAFFE)))
 
 $(call remember,$(BUILD)/hip.flags,$(HIPCC) $(hip_NATIVE))

@@ -19,7 +19,7 @@ host_CUDA    = -include $(CORE_host)/cuda_runtime.h
 host_LAUNCH := $(if $(filter races,$(SANITIZE)),-fno-sanitize=thread)
 
 # host_native, host_kernel(name, includes and flags, further flags): a native layer's .cu, and a Caffe layer's.
-host_native  = $(call step,CXX,$(1),$@.log,$(call compile,$(CXX) $(host_FLAGS) $(2) $(3)))
+host_native  = $(call step,CXX,$(1),$@.log,$(call compile,$(CXX) $(host_FLAGS) $(ENDS) $(2) $(3)))
 host_kernel  = $(call step,CXX,$(1),$@.log,$(call compile,$(CXX) $(call std,host) $(2) $(host_CAFFE) $(3)))
 
 $(call remember,$(BUILD)/host.flags,$(CXX) $(host_FLAGS))

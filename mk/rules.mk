@@ -36,12 +36,15 @@ OBJECT    := -fPIC -fvisibility=hidden -Wall -Wno-unknown-pragmas
 # A .cpp in a GPU's library. It needs no special processor, because kernels do the work.
 GPU_PLAIN  = $(COMMON) $(OF_CAFFE) -O1 $(OBJECT) $(UNSHARED) -g1
 
+# For native layers: a function that ends without its `return` goes on in the code behind it.
+ENDS      := -Werror=return-type
+
 # Include paths of the layer's own folders. For <...> they come after the compiler's, because a layer may be
 # called `math`. own(folders)
 own = $(foreach folder,$(1),-iquote $(folder)) $(foreach folder,$(1),-idirafter $(folder))
 # Includes for a native layer. Its declarations come first, so that a definition that differs from them does not compile.
-# native(folder, build)
-native = $(call own,$(1)) -include stdint.h -include $(2)/declarations.h
+# load_inline writes a prologue.h. native(folder, build)
+native = $(call own,$(1)) -include stdint.h -include $(2)/declarations.h $(patsubst %,-include %,$(wildcard $(1)/prologue.h))
 # Includes for a Caffe layer. Its forwarding headers come first, so that a fork's own header wins over the toolkit's.
 # additions.hpp holds functions that the fork added to headers of Caffe's own, which are the toolkit's here.
 # caffe(folder, build)

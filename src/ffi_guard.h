@@ -2,7 +2,7 @@
 //
 // caffe_guard calls every exported function. It turns any exception into a status of 1 and a text in this
 // thread's slot, so nothing prints, exits or unwinds into the interpreter. A processor that cannot run the
-// kernels is reported in the same way.
+// kernels is reported in the same way, and so is what would end the process (way_out.h).
 #pragma once
 
 #include <stdint.h>
@@ -13,6 +13,7 @@
 extern "C" {
 #include "caffe_ffi.h"
 }
+#include "way_out.h"
 
 // A plain array, because it outlives every destructor and needs no allocation.
 static thread_local char caffe_error_text[2048];
@@ -21,7 +22,10 @@ template <typename Call>
 static int caffe_caught(const Call& call) noexcept {
   caffe_error_text[0] = '\0';
   try {
-    return call();
+    return caffe_with_way_out(call, [](const char* why) {
+      snprintf(caffe_error_text, sizeof(caffe_error_text), "%s", why);
+      return 1;
+    });
   } catch (const std::exception& error) {
     snprintf(caffe_error_text, sizeof(caffe_error_text), "%s", error.what());
   } catch (...) {
@@ -84,3 +88,22 @@ extern "C" const char* caffe_edge(void) { return CAFFE_EDGE; }
 
 // The host launcher defines the real one. Other libraries have no host threads to limit.
 extern "C" __attribute__((weak)) void caffe_set_num_threads(int) {}
+
+// In the place of the functions that end a process, for the library's own code (WRAPPED in tools/make/link.py).
+#define CAFFE_ENDS(name, parameters, arguments, ...)                             \
+  extern "C" {                                                                   \
+  __attribute__((visibility("default"), noreturn)) void __real_##name parameters; \
+  __attribute__((visibility("hidden"), noreturn)) void __wrap_##name parameters; \
+  }                                                                              \
+  void __wrap_##name parameters {                                                \
+    caffe_leave(__VA_ARGS__);                                                    \
+    __real_##name arguments;                                                     \
+  }
+CAFFE_ENDS(exit, (int status), (status), "exit(%d) was called", status)
+CAFFE_ENDS(_exit, (int status), (status), "_exit(%d) was called", status)
+CAFFE_ENDS(quick_exit, (int status), (status), "quick_exit(%d) was called", status)
+CAFFE_ENDS(abort, (), (), "abort() was called")
+CAFFE_ENDS(_ZSt9terminatev, (), (), "std::terminate() was called")
+CAFFE_ENDS(__assert_fail, (const char* assertion, const char* file, unsigned int line, const char* function),
+           (assertion, file, line, function), "%s:%u: assertion `%s` failed", file, line, assertion)
+#undef CAFFE_ENDS

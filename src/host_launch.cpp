@@ -7,6 +7,9 @@
 //
 // Each launch starts its own host threads, if it is long enough for that. No thread pool stays alive, so processes
 // that fork, such as a DataLoader's workers, are safe.
+//
+// What would end the process while a kernel runs (an assert, an exit, a signal) ends the launch with an error: way_out.h,
+// host_signals.h.
 #undef _FORTIFY_SOURCE  // it reports a jump to another stack as an error
 #include <setjmp.h>
 #include <sys/mman.h>
@@ -16,8 +19,10 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <exception>
 #include <memory>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <system_error>
@@ -26,6 +31,7 @@
 
 #include "host/cuda_runtime.h"
 #include "host_races.h"
+#include "host_signals.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/common_interface_defs.h>
@@ -36,6 +42,8 @@ __thread uint3 threadIdx, blockIdx, blockDim, gridDim;
 namespace cuda_host {
 
 __thread Part part;
+__thread volatile bool in_kernel = false, interrupted = false;
+__thread const char* stack_guard = nullptr;
 
 namespace {
 
@@ -65,13 +73,20 @@ struct Kernel {
   Launch launch;
 };
 
+std::string text_of(Place place) {
+  return "line " + std::to_string(place.line) +
+         (place.column ? ", column " + std::to_string(place.column) : "");
+}
+
 [[noreturn]] void fail(const Kernel& kernel, const std::string& what) {
   throw std::runtime_error(std::string("kernel ") + kernel.name + ": " + what);
 }
 
 // ------------------------------------------------------------------------------------- fibres
 
-constexpr size_t kStackBytes = 128 * 1024;
+// A GPU's thread has up to 512 KiB. Only the pages that a thread touches are memory.
+constexpr size_t kStackBytes = 640 * 1024;
+constexpr size_t kStacksBytes = kMaxThreadsPerBlock * kStackBytes;
 constexpr uint64_t kCanary = 0x5afe57ac5afe57acu;  // at the end of each stack, to detect overflows
 
 struct Fiber {
@@ -98,13 +113,14 @@ struct Warp {
 class BlockRunner {
  public:
   ~BlockRunner() {
-    if (stacks_) munmap(stacks_, kMaxThreadsPerBlock * kStackBytes);
+    if (stacks_) munmap(stacks_ - kGuardBytes, kGuardBytes + kStacksBytes);
   }
 
   void run(const Kernel& kernel, uint3 block);
-  int block_barrier(int predicate);
+  void abandon();
+  int block_barrier(int predicate, Place place);
   void warp_barrier(unsigned int mask, bool orders_memory = false);
-  uint64_t warp_exchange(unsigned int mask, uint64_t bits, int source);
+  uint64_t warp_exchange(unsigned int mask, uint64_t bits, int source, const void* caller);
   unsigned int warp_ballot(unsigned int mask, int predicate);
   unsigned int live_lanes() { return warp().live; }
   void* shared_bytes() { return shared_.get(); }
@@ -129,6 +145,7 @@ class BlockRunner {
   const Kernel* kernel_ = nullptr;
   int total_ = 0, started_ = 0, finished_ = 0;
   int at_barrier_ = 0, predicate_sum_ = 0;
+  Place barrier_;  // where the first thread at the block's barrier waits
   Warp warps_[kMaxThreadsPerBlock / 32];
   std::vector<std::unique_ptr<Fiber>> fibers_;
   std::vector<Fiber*> parked_, idle_;
@@ -176,11 +193,27 @@ void BlockRunner::run(const Kernel& kernel, uint3 block) {
     }
     if (thrown_) std::rethrow_exception(thrown_);
   } catch (...) {
-    parked_.clear();
-    idle_.clear();
-    fibers_.clear();  // later fibres reuse their stacks
+    abandon();
     throw;
   }
+}
+
+// Forget the block's threads, wherever they are. Later fibres reuse their stacks.
+void BlockRunner::abandon() {
+  parked_.clear();
+  idle_.clear();
+  fibers_.clear();
+}
+
+// From here on this host thread runs the kernel's own code ...
+void begin_code() {
+  race_finder.run_as(BlockRunner::flat());
+  in_kernel = true;
+}
+// ... and from here on the launcher's.
+void end_code() {
+  in_kernel = false;
+  race_finder.pause();
 }
 
 // The loop over the block's threads. It changes to another fibre when a thread waits.
@@ -189,9 +222,9 @@ void BlockRunner::run_threads() {
     const unsigned int t = static_cast<unsigned int>(started_++);
     threadIdx = uint3{t % blockDim.x, t / blockDim.x % blockDim.y, t / blockDim.x / blockDim.y};
     current_->thread = threadIdx;
-    race_finder.run_as(flat());
+    begin_code();
     kernel_->call(kernel_->body);
-    race_finder.pause();
+    end_code();
     threadIdx = current_->thread;
     const int id = flat();
     warps_[id / 32].live &= ~(1u << (id % 32));
@@ -210,6 +243,7 @@ void BlockRunner::entry() {
     try {
       self.run_threads();
     } catch (...) {
+      in_kernel = false;
       self.thrown_ = std::current_exception();
     }
     self.idle_.push_back(fiber);
@@ -226,11 +260,15 @@ Fiber& BlockRunner::fresh_fiber() {
 
 Fiber& BlockRunner::new_fiber() {
   if (!stacks_) {
-    void* memory = mmap(nullptr, kMaxThreadsPerBlock * kStackBytes, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED) fail(*kernel_, "no address space for the threads' stacks");
-    stacks_ = static_cast<char*>(memory);
-    race_finder.stacks_are(stacks_, kMaxThreadsPerBlock * kStackBytes);
+    char* const memory = static_cast<char*>(mmap(nullptr, kGuardBytes + kStacksBytes, PROT_NONE,
+                                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+    if (memory == MAP_FAILED || mprotect(memory + kGuardBytes, kStacksBytes, PROT_READ | PROT_WRITE))
+      fail(*kernel_, "no address space for the threads' stacks");
+    stacks_ = memory + kGuardBytes;
+    // A huge page would be memory for several stacks, of which few pages are used.
+    madvise(stacks_, kStacksBytes, MADV_NOHUGEPAGE);
+    stack_guard = memory;
+    race_finder.stacks_are(stacks_, kStacksBytes);
   }
   fibers_.emplace_back(new Fiber);
   Fiber& fiber = *fibers_.back();
@@ -260,7 +298,7 @@ void BlockRunner::resume(Fiber& fiber) {
   __sanitizer_finish_switch_fiber(scheduler_fake_stack_, nullptr, nullptr);
 #endif
   if (*reinterpret_cast<uint64_t*>(fiber.stack) != kCanary)
-    fail(*kernel_, "a thread used more than 128 KiB of stack between two barriers");
+    fail(*kernel_, "a thread used more than 640 KiB of stack between two barriers");
 }
 
 void BlockRunner::park() {
@@ -277,13 +315,16 @@ void BlockRunner::park() {
 // Wait until the scheduler resumes this fibre.
 void BlockRunner::wait() {
   park();
-  race_finder.run_as(flat());
+  begin_code();
 }
 
-int BlockRunner::block_barrier(int predicate) {
-  race_finder.pause();
+int BlockRunner::block_barrier(int predicate, Place place) {
+  end_code();
   Fiber* fiber = current_;
-  ++at_barrier_;
+  if (at_barrier_++ == 0) barrier_ = place;
+  if (place.line != barrier_.line || place.column != barrier_.column)
+    fail(*kernel_, "threads of a block wait at different barriers, at " + text_of(barrier_) + " and at " +
+                       text_of(place) + "; all must come to the same __syncthreads()");
   predicate_sum_ += predicate;
   fiber->waits_for = 0;
   parked_.push_back(fiber);
@@ -304,7 +345,7 @@ void BlockRunner::release_block_barrier() {
 }
 
 void BlockRunner::warp_barrier(unsigned int mask, bool orders_memory) {
-  race_finder.pause();
+  end_code();
   Warp& own = warp();
   own.arrived |= 1u << (flat() % 32);
   current_->waits_for = mask;
@@ -337,11 +378,14 @@ bool BlockRunner::release_warp_barriers() {
   return !ready.empty();
 }
 
-uint64_t BlockRunner::warp_exchange(unsigned int mask, uint64_t bits, int source) {
+uint64_t BlockRunner::warp_exchange(unsigned int mask, uint64_t bits, int source, const void* caller) {
   Warp& own = warp();
   own.published[flat() % 32] = bits;
   warp_barrier(mask);
-  const uint64_t result = own.published[source & 31];
+  // In CUDA the value of a lane that takes no part is undefined. Here it is the own one.
+  const bool there = (mask & own.live) >> (source & 31) & 1u;
+  const uint64_t result = there ? own.published[source & 31] : bits;
+  if (!there) race_finder.read_from_no_lane(source & 31, caller);
   warp_barrier(mask);  // nobody may publish again before all have read
   return result;
 }
@@ -365,9 +409,61 @@ int max_threads() {
   return limit > 0 ? limit : multiprocessor_count();
 }
 
+// Call work(). What would end the process becomes an exception that names the kernel.
+template <typename Work>
+void guarded(const char* kernel, const Work& work) {
+  std::string why;
+  const bool left =
+      caffe_with_way_out([&] { return work(), false; }, [&](const char* text) { return why = text, true; });
+  if (!left) return;
+  end_code();
+  runner.abandon();
+  throw std::runtime_error(std::string("kernel ") + kernel + ": " + why);
+}
+
+// The helpers of a launch: host threads that call walk(1), walk(2), ...
+class Helpers {
+ public:
+  template <typename Walk>
+  Helpers(int64_t shares, const Walk& walk) {
+    sigset_t interrupt, before;  // Ctrl-C is for the thread that launches
+    sigemptyset(&interrupt);
+    sigaddset(&interrupt, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &interrupt, &before);
+    for (int64_t s = 1; s < shares; ++s) {
+      try {
+        threads_.emplace_back([this, &walk, s] {
+          walk(s);
+          std::lock_guard<std::mutex> lock(mutex_);
+          if (++ended_ == threads_.size()) all_ended_.notify_one();
+        });
+      } catch (const std::system_error&) {
+        break;  // the system has no more threads, so fewer do the work
+      }
+    }
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  }
+  // Waits for them. After Ctrl-C they leave their kernel, which may never end.
+  ~Helpers() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    while (
+        !all_ended_.wait_for(lock, std::chrono::milliseconds(50), [&] { return ended_ == threads_.size(); }))
+      for (std::thread& thread : threads_)
+        if (interrupted) pthread_kill(thread.native_handle(), kNudge);
+    lock.unlock();
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable all_ended_;
+  size_t ended_ = 0;
+  std::vector<std::thread> threads_;
+};
+
 // Call work(first) ... work(count - 1) on so many host threads. The first exception stops the rest, and is thrown here.
 template <typename Work>
-void share_out(int64_t first, int64_t count, int64_t shares, const Work& work) {
+void share_out(const char* kernel, int64_t first, int64_t count, int64_t shares, const Work& work) {
   // Each thread has a stretch of its own, so that two do not touch the same new pages. Then it helps the others.
   struct alignas(64) Share {
     std::atomic<int64_t> next;
@@ -384,47 +480,51 @@ void share_out(int64_t first, int64_t count, int64_t shares, const Work& work) {
   const auto walk = [&](int64_t own) {
     blockDim = block_dim;
     gridDim = grid_dim;
+    signals::install();
     try {
-      for (int64_t turn = 0; turn < shares; ++turn) {
-        Share& from = share[(own + turn) % shares];
-        for (int64_t i; !threw && (i = from.next.fetch_add(1, std::memory_order_relaxed)) < from.end;)
-          work(i);
-      }
+      guarded(kernel, [&] {
+        for (int64_t turn = 0; turn < shares; ++turn) {
+          Share& from = share[(own + turn) % shares];
+          for (int64_t i; !threw && (i = from.next.fetch_add(1, std::memory_order_relaxed)) < from.end;) {
+            work(i);
+            if (interrupted) caffe_leave("interrupted");
+          }
+        }
+      });
     } catch (...) {
+      in_kernel = false;
       if (!threw.exchange(true)) thrown = std::current_exception();
     }
   };
-  std::vector<std::thread> helpers;
-  for (int64_t s = 1; s < shares; ++s) {
-    try {
-      helpers.emplace_back(walk, s);
-    } catch (const std::system_error&) {
-      break;  // the system has no more threads, so fewer do the work
-    }
+  if (shares > 1) {
+    const Helpers helpers(shares, walk);
+    walk(0);
+  } else {
+    walk(0);
   }
-  walk(0);
-  for (std::thread& helper : helpers) helper.join();
   if (thrown) std::rethrow_exception(thrown);
 }
 
 // Call work(0) ... work(count - 1). The time of the first calls decides whether other host threads help.
 template <typename Work>
-void spread(int64_t count, const Work& work) {
+void spread(const char* kernel, int64_t count, const Work& work) {
   using Clock = std::chrono::steady_clock;
   const int threads = max_threads();
   int64_t first = 0;
   double seconds = 0;
   if (threads > 1) {  // measure a few calls, because the first one may be slow for other reasons
     const auto start = Clock::now();
-    for (; first < count && seconds < kThreadPaysOff / 4; ++first) {
-      work(first);
-      seconds = std::chrono::duration<double>(Clock::now() - start).count();
-    }
+    guarded(kernel, [&] {
+      for (; first < count && seconds < kThreadPaysOff / 4; ++first) {
+        work(first);
+        seconds = std::chrono::duration<double>(Clock::now() - start).count();
+      }
+    });
   }
   const double left = first ? seconds / first * (count - first) : 0;
   const int64_t useful =
       std::min<int64_t>({threads, count - first, 1 + static_cast<int64_t>(left / kThreadPaysOff)});
-  share_out(first, count, std::max<int64_t>(1, useful), work);
+  share_out(kernel, first, count, std::max<int64_t>(1, useful), work);
 }
 
 }  // namespace
@@ -442,7 +542,10 @@ cudaError_t last_error(bool clear) {
   return error;
 }
 
-void trap() { throw std::runtime_error("a kernel called __trap()"); }
+void trap() {
+  caffe_leave("a kernel called __trap()");
+  throw std::runtime_error("__trap() was called, and not by a kernel");
+}
 
 cudaError_t allow_shared_bytes(int bytes) {
   if (bytes < 0 || bytes > kMaxSharedBytes) return pending_error = cudaErrorInvalidValue;
@@ -475,18 +578,25 @@ void run_grid(Mode mode, const char* name, void (*call)(const void*), const void
   blockDim = block;
   const int64_t blocks = int64_t(grid.x) * grid.y * grid.z;
   struct Launched {
-    ~Launched() { race_finder.end_launch(); }
+    Launched() { interrupted = false, signals::launching = true; }
+    ~Launched() {
+      signals::launching = in_kernel = false;
+      race_finder.end_launch();
+    }
   } launched;
+  signals::install();
   race_finder.begin_launch(name, int64_t(block.x) * block.y * block.z, body, body_bytes);
   if (mode == kRange && !RaceFinder::kOn) {
     const int64_t threads = blocks * block.x * block.y * block.z;
     const int64_t count = std::max<int64_t>(1, threads / kPartElements);
-    spread(count, [&](int64_t index) {
+    spread(name, count, [&](int64_t index) {
       part = Part{index, count};
+      in_kernel = true;
       call(body);
+      in_kernel = false;
     });
   } else {
-    spread(blocks, [&](int64_t b) {
+    spread(name, blocks, [&](int64_t b) {
       runner.run(kernel,
                  uint3{static_cast<unsigned int>(b % grid.x), static_cast<unsigned int>(b / grid.x % grid.y),
                        static_cast<unsigned int>(b / grid.x / grid.y)});
@@ -500,11 +610,11 @@ void* dynamic_shared_bytes() {
 }
 
 int lane() { return BlockRunner::flat() % 32; }
-int block_barrier(int predicate) { return runner.block_barrier(predicate); }
+int block_barrier(int predicate, Place place) { return runner.block_barrier(predicate, place); }
 void warp_barrier(unsigned int mask) { runner.warp_barrier(mask, true); }
 unsigned int live_lanes() { return runner.live_lanes(); }
 uint64_t warp_exchange(unsigned int mask, uint64_t bits, int source) {
-  return runner.warp_exchange(mask, bits, source);
+  return runner.warp_exchange(mask, bits, source, __builtin_return_address(0));
 }
 unsigned int warp_ballot(unsigned int mask, int predicate) { return runner.warp_ballot(mask, predicate); }
 

@@ -35,6 +35,7 @@ struct RaceFinder {
   void begin_warp_barrier() {}
   void warp_barrier(int, unsigned int) {}
   void fence() {}
+  void read_from_no_lane(int, const void*) {}
 };
 }  // namespace cuda_host
 
@@ -127,6 +128,15 @@ class RaceFinder {
   }
   void fence() {
     if (running_) threads_[thread_].fence = ++now_;
+  }
+
+  // A shuffle of this thread, called at `pc`, reads from a lane that takes no part in it.
+  void read_from_no_lane(int lane, const void* pc) {
+    pause();
+    const uint32_t place = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(pc) - library_start_);
+    if (!is_new(place, place)) return;
+    write_line("lane\t%s\t%s\t%#x\t%u\t%lld\t%d\n", library_.c_str(), kernel_, place - 1, own_number(),
+               static_cast<long long>(block_threads_), lane);
   }
 
   void access(const void* memory, size_t bytes, Kind kind, const void* pc) {
@@ -336,21 +346,31 @@ class RaceFinder {
     return log;
   }
 
-  // A line for tools/verify/races.py, which finds the source lines of places in the code.
-  void report(const char* what, const Stamp& first, const Access& second) {
+  // Was nothing told of these two places in the code?
+  bool is_new(uint32_t first, uint32_t second) {
     Log& log = log_of_now();
-    if (log.told.size() >= kMostReports || !log.told.emplace(kernel_, first.pc, second.by.pc).second) return;
+    return log.told.size() < kMostReports && log.told.emplace(kernel_, first, second).second;
+  }
+
+  // A line for tools/verify/races.py, which finds the source lines of places in the code.
+  template <typename... Values>
+  void write_line(const char* format, Values... values) {
+    const std::string& path = log_of_now().path;
+    FILE* file = path.empty() ? nullptr : fopen(path.c_str(), "a");
+    fprintf(file ? file : stderr, format, values...);
+    if (file) fclose(file);
+  }
+
+  void report(const char* what, const Stamp& first, const Access& second) {
+    if (!is_new(first.pc, second.by.pc)) return;
     const uintptr_t at = reinterpret_cast<uintptr_t>(second.memory);
     const auto above = std::upper_bound(pointers_.begin(), pointers_.end(), at);
     // The kernel's pointer that is the next below.
     const uintptr_t base = above == pointers_.begin() ? 0 : above[-1];
-    FILE* file = log.path.empty() ? nullptr : fopen(log.path.c_str(), "a");
-    if (!file) file = stderr;
-    fprintf(file, "race\t%s\t%s\t%s\t%s\t%#x\t%#x\t%u\t%u\t%lld\t%lld\t%zu\n", library_.c_str(), kernel_,
-            what, second.shared ? "shared" : "global", first.pc - 1, second.by.pc - 1, first.thread,
-            second.by.thread, static_cast<long long>(block_threads_),
-            second.shared ? -1LL : static_cast<long long>((at - base) / second.bytes), second.bytes);
-    if (file != stderr) fclose(file);
+    write_line("race\t%s\t%s\t%s\t%s\t%#x\t%#x\t%u\t%u\t%lld\t%lld\t%zu\n", library_.c_str(), kernel_, what,
+               second.shared ? "shared" : "global", first.pc - 1, second.by.pc - 1, first.thread,
+               second.by.thread, static_cast<long long>(block_threads_),
+               second.shared ? -1LL : static_cast<long long>((at - base) / second.bytes), second.bytes);
   }
 
   bool running_ = false;

@@ -9,15 +9,21 @@
 #include "cuda_words.h"
 
 namespace cuda_host {
-// Wait for all threads of the block that have not returned. Returns the sum of their predicates.
-int block_barrier(int predicate);
+// Where a barrier stands in the source. tools/cuda/to_host.py adds the column.
+struct Place {
+  int line = 0, column = 0;
+};
+// Wait for all threads of the block that have not returned. Returns the sum of their predicates. It is an error if they
+// wait at different places.
+int block_barrier(int predicate, Place place);
 // Wait for the lanes of `mask` that have not returned.
 void warp_barrier(unsigned int mask);
 // The lanes of this warp that have not returned.
 unsigned int live_lanes();
 int lane();
 
-// Publish `bits`, wait for the lanes of `mask`, and return what lane `source` published.
+// Publish `bits`, wait for the lanes of `mask`, and return what lane `source` published. If this lane has returned, never
+// was or is not in the mask, return `bits`.
 uint64_t warp_exchange(unsigned int mask, uint64_t bits, int source);
 // The lanes of `mask` whose predicate is not 0.
 unsigned int warp_ballot(unsigned int mask, int predicate);
@@ -33,10 +39,18 @@ inline T shuffle(unsigned int mask, T value, int source) {
 }
 }  // namespace cuda_host
 
-inline void __syncthreads() { cuda_host::block_barrier(0); }
-inline int __syncthreads_count(int predicate) { return cuda_host::block_barrier(predicate != 0); }
-inline int __syncthreads_or(int predicate) { return cuda_host::block_barrier(predicate != 0) != 0; }
-inline int __syncthreads_and(int predicate) { return cuda_host::block_barrier(predicate == 0) == 0; }
+inline void __syncthreads(int line = __builtin_LINE(), int column = 0) {
+  cuda_host::block_barrier(0, {line, column});
+}
+inline int __syncthreads_count(int predicate, int line = __builtin_LINE()) {
+  return cuda_host::block_barrier(predicate != 0, {line});
+}
+inline int __syncthreads_or(int predicate, int line = __builtin_LINE()) {
+  return cuda_host::block_barrier(predicate != 0, {line}) != 0;
+}
+inline int __syncthreads_and(int predicate, int line = __builtin_LINE()) {
+  return cuda_host::block_barrier(predicate == 0, {line}) == 0;
+}
 inline void __syncwarp(unsigned int mask = 0xffffffffu) { cuda_host::warp_barrier(mask); }
 inline unsigned int __activemask() { return cuda_host::live_lanes(); }
 

@@ -13,7 +13,7 @@ from .build import CaffeBuildError
 from .modules import imported
 from .recipe import Recipe, check_name, settings_for
 
-MACROS = "caffe_cuda_macro.h"
+PROLOGUE = b'#include "caffe_cuda_macro.h"\n'
 
 
 def load_inline(
@@ -47,9 +47,9 @@ def load_inline(
     """
     _check(name, cuda_source, declarations)
     settings, chosen = settings_for("load_inline", arch, backends)
-    prologue = "" if MACROS in cuda_source else f'#include "{MACROS}"\n'
     folder = PurePosixPath(name)
-    files = {folder / f"{name}.cu": (prologue + cuda_source).encode()}
+    # The macros are included by a file of their own, so that each line of the .cu has its number in the string.
+    files = {folder / f"{name}.cu": cuda_source.encode(), folder / "prologue.h": PROLOGUE}
     if declarations is not None:
         files[folder / f"{name}.h"] = declarations.encode()
 
@@ -58,9 +58,7 @@ def load_inline(
             _complete(staged / f"{name}.cu")
 
     def shown(text: str, sources: Path) -> str:
-        added = prologue.count("\n")
-        offsets = {".cu": added, ".h": added if declarations is None else 0}
-        return _in_users_lines(text, sources / folder / name, cuda_source, offsets)
+        return _in_users_lines(text, sources / folder / name, cuda_source)
 
     entry = Recipe(name, files, folder, settings, chosen, prepare, shown).built()
     return imported(name, entry, entry.folder)
@@ -83,29 +81,22 @@ def _complete(source: Path) -> None:
         raise CaffeBuildError((done.stdout + done.stderr).strip())
 
 
-def _in_users_lines(text: str, stem: Path, source: str, offsets: dict[str, int]) -> str:
-    """The compiler's text, with lines of the string instead of lines of the file that was written.
+def _in_users_lines(text: str, stem: Path, source: str) -> str:
+    """The compiler's text, with the string's name, and with each line of it that an error names.
 
     Args:
-        stem: the path of that file without its suffix.
-        offsets: by suffix, the number of lines that were added in front.
+        stem: the path of the string's file without its suffix.
     """
-    # Compilers name a place as "file.cu:3:5:" (g++) or "file.cu(3):" (nvcc), and g++ quotes it as "    3 | text".
+    # Compilers name a place as "file.cu:3:5:" (g++) or "file.cu(3):" (nvcc).
     place = re.compile(rf"{re.escape(str(stem))}(\.cu|\.h)([:(])(\d+)")
-    gutter = re.compile(r" *(\d+) \|")
-    lines, result, named, offset = source.split("\n"), [], {}, 0
+    lines, result, named = source.split("\n"), [], {}
     for line in text.split("\n"):
         if found := place.search(line):
-            offset = offsets[found[1]]
-            number = int(found[3]) - offset
+            number = int(found[3])
             if found[1] == ".cu" and number > len(lines):
                 line = place.sub("a launcher made for it", line, count=1)
             else:
                 named[number] = named.get(number) or found[1] == ".cu"
-                line = place.sub(rf"{stem.name}\g<1>\g<2>{number}", line, count=1)
-        elif offset and (quoted := gutter.match(line)):
-            number = str(int(quoted[1]) - offset)
-            line = number.rjust(quoted.end(1)) + line[quoted.end(1) :]
         result.append(line.replace(str(stem), stem.name))
     # nvcc does not quote the line.
     shown = "\n".join(result)

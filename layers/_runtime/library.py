@@ -9,6 +9,7 @@ import torch
 
 from .. import _edge
 from .._backends import BACKENDS, HOST, Backend
+from .elf import why_broken
 from .errors import CaffeRuntimeError
 
 # The names of the element types in include/caffe_ffi.h.
@@ -65,6 +66,8 @@ class Library:
         path = folder / BACKENDS[backend].library
         if not path.exists():
             raise CaffeRuntimeError(how_to_build(name, backend, path))
+        if broken := why_broken(path):
+            raise CaffeRuntimeError(how_to_build(name, backend, path, f"{path} {broken}, remove it"))
         # Loaded by path, under a unique name, because two packages may have a layer of the same name.
         loader = importlib.machinery.ExtensionFileLoader(f"{module}._{backend}", str(path))
         spec = importlib.util.spec_from_file_location(loader.name, path, loader=loader)

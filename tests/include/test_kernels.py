@@ -148,6 +148,23 @@ def test_threads_at_different_barriers(kernels):
         test_barrier_in_a_loop(kernels, "cpu")
 
 
+@pytest.mark.parametrize(
+    "function, places",
+    [("branches", "line 59, column 5 and at line 61, column 5"), ("one_line", "column .* column")],
+)
+def test_barriers_in_the_branches_of_an_if(kernels, function, places):
+    """CUDA allows them only where all threads of a block take one branch."""
+    barriers = kernels["barriers"]
+    barrier = getattr(barriers, f"barriers_{function}")
+    for all_or_none in (0, 64):
+        top = torch.zeros(64, dtype=torch.int32)
+        barrier(top, all_or_none, 64)
+        assert (top == 1).all()
+    with pytest.raises(CaffeRuntimeError, match=f"wait at different barriers, at .*{places}"):
+        barrier(top, 16, 64)
+    test_barrier_in_a_loop(kernels, "cpu")
+
+
 # ------------------------------------------------------------------------------------------- atomics
 
 
@@ -218,6 +235,25 @@ def test_warp_of_which_some_have_returned_or_never_were(kernels, device, begin, 
         wanted = [*list(living.values())[:1], odd, int(7 in living.values()), 1, mask(living), odd]
         found = top[32 * warp : 32 * warp + 32].tolist()
         assert found == [wanted if lane in living else [-1] * 6 for lane in range(len(values))]
+
+
+@pytest.mark.parametrize("threads, delta", [(20, 4), (20, 16), (33, 1), (1, 3)])
+def test_a_shuffle_from_a_lane_that_never_was(kernels, threads, delta):
+    """CUDA leaves its value undefined. On the host it is the own one, whatever ran before."""
+    kernels["warp"].warp_partial(
+        ints(64, device="cpu", low=1000, high=2000), ints(64, 4, device="cpu"), 64, 5
+    )
+    bottom, top = ints(threads, device="cpu"), ints(threads, 4, device="cpu")
+    kernels["warp"].warp_partial(bottom, top, threads, delta)
+    for at, own in enumerate(bottom.tolist()):
+        warp, lane = at // 32 * 32, at % 32
+
+        def of(source, own=own, warp=warp):
+            return bottom[warp + source].item() if 0 <= source < 32 and warp + source < threads else own
+
+        up = of(lane - delta) if lane - delta >= lane // 8 * 8 else own
+        wanted = [of((at + delta) % 32), up, of(lane + delta), of(lane ^ delta)]
+        assert top[at].tolist() == wanted, f"thread {at}"
 
 
 @pytest.mark.parametrize("x, y, z", [(64, 1, 1), (1, 64, 1), (2, 4, 8), (8, 2, 6), (3, 8, 4)])

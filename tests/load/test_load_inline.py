@@ -168,6 +168,7 @@ def test_builds_for_the_gpu_without_one(monkeypatch, nvcc):
         ('extern "C" int f(cudaStream_t stream) { return 0; }', None, "cudaStream_t"),
         ("#include <torch/extension.h>\n" + RELU6, None, "torch/extension.h: there are no torch headers here"),
         ("__global__ void f(const __half* x, __half* y) { *y = *x; }", None, "a template over the type"),
+        (FILL.format(value=1).replace("return CAFFE_LAUNCH_STATUS();", ""), None, r"wrong\.cu:10:1: error: no return"),
         ("__global__ void f(float* x) { x[0] = 1; ", None, r"wrong\.cu:1: error: this `{` has no partner"),
         (RELU6.replace("Dtype(6));", "Dtype(6);"), None, r"wrong\.cu:\d+:\d+: error: "),
         (FILL.format(value=1), "#include <math.h>\n" + FILL_DECLARED, "bare declarations only"),

@@ -87,10 +87,10 @@ def test_exception_inside_a_kernel(failures, at):
 
 @pytest.mark.parametrize("threads", [2, 33, 64])
 @pytest.mark.parametrize(
-    "what, said", [(1, r"thread {}"), (3, r"a thread used more than 128 KiB of stack.*")]
+    "what, said", [(1, r"thread {}"), (3, r"a thread used more than 640 KiB of stack.*")]
 )
 def test_a_thread_that_fails_between_two_barriers(failures, threads, what, said):
-    """The others wait for it, and are let go; 100 KiB of stack are a thread's own."""
+    """The others wait for it, and are let go; 600 KiB of stack are a thread's own."""
     top = torch.zeros(threads)
     for _ in range(2):
         with pytest.raises(RuntimeError, match=said.format(threads - 1)):
@@ -100,6 +100,63 @@ def test_a_thread_that_fails_between_two_barriers(failures, threads, what, said)
         failures.failures_after_a_barrier(top, threads, fine)
         assert (top == 1).all()
         top.zero_()
+
+
+DEADLY = {
+    "an integer divided by zero": (1, 0, r"kernel deadly_kernel: an integer was divided by zero"),
+    "far memory": (2, 1, r"kernel deadly_kernel: used memory that is not there, at address 0x"),
+    "assert in a loop": (3, 3, r"kernel deadly_kernel: .*failures\.cu:111: assertion `n < 3` failed$"),
+    "assert in noexcept": (4, 3, r"kernel deadly_block_kernel: .*failures\.cu:95: assertion `n < 3` failed$"),
+    "__trap": (6, 0, r"kernel deadly_block_kernel: a kernel called __trap\(\)$"),
+    "900 KiB of stack": (7, 0, r"kernel deadly_block_kernel: a thread needs more stack than 640 KiB"),
+    "exit in a kernel": (9, 5, r"kernel deadly_block_kernel: exit\(5\) was called$"),
+    "terminate in a kernel": (10, 5, r"kernel deadly_block_kernel: std::terminate\(\) was called$"),
+    "exit": (11, 4, r"on host: exit\(4\) was called$"),
+    "abort": (12, 4, r"on host: abort\(\) was called$"),
+    "terminate": (13, 4, r"on host: std::terminate\(\) was called$"),
+    "assert": (14, 4, r"on host: .*failures\.cu:\d+: assertion `n == 3` failed$"),
+}
+
+
+@pytest.mark.parametrize("blocks", [1, 2000])
+@pytest.mark.parametrize("what", DEADLY)
+def test_what_would_end_the_process(failures, what, blocks):
+    """On the host it is an error, on whichever of its threads it happens; and again, with its signal unblocked."""
+    number, n, said = DEADLY[what]
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match=said):
+            failures.failures_deadly(torch.zeros(2, dtype=torch.int32), number, n, blocks)
+        still_works(failures, "cpu")
+
+
+def test_as_much_stack_as_a_gpus_thread_has(failures):
+    """512 KiB at most; here 480, beside barriers."""
+    top = torch.zeros(2, dtype=torch.int32)
+    failures.failures_deadly(top, 5, 7, 1)
+    assert top.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("blocks", [1, 3000])
+def test_an_endless_kernel_ends_at_ctrl_c(kernels_folder, blocks):
+    """Threads that wait for another block's never end here. Later launches are not interrupted."""
+    script = f"""
+import sys; sys.path[:0] = {[str(p) for p in sys.path if p]!r}
+from layers._runtime.cases import load_package
+import importlib, os, pathlib, signal, threading, torch
+failures = importlib.import_module(load_package(pathlib.Path({str(kernels_folder)!r})) + ".failures").layer
+top = torch.zeros(2, dtype=torch.int32)
+for _ in range(2):
+    threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    try:
+        failures.failures_deadly(top, 8, 0, {blocks})
+    except KeyboardInterrupt:
+        print("interrupted")
+    failures.failures_deadly(top, 8, 1, {blocks})
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # as a notebook does before each cell
+    threading.Event().wait(0.2)
+"""
+    done = python_with_torch.run([sys.executable, "-c", script], timeout=60)
+    assert (done.returncode, done.stdout) == (0, "interrupted\n" * 2), done.stderr
 
 
 def test_each_thread_has_its_own_error(failures):

@@ -15,7 +15,8 @@ from support.workshop import TINY
 
 import build_ffi
 from layers import _edge
-from layers._runtime import backends_here
+from layers._runtime import CaffeRuntimeError, backends_here
+from layers._runtime.elf import why_broken
 from layers._runtime.library import Library, how_to_build
 from tools.make.outside import init_text
 
@@ -56,6 +57,21 @@ def test_import_of_a_layer_that_is_not_built(workshop):
         r"Type `make LAYERS_DIR=\S+my_layers LAYERS=one`"
     )
     assert re.match(wanted, said), said
+
+
+@pytest.mark.parametrize(
+    "part, said", [(0, "empty"), (0.1, "truncated"), (0.5, "truncated"), (0.999, "truncated")]
+)
+def test_a_library_of_which_a_part_is_missing(tmp_path, part, said):
+    """A full disk, a copy that was stopped. The loader would end Python by SIGBUS."""
+    whole = LAYERS_DIR / "round" / "_host.abi3.so"
+    content, torn = whole.read_bytes(), tmp_path / "_host.abi3.so"
+    assert why_broken(whole) == ""
+    torn.write_bytes(content[: int(len(content) * part)])
+    with pytest.raises(CaffeRuntimeError, match=rf"^torn: {torn} is {said}, remove it\. Type `make "):
+        Library("torn", "torn", tmp_path, "host", ())
+    torn.write_bytes(b"#!/bin/sh\n" * 20)
+    assert why_broken(torn) == "is no library"
 
 
 def test_what_to_type(tmp_path):
@@ -254,7 +270,9 @@ def test_broken_library(workshop):
     workshop.build()
     (one / "_host.abi3.so").write_text("not a library\n")
     said = workshop.import_and_fill("one")
-    assert said.startswith("ImportError: ") and "one/_host.abi3.so" in said
+    assert re.match(
+        r"CaffeRuntimeError: one: /.*one/_host\.abi3\.so is no library, remove it\. Type `make ", said
+    ), said
 
 
 def test_build_info(kernels):

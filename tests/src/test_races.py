@@ -109,6 +109,16 @@ def test_no_races(found, function):
     assert not found(function, *arguments)
 
 
+def test_a_shuffle_from_a_lane_that_takes_no_part(found):
+    assert not found("short_warp", ints(32), 32)
+    (read,) = found("short_warp", ints(20), 20)
+    assert (read.kernel, read.lane, read.thread) == ("short_warp_kernel", 20, (0, 4))
+    assert re.search(
+        r"shuffle in kernel short_warp_kernel: .* lane 20, .*\n .*/races\.cu:\d+: thread 4", str(read)
+    )
+    assert read.line == "top[lane] += __shfl_down_sync(0xffffffffu, lane, 16);"
+
+
 def test_a_report_that_cannot_be_written_is_printed(races, monkeypatch, tmp_path, capfd):
     monkeypatch.setenv("CAFFE_RACES", str(tmp_path / "no" / "folder"))
     races.races_in_place(ones(1), ones(COUNT), COUNT)

@@ -8,6 +8,7 @@ These are rewritten:
     k<T><<<grid, block>>>(x)       (::cuda_host::configure(grid, block), k<T>(x))
     extern __shared__ T s[];       a pointer; outside functions, an object, and a pointer where it is used
     static __shared__ T x;         __shared__ T x;
+    __syncthreads()                __syncthreads(__LINE__, 5): its column, by which the launcher knows it
     #include "beside.cuh"          is rewritten as well, into the same place relative to the output
 
 No edit adds or removes a line, so with one #line all diagnostics name the user's own file. What cannot run on the host
@@ -91,6 +92,10 @@ class HostRewriter(Rewriter):
             before = tokens[i - 1].text if i else ""
             if word == "__shared__":
                 self._shared(tokens, i, in_macro)
+            elif word == "__syncthreads" and [t.text for t in tokens[i + 1 : i + 3]] == ["(", ")"]:
+                # Two barriers on one line are two places.
+                column = self.source.lexed.position(token.start)[1]
+                self._edit(tokens[i + 2].start, tokens[i + 2].start, f"__LINE__, {column}")
             elif word in ("asm", "__asm__", "__asm") and after in ("(", "volatile", "__volatile__"):
                 self._refuse(token.start, NO_HOST_MEANING["asm"])
             elif word == "texture" and after == "<" and before != "::":

@@ -9,6 +9,8 @@ uses them. Python's own names may stay undefined. A file beside the library says
 A host library is compiled for one kind of processor, so none of its code may run before src/ffi_guard.h has checked the
 processor. The loader would run static initialisers, so they are moved to where it does not find them. They run after
 that check.
+
+Calls of functions that end a process go to src/ffi_guard.h, too, which ends the layer's call alone.
 """
 
 import os
@@ -23,6 +25,8 @@ from .backends import HOST
 
 # Names that the interpreter defines, and the sanitizers, which make sanitize loads first.
 ELSEWHERE = re.compile(r"_?Py|__\w+san_")
+# Functions that end a process.
+WRAPPED = ("exit", "_exit", "quick_exit", "abort", "_ZSt9terminatev", "__assert_fail")
 UNDEFINED = re.compile(r"undefined reference to [`']([^']+)'")
 
 
@@ -77,7 +81,8 @@ def main() -> int:
             options.append(f"-Wl,--version-script={place}/local")
         done = subprocess.run(
             [*cxx, "-shared", "-o", partial, wrapper, "-Wl,--whole-archive", layer, "-Wl,--no-whole-archive", *core,
-             *options, "-Wl,--exclude-libs,ALL", "-Wl,-z,defs", "-Wl,--warn-unresolved-symbols"],
+             *options, *(f"-Wl,--wrap={name}" for name in WRAPPED), "-Wl,--exclude-libs,ALL",
+             "-Wl,-z,defs", "-Wl,--warn-unresolved-symbols"],
             capture_output=True, text=True, errors="replace",
         )  # fmt: skip
     undefined = missing(done.stderr)

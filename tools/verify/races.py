@@ -1,7 +1,8 @@
 """Read the log of the race finder (src/host_races.h), and describe races: kernel, lines, threads, element.
 
-Libraries that were built with SANITIZE=races append lines to the file CAFFE_RACES: one for each kernel that runs, and
-one for each pair of places in the code at which two threads of a launch race.
+Libraries that were built with SANITIZE=races append lines to the file CAFFE_RACES: one for each kernel that runs, one
+for each pair of places in the code at which two threads of a launch race, and one for each shuffle that reads from a
+lane that takes no part in it.
 """
 
 from __future__ import annotations
@@ -57,11 +58,35 @@ class Race:
         )
 
 
+@dataclass(frozen=True)
+class LaneRead:
+    """A shuffle that reads from a lane that takes no part: it has returned, never was, or is not in the mask.
+
+    Attributes:
+        kernel, place, line: as in Race.
+        thread: (block, thread in the block).
+        lane: which one it reads.
+    """
+
+    kernel: str
+    place: str
+    line: str
+    thread: tuple[int, int]
+    lane: int
+
+    def __str__(self) -> str:
+        block, thread = self.thread
+        return (
+            f"shuffle in kernel {self.kernel}: a thread reads from lane {self.lane}, which takes no part, so the value"
+            f" is undefined\n    {self.place}: thread {thread} of block {block}: {self.line}"
+        )
+
+
 @dataclass
 class Watch:
     """The races, and the names of the kernels that ran."""
 
-    races: list[Race] = field(default_factory=list)
+    races: list[Race | LaneRead] = field(default_factory=list)
     kernels: set[str] = field(default_factory=set)
 
     def summary(self, own: list[str]) -> str:
@@ -100,14 +125,19 @@ def watched() -> Iterator[Watch]:
                 found.races, found.kernels = parse(log.read_text())
 
 
-def parse(text: str) -> tuple[list[Race], set[str]]:
+def parse(text: str) -> tuple[list[Race | LaneRead], set[str]]:
     """The races of a log, the first for each pair of lines; and the kernels that ran."""
-    races: dict[tuple, Race] = {}
+    races: dict[tuple, Race | LaneRead] = {}
     kernels = set()
     for line in text.splitlines():
         word, *said = line.split("\t")
         if word == "ran":
             kernels.add(said[0])
+        if word == "lane":
+            library, kernel, *rest = said
+            offset, thread, size, lane = (int(n, 0) for n in rest)
+            read = LaneRead(kernel, *place(library, offset), divmod(thread, size), lane)
+            races.setdefault((kernel, read.place), read)
         if word != "race":
             continue
         library, kernel, what, space, *rest = said

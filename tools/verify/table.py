@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from .races import Race
+from .races import LaneRead, Race
 
 RIGHT, NO_GRADIENT, NO_CODE, WRONG, FAILED = "right", "no gradient", "no code", "WRONG", "FAILED"
 # Wrong, or crashed, on guessed shapes, for which the layer may not be made.
@@ -55,7 +55,7 @@ def show(console: Console, layer: str, rows: list[Row]) -> None:
             console.print(text, markup=False, emoji=False, highlight=False)
 
 
-def closing(layer: str, rows: list[Row], races: list[Race], idle: bool = False) -> int:
+def closing(layer: str, rows: list[Row], races: list[Race | LaneRead], idle: bool = False) -> int:
     """The last line, and the exit status.
 
     Args:

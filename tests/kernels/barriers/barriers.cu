@@ -53,3 +53,24 @@ extern "C" int barriers_mismatch(int* top, int blocks, void* stream) {
   mismatch_kernel<<<blocks, 32, 0, CAFFE_STREAM(stream)>>>(top);
   return CAFFE_LAUNCH_STATUS();
 }
+
+__global__ void branches_kernel(int* top, int count) {
+  if (threadIdx.x < count)
+    __syncthreads();
+  else
+    __syncthreads();
+  top[threadIdx.x] = 1;
+}
+extern "C" int barriers_branches(int* top, int count, int threads, void* stream) {
+  branches_kernel<<<1, threads, 0, CAFFE_STREAM(stream)>>>(top, count);
+  return CAFFE_LAUNCH_STATUS();
+}
+
+__global__ void one_line_kernel(int* top, int count) {
+  if (threadIdx.x < count) { __syncthreads(); } else { __syncthreads(); }
+  top[threadIdx.x] = 1;
+}
+extern "C" int barriers_one_line(int* top, int count, int threads, void* stream) {
+  one_line_kernel<<<1, threads, 0, CAFFE_STREAM(stream)>>>(top, count);
+  return CAFFE_LAUNCH_STATUS();
+}

@@ -6,3 +6,6 @@ int barriers_early_return(const int* bottom, int* top, int alive, int threads, v
 int barriers_votes(int* top, int below, int threads, void* stream);
 // Half of a warp waits for the block, the other half for the warp: a deadlock
 int barriers_mismatch(int* top, int blocks, void* stream);
+// The threads below `count` and the others come to different __syncthreads().
+int barriers_branches(int* top, int count, int threads, void* stream);
+int barriers_one_line(int* top, int count, int threads, void* stream);

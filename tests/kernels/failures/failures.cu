@@ -72,8 +72,8 @@ __global__ void meeting_kernel(float* top, int what) {
 #ifndef __CUDACC__
   if (threadIdx.x == blockDim.x - 1) {
     if (what == 1) throw std::runtime_error("thread " + std::to_string(threadIdx.x));
-    if (what == 2) top[threadIdx.x] = deep<100>();
-    if (what == 3) top[threadIdx.x] = deep<150>();
+    if (what == 2) top[threadIdx.x] = deep<600>();
+    if (what == 3) top[threadIdx.x] = deep<700>();
   }
 #endif
   __syncthreads();
@@ -82,5 +82,56 @@ __global__ void meeting_kernel(float* top, int what) {
 
 extern "C" int failures_after_a_barrier(float* top, int threads, int what, void* stream) {
   meeting_kernel<<<1, threads, 0, CAFFE_STREAM(stream)>>>(top, what);
+  return CAFFE_LAUNCH_STATUS();
+}
+
+#include <assert.h>
+
+#include <cstdlib>
+#include <exception>
+
+// What would end the process on the host. On a GPU an assert or a wrong address ends the context.
+__device__ int below_three(int n) noexcept {
+  assert(n < 3);
+  return n;
+}
+template <int KiB>
+__device__ float large_array(int n) {
+  volatile float much[KiB * 256];
+  much[n] = 1;
+  __syncthreads();
+  much[KiB * 256 - 1 - n] = 2;
+  __syncthreads();
+  return much[n] + much[KiB * 256 - 1 - n];
+}
+__global__ void deadly_kernel(int* top, int what, int n) {
+  CUDA_KERNEL_LOOP(i, 1 << 16) {
+    if (what == 1) top[i % 2] = i / n;
+    if (what == 2) top[i + static_cast<int64_t>(n) * 1000000000000] = i;
+    if (what == 3) assert(n < 3);
+  }
+}
+__global__ void deadly_block_kernel(int* top, int what, int n) {
+  __syncthreads();
+  if (what == 4) top[threadIdx.x] = below_three(n);
+  if (what == 5) top[threadIdx.x] = large_array<480>(n) == 3;
+  if (what == 6) __trap();
+  if (what == 8) while (atomicAdd(top, 0) == n) {}
+#ifndef __CUDACC__
+  if (what == 7) top[threadIdx.x] = large_array<900>(n) == 3;
+  if (what == 9) exit(n);
+  if (what == 10) std::terminate();
+#endif
+  __syncthreads();
+}
+extern "C" int failures_deadly(int* top, int what, int n, int blocks, void* stream) {
+  if (what == 11) exit(n);
+  if (what == 12) std::abort();
+  if (what == 13) std::terminate();
+  if (what == 14) assert(n == 3);
+  if (what <= 3)
+    deadly_kernel<<<CAFFE_GET_BLOCKS(1 << 16), CAFFE_CUDA_NUM_THREADS, 0, CAFFE_STREAM(stream)>>>(top, what, n);
+  else
+    deadly_block_kernel<<<blocks, 2, 0, CAFFE_STREAM(stream)>>>(top, what, n);
   return CAFFE_LAUNCH_STATUS();
 }

@@ -92,3 +92,16 @@ extern "C" int warp_box(int* top, int x, int y, int z, void* stream) {
   box_kernel<<<1, dim3(x, y, z), 0, CAFFE_STREAM(stream)>>>(top);
   return CAFFE_LAUNCH_STATUS();
 }
+
+__global__ void partial_kernel(const int* bottom, int* top, int delta) {
+  const int value = bottom[threadIdx.x];
+  int* own = top + 4 * threadIdx.x;
+  own[0] = __shfl_sync(0xffffffffu, value, threadIdx.x + delta);
+  own[1] = __shfl_up_sync(0xffffffffu, value, delta, 8);
+  own[2] = __shfl_down_sync(0xffffffffu, value, delta);
+  own[3] = __shfl_xor_sync(0xffffffffu, value, delta);
+}
+extern "C" int warp_partial(const int* bottom, int* top, int threads, int delta, void* stream) {
+  partial_kernel<<<1, threads, 0, CAFFE_STREAM(stream)>>>(bottom, top, delta);
+  return CAFFE_LAUNCH_STATUS();
+}

@@ -10,3 +10,5 @@ int warp_early_return(const int* bottom, int* top, int begin, int end, int threa
 int warp_box(int* top, int x, int y, int z, void* stream);
 // top[w] = the sum of the w-th 32 elements, in double
 int warp_sum(const double* bottom, double* top, int threads, void* stream);
+// Shuffles by `delta`, in a block of any number of threads. top: [threads][4]
+int warp_partial(const int* bottom, int* top, int threads, int delta, void* stream);

@@ -35,3 +35,4 @@ int races_relay(int* value, int* flags, int* top, int fenced, void* stream);
 int races_bytes(int8_t* top, int64_t count, void* stream);
 // In place, each its own element; all read bottom[0].
 int races_in_place(const float* bottom, float* top, int64_t count, void* stream);
+int races_short_warp(int* top, int threads, void* stream);

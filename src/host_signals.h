@@ -1,0 +1,158 @@
+// Signals that come while a kernel runs on the host. A GPU would go on, or report an error. So the launch ends with an
+// error that names the kernel (way_out.h), and Python lives on:
+//
+//   SIGFPE             an integer was divided by zero
+//   SIGSEGV, SIGBUS    the kernel used memory that is not there, or more stack than a GPU's thread has
+//   SIGINT             Ctrl-C, while Python waits for the kernel; Python gets it, too
+//
+// This holds only if the signal finds a thread in the kernel's own code. A function of another library, such as malloc,
+// may hold a lock. Other signals go to the handler that was there before.
+#pragma once
+
+#include <errno.h>
+#include <signal.h>
+#include <stdint.h>
+#include <string.h>
+#include <ucontext.h>
+
+#include <atomic>
+#include <chrono>
+
+#include "way_out.h"
+
+// The beginning of this library in memory, and the end of its code. The linker defines them.
+extern "C" const char __ehdr_start[] __attribute__((visibility("hidden")));
+extern "C" const char etext[] __attribute__((visibility("hidden")));
+
+namespace cuda_host {
+
+// Does this thread run a kernel's own code, and not the launcher's?
+extern __thread volatile bool in_kernel;
+// The end of the stacks of this thread's fibres, which nobody may touch.
+extern __thread const char* stack_guard;
+// Ctrl-C came while this thread was launching.
+extern __thread volatile bool interrupted;
+constexpr size_t kGuardBytes = size_t(64) << 20;
+// Sent by a launch to its own host threads, to end them.
+constexpr int kNudge = SIGURG;
+
+namespace signals {
+
+constexpr int kNumbers[] = {SIGFPE, SIGSEGV, SIGBUS, SIGINT, kNudge};
+struct sigaction before[65];
+__thread bool launching = false, passing_on = false;
+
+inline uintptr_t code_address(const void* context) {
+  const auto& registers = static_cast<const ucontext_t*>(context)->uc_mcontext;
+#if defined(__x86_64__)
+  return static_cast<uintptr_t>(registers.gregs[REG_RIP]);
+#elif defined(__aarch64__)
+  return registers.pc;
+#else
+  return (void)registers, 0;
+#endif
+}
+
+inline void explain(int number, const siginfo_t* info) {
+  const char* const address = static_cast<const char*>(info->si_addr);
+  if (number == SIGFPE)
+    caffe_leave("an integer was divided by zero, or its quotient does not fit");
+  else if (number == SIGINT || number == kNudge)
+    caffe_leave("interrupted");
+  else if (stack_guard && address >= stack_guard && address < stack_guard + kGuardBytes)
+    caffe_leave("a thread needs more stack than 640 KiB; on a GPU it has at most 512 KiB");
+  else
+    caffe_leave("used memory that is not there, at address %p", info->si_addr);
+}
+
+inline void pass_on(int number, siginfo_t* info, void* context) {
+  const struct sigaction& old = before[number];
+  if (old.sa_flags & SA_SIGINFO) {
+    old.sa_sigaction(number, info, context);
+  } else if (old.sa_handler == SIG_DFL) {
+    sigaction(number, &old, nullptr);
+    // A fault comes again when the instruction does. Other signals are sent again.
+    if (number == SIGINT || info->si_code <= 0) raise(number);
+  } else if (old.sa_handler != SIG_IGN) {
+    old.sa_handler(number);
+  }
+}
+
+inline void handle(int number, siginfo_t* info, void* context) {
+  const int error = errno;
+  if (number == SIGINT) {
+    interrupted = launching;
+    // Another library's handler may have this one as its old one.
+    if (!passing_on) {
+      passing_on = true;
+      pass_on(number, info, context);
+      passing_on = false;
+    }
+  }
+  const uintptr_t at = code_address(context);
+  const bool own = at >= reinterpret_cast<uintptr_t>(__ehdr_start) && at < reinterpret_cast<uintptr_t>(etext);
+  if (in_kernel && own) explain(number, info);
+  if (number != SIGINT && number != kNudge) pass_on(number, info, context);
+  errno = error;
+}
+
+// A thread's stack for its handlers, because a fibre's may be full.
+class HandlerStack {
+ public:
+  HandlerStack() {
+    stack_t now;
+    if (sigaltstack(nullptr, &now) || !(now.ss_flags & SS_DISABLE)) return;
+    own_ = new char[kBytes];
+    stack_t mine = {};
+    mine.ss_sp = own_;
+    mine.ss_size = kBytes;
+    sigaltstack(&mine, nullptr);
+  }
+  ~HandlerStack() {
+    if (!own_) return;
+    stack_t none = {};
+    none.ss_flags = SS_DISABLE;
+    sigaltstack(&none, nullptr);
+    delete[] own_;
+  }
+
+ private:
+  static constexpr size_t kBytes = 64 * 1024;
+  char* own_ = nullptr;
+};
+
+inline void take(int number) {
+  struct sigaction now, mine = {};
+  if (sigaction(number, nullptr, &now) || (now.sa_flags & SA_SIGINFO && now.sa_sigaction == handle)) return;
+  if (number == SIGINT && !(now.sa_flags & SA_SIGINFO) &&
+      (now.sa_handler == SIG_IGN || now.sa_handler == SIG_DFL))
+    return;  // nobody wants to live on
+  before[number] = now;
+  mine.sa_sigaction = handle;
+  mine.sa_flags = (now.sa_flags & SA_RESTART) | SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+  sigaction(number, &mine, nullptr);
+}
+
+// Install the handlers, where they are not installed. A notebook sets its own for SIGINT at each cell, so that one is
+// looked after every 0.1 s.
+inline void install() {
+#if !defined(__SANITIZE_ADDRESS__) && !defined(CAFFE_HOST_RACES)
+  static const bool once = [] {
+    for (int number : kNumbers) take(number);
+    return true;
+  }();
+  (void)once;
+  static std::atomic<int64_t> looked{0};
+  using std::chrono::steady_clock;
+  const int64_t now = steady_clock::now().time_since_epoch() / std::chrono::milliseconds(1);
+  if (now - looked.load(std::memory_order_relaxed) > 100) {
+    looked.store(now, std::memory_order_relaxed);
+    take(SIGINT);
+  }
+#endif
+  thread_local HandlerStack stack;
+  (void)stack;
+}
+
+}  // namespace signals
+}  // namespace cuda_host
