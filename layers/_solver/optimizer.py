@@ -80,7 +80,7 @@ class CaffeOptimizer(torch.optim.Optimizer):
             g = list(torch._foreach_add(g, toward, alpha=decay))
         h = [self.state[p]["history"] for p in params]
         h2 = [self.state[p]["history2"] for p in params] if remembered == 2 else []
-        torch._foreach_sub_(params, rule(group, g, h, h2, group["step"]))
+        rule(group, params, g, h, h2, group["step"])
 
 
 def _gradients(group: dict) -> list[Tensor]:

@@ -37,38 +37,42 @@ def _logistic(x: float) -> float:
     return 1 / (1 + math.exp(-x)) if x > -700 else 0.0
 
 
-def sgd(group: dict, g: list[Tensor], h: list[Tensor], h2: list[Tensor], step: int) -> list[Tensor]:
+Arrays = list[Tensor]
+
+
+# Each updates w, and h and h2, in place: arrays of one group of parameters, all at once.
+
+
+def sgd(group: dict, w: Arrays, g: Arrays, h: Arrays, h2: Arrays, step: int) -> None:
     """h = mu h + r g; w -= h. torch.optim.SGD differs: its rate is outside of the momentum."""
     torch._foreach_mul_(h, group["momentum"])
     torch._foreach_add_(h, g, alpha=group["lr"])
-    return h
+    torch._foreach_sub_(w, h)
 
 
-def nesterov(group: dict, g: list[Tensor], h: list[Tensor], h2: list[Tensor], step: int) -> list[Tensor]:
+def nesterov(group: dict, w: Arrays, g: Arrays, h: Arrays, h2: Arrays, step: int) -> None:
     """h' = mu h + r g; w -= (1 + mu) h' - mu h."""
     mu = group["momentum"]
-    before = torch._foreach_mul(h, mu)
+    torch._foreach_add_(w, h, alpha=mu)
     torch._foreach_mul_(h, mu)
     torch._foreach_add_(h, g, alpha=group["lr"])
-    update = torch._foreach_mul(h, 1 + mu)
-    torch._foreach_sub_(update, before)
-    return update
+    torch._foreach_sub_(w, h, alpha=1 + mu)
 
 
-def adagrad(group: dict, g: list[Tensor], h: list[Tensor], h2: list[Tensor], step: int) -> list[Tensor]:
+def adagrad(group: dict, w: Arrays, g: Arrays, h: Arrays, h2: Arrays, step: int) -> None:
     """h += g^2; w -= r g / (sqrt(h) + delta)."""
     torch._foreach_addcmul_(h, g, g)
-    return _scaled(g, h, group)
+    _subtract_scaled(group, w, g, h)
 
 
-def rmsprop(group: dict, g: list[Tensor], h: list[Tensor], h2: list[Tensor], step: int) -> list[Tensor]:
+def rmsprop(group: dict, w: Arrays, g: Arrays, h: Arrays, h2: Arrays, step: int) -> None:
     """h = rms_decay h + (1 - rms_decay) g^2; w -= r g / (sqrt(h) + delta)."""
     torch._foreach_mul_(h, group["rms_decay"])
     torch._foreach_addcmul_(h, g, g, 1 - group["rms_decay"])
-    return _scaled(g, h, group)
+    _subtract_scaled(group, w, g, h)
 
 
-def adadelta(group: dict, g: list[Tensor], h: list[Tensor], h2: list[Tensor], step: int) -> list[Tensor]:
+def adadelta(group: dict, w: Arrays, g: Arrays, h: Arrays, h2: Arrays, step: int) -> None:
     """h = mu h + (1 - mu) g^2; u = g sqrt((h2 + delta) / (h + delta)); h2 = mu h2 + (1 - mu) u^2; w -= r u."""
     mu, delta = group["momentum"], group["delta"]
     torch._foreach_mul_(h, mu)
@@ -79,29 +83,24 @@ def adadelta(group: dict, g: list[Tensor], h: list[Tensor], h2: list[Tensor], st
     torch._foreach_mul_(update, g)
     torch._foreach_mul_(h2, mu)
     torch._foreach_addcmul_(h2, update, update, 1 - mu)
-    torch._foreach_mul_(update, group["lr"])
-    return update
+    torch._foreach_sub_(w, update, alpha=group["lr"])
 
 
-def adam(group: dict, g: list[Tensor], h: list[Tensor], h2: list[Tensor], step: int) -> list[Tensor]:
+def adam(group: dict, w: Arrays, g: Arrays, h: Arrays, h2: Arrays, step: int) -> None:
     """h = mu h + (1 - mu) g; h2 = mu2 h2 + (1 - mu2) g^2; w -= r c h / (sqrt(h2) + delta), with t = i + 1 and
-    c = sqrt(1 - mu2^t) / (1 - mu^t). In torch's Adam the bias correction is inside of the square root's sum."""
+    c = sqrt(1 - mu2^t) / (1 - mu^t). torch's Adam adds its epsilon after the bias correction."""
     mu, mu2 = group["momentum"], group["momentum2"]
-    torch._foreach_mul_(h, mu)
-    torch._foreach_add_(h, g, alpha=1 - mu)
+    torch._foreach_lerp_(h, g, 1 - mu)
     torch._foreach_mul_(h2, mu2)
     torch._foreach_addcmul_(h2, g, g, 1 - mu2)
-    correction = math.sqrt(1 - mu2 ** (step + 1)) / (1 - mu ** (step + 1))
-    return _scaled(h, h2, group, correction)
+    _subtract_scaled(group, w, h, h2, math.sqrt(1 - mu2 ** (step + 1)) / (1 - mu ** (step + 1)))
 
 
-def _scaled(g: list[Tensor], h: list[Tensor], group: dict, factor: float = 1.0) -> list[Tensor]:
-    """r factor g / (sqrt(h) + delta)."""
+def _subtract_scaled(group: dict, w: Arrays, g: Arrays, h: Arrays, factor: float = 1.0) -> None:
+    """w -= r factor g / (sqrt(h) + delta)."""
     below = torch._foreach_sqrt(h)
     torch._foreach_add_(below, group["delta"])
-    update = torch._foreach_div(g, below)
-    torch._foreach_mul_(update, group["lr"] * factor)
-    return update
+    torch._foreach_addcdiv_(w, g, below, -group["lr"] * factor)
 
 
 # By a solver's type: its update, and how many blobs it remembers for each parameter.
