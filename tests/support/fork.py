@@ -91,13 +91,14 @@ def toolkit():
 
 @pytest.fixture
 def port(fork, tmp_path, toolkit, monkeypatch, capfd):
-    """Run the tool; what it printed, and the folder of layers."""
+    """Run the tool without a build; what it printed, and the folder of layers."""
     (tmp_path / "mine").mkdir()
     monkeypatch.chdir(ROOT)
     monkeypatch.setattr(tool, "Toolkit", lambda: toolkit)
 
     def run(*arguments, caffe=fork.root, fails=False):
-        command = ["port", "--caffe", caffe, "--layers-dir", tmp_path / "mine", *arguments]
+        options = ["--caffe", caffe, "--layers-dir", tmp_path / "mine", "--unbuilt"]
+        command = ["port", *options, *arguments]
         monkeypatch.setattr(sys, "argv", [*map(str, command)])
         git_of.cache_clear()  # another process would ask again
         capfd.readouterr()

@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..port.age import check_age
 from ..port.cuts import written
 from ..port.names import Names
 from ..port.plan import Closure, Pick
@@ -26,7 +25,7 @@ class Layers:
     def __init__(self, root: Path):
         self.root = root
         self.tree = Tree(str(root))
-        check_age(self.tree)
+        self.tree.check_interface()
         self.names = Names(self.tree, Toolkit())
         self.types = list(self.tree.types)
 
@@ -50,7 +49,7 @@ class Layers:
                 if one.header not in copied:
                     for name in one.names:
                         cuts.setdefault(title, one).take(name)
-        return written(cuts.values(), seen, copied, self.names.compiler)[0]
+        return written(cuts.values(), seen, copied)[0]
 
     def _tests(self, files: set[str]) -> Closure:
         """What the tests need, and the headers that they share."""

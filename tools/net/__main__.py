@@ -190,6 +190,7 @@ def port(missing: dict[str, list[Unknown]], asked: Asked, console: Console) -> b
         "tools.port",
         f"--caffe={asked.caffe}",
         f"--layers-dir={asked.folders[0]}",
+        "--unbuilt",
         "--",
         " ".join(missing),
     ]

@@ -1,15 +1,15 @@
 """make port: copy layers out of a Caffe fork, unedited.
 
 make port CAFFE=/path/to/fork TYPE=Normalize          one layer, or several: TYPE="Normalize PSROIPooling"
-make port CAFFE=/path/to/fork TYPE=all                port and build every registered layer, and print a table
+make port CAFFE=/path/to/fork TYPE=all                every layer that is no stock Caffe's, with a table
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
-import os
 import re
+import shutil
 import sys
 from collections import Counter
 from collections.abc import Container
@@ -21,27 +21,26 @@ from rich.progress import track
 from rich.table import Table
 
 from ..files import alone_in
-from ..make.backends import BACKENDS
-from ..make.build import build
-from ..make.job import Job
 from ..make.names import check_layer, check_type, folder_of, shown
-from ..make.settings import Settings, from_environment
+from ..make.settings import from_environment
 from ..refused import Refused
-from .age import check_age
+from .compiled import compile, first_error, hint
 from .folder import folder_name, write_folder
 from .loose import tree_of
 from .names import Names
 from .plan import Pick
 from .refusals import refusals
-from .toolkit import Toolkit
+from .toolkit import ROOT, Toolkit
 from .tree import Tree
 
 PROGRESS = Console(stderr=True)
+STOCK = ROOT / "layers/_net/stock"
 
 
 class Ported(NamedTuple):
     type: str
     folder: Path
+    is_new: bool  # the folder was not there before
     files: list[str]
     why: dict[str, str]
     notes: list[str]  # what the user must do by hand
@@ -64,78 +63,104 @@ def port(names: Names, type_name: str, options, name: str = "", taken: Container
     free = next(folder for folder in names_for_it if folder not in taken)
     folder = Path(folder_of(str(options.layers_dir), free, "NAME"))
     with alone_in(folder.parent):
+        is_new = not folder.exists()
         files = write_folder(pick, folder, options.force)
     cuts = {title: ", ".join(sorted(cut.names)) for title, cut in pick.cuts.items() if cut.names}
     parts = {title: f"of it, into additions.*: {names_cut}" for title, names_cut in cuts.items()}
     obvious = ("the layer itself", f"functions of {pick.target.name}")
     why = {file: why for file, why in (pick.files | parts).items() if why not in obvious}
-    return Ported(type_name, folder, files, why, [str(p) for p in problems])
+    return Ported(type_name, folder, is_new, files, why, [str(p) for p in problems])
+
+
+def built(ported: list[Ported], options) -> dict[str, str | None]:
+    """Build the layers to which nothing must be done by hand. By type, the compiler's first error, or None."""
+    tried = [done for done in ported if not done.notes]
+    if options.unbuilt or not tried:
+        return {}
+    compile({done.folder.name for done in tried}, options.settings)
+    return {done.type: first_error(done.folder, options.settings) for done in tried}
 
 
 def port_named(names: Names, options) -> int:
-    """Port each of the types. Returns 1 if one could not be ported."""
-    failed = 0
+    """Port and build each of the types. Returns 1 if one could not be ported, or does not compile."""
+    ported, failed = [], 0
     for type_name in options.types:
         try:
-            done = port(names, type_name, options, options.name)
+            ported.append(port(names, type_name, options, options.name))
         except Refused as error:
-            print(f"{type_name}: not ported. {error}")
+            print(f"{type_name}: not ported. {error}", flush=True)
             failed += 1
-            continue
-        print(f"{type_name} is in {done.folder}: {', '.join(done.files)}, ORIGIN, __init__.py")
+    errors = built(ported, options)
+    for done in ported:
+        print(f"{done.type} is in {done.folder}: {', '.join(done.files)}, ORIGIN, __init__.py")
         for file, why in done.why.items():
             print(f"  {file}: {why}")
         for note in done.notes:
             print(f"  to do by hand: {note}")
-        name, hint = done.folder.name, options.settings.hint
-        print(f"Next: {hint(LAYERS=name)}, then {hint('verify', LAYER=name)}")
+        name, command = done.folder.name, options.settings.hint
+        if error := errors.get(done.type):
+            print(f"It does not compile: {error}\n{hint(error)}".rstrip())
+            failed += 1
+        elif done.type in errors:
+            print(f"It compiles. Next: {command('verify', LAYER=name)}")
+        else:
+            print(f"Next: {command(LAYERS=name)}, then {command('verify', LAYER=name)}")
     return int(bool(failed))
 
 
 def port_all(names: Names, options) -> int:
-    """Port and build every type of the tree, and print a table."""
-    tree, ported, rows, taken = names.tree, {}, [], set()
+    """Port and build every type of the tree that is no stock type, and print a table."""
+    tree, ported, rows, taken = names.tree, [], [], set()
     if not tree.types:
         raise Refused(
             f"{tree.root} registers no layer: nothing in its src/ has REGISTER_LAYER_CLASS or REGISTER_LAYER_CREATOR"
         )
-    for type_name in track(
-        sorted(tree.types),
-        f"reading {tree.root.name}",
-        console=PROGRESS,
-        transient=True,
-        disable=not PROGRESS.is_terminal,
-    ):
+    own = [name for name in sorted(tree.types) if not is_stock(name)]
+    bar = {"console": PROGRESS, "transient": True, "disable": not PROGRESS.is_terminal}
+    for type_name in track(own, f"reading {tree.root.name}", **bar):
         try:
-            ported[type_name] = done = port(names, type_name, options, taken=taken)
-            taken.add(done.folder.name)
+            ported.append(port(names, type_name, options, taken=taken))
+            taken.add(ported[-1].folder.name)
         except Refused as error:
             rows.append((type_name, "", "refused", str(error)))
     for type_name, (place, reason) in tree.types_without.items():
-        rows.append((type_name, "", "refused", f"{place}: {type_name} {reason}"))
-    if ported and not options.unbuilt:
-        folders = sorted({p.folder.name for p in ported.values()})
-        os.makedirs(options.settings.build, exist_ok=True)
-        build(Job(options.settings, only=folders), keep_going=True)
-    for type_name, done in ported.items():
-        error = None if options.unbuilt else first_error(done.folder, options.settings)
-        result = "does not compile" if error else "ported" if options.unbuilt else "compiles"
-        rows.append((type_name, done.folder.name, result, error or "; ".join(done.notes)))
+        if not is_stock(type_name):
+            rows.append((type_name, "", "refused", f"{place}: {type_name} {reason}"))
+    errors = built(ported, options)
+    for done in ported:
+        error, notes, name = errors.get(done.type), "; ".join(done.notes), done.folder.name
+        if error:
+            rows.append(
+                (
+                    done.type,
+                    "" if done.is_new else name,
+                    "does not compile",
+                    f"{error}. {hint(error)}".strip(),
+                )
+            )
+            remove(done, options)
+        else:
+            result = "to do by hand" if notes else "compiles" if done.type in errors else "ported"
+            rows.append((done.type, name, result, notes))
     show(tree, sorted(rows))
+    if stock := sorted(set(tree.types) - set(own)):
+        print(
+            f"Not ported, because caffe_net computes these types of Caffe's own by torch: {', '.join(stock)}."
+        )
+        print("If the fork changed one of them: TYPE=ThatType")
     return 0
 
 
-def first_error(folder: Path, settings: Settings) -> str | None:
-    """The first error in the logs of a layer, if one of its libraries is missing."""
-    logs = Path(settings.build) / folder.name
-    if all((folder / BACKENDS[backend].library).exists() for backend in settings.backends):
-        return None
-    for of in (logs, Path(settings.core)):  # the layer's own, then the core's
-        for log in sorted(of.rglob("*.log"), key=lambda p: (p.name == "ffi.log", str(p))):
-            for line in log.read_text(errors="replace").splitlines():
-                if re.search(r"\berror\b|undefined reference", line):
-                    return line.replace(str(folder) + "/", "")
-    return f"see the logs in {logs}"
+def is_stock(type_name: str) -> bool:
+    """Is it a type of Caffe's own, with a torch module in layers/_net/stock?"""
+    return type_name.lower() in {path.stem.replace("_", "") for path in STOCK.glob("[a-z]*.py")}
+
+
+def remove(done: Ported, options) -> None:
+    """Remove what is left of a type that does not compile: its objects, and its folder if it is new."""
+    shutil.rmtree(Path(options.settings.build) / done.folder.name, ignore_errors=True)
+    if done.is_new:
+        shutil.rmtree(done.folder, ignore_errors=True)
 
 
 def show(tree: Tree, rows: list[tuple]):
@@ -158,7 +183,7 @@ def main() -> int:
     parser.add_argument("--layers-dir", required=True, help=where)
     parser.add_argument("--name", default="", help="the folder's name, instead of one made from the type's")
     parser.add_argument("--force", action="store_true", help="replace the files of a folder that exists")
-    parser.add_argument("--unbuilt", action="store_true", help="with TYPE=all: write the folders, build none")
+    parser.add_argument("--unbuilt", action="store_true", help="write the folders, build none")
     options = parser.parse_args()
     options.types = [name for word in options.types for name in word.split()]
     try:
@@ -170,7 +195,7 @@ def main() -> int:
             )
         check_names(options)
         names = Names(tree_of(options.caffe), Toolkit())
-        check_age(names.tree)
+        names.tree.check_interface()
         return port_all(names, options) if options.types == ["all"] else port_named(names, options)
     except Refused as error:
         print(f"make port: {error}")

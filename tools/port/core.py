@@ -105,17 +105,6 @@ class Core:
         return places
 
     @cached_property
-    def layer_changed(self) -> list[tuple[Place, str]]:
-        """(place, name) of each function of a layer that has other parameters in this fork."""
-        items = self.members("Layer", LAYER)
-        declared = {name: [item for item in items if item.name == name] for name in OF_A_LAYER}
-        return [
-            (self.tree[LAYER].place(overloads[0]), name)
-            for name, overloads in declared.items()
-            if overloads and not any(self.toolkit.has_member("Layer", name, i.arity.most) for i in overloads)
-        ]
-
-    @cached_property
     def layer_variables(self) -> dict[str, Place]:
         """The place of each static variable of the fork's Layer, by name. All layers share its value."""
         # A part of a fork may lack the file.

@@ -13,7 +13,6 @@ from collections.abc import Container, Iterable
 from pathlib import Path
 
 from ..cuda.lexer import Token
-from .compiler import Compiler
 from .core import BLOB, Core
 from .items import Item, Place, macros_of
 from .toolkit import Toolkit
@@ -87,7 +86,7 @@ class Cut:
         """The file to which the parts of a file of the tree are written."""
         return "additions" + (Path(file).suffix if file.endswith(SOURCE_KINDS) else ".hpp")
 
-    def lines(self, file: str, texts: list[str], copied: Container[str], compiler: Compiler) -> list[str]:
+    def lines(self, file: str, texts: list[str], copied: Container[str]) -> list[str]:
         """The lines of the additions for the parts of a file: first the includes that exist here, then the parts.
 
         Args:
@@ -96,9 +95,7 @@ class Cut:
         source = self.tree[file].source
         quoted = list(source.includes())
         angles = [i for i in source.includes(angles=True) if i not in quoted]
-        missing = compiler.lacks(angles)
-        standard = [i for i in angles if STANDARD.match(i) and i not in missing]
-        lines = [f"#include <{i}>" for i in angles if i in standard or self._is_ours(i)]
+        lines = [line for i in angles for line in self._line(i)]
         # A part of a header may use the toolkit's header of this name and the fork's messages without an include.
         if file == self.header:
             quoted = [file.removeprefix("include/"), "caffe/proto/caffe.pb.h"]
@@ -110,10 +107,14 @@ class Cut:
         lines += in_caffe(texts)
         return [KERNELS, *lines, "#endif"] if file.endswith(".cuh") else lines
 
-    def _is_ours(self, include: str) -> bool:
-        """Does the toolkit have a real header of this name, for example for boost or cuRAND?"""
+    def _line(self, include: str) -> list[str]:
+        """The include of a real header of the toolkit's, for example for boost. Or of the system's, if it is there."""
         header = self.toolkit.header(include)
-        return header is not None and header.is_absolute()
+        if header is not None and header.is_absolute():
+            return [f"#include <{include}>"]
+        return [f"#if __has_include(<{include}>)\n#include <{include}>\n#endif"] * bool(
+            STANDARD.match(include)
+        )
 
 
 class BlobCut(Cut):
@@ -145,7 +146,7 @@ class BlobCut(Cut):
     def file_for(self, file: str) -> str:
         return "additions_blob.hpp" if file == BLOB else "additions.hpp"
 
-    def lines(self, file: str, texts: list[str], copied: Container[str], compiler: Compiler) -> list[str]:
+    def lines(self, file: str, texts: list[str], copied: Container[str]) -> list[str]:
         if file == BLOB:
             return texts
         return ['#include "caffe/blob.hpp"', '#include "caffe/util/math_functions.hpp"', *in_caffe(texts)]
@@ -156,7 +157,7 @@ def in_caffe(texts: list[str]) -> list[str]:
 
 
 def written(
-    cuts: Iterable[Cut], seen: Iterable[str], copied: Container[str], compiler: Compiler
+    cuts: Iterable[Cut], seen: Iterable[str], copied: Container[str]
 ) -> tuple[dict[str, str], list[str]]:
     """The texts of the additions by file name, and a line for each part with its file here and its place in the tree.
 
@@ -180,6 +181,6 @@ def written(
             done.update(place for place, _ in parts)
             name = cut.file_for(file)
             lines = texts.setdefault(name, ["#pragma once"] if name.endswith(".hpp") else [])
-            lines += cut.lines(file, [text for _, text in parts], copied, compiler)
+            lines += cut.lines(file, [text for _, text in parts], copied)
             origin += [f"{name}  {place}" for place, _ in parts]
     return {name: "\n".join(lines) + "\n" for name, lines in texts.items()}, origin

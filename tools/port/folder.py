@@ -82,7 +82,7 @@ def write_folder(pick: Pick, folder: Path, force: bool) -> list[str]:
     tree = pick.tree
     copied = places(list(pick.files), tree, pick.toolkit) | {file: Path(file).name for file in protos(tree)}
     contents = {path: tree.path(file).read_bytes() for file, path in copied.items()}
-    additions, parts = written(pick.cuts.values(), pick.seen, pick.files, pick.names.compiler)
+    additions, parts = written(pick.cuts.values(), pick.seen, pick.files)
     if pick.creator:
         place, text = pick.creator
         headers = [f for f in tree[place.file].includes if f in pick.files]

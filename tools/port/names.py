@@ -17,18 +17,17 @@ from ..caffe.proto import field_of, is_whole
 from ..cuda.outline import head_name
 from ..files import read
 from ..refused import Refused
-from .compiler import Compiler
 from .core import BLOB, Core
 from .items import Class, Place, macros_of
 from .toolkit import ROOT, Toolkit
-from .tree import DEFINED, HEADER_KINDS, INCLUDE, PROTO, SOURCE_KINDS, WORD, Tree, Type, is_header, remembered
+from .tree import DEFINED, HEADER_KINDS, PROTO, SOURCE_KINDS, WORD, Tree, Type, is_header, remembered
 
 
 class Names:
     """What the names in one tree mean."""
 
     def __init__(self, tree: Tree, toolkit: Toolkit):
-        self.tree, self.toolkit, self.core, self.compiler = tree, toolkit, Core(tree, toolkit), Compiler()
+        self.tree, self.toolkit, self.core = tree, toolkit, Core(tree, toolkit)
 
     # ------------------------------------------------------------------------------- files
 
@@ -100,27 +99,6 @@ class Names:
             for name in macros_of(self.tree[header].source, self.toolkit.words)
             if name not in DEFINED
         }
-
-    def words_seen(self, file: str) -> set[str]:
-        """The words of all headers that a file includes, both the fork's and the toolkit's, without their comments."""
-        seen = self.tree[file].visible - {file}
-        words = set().union(*(self.tree[header].words for header in seen))
-        includes = {
-            include for includer in (file, *seen) for include in INCLUDE.findall(self.tree[includer].text)
-        }
-        for header in set().union(*map(self.toolkit.behind, includes)):
-            words.update(self.toolkit.words_of[header])
-        return words | self.toolkit.words_of_backends
-
-    def systems_headers(self, file: str) -> list[str]:
-        """The headers that a file includes, directly or indirectly, and that neither tree nor toolkit has."""
-        includes = [(i, f) for f in self.tree[file].visible for i in INCLUDE.findall(self.tree[f].text)]
-        unresolved = {i for i, f in includes if not self.tree.resolve(i, f) and not self.toolkit.header(i)}
-        return sorted(unresolved | self.toolkit.systems_headers)
-
-    def is_messages(self, name: str) -> bool:
-        """Can protoc have generated this name from a message of the tree, such as message_Kind_VALUE?"""
-        return any(name.startswith(f"{message}_") for message in self._messages)
 
     @cached_property
     def _protos(self) -> list[str]:

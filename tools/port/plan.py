@@ -328,7 +328,7 @@ class Pick(Closure):
         self.type, self.target = type_name, names.class_of(type_name)
         cls, tree = self.target, names.tree
         # If the class returns another type, or none, only the registered function creates it for this type.
-        place, creator = tree.types[type_name]
+        place, creator, _ = tree.types[type_name]
         needs_creator = creator and cls.type != type_name
         self.creator: tuple[Place, str] | None = None
 

@@ -14,17 +14,14 @@ from itertools import pairwise
 
 from ..cuda.lexer import Token
 from .core import CORE_FILES
-from .items import Class, Place
-from .names import Names
+from .items import Place
 from .plan import Pick, Problem, is_called, of_core
 from .tree import PROTO, SOURCE_KINDS, WITHOUT
-from .undeclared import undeclared
 
 # (pattern of a name, reason): names that a layer cannot use here.
 DATABASE = WITHOUT["USE_LMDB"]
 PYTHON = WITHOUT["WITH_PYTHON_LAYER"]
 DATA = "reads its data itself: in PyTorch that is a DataLoader's work"
-THRUST = "uses a part of thrust that the toolkit does not have on the processor"
 UNSUPPORTED = [
     (r"((Base|BasePrefetching|Image|)DataLayer|DataReader|InternalThread|BlockingQueue|Batch)\Z", DATA),
     (r"(leveldb|lmdb|MDB_\w+|mdb_\w+)\Z", DATABASE),
@@ -55,13 +52,6 @@ NAMESPACES = {
     "cub": "uses cub, which has no meaning on the host",
     **dict.fromkeys(("arma", "Eigen", "dlib", "tbb"), "needs a library that the toolkit does not have"),
 }
-# Headers of libraries of which the toolkit has little or nothing.
-LIBRARIES = re.compile(
-    r"(boost|Eigen|unsupported|tbb|armadillo|dlib|pcl|rapidjson)/|(mkl\w*|omp_llvm|matio|CImg)\.h\Z"
-)
-# Members of Layer, and tokens that may come before a name that is used.
-OF_LAYER = {"layer_param_", "blobs_", "param_propagate_down_"}
-BEFORE = {*"(,=;{}!<>+-*/", "return", "&&", "||", "<<", "=="}
 # protoc's prefixes of a field's name.
 ACCESSOR = re.compile(r"\A(add|clear|has|mutable|release|set|set_allocated)_(?=\w+_param\Z|param\Z)")
 # Functions of a DataTransformer. A layer may own one without calling it, to show images behind USE_OPENCV.
@@ -76,31 +66,18 @@ def unsupported(word: str) -> str | None:
 def refusals(pick: Pick) -> list[Problem]:
     """The reasons not to port. Those in the layer's own files come first. Each reason has one place per file."""
     problems = [*pick.problems]
-    for place, name in pick.names.core.layer_changed[:1]:
-        text = f"{pick.target.name} comes from a fork whose {name} takes other arguments"
-        problems.append(Problem(place, text, True))
     own_words = own_names(pick)
     added, of_layer = (
         {name: place for name, place in names.items() if name not in own_words}
         for names in (pick.names.core.added, pick.names.core.layer_added)
     )
     core = functools.partial(core_use, added=added, of_layer=of_layer)
-    in_sources = [] if OF_LAYER & own_words else [microsofts_name]
     for file, tokens in pick.scanned:
-        kinds = in_sources if file.endswith(SOURCE_KINDS) else []
-        for uses in (unsupported_use, thrust_use, transformer_use, old_signature, core, *kinds):
+        for uses in (unsupported_use, transformer_use, core):
             for token, text in itertools.islice(uses(pick, tokens), 1):
                 place = pick.tree[file].place(token)
                 problems.append(Problem(place, f"{pick.target.name} {text}", True))
-    for file in pick.files:
-        if not file.endswith(SOURCE_KINDS):
-            for place, text in itertools.islice(missing_base(pick.names, file), 1):
-                problems.append(Problem(place, f"{pick.target.name}: {text}", True))
-    problems += [
-        *messages_missing(pick),
-        *libraries_missing(pick),
-        *undeclared(pick),
-    ]
+    problems += messages_missing(pick)
     own = {pick.target.file, *pick.tree.members(pick.target.name)}
     return sorted(dict.fromkeys(problems), key=lambda problem: problem.place.file not in own)
 
@@ -119,37 +96,12 @@ def unsupported_use(pick: Pick, tokens: list[Token]) -> Iterator[tuple[Token, st
                 yield token, f"{reason} ({token.text})"
 
 
-def thrust_use(pick: Pick, tokens: list[Token]) -> Iterator[tuple[Token, str]]:
-    """Names of thrust that include/caffe/util/thrust.hpp does not have."""
-    for i, name in enumerate(tokens[2:]):
-        if tokens[i].text == "thrust" and tokens[i + 1].text == "::" and name.text not in pick.toolkit.thrust:
-            yield tokens[i], f"{THRUST} (thrust::{name.text})"
-
-
 def transformer_use(pick: Pick, tokens: list[Token]) -> Iterator[tuple[Token, str]]:
     """Calls of a DataTransformer, which reads data."""
     calls = [t for i, t in enumerate(tokens[1:-1], 1) if TRANSFORMS.match(t.text) and is_called(tokens, i)]
     if calls and any(t.text == "DataTransformer" for _, scanned in pick.scanned for t in scanned):
         for token in calls:
             yield token, f"{DATA} (DataTransformer::{token.text})"
-
-
-def old_signature(pick: Pick, tokens: list[Token]) -> Iterator[tuple[Token, str]]:
-    """`vector<Blob<Dtype>*>* top`: the interface with tops by pointer."""
-    pattern = ["vector", "<", "Blob", "<", "Dtype", ">", "*", ">", "*", "top"]
-    for i, token in enumerate(tokens):
-        if token.text == "vector" and [t.text for t in tokens[i : i + len(pattern)]] == pattern:
-            yield token, "has the Layer interface of before late 2014 (tops by pointer)"
-
-
-def microsofts_name(pick: Pick, tokens: list[Token]) -> Iterator[tuple[Token, str]]:
-    """Members of Layer that a template names without this->, such as `layer_param_.x_param()`."""
-    if any(token.text == "using" and tokens[i + 1].text == "Layer" for i, token in enumerate(tokens[:-1])):
-        return
-    for i, token in enumerate(tokens[1:-1], 1):
-        is_bare = tokens[i - 1].text in BEFORE and tokens[i + 1].text in (".", "[", "->")
-        if is_bare and token.text in OF_LAYER:
-            yield token, f"names {token.text} without this->, which only Microsoft's compiler accepts"
 
 
 def core_use(
@@ -183,52 +135,6 @@ def own_names(pick: Pick) -> set[str]:
     return own | {t.text for file, tokens in headers if file not in CORE_FILES for t in tokens}
 
 
-def libraries_missing(pick: Pick) -> Iterator[Problem]:
-    """Headers of libraries that neither the tree nor the toolkit nor the system has.
-
-    Headers of boost do not count if the layer uses nothing of boost that the toolkit lacks: editors insert such
-    includes, and the build makes empty headers for them.
-    """
-    needs_boost = uses_boost(pick)
-    for file in pick.files:
-        source, compiler = pick.tree[file].source, pick.names.compiler
-        places = {}
-        for directive in source.lexed.directives:
-            include = "".join(token.text for token in directive.tokens).strip('<>"')
-            is_include = directive.word == "include" and directive.tokens[0].text[0] in '<"'
-            if is_include and not pick.toolkit.header(include) and not pick.tree.resolve(include, file):
-                places.setdefault(include, pick.tree[file].place(directive.start))
-        missing = compiler.lacks(places)
-        text = "".join(f"#define {switch}\n" for switch in pick.switches) + pick.tree[file].text
-        missing &= compiler.reaches(text, missing) if missing else set()
-        for include, place in places.items():
-            if include.startswith("boost/") and not needs_boost:
-                continue
-            if include in missing or LIBRARIES.match(include):
-                text = f"{pick.target.name} needs {include}, {why_missing(pick, include)}"
-                yield Problem(place, text, True)
-
-
-def why_missing(pick: Pick, include: str) -> str:
-    """Why a header is not there. One of Caffe's is the fork's to bring; it may lie in another folder of the tree."""
-    if not include.startswith("caffe/"):
-        return "which the toolkit does not have"
-    root, name = pick.tree.root, include.rpartition("/")[2]
-    others = sorted(path.relative_to(root).as_posix() for path in root.rglob(name))
-    return "which is missing in the tree" + (f"; it has {others[0]}" if others else "")
-
-
-def uses_boost(pick: Pick) -> bool:
-    """Does the layer use anything of boost that the toolkit does not have?"""
-    for file in pick.files:
-        tokens = pick.tree[file].source.lexed.tokens
-        for i, token in enumerate(tokens[:-2]):
-            name = tokens[i + 2].text if (token.text, tokens[i + 1].text) == ("boost", "::") else token.text
-            if (name is not token.text or name.startswith("BOOST_")) and name not in pick.toolkit.words:
-                return True
-    return False
-
-
 def messages_missing(pick: Pick) -> Iterator[Problem]:
     """The first message that the layer reads, as in layer_param_.shift_param(), and that no .proto of the tree has.
 
@@ -249,23 +155,3 @@ def messages_missing(pick: Pick) -> Iterator[Problem]:
                     text += " .proto of any name"
                 yield Problem(place, text, has_proto)
                 return
-
-
-def missing_base(names: Names, file: str) -> Iterator[tuple[Place, str]]:
-    """Yields (place, reason) of classes whose base is a core class that the toolkit lacks or that the fork changed."""
-    visible = names.tree[file].visible
-    for cls in names.tree[file].classes:
-        for base in (names.tree.header_class(word, visible) for word in cls.bases):
-            if not base or base.file not in CORE_FILES:
-                continue
-            derives = f"in its header {cls.name} derives from {base.name}"
-            if base.name not in names.toolkit.classes | names.toolkit.declared_classes:
-                yield cls.place, f"{derives}, which the toolkit lacks"
-            elif base.name == "Blob" and (place := made_virtual(names, base)):
-                yield cls.place, f"{derives}, whose functions this fork made virtual ({place})"
-
-
-def made_virtual(names: Names, blob: Class) -> Place | None:
-    """The place of the first virtual function of a fork's Blob. Stock Caffe's has none."""
-    first = next((token for token in blob.tokens if token.text == "virtual"), None)
-    return first and names.tree[blob.file].place(first)

@@ -12,8 +12,7 @@ from ..cuda.tokens import position_from
 from ..files import read
 from ..make.backends import BACKENDS, HOST
 from .items import Arity, classes_in, expansions, items_of
-from .tree import INCLUDE as INCLUDES
-from .tree import WORD, reached
+from .tree import reached
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 # Headers of ours that have only names. A layer that uses one of these is refused.
@@ -81,24 +80,6 @@ class Toolkit:
         return CUDAS_OWN.union(*map(declared, [*self.headers.values(), *self._expansions]))
 
     @cached_property
-    def words_of(self) -> dict[str, frozenset[str]]:
-        """All words of each header of ours."""
-        return {name: frozenset(WORD.findall(source.text)) for name, source in self.headers.items()}
-
-    @cached_property
-    def words_of_backends(self) -> set[str]:
-        """All words of the headers that replace CUDA's own, and names that macros make, such as cublasSgemm."""
-        texts = [read(path) for name in BACKENDS for path in (ROOT / "include" / name).rglob("*.h*")]
-        words = {word for text in texts for word in WORD.findall(text)}
-        return words.union(*({t.text for t in expansion.lexed.tokens} for expansion in self._expansions))
-
-    @cached_property
-    def systems_headers(self) -> set[str]:
-        """The system's headers that our headers include."""
-        includes = (i for source in self.headers.values() for i in INCLUDES.findall(source.text))
-        return {include for include in includes if not self.header(include)}
-
-    @cached_property
     def words_of_layers(self) -> set[str]:
         """The words of Layer's header, and of the headers of classes that derive from it."""
         headers = (h for h in self.headers if h == "caffe/layer.hpp" or h.startswith("caffe/layers/"))
@@ -146,12 +127,6 @@ class Toolkit:
     def declares(self, name: str, arity: Arity | None = None) -> bool:
         """Do we have this name? If it is a function, do we have one that takes as many arguments?"""
         return name in self.words and (arity is None or self.accepts(name, arity.most))
-
-    @cached_property
-    def thrust(self) -> set[str]:
-        """The names of thrust that the toolkit has."""
-        headers = ("caffe/util/thrust.hpp", "caffe/util/thrust_functions.hpp")
-        return {name for header in headers for name in declared(self.headers[header])}
 
     @cached_property
     def base_names(self) -> dict[str, list[str]]:

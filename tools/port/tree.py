@@ -71,6 +71,7 @@ class Type(NamedTuple):
 
     place: Place
     creator: Function | None  # the function that REGISTER_LAYER_CREATOR names, in the same file
+    is_old: bool  # of 2014
 
 
 class remembered:
@@ -316,8 +317,22 @@ class Tree:
             for registration in registrations(self[file].source):
                 functions = (f for f in self[file].source.functions if f.name == registration.creator)
                 creator = next(functions, None) if registration.creator else None
-                types[registration.type] = Type(self[file].place(registration.at), creator)
+                types[registration.type] = Type(
+                    self[file].place(registration.at), creator, registration.is_old
+                )
         return types
+
+    def check_interface(self) -> None:
+        """Raise Refused if the tree is of 2014: by an old registration, or by a factory that switches over types."""
+        old = {t.place: t for t in self.types.values() if t.is_old}
+        switches = [f for f in self.holding("LayerParameter_LayerType") if f.endswith("layer_factory.cpp")]
+        place = next(iter(old), None) or next(
+            (self[f].place(self[f].text.index("LayerParameter_LayerType")) for f in switches), None
+        )
+        if place:
+            raise Refused(
+                f"{place}: a tree of 2014, whose layers have another interface. Take a later tree of the same layer"
+            )
 
     @cached_property
     def registering(self) -> list[str]:

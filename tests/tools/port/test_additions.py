@@ -165,7 +165,8 @@ def test_include_of_a_library_beside_what_is_taken(fork, port):
     fork.layer("Shift", body="turn(3);")
     port("Shift")
     source = (port.folder / "shift/additions.cpp").read_text()
-    assert "#include <limits>" in source and "int turn(int n)" in source and "armadillo" not in source
+    assert "#include <limits>" in source and "int turn(int n)" in source
+    assert "#if __has_include(<armadillo>)\n#include <armadillo>\n#endif\n" in source
 
 
 BLOB = """

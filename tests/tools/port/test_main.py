@@ -5,8 +5,10 @@ import sys
 
 import pytest
 
+import tools.port.compiled
 from tools.make.settings import Settings
 from tools.port import __main__ as port
+from tools.port.compiled import first_error, hint
 
 
 @pytest.fixture
@@ -34,60 +36,91 @@ def test_one_type(fork, said):
     fork.write("include/caffe/util/twist.hpp", "inline void twist() {}\n")
     files = "caffe.proto, shift_layer.cpp, shift_layer.hpp, twist.hpp"
     where = "LAYERS_DIR=/mine BUILD=/build"
-    status, lines = said("Shift", "Nonesuch")
+    status, lines = said("--unbuilt", "Shift", "Nonesuch")
     assert status == 1
-    assert lines[0] == f"Shift is in /mine/shift: {files}, ORIGIN, __init__.py"
-    assert lines[-2] == f"Next: make {where} LAYERS=shift, then make verify {where} LAYER=shift"
-    assert lines[-1].startswith("Nonesuch: not ported. ")
-    assert said("Shift") == (0, [lines[0], *lines[1:-1]])  # what is there is what it would write
-    assert (
-        said("--force", "--name", "moved", "Shift")[1][0]
-        == f"Shift is in /mine/moved: {files}, ORIGIN, __init__.py"
-    )
+    assert lines[0].startswith("Nonesuch: not ported. ")
+    assert lines[1] == f"Shift is in /mine/shift: {files}, ORIGIN, __init__.py"
+    assert lines[-1] == f"Next: make {where} LAYERS=shift, then make verify {where} LAYER=shift"
+    assert said("--unbuilt", "Shift") == (0, lines[1:])  # what is there is what it would write
+    moved = said("--unbuilt", "--force", "--name", "moved", "Shift")[1][0]
+    assert moved == f"Shift is in /mine/moved: {files}, ORIGIN, __init__.py"
 
 
-def test_all_types_and_what_the_compiler_says(fork, said, tmp_path, monkeypatch):
-    for name in ("Good", "Broken", "Unlinked", "Silent", "Coreless"):
-        fork.layer(name)
-    fork.layer("Foreign", includes="#include <boost/geometry.hpp>", body="boost::geometry::area(3);")
-    build, built = tmp_path / "build", []
+@pytest.fixture
+def compiled(tmp_path, monkeypatch):
+    """Do not compile: Good is built, the others have logs. Returns the calls of build."""
+    build, calls = tmp_path / "build", []
+    logs = [
+        (
+            "broken",
+            "a.log",
+            f"warning\n{tmp_path}/mine/broken/broken_layer.cpp:3: error: 'x' was not declared\nerror: y",
+        ),
+        ("broken", "ffi.log", "error: comes of the other\n"),
+        ("unlinked", "deep/ffi.log", "undefined reference to `twist'\n"),
+        ("silent", "a.log", "no_error, errors\n"),
+    ]
 
     def compile(job, keep_going):
-        built.append(([folder.name for folder in job.folders], keep_going))
-        for name, log, text in (
-            (
-                "broken",
-                "a.log",
-                f"warning\n{tmp_path}/mine/broken/broken_layer.cpp:3: error: no x\nb.cpp: error: y\n",
-            ),
-            ("broken", "ffi.log", "error: comes of the other\n"),
-            ("unlinked", "deep/ffi.log", "undefined reference to `twist'\n"),
-            ("silent", "a.log", "no_error, errors\n"),
-        ):
-            (build / name / log).parent.mkdir(parents=True, exist_ok=True)
-            (build / name / log).write_text(text)
-        (tmp_path / "mine" / "good" / "_host.abi3.so").touch()
+        calls.append(([folder.name for folder in job.folders], keep_going))
+        for name, log, text in logs:
+            if name in calls[-1][0]:
+                (build / name / log).parent.mkdir(parents=True, exist_ok=True)
+                (build / name / log).write_text(text)
+        if "good" in calls[-1][0]:
+            (tmp_path / "mine" / "good" / "_host.abi3.so").touch()
 
-    monkeypatch.setattr(port, "build", compile)
-    status, lines = said("all")
-    assert status == 0 and built == [(["broken", "coreless", "good", "silent", "unlinked"], True)]
-    assert lines[:2] == ["/fork", "type | folder | result | why, or what is left to do"]
-    assert lines[2] == "Broken | broken | does not compile | broken_layer.cpp:3: error: no x"
-    nothing = "does not compile | see the logs in /build"
-    assert lines[3] == f"Coreless | coreless | {nothing}/coreless"
-    assert lines[4].startswith("Foreign | | refused | ") and "boost/geometry.hpp" in lines[4]
-    assert lines[-4:-1] == [
-        "Good | good | compiles",
-        f"Silent | silent | {nothing}/silent",
-        "Unlinked | unlinked | does not compile | undefined reference to `twist'",
+    monkeypatch.setattr(tools.port.compiled, "build", compile)
+    return calls
+
+
+def test_one_type_and_what_the_compiler_says(fork, said, compiled, tmp_path):
+    fork.layer("Good"), fork.layer("Broken")
+    where = "LAYERS_DIR=/mine BUILD=/build"
+    assert said("Good")[1][-1] == f"It compiles. Next: make verify {where} LAYER=good"
+    status, lines = said("Broken")
+    assert status == 1
+    assert lines[1:] == [
+        "It does not compile: broken_layer.cpp:3: error: 'x' was not declared",
+        hint("not declared"),
     ]
-    assert lines[-1] == "6 types: 4 does not compile, 1 refused, 1 compiles"
-    settings, _ = port.from_environment([])
+    assert (tmp_path / "mine" / "broken").exists()  # to mend
+
+
+def test_all_types_and_what_the_compiler_says(fork, said, compiled, tmp_path):
+    for name in ("Good", "Broken", "Unlinked", "Silent", "Coreless", "ReLU"):
+        fork.layer(name)
+    fork.layer("Foreign", body="leveldb::DB* db;")
+    (tmp_path / "mine" / "unlinked").mkdir()  # the user's
+    status, lines = said("all")
+    assert status == 0 and compiled == [(["broken", "coreless", "good", "silent", "unlinked"], True)]
+    assert lines[:2] == ["/fork", "type | folder | result | why, or what is left to do"]
+    text = " ".join(lines)
+    assert "Broken | | does not compile | broken_layer.cpp:3: error: 'x' was not declared. The source" in text
+    assert "Coreless | | does not compile | see the logs in /build/coreless" in text
+    assert "Good | good | compiles" in lines
+    assert "Unlinked | unlinked | does not compile | undefined reference to `twist'. No file" in text
+    assert "7 types" not in text and "6 types: 4 does not compile, 1 refused, 1 compiles" in lines
+    assert "by torch: ReLU." in text
+    # What does not compile is removed again.
+    assert sorted(p.name for p in (tmp_path / "mine").iterdir() if p.name != "build") == ["good", "unlinked"]
+    assert not (tmp_path / "build" / "broken").exists()
+
+
+def test_an_error_of_the_core(fork, said, tmp_path):
     (tmp_path / "core").mkdir()
     (tmp_path / "core" / "a.log").write_text("x: fatal error: the core's\n")
-    assert port.first_error(tmp_path / "mine" / "silent", settings) == "x: fatal error: the core's"
-    monkeypatch.setattr(port, "build", None)
-    assert said("--force", "--unbuilt", "all")[1][-1] == "6 types: 5 ported, 1 refused"
+    settings, _ = port.from_environment([])
+    assert first_error(tmp_path / "mine" / "silent", settings) == "x: fatal error: the core's"
+
+
+def test_a_message_to_put_beside_the_layer(fork, said, compiled):
+    """It is not compiled before that is done, and the note is said, not the compiler's error."""
+    fork.layer("Shift", body="this->layer_param_.shift_param().size();")
+    (fork.root / "src/caffe/proto/caffe.proto").unlink()
+    text = " ".join(said("all")[1])
+    assert "Shift | shift | to do by hand | " in text and "put its message beside the layer's files" in text
+    assert "to do by hand: " in " ".join(said("--force", "Shift")[1]) and not compiled
 
 
 def test_a_build_folder_that_make_did_not_make(fork, said, tmp_path):
@@ -101,14 +134,14 @@ def test_a_build_folder_that_make_did_not_make(fork, said, tmp_path):
 
 
 def test_all_types_of_which_two_differ_in_case_alone(fork, said, tmp_path):
-    source = fork.layer("LSTM", header="caffe/vision_layers.hpp")
+    source = fork.layer("WideLSTM", header="caffe/vision_layers.hpp")
     source.rename(source.with_name("recurrent.cpp"))
-    fork.layer("Lstm", header="caffe/vision_layers.hpp")
+    fork.layer("WideLstm", header="caffe/vision_layers.hpp")
     for _ in range(2):  # the second time it finds its own folders
         _, lines = said("--unbuilt", "all")
         assert [line for line in lines if "ported" in line] == [
-            "LSTM | lstm | ported",
-            "Lstm | lstm_2 | ported",
+            "WideLSTM | wide_lstm | ported",
+            "WideLstm | wide_lstm_2 | ported",
             "2 types: 2 ported",
         ]
-    assert "LstmLayer" in (tmp_path / "mine/lstm_2/lstm_layer.cpp").read_text()
+    assert "WideLstmLayer" in (tmp_path / "mine/wide_lstm_2/wide_lstm_layer.cpp").read_text()

@@ -336,10 +336,12 @@ def test_all_types_in_a_table(fork, port):
 
 
 def test_make_port(fork, tmp_path):
-    fork.layer("Shift")
+    """It says what is wrong with a layer that does not compile, and leaves its folder to mend."""
+    fork.layer("Shift", body="top[0]->mutable_cpu_data()[0] = width_;")
     (tmp_path / "mine").mkdir()
-    done = make("port", f"CAFFE={fork.root}", "TYPE=Shift", f"LAYERS_DIR={tmp_path / 'mine'}")
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = make("port", f"CAFFE={fork.root}", "TYPE=Shift", f"LAYERS_DIR={tmp_path / 'mine'}", "NVCC=")
+    assert done.returncode
+    assert "It does not compile: shift_layer.cpp:7:" in done.stdout and "two versions" in done.stdout
     assert (tmp_path / "mine" / "shift" / "ORIGIN").exists()
     done = make("port", f"LAYERS_DIR={tmp_path / 'mine'}")
     assert done.returncode and "CAFFE=/path/to/fork TYPE=" in done.stdout
