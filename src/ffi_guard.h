@@ -90,14 +90,14 @@ extern "C" const char* caffe_edge(void) { return CAFFE_EDGE; }
 extern "C" __attribute__((weak)) void caffe_set_num_threads(int) {}
 
 // In the place of the functions that end a process, for the library's own code (WRAPPED in tools/make/link.py).
-#define CAFFE_ENDS(name, parameters, arguments, ...)                             \
-  extern "C" {                                                                   \
+#define CAFFE_ENDS(name, parameters, arguments, ...)                              \
+  extern "C" {                                                                    \
   __attribute__((visibility("default"), noreturn)) void __real_##name parameters; \
-  __attribute__((visibility("hidden"), noreturn)) void __wrap_##name parameters; \
-  }                                                                              \
-  void __wrap_##name parameters {                                                \
-    caffe_leave(__VA_ARGS__);                                                    \
-    __real_##name arguments;                                                     \
+  __attribute__((visibility("hidden"), noreturn)) void __wrap_##name parameters;  \
+  }                                                                               \
+  void __wrap_##name parameters {                                                 \
+    caffe_leave(__VA_ARGS__);                                                     \
+    __real_##name arguments;                                                      \
   }
 CAFFE_ENDS(exit, (int status), (status), "exit(%d) was called", status)
 CAFFE_ENDS(_exit, (int status), (status), "_exit(%d) was called", status)
