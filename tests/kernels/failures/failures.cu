@@ -116,7 +116,9 @@ __global__ void deadly_block_kernel(int* top, int what, int n) {
   if (what == 4) top[threadIdx.x] = below_three(n);
   if (what == 5) top[threadIdx.x] = large_array<480>(n) == 3;
   if (what == 6) __trap();
-  if (what == 8) while (atomicAdd(top, 0) == n) {}
+  if (what == 8)
+    while (atomicAdd(top, 0) == n) {
+    }
 #ifndef __CUDACC__
   if (what == 7) top[threadIdx.x] = large_array<900>(n) == 3;
   if (what == 9) exit(n);
@@ -130,7 +132,8 @@ extern "C" int failures_deadly(int* top, int what, int n, int blocks, void* stre
   if (what == 13) std::terminate();
   if (what == 14) assert(n == 3);
   if (what <= 3)
-    deadly_kernel<<<CAFFE_GET_BLOCKS(1 << 16), CAFFE_CUDA_NUM_THREADS, 0, CAFFE_STREAM(stream)>>>(top, what, n);
+    deadly_kernel<<<CAFFE_GET_BLOCKS(1 << 16), CAFFE_CUDA_NUM_THREADS, 0, CAFFE_STREAM(stream)>>>(top, what,
+                                                                                                  n);
   else
     deadly_block_kernel<<<blocks, 2, 0, CAFFE_STREAM(stream)>>>(top, what, n);
   return CAFFE_LAUNCH_STATUS();
