@@ -67,11 +67,9 @@ extern "C" int barriers_branches(int* top, int count, int threads, void* stream)
 }
 
 __global__ void one_line_kernel(int* top, int count) {
-  if (threadIdx.x < count) {
-    __syncthreads();
-  } else {
-    __syncthreads();
-  }
+  // clang-format off
+  if (threadIdx.x < count) { __syncthreads(); } else { __syncthreads(); }
+  // clang-format on
   top[threadIdx.x] = 1;
 }
 extern "C" int barriers_one_line(int* top, int count, int threads, void* stream) {
