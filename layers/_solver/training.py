@@ -82,6 +82,10 @@ class Training:
         self.test_nets = [] if test_data == [] else self._test_nets(options)
         self.data = data or self._layers_data(self.net)
         self.test_data = test_data or [self._layers_data(test) for test in self.test_nets]
+        if self.s.snapshot_format == self.s.HDF5:
+            log(
+                "snapshot_format HDF5: snapshots are written as .caffemodel and .solverstate, which Caffe reads, too"
+            )
         self.iteration = 0
         self.losses: list[tuple[int, float, float]] = []
         self._recent: deque[Tensor] = deque(maxlen=self.s.average_loss)
