@@ -33,9 +33,11 @@ BUILD      ?=
 CORE       ?=
 # SANITIZE=1 builds the host backend with AddressSanitizer and UBSan, SANITIZE=races with the race finder.
 SANITIZE   ?=
+# The seconds that a layer may take to run, for its line of the table.
+LIMIT      ?= 60
 # V=1 shows the commands.
 V          ?=
-SETTINGS  := PYTHON CXX NVCC CUDA_HOME ARCH HIPCC HIP_ARCH HOST_ARCH LAYERS_DIR LAYERS BACKENDS BUILD CORE SANITIZE V
+SETTINGS  := PYTHON CXX NVCC CUDA_HOME ARCH HIPCC HIP_ARCH HOST_ARCH LAYERS_DIR LAYERS BACKENDS BUILD CORE SANITIZE LIMIT V
 # Arguments of single targets (make help says which). They are read only from the command line.
 ARGUMENTS := LAYER FROM CAFFE TYPE NAME FORCE PARAM SHAPES TEST FILTER \
              PROTOTXT WEIGHTS PHASE REPLACE IGNORE STAGES SOLVER RESUME MINUTES SEED

@@ -13,10 +13,18 @@ VARIABLE = "LAYERS_DIR"
 
 
 def listed() -> list[Path]:
-    """The folders that the environment lists now."""
-    return [
-        Path(os.path.abspath(os.path.expanduser(f))) for f in os.environ.get(VARIABLE, "").split(":") if f
-    ]
+    """The folders that the environment lists now.
+
+    Raises:
+        ImportError: one of them is not there. Without an error the toolkit's layer of a name would take the place of
+            the user's.
+    """
+    named = os.environ.get(VARIABLE, "").split(":")
+    folders = [Path(os.path.abspath(os.path.expanduser(name))) for name in named if name]
+    for folder in folders:
+        if not folder.is_dir():
+            raise ImportError(f"{VARIABLE}: there is no folder {folder}")
+    return folders
 
 
 class _Finder:

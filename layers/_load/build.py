@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -19,6 +20,8 @@ from . import toolkit
 # make's line for a step: "  NVCC  foo/foo.cu".
 STEP = re.compile(r"  ([A-Z]{2,5}) +(\S.*)")
 FAILED = re.compile(r"  FAIL  (.*): all of it in (.*)")
+# make's line for a layer that is built for the GPU only (tools/make/report.py).
+NO_HOST = "No host library: "
 # The most lines of a compiler's output in an exception.
 MOST_LINES = 120
 
@@ -42,7 +45,8 @@ def make(goals: list[str], settings: dict[str, str], progress: "Progress", lock:
     program = shutil.which("make") or shutil.which("gmake")
     if not program:
         raise CaffeRuntimeError("load: `make` is not installed, which builds the layers")
-    command = [program, "-C", str(toolkit.root()), "--no-print-directory", f"-j{os.cpu_count() or 2}"]
+    # -k: what the host cannot run must not stop the build for the GPU.
+    command = [program, "-C", str(toolkit.root()), "--no-print-directory", "-k", f"-j{os.cpu_count() or 2}"]
     command += [*goals, *(f"{name}={value}" for name, value in settings.items())]
     # Without the options of a make that runs this process.
     environment = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
@@ -59,6 +63,9 @@ def make(goals: list[str], settings: dict[str, str], progress: "Progress", lock:
         raise
     if status:
         raise CaffeBuildError(failure(lines))
+    for line in lines:
+        if line.startswith(NO_HOST):
+            warnings.warn(line, RuntimeWarning, stacklevel=2)
 
 
 def _told(output, progress: "Progress") -> Iterator[str]:

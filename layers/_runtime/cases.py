@@ -5,6 +5,7 @@ A layer's tests, its benchmark and its line in make's table are made from its ca
 
 import importlib.util
 import inspect
+import math
 import sys
 import threading
 from collections.abc import Callable, Mapping
@@ -15,6 +16,8 @@ from types import ModuleType
 import torch
 from torch import Tensor
 
+from .._backends import CPU
+from .library import backend_of
 from .packages import adopt
 
 # (relative, absolute): |result - reference| <= absolute + relative * |reference|. The reference is computed in double,
@@ -47,6 +50,25 @@ class Bad:
     arguments: Callable[[Draw], tuple]
     error: type[Exception]
     message: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How far a result is from its reference.
+
+    Attributes:
+        error: the largest |result - reference|; infinite if shapes differ, or only one of the two is finite.
+        excess: the largest |result - reference| / (what is allowed there). The result is right if it is at most 1.
+        words: what is wrong; "" if the result is right.
+    """
+
+    error: float = 0.0
+    excess: float = 0.0
+    words: str = ""
+
+    @property
+    def right(self) -> bool:
+        return not self.words
 
 
 @dataclass(frozen=True)
@@ -103,6 +125,83 @@ class Case:
 
     def tolerance_for(self, dtype: torch.dtype) -> tuple[float, float]:
         return self.tolerance.get(dtype, TOLERANCE[dtype])
+
+    def supports(self, layer, device: str, dtype: torch.dtype, kernels: bool = False) -> bool:
+        """Can the layer compute the case there? `kernels`: by a Caffe layer's kernels, on tensors of the CPU."""
+        built = backend_of(torch.device(device)).name in layer.backends()
+        return built and dtype in layer.dtypes and (not kernels or (self.is_caffe and device == CPU))
+
+    def call(self, *arguments, kernels: bool = False):
+        """Call the function. `kernels`: see `supports`."""
+        if self.is_caffe:
+            self.function.mode = "gpu" if kernels else None
+        return self.function(*arguments)
+
+    def check(self, result, reference, dtype: torch.dtype, loose: float = 0) -> Verdict:
+        """Compare results, or gradients, with the reference's.
+
+        Each |result - reference| may be absolute + relative * |reference|, by the tolerance for the dtype.
+
+        Args:
+            result, reference: a tensor or several. The comparison is on the reference's device, in double.
+            loose: for inputs that nobody chose, such as random calls and the long sums of a benchmark. Then each error
+                may be `loose` times the tolerance of the reference's largest element, or of 1 if that is larger.
+        """
+        tolerance, worst = self.tolerance_for(dtype), Verdict()
+        for got, wanted in zip(results(result), results(reference), strict=True):
+            found = _compared(got.detach(), wanted.detach(), tolerance, loose)
+            if found.excess >= worst.excess:
+                worst = Verdict(max(worst.error, found.error), found.excess, found.words or worst.words)
+        return worst
+
+    def run(self, arguments: tuple, dtype: torch.dtype, device: str = CPU, kernels: bool = False) -> Verdict:
+        """Run the function in a dtype on a device, and its backward if it has one, and check both.
+
+        Args:
+            arguments: what one of `inputs` gives.
+            kernels: see `supports`.
+        """
+        grad = self.gradient != "none"
+        given = cast(arguments, dtype, device, grad)
+        exact = cast(cast(given, dtype), torch.float64, grad=grad)
+        got, wanted = results(self.call(*given, kernels=kernels)), results(self.reference(*exact))
+        verdict = self.check(got, wanted, dtype)
+        if not grad or not verdict.right:
+            return verdict
+        return self.check(_gradients(got, given), _gradients(wanted, exact), dtype)
+
+
+def _gradients(tops, arguments) -> list[Tensor]:
+    """The gradients of the sum of all results with respect to each differentiable argument."""
+    tops, wanted = differentiable(tops), differentiable(arguments)
+    found = torch.autograd.grad(tops, wanted, [torch.ones_like(top) for top in tops], allow_unused=True)
+    return [torch.zeros_like(a) if g is None else g for g, a in zip(found, wanted, strict=True)]
+
+
+def _compared(got: Tensor, wanted: Tensor, tolerance: tuple[float, float], loose: float) -> Verdict:
+    """One tensor of `Case.check`. NaN equals NaN, and an infinity itself."""
+    if got.shape != wanted.shape:
+        return Verdict(math.inf, math.inf, f"shape {list(got.shape)} instead of {list(wanted.shape)}")
+    if not got.numel():
+        return Verdict()
+    got, wanted = got.to(wanted.device, torch.float64), wanted.double()
+    error = (got - wanted).abs()
+    error[(got == wanted) | (got.isnan() & wanted.isnan())] = 0
+    error.nan_to_num_(nan=math.inf, posinf=math.inf)
+    relative, absolute = tolerance
+    size = wanted.abs().nan_to_num_()
+    allowed = loose * (absolute + relative * size.max().clamp(min=1)) if loose else absolute + relative * size
+    excess = (error / allowed).nan_to_num_(nan=math.inf, posinf=math.inf)
+    at = int(excess.argmax())
+    most = excess.flatten()[at].item()
+    largest = error.max().item()
+    if most <= 1:
+        return Verdict(largest, most)
+    place = [int(i) for i in torch.unravel_index(torch.tensor(at), got.shape)]
+    values = f"{got.flatten()[at].item():.8g} instead of {wanted.flatten()[at].item():.8g}"
+    return Verdict(
+        largest, most, f"{values} at {place}, {most:.3g} times the tolerance; largest error {largest:.1e}"
+    )
 
 
 class CaffeFunction:
@@ -223,15 +322,3 @@ def results(value) -> tuple[Tensor, ...]:
 def differentiable(tensors) -> list[Tensor]:
     """Those of a call's arguments or results that a gradient can be asked for. Indices have none."""
     return [a for a in tensors if isinstance(a, Tensor) and a.is_floating_point()]
-
-
-def largest_error(result, reference) -> float:
-    """The largest |result - reference| over all tensors; infinite if shapes differ or there is a NaN."""
-    worst = 0.0
-    for got, wanted in zip(results(result), results(reference), strict=True):
-        if got.shape != wanted.shape:
-            return float("inf")
-        if got.numel():
-            difference = (got.detach().double().cpu() - wanted.detach().double().cpu()).abs().max().item()
-            worst = max(worst, difference if difference == difference else float("inf"))
-    return worst

@@ -10,6 +10,7 @@ function has one because its `weight` may have a dtype of its own.
 
 import operator
 import sys
+import warnings
 from pathlib import Path
 
 import torch
@@ -18,7 +19,7 @@ from torch import Tensor
 from .._backends import BACKENDS, DEVICES, HOST, Backend
 from .errors import CaffeTypeError, CaffeValueError, describe
 from .launcher import Launcher
-from .library import FLOATING, Library, backends_here
+from .library import FLOATING, Library, backends_here, last_failure
 
 
 class Layer:
@@ -44,6 +45,10 @@ class Layer:
         self.name = module.rpartition(".")[2]
         self.folder = Path(own.get("__libraries__") or Path(own["__file__"]).resolve().parent)
         self._libraries: dict[str, Library] = {}
+        for backend in backends_here():
+            library = self.folder / backend.library
+            if not library.exists() and (why := last_failure(library)):
+                warnings.warn(f"{self.name}: {why}", RuntimeWarning, stacklevel=2)
 
     def library(self, backend: str) -> Library:
         """The loaded library for a backend. If it is missing, the error names the command that builds it."""

@@ -102,10 +102,22 @@ class Library:
         raise CaffeRuntimeError(f"{self.name}: {function} on {self.backend}: {text}")
 
 
+def last_failure(library: Path) -> str:
+    """Why the last build of a library failed, as make has written beside it; "" if it did not fail."""
+    backend = next((b for b in BACKENDS.values() if b.library == library.name), HOST)
+    try:
+        why = json.loads(library.with_name(backend.description).read_bytes()).get("failed", "")
+    except (OSError, ValueError, AttributeError):
+        return ""
+    return f"its last build for {backend.name} failed: {why}" if why else ""
+
+
 def how_to_build(name: str, backend: str, path: Path, wrong: str = "") -> str:
     """An error's text: why the library cannot be used, and the command that builds it with make, pip or load."""
-    package = path.parent.parent
+    package, wrong = path.parent.parent, wrong or last_failure(path)
     if any((above / "complete").exists() for above in path.parents):
+        if wrong == last_failure(path) != "":
+            return f"{name}: {wrong}"
         wrong = wrong or f"not built for {backend}"
         return f"{name}: {wrong}: load it with backends='{backend}', which needs its compiler."
     if (package / "_toolkit").exists():

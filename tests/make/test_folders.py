@@ -1,5 +1,6 @@
 """Folders of layers outside of the toolkit, one or several in LAYERS_DIR: for make and its tools, and for Python."""
 
+import importlib
 import os
 import shutil
 import subprocess
@@ -9,6 +10,7 @@ import pytest
 from conftest import ROOT, Workshop, make
 from support import python_with_torch
 
+import layers
 from layers._net.registry import Folders
 from layers._runtime import CaffeValueError
 from tools.make.outside import give_toolkit
@@ -166,3 +168,12 @@ def test_a_copy_of_the_toolkits_own_layers_is_no_users(tmp_path, capsys):
     give_toolkit(str(copy), [str(copy / "sigmoid")])
     assert (copy / "__init__.py").read_bytes() == (ROOT / "layers/__init__.py").read_bytes()
     assert capsys.readouterr().out == ""
+
+
+def test_a_folder_that_is_not_there(monkeypatch, tmp_path):
+    """By a typo in LAYERS_DIR the toolkit's `normalize` would answer for the user's."""
+    monkeypatch.setenv("LAYERS_DIR", f"{tmp_path}:{tmp_path / 'nope'}")
+    with pytest.raises(ImportError, match=rf"LAYERS_DIR: there is no folder {tmp_path / 'nope'}"):
+        importlib.import_module("layers.no_such_layer")
+    with pytest.raises(ImportError, match="there is no folder"):
+        layers.no_such_layer  # noqa: B018

@@ -74,6 +74,19 @@ def test_a_library_of_which_a_part_is_missing(tmp_path, part, said):
     assert why_broken(torn) == "is no library"
 
 
+def test_a_build_for_the_host_that_failed_by_load(tmp_path):
+    """load(backends='host') cannot help there."""
+    library = tmp_path / "_host.abi3.so"
+    (tmp_path / "complete").touch()
+    (tmp_path / "_host.json").write_text('{"failed": "foo.cu:2: error: inline PTX"}')
+    why = "foo: its last build for host failed: foo.cu:2: error: inline PTX"
+    assert how_to_build("foo", "host", library) == why
+    (tmp_path / "_host.json").write_text("[]")
+    assert how_to_build("foo", "host", library).startswith(
+        "foo: not built for host: load it with backends='host'"
+    )
+
+
 def test_what_to_type(tmp_path):
     """The command depends on who built the layer: make in the toolkit, make elsewhere, pip, load()."""
     beside, own = tmp_path / "my", tmp_path / "pip"

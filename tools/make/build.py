@@ -20,10 +20,11 @@ from collections.abc import Iterable
 
 from ..files import read
 from ..refused import Refused
-from . import names, packages
+from . import names, packages, report
 from .backends import BACKENDS, HOST
 from .clean import clean
 from .discover import layers_in
+from .failures import failures
 from .job import Job, empty
 from .settings import ROOT, Settings, full, of_each_folder
 from .stale import Inputs
@@ -115,9 +116,12 @@ def build(job: Job, keep_going: bool = False) -> int:
                 return run_make(job, "libraries", keep_going=keep_going, changed=changed)
             with remembered(job.rules.layer_inputs):
                 status = _build_locked(job, f"{settings.core}/lock", keep_going)
+            job.failures = failures(job, keep_going) if status else []
     except OSError:  # a write error does not name the file
         say_if_full(*places)
         raise
+    if job.failures and all(failure.only_host for failure in job.failures):
+        return 0
     if status:
         say_if_full(*places)
     return status
@@ -160,8 +164,6 @@ def _build_locked(job: Job, core: str, keep_going: bool) -> int:
 
 
 def build_all(settings: Settings) -> int:
-    from . import report
-
     packages.need(["build", "run"], f"{settings.build}/packages")
     job = Job(settings)
     if not job.folders:
@@ -169,14 +171,15 @@ def build_all(settings: Settings) -> int:
         return 0
     status = build(job, keep_going=True)
     # make -q: the status says if there is something to do, and is no failure.
-    asked = is_dry(make_flags()) or _has(make_flags(), "q")
-    return status if asked else report.report(job, status)
+    return status if is_asked(make_flags()) else report.report(job, status)
 
 
 def build_libraries(settings: Settings) -> int:
     packages.need(["build"], f"{settings.build}/packages.build")
     job = Job(settings)
-    return build(job, keep_going=any("k" in flag for flag in make_flags()[:1] if not flag.startswith("-")))
+    status = build(job, keep_going=_has(make_flags(), "k"))
+    report.say_left_out(job)
+    return status
 
 
 def build_core(settings: Settings) -> int:
@@ -306,6 +309,9 @@ def main() -> int:
         return max([run(targets[0], settings) for settings in concerned(several, targets[0])])
     except Refused as error:
         print(f"make: {error}", file=sys.stderr)
+    except KeyboardInterrupt:
+        print("make: stopped by Ctrl-C", file=sys.stderr)
+        return 130
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
         print(f"make: {place}{error.strerror}", file=sys.stderr)

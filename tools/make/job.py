@@ -9,6 +9,7 @@ from ..files import content, write
 from ..refused import Refused
 from . import names
 from .discover import Folder, folders
+from .failures import Failure
 from .outside import give_toolkit
 from .rules import Rules, core_folder
 from .settings import ROOT, Settings, full
@@ -24,8 +25,8 @@ class Job:
         self.settings = settings
         settings.check_gpu()
         known, unfit = folders(settings.layers_dir)
-        for name, why in unfit.items():
-            print(f"Left out: {os.path.join(settings.layers_dir, names.shown(name))}: {why}.", flush=True)
+        self.unfit = {names.shown(name): why for name, why in unfit.items()}
+        self.failures: list[Failure] = []
         wanted = settings.layers or only or list(known)
         if strange := [name for name in wanted if name not in known]:
             raise Refused(

@@ -19,6 +19,9 @@ from .build import build, copied, is_dry, make_flags
 from .job import Job
 from .settings import ROOT, Settings, of_each_folder
 
+# The status of tools.verify.run_cases where nothing is wrong, and nobody says what to run for some layer.
+NO_VERDICT = 3
+
 
 def library(cxx: str, name: str) -> str:
     command = [*shlex.split(cxx), f"-print-file-name={name}"]
@@ -39,10 +42,11 @@ def run_cases(
     return subprocess.call([*tool, *command, *further], env=os.environ | environment)
 
 
-def on_the_host(settings: Settings) -> int:
+def on_the_host(settings: Settings) -> dict[str, int]:
+    """Statuses by what was done: build, cases and random calls under AddressSanitizer and UBSan."""
     made = copied(settings, "1", f"{settings.build}/sanitize")
-    if status := build(Job(made)):
-        return status
+    if status := build(Job(made), keep_going=True):
+        return {"build for AddressSanitizer": status}
     print("AddressSanitizer, UBSan:", flush=True)
     checked = {
         "CUDA_VISIBLE_DEVICES": "",
@@ -51,23 +55,27 @@ def on_the_host(settings: Settings) -> int:
         "UBSAN_OPTIONS": "print_stacktrace=1",
     }
     fuzz = [sys.executable, "-m", "tools.fuzz", f"--layers-dir={made.layers_dir}"]
-    return run_cases(made.layers_dir, CPU, **checked) or subprocess.call(fuzz, env=os.environ | checked)
+    return {
+        "AddressSanitizer, UBSan": run_cases(made.layers_dir, CPU, **checked),
+        "random calls": subprocess.call(fuzz, env=os.environ | checked),
+    }
 
 
-def races(settings: Settings) -> int:
+def races(settings: Settings) -> dict[str, int]:
     made = copied(settings, "races", f"{settings.build}/races")
-    if status := build(Job(made)):
-        return status
+    if status := build(Job(made), keep_going=True):
+        return {"build for the race finder": status}
     print("Races between a launch's threads:", flush=True)
-    return run_cases(made.layers_dir, CPU, CUDA_VISIBLE_DEVICES="")
+    return {"races": run_cases(made.layers_dir, CPU, CUDA_VISIBLE_DEVICES="")}
 
 
-def on_the_gpu(settings: Settings) -> int:
+def on_the_gpu(settings: Settings) -> dict[str, int]:
     import torch
 
     if not torch.cuda.is_available():
         print("compute-sanitizer: no GPU here")
-        return 0
+        return {}
+    found = {}
     for tool in ("memcheck", "racecheck", "initcheck"):
         print(f"compute-sanitizer {tool}:", flush=True)
         further = ["--dtypes", "float32", "float64"] if tool == "initcheck" else []
@@ -75,18 +83,25 @@ def on_the_gpu(settings: Settings) -> int:
         # torch's CUDA allocator must not cache: a write past a tensor's end would hit other memory of torch's, and
         # nobody would notice.
         uncached = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
-        if status := run_cases(settings.layers_dir, GPU, *further, tool=before, **uncached):
-            return status
-    return 0
+        found[tool] = run_cases(settings.layers_dir, GPU, *further, tool=before, **uncached)
+    return found
 
 
 def sanitize(settings: Settings) -> int:
+    """Run all stages, whatever one of them finds. "No verdict" (3) is the status only if nothing is wrong."""
     os.makedirs(settings.build, exist_ok=True)
     packages.need(["build", "run", "test"], f"{settings.build}/packages.test")
     status = build(Job(settings))
     if status or is_dry(make_flags()):
         return status
-    return on_the_host(settings) or races(settings) or on_the_gpu(settings)
+    found = on_the_host(settings) | races(settings) | on_the_gpu(settings)
+    words = {0: "clean", NO_VERDICT: "no verdict on some layers"}
+    said = "; ".join(
+        f"{what}: {words.get(status, f'FAILED (status {status})')}" for what, status in found.items()
+    )
+    print(f"make sanitize: {said}")
+    wrong = [status for status in found.values() if status not in words]
+    return max(wrong, default=max(found.values()))
 
 
 def main() -> int:

@@ -72,6 +72,7 @@ class Settings:
         if self.sanitize not in ("", "1", "races"):
             raise Refused(f"SANITIZE={names.shown(self.sanitize)}: expected 1 or races")
         self.verbose = bool(value["V"].strip())
+        self.limit = seconds(value["LIMIT"], "LIMIT")
         self.layers_dir = tidy(value["LAYERS_DIR"], "LAYERS_DIR")
         self.outside = os.path.realpath(full(self.layers_dir)) != os.path.join(
             os.path.realpath(ROOT), "layers"
@@ -247,6 +248,15 @@ def command(text: str, setting: str) -> str:
         better = {"gcc": "g++", "clang": "clang++"}.get(alone[1], "c++") + (alone[2] or "")
         raise Refused(f"{setting}={names.shown(text)} links no C++: take {better}")
     return shlex.join(words)
+
+
+def seconds(text: str, setting: str) -> float:
+    try:
+        if (found := float(text)) > 0:
+            return found
+    except ValueError:
+        pass
+    raise Refused(f"{setting}={names.shown(text)}: expected a number of seconds, above 0")
 
 
 def optional(program: str, setting: str) -> str:

@@ -4,13 +4,15 @@ In an installed toolkit, which has no suite, it is `make test`.
 
     python -m tools.verify.run_cases --layers-dir layers --device cpu
 
-Prints one line. The exit status is 1 if a result is wrong or a race was found, or the checker's own.
+The exit status is 1 if a result is wrong, a layer fails or a race was found; 3 if there is no verdict on a layer,
+because nobody says what to run; or else the checker's own.
 """
 
 import argparse
 import contextlib
 import importlib
 import importlib.util
+import itertools
 import re
 import sys
 from dataclasses import dataclass, field
@@ -19,7 +21,7 @@ from pathlib import Path
 import torch
 
 from layers._backends import CPU, DEVICES, GPU
-from layers._runtime.cases import Draw, cast, differentiable, largest_error, layer_of, load_package, results
+from layers._runtime.cases import Draw, layer_of, load_package
 
 from .inputs import modules_of
 from .probe import NoCode
@@ -27,19 +29,6 @@ from .races import watched
 from .verification import Verification
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-def run(case, arguments: tuple, dtype: torch.dtype, device: str) -> bool:
-    """Run forward, and backward if there is one. Is the result that of the reference?"""
-    inputs = cast(arguments, dtype, device, grad=case.gradient != "none")
-    top = case.function(*inputs)
-    if case.gradient != "none":
-        tops = differentiable(results(top))
-        torch.autograd.backward(tops, [torch.ones_like(t) for t in tops])
-    wanted = case.reference(*cast(cast(inputs, dtype), torch.float64))
-    relative, absolute = case.tolerance_for(dtype)
-    largest = max((w.abs().max().item() for w in results(wanted) if w.numel()), default=0.0)
-    return largest_error(top, wanted) <= absolute + relative * largest
 
 
 def run_without_cases(package: str, name: str, dtype: torch.dtype, device: str) -> int:
@@ -57,18 +46,17 @@ def run_without_cases(package: str, name: str, dtype: torch.dtype, device: str) 
     return runs
 
 
-def points_of(package: str, name: str, device: str, dtypes: list[torch.dtype]):
+def points_of(package: str, layer, device: str, dtypes: list[torch.dtype]):
     """The runs of a layer's cases. On the host, Caffe layers run a second time, by their kernels."""
-    for case in importlib.import_module(f"{package}.{name}.cases").CASES:
-        for mode in (None, "gpu") if case.is_caffe and device == CPU else (None,):
-            if case.is_caffe:
-                case.function.mode = mode
-            yield from ((case, mode, label, dtype) for label in case.inputs for dtype in dtypes)
+    for case in importlib.import_module(f"{package}.{layer.name}.cases").CASES:
+        for label, kernels, dtype in itertools.product(case.inputs, (False, True), dtypes):
+            if case.supports(layer, device, dtype, kernels):
+                yield case, label, kernels, dtype
 
 
 @dataclass
 class Tally:
-    """The result of running all cases: the number of calls, the wrong ones, and the layers that could not run."""
+    """The result of running all cases: the number of calls, what is wrong, and the layers that could not run."""
 
     runs: int = 0
     wrong: list[str] = field(default_factory=list)
@@ -76,22 +64,32 @@ class Tally:
 
 
 def run_all(layers_dir: Path, device: str, dtype_names: list[str], tally: Tally) -> None:
-    """Run every case of every built layer of the folder, once for each of its dtypes, and note how it went."""
+    """Run every case of every built layer of the folder. A layer that fails does not stop the others."""
     package = load_package(layers_dir, f"layers_of_{re.sub('[^a-zA-Z0-9]', '_', str(layers_dir.resolve()))}")
-    for name in sorted({library.parent.name for library in layers_dir.glob("*/_*.abi3.so")}):
-        layer = layer_of(importlib.import_module(f"{package}.{name}"))
-        dtypes = [d for d in (getattr(torch, d) for d in dtype_names) if d in layer.dtypes]
-        if importlib.util.find_spec(f"{package}.{name}.cases") is None:
-            before = tally.runs
-            tally.runs += sum(run_without_cases(package, name, dtype, device) for dtype in dtypes)
-            tally.untested += [name] * (tally.runs == before)
-            continue
-        for case, mode, label, dtype in points_of(package, name, device, dtypes):
-            tally.runs += 1
-            if not run(case, case.inputs[label](Draw()), dtype, device):
-                tally.wrong.append(f"{name}-{case.name}-{label}-{dtype}" + "-kernels" * bool(mode))
+    for name in sorted({library.parent.name for library in layers_dir.glob("[!_]*/_*.abi3.so")}):
+        try:
+            run_layer(package, name, device, [getattr(torch, dtype) for dtype in dtype_names], tally)
+        except (Exception, SystemExit) as error:
+            tally.wrong.append(f"{name}: {type(error).__name__}: {error}")
     if device == GPU:
         torch.cuda.synchronize()
+
+
+def run_layer(package: str, name: str, device: str, wanted: list[torch.dtype], tally: Tally) -> None:
+    """Run every case of one layer, once for each of its dtypes, and note how it went."""
+    layer = layer_of(importlib.import_module(f"{package}.{name}"))
+    dtypes = [dtype for dtype in wanted if layer and dtype in layer.dtypes]
+    before = tally.runs
+    if importlib.util.find_spec(f"{package}.{name}.cases") is None:
+        tally.runs += sum(run_without_cases(package, name, dtype, device) for dtype in dtypes)
+    else:
+        for case, label, kernels, dtype in points_of(package, layer, device, dtypes):
+            tally.runs += 1
+            verdict = case.run(case.inputs[label](Draw()), dtype, device, kernels)
+            if not verdict.right:
+                where = f"{name}-{case.name}-{label}-{dtype}" + "-kernels" * kernels
+                tally.wrong.append(f"{where}: {verdict.words}")
+    tally.untested += [name] * (tally.runs == before)
 
 
 def main() -> int:
@@ -106,15 +104,16 @@ def main() -> int:
     with watched() as watch:
         for folder in filter(None, options.layers_dir.split(":")):
             run_all(Path(folder), options.device, options.dtypes, tally)
-    if not tally.runs and not tally.untested:
+    if not (tally.runs or tally.untested or tally.wrong):
         print(f"Nothing is built in {options.layers_dir}: type `make` first")
         return 1
-    print(f"{tally.runs} runs on {options.device}, wrong: {', '.join(tally.wrong) or 'none'}")
-    if tally.untested:
-        names = ", ".join(tally.untested)
-        print(f"Not run, for no cases.py says on what, and no shapes that were guessed fit: {names}")
+    print(f"{tally.runs} runs on {options.device}, wrong: {'; '.join(tally.wrong) or 'none'}")
     print(*watch.races, sep="\n", end="\n" if watch.races else "")
-    return bool(tally.wrong or tally.untested or watch.races)
+    for name in tally.untested:
+        print(
+            f"No verdict: {name}: it has no cases.py, and none of the guessed inputs fits. Write {name}/cases.py."
+        )
+    return 1 if tally.wrong or watch.races else 3 * bool(tally.untested)
 
 
 if __name__ == "__main__":

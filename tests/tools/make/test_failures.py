@@ -1,18 +1,37 @@
 """What make says when something is wrong: the layer, the file and the line, the setting, the folder."""
 
+import json
 import os
 import re
 import sys
-import time
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from conftest import ROOT, Workshop, make
+from support.workshop import CXX
 
-from tools.make import build, report
+from tools.make import build
+from tools.make.failures import Failure, failures
+from tools.make.outside import init_text
 from tools.make.settings import Settings
 from tools.refused import Refused
+
+CASES = """import torch
+
+from .._runtime.cases import Case
+from . import layer
+
+
+def fill(x):
+    top = torch.empty_like(x)
+    layer.{name}_fill(top, top.numel())
+    return top
+
+
+INPUTS = {{"vector": lambda draw: (draw.normal(9),)}}
+CASES = [Case(function=fill, reference=torch.ones_like, inputs=INPUTS, gradient="none")]
+"""
 
 
 @pytest.mark.parametrize(
@@ -78,19 +97,90 @@ def test_one_broken_layer_does_not_stop_the_others(workshop):
     assert done.returncode != 0
     assert all((workshop.folder / name / "_host.abi3.so").exists() for name in ("first", "last"))
     last = done.stdout.splitlines()[-1]
-    assert last.startswith("FAILED: middle for host"), done.output
+    assert re.match(r"FAILED: middle for host: .*middle\.cu:1:\d+: error", last), done.output
     logs = workshop.folder / "build" / "middle" / "host"
-    assert str(logs) in last and any("broken" in log.read_text() for log in logs.glob("*.log"))
+    assert f"(logs: {logs})" in last and any("broken" in log.read_text() for log in logs.glob("*.log"))
 
 
 def test_layer_that_broke_after_it_was_built(workshop):
-    """Its old library is still there; make must not count it as built."""
+    """Its old library would answer with the old kernel. So it is gone, and the layer says why when it is imported."""
+    one = workshop.layer("one", beside_h="#define VALUE 1\n")
+    (one / "one.cu").write_text('#include "beside.h"\n' + (one / "one.cu").read_text())
+    workshop.build()
+    (one / "beside.h").unlink()
+    done = workshop.make()
+    assert done.returncode != 0 and not (one / "_host.abi3.so").exists(), done.output
+    (workshop.folder / "__init__.py").write_text(init_text())
+    said = workshop.forked(
+        "import warnings\nwarnings.showwarning = lambda w, *_: print(w)\n" + workshop.importing("one")
+    )
+    why = r"one: its last build for host failed: \S*/one\.cu:1:\d+: .*beside\.h.*"
+    assert re.fullmatch(rf"{why}\nCaffeRuntimeError: {why} Type `make LAYERS_DIR=\S+ LAYERS=one` .*", said), (
+        said
+    )
+    (one / "beside.h").write_text("")
+    workshop.build()
+    assert workshop.import_and_fill("one") == "1.0"
+
+
+def test_a_build_that_is_killed_leaves_no_old_library(workshop):
+    """What is stale goes before the first compiler starts."""
     one = workshop.layer("one")
     workshop.build()
-    time.sleep(0.01)
-    (one / "one.cu").write_text("int broken = ;\n")
-    done = workshop.make("all", with_torch=True)
-    assert done.returncode != 0 and "FAILED: one for host" in done.output, done.output
+    (one / "one.cu").write_text((one / "one.cu").read_text().replace("= 1;", "= 2;"))
+    job = build.Job(Settings({"LAYERS_DIR": str(workshop.folder), "NVCC": "", "CXX": CXX}))
+    job.rules.layer_inputs.forget()
+    assert not (one / "_host.abi3.so").exists()
+
+
+def test_what_only_the_host_lacks(tmp_path):
+    """The GPU's library is built, so the layer is no failure; without it, or with another error, it is one."""
+    folder = SimpleNamespace(path=str(tmp_path / "one"), refused=[], is_caffe=False)
+    (tmp_path / "build/one/host").mkdir(parents=True), (tmp_path / "one").mkdir()
+    libraries = {("one", b): str(tmp_path / "one" / f"_{b}.abi3.so") for b in ("host", "cuda")}
+    job = SimpleNamespace(
+        settings=SimpleNamespace(build=str(tmp_path / "build"), backends=["host", "cuda"]), started=1,
+        rules=SimpleNamespace(libraries=libraries), folder=lambda name: folder, makefile=os.devnull,
+    )  # fmt: skip
+    Path(libraries["one", "cuda"]).touch()
+    log = tmp_path / "build/one/host/one.cu.cpp.log"
+    log.write_text("note\none.cu:2:3: error: inline PTX\n")
+    (failure,) = failures(job, keep_going=True)
+    assert failure == Failure("one", "host", "one.cu:2:3: error: inline PTX", str(log.parent), only_host=True)
+    assert json.loads((tmp_path / "one" / "_host.json").read_text())["failed"] == failure.why
+    log.rename(log.with_name("one.cu.o.log"))  # the compiler's error, not a refusal of the rewriter's
+    assert [f.only_host for f in failures(job, keep_going=True)] == [False]
+    log.with_name("one.cu.o.log").rename(log)
+    Path(libraries["one", "cuda"]).unlink()
+    assert [(f.backend, f.only_host) for f in failures(job, keep_going=True)] == [
+        ("host", False),
+        ("cuda", False),
+    ]
+    assert [f.backend for f in failures(job, keep_going=False)] == ["host"]  # the other was not reached
+
+
+def test_one_make_for_all_that_is_broken(workshop):
+    """`make -k -j2`: it ends; what is broken is in the last lines with its reason; what is good is built."""
+    workshop.layer("good", cases_py=CASES.format(name="good"))
+    workshop.layer("compiles_not", cu="int x = ;\n")
+    workshop.layer("links_not", h="int links_not_fill(float *top, int64_t n, void *s);\nint lost(int n);\n")
+    workshop.layer("python", cases_py="CASES = [\n")
+    (workshop.layer("headless") / "headless.h").unlink()
+    workshop.layer("b_bad-name"), workshop.layer("class")
+    done = workshop.make("-k", "-j2", "all")
+    assert done.returncode != 0
+    count, *last = done.stdout.splitlines()[-7:]
+    assert count == "2 of 5 layers built for host, 1 of them failed when they ran."
+    for line, (name, why) in zip(
+        last,
+        [("Left out: .*/b_bad-name", "a layer is named like"), ("Left out: .*/class", "Python's own"),
+         ("FAILED: compiles_not for host", "compiles_not.cu:1:9: error"),
+         ("FAILED: headless for host", r"headless\.h: No such file"),
+         ("FAILED: links_not for host", r"declared here but defined nowhere .*: lost"),
+         ("FAILED: python", r"SyntaxError: .*cases\.py:1")],
+        strict=True,
+    ):  # fmt: skip
+        assert re.match(rf"{name}: .*{why}", line), line
 
 
 @pytest.mark.parametrize(
@@ -126,33 +216,6 @@ def test_nobody_listens(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "stdout", None)
     assert build.main() == 2 and not sys.stdout.isatty() and Path.cwd() == ROOT
     sys.stdout.close()
-
-
-def test_a_layer_that_python_cannot_import_yet(tmp_path):
-    """Its library is there, its __init__.py is not: Python would take the folder for an empty package."""
-    (tmp_path / "one").mkdir()
-    (tmp_path / "one" / "_host.abi3.so").touch()
-    found = report.outcome_of(tmp_path, "one", SimpleNamespace(backends=["cuda", "host"]))
-    assert found.good and found.row[0] == "host" and found.row[2].startswith("no __init__.py yet")
-
-
-def test_what_a_layer_says_is_only_text(tmp_path, capsys):
-    """Its brackets are no styles, and no control character reaches the terminal."""
-    words = {"one": "see [/red] and\n  [bold]x[i]", "two": "\033[31m\0", "three": "\udcff"}
-    for name, text in words.items():
-        (tmp_path / name).mkdir()
-        error = "SystemExit" if name == "one" else "ValueError"
-        (tmp_path / name / "__init__.py").write_text(f"raise {error}({text!a})\n")
-    (tmp_path / "four").mkdir()
-    (tmp_path / "four" / "__init__.py").write_text(
-        "class Mute(Exception):\n    def __str__(self):\n        raise KeyError(1)\n\nraise Mute\n"
-    )
-    settings = SimpleNamespace(backends=["host"], hint=lambda **_: "[/again]")
-    assert not report.show(str(tmp_path), [*words, "four"], settings)
-    said = capsys.readouterr().out
-    assert "SystemExit: see [/red] and [bold]x[i]" in said, said
-    assert "Mute: its message raises KeyError" in said, said
-    assert r"'ValueError: \x1b[31m\x00'" in said and r"'ValueError: \udcff'" in said, said
 
 
 def test_folder_that_is_not_there(tmp_path):

@@ -34,7 +34,7 @@ def steps(monkeypatch, tmp_path):
     for name in NEW:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(sanitize, "Job", lambda settings: settings)
-    monkeypatch.setattr(sanitize, "build", lambda s: note(f"build {s.sanitize or 'plain'}"))
+    monkeypatch.setattr(sanitize, "build", lambda s, **_: note(f"build {s.sanitize or 'plain'}"))
     monkeypatch.setattr(sanitize.subprocess, "call", call)
     monkeypatch.setattr(sanitize, "library", lambda cxx, name: f"/lib/{name}")
     monkeypatch.setattr(sanitize.packages, "need", lambda groups, _: made.groups.extend(groups))
@@ -78,16 +78,50 @@ def test_on_the_host_and_for_races(steps, monkeypatch, capsys):
         "AddressSanitizer, UBSan:",
         "Races between a launch's threads:",
         "compute-sanitizer: no GPU here",
+        "make sanitize: AddressSanitizer, UBSan: clean; random calls: clean; races: clean",
     ]
-    for i, step in enumerate(list(steps.ran)):  # the first that fails ends it
-        steps.ran.clear()
-        steps.fails = step
-        assert sanitize.sanitize(steps.settings) == 7 and len(steps.ran) == i + 1
+
+
+@pytest.mark.parametrize(
+    "fails, runs, said",
+    [
+        (0, 1, ""),
+        (1, 4, "build for AddressSanitizer: FAILED (status 7); races: clean"),
+        (2, 6, "AddressSanitizer, UBSan: FAILED (status 7); random calls: clean; races: clean"),
+        (3, 6, "AddressSanitizer, UBSan: clean; random calls: FAILED (status 7); races: clean"),
+        (
+            4,
+            5,
+            "AddressSanitizer, UBSan: clean; random calls: clean; build for the race finder: FAILED (status 7)",
+        ),
+        (5, 6, "AddressSanitizer, UBSan: clean; random calls: clean; races: FAILED (status 7)"),
+    ],
+)
+def test_what_fails_does_not_end_the_rest(steps, monkeypatch, capsys, fails, runs, said):
+    """Only the first build does, without which there is nothing to check; and what needs a build that failed."""
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    sanitize.sanitize(steps.settings)
+    steps.fails = steps.ran[fails]
+    steps.ran.clear(), capsys.readouterr()
+    assert sanitize.sanitize(steps.settings) == 7 and len(steps.ran) == runs
+    assert capsys.readouterr().out.splitlines()[-1:] == ([f"make sanitize: {said}"] if said else [])
+
+
+@pytest.mark.parametrize(
+    "found, status", [([0, 0], 0), ([3, 0], 3), ([0, 3, 1], 1), ([9, 3], 9), ([3, 3], 3), ([2, 3], 2)]
+)
+def test_no_verdict_comes_last(steps, monkeypatch, capsys, found, status):
+    """It is the status only where nothing is wrong."""
+    monkeypatch.setattr(sanitize, "on_the_host", lambda _: dict(enumerate(found)))
+    monkeypatch.setattr(sanitize, "races", lambda _: {})
+    monkeypatch.setattr(sanitize, "on_the_gpu", lambda _: {})
+    assert sanitize.sanitize(steps.settings) == status
+    assert ("no verdict on some layers" in capsys.readouterr().out) == (3 in found)
 
 
 def test_on_a_gpu(steps, monkeypatch, capsys):
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
-    assert sanitize.on_the_gpu(steps.settings) == 0
+    assert set(sanitize.on_the_gpu(steps.settings).values()) == {0}
     tools = ("memcheck", "racecheck", "initcheck")
     for tool, step in zip(tools, steps.ran, strict=True):
         assert step.startswith(f"compute-sanitizer --tool {tool} --error-exitcode 9 {RUN}")
@@ -96,7 +130,7 @@ def test_on_a_gpu(steps, monkeypatch, capsys):
     assert capsys.readouterr().out.splitlines() == [f"compute-sanitizer {tool}:" for tool in tools]
     steps.fails = steps.ran[1]
     steps.ran.clear()
-    assert sanitize.on_the_gpu(steps.settings) == 7 and len(steps.ran) == 2
+    assert list(sanitize.on_the_gpu(steps.settings).values()) == [0, 7, 0] and len(steps.ran) == 3
 
 
 def test_main(monkeypatch, capsys, tmp_path):

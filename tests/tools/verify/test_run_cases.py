@@ -43,4 +43,22 @@ def test_a_caffe_layer_without_cases_runs_on_guessed_inputs(ran):
 
 def test_a_kernel_without_cases_is_said_not_to_run(ran):
     status, said = ran("depthwise_conv", without="cases.py")
-    assert status == 1 and said.startswith("0 runs") and said.endswith("guessed fit: depthwise_conv\n")
+    assert status == 3 and said.startswith("0 runs") and said.endswith("Write depthwise_conv/cases.py.\n")
+
+
+def test_a_layer_that_fails_does_not_stop_the_others(ran):
+    """It is named with its error, and the next one runs."""
+    assert ran("correlation", cases="raise ValueError('no')\n")[0] == 1
+    status, said = ran("normalize")
+    assert (
+        status == 1 and said.endswith("runs on cpu, wrong: correlation: ValueError: no\n") and said[0] != "0"
+    )
+
+
+def test_the_bundled_layers_are_run_without_a_word(monkeypatch):
+    """`make test` of an installed toolkit names no folder. _runtime has a library, too, and is no layer."""
+    asked = []
+    monkeypatch.setattr(sys, "argv", ["run_cases"])
+    monkeypatch.setattr(run_cases, "run_layer", lambda package, name, *_: asked.append(name))
+    run_cases.main()
+    assert "normalize" in asked and "_runtime" not in asked
