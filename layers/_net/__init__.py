@@ -41,9 +41,11 @@ def caffe_net(
             file's level, else 0. (pycaffe's Net takes 0 even if the file has a level: level=0.)
         shapes: shapes of inputs by blob, if the file has none or you want others: {"data": (1, 3, 224, 224)}.
         replace: values for the `$NAME$` of a template.
-        native: False runs stock types by the fork's ported code instead of torch, {"Pooling": False} one type.
+        native: False runs all types by the fork's ported code instead of torch, {"Pooling": False} one type.
+            {"Permute": True}: torch computes this type of forks, even if a folder has it ported.
         layers: folders of ported layers. They come before those of LAYERS_DIR and the toolkit's own.
-        choose: {type: folder's name}, if several folders have a type.
+        choose: {type: folder's name}, if several folders have a type; {"BN": "segnet"}, if the file does not tell which
+            fork's BN it means.
         ignore: fields of forks to ignore: ("quantization_param",).
         crop: 'stock': a Crop layer without crop_param cuts at 0, as today's Caffe does. None: as the geometry says.
 
@@ -54,10 +56,11 @@ def caffe_net(
     native, ignore = arguments.native("native", native), arguments.names("ignore", ignore)
     choose = arguments.mapping("choose", choose, str, "folders' names")
     folders, shapes = Folders(arguments.paths("layers", layers), choose), arguments.shapes("shapes", shapes)
-    options = Options(native, folders, ignore, shapes, arguments.one_of("crop", crop, "stock"))
+    paths, crop = arguments.paths("weights", weights), arguments.one_of("crop", crop, "stock")
+    options = Options(native, folders, ignore, shapes, crop, paths)
     train = arguments.boolean("train", train)
     level = None if level is None else arguments.integer("level", level)
-    stages, paths = frozenset(arguments.names("stages", stages)), arguments.paths("weights", weights)
+    stages = frozenset(arguments.names("stages", stages))
     replace = arguments.mapping("replace", replace, object, "values")
     text, path = read_net(arguments.prototxt(prototxt), replace)
     phases = [phase] if phase else [TRAIN, TEST]

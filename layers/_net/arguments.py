@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from .._caffe.parameters import did_you_mean
 from .._runtime import CaffeTypeError, CaffeValueError, describe, path_of
+from .known import known_classes, known_types
 from .stock import stock_class, stock_types
 
 
@@ -67,11 +68,9 @@ def native(name: str, value) -> bool | dict[str, bool]:
         return value
     by_type = mapping(name, value, bool, "bools")
     for type_name in by_type:
-        if stock_class(type_name) is None:
-            near = did_you_mean(type_name, stock_types())
-            raise CaffeValueError(
-                f"caffe_net: {name}: {type_name!r} is no stock type that torch computes{near}"
-            )
+        if stock_class(type_name) is None and not known_classes(type_name):
+            near = did_you_mean(type_name, [*stock_types(), *known_types()])
+            raise CaffeValueError(f"caffe_net: {name}: {type_name!r} is no type that torch computes{near}")
     return by_type
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -18,11 +19,13 @@ from .._runtime import CaffeError, CaffeValueError, some
 from .coordinates import crop_offsets
 from .graph import Graph, Spec, Step, build
 from .inputs import check_names, input_shapes, is_input
+from .known import known_classes, known_types, variant_of
 from .messages import layer_parameter, message_of
 from .net import CaffeNet, Phase
-from .registry import Folders, Ported
+from .registry import HOME, Folders, Ported
 from .rules import TRAIN, State, included
 from .stock import StockDefinition, StockLayer, blobs_of, stock_class, stock_types
+from .weights import stored_counts
 
 # Stock types that do not compute on tensors, and are left out.
 _NO_COMPUTATION = ("HDF5Output",)
@@ -37,9 +40,28 @@ class Options:
     ignore: tuple[str, ...] = ()
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
     crop: str | None = None
+    weights: list[str] = field(default_factory=list)  # files that are going to be loaded
+
+    @functools.cached_property
+    def stored_blobs(self) -> dict[str, int]:
+        """By layer: how many blobs its weights have."""
+        return stored_counts(self.weights)
 
     def is_native(self, type_name: str) -> bool:
         return self.native if isinstance(self.native, bool) else self.native.get(type_name, True)
+
+    def takes_known(self, type_name: str) -> bool:
+        """Does torch compute this type of a fork? Not if the user has a layer of that type, or says no."""
+        kinds = known_classes(type_name)
+        if not kinds or not self.is_native(type_name):
+            return False
+        is_wanted = not isinstance(self.native, bool) and self.native.get(type_name, False)
+        chosen = self.folders.chosen.get(type_name)
+        if is_wanted or (chosen is not None and chosen in [kind.variant for kind in kinds]):
+            return True
+        ported = self.folders.find(type_name)
+        own = [HOME / kind.native for kind in kinds if kind.native]
+        return ported is None or (chosen is None and ported.folder in own)
 
 
 class Problems:
@@ -139,7 +161,7 @@ class Builder:
 
     def _with_automatic_tops(self, spec: Spec) -> Spec:
         """Give a loss without tops the top that Caffe adds by itself."""
-        kind = stock_class(spec.type)
+        kind = stock_class(spec.type) or next(iter(known_classes(spec.type)), None)
         is_loss = kind.is_loss if kind else spec.type.endswith("Loss")
         if is_loss and spec.bottoms and not spec.tops:
             spec.tops = (spec.name or "(automatic)",)
@@ -192,12 +214,29 @@ class Builder:
                 self.notes.append(
                     f"line {spec.line}: {spec.name!r}: stock {spec.type} {misfit}: it runs as ported"
                 )
+        if self.options.takes_known(spec.type):
+            return self._known(spec)
         if (ported := find(spec.type)) is not None:
             return self._ported(spec, ported)
         if spec.type and spec.type != "Python":
             self.problems.missing.add(spec.type)
         self._stop(spec, _why_none(spec))
         return None
+
+    def _known(self, spec: Spec) -> nn.Module:
+        """The module of a type of a fork that torch computes."""
+        message, unknown = layer_parameter(spec.node)
+        stored = self.options.stored_blobs.get(spec.name)
+        counts = len(spec.bottoms), len(spec.tops)
+        definition = StockDefinition(spec.name, message, *counts, {}, stored)
+        kind = variant_of(spec.type, definition, self.options.folders.chosen.get(spec.type))
+        strange, ignored = _of_forks(kind, unknown, self.options.ignore)
+        self._note(spec, ignored, "is ignored, as told")
+        for one in strange:
+            self._stop(spec, _why_strange(one, spec.type))
+        extra = {one.path: unquoted(one.value) for one in unknown if one.path in kind.understands}
+        self.notes.append(f"{spec.type}: torch computes it, as {kind.source} does")
+        return kind(definition._replace(extra=extra))
 
     def _note(self, spec: Spec, fields: list[Unknown], what: str) -> None:
         self.notes += [f"line {one.line}: {spec.name!r}: {one.path} {what}" for one in fields]
@@ -459,8 +498,8 @@ def _why_none(spec: Spec) -> str:
     if spec.type == "Python":
         module = spec.node.node("python_param") or Node()
         return f"runs Python code, {module.value('module')}.{module.value('layer')}"
-    if stock_class(spec.type) is None:
-        return f"no such layer here{did_you_mean(spec.type, stock_types(), SLIP)}"
+    if stock_class(spec.type) is None and not known_classes(spec.type):
+        return f"no such layer here{did_you_mean(spec.type, [*stock_types(), *known_types()], SLIP)}"
     return "native=False, and its type is not ported"
 
 

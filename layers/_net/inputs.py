@@ -6,6 +6,7 @@ from .._caffe.parameters import did_you_mean
 from .._caffe.prototxt import Node, integer
 from .._runtime import CaffeValueError, some
 from .graph import Spec
+from .known import known_classes
 from .registry import Folders
 from .stock import stock_class
 
@@ -16,7 +17,9 @@ def is_input(spec: Spec, folders: Folders) -> bool:
     """Are a layer's tops inputs of the net, as those of data layers and of Python layers without bottoms are?"""
     if spec.bottoms:
         return False
-    return _is_data(spec.type) or (stock_class(spec.type) is None and folders.find(spec.type) is None)
+    if _is_data(spec.type):
+        return True
+    return not (stock_class(spec.type) or known_classes(spec.type) or folders.find(spec.type))
 
 
 def _is_data(type_name: str) -> bool:

@@ -57,6 +57,15 @@ def load(net: nn.Module, paths: list, fill: bool = False) -> Report:
     return report
 
 
+def stored_counts(paths: list) -> dict[str, int]:
+    """By layer: how many blobs the last file has that has the layer. It tells forks' versions of a type apart."""
+    counts = {}
+    for path in paths:
+        with _opened(path) as (layers, _):
+            counts |= {layer.name: len(layer.blobs) for layer in layers}
+    return counts
+
+
 def mean_image(path) -> Tensor:
     """The mean image of a .binaryproto, [channels, height, width]. The channels have the file's order, mostly BGR."""
     with open(path, "rb") as file:

@@ -226,12 +226,13 @@ def test_a_template_is_filled_in():
     [
         ("Poling", "; did you mean 'Pooling'?"),
         ("relu", "; did you mean 'ReLU'?"),
-        ("ROIPooling", ""),
-        ("Permute", ""),
+        ("ROIPoolng", "; did you mean 'ROIPooling'?"),
+        ("ROIWarping", ""),
+        ("Transpose", ""),
     ],
 )
 def test_types_that_are_misspelt(name, said):
-    """A fork's type is no slip, however like one of stock Caffe's it is."""
+    """A fork's type is no slip, however like a known one it is."""
     with pytest.raises(CaffeValueError, match=re.escape(f"({name}): no such layer here{said}\n")):
         caffe_net(INPUT + f'layer {{ name: "x" type: "{name}" bottom: "data" top: "x" }}')
 

@@ -174,7 +174,7 @@ def test_the_loss_of_a_ported_layer_has_a_weight(weight):
     a, b = torch.randn(2, 3, requires_grad=True), torch.randn(2, 3)
     plain = SmoothL1Loss()(a, b)
     (wanted,) = torch.autograd.grad(plain, a)
-    net = caffe_net(text % weight)
+    net = caffe_net(text % weight, native=False)
     output = net(a=a, b=b)
     loss = net.loss(output)
     loss.backward()

@@ -109,9 +109,9 @@ BOUNDARIES = [
 ]  # fmt: skip
 
 
-def made(text: str, shapes, tops: int):
+def made(text: str, shapes, tops: int, **options):
     kind, _, parameters = text.partition(" ")
-    return one_layer(f'type: "{kind}" {parameters}', *shapes, tops=tops)
+    return one_layer(f'type: "{kind}" {parameters}', *shapes, tops=tops, **options)
 
 
 @pytest.mark.parametrize(
@@ -228,7 +228,12 @@ class ReLU(torch.nn.Module):  # caffe_layer(__name__, "ReLU")
 
 
 def test_a_field_of_another_forks_layer_names_the_folder_that_ran():
+    layer, shapes = "PSROIPooling psroi_pooling_param { divide_type: 1 }", [(1, 4, 3, 3), (1, 5)]
     with pytest.raises(
         CaffeValueError, match=r"(?s)no field 'divide_type'.*It ran .*layers/psroi_pooling, .*make port "
     ):
-        made("PSROIPooling psroi_pooling_param { divide_type: 1 }", [(1, 4, 3, 3), (1, 5)], 1)
+        made(layer, shapes, 1, native=False)
+    with pytest.raises(
+        CaffeValueError, match=r"psroi_pooling_param\.divide_type is a field that stock Caffe does"
+    ):
+        made(layer, shapes, 1)

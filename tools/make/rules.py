@@ -334,7 +334,7 @@ class Rules:
         proto = f"$(PYTHON) -m tools.caffe.proto --layer-dir $(@D) --descriptor $@ --include-dir {place}"
         self.rule(
             made,
-            ["src/caffe/proto/caffe.proto", "$(MESSAGES)"],
+            ["src/caffe/proto/caffe.proto", "layers/_net/known.proto", "$(MESSAGES)"],
             f"$(call step,PROTO,stock Caffe,{place}.log,{proto} && touch $@)",
             TOOLKITS,
         )

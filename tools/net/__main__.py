@@ -28,6 +28,7 @@ from layers._backends import CPU, GPU, HOST
 from layers._caffe.parameters import Unknown
 from layers._net import caffe_net
 from layers._net.build import needed_types, types_of_forks
+from layers._net.known import known_classes
 from layers._net.net import CaffeNet
 from layers._net.registry import HOME, Folders
 from layers._net.rules import TEST, TRAIN, State
@@ -116,9 +117,11 @@ class Asked:
 
 
 def make_messages(core: str) -> None:
-    """Make stock Caffe's messages for Python, if they do not exist yet."""
-    descriptor, stock = Path("layers/_net/_caffe.desc"), Path("src/caffe/proto/caffe.proto")
-    if not descriptor.exists() or descriptor.stat().st_mtime < stock.stat().st_mtime:
+    """Make the messages of stock Caffe and of the known types for Python, if they do not exist yet."""
+    descriptor = Path("layers/_net/_caffe.desc")
+    protos = Path("src/caffe/proto/caffe.proto"), descriptor.with_name("known.proto")
+    newest = max(proto.stat().st_mtime for proto in protos)
+    if not descriptor.exists() or descriptor.stat().st_mtime < newest:
         command = ["--layer-dir", str(descriptor.parent), "--descriptor", str(descriptor)]
         command += ["--include-dir", f"{core}/net"]
         subprocess.run([sys.executable, "-m", "tools.caffe.proto", *command], check=True)
@@ -341,7 +344,11 @@ def verify(asked: Asked, console: Console) -> int:
     for phase in [asked.phase] if asked.phase else ["TEST", "TRAIN"]:
         options = asked.options | {"phase": phase}
         with console.status(f"{phase}: loading"):
-            native = caffe_net(asked.prototxt, asked.weights or None, **options)
+            # The fork's layers are here, too, and would win.
+            known = {
+                name: True for name in needed_types(asked.prototxt, options["replace"]) if known_classes(name)
+            }
+            native = caffe_net(asked.prototxt, asked.weights or None, native=known, **options)
             unedited = caffe_net(asked.prototxt, None, native=False, **options)
             if not asked.weights:
                 vary(native)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from layers._net.known import KnownLayer
 from layers._net.net import CaffeNet
 from layers._net.stock import StockLayer, blobs_of
 from layers._net.stock.batch_norm import BatchNorm
@@ -202,4 +203,6 @@ def _boxes(net: CaffeNet, shape, generator) -> Tensor:
 
 
 def runs_by(module) -> str:
+    if isinstance(module, KnownLayer):
+        return f"torch, as {module.source}"
     return "torch" if isinstance(module, StockLayer) else f"ported ({module.layer.name})"

@@ -27,6 +27,7 @@ class StockDefinition(NamedTuple):
     bottoms: int
     tops: int
     extra: dict[str, str]  # values of the fields of forks that the type understands, by path
+    stored_blobs: int | None = None  # how many blobs the weights have for the layer, if they have it
 
     def flag(self, field: str, default: bool) -> bool:
         """The value of a fork's bool field."""
@@ -38,7 +39,7 @@ class StockDefinition(NamedTuple):
 
 
 class StockLayer(nn.Module):
-    """What the stock layers have in common. Shapes are known at `setup`, which makes the parameters.
+    """What stock layers, and those of known/, have in common. Shapes are known at `setup`, which makes the parameters.
 
     A type's `bottoms` and `tops` are the least and the most that it takes; None: any number.
     """

@@ -56,7 +56,7 @@ class Pooling(StockLayer):
         if self.top_count == 1:
             return F.max_pool2d(x, self.kernel, self.stride, self.pad, 1, self.ceil)
         top, mask = F.max_pool2d(x, self.kernel, self.stride, self.pad, 1, self.ceil, return_indices=True)
-        return top, mask.to(x.dtype)
+        return top, mask.to(_exact(x))
 
     # ------------------------------------------------------------------------------------- windows
 
@@ -88,7 +88,7 @@ class Pooling(StockLayer):
             return self._stochastic(x, (1, 1))
         top, mask = x.flatten(2).max(2)
         top = top[..., None, None]
-        return top if self.top_count == 1 else (top, mask[..., None, None].to(x.dtype))
+        return top if self.top_count == 1 else (top, mask[..., None, None].to(_exact(x)))
 
     def _covered(self, x, windows, value: float):
         """The bottom with all that the windows reach around it, or less where they do not reach its end."""
@@ -110,7 +110,7 @@ class Pooling(StockLayer):
         width = self._reach(1, windows[1])
         row, column = at // width - self.pad[0], at % width - self.pad[1]
         inside = (row >= 0) & (row < x.shape[2]) & (column >= 0) & (column < x.shape[3])
-        return top, torch.where(inside, row * x.shape[3] + column, -1).to(x.dtype)
+        return top, torch.where(inside, row * x.shape[3] + column, -1).to(_exact(x))
 
     def _extents(self, x, i: int, count: int):
         """How long each window is, cut off at the end of the padding."""
@@ -140,3 +140,8 @@ class Pooling(StockLayer):
             return getattr(p, f"{name}_h"), getattr(p, f"{name}_w")
         size = getattr(p, both) if p.HasField(both) else default
         return size, size
+
+
+def _exact(x):
+    """The dtype of a mask: half precision has not all indices."""
+    return torch.promote_types(x.dtype, torch.float32)

@@ -69,10 +69,11 @@ def test_a_net_is_shown(asked, monkeypatch, capsys):
         ["c", "Convolution", "torch", "2 x 4 x 2 x 2", "112", "1000.00"],
         ["n", "BatchNorm", "torch", "2 x 4 x 2 x 2", "9", "1000.00"],
         ["s", "Scale", "torch", "2 x 4 x 2 x 2", "4", "with the one above"],
-        ["[/own]", "Normalize", "ported (normalize)", "2 x 4 x 2 x 2", "1", "1000.00"],
+        ["[/own]", "Normalize", "torch, as weiliu89/caffe, ssd", "2 x 4 x 2 x 2", "1", "1000.00"],
         ["sum", "Reduction", "torch", "scalar", "", "1000.00"],
     ]
-    assert said.strip().splitlines()[0].strip() == "[b]small"
+    note, title = [line.strip() for line in said.splitlines() if line.strip()][:2]
+    assert note == "Normalize: torch computes it, as weiliu89/caffe, ssd does" and title == "[b]small"
     total = "5 layers, 117 parameters, loaded in 1.0 s; forward 4000.0 ms on cpu. Inputs: in. Outputs: sum."
     assert total in said and re.search(r"net = caffe_net\('\S+x.prototxt'\)\nout = net\(\.\.\.\)\n", said)
 
@@ -424,6 +425,7 @@ def test_stock_caffes_messages_are_made_where_they_are_missing_or_older(tmp_path
     for file in (stock, made):
         file.parent.mkdir(parents=True)
     stock.write_text("")
+    made.with_name("known.proto").write_text("")
     net.make_messages("core")
     assert ran and ran[0][0] == "tools.caffe.proto" and ran[0][-1] == "core/net"
     made.write_text("")

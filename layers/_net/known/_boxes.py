@@ -1,0 +1,129 @@
+"""SSD's arithmetic of boxes (left, top, right, bottom), for any leading axes."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+CORNER, CENTER_SIZE, CORNER_SIZE = 1, 2, 3
+
+
+def priors_of(bottom: Tensor) -> tuple[Tensor, Tensor]:
+    """The boxes and their variances, two of [priors, 4], of PriorBox's tops."""
+    boxes, variances = bottom.detach().reshape(2, -1, 4)
+    return boxes, variances
+
+
+def size_of(boxes: Tensor) -> Tensor:
+    """The area; 0 for a box that ends before it begins."""
+    width, height = boxes[..., 2] - boxes[..., 0], boxes[..., 3] - boxes[..., 1]
+    return torch.where((width < 0) | (height < 0), 0, width * height)
+
+
+def overlap(first: Tensor, second: Tensor) -> Tensor:
+    """Intersection over union of boxes [..., a, 4] and [..., b, 4]: [..., a, b]."""
+    low = torch.maximum(first[..., :, None, :2], second[..., None, :, :2])
+    high = torch.minimum(first[..., :, None, 2:], second[..., None, :, 2:])
+    common = (high - low).clamp(min=0).prod(-1)
+    union = size_of(first)[..., :, None] + size_of(second)[..., None, :] - common
+    return torch.where(common > 0, common / union, 0)
+
+
+def _split(boxes: Tensor) -> tuple[Tensor, Tensor]:
+    """Centre and size."""
+    low, high = boxes[..., :2], boxes[..., 2:]
+    return (low + high) / 2, high - low
+
+
+def decode(code: int, priors: Tensor, variances: Tensor, offsets: Tensor) -> Tensor:
+    """The boxes that offsets from priors mean. variances: 1 if the offsets have theirs in them."""
+    offsets = variances * offsets
+    if code == CORNER:
+        return priors + offsets
+    centre, size = _split(priors)
+    if code == CORNER_SIZE:
+        return priors + offsets * torch.cat((size, size), -1)
+    centre, size = centre + offsets[..., :2] * size, offsets[..., 2:].exp() * size
+    return torch.cat((centre - size / 2, centre + size / 2), -1)
+
+
+def encode(code: int, priors: Tensor, variances: Tensor, boxes: Tensor) -> Tensor:
+    """The offsets from priors that mean these boxes: decode's inverse."""
+    if code == CORNER:
+        return (boxes - priors) / variances
+    centre, size = _split(priors)
+    if code == CORNER_SIZE:
+        return (boxes - priors) / torch.cat((size, size), -1) / variances
+    own_centre, own_size = _split(boxes)
+    return torch.cat(((own_centre - centre) / size, (own_size / size).log()), -1) / variances
+
+
+def suppressed(boxes: Tensor, valid: Tensor, threshold: float, eta: float = 1.0) -> Tensor:
+    """Greedy suppression of non-maxima, of many lists of boxes at once.
+
+    A box is kept if its overlap with each box that was kept before it is not above the threshold. With eta < 1 each
+    kept box multiplies the threshold by eta, as long as it is above 0.5.
+
+    Args:
+        boxes: [..., n, 4], the best first.
+        valid: [..., n], bool; other boxes neither stay nor suppress.
+
+    Returns:
+        [..., n], bool: the boxes that are kept.
+
+    Of n boxes no answer is known in one step. But the answer for the first k boxes depends on these boxes alone. So if
+    all boxes are judged by the boxes that the last round kept, each round makes at least one more answer final, mostly
+    nearly all, and a round that changes nothing is the last one.
+    """
+    count = boxes.shape[-2]
+    kept = valid.contiguous()  # while_loop wants what it carries to be laid out alike
+    for begin in range(0, count, _BLOCK):
+        end = min(begin + _BLOCK, count)
+        earlier = overlap(boxes[..., :end, :], boxes[..., begin:end, :])
+        kept = _judge(kept, earlier, begin, end, threshold, eta)
+    return kept
+
+
+_BLOCK = 512
+
+
+def _judge(kept: Tensor, overlaps: Tensor, begin: int, end: int, threshold: float, eta: float) -> Tensor:
+    """Decide about the boxes from `begin` to `end`. overlaps: those of all boxes before `end` with these."""
+    before = torch.ones(end, end - begin, dtype=torch.bool, device=kept.device).triu(1 - begin)
+    limits = torch.stack([overlaps.new_full((), limit) for limit in _limits(threshold, eta)])
+    candidates = kept[..., begin:end]
+
+    def judged(current):
+        limit = limits
+        if len(limits) > 1:
+            number = current[..., :end].cumsum(-1)[..., begin:] - current[..., begin:end].long()
+            limit = limits[number.clamp(max=len(limits) - 1)][..., None, :]
+        hits = (overlaps > limit) & before & current[..., :end, None]
+        return torch.cat((current[..., :begin], candidates & ~hits.any(-2), current[..., end:]), -1)
+
+    return _settled(judged, kept)
+
+
+def _settled(function, value: Tensor) -> Tensor:
+    """Apply the function until its result is its argument."""
+    if torch.compiler.is_compiling():
+        from torch._higher_order_ops.while_loop import while_loop
+
+        def go_on(value, last):
+            return (value != last).any()
+
+        return while_loop(
+            go_on, lambda value, last: (function(value), value.clone()), (function(value), value)
+        )[0]
+    while True:
+        last, value = value, function(value)
+        if torch.equal(value, last):
+            return value
+
+
+def _limits(threshold: float, eta: float) -> list[float]:
+    """The thresholds after 0, 1, ... kept boxes."""
+    limits = [threshold]
+    while eta < 1 and limits[-1] > 0.5:
+        limits.append(limits[-1] * eta)
+    return limits

@@ -1,0 +1,92 @@
+import torch
+import torch.nn.functional as F
+
+from . import KnownLayer
+from ._boxes import decode, priors_of, suppressed
+
+
+class DetectionOutput(KnownLayer):
+    """The boxes that are found: [1, 1, boxes, 7], rows (item, label, score, left, top, right, bottom).
+
+    Bottoms: offsets [N, priors * classes * 4], scores [N, priors * classes] and PriorBox's top. For each class but the
+    background: the top_k boxes above confidence_threshold, without those that overlap with a better one. Of each item
+    keep_top_k boxes stay. If nothing is found, each item has a row of -1. No gradient. Files are not written:
+    save_output_param and visualize do nothing here.
+    """
+
+    types = ("DetectionOutput",)
+    source = "weiliu89/caffe, ssd"
+    bottoms = (3, 4)
+
+    def __init__(self, definition):
+        super().__init__(definition)
+        p = definition.message.detection_output_param
+        self.check(p.HasField("num_classes"), "must specify num_classes")
+        self.classes, self.background, self.code = p.num_classes, p.background_label_id, p.code_type
+        self.box_classes = 1 if p.share_location else p.num_classes
+        self.variance_in_target, self.keep_top_k = p.variance_encoded_in_target, p.keep_top_k
+        self.least = (
+            p.confidence_threshold if p.HasField("confidence_threshold") else -torch.finfo(torch.float).max
+        )
+        nms = p.nms_param
+        self.threshold, self.eta, self.top_k = (
+            nms.nms_threshold,
+            nms.eta,
+            nms.top_k if nms.HasField("top_k") else -1,
+        )
+        self.check(self.threshold >= 0, "nms_threshold must be non negative")
+        self.check(0 < self.eta <= 1, "eta: expected more than 0 and at most 1")
+        self.labels = tuple(c for c in range(self.classes) if c != self.background)
+
+    def top_shapes(self, offsets, scores, priors, *image):
+        count = torch.Size(priors).numel() // 8
+        sizes = torch.Size(offsets[1:]).numel(), torch.Size(scores[1:]).numel()
+        self.check(count * self.box_classes * 4 == sizes[0], "number of priors must match number of offsets")
+        self.check(count * self.classes == sizes[1], "number of priors must match number of scores")
+        return [(1, 1, 1, 7)]  # as the layer's Reshape says, before it knows how many boxes there are
+
+    @torch.no_grad()
+    def forward(self, offsets, scores, priors, image=None):
+        number, (priors, variances) = offsets.shape[0], priors_of(priors)
+        wide = torch.promote_types(offsets.dtype, priors.dtype)
+        labels = torch.tensor(self.labels, device=scores.device)
+        scores = scores.to(wide).reshape(number, -1, self.classes).index_select(2, labels).transpose(1, 2)
+        best, order = self.candidates(scores)
+        offsets = offsets.to(wide).reshape(number, -1, self.box_classes, 4).transpose(1, 2)
+        if self.box_classes > 1:
+            offsets = offsets.index_select(1, labels)
+        index = order[..., None].expand(*order.shape, 4)
+        boxes = decode(
+            self.code,
+            priors[order],
+            1 if self.variance_in_target else variances[order],
+            offsets.expand(-1, len(labels), -1, -1).gather(2, index),
+        )
+        kept = suppressed(boxes, best > self.least, self.threshold, self.eta)
+        return self.rows(self.best_of(kept, best), best, boxes, labels)
+
+    def candidates(self, scores):
+        """The scores of each item and class, the best first, and the numbers of their priors."""
+        count = scores.shape[2] if self.top_k < 0 else min(self.top_k, scores.shape[2])
+        if not torch.compiler.is_compiling():
+            count = min(count, int((scores > self.least).sum(2).max()) if scores.numel() else 0)
+        best, order = scores.sort(dim=2, descending=True, stable=True)
+        return best[..., :count], order[..., :count]
+
+    def best_of(self, kept, scores):
+        """Of each item the keep_top_k best of the boxes that are kept."""
+        if self.keep_top_k < 0 or kept[0].numel() <= self.keep_top_k:
+            return kept
+        flat = torch.where(kept, scores, -torch.inf).flatten(1)
+        chosen = flat.sort(dim=1, descending=True, stable=True)[1][:, : self.keep_top_k]
+        return kept & torch.zeros_like(kept).flatten(1).scatter(1, chosen, True).reshape(kept.shape)
+
+    def rows(self, kept, scores, boxes, labels):
+        """The top: a row of each box that is kept, or rows of nothing."""
+        items = torch.arange(kept.shape[0], device=kept.device, dtype=boxes.dtype)
+        named = (items[:, None, None], labels.to(boxes.dtype)[:, None], scores)
+        table = torch.cat((*(column.expand(kept.shape)[..., None] for column in named), boxes), 3)
+        nothing = F.pad(items[:, None], (0, 6), value=-1.0)
+        is_nothing = (~kept.any()).expand(len(items))
+        table, is_row = torch.cat((table.reshape(-1, 7), nothing)), torch.cat((kept.reshape(-1), is_nothing))
+        return table[is_row][None, None]

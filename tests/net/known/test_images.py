@@ -1,0 +1,165 @@
+"""BN, Interp, Upsample, DepthwiseConvolution, Axpy, Squeeze."""
+
+import numpy as np
+import pytest
+import torch
+from support import known_reference as reference
+from support.nets import draw, gradients_are_right, one_layer, randomised, same
+
+from layers import caffe_net
+from layers._runtime import CaffeValueError
+
+SEGNET = 'type: "BN" bn_param { scale_filler { type: "constant" value: 1 } %s }'
+PSPNET = 'type: "BN" bn_param { slope_filler { type: "constant" value: 1 } momentum: 0.5 %s }'
+
+
+@pytest.mark.parametrize("phase", ["TRAIN", "TEST"])
+def test_bn_of_segnet_takes_the_batchs_statistics(phase):
+    x = draw(4, 3, 5, 6)
+    net = randomised(one_layer(SEGNET % "", x.shape, tops=3, phase=phase))
+    got = net(x)
+    mean, variance = x.numpy().mean((0, 2, 3), keepdims=True), x.numpy().var((0, 2, 3), keepdims=True)
+    scale, shift = net.L.scale.detach().numpy(), net.L.shift.detach().numpy()
+    same(got["y0"], (x.numpy() - mean) / np.sqrt(variance + 1e-9) * scale + shift)
+    same(got["y1"], mean)
+    same(got["y2"], variance)
+    assert gradients_are_right(randomised(one_layer(SEGNET % "", x.shape, phase=phase)), x)
+
+
+def test_bn_of_segnet_with_statistics_folded_in():
+    x = draw(2, 3, 5, 6)
+    net = randomised(one_layer(SEGNET % "bn_mode: INFERENCE", x.shape))
+    same(net(x), (x * net.L.scale + net.L.shift).detach())
+    assert gradients_are_right(net, x)
+
+
+def test_bn_of_pspnet_learns_running_values():
+    net = randomised(one_layer(PSPNET % "", (4, 3, 5, 6)))
+    mean, variance = np.zeros((1, 3, 1, 1)), np.zeros((1, 3, 1, 1))
+    slope, bias = net.L.slope.detach().numpy(), net.L.bias.detach().numpy()
+    net.train()
+    for seed in range(3):
+        x = draw(4, 3, 5, 6, seed=seed).numpy()
+        own = x.mean((0, 2, 3), keepdims=True), x.var((0, 2, 3), keepdims=True)
+        same(net(torch.from_numpy(x)), (x - own[0]) / np.sqrt(own[1] + 1e-5) * slope + bias, 1e-7)
+        mean, variance = mean / 2 + own[0] / 2, variance / 2 + own[1] / 2
+    same(net.L.mean, mean)
+    same(net.L.variance, variance)
+    x = draw(2, 3, 4, 4)
+    same(net.eval()(x), (x.numpy() - mean) / np.sqrt(variance + 1e-5) * slope + bias, 1e-7)
+    assert set(dict(net.named_parameters())) == {"L.slope", "L.bias"}
+
+
+def test_frozen_bn_learns_nothing():
+    x = draw(4, 3, 5, 6)
+    net = one_layer(PSPNET % "frozen: true", x.shape).train()
+    before = {name: value.clone() for name, value in net.state_dict().items()}
+    same(net(x), x / np.sqrt(1 + 1e-5), 1e-7)
+    assert not list(net.parameters()) and all(map(torch.equal, before.values(), net.state_dict().values()))
+
+
+def test_a_bn_that_may_be_two_things_asks(tmp_path):
+    """The number of blobs in the weights tells, too."""
+    x = draw(4, 3, 5, 6)
+    with pytest.raises(CaffeValueError, match=r"choose=\{'BN': ...\} with 'segnet' .* or 'pspnet'"):
+        one_layer('type: "BN"', x.shape)
+    assert type(one_layer('type: "BN"', x.shape, choose={"BN": "segnet"}).L).__name__ == "SegNetBN"
+    text = (
+        'input: "x" input_shape { dim: 4 dim: 3 dim: 5 dim: 6 } layer { name: "L" bottom: "x" top: "y" %s }'
+    )
+    for words, name in ((SEGNET % "", "SegNetBN"), (PSPNET % "", "PSPNetBN")):
+        path = tmp_path / f"{name}.caffemodel"
+        caffe_net(text % words).save_caffemodel(path)
+        assert type(caffe_net(text % 'type: "BN"', path).L).__name__ == name
+
+
+@pytest.mark.parametrize(
+    "words, cut, size",
+    [
+        ("zoom_factor: 8", 0, (33, 41)),
+        ("shrink_factor: 2", 0, (3, 3)),
+        ("zoom_factor: 3 shrink_factor: 2 pad_beg: -1", 1, (4, 7)),
+        ("height: 9 width: 4", 0, (9, 4)),
+        ("height: 1 width: 1", 0, (1, 1)),
+    ],
+)
+def test_interp(words, cut, size):
+    x = draw(2, 3, 5, 6)
+    net = one_layer(f'type: "Interp" interp_param {{ {words} }}', x.shape)
+    same(net(x), reference.interpolated(x.numpy()[:, :, cut:, cut:], size))
+    assert gradients_are_right(net, x)
+
+
+def test_upsample_by_a_mask():
+    x = draw(2, 3, 5, 6)
+    top, mask = torch.nn.functional.max_pool2d(x, 2, 2, return_indices=True, ceil_mode=True)
+    wanted = torch.nn.functional.max_unpool2d(top, mask, 2, 2, output_size=(5, 6))
+    for words in ("upsample_h: 5 upsample_w: 6", "scale: 2 pad_out_h: true"):
+        net = one_layer(f'type: "Upsample" upsample_param {{ {words} }}', top.shape, mask.shape)
+        same(net(top, mask.double()), wanted)
+        assert gradients_are_right(lambda top, net=net: net(top, mask.double()), top)
+
+
+def test_a_mask_in_half_precision_keeps_its_indices():
+    """A map of 100 x 100 has indices that a half does not have."""
+    text = """input: "x" input_shape { dim: 1 dim: 1 dim: 100 dim: 100 }
+    layer { name: "p" type: "Pooling" bottom: "x" top: "p" top: "m" pooling_param { kernel_size: 2 stride: 2 } }
+    layer { name: "u" type: "Upsample" bottom: "p" bottom: "m" top: "u" upsample_param { scale: 2 } }"""
+    x = draw(1, 1, 100, 100).half()
+    same(caffe_net(text)(x).double(), caffe_net(text)(x.float()).double())
+
+
+def test_upsample_to_the_nearest():
+    x = draw(2, 3, 5, 6)
+    net = one_layer('type: "Upsample" upsample_param { scale: 3 }', x.shape)
+    same(net(x), x.numpy().repeat(3, 2).repeat(3, 3))
+    assert gradients_are_right(net, x)
+
+
+@pytest.mark.parametrize(
+    "words", ["DepthwiseConvolution num_output: 4 group: 4", "ConvolutionDepthwise num_output: 4"]
+)
+def test_depthwise_convolution(words):
+    kind, _, fields = words.partition(" ")
+    x = draw(2, 4, 7, 8)
+    net = one_layer(
+        f'type: "{kind}" convolution_param {{ {fields} kernel_size: 3 stride: 2 pad: 1 }}', x.shape
+    )
+    randomised(net)
+    assert net.L.weight.shape == (4, 1, 3, 3)
+    same(net(x), torch.nn.functional.conv2d(x, net.L.weight, net.L.bias, 2, 1, 1, 4).detach())
+
+
+def test_axpy_and_squeeze():
+    a, x, y = draw(2, 3, 1, 1), draw(2, 3, 4, 5, seed=1), draw(2, 3, 4, 5, seed=2)
+    net = one_layer('type: "Axpy"', a.shape, x.shape, y.shape)
+    same(net(a, x, y), a * x + y)
+    assert gradients_are_right(net, a, x, y)
+    x = draw(1, 3, 1, 1)
+    for words, shape in (("", (3,)), ("axis: 2", (1, 3, 1)), ("axis: -1 axis: 0", (3, 1))):
+        assert one_layer(f'type: "Squeeze" squeeze_param {{ {words} }}', x.shape)(x).shape == shape
+
+
+@pytest.mark.parametrize(
+    "text, shapes, said",
+    [
+        (
+            '"Upsample" upsample_param { scale: 2 }',
+            [(1, 2, 3, 3)] * 3,
+            "takes 2 bottoms, not 3; that of eric612",
+        ),
+        ('"Interp" interp_param { pad_beg: 1 zoom_factor: 2 }', [(1, 2, 3, 3)], "non-positive padding"),
+        ('"Interp" interp_param { height: 3 }', [(1, 2, 3, 3)], "a factor, or height and width"),
+        ('"Interp" interp_param { zoom_factor: 2 pad_end: -3 }', [(1, 2, 3, 3)], "should be positive"),
+        ('"Axpy"', [(1, 2), (1, 3, 4, 4), (1, 3, 4, 4)], "a number for each item and channel"),
+        ('"Squeeze" squeeze_param { axis: 1 }', [(1, 2)], "axis 1 of .* is not of size 1"),
+        (
+            '"BN" bn_param { bn_mode: INFERENCE frozen: true }',
+            [(1, 2, 3, 3)],
+            "that of hszhao/PSPNet has other fields",
+        ),
+    ],
+)
+def test_what_the_sources_refuse(text, shapes, said):
+    with pytest.raises(CaffeValueError, match=said):
+        one_layer(f"type: {text}", *shapes)
