@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import warnings
 
+from .._runtime import CaffeValueError
 from . import arguments
 from .build import Builder, Options, read_net
 from .net import CaffeNet
+from .python_layer import PythonPath
 from .registry import Folders
 from .rules import TEST, TRAIN, State
 from .weights import load
@@ -29,6 +31,8 @@ def caffe_net(
     choose: dict | None = None,
     ignore=(),
     crop: str | None = None,
+    python_layers: bool = False,
+    python_path=(),
 ) -> CaffeNet:
     """A Caffe net as a torch.nn.Module.
 
@@ -47,6 +51,10 @@ def caffe_net(
         choose: {type: folder's name}, if several folders have a type; {"BN": "segnet"}, if the file does not tell which
             fork's BN it means.
         ignore: fields of forks to ignore: ("quantization_param",).
+        python_layers: True runs the Python layers' code, which may do anything that Python can. Files of Python 2 run,
+            too. Python layers without bottoms then make the data themselves, instead of being inputs.
+        python_path: folders with their modules. Without: beside the prototxt and above it, also in `lib`, `python`
+            and `src`, up to the folder with `.git`.
         crop: 'stock': a Crop layer without crop_param cuts at 0, as today's Caffe does. None: as the geometry says.
 
     Raises:
@@ -61,6 +69,14 @@ def caffe_net(
     train = arguments.boolean("train", train)
     level = None if level is None else arguments.integer("level", level)
     stages = frozenset(arguments.names("stages", stages))
+    python_path = arguments.paths("python_path", python_path)
+    if arguments.boolean("python_layers", python_layers):
+        is_text = isinstance(prototxt, str) and "{" in prototxt
+        options.python = PythonPath(python_path, "" if is_text else prototxt).find
+    elif python_path:
+        raise CaffeValueError(
+            "caffe_net: python_path: Python layers do not run: python_layers=True lets them"
+        )
     replace = arguments.mapping("replace", replace, object, "values")
     text, path = read_net(arguments.prototxt(prototxt), replace)
     phases = [phase] if phase else [TRAIN, TEST]

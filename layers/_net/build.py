@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -22,6 +22,7 @@ from .inputs import check_names, input_shapes, is_input
 from .known import known_classes, known_types, variant_of
 from .messages import layer_parameter, message_of
 from .net import CaffeNet, Phase
+from .python_layer import python_layer
 from .registry import HOME, Folders, Ported
 from .rules import TRAIN, State, included
 from .stock import StockDefinition, StockLayer, blobs_of, stock_class, stock_types
@@ -41,6 +42,8 @@ class Options:
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
     crop: str | None = None
     weights: list[str] = field(default_factory=list)  # files that are going to be loaded
+    # Imports a Python layer's module by its name. None: the user has not agreed to that.
+    python: Callable | None = None
 
     @functools.cached_property
     def stored_blobs(self) -> dict[str, int]:
@@ -106,7 +109,7 @@ class Builder:
             hint = f". It is a solver's: its net is {solves!r}" if solves else ""
             raise CaffeValueError(f"{path}: not a net: no `layer` and no `layers`{hint}")
         message_of(self.root.without("layer", "layers"), "NetParameter", options.ignore)
-        check_names(options.shapes, self.root, self.specs, options.folders, path)
+        check_names(options.shapes, self.root, self.specs, self._is_input, path)
         self.problems = Problems(path)
         self.notes: list[str] = []
         self.modules: dict[Spec, nn.Module | None] = {}
@@ -145,13 +148,15 @@ class Builder:
     def _graph(self, state: State) -> Graph:
         named = [self._with_automatic_tops(spec) for spec in self._in(state.phase)]
         inputs = [self._input_spec(i, name) for i, name in enumerate(self.root.values("input"))]
-        folders = self.options.folders
         return build(
             inputs + named,
-            lambda spec: is_input(spec, folders),
+            self._is_input,
             lambda spec, reason: self.problems.add(spec, reason, state.phase),
-            {top for spec in self.specs if is_input(spec, folders) for top in spec.tops},
+            {top for spec in self.specs if self._is_input(spec) for top in spec.tops},
         )
+
+    def _is_input(self, spec: Spec) -> bool:
+        return is_input(spec, self.options.folders, self.options.python is not None)
 
     def _in(self, phase: str) -> list[Spec]:
         return [spec for spec in self.specs if included(spec.node, self.states[phase])]
@@ -218,6 +223,8 @@ class Builder:
             return self._known(spec)
         if (ported := find(spec.type)) is not None:
             return self._ported(spec, ported)
+        if spec.type == "Python" and self.options.python is not None:
+            return python_layer(spec, self.options.python)
         if spec.type and spec.type != "Python":
             self.problems.missing.add(spec.type)
         self._stop(spec, _why_none(spec))
@@ -497,7 +504,8 @@ def _why_none(spec: Spec) -> str:
         return "has no type"
     if spec.type == "Python":
         module = spec.node.node("python_param") or Node()
-        return f"runs Python code, {module.value('module')}.{module.value('layer')}"
+        name = f"{module.value('module')}.{module.value('layer')}"
+        return f"runs Python code, {name}. If you trust it: python_layers=True, or make net PYTHON_LAYERS=1"
     if stock_class(spec.type) is None and not known_classes(spec.type):
         return f"no such layer here{did_you_mean(spec.type, [*stock_types(), *known_types()], SLIP)}"
     return "native=False, and its type is not ported"

@@ -13,9 +13,9 @@ from .stock import stock_class
 _LEGACY = ("num", "channels", "height", "width")
 
 
-def is_input(spec: Spec, folders: Folders) -> bool:
-    """Are a layer's tops inputs of the net, as those of data layers and of Python layers without bottoms are?"""
-    if spec.bottoms:
+def is_input(spec: Spec, folders: Folders, runs_python: bool = False) -> bool:
+    """Are a layer's tops inputs of the net, as those of data layers are, and of Python layers that do not run?"""
+    if spec.bottoms or (spec.type == "Python" and runs_python):
         return False
     if _is_data(spec.type):
         return True
@@ -26,9 +26,9 @@ def _is_data(type_name: str) -> bool:
     return type_name in ("Input", "DummyData", "Python") or type_name.endswith("Data")
 
 
-def check_names(given: dict, root: Node, specs: list[Spec], folders: Folders, path) -> None:
-    """CaffeValueError for a shape of a blob that is an input in no phase."""
-    tops = [top for spec in specs if is_input(spec, folders) for top in spec.tops]
+def check_names(given: dict, root: Node, specs: list[Spec], is_input, path) -> None:
+    """CaffeValueError for a shape of a blob that is an input in no phase. `is_input` takes a Spec."""
+    tops = [top for spec in specs if is_input(spec) for top in spec.tops]
     inputs = list(dict.fromkeys([*root.values("input"), *tops]))
     for name in given:
         if name not in inputs:

@@ -62,6 +62,7 @@ def main() -> int:
 def as_typed(text: str) -> str:
     """An error of caffe_net, with make's names of its arguments."""
     text = re.sub(r"shapes=\{'(.*?)': \(\.\.\.\)\}", r"SHAPES=\1=1,3,...", text)
+    text = re.sub(r"python_path=\['(.*?)'\]", r"PYTHON_PATH=\1", text)
     return re.sub(r"ignore=\('(.*?)',\)", r"IGNORE=\1", text)
 
 
@@ -98,6 +99,8 @@ class Asked:
             "replace": dict(pairs("REPLACE", environment.get("REPLACE", ""))),
             "ignore": tuple(environment.get("IGNORE", "").split()),
             "stages": tuple(environment.get("STAGES", "").split()),
+            "python_layers": environment.get("PYTHON_LAYERS", "") not in ("", "0"),
+            "python_path": tuple(filter(None, environment.get("PYTHON_PATH", "").split(":"))),
         }
 
     @property

@@ -41,6 +41,8 @@ def asked(tmp_path, monkeypatch):
         "REPLACE",
         "IGNORE",
         "STAGES",
+        "PYTHON_LAYERS",
+        "PYTHON_PATH",
         "LAYERS_DIR",
     ):
         monkeypatch.delenv(name, raising=False)
@@ -234,8 +236,9 @@ def test_no_more_than_twenty_are_listed():
 
 def test_what_is_asked_for(asked):
     asked(
-        "show", OWN, SHAPES="data=1,3,8,8 x=2", REPLACE="A=1 B=", PHASE="TRAIN", IGNORE="a.b c", STAGES="s t"
-    )
+        "show", OWN, SHAPES="data=1,3,8,8 x=2", REPLACE="A=1 B=", PHASE="TRAIN", IGNORE="a.b c", STAGES="s t",
+        PYTHON_LAYERS="1", PYTHON_PATH="/a:/b c",
+    )  # fmt: skip
     found = net.Asked([Settings({})], verify=True)
     assert found.verify and found.phase == "TRAIN" and found.weights is None
     assert found.options == {
@@ -245,6 +248,8 @@ def test_what_is_asked_for(asked):
         "replace": {"A": "1", "B": ""},
         "ignore": ("a.b", "c"),
         "stages": ("s", "t"),
+        "python_layers": True,
+        "python_path": ("/a", "/b c"),
     }
 
 

@@ -1,0 +1,51 @@
+"""python -m cuffi.caffe script.py args: run a pycaffe script as it is."""
+
+from __future__ import annotations
+
+import sys
+import types
+from pathlib import Path
+
+from .._net.python_layer import public_face
+from .._python2 import Tree, folders_of_user
+from .._runtime import CaffeError
+
+USAGE = """\
+{name} script.py [arguments]
+
+Runs a script, or a notebook's cells, that says `import caffe`: of Python 2 or 3, as it is. Its folder comes first on
+sys.path, as with `python script.py`."""
+
+
+def main(name: str, arguments: list[str]) -> int:
+    """Run the script that is the first argument, with the others. Returns the exit status."""
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(USAGE.format(name=name))
+        return 0 if arguments else 2
+    path = Path(arguments[0])
+    if not path.is_file():
+        print(f"{name}: there is no file {path.absolute()}", file=sys.stderr)
+        return 2
+    sys.argv = list(arguments)
+    sys.path[0] = str(path.resolve().parent)
+    Tree.running = tree = Tree((), {"caffe": public_face}, folders_of_user)
+    main_module = types.ModuleType("__main__")
+    main_module.__file__, main_module.__package__ = str(path), None
+    sys.modules["__main__"] = main_module
+    try:
+        tree.run(path, vars(main_module))
+    except CaffeError as error:
+        show(error)
+        return 1
+    return 0
+
+
+def show(error: CaffeError) -> None:
+    """Print the user's own lines of a traceback, and the error."""
+    import traceback
+
+    own = str(Path(__file__).resolve().parents[1])
+    frames = [
+        frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(own)
+    ]
+    print("".join(traceback.format_list(frames)) + f"{type(error).__name__}: {error}", file=sys.stderr)

@@ -1,0 +1,82 @@
+"""What the Cython and CUDA modules of Faster R-CNN and its heirs compute, for those whose build is missing.
+
+They are found under the names that people's files import: `utils.cython_bbox`, `nms.cpu_nms`, `nms.gpu_nms`. Boxes are
+x1, y1, x2, y2, with both ends inside: a side is `x2 - x1 + 1` long.
+"""
+
+from __future__ import annotations
+
+import types
+
+import numpy as np
+
+
+def _areas(boxes: np.ndarray) -> np.ndarray:
+    return (boxes[:, 2] - boxes[:, 0] + 1) * (boxes[:, 3] - boxes[:, 1] + 1)
+
+
+def _intersections(boxes: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """[N, K]: the areas that N and K boxes have in common."""
+    low = np.maximum(boxes[:, None, :2], others[None, :, :2])
+    high = np.minimum(boxes[:, None, 2:4], others[None, :, 2:4])
+    return np.prod(np.maximum(high - low + 1, 0), axis=2)
+
+
+def bbox_overlaps(boxes: np.ndarray, query_boxes: np.ndarray) -> np.ndarray:
+    """[N, K]: intersection over union of N boxes [N, 4] and K boxes [K, 4], in their dtype."""
+    common = _intersections(boxes, query_boxes)
+    return common / (_areas(boxes)[:, None] + _areas(query_boxes)[None] - common)
+
+
+def _suppress(dets: np.ndarray, is_over) -> list[int]:
+    """Rows of dets [N, 5] (a box and its score) that stay, best first. `is_over`: does an overlap suppress the row?"""
+    dets = np.asarray(dets)
+    areas, order, keep = _areas(dets), dets[:, 4].argsort()[::-1], []
+    while order.size:
+        best, order = order[0], order[1:]
+        keep.append(int(best))
+        common = _intersections(dets[best : best + 1], dets[order])[0]
+        order = order[~is_over(common / (areas[best] + areas[order] - common))]
+    return keep
+
+
+def cpu_nms(dets: np.ndarray, thresh: float) -> list[int]:
+    """Non-maximum suppression: a row goes if it overlaps a better one by `thresh` or more."""
+    return _suppress(dets, lambda overlap: overlap >= thresh)
+
+
+def gpu_nms(dets: np.ndarray, thresh: float, device_id: int = 0) -> list[int]:
+    """As cpu_nms, but a row goes if it overlaps by more than `thresh`."""
+    return _suppress(dets, lambda overlap: overlap > thresh)
+
+
+# By the module's last name.
+MODULES = {
+    "cython_bbox": {"bbox_overlaps": bbox_overlaps},
+    "bbox": {"bbox_overlaps": bbox_overlaps},
+    "cpu_nms": {"cpu_nms": cpu_nms},
+    "gpu_nms": {"gpu_nms": gpu_nms},
+    "cython_nms": {"nms": cpu_nms},
+    "mv": {},
+    "gpu_mv": {},
+}
+
+
+def fill(module: types.ModuleType) -> None:
+    """Put our functions into a module. Another name of it is an error at its first call, which names the module."""
+    last = module.__name__.rpartition(".")[2]
+    vars(module).update(MODULES[last])
+
+    def missing(name: str):
+        if name.startswith("__"):
+            raise AttributeError(name)
+
+        def call(*args, **kwargs):
+            have = ", ".join(MODULES[last]) or "none of its functions"
+            raise RuntimeError(
+                f"{last}.{name}: this compiled module is not built, and the toolkit has {have}"
+            )
+
+        return call
+
+    module.__getattr__ = missing

@@ -1,0 +1,204 @@
+"""Python 2's builtins, its division and the methods that its types had."""
+
+from __future__ import annotations
+
+import builtins
+import codecs
+import decimal
+import functools
+import importlib
+import io
+import math
+import sys
+import warnings
+from collections.abc import ItemsView, KeysView, ValuesView
+from pathlib import Path
+
+import numpy as np
+
+_VIEWS = (type({}.keys()), type({}.values()), type({}.items()), KeysView, ValuesView, ItemsView)
+
+
+def _is_whole(value) -> bool:
+    """Is it an integer, or an array of integers?"""
+    kind = type(value)
+    if kind is float:
+        return False
+    return (
+        kind is int
+        or isinstance(value, int | np.integer)
+        or (kind is np.ndarray and value.dtype.kind in "iub")
+    )
+
+
+def divided(a, b):
+    """Python 2's `a / b`: rounded down if both are integers, numpy's too."""
+    return a // b if _is_whole(a) and _is_whole(b) else a / b
+
+
+def divide(a, b):
+    """Python 2's `a /= b`. An array is divided in place."""
+    if isinstance(a, np.ndarray):
+        (np.floor_divide if _is_whole(a) and _is_whole(b) else np.true_divide)(a, b, out=a)
+        return a
+    return divided(a, b)
+
+
+def divided_unsure(a, b):
+    """As `divided`, for a file that may be of Python 3: a warning, once for a line, where it makes a difference."""
+    if _is_whole(a) and _is_whole(b) and np.any(np.mod(a, b) if np.all(b) else False):
+        frame = sys._getframe(1)
+        where = f"{frame.f_code.co_filename}, line {frame.f_lineno}"
+        warnings.warn(f"{where}: `/` of integers rounds down, as in Python 2. Is the file of Python 3? Then say so in "
+                      "its first line: #!/usr/bin/env python3", stacklevel=2)  # fmt: skip
+    return divided(a, b)
+
+
+def index(value):
+    """A slice's bound: numpy before 1.12 took a float that is whole."""
+    if isinstance(value, float | np.floating) or (isinstance(value, np.ndarray) and value.dtype.kind == "f"):
+        return int(value) if np.size(value) == 1 and value == int(value) else value
+    return value
+
+
+# ---------------------------------------------------------------------------------------------- methods
+
+
+def _listed(method):
+    """`d.keys()` as a list."""
+
+    @functools.wraps(method)
+    def call(*args, **kwargs):
+        found = method(*args, **kwargs)
+        return list(found) if isinstance(found, _VIEWS) else found
+
+    return call
+
+
+def _decode(text: str):
+    """str.decode: text is text already; 'hex' and 'base64' are codecs of bytes."""
+
+    def decode(encoding="ascii", errors="strict"):
+        is_binary = encoding.lower() in ("hex", "base64", "zlib", "bz2")
+        return codecs.decode(text.encode("latin-1"), encoding) if is_binary else text
+
+    return decode
+
+
+def _sort(items: list):
+    """list.sort(cmp, key, reverse)."""
+
+    def sort(cmp=None, key=None, reverse=False):
+        items.sort(key=functools.cmp_to_key(cmp) if cmp else key, reverse=reverse)
+
+    return sort
+
+
+# By name: what gives the method of an object that does not have it.
+METHODS = {
+    "has_key": lambda owner: owner.__contains__,
+    "iterkeys": lambda owner: lambda: iter(owner.keys()),
+    "itervalues": lambda owner: lambda: iter(owner.values()),
+    "iteritems": lambda owner: lambda: iter(owner.items()),
+    "next": lambda owner: owner.__next__,
+    "decode": _decode,
+    "keys": None,
+    "values": None,
+    "items": None,
+    "sort": None,
+}
+
+
+def method(owner, name: str):
+    """`owner.name`, as a method of Python 2."""
+    if type(owner) is list and name == "sort":
+        return _sort(owner)
+    try:
+        own = getattr(owner, name)
+    except AttributeError:
+        make = METHODS[name]
+        try:
+            return make(owner) if make else getattr(owner, name)
+        except AttributeError:
+            raise AttributeError(f"{type(owner).__name__!r} object has no attribute {name!r}") from None
+    return _listed(own) if name in ("keys", "values", "items") else own
+
+
+# --------------------------------------------------------------------------------------------- builtins
+
+
+class _File(io.TextIOWrapper):
+    """A file that was opened as text, which also takes and keeps bytes that are no text."""
+
+    def write(self, text):
+        return super().write(text.decode(self.encoding, self.errors) if isinstance(text, bytes) else text)
+
+
+def opened(path, mode="r", *args, **kwargs):
+    """open: 'U' is gone; any bytes can be read as text; the text may be written as bytes."""
+    plain = mode.replace("U", "").replace("t", "")
+    plain = plain if set(plain) & set("rwax") else "r" + plain
+    if "b" in plain or args or kwargs:
+        return builtins.open(path, plain, *args, **kwargs)
+    newline = None if "U" in mode else "\n"
+    binary = builtins.open(path, plain + "b")  # noqa: SIM115 - the text file closes it
+    text = _File(binary, "utf-8", "surrogateescape", newline)
+    text.mode = plain
+    return text
+
+
+def rounded(number, ndigits=0):
+    """round: a float, and halves away from zero."""
+    if not isinstance(number, float | int | np.number) or not math.isfinite(number):
+        return builtins.round(number, ndigits)
+    exponent = decimal.Decimal(1).scaleb(-ndigits)
+    with decimal.localcontext(decimal.Context(prec=400)):
+        return float(decimal.Decimal(float(number)).quantize(exponent, decimal.ROUND_HALF_UP))
+
+
+def ordered(items, cmp=None, key=None, reverse=False):
+    """sorted, with `cmp`."""
+    return builtins.sorted(items, key=functools.cmp_to_key(cmp) if cmp else key, reverse=reverse)
+
+
+def mapped(function, *several):
+    """map: a list; None pairs."""
+    return list(map(function, *several)) if function else list(zip(*several, strict=False))
+
+
+def run_file(path, globals_=None, locals_=None):
+    """execfile."""
+    from .source import compiled
+
+    names = globals_ if globals_ is not None else sys._getframe(1).f_globals
+    exec(compiled(Path(path)).code, names, locals_)
+
+
+OLD_BUILTINS = {
+    "xrange": range,
+    "unicode": str,
+    "long": int,
+    "basestring": (str, bytes),
+    "raw_input": input,
+    "unichr": chr,
+    "reduce": functools.reduce,
+    "reload": lambda module: module if module is sys or module.__name__ == "sys" else importlib.reload(module),
+    "cmp": lambda a, b: (a > b) - (a < b),
+    "execfile": run_file,
+    "file": opened,
+    "open": opened,
+    "round": rounded,
+    "sorted": ordered,
+    "map": mapped,
+    "range": lambda *bounds: list(range(*bounds)),
+    "zip": lambda *several: list(zip(*several, strict=False)),
+    "filter": lambda function, items: (
+        type(items)(filter(function, items)) if isinstance(items, tuple) else
+        "".join(filter(function, items)) if isinstance(items, str) else list(filter(function, items))
+    ),
+    "__divided__": divided,
+    "__divide__": divide,
+    "__index__": index,
+    "__slice__": slice,
+    "__method__": method,
+}  # fmt: skip

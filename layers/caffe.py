@@ -1,0 +1,109 @@
+"""Caffe's Python interface, pycaffe, on PyTorch: `from cuffi import caffe`.
+
+    net = caffe.Net("deploy.prototxt", "weights.caffemodel", caffe.TEST)
+    net.blobs["data"].data[...] = image
+    probabilities = net.forward()["prob"]
+
+    python -m cuffi.caffe script.py arguments
+
+The second runs a script that says `import caffe`, of Python 2 or 3, without an edit. `install()` puts this module under
+the name `caffe` in a running process. docs/run-a-pycaffe-script.md says what is here and what differs.
+"""
+
+import sys as _sys
+
+if __name__ == "__main__":
+    from ._pycaffe.run import main
+
+    _sys.exit(main(f"python -m {__spec__.name}", _sys.argv[1:]))
+
+from ._caffe.parameters import did_you_mean as _did_you_mean
+from ._net.blob import Blob, Layer
+from ._net.stock import stock_types as _stock_types
+from ._pycaffe import classifier, io, net_spec, proto
+from ._pycaffe.classifier import Classifier, Detector
+from ._pycaffe.mode import (
+    TEST,
+    TRAIN,
+    set_device,
+    set_mode_cpu,
+    set_mode_gpu,
+    set_random_seed,
+)
+from ._pycaffe.net import Net
+from ._pycaffe.net_spec import NetSpec, layers, params, to_proto
+from ._pycaffe.proto import caffe_pb2 as _caffe_pb2
+from ._runtime import CaffeRuntimeError as _CaffeRuntimeError
+
+__version__ = "1.0.0"  # of the pycaffe whose names these are
+__all__ = [
+    "TEST",
+    "TRAIN",
+    "Blob",
+    "Classifier",
+    "Detector",
+    "Layer",
+    "Net",
+    "NetSpec",
+    "install",
+    "io",
+    "layer_type_list",
+    "layers",
+    "net_spec",
+    "params",
+    "proto",
+    "set_device",
+    "set_mode_cpu",
+    "set_mode_gpu",
+    "set_random_seed",
+    "to_proto",
+]
+# Solvers' names (SGDSolver, get_solver and so on) join here.
+detector = classifier
+pycaffe = _caffe = _sys.modules[__name__]
+_MODULES = {"io": io, "proto": proto, "proto.caffe_pb2": _caffe_pb2, "net_spec": net_spec, "classifier": classifier,
+            "detector": detector, "pycaffe": pycaffe, "_caffe": _caffe}  # fmt: skip
+
+
+def layer_type_list() -> list[str]:
+    """The types that torch computes. Ported layers' types are not among them."""
+    return sorted([*_stock_types(), "Python"])
+
+
+def init_log(*_) -> None:
+    """Caffe's log: there is none here."""
+
+
+log = set_multiprocess = set_solver_count = set_solver_rank = init_log
+
+
+def install(over: bool = False) -> None:
+    """Make this module what `import caffe` gives in this process.
+
+    Args:
+        over: also if another caffe is installed, or has been imported.
+
+    Raises:
+        CaffeRuntimeError: there is another caffe, and `over` is false.
+    """
+    import importlib.util
+
+    this = _sys.modules[__name__]
+    other = _sys.modules.get("caffe")
+    found = other if other is not None else importlib.util.find_spec("caffe")
+    if found not in (None, this) and not over:
+        place = (
+            getattr(found, "origin", None) or getattr(found, "__file__", None) or "a module without a file"
+        )
+        raise _CaffeRuntimeError(
+            f"caffe.install: another caffe is here, {place}: install(over=True) hides it"
+        )
+    _sys.modules["caffe"] = this
+    _sys.modules.update({f"caffe.{name}": module for name, module in _MODULES.items()})
+
+
+def __getattr__(name: str):
+    if name.startswith("__"):
+        raise AttributeError(name)
+    near = _did_you_mean(name, __all__)
+    raise AttributeError(f"caffe.{name}: not in this pycaffe{near or '.'} There are: {', '.join(__all__)}")

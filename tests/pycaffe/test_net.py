@@ -1,0 +1,195 @@
+"""caffe.Net: arrays are the net's memory, ranges of layers, diffs, parameters."""
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional
+
+from layers import CaffeTypeError, CaffeValueError, caffe
+
+TEXT = """
+force_backward: true
+input: "data" input_shape { dim: 2 dim: 3 dim: 6 dim: 6 }
+layer { name: "conv" type: "Convolution" bottom: "data" top: "conv"
+  convolution_param { num_output: 4 kernel_size: 3 weight_filler { type: "xavier" }
+    bias_filler { type: "constant" value: 0.1 } } }
+layer { name: "relu" type: "ReLU" bottom: "conv" top: "conv" }
+layer { name: "pool" type: "Pooling" bottom: "conv" top: "pool" pooling_param { pool: AVE kernel_size: 2 stride: 2 } }
+layer { name: "ip" type: "InnerProduct" bottom: "pool" top: "ip"
+  inner_product_param { num_output: 5 weight_filler { type: "xavier" } } }
+layer { name: "prob" type: "Softmax" bottom: "ip" top: "prob" }
+"""
+LOSS = """
+layer { name: "label" type: "Input" top: "label" input_param { shape { dim: 2 } } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" loss_weight: 3 }
+"""
+
+
+@pytest.fixture
+def net():
+    return caffe.Net(TEXT, caffe.TEST)
+
+
+def data(*shape: int) -> np.ndarray:
+    return np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+
+
+def reference(net, x: torch.Tensor) -> dict[str, torch.Tensor]:
+    """The blobs by torch alone."""
+    weights = {name: [torch.from_numpy(p.data.copy()) for p in params] for name, params in net.params.items()}
+    blobs = {"data": x, "conv0": functional.conv2d(x, *weights["conv"])}
+    blobs["conv"] = blobs["conv0"].relu()
+    blobs["pool"] = functional.avg_pool2d(blobs["conv"], 2)
+    blobs["ip"] = functional.linear(blobs["pool"].flatten(1), *weights["ip"])
+    return blobs | {"prob": blobs["ip"].softmax(1)}
+
+
+def assert_close(one, other):
+    np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+
+
+def test_what_is_written_to_a_blob_is_what_the_net_reads(net):
+    held, x = net.blobs["data"].data, data(2, 3, 6, 6)
+    held[...] = x
+    out = net.forward()
+    expected = reference(net, torch.from_numpy(x))
+    assert list(out) == net.outputs == ["prob"]
+    for name in ("conv", "pool", "ip", "prob"):
+        assert_close(net.blobs[name].data, expected[name])
+    held *= 2
+    kept = net.blobs["ip"].data
+    assert_close(net.forward(blobs=["ip"])["ip"], reference(net, torch.from_numpy(2 * x))["ip"])
+    assert kept is net.blobs["ip"].data  # Caffe's memory stays, too
+    net.blobs["data"].data += 1
+    assert_close(held, 2 * x + 1)
+
+
+def test_arguments_are_written_to_the_inputs_and_checked(net):
+    x = data(2, 3, 6, 6)
+    assert_close(net.forward(data=x)["prob"], reference(net, torch.from_numpy(x))["prob"])
+    for given, said in (
+        ({"images": x}, "inputs: expected data, got images"),
+        ({"data": x[:1]}, r"'data': expected a batch of 2, got \[1, 3, 6, 6\]; net.blobs\['data'\].reshape"),
+        ({"data": x[..., :5]}, "'data': could not broadcast"),
+    ):
+        with pytest.raises(CaffeValueError, match=said):
+            net.forward(**given)
+
+
+def test_a_reshaped_input_reshapes_all(net):
+    net.blobs["data"].reshape(1, 3, 6, 6)
+    assert net.blobs["ip"].data.shape == (1, 5)
+    net.blobs["data"].reshape(5, 3, 6, 6)
+    net.reshape()
+    x = data(5, 3, 6, 6)
+    net.blobs["data"].data[...] = x
+    assert_close(net.forward()["prob"], reference(net, torch.from_numpy(x))["prob"])
+    blob = net.blobs["data"]
+    assert (blob.num, blob.channels, blob.height, blob.width, blob.count) == (5, 3, 6, 6, 540)
+    for wrong, kind in (((-1, 3), CaffeValueError), (("a",), CaffeTypeError), ((1 << 40,), CaffeValueError)):
+        with pytest.raises(kind, match=r"blob\.reshape"):
+            blob.reshape(*wrong)
+    with pytest.raises(CaffeTypeError, match=r"blob\.data: an array cannot take its place"):
+        blob.data = x
+
+
+def test_a_range_of_layers_goes_on_from_the_blobs(net):
+    x = data(2, 3, 6, 6)
+    assert list(net.forward(data=x, end="pool")) == ["pool"]
+    net.blobs["pool"].data[...] = 1
+    out = net.forward(start="ip")["prob"]
+    weight, bias = (p.data for p in net.params["ip"])
+    assert_close(out, torch.from_numpy(weight.sum(1) + bias).softmax(0).expand(2, 5))
+    with pytest.raises(CaffeValueError, match="end: no layer 'pol'; did you mean 'pool'"):
+        net.forward(end="pol")
+
+
+def test_diffs_are_those_of_torch(net):
+    x = torch.from_numpy(data(2, 3, 6, 6)).requires_grad_()
+    net.blobs["data"].data[...] = x.detach().numpy()
+    net.forward()
+    blobs, seed = reference(net, x), data(2, 4, 2, 2)
+    for name in ("conv0", "pool"):
+        blobs[name].retain_grad()
+    blobs["pool"].backward(torch.from_numpy(seed))
+    net.blobs["pool"].diff[...] = seed
+    found = net.backward(start="pool")
+    assert_close(found["data"], x.grad)
+    assert_close(net.blobs["conv"].diff, blobs["conv0"].grad)  # the layer in place has overwritten the other
+    assert not net.params["ip"][0].diff.any()
+    bias = net.params["conv"][1].diff.copy()
+    assert_close(bias, blobs["conv0"].grad.sum((0, 2, 3)))
+    net.backward(start="pool")
+    assert_close(net.params["conv"][1].diff, 2 * bias)  # Caffe adds
+    net.clear_param_diffs()
+    assert not net.params["conv"][1].diff.any()
+
+
+def test_a_loss_begins_with_its_weight():
+    net = caffe.Net(TEXT + LOSS, caffe.TRAIN)
+    x, y = torch.from_numpy(data(2, 3, 6, 6)).requires_grad_(), torch.tensor([1, 4])
+    out = net.forward(data=x.detach().numpy(), label=y.numpy())
+    expected = functional.cross_entropy(reference(net, x)["ip"], y)
+    assert_close(out["loss"], expected.detach())
+    (3 * expected).backward()
+    assert_close(net.backward()["data"], x.grad)
+    assert net.blob_loss_weights["loss"] == 3
+
+
+def test_parameters_are_the_net_s_memory_and_go_to_files(net, tmp_path):
+    net.params["conv"][0].data[...] = 0
+    net.params["conv"][1].data.flat = [1, 2, 3, 4]
+    assert_close(net.forward(data=data(2, 3, 6, 6), end="conv")["conv"][0, :, 0, 0], [1, 2, 3, 4])
+    net.save(str(tmp_path / "a.caffemodel"))
+    other = caffe.Net(TEXT, str(tmp_path / "a.caffemodel"), caffe.TEST)
+    assert_close(other.params["conv"][1].data, [1, 2, 3, 4])
+    other.params["ip"][0].data[...] = 7
+    net.share_with(other)
+    other.params["ip"][0].data[0, 0] = 8
+    assert net.params["ip"][0].data[0, 0] == 8
+    other.copy_from(str(tmp_path / "a.caffemodel"))
+    assert other.params["ip"][0].data.max() < 7
+
+
+def test_the_net_says_what_it_has(net):
+    assert list(net._layer_names) == ["data", "conv", "relu", "pool", "ip", "prob"]
+    assert [layer.type for layer in net.layers] == [
+        "Input", "Convolution", "ReLU", "Pooling", "InnerProduct", "Softmax",
+    ]  # fmt: skip
+    assert [len(layer.blobs) for layer in net.layers] == [0, 2, 0, 0, 2, 0]
+    assert (net.inputs, list(net.blobs), list(net.params)) == (
+        ["data"], ["data", "conv", "pool", "ip", "prob"], ["conv", "ip"],
+    )  # fmt: skip
+    assert (net.top_names["relu"], net.bottom_names["ip"]) == (["conv"], ["pool"])
+    assert net.layer_dict["ip"].type == "InnerProduct"
+    with pytest.raises(AttributeError, match=r"caffe\.Net has no 'forwards' here; did you mean 'forward'"):
+        net.forwards()
+
+
+def test_any_number_of_items_runs_in_batches(net):
+    x = data(5, 3, 6, 6)
+    expected = reference(net, torch.from_numpy(x))
+    out = net.forward_all(data=x, blobs=["ip"])
+    assert_close(out["ip"], expected["ip"])
+    made, found = net.forward_backward_all(data=x, prob=np.ones((5, 5), np.float32), diffs=["ip"])
+    assert_close(made["prob"], expected["prob"])
+    assert found["data"].shape == (5, 3, 6, 6)
+
+
+def test_dummy_data_is_filled_and_data_without_files_is_what_was_written():
+    text = """
+    layer { name: "d" type: "DummyData" top: "d" dummy_data_param { shape { dim: 2 dim: 3 } data_filler { value: 4 } } }
+    layer { name: "r" type: "DummyData" top: "r"
+      dummy_data_param { shape { dim: 2 dim: 3 } data_filler { type: "gaussian" } } }
+    layer { name: "l" type: "Data" top: "l"
+      data_param { source: "absent" batch_size: 2 backend: LMDB } transform_param { crop_size: 1 } }
+    layer { name: "f" type: "Flatten" bottom: "l" top: "f" }
+    layer { name: "sum" type: "Eltwise" bottom: "d" bottom: "r" bottom: "f" top: "sum" }
+    """
+    net = caffe.Net(text, caffe.TEST)
+    with pytest.raises(CaffeValueError, match="absent"):
+        net.forward()
+    net.blobs["l"].data[...] = 100
+    first = net.forward()["sum"].copy()
+    assert_close(first - net.blobs["r"].data, np.full((2, 3), 104))
+    assert (net.forward()["sum"] != first).all()
