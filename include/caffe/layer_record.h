@@ -44,6 +44,12 @@ typedef struct {
   int64_t shape[CAFFE_MOST_AXES];
 } caffe_blob_record;
 
+// A parameter blob after set up, with the multipliers of its ParamSpec as SetUp left them in layer_param_.
+typedef struct {
+  caffe_blob_record blob;
+  double lr_mult, decay_mult;
+} caffe_parameter_record;
+
 // One call.
 typedef struct {
   int64_t mode;

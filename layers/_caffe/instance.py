@@ -289,15 +289,17 @@ class Instance:
         return status
 
     def initial_blobs(self) -> list[Tensor]:
-        """Copies of the parameter blobs as the layer's fillers left them, on the CPU."""
+        """Copies of the parameter blobs as the layer's fillers left them, on the CPU. Sets `multipliers`."""
         blobs, ffi = [], self.library.ffi
+        self.multipliers: list[tuple[float, float]] = []  # lr_mult and decay_mult, as SetUp left them
         for i in range(len(self.record.parameters)):
-            blob = ffi.new("caffe_blob_record *")
-            if self.lib.caffe_layer_parameter_ffi(self.handle, i, int(ffi.cast("uintptr_t", blob))):
+            record = ffi.new("caffe_parameter_record *")
+            if self.lib.caffe_layer_parameter_ffi(self.handle, i, int(ffi.cast("uintptr_t", record))):
                 self.definition.fail(self.library, "parameter")
-            shape = shape_of(blob)
-            values = services.view_memory(ffi, blob.data, torch.Size(shape).numel(), self.site.dtype)
+            shape = shape_of(record.blob)
+            values = services.view_memory(ffi, record.blob.data, torch.Size(shape).numel(), self.site.dtype)
             blobs.append(values.clone().view(shape))
+            self.multipliers.append((record.lr_mult, record.decay_mult))
         return blobs
 
     def pattern(self, bottoms: list[Tensor], tops, blob_shapes: tuple[Shape, ...], iteration: int) -> bytes:

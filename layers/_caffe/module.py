@@ -100,7 +100,8 @@ class CaffeModule(nn.Module):
             self.type_name, prototxt, bottom=bottom, top=top, **parameters
         )
         self.training = not getattr(message, "phase", 0)  # phase: TEST, as a testing Net's layers have it
-        self.lr_mult = [spec.lr_mult for spec in message.param]
+        self._said = [(spec.lr_mult, spec.decay_mult) for spec in message.param]
+        self.lr_mult, self.decay_mult = ([said[i] for said in self._said] for i in range(2))
         self.propagate_down = list(getattr(message, "propagate_down", ()))  # protos before 2015-03 have none
         names = tuple(message.bottom), tuple(message.top)
         definition = Definition(self.layer.module, self.type_name, message.SerializeToString(), *names)
@@ -111,12 +112,24 @@ class CaffeModule(nn.Module):
 
     @property
     def lr_mult(self) -> list[float]:
-        """For each parameter blob. One that is made with 0 requires no gradient; blobs beyond the list require one."""
+        """For each parameter blob. One that is made with 0 requires no gradient; blobs beyond the list require one.
+
+        What the layer's SetUp changes, often to 0 for statistics, counts from the first call on.
+        """
         return self._lr_mult
 
     @lr_mult.setter
     def lr_mult(self, lr_mult) -> None:
         self._lr_mult = self._listed("lr_mult", lr_mult, (int, float), "numbers")
+
+    @property
+    def decay_mult(self) -> list[float]:
+        """For each parameter blob, as `lr_mult`; 1 for blobs beyond the list. For whoever makes the optimizer."""
+        return self._decay_mult
+
+    @decay_mult.setter
+    def decay_mult(self, decay_mult) -> None:
+        self._decay_mult = self._listed("decay_mult", decay_mult, (int, float), "numbers")
 
     @property
     def propagate_down(self) -> list[bool]:
@@ -328,11 +341,27 @@ class CaffeModule(nn.Module):
             if self._pool.blob_shapes is not None:
                 return
             known = self._blobs()
-            for i, blob in enumerate(self._pool.set_up(site, self._mode, bottoms, known)):
+            blobs = self._pool.set_up(site, self._mode, bottoms, known)
+            self._take_multipliers()
+            for i, blob in enumerate(blobs):
                 if not known:
                     self._new_blob(i, blob.to(site.torch_device))
-                elif known[i].shape != blob.shape:
+                    continue
+                if known[i].shape != blob.shape:
                     self._reshape_blob(i, known[i], blob)
+                if i < len(self.lr_mult) and self.lr_mult[i] == 0:
+                    known[i].requires_grad_(False)
+
+    def _take_multipliers(self) -> None:
+        """Take those that SetUp changed."""
+        said = self._said + [(1.0, 1.0)] * len(self._pool.multipliers)
+        for i, changed in enumerate(self._pool.multipliers):
+            for values, before, after in zip(
+                (self._lr_mult, self._decay_mult), said[i], changed, strict=True
+            ):
+                if after != before:
+                    values += [1.0] * (i + 1 - len(values))
+                    values[i] = after
 
     def _new_blob(self, i: int, values: Tensor) -> None:
         trained = (i >= len(self.lr_mult) or self.lr_mult[i] != 0) and values.is_floating_point()

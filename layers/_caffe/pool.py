@@ -29,6 +29,7 @@ class Pool:
         blob_shapes: the shapes of the parameter blobs; None before it is set up.
         varying: (top, axis) of the sizes that depend on values: with bottoms of the same shapes, Forward gave other
             sizes than Reshape, or than another Forward.
+        multipliers: lr_mult and decay_mult of each blob, as SetUp left them.
         weights: the tops' loss_weights; 1 if there is none.
         weighs: is one of them not 1?
         has_tops: has the layer a top? A layer that does not say is supposed to have one, until its first Forward.
@@ -51,6 +52,7 @@ class Pool:
         self.overlapped = False  # has a call begun before an earlier one's backward?
         self.blob_shapes: tuple[Shape, ...] | None = None
         self.set_up_shapes: tuple[Shape, ...] = ()
+        self.multipliers: list[tuple[float, float]] = []
         self.weights: list[float] = []
         self.weighs = self.has_tops = False
         self.lock = threading.RLock()
@@ -120,6 +122,7 @@ class Pool:
         blobs = instance.initial_blobs()
         if known and len(known) != len(blobs):
             raise CaffeValueError(f"{self.name}: blobs: expected {len(blobs)}, got {len(known)}")
+        self.multipliers = instance.multipliers
         self.weights = [weight or 1.0 for weight in instance.weights]
         self.weighs, self.has_tops = any(weight != 1 for weight in self.weights), bool(self.weights)
         self._expect(shapes, instance.top_shapes)

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from .._caffe.parameters import SLIP, Unknown, UnknownFieldError, did_you_mean
+from .._caffe.parameters import SLIP, Unknown, UnknownFieldError, did_you_mean, read_fields
 from .._caffe.prototxt import Node, filled_in, parse, read_text, render, unquoted
 from .._caffe.upgrade import upgraded
 from .._runtime import CaffeError, CaffeValueError, some
@@ -20,7 +20,7 @@ from .coordinates import crop_offsets
 from .graph import Graph, Spec, Step, build
 from .inputs import check_names, input_shapes, is_input
 from .known import known_classes, known_types, variant_of
-from .messages import layer_parameter, message_of
+from .messages import STOCK, layer_parameter, message_of
 from .net import CaffeNet, Phase
 from .python_layer import python_layer
 from .registry import HOME, Folders, Ported
@@ -78,7 +78,8 @@ class Problems:
     def __bool__(self) -> bool:
         return bool(self.found)
 
-    def add(self, spec: Spec, reason: str, phase: str) -> None:
+    def add(self, spec: Spec, reason: str, phase: str = "") -> None:
+        """Add what is wrong with a layer, in one phase or whatever the phase."""
         _, phases = self.found.setdefault((spec.line, reason), (spec, []))
         if phase not in phases:
             phases.append(phase)
@@ -86,7 +87,9 @@ class Problems:
     def error(self, phases: int) -> CaffeValueError:
         lines = []
         for (line, reason), (spec, in_phases) in sorted(self.found.items(), key=lambda item: item[0][0]):
-            alone = f" (only in phase {in_phases[0]})" if len(in_phases) < phases else ""
+            alone = (
+                f" (only in phase {in_phases[0]})" if len(in_phases) < phases and "" not in in_phases else ""
+            )
             lines.append(f"  line {line}: {spec.name!r} ({spec.type}): {reason}{alone}")
         text = f"{self.path}: {len(lines)} problem{'s' * (len(lines) > 1)}:\n"
         text += "\n".join(some(lines))
@@ -191,10 +194,6 @@ class Builder:
         net.add_module(key, module)
         net.specs[key] = spec
         net.keys.setdefault(spec.name, []).append(key)
-        net.multipliers[key] = [
-            (float(p.value("lr_mult", "1")), float(p.value("decay_mult", "1")))
-            for p in spec.node.nodes("param")
-        ]
 
     def _stop(self, spec: Spec, reason: str) -> None:
         self.reasons.setdefault(spec, []).append(reason)
@@ -375,15 +374,17 @@ class Builder:
         owners: dict[str, tuple[Spec, torch.Tensor]] = {}
         for key, module in net.named_children():
             spec = net.specs[key]
-            blobs = blobs_of(module)
-            for param, (attribute, blob) in zip(spec.node.nodes("param"), blobs, strict=False):
+            blobs, params = blobs_of(module), spec.node.nodes("param")
+            if len(params) > len(blobs):
+                self.problems.add(spec, f"{len(params)} `param` for {len(blobs)} blobs")
+            for param, (attribute, blob) in zip(params, blobs, strict=False):
                 if not param.value("name"):
                     continue
                 owner, own = owners.setdefault(param.value("name"), (spec, blob))
                 if own.shape == blob.shape:
                     setattr(module, attribute, own)
                 else:
-                    self.problems.add(spec, _why_unshared(param, blob, owner, own), TRAIN)
+                    self.problems.add(spec, _why_unshared(param, blob, owner, own))
         for keys in net.keys.values():
             first = net.get_layer(keys[0])
             for key in keys[1:]:
@@ -397,8 +398,28 @@ class Builder:
             raise self.problems.error(len(net.phases))
 
     def _learning(self, net: CaffeNet) -> None:
+        """Each blob's multipliers. Of layers that share a blob, those of a phase that say something must agree."""
+        known: dict[int, list[float | None]] = {}
+        for phase in net.phases.values():
+            of_phase: dict[int, list[float | None]] = {}
+            for spec in (step.spec for step in phase.graph.steps if step.spec in self.keys):
+                module = self.modules[spec]
+                blobs = [blob for _, blob in blobs_of(module)]
+                for said, blob in zip(_multipliers(spec, module), blobs, strict=False):
+                    if id(blob) not in known:
+                        both = of_phase.setdefault(id(blob), [None, None])
+                        for i, what in enumerate(("lr_mult", "decay_mult")):
+                            if both[i] is not None and said[i] not in (None, both[i]):
+                                reason = (
+                                    f"{what} {said[i]:g} of a shared parameter for which another layer says"
+                                )
+                                self.problems.add(spec, f"{reason} {both[i]:g}")
+                            both[i] = said[i] if both[i] is None else both[i]
+            known.update(of_phase)
         for key, module in net.named_children():
-            for (mult, _), (_, blob) in zip(net.multipliers[key], blobs_of(module), strict=False):
+            both = [known.get(id(blob), (None, None)) for _, blob in blobs_of(module)]
+            net.multipliers[key] = [tuple(1.0 if m is None else m for m in mults) for mults in both]
+            for (mult, _), (_, blob) in zip(net.multipliers[key], blobs_of(module), strict=True):
                 if isinstance(blob, nn.Parameter) and mult == 0:
                     blob.requires_grad_(False)
 
@@ -412,6 +433,23 @@ class Builder:
             for blob, weight in zip(step.spec.tops, weights, strict=False):
                 if weight:
                     phase.loss_weights[blob] = weight
+
+
+def _multipliers(spec: Spec, module: nn.Module) -> list[tuple[float | None, float | None]]:
+    """lr_mult and decay_mult of each blob; None: nobody says it. A ported layer's SetUp may have changed them."""
+    names = ("lr_mult", "decay_mult")
+    found = []
+    for node in spec.node.nodes("param"):
+        param = STOCK.message("ParamSpec")
+        read_fields(node, param)
+        found.append([getattr(param, name) if param.HasField(name) else None for name in names])
+    for i in range(len(blobs_of(module))) if not isinstance(module, StockLayer) else ():
+        found += [[None, None]] * (i >= len(found))
+        for j, name in enumerate(names):
+            values = getattr(module, name, ())
+            if i < len(values) and values[i] != (1 if found[i][j] is None else found[i][j]):
+                found[i] = [values[i] if j == k else found[i][k] for k in range(2)]
+    return found
 
 
 def _why_unshared(param: Node, blob: torch.Tensor, owner: Spec, own: torch.Tensor) -> str:

@@ -327,18 +327,14 @@ class CaffeNet(nn.Module):
         groups: dict[tuple[float, float], list[nn.Parameter]] = {}
         seen: set[int] = set()
         for key, module in self.named_children():
-            multipliers = self.multipliers.get(key, [])
-            for i, (_, parameter) in enumerate(blobs_of(module)):
-                if (
-                    not isinstance(parameter, nn.Parameter)
-                    or not parameter.requires_grad
-                    or id(parameter) in seen
-                ):
-                    continue
-                seen.add(id(parameter))
-                groups.setdefault(multipliers[i] if i < len(multipliers) else (1.0, 1.0), []).append(
-                    parameter
-                )
+            blobs = [blob for _, blob in blobs_of(module)]
+            known = list(zip(blobs, self.multipliers.get(key, ()), strict=False))
+            # A submodule that the user put here has parameters that the file does not know.
+            for parameter, both in known + [(parameter, (1.0, 1.0)) for parameter in module.parameters()]:
+                trained = isinstance(parameter, nn.Parameter) and parameter.requires_grad
+                if trained and id(parameter) not in seen:
+                    seen.add(id(parameter))
+                    groups.setdefault(both, []).append(parameter)
         return [
             {
                 "params": parameters,

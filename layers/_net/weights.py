@@ -36,7 +36,7 @@ def load(net: nn.Module, paths: list, fill: bool = False) -> Report:
     Args:
         fill: fill what was not loaded, by the layers' fillers.
     """
-    report, got = Report(), {}
+    report, got, loaded = Report(), set(), set()
     for path in paths:
         with _opened(path) as (layers, read):
             for layer in layers:
@@ -44,16 +44,18 @@ def load(net: nn.Module, paths: list, fill: bool = False) -> Report:
                 if not any(blobs_of(net.get_layer(key)) for key in keys):
                     report.unused.append(layer.name)
                     continue
-                got.setdefault(layer.name, set()).update(_load_layer(net, keys, layer, read, path))
-    report.loaded = list(got)
+                report.loaded += [layer.name] * (layer.name not in got)
+                got.add(layer.name)
+                loaded |= _load_layer(net, keys, layer, read, path)
     with_blobs = {name for name, keys in net.keys.items() if any(blobs_of(net.get_layer(k)) for k in keys)}
     report.missing = [name for name in net.keys if name in with_blobs and name not in got]
-    report.missing = _not_shared(net, report.missing, got)
+    report.missing = [name for name in report.missing if not _ids(net, net.keys[name]) <= loaded]
     report.unused = list(dict.fromkeys(name for name in report.unused if name not in got))
     if fill:
-        for key, module in net.named_children():
+        for key, module in net.named_children():  # the first layer that has a blob owns it, and fills it
             if hasattr(module, "fill"):
-                module.fill(got.get(net.specs[key].name, set()))
+                module.fill({name for name, blob in blobs_of(module) if id(blob) in loaded})
+            loaded |= _ids(net, [key])
     return report
 
 
@@ -66,6 +68,11 @@ def stored_counts(paths: list) -> dict[str, int]:
     return counts
 
 
+def _ids(net: nn.Module, keys: list[str]) -> set[int]:
+    """The identities of these submodules' blobs. Layers that share a blob have the same."""
+    return {id(blob) for key in keys for _, blob in blobs_of(net.get_layer(key))}
+
+
 def mean_image(path) -> Tensor:
     """The mean image of a .binaryproto, [channels, height, width]. The channels have the file's order, mostly BGR."""
     with open(path, "rb") as file:
@@ -75,19 +82,9 @@ def mean_image(path) -> Tensor:
     return mean[0] if mean.dim() == 4 and mean.shape[0] == 1 else mean
 
 
-def _not_shared(net: nn.Module, names: list[str], got: dict) -> list[str]:
-    """The names, without layers that share all their parameters with layers that were loaded."""
-    loaded = {id(blob) for name in got for key in net.keys[name] for _, blob in blobs_of(net.get_layer(key))}
-    return [
-        name
-        for name in names
-        if not all(id(blob) in loaded for key in net.keys[name] for _, blob in blobs_of(net.get_layer(key)))
-    ]
-
-
 @torch.no_grad()
 def _load_layer(net: nn.Module, keys: list[str], layer: StoredLayer, read, path) -> set[str]:
-    """Load one layer. Returns the names of the blobs that were loaded."""
+    """Load one layer. Returns the identities of the blobs that were loaded."""
     loaded = set()
     for key in keys:
         own = blobs_of(net.get_layer(key))
@@ -103,7 +100,7 @@ def _load_layer(net: nn.Module, keys: list[str], layer: StoredLayer, read, path)
                     f"{list(blob.shape)} in {net.path}, line {net.specs[key].line}. To learn it anew, rename the layer"
                 )
             read(stored, blob)
-            loaded.add(name)
+            loaded.add(id(blob))
     return loaded
 
 

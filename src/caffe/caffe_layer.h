@@ -23,8 +23,8 @@ int caffe_layer_facts(int64_t layer, caffe_layer_facts_record* facts);
 int caffe_layer_setup(int64_t layer, caffe_call_record* record);
 
 // Parameter blob i after setup: its shape, and the address and token of its data on the host,
-// where fillers write.
-int caffe_layer_parameter(int64_t layer, int64_t i, caffe_blob_record* record);
+// where fillers write; its multipliers.
+int caffe_layer_parameter(int64_t layer, int64_t i, caffe_parameter_record* record);
 
 // Reshape alone: fills in the tops' shapes.
 int caffe_layer_reshape(int64_t layer, caffe_call_record* record);

@@ -20,7 +20,7 @@ class LayerObject {
   virtual ~LayerObject() {}
   virtual void facts(caffe_layer_facts_record* facts) = 0;
   virtual void setup(caffe_call_record* record) = 0;
-  virtual void parameter(int64_t i, caffe_blob_record* record) = 0;
+  virtual void parameter(int64_t i, caffe_parameter_record* record) = 0;
   virtual void reshape(caffe_call_record* record) = 0;
   virtual void forward(caffe_call_record* record) = 0;
   virtual void backward(caffe_call_record* record) = 0;
@@ -77,15 +77,18 @@ class BoundLayer : public LayerObject {
     ready_ = true;
   }
 
-  void parameter(int64_t i, caffe_blob_record* record) override {
+  void parameter(int64_t i, caffe_parameter_record* record) override {
     CHECK(ready_) << "set the layer up first";
     CHECK_GE(i, 0);
     CHECK_LT(i, static_cast<int64_t>(layer_->blobs().size()));
     CallScope scope(context_, 0);
     Blob<Dtype>& blob = *layer_->blobs()[i];
-    report_shape(blob, record);
-    record->data = word(blob.cpu_data());
-    record->data_token = blob.data()->host_token();
+    report_shape(blob, &record->blob);
+    record->blob.data = word(blob.cpu_data());
+    record->blob.data_token = blob.data()->host_token();
+    const LayerParameter& said = layer_->layer_param();
+    record->lr_mult = i < said.param_size() ? said.param(i).lr_mult() : 1;
+    record->decay_mult = i < said.param_size() ? said.param(i).decay_mult() : 1;
   }
 
   void reshape(caffe_call_record* record) override {
@@ -304,7 +307,7 @@ int caffe_layer_setup(int64_t layer, caffe_call_record* record) {
   return caffe::status_of([&] { caffe::object(layer).setup(record); });
 }
 
-int caffe_layer_parameter(int64_t layer, int64_t i, caffe_blob_record* record) {
+int caffe_layer_parameter(int64_t layer, int64_t i, caffe_parameter_record* record) {
   caffe::object(layer).parameter(i, record);
   return 0;
 }

@@ -60,6 +60,30 @@ def test_learning_rate_zero_freezes(zoo):
     assert m.blob0.grad is not None and m.blob1.grad is None
 
 
+@pytest.mark.parametrize("loaded", [False, True])
+@pytest.mark.parametrize(
+    "said, lr_mult, decay_mult",
+    [
+        ([], [0], [1, 0.25]),
+        ([{"lr_mult": 3}], [0], [1, 0.25]),
+        ([{}, {"lr_mult": 2, "decay_mult": 4}], [0, 2], [1, 0.25]),
+    ],
+)
+def test_multipliers_that_setup_writes(zoo, loaded, said, lr_mult, decay_mult):
+    m = zoo.Running(zoo_param={"early": True}, param=said)
+    if loaded:
+        m.load_state_dict({"blob0": torch.ones(1), "blob1": torch.ones(1)})
+    m(torch.ones(3))
+    assert (m.lr_mult, m.decay_mult) == (lr_mult, decay_mult)
+    assert [p.requires_grad for p in m.parameters()] == [False, True]
+    plain = zoo.Running(param=said).setup((3,))
+    assert plain.lr_mult == [p.get("lr_mult", 1) for p in said] and plain.blob0.requires_grad
+    plain.decay_mult = [2]
+    assert plain.decay_mult == [2]
+    with raises(CaffeTypeError, "decay_mult: expected a list of numbers"):
+        plain.decay_mult = ["x"]
+
+
 def test_another_shape_meets_the_layers_own_check(zoo):
     m = zoo.Affine(zoo_param=FILLER).setup((2, 3))
     x = torch.randn(2, 3)

@@ -323,10 +323,12 @@ static void test_rude() {
   Record call = make(1, 2, 0);
   put(call, 0, {1}, nullptr), put(call, 1, {}, nullptr), put(call, 2, {}, nullptr);
   caffe_layer_setup(layer, call.address());
-  Record parameter = make(1, 0, 0);
-  caffe_layer_parameter(layer, 0, &parameter.blob(0));
-  say("parameter", std::to_string(call.head().parameters) + " " + top_text(parameter, 0) +
-                       (parameter.blob(0).data_token >= 100 ? " token" : " none"));
+  caffe_parameter_record parameter;
+  caffe_layer_parameter(layer, 0, &parameter);
+  Record blob = make(1, 0, 0);
+  blob.blob(0) = parameter.blob;
+  say("parameter", std::to_string(call.head().parameters) + " " + top_text(blob, 0) +
+                       (parameter.blob.data_token >= 100 ? " token" : " none"));
   call = make(1, 2, 1);
   float x[1] = {2}, y[1] = {0}, k[2] = {0, 0}, w[1] = {20}, dw[1] = {4}, dy[3] = {1, 1, 1}, dx[1] = {0};
   put(call, 0, {1}, x), put(call, 1, {1}, y, nullptr, CAFFE_DATA_UNDEFINED),

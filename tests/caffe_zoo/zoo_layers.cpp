@@ -319,6 +319,10 @@ template <typename Dtype>
 void RunningLayer<Dtype>::LayerSetUp(const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) {
   this->blobs_.resize(2);
   for (auto& blob : this->blobs_) blob.reset(new Blob<Dtype>(vector<int>(1, 1)));
+  if (!this->layer_param_.zoo_param().early()) return;
+  while (this->layer_param_.param_size() < 2) this->layer_param_.add_param();
+  this->layer_param_.mutable_param(0)->set_lr_mult(0);
+  this->layer_param_.mutable_param(1)->set_decay_mult(0.25);
 }
 ZOO_RESHAPE(Running) { top[0]->ReshapeLike(*bottom[0]); }
 ZOO_FORWARD_CPU(Running) {  // a blob that is negative stays as it is

@@ -302,7 +302,8 @@ class EarlyLossLayer : public Layer<Dtype> {
   ZOO_BACK(Backward)
 };
 
-// Twice the bottom. Forward counts into its parameter blob, as BatchNorm keeps its running means.
+// Twice the bottom. Forward counts into its parameter blobs, as BatchNorm keeps its running means. If `early`, SetUp
+// says that the first is not to be trained, and that the second decays less.
 template <typename Dtype>
 class RunningLayer : public Layer<Dtype> {
  public:

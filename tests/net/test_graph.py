@@ -167,7 +167,7 @@ def test_parameters_of_one_name_are_one_parameter():
     sum(v.sum() for v in net(x, x).values()).backward()
     torch.testing.assert_close(net.right.weight.grad, 2 * once)
     with pytest.raises(
-        CaffeValueError, match=r"'right'.*shares 'w' with 'left'.*\[5, 3, 3, 3\], \[4, 3, 3, 3\]"
+        CaffeValueError, match=r"'right'.*shares 'w' with 'left'.*\[5, 3, 3, 3\], \[4, 3, 3, 3\]\n.*\[4\]$"
     ):
         caffe_net(text + conv("left", "data", more=shared) + conv("right", "other", more=shared, outputs=5))
 

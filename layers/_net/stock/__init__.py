@@ -92,7 +92,7 @@ class StockLayer(nn.Module):
             self.register_parameter(name, nn.Parameter(torch.empty(shape)))
 
     def fill(self, keep: set[str] = frozenset()) -> None:
-        """Fill the blobs, but those that have been loaded."""
+        """Fill the blobs but those of these names, which were loaded or which another layer owns."""
         for name, filler in self._fillers.items():
             if name not in keep:
                 try:
