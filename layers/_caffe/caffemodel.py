@@ -38,6 +38,10 @@ class StoredBlob:
     shape: tuple[int, ...]
     dtype: torch.dtype
     pieces: list[tuple[int, int]]  # offset, bytes
+    legacy: bool = False  # its shape is num, channels, height, width
+
+    def fits(self, shape) -> bool:
+        return fits(shape, self.shape, self.legacy)
 
     @property
     def count(self) -> int:
@@ -64,6 +68,7 @@ class StoredBlob:
 class StoredLayer:
     name: str
     blobs: list[StoredBlob] = field(default_factory=list)
+    may_lack: bool = False  # some of the blobs, which another layer has
 
 
 @dataclass
@@ -83,8 +88,8 @@ def stored_layers(path) -> list[StoredLayer]:
     return _scanned(path, ".caffemodel", lambda scan, size: scan.net(size))
 
 
-def blobs_of(path, layer_name: str) -> list[Tensor]:
-    """The blobs of the layer of that name, on the CPU, in the file's precision."""
+def blobs_of(path, layer_name: str) -> list[tuple[StoredBlob, Tensor]]:
+    """The blobs of the layer of that name, with their values, on the CPU, in the file's precision."""
     layers = stored_layers(path)
     # Training and testing may have a layer each of the same name. One of them has the weights.
     same = [layer.blobs for layer in layers if layer.name == layer_name]
@@ -92,12 +97,13 @@ def blobs_of(path, layer_name: str) -> list[Tensor]:
         known = ", ".join(some(dict.fromkeys(layer.name for layer in layers)))
         raise CaffeValueError(f"{path}: no layer {layer_name!r}. There are: {known}")
     with open(path, "rb") as file:
-        return [blob.read(file) for blob in max(same, key=len)]
+        return [(blob, blob.read(file)) for blob in max(same, key=len)]
 
 
-def same_shape(own, stored) -> bool:
-    """Are two shapes equal but for axes of size 1? Blobs in old files always have four axes."""
-    return [n for n in own if n != 1] == [n for n in stored if n != 1]
+def fits(own, stored, legacy: bool) -> bool:
+    """Is a stored shape a blob's own, as in Blob::ShapeEquals? Legacy ones have four axes: leading 1s do not count."""
+    leading = (1,) * (4 - len(own)) if legacy else ()
+    return leading + tuple(own) == tuple(stored)
 
 
 def stored_blob(path) -> StoredBlob:
@@ -206,11 +212,11 @@ class _Scan:
             if size % width:
                 raise _Malformed(f"offset {start}: {size} bytes are no whole numbers")
         count = sum(size for _, size in chosen) // width
-        if shape is None:
+        if has_legacy or shape is None:  # legacy sizes win in Caffe
             shape = legacy if has_legacy else [count]
         if not all(0 <= n < 1 << 31 for n in shape) or math.prod(shape) != count:
             raise _Malformed(f"offset {at}: a blob of shape {shape} has {count} values")
-        return StoredBlob(tuple(shape), torch.float64 if double else torch.float32, chosen)
+        return StoredBlob(tuple(shape), torch.float64 if double else torch.float32, chosen, has_legacy)
 
     def dims(self, at: int, end: int) -> list[int]:
         dims = []

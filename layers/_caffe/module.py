@@ -36,7 +36,7 @@ from .._runtime import (
 )
 from .autograd import CaffeCall, CaffeNode, Placement, answered
 from .bottoms import dtype_of, guarded, placed, refuse_transforms, site_at
-from .caffemodel import blobs_of, same_shape
+from .caffemodel import blobs_of, fits
 from .instance import DTYPES, MODES, Definition, Shape, Site, caffe_package, phase_of
 from .operator import GraphOperator
 from .parameters import Parameters
@@ -372,7 +372,7 @@ class CaffeModule(nn.Module):
 
     def _reshape_blob(self, i: int, loaded: nn.Parameter, blob: Tensor) -> None:
         """Give a loaded blob the layer's shape: blobs of an old caffemodel have axes of size 1 in front."""
-        if not same_shape(loaded.shape, blob.shape):
+        if not fits(blob.shape, loaded.shape, legacy=loaded.dim() == 4):
             raise CaffeValueError(
                 f"{self.layer.name}: blob{i}: expected {list(blob.shape)}, loaded {list(loaded.shape)}"
             )
@@ -397,12 +397,12 @@ class CaffeModule(nn.Module):
             raise CaffeValueError(
                 f"{self.layer.name}: {path} has {len(blobs)} blobs for {layer_name!r}, the layer has {len(known)}"
             )
-        for i, values in enumerate(blobs):
+        for i, (stored, values) in enumerate(blobs):
             if not known:
                 self._new_blob(i, values.to(torch.get_default_dtype()))
                 continue
             blob = known[f"blob{i}"]
-            if not same_shape(blob.shape, values.shape):
+            if not stored.fits(blob.shape):
                 raise CaffeValueError(
                     f"{self.layer.name}: blob{i}: expected {list(blob.shape)}, {path} has {list(values.shape)}"
                 )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, nn
 
-from .._caffe.caffemodel import HDF5_MAGIC, StoredLayer, same_shape, stored_blob, stored_layers
+from .._caffe.caffemodel import HDF5_MAGIC, StoredLayer, stored_blob, stored_layers
 from .._runtime import CaffeRuntimeError, CaffeValueError, some
 from .stock import blobs_of
 
@@ -82,26 +83,50 @@ def mean_image(path) -> Tensor:
     return mean[0] if mean.dim() == 4 and mean.shape[0] == 1 else mean
 
 
+# What other Caffes keep in a layer of a type, by the number of blobs.
+_OTHERS = {
+    (
+        "BatchNorm",
+        5,
+    ): "NVCaffe's BatchNorm with scale_bias has mean, variance, factor, scale and bias: port that",
+    ("BatchNorm", 4): "another fork's BatchNorm, with its own scale and bias: port that",
+}
+
+
 @torch.no_grad()
-def _load_layer(net: nn.Module, keys: list[str], layer: StoredLayer, read, path) -> set[str]:
+def _load_layer(net: nn.Module, keys: list[str], layer: StoredLayer, read, path) -> set[int]:
     """Load one layer. Returns the identities of the blobs that were loaded."""
     loaded = set()
     for key in keys:
-        own = blobs_of(net.get_layer(key))
-        if own and len(own) != len(layer.blobs):
+        own, spec = blobs_of(net.get_layer(key)), net.specs[key]
+        count = len(layer.blobs)
+        if own and (count > len(own) or (count < len(own) and not layer.may_lack)):
+            hint = _OTHERS.get((spec.type, count))
             raise CaffeValueError(
-                f"{path}: {layer.name!r}: {len(layer.blobs)} blobs in the file, {len(own)} in {net.path}, line "
-                f"{net.specs[key].line}"
+                f"{path}: {layer.name!r}: {count} blobs in the file, {len(own)} in {net.path}, line {spec.line}"
+                + (f". {hint}" if hint else "")
             )
-        for (name, blob), stored in zip(own, layer.blobs, strict=False):
-            if not same_shape(blob.shape, stored.shape):
+        for i, (name, blob) in enumerate(own):
+            stored = layer.blobs[i] if i < count else None
+            if stored is None:
+                if _owner(net, blob) == layer.name:
+                    raise CaffeValueError(
+                        f"{path}: {layer.name!r}: blob {name!r}, dataset {i}, is not in the file"
+                    )
+                continue
+            if not stored.fits(blob.shape):
                 raise CaffeValueError(
                     f"{path}: {layer.name!r}: blob {name!r} is {list(stored.shape)} in the file and "
-                    f"{list(blob.shape)} in {net.path}, line {net.specs[key].line}. To learn it anew, rename the layer"
+                    f"{list(blob.shape)} in {net.path}, line {spec.line}. To learn it anew, rename the layer"
                 )
             read(stored, blob)
             loaded.add(id(blob))
     return loaded
+
+
+def _owner(net: nn.Module, blob: Tensor) -> str:
+    """The first layer that has this blob, which other layers may share."""
+    return next(net.specs[key].name for key in net.specs if id(blob) in _ids(net, [key]))
 
 
 @contextlib.contextmanager
@@ -129,10 +154,16 @@ def _read(file, stored, blob: Tensor) -> None:
 # ------------------------------------------------------------------------------------------------- HDF5
 
 
+_INDEX = re.compile(r"[0-9]{1,3}")
+
+
 @dataclass
 class _H5Blob:
     dataset: object
     shape: tuple[int, ...]
+
+    def fits(self, shape) -> bool:
+        return tuple(shape) == self.shape
 
 
 def _h5py(path):
@@ -144,18 +175,24 @@ def _h5py(path):
 
 
 def _h5_layers(file, path) -> list[StoredLayer]:
-    """The layers of data/<layer>/<number>. If a layer's name has slashes, they are groups of the file."""
+    """The layers of data/<layer>/<blob's index>. If a layer's name has slashes, they are groups of the file.
+
+    Caffe leaves out blobs that the layer shares with an earlier one.
+    """
     if "data" not in file:
         raise CaffeValueError(f"{path}: not a .caffemodel.h5: it has no group 'data'")
     h5py, found = _h5py(path), {}
 
     def visit(name, item):
         layer, _, number = name.rpartition("/")
-        if isinstance(item, h5py.Dataset) and number.isdigit():
+        if isinstance(item, h5py.Dataset) and _INDEX.fullmatch(number):
             found.setdefault(layer, {})[int(number)] = _H5Blob(item, tuple(item.shape))
 
     file["data"].visititems(visit)
-    return [StoredLayer(name, [blobs[i] for i in sorted(blobs)]) for name, blobs in found.items()]
+    return [
+        StoredLayer(name, [blobs.get(i) for i in range(max(blobs) + 1)], may_lack=True)
+        for name, blobs in found.items()
+    ]
 
 
 def _read_h5(stored: _H5Blob, blob: Tensor) -> None:

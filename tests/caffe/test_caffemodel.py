@@ -161,7 +161,7 @@ def test_two_layers_of_a_name(tmp_path, first):
     path, name = tmp_path / "a.caffemodel", field(1, b"ip")
     without, with_blob = field(100, name), field(100, name + field(7, dims(1) + field(5, floats(4))))
     path.write_bytes(b"".join([without, with_blob] if first else [with_blob, without]))
-    assert [blob.tolist() for blob in blobs_of(path, "ip")] == [[4.0]]
+    assert [values.tolist() for _, values in blobs_of(path, "ip")] == [[4.0]]
 
 
 def test_a_file_that_becomes_shorter(tmp_path):

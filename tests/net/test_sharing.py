@@ -62,6 +62,30 @@ def test_who_fills_and_what_is_loaded(tmp_path, shares, branches):
                     assert values(caffe_net(text, *given, train=train)) == wanted
 
 
+@pytest.mark.parametrize("shares", SHARES)
+def test_hdf5_as_caffe_writes_it(tmp_path, shares):
+    """Net::ToHDF5: a group for each layer; a dataset for each blob that the layer owns, by the blob's index."""
+    h5py = pytest.importorskip("h5py")
+    path, params = tmp_path / "a.caffemodel.h5", SHARES[shares]
+    text = INPUT + layer("f", params, 1, 2) + layer("g", params, 3, 4)
+    owned = {"f": (0, 1), "g": tuple(i for i in range(2) if not params[i : i + 1] or not params[i])}
+    with h5py.File(path, "w") as file:
+        for name, base in (("f", 50), ("g", 60)):
+            group = file.create_group(f"data/{name}")
+            for i in owned[name]:
+                group[str(i)] = torch.full((2, 3) if i == 0 else (2,), base + i).float().numpy()
+    wanted = {"f": (50.0, 51.0), "g": tuple((60.0 if i in owned["g"] else 50.0) + i for i in range(2))}
+    assert values(caffe_net(text, path)) == wanted
+    alone = INPUT + layer("f", ()) + layer("g", ())
+    if shares == "both":
+        with pytest.warns(UserWarning, match="no weights for g"):
+            caffe_net(alone, path)
+    elif shares != "none":
+        lacking = {"weight": "'weight', dataset 0", "bias": "'bias', dataset 1"}[shares]
+        with pytest.raises(CaffeValueError, match=f"'g': blob {lacking}, is not in the file"):
+            caffe_net(alone, path)
+
+
 def test_an_owner_of_one_phase():
     """Training's layers come first, because Caffe's test net takes their parameters."""
     test = layer("g", weight=5, more="include { phase: TEST }")

@@ -37,13 +37,13 @@ def same(first, second):
     )
 
 
-def add_blob(layer, values, legacy=False, double=False):
+def add_blob(layer, values, legacy=False, double=False, shape=None):
     blob = layer.blobs.add()
     if legacy:
-        shape = (1,) * (4 - values.ndim) + values.shape
+        shape = shape or (1,) * (4 - values.ndim) + values.shape
         blob.num, blob.channels, blob.height, blob.width = shape
     else:
-        blob.shape.dim.extend(values.shape)
+        blob.shape.dim.extend(shape or values.shape)
     (blob.double_data if double else blob.data).extend(values.ravel().tolist())
 
 
@@ -199,6 +199,59 @@ def test_weights_of_another_shape_are_refused(tmp_path):
         caffe_net(TEXT.replace("num_output: 5", "num_output: 6"), path)
     with pytest.raises(CaffeValueError, match="'conv': 2 blobs in the file, 1 in"):
         caffe_net(TEXT.replace("num_output: 4", "num_output: 4 bias_term: false"), path)
+
+
+@pytest.mark.parametrize(
+    "legacy, shape, fits",
+    [
+        (False, (4, 3, 1, 7), True), (False, (4, 3, 7, 1), False), (False, (4, 3, 7), False),
+        (False, (1, 4, 3, 1, 7), False), (False, (4, 21), False),
+        (True, (4, 3, 1, 7), True), (True, (4, 3, 7, 1), False), (True, (1, 4, 3, 7), False),
+    ],
+)  # fmt: skip
+def test_shapes_are_compared_as_caffe_does(tmp_path, legacy, shape, fits):
+    """The same shape, where an older file has num, channels, height and width, too. Axes of 1 are axes."""
+    text = """input: "x" input_shape { dim: 1 dim: 3 dim: 5 dim: 9 } layer { name: "c" type: "Convolution"
+      bottom: "x" top: "c" convolution_param { num_output: 4 kernel_h: 1 kernel_w: 7 bias_term: false } }"""
+    message, path = STOCK.message("NetParameter"), tmp_path / "a.caffemodel"
+    values = np.arange(84, dtype=np.float32)
+    add_blob(message.layer.add(name="c"), values, legacy=legacy, shape=shape)
+    path.write_bytes(message.SerializeToString())
+    if fits:
+        assert np.array_equal(caffe_net(text, path).c.weight.detach().numpy().ravel(), values)
+    else:
+        with pytest.raises(
+            CaffeValueError, match=r"'c': blob 'weight' is \[.*\] in the file and \[4, 3, 1, 7\] in"
+        ):
+            caffe_net(text, path)
+
+
+@pytest.mark.parametrize(
+    "shape, fits", [((1, 1, 5, 64), True), ((1, 5, 1, 64), False), ((5, 64, 1, 1), False)]
+)
+def test_legacy_shapes_have_leading_ones_alone(tmp_path, shape, fits):
+    message, path, net = message_of(net_with(), legacy=True), tmp_path / "a.caffemodel", net_with(1)
+    blob = message.layer[2].blobs[0]
+    blob.num, blob.channels, blob.height, blob.width = shape
+    blob.shape.dim.extend([5, 64])  # Caffe does not look at it
+    path.write_bytes(message.SerializeToString())
+    if fits:
+        net.load_caffemodel(path)
+        assert np.array_equal(net.ip.weight.detach().numpy().ravel(), blob.data)
+    else:
+        with pytest.raises(CaffeValueError, match=r"'ip': blob 'weight' is"):
+            net.load_caffemodel(path)
+
+
+def test_blobs_of_another_forks_type_are_named(tmp_path):
+    message, path = message_of(net_with()), tmp_path / "a.caffemodel"
+    for _ in range(2):
+        add_blob(message.layer[1], np.ones(4, np.float32))
+    path.write_bytes(message.SerializeToString())
+    with pytest.raises(
+        CaffeValueError, match=r"'bn': 5 blobs in the file, 3 in .*NVCaffe's BatchNorm with scale_bias"
+    ):
+        caffe_net(TEXT, path)
 
 
 def test_a_mean_file(tmp_path):
