@@ -38,6 +38,7 @@ collect_ignore_glob = (
     else [
         "test_seeds.py",
         "test_backends.py",
+        "test_files.py",
         "layers/test_network.py",
         "layers/test_depthwise_conv?d.py",
         "layers/test_lltm.py",

@@ -11,6 +11,8 @@ import fcntl
 import os
 import re
 
+from layers._files import written_whole
+
 
 def read(path: str | os.PathLike, encoding: str = "latin-1") -> str:
     """The text without the byte order mark at its start."""
@@ -29,20 +31,13 @@ def content(path: str | os.PathLike) -> bytes:
 
 
 def write(path: str | os.PathLike, text: str | bytes, if_changed: bool = False) -> None:
-    """Write a file at once, even if others write it, too. With if_changed, an unchanged file keeps its time."""
+    """Write a file, and the folder for it, as a whole. With if_changed, an unchanged file keeps its time."""
     path, data = os.fspath(path), text if isinstance(text, bytes) else text.encode("latin-1")
     if if_changed and content(path) == data and os.path.exists(path):
         return
     os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-    temporary = f"{path}.{os.getpid()}.partial"
-    try:
-        with open(temporary, "wb") as file:
-            file.write(data)
-        os.replace(temporary, path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
+    with written_whole(path) as file:
+        file.write(data)
 
 
 @contextlib.contextmanager

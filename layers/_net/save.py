@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
+from .._files import written_whole
 from .._runtime import CaffeValueError
 from .rules import TRAIN
 from .stock import blobs_of
@@ -20,28 +19,16 @@ def save(net: nn.Module, path) -> None:
     if path.suffix in (".h5", ".hdf5"):
         raise CaffeValueError(f"save_caffemodel: {path}: HDF5 is read, and not written: take another suffix")
     phase = net.phases.get(TRAIN) or next(iter(net.phases.values()))
-    with whole_file(path) as file:
+    with written_whole(path) as file:
         file.write(_bytes(1, net.net_name.encode()))
         for step in phase.graph.steps:
             if step.key:
                 _layer(file, step.spec, net.get_layer(step.key))
 
 
-@contextlib.contextmanager
-def whole_file(path):
-    path = Path(path)
-    partial = path.with_name(path.name + f".{os.getpid()}.partial")
-    try:
-        with open(partial, "wb") as file:
-            yield file
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
-
-
 def save_state(path, iteration: int, learned_net: str, histories: list[Tensor], current_step: int) -> None:
     """Write a SolverState: what Caffe calls a .solverstate."""
-    with whole_file(path) as file:
+    with written_whole(path) as file:
         head = _number(1, iteration) + _bytes(2, learned_net.encode()) + _number(4, current_step)
         file.write(head)
         for history in histories:

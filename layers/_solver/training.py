@@ -13,10 +13,10 @@ import torch
 from torch import Tensor, nn
 
 from .._data.loader import data_loaders, merged
+from .._files import written_whole
 from .._net import caffe_net
 from .._net.net import CaffeNet
 from .._net.rules import TEST, TRAIN, State
-from .._net.save import whole_file
 from .._runtime import CaffeTypeError, CaffeValueError, describe
 from .optimizer import caffe_solver, unwrapped
 from .settings import Settings, read_settings
@@ -230,7 +230,7 @@ class Training:
         random = {"seed": self.seed, "cpu": torch.get_rng_state(), "scaler": self.scaler.state_dict()}
         if self.device.type == "cuda":
             random["cuda"] = torch.cuda.get_rng_state(self.device)
-        with whole_file(path.with_suffix(".random")) as file:
+        with written_whole(path.with_suffix(".random")) as file:
             torch.save(random, file)
         save_solverstate(path, self.net, self.optimizer, self.iteration, weights)
         self.log(f"Snapshot: {path}")

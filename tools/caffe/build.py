@@ -222,7 +222,7 @@ def make_init(folder: LayerFolder) -> int:
         print(f"{folder.path}: error: no source here registers a layer (REGISTER_LAYER_CLASS)")
         return 1
     path = Path(folder.path) / "__init__.py"
-    path.write_text(init_text(types))
+    write(path, init_text(types).encode())
     print(f"  wrote {path}: {', '.join(types)}")
     return 0
 
