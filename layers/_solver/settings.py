@@ -89,7 +89,8 @@ class Settings:
 
 
 def _state(phase: str, state) -> State:
-    return State(phase, state.level, frozenset(state.stage))
+    level = state.level if state.HasField("level") else None
+    return State(phase, level, frozenset(state.stage))
 
 
 def read_settings(path) -> Settings:

@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from .._caffe.caffemodel import HDF5_MAGIC, StoredState, same_shape, stored_state
+from .._caffe.caffemodel import HDF5_MAGIC, StoredState, fits, stored_state
 from .._net.net import CaffeNet
 from .._net.save import save_state
 from .._runtime import CaffeRuntimeError, CaffeTypeError, CaffeValueError, describe, path_of
@@ -89,7 +89,7 @@ def _matched(path: str, stored: StoredState, blobs: list[Tensor], kind: str) -> 
     for i, name in enumerate(("history", "history2")[:count]):
         parts[name] = stored.history[i * len(blobs) : (i + 1) * len(blobs)]
         for number, (blob, history) in enumerate(zip(blobs, parts[name], strict=True)):
-            if not same_shape(blob.shape, history.shape):
+            if not fits(blob.shape, history.shape, legacy=len(history.shape) == 4):
                 raise CaffeValueError(
                     f"{path}: history {number} is {list(history.shape)}, its blob in the net {list(blob.shape)}"
                 )

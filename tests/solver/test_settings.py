@@ -61,6 +61,8 @@ def test_states_and_test_nets(tmp_path):
     settings = read_settings(path)
     source, state = settings.train_net()
     assert source == str(tmp_path / "n") and state.stages == {"deep"} and state.level == 2
+    # A level that the solver does not say is the net's own.
+    assert [st.level for _, st in settings.test_nets()] == [None, None]
     assert [(s, st.stages) for s, st in settings.test_nets()] == [("t", set()), (source, {"x"})]
     path.write_text(GOOD + 'net: "n" test_iter: 1 test_interval: 5 test_state { } test_state { }')
     with pytest.raises(ValueError, match="test_state: 2 for 1 test nets"):
