@@ -23,16 +23,11 @@ inline std::map<string, string>& MissingCpuCode() {
   return *missing;
 }
 
-// A result that a function surely overwrites: as many elements of it as another blob has. The key is the
-// function, such as "Type.Forward_gpu". tools/caffe/overwritten.py finds them during the build.
-struct OverwrittenResult {
-  int result;  // a top of Forward; a bottom, whose diff it is, of Backward
-  bool like_a_top;
-  int like;  // the place of the other blob among the tops or bottoms
-};
-inline std::multimap<string, OverwrittenResult>& OverwrittenResults() {
-  static std::multimap<string, OverwrittenResult>* results = new std::multimap<string, OverwrittenResult>();
-  return *results;
+// Functions that write each element of their results, such as "Type.Forward_gpu": the layer's file `overwrites` lists
+// them. Such a result is not zeroed before.
+inline std::set<string>& OverwritingFunctions() {
+  static std::set<string>* functions = new std::set<string>();
+  return *functions;
 }
 
 // Each library has its own registry of the layers in its sources. For other types it tries the stock layers.

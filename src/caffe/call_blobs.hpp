@@ -95,10 +95,8 @@ class CallBlobs {
  public:
   using Record = caffe_call_record;
 
-  // The layer's Forward or Backward of this mode overwrites this result.
-  void overwrites(int mode, bool backward, const OverwrittenResult& result) {
-    overwritten_[mode][backward].push_back(result);
-  }
+  // The layer's Forward or Backward of this mode writes each element of its results.
+  void set_overwrites(int mode, bool backward) { overwrites_[mode][backward] = true; }
 
   const vector<Blob<Dtype>*>& bottom() const { return bottom_.list(); }
   const vector<Blob<Dtype>*>& top() const { return top_.list(); }
@@ -192,7 +190,7 @@ class CallBlobs {
       fresh_[i] =
           given.in_place_of < 0 && blob.owns_data() && blob.data()->head() == SyncedMemory::UNINITIALIZED;
       if (!fresh_[i] || !given.data || !has_shape_of(blob, given)) continue;
-      const bool overwritten = is_overwritten(record.mode, false, i, blob);
+      const bool overwritten = overwrites_[record.mode][false];
       adopt(blob, blob.data(), given.data, contents(given.flags & CAFFE_DATA_UNDEFINED, overwritten), true);
     }
     for (int64_t i = 0; i < record.tops; ++i) bind_loss_weight(top_[i], loss_weights_[i]);
@@ -248,19 +246,6 @@ class CallBlobs {
                          : SyncedMemory::kUndefined;
   }
 
-  // Is every element of this result overwritten? Then its memory need not be zeroed.
-  bool is_overwritten(int64_t mode, bool backward, int64_t i, const Blob<Dtype>& result) const {
-    bool found = false;
-    for (const OverwrittenResult& one : overwritten_[mode][backward]) {
-      if (one.result != i) continue;
-      const auto& blobs = (one.like_a_top ? top_ : bottom_).list();
-      if (one.like >= static_cast<int>(blobs.size()) || blobs[one.like]->count() != result.count())
-        return false;
-      found = true;
-    }
-    return found;
-  }
-
   void report_top(int64_t i, caffe_blob_record* top, HandedOut* handed_out) {
     Blob<Dtype>& blob = top_[i];
     const bool same_shape = has_shape_of(blob, *top);
@@ -309,7 +294,7 @@ class CallBlobs {
       const bool written = memory.head() != SyncedMemory::UNINITIALIZED;
       if (written) copy(blob, given.diff, memory.data());
       const bool undefined = !written && (given.flags & CAFFE_DIFF_UNDEFINED);
-      const bool overwritten = is_overwritten(record.mode, true, i, blob);
+      const bool overwritten = overwrites_[record.mode][true];
       adopt(blob, blob.diff(), given.diff, contents(undefined, overwritten), true);
     }
   }
@@ -336,8 +321,8 @@ class CallBlobs {
     }
   }
 
-  vector<LossWeight> loss_weights_;              // of each top
-  vector<OverwrittenResult> overwritten_[2][2];  // by the mode, and by: is it Backward?
+  vector<LossWeight> loss_weights_;  // of each top
+  bool overwrites_[2][2] = {};       // by the mode, and by: is it Backward?
   vector<std::unique_ptr<Blob<Dtype>>> owned_;
   BlobList<Dtype> bottom_, top_;
   std::optional<Blob<Dtype>> absent_{std::in_place};

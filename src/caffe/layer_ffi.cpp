@@ -36,8 +36,7 @@ class BoundLayer : public LayerObject {
     for (int mode : {CAFFE_MODE_CPU, CAFFE_MODE_GPU}) {
       for (bool backward : {false, true}) {
         const string function = layer->layer_param().type() + "." + passes[mode][backward];
-        const auto found = OverwrittenResults().equal_range(function);
-        for (auto at = found.first; at != found.second; ++at) blobs_.overwrites(mode, backward, at->second);
+        if (OverwritingFunctions().count(function)) blobs_.set_overwrites(mode, backward);
       }
     }
   }

@@ -237,7 +237,7 @@ class AddingLayer : public Layer<Dtype> {
   ZOO_BACK(Backward)
 };
 
-// The same, of a class of Caffe's whose own layers write all of their results: others may not.
+// The same. The file `overwrites` says of its Forward_cpu that it overwrites its top.
 template <typename Dtype>
 class AddingNeuronLayer : public NeuronLayer<Dtype> {
  public:

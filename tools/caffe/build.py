@@ -16,19 +16,18 @@ each class of the folder that has a type() and is not registered.
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ..cuda.analysis import Unit
 from ..cuda.folder import SOURCES, LayerFolder
 from ..cuda.source import Source
 from ..files import read, write
-from .cpu_code import CUDA_BUILD, missing, without_kernels
+from ..refused import Refused
+from .cpu_code import CUDA_BUILD, PASSES, missing, without_kernels
 from .includes import CUDA_NAMES, NOTHING, spelled_here
-from .overwritten import Overwritten, overwritten
 from .registers import instantiated, registrations, types_said
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -153,10 +152,14 @@ def uses_thrust_on_device(source: Source) -> bool:
     return bool(words & (DEVICE_MEMORY | DEVICE_POLICY))
 
 
-def registration(sources: dict[str, Source], results: Sequence[Overwritten]) -> str:
-    """The C++ text that registers the unregistered types, and that lists what build.py found out about functions."""
+def registration(sources: dict[str, Source], overwriting: list[str]) -> str:
+    """The C++ text that registers the unregistered types, and that lists what is known about functions.
+
+    Args:
+        overwriting: functions that write each element of their results.
+    """
     types, missing_functions, kernelless = types_of(sources), missing(sources), without_kernels(sources)
-    if not types.unregistered and not missing_functions and not kernelless and not results:
+    if not types.unregistered and not missing_functions and not kernelless and not overwriting:
         return BANNER + "// Each layer of the folder registers itself.\n"
     headers = [name for name, _ in kernelless.values()] + [name for _, name in types.unregistered.values()]
     lines = ["#include <type_traits>", '#include "caffe/layer_factory.hpp"']
@@ -172,10 +175,9 @@ def registration(sources: dict[str, Source], results: Sequence[Overwritten]) -> 
         lines.append(
             f'static const bool {layer}_{function} = MissingCpuCode().emplace({key(layer, function)}, "{why}").second;'
         )
-    for i, (layer, function, result, like) in enumerate(results):
-        made = f"OverwrittenResult{{{result}, {str(like.of == 'top').lower()}, {like.index}}}"
+    for i, function in enumerate(overwriting):
         lines.append(
-            f"static const auto overwritten_{i} = OverwrittenResults().emplace({key(layer, function)}, {made});"
+            f'static const bool overwrites_{i} = OverwritingFunctions().insert("{function}").second;'
         )
     if kernelless:
         lines.append("#undef NO_GPU")
@@ -204,9 +206,22 @@ def make_headers(folder: LayerFolder, build: Path) -> None:
     listed = [str(path.relative_to(build)) for path in sorted(texts)]
     listed += [name for name in ("additions.hpp", "additions_blob.hpp") if name in folder.files]
     write(str(build / "forwarded"), "".join(f"{name}\n" for name in listed), if_changed=True)
-    compiled = [source for name, source in sources.items() if name.endswith(SOURCES)]
-    units = [Unit(source.text, source.path, folder, CUDA_BUILD) for source in compiled]
-    write(str(build / "registration.cpp"), registration(sources, overwritten(units)), if_changed=True)
+    text = registration(sources, overwriting(Path(folder.path), types_of(sources)))
+    write(str(build / "registration.cpp"), text, if_changed=True)
+
+
+def overwriting(folder: Path, types: Types) -> list[str]:
+    """The functions in the folder's file `overwrites`, one a line, such as Forward_gpu or Normalize.Forward_gpu.
+
+    Raises Refused if a line is no function of one of the folder's layers.
+    """
+    path = folder / "overwrites"
+    words = read(str(path)).split() if path.exists() else []
+    known = {f"{of}{function}" for of in ("", *(f"{t}." for t in types.all())) for function in PASSES}
+    if wrong := [word for word in words if word not in known]:
+        raise Refused(f"{path}: {wrong[0]}: expected lines such as Forward_gpu, of: {', '.join(PASSES)}")
+    pairs = [([word] if "." in word else [f"{t}.{word}" for t in types.all()]) for word in words]
+    return list(dict.fromkeys(itertools.chain.from_iterable(pairs)))
 
 
 def init_text(types: list[str]) -> str:
@@ -232,4 +247,7 @@ if __name__ == "__main__":
     layer = LayerFolder(paths[0])
     if command == "init":
         sys.exit(make_init(layer))
-    make_headers(layer, Path(os.path.normpath(paths[1])))
+    try:
+        make_headers(layer, Path(os.path.normpath(paths[1])))
+    except Refused as error:
+        sys.exit(f"error: {error}")

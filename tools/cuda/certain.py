@@ -38,16 +38,6 @@ class Loop(NamedTuple):
             tokens[k].text == self.index and _may_change(tokens, k) for k in range(self.first, self.last)
         )
 
-    def overwrites(self, pointer: str) -> bool:
-        """Is the pointer's first use in the body `pointer[i] = ...`, for every index i?"""
-        tokens = self.lexed.tokens
-        uses = [k for k in range(self.first, self.last) if tokens[k].text == pointer]
-        if not uses or uses[0] not in self.sure or tokens[uses[0] - 1].text not in ("{", "}", ";", ")"):
-            return False
-        end = statement_end(self.lexed, uses[0], self.last)
-        is_write = [t.text for t in tokens[uses[0] + 1 : uses[0] + 5]] == ["[", self.index, "]", "="]
-        return is_write and not any(k < end for k in uses[1:])
-
 
 def touched_elements(source: Source, kernel: Kernel) -> tuple[str, list[str]] | None:
     """(n, pointers), if the kernel has one CUDA_KERNEL_LOOP(i, n) that uses p[i] of each pointer for every i.
@@ -66,24 +56,6 @@ def touched_elements(source: Source, kernel: Kernel) -> tuple[str, list[str]] | 
         if only_indexed and loop.sure.intersection(at_index):
             touched.append(name)
     return loop.count, touched
-
-
-def written_elements(source: Source, kernel: Kernel) -> tuple[str, list[str]] | None:
-    """(n, pointers), if the kernel has one CUDA_KERNEL_LOOP(i, n) whose first use of each pointer is `p[i] = ...`.
-
-    A launch overwrites n elements of such a pointer, and reads none of them before. n is a parameter. None if there
-    is no such loop.
-    """
-    loop, tokens = _loop(source, kernel), source.lexed.tokens
-    if loop is None or kernel.returns_in_loop or kernel.breaks_loop:
-        return None
-    if loop.count not in [p.name for p in kernel.parameters]:
-        return None
-    if any(_may_change(tokens, k) for k in _uses(source, kernel, loop.count)):
-        return None
-    pointers = [p.name for p in kernel.parameters if "*" in p.type]
-    written = [p for p in pointers if loop.overwrites(p) and _uses(source, kernel, p)[0] >= loop.first]
-    return loop.count, written
 
 
 def _loop(source: Source, kernel: Kernel) -> Loop | None:

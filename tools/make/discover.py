@@ -49,7 +49,7 @@ class Folder:
         if not self.is_caffe:  # a native layer has only .cu files; <name>_ffi.cpp belongs to the wrapper
             self.sources = [f for f in self.sources if f.endswith(".cu") and "/" not in f]
         # Other files that decide what is built.
-        beside = ("plain_loops", f"{self.name}_ffi.cpp")
+        beside = ("plain_loops", "overwrites", f"{self.name}_ffi.cpp")
         self.beside = [file for file in beside if self.has(file)]
         self.has_init = os.path.exists(os.path.join(path, "__init__.py"))
         # The reasons why this layer cannot be built.

@@ -195,7 +195,8 @@ class Rules:
             f"$(call messages,{folder.name},{where}--include-dir {build}/include)",
         )  # fmt: skip
         self.rule(f"{build}/include/caffe/proto/caffe.pb.h", [f"{build}/proto.stamp"])
-        used = [f"{folder.path}/{file}" for file in folder.sources + folder.headers]
+        beside = [file for file in folder.beside if file == "overwrites"]
+        used = [f"{folder.path}/{file}" for file in folder.sources + folder.headers + beside]
         # `forwarded` lists the forwarding headers. If the list changes, any object may include another header.
         self.rule(
             f"{build}/forward.stamp",
