@@ -44,6 +44,13 @@ cudaError_t allow_shared_bytes(int bytes);
 inline cudaError_t cudaGetLastError() { return cuda_host::last_error(true); }
 inline cudaError_t cudaPeekAtLastError() { return cuda_host::last_error(false); }
 
+// The count of nanoseconds, where a GPU counts its cycles.
+inline long long clock64() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * 1000000000LL + now.tv_nsec;
+}
+
 inline const char* cudaGetErrorName(cudaError_t error) {
   switch (error) {
     case cudaSuccess:
@@ -162,6 +169,55 @@ inline cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from
                                      size_t width, size_t height, cudaMemcpyKind kind,
                                      cudaStream_t = nullptr) {
   return cudaMemcpy2D(to, to_pitch, from, from_pitch, width, height, kind);
+}
+
+// A variable of the device is one of the process.
+template <typename T>
+inline cudaError_t cudaGetSymbolAddress(void** address, const T& symbol) {
+  return *address = const_cast<void*>(static_cast<const volatile void*>(&symbol)), cudaSuccess;
+}
+template <typename T>
+inline cudaError_t cudaGetSymbolSize(size_t* bytes, const T&) {
+  return *bytes = sizeof(T), cudaSuccess;
+}
+template <typename T>
+inline cudaError_t cudaMemcpyToSymbol(const T& symbol, const void* from, size_t bytes, size_t offset = 0,
+                                      cudaMemcpyKind = cudaMemcpyHostToDevice) {
+  if (offset > sizeof(T) || bytes > sizeof(T) - offset) return cudaErrorInvalidValue;
+  void* to;
+  cudaGetSymbolAddress(&to, symbol);
+  return memmove(static_cast<char*>(to) + offset, from, bytes), cudaSuccess;
+}
+template <typename T>
+inline cudaError_t cudaMemcpyToSymbolAsync(const T& symbol, const void* from, size_t bytes, size_t offset = 0,
+                                           cudaMemcpyKind kind = cudaMemcpyHostToDevice,
+                                           cudaStream_t = nullptr) {
+  return cudaMemcpyToSymbol(symbol, from, bytes, offset, kind);
+}
+template <typename T>
+inline cudaError_t cudaMemcpyFromSymbol(void* to, const T& symbol, size_t bytes, size_t offset = 0,
+                                        cudaMemcpyKind = cudaMemcpyDeviceToHost) {
+  if (offset > sizeof(T) || bytes > sizeof(T) - offset) return cudaErrorInvalidValue;
+  void* from;
+  cudaGetSymbolAddress(&from, symbol);
+  return memmove(to, static_cast<const char*>(from) + offset, bytes), cudaSuccess;
+}
+template <typename T>
+inline cudaError_t cudaMemcpyFromSymbolAsync(void* to, const T& symbol, size_t bytes, size_t offset = 0,
+                                             cudaMemcpyKind kind = cudaMemcpyDeviceToHost,
+                                             cudaStream_t = nullptr) {
+  return cudaMemcpyFromSymbol(to, symbol, bytes, offset, kind);
+}
+// A block of the most threads, and a grid for each core.
+template <typename Kernel>
+inline cudaError_t cudaOccupancyMaxPotentialBlockSize(int* grid, int* block, Kernel, size_t = 0,
+                                                      int most = 0) {
+  *block = most > 0 && most < 1024 ? most : 1024;
+  return *grid = cuda_host::multiprocessor_count(), cudaSuccess;
+}
+template <typename Kernel>
+inline cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, Kernel, int, size_t) {
+  return *blocks = 1, cudaSuccess;
 }
 inline cudaError_t cudaMemset(void* to, int byte, size_t bytes) {
   return memset(to, byte, bytes), cudaSuccess;

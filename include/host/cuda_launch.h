@@ -5,6 +5,9 @@
 // and wraps the kernel's body in cuda_host::run, so that calling the kernel runs its whole grid.
 #pragma once
 
+#include <type_traits>
+#include <utility>
+
 #include "cuda_api.h"
 #include "cuda_words.h"
 
@@ -69,6 +72,24 @@ struct DynamicShared {
 };
 
 }  // namespace cuda_host
+
+// A launch as a function call. The kernel keeps its type: `cudaLaunchKernel(kernel, ...)`, without a cast.
+template <typename... Parameters, size_t... I>
+inline void caffe_call_kernel(void (*kernel)(Parameters...), void** arguments, std::index_sequence<I...>) {
+  (void)arguments;
+  kernel(*static_cast<std::remove_reference_t<Parameters>*>(arguments[I])...);
+}
+template <typename... Parameters>
+inline cudaError_t cudaLaunchKernel(void (*kernel)(Parameters...), dim3 grid, dim3 block, void** arguments,
+                                    size_t shared_bytes = 0, cudaStream_t stream = nullptr) {
+  cuda_host::configure(grid, block, shared_bytes, stream);
+  caffe_call_kernel(kernel, arguments, std::index_sequence_for<Parameters...>());
+  return cudaPeekAtLastError();
+}
+__attribute__((
+    error("cudaLaunchKernel on the host needs the kernel itself, without a cast to void*"))) cudaError_t
+cudaLaunchKernel(const void* kernel, dim3 grid, dim3 block, void** arguments, size_t shared_bytes = 0,
+                 cudaStream_t stream = nullptr);
 
 // The rewriter puts this in the place of CUDA_KERNEL_LOOP in a kRange kernel. It is a plain loop, so it vectorises.
 #ifndef CAFFE_HOST_RACES

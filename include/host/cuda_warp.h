@@ -87,6 +87,53 @@ inline T __shfl_xor_sync(unsigned int mask, T value, int lanes, int width = warp
   return cuda_host::shuffle(mask, value, source > (lane | (width - 1)) ? lane : source);
 }
 
+// The lanes of `mask` whose value has the same bits. all: these, if they are all lanes.
+template <typename T>
+inline unsigned int __match_any_sync(unsigned int mask, T value) {
+  const auto number = +value;  // of 32 or 64 bits
+  uint64_t bits = 0;
+  memcpy(&bits, &number, sizeof(number));
+  unsigned int same = cuda_host::warp_ballot(mask, 1);
+  for (unsigned int bit = 0; bit < 8 * sizeof(number); ++bit) {
+    const int own = bits >> bit & 1;
+    const unsigned int set = cuda_host::warp_ballot(mask, own);
+    same &= own ? set : ~set;
+  }
+  return same;
+}
+template <typename T>
+inline unsigned int __match_all_sync(unsigned int mask, T value, int* all) {
+  const unsigned int same = __match_any_sync(mask, value), there = cuda_host::warp_ballot(mask, 1);
+  *all = same == there;
+  return *all ? there : 0;
+}
+
+namespace cuda_host {
+// merge(...) of the values of all lanes of `mask`, in their order.
+template <typename T, typename Merge>
+inline T reduce(unsigned int mask, T value, Merge merge) {
+  unsigned int lanes = warp_ballot(mask, 1);
+  T result = shuffle(mask, value, __builtin_ctz(lanes));
+  while (lanes &= lanes - 1) result = merge(result, shuffle(mask, value, __builtin_ctz(lanes)));
+  return result;
+}
+}  // namespace cuda_host
+
+#define CAFFE_HOST_REDUCE(type, name, expression)                                                        \
+  inline type __reduce_##name##_sync(unsigned int mask, type value) {                                    \
+    return cuda_host::reduce(mask, value, [](type a, type b) { return static_cast<type>(expression); }); \
+  }
+CAFFE_HOST_REDUCE(unsigned int, add, a + b)
+CAFFE_HOST_REDUCE(unsigned int, min, a < b ? a : b)
+CAFFE_HOST_REDUCE(unsigned int, max, a < b ? b : a)
+CAFFE_HOST_REDUCE(unsigned int, and, a& b)
+CAFFE_HOST_REDUCE(unsigned int, or, a | b)
+CAFFE_HOST_REDUCE(unsigned int, xor, a ^ b)
+CAFFE_HOST_REDUCE(int, add, static_cast<unsigned int>(a) + static_cast<unsigned int>(b))
+CAFFE_HOST_REDUCE(int, min, a < b ? a : b)
+CAFFE_HOST_REDUCE(int, max, a < b ? b : a)
+#undef CAFFE_HOST_REDUCE
+
 #include "../caffe_old_warp.h"
 
 inline unsigned int __ballot(int predicate) { return __ballot_sync(0xffffffffu, predicate); }

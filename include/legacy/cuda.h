@@ -1,7 +1,3 @@
-// Forks' headers include the driver's header, but use the runtime's functions.
-#ifdef CAFFE_HOST_BACKEND
-#include "cuda_runtime.h"
-#else
+// Forks' headers include the driver's header, and have a constant of their own of this name.
 #undef CUDA_SUCCESS
 #include_next <cuda.h>
-#endif

@@ -237,6 +237,22 @@ def test_warp_of_which_some_have_returned_or_never_were(kernels, device, begin, 
         assert found == [wanted if lane in living else [-1] * 6 for lane in range(len(values))]
 
 
+@pytest.mark.parametrize("threads", [1, 20, 32])
+def test_match_and_reduce(kernels, threads):
+    bottom = ints(threads, device="cpu", low=-3, high=9)
+    bottom[0] = 4
+    top = torch.zeros(threads, 8, dtype=torch.int32)
+    kernels["warp"].warp_match(bottom, top, threads)
+    values = {lane: value for lane, value in enumerate(bottom.tolist()) if value >= 0}
+    everyone, xor = sum(1 << lane for lane in values), 0
+    for value in values.values():
+        xor ^= value
+    for lane, value in values.items():
+        same = sum(1 << other for other, its in values.items() if its == value)
+        said = [same, everyone, 1, sum(values.values()), min(values.values()), max(values.values()), xor, 1]
+        assert top[lane].tolist() == [torch.tensor(n).to(torch.int32).item() for n in said]
+
+
 @pytest.mark.parametrize("threads, delta", [(20, 4), (20, 16), (33, 1), (1, 3)])
 def test_a_shuffle_from_a_lane_that_never_was(kernels, threads, delta):
     """CUDA leaves its value undefined. On the host it is the own one, whatever ran before."""
@@ -365,6 +381,28 @@ def test_float_to_half(kernels, device, dtype):
     top = torch.empty(floats.numel(), dtype=dtype, device=device)
     kernels["halves"].halves_encode(floats.to(device), top, floats.numel())
     assert_same_floats(top.cpu().float(), floats.to(dtype).float())
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_cudas_half_types(kernels, device, dtype):
+    """Each result is the exact one, rounded once: torch's, and for fma one in double."""
+    generator = torch.Generator().manual_seed(5)
+    x, y = (torch.randn(20_000, generator=generator).mul(8).to(dtype) for _ in range(2))
+    top = torch.zeros(20_000, 9, dtype=dtype, device=device)
+    kernels["halves"].halves_cuda(x.to(device), y.to(device), top, 20_000)
+    wanted = [x + y, x - y, x * y, x / y, None, torch.maximum(x, y), torch.minimum(x, y), y + y]
+    for column, value in enumerate(wanted):
+        if value is not None:
+            assert torch.equal(top[:, column].cpu(), value), column
+    exact = x.double() * y.double() + x.double()
+    spacing = (exact.abs() * torch.finfo(dtype).eps).clamp(
+        min=torch.finfo(dtype).smallest_normal * torch.finfo(dtype).eps
+    )
+    assert ((top[:, 4].cpu().double() - exact).abs() <= spacing / 2).all()
+    square = x.double() * x.double() + x.double()
+    assert (
+        (top[:, 8].cpu().double() - square).abs() <= square.abs() * torch.finfo(dtype).eps / 2 + 1e-7
+    ).all()
 
 
 # ------------------------------------------------------------------------------------------ the call

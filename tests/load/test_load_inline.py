@@ -10,7 +10,7 @@ from support.load import FILL, FILL_DECLARED, RELU6
 import layers
 from layers import CaffeBuildError, CaffeError, CaffeTypeError, CaffeValueError, load_inline
 from tools.cuda.source import Source
-from tools.new_layer.inline import exported, header_of
+from tools.new_layer.inline import completed, exported, header_of
 
 pytestmark = pytest.mark.usefixtures("cache")
 
@@ -36,6 +36,40 @@ def test_a_kernel_of_vectors():
     x, y = torch.randn(50, 4), torch.empty(50, 4)
     load_inline("vectors", text).vectors_swap(x, y, 50, 1, 1, 1, 64, 1, 1)
     torch.testing.assert_close(y, x.flip(1) * torch.tensor([1, 1, 1, 0.5]))
+
+
+STENCIL = """
+#include <cuda.h>
+#define RADIUS 2
+__constant__ float taps[RADIUS + 1], scale;
+__constant__ int3 shift[2];
+__device__ unsigned int calls;
+__global__ void stencil(const float* in, float* out, int n) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= n) return;
+  float sum = taps[0] * in[i];
+  for (int k = 1; k <= RADIUS; k++) sum += taps[k] * ((i >= k ? in[i - k] : 0) + (i + k < n ? in[i + k] : 0));
+  out[i] = scale * sum + shift[1].z;
+}
+void run(const float* in, float* out, int n) { stencil<<<(n + 63) / 64, 64>>>(in, out, n); }
+"""
+
+
+def test_a_launcher_takes_the_values_of_constants():
+    """Nothing else fills them: a published finite-difference kernel gave zeros."""
+    module = load_inline("stencils", STENCIL)
+    x, y = torch.randn(300, dtype=torch.float64), torch.empty(300)
+    for taps, scale, shift in (([1.0, 2, 3], 0.5, 7), ([-4.0, 0, 1], 3.0, -1)):
+        shifts = torch.tensor([[0, 0, 0], [0, 0, shift]], dtype=torch.int32)
+        values = torch.tensor(taps), torch.tensor([scale])
+        module.stencils_stencil(x.float(), y, 300, values[1], shifts, values[0])
+        kernel = torch.tensor([*taps[:0:-1], *taps], dtype=torch.float64)
+        wanted = (
+            scale * torch.nn.functional.conv1d(x[None, None], kernel[None, None], padding=2)[0, 0] + shift
+        )
+        torch.testing.assert_close(y.double(), wanted, rtol=1e-5, atol=1e-5)
+    with pytest.raises(CaffeValueError, match=r"stencils: taps_values: expected memory for \[3\] elements"):
+        module.stencils_stencil(x.float(), y, 300, values[1], shifts, values[0][:2])
 
 
 def test_exported_functions_are_declared():
@@ -64,6 +98,28 @@ four(float* y) { return 0; }"""
         "int four(float* y);",
     ]
     assert header_of(declared).splitlines() == wanted
+
+
+def test_the_header_has_what_comments_say_of_pointers():
+    text = """
+// Adds a bias.
+//   bias may be NULL
+// top: [count]
+extern "C" int add(const float* bias, float* top, int64_t count) { return 0; }
+extern "C" int other(float* x) { return 0; }"""
+    assert header_of(exported(Source(text, "x.cu"))).splitlines() == [
+        *["", "", "//   bias may be NULL", "// top: [count]"],
+        "int add(const float* bias, float* top, int64_t count);",
+        "int other(float* x);",
+    ]
+    kernel = """
+// bias may be NULL
+__global__ void add(const float4* bias, const double2* x, float* y, const float3* z) { *y = bias ? bias->x : x->y; }"""
+    header, _ = completed("adds", kernel, "adds.cu")
+    assert header.splitlines()[:3] == [
+        *["// bias may be NULL", "// bias: aligned to 16 bytes", "// x: aligned to 16 bytes"],
+    ]
+    assert "y: aligned" not in header and "z: aligned" not in header
 
 
 @pytest.mark.parametrize(

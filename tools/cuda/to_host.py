@@ -18,6 +18,7 @@ such as `#if __CUDA_ARCH__ >= 300` is of an old GPU, which has shuffles (lexer.H
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 
@@ -36,6 +37,16 @@ NO_HOST_MEANING = {
     "fetch": "texture or surface access; read the memory through a pointer",
     "groups": "cooperative groups; use __syncthreads() and friends",
 }
+
+# CUDA's headers that need a GPU. Caffe layers have some of them in include/legacy.
+NOT_ON_THE_HOST = re.compile(
+    r"(cub|thrust|cutlass|cute|cuda|nv)/\S+|(cooperative_groups(/\S+)?|mma|cuda_pipeline\w*|cuda_fp8|cuda_fp4|cublas\w*"
+    r"|cudnn\w*|cusparse\w*|cusolver\w*|cufft\w*|curand|nccl|nvrtc|nvToolsExt|texture_\w+|surface_\w+)(\.h)?$"
+)
+NO_HEADER = (
+    "the host has no <{}>; put it, and what uses it, in #ifdef __CUDACC__ with an #else for the host, or build for CUDA"
+    ' alone (backends="cuda", BACKENDS=cuda)'
+)
 
 
 class HostRewriter(Rewriter):
@@ -58,9 +69,12 @@ class HostRewriter(Rewriter):
         for condition in source.lexed.conditions if source.lexed.arch else []:
             for token in compared_arch(condition):
                 self._edit(token.start, token.end, str(source.lexed.arch))
-        for directive in source.lexed.directives:
-            if directive.word == "include" and any(t.text == "cooperative_groups" for t in directive.tokens):
-                self._refuse(directive.start, NO_HOST_MEANING["groups"])
+        for directive in source.lexed.directives if not unit.layer else []:
+            named = re.search('[<"]([^>"\n]+)', self.text[directive.start : directive.end])
+            if directive.word != "include" or not named or not NOT_ON_THE_HOST.match(named[1]):
+                continue
+            if not os.path.isfile(os.path.join(os.path.dirname(source.path), named[1])):
+                self._refuse(directive.start, NO_HEADER.format(named[1]))
 
     def _kernel(self, function: Function, mode: str):
         # By [=] and mutable each thread has its own copy of the parameters. A `return` ends that thread alone.

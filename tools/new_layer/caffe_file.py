@@ -19,6 +19,7 @@ from ..cuda.lexer import Directive, Token, evaluate, items
 from ..cuda.outline import head_name, skip_angles, split_commas
 from ..cuda.source import Source
 from ..cuda.tokens import macro_body, position_from
+from .symbols import Symbol, symbols_to_fill
 
 # Names of host code: of Caffe, and of old torch extensions. A declaration with one of these cannot be compiled here.
 HOST_WORDS = re.compile(
@@ -75,6 +76,7 @@ class Parts:
     constants: dict[str, str]  # by name, macros and constants that launches may use: their qualified names
     types: set[str]  # types that the device code defines
     aliases: dict[str, str]  # names that it gives to C++'s own types
+    symbols: dict[str, list[Symbol]]  # by kernel, the variables that it reads and the host code fills
 
 
 def split(text: str, path: str) -> Parts:
@@ -121,7 +123,16 @@ def split(text: str, path: str) -> Parts:
         constants,
         types,
         aliases,
+        _symbols_of_kernels(unit),
     )
+
+
+def _symbols_of_kernels(unit: Unit) -> dict[str, list[Symbol]]:
+    symbols = {name: symbol for source in unit.sources for name, symbol in symbols_to_fill(source).items()}
+    names = [f.name for f in unit.main.functions if f.is_kernel] if symbols else []
+    return {
+        name: [symbols[word] for word in sorted(unit.reachable({name}) & symbols.keys())] for name in names
+    }
 
 
 def _in_include_folder(path: str):
@@ -184,7 +195,7 @@ def _leave_out_foreign(cutter: Cutter, types: set[str], aliases: dict[str, str])
             why = f"uses {foreign}, which only torch's headers have"
         if not foreign and (halves := sorted(CUDA_HALVES & piece.words)):
             foreign = halves[0]
-            why = f"uses {foreign}, {NOT_ON_THE_HOST}"
+            why = f"uses {foreign}, {NO_HALVES}"
         if not foreign and (layers := sorted(filter(LAYER.match, piece.words))):
             foreign = layers[0]
             why = f"uses {foreign}, which only Caffe has"
@@ -466,8 +477,9 @@ def type_names(cutter: Cutter) -> set[str]:
 # CUDA's half types. They have other names, too, which a variable may also have.
 CUDA_HALVES = {"__half", "__half2", "__nv_bfloat16", "__nv_bfloat162"}
 HALVES = {"half", "half2", "nv_bfloat16", *CUDA_HALVES}
-NOT_ON_THE_HOST = (
-    "which the host does not have: write a template over the type, and it also gets the half types"
+NO_HALVES = (
+    "and launchers of kernels have float and double: write a template over the type, or export a function"
+    ' (`extern "C"`) that launches the kernel'
 )
 # Words of types that need no header.
 BUILTIN = re.compile(
@@ -523,7 +535,7 @@ def _foreign(function, types: set[str], aliases: dict[str, str], cutter: Cutter)
 def unknown(foreign: str) -> str:
     """Why a parameter cannot have this type."""
     if HALVES & set(re.findall(r"\w+", foreign)):
-        return NOT_ON_THE_HOST
+        return NO_HALVES
     only_caffe = re.search(r"\b(Blob|SyncedMemory|\w*Layer|\w+Parameter)\b", foreign)
     return "which only Caffe has" if only_caffe else "which C can't give it"
 

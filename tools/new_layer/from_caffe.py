@@ -59,7 +59,7 @@ def layer_files(name: str, class_name: str, path: Path, fill) -> tuple[dict[str,
         ),
     }
     notes = [f"Launchers made: {len(launchers)}, for the kernels of {path.name}."]
-    notes += [*map(missing, left_out), *calling, *false_on_the_host(parts)]
+    notes += [*filled_in(launchers), *map(missing, left_out), *calling, *false_on_the_host(parts)]
     return {file: text.rstrip("\n") + "\n" for file, text in files.items()}, notes
 
 
@@ -79,6 +79,13 @@ def declarations(launchers: list[KernelLauncher]) -> str:
 
 def missing(left_out: tuple[str, str]) -> str:
     return f"No launcher for {left_out[0]}: it {left_out[1]}."
+
+
+def filled_in(launchers: list[KernelLauncher]) -> list[str]:
+    """A note on the variables of the GPU that the host code fills."""
+    names = sorted({name for launcher in launchers for name in launcher.symbols})
+    parameters = ", ".join(f"{name}_values" for name in names)
+    return [f"The host code fills {', '.join(names)}: pass the values, as {parameters}."] if names else []
 
 
 def callers(parts: Parts, path: Path) -> list[str]:

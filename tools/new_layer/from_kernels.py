@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import keyword
+import math
 import re
 
 from ..cuda.analysis import Kernel
@@ -16,6 +17,7 @@ from .caffe_file import Parts, tidy_type
 from .geometry import Geometry
 from .kernel_launcher import Argument, KernelLauncher, wrapped
 from .naming import launcher_name, numbered, unique
+from .symbols import Symbol
 
 # Of a kernel that has template parameters besides its dtype.
 MOST_INSTANCES = 12
@@ -109,12 +111,16 @@ class _Maker:
         if self.dispatch and not any(a.type.endswith("void *") for a in self.arguments):
             raise NoLauncher("has a dtype that none of its tensors has")
         instances = self._instances(types, choices)
+        filled = self._symbols()
         file = self.parts.source.path.rpartition("/")[2]
         self.notes.append(f"{self.kernel.name}, line {self.kernel.line} of {file}.")
         for launch in self.launches[:1]:
             where = f"{launch.function}, line {launch.line}" if launch.function else f"line {launch.line}"
             config = ", ".join(filter(None, (launch.grid, launch.block, launch.shmem)))
             self.notes += wrapped(f"As launched in {where}: <<<{config}>>>({', '.join(launch.arguments)})")
+        self.notes += [
+            f"{a}: the values of {s.name}, which the kernel reads." for a, (s, _) in filled.items()
+        ]
         grid, block, shared = self._geometry.of_launch()
         return KernelLauncher(
             name,
@@ -127,9 +133,26 @@ class _Maker:
             block,
             shared,
             self.notes,
-            self._geometry.prologue,
-            self._extents(),
+            [*map(_upload, filled, (s for s, _ in filled.values())), *self._geometry.prologue],
+            {**self._extents(), **{name: str(count) for name, (_, count) in filled.items()}},
+            [symbol.name for symbol, _ in filled.values()],
         )
+
+    def _symbols(self) -> dict[str, tuple[Symbol, int]]:
+        """Add a parameter for each variable that the host code fills. Returns it with its number of elements."""
+        found = {}
+        for symbol in self.parts.symbols.get(self.kernel.name, ()):
+            element = tidy_words(VECTORS.get(symbol.type, symbol.type))
+            if element not in C_TYPES:
+                raise NoLauncher(
+                    f"reads {symbol.name}, a {symbol.type}, which the host code fills and C can't give it"
+                )
+            if symbol.sizes is None:
+                raise NoLauncher(f"reads {symbol.name}, which the host code fills, and whose size is unknown")
+            name = self.own(f"const {C_TYPES[element][1]} *", f"{symbol.name}_values").name
+            count = math.prod(symbol.sizes) * (int(symbol.type[-1]) if symbol.type in VECTORS else 1)
+            found[name] = symbol, count
+        return found
 
     def _extents(self) -> dict[str, str]:
         """The number of elements of each tensor of which the kernel's loop touches every element."""
@@ -235,7 +258,9 @@ class _Maker:
         if not stars:
             return Argument(number, name, name, parameter.name, kernel_base)
         value = name if kernel_base in SAME else f"reinterpret_cast<{const}{kernel_base}*>({name})"
-        return Argument(f"{const}{pointed} *", name, value, parameter.name, kernel_base)
+        return Argument(
+            f"{const}{pointed} *", name, value, parameter.name, kernel_base, alignment_of(kernel_base)
+        )
 
     def _is_called(self, name: str) -> bool:
         low, high = self.kernel.body
@@ -248,6 +273,24 @@ class _Maker:
         self.arguments += parts[:-1]
         value = f"make_{kind}({', '.join(part.name for part in parts)})"
         return Argument(number, parts[-1].name, value, name, kind)
+
+
+def alignment_of(kind: str) -> int:
+    """The bytes to which CUDA aligns a vector of two or four; 1 for other types, whose tensors are aligned anyway."""
+    if kind not in VECTORS or kind[-1] not in "24":
+        return 1
+    word = C_TYPES[VECTORS[kind]][1]
+    size = {"int8_t": 1, "uint8_t": 1, "int16_t": 2, "int32_t": 4, "float": 4}.get(word, 8)
+    return min(16, size * int(kind[-1]))
+
+
+def _upload(name: str, symbol: Symbol) -> str:
+    """A statement that fills a variable on the current stream."""
+    there = f"{symbol.scope or '::'}{symbol.name}"
+    return (
+        f"  CUDA_CHECK(cudaMemcpyToSymbolAsync({there}, {name}, sizeof({there}), 0, cudaMemcpyDeviceToDevice,\n"
+        "                                     CAFFE_STREAM(stream)));"
+    )
 
 
 def _template_parameter(tokens) -> tuple[str, str, str]:

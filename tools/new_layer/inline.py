@@ -4,7 +4,8 @@
 
 reads foo.cu and writes foo.h beside it. If the file exports functions, foo.h declares them. If it has only kernels, a
 launcher for each is added at the end of foo.cu, as `make new FROM=` writes it. A declaration has the line number of its
-definition, so that errors in both name the same line.
+definition, so that errors in both name the same line. Of the comment above a definition it has the lines that
+build_ffi.py reads: `// bias may be NULL`, `// top: [count]`.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from .kernel_launcher import definitions
 NOT_IN_C = re.compile(r"\b(__restrict__|__restrict|__host__|noexcept)\b|__attribute__\s*\(\(.*?\)\)")
 
 
+# In a comment: what build_ffi.py reads.
+SAYS = re.compile(r"\bNULL\b|:\s*\[|\baligned to\b")
 # Headers and macros of torch extensions, which are refused.
 OF_TORCH = re.compile(r"(torch|ATen|c10|pybind11|THC?)/|(PYBIND11_MODULE|TORCH_LIBRARY)\Z")
 
@@ -58,7 +61,18 @@ def exported(source: Source) -> list[tuple[int, str]]:
         # A compiler drops inline functions that nobody calls.
         unseen = function.is_device_only or function.words & {"static", "inline"}
         if (single or within) and not unseen:
-            found.append(_declaration(source, function, head + 2 * single))
+            found += [*said_above(source, function), _declaration(source, function, head + 2 * single)]
+    return found
+
+
+def said_above(source: Source, function: Function) -> list[tuple[int, str]]:
+    """(line, text) of the lines of the comment above a function that say something of its pointers."""
+    above = source.text[: function.head].split("\n")
+    found, number = [], len(above) - 1
+    while number and above[number - 1].lstrip().startswith("//"):
+        if SAYS.search(above[number - 1]):
+            found.insert(0, (number, above[number - 1].strip()))
+        number -= 1
     return found
 
 
@@ -106,7 +120,10 @@ def completed(name: str, text: str, path: str) -> tuple[str, str]:
         )  # fmt: skip
     comment = "// Made by load_inline: a launcher for each kernel."
     added = "\n\n".join(["", comment, *definitions(launchers)]) + "\n"
-    return "".join(f"{launcher.declaration()}\n" for launcher in launchers), text.rstrip("\n") + "\n" + added
+    heads = {function.name: function for function in source.functions if function.is_kernel}
+    said = {name: "".join(f"{line}\n" for _, line in said_above(source, f)) for name, f in heads.items()}
+    header = "".join(f"{said[launcher.kernel.name]}{launcher.declaration()}\n" for launcher in launchers)
+    return header, text.rstrip("\n") + "\n" + added
 
 
 def main(path: str) -> int:

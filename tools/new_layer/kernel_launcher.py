@@ -26,6 +26,7 @@ class Argument:
     value: str = ""  # a C++ expression; "" for a parameter of the launch, which the kernel does not get
     kernel_name: str = ""
     kernel_type: str = ""
+    alignment: int = 1  # of a pointer to CUDA's vectors, in bytes
 
 
 @dataclass
@@ -46,6 +47,7 @@ class KernelLauncher:
     prologue: list[str] = field(default_factory=list)  # statements before the launch
     # By tensor: the number of its elements, in C parameters.
     extents: dict[str, str] = field(default_factory=dict)
+    symbols: list[str] = field(default_factory=list)  # the variables that it fills before the launch
 
     @property
     def parameters(self) -> list[tuple[str, str]]:
@@ -59,10 +61,13 @@ class KernelLauncher:
         return [a.name for a in self.arguments]
 
     def declaration(self) -> str:
-        """The C declaration, with the comment from which build_ffi.py reads the tensors' sizes."""
+        """The C declaration, with the comments from which build_ffi.py reads the tensors' sizes and alignments."""
         parameters = [f"{t}{n}" if t.endswith("*") else f"{t} {n}" for t, n in self.parameters]
         by_size = {size: [n for n, s in self.extents.items() if s == size] for size in self.extents.values()}
         comments = [f"// {', '.join(names)}: [{size}]\n" for size, names in by_size.items()]
+        comments += [
+            f"// {a.name}: aligned to {a.alignment} bytes\n" for a in self.arguments if a.alignment > 1
+        ]
         return "".join(comments) + filled(f"int {self.name}(", parameters, ");")
 
     def definition(self) -> str:

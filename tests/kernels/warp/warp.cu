@@ -105,3 +105,28 @@ extern "C" int warp_partial(const int* bottom, int* top, int threads, int delta,
   partial_kernel<<<1, threads, 0, CAFFE_STREAM(stream)>>>(bottom, top, delta);
   return CAFFE_LAUNCH_STATUS();
 }
+
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+__global__ void match_kernel(const int* bottom, int* top) {
+  const int value = bottom[threadIdx.x];
+  const unsigned int mask = __ballot_sync(0xffffffffu, value >= 0);
+  int* own = top + 8 * threadIdx.x;
+  if (value < 0) return;
+  int all;
+  own[0] = static_cast<int>(__match_any_sync(mask, value));
+  own[1] = static_cast<int>(__match_all_sync(mask, value > 100, &all));
+  own[2] = all;
+  own[3] = __reduce_add_sync(mask, value);
+  own[4] = __reduce_min_sync(mask, value);
+  own[5] = __reduce_max_sync(mask, value);
+  own[6] = static_cast<int>(__reduce_xor_sync(mask, static_cast<unsigned int>(value)));
+  own[7] = clock64() > 0;
+}
+#else
+__global__ void match_kernel(const int*, int*) {}
+#endif
+extern "C" int warp_match(const int* bottom, int* top, int threads, void* stream) {
+  void* arguments[] = {&bottom, &top};
+  CUDA_CHECK(cudaLaunchKernel(match_kernel, dim3(1), dim3(threads), arguments, 0, CAFFE_STREAM(stream)));
+  return CAFFE_LAUNCH_STATUS();
+}

@@ -12,3 +12,5 @@ int warp_box(int* top, int x, int y, int z, void* stream);
 int warp_sum(const double* bottom, double* top, int threads, void* stream);
 // Shuffles by `delta`, in a block of any number of threads. top: [threads][4]
 int warp_partial(const int* bottom, int* top, int threads, int delta, void* stream);
+// What __match_*_sync and __reduce_*_sync say of the lanes whose number is not negative. top: [threads][8]
+int warp_match(const int* bottom, int* top, int threads, void* stream);

@@ -1,2 +1,2 @@
-// error: 2: cooperative groups
+// error: 2: the host has no <cooperative_groups.h>
 #include <cooperative_groups.h>

@@ -1,0 +1,190 @@
+// CUDA's half types: two bytes, and arithmetic that rounds each result to a half, by way of float. cuda_fp16.h and
+// cuda_bf16.h give them CUDA's names.
+#pragma once
+
+#include <math.h>
+
+#include "../caffe_half.h"
+#include "cuda_runtime.h"
+
+namespace cuda_host {
+
+// The next float towards zero, with its last bit set, unless the number is a float. Rounded to a half it is what the
+// number itself would be.
+inline float round_to_odd(double number) {
+  float near = static_cast<float>(number);
+  if (static_cast<double>(near) == number || number != number || fabsf(near) == INFINITY) return near;
+  uint32_t bits;
+  memcpy(&bits, &near, sizeof(bits));
+  if (fabs(static_cast<double>(near)) > fabs(number)) --bits;
+  bits |= 1;
+  memcpy(&near, &bits, sizeof(bits));
+  return near;
+}
+
+// Operators of its own, because an expression of caffe::half is one of floats.
+template <typename Format>
+struct alignas(2) Half : caffe::half_detail::Reduced<Format> {
+  using Base = caffe::half_detail::Reduced<Format>;
+  Half() = default;
+  template <typename T, typename = std::enable_if_t<std::is_arithmetic<T>::value>>
+  Half(T value) : Base(value) {}
+  Half(Base value) : Base(value) {}
+  float f() const { return *this; }
+  Half& operator+=(Half y) { return *this = f() + y.f(); }
+  Half& operator-=(Half y) { return *this = f() - y.f(); }
+  Half& operator*=(Half y) { return *this = f() * y.f(); }
+  Half& operator/=(Half y) { return *this = f() / y.f(); }
+  friend Half operator+(Half x, Half y) { return x.f() + y.f(); }
+  friend Half operator-(Half x, Half y) { return x.f() - y.f(); }
+  friend Half operator*(Half x, Half y) { return x.f() * y.f(); }
+  friend Half operator/(Half x, Half y) { return x.f() / y.f(); }
+  friend Half operator-(Half x) { return -x.f(); }
+  friend bool operator==(Half x, Half y) { return x.f() == y.f(); }
+  friend bool operator!=(Half x, Half y) { return x.f() != y.f(); }
+  friend bool operator<(Half x, Half y) { return x.f() < y.f(); }
+  friend bool operator>(Half x, Half y) { return x.f() > y.f(); }
+  friend bool operator<=(Half x, Half y) { return x.f() <= y.f(); }
+  friend bool operator>=(Half x, Half y) { return x.f() >= y.f(); }
+};
+
+template <typename Format>
+struct alignas(4) Half2 {
+  using One = Half<Format>;
+  One x, y;
+  Half2() = default;
+  Half2(One x_, One y_) : x(x_), y(y_) {}
+  friend Half2 operator+(Half2 a, Half2 b) { return {a.x + b.x, a.y + b.y}; }
+  friend Half2 operator-(Half2 a, Half2 b) { return {a.x - b.x, a.y - b.y}; }
+  friend Half2 operator*(Half2 a, Half2 b) { return {a.x * b.x, a.y * b.y}; }
+  friend Half2 operator/(Half2 a, Half2 b) { return {a.x / b.x, a.y / b.y}; }
+  friend Half2 operator-(Half2 a) { return {-a.x, -a.y}; }
+  Half2& operator+=(Half2 b) { return *this = *this + b; }
+  Half2& operator-=(Half2 b) { return *this = *this - b; }
+  Half2& operator*=(Half2 b) { return *this = *this * b; }
+  friend bool operator==(Half2 a, Half2 b) { return a.x == b.x && a.y == b.y; }
+};
+
+}  // namespace cuda_host
+
+#define CAFFE_HOST_OF_HALVES(name, parameters, expression) \
+  template <typename F>                                    \
+  inline cuda_host::Half<F> name parameters {              \
+    return expression;                                     \
+  }
+#define CAFFE_HOST_OF_PAIRS(name, parameters, first, second) \
+  template <typename F>                                      \
+  inline cuda_host::Half2<F> name parameters {               \
+    return {first, second};                                  \
+  }
+#define CAFFE_HOST_UNARY(name, of_float)                                 \
+  CAFFE_HOST_OF_HALVES(h##name, (cuda_host::Half<F> x), of_float(x.f())) \
+  CAFFE_HOST_OF_PAIRS(h2##name, (cuda_host::Half2<F> x), h##name(x.x), h##name(x.y))
+#define CAFFE_HOST_BINARY(name, pairs, expression)                                     \
+  CAFFE_HOST_OF_HALVES(name, (cuda_host::Half<F> x, cuda_host::Half<F> y), expression) \
+  CAFFE_HOST_OF_PAIRS(pairs, (cuda_host::Half2<F> x, cuda_host::Half2<F> y), name(x.x, y.x), name(x.y, y.y))
+#define CAFFE_HOST_COMPARE(name, operation)                                         \
+  template <typename F>                                                             \
+  inline bool __h##name(cuda_host::Half<F> x, cuda_host::Half<F> y) {               \
+    return x operation y;                                                           \
+  }                                                                                 \
+  CAFFE_HOST_OF_PAIRS(__h##name##2, (cuda_host::Half2<F> x, cuda_host::Half2<F> y), \
+                      float(x.x operation y.x), float(x.y operation y.y))           \
+  template <typename F>                                                             \
+  inline bool __hb##name##2(cuda_host::Half2<F> x, cuda_host::Half2<F> y) {         \
+    return x.x operation y.x && x.y operation y.y;                                  \
+  }
+CAFFE_HOST_BINARY(__hadd, __hadd2, x + y)
+CAFFE_HOST_BINARY(__hsub, __hsub2, x - y)
+CAFFE_HOST_BINARY(__hmul, __hmul2, x* y)
+CAFFE_HOST_BINARY(__hdiv, __h2div, x / y)
+CAFFE_HOST_BINARY(__hmax, __hmax2, fmaxf(x.f(), y.f()))
+CAFFE_HOST_BINARY(__hmin, __hmin2, fminf(x.f(), y.f()))
+CAFFE_HOST_BINARY(__hadd_sat, __hadd2_sat, fminf(fmaxf((x + y).f(), 0.0f), 1.0f))
+CAFFE_HOST_BINARY(__hmul_sat, __hmul2_sat, fminf(fmaxf((x * y).f(), 0.0f), 1.0f))
+CAFFE_HOST_COMPARE(eq, ==)
+CAFFE_HOST_COMPARE(ne, !=)
+CAFFE_HOST_COMPARE(lt, <)
+CAFFE_HOST_COMPARE(le, <=)
+CAFFE_HOST_COMPARE(gt, >)
+CAFFE_HOST_COMPARE(ge, >=)
+CAFFE_HOST_UNARY(exp, expf)
+CAFFE_HOST_UNARY(exp2, exp2f)
+CAFFE_HOST_UNARY(log, logf)
+CAFFE_HOST_UNARY(log2, log2f)
+CAFFE_HOST_UNARY(log10, log10f)
+CAFFE_HOST_UNARY(sqrt, sqrtf)
+CAFFE_HOST_UNARY(rsqrt, 1.0f / sqrtf)
+CAFFE_HOST_UNARY(rcp, 1.0f /)
+CAFFE_HOST_UNARY(sin, sinf)
+CAFFE_HOST_UNARY(cos, cosf)
+CAFFE_HOST_UNARY(tanh, tanhf)
+CAFFE_HOST_UNARY(floor, floorf)
+CAFFE_HOST_UNARY(ceil, ceilf)
+CAFFE_HOST_UNARY(trunc, truncf)
+CAFFE_HOST_UNARY(rint, rintf)
+CAFFE_HOST_OF_HALVES(__hneg, (cuda_host::Half<F> x), -x)
+CAFFE_HOST_OF_HALVES(__habs, (cuda_host::Half<F> x), fabsf(x.f()))
+CAFFE_HOST_OF_HALVES(__hfma, (cuda_host::Half<F> x, cuda_host::Half<F> y, cuda_host::Half<F> z),
+                     cuda_host::round_to_odd(double(x.f()) * y.f() + z.f()))
+CAFFE_HOST_OF_PAIRS(__hneg2, (cuda_host::Half2<F> x), -x.x, -x.y)
+CAFFE_HOST_OF_PAIRS(__habs2, (cuda_host::Half2<F> x), __habs(x.x), __habs(x.y))
+CAFFE_HOST_OF_PAIRS(__hfma2, (cuda_host::Half2<F> x, cuda_host::Half2<F> y, cuda_host::Half2<F> z),
+                    __hfma(x.x, y.x, z.x), __hfma(x.y, y.y, z.y))
+#undef CAFFE_HOST_OF_HALVES
+#undef CAFFE_HOST_OF_PAIRS
+#undef CAFFE_HOST_UNARY
+#undef CAFFE_HOST_BINARY
+#undef CAFFE_HOST_COMPARE
+
+template <typename F>
+inline bool __hisnan(cuda_host::Half<F> x) {
+  return x != x;
+}
+template <typename F>
+inline int __hisinf(cuda_host::Half<F> x) {
+  return fabsf(x.f()) == INFINITY ? x < 0.0f ? -1 : 1 : 0;
+}
+template <typename F>
+inline cuda_host::Half<F> atomicAdd(cuda_host::Half<F>* address, cuda_host::Half<F> value) {
+  return cuda_host::atomic_change(address, [value](cuda_host::Half<F> old) { return old + value; });
+}
+template <typename F>
+inline cuda_host::Half2<F> atomicAdd(cuda_host::Half2<F>* address, cuda_host::Half2<F> value) {
+  return cuda_host::atomic_change(address, [value](cuda_host::Half2<F> old) { return old + value; });
+}
+
+// Names that have the type's own in them: __float2half, __low2half, __half22float2. one is half or bfloat16, pair
+// half2 or bfloat162, and H the type.
+#define CAFFE_HOST_HALF_NAMES(H, one, pair)                                                              \
+  inline H __float2##one(float x) { return x; }                                                          \
+  inline H __float2##one##_rn(float x) { return x; }                                                     \
+  inline H __double2##one(double x) { return cuda_host::round_to_odd(x); }                               \
+  inline H __int2##one##_rn(int x) { return static_cast<float>(x); }                                     \
+  inline H __uint2##one##_rn(unsigned int x) { return static_cast<float>(x); }                           \
+  inline float __##one##2float(H x) { return x; }                                                        \
+  inline int __##one##2int_rn(H x) { return static_cast<int>(rintf(x)); }                                \
+  inline int __##one##2int_rz(H x) { return static_cast<int>(x.f()); }                                   \
+  inline unsigned short __##one##_as_ushort(H x) { return x.bits; }                                      \
+  inline short __##one##_as_short(H x) { return static_cast<short>(x.bits); }                            \
+  inline H __ushort_as_##one(unsigned short bits) {                                                      \
+    H x;                                                                                                 \
+    return x.bits = bits, x;                                                                             \
+  }                                                                                                      \
+  inline H __short_as_##one(short bits) { return __ushort_as_##one(static_cast<unsigned short>(bits)); } \
+  inline H##2 __float2##pair##_rn(float x) { return {x, x}; }                                            \
+  inline H##2 __floats2##pair##_rn(float x, float y) { return {x, y}; }                                  \
+  inline H##2 __float22##pair##_rn(float2 x) { return {x.x, x.y}; }                                      \
+  inline float2 __##pair##2float2(H##2 x) { return float2{x.x, x.y}; }                                   \
+  inline H##2 __##one##2##pair(H x) { return {x, x}; }                                                   \
+  inline H##2 __halves2##pair(H x, H y) { return {x, y}; }                                               \
+  inline H##2 make_##pair(H x, H y) { return {x, y}; }                                                   \
+  inline H __low2##one(H##2 x) { return x.x; }                                                           \
+  inline H __high2##one(H##2 x) { return x.y; }                                                          \
+  inline H##2 __low2##pair(H##2 x) { return {x.x, x.x}; }                                                \
+  inline H##2 __high2##pair(H##2 x) { return {x.y, x.y}; }                                               \
+  inline H##2 __lows2##pair(H##2 x, H##2 y) { return {x.x, y.x}; }                                       \
+  inline H##2 __highs2##pair(H##2 x, H##2 y) { return {x.y, y.y}; }                                      \
+  inline H##2 __lowhigh2highlow(H##2 x) { return {x.y, x.x}; }                                           \
+  inline float __low2float(H##2 x) { return x.x; }                                                       \
+  inline float __high2float(H##2 x) { return x.y; }

@@ -1,0 +1,74 @@
+"""The variables on the GPU that a file's host code fills."""
+
+import re
+
+import pytest
+from support.new_layer import derive
+
+from tools.cuda.source import Source
+from tools.new_layer.symbols import symbols_to_fill
+
+FILE = """
+#define ROWS (2 * COLUMNS)
+#define COLUMNS 3
+static const unsigned int kDepth = ROWS / 2u - 1;
+namespace one { namespace {
+__constant__ float plain[9];
+static __constant__ __align__(16) double cube[kDepth][ROWS][COLUMNS], *pointer, scalar;
+} }
+__constant__ float given[2] = {1, 2};
+__constant__ float braced[] {1, 2};
+__constant__ float unknown[sizeof(float)], hopeless[N];
+__device__ int counter;
+__device__ float gain, bias;
+__device__ float function(float x);
+template <typename T> __global__ void kernel(T* x) { x[0] = one::plain[0] * gain; }
+void upload(float* p) {
+  cudaMemcpyToSymbolAsync(gain, p, 4, 0, cudaMemcpyHostToDevice, stream);
+  cudaGetSymbolAddress((void**)&p, bias);
+}
+"""
+
+
+def test_which_variables_are_filled_by_the_host():
+    found = symbols_to_fill(Source(FILE, "x.cu"))
+    assert {name: (symbol.type, symbol.scope, symbol.sizes) for name, symbol in found.items()} == {
+        "plain": ("float", "one::", (9,)),
+        "cube": ("double", "one::", (2, 6, 3)),
+        "pointer": ("double*", "one::", ()),
+        "scalar": ("double", "one::", ()),
+        "unknown": ("float", "", None),
+        "hopeless": ("float", "", None),
+        "gain": ("float", "", ()),
+        "bias": ("float", "", ()),
+    }
+
+
+def test_the_note_names_them(tmp_path):
+    from tools.new_layer import __main__ as new
+
+    (tmp_path / "foo.cu").write_text(FILE)
+    files, notes = new.from_caffe("foo", tmp_path / "foo.cu")
+    assert "The host code fills gain, plain: pass the values, as gain_values, plain_values." in notes
+    assert (
+        re.search(r"// plain_values: \[9\]\n", files["foo.h"]) and "// gain_values: [1]\n" in files["foo.h"]
+    )
+    upload = (
+        "cudaMemcpyToSymbolAsync(one::plain, plain_values, sizeof(one::plain), 0, cudaMemcpyDeviceToDevice,"
+    )
+    assert upload in files["foo.cu"]
+
+
+@pytest.mark.parametrize(
+    ("declared", "why"),
+    [
+        (
+            "struct Pair { int a; }; __constant__ Pair c[2];",
+            "reads c, a Pair, which the host code fills and C can't",
+        ),
+        ("__constant__ float c[UNKNOWN];", "reads c, which the host code fills, and whose size is unknown"),
+    ],
+)
+def test_a_kernel_whose_constants_cannot_be_passed(declared, why):
+    _, left_out = derive(f"{declared}\n__global__ void f(float* x) {{ x[0] = sizeof(c); }}")
+    assert left_out["f"].startswith(why)

@@ -1,0 +1,95 @@
+"""Find the variables on the GPU that a file's host code fills: `__constant__ float weights[9];`.
+
+A launcher has only the kernel, so it takes their values as a tensor and uploads them before each launch.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import NamedTuple
+
+from ..cuda.outline import head_name
+from ..cuda.source import Source
+from ..cuda.tokens import macro_body, mask
+
+SPACES = {"__constant__", "__device__", "__managed__"}
+STORAGE = {*SPACES, "static", "extern", "volatile"}
+UPLOADS = re.compile(r"cuda(MemcpyToSymbol(Async)?|GetSymbolAddress)\Z")
+ARITHMETIC = re.compile(r"[\d\s+*/()-]+\Z")
+
+
+class Symbol(NamedTuple):
+    """A variable of a kernel's file.
+
+    Attributes:
+        name, type: as declared, the type without the sizes: "float".
+        scope: the namespace it is in: "caffe::".
+        sizes: its sizes as numbers; None if one of them is unknown.
+    """
+
+    name: str
+    type: str
+    scope: str
+    sizes: tuple[int, ...] | None
+
+
+def symbols_to_fill(source: Source) -> dict[str, Symbol]:
+    """By name, the file's variables whose values come from host code.
+
+    These are each `__constant__` without an initial value, because no kernel can write it, and each `__device__`
+    variable that the file uploads to. Other `__device__` variables begin as 0, and kernels write them.
+    """
+    tokens, found = source.lexed.tokens, {}
+    uploaded = {
+        token.text
+        for i, token in enumerate(tokens)
+        if any(UPLOADS.match(before.text) for before in tokens[max(0, i - 12) : i])
+    }
+    for kind, first, last, scope in source.parts:
+        words = [token.text for token in tokens[first:last]]
+        if kind != "declaration" or not SPACES & set(words) or {"=", "{"} & set(words):
+            continue
+        if head_name(tokens, source.lexed.partner, first, last) is not None:  # a function
+            continue
+        for symbol in _declared(source, tokens[first:last], scope):
+            if "__constant__" in words or symbol.name in uploaded:
+                found[symbol.name] = symbol
+    return found
+
+
+def _declared(source: Source, tokens, scope: str):
+    """The variables of one declaration."""
+    text = mask(tokens, tokens[0].start, tokens[-1].end)
+    text = re.sub(r"__align__\s*\([^)]*\)|alignas\s*\([^)]*\)", " ", text)
+    base, declarators = "", text.split(",")
+    for declarator in declarators:
+        found = re.fullmatch(r"\s*(.*?)(\w+)\s*((?:\[[^\]]*\]\s*)*)", declarator, re.S)
+        if not found:
+            return
+        stars = "*" * found[1].count("*")
+        base = base or " ".join(word for word in found[1].replace("*", " ").split() if word not in STORAGE)
+        sizes = tuple(_number(source, size) for size in re.findall(r"\[([^\]]*)\]", found[3]))
+        yield Symbol(found[2], base + stars, scope, None if None in sizes else sizes)
+
+
+def _number(source: Source, text: str, depth: int = 0) -> int | None:
+    """The value of a constant expression of numbers, macros and constants of the file; None if it is another."""
+    values = {m.tokens[0].text: " ".join(t.text for t in macro_body(m)) for m in source.macros}
+    text = re.sub(r"\b(\d+)[uUlL]+\b", r"\1", text)
+    for name in set(re.findall(r"[A-Za-z_]\w*", text)):
+        constant = re.search(rf"\b(?:const|constexpr)\b[\w\s]*\b{name}\s*=\s*([^;,]+)", source.text)
+        value = values.get(name) or (constant and constant[1])
+        number = _number(source, value, depth + 1) if value and depth < 8 else None
+        if number is None:
+            return None
+        text = re.sub(rf"\b{name}\b", str(number), text)
+    if not ARITHMETIC.match(text := text.strip()):
+        return None
+    try:
+        value = eval(
+            compile(ast.parse(text.replace("/", "//"), mode="eval"), "size", "eval"), {"__builtins__": {}}
+        )
+    except (SyntaxError, ArithmeticError, TypeError):
+        return None
+    return value if isinstance(value, int) else None
