@@ -241,9 +241,13 @@ class CaffeNet(nn.Module):
                     f"{self.path}: no blob {name!r}. There are: {', '.join(some(graph.latest))}"
                 )
         results = tuple((name, graph.latest[name]) for name in names)
-        steps = needed(graph.steps, {value for _, value in results}) if end or blobs else graph.steps
-        calls = calls_of(self._modules, [s for s in steps if s.key], {value for _, value in results})
-        read = {value for call in calls for value in call.bottoms} | {value for _, value in results}
+        return self._scheduled(graph, results, bool(end or blobs), single)
+
+    def _scheduled(self, graph: Graph, results: tuple, partly: bool, single: bool) -> Schedule:
+        wanted = {value for _, value in results}
+        steps = needed(graph.steps, wanted) if partly else graph.steps
+        calls = calls_of(self._modules, [s for s in steps if s.key], wanted)
+        read = {value for call in calls for value in call.bottoms} | wanted
         return Schedule(
             tuple(calls),
             len(graph.names),
@@ -252,6 +256,24 @@ class CaffeNet(nn.Module):
             results,
             single,
         )
+
+    def values_of(self, values: Iterable[int], inputs: dict[str, Tensor]) -> list[Tensor]:
+        """Values of this phase's graph by their numbers, such as the top of a layer that a later one writes over.
+
+        Args:
+            values: numbers, of `phase.graph.steps[i].tops`.
+            inputs: tensors by the blobs of the inputs.
+        """
+        key = (self.training, "values", tuple(values))
+        if key not in self._schedules:
+            graph = self.phase.graph
+            results = tuple((graph.names[value], value) for value in values)
+            self._schedules[key] = self._scheduled(graph, results, True, False)
+        schedule = self._schedules[key]
+        found: list[Tensor | None] = [None] * schedule.count
+        self.bind(schedule, found, (), {k: v for k, v in inputs.items() if k in self.phase.graph.inputs})
+        self._run(schedule, found)
+        return [found[value] for value in values]
 
     def _tops_of(self, graph: Graph, end: str) -> list[str]:
         if end in graph.latest:

@@ -1,0 +1,23 @@
+"""cv2.dnn's Caffe importer, for scripts that OpenCV 5 no longer runs: `readNetFromCaffe` and OpenCV's Net.
+
+    from cuffi import dnn
+    net = dnn.readNetFromCaffe("deploy.prototxt", "res10.caffemodel")
+    net.setInput(blob)          # a numpy array, as cv2.dnn.blobFromImage makes it
+    detections = net.forward()  # a numpy array
+
+Without a change to the script: `python -m cuffi.dnn script.py arguments...` puts what is missing into an installed
+cv2.dnn, and runs the script.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from ._dnn.net import Net, readNet, readNetFromCaffe
+from ._dnn.script import install, run
+
+__all__ = ["Net", "install", "readNet", "readNetFromCaffe"]
+
+
+if __name__ == "__main__":
+    sys.exit(run(sys.argv[1:]))
