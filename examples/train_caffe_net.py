@@ -56,7 +56,10 @@ EPOCHS, QUICK_EPOCHS = 20, 6
 
 def digits(device: str) -> tuple[torch.Tensor, torch.Tensor]:
     """Images [1797, 1, 8, 8] in 0 to 1, and what they show."""
-    from sklearn.datasets import load_digits
+    try:
+        from sklearn.datasets import load_digits
+    except ModuleNotFoundError:
+        raise SystemExit("This example needs scikit-learn for its images: pip install scikit-learn") from None
 
     data = load_digits()
     order = torch.randperm(len(data.target), generator=torch.Generator().manual_seed(0))

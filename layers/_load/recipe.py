@@ -33,6 +33,9 @@ def __dir__() -> list[str]:
     return ["layer", *layer.library(layer.backends()[0]).signatures]
 '''
 
+# Of a name, because names of files are made from it, and have at most 255.
+MOST_LETTERS = 100
+
 
 @dataclass
 class Recipe:
@@ -107,6 +110,8 @@ def check_name(who: str, name) -> str:
         raise CaffeTypeError(f"{who}: name: expected a string, got {name!r}")
     if not (name.isidentifier() and name.isascii()) or keyword.iskeyword(name) or name.startswith("_"):
         raise CaffeValueError(f"{who}: name: expected a Python name such as my_layer, got {name!r}")
+    if len(name) > MOST_LETTERS:
+        raise CaffeValueError(f"{who}: name: expected at most {MOST_LETTERS} letters, got {len(name)}")
     return name
 
 

@@ -243,6 +243,11 @@ def test_a_name_that_is_none(name):
         load_inline(name, RELU6)
 
 
+def test_a_name_that_is_too_long():
+    with pytest.raises(CaffeValueError, match="load_inline: name: expected at most 100 letters, got 300"):
+        load_inline("a" * 300, RELU6)
+
+
 @pytest.mark.parametrize(
     ("arguments", "options", "error", "said"),
     [
