@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .._caffe.parameters import plain
-from .._folders import VARIABLE, listed
+from .._folders import listed
 from .._runtime import CaffeValueError
 from .._runtime.cases import load_package
 
@@ -54,14 +54,11 @@ class Folders:
     """
 
     def __init__(self, folders=(), chosen: dict[str, str] | None = None):
-        sources = {"layers": list(map(Path, folders)), VARIABLE: listed(), "": [HOME]}
-        for setting, several in sources.items():
-            for folder in several:
-                if not folder.is_dir():
-                    raise CaffeValueError(f"{setting}: no folder {folder}")
-        self.folders = list(
-            dict.fromkeys(folder.resolve() for several in sources.values() for folder in several)
-        )
+        for folder in folders:
+            if not Path(folder).is_dir():
+                raise CaffeValueError(f"layers: no folder {folder}")
+        every = [*map(Path, folders), *listed(), HOME]
+        self.folders = list(dict.fromkeys(folder.resolve() for folder in every))
         self.chosen = chosen or {}
         self._found = [_layers_of(folder) for folder in self.folders]
 
