@@ -99,6 +99,8 @@ fuzz:  ## [MINUTES=1 SEED=1 LAYER=]: random calls and files; each must give the 
 
 lint:  ## ruff and clang-format
 	@if [ ! -e pyproject.toml ]; then echo "make lint: the sources are in the checkout, not in what pip installs"; exit 2; fi
+	@for tool in ruff clang-format; do command -v $$tool >/dev/null || { echo "make lint: $$tool is missing:" \
+	  "python -m pip install -r requirements/lint.txt"; exit 2; }; done
 	@ruff check . && ruff format --check . && git ls-files -z '*.cu' '*.cuh' '*.h' '*.hpp' '*.cpp' ':!tests/tools/cuda/rewrite' | \
 	  xargs -0 clang-format --dry-run -Werror
 

@@ -95,6 +95,7 @@ class LeftOut:
     def __init__(self, config):
         self.config, self.count = config, 0
 
+    @pytest.hookimpl(trylast=True)  # after -k, which leaves out what nobody asked for
     def pytest_collection_modifyitems(self, items):
         wanted = [item for item in items if needs_gpu(item)]
         if torch.cuda.is_available():

@@ -3,8 +3,8 @@
     python -m tools.fuzz --minutes 1 --seed 1                    (make fuzz; CI)
     python -m tools.fuzz --minutes 60 --seed 7 --layers round    by hand
 
-Seeded: the same seed and number of rounds make the same calls. Prints what was tried for each layer, and each finding
-with the smallest call that shows it. Returns 1 if there is one.
+Seeded: the same seed makes the same calls, as far as the time goes, which the layers share. Prints what was tried for
+each layer, and each finding with the smallest call that shows it. Returns 1 if there is one.
 """
 
 from __future__ import annotations
@@ -36,8 +36,14 @@ MEMORY = 8 << 30  # of a child: what asks for more is refused, and takes no mach
 PATIENCE = 120  # seconds for one call
 
 
-def work(pipe, last, place, layers_dir: Path, layer: str, kind: str, seed: int, examples: int) -> None:
-    """One round of calls of one layer, or of files for it.
+class OutOfTime(KeyboardInterrupt):
+    """Ends a round. hypothesis takes it for Ctrl-C, and not for a finding."""
+
+
+def work(
+    pipe, last, place, layers_dir: Path, layer: str, kind: str, seed: int, examples: int, seconds: float
+) -> None:
+    """One round of calls of one layer, or of files for it, for so many seconds at most.
 
     `last`: how many calls, and the words of this one. `place`: for files, removed by who started this process.
     """
@@ -51,8 +57,11 @@ def work(pipe, last, place, layers_dir: Path, layer: str, kind: str, seed: int, 
     package = load_package(layers_dir)
     subject = (Subjects if kind == "calls" else Models)(package, layer)
     counts = collections.Counter()
+    end = time.monotonic() + seconds
 
     def attempt(call):
+        if time.monotonic() > end and counts:
+            raise OutOfTime
         last[:8] = (int.from_bytes(last[:8], "little") + 1).to_bytes(8, "little")
         words = (str(call) if kind == "calls" else repr(call)).encode()[: len(last) - 9]
         last[8 : len(words) + 9] = words + b"\0"
@@ -68,15 +77,19 @@ def work(pipe, last, place, layers_dir: Path, layer: str, kind: str, seed: int, 
         test()
     except Finding as found:
         finding = str(found)
+    except OutOfTime:
+        pass
     pipe.send((dict(counts), finding))
 
 
-def round_of(layers_dir: Path, layer: str, kind: str, seed: int, examples: int) -> tuple[dict, str]:
+def round_of(
+    layers_dir: Path, layer: str, kind: str, seed: int, examples: int, seconds: float
+) -> tuple[dict, str]:
     """(counts of the outcomes, the findings)."""
     context, last = multiprocessing.get_context("fork"), mmap.mmap(-1, 1 << 16)
     ours, theirs = context.Pipe(duplex=False)
     place = tempfile.TemporaryDirectory()
-    given = (theirs, last, place.name, layers_dir, layer, kind, seed, examples)
+    given = (theirs, last, place.name, layers_dir, layer, kind, seed, examples, seconds)
     child = context.Process(target=work, args=given)
     child.start()
     theirs.close()
@@ -103,6 +116,27 @@ def round_of(layers_dir: Path, layer: str, kind: str, seed: int, examples: int) 
     return counts, finding
 
 
+def rounds(subjects: list[tuple[Path, str]], options) -> tuple[dict, dict[str, str]]:
+    """(counts of the outcomes by subject, the findings). Each round shares what is left of the time."""
+    totals = {subject: collections.Counter() for subject in subjects}
+    findings: dict[str, str] = {}
+    end, number = time.monotonic() + 60 * options.minutes, 0
+    while subjects and (number == 0 or time.monotonic() < end):
+        for at, (layer, kind) in enumerate(subjects):
+            left = end - time.monotonic()
+            if left <= 0:
+                break
+            share, seed = left / (len(subjects) - at), options.seed * 100_000 + number
+            counts, finding = round_of(layer.parent, layer.name, kind, seed, options.examples, share)
+            totals[layer, kind].update(counts)
+            key = f"{layer.name} {re.sub(r'[0-9]+', '0', finding)[:120]}"
+            if finding and key not in findings:
+                print(f"FOUND  {layer.name}: {finding}", flush=True)
+                findings[key] = finding
+        number += 1
+    return totals, findings
+
+
 def main() -> int:
     arguments = parser(__doc__)
     options = arguments.parse_args()
@@ -119,24 +153,9 @@ def main() -> int:
             print(f"{layer.name}: no calls, because it has no cases.py", flush=True)
     if options.only != "calls":
         subjects += [(layer, "files") for layer in built if any(layer.glob("*_layer.cpp"))]
-    totals = {subject: collections.Counter() for subject in subjects}
-    findings: dict[str, str] = {}
-    started, number = time.monotonic(), 0
-    while subjects and time.monotonic() - started < 60 * options.minutes:
-        for layer, kind in subjects:
-            name, seed = layer.name, options.seed * 100_000 + number
-            counts, finding = round_of(layer.parent, name, kind, seed, options.examples)
-            totals[layer, kind].update(counts)
-            if finding:
-                key = f"{name} {re.sub(r'[0-9]+', '0', finding)[:120]}"
-                if key not in findings:
-                    print(f"FOUND  {name}: {finding}", flush=True)
-                findings.setdefault(key, finding)
-            if time.monotonic() - started >= 60 * options.minutes:
-                break
-        number += 1
+    totals, findings = rounds(subjects, options)
     for (layer, kind), counts in totals.items():
-        said = ", ".join(f"{n} {what}" for what, n in sorted(counts.items()))
+        said = ", ".join(f"{n} {what}" for what, n in sorted(counts.items())) or "not tried, for want of time"
         print(f"{layer.name:20} {sum(counts.values()):8} {kind}: {said}")
     total = sum(sum(c.values()) for c in totals.values())
     print(f"{total} tried with seed {options.seed}, {len(findings)} findings")

@@ -26,7 +26,7 @@ from .clean import clean
 from .discover import layers_in
 from .failures import failures
 from .job import Job, empty
-from .settings import ROOT, Settings, full, of_each_folder
+from .settings import ROOT, Settings, full, make_command, of_each_folder
 from .stale import Inputs
 
 # Stands in MAKEFLAGS between make's options and the settings of the command line.
@@ -257,7 +257,28 @@ def verify(settings: Settings) -> int:
         if status := build(Job(with_races, only=[layer])):
             return status
         command.append(f"--races={with_races.layers_dir}")
-    return subprocess.call([*command, "--", layer])
+    status = subprocess.call([*command, "--", layer])
+    print(f"verdict: {VERDICTS.get(status, 'none')}", flush=True)
+    return status
+
+
+# The last line of make verify, by the status of tools.verify: make itself gives a shell 2 for each of them.
+VERDICTS = {0: "right", 1: "wrong"}
+
+
+def check_writable(settings: Settings) -> None:
+    """Refuse a folder that cannot be written, and say what can be done instead."""
+    for setting, place in (("LAYERS_DIR", settings.layers_dir), ("BUILD", settings.build)):
+        nearest = place
+        while not os.path.exists(nearest):
+            nearest = os.path.dirname(nearest) or "."
+        if not os.path.isdir(nearest) or not os.access(nearest, os.W_OK):
+            raise Refused(
+                f"{setting}: {full(nearest)} cannot be written. A layer's library lies beside its files, whatever "
+                "BUILD is. Copy the layers to a folder of your own, and build there:\n"
+                f"    cp -r {full(settings.layers_dir)} ~/my_layers\n"
+                f"    {' '.join(make_command())} LAYERS_DIR=~/my_layers"
+            )
 
 
 TARGETS = {
@@ -293,6 +314,7 @@ def run(target: str, settings: Settings) -> int:
     if target != "clean":
         if not os.path.isdir(settings.layers_dir):
             raise Refused(f"LAYERS_DIR: there is no folder {settings.layers_dir}")
+        check_writable(settings)
         os.makedirs(settings.build, exist_ok=True)
     return TARGETS[target](settings)
 

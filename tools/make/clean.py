@@ -15,9 +15,13 @@ from .rules import CALL
 from .settings import Settings
 
 # What make writes to BUILD: files, and folders, each with a file that marks it (a layer's: FROM).
-_MADE = {"_tmp": MARK, "core": "lock", "sanitize": "made", "races": "made", "caffetest": "made"}
+_MADE = {
+    "_tmp": MARK,
+    "core": "lock",
+    **dict.fromkeys(("sanitize", "races", "caffetest", "verify-net"), "made"),
+}
 _MADE_FILES = re.compile(
-    r"(lock|report|call\.log|layers(\.dry)?\.mk|packages(\.build|\.test)?|[\w.]+\.flags)(\.\d+\.partial)?"
+    r"(lock|report|inputs|call\.log|layers(\.dry)?\.mk|packages(\.build|\.test)?|[\w.]+\.flags)(\.\d+\.partial)?"
 )
 
 

@@ -9,6 +9,7 @@ make verify-net PROTOTXT=deploy.prototxt CAFFE=/path/to/fork
 
 from __future__ import annotations
 
+import hashlib
 import keyword
 import os
 import re
@@ -36,7 +37,7 @@ from layers._net.stock import blobs_of
 from layers._runtime import CaffeError, CaffeValueError
 
 from ..caffe.proto import read, without_comments
-from ..make.settings import Settings, of_each_folder
+from ..make.settings import Settings, full, of_each_folder
 from ..port.folder import is_of
 from ..port.loose import tree_of
 from ..refused import Refused
@@ -87,6 +88,8 @@ class Asked:
         self.folders, self.verify = [each.layers_dir for each in settings], verify
         paths = (environment.get(name) for name in ("PROTOTXT", "WEIGHTS", "CAFFE"))
         self.prototxt, self.weights, self.caffe = paths
+        if verify and self.caffe:
+            self.folders.insert(0, str(place_for(settings[0].build, self.caffe)))
         for name, path in (("PROTOTXT", self.prototxt), ("WEIGHTS", self.weights)):
             if path and not Path(path).exists():
                 raise CaffeValueError(f"{name}={path}: there is no {Path(path).absolute()}")
@@ -117,6 +120,15 @@ class Asked:
         words = [repr(self.prototxt), *([repr(self.weights)] if self.weights else [])]
         words += [f"{name}={value!r}" for name, value in self.options.items() if value and name != "layers"]
         return f"caffe_net({', '.join(words)})"
+
+
+def place_for(build: str, caffe: str) -> Path:
+    """The folder for the layers of a fork that are ported to be compared with. They are not among the user's layers."""
+    of_fork = hashlib.sha256(os.path.realpath(caffe).encode()).hexdigest()[:8]
+    made = Path(full(build), "verify-net")
+    made.mkdir(parents=True, exist_ok=True)
+    (made / "made").touch()
+    return made / of_fork
 
 
 def make_messages(core: str) -> None:

@@ -113,7 +113,8 @@ def port_all(names: Names, options) -> int:
     tree, ported, rows, taken = names.tree, [], [], set()
     if not tree.types:
         raise Refused(
-            f"{tree.root} registers no layer: nothing in its src/ has REGISTER_LAYER_CLASS or REGISTER_LAYER_CREATOR"
+            f"{tree.root} registers no layer: nothing in its src/ has REGISTER_LAYER_CLASS or REGISTER_LAYER_CREATOR. "
+            "Perhaps another branch has its layers (git branch -a)"
         )
     own = [name for name in sorted(tree.types) if not is_stock(name)]
     bar = {"console": PROGRESS, "transient": True, "disable": not PROGRESS.is_terminal}

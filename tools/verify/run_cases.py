@@ -20,6 +20,7 @@ from pathlib import Path
 
 import torch
 
+from layers import _edge
 from layers._backends import CPU, DEVICES, GPU
 from layers._runtime.cases import Draw, layer_of, load_package
 
@@ -92,6 +93,12 @@ def run_layer(package: str, name: str, device: str, wanted: list[torch.dtype], t
     tally.untested += [name] * (tally.runs == before)
 
 
+def folder_of(name: str) -> Path:
+    """The folder of that name. An installed toolkit's own layers, `layers`, are the package that contains it."""
+    own = ROOT / "layers"
+    return _edge.PACKAGE if Path(name) in (Path("layers"), own) and not own.is_dir() else Path(name)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -103,7 +110,7 @@ def main() -> int:
     tally = Tally()
     with watched() as watch:
         for folder in filter(None, options.layers_dir.split(":")):
-            run_all(Path(folder), options.device, options.dtypes, tally)
+            run_all(folder_of(folder), options.device, options.dtypes, tally)
     if not (tally.runs or tally.untested or tally.wrong):
         print(f"Nothing is built in {options.layers_dir}: type `make` first")
         return 1

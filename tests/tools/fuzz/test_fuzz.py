@@ -2,6 +2,7 @@
 
 import faulthandler
 import os
+import re
 import signal
 import sys
 
@@ -60,7 +61,7 @@ class WrongGradient(torch.autograd.Function):
 @pytest.mark.parametrize(
     "function, grad, words",
     [
-        (lambda x: x * x + 1e-2, False, "silently wrong: .*off by"),
+        (lambda x: x * x + 1e-2, False, "silently wrong: .*instead of 0 at"),
         (lambda x: (x * x)[:-1], False, "silently wrong: .*shape"),
         (lambda x: x * x * float("nan"), False, "silently wrong"),
         (WrongGradient.apply, True, "silently wrong"),
@@ -125,14 +126,14 @@ class Deadly:
 
 def test_a_crash_is_a_finding(monkeypatch):
     monkeypatch.setattr(fuzz, "Subjects", Deadly)
-    _, finding = fuzz.round_of(ROOT / "layers", "round", "calls", 1, 50)
+    _, finding = fuzz.round_of(ROOT / "layers", "round", "calls", 1, 50, 60.0)
     assert finding == "the process ended by SIGSEGV: deadly(the vector)"
 
 
 def test_no_end_is_a_finding(monkeypatch):
     monkeypatch.setattr(fuzz, "PATIENCE", 1)
     monkeypatch.setattr(fuzz, "work", lambda *_: signal.pause())
-    _, finding = fuzz.round_of(ROOT / "layers", "round", "calls", 1, 50)
+    _, finding = fuzz.round_of(ROOT / "layers", "round", "calls", 1, 50, 60.0)
     assert finding.startswith("no end after 1 s")
 
 
@@ -153,7 +154,7 @@ def test_findings_are_counted_once_and_are_the_exit_status(monkeypatch, tmp_path
         (tmp_path / name / "cases.py").touch()
     rounds = []
 
-    def round_of(folder, name, kind, seed, examples):
+    def round_of(folder, name, kind, seed, examples, seconds):
         rounds.append(name)
         return {"right": 10}, f"call {seed} gave nan" if name == "bad" else ""
 
@@ -228,7 +229,9 @@ def test_a_short_run(layer, what):
     ]
     done = python_with_torch.run([*command, "--only", what])
     assert done.returncode == 0, done.stdout + done.stderr
-    assert f"30 {what}: " in done.stdout and "0 findings" in done.stdout
+    # A part of the 30, for this time is short.
+    tried = re.search(rf"([0-9]+) {what}: ", done.stdout)
+    assert 1 <= int(tried[1]) <= 30 and "0 findings" in done.stdout
 
 
 def test_subjects_reach_backward_operators():

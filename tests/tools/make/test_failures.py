@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -259,3 +260,31 @@ def test_path_with_spaces(tmp_path):
     shop.layer("one")
     done = shop.make()
     assert done.returncode != 0 and "LAYERS_DIR: make cannot work in a path with spaces: /" in done.output
+
+
+@pytest.mark.parametrize("setting", ["LAYERS_DIR", "BUILD"])
+def test_a_folder_that_cannot_be_written(workshop, monkeypatch, setting):
+    """As root, who runs these tests at times, one may write anywhere. What to do instead is said."""
+    workshop.layer("one")
+    settings = Settings({"LAYERS_DIR": str(workshop.folder), "NVCC": ""})
+    closed = {"LAYERS_DIR": str(workshop.folder), "BUILD": str(workshop.folder / "build")}[setting]
+    Path(settings.build).mkdir()
+    monkeypatch.setattr(os, "access", lambda path, mode: str(path) != closed)
+    with pytest.raises(Refused, match=rf"^{setting}: {closed} cannot be written") as said:
+        build.run("libraries", settings)
+    assert f"cp -r {workshop.folder} ~/my_layers\n    make LAYERS_DIR=~/my_layers" in str(said.value)
+
+
+def test_a_build_folder_below_a_file(workshop):
+    workshop.layer("one")
+    done = workshop.make("BUILD=/dev/null/build", "libraries")
+    assert done.returncode and "BUILD: /dev/null cannot be written" in done.output, done.output
+
+
+def test_lint_without_its_tools(tmp_path):
+    for name in ("make", "sh", "echo", "python3"):
+        (tmp_path / name).symlink_to(shutil.which(name) or f"/bin/{name}")
+    done = make("lint", PATH=str(tmp_path))
+    assert (
+        done.returncode and "ruff is missing: python -m pip install -r requirements/lint.txt" in done.stdout
+    )

@@ -2,8 +2,10 @@
 
 import io
 import itertools
+import os
 import re
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -11,6 +13,7 @@ import torch
 from rich.console import Console
 
 from layers._runtime import CaffeValueError
+from tools.make import clean
 from tools.make.settings import ROOT, Settings
 from tools.net import __main__ as net
 from tools.net.compare import Difference
@@ -438,3 +441,15 @@ def test_stock_caffes_messages_are_made_where_they_are_missing_or_older(tmp_path
         net.os.utime(made, (stock.stat().st_mtime + age,) * 2)
         net.make_messages("core")
         assert len(ran) == count
+
+
+def test_what_is_ported_to_be_compared_has_a_place_of_its_own(tmp_path, monkeypatch):
+    """Not the checkout's layers/, where the next make would build it; `make clean` knows the place."""
+    settings = Settings({"BUILD": str(tmp_path / "b")})
+    for fork in ("one", "two"):
+        monkeypatch.setenv("CAFFE", str(tmp_path / fork))
+        own, *folders = net.Asked([settings], verify=True).folders
+        assert Path(own).parent == tmp_path / "b" / "verify-net" and folders == ["layers"]
+    assert net.Asked([settings], verify=False).folders == ["layers"]
+    entry = next(entry for entry in os.scandir(tmp_path / "b") if entry.name == "verify-net")
+    assert clean.is_made(entry)

@@ -62,3 +62,7 @@ def test_the_bundled_layers_are_run_without_a_word(monkeypatch):
     monkeypatch.setattr(run_cases, "run_layer", lambda package, name, *_: asked.append(name))
     run_cases.main()
     assert "normalize" in asked and "_runtime" not in asked
+    monkeypatch.setattr(
+        run_cases, "ROOT", ROOT / "nosuch"
+    )  # as in an installed toolkit, which has no folder `layers`
+    assert run_cases.folder_of("layers") == ROOT / "layers" and run_cases.folder_of("mine").name == "mine"
