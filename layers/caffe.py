@@ -33,10 +33,13 @@ from ._pycaffe.mode import (
 from ._pycaffe.net import Net
 from ._pycaffe.net_spec import NetSpec, layers, params, to_proto
 from ._pycaffe.proto import caffe_pb2 as _caffe_pb2
+from ._pycaffe.solver import CLASSES as _SOLVERS
+from ._pycaffe.solver import get_solver
 from ._runtime import CaffeRuntimeError as _CaffeRuntimeError
 
 __version__ = "1.0.0"  # of the pycaffe whose names these are
 __all__ = [
+    *_SOLVERS,
     "TEST",
     "TRAIN",
     "Blob",
@@ -45,6 +48,7 @@ __all__ = [
     "Layer",
     "Net",
     "NetSpec",
+    "get_solver",
     "install",
     "io",
     "layer_type_list",
@@ -58,7 +62,7 @@ __all__ = [
     "set_random_seed",
     "to_proto",
 ]
-# Solvers' names (SGDSolver, get_solver and so on) join here.
+globals().update(_SOLVERS)
 detector = classifier
 pycaffe = _caffe = _sys.modules[__name__]
 _MODULES = {"io": io, "proto": proto, "proto.caffe_pb2": _caffe_pb2, "net_spec": net_spec, "classifier": classifier,

@@ -287,6 +287,12 @@ class Net:
         wanted = list(self._specs[first].bottoms) if end is not None else self.inputs
         return {name: self._blob(name).diff for name in dict.fromkeys([*wanted, *(diffs or ())])}
 
+    def run_and_differentiate(self) -> None:
+        """A forward of the whole net and its backward: blobs and diffs are those of this call."""
+        last = len(self._specs) - 1
+        self._run(0, last, record=True)
+        self._differentiate(0, last)
+
     def _differentiate(self, first: int, last: int) -> None:
         tape, self._tape = self._tape, None
         values, names = tape.values, self._graph.names
@@ -382,14 +388,7 @@ class Net:
         """Use the parameters of the other net's layers of the same names."""
         if not isinstance(other, Net):
             raise CaffeTypeError(f"share_with: expected a caffe.Net, got {describe(other)}")
-        theirs = other.module.layers
+        self.module.share_with(other.module)
         for name, module in self.module.layers.items():
-            if name not in theirs:
-                continue
-            for (attribute, own), (_, blob) in zip(blobs_of(module), blobs_of(theirs[name]), strict=False):
-                if own.shape != blob.shape:
-                    raise CaffeValueError(
-                        f"share_with: {name!r}: {list(own.shape)} here, {list(blob.shape)} there"
-                    )
-                setattr(module, attribute, blob)
-            self.params[name] = [Param(blob) for _, blob in blobs_of(module)] if name in self.params else []
+            if name in self.params:
+                self.params[name] = [Param(blob) for _, blob in blobs_of(module)]

@@ -145,12 +145,16 @@ class Training:
             self._recent.append(loss)
             if s.display and self.iteration % s.display == 0:
                 self._display()
-            self.scaler.step(self.optimizer)
-            self.scaler.update()
-            self.schedule.step()
-            self.iteration += 1
+            self.update()
             if s.snapshot and self.iteration % s.snapshot == 0:
                 self.snapshot()
+
+    def update(self) -> None:
+        """One update of the parameters, by their gradients."""
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+        self.schedule.step()
+        self.iteration += 1
 
     def _forward_backward(self) -> Tensor:
         """The gradients of iter_size batches, and their mean loss."""
@@ -201,11 +205,14 @@ class Training:
                     sums[name] = sums.get(name, 0) + value.detach()
             net.train(was)
             results.append({name: value / count for name, value in sums.items()})
-            if self.rank == 0:
-                for name, value in results[-1].items():
-                    shown = ", ".join(f"{v:.6g}" for v in value.reshape(-1)[:8].tolist())
-                    self.log(f"Iteration {self.iteration}, test net #{number}: {name} = {shown}")
+            self.show_test(number, results[-1])
         return results
+
+    def show_test(self, number: int, result: dict[str, Tensor]) -> None:
+        """Log the means of a test net's outputs."""
+        for name, value in result.items() if self.rank == 0 else ():
+            shown = ", ".join(f"{v:.6g}" for v in value.reshape(-1)[:8].tolist())
+            self.log(f"Iteration {self.iteration}, test net #{number}: {name} = {shown}")
 
     # ---------------------------------------------------------------------------------------- snapshots
 
