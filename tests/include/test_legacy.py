@@ -29,7 +29,6 @@ RANK = """
   MapLabelToName(labels, true, &names);
   ptree list, one, all;
   one.put("name", names[0]);
-  one.put("at.first", 3);
   BOOST_FOREACH(Dtype key, keys) {
     ptree value;
     value.template put<float>("", key);
@@ -37,7 +36,13 @@ RANK = """
   }
   one.add_child("keys", list);
   CHECK_EQ(one.get_child("keys").begin()->second.template get_value<float>(), float(keys[0]));
-  CHECK_EQ(one.template get<int>("at.second", 7), 7);
+  CHECK_EQ(one.template get<string>("name"), names[0]);
+  try {
+    read_json(string("labels.json"), one);
+    LOG(FATAL) << "read";
+  } catch (const ptree_error& error) {
+    CHECK_EQ(string(error.what()).substr(0, 9), "read_json");
+  }
   all.push_back(std::make_pair("one", one));
   std::stringstream text;
   write_json(text, all);
@@ -66,9 +71,6 @@ message LabelMap { repeated LabelMapItem item = 1; }
 WRITTEN = """{
     "one": {
         "name": "a\\/\\"b",
-        "at": {
-            "first": 3
-        },
         "keys": [
             2,
             0.100000001,

@@ -55,7 +55,7 @@ SEEN_BY = {
     "include/caffe/util/thrust": "tests/include/test_thrust.py",
     "include/caffe/data_transformer": "tests/include/test_legacy.py",
     "include/caffe/": "tests/src/caffe tests/caffe",
-    "include/legacy/": "tests/include/test_legacy.py tests/include/test_property_tree.py tests/src/caffe",
+    "include/legacy/": "tests/include/test_legacy.py tests/src/caffe",
     "include/hip/": "tests/make/test_hip.py",
     "include/": "tests/include tests/runtime",
     "tools/cuda/": "tests/tools/cuda tests/include tests/tools/port",
