@@ -16,14 +16,12 @@ TOOLS = [
     "make.fuzz",
     "make.packages",
     "make.sanitize",
-    "mutate",
     "new_layer",
     "port",
     "verify",
     "verify.run_cases",
-    "wheel.check",
-    "wheel.tried",
 ]
+TOOLS = [f"tools.{tool}" for tool in TOOLS] + ["lab.mutate", "lab.wheel.check", "lab.wheel.tried"]
 
 
 @pytest.mark.filterwarnings("ignore:.*found in sys.modules")
@@ -32,6 +30,6 @@ def test_help(tool, monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(sys, "argv", [tool, "--help"])
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit) as ended:
-        runpy.run_module(f"tools.{tool}", run_name="__main__")
+        runpy.run_module(tool, run_name="__main__")
     assert not ended.value.code
     assert capsys.readouterr().out.startswith("usage: ") and not list(tmp_path.iterdir())

@@ -94,9 +94,8 @@ def run_layer(package: str, name: str, device: str, wanted: list[torch.dtype], t
 
 
 def folder_of(name: str) -> Path:
-    """The folder of that name. An installed toolkit's own layers, `layers`, are the package that contains it."""
-    own = ROOT / "layers"
-    return _edge.PACKAGE if Path(name) in (Path("layers"), own) and not own.is_dir() else Path(name)
+    """The folder of that name. The toolkit's own layers, `layers`, are its package: an installed one contains it."""
+    return _edge.PACKAGE if Path(name) in (Path("layers"), ROOT / "layers") else Path(name)
 
 
 def main() -> int:

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tools.wheel import tried
+from lab.wheel import tried
 
 ROW = "words\nROW|3.12.1|2.9.1|9|40|cpu\n"
 

@@ -1,13 +1,14 @@
 """What the field's own checkers say of a wheel of ours.
 
     python -m pip install twine abi3audit auditwheel kernel-abi-check
-    python -m tools.wheel.check cuffi-*.whl
+    python -m lab.wheel.check cuffi-*.whl
 
 twine: the description can be shown. abi3audit and Hugging Face's kernel-abi-check: no library needs more of Python than
 the stable ABI of the wheel's tag. auditwheel: which Linux the libraries need, and that they need nothing of torch's.
 """
 
 import argparse
+import importlib.util
 import re
 import subprocess
 import sys
@@ -19,6 +20,8 @@ FOREIGN = re.compile(r"lib(torch|c10|cudart|cublas|python)[\w.-]*\.so[\w.]*")
 
 
 def run(*command: str) -> tuple[int, str]:
+    if importlib.util.find_spec(command[0]) is None:
+        return 1, f"it is not installed: python -m pip install {command[0]}"
     done = subprocess.run([sys.executable, "-m", *command], capture_output=True, text=True)
     return done.returncode, " ".join((done.stdout + done.stderr).split())
 

@@ -1,8 +1,8 @@
 """Would the tests notice a mistake? Put mistakes into a copy of the tree, one at a time, build it, and run tests.
 
-    python -m tools.mutate --seed 1 --number 20 --only layers/_runtime
-    python -m tools.mutate --seed 1 --number 100                         in the whole tree
-    python -m tools.mutate --seed 1 --number 100 --judged a.log b.log    continue a run that was stopped
+    python -m lab.mutate --seed 1 --number 20 --only layers/_runtime
+    python -m lab.mutate --seed 1 --number 100                         in the whole tree
+    python -m lab.mutate --seed 1 --number 100 --judged a.log b.log    continue a run that was stopped
 
 The tree must be built: the objects are copied, so a mistake in C++ needs only one new object. For each mistake, the
 tool prints whether it was killed or survived, its place, and the line before and after. A survivor needs a new test,
@@ -33,7 +33,7 @@ SUFFIXES = (".py", ".cpp", ".cu", ".cuh", ".h", ".hpp")
 KILLED, NO_END, BY_OTHERS = "killed", "killed: no end", "killed: by the rest"
 NOT_COMPILED = "does not compile"
 NO_TESTS = 5  # pytest's status if it finds no tests
-TREES = ("layers/", "src/", "include/", "tools/", "build_ffi.py")
+TREES = ("layers/", "src/", "include/", "tools/", "lab/mutate/", "lab/wheel/", "build_ffi.py")
 # The layers, and then the parts of the core that no layer here is linked with: the stock layers.
 BUILDS = (
     ["make", "NVCC=", "-k", f"PYTHON={sys.executable}", "libraries"],
@@ -65,9 +65,9 @@ SEEN_BY = {
     "tools/new_layer/": "tests/tools/new_layer tests/load",
     "tools/verify/": "tests/tools/verify tests/src/test_races.py",
     "tools/fuzz/": "tests/tools/fuzz",
-    "tools/mutate/": "tests/tools/mutate",
+    "lab/mutate/": "tests/lab/mutate",
     "tools/net/": "tests/tools/net",
-    "tools/wheel/": "tests/tools/wheel tests/test_setup.py",
+    "lab/wheel/": "tests/lab/wheel tests/test_setup.py",
     "tools/make/": "tests/tools/make tests/make",
     "tools/files.py": "tests/tools/test_files.py tests/tools",
     "tools/": "tests/tools",

@@ -7,8 +7,8 @@ import sys
 import pytest
 from conftest import ROOT
 
-from tools.mutate import __main__ as mutate
-from tools.mutate.operators import mutations, sample
+from lab.mutate import __main__ as mutate
+from lab.mutate.operators import mutations, sample
 
 PYTHON = '''def limit(x, most=3):
     """A text with 1 + 1 == 2 in it."""  # and not here: 5
@@ -204,6 +204,6 @@ def test_verdicts_of_earlier_runs_count(small_tree, monkeypatch, capsys, tmp_pat
 
 
 def test_list_does_nothing():
-    command = [sys.executable, "-m", "tools.mutate", "--list", "--number", "3", "--only", "tools/mutate"]
+    command = [sys.executable, "-m", "lab.mutate", "--list", "--number", "3", "--only", "lab/mutate"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0 and done.stdout.count("tools/mutate/") == 3
+    assert done.returncode == 0 and done.stdout.count("lab/mutate/") == 3

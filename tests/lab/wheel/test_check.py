@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tools.wheel import check
+from lab.wheel import check
 
 SCANNED = "3 extensions scanned; 0 ABI version mismatches and 0 ABI violations found"
 
@@ -23,7 +23,12 @@ def says(monkeypatch):
         return SimpleNamespace(returncode=status, stdout=text, stderr="\n  and so ")
 
     monkeypatch.setattr(subprocess, "run", run)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: name in answers or None)
     return SimpleNamespace(answers=answers, commands=commands)
+
+
+def test_a_checker_that_is_not_installed(says):
+    assert check.twine("some.whl") == "it is not installed: python -m pip install twine" and not says.commands
 
 
 @pytest.mark.parametrize(
