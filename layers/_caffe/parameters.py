@@ -17,7 +17,7 @@ from pathlib import Path
 from torch import Tensor
 
 from .._runtime import CaffeRuntimeError, CaffeTypeError, CaffeValueError, some
-from .prototxt import Field, Node, parse, render
+from .prototxt import Field, Node, integer, parse, render
 from .upgrade import upgraded
 
 DESCRIPTOR = "_caffe.desc"
@@ -293,9 +293,24 @@ def _known(node: Node, descriptor, path: str, without: tuple[str, ...], unknown:
             wanted = "a message in braces" if field.message_type else _KINDS.get(field.cpp_type, "a name")
             got = "a message in braces" if isinstance(entry.value, Node) else entry.value[:40]
             raise CaffeValueError(f"line {entry.line}: {where}: expected {wanted}, got {got}")
+        elif field.cpp_type in _FLOATS and entry.value.lstrip("-").isdecimal():
+            kept.fields.append(Field(entry.name, _decimal(entry), entry.line))
         else:
             kept.fields.append(entry)
     return kept
+
+
+_FLOATS = (5, 6)  # FieldDescriptor's CPPTYPE_DOUBLE and CPPTYPE_FLOAT
+
+
+def _decimal(entry: Field) -> str:
+    """A whole number for a float field: Caffe's protobuf reads 017 as octal here, too, and Python's refuses it."""
+    try:
+        return str(integer(entry.value))
+    except ValueError:
+        raise CaffeValueError(
+            f"line {entry.line}: {entry.name}: expected a number, got {entry.value}"
+        ) from None
 
 
 # Descriptions by FieldDescriptor.cpp_type.

@@ -154,6 +154,13 @@ def integer(text: str) -> int:
     return int(text, 8 if _OCTAL.fullmatch(text) else 0)
 
 
+def number(text: str) -> float:
+    """The value of a number, as protobuf reads it: 1.5, 1.5f, 1e-3, inf, nan, 0x1f, 017. ValueError if it is none."""
+    from google.protobuf.text_format import ParseFloat
+
+    return float(integer(text)) if _INTEGER.fullmatch(text) else ParseFloat(text)
+
+
 # ------------------------------------------------------------------------------------------------ parts
 
 

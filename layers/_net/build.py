@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -13,7 +13,7 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from .._caffe.parameters import SLIP, Unknown, UnknownFieldError, did_you_mean, read_fields
-from .._caffe.prototxt import Node, filled_in, parse, read_text, render, unquoted
+from .._caffe.prototxt import Node, filled_in, number, parse, read_text, render, unquoted
 from .._caffe.upgrade import upgraded
 from .._runtime import CaffeError, CaffeValueError, some
 from .coordinates import crop_offsets
@@ -105,8 +105,8 @@ class Builder:
 
     def __init__(self, text: str, path, options: Options):
         self.path, self.options = path, options
-        self.root = parse(text, path)
-        self.specs = [Spec.of(node) for node in upgraded(self.root, path)]
+        self.root, self.notes = parse(text, path), []
+        self.specs = [Spec.of(node) for node in upgraded(self.root, path, self.notes)]
         if not self.specs and not self.root.has("input"):
             solves = self.root.value("net") or self.root.value("train_net")
             hint = f". It is a solver's: its net is {solves!r}" if solves else ""
@@ -114,7 +114,6 @@ class Builder:
         message_of(self.root.without("layer", "layers"), "NetParameter", options.ignore)
         check_names(options.shapes, self.root, self.specs, self._is_input, path)
         self.problems = Problems(path)
-        self.notes: list[str] = []
         self.modules: dict[Spec, nn.Module | None] = {}
         self.keys: dict[Spec, str] = {}
         # By a module and its bottoms' shapes: its tops' shapes.
@@ -182,6 +181,8 @@ class Builder:
         if spec in self.modules or spec.type in _NO_COMPUTATION:
             return
         self.modules[spec] = None
+        for reason in _miscounted(spec):
+            self._stop(spec, reason)
         try:
             module = self._module(spec)
         except (CaffeError, ValueError, TypeError) as error:
@@ -193,6 +194,8 @@ class Builder:
         self.modules[spec], self.keys[spec] = module, key
         net.add_module(key, module)
         net.specs[key] = spec
+        if spec.node.has("phase"):
+            net.fixed[key] = spec.node.value("phase") in (TRAIN, "0")
         net.keys.setdefault(spec.name, []).append(key)
 
     def _stop(self, spec: Spec, reason: str) -> None:
@@ -211,7 +214,7 @@ class Builder:
                     self._stop(spec, _why_strange(one, spec.type))
                 if misfit:
                     raise CaffeValueError(f"{misfit}. If a fork's {spec.type} does, port that")
-                extra = {one.path: unquoted(one.value) for one in unknown if one.path in kind.understands}
+                extra = _extra(kind, unknown)
                 return kind(StockDefinition(spec.name, message, len(spec.bottoms), len(spec.tops), extra))
             self._note(spec, strange[:1], f"is not stock Caffe's: {spec.type} runs as ported")
             if misfit:
@@ -240,7 +243,7 @@ class Builder:
         self._note(spec, ignored, "is ignored, as told")
         for one in strange:
             self._stop(spec, _why_strange(one, spec.type))
-        extra = {one.path: unquoted(one.value) for one in unknown if one.path in kind.understands}
+        extra = _extra(kind, unknown)
         self.notes.append(f"{spec.type}: torch computes it, as {kind.source} does")
         return kind(definition._replace(extra=extra))
 
@@ -251,7 +254,7 @@ class Builder:
         node = spec.node.without("include", "exclude", "type", "bottom", "top", "loss_weight", "phase")
         # The net handles sharing, learning rates and loss weights.
         for weight in spec.node.values("loss_weight"):
-            node.add("loss_weight", "1" if float(weight) else "0")
+            node.add("loss_weight", "1" if number(weight) else "0")
         tops = tuple(f"{top}'" if top in spec.bottoms else top for top in spec.tops)
         try:
             return ported.module_class()(render(node), bottom=spec.bottoms, top=tops)
@@ -271,8 +274,8 @@ class Builder:
 
     @contextlib.contextmanager
     def _in_phase(self, net: CaffeNet, phase: str):
-        for module in net.children():
-            module.train(phase == TRAIN)
+        for key, module in net.named_children():
+            module.train(net.fixed.get(key, phase == TRAIN))
         yield
         for module in net.children():
             module.train(True)
@@ -319,9 +322,7 @@ class Builder:
         return ""
 
     def _input_shapes(self, graph: Graph, phase: str) -> dict[str, tuple[int, ...]]:
-        # Those of this phase come last, and win.
-        specs = [*self.specs, *self._in(phase)]
-        shapes = input_shapes(self.root, specs, self.path, self.options.shapes)
+        shapes = input_shapes(self.root, self._in(phase), self.path, self.options.shapes, self.specs)
         read = {value for step in graph.steps for value in step.bottoms}
         for blob, value in graph.inputs.items():
             if blob not in shapes and value in read:
@@ -425,7 +426,7 @@ class Builder:
 
     def _loss_weights(self, phase: Phase) -> None:
         for step in phase.graph.steps:
-            weights = [float(w) for w in step.spec.node.values("loss_weight")]
+            weights = [number(w) for w in step.spec.node.values("loss_weight")]
             module = self.modules.get(step.spec)
             is_loss = module.is_loss if isinstance(module, StockLayer) else step.spec.type.endswith("Loss")
             if not weights and is_loss and step.spec.tops:
@@ -433,6 +434,18 @@ class Builder:
             for blob, weight in zip(step.spec.tops, weights, strict=False):
                 if weight:
                     phase.loss_weights[blob] = weight
+
+
+def _miscounted(spec: Spec) -> Iterator[str]:
+    """What is wrong with fields that must be there for each bottom or top, and values where nobody reads them."""
+    for name, what, count in (
+        ("loss_weight", "tops", len(spec.tops)),
+        ("propagate_down", "bottoms", len(spec.bottoms)),
+    ):
+        if (said := len(spec.node.values(name))) not in (0, count):
+            yield f"{said} {name} for {count} {what}"
+    if spec.node.has("blobs"):
+        yield "blobs in the text are not read: give them as weights"
 
 
 def _multipliers(spec: Spec, module: nn.Module) -> list[tuple[float | None, float | None]]:
@@ -502,6 +515,17 @@ def types_of_forks(
         strange, _ = _of_forks(kind, unknown, ignore)
         if strange or _misfit(kind, spec):
             found.setdefault(spec.type, []).extend(strange)
+    return found
+
+
+def _extra(kind, unknown: list[Unknown]) -> dict[str, str]:
+    """By path: the values of the fields of forks that a type understands, of several with spaces between them."""
+    found: dict[str, str] = {}
+    for one in unknown:
+        if one.path in kind.understands:
+            found[one.path] = (
+                f"{found[one.path]} {unquoted(one.value)}" if one.path in found else unquoted(one.value)
+            )
     return found
 
 

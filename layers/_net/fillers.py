@@ -72,6 +72,14 @@ def _bilinear(blob: Tensor, filler) -> None:
     blob.copy_((line[:, None] * line[None, :]).expand(blob.shape))
 
 
+def _diagonal(blob: Tensor, filler) -> None:
+    """FlowNet2's: filter i takes the mean of channel i, times diag_val i, which is 1 if the file does not say it."""
+    blob.zero_()
+    area = blob[0, 0].numel()
+    for i in range(min(blob.shape[:2])):
+        blob[i, i] = (filler.diag_val[i] if i < len(filler.diag_val) else 1.0) / area
+
+
 def _fan(blob: Tensor, filler) -> float:
     fan_in = blob.numel() / blob.shape[0]
     fan_out = blob.numel() / (blob.shape[1] if blob.dim() > 1 else 1)
@@ -87,4 +95,5 @@ _KINDS = {
     "xavier": _xavier,
     "msra": _msra,
     "bilinear": _bilinear,
+    "diagonal": _diagonal,
 }

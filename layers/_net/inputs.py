@@ -37,28 +37,52 @@ def check_names(given: dict, root: Node, specs: list[Spec], is_input, path) -> N
             raise CaffeValueError(f"{path}: shapes: no input {name!r}{near or '.'} There are: {listed}")
 
 
-def input_shapes(root: Node, specs: list[Spec], path, given: dict) -> dict[str, tuple[int, ...]]:
+def input_shapes(root: Node, specs: list[Spec], path, given: dict, others=()) -> dict[str, tuple[int, ...]]:
     """The inputs' shapes by blob, as far as the file has them.
 
     Args:
+        specs: the layers of a phase.
         given: the user's shapes, which win. The batch size of one blob of a data layer is also that of its others.
+        others: the layers of all phases. Training and testing read the same images: what the phase's own data layer
+            does not say, others' do, but for its batch size.
     """
+    elsewhere = {}
+    for spec in others:
+        elsewhere |= _of_layer(spec, path, given)
     shapes = _of_net(root, path)
     for spec in specs:
-        if spec.bottoms:
-            continue
-        batch = next((given[top][0] for top in spec.tops if given.get(top)), None)
-        if spec.type == "Input":
-            param = spec.node.node("input_param") or Node()
-            found = _each(spec, [_dims(n, path) for n in param.nodes("shape")])
-        elif spec.type == "DummyData":
-            found = _dummy(spec, path)
-        else:
-            found = _data(spec, path, batch)
-        if batch is not None and spec.type != "Input":
-            found = {top: (batch, *shape[1:]) for top, shape in found.items()}
-        shapes.update(found)
-    return shapes | given
+        found = _of_layer(spec, path, given)
+        batch = _batch(spec, path, given)
+        for top in spec.tops:
+            if top not in found and elsewhere.get(top) and batch is not None and spec.type != "Input":
+                found[top] = (batch, *elsewhere[top][1:])
+        shapes |= found
+    return elsewhere | shapes | given
+
+
+def _of_layer(spec: Spec, path, given: dict) -> dict[str, tuple[int, ...]]:
+    if spec.bottoms:
+        return {}
+    if spec.type == "Input":
+        param = spec.node.node("input_param") or Node()
+        return _each(spec, [_dims(n, path) for n in param.nodes("shape")])
+    batch = next((given[top][0] for top in spec.tops if given.get(top)), None)
+    found = _dummy(spec, path) if spec.type == "DummyData" else _data(spec, path, _batch(spec, path, given))
+    return found if batch is None else {top: (batch, *shape[1:]) for top, shape in found.items()}
+
+
+def _batch(spec: Spec, path, given: dict) -> int | None:
+    """A data layer's batch size: the user's, or the file's."""
+    said = next((given[top][0] for top in spec.tops if given.get(top)), None)
+    if said is None and not spec.bottoms and "batch_size" in (fields := _parameters(spec)):
+        return _integer(fields["batch_size"], spec.node, path)
+    return said
+
+
+def _parameters(spec: Spec) -> dict[str, str]:
+    """The values of all messages of a data layer."""
+    params = [f.value for f in spec.node.fields if f.name.endswith("_param") and isinstance(f.value, Node)]
+    return {f.name: f.value for p in params for f in p.fields if isinstance(f.value, str)}
 
 
 def _of_net(root: Node, path) -> dict[str, tuple[int, ...]]:
@@ -120,16 +144,13 @@ def _data(spec: Spec, path, batch: int | None) -> dict[str, tuple[int, ...]]:
     if read := item_shapes(spec, path):
         return read
     node = spec.node
-    params = [f.value for f in node.fields if f.name.endswith("_param") and isinstance(f.value, Node)]
-    said = {f.name: f.value for p in params for f in p.fields if isinstance(f.value, str)}
+    said = _parameters(spec)
     names = ("batch_size", "channels", "height", "width")
     if spec.type == "MemoryData" and all(name in said for name in names):
         sizes = [_integer(said[name], node, path) for name in names]
         return dict(zip(spec.tops, [tuple(sizes), (sizes[0],)], strict=False))
     if batch is None:
-        if "batch_size" not in said:
-            return {}
-        batch = _integer(said["batch_size"], node, path)
+        return {}
     # The second top is a label for each item.
     labelled = spec.type in ("Data", "ImageData") or "label" in spec.tops[1:2]
     shapes = dict.fromkeys(spec.tops[1:2], (batch,)) if labelled else {}

@@ -57,6 +57,9 @@ class CaffeNet(nn.Module):
         # By submodule: its layer in the file, and lr_mult and decay_mult of its blobs.
         self.specs: dict[str, Spec] = {}
         self.multipliers: dict[str, list[tuple[float, float]]] = {}
+        self.fixed: dict[
+            str, bool
+        ] = {}  # the submodules whose layers name a phase of their own: is it TRAIN?
         self._schedules: dict[tuple, Schedule] = {}
 
     # ------------------------------------------------------------------------------------------ calls
@@ -472,7 +475,10 @@ class CaffeNet(nn.Module):
         if not isinstance(mode, bool):
             raise self._wrong("train: mode", "a bool", mode)
         self._phase(mode)
-        return super().train(mode)
+        super().train(mode)
+        for key, training in self.fixed.items():
+            self.get_layer(key).train(training)
+        return self
 
 
 def _hooked(module: nn.Module) -> bool:

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from support.nets import one_layer
 
 from layers import CaffeValueError
 from layers._net.fillers import fill
@@ -73,9 +74,24 @@ def test_bilinear():
 
 
 @pytest.mark.parametrize(
+    "values, wanted", [("", (1, 1)), ("diag_val: 20 diag_val: 4.5f", (20, 4.5)), ("diag_val: 3", (3, 1))]
+)
+@pytest.mark.parametrize("kind, shape", [("Convolution", (2, 3, 3, 2)), ("Deconvolution", (3, 2, 3, 2))])
+def test_diagonal(values, wanted, kind, shape):
+    """Of FlowNet2: each output is the mean of its channel, times a number."""
+    filler = f'weight_filler {{ type: "diagonal" {values} }}'
+    net = one_layer(
+        f'type: "{kind}" convolution_param {{ num_output: 2 kernel_h: 3 kernel_w: 2 {filler} }}', (1, 3, 6, 6)
+    )
+    weight = torch.zeros(shape, dtype=torch.float64)
+    weight[0, 0], weight[1, 1] = wanted[0] / 6, wanted[1] / 6
+    torch.testing.assert_close(net.L.weight.detach(), weight, rtol=1e-6, atol=0)
+
+
+@pytest.mark.parametrize(
     ("shape", "filler", "said"),
     [
-        ((2,), dict(type="diagonal"), "no type 'diagonal'"),
+        ((2,), dict(type="diagonals"), "no type 'diagonals'"),
         ((2,), dict(type="uniform", sparse=3), "sparse is for the gaussian filler, not for uniform"),
         ((), dict(type="gaussian", sparse=3), "the blob has no axes"),
         ((2, 3, 4), dict(type="bilinear"), "4 axes"),

@@ -342,8 +342,8 @@ def test_all_that_stands_in_the_way_is_said_at_once():
 
 
 def test_a_filler_that_is_none_is_named_with_its_layer():
-    with pytest.raises(CaffeValueError, match="c: weight: filler: no type 'diagonal'"):
-        caffe_net(INPUT + conv("c", "data").replace("gaussian", "diagonal"))
+    with pytest.raises(CaffeValueError, match="c: weight: filler: no type 'diagonals'"):
+        caffe_net(INPUT + conv("c", "data").replace("gaussian", "diagonals"))
 
 
 def test_an_error_of_a_call_names_the_layer_and_its_line():

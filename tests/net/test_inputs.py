@@ -106,3 +106,17 @@ def test_a_guess_that_does_not_fit_is_called_one():
         with pytest.raises(CaffeValueError, match="'r'") as error:
             caffe_net(said, shapes=shapes)
         assert "guessed" not in str(error.value)
+
+
+def test_a_phase_has_its_own_batch_and_the_images_of_the_other():
+    """As in a train_val whose crop_size stands in TRAIN alone."""
+    text = """layer { name: "d" type: "Data" top: "data" top: "label" include { phase: TRAIN }
+        transform_param { crop_size: 7 } data_param { batch_size: 128 } }
+      layer { name: "d" type: "Data" top: "data" top: "label" include { phase: TEST } data_param { batch_size: 0144 } }
+      layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip" inner_product_param { num_output: 3 } }
+      layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }"""
+    net = caffe_net(text)
+    assert net.shapes == {"data": (100, 3, 7, 7), "label": (100,), "ip": (100, 3), "loss": ()}
+    assert net.train().shapes["data"] == (128, 3, 7, 7)
+    net = caffe_net(text, shapes={"data": (5, 3, 4, 4)})
+    assert net.shapes["label"] == (5,) and net.train().shapes["data"] == (5, 3, 4, 4)

@@ -97,6 +97,30 @@ def test_fields_of_the_net_that_would_be_passed_over(text, said):
         caffe_net(f"\n{text}\n" + INPUT + conv("c", "data"))
 
 
+@pytest.mark.parametrize(
+    "more, said",
+    [
+        ("loss_weight: 1 loss_weight: 2", "2 loss_weight for 1 tops"),
+        ("propagate_down: true propagate_down: false", "2 propagate_down for 1 bottoms"),
+        ("blobs { data: 1 }", "blobs in the text are not read: give them as weights"),
+    ],
+)
+def test_fields_of_a_layer_that_would_be_passed_over(more, said):
+    with pytest.raises(CaffeValueError, match=f"line 1: 'r' .ReLU.: {said}"):
+        caffe_net(f'layer {{ name: "r" type: "ReLU" bottom: "data" top: "r" {more} }}' + INPUT)
+
+
+@pytest.mark.parametrize(
+    "phase, drops", [("", (False, True)), ("phase: TEST", (False, False)), ("phase: 0", (True, True))]
+)
+def test_a_layers_own_phase(phase, drops):
+    """Net::Init gives its own phase to layers that name none."""
+    net = caffe_net(INPUT + f'layer {{ name: "d" type: "Dropout" bottom: "data" top: "d" {phase} }}')
+    for training, dropped in zip((False, True), drops, strict=True):
+        assert (net.train(training)(torch.ones(2, 3, 8, 8)) == 0).any() == dropped
+        assert torch.nn.Sequential(net).train(training)(torch.ones(2, 3, 8, 8)).eq(0).any() == dropped
+
+
 def test_a_field_of_a_forks_net():
     text = "default_forward_type: FLOAT16 " + INPUT + conv("c", "data")
     with pytest.raises(CaffeValueError, match=r"line 1: no field .*ignore=\('default_forward_type',\)"):

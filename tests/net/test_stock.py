@@ -273,6 +273,33 @@ def test_deconvolution(kernel, stride, pad, group):
     same(net(x), reference.deconvolution(x.numpy(), weight, bias, stride, pad, group))
 
 
+@pytest.mark.parametrize("kind", ["convolution", "deconvolution"])
+@pytest.mark.parametrize(
+    "shape, axis", [((2, 3, 4, 5, 6), 2), ((2, 2, 3, 4, 5), -3), ((4, 5, 6), 0), ((2, 3, 4, 6), 2)]
+)
+def test_convolution_of_other_axes(kind, shape, axis):
+    """The axes before the channels are a batch, as in Caffe's num_."""
+    axis %= len(shape)
+    spatial = len(shape) - axis - 1
+    net = randomised(
+        one_layer(
+            f'type: "{kind.capitalize()}" convolution_param {{ axis: {axis} num_output: 4 kernel_size: 3 '
+            "stride: 2 pad: 1 }",
+            shape,
+        )
+    )
+    x = draw(*shape)
+    weight, bias = (p.detach().numpy() for p in (net.L.weight, net.L.bias))
+    batch = x.numpy().reshape(-1, *shape[axis:])
+    if spatial == 1:  # the reference has two
+        batch, weight = batch[..., None], np.pad(weight[..., None], [(0, 0)] * 3 + [(1, 1)])
+    dilation = (1,) if kind == "convolution" else ()
+    wanted = getattr(reference, kind)(batch, weight, bias, 2, 1, *dilation, 1)
+    wanted = wanted[..., 0] if spatial == 1 else wanted
+    assert net(x).shape == (*shape[:axis], 4, *wanted.shape[2:])
+    same(net(x), wanted.reshape(net(x).shape))
+
+
 def test_several_bottoms_of_a_convolution_share_its_weights():
     net = randomised(
         one_layer(

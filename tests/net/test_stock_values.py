@@ -322,6 +322,13 @@ def test_spatial_pyramid_pooling():
 # ------------------------------------------------------------------------------------------ dropout
 
 
+def test_dropout_of_nothing():
+    """Caffe checks the ratio in debug builds alone. Its release drops nothing."""
+    x = draw(5)
+    net = one_layer('type: "Dropout" dropout_param { dropout_ratio: 0 }', (5,))
+    assert torch.equal(net(x), x) and torch.equal(net.train()(x), x)
+
+
 def test_dropout_drops_and_scales_in_training():
     torch.manual_seed(0)
     y = one_layer('type: "Dropout" dropout_param { dropout_ratio: 0.25 }', (1000,)).train()(torch.ones(1000))

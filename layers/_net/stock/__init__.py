@@ -7,12 +7,14 @@ from __future__ import annotations
 import functools
 import importlib
 from pathlib import Path
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import torch
 from google.protobuf.text_format import ParseBool
 from torch import nn
 
+from ..._caffe.prototxt import number
 from ..._runtime import CaffeValueError
 from ..fillers import fill
 
@@ -26,8 +28,17 @@ class StockDefinition(NamedTuple):
     message: object  # the LayerParameter
     bottoms: int
     tops: int
-    extra: dict[str, str]  # values of the fields of forks that the type understands, by path
+    extra: dict[
+        str, str
+    ]  # by path: values of the fields of forks that the type understands, of several with spaces
     stored_blobs: int | None = None  # how many blobs the weights have for the layer, if they have it
+
+    def filler(self, filler, path: str):
+        """A FillerParameter, or what fills alike with the fields that only forks have."""
+        if filler.type != "diagonal":
+            return filler
+        values = self.extra.get(f"{path}.diag_val", "").split()
+        return SimpleNamespace(type="diagonal", sparse=filler.sparse, diag_val=[number(v) for v in values])
 
     def flag(self, field: str, default: bool) -> bool:
         """The value of a fork's bool field."""

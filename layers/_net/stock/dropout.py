@@ -14,7 +14,9 @@ class Dropout(StockLayer):
         self.scale_train = definition.flag("dropout_param.scale_train", True)
         # Bayesian SegNet draws in testing, too.
         self.always = definition.flag("dropout_param.sample_weights_test", False)
-        self.check(0 < self.ratio < 1, f"dropout_ratio: expected a number between 0 and 1, got {self.ratio}")
+        self.check(
+            0 <= self.ratio < 1, f"dropout_ratio: expected 0 or more, and less than 1, got {self.ratio}"
+        )
 
     def top_shapes(self, x):
         return [x]
