@@ -99,7 +99,7 @@ CASES = [
         {
             "small": (2, 5, 6, 4),
             "more regions than threads": (2, 4, 5, 600),
-            "several blocks": (1, 31, 37, 7),
+            "several tiles": (1, 70, 67, 7),
         },
         bad={
             "channels": Bad(

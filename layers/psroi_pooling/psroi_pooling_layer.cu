@@ -57,52 +57,78 @@ void PSROIPoolingLayer<Dtype>::Forward_gpu(const vector<Blob<Dtype>*>& bottom,
   CUDA_POST_KERNEL_CHECK;
 }
 
-struct __align__(16) PSROIBin {
-  int row, column, rows, columns;
+// A block of the backward computes a tile of a score map, at most 64 x 64 pixels, in shared memory. Four threads
+// share a row: each of them has every fourth pixel.
+const int kPSROITile = 64;
+const int kPSROILanes = 4;
+const int kPSROIThreads = kPSROITile * kPSROILanes;
+const int kPSROIPitch = kPSROITile + kPSROILanes;  // so that the rows of a warp are in different banks
+const int kPSROIStaged = 512;                      // regions whose bins are in shared memory at a time
 
-  __device__ inline bool covers(int h, int w) const {
-    return static_cast<unsigned>(h - row) < static_cast<unsigned>(rows) &&
-           static_cast<unsigned>(w - column) < static_cast<unsigned>(columns);
-  }
+// The tile's pixels in a region's bin.
+struct __align__(16) PSROIBin {
+  int row, rows, begin, end;
 };
 
-// Only one bin of each region reads a score map. So a pixel's thread goes through all regions, and tests
-// whether the bin covers the pixel. This needs no atomics: the sum has a fixed order, and each pixel is
-// written once. A block computes each region's bin once, for as many regions at a time as it has threads.
 template <typename Dtype>
-__global__ void PSROIPoolingBackward(const int blocks_per_map, const int num_regions, const Dtype* regions,
-                                     const double spatial_scale, const int channels, const int height,
-                                     const int width, const int group_size, const Dtype* top_diff,
-                                     Dtype* scores_diff) {
-  __shared__ PSROIBin bins[CAFFE_CUDA_NUM_THREADS];
-  __shared__ Dtype shares[CAFFE_CUDA_NUM_THREADS];
-  const int map = blockIdx.x / blocks_per_map;
-  const int pixel = blockIdx.x % blocks_per_map * blockDim.x + threadIdx.x;
+__device__ inline PSROIBin PSROIBinOf(const Dtype* region, const double spatial_scale, const int c,
+                                      const int height, const int width, const int group_size,
+                                      const int first_row, const int first_column, int* pixels) {
+  const PSROISpan y(region[2], region[4], spatial_scale, c / group_size % group_size, group_size, height);
+  const PSROISpan x(region[1], region[3], spatial_scale, c % group_size, group_size, width);
+  *pixels = (y.end - y.begin) * (x.end - x.begin);
+  const int begin = max(x.begin - first_column, 0), end = min(x.end - first_column, kPSROITile);
+  const PSROIBin bin = {y.begin - first_row, begin < end ? y.end - y.begin : 0, begin, end};
+  return bin;
+}
+
+// Only one bin of each region reads a score map. So a row's threads go through all regions, and add a bin's share
+// to their pixels of the row. Each pixel belongs to one thread: this needs no atomics, the sum has the regions'
+// order, and each pixel is written to memory once. A block computes each region's bin once.
+template <typename Dtype>
+__global__ void PSROIPoolingBackward(const int tiles_down, const int tiles_across, const int num_regions,
+                                     const Dtype* regions, const double spatial_scale, const int channels,
+                                     const int height, const int width, const int group_size,
+                                     const Dtype* top_diff, Dtype* scores_diff) {
+  __shared__ PSROIBin bins[kPSROIStaged];
+  __shared__ Dtype shares[kPSROIStaged];
+  __shared__ Dtype sums[kPSROITile * kPSROIPitch];
+  const int map = blockIdx.x / (tiles_down * tiles_across);
+  const int first_row = blockIdx.x / tiles_across % tiles_down * kPSROITile;
+  const int first_column = blockIdx.x % tiles_across * kPSROITile;
   const int image = map / channels, c = map % channels;
-  const int h = pixel / width, w = pixel % width;
-  Dtype sum = 0;
-  for (int first = 0; first < num_regions; first += blockDim.x) {
-    const int r = first + threadIdx.x;
-    PSROIBin bin = {0, 0, 0, 0};
-    if (r < num_regions && PSROIImage(regions + r * 5) == image) {
-      const Dtype* region = regions + r * 5;
-      const PSROISpan y(region[2], region[4], spatial_scale, c / group_size % group_size, group_size, height);
-      const PSROISpan x(region[1], region[3], spatial_scale, c % group_size, group_size, width);
-      bin.row = y.begin;
-      bin.column = x.begin;
-      bin.rows = y.end - y.begin;
-      bin.columns = x.end - x.begin;
-      shares[threadIdx.x] = top_diff[r * channels + c] / (bin.rows * bin.columns);
+  const int row = threadIdx.x / kPSROILanes, lane = threadIdx.x % kPSROILanes;
+  const bool has_row = first_row + row < height;
+  Dtype* own = sums + row * kPSROIPitch;
+  for (int w = lane; w < kPSROITile; w += kPSROILanes) own[w] = 0;
+  for (int first = 0; first < num_regions; first += kPSROIStaged) {
+    const int here = min(kPSROIStaged, num_regions - first);
+    for (int i = threadIdx.x; i < here; i += kPSROIThreads) {
+      const Dtype* region = regions + (first + i) * 5;
+      PSROIBin bin = {0, 0, 0, 0};
+      if (PSROIImage(region) == image) {
+        int pixels;
+        bin =
+            PSROIBinOf(region, spatial_scale, c, height, width, group_size, first_row, first_column, &pixels);
+        shares[i] = top_diff[(first + i) * channels + c] / pixels;
+      }
+      bins[i] = bin;
     }
-    bins[threadIdx.x] = bin;
     __syncthreads();
-    const int here = min(static_cast<int>(blockDim.x), num_regions - first);
-    for (int i = 0; i < here; ++i) {
-      if (bins[i].covers(h, w)) sum += shares[i];
+    for (int i = 0; has_row && i < here; ++i) {
+      const PSROIBin bin = bins[i];
+      if (static_cast<unsigned>(row - bin.row) >= static_cast<unsigned>(bin.rows)) continue;
+      // The first of this thread's pixels that is not before the bin.
+      const int from = bin.begin + ((lane - bin.begin) & (kPSROILanes - 1));
+      for (int w = from; w < bin.end; w += kPSROILanes) own[w] += shares[i];
     }
     __syncthreads();
   }
-  if (pixel < height * width) scores_diff[map * height * width + pixel] = sum;
+  for (int i = threadIdx.x; i < kPSROITile * kPSROITile; i += kPSROIThreads) {
+    const int h = first_row + i / kPSROITile, w = first_column + i % kPSROITile;
+    if (h < height && w < width)
+      scores_diff[(map * height + h) * width + w] = sums[i / kPSROITile * kPSROIPitch + i % kPSROITile];
+  }
 }
 
 template <typename Dtype>
@@ -111,11 +137,13 @@ void PSROIPoolingLayer<Dtype>::Backward_gpu(const vector<Blob<Dtype>*>& top,
                                             const vector<Blob<Dtype>*>& bottom) {
   if (propagate_down[1]) caffe_gpu_set(bottom[1]->count(), Dtype(0), bottom[1]->mutable_gpu_diff());
   if (!propagate_down[0] || bottom[0]->count() == 0) return;
-  const int blocks_per_map = (height_ * width_ + CAFFE_CUDA_NUM_THREADS - 1) / CAFFE_CUDA_NUM_THREADS;
+  const int tiles_down = (height_ + kPSROITile - 1) / kPSROITile;
+  const int tiles_across = (width_ + kPSROITile - 1) / kPSROITile;
+  const int blocks = bottom[0]->shape(0) * channels_ * tiles_down * tiles_across;
   // NOLINT_NEXT_LINE(whitespace/operators)
-  PSROIPoolingBackward<Dtype><<<bottom[0]->shape(0) * channels_ * blocks_per_map, CAFFE_CUDA_NUM_THREADS>>>(
-      blocks_per_map, bottom[1]->shape(0), bottom[1]->gpu_data(), spatial_scale_, channels_, height_, width_,
-      group_size_, top[0]->gpu_diff(), bottom[0]->mutable_gpu_diff());
+  PSROIPoolingBackward<Dtype><<<blocks, kPSROIThreads>>>(
+      tiles_down, tiles_across, bottom[1]->shape(0), bottom[1]->gpu_data(), spatial_scale_, channels_,
+      height_, width_, group_size_, top[0]->gpu_diff(), bottom[0]->mutable_gpu_diff());
   CUDA_POST_KERNEL_CHECK;
 }
 

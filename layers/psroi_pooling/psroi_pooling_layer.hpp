@@ -20,7 +20,8 @@ namespace caffe {
  *          regions [regions, 5]: image number, x1, y1, x2, y2 in the image's pixels, both ends included.
  * Top: [regions, output_dim, group_size, group_size]; a bin without pixels is 0.
  *
- * A region's corners are rounded, so its gradient is 0.
+ * A region's corners are rounded, so its gradient is 0. The gradient to the score maps is deterministic: each pixel's
+ * is the sum over the regions in their order.
  */
 template <typename Dtype>
 class PSROIPoolingLayer : public Layer<Dtype> {
