@@ -183,9 +183,17 @@ using caffe::caffe_gpu_atomic_add;
     __VA_ARGS__                                     \
   } break;
 
-#define CAFFE_DISPATCH_OTHERWISE_(dtype) \
-  default:                               \
-    throw ::caffe::Error("dtype code " + std::to_string(dtype) + " is not one this function was compiled for")
+namespace caffe {
+// torch's name of a dtype, for messages.
+inline std::string dtype_name(int dtype) {
+  static const char* const names[] = {"float32", "float64", "float16", "bfloat16"};
+  return dtype >= 0 && dtype < 4 ? names[dtype] : "a tensor of dtype code " + std::to_string(dtype);
+}
+}  // namespace caffe
+
+#define CAFFE_DISPATCH_OTHERWISE_(dtype, known) \
+  default:                                      \
+    throw ::caffe::Error(std::string("expected ") + known + ", got " + ::caffe::dtype_name(dtype))
 
 // Run the block with `name` as the C++ type of the caffe_dtype `dtype`.
 #define CAFFE_DISPATCH_FLOATING(dtype, name, ...)                                \
@@ -195,7 +203,7 @@ using caffe::caffe_gpu_atomic_add;
       CAFFE_DISPATCH_CASE_(CAFFE_FLOAT64, double, name, __VA_ARGS__)             \
       CAFFE_DISPATCH_CASE_(CAFFE_FLOAT16, ::caffe::half, name, __VA_ARGS__)      \
       CAFFE_DISPATCH_CASE_(CAFFE_BFLOAT16, ::caffe::bfloat16, name, __VA_ARGS__) \
-      CAFFE_DISPATCH_OTHERWISE_(dtype);                                          \
+      CAFFE_DISPATCH_OTHERWISE_(dtype, "float32, float64, float16 or bfloat16"); \
     }                                                                            \
   } while (0)
 
@@ -205,7 +213,7 @@ using caffe::caffe_gpu_atomic_add;
     switch (dtype) {                                                 \
       CAFFE_DISPATCH_CASE_(CAFFE_FLOAT32, float, name, __VA_ARGS__)  \
       CAFFE_DISPATCH_CASE_(CAFFE_FLOAT64, double, name, __VA_ARGS__) \
-      CAFFE_DISPATCH_OTHERWISE_(dtype);                              \
+      CAFFE_DISPATCH_OTHERWISE_(dtype, "float32 or float64");        \
     }                                                                \
   } while (0)
 
