@@ -40,7 +40,7 @@ V          ?=
 SETTINGS  := PYTHON CXX NVCC CUDA_HOME ARCH HIPCC HIP_ARCH HOST_ARCH LAYERS_DIR LAYERS BACKENDS BUILD CORE SANITIZE LIMIT V
 # Arguments of single targets (make help says which). They are read only from the command line.
 ARGUMENTS := LAYER FROM CAFFE TYPE NAME FORCE PARAM SHAPES TEST FILTER \
-             PROTOTXT WEIGHTS PHASE REPLACE IGNORE STAGES PYTHON_LAYERS PYTHON_PATH SOLVER RESUME MINUTES SEED
+             EXT JOB PROTOTXT WEIGHTS PHASE REPLACE IGNORE STAGES PYTHON_LAYERS PYTHON_PATH SOLVER RESUME MINUTES SEED
 
 include mk/literal.mk
 
@@ -72,6 +72,9 @@ new:  ## LAYER=foo: start a native layer; FROM=/path/foo_layer.cu: from the kern
 
 port:  ## CAFFE=/path/to/fork TYPE=Normalize [NAME= FORCE=1]: take layers out of a Caffe fork, unedited; TYPE=all for all
 	+@$(TOOL)port --caffe="$$CAFFE" --layers-dir "$$LAYERS_DIR" --name="$$NAME" $${FORCE:+--force} -- "$$TYPE"
+
+ffi:  ## EXT="/path/to/extension ...": build extensions of torch.utils.ffi (2017, 2018), unedited; print a table
+	+@$(TOOL)ffi
 
 verify:  ## LAYER=x [PARAM= SHAPES= TYPE=]: compare a Caffe layer's CPU code, kernels and finite differences
 	+@$(TOOL)make.build verify

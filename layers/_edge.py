@@ -20,6 +20,11 @@ CALL = (
     "include/caffe/layer_record.h", "src/call.cpp", "src/call_caffe.h", "src/call_plan.h", "src/call_short.h",
     "src/call_table.h", "src/call_torch.h", "src/dlpack.h",
 )  # fmt: skip
+# What the Python module of an extension of torch.utils.ffi is compiled from (tools/ffi/wrapper.py).
+FFI = (
+    "include/TH/TH.h", "include/THC/THC.h", "src/call_torch.h", "src/dlpack.h", "src/ffi_guard.h", "src/th_call.h",
+    "tools/ffi/declarations.py", "tools/ffi/uses.py", "tools/ffi/wrapper.py",
+)  # fmt: skip
 
 
 @functools.cache

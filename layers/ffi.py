@@ -1,9 +1,30 @@
-"""What extensions of torch.utils.ffi need: `old_functions` runs old-style autograd Functions.
+"""Extensions of torch.utils.ffi (2017, 2018): build and run them, unedited.
 
-from layers.ffi import old_functions      # cuffi.ffi, if the toolkit is installed
-old_functions()
+    python -m layers.ffi build.py             run a script of that time, such as the extension's build script
+    python -m layers.ffi make                 run a program, such as its Makefile or make.sh
+
+`import layers.ffi` makes `torch.utils.ffi` importable, and `old_functions()` runs old-style autograd Functions
+everywhere. (In an installed toolkit the package is `cuffi`.) docs/revive-a-torch-ffi-extension.md walks through it.
 """
 
+import sys
+
+import torch.utils
+
+from ._ffi.extension import create_extension
 from ._ffi.function import old_functions
 
-__all__ = ["old_functions"]
+__all__ = ["create_extension", "old_functions"]
+
+
+def _wrap_function(function, ffi):
+    """torch.utils.ffi._wrap_function: the functions of `lib` take tensors as they are."""
+    return function
+
+
+sys.modules["torch.utils.ffi"] = torch.utils.ffi = sys.modules[__name__]
+
+if __name__ == "__main__":
+    from ._ffi.front import main
+
+    sys.exit(main())

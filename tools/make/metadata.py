@@ -73,7 +73,7 @@ def commit() -> str:
 def write(library: Path, output: Path, info: str, nvcc: str) -> None:
     """Write the description of the library `output` beside it."""
     content = library.read_bytes()
-    backend = next(b for b in BACKENDS.values() if b.library == output.name)
+    backend = next(b for b in BACKENDS.values() if output.name.endswith(b.library))
     described = {
         "layer": output.parent.name,
         "backend": backend.name,

@@ -1,0 +1,214 @@
+"""create_extension: build an extension of torch.utils.ffi as its build script describes it.
+
+The kernels are compiled here, too: for each of `extra_objects` the .cu is found that a make.sh or a Makefile would have
+compiled, and neither of these is run.
+"""
+
+import glob
+import json
+import os
+import re
+import shutil
+import sys
+from pathlib import Path, PurePosixPath
+
+from .._backends import BACKENDS
+from .._load import toolkit
+from .._load.build import CaffeBuildError, Progress, make
+from .._load.cache import Entry
+from .._load.recipe import settings_for
+from . import kernels, processor
+
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]+)[">]', re.M)
+EXIT = re.compile(r"(?<![\w.>:])((?:std\s*::\s*)?exit)(\s*\()")
+CUDA_FOLDER = re.compile(r"/cuda[-\d.]*/|/usr/lib/|/usr/include")
+MODULE = '''"""The C functions of {name}. Made by its build script: torch.utils.ffi of the package {package}."""
+
+from torch.utils.ffi import _library
+
+lib, ffi = _library(__file__)
+'''
+INIT = """from torch.utils.ffi import _wrap_function
+from ._{name} import lib as _lib, ffi as _ffi
+
+__all__ = dir(_lib)
+globals().update({{name: _wrap_function(getattr(_lib, name), _ffi) for name in __all__}})
+"""
+
+
+def create_extension(
+    name: str, headers, sources, verbose: bool = True, with_cuda: bool = False, package: bool = False,
+    relative_to: str = ".", **options,
+) -> "Extension":  # fmt: skip
+    """torch.utils.ffi.create_extension: describe an extension. `build()` of the result builds it.
+
+    Args:
+        name: the package's, with dots between folders: `_ext.roi_pooling`.
+        headers: files with the declarations of the functions.
+        sources: C and C++ files. All paths are relative to the folder of `relative_to`.
+        with_cuda: are there functions for tensors on a GPU?
+        options: include_dirs, define_macros, extra_objects, extra_compile_args, libraries, library_dirs,
+            extra_link_args; others are ignored.
+
+    Raises:
+        CaffeBuildError: `build` cannot find a file, or the extension does not compile. The text names file and line.
+    """
+    frame = sys._getframe(1)
+    return Extension(
+        name,
+        headers,
+        sources,
+        with_cuda,
+        relative_to,
+        options,
+        f"{frame.f_code.co_filename}:{frame.f_lineno}",
+    )
+
+
+class Extension:
+    """One extension. base: the folder to which its paths are relative. where: the call that describes it."""
+
+    def __init__(self, name, headers, sources, with_cuda, relative_to, options, where):
+        self.name, self.with_cuda, self.options, self.where = name, with_cuda, options, where
+        self.base = Path(os.path.abspath(os.path.dirname(relative_to)))
+        listed = lambda names: [names] if isinstance(names, (str, os.PathLike)) else list(names)  # noqa: E731
+        self.headers = [self._existing("headers", header) for header in listed(headers)]
+        self.sources = [self._existing("sources", source) for source in listed(sources)]
+        self.short = name.rpartition(".")[2]
+        self.target = self.base.joinpath(*name.split("."))
+
+    def _wrong(self, option: str, text: str) -> CaffeBuildError:
+        return CaffeBuildError(f"{self.where}: {self.name}: {option}: {text}")
+
+    def _existing(self, option: str, file) -> Path:
+        path = Path(os.path.normpath(self.base / file))
+        if not path.is_file():
+            raise self._wrong(option, f"there is no file {path}")
+        return path
+
+    # ------------------------------------------------------------------------------------------------- build
+
+    def build(self) -> None:
+        """Build the libraries, and write the package. Nothing is written if anything fails."""
+        # Without a GPU and without ARCH only the processor's library is of use here.
+        only_host = processor.stands_in and not os.environ.get("ARCH")
+        settings, backends = settings_for(
+            "torch.utils.ffi", *(("all-major", "host") if only_host else (None, None))
+        )
+        if not self.with_cuda:
+            backends = tuple(b for b in backends if BACKENDS[b].on_host)
+        job, files = self._job()
+        key = kernels.digest(job, files, settings, backends)
+        entry = Entry(self.short, key, PurePosixPath("made"))
+        if not entry.is_complete():
+            with Progress(self.name) as progress:
+                entry.make(
+                    lambda lock: self._make(
+                        entry, job, files, settings | {"BACKENDS": " ".join(backends)}, progress, lock
+                    ),
+                    waiting=lambda: progress.step("another process builds it"),
+                )
+        self._write(entry)
+        print(f"{self.name}: built for {', '.join(backends)} in {self.target}")
+
+    def _job(self) -> tuple[dict, dict[str, bytes]]:
+        """What tools/ffi/library.py builds, with the user's paths, and the content of each file by path."""
+        objects, units = self._objects()
+        folders = [self.base, *(self._folder(f) for f in self.options.get("include_dirs") or ())]
+        arguments = [str(a) for a in self.options.get("extra_compile_args") or ()]
+        folders += [self._folder(a[2:]) for a in arguments if a.startswith("-I")]
+        macros = [
+            f"-D{n}" + ("" if v is None else f"={v}") for n, v in self.options.get("define_macros") or ()
+        ]
+        macros += [a for a in arguments if a.startswith(("-D", "-U"))]
+        main = [*self.headers, *self.sources, *(unit.source for unit in units)]
+        files = _closure(main, [*folders, *(f for unit in units for f in unit.folders)])
+        own = [f for f in folders if not CUDA_FOLDER.search(f"{f}/")]
+        link = [f"-l{name}" for name in self.options.get("libraries") or () if not re.match(r"cu|TH", name)]
+        link += [f"-L{self._folder(f)}" for f in self.options.get("library_dirs") or ()]
+        link += [a for a in map(str, self.options.get("extra_link_args") or ()) if a != "-fopenmp"]
+        return {
+            "name": self.short, "with_cuda": bool(self.with_cuda),
+            "sources": list(map(str, self.sources)), "headers": list(map(str, self.headers)),
+            "kernels": [{"source": str(unit.source), "flags": unit.flags} for unit in units],
+            "local": [str(f) for f in files if f not in main],
+            "flags": [*dict.fromkeys(f"-I{f}" for f in own), *macros], "objects": objects, "link": link,
+        }, {str(f): content for f, content in files.items()}  # fmt: skip
+
+    def _folder(self, folder) -> Path:
+        return Path(os.path.normpath(self.base / folder))
+
+    def _objects(self) -> tuple[list[str], list[kernels.Unit]]:
+        """From extra_objects: files to link with, and kernels to compile."""
+        objects, units = [], {}
+        for wanted in map(str, self.options.get("extra_objects") or ()):
+            path = Path(os.path.abspath(wanted))
+            path = path if path.exists() else Path(os.path.normpath(self.base / wanted))
+            if CUDA_FOLDER.search(str(path)):
+                continue  # CUDA's own libraries
+            found = kernels.units_of(path, self.base)
+            if found and self.with_cuda:
+                units |= {unit.source: unit for unit in found}
+            elif not found and path.is_file():
+                objects.append(str(path))
+            elif self.with_cuda or not found:
+                if self.with_cuda or not kernels.looks_like_cuda(path):
+                    raise self._wrong("extra_objects", f"{path}: neither this file nor a .cu for it exists")
+        return objects, list(units.values())
+
+    def _make(
+        self, entry: Entry, job: dict, files: dict, settings: dict, progress: Progress, lock: int
+    ) -> None:
+        """Copy the files, and run make."""
+        above = os.path.commonpath([os.path.dirname(f) for f in files])
+        copies = str(entry.sources.parent / "copies")
+        staged = lambda text: re.sub(rf"(?:(?<=^)|(?<=-I)){re.escape(above)}(?=/|$)", copies, text)  # noqa: E731
+        for path, content in files.items():
+            copy = Path(staged(path))
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(EXIT.sub(r"th_exit\2", content.decode("latin-1")).encode("latin-1"))
+        lists = {n: [staged(f) for f in job[n]] for n in ("sources", "headers", "local", "flags")}
+        lists["kernels"] = [
+            {"source": staged(k["source"]), "flags": [staged(f) for f in k["flags"]]} for k in job["kernels"]
+        ]
+        job = job | lists | {"copies": copies, "above": above, "place": str(entry.folder)}
+        (entry.place / "job.json").write_text(json.dumps(job))
+        own = {"JOB": str(entry.place / "job.json"), "BUILD": str(entry.build), "PYTHON": sys.executable}
+        own["CORE"] = str(entry.cache / f"core-{toolkit.digest().hex()[:16]}")
+        try:
+            make(["ffi"], settings | own, progress, lock)
+        except CaffeBuildError as error:
+            text = str(error).replace(copies, above)
+            raise CaffeBuildError(f"{self.where}: {self.name} does not build:\n{text}") from None
+
+    def _write(self, entry: Entry) -> None:
+        """Write the package: its libraries, and the Python files around them, as far as they do not exist."""
+        self.target.mkdir(parents=True, exist_ok=True)
+        for folder in (f for f in self.target.parents if self.base in f.parents):
+            (folder / "__init__.py").touch()
+        for old in glob.glob(f"{glob.escape(str(self.target))}/_{self.short}*.so"):
+            os.unlink(old)  # of 2017, or of the last build
+        for library in entry.folder.glob("*.so"):
+            partial = self.target / f"{library.name}.partial"
+            shutil.copyfile(library, partial)
+            os.replace(partial, self.target / library.name)
+        (self.target / f"_{self.short}.py").write_text(
+            MODULE.format(name=self.name, package=__package__.split(".")[0])
+        )
+        init = self.target / "__init__.py"
+        if not init.exists() or not init.read_text().strip():
+            init.write_text(INIT.format(name=self.short))
+
+
+def _closure(files: list[Path], folders: list[Path]) -> dict[Path, bytes]:
+    """The content of files, and of those that they include from their own folders or from `folders`."""
+    found, waiting = {}, list(files)
+    while waiting:
+        file = waiting.pop()
+        if file in found:
+            continue
+        found[file] = file.read_bytes()
+        for name in INCLUDE.findall(found[file].decode("latin-1")):
+            near = (Path(os.path.normpath(folder / name)) for folder in (file.parent, *folders))
+            waiting += [path for path in near if path.is_file()][:1]
+    return found

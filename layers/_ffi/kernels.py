@@ -1,0 +1,152 @@
+"""The .cu files that an extension's object files are made of, and how nvcc was told to compile them."""
+
+import hashlib
+import json
+import os
+import re
+import shlex
+from pathlib import Path
+from typing import NamedTuple
+
+from .._backends import BACKENDS
+from .._load import toolkit
+
+# The first bytes of what the stand-in for nvcc writes in the place of an object: what to compile.
+NOTE = '{"cuffi nvcc": '
+
+
+class Unit(NamedTuple):
+    """A .cu file. flags: -D and -I of nvcc's command. folders: those of its -I."""
+
+    source: Path
+    flags: list[str]
+    folders: list[Path]
+
+
+def looks_like_cuda(path: Path) -> bool:
+    return ".cu" in path.suffixes or "cuda" in path.name or "kernel" in path.name
+
+
+def digest(job: dict, files: dict[str, bytes], settings: dict, backends: tuple) -> str:
+    """The key of a build: everything that decides the content of the libraries."""
+    total = hashlib.sha256(toolkit.digest())
+    compilers = [toolkit.identity(w) for b in BACKENDS.values() for w in settings[b.compiler].split()[:1]]
+    what = [job, sorted(settings.items()), backends, compilers, toolkit.processor(), toolkit.writers()]
+    total.update(repr(what).encode())
+    for path in [*files, *job["objects"]]:
+        total.update(path.encode() + (files[path] if path in files else Path(path).read_bytes()))
+    return total.hexdigest()[:32]
+
+
+def units_of(path: Path, base: Path) -> list[Unit]:
+    """The kernels of an object: by the note of the stand-in for nvcc, else by a script, else by its name."""
+    try:
+        text = path.read_bytes()[: 1 << 16]
+    except OSError:
+        text = b""
+    if text.startswith(NOTE.encode()):
+        return [unit(note, Path(note["folder"])) for note in json.loads(text)["cuffi nvcc"]]
+    found = _by_script(path, base) or _by_name(path, base)
+    return [found] if found else []
+
+
+def unit(note: dict, folder: Path) -> Unit:
+    """The unit of one source and its options, which are relative to a folder."""
+    absolute = lambda name: Path(os.path.normpath(folder / name))  # noqa: E731
+    folders = [absolute(w[2:]) for w in note["flags"] if w.startswith("-I")]
+    flags = [w for w in note["flags"] if not w.startswith("-I")]
+    return Unit(
+        absolute(note["source"]), [*flags, *(f"-I{f}" for f in folders if "/cuda" not in str(f))], folders
+    )
+
+
+def parsed(words: list[str]) -> tuple[str, list[str], list[str]]:
+    """(the output, the inputs, the -D and -I) of a command of nvcc."""
+    output, inputs, flags, words = "", [], [], list(words)
+    takes = {
+        "-o",
+        "-D",
+        "-I",
+        "-x",
+        "-arch",
+        "-gencode",
+        "-code",
+        "-Xcompiler",
+        "-Xptxas",
+        "-ccbin",
+        "-std",
+        "-L",
+        "-l",
+    }
+    takes |= {
+        "--gpu-architecture",
+        "--gpu-code",
+        "--compiler-options",
+        "--output-file",
+        "--generate-code",
+        "-include",
+    }
+    while words:
+        word = words.pop(0)
+        value = words.pop(0) if word in takes and words else ""
+        if word in ("-o", "--output-file"):
+            output = value
+        elif word in ("-D", "-I"):
+            flags.append(word + value)
+        elif word.startswith(("-D", "-I")):
+            flags.append(word)
+        elif not word.startswith("-"):
+            inputs.append(word)
+    return output, inputs, flags
+
+
+def _by_script(path: Path, base: Path) -> Unit | None:
+    """By the line of a script or a Makefile that makes this object: nvcc -c -o src/x.cu.o x_kernel.cu -D A."""
+    folders = [base, *list(base.parents)[:3]]
+    scripts = [
+        s
+        for f in folders
+        for s in sorted(f.glob("*.sh")) + sorted(f.glob("*.bash")) + sorted(f.glob("*akefile"))
+    ]
+    for script in scripts + sorted(base.glob("*/*.sh")) + sorted(base.glob("*/*akefile")):
+        for line in script.read_text(errors="replace").replace("\\\n", " ").splitlines():
+            if "nvcc" not in line.lower() or path.name not in line:
+                continue
+            words = [w for w in _words(line[line.lower().index("nvcc") :])[1:] if not re.match(r"[$]", w)]
+            output, inputs, flags = parsed(words)
+            kernels = [i for i in inputs if i.endswith(".cu")]
+            if os.path.basename(output) == path.name and len(kernels) == 1:
+                near = [
+                    path.parent / os.path.basename(kernels[0]),
+                    base / kernels[0],
+                    script.parent / kernels[0],
+                ]
+                near += sorted(base.glob(f"**/{os.path.basename(kernels[0])}"))
+                for source in near:
+                    if source.is_file():
+                        return unit({"source": str(source), "flags": flags}, source.parent)
+    return None
+
+
+def _words(line: str) -> list[str]:
+    try:
+        return shlex.split(line, comments=True)
+    except ValueError:
+        return line.split()
+
+
+def _by_name(path: Path, base: Path) -> Unit | None:
+    """By the stem: x.cu.o, x.o or x.so is made of x.cu or x_kernel.cu; else of the only .cu in its folder."""
+    stem = path.name.split(".")[0]
+    if not looks_like_cuda(path) and path.suffix not in (".o", ".so"):
+        return None
+    found = sorted(base.glob("**/*.cu"))
+    for fits in (
+        lambda f: f.stem == stem, lambda f: f.stem == f"{stem}_kernel", lambda f: f"{f.stem}_kernel" == stem,
+        lambda f: f.parent == path.parent and (f.stem.startswith(stem) or stem.startswith(f.stem)),
+        lambda f: f.parent == path.parent and len([g for g in found if g.parent == f.parent]) == 1,
+    ):  # fmt: skip
+        if those := [f for f in found if fits(f)]:
+            nearest = min(those, key=lambda f: len(os.path.relpath(f, path.parent).split(os.sep)))
+            return Unit(nearest, [], [])
+    return None

@@ -1,0 +1,166 @@
+"""The C functions of a built extension, as the package of 2017 imports them: `from ._round import lib, ffi`.
+
+The calls themselves are C (src/th_call.h).
+"""
+
+import importlib.machinery
+import importlib.util
+import os
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from .. import _edge
+from .._backends import BACKENDS, HOST
+from .._runtime import (
+    CaffeRuntimeError,
+    CaffeTypeError,
+    CaffeValueError,
+    backends_here,
+    describe,
+    dtype_name,
+    raw_stream,
+)
+from .._runtime import short as of_call
+from .function import old_functions
+from .services import DTYPES, Services
+
+# DLPack's code and bits of dtypes.
+_CODES = {
+    dtype: (2 if dtype.is_floating_point else 1 if dtype == torch.uint8 else 0, dtype.itemsize * 8)
+    for dtype in DTYPES.values()
+} | {torch.bool: (6, 8)}
+
+
+class Library:
+    """cffi's `lib`: the functions are its attributes, and dir() lists nothing else."""
+
+    def __init__(self, functions: dict):
+        self.__dict__.update(functions)
+
+    def __dir__(self) -> list[str]:
+        return sorted(self.__dict__)
+
+
+def library(file: str) -> tuple[Library, object]:
+    """(lib, ffi) for `_round.py`, whose libraries lie beside it. Old-style Functions run around it from now on.
+
+    Raises:
+        CaffeRuntimeError: there is no library, or it cannot run here, or another version of the toolkit built it.
+    """
+    place = Path(os.path.realpath(file))
+    name = place.stem.removeprefix("_")
+    old_functions(_top(place.parent))
+    found = {}
+    for backend in backends_here():
+        path = place.with_name(f"{place.stem}{backend.library}")
+        if path.exists():
+            found[backend.name] = _load(name, path, backend.name)
+    if not found:
+        raise CaffeRuntimeError(f"{name}: there is no library beside {file}: run its build script again")
+    first = found.get(HOST.name) or next(iter(found.values()))
+    for one in found.values():
+        for other in (o for o in found.values() if o is not one):
+            for function in one.functions:
+                if function in other.functions:
+                    one.connect(function, other.functions[function])
+    return Library(first.functions), None
+
+
+def _top(package: Path) -> Path:
+    """The folder around the outermost package: there are the Functions that use an extension."""
+    while (package / "__init__.py").exists() and package.parent != package:
+        package = package.parent
+    return package
+
+
+def _load(name: str, path: Path, backend: str):
+    loader = importlib.machinery.ExtensionFileLoader(path.name.partition(".")[0], str(path))
+    module = importlib.util.module_from_spec(
+        importlib.util.spec_from_file_location(loader.name, path, loader=loader)
+    )
+    loader.exec_module(module)
+    if _edge.root() and module.edge != _edge.digest(_edge.root(), _edge.FFI):
+        raise CaffeRuntimeError(
+            f"{name}: another version of the toolkit built {path}: run the extension's build script again"
+        )
+    if module.unsupported:
+        raise CaffeRuntimeError(f"{name}: {path.name} cannot run here: {module.unsupported}")
+    module.configure(of_python(name, BACKENDS[backend].device))
+    return module
+
+
+def of_python(name: str, gpu: str) -> dict:
+    """What the C side calls, by the names in src/th_call.h. gpu: the device type of THC's tensors."""
+    known = of_call.of_torch() if of_call.AVAILABLE else None
+
+    def refuse(function, argument, kind, place, index, least, most, value):
+        where = f"{name}: {function}"
+        if not argument:
+            raise CaffeTypeError(f"{where}: expected {index} arguments, got {value}")
+        if place:
+            dtype = DTYPES[kind.removeprefix("TH").removeprefix("Cuda").removesuffix("Tensor") or "Float"]
+            device = gpu if place == "gpu" else "cpu"
+            raise CaffeTypeError(
+                f"{where}: {argument}: expected a {kind} ({device} {dtype_name(dtype)}), got {describe(value)}"
+            )
+        if least < most and isinstance(value, int):
+            raise CaffeValueError(f"{where}: {argument}: expected {kind} from {least} to {most}, got {value}")
+        raise CaffeTypeError(f"{where}: {argument}: expected {kind}, got {describe(value)}")
+
+    def fail(function, text, error):
+        said = f"{text}: {error}" if error else text
+        raise CaffeRuntimeError(f"{name}: {function}: {said}") from error
+
+    return {
+        "torch": known or dict.fromkeys(_NEEDED) | _without_exchange(),
+        "service": Services(gpu),
+        "refuse": refuse,
+        "fail": fail,
+        "dense": lambda tensor: tensor.detach().resolve_neg().resolve_conj().contiguous(),
+        "restore": _restore,
+        "measure": _measure,
+        "written": _written,
+        "stream": raw_stream,
+    }
+
+
+# The parts of torch that only calls by the exchange API need: src/call_torch.h reads all of them.
+_NEEDED = (
+    "tensor", "parameter", "is_neg", "requires_grad", "modes", "tracing", "autocasting", "deterministic",
+    "grad_enabled", "get_num_threads", "forward_ad", "current_level", "is_autocast_enabled", "get_autocast_dtype",
+    "to", "float32", "dtypes", "exchange_device", "exchange_api",
+)  # fmt: skip
+
+
+def _without_exchange() -> dict:
+    return {
+        "is_neg": Tensor.is_neg,
+        "get_num_threads": torch.get_num_threads,
+        "exchange_device": getattr(torch._C, "_cuda_exchangeDevice", None),
+    }
+
+
+def _restore(tensor: Tensor, copy: Tensor) -> None:
+    """Give the values of a dense copy back to the caller's tensor. One with memory in common gets nothing back."""
+    if tensor.shape != copy.shape:
+        tensor.data = copy
+    elif not any(step == 0 and size > 1 for size, step in zip(tensor.shape, tensor.stride(), strict=True)):
+        tensor.data.copy_(copy)
+
+
+def _measure(tensor: Tensor) -> tuple:
+    """What DLPack would say of a tensor."""
+    if not isinstance(tensor, Tensor) or tensor.layout != torch.strided or tensor.is_nested:
+        raise CaffeTypeError("not a dense tensor")
+    code, bits = _CODES[tensor.dtype]
+    device = BACKENDS["cuda"].dlpack if tensor.is_cuda and tensor.device.type != "cpu" else HOST.dlpack
+    return (
+        tensor.data_ptr(), tuple(tensor.shape), tensor.stride(), device, tensor.device.index or 0, code, bits,
+    )  # fmt: skip
+
+
+def _written(tensor: Tensor) -> None:
+    if isinstance(tensor, Tensor) and not tensor.is_inference():
+        torch.autograd.graph.increment_version(tensor)

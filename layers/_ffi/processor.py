@@ -1,0 +1,25 @@
+"""The processor in the place of a GPU, for scripts that ask for one (front.py)."""
+
+import sys
+
+import torch
+
+stands_in = False
+
+
+def stand_in() -> None:
+    """Let code that asks for a GPU have the processor."""
+    global stands_in
+    stands_in = True
+    print(
+        "torch.utils.ffi: there is no GPU here: the processor stands for it in this script", file=sys.stderr
+    )
+    cuda = torch.cuda
+    cuda.is_available, cuda.device_count, cuda.current_device = lambda: True, lambda: 1, lambda: 0
+    cuda.synchronize = cuda.set_device = cuda.manual_seed = cuda.manual_seed_all = lambda *_: None
+    cuda.empty_cache = lambda: None
+    torch.Tensor.cuda = torch.nn.Module.cuda = lambda self, *_, **__: self
+    torch.Tensor.is_cuda = property(lambda self: True)
+    torch.Tensor.get_device = lambda self: 0
+    for kind in ("Float", "Double", "Half", "Long", "Int", "Short", "Char", "Byte", "Bool"):
+        setattr(cuda, f"{kind}Tensor", getattr(torch, f"{kind}Tensor"))

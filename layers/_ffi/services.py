@@ -1,0 +1,146 @@
+"""What C code asks of torch by TH's functions (include/TH/TH.h): operations on the tensors that Python lent it.
+
+The same operations serve the processor and the GPU. Each changes its first tensor in place, or gives the tensor that
+takes its place in C: a view, for example.
+"""
+
+import torch
+from torch import Tensor
+
+from .._backends import GPU
+
+DTYPES = {
+    "Float": torch.float32, "Double": torch.float64, "Half": torch.float16, "Long": torch.int64, "Int": torch.int32,
+    "Short": torch.int16, "Char": torch.int8, "Byte": torch.uint8,
+}  # fmt: skip
+
+
+def _resize(tensor: Tensor, *sizes: int) -> Tensor:
+    if tensor.requires_grad:  # torch refuses to resize it, and 2017 did not
+        tensor.data = tensor.data.resize_(sizes)
+        return tensor
+    return tensor.resize_(sizes)
+
+
+def _into(function):
+    """An operation whose result goes to its first tensor, which gets the result's shape."""
+
+    def operation(tensor: Tensor, *arguments) -> Tensor:
+        result = function(*arguments)
+        return _resize(tensor, *result.shape).copy_(result)
+
+    return operation
+
+
+def _scaled(function):
+    """TH's `a + x b`, and `a + x` for a number."""
+    return _into(lambda a, x, b=None: function(a, x) if b is None else function(a, b, alpha=x))
+
+
+def _matrix(function):
+    """TH's order: beta, the addend, alpha, the factors."""
+    return _into(lambda beta, a, alpha, b, c: function(a, b, c, beta=beta, alpha=alpha))
+
+
+def _view(function):
+    """TH's function that makes its first tensor a view of the second."""
+    return lambda tensor, of, *arguments: function(of, *arguments)
+
+
+def _division(a: Tensor, b):
+    return torch.div(a, b, rounding_mode=None if a.is_floating_point() else "trunc")
+
+
+def _columns(kind: str, address: int, rows: int, columns: int, step: int, device: int) -> Tensor:
+    """The matrix whose columns lie at an address, `step` elements apart."""
+    from cffi import FFI
+
+    from .._caffe.services import view_memory
+
+    dtype = torch.float32 if kind == "S" else torch.float64
+    flat = view_memory(FFI(), address, step * (columns - 1) + rows, dtype, device)
+    return flat.as_strided((rows, columns), (1, step))
+
+
+def _update(c: Tensor, alpha: float, product: Tensor, beta: float) -> None:
+    c.copy_(alpha * product + beta * c if beta else alpha * product)  # with beta 0 BLAS does not read c
+
+
+class Services:
+    """Does the operations of one library. gpu: the device type of THC's tensors."""
+
+    def __init__(self, gpu: str):
+        self.gpu = gpu
+
+    def __call__(self, operation: str, *arguments):
+        with torch.no_grad():
+            if operation in ("gemm", "gemv", "dotMemory"):
+                return getattr(self, operation)(*arguments)
+            if operation == "new":
+                return self.new(*arguments)
+            if operation in NUMBERS:
+                return float(NUMBERS[operation](*arguments))
+            return OPERATIONS[operation](*arguments)
+
+    def new(self, name: str, *sizes: int) -> Tensor:
+        kind = name.removeprefix("TH").removesuffix("Tensor")
+        device = self.gpu if kind.startswith("Cuda") else "cpu"
+        return torch.empty(sizes, dtype=DTYPES[kind.removeprefix("Cuda") or "Float"], device=device)
+
+    @property
+    def device(self) -> int:
+        """Where the memory of an address is, as view_memory has it."""
+        return torch.cuda.current_device() if self.gpu == GPU else -1
+
+    def gemm(self, kind, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc) -> None:
+        """c = alpha op(a) op(b) + beta c, by columns."""
+        turned_a, turned_b = (chr(t) in "tTcC" for t in (ta, tb))
+        left = _columns(kind, a, *((k, m) if turned_a else (m, k)), lda, self.device)
+        right = _columns(kind, b, *((n, k) if turned_b else (k, n)), ldb, self.device)
+        product = (left.T if turned_a else left) @ (right.T if turned_b else right)
+        _update(_columns(kind, c, m, n, ldc, self.device), alpha, product, beta)
+
+    def gemv(self, kind, t, m, n, alpha, a, lda, x, step_x, beta, y, step_y) -> None:
+        """y = alpha op(a) x + beta y."""
+        matrix = _columns(kind, a, m, n, lda, self.device)
+        matrix = matrix.T if chr(t) in "tTcC" else matrix
+        vector = _columns(kind, x, 1, matrix.shape[1], step_x, self.device)[0]
+        _update(_columns(kind, y, 1, matrix.shape[0], step_y, self.device)[0], alpha, matrix @ vector, beta)
+
+    def dotMemory(self, kind, n, x, step_x, y, step_y) -> float:
+        first = _columns(kind, x, 1, n, step_x, self.device)[0]
+        return float(first @ _columns(kind, y, 1, n, step_y, self.device)[0])
+
+
+OPERATIONS = {
+    "resize": _resize,
+    "resizeAs": lambda tensor, like: _resize(tensor, *like.shape),
+    "zero": Tensor.zero_,
+    "fill": Tensor.fill_,
+    "fillStorage": lambda tensor, x: tensor.new_empty(0).set_(tensor.untyped_storage()).fill_(x) and tensor,
+    "copy": lambda tensor, of: tensor.copy_(of.reshape(tensor.shape)),
+    "newWithTensor": Tensor.detach,
+    "newContiguous": Tensor.contiguous,
+    "newClone": Tensor.clone,
+    "newSelect": Tensor.select,
+    "newNarrow": Tensor.narrow,
+    "newTranspose": Tensor.transpose,
+    "set": _view(Tensor.detach),
+    "select": _view(Tensor.select),
+    "narrow": _view(Tensor.narrow),
+    "transpose": _view(Tensor.transpose),
+    "squeeze": _view(Tensor.squeeze),
+    "unsqueeze": _view(Tensor.unsqueeze),
+    "add": _scaled(torch.add),
+    "sub": _scaled(torch.sub),
+    "mul": _into(torch.mul),
+    "div": _into(_division),
+    "sum": _into(lambda a, dimension, keep: a.sum(dimension, bool(keep))),
+    "addmm": _matrix(torch.addmm),
+    "addmv": _matrix(torch.addmv),
+    "addr": _matrix(torch.addr),
+}  # fmt: skip
+NUMBERS = {
+    "sum": torch.sum, "mean": torch.mean, "amin": torch.amin, "amax": torch.amax, "norm": torch.linalg.vector_norm,
+    "dot": lambda a, b: torch.dot(a.reshape(-1), b.reshape(-1)), "get": lambda tensor, *index: tensor[index],
+}  # fmt: skip

@@ -1,0 +1,457 @@
+// How Python calls the C functions of an extension of torch.utils.ffi: the body of the Python module that
+// tools/ffi/wrapper.py writes for each. The extension's C code sees tensors as include/TH and include/THC say.
+//
+// A call reads its tensors through call_torch.h, lends each as a THTensor, and runs the function behind caffe_guard
+// without the interpreter's lock. What C asks of torch meanwhile (th_torch) is done by Python on the lent tensor
+// itself: so a resize reaches the caller's tensor, and torch counts its version. An error of any kind leaves C as an
+// exception, and becomes a Python exception that names the extension, the function and the argument.
+#pragma once
+
+#include <TH/TH.h>
+#include <stdarg.h>
+
+#include <deque>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "call_torch.h"
+#include "ffi_guard.h"
+
+namespace th {
+
+using caffe::DLTensor;
+using caffe::Owned;
+
+// What Python gives once (of_python in layers/_ffi/library.py).
+struct Python : caffe::Named {
+  using caffe::Named::Named;
+  caffe::Torch torch{object("torch")};
+  // Functions. Do an operation of TH; raise the error for an argument; raise that of a failed call; a dense copy; give
+  // a copy's values back; an operation's version of a tensor's properties; say that tensors were written to.
+  PyObject *service = object("service"), *refuse = object("refuse"), *fail = object("fail"),
+           *dense = object("dense"), *restore = object("restore"), *measure = object("measure"),
+           *written = object("written"), *stream = object("stream");
+};
+inline Python* python = nullptr;
+
+// kTensor: of a family of TH. kMemory: any other pointer. Writes: the function is known to write through its data.
+enum Kind : char { kTensor, kInteger, kReal, kText, kMemory, kNothing };
+struct Parameter {
+  const char* name;
+  Kind kind;
+  const char* type;    // as error messages have it
+  uint8_t code, bits;  // DLPack's, of a tensor's elements
+  bool on_gpu;         // a tensor of THC
+  bool any_layout;     // C reads its strides
+  bool writes;
+  long long least, most;  // of an integer
+};
+union Word {
+  long long integer;
+  double real;
+  const void* address;
+  THTensor* tensor;
+};
+struct Function {
+  const char* name;
+  const Parameter* parameters;
+  size_t count;
+  Kind returns;
+  void (*run)(const Word* words, Word* result);
+};
+#ifdef CAFFE_HOST_BACKEND
+constexpr int32_t kGpu = caffe::kDLCPU;
+#else
+constexpr int32_t kGpu = caffe::kDLCUDA;
+#endif
+constexpr size_t kMostParameters = 64;
+
+// A tensor as C sees it. It begins with the THTensor, so that a THTensor's address is its own.
+struct Lent {
+  THTensor view;
+  THStorage storage;
+  PyObject* object;    // owned
+  PyObject* original;  // owned: the caller's tensor, if `object` is a dense copy of it
+  DLTensor tensor;
+  std::vector<int64_t> measured;  // sizes and strides, where there is no exchange API
+
+  explicit Lent(PyObject* given) : view(), storage(), object(given), original(nullptr), tensor() {
+    Py_INCREF(given);
+  }
+  Lent(const Lent&) = delete;
+  ~Lent() {
+    Py_XDECREF(object);
+    Py_XDECREF(original);
+  }
+  // Fill in the view. False, with an exception, if Python cannot read it.
+  bool read() {
+    if (!(python->torch.api && python->torch.is_plain(object) && python->torch.read(object, &tensor)) &&
+        !measure())
+      return false;
+    static long one[] = {1};  // TH had no tensors without dimensions: a number was a row of one
+    storage.data = reinterpret_cast<void*>(caffe::memory_of(tensor));
+    view.nDimension = tensor.ndim ? tensor.ndim : 1;
+    view.size = tensor.ndim ? reinterpret_cast<long*>(tensor.shape) : one;
+    view.stride = tensor.ndim ? reinterpret_cast<long*>(tensor.strides) : one;
+    view.device = tensor.device_type == caffe::kDLCPU ? -1 : tensor.device;
+    view.storage = &storage;
+    storage.size = th_elements(&view);
+    return true;
+  }
+
+ private:
+  bool measure() {
+    const Owned found(PyObject_CallFunctionObjArgs(python->measure, object, nullptr));
+    unsigned long long address;
+    PyObject *sizes, *strides;
+    int code, bits;
+    if (!found || !PyArg_ParseTuple(found.get(), "KOOiiii", &address, &sizes, &strides, &tensor.device_type,
+                                    &tensor.device, &code, &bits))
+      return false;
+    const Py_ssize_t count = PyTuple_Size(sizes);
+    measured.clear();
+    for (PyObject* list : {sizes, strides})
+      for (Py_ssize_t i = 0; i < count; ++i) measured.push_back(PyLong_AsLongLong(PyTuple_GetItem(list, i)));
+    tensor.data = reinterpret_cast<void*>(static_cast<uintptr_t>(address));
+    tensor.byte_offset = 0;
+    tensor.ndim = static_cast<int32_t>(count);
+    tensor.shape = measured.data();
+    tensor.strides = measured.data() + count;
+    tensor.dtype = {static_cast<uint8_t>(code), static_cast<uint8_t>(bits), 1};
+    return !PyErr_Occurred();
+  }
+};
+
+// The call that this thread is in. C's temporaries live until it ends.
+struct Call {
+  std::deque<Lent> lent;
+  int32_t device = -1;  // of the GPU's tensors; -1 if there is none
+  void* stream = nullptr;
+  PyThreadState* thread = nullptr;
+  PyObject *error_type = nullptr, *error = nullptr, *error_trace = nullptr;  // what Python raised meanwhile
+  Call* const outer;
+
+  static Call*& current() {
+    static thread_local Call* call = nullptr;
+    return call;
+  }
+  Call() : outer(std::exchange(current(), this)) {}
+  ~Call() {
+    current() = outer;
+    Py_XDECREF(error_type);
+    Py_XDECREF(error);
+    Py_XDECREF(error_trace);
+  }
+  Call(const Call&) = delete;
+  static Call& here() {
+    if (!current())
+      throw std::runtime_error("a function of TH was called by a thread that Python did not call");
+    return *current();
+  }
+  // Keep Python's exception, and leave C.
+  [[noreturn]] void raise(const char* operation) {
+    PyErr_Fetch(&error_type, &error, &error_trace);
+    PyErr_NormalizeException(&error_type, &error, &error_trace);
+    throw std::runtime_error(operation);
+  }
+};
+
+// Within it this thread has the interpreter's lock, in the middle of a call.
+class Locked {
+ public:
+  explicit Locked(Call& call) : call_(call) { PyEval_RestoreThread(call.thread); }
+  ~Locked() { call_.thread = PyEval_SaveThread(); }
+
+ private:
+  Call& call_;
+};
+
+inline Lent& lent_of(THTensor* t) {
+  if (!t) throw std::runtime_error("a tensor of TH is NULL");
+  return *reinterpret_cast<Lent*>(t);
+}
+
+// Have Python do an operation on C's arguments. Returns what it gave: a tensor, a number or None.
+inline PyObject* ask(Call& call, const char* operation, const char* kinds, va_list list) {
+  std::vector<PyObject*> given{PyUnicode_FromString(operation)};
+  std::vector<Lent*> used;
+  for (; *kinds; ++kinds) {
+    if (*kinds == 't') {
+      used.push_back(&lent_of(va_arg(list, THTensor*)));
+      Py_INCREF(used.back()->object);
+      given.push_back(used.back()->object);
+    } else if (*kinds == 'l') {
+      given.push_back(PyLong_FromLong(va_arg(list, long)));
+    } else if (*kinds == 'd') {
+      given.push_back(PyFloat_FromDouble(va_arg(list, double)));
+    } else if (*kinds == 's') {
+      given.push_back(PyUnicode_FromString(va_arg(list, const char*)));
+    } else {
+      given.push_back(PyLong_FromVoidPtr(va_arg(list, void*)));
+    }
+  }
+  const Owned arguments(caffe::tuple_of(given.data(), static_cast<Py_ssize_t>(given.size())));
+  for (PyObject* one : given) Py_XDECREF(one);
+  PyObject* const found = arguments ? PyObject_CallObject(python->service, arguments.get()) : nullptr;
+  if (!found) call.raise(operation);
+  // Only the first changes. A result that stands in for it, such as a view, takes its place.
+  if (!used.empty() && found != Py_None && strncmp(operation, "new", 3) && !PyFloat_Check(found)) {
+    Py_INCREF(found);
+    Py_DECREF(std::exchange(used[0]->object, found));
+  }
+  for (Lent* one : used)
+    if (!one->read()) {
+      Py_DECREF(found);
+      call.raise(operation);
+    }
+  return found;
+}
+
+}  // namespace th
+
+struct THCState {};
+static THCState th_only_state;
+extern "C" {
+THCState* state = &th_only_state;
+
+void th_fail(const char* format, ...) {
+  char text[1024];
+  va_list list;
+  va_start(list, format);
+  vsnprintf(text, sizeof(text), format, list);
+  va_end(list);
+  throw std::runtime_error(text);
+}
+THTensor* th_torch(const char* operation, const char* kinds, ...) {
+  th::Call& call = th::Call::here();
+  const th::Locked lock(call);
+  va_list list;
+  va_start(list, kinds);
+  const caffe::Owned found(th::ask(call, operation, kinds, list));
+  va_end(list);
+  if (strncmp(operation, "new", 3)) return nullptr;
+  call.lent.emplace_back(found.get());
+  if (!call.lent.back().read()) call.raise(operation);
+  return &call.lent.back().view;
+}
+double th_number(const char* operation, const char* kinds, ...) {
+  th::Call& call = th::Call::here();
+  const th::Locked lock(call);
+  va_list list;
+  va_start(list, kinds);
+  const caffe::Owned found(th::ask(call, operation, kinds, list));
+  va_end(list);
+  return PyFloat_AsDouble(found.get());
+}
+void* th_stream(void) { return th::Call::here().stream; }
+int th_device(void) { return th::Call::here().device; }
+void* th_allocate(size_t bytes) {
+  return th_torch("new", "sl", "THCudaByteTensor", static_cast<long>(bytes))->storage->data;
+}
+}
+
+namespace th {
+
+// A function as Python sees it: a builtin, whose `self` this is.
+struct Bound {
+  const Function* function;
+  PyObject* other;  // the same function of another backend's library, for tensors of its device; or null
+  PyMethodDef method;
+};
+
+// Ask Python for the error about an argument. index -1: their number.
+inline bool refuse(const Function& f, Py_ssize_t index, PyObject* value) {
+  const Parameter* const p = index < 0 ? nullptr : &f.parameters[index];
+  const Owned done(PyObject_CallFunction(
+      python->refuse, "ssssnLLO", f.name, p ? p->name : "", p ? p->type : "",
+      p && p->kind == kTensor ? p->on_gpu ? "gpu" : "cpu" : "", p ? index : static_cast<Py_ssize_t>(f.count),
+      p ? p->least : 0LL, p ? p->most : 0LL, value));
+  return false;
+}
+
+inline bool fits(const Parameter& p, const DLTensor& t) {
+  const bool is_byte = p.bits == 8 && t.dtype.code == caffe::kDLBool && t.dtype.bits == 8;
+  return t.device_type == (p.on_gpu ? kGpu : int32_t{caffe::kDLCPU}) &&
+         (is_byte || (t.dtype.code == p.code && t.dtype.bits == p.bits));
+}
+
+// Lend a tensor. False, with an exception, if it does not fit.
+inline bool lend(Call& call, const Function& f, size_t index, PyObject* value, Word* word) {
+  const Parameter& p = f.parameters[index];
+  call.lent.emplace_back(value);
+  Lent& lent = call.lent.back();
+  if (!lent.read()) {
+    PyErr_Clear();
+    return refuse(f, static_cast<Py_ssize_t>(index), value);
+  }
+  const DLTensor& t = lent.tensor;
+  if (!fits(p, t) || (p.on_gpu && call.device >= 0 && call.device != t.device))
+    return refuse(f, static_cast<Py_ssize_t>(index), value);
+  if (p.on_gpu) call.device = t.device;
+  if ((!p.any_layout && !th_is_contiguous(&lent.view)) || python->torch.is_negative(value)) {
+    PyObject* const copy = PyObject_CallFunctionObjArgs(python->dense, value, nullptr);
+    if (!copy) return false;
+    lent.original = std::exchange(lent.object, copy);
+    if (!lent.read()) return false;
+  }
+  word->tensor = &lent.view;
+  return true;
+}
+
+// Convert an argument. False, with an exception, if it does not fit.
+inline bool convert(Call& call, const Function& f, size_t index, PyObject* value, Word* word) {
+  const Parameter& p = f.parameters[index];
+  if (p.kind == kTensor) return lend(call, f, index, value, word);
+  if (p.kind == kReal) {
+    word->real = PyFloat_AsDouble(value);
+  } else if (p.kind == kInteger) {
+    const Owned number(PyNumber_Index(value));
+    word->integer = number ? PyLong_AsLongLong(number.get()) : 0;
+    if (!PyErr_Occurred() && (word->integer < p.least || word->integer > p.most))
+      return refuse(f, static_cast<Py_ssize_t>(index), value);
+  } else if (p.kind == kText) {
+    word->address = PyBytes_Check(value) ? PyBytes_AsString(value) : PyUnicode_AsUTF8AndSize(value, nullptr);
+  } else if (value == Py_None || PyLong_Check(value)) {
+    word->address = value == Py_None ? nullptr : PyLong_AsVoidPtr(value);
+  } else {
+    call.lent.emplace_back(value);
+    if (call.lent.back().read()) word->address = call.lent.back().storage.data;
+  }
+  if (!PyErr_Occurred()) return true;
+  PyErr_Clear();
+  return refuse(f, static_cast<Py_ssize_t>(index), value);
+}
+
+inline bool find_stream(Call& call) {
+  if (call.device < 0 || kGpu == caffe::kDLCPU) return true;
+  if (python->torch.api) return python->torch.api->current_stream(kGpu, call.device, &call.stream) == 0;
+  const Owned found(PyObject_CallFunction(python->stream, "i", call.device));
+  call.stream = found ? PyLong_AsVoidPtr(found.get()) : nullptr;
+  return !PyErr_Occurred();
+}
+
+// Run the C function, on the tensors' device, without the interpreter's lock. False, with an exception, if it failed.
+inline bool run(Call& call, const Function& f, const Word* words, Word* result) {
+  const bool guards = kGpu != caffe::kDLCPU && call.device >= 0 && python->torch.exchange_device != Py_None;
+  long other = -1;
+  if (guards)
+    other = caffe::Torch::number(PyObject_CallFunction(python->torch.exchange_device, "i", call.device));
+  if (!find_stream(call)) return false;
+  caffe_set_num_threads(
+      static_cast<int>(caffe::Torch::number(PyObject_CallNoArgs(python->torch.get_num_threads))));
+  call.thread = PyEval_SaveThread();
+  const int status = caffe_guard([&] { return f.run(words, result), 0; });
+  PyEval_RestoreThread(call.thread);
+  if (guards && other >= 0 && other != call.device)
+    caffe::Torch::number(PyObject_CallFunction(python->torch.exchange_device, "l", other));
+  if (status)
+    Owned(PyObject_CallFunction(python->fail, "ssO", f.name, caffe_error_text,
+                                call.error ? call.error : Py_None));
+  return !status;
+}
+
+// Give dense copies back, and say which tensors were written to through their memory.
+inline bool settle(Call& call, const Function& f, PyObject* const* given) {
+  for (Lent& lent : call.lent)
+    if (lent.original &&
+        !Owned(PyObject_CallFunctionObjArgs(python->restore, lent.original, lent.object, nullptr)))
+      return false;
+  for (size_t i = 0; i < f.count; ++i)
+    if (f.parameters[i].writes && !Owned(PyObject_CallFunctionObjArgs(python->written, given[i], nullptr)))
+      return false;
+  return true;
+}
+
+// Are the tensors those of another device, for which there is another library?
+inline bool belongs_elsewhere(const Bound& bound, PyObject* const* given) {
+  const Function& f = *bound.function;
+  for (size_t i = 0; bound.other && i < f.count; ++i)
+    if (f.parameters[i].kind == kTensor && f.parameters[i].on_gpu) {
+      DLTensor t;
+      if (!python->torch.api || !python->torch.is_plain(given[i])) {
+        Lent lent(given[i]);
+        if (!lent.read()) return PyErr_Clear(), false;
+        return lent.tensor.device_type != kGpu;
+      }
+      return python->torch.read(given[i], &t) && t.device_type != kGpu;
+    }
+  return false;
+}
+
+inline PyObject* call(PyObject* self, PyObject* const* given, Py_ssize_t count) {
+  Bound& bound = *static_cast<Bound*>(PyCapsule_GetPointer(self, nullptr));
+  const Function& f = *bound.function;
+  if (count != static_cast<Py_ssize_t>(f.count)) {
+    const Owned number(PyLong_FromSsize_t(count));
+    return refuse(f, -1, number.get()), nullptr;
+  }
+  if (belongs_elsewhere(bound, given)) {
+    const Owned arguments(caffe::tuple_of(given, count));
+    return arguments ? PyObject_CallObject(bound.other, arguments.get()) : nullptr;
+  }
+  Call here;
+  Word words[kMostParameters], result{};
+  for (size_t i = 0; i < f.count; ++i)
+    if (!convert(here, f, i, given[i], &words[i])) return nullptr;
+  if (!run(here, f, words, &result) || !settle(here, f, given)) return nullptr;
+  if (f.returns == kInteger) return PyLong_FromLongLong(result.integer);
+  if (f.returns == kReal) return PyFloat_FromDouble(result.real);
+  if (f.returns == kText && result.address)
+    return PyUnicode_FromString(static_cast<const char*>(result.address));
+  if (f.returns == kMemory) return PyLong_FromVoidPtr(const_cast<void*>(result.address));
+  Py_RETURN_NONE;
+}
+
+// configure(dict): what of_python gives. Before the first call.
+inline PyObject* configure(PyObject*, PyObject* dict) {
+  Py_INCREF(dict);
+  auto* const made = new Python(dict);
+  if (PyErr_Occurred()) return delete made, nullptr;
+  python = made;
+  Py_RETURN_NONE;
+}
+
+// The module: `configure`, `unsupported`, `edge`, and a dict of its functions, and `connect(name, function)`, the
+// function of another library for tensors of another device.
+inline std::vector<Bound>& bounds() {
+  static std::vector<Bound> all;
+  return all;
+}
+inline PyObject* connect(PyObject*, PyObject* arguments) {
+  const char* name;
+  PyObject* function;
+  if (!PyArg_ParseTuple(arguments, "sO", &name, &function)) return nullptr;
+  for (Bound& one : bounds())
+    if (!strcmp(one.function->name, name)) {
+      Py_INCREF(function);
+      Py_XDECREF(std::exchange(one.other, function));
+    }
+  Py_RETURN_NONE;
+}
+
+inline PyObject* make_module(const char* name, const Function* functions, size_t count) {
+  static PyMethodDef methods[] = {{"configure", configure, METH_O, nullptr},
+                                  {"connect", connect, METH_VARARGS, nullptr},
+                                  {nullptr, nullptr, 0, nullptr}};
+  static PyModuleDef definition = {
+      PyModuleDef_HEAD_INIT, name, nullptr, -1, methods, nullptr, nullptr, nullptr, nullptr};
+  PyObject* const module = PyModule_Create(&definition);
+  PyObject* const all = PyDict_New();
+  bounds().reserve(count);
+  for (size_t i = 0; module && all && i < count; ++i) {
+    bounds().push_back(
+        {&functions[i], nullptr, {functions[i].name, PY_METHOD(call), METH_FASTCALL, nullptr}});
+    const Owned self(PyCapsule_New(&bounds().back(), nullptr, nullptr));
+    const Owned made(PyCFunction_NewEx(&bounds().back().method, self.get(), nullptr));
+    if (PyDict_SetItemString(all, functions[i].name, made.get())) return nullptr;
+  }
+  PyModule_AddObject(module, "functions", all);
+  PyModule_AddStringConstant(module, "edge", caffe_edge());
+  const char* const reason = caffe_unsupported();
+  PyModule_AddStringConstant(module, "unsupported", reason ? reason : "");
+  return module;
+}
+
+}  // namespace th
