@@ -3,7 +3,10 @@
     python build_ffi.py layers/round/round.h build/round/host/_host.o --cxx "g++ -O1" --flags "-march=native"
     python build_ffi.py src/ffi_std.hpp build/ffi_std.hpp.gch --cxx "g++ -O1"
 
-The second line precompiles the headers that all wrappers include, for `--std build/ffi_std.hpp` of the first one.
+    python build_ffi.py build/job.json build/_round_host.o --cxx "g++ -O1" --flags "-march=native"
+
+The second line precompiles the headers that all wrappers include, for `--std build/ffi_std.hpp` of the first one. The
+third is for an extension of torch.utils.ffi, which the JSON describes (tools/ffi/library.py).
 
 tools/make/link.py links the object into an extension. The extension uses only CPython's stable ABI and nothing of
 torch, so the same file works with every Python from 3.10 on, and with every torch.
@@ -28,9 +31,11 @@ from pathlib import Path
 from cffi import FFI
 from pycparser import c_ast, c_parser
 
+from tools.ffi import wrapper
 from tools.files import read
 from tools.make.backends import edge
 from tools.make.python_abi import PYTHON_ABI, python_includes
+from tools.refused import Refused
 
 ROOT = Path(__file__).resolve().parent
 ABI = ROOT / "include" / "caffe_ffi.h"
@@ -261,6 +266,19 @@ def build(header, output, target, cxx, flags, info, std) -> None:
         compile_into(output, target, [*cxx, PLAIN, *(["-include", str(std)] if std else []), str(generated)])
 
 
+def build_extension(job: Path, output: Path, target: str, cxx, flags, info) -> None:
+    """Write the Python module of an extension of torch.utils.ffi, and compile it into the object `output`."""
+    module = output.name.split(".")[0]
+    features = " ".join(f'X("{feature}")' for feature in cpu_features(cxx, flags))
+    preamble = (
+        f'#define CAFFE_EDGE "{edge.digest(ROOT, edge.FFI)}"\n#define CAFFE_CPU_FEATURES(X) {features}\n'
+    )
+    preamble += f"#define CAFFE_BUILD_INFO {json.dumps(info)}\n"
+    generated = output.with_suffix(".cpp")
+    generated.write_text(preamble + wrapper.source_of(json.loads(job.read_text()), module))
+    compile_into(output, target, [*cxx, "-std=c++17", "-w", str(generated)])
+
+
 def precompile(header: Path, output: Path, target: str, cxx: list[str]) -> None:
     """Precompile headers beside a copy of themselves, which is what the compiler is told to include."""
     shutil.copyfile(header, output.with_suffix(""))
@@ -297,10 +315,12 @@ def main() -> int:
     try:
         if arguments.output.suffix == ".gch":
             precompile(**paths, target=target, cxx=cxx)
+        elif arguments.header.suffix == ".json":
+            build_extension(*paths.values(), target, cxx, flags, arguments.info)
         else:
             std = arguments.std and arguments.std.resolve()
             build(**paths, target=target, cxx=cxx, flags=flags, info=arguments.info, std=std)
-    except BuildError as error:
+    except (BuildError, Refused) as error:
         print(error, file=sys.stderr)
         return 1
     except subprocess.CalledProcessError:

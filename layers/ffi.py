@@ -7,14 +7,20 @@
 everywhere. (In an installed toolkit the package is `cuffi`.) docs/revive-a-torch-ffi-extension.md walks through it.
 """
 
+import os
 import sys
+
+if __name__ == "__main__":  # under another package's name, because old code has its own `layers`
+    program = os.path.join(os.path.dirname(os.path.realpath(__file__)), "_ffi", "run.py")
+    os.execv(sys.executable, [sys.executable, program, *sys.argv[1:]])
 
 import torch.utils
 
 from ._ffi.extension import create_extension
 from ._ffi.function import old_functions
+from ._ffi.library import library as _library
 
-__all__ = ["create_extension", "old_functions"]
+__all__ = ["_library", "_wrap_function", "create_extension", "old_functions"]
 
 
 def _wrap_function(function, ffi):
@@ -23,8 +29,3 @@ def _wrap_function(function, ffi):
 
 
 sys.modules["torch.utils.ffi"] = torch.utils.ffi = sys.modules[__name__]
-
-if __name__ == "__main__":
-    from ._ffi.front import main
-
-    sys.exit(main())

@@ -1,6 +1,6 @@
 # Extensions of torch.utils.ffi: recipes for their C, C++ and kernels. tools/ffi/library.py writes the rules.
 
-FFI_INCLUDE := -Iinclude/ffi -Iinclude -Iinclude/TH -Iinclude/THC
+FFI_INCLUDE := -include include/ffi/th_exit.h -Iinclude/ffi -Iinclude -Iinclude/TH -Iinclude/THC
 FFI_OBJECT  := -O2 -fPIC -fvisibility=hidden
 FFI_host    := -DCAFFE_HOST_BACKEND=1
 FFI_host_CPP := -idirafter include/host
@@ -10,8 +10,10 @@ FFI_cuda     = $(CUDA_INCLUDE)
 FFI_C       := -x c -std=gnu11 -fexceptions -Wno-incompatible-pointer-types -Wno-int-conversion \
                -Werror=implicit-function-declaration
 FFI_CPP     := -std=c++17 -fpermissive -w
-# ffi_c, ffi_cpp(backend, what, includes and macros)
-ffi_c        = $(call step,CXX,$(2),$@.log,$(call compile,$(CXX) $(FFI_C) $(FFI_OBJECT) $(FFI_$(1)) $(3) $(FFI_INCLUDE)))
+# ffi_c, ffi_cpp(backend, what, includes and macros, declarations). C of 2017 calls functions above their definitions. If
+# that fails, the extension's own declarations are included first.
+ffi_c        = $(call step,CXX,$(2),$@.log,{ $(call ffi_as_c,$(1),$(3)); } || { $(call ffi_as_c,$(1),$(3) $(4)); })
+ffi_as_c     = $(call compile,$(CXX) $(FFI_C) $(FFI_OBJECT) $(FFI_$(1)) $(2) $(FFI_INCLUDE))
 ffi_cpp      = $(call step,CXX,$(2),$@.log,$(call compile,$(CXX) $(FFI_CPP) $(FFI_OBJECT) $(FFI_$(1)) \
                $(3) $(FFI_INCLUDE) $(FFI_$(1)_CPP)))
 # ffi_kernel(backend, what, includes and macros): a rewritten .cu.
@@ -19,6 +21,6 @@ ffi_kernel   = $(call ffi_kernel_$(1),$(2),$(3) $(FFI_INCLUDE) -idirafter includ
 ffi_kernel_host = $(call step,CXX,$(1),$@.log,$(call compile,$(CXX) $(2) $(host_CAFFE) -w -fpermissive))
 ffi_kernel_cuda = $(call step,NVCC,$(1),$@.log,$(call compile,'$(NVCC)' $(call through,$(2)) $(cuda_CAFFE) -w))
 # ffi_wrapper(module, backend): the Python module of the C functions.
-ffi_wrapper  = $(call step,FFI,$(1),$@.log,$(PYTHON) -m tools.ffi.wrapper $< $(1) $@ \
+ffi_wrapper  = $(call step,FFI,$(1),$@.log,$(PYTHON) build_ffi.py $< $@ \
                --cxx '$(CXX) -O1 $(FFI_$(2)) $(FFI_INCLUDE) $(FFI_$(2)_CPP)' \
                --flags '$($(2)_FLAGS)' --info '$($(2)_INFO)')

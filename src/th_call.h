@@ -173,13 +173,18 @@ inline Lent& lent_of(THTensor* t) {
   return *reinterpret_cast<Lent*>(t);
 }
 
+// The tensor whose storage it is.
+inline THTensor* tensor_of(THStorage* s) {
+  return s ? reinterpret_cast<THTensor*>(reinterpret_cast<char*>(s) - offsetof(Lent, storage)) : nullptr;
+}
+
 // Have Python do an operation on C's arguments. Returns what it gave: a tensor, a number or None.
 inline PyObject* ask(Call& call, const char* operation, const char* kinds, va_list list) {
   std::vector<PyObject*> given{PyUnicode_FromString(operation)};
   std::vector<Lent*> used;
   for (; *kinds; ++kinds) {
-    if (*kinds == 't') {
-      used.push_back(&lent_of(va_arg(list, THTensor*)));
+    if (*kinds == 't' || *kinds == 'S') {
+      used.push_back(&lent_of(*kinds == 't' ? va_arg(list, THTensor*) : tensor_of(va_arg(list, THStorage*))));
       Py_INCREF(used.back()->object);
       given.push_back(used.back()->object);
     } else if (*kinds == 'l') {
@@ -211,6 +216,13 @@ inline PyObject* ask(Call& call, const char* operation, const char* kinds, va_li
 
 }  // namespace th
 
+// Is it asked to have the size that it has?
+static bool th_has_size(const THTensor* t, va_list list) {
+  for (int i = 0; i < t->nDimension; ++i)
+    if (va_arg(list, long) != t->size[i]) return false;
+  return th_is_contiguous(t);
+}
+
 struct THCState {};
 static THCState th_only_state;
 extern "C" {
@@ -226,8 +238,15 @@ void th_fail(const char* format, ...) {
 }
 THTensor* th_torch(const char* operation, const char* kinds, ...) {
   th::Call& call = th::Call::here();
-  const th::Locked lock(call);
   va_list list;
+  if (!strcmp(operation, "resize")) {  // most often to the same size, in a loop
+    va_start(list, kinds);
+    const THTensor* const t = va_arg(list, THTensor*);
+    const bool same = t && strlen(kinds) == static_cast<size_t>(t->nDimension) + 1 && th_has_size(t, list);
+    va_end(list);
+    if (same) return nullptr;
+  }
+  const th::Locked lock(call);
   va_start(list, kinds);
   const caffe::Owned found(th::ask(call, operation, kinds, list));
   va_end(list);
@@ -287,7 +306,8 @@ inline bool lend(Call& call, const Function& f, size_t index, PyObject* value, W
     return refuse(f, static_cast<Py_ssize_t>(index), value);
   }
   const DLTensor& t = lent.tensor;
-  if (!fits(p, t) || (p.on_gpu && call.device >= 0 && call.device != t.device))
+  const bool freed = lent.storage.size && !lent.storage.data;
+  if (freed || !fits(p, t) || (p.on_gpu && call.device >= 0 && call.device != t.device))
     return refuse(f, static_cast<Py_ssize_t>(index), value);
   if (p.on_gpu) call.device = t.device;
   if ((!p.any_layout && !th_is_contiguous(&lent.view)) || python->torch.is_negative(value)) {
@@ -415,8 +435,8 @@ inline PyObject* configure(PyObject*, PyObject* dict) {
 
 // The module: `configure`, `unsupported`, `edge`, and a dict of its functions, and `connect(name, function)`, the
 // function of another library for tensors of another device.
-inline std::vector<Bound>& bounds() {
-  static std::vector<Bound> all;
+inline std::deque<Bound>& bounds() {
+  static std::deque<Bound> all;  // Python may load a library twice
   return all;
 }
 inline PyObject* connect(PyObject*, PyObject* arguments) {
@@ -439,7 +459,6 @@ inline PyObject* make_module(const char* name, const Function* functions, size_t
       PyModuleDef_HEAD_INIT, name, nullptr, -1, methods, nullptr, nullptr, nullptr, nullptr};
   PyObject* const module = PyModule_Create(&definition);
   PyObject* const all = PyDict_New();
-  bounds().reserve(count);
   for (size_t i = 0; module && all && i < count; ++i) {
     bounds().push_back(
         {&functions[i], nullptr, {functions[i].name, PY_METHOD(call), METH_FASTCALL, nullptr}});

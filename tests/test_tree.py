@@ -34,7 +34,7 @@ WINGS = (
     "caffe",
     "verify",
     "fuzz",
-    "make",
+    "make", "ffi",
     "new_layer",
     "port",
     "caffetest",

@@ -2,7 +2,7 @@
 // call. C, C++ and nvcc read this file. THC/THC.h has the same functions for a GPU's tensors.
 //
 // A look at a tensor is inline C. All else is done by torch, by th_torch and th_number: the operation's name, and its
-// arguments with a letter each (t tensor, l long, d double, p address, s string). layers/_ffi/services.py has the
+// arguments with a letter each (t tensor, S storage, l long, d double, p address, s string). layers/_ffi/services.py has the
 // operations, src/th_call.h the call.
 #ifndef TH_INC
 #define TH_INC
@@ -17,6 +17,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "../ffi/th_exit.h"
 
 #ifdef __cplusplus
 #define TH_EXTERNC extern "C"
@@ -49,7 +51,6 @@ typedef struct THHalf {
 // The result of an operation that makes a tensor, else null; and one that gives a number. An error leaves the call.
 TH_EXTERNC THTensor* th_torch(const char* operation, const char* kinds, ...);
 TH_EXTERNC double th_number(const char* operation, const char* kinds, ...);
-TH_EXTERNC __attribute__((noreturn, format(printf, 1, 2))) void th_fail(const char* format, ...);
 
 #define THError(...) th_fail(__VA_ARGS__)
 #define THArgCheck(condition, argument, ...) \
@@ -57,8 +58,6 @@ TH_EXTERNC __attribute__((noreturn, format(printf, 1, 2))) void th_fail(const ch
 #define THAssertMsg(condition, ...) ((condition) ? (void)0 : (th_fail(__VA_ARGS__), (void)0))
 #define THAssert(condition) \
   ((condition) ? (void)0 : (th_fail("%s:%d: %s does not hold", __FILE__, __LINE__, #condition), (void)0))
-// The build writes this for `exit` in an extension's own files.
-#define th_exit(status) th_fail("%s:%d: exit(%d)", __FILE__, __LINE__, (int)(status))
 
 #define THAlloc malloc
 #define THRealloc realloc
@@ -188,7 +187,7 @@ TH_INLINE ptrdiff_t th_place(const THTensor* t, int dimensions, long a, long b, 
 // Functions that take or give an element.
 #define TH_VALUES(X, Y, T, K, C, P)                                                                \
   TH_INLINE void X##_fill P(X* t, T x) { th_torch("fill", "t" K, t, (C)x); }                       \
-  TH_INLINE void Y##_fill P(Y* s, T x) { th_torch("fillStorage", "p" K, s, (C)x); }                \
+  TH_INLINE void Y##_fill P(Y* s, T x) { th_torch("fillStorage", "S" K, s, (C)x); }                \
   TH_INLINE void X##_cadd P(X* t, X* a, T x, X* b) { th_torch("add", "tt" K "t", t, a, (C)x, b); } \
   TH_INLINE void X##_csub P(X* t, X* a, T x, X* b) { th_torch("sub", "tt" K "t", t, a, (C)x, b); } \
   TH_INLINE void X##_add P(X* t, X* a, T x) { th_torch("add", "tt" K, t, a, (C)x); }               \

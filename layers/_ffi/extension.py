@@ -21,7 +21,7 @@ from . import kernels, processor
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]+)[">]', re.M)
 EXIT = re.compile(r"(?<![\w.>:])((?:std\s*::\s*)?exit)(\s*\()")
-CUDA_FOLDER = re.compile(r"/cuda[-\d.]*/|/usr/lib/|/usr/include")
+CUDA_FOLDER = re.compile(r"/(usr/local|opt)/cuda[-\d.]*/|/usr/lib/|/usr/include")
 MODULE = '''"""The C functions of {name}. Made by its build script: torch.utils.ffi of the package {package}."""
 
 from torch.utils.ffi import _library
@@ -151,16 +151,15 @@ class Extension:
                 units |= {unit.source: unit for unit in found}
             elif not found and path.is_file():
                 objects.append(str(path))
-            elif self.with_cuda or not found:
-                if self.with_cuda or not kernels.looks_like_cuda(path):
-                    raise self._wrong("extra_objects", f"{path}: neither this file nor a .cu for it exists")
+            elif self.with_cuda or not kernels.looks_like_cuda(path):
+                raise self._wrong("extra_objects", f"{path}: neither this file nor a .cu for it exists")
         return objects, list(units.values())
 
     def _make(
         self, entry: Entry, job: dict, files: dict, settings: dict, progress: Progress, lock: int
     ) -> None:
         """Copy the files, and run make."""
-        above = os.path.commonpath([os.path.dirname(f) for f in files])
+        above = os.path.commonpath([self.base, *(os.path.dirname(f) for f in files)])
         copies = str(entry.sources.parent / "copies")
         staged = lambda text: re.sub(rf"(?:(?<=^)|(?<=-I)){re.escape(above)}(?=/|$)", copies, text)  # noqa: E731
         for path, content in files.items():

@@ -9,6 +9,7 @@ Without a GPU the processor stands for it, in these processes only: torch.cuda.i
 the tensor itself, and each tensor's is_cuda is true. The kernels then run on the host backend.
 """
 
+import hashlib
 import json
 import os
 import runpy
@@ -24,6 +25,7 @@ from .._runtime import CaffeError
 from . import kernels, processor
 from .function import old_functions
 
+PROGRAM = Path(__file__).resolve().with_name("run.py")
 # Of nvcc's answer to --version, which some Makefiles read.
 VERSION = "Cuda compilation tools, release 12.0, V12.0.0 (stand-in of torch.utils.ffi)"
 
@@ -47,6 +49,8 @@ def main(words: list[str] | None = None) -> int:
 
 def run_script(words: list[str]) -> int:
     """Run a Python script in this process, as `python script.py` does."""
+    from .. import ffi  # noqa: F401 (it becomes torch.utils.ffi)
+
     old_functions()
     if not torch.cuda.is_available():
         processor.stand_in()
@@ -76,13 +80,11 @@ def put_programs_first() -> None:
 
 def programs() -> Path:
     """A folder with `nvcc` and `python`, to be the first in PATH."""
-    package, top = __package__.partition(".")[0], Path(__file__).resolve().parents[2]
     folder = (
-        cache.folder()
-        / f"programs-{cache.hashlib.sha256(f'{sys.executable} {top}'.encode()).hexdigest()[:12]}"
+        cache.folder() / f"programs-{hashlib.sha256(f'{sys.executable} {PROGRAM}'.encode()).hexdigest()[:12]}"
     )
     folder.mkdir(exist_ok=True)
-    front = f'PYTHONPATH="{top}${{PYTHONPATH:+:$PYTHONPATH}}" exec "{sys.executable}" -m {package}.ffi'
+    front = f'exec "{sys.executable}" "{PROGRAM}"'
     texts = {"nvcc": f'#!/bin/sh\n{front} nvcc "$@"\n'}
     python = f'#!/bin/sh\ncase "$1" in *.py) {front} "$@";; esac\nexec "{sys.executable}" "$@"\n'
     texts |= dict.fromkeys(("python", "python2", "python3"), python)

@@ -55,9 +55,8 @@ def unit(note: dict, folder: Path) -> Unit:
     absolute = lambda name: Path(os.path.normpath(folder / name))  # noqa: E731
     folders = [absolute(w[2:]) for w in note["flags"] if w.startswith("-I")]
     flags = [w for w in note["flags"] if not w.startswith("-I")]
-    return Unit(
-        absolute(note["source"]), [*flags, *(f"-I{f}" for f in folders if "/cuda" not in str(f))], folders
-    )
+    own = [f"-I{f}" for f in folders if not str(f).startswith(("/usr/", "/opt/cuda"))]
+    return Unit(absolute(note["source"]), [*flags, *own], folders)
 
 
 def parsed(words: list[str]) -> tuple[str, list[str], list[str]]:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from .. import _edge
-from .._backends import BACKENDS, HOST
+from .._backends import BACKENDS, GPU, HOST
 from .._runtime import (
     CaffeRuntimeError,
     CaffeTypeError,
@@ -152,13 +152,13 @@ def _restore(tensor: Tensor, copy: Tensor) -> None:
 
 def _measure(tensor: Tensor) -> tuple:
     """What DLPack would say of a tensor."""
-    if not isinstance(tensor, Tensor) or tensor.layout != torch.strided or tensor.is_nested:
-        raise CaffeTypeError("not a dense tensor")
+    kinds = {HOST.device: HOST.dlpack, GPU: BACKENDS["cuda"].dlpack}
+    dense = isinstance(tensor, Tensor) and tensor.layout == torch.strided and not tensor.is_nested
+    if not dense or tensor.device.type not in kinds:
+        raise CaffeTypeError("not a dense tensor on one of these devices")
     code, bits = _CODES[tensor.dtype]
-    device = BACKENDS["cuda"].dlpack if tensor.is_cuda and tensor.device.type != "cpu" else HOST.dlpack
-    return (
-        tensor.data_ptr(), tuple(tensor.shape), tensor.stride(), device, tensor.device.index or 0, code, bits,
-    )  # fmt: skip
+    device = kinds[tensor.device.type], tensor.device.index or 0
+    return tensor.data_ptr(), tuple(tensor.shape), tensor.stride(), *device, code, bits
 
 
 def _written(tensor: Tensor) -> None:

@@ -22,6 +22,13 @@ def _resize(tensor: Tensor, *sizes: int) -> Tensor:
     return tensor.resize_(sizes)
 
 
+def _fill_storage(tensor: Tensor, x) -> Tensor:
+    """All memory that the tensor is a part of, as TH's storages have it."""
+    whole = tensor.new_empty(0).set_(tensor.untyped_storage())
+    whole.fill_(x)
+    return tensor.fill_(x)  # this counts its version
+
+
 def _into(function):
     """An operation whose result goes to its first tensor, which gets the result's shape."""
 
@@ -117,7 +124,7 @@ OPERATIONS = {
     "resizeAs": lambda tensor, like: _resize(tensor, *like.shape),
     "zero": Tensor.zero_,
     "fill": Tensor.fill_,
-    "fillStorage": lambda tensor, x: tensor.new_empty(0).set_(tensor.untyped_storage()).fill_(x) and tensor,
+    "fillStorage": _fill_storage,
     "copy": lambda tensor, of: tensor.copy_(of.reshape(tensor.shape)),
     "newWithTensor": Tensor.detach,
     "newContiguous": Tensor.contiguous,

@@ -87,9 +87,7 @@ def _function(node: c_ast.Decl, shown: str) -> Function:
     given = (node.type.args or c_ast.ParamList([])).params
     if any(isinstance(p, c_ast.EllipsisParam) for p in given):
         raise Refused(f"{place}: error: {node.name}: Python cannot call a function with `...`")
-    parameters = [
-        _parameter(p.type, getattr(p, "name", None) or f"argument{i + 1}") for i, p in enumerate(given)
-    ]
+    parameters = [_parameter(p.type, getattr(p, "name", None) or "") for p in given]
     if [p.kind for p in parameters] == ["kNothing"]:
         parameters = []
     return Function(node.name, parameters, _parameter(node.type.type, ""), place)

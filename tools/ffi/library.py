@@ -39,16 +39,14 @@ class LibraryRules(Rules):
 
     def flags(self, source: str, own: list[str]) -> str:
         words = [f"-iquote{os.path.dirname(source)}", *own, *self.job["flags"]]
-        words += [f"-fmacro-prefix-map={self.job['copies']}={self.job['above']}"] * (
-            not source.endswith(KERNEL)
-        )
+        words.append(f"-fmacro-prefix-map={self.job['copies']}={self.job['above']}")
         return " ".join(shlex.quote(word).replace("$", "$$").replace(",", "$(comma)") for word in words)
 
     def objects(self, backend: str, place: str) -> list[str]:
         made = []
         for source in self.job["sources"]:
             recipe = "ffi_cpp" if source.endswith(CPP) else "ffi_c"
-            made.append(self._object(recipe, source, source, backend, place, []))
+            made.append(self._object(recipe, source, source, backend, place, [], self._declarations()))
         for kernel in self.job["kernels"]:
             source = names.check_path(kernel["source"], "EXT")
             rewritten = f"{place}/{os.path.relpath(source, self.job['copies'])}{BACKENDS[backend].rewritten}"
@@ -62,13 +60,20 @@ class LibraryRules(Rules):
     def _what(self, source: str) -> str:
         return f"{self.job['name']}/{os.path.basename(source)}"
 
-    def _object(self, recipe, source: str, path: str, backend: str, place: str, own: list[str]) -> str:
+    def _declarations(self) -> str:
+        """Includes of the declarations that the headers have."""
+        first = "THC/THC.h" if self.job["with_cuda"] else "TH/TH.h"
+        return "," + " ".join(f"-include {h}" for h in (first, *self.job["headers"]))
+
+    def _object(
+        self, recipe, source: str, path: str, backend: str, place: str, own: list[str], more=""
+    ) -> str:
         made = f"{place}/{os.path.relpath(source, self.job['copies'])}.o"
         names.check_path(path, "EXT")
         # Rewritten headers lie beside the rewritten file.
         own = [*([f"-iquote{os.path.dirname(path)}"] if path != source else []), *own]
         return self.compiled(
-            f"{recipe},{backend}", self._what(source), path, made, [], self.flags(source, own)
+            f"{recipe},{backend}", self._what(source), path, made, [], self.flags(source, own) + more
         )
 
     def library(self, backend: str) -> str:  # type: ignore[override]
@@ -83,9 +88,15 @@ class LibraryRules(Rules):
         objects = self.objects(backend, place) + self.host_runtime(backend)
         self.rule(archive, objects, "$(archive)")
         self.rule(wrapper, [self.path, *edge.FFI], f"$(call ffi_wrapper,{module},{backend})")
-        options = " ".join(map(shlex.quote, job["link"])).replace("$", "$$")
+        shared = [o for o in job["objects"] if ".so" in os.path.basename(o)]
+        link = [*shared, *(f"-Wl,-rpath,{os.path.dirname(o)}" for o in shared), *job["link"]]
+        options = " ".join(map(shlex.quote, link)).replace("$", "$$")
         self.lines.append(f"{output}: {backend}_LINK += {options}")
-        self.rule(output, [wrapper, archive, *job["objects"]], f"$(call link,{name},{backend})")
+        self.rule(
+            output,
+            [wrapper, archive, *(o for o in job["objects"] if o not in shared)],
+            f"$(call link,{name},{backend})",
+        )
         self.depfiles.append(f"{place}/_")  # a folder for the objects
         return output
 

@@ -15,7 +15,6 @@ from rich.console import Console
 from rich.table import Table
 
 from ..files import read
-from ..make.build import make_flags
 from ..make.settings import Settings, is_called_elsewhere
 from ..refused import Refused
 
@@ -44,52 +43,57 @@ def scripts_in(path: str) -> list[str]:
     return found
 
 
-def run(script: str, settings: Settings) -> Result:
-    """Run one script in its folder, in a process of its own."""
+def program(root: str) -> str:
+    """The program that runs a script, in the checkout or in an installed package."""
+    places = (os.path.join(root, "layers"), os.path.join(root, ".."))
+    return next(p for p in (os.path.join(place, "_ffi", "run.py") for place in places) if os.path.exists(p))
+
+
+def run(words: list[str], settings: Settings) -> Result:
+    """Run one script with its arguments in its folder, in a process of its own."""
+    script = words[0]
     began = time.monotonic()
-    own = {
-        k: v
-        for k, v in settings.environment().items()
-        if k in ("CXX", "NVCC", "ARCH", "HOST_ARCH", "BACKENDS")
-    }
-    environment = {**os.environ, **{k: v for k, v in own.items() if v}}
-    for name in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "EXT", "BUILD", "CORE", "LAYERS_DIR", "LAYERS"):
+    passed = ("CXX", "NVCC", "ARCH", "HOST_ARCH")
+    own = {name: text for name, text in settings.environment().items() if text or name == "NVCC"}
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("MAKE") and k != "MFLAGS"}
+    environment |= {name: own[name] for name in passed if name in own and name in os.environ}
+    for name in ("EXT", "BUILD", "CORE", "LAYERS_DIR", "LAYERS", "BACKENDS"):
         environment.pop(name, None)
-    environment["PYTHONPATH"] = os.pathsep.join(
-        [settings.root, *filter(None, [os.environ.get("PYTHONPATH")])]
-    )
     done = subprocess.run(
-        [sys.executable, "-m", "layers.ffi", os.path.basename(script)], cwd=os.path.dirname(script), env=environment,
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+        [sys.executable, program(settings.root), os.path.basename(script), *words[1:]],
+        cwd=os.path.dirname(script), env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, text=True, errors="replace",
     )  # fmt: skip
     return Result(script, done.returncode, done.stdout.strip(), time.monotonic() - began)
 
 
+def listed(ext: str, where: str) -> list[list[str]]:
+    """The scripts of EXT, each with its arguments: words that begin with - belong to the script before them."""
+    found = []
+    for word in shlex.split(ext):
+        path = os.path.abspath(os.path.join(where, os.path.expanduser(word)))
+        if word.startswith("-") and found:
+            found[-1].append(word)
+        elif not os.path.exists(path):
+            raise Refused(f"EXT: there is no {path}")
+        elif scripts := scripts_in(path):
+            found += [[script] for script in scripts if [script] not in found]
+        else:
+            raise Refused(f"EXT: {path}: no script there calls torch.utils.ffi's create_extension")
+    if not found:
+        raise Refused('which extension? make ffi EXT="/path/to/extension ..."')
+    return found
+
+
 def build_all(settings: Settings, ext: str) -> int:
     """Build what EXT lists. The exit status is 1 if one failed."""
-    where = os.environ.get("CALLED_IN") if is_called_elsewhere() else None
-    paths = [
-        os.path.abspath(os.path.join(where or ".", os.path.expanduser(word))) for word in shlex.split(ext)
-    ]
-    if not paths:
-        raise Refused('which extension? make ffi EXT="/path/to/extension ..."')
-    scripts = []
-    for path in paths:
-        if not os.path.exists(path):
-            raise Refused(f"EXT: there is no {path}")
-        found = scripts_in(path)
-        if not found:
-            raise Refused(f"EXT: {path}: no script there calls torch.utils.ffi's create_extension")
-        scripts += found
-    scripts = list(dict.fromkeys(scripts))
-    keep = [flag for flag in make_flags() if flag.startswith("-j")]
-    print(f"{len(scripts)} build scripts{' with ' + ' '.join(keep) if keep else ''}", flush=True)
+    scripts = listed(ext, os.environ["CALLED_IN"] if is_called_elsewhere() else ".")
+    results = []
     with ThreadPoolExecutor(min(4, len(os.sched_getaffinity(0)))) as pool:
-        results = []
-        for result in pool.map(lambda script: run(script, settings), scripts):
+        for result in pool.map(lambda words: run(words, settings), scripts):
             results.append(result)
             if result.status:
-                print(f"\n{result.script} failed:\n{result.said}", flush=True)
+                print(f"{result.script} failed:\n{result.said}\n", flush=True)
     return report(results)
 
 
@@ -98,10 +102,8 @@ def report(results: list[Result]) -> int:
     table = Table("build script", "built", "time")
     for result in results:
         said = re.findall(r"^\S+: built for (.*?) in ", result.said, re.M)
-        table.add_row(
-            os.path.relpath(result.script, shared), "no" if result.status else ", ".join(dict.fromkeys(said)) or "nothing",
-            f"{result.seconds:.1f} s",
-        )  # fmt: skip
+        built = "no" if result.status else ", ".join(dict.fromkeys(said)) or "nothing"
+        table.add_row(os.path.relpath(result.script, shared), built, f"{result.seconds:.1f} s")
     Console(width=None if sys.stdout.isatty() else 110).print(table)
     failed = sum(result.status != 0 for result in results)
     print(f"{len(results) - failed} of {len(results)} build scripts ran.")

@@ -16,7 +16,8 @@ _CALL = re.compile(r"\b(\w+)\s*(?:<[\w\s,:*]*>\s*)?(?:<<<.*?>>>\s*)?\(", re.S)
 _NOT_FUNCTIONS = frozenset({"if", "for", "while", "switch", "return", "sizeof", "catch"})
 # A pointer made from another: `float *p = (float *)q + 3;`, `= &q[3];`, `= THFloatTensor_data(q);`.
 _ALIAS = re.compile(
-    r"\b(\w+)\s*=\s*(?:\([^()]*\)\s*)?(?:&?\s*(\w+)\b(?!\s*[.(]|\s*->)|\w+_data\s*\(([^()]*)\))"
+    r"\b(\w+)\s*=\s*(?:\([^()]*\)\s*)?"
+    r"(?:&\s*(\w+)\s*\[|(\w+)\b(?!\s*[.(\[]|\s*->)|\w+_data\s*\(([^()]*)\))"
 )
 _ASSIGNS = r"\s*(?:[-+*/|&]?=(?!=)|\+\+|--)"
 # TH's functions that neither read strides nor hand the tensor on.
@@ -109,7 +110,7 @@ class Uses:
             return False
         names = {parameter}
         for found in _ALIAS.finditer(body.text):
-            if found[2] in names or (found[3] and split(found[3])[-1] in names):
+            if {found[2], found[3], found[4] and split(found[4])[-1]} & names:
                 names.add(found[1])
         if any(self._stores(body.text, name) for name in names):
             return True
@@ -125,7 +126,9 @@ class Uses:
 
     @staticmethod
     def _stores(text: str, name: str) -> bool:
-        if re.search(rf"(?<![\w)\]])\*\s*{name}{_ASSIGNS}|\batomic\w+\s*\(\s*&?\s*\(?\s*{name}\b", text):
+        if re.search(
+            rf"(?:\A|[;{{}})])\s*\*\s*{name}{_ASSIGNS}|\batomic\w+\s*\(\s*&?\s*\(?\s*{name}\b", text
+        ):
             return True
         for found in re.finditer(rf"\b{name}\s*\[", text):
             if re.match(_ASSIGNS, text[closing(text, found.end() - 1) + 1 :]):

@@ -1,21 +1,8 @@
-"""Write the Python module of an extension's C functions, in C++: src/th_call.h and a table.
-
-python -m tools.ffi.wrapper job.json host _round_host build/_round_host.o --cxx "g++ -O1" --flags "-march=native" --info "host native"
-"""
+"""The Python module of an extension's C functions, in C++: src/th_call.h and a table. build_ffi.py compiles it."""
 
 from __future__ import annotations
 
-import argparse
-import json
-import shlex
-import subprocess
-import sys
-from pathlib import Path
-
-from build_ffi import ROOT, compile_into, cpu_features
-
 from ..files import read
-from ..make.backends import edge
 from ..refused import Refused
 from .declarations import Function, functions_of
 from .uses import Uses
@@ -99,39 +86,3 @@ def _row(function: Function, uses: Uses) -> str:
     return "\n".join(
         [f"static const th::Parameter {function.name}_parameters[] = {{", *(rows or [none]), "};"]
     )
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("job", type=Path, help="what layers/_ffi/extension.py wrote")
-    parser.add_argument("module", help="the module's name")
-    parser.add_argument("output", type=Path, help="the object to write")
-    for option in ("cxx", "flags", "info"):
-        parser.add_argument(f"--{option}", default="", help="as build_ffi.py has it")
-    arguments = parser.parse_args()
-    job, cxx, output = (
-        json.loads(arguments.job.read_text()),
-        shlex.split(arguments.cxx),
-        arguments.output.resolve(),
-    )
-    try:
-        features = " ".join(f'X("{f}")' for f in cpu_features(cxx, shlex.split(arguments.flags)))
-        head = (
-            f'#define CAFFE_EDGE "{edge.digest(ROOT, edge.FFI)}"\n#define CAFFE_CPU_FEATURES(X) {features}\n'
-        )
-        head += f"#define CAFFE_BUILD_INFO {json.dumps(arguments.info)}\n"
-        generated = output.with_suffix(".cpp")
-        generated.write_text(head + source_of(job, arguments.module))
-        compile_into(output, [*cxx, "-std=c++17", "-w", str(generated)])
-    except Refused as error:
-        print(error, file=sys.stderr)
-        return 1
-    except subprocess.CalledProcessError:
-        return 1  # the compiler has said why
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

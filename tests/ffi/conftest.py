@@ -1,0 +1,28 @@
+"""The extensions of this folder, built once for all its tests, in a copy."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support import python_with_torch
+
+HERE = Path(__file__).resolve().parent
+PROGRAM = HERE.parents[1] / "layers" / "_ffi" / "run.py"
+
+
+def run(folder: Path, *words: str) -> subprocess.CompletedProcess:
+    """`python -m layers.ffi WORDS` in a folder."""
+    return python_with_torch.run([sys.executable, PROGRAM, *words], cwd=folder)
+
+
+@pytest.fixture(scope="session")
+def extension(tmp_path_factory) -> Path:
+    """A copy of tests/ffi/extension, built by its own build script."""
+    folder = tmp_path_factory.mktemp("ffi") / "extension"
+    shutil.copytree(HERE / "extension", folder)
+    done = run(folder, "build.py")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "_ext.old: built for host" in done.stdout, done.stdout
+    return folder
