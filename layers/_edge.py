@@ -22,8 +22,8 @@ CALL = (
 )  # fmt: skip
 # What the Python module of an extension of torch.utils.ffi is compiled from (tools/ffi/wrapper.py).
 FFI = (
-    "build_ffi.py", "include/TH/TH.h", "include/THC/THC.h", "include/ffi/th_exit.h", "src/call_torch.h", "src/dlpack.h",
-    "src/ffi_guard.h", "src/th_call.h", "tools/ffi/declarations.py", "tools/ffi/uses.py", "tools/ffi/wrapper.py",
+    "build_ffi.py", "include/TH/TH.h", "include/THC/THC.h", "src/call_torch.h", "src/dlpack.h", "src/ffi_guard.h",
+    "src/th_call.h", "src/way_out.h", "tools/ffi/declarations.py", "tools/ffi/uses.py", "tools/ffi/wrapper.py",
 )  # fmt: skip
 
 

@@ -1,6 +1,6 @@
 # Extensions of torch.utils.ffi: recipes for their C, C++ and kernels. tools/ffi/library.py writes the rules.
 
-FFI_INCLUDE := -include include/ffi/th_exit.h -Iinclude/ffi -Iinclude -Iinclude/TH -Iinclude/THC
+FFI_INCLUDE := -Iinclude/ffi -Iinclude -Iinclude/TH -Iinclude/THC
 FFI_OBJECT  := -O2 -fPIC -fvisibility=hidden
 FFI_host    := -DCAFFE_HOST_BACKEND=1
 FFI_host_CPP := -idirafter include/host

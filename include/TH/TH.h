@@ -18,8 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../ffi/th_exit.h"
-
 #ifdef __cplusplus
 #define TH_EXTERNC extern "C"
 #else
@@ -51,6 +49,7 @@ typedef struct THHalf {
 // The result of an operation that makes a tensor, else null; and one that gives a number. An error leaves the call.
 TH_EXTERNC THTensor* th_torch(const char* operation, const char* kinds, ...);
 TH_EXTERNC double th_number(const char* operation, const char* kinds, ...);
+TH_EXTERNC __attribute__((noreturn, format(printf, 1, 2))) void th_fail(const char* format, ...);
 
 #define THError(...) th_fail(__VA_ARGS__)
 #define THArgCheck(condition, argument, ...) \

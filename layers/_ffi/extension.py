@@ -20,7 +20,6 @@ from .._load.recipe import settings_for
 from . import kernels, processor
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]+)[">]', re.M)
-EXIT = re.compile(r"(?<![\w.>:])((?:std\s*::\s*)?exit)(\s*\()")
 CUDA_FOLDER = re.compile(r"/(usr/local|opt)/cuda[-\d.]*/|/usr/lib/|/usr/include")
 MODULE = '''"""The C functions of {name}. Made by its build script: torch.utils.ffi of the package {package}."""
 
@@ -109,7 +108,8 @@ class Extension:
                     waiting=lambda: progress.step("another process builds it"),
                 )
         self._write(entry)
-        print(f"{self.name}: built for {', '.join(backends)} in {self.target}")
+        made = [name for name in backends if list(entry.folder.glob(f"*{BACKENDS[name].library}"))]
+        print(f"{self.name}: built for {', '.join(made)} in {self.target}")
 
     def _job(self) -> tuple[dict, dict[str, bytes]]:
         """What tools/ffi/library.py builds, with the user's paths, and the content of each file by path."""
@@ -165,7 +165,7 @@ class Extension:
         for path, content in files.items():
             copy = Path(staged(path))
             copy.parent.mkdir(parents=True, exist_ok=True)
-            copy.write_bytes(EXIT.sub(r"th_exit\2", content.decode("latin-1")).encode("latin-1"))
+            copy.write_bytes(content)
         lists = {n: [staged(f) for f in job[n]] for n in ("sources", "headers", "local", "flags")}
         lists["kernels"] = [
             {"source": staged(k["source"]), "flags": [staged(f) for f in k["flags"]]} for k in job["kernels"]

@@ -154,7 +154,7 @@ def test_a_stale_saved_tensor_is_an_error(old):
     ("kind", "text"),
     [
         (1, r"old: old_error: no such mode: 1"),
-        (2, r"old: old_error: \S*old\.c:\d+: exit\(-1\)"),
+        (2, r"old: old_error: exit\(-1\) was called"),
         (3, r"old: old_error: dimension 7 of a tensor with 2 dimensions"),
         (4, r"old: old_error: resize: .*"),
         (5, r"old: old_error: a tensor of TH is NULL"),
@@ -166,10 +166,8 @@ def test_errors_leave_c(old, kind, text):
     assert old.old_error(0, torch.ones(2, 2)) == 0
 
 
-def test_exit_in_a_launcher_names_the_users_file(old, extension):
-    with pytest.raises(
-        CaffeRuntimeError, match=rf"old_bad_index: {extension}/src/old_kernels.cu:\d+: exit\(-1\)"
-    ):
+def test_exit_in_a_launcher_ends_the_call(old):
+    with pytest.raises(CaffeRuntimeError, match=r"old: old_bad_index: exit\(-1\) was called"):
         old.old_bad_index(torch.ones(1))
 
 

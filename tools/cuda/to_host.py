@@ -41,7 +41,7 @@ NO_HOST_MEANING = {
 # CUDA's headers that need a GPU. Caffe layers have some of them in include/legacy.
 NOT_ON_THE_HOST = re.compile(
     r"(cub|thrust|cutlass|cute|cuda|nv)/\S+|(cooperative_groups(/\S+)?|mma|cuda_pipeline\w*|cuda_fp8|cuda_fp4|cublas\w*"
-    r"|cudnn\w*|cusparse\w*|cusolver\w*|cufft\w*|curand|nccl|nvrtc|nvToolsExt|texture_\w+|surface_\w+)(\.h)?$"
+    r"|cudnn\w*|cusparse\w*|cusolver\w*|cufft\w*|nccl|nvrtc|nvToolsExt|texture_\w+|surface_\w+)(\.h)?$"
 )
 NO_HEADER = (
     "the host has no <{}>; put it, and what uses it, in #ifdef __CUDACC__ with an #else for the host, or build for CUDA"

@@ -21,13 +21,14 @@ from pathlib import Path
 
 from ..files import write
 from ..make import names, packages
-from ..make.backends import BACKENDS, edge
+from ..make.backends import BACKENDS, HOST, edge
 from ..make.build import locked, run_make
 from ..make.rules import Rules
 from ..make.settings import Settings
 
 CPP = (".cpp", ".cc", ".cxx")
-KERNEL = ".cu"
+# As tools/make/report.py says it.
+NO_HOST = "No host library: "
 
 
 class LibraryRules(Rules):
@@ -104,16 +105,20 @@ class LibraryRules(Rules):
         backends = [b for b in self.settings.backends if self.job["with_cuda"] or BACKENDS[b].on_host]
         if any(BACKENDS[b].on_host for b in backends):
             self.runtime()
-        made = [self.library(backend) for backend in backends]
+        made = {backend: self.library(backend) for backend in backends}
         head = [*self.settings.make_variables(), "WITHOUT_KERNELS := $(BUILD)/none"]
         head += [f"CORE_{backend} := {self.settings.core_of(backend)}" for backend in self.settings.backends]
-        head += [
-            "include mk/rules.mk",
-            *(f"include mk/{b}.mk" for b in self.settings.backends),
-            "include mk/ffi.mk",
+        head += [f"{name} := {' '.join(files)}" for name, files in self.writers.items()]
+        head += ["include mk/rules.mk", *(f"include mk/{b}.mk" for b in self.settings.backends)]
+        core = self.host_runtime(HOST.name) if HOST.name in made else []
+        tail = [
+            f"core: {' '.join(core)}",
+            f".PHONY: {' '.join(made)}",
+            *(f"{backend}: {output}" for backend, output in made.items()),
         ]
+        self.made = list(made)
         return "\n".join(
-            [*head, *self.lines, f"libraries: {' '.join(made)}", f"-include {' '.join(self.depfiles)}", ""]
+            [*head, "include mk/ffi.mk", *self.lines, *tail, f"-include {' '.join(self.depfiles)}", ""]
         )
 
 
@@ -127,5 +132,12 @@ def build(settings: Settings, path: str) -> int:
     places = {settings.temporary, *rules.places(), *map(settings.core_of, settings.backends)}
     for place in [*places, f"{settings.build}/none"]:
         os.makedirs(os.path.join(settings.root, place), exist_ok=True)
-    with locked(f"{settings.core}/lock"):
-        return run_make(rules, "libraries")
+    with locked(f"{settings.core}/lock", shared=True):
+        ready = not run_make(rules, "core", quiet=True)
+    with locked(f"{settings.core}/lock", shared=ready):
+        status = {backend: run_make(rules, backend) for backend in rules.made}
+    failed = [backend for backend in rules.made if status[backend]]
+    if failed == [HOST.name] != rules.made:
+        print(f"{NO_HOST}{rules.job['name']}: its files need a GPU; the reasons are above")
+        return 0
+    return max(status.values())

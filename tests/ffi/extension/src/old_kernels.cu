@@ -30,6 +30,6 @@ void count_launcher(const float* matrix, int rows, int columns, int row_step, in
 }
 
 void launcher_that_exits() {
-  std::vector<float> held(3);  // its destructor runs on the way out
+  std::vector<float> held(3);
   if (held.size() == 3) exit(-1);
 }
