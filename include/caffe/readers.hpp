@@ -3,6 +3,8 @@
 // refuses a layer that uses one of them (tools/port/refusals.py).
 #pragma once
 
+#include "caffe/util/cv_geometry.hpp"
+
 namespace caffe {
 
 // A class that takes any arguments and does nothing.
@@ -39,12 +41,8 @@ namespace cv {
     using caffe::Declared::Declared;     \
   };
 CAFFE_DECLARED(Mat)
-CAFFE_DECLARED(Point)
-CAFFE_DECLARED(Point2f)
-CAFFE_DECLARED(Rect)
 CAFFE_DECLARED(RotatedRect)
 CAFFE_DECLARED(Scalar)
-CAFFE_DECLARED(Size)
 CAFFE_DECLARED(VideoCapture)
 #undef CAFFE_DECLARED
 

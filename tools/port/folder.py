@@ -8,9 +8,11 @@ import posixpath
 import re
 import shutil
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 
 from ..caffe.build import INIT
+from ..caffe.proto import PACKAGE, is_whole, read, without_comments
 from ..files import write
 from ..make.names import why_no_layer
 from ..refused import Refused
@@ -68,19 +70,37 @@ def beside(tree: Tree, file: str) -> set[str]:
     }
 
 
-def protos(tree: Tree) -> list[str]:
-    """caffe.proto and the files that it imports; or all .proto files, if the tree has no caffe.proto."""
-    if not tree.has(PROTO):
-        return sorted(p.relative_to(tree.root).as_posix() for p in tree.root.rglob("*.proto"))
-    imports = re.findall(r'^\s*import\s+(?:public\s+)?"([^"]+)"', tree[PROTO].text, re.M)
-    imported = [Path(PROTO).with_name(Path(name).name).as_posix() for name in imports]
-    return [PROTO, *(file for file in imported if tree.has(file))]
+def protos(tree: Tree, copied: Iterable[str]) -> list[str]:
+    """caffe.proto and the files that it imports; or, if it does not lie at its place, the .proto files of the tree.
+
+    One of them may be a whole caffe.proto. Then a file of another package is left out, unless a file of `copied`
+    includes its header: it may define other messages of the same names.
+    """
+    if tree.has(PROTO):
+        imports = re.findall(r'^\s*import\s+(?:public\s+)?"([^"]+)"', tree[PROTO].text, re.M)
+        imported = [Path(PROTO).with_name(Path(name).name).as_posix() for name in imports]
+        return [PROTO, *(file for file in imported if tree.has(file))]
+    texts = {p.relative_to(tree.root).as_posix(): read(p) for p in sorted(tree.root.rglob("*.proto"))}
+    whole = sorted((file for file, text in texts.items() if is_whole(text)), key=lambda f: f.count("/"))
+    if not whole:
+        return list(texts)
+    packages = {file: PACKAGE.search(without_comments(text)) for file, text in texts.items()}
+    used = {Path(include).name for file in copied for include in tree[file].source.includes(angles=True)}
+    return [
+        file
+        for file, package in packages.items()
+        if file == whole[0]
+        or (file not in whole and (not package or package[1] == "caffe"))
+        or f"{Path(file).stem}.pb.h" in used - {"caffe.pb.h"}
+    ]
 
 
 def write_folder(pick: Pick, folder: Path, force: bool) -> list[str]:
     """Write the folder. Returns the names of its files."""
     tree = pick.tree
-    copied = places(list(pick.files), tree, pick.toolkit) | {file: Path(file).name for file in protos(tree)}
+    copied = places(list(pick.files), tree, pick.toolkit) | {
+        file: Path(file).name for file in protos(tree, pick.files)
+    }
     contents = {path: tree.path(file).read_bytes() for file, path in copied.items()}
     additions, parts = written(pick.cuts.values(), pick.seen, pick.files)
     if pick.creator:
@@ -92,6 +112,8 @@ def write_folder(pick: Pick, folder: Path, force: bool) -> list[str]:
     defines = [(switch, f"{place}: is registered only with {switch}") for switch in pick.switches]
     if pick.names.namespace != "caffe":
         defines.append((f"{pick.names.namespace} caffe", f"{BLOB}: the fork's namespace"))
+    if any(re.search(r"^[ \t]*#.*\bNDEBUG\b", tree[file].text, re.M) for file in pick.files):
+        defines.append(("NDEBUG", "Caffe's Makefile defines it in a release build"))
     for macro, why in defines:
         rest = additions.get("additions.hpp", "#pragma once\n").removeprefix("#pragma once\n")
         additions["additions.hpp"] = f"#pragma once\n#define {macro}\n{rest}"

@@ -10,9 +10,9 @@ import functools
 import itertools
 import re
 from collections.abc import Iterator
-from itertools import pairwise
 
 from ..cuda.lexer import Token
+from ..cuda.source import Source
 from .core import CORE_FILES
 from .items import Place
 from .plan import Pick, Problem, is_called, of_core
@@ -52,6 +52,8 @@ NAMESPACES = {
     "cub": "uses cub, which has no meaning on the host",
     **dict.fromkeys(("arma", "Eigen", "dlib", "tbb"), "needs a library that the toolkit does not have"),
 }
+# OpenCV's points, sizes and rectangles, which the toolkit has.
+GEOMETRY = re.compile(r"(Point|Size|Rect)(_|2[fdi])?\Z")
 # protoc's prefixes of a field's name.
 ACCESSOR = re.compile(r"\A(add|clear|has|mutable|release|set|set_allocated)_(?=\w+_param\Z|param\Z)")
 # Functions of a DataTransformer. A layer may own one without calling it, to show images behind USE_OPENCV.
@@ -77,7 +79,7 @@ def refusals(pick: Pick) -> list[Problem]:
             for token, text in itertools.islice(uses(pick, tokens), 1):
                 place = pick.tree[file].place(token)
                 problems.append(Problem(place, f"{pick.target.name} {text}", True))
-    problems += messages_missing(pick)
+    problems += [*messages_missing(pick), *switched_off(pick)]
     own = {pick.target.file, *pick.tree.members(pick.target.name)}
     return sorted(dict.fromkeys(problems), key=lambda problem: problem.place.file not in own)
 
@@ -87,9 +89,10 @@ def refusals(pick: Pick) -> list[Problem]:
 
 def unsupported_use(pick: Pick, tokens: list[Token]) -> Iterator[tuple[Token, str]]:
     """Names that a layer cannot use here."""
-    for token, after in pairwise(tokens):
+    for token, after, name in zip(tokens, tokens[1:], tokens[2:], strict=False):
         if token.kind == "name":
-            reason = NAMESPACES.get(token.text) if after.text == "::" else None
+            is_scope = after.text == "::" and not GEOMETRY.match(name.text)
+            reason = NAMESPACES.get(token.text) if is_scope else None
             if reason is None and token.text not in pick.toolkit.words:
                 reason = unsupported(token.text)
             if reason:
@@ -133,6 +136,19 @@ def own_names(pick: Pick) -> set[str]:
     own |= {name for cut in pick.cuts.values() for name in cut.names}
     headers = ((file, tokens) for file, tokens in pick.scanned if not file.endswith(SOURCE_KINDS))
     return own | {t.text for file, tokens in headers if file not in CORE_FILES for t in tokens}
+
+
+def switched_off(pick: Pick) -> Iterator[Problem]:
+    """A layer whose functions are compiled only with a library that the toolkit does not have."""
+    sources = [pick.tree[file] for file in pick.tree.members(pick.target.name) if file.endswith(SOURCE_KINDS)]
+    if any(function.scope == pick.target.name for file in sources for function in file.source.functions):
+        return
+    for file in sources:
+        for setting, reason in WITHOUT.items():
+            functions = Source(file.text, file.name, file.defined | {setting: 1}).functions
+            if setting in file.text and any(function.scope == pick.target.name for function in functions):
+                yield Problem(file.place(0), f"{pick.target.name} {reason}", True)
+                return
 
 
 def messages_missing(pick: Pick) -> Iterator[Problem]:

@@ -46,6 +46,8 @@ DEFINED = {
     **WINDOWS,
     # Guards of headers whose functions are refused. helper_cuda.h tests them before it uses such a function.
     **dict.fromkeys(("CURAND_H_", "CUDNN_H_"), 0),
+    # As in Caffe's release builds. Some forks show images or print in other builds.
+    "NDEBUG": 1,
     # Some forks test it instead of CPU_ONLY.
     "USE_CUDA": 1,
     "__cplusplus": 1,

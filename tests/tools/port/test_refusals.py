@@ -77,6 +77,7 @@ def test_not_a_tree(fork, port, tmp_path):
     [
         (dict(base="BaseDataLayer"), r"shift_layer\.hpp:\d+: ShiftLayer reads its data itself"),
         (dict(body="cv::Mat image;"), r"shift_layer\.cpp:7: ShiftLayer needs OpenCV"),
+        (dict(body="cv::Rect_<Dtype> a; cv::Size2f b; cv::Point c;\ncv::Mat d;"), r"_layer\.cpp:8: .* needs OpenCV"),
         (dict(body="Mat image = imread(name);"), r"shift_layer\.cpp:7: ShiftLayer needs OpenCV \(imread\)"),
         (dict(body="Solver<Dtype>* s = 0;"), r"shift_layer\.cpp:7: ShiftLayer needs the Solver"),
         (dict(body='Messenger::AddListener("SOLVER_ITER_CHANGED", handler);'),
@@ -281,3 +282,13 @@ def test_header_of_boost_that_is_not_there(fork, port):
         "libraries", LAYERS_DIR=port.folder, LAYERS="unused", NVCC="", BUILD=port.folder.parent / "build"
     )
     assert made.returncode == 0, made.stdout + made.stderr
+
+
+def test_layer_whose_functions_need_a_library(fork, port):
+    """It is registered in any case. Without the library nothing defines its functions."""
+    source = fork.layer("Shift")
+    text = source.read_text()
+    begin = text.index("template <typename Dtype>")
+    end = text.index("INSTANTIATE_CLASS")
+    source.write_text(f"{text[:begin]}#ifdef USE_OPENCV\n{text[begin:end]}#endif\n{text[end:]}")
+    assert "ShiftLayer needs OpenCV" in port("Shift", fails=True)
