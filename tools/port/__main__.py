@@ -34,7 +34,6 @@ from .toolkit import ROOT, Toolkit
 from .tree import Tree
 
 PROGRESS = Console(stderr=True)
-STOCK = ROOT / "layers/_net/stock"
 
 
 class Ported(NamedTuple):
@@ -153,8 +152,10 @@ def port_all(names: Names, options) -> int:
 
 
 def is_stock(type_name: str) -> bool:
-    """Is it a type of Caffe's own, with a torch module in layers/_net/stock?"""
-    return type_name.lower() in {path.stem.replace("_", "") for path in STOCK.glob("[a-z]*.py")}
+    """Is it a type of Caffe's own that the toolkit has, as a torch module or in the Caffe core?"""
+    in_core = (path.stem.removesuffix("_layer") for path in (ROOT / "src/caffe/layers").glob("*_layer.cpp"))
+    names = {*in_core, *(path.stem for path in (ROOT / "layers/_net/stock").glob("[a-z]*.py")), "dummy_data"}
+    return type_name.lower() in {name.replace("_", "") for name in names}
 
 
 def remove(done: Ported, options) -> None:

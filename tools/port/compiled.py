@@ -55,9 +55,9 @@ def first_error(folder: Path, settings: Settings) -> str | None:
     logs = Path(settings.build) / folder.name
     if all((folder / BACKENDS[backend].library).exists() for backend in settings.backends):
         return None
+    lines = []
     for of in (logs, Path(settings.core)):  # the layer's own, then the core's
         for log in sorted(of.rglob("*.log"), key=lambda p: (p.name == "ffi.log", str(p))):
-            for line in log.read_text(errors="replace").splitlines():
-                if re.search(r"\berror\b|undefined reference", line):
-                    return line.replace(str(folder) + "/", "")
-    return f"see the logs in {logs}"
+            lines += log.read_text(errors="replace").replace(f"{folder}/", "").splitlines()
+    errors = (line for line in lines if re.search(r"\berror\b|undefined reference|is defined twice", line))
+    return next(errors, f"see the logs in {logs}")
