@@ -12,6 +12,13 @@ namespace caffe {
 
 const char kNoShape[] = "a bottom or top that the layer was not given, or a blob that was never shaped";
 
+// The most axes with which a blob may be asked for num(), channels(), height() and width(). A layer of a fork whose
+// Blob allows others sets it in its library (tools/port/folder.py).
+inline int& most_legacy_axes() {
+  static int most = 4;
+  return most;
+}
+
 template <typename Dtype>
 class Blob {
  public:
@@ -59,15 +66,16 @@ class Blob {
     return axis_index < 0 ? axis_index + num_axes() : axis_index;
   }
 
-  // The sizes of a blob of at most 4 axes as (num, channels, height, width). Missing axes count as 1.
+  // The sizes of a blob of at most most_legacy_axes() axes as (num, channels, height, width). Missing axes count as 1.
   int num() const { return LegacyShape(0); }
   int channels() const { return LegacyShape(1); }
   int height() const { return LegacyShape(2); }
   int width() const { return LegacyShape(3); }
   int LegacyShape(int index) const {
-    CHECK_LE(num_axes(), 4) << "Cannot use legacy accessors on Blobs with > 4 axes.";
-    CHECK_LT(index, 4);
-    CHECK_GE(index, -4);
+    CHECK_LE(num_axes(), most_legacy_axes())
+        << "Cannot use legacy accessors on Blobs with > " << most_legacy_axes() << " axes.";
+    CHECK_LT(index, most_legacy_axes());
+    CHECK_GE(index, -most_legacy_axes());
     return index >= num_axes() || index < -num_axes() ? 1 : shape(index);
   }
 

@@ -107,6 +107,11 @@ static void test_blobs() {
   growth += blob.cpu_data()[0] == 0 ? " zeroed" : " kept";
   say("reshape", growth);
   say("legacy", list(std::vector<int>{blob.num(), blob.channels(), blob.height(), blob.width()}.data(), 4));
+  Blob<float> five(vector<int>{2, 3, 4, 5, 6});
+  say("legacy_five", caught([&] { five.num(); }));
+  most_legacy_axes() = 5;
+  say("legacy_of_a_fork", list(std::vector<int>{five.num(), five.width(), five.LegacyShape(4)}.data(), 3));
+  most_legacy_axes() = 4;
   blob.Reshape(vector<int>{5, 2});
   say("legacy_padded",
       list(std::vector<int>{blob.num(), blob.channels(), blob.height(), blob.width()}.data(), 4));

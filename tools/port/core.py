@@ -111,3 +111,13 @@ class Core:
         text = self.tree[LAYER].text if self.tree.has(LAYER) else ""
         matches = re.finditer(r"^[ \t]*static\s[^;()]*?(\w+)\s*;", text, re.M)
         return {m[1]: self.tree[LAYER].place(m.start(1)) for m in matches}
+
+    @cached_property
+    def legacy_axes(self) -> tuple[int, Place | None]:
+        """The most axes that the fork's LegacyShape allows, and its place. Caffe's allows 4."""
+        item = next((item for item in self.members("Blob", BLOB) if item.name == "LegacyShape"), None)
+        text = " ".join(token.text for token in item.tokens) if item else ""
+        if not item or "{" not in text:
+            return 4, None
+        most = re.search(r"CHECK_LE \( num_axes \( \) , (\d+) \)", text)
+        return int(most[1]) if most else 32, self.tree[BLOB].place(item)

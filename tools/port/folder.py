@@ -108,6 +108,11 @@ def write_folder(pick: Pick, folder: Path, force: bool) -> list[str]:
         headers = [f for f in tree[place.file].includes if f in pick.files]
         additions["additions.cpp"] = additions.get("additions.cpp", "") + creator_lines(pick, text, headers)
         parts.append(f"additions.cpp  {place}")
+    most, place = pick.names.core.legacy_axes
+    if most != 4:
+        line = f"static const int legacy_axes = caffe::most_legacy_axes() = {most};\n"
+        additions["additions.cpp"] = additions.get("additions.cpp", "") + f'#include "caffe/blob.hpp"\n{line}'
+        parts.append(f"additions.cpp  {place}: blobs of up to {most} axes have num() and the like")
     place = tree.types[pick.type].place
     defines = [(switch, f"{place}: is registered only with {switch}") for switch in pick.switches]
     if pick.names.namespace != "caffe":

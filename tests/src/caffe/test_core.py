@@ -100,6 +100,9 @@ EXPECTED = {
     "shape": "2 3 4 5 (120) 119 12 5",
     "reshape": "kept zeroed",
     "legacy": "2 3 4 6",
+    "legacy_five": "blob.hpp: Check failed: num_axes() <= most_legacy_axes() (5 vs. 4) "
+    "Cannot use legacy accessors on Blobs with > 4 axes.",
+    "legacy_of_a_fork": "2 5 6",
     "legacy_padded": "5 2 1 1",
     "too_large": "blob.cpp: Check failed: shape[i] <= INT_MAX / count (70000 vs. 30678) "
     "blob size exceeds INT_MAX",

@@ -478,31 +478,3 @@ def test_layer_behind_opencv_that_uses_nothing_of_it(fork, port):
     assert (port.folder / "shift/additions.hpp").read_text() == "#pragma once\n#define USE_OPENCV\n"
     source.write_text(source.read_text().replace("namespace caffe {", "namespace caffe {\ncv::Mat seen;", 1))
     assert "Shift needs OpenCV" in port("Shift", fails=True)
-
-
-def test_messages_of_another_package(fork, port):
-    """A second .proto defines a message of the same name in a package of its own. Nothing includes it."""
-    fork.layer("Shift")
-    (fork.root / "src/caffe/proto/caffe.proto").unlink()
-    message = "message ShiftParameter { optional int32 size = 1; }\n"
-    fork.write(
-        "proto/caffe.proto",
-        f"package caffe;\nmessage LayerParameter {{ optional string type = 2; }}\n{message}",
-    )
-    fork.write("proto/more.proto", f"package more;\n{message}")
-    fork.write("proto/own.proto", "message TwistParameter { optional int32 size = 1; }\n")
-    port("Shift")
-    assert {"caffe.proto", "own.proto"} == {n for n in names(port.folder / "shift") if n.endswith(".proto")}
-    fork.layer("Twist", includes='#include "more.pb.h"')
-    port("Twist")
-    assert "more.proto" in names(port.folder / "twist")
-
-
-def test_code_of_debug_builds(fork, port):
-    """Caffe's Makefile defines NDEBUG. So code of debug builds does not count, and is not compiled."""
-    fork.layer("Shift", body="\n#ifndef NDEBUG\ncv::Mat seen; cv::imwrite(name, seen);\n#endif\n")
-    port("Shift")
-    assert "#define NDEBUG\n" in (port.folder / "shift/additions.hpp").read_text()
-    fork.layer("Twist")
-    port("Twist")
-    assert "additions.hpp" not in names(port.folder / "twist")

@@ -1,0 +1,48 @@
+"""make port: which messages, macros and settings are written to the folder beside the fork's files."""
+
+import pytest
+from support.fork import CORE, names
+
+
+def test_messages_of_another_package(fork, port):
+    """A second .proto defines a message of the same name in a package of its own. Nothing includes it."""
+    fork.layer("Shift")
+    (fork.root / "src/caffe/proto/caffe.proto").unlink()
+    message = "message ShiftParameter { optional int32 size = 1; }\n"
+    fork.write(
+        "proto/caffe.proto",
+        f"package caffe;\nmessage LayerParameter {{ optional string type = 2; }}\n{message}",
+    )
+    fork.write("proto/more.proto", f"package more;\n{message}")
+    fork.write("proto/own.proto", "message TwistParameter { optional int32 size = 1; }\n")
+    port("Shift")
+    assert {"caffe.proto", "own.proto"} == {n for n in names(port.folder / "shift") if n.endswith(".proto")}
+    fork.layer("Twist", includes='#include "more.pb.h"')
+    port("Twist")
+    assert "more.proto" in names(port.folder / "twist")
+
+
+def test_code_of_debug_builds(fork, port):
+    """Caffe's Makefile defines NDEBUG. So code of debug builds does not count, and is not compiled."""
+    fork.layer("Shift", body="\n#ifndef NDEBUG\ncv::Mat seen; cv::imwrite(name, seen);\n#endif\n")
+    port("Shift")
+    assert "#define NDEBUG\n" in (port.folder / "shift/additions.hpp").read_text()
+    fork.layer("Twist")
+    port("Twist")
+    assert "additions.hpp" not in names(port.folder / "twist")
+
+
+@pytest.mark.parametrize(
+    "check, most", [("CHECK_LE(num_axes(), 4);", 4), ("CHECK_LE(num_axes(), 5) << 5;", 5), ("", 32)]
+)
+def test_axes_that_a_forks_blob_allows(fork, port, check, most):
+    """Forks for volumes and videos ask blobs of five axes for their num()."""
+    function = f"int LegacyShape(int index) const {{ {check} return shape_[index]; }}"
+    fork.write("include/caffe/blob.hpp", CORE % ("Blob", function))
+    fork.layer("Shift")
+    port("Shift")
+    file = port.folder / "shift/additions.cpp"
+    line = f"static const int legacy_axes = caffe::most_legacy_axes() = {most};\n"
+    written = file.read_text() if file.exists() else ""
+    assert written == ("" if most == 4 else f'#include "caffe/blob.hpp"\n{line}')
+    assert ("blob.hpp:4: blobs of up to" in (port.folder / "shift/ORIGIN").read_text()) == (most != 4)
