@@ -32,6 +32,7 @@ class KnownLayer(StockLayer):
 # Types by the files that have them, where the file has another name.
 _ELSEWHERE = {
     "ConvolutionDepthwise": "depthwise_convolution",
+    "Warp": "flow_warp",
     "SmoothL1LossOHEM": "smooth_l1_loss",
 }
 

@@ -58,7 +58,19 @@ def encode(code: int, priors: Tensor, variances: Tensor, boxes: Tensor) -> Tenso
     return torch.cat(((own_centre - centre) / size, (own_size / size).log()), -1) / variances
 
 
-def suppressed(boxes: Tensor, valid: Tensor, threshold: float, eta: float = 1.0) -> Tensor:
+def overlap_in_pixels(first: Tensor, second: Tensor) -> Tensor:
+    """Intersection over union of boxes [..., a, 4] and [..., b, 4] whose ends are pixels of theirs: [..., a, b]."""
+
+    def size(boxes):
+        return (boxes[..., 2:] - boxes[..., :2] + 1).prod(-1)
+
+    low = torch.maximum(first[..., :, None, :2], second[..., None, :, :2])
+    high = torch.minimum(first[..., :, None, 2:], second[..., None, :, 2:])
+    common = torch.where((high >= low).all(-1) & (high > low)[..., 1], (high - low + 1).prod(-1), 0)
+    return common / (size(first)[..., :, None] + size(second)[..., None, :] - common)
+
+
+def suppressed(boxes: Tensor, valid: Tensor, threshold: float, eta: float = 1.0, overlap=overlap) -> Tensor:
     """Greedy suppression of non-maxima, of many lists of boxes at once.
 
     A box is kept if its overlap with each box that was kept before it is not above the threshold. With eta < 1 each
@@ -67,6 +79,7 @@ def suppressed(boxes: Tensor, valid: Tensor, threshold: float, eta: float = 1.0)
     Args:
         boxes: [..., n, 4], the best first.
         valid: [..., n], bool; other boxes neither stay nor suppress.
+        overlap: of boxes [..., a, 4] and [..., b, 4].
 
     Returns:
         [..., n], bool: the boxes that are kept.

@@ -163,3 +163,48 @@ def test_axpy_and_squeeze():
 def test_what_the_sources_refuse(text, shapes, said):
     with pytest.raises(CaffeValueError, match=said):
         one_layer(f"type: {text}", *shapes)
+
+
+def test_pointwise():
+    x = draw(2, 3, 4, 5) * 4
+    same(one_layer('type: "ReLU6"', x.shape)(x), x.clamp(0, 6))
+    leaky = one_layer('type: "ReLU6" relu6_param { negative_slope: 0.1 }', x.shape)
+    same(leaky(x), np.minimum(np.maximum(x, 0) + 0.10000000149011612 * np.minimum(x, 0), 6))
+    mish = one_layer('type: "Mish"', x.shape)
+    same(mish(x), x * np.tanh(np.log1p(np.exp(x))))
+    assert gradients_are_right(leaky, x) and gradients_are_right(mish, x)
+
+
+def test_shuffle_channel():
+    x = draw(2, 6, 4, 5)
+    net = one_layer('type: "ShuffleChannel" shuffle_channel_param { group: 2 }', x.shape)
+    same(net(x), x[:, [0, 3, 1, 4, 2, 5]])
+    with pytest.raises(CaffeValueError, match="4 groups of"):
+        one_layer('type: "ShuffleChannel" shuffle_channel_param { group: 4 }', x.shape)
+
+
+def test_reorg():
+    """Darknet's own index: the memory is a map of few channels, whose places go to channels."""
+    x, stride = draw(2, 8, 4, 6), 2
+    _, channels, height, width = x.shape
+    few, flat = channels // 4, x.numpy().reshape(2, -1)
+    wanted = np.zeros_like(flat)
+    for c, j, i in np.ndindex(channels, height, width):
+        inside = c // few
+        row, column = j * stride + inside // stride, i * stride + inside % stride
+        wanted[:, i + width * (j + height * c)] = flat[
+            :, column + width * stride * (row + height * stride * (c % few))
+        ]
+    there = one_layer('type: "Reorg" reorg_param { stride: 2 }', x.shape)
+    assert there(x).shape == (2, 32, 2, 3)
+    same(there(x).reshape(2, -1), wanted)
+    back = one_layer('type: "Reorg" reorg_param { stride: 2 reverse: true }', x.shape)
+    returned = np.zeros_like(flat)
+    for c, j, i in np.ndindex(channels, height, width):
+        inside = c // few
+        row, column = j * stride + inside // stride, i * stride + inside % stride
+        returned[:, column + width * stride * (row + height * stride * (c % few))] = flat[
+            :, i + width * (j + height * c)
+        ]
+    same(back(x).reshape(2, -1), returned)
+    assert gradients_are_right(there, x)

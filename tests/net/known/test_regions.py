@@ -1,5 +1,7 @@
 """ROIPooling and PSROIPooling."""
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
@@ -66,3 +68,93 @@ def test_halves_and_channels_last(layer):
         got = net(rounded.to(memory_format=torch.channels_last), boxes.to(dtype).double())
         assert got.dtype == dtype
         same(got.double(), net(rounded.double(), boxes.to(dtype).double()), 1e-2)
+
+
+@pytest.mark.parametrize("kind", REGIONS)
+@pytest.mark.parametrize("pad", [0.0, 0.25])
+def test_roi_align(kind, pad):
+    x, boxes = draw(2, 3, 9, 11), REGIONS[kind]
+    words = f"pooled_h: 2 pooled_w: 3 spatial_scale: 0.0625 pad_ratio: {pad}"
+    net = one_layer(f'type: "ROIAlign" roi_pooling_param {{ {words} }}', x.shape, boxes.shape)
+    wanted = np.zeros((len(boxes), 3, 3, 4))
+    for n, (item, *ends) in enumerate(boxes.tolist()):
+        margin = [(ends[i % 2 + 2] - ends[i % 2] + 1) * pad * (1 if i > 1 else -1) for i in range(4)]
+        left, up, right, down = ((end + more) / 16 - 0.5 for end, more in zip(ends, margin, strict=True))
+        for i, j in itertools.product(range(3), range(4)):
+            y, u = up + i * (down - up) / 2, left + j * (right - left) / 3
+            if down > up and right > left and -0.5 <= y <= 8.5 and -0.5 <= u <= 10.5:
+                y, u = min(max(y, 0), 8), min(max(u, 0), 10)
+                v, w = int(y), int(u)
+                at = x[int(item), :, [[v], [min(v + 1, 8)]], [w, min(w + 1, 10)]].numpy()
+                wanted[n, :, i, j] = ([1 - y + v, y - v] @ at) @ [1 - u + w, u - w]
+    same(net(x, boxes), wanted)
+    if len(boxes):
+        assert gradients_are_right(lambda x: net(x, boxes), x)
+
+
+NORM = "bbox_reg_param { " + " ".join(f"bbox_mean: {v}" for v in (0, 0, 0.1, 0))
+NORM += " " + " ".join(f"bbox_std: {v}" for v in (0.1, 0.1, 0.2, 0.2)) + " }"
+
+
+def moved(offsets, low, high):
+    """The box that offsets from a box mean, in pixels with both ends."""
+    size = high - low + 1
+    d = offsets * [0.1, 0.1, 0.2, 0.2] + [0, 0, 0.1, 0]
+    own = size * np.exp(d[2:])
+    first = d[:2] * size + (low + high) / 2 - (own - 1) / 2
+    return np.concatenate((first, first + own - 1))
+
+
+def test_boxes_are_decoded():
+    offsets, boxes = draw(7, 8), REGIONS["inside"]
+    rows = [[b[0], *moved(o[4:], b[1:3], b[3:])] for o, b in zip(offsets.numpy(), boxes.numpy(), strict=True)]
+    matched = torch.tensor([0.1, 0.99, 0.5, 0.2, 0.96, 0.3, 0.4]).double()[:, None]
+    net = one_layer(f'type: "DecodeBBox" {NORM}', offsets.shape, boxes.shape, matched.shape)
+    same(net.train()(offsets, boxes, matched)[..., 0, 0], np.array(rows)[[0, 2, 3, 5, 6]], 1e-6)
+    net = one_layer(f'type: "DecodeBBox" {NORM}', offsets.shape, boxes.shape)
+    same(net(offsets, boxes)[..., 0, 0], np.array(rows), 1e-6)
+
+
+def pixel_overlap(a, b):
+    width, height = (min(a[i + 2], b[i + 2]) - max(a[i], b[i]) for i in range(2))
+    if width < 0 or height <= 0:
+        return 0
+    area = [(c[2] - c[0] + 1) * (c[3] - c[1] + 1) for c in (a, b)]
+    return (width + 1) * (height + 1) / (sum(area) - (width + 1) * (height + 1))
+
+
+@pytest.mark.parametrize("least, before, after", [(0, 0, 0), (0.4, 20, 6), (0.99999, 0, 0)])
+def test_proposals_of_several_maps(least, before, after):
+    maps = [((30, 60), (30, 80), 16, draw(4, 2, 4, 5).softmax(1), draw(4, 4, 4, 5, seed=1))]
+    maps += [((64,), (50,), 32, draw(2, 2, 2, 3, seed=2).softmax(1), draw(2, 4, 2, 3, seed=3))]
+    words = f"fg_thr: {least} max_nms_num: {before} max_post_nms_num: {after} "
+    found = {0: [], 1: []}
+    for widths, heights, stride, chances, offsets in maps:
+        words += "box_group_param { " + " ".join(
+            f"field_w: {w} field_h: {h}" for w, h in zip(widths, heights, strict=True)
+        )
+        words += f" stride: {stride} }} "
+        rows, columns = chances.shape[2:]
+        for n, i, j in itertools.product(range(len(chances)), range(rows), range(columns)):
+            field = np.array([widths[n % len(widths)], heights[n % len(widths)]])
+            d = offsets[n, :, i, j].numpy() * [0.1, 0.1, 0.2, 0.2] + [0, 0, 0.1, 0]
+            d = np.concatenate((d[:2].clip(-0.5, 0.5), d[2:].clip(-np.log(2), np.log(2))))
+            size, centre = field * np.exp(d[2:]), d[:2] * field + (np.array([j, i]) + 0.5) * stride
+            low, high = centre - size / 2, centre + size / 2 - 1
+            box = [*low.clip(0), *np.minimum(high, [columns * stride, rows * stride])]
+            score = 1 - chances[n, 0, i, j].item()
+            if score >= least and box[2] - box[0] + 1 >= 15 and box[3] - box[1] + 1 >= 15:
+                found[n // len(widths)].append((score, box))
+    wanted = []
+    for n, own in found.items():
+        own, kept = sorted(own, key=lambda f: -f[0])[: before or None], []
+        for score, box in own:
+            if all(pixel_overlap(box, other) <= 0.5 for _, other in kept):
+                kept.append((score, box))
+        wanted += [[n, *box, score] for score, box in kept[: after or None]]
+    wanted = np.array(wanted or [[0, 1, 1, 10, 10, 0]], float)
+    bottoms = [part for *_, chances, offsets in maps for part in (chances, offsets)]
+    text = f'type: "BoxGroupOutput" box_group_output_param {{ {words} }} {NORM}'
+    got = one_layer(text, *(b.shape for b in bottoms), tops=2)(*bottoms)
+    same(got["y0"][..., 0, 0], wanted[:, :5], 1e-6)
+    same(got["y1"][..., 0, 0], wanted if wanted[0, 4] != 10 else wanted * 0, 1e-6)

@@ -1,0 +1,98 @@
+import math
+
+import torch
+
+from . import KnownLayer
+from ._boxes import overlap_in_pixels, suppressed
+
+
+class BoxGroupOutput(KnownLayer):
+    """Proposals of several maps: rows (item, left, top, right, bottom), and a second top with their scores, too.
+
+    Bottoms, for each map: probabilities [items * fields, classes, h, w], of which the first is the background's, and
+    offsets [items * fields, 4, h, w] from fields (field_w x field_h) around the centres of the cells. Of the boxes
+    that are likely (fg_thr) and large (min_size) enough the max_nms_num best are taken, without those that overlap with
+    a better one, and the first max_post_nms_num of these stay. No gradient.
+    """
+
+    types = ("BoxGroupOutput",)
+    source = "zhaoweicai/cascade-rcnn"
+    bottoms = (2, None)
+    tops = (1, 2)
+
+    def __init__(self, definition):
+        super().__init__(definition)
+        p, norm = definition.message.box_group_output_param, definition.message.bbox_reg_param
+        groups = [(tuple(g.field_w), tuple(g.field_h), g.stride) for g in p.box_group_param]
+        self.check(
+            definition.bottoms == 2 * len(groups),
+            f"{len(groups)} box_group_param for {definition.bottoms} bottoms",
+        )
+        self.check(all(len(w) == len(h) for w, h, _ in groups), "as many field_w as field_h are needed")
+        self.check(p.nms_type == "IOU", f"nms_type {p.nms_type} is not known here: port your fork's")
+        self.groups = tuple(groups)
+        both = norm.bbox_mean and norm.bbox_std
+        self.mean, self.std = (
+            (tuple(norm.bbox_mean), tuple(norm.bbox_std)) if both else ((0.0,) * 4, (1.0,) * 4)
+        )
+        self.bounds = 1 / p.field_xyr, math.log(p.field_whr)
+        self.least, self.overlap, self.min_size = p.fg_thr, p.iou_thr, p.min_size
+        self.before, self.after = p.max_nms_num, p.max_post_nms_num
+
+    def top_shapes(self, *bottoms):
+        for (fields, _, _), chances, offsets in zip(self.groups, bottoms[::2], bottoms[1::2], strict=True):
+            fits = chances[0] % len(fields) == 0 and offsets == (chances[0], 4, *chances[2:])
+            self.check(
+                fits, f"maps of {len(fields)} fields are needed, not {list(chances)} and {list(offsets)}"
+            )
+        return [(1, 5, 1, 1), (1, 6, 1, 1)][: self.top_count]  # as the layer's Reshape says
+
+    @torch.no_grad()
+    def forward(self, *bottoms):
+        levels = [self.level(*level) for level in zip(self.groups, bottoms[::2], bottoms[1::2], strict=True)]
+        boxes, scores = (torch.cat(parts, 1) for parts in zip(*levels, strict=True))
+        size = boxes[..., 2:] - boxes[..., :2] + 1
+        valid = (scores >= self.least) & (size >= self.min_size).all(-1)
+        count = min(self.before or scores.shape[1], scores.shape[1])
+        if not torch.compiler.is_compiling():
+            count = min(count, int(valid.sum(1).max()))
+        best, order = torch.where(valid, scores, -torch.inf).sort(dim=1, descending=True, stable=True)
+        best, order = best[:, :count], order[:, :count]
+        boxes = boxes.gather(1, order[..., None].expand(*order.shape, 4))
+        kept = suppressed(boxes, best > -torch.inf, self.overlap, overlap=overlap_in_pixels)
+        if self.after:
+            kept = kept & (kept.cumsum(1) <= self.after)
+        return self.rows(kept, boxes, best)
+
+    def level(self, group, chances, offsets):
+        """The boxes [items, fields * h * w, 4] of a map, cut to the image, and how likely they are."""
+        (widths, heights, stride), (rows, columns) = group, chances.shape[2:]
+        wide = {"dtype": torch.promote_types(offsets.dtype, torch.float32), "device": offsets.device}
+        count, field = len(widths), torch.tensor((widths, heights), **wide).t()[:, :, None, None]
+        given = offsets.to(wide["dtype"]).reshape(-1, count, 4, rows, columns)
+        given = (
+            given * torch.tensor(self.std, **wide)[:, None, None]
+            + torch.tensor(self.mean, **wide)[:, None, None]
+        )
+        shift = given[:, :, :2].clamp(-self.bounds[0], self.bounds[0]) * field
+        size = given[:, :, 2:].clamp(-self.bounds[1], self.bounds[1]).exp() * field
+        y, x = ((torch.arange(n, **wide) + 0.5) * stride for n in (rows, columns))
+        centre = torch.stack(torch.meshgrid(x, y, indexing="xy"))
+        low = (centre + shift - size / 2).clamp(min=0)
+        most = torch.tensor((columns * stride, rows * stride), **wide)[:, None, None]
+        high = torch.minimum(centre + shift + size / 2 - 1, most)
+        boxes = torch.cat((low, high), 2).permute(0, 1, 3, 4, 2).reshape(len(given), -1, 4)
+        return boxes, (1 - chances[:, 0].to(wide["dtype"])).reshape(len(given), -1)
+
+    def rows(self, kept, boxes, scores):
+        """The tops; one row in the place of none."""
+        items = torch.arange(len(kept), device=boxes.device, dtype=boxes.dtype)[:, None, None].expand(
+            *kept.shape, 1
+        )
+        table = torch.cat((items, boxes, scores[..., None]), 2).reshape(-1, 6)
+        nothing = torch.tensor([[0, 1, 1, 10, 10, 0]], device=boxes.device, dtype=boxes.dtype)
+        is_row = torch.cat((kept.reshape(-1), ~kept.any()[None]))
+        found = torch.cat((table, nothing))[is_row][..., None, None]
+        if self.top_count == 1:
+            return found[:, :5]
+        return found[:, :5], torch.where(kept.any(), found, 0)

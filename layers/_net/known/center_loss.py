@@ -1,0 +1,49 @@
+import torch
+
+from . import KnownLayer
+
+
+class CenterLoss(KnownLayer):
+    """The sum of |x - centre of its label|² / 2N.
+
+    A centre's gradient is the sum of (centre - x) over the label's n items, divided by n + 1, whatever the loss weighs.
+    """
+
+    types = ("CenterLoss",)
+    source = "ydwen/caffe-face"
+    bottoms = (2, 2)
+    blobs = ("center",)
+    is_loss = True
+
+    def __init__(self, definition):
+        super().__init__(definition)
+        p = definition.message.center_loss_param
+        self.num_output, self.first_axis, self._filler = p.num_output, p.axis, p.center_filler
+        self.check(p.num_output > 0, "num_output: expected more than 0")
+
+    def setup(self, x, labels):
+        self.first_axis = self.axis(self.first_axis, len(x))
+        count = torch.Size(labels).numel()
+        self.check(count == x[0], f"{count} labels for {x[0]} items")
+        self.blob("center", (self.num_output, torch.Size(x[self.first_axis :]).numel()), self._filler)
+        del self._filler
+
+    def forward(self, x, labels):
+        return _CenterLoss.apply(x.flatten(self.first_axis), self.center, labels.reshape(-1).long())
+
+
+class _CenterLoss(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, center, labels):
+        distance = x - center[labels]
+        ctx.save_for_backward(distance, labels)
+        ctx.count = len(center)
+        return distance.square().sum() / (2 * len(x))
+
+    @staticmethod
+    def backward(ctx, gradient):
+        distance, labels = ctx.saved_tensors
+        number = torch.zeros(ctx.count, device=labels.device, dtype=distance.dtype)
+        number = number.index_add(0, labels, torch.ones_like(labels, dtype=distance.dtype))
+        sums = distance.new_zeros(ctx.count, distance.shape[1]).index_add(0, labels, -distance)
+        return distance * (gradient / len(distance)), sums / (number + 1)[:, None], None

@@ -1,0 +1,66 @@
+import torch
+
+from . import KnownLayer
+from ._boxes import overlap
+
+
+class DetectionEvaluate(KnownLayer):
+    """How detections compare with boxes: [1, 1, classes + detections, 5], rows (item, label, score, true, false).
+
+    First a row (-1, label, number of boxes, -1, -1) for each class but the background; then one for each detection, by
+    item, label and score. It is true if it overlaps its nearest box of the label by overlap_threshold, and no better
+    one does; one whose box is difficult counts neither way, unless evaluate_difficult_gt. Boxes are compared as parts
+    of the image, whatever name_size_file says.
+    """
+
+    types = ("DetectionEvaluate",)
+    source = "weiliu89/caffe, ssd"
+    bottoms = (2, 2)
+
+    def __init__(self, definition):
+        super().__init__(definition)
+        p = definition.message.detection_evaluate_param
+        self.check(p.HasField("num_classes"), "must provide num_classes")
+        self.check(p.overlap_threshold > 0, "overlap_threshold must be more than 0")
+        self.labels = tuple(c for c in range(p.num_classes) if c != p.background_label_id)
+        self.threshold, self.difficult = p.overlap_threshold, p.evaluate_difficult_gt
+
+    def top_shapes(self, found, boxes):
+        self.check(found[-1:] == (7,) and boxes[-1:] == (8,), f"rows of 7 and 8 are needed: {found}, {boxes}")
+        return [(1, 1, len(self.labels) + found[-2], 5)]
+
+    @torch.no_grad()
+    def forward(self, found, boxes):
+        found, boxes = found.reshape(-1, 7), boxes.reshape(-1, 8)
+        boxes = boxes[boxes[:, 0] != -1]
+        found = found[(found[:, 0] != -1) & (found[:, 1] != -1)]
+        same = (found[:, None, 0] == boxes[:, 0]) & (found[:, None, 1] == boxes[:, 1])
+        order = torch.arange(len(found), device=found.device)
+        score = torch.where(same.any(1), -found[:, 2], 0)
+        for key in (score, found[:, 1], found[:, 0]):  # the last one decides first
+            order = order[key[order].argsort(stable=True)]
+        found, same = found[order], same[order]
+        rows = torch.cat((found[:, :3], self.judged(found, boxes, same)), 1)
+        return torch.cat((self.counts(boxes), rows))[None, None]
+
+    def judged(self, found, boxes, same):
+        """(true, false) of each detection."""
+        if not len(boxes):
+            return found.new_tensor([0, 1]).expand(len(found), 2)
+        overlaps = torch.where(same, overlap(found[:, 3:7], boxes[:, 3:7]), -1)
+        most, nearest = overlaps.max(1)
+        hits = most >= self.threshold
+        counts = hits if self.difficult else hits & (boxes[nearest, 7] == 0)
+        place = torch.arange(len(found), device=found.device)
+        first = torch.full((len(boxes),), len(found), device=found.device)
+        first = first.scatter_reduce(0, nearest, torch.where(counts, place, len(found)), "amin")
+        true = counts & (first[nearest] == place)
+        return torch.stack((true, ~true & (counts | ~hits)), 1).to(found.dtype)
+
+    def counts(self, boxes):
+        labels = torch.tensor(self.labels, device=boxes.device, dtype=boxes.dtype)
+        own = boxes[:, 1] == labels[:, None]
+        if not self.difficult:
+            own = own & (boxes[:, 7] == 0)
+        none = torch.full_like(labels, -1)
+        return torch.stack((none, labels, own.sum(1).to(boxes.dtype), none, none), 1)
