@@ -53,10 +53,13 @@ def load(net: nn.Module, paths: list, fill: bool = False) -> Report:
     report.missing = [name for name in report.missing if not _ids(net, net.keys[name]) <= loaded]
     report.unused = list(dict.fromkeys(name for name in report.unused if name not in got))
     if fill:
-        for key, module in net.named_children():  # the first layer that has a blob owns it, and fills it
+        for module in net.children():  # the first that has a blob owns it, and fills it
+            keep = set()
+            for name, blob in blobs_of(module):
+                keep |= {name} if id(blob) in loaded else set()
+                loaded.add(id(blob))
             if hasattr(module, "fill"):
-                module.fill({name for name, blob in blobs_of(module) if id(blob) in loaded})
-            loaded |= _ids(net, [key])
+                module.fill(keep)
     return report
 
 

@@ -86,6 +86,12 @@ def test_hdf5_as_caffe_writes_it(tmp_path, shares):
             caffe_net(alone, path)
 
 
+def test_a_layer_that_shares_with_itself():
+    text = """layer { name: "s" type: "Scale" bottom: "a" top: "s" param { name: "w" } param { name: "w" }
+      scale_param { bias_term: true filler { value: 3 } bias_filler { value: 5 } axis: 0 num_axes: 0 } }"""
+    assert caffe_net(INPUT + text)(torch.ones(1, 3)).tolist() == [[6, 6, 6]]
+
+
 def test_an_owner_of_one_phase():
     """Training's layers come first, because Caffe's test net takes their parameters."""
     test = layer("g", weight=5, more="include { phase: TEST }")

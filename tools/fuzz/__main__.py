@@ -1,4 +1,4 @@
-"""make fuzz: random calls and files in child processes. Each must give the right result or an error.
+"""make fuzz: random calls and nets in child processes. Each must give the right result or an error.
 
     python -m tools.fuzz --minutes 1 --seed 1                    (make fuzz; CI)
     python -m tools.fuzz --minutes 60 --seed 7 --layers round    by hand
@@ -29,8 +29,8 @@ from layers._backends import HOST
 from layers._runtime.cases import load_package
 
 from .calls import Finding, Subjects, try_call
-from .models import Models
-from .options import parser
+from .nets import Nets
+from .options import ROOT, parser
 
 MEMORY = 8 << 30  # of a child: what asks for more is refused, and takes no machine down
 PATIENCE = 120  # seconds for one call
@@ -43,7 +43,7 @@ class OutOfTime(KeyboardInterrupt):
 def work(
     pipe, last, place, layers_dir: Path, layer: str, kind: str, seed: int, examples: int, seconds: float
 ) -> None:
-    """One round of calls of one layer, or of files for it, for so many seconds at most.
+    """One round of calls of one layer, or of nets, for so many seconds at most.
 
     `last`: how many calls, and the words of this one. `place`: for files, removed by who started this process.
     """
@@ -55,7 +55,7 @@ def work(
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     package = load_package(layers_dir)
-    subject = (Subjects if kind == "calls" else Models)(package, layer)
+    subject = (Subjects if kind == "calls" else Nets)(package, layer)
     counts = collections.Counter()
     end = time.monotonic() + seconds
 
@@ -147,12 +147,12 @@ def main() -> int:
         arguments.error(f"not built for the host: {', '.join(sorted(strange))}")
     # Calls are made from a layer's cases, which a ported layer need not have.
     with_cases = [layer for layer in built if (layer / "cases.py").exists()]
-    subjects = [(layer, "calls") for layer in with_cases if options.only != "files"]
-    for layer in built if options.only != "files" else ():
+    subjects = [(layer, "calls") for layer in with_cases if options.only != "nets"]
+    for layer in built if options.only != "nets" else ():
         if layer not in with_cases:
             print(f"{layer.name}: no calls, because it has no cases.py", flush=True)
-    if options.only != "calls":
-        subjects += [(layer, "files") for layer in built if any(layer.glob("*_layer.cpp"))]
+    if options.only == "nets" or not (options.only or options.layers):
+        subjects.append((ROOT / "layers" / "random", "nets"))
     totals, findings = rounds(subjects, options)
     for (layer, kind), counts in totals.items():
         said = ", ".join(f"{n} {what}" for what, n in sorted(counts.items())) or "not tried, for want of time"

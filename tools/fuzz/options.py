@@ -17,7 +17,7 @@ def parser(description: str) -> argparse.ArgumentParser:
     made.add_argument("--minutes", type=positive, default=1)
     made.add_argument("--seed", type=int, default=1)
     made.add_argument("--examples", type=int, default=1000, help="calls of one round, in one process")
-    made.add_argument("--only", choices=("calls", "files"), help="calls of functions, or files for loaders")
+    made.add_argument("--only", choices=("calls", "nets"), help="calls of functions, or whole nets")
     return made
 
 

@@ -1,4 +1,4 @@
-"""What make fuzz's calls and files are made of, piece by piece: one that tries less finds less, and says nothing."""
+"""What make fuzz's calls are made of, piece by piece: one that tries less finds less, and says nothing."""
 
 import math
 from types import SimpleNamespace
@@ -8,7 +8,7 @@ import torch
 
 from layers._runtime import CaffeTypeError, CaffeValueError
 from layers._runtime.cases import CaffeFunction, Case
-from tools.fuzz import calls, models
+from tools.fuzz import calls
 from tools.fuzz.calls import (
     KINDS,
     LAYOUTS,
@@ -197,74 +197,3 @@ def test_what_a_result_is_compared_with():
     assert (
         judged_result(call(infinite, case=case), [infinite * 0], []) == "right"
     )  # finite inputs alone are promised
-
-
-# ------------------------------------------------------------------------------------------------- files
-
-TEXT = "0123456789"
-
-
-@pytest.mark.parametrize(
-    "one, other, length, way, wanted",
-    [
-        (3, 7, 2, 0, "012"),
-        (3, 7, 2, 1, "01256789"),
-        (3, 7, 2, 2, "012343456789"),
-        (7, 3, 2, 3, "0127893456"),
-        (3, 7, 2, 4, "012x56789"),
-        (3, 7, 2, 5, "012x3456789"),
-        (8, 9, 6, 1, "01234567"),
-    ],
-)
-def test_each_way_to_change_a_file(one, other, length, way, wanted):
-    assert drawn_by(models.mutated, (one, other, length, way, "x"), TEXT, "x") == wanted
-
-
-def test_a_caffemodel_byte_by_byte():
-    one = bytes.fromhex("0000803f")
-    blob = b"\x2a\x0c" + one * 3 + b"\x3a\x03\x0a\x01\x03"
-    scalar = b"\x2a\x04" + one + b"\x3a\x00"
-    layer = (
-        b"\x0a\x02it\x12\x04Norm\x3a" + bytes([len(blob)]) + blob + b"\x3a" + bytes([len(scalar)]) + scalar
-    )
-    assert models.caffemodel("Norm", [(3,), ()]) == b"\xa2\x06" + bytes([len(layer)]) + layer
-
-
-class Module:
-    """A Caffe module that answers as it is told."""
-
-    def __init__(self, answer):
-        self.answer = answer
-
-    def load_caffemodel(self, path, name):
-        assert path.read_bytes() == b"data" and name == "it"
-        self(path)
-
-    def __call__(self, content):
-        if self.answer is not None:
-            raise self.answer
-
-
-@pytest.mark.parametrize(
-    "kind, answer, wanted",
-    [
-        ("prototxt", None, "right"),
-        ("prototxt", CaffeTypeError("some: a long explanation"), "refused"),
-        ("prototxt", CaffeTypeError("other: a long explanation of some"), None),
-        ("prototxt", CaffeTypeError("some: short"), None),
-        ("prototxt", KeyError("some: a long explanation"), None),
-        ("caffemodel", None, "right"),
-        ("caffemodel", CaffeTypeError("mutated.caffemodel: bad"), "refused"),
-        ("caffemodel", CaffeTypeError("some: a long explanation"), None),
-        ("caffemodel", RuntimeError("mutated.caffemodel: a long explanation"), None),
-    ],
-)
-def test_what_a_file_came_to(tmp_path, kind, answer, wanted):
-    subject = object.__new__(models.Models)
-    subject.name, subject.error, subject.file = "some", CaffeTypeError, tmp_path / "mutated.caffemodel"
-    attempt = kind, Module(answer), b"data"
-    if wanted is None:
-        with pytest.raises(Finding, match=kind):
-            subject.attempt(attempt)
-    else:
-        assert subject.attempt(attempt) == wanted
