@@ -14,7 +14,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tools.make import packages
+from tools.make import requirements
 from tools.refused import Refused
 
 ROOT = Path(__file__).resolve().parent
@@ -73,7 +73,7 @@ def main() -> int:
         return 1
     try:
         (ROOT / "build").mkdir(exist_ok=True)
-        packages.need(["test"], str(ROOT / "build" / "packages.test"))
+        requirements.need(["test"], str(ROOT / "build" / "packages.test"))
     except Refused as error:
         print(error, file=sys.stderr)
         return 1

@@ -9,22 +9,21 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from layers._folders import split, with_file
 from layers._runtime import backend_of
 from layers._runtime.cases import Case, differentiable, layer_of, results
 
 ROOT = Path(__file__).resolve().parent.parent
 BUNDLED = ROOT / "layers"
-FOLDERS = [(ROOT / folder).resolve() for folder in os.environ.get("LAYERS_DIR", "").split(":") if folder] or [
-    BUNDLED
-]
+FOLDERS = [(ROOT / folder).resolve() for folder in split(os.environ.get("LAYERS_DIR", ""))] or [BUNDLED]
 
 
 def layers_here() -> list[Path]:
     """The folders of the layers to measure. If two have the same name, it is the first, as in `layers.<name>`."""
     by_name: dict[str, Path] = {}
     for folder in FOLDERS:
-        for file in sorted(folder.glob("*/cases.py")):
-            by_name.setdefault(file.parent.name, file.parent)
+        for name in with_file(folder, "cases.py"):
+            by_name.setdefault(name, folder / name)
     return list(by_name.values())
 
 

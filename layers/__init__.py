@@ -41,7 +41,7 @@ def __getattr__(name: str):
     if name in _PUBLIC:
         return getattr(importlib.import_module(f".{_PUBLIC[name]}", __name__), name)
     folders = [*_folders.listed(), Path(__file__).parent]
-    known = sorted({made.parent.name for folder in folders for made in folder.glob("[!_]*/__init__.py")})
+    known = sorted({name for folder in folders for name in _folders.with_file(folder, "__init__.py")})
     if name in known:
         return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"no layer {name!r}. There are: {', '.join(known)}")

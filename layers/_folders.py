@@ -12,6 +12,23 @@ from pathlib import Path
 VARIABLE = "LAYERS_DIR"
 
 
+def split(text: str) -> list[str]:
+    """The folders in the text of LAYERS_DIR."""
+    return [name for name in text.split(":") if name]
+
+
+def candidates(folder: str | os.PathLike) -> list[str]:
+    """The names of the subfolders that may be layers, sorted. Make and Python look at no others."""
+    with os.scandir(folder) as entries:
+        names = [entry.name for entry in entries if entry.is_dir()]
+    return sorted(name for name in names if not name.startswith((".", "_")) and name != "build")
+
+
+def with_file(folder: str | os.PathLike, *files: str) -> list[str]:
+    """The candidates that have one of these files."""
+    return [n for n in candidates(folder) if any(os.path.exists(os.path.join(folder, n, f)) for f in files)]
+
+
 def listed() -> list[Path]:
     """The folders that the environment lists now.
 
@@ -19,8 +36,8 @@ def listed() -> list[Path]:
         ImportError: one of them is not there. Without an error the toolkit's layer of a name would take the place of
             the user's.
     """
-    named = os.environ.get(VARIABLE, "").split(":")
-    folders = [Path(os.path.abspath(os.path.expanduser(name))) for name in named if name]
+    named = split(os.environ.get(VARIABLE, ""))
+    folders = [Path(os.path.abspath(os.path.expanduser(name))) for name in named]
     for folder in folders:
         if not folder.is_dir():
             raise ImportError(f"{VARIABLE}: there is no folder {folder}")

@@ -1,4 +1,4 @@
-# The recipes of BUILD/layers.mk, which tools/make/rules.py writes. That file sets the settings, includes this file, and
+# The recipes of BUILD/layers.mk, which tools/make/makefile.py writes. That file sets the settings, includes this file, and
 # then has the rules.
 
 MAKEFLAGS += --no-builtin-rules --no-print-directory

@@ -11,7 +11,9 @@ import fcntl
 import os
 import re
 
-from layers._files import written_whole
+from .parts import part
+
+written_whole = part("files").written_whole
 
 
 def read(path: str | os.PathLike, encoding: str = "latin-1") -> str:

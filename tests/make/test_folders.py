@@ -12,7 +12,7 @@ from support import python_with_torch
 
 import layers
 from layers._net.registry import Folders
-from tools.make.outside import give_toolkit
+from tools.make.job import give_toolkit
 
 CAFFE = 'from .._caffe import caffe_layer\n\nOwn = caffe_layer(__name__, "{type}")\n'
 

@@ -18,7 +18,7 @@ from layers import _edge
 from layers._runtime import CaffeRuntimeError, backends_here
 from layers._runtime.elf import why_broken
 from layers._runtime.library import Library, how_to_build
-from tools.make.outside import init_text
+from tools.make.job import init_text
 
 ALLOWED = re.compile(
     r"(libc|libm|libmvec|libstdc\+\+|libgcc_s|libpthread|libdl|librt|ld-linux[\w-]*)\.so\.\d+\Z"

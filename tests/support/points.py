@@ -14,12 +14,15 @@ import torch
 from torch import Tensor
 
 from layers._backends import DEVICES
+from layers._folders import candidates
 from layers._runtime.cases import Case, Draw, cast, differentiable, layer_of, load_package, results
 
 ROOT = Path(__file__).resolve().parents[2]
 LAYERS_DIR = Path(os.environ.get("LAYERS_DIR") or ROOT / "layers").resolve()
 PACKAGE = load_package(LAYERS_DIR)
-LAYERS = sorted({f.parent.name for name in ("*.cu", "__init__.py") for f in LAYERS_DIR.glob(f"[!_]*/{name}")})
+LAYERS = [
+    n for n in candidates(LAYERS_DIR) if any(map(list, map((LAYERS_DIR / n).glob, ("*.cu", "__init__.py"))))
+]
 
 
 def cases_of(layer: str) -> list[Case]:

@@ -14,7 +14,7 @@ TOOLS = [
     "fuzz",
     "make.build_call",
     "make.fuzz",
-    "make.packages",
+    "make.requirements",
     "make.sanitize",
     "new_layer",
     "port",

@@ -22,7 +22,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from ..files import write
-from ..make import packages
+from ..make import requirements
 from ..make.backends import BACKENDS
 from ..make.build import build
 from ..make.job import Job
@@ -137,7 +137,7 @@ def main() -> int:
         name = tree.root.name if asked.tests == ["all"] else f"{tree.root.name}_{asked.files[0].stem}"
         settings, _ = from_environment([])
         os.makedirs(settings.build, exist_ok=True)
-        packages.need(["build", "run"], f"{settings.build}/packages")
+        requirements.need(["build", "run"], f"{settings.build}/packages")
         folder = Path(settings.build, "caffetest/layers", "of_" + re.sub(r"\W", "_", name)).absolute()
         lay_out(tree, asked.files, folder)
         built = built_backends(folder, settings)

@@ -26,6 +26,7 @@ import hypothesis
 import torch
 
 from layers._backends import HOST
+from layers._folders import split
 from layers._runtime.cases import load_package
 
 from .calls import Finding, Subjects, try_call
@@ -140,7 +141,7 @@ def rounds(subjects: list[tuple[Path, str]], options) -> tuple[dict, dict[str, s
 def main() -> int:
     arguments = parser(__doc__)
     options = arguments.parse_args()
-    folders = [Path(folder).resolve() for folder in options.layers_dir.split(":") if folder]
+    folders = [Path(folder).resolve() for folder in split(options.layers_dir)]
     built = [library.parent for folder in folders for library in sorted(folder.glob(f"*/{HOST.library}"))]
     built = [layer for layer in built if layer.name in (options.layers or [layer.name])]
     if strange := set(options.layers or []) - {layer.name for layer in built}:

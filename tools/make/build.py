@@ -20,11 +20,11 @@ from collections.abc import Iterable
 
 from ..files import read
 from ..refused import Refused
-from . import names, packages, report
+from . import folders, report, requirements
 from .backends import BACKENDS, HOST
 from .clean import clean
-from .discover import layers_in
 from .failures import failures
+from .folders import layers_in
 from .job import Job, empty
 from .settings import ROOT, Settings, full, make_command, of_each_folder
 from .stale import Inputs
@@ -164,7 +164,7 @@ def _build_locked(job: Job, core: str, keep_going: bool) -> int:
 
 
 def build_all(settings: Settings) -> int:
-    packages.need(["build", "run"], f"{settings.build}/packages")
+    requirements.need(["build", "run"], f"{settings.build}/packages")
     job = Job(settings)
     if not job.folders:
         print(f"No layers in {settings.layers_dir}: {settings.hint('new', LAYER='foo')} makes one.")
@@ -175,7 +175,7 @@ def build_all(settings: Settings) -> int:
 
 
 def build_libraries(settings: Settings) -> int:
-    packages.need(["build"], f"{settings.build}/packages.build")
+    requirements.need(["build"], f"{settings.build}/packages.build")
     job = Job(settings)
     status = build(job, keep_going=_has(make_flags(), "k"))
     report.say_left_out(job)
@@ -184,7 +184,7 @@ def build_libraries(settings: Settings) -> int:
 
 def build_core(settings: Settings) -> int:
     """Build all of the toolkit's own objects."""
-    packages.need(["build"], f"{settings.build}/packages.build")
+    requirements.need(["build"], f"{settings.build}/packages.build")
     job = Job(settings)
     with locked(f"{settings.build}/lock"), locked(f"{settings.core}/lock"):
         job.write(dry=False)
@@ -198,7 +198,7 @@ def loops(settings: Settings) -> int:
         none = "and none was found (see NVCC at the top of the Makefile)"
         print(f"make loops: the loops are rewritten for nvcc, {none}.")
         return 1
-    packages.need(["build"], f"{settings.build}/packages.build")
+    requirements.need(["build"], f"{settings.build}/packages.build")
     job = Job(settings)
     if status := build(job):
         return status
@@ -236,8 +236,8 @@ def verify(settings: Settings) -> int:
         raise Refused(
             f"which layer? {settings.hint('verify', LAYER='foo')}\nCaffe layers in {settings.layers_dir}: {layers}"
         )
-    names.check_layer(layer, "LAYER")
-    packages.need(["build", "run"], f"{settings.build}/packages")
+    folders.check_layer(layer, "LAYER")
+    requirements.need(["build", "run"], f"{settings.build}/packages")
     job = Job(settings, only=[layer])
     if not job.folder(layer).is_caffe:
         raise Refused(

@@ -7,11 +7,11 @@ import os
 import re
 
 from ..refused import Refused
-from . import names
+from . import folders
 from .backends import BACKENDS
-from .discover import layers_in
+from .folders import layers_in
 from .job import FROM, MARK, remove
-from .rules import CALL
+from .makefile import CALL
 from .settings import Settings
 
 # What make writes to BUILD: files, and folders, each with a file that marks it (a layer's: FROM).
@@ -44,7 +44,7 @@ def clean(settings: Settings) -> int:
         # The lock last, because the next clean knows the folder by it.
         for name in sorted(made, key="lock".__eq__):
             remove(f"{build}/{name}")
-        if left := ", ".join(map(names.shown, sorted(os.listdir(build))[:20])):
+        if left := ", ".join(map(folders.shown, sorted(os.listdir(build))[:20])):
             print(f"{build}: not removed, because make did not write it: {left}")
         else:
             os.rmdir(build)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from ..files import read, write
 from .backends import BACKENDS
-from .names import shown
+from .folders import shown
 
 _ERROR = re.compile(r"\b(error|undefined reference|No such file|Permission denied|Killed|fatal)\b", re.I)
 # A line of an error is cut at this many characters.

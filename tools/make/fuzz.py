@@ -8,7 +8,7 @@ import sys
 
 from ..fuzz.options import parser
 from ..refused import Refused
-from . import names, packages
+from . import folders, requirements
 from .backends import HOST
 from .build import build, is_dry, make_flags
 from .job import Job
@@ -17,10 +17,10 @@ from .settings import ROOT, Settings, of_each_folder
 
 def fuzz(several: list[Settings], layers: list[str]) -> int:
     for layer in layers:
-        names.check_layer(layer, "LAYER")
+        folders.check_layer(layer, "LAYER")
     for settings in several:
         os.makedirs(settings.build, exist_ok=True)
-        packages.need(["build", "run", "test"], f"{settings.build}/packages.test")
+        requirements.need(["build", "run", "test"], f"{settings.build}/packages.test")
         if status := build(Job(Settings(settings.environment() | {"BACKENDS": HOST.name}))):
             return status
     command = [sys.executable, "-m", "tools.fuzz", *sys.argv[1:]]

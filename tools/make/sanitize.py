@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 from ..refused import Refused
-from . import packages
+from . import requirements
 from .backends import CPU, GPU
 from .build import build, copied, is_dry, make_flags
 from .job import Job
@@ -90,7 +90,7 @@ def on_the_gpu(settings: Settings) -> dict[str, int]:
 def sanitize(settings: Settings) -> int:
     """Run all stages, whatever one of them finds. "No verdict" (3) is the status only if nothing is wrong."""
     os.makedirs(settings.build, exist_ok=True)
-    packages.need(["build", "run", "test"], f"{settings.build}/packages.test")
+    requirements.need(["build", "run", "test"], f"{settings.build}/packages.test")
     status = build(Job(settings))
     if status or is_dry(make_flags()):
         return status

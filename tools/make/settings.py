@@ -10,8 +10,9 @@ import shutil
 import subprocess
 import sys
 
+from ..parts import part
 from ..refused import Refused
-from . import architectures, find_nvcc, names
+from . import architectures, find_nvcc, folders
 from .backends import BACKENDS, Backend
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -70,7 +71,7 @@ class Settings:
         self.host_arch = self._words(value["HOST_ARCH"], "HOST_ARCH")
         self.sanitize = value["SANITIZE"].strip()
         if self.sanitize not in ("", "1", "races"):
-            raise Refused(f"SANITIZE={names.shown(self.sanitize)}: expected 1 or races")
+            raise Refused(f"SANITIZE={folders.shown(self.sanitize)}: expected 1 or races")
         self.verbose = bool(value["V"].strip())
         self.limit = seconds(value["LIMIT"], "LIMIT")
         self.layers_dir = tidy(value["LAYERS_DIR"], "LAYERS_DIR")
@@ -82,10 +83,10 @@ class Settings:
         beside = os.path.join(self.layers_dir, "build") if self.outside else "build"
         self.build = tidy(value["BUILD"] or beside, "BUILD")
         self.core = tidy(value["CORE"], "CORE") if value["CORE"] else self._shared_core()
-        self.layers = [names.check_layer(name, "LAYERS") for name in value["LAYERS"].split()]
+        self.layers = [folders.check_layer(name, "LAYERS") for name in value["LAYERS"].split()]
         self.wanted_backends = value["BACKENDS"].split() or list(BACKENDS)
         if strange := set(self.wanted_backends) - set(BACKENDS):
-            raise Refused(f"BACKENDS={names.shown(' '.join(strange))}: there are {' and '.join(BACKENDS)}")
+            raise Refused(f"BACKENDS={folders.shown(' '.join(strange))}: there are {' and '.join(BACKENDS)}")
         self._searched = [b for b in BACKENDS.values() if value[b.compiler] == "search"]
         self._nvcc: str | None = None
 
@@ -221,7 +222,7 @@ class Settings:
     def _words(text: str, setting: str) -> str:
         words = text.split()
         if not words or not all(_ARCH.match(word) for word in words):
-            raise Refused(f"{setting}={names.shown(text)}: expected a name such as native or sm_90")
+            raise Refused(f"{setting}={folders.shown(text)}: expected a name such as native or sm_90")
         return " ".join(words)
 
 
@@ -233,7 +234,7 @@ def tidy(path: str, setting: str) -> str:
     """The path in one form, because files of a build contain paths: relative in the toolkit, else absolute."""
     path = full(os.path.expanduser(path))
     inside = os.path.relpath(path, ROOT)
-    return names.check_path(path if inside.startswith("..") else inside, setting)
+    return folders.check_path(path if inside.startswith("..") else inside, setting)
 
 
 def command(text: str, setting: str) -> str:
@@ -243,10 +244,10 @@ def command(text: str, setting: str) -> str:
     except ValueError:
         words = []
     if not words or "\n" in text or not shutil.which(words[0]):
-        raise Refused(f"{setting}={names.shown(text)}: there is no such program")
+        raise Refused(f"{setting}={folders.shown(text)}: there is no such program")
     if alone := _C_COMPILER.fullmatch(os.path.basename(words[0])):
         better = {"gcc": "g++", "clang": "clang++"}.get(alone[1], "c++") + (alone[2] or "")
-        raise Refused(f"{setting}={names.shown(text)} links no C++: take {better}")
+        raise Refused(f"{setting}={folders.shown(text)} links no C++: take {better}")
     return shlex.join(words)
 
 
@@ -256,13 +257,13 @@ def seconds(text: str, setting: str) -> float:
             return found
     except ValueError:
         pass
-    raise Refused(f"{setting}={names.shown(text)}: expected a number of seconds, above 0")
+    raise Refused(f"{setting}={folders.shown(text)}: expected a number of seconds, above 0")
 
 
 def optional(program: str, setting: str) -> str:
     """A compiler that may be missing."""
     if program and not shutil.which(program):
-        raise Refused(f"{setting}={names.shown(program)}: there is no such program")
+        raise Refused(f"{setting}={folders.shown(program)}: there is no such program")
     return program
 
 
@@ -280,7 +281,7 @@ def of_each_folder(arguments: list[str]) -> tuple[list[Settings], list[str]]:
             values[name] = text
         else:
             unknown.append(argument)
-    folders = [f for f in values.get("LAYERS_DIR", "").split(":") if f] or [defaults()["LAYERS_DIR"]]
+    folders = part("folders").split(values.get("LAYERS_DIR", "")) or [defaults()["LAYERS_DIR"]]
     if len(folders) > 1 and values.get("BUILD"):
         raise Refused("BUILD: several folders of layers cannot share a build folder: name one LAYERS_DIR")
     return [Settings(values | {"LAYERS_DIR": folder}) for folder in folders], unknown

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .backends import BACKENDS, CPU, GPU
-from .names import shown
+from .folders import shown
 
 # After so many seconds make names the layer that it waits for.
 PATIENCE = 2

@@ -19,7 +19,7 @@ from string import Template
 
 from ..files import alone_in, read
 from ..files import write as write_file
-from ..make.names import check_path, why_no_layer
+from ..make.folders import check_path, why_no_layer
 from ..make.settings import make_command, suite_command
 from ..refused import Refused
 

@@ -21,7 +21,7 @@ from rich.progress import track
 from rich.table import Table
 
 from ..files import alone_in
-from ..make.names import check_layer, check_type, folder_of, shown
+from ..make.folders import check_layer, check_type, folder_of, shown
 from ..make.settings import from_environment
 from ..refused import Refused
 from .compiled import compile, first_error, hint

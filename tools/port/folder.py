@@ -14,7 +14,7 @@ from pathlib import Path
 from ..caffe.build import INIT
 from ..caffe.proto import PACKAGE, is_whole, read, without_comments
 from ..files import write
-from ..make.names import why_no_layer
+from ..make.folders import why_no_layer
 from ..refused import Refused
 from .core import BLOB
 from .cuts import in_caffe, written

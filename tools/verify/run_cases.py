@@ -22,6 +22,7 @@ import torch
 
 from layers import _edge
 from layers._backends import CPU, DEVICES, GPU
+from layers._folders import split
 from layers._runtime.cases import Draw, layer_of, load_package
 
 from .inputs import modules_of
@@ -108,7 +109,7 @@ def main() -> int:
     options = parser.parse_args()
     tally = Tally()
     with watched() as watch:
-        for folder in filter(None, options.layers_dir.split(":")):
+        for folder in split(options.layers_dir):
             run_all(folder_of(folder), options.device, options.dtypes, tally)
     if not (tally.runs or tally.untested or tally.wrong):
         print(f"Nothing is built in {options.layers_dir}: type `make` first")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from support.workshop import CXX, core_archives, core_includes, made_once
 
-from tools.make.rules import core_folder, units
+from tools.make.makefile import core_folder, units
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -15,7 +15,7 @@ from conftest import ROOT, make
 from support import python_with_torch
 
 from tools.make import build
-from tools.make.discover import Folder
+from tools.make.folders import Folder
 
 # ------------------------------------------------------------------------------------- what is built
 

@@ -14,7 +14,7 @@ from support.workshop import CXX
 
 from tools.make import build
 from tools.make.failures import Failure, failures
-from tools.make.outside import init_text
+from tools.make.job import init_text
 from tools.make.settings import Settings
 from tools.refused import Refused
 

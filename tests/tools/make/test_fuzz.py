@@ -22,7 +22,7 @@ def steps(monkeypatch, tmp_path):
     monkeypatch.setattr(fuzz, "Job", lambda settings: settings)
     monkeypatch.setattr(fuzz, "build", lambda s: made.append(f"build {' '.join(s.backends)}") or 0)
     monkeypatch.setattr(fuzz.subprocess, "call", lambda command: made.append(command[2:]) or 0)
-    monkeypatch.setattr(fuzz.packages, "need", lambda groups, _: made.append(f"need {' '.join(groups)}"))
+    monkeypatch.setattr(fuzz.requirements, "need", lambda groups, _: made.append(f"need {' '.join(groups)}"))
     for name, place in {"BUILD": tmp_path / "b", "NVCC": ""}.items():
         monkeypatch.setenv(name, str(place))
     monkeypatch.delenv("MAKEFLAGS", raising=False)

@@ -37,7 +37,7 @@ def steps(monkeypatch, tmp_path):
     monkeypatch.setattr(sanitize, "build", lambda s, **_: note(f"build {s.sanitize or 'plain'}"))
     monkeypatch.setattr(sanitize.subprocess, "call", call)
     monkeypatch.setattr(sanitize, "library", lambda cxx, name: f"/lib/{name}")
-    monkeypatch.setattr(sanitize.packages, "need", lambda groups, _: made.groups.extend(groups))
+    monkeypatch.setattr(sanitize.requirements, "need", lambda groups, _: made.groups.extend(groups))
     (tmp_path / "mine").mkdir()
     made.settings = Settings({"NVCC": "", "BUILD": str(tmp_path / "b"), "LAYERS_DIR": str(tmp_path / "mine")})
     return made

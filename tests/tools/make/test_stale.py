@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 
-from tools.make import packages
+from tools.make import requirements
 from tools.make.job import Job
 from tools.make.settings import Settings
 from tools.make.stale import Files, Record, inputs_in
@@ -54,7 +54,7 @@ def layers(tmp_path, monkeypatch):
     write(compiler, "#!/bin/sh\n")
     compiler.chmod(0o755)
     monkeypatch.setenv("PATH", f"{compiler.parent}:{os.environ['PATH']}")
-    monkeypatch.setattr(packages, "writers", lambda: [str(tmp_path / "cffi-1.dist-info" / "RECORD")])
+    monkeypatch.setattr(requirements, "writers", lambda: [str(tmp_path / "cffi-1.dist-info" / "RECORD")])
     write(tmp_path / "cffi-1.dist-info" / "RECORD", "cffi/api.py,1\n")
     compile_all(folder)
     return folder

@@ -1,6 +1,6 @@
 """The Python packages that a command needs. Missing ones are installed by pip, or named in an error.
 
-python -m tools.make.packages build run        what `make` needs: requirements/build.txt and requirements/run.txt
+python -m tools.make.requirements build run        what `make` needs: requirements/build.txt and requirements/run.txt
 """
 
 from __future__ import annotations

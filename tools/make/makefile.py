@@ -2,7 +2,7 @@
 
 One set of rules serves native layers, Caffe layers and the Caffe core. The recipes are in mk/: <backend>_native and
 <backend>_kernel compile a native layer's .cu and a Caffe layer's .cu, `rewrite` runs before them, and `plain` compiles
-a .cpp. All names were checked (tools/make/names.py), so nothing needs quotes.
+a .cpp. All names were checked (tools/make/folders.py), so nothing needs quotes.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import os
 import re
 import time
 
-from . import packages
+from . import requirements
 from .backends import BACKENDS, HOST, edge
-from .discover import HEADERS, SOURCES, Folder
+from .folders import HEADERS, SOURCES, Folder
 from .settings import ROOT, full
 from .stale import Files, Inputs
 
@@ -35,9 +35,9 @@ REPLACEABLE = re.compile(r"util/|io\.cpp")
 OLD = "-w -fpermissive"
 # The programs that write code, by the variable of make that lists them.
 WRITERS = {
-    "REWRITERS": ("tools/files.py", "tools/cuda/*.py"),
-    "MESSAGES": ("tools/files.py", "tools/caffe/proto*.py"),
-    "PREPARERS": ("tools/files.py", "tools/cuda/*.py", "tools/caffe/*.py"),
+    "REWRITERS": ("tools/*.py", "tools/cuda/*.py"),
+    "MESSAGES": ("tools/*.py", "tools/caffe/proto*.py"),
+    "PREPARERS": ("tools/*.py", "tools/cuda/*.py", "tools/caffe/*.py"),
     "WRAPPERS": ("build_ffi.py", "tools/make/backends.py", "tools/make/python_abi.py"),
 }
 
@@ -75,7 +75,7 @@ class Rules:
     def shared(self, backend: str) -> list[str]:
         """The files on which all that is made for a backend depends: recipes, compilers, packages that write code."""
         recipes = ["mk/rules.mk", *[f"mk/{backend}.mk"] * bool(backend)]
-        return [*recipes, *self.settings.compiler_files(backend), *packages.writers()]
+        return [*recipes, *self.settings.compiler_files(backend), *requirements.writers()]
 
     def is_generated(self, path: str) -> bool:
         """Does make write this file to BUILD or CORE?"""
@@ -374,7 +374,7 @@ class Rules:
             *self.host_runtime(backends[0]),
             *self.cuda_headers(backends[0]),
         ]
-        head = ["# Written by tools/make/rules.py; do not edit.", *self.settings.make_variables()]
+        head = ["# Written by tools/make/makefile.py; do not edit.", *self.settings.make_variables()]
         head += [f"CORE_{backend} := {self.settings.core_of(backend)}" for backend in backends]
         head += [f"WITHOUT_KERNELS := {self.settings.core_of(HOST.name, of_kernels=False)}"]
         head += [f"{name} := {' '.join(files)}" for name, files in self.writers.items()]

@@ -1,4 +1,4 @@
-"""tools.make.rules: of what files the Caffe core's objects are made, and how."""
+"""tools.make.makefile: of what files the Caffe core's objects are made, and how."""
 
 import os
 import re
@@ -7,7 +7,7 @@ import subprocess
 
 from conftest import ROOT
 
-from tools.make.rules import core_folder, units
+from tools.make.makefile import core_folder, units
 
 
 def test_each_source_of_the_core_is_compiled_once():

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from tools.make.discover import Folder, folders
+from tools.make.folders import Folder, folders
 
 
 @pytest.fixture
@@ -121,3 +121,20 @@ def test_all_folders(tmp_path):
     found, unfit = folders(str(tmp_path))
     assert list(found) == ["one", "two"] and list(unfit) == ["class"]
     assert found["two"].sources == ["a.cu", "b.cu"] and found["two"].path == str(tmp_path / "two")
+
+
+def test_a_folder_that_cannot_be_read(tmp_path, monkeypatch):
+    """It is left out with the reason, and the others are layers."""
+    for name in ("closed", "open"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"{name}.cu").write_text("\n")
+    known = os.scandir
+
+    def scandir(path):
+        if os.path.basename(os.fspath(path).rstrip("/")) == "closed":
+            raise PermissionError(13, "Permission denied")
+        return known(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    found, unfit = folders(str(tmp_path))
+    assert list(found) == ["open"] and unfit == {"closed": "it cannot be read: Permission denied"}

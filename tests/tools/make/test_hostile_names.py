@@ -8,7 +8,7 @@ import sys
 import pytest
 from conftest import ROOT, Workshop, make
 
-from tools.make.names import check_file, check_path, folder_of, why_no_layer
+from tools.make.folders import check_file, check_path, folder_of, why_no_layer
 from tools.refused import Refused
 
 # Each would run `touch pwned` if make or a shell read it as text, or means something to one of them.

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 
-from tools.make import packages
+from tools.make import requirements
 from tools.refused import Refused
 
 
@@ -18,7 +18,7 @@ def lacking(monkeypatch, tmp_path):
     (tmp_path / "some.txt").write_text(
         "# comment\n-r other.txt\npytest\nno-such-package-anywhere>=1  # why\n"
     )
-    monkeypatch.setattr(packages, "file_of", lambda group: str(tmp_path / f"{group}.txt"))
+    monkeypatch.setattr(requirements, "file_of", lambda group: str(tmp_path / f"{group}.txt"))
     ran = []
     monkeypatch.setattr(
         subprocess, "run", lambda command: ran.append(command) or subprocess.CompletedProcess(command, 1)
@@ -32,7 +32,7 @@ def test_missing_package_in_a_managed_python(lacking, monkeypatch, tmp_path):
     monkeypatch.setattr("sysconfig.get_path", lambda name: str(tmp_path))
     monkeypatch.setattr(sys, "prefix", sys.base_prefix)
     with pytest.raises(Refused) as said:
-        packages.need(["some"], str(tmp_path / "stamp"))
+        requirements.need(["some"], str(tmp_path / "stamp"))
     assert not lacking and "no-such-package-anywhere" in str(said.value) and "pytest" not in str(said.value)
     assert "python3 -m venv" in str(said.value) and not (tmp_path / "stamp").exists()
 
@@ -40,7 +40,7 @@ def test_missing_package_in_a_managed_python(lacking, monkeypatch, tmp_path):
 def test_without_a_network(lacking, tmp_path):
     """pip is asked once and fails; the line to copy is said."""
     with pytest.raises(Refused, match="no-such-package-anywhere") as said:
-        packages.need(["some"], str(tmp_path / "stamp"))
+        requirements.need(["some"], str(tmp_path / "stamp"))
     assert f"{sys.executable} -m pip install -r requirements/some.txt" in str(said.value)
     assert lacking == [[sys.executable, "-m", "pip", "install", "-q", "-r", str(tmp_path / "some.txt")]]
 
@@ -49,23 +49,23 @@ def test_without_a_network(lacking, tmp_path):
 def test_after_pip(lacking, monkeypatch, tmp_path, status, there, wanted):
     """pip's word counts, and so does what is there then: pip may say that all is well, and mean another Python."""
     found = iter([["some"], [] if there else ["some"]])
-    monkeypatch.setattr(packages, "missing", lambda groups: next(found))
+    monkeypatch.setattr(requirements, "missing", lambda groups: next(found))
     monkeypatch.setattr(subprocess, "run", lambda command: subprocess.CompletedProcess(command, status))
     if wanted:
-        packages.need(["some"], str(tmp_path / "stamp"))
+        requirements.need(["some"], str(tmp_path / "stamp"))
     else:
         with pytest.raises(Refused, match="Missing Python packages: some"):
-            packages.need(["some"], str(tmp_path / "stamp"))
+            requirements.need(["some"], str(tmp_path / "stamp"))
     assert (tmp_path / "stamp").exists() == wanted
 
 
 def test_what_was_there_is_remembered(lacking, monkeypatch, tmp_path):
     """It is remembered for this Python, until a file of requirements differs: it may be older."""
     asked, stamp = [], tmp_path / "stamp"
-    monkeypatch.setattr(packages, "missing", lambda groups: asked.append(groups) or [])
+    monkeypatch.setattr(requirements, "missing", lambda groups: asked.append(groups) or [])
 
     def needed() -> int:
-        packages.need(["some"], str(stamp))
+        requirements.need(["some"], str(stamp))
         return len(asked)
 
     assert [needed(), needed()] == [1, 1]
@@ -78,7 +78,7 @@ def test_what_was_there_is_remembered(lacking, monkeypatch, tmp_path):
 
 def test_from_the_command_line():
     def said(*groups):
-        command = [sys.executable, "-m", "tools.make.packages", *groups]
+        command = [sys.executable, "-m", "tools.make.requirements", *groups]
         return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
 
     assert (said("run").returncode, said("run").stdout + said("run").stderr) == (0, "")
@@ -87,16 +87,16 @@ def test_from_the_command_line():
 def test_nothing_missing_installs_nothing(lacking, tmp_path):
     """That is remembered until the requirements change."""
     (tmp_path / "some.txt").write_text("pytest\n\n# nothing else\n")
-    packages.need(["some"], str(tmp_path / "stamp"))
+    requirements.need(["some"], str(tmp_path / "stamp"))
     assert not lacking and sys.executable in (tmp_path / "stamp").read_text()
 
 
 def test_the_build_needs_no_lint_and_no_torch():
-    wanted = Path(packages.file_of("build")).read_text() + Path(packages.file_of("run")).read_text()
+    wanted = Path(requirements.file_of("build")).read_text() + Path(requirements.file_of("run")).read_text()
     assert not any(
         name in wanted for name in ("ruff", "clang-format", "matplotlib", "scikit-learn", "pytest")
     )
-    assert "torch" not in Path(packages.file_of("build")).read_text()
+    assert "torch" not in Path(requirements.file_of("build")).read_text()
 
 
 def test_hidden_toolkit(tmp_path):
@@ -122,7 +122,7 @@ def test_the_suite_installs_what_it_needs(monkeypatch, capsys):
         asked.append(groups)
         raise Refused("Missing Python packages: pytest")
 
-    monkeypatch.setattr(packages, "need", need)
+    monkeypatch.setattr(requirements, "need", need)
     monkeypatch.delenv("LAYERS_DIR", raising=False)
     assert suite.main() == 1 and asked == [["test"]]
     assert "pytest" in capsys.readouterr().err

@@ -1,0 +1,167 @@
+"""The folders with layers: which names and paths make accepts, and a folder's kind and files.
+
+A layer's name becomes a folder, a Python module, and a word in a makefile and in a shell's command. A path becomes a
+target of make's, which cannot be quoted. So a name that make or a shell could misread is refused. Every make finds the
+layers anew, so nothing slow is imported here.
+"""
+
+from __future__ import annotations
+
+import keyword
+import os
+import re
+
+from ..caffe.macros import INSTANTIATE, REGISTER
+from ..files import content
+from ..parts import part
+from ..refused import Refused
+
+# Names that the package of layers uses itself (layers/__init__.py), and `build`.
+TOOLKIT_NAMES = frozenset({
+    "adopt", "build", "caffe", "caffe_layer", "caffe_net", "CaffeNet", "cases", "core", "layer", "layers",
+    "load", "load_inline", "operator", "Layer", "CaffeBuildError", "CaffeError", "CaffeRuntimeError", "CaffeTypeError",
+    "CaffeValueError",
+})  # fmt: skip
+# Characters with a meaning for make or the shell, which may not be in a target's name.
+_UNFIT = re.compile(r"[\s'\"`;&|<>(){}*?\[\]!#%=:,$\\~^\x00-\x1f\x7f]")
+# A source's name below its layer's folder.
+_FILE = re.compile(r"\w[\w.+@-]*\Z")
+
+
+def why_no_layer(name: str) -> str | None:
+    """Why a layer cannot have this name, or None if it can."""
+    if not (name.isascii() and name.isidentifier()):
+        return "a layer is named like a Python module: letters, digits and underscores, as in roi_pool2"
+    if keyword.iskeyword(name):
+        return "this is a word of Python's own"
+    if name.startswith("_") or name in TOOLKIT_NAMES:
+        return "this name is the toolkit's own"
+    return None
+
+
+def check_layer(name: str, setting: str) -> str:
+    if why := why_no_layer(name):
+        raise Refused(f"{setting}={shown(name)}: {why}")
+    return name
+
+
+def check_type(name: str) -> str:
+    """A layer type is a C++ identifier: REGISTER_LAYER_CLASS makes names from it."""
+    if not (name.isascii() and name.isidentifier()):
+        raise Refused(f"TYPE={shown(name)}: a layer type is a C++ name, as in PSROIPooling")
+    return name
+
+
+def check_file(name: str) -> str | None:
+    """Why a source of a layer cannot have this name (its path in the folder), or None if it can."""
+    if all(_FILE.match(part) for part in name.split("/")):
+        return None
+    return f"{shown(name)}: make cannot work with this file name; rename it (letters, digits and . _ + - @)"
+
+
+def check_path(path: str, setting: str) -> str:
+    """Refuse a path in which make cannot work."""
+    if found := _UNFIT.search(path):
+        said = "a space" if found[0] == " " else "a line break" if found[0] in "\n\r" else repr(found[0])
+        kind = "a path with spaces" if found[0].isspace() else f"a path with {said} in it"
+        raise Refused(f"{setting}: make cannot work in {kind}: {shown(path)}")
+    if any(part.startswith("-") for part in path.split("/")):
+        raise Refused(f"{setting}: make cannot work in a path with a part that begins with -: {shown(path)}")
+    return path
+
+
+def folder_of(layers_dir: str, name: str, setting: str) -> str:
+    """The folder of that layer. A link that leads out of layers_dir is refused."""
+    folder = os.path.join(layers_dir, check_layer(name, setting))
+    if os.path.dirname(os.path.realpath(folder)) != os.path.realpath(layers_dir) and os.path.lexists(folder):
+        raise Refused(f"{setting}={name}: {folder} is a link that leads out of {layers_dir}")
+    return folder
+
+
+def shown(text: str) -> str:
+    """A text from outside as one line that is safe to print."""
+    return text if text.isprintable() else ascii(text)
+
+
+# ----------------------------------------------------------------------------------------------- folders
+
+SOURCES = (".cpp", ".cc", ".cu")
+HEADERS = (".hpp", ".h", ".cuh", ".hh", ".inl")
+# Words that mark a folder as a Caffe layer's, or as one of Caffe's tests (tools/caffetest).
+_REGISTERS = re.compile(
+    rb'^[ \t]*(?:%b)[^A-Z_]|^extern "C" int64_t caffe_test_run' % "|".join([*REGISTER, INSTANTIATE]).encode(),
+    re.M,
+)
+# Words of sources that need the Caffe core's layers or its Net: their headers, and functions that make a layer by type.
+_STOCK = re.compile(
+    rb"caffe/(?:layers/(?!loss_layer\.|neuron_layer\.)\w+_layer|(?:common|neuron|vision)_layers|net|caffe|layer_factory)"
+    rb"\.hpp|caffe/util/insert_splits\.hpp|\bCreateLayer\b|\bNet\s*<"
+)
+# A kernel that asks for the GPU's architecture is compiled for each one. Asking only for sm_80 is excepted: nvcc's
+# front runs once for the GPUs before sm_80, and once for those from there on (mk/cuda.mk).
+_ASKS_ARCH = re.compile(
+    rb"__CUDA_ARCH(?!__\s*(?:>=|<)\s*800\b)|cuda/(?:ptx|barrier|pipeline)|cooperative_groups|mma\.h\b"
+)
+_DEFINES_ARCH = re.compile(rb"defined\s*\(?\s*__CUDA_ARCH__\s*\)?|#\s*ifn?def\s+__CUDA_ARCH__\b")
+
+
+class Folder:
+    """A layer's folder. Its files are named by their path in it."""
+
+    def __init__(self, path: str):
+        self.path, self.name = path, os.path.basename(path)
+        files = sorted(_files(path))
+        self.sources = [f for f in files if f.endswith(SOURCES)]
+        self.headers = [f for f in files if f.endswith(HEADERS)]
+        self.protos = [f for f in files if f.endswith(".proto") and "/" not in f]
+        # For a broken link, which has no content, the compiler has an error.
+        texts = {file: content(os.path.join(path, file)) for file in self.sources + self.headers}
+        self.is_caffe = any(_REGISTERS.search(texts[source]) for source in self.sources)
+        own = {os.path.basename(file).encode() for file in files}
+        self.uses_stock = self.is_caffe and any(
+            os.path.basename(found) not in own for text in texts.values() for found in _STOCK.findall(text)
+        )
+        self.asks_arch = any(_ASKS_ARCH.search(_DEFINES_ARCH.sub(b"", text)) for text in texts.values())
+        if not self.is_caffe:  # a native layer has only .cu files; <name>_ffi.cpp belongs to the wrapper
+            self.sources = [f for f in self.sources if f.endswith(".cu") and "/" not in f]
+        # Other files that decide what is built.
+        beside = ("plain_loops", "overwrites", f"{self.name}_ffi.cpp")
+        self.beside = [file for file in beside if self.has(file)]
+        self.has_init = os.path.exists(os.path.join(path, "__init__.py"))
+        # The reasons why this layer cannot be built.
+        used = self.sources + (self.headers + self.protos if self.is_caffe else [])
+        self.refused = [why for why in map(check_file, used) if why]
+
+    def has(self, file: str) -> bool:
+        return os.path.exists(os.path.join(self.path, file))
+
+
+def folders(layers_dir: str) -> tuple[dict[str, Folder], dict[str, str]]:
+    """The layers by name; and the folders with sources that cannot be a layer, with the reason."""
+    found, unfit = {}, {}
+    for name in part("folders").candidates(layers_dir):
+        try:
+            folder = Folder(os.path.join(layers_dir, name))
+        except OSError as error:
+            unfit[name] = f"it cannot be read: {error.strerror}"
+            continue
+        if folder.sources and (why := why_no_layer(name)):
+            unfit[name] = why
+        elif folder.sources:
+            found[name] = folder
+    return found, unfit
+
+
+def layers_in(layers_dir: str) -> dict[str, Folder]:
+    return folders(layers_dir)[0] if os.path.isdir(layers_dir) else {}
+
+
+def _files(path: str, below: str = ""):
+    for entry in os.scandir(os.path.join(path, below)):
+        if entry.name.startswith((".", "__pycache__")):
+            continue
+        name = f"{below}{entry.name}"
+        if entry.is_dir(follow_symlinks=False):
+            yield from _files(path, f"{name}/")
+        elif entry.name.endswith((*SOURCES, *HEADERS, ".proto")):
+            yield name
