@@ -38,6 +38,8 @@ _PUBLIC = {
 
 def __getattr__(name: str):
     """Import `layers.round` at its first use. The error for an unknown name lists the known ones."""
+    if name.startswith("_"):
+        raise AttributeError(name)
     if name in _PUBLIC:
         return getattr(importlib.import_module(f".{_PUBLIC[name]}", __name__), name)
     folders = [*_folders.listed(), Path(__file__).parent]

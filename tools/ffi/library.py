@@ -20,10 +20,10 @@ import shlex
 from pathlib import Path
 
 from ..files import write
-from ..make import names, packages
+from ..make import folders, requirements
 from ..make.backends import BACKENDS, HOST, edge
 from ..make.build import locked, run_make
-from ..make.rules import Rules
+from ..make.makefile import Rules
 from ..make.settings import Settings
 
 CPP = (".cpp", ".cc", ".cxx")
@@ -49,7 +49,7 @@ class LibraryRules(Rules):
             recipe = "ffi_cpp" if source.endswith(CPP) else "ffi_c"
             made.append(self._object(recipe, source, source, backend, place, [], self._declarations()))
         for kernel in self.job["kernels"]:
-            source = names.check_path(kernel["source"], "EXT")
+            source = folders.check_path(kernel["source"], "EXT")
             rewritten = f"{place}/{os.path.relpath(source, self.job['copies'])}{BACKENDS[backend].rewritten}"
             word, tool = ("HOST", "to_host") if BACKENDS[backend].on_host else ("LOOPS", "for_nvcc")
             self.rule(
@@ -70,7 +70,7 @@ class LibraryRules(Rules):
         self, recipe, source: str, path: str, backend: str, place: str, own: list[str], more=""
     ) -> str:
         made = f"{place}/{os.path.relpath(source, self.job['copies'])}.o"
-        names.check_path(path, "EXT")
+        folders.check_path(path, "EXT")
         # Rewritten headers lie beside the rewritten file.
         own = [*([f"-iquote{os.path.dirname(path)}"] if path != source else []), *own]
         return self.compiled(
@@ -125,7 +125,7 @@ class LibraryRules(Rules):
 def build(settings: Settings, path: str) -> int:
     """Build the libraries of the job that a file describes. The exit status is make's."""
     os.makedirs(settings.build, exist_ok=True)
-    packages.need(["build"], f"{settings.build}/packages.build")
+    requirements.need(["build"], f"{settings.build}/packages.build")
     rules = LibraryRules(settings, path)
     rules.makefile = f"{settings.build}/ffi.mk"
     write(rules.makefile, os.fsencode(rules.text()))
