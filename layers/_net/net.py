@@ -10,6 +10,7 @@ from operator import length_hint
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.module import _has_any_global_hook
 
 from .._runtime import (
     CaffeRuntimeError,
@@ -150,9 +151,10 @@ class CaffeNet(nn.Module):
 
     def run_calls(self, calls: Iterable[LayerCall], values: list) -> None:
         """Run the layers, and put their tops into the list of values."""
-        # torch.compile decides by itself what it may overwrite.
-        modules, write_over = self._modules, not (torch.is_grad_enabled() or torch.compiler.is_compiling())
-        for key, bottoms, tops, cut, scale, over, last in calls:
+        # torch.compile decides by itself what it may overwrite, and a hook for all modules may keep any tensor.
+        modules, write_over = self._modules, not (torch.compiler.is_compiling() or _has_any_global_hook())
+        untracked = not torch.is_grad_enabled()
+        for key, bottoms, tops, cut, scale, over, in_place, last in calls:
             module = modules[key]
             # No variable for the bottoms: a tensor should be freed as soon as the module drops it.
             if cut or len(bottoms) != 1:
@@ -163,7 +165,12 @@ class CaffeNet(nn.Module):
                     made = after(module(values[bottoms[0]]))
                 else:
                     made = module(values[bottoms[0]], *after.own_blobs())
-            elif over and write_over and not any(_hooked(modules[maker]) for maker in over):
+            elif (
+                over
+                and write_over
+                and (in_place or untracked)
+                and not any(map(_hooked, map(modules.get, over)))
+            ):
                 made = module(values[bottoms[0]], True)
             else:
                 made = module(values[bottoms[0]])

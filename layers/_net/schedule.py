@@ -26,7 +26,10 @@ class LayerCall(NamedTuple):
     tops: tuple[int, ...]
     cut: tuple[int, ...]  # positions of bottoms that get no gradient
     scale: str | None  # the Scale layer that this BatchNorm computes, too
-    over: tuple[str, ...]  # makers of the tensor that this ReLU may overwrite if no gradient is wanted
+    over: tuple[
+        str, ...
+    ]  # this ReLU and the makers of its bottom, which it may overwrite if they have no hooks
+    in_place: bool  # the file says so, too: then it may even if a gradient is wanted
     last: tuple[int, ...]  # values that no later call reads
 
 
@@ -41,7 +44,7 @@ class Schedule(NamedTuple):
     single: bool  # return one tensor instead of a dict
 
 
-# Types whose tops are new memory.
+# Types whose tops are new memory. Their gradients do not read it.
 _MAKERS = (BatchNorm, Convolution, Deconvolution, InnerProduct, Scale)
 
 
@@ -60,11 +63,13 @@ def calls_of(modules: dict[str, nn.Module], steps: list[Step], results: set[int]
         done = tuple(v for v in dict.fromkeys(step.bottoms) if last[v] == i and v not in results)
         # Another reader's top may share the memory, such as a Reshape's.
         alone = type(module) is ReLU and done and readers[done[0]] == 1
-        over = makers.get(done[0], ()) if alone else ()
+        over = (*makers[done[0]], step.key) if alone and done[0] in makers else ()
+        in_place = step.spec.tops == step.spec.bottoms
         if type(module) in _MAKERS or (type(module) is Eltwise and len(step.bottoms) > 1):
             makers.update(dict.fromkeys(tops, (step.key, scale.key) if scale else (step.key,)))
         key = scale.key if scale else None
-        calls.append(LayerCall(step.key, tuple(step.bottoms), tuple(tops), _cut(step), key, over, done))
+        call = LayerCall(step.key, tuple(step.bottoms), tuple(tops), _cut(step), key, over, in_place, done)
+        calls.append(call)
     return calls
 
 

@@ -186,6 +186,31 @@ def test_batch_norms_that_share_their_blobs_follow_one_another():
     assert net.a.mean is net.b.mean
 
 
+def test_batch_norm_keeps_memory_for_a_batch_but_nothing_of_the_batch():
+    """Not a NaN, which no later batch would end, not a version that autograd counts, not a tensor of inference mode."""
+    net = one_layer(
+        'type: "BatchNorm" batch_norm_param { moving_average_fraction: 0.5 }', (4, 3, 2, 2)
+    ).train()
+    with torch.inference_mode():
+        net(draw(4, 3, 2, 2))
+    net(draw(4, 3, 2, 2) * torch.nan)
+    assert net.L.mean.isnan().all()
+    for blob in (net.L.mean, net.L.variance, net.L.factor):
+        blob.zero_()
+    wanted = reference.BatchNorm(3, 0.5, np.float32(1e-5).item())
+    inputs = [draw(4, 3, 2, 2, seed=seed).requires_grad_() for seed in range(3)]
+    tops = [net(x) for x in inputs]
+    for x, top in zip(inputs, tops, strict=True):
+        same(top, wanted(x.detach().numpy(), True))
+    same(net.L.mean, wanted.mean)
+    same(net.L.variance, wanted.variance)
+    torch.stack(tops).square().sum().backward()
+    for x in inputs:
+        alone = x.detach().requires_grad_()
+        torch.nn.functional.batch_norm(alone, None, None, training=True).square().sum().backward()
+        same(x.grad, alone.grad, 1e-10)
+
+
 def test_a_net_that_fails_leaves_its_statistics_as_they_were():
     text = """
     input: "x" input_shape { dim: 4 dim: 3 dim: 5 dim: 5 }

@@ -29,6 +29,7 @@ class BatchNorm(StockLayer):
         self.use_global_stats = p.use_global_stats if p.HasField("use_global_stats") else None
         self.fraction, self.eps = p.moving_average_fraction, p.eps
         self._normalised: _Normalised | None = None
+        self._room: _Room | None = None
 
     def setup(self, x):
         self.check(len(x) > 1, f"a bottom of 2 or more axes is needed, not {list(x)}")
@@ -50,28 +51,39 @@ class BatchNorm(StockLayer):
             zero = x * 0
             top = zero if weight is None else zero * _along(weight, zero)
             top = top if bias is None else top + _along(bias, top)
-            self._update(x.detach().reshape(-1), torch.zeros_like(self.variance))
+            room = self._take_room()
+            room.mean.copy_(x.detach().reshape(-1))
+            self._update(room)
         else:
             # With momentum 1 the running statistics are the batch's: its mean, and its variance times m / (m - 1).
-            mean, variance = self.mean.new_zeros(2, x.shape[1]).unbind()
-            top = F.batch_norm(x, mean, variance, weight, bias, True, 1.0, self.eps)
-            self._update(mean, variance)
+            room = self._take_room()
+            top = F.batch_norm(x, room.mean, room.variance, weight, bias, True, 1.0, self.eps)
+            self._update(room)
         return top
 
-    def _update(self, mean, variance):
-        batch = _Batch(self.fraction, (self.mean, self.variance), self.factor, (mean, variance))
-        waiting = None if torch.compiler.is_compiling() else _net.waiting
-        if waiting is None:
+    def _take_room(self) -> _Room:
+        # Nobody else may take it until it is given back: not another thread, and no second call of this forward.
+        room = None if torch.compiler.is_compiling() else self.__dict__.pop("_room", None)
+        mean = self.mean
+        return room if room is not None and room.of is mean and room.dtype == mean.dtype else _room(mean)
+
+    def _update(self, room):
+        batch = _Batch(self, room)
+        calls = None if torch.compiler.is_compiling() else _net.calls
+        if calls is None:
             _add([batch])
         else:
-            waiting.append(batch)
+            calls.batches.append(batch)
+
+    def statistics_blobs(self):
+        # A module's attribute that is a buffer takes longer to find than all else here.
+        blobs = self._buffers
+        return blobs["mean"], blobs["variance"], blobs["factor"]
 
     def _statistics(self):
         if torch.compiler.is_compiling():
             return self._divided()
-        # A module's attribute that is a buffer takes longer to find than all else here.
-        blobs = self._buffers
-        mean, variance, factor = blobs["mean"], blobs["variance"], blobs["factor"]
+        mean, variance, factor = self.statistics_blobs()
         known = self._normalised
         if (
             known is None
@@ -90,10 +102,10 @@ class BatchNorm(StockLayer):
         return (self.mean * scale).detach(), (self.variance * scale).detach()
 
     def reset(self):
-        self._normalised = None
+        self._normalised = self._room = None
 
     def __getstate__(self):
-        return self.__dict__ | {"_normalised": None}
+        return self.__dict__ | {"_normalised": None, "_room": None}
 
 
 def _along(vector, x):
@@ -110,19 +122,49 @@ class _Normalised(NamedTuple):
     divided: tuple[Tensor, Tensor]
 
 
+class _Room(NamedTuple):
+    """Where torch puts a batch's mean and variance. A layer keeps it for the next batch."""
+
+    of: Tensor  # the layer's mean when this was made: the layer has another one after `to`
+    dtype: torch.dtype
+    mean: Tensor
+    variance: Tensor
+    gains: list[Tensor]  # the mean, the variance, and what the factor gains
+    fresh: list[Tensor]  # the values that `gains` have before a batch
+
+
+def _room(of: Tensor) -> _Room:
+    mean, variance, zero = of.new_zeros(3, len(of)).unbind()
+    one = of.new_ones(1)
+    gains = [mean, variance, one.clone()]
+    if not torch.compiler.is_compiling():
+        # Autograd saves the mean and the variance, though it does not read them. The versions of these are apart, so
+        # that the net may run again before the gradient is computed.
+        gains = [gain.data for gain in gains]
+    return _Room(of, of.dtype, mean, variance, gains, [zero, zero, one])
+
+
 class _Batch(NamedTuple):
     """What a batch adds to a layer's blobs."""
 
-    fraction: float
-    totals: tuple[Tensor, Tensor]
-    factor: Tensor
-    gains: tuple[Tensor, Tensor]
+    layer: BatchNorm
+    room: _Room
+
+
+class _Calls:
+    """The calls of one net's forward."""
+
+    def __init__(self):
+        self.batches: list[_Batch] = []  # they wait for its end
+        # Memory that a dispatch mode or a transform made is none for later calls.
+        modes = torch._C._len_torch_dispatch_stack()
+        self.keep_rooms = not modes and torch._C._functorch.peek_interpreter_stack() is None
 
 
 class _Net(threading.local):
-    """Of the net that this thread runs: the batches that wait for its end; None outside of nets."""
+    """Of the net that this thread runs; None outside of nets."""
 
-    waiting: list[_Batch] | None = None
+    calls: _Calls | None = None
 
 
 _net = _Net()
@@ -134,15 +176,15 @@ def updated_together() -> Iterator[None]:
 
     A few launches instead of five a layer, each of which takes a GPU's host as long as the layer's own.
     """
-    before, waiting = _net.waiting, []
-    _net.waiting = waiting
+    before, calls = _net.calls, _Calls()
+    _net.calls = calls
     try:
         yield
     finally:
-        _net.waiting = before
+        _net.calls = before
     together, blobs = [], set()
-    for batch in waiting:
-        own = {id(blob) for blob in (*batch.totals, batch.factor)}
+    for batch in calls.batches:
+        own = {id(blob) for blob in batch.layer.statistics_blobs()}
         # Layers that share a blob follow one another.
         if not blobs.isdisjoint(own):
             _add(together)
@@ -151,13 +193,18 @@ def updated_together() -> Iterator[None]:
         blobs |= own
     if together:
         _add(together)
+    if calls.keep_rooms:
+        for layer, room in calls.batches:
+            if not room.mean.is_inference():
+                layer._room = room
 
 
 def _add(batches: list[_Batch]) -> None:
-    factors = [batch.factor for batch in batches]
-    totals = [total for batch in batches for total in batch.totals]
-    fractions = [batch.fraction for batch in batches]
-    torch._foreach_mul_(totals, [fraction for fraction in fractions for _ in range(2)])
-    torch._foreach_add_(totals, [gain for batch in batches for gain in batch.gains])
-    torch._foreach_mul_(factors, fractions)
-    torch._foreach_add_(factors, 1)
+    """mean and variance: fraction * what was there + the batch's; factor: fraction * factor + 1."""
+    for fraction in {layer.fraction: None for layer, _ in batches}:
+        of_it = [batch for batch in batches if batch.layer.fraction == fraction]
+        totals = [blob for layer, _ in of_it for blob in layer.statistics_blobs()]
+        gains = [gain for _, room in of_it for gain in room.gains]
+        torch._foreach_add_(gains, totals, alpha=fraction)
+        torch._foreach_copy_(totals, gains)
+        torch._foreach_copy_(gains, [value for _, room in of_it for value in room.fresh])
