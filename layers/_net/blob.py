@@ -98,6 +98,8 @@ class Blobs(list):
 class Layer:
     """caffe.Layer: the base of Python layers. Bottoms and tops are lists of blobs."""
 
+    type = "Python"
+
     def __init__(self, *_):
         pass
 

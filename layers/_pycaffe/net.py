@@ -18,6 +18,7 @@ from .._net.build import read_net
 from .._net.fillers import fill
 from .._net.graph import Spec, Step
 from .._net.messages import layer_parameter
+from .._net.python_layer import PythonLayer
 from .._net.schedule import calls_of
 from .._net.stock import blobs_of
 from .._python2 import Tree, folders_of_user
@@ -88,9 +89,15 @@ class Net:
         return list(self._graph.outputs)
 
     @property
-    def layers(self) -> list[SimpleNamespace]:
-        """The layers with their `type` and `blobs`."""
-        return [SimpleNamespace(type=s.type, blobs=self.params.get(s.name, [])) for s in self._specs]
+    def layers(self) -> list:
+        """The layers with their `type` and `blobs`; of Python layers the objects themselves."""
+        modules = self.module.layers
+        return [
+            modules[spec.name].instance.layer
+            if isinstance(modules.get(spec.name), PythonLayer)
+            else SimpleNamespace(type=spec.type, blobs=self.params.get(spec.name, []))
+            for spec in self._specs
+        ]
 
     @property
     def layer_dict(self) -> OrderedDict:

@@ -7,6 +7,7 @@ x1, y1, x2, y2, with both ends inside: a side is `x2 - x1 + 1` long.
 from __future__ import annotations
 
 import types
+from pathlib import Path
 
 import numpy as np
 
@@ -62,17 +63,24 @@ MODULES = {
 }
 
 
+def is_one(name: str, folders) -> bool:
+    """Is this a compiled module of the user's: one of those here, or one that has a .pyx in the folders?"""
+    stem = name.removeprefix("cython_")
+    return name in MODULES or any(Path(folder, f"{stem}.pyx").is_file() for folder in folders)
+
+
 def fill(module: types.ModuleType) -> None:
     """Put our functions into a module. Another name of it is an error at its first call, which names the module."""
     last = module.__name__.rpartition(".")[2]
-    vars(module).update(MODULES[last])
+    ours = MODULES.get(last, {})
+    vars(module).update(ours)
 
     def missing(name: str):
         if name.startswith("__"):
             raise AttributeError(name)
 
         def call(*args, **kwargs):
-            have = ", ".join(MODULES[last]) or "none of its functions"
+            have = ", ".join(ours) or "none of its functions"
             raise RuntimeError(
                 f"{last}.{name}: this compiled module is not built, and the toolkit has {have}"
             )

@@ -170,7 +170,7 @@ class _Finder(importlib.abc.MetaPathFinder):
         is_source = spec is not None and isinstance(spec.loader, SourceFileLoader)
         if is_source:
             spec.loader = _Loader(name, spec.origin, tree)
-        elif name.rpartition(".")[2] in extensions.MODULES and (spec is None or not _loads(spec)):
+        elif (spec is None or not _loads(spec)) and extensions.is_one(name.rpartition(".")[2], path):
             return ModuleSpec(name, _Stand())
         return spec
 

@@ -193,3 +193,18 @@ def test_dummy_data_is_filled_and_data_without_files_is_what_was_written():
     first = net.forward()["sum"].copy()
     assert_close(first - net.blobs["r"].data, np.full((2, 3), 104))
     assert (net.forward()["sum"] != first).all()
+
+
+def test_a_python_layer_among_the_layers_is_the_user_s_object(tmp_path):
+    (tmp_path / "rows.py").write_text(
+        "import caffe\n\n\nclass Rows(caffe.Layer):\n"
+        "    def setup(self, bottom, top): top[0].reshape(1, 2)\n"
+        "    def reshape(self, bottom, top): pass\n"
+        "    def forward(self, bottom, top): top[0].data[...] = self.value\n"
+        "    def backward(self, top, propagate_down, bottom): pass\n"
+    )
+    layer = 'layer { name: "d" type: "Python" top: "d" python_param { module: "rows" layer: "Rows" } }'
+    (tmp_path / "a.prototxt").write_text(layer)
+    net = caffe.Net(str(tmp_path / "a.prototxt"), caffe.TRAIN)
+    net.layers[0].value = 6
+    assert (net.forward()["d"].tolist(), net.layers[0].type) == ([[6, 6]], "Python")

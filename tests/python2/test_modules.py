@@ -101,9 +101,9 @@ def test_a_traceback_shows_the_file_s_own_line(tree):
 
 
 def test_compiled_modules_that_nobody_built_have_a_stand_in(tree):
-    files = {"utils/__init__.py": "", "utils/bbox.pyx": "", "nms/__init__.py": "",
+    files = {"utils/__init__.py": "", "utils/maths.pyx": "", "nms/__init__.py": "",
              "use.py": "from utils.cython_bbox import bbox_overlaps\nfrom nms.gpu_nms import gpu_nms\n"
-                       "from nms.mv import mv\nprint 1"}  # fmt: skip
+                       "from nms.mv import mv\nimport utils.cython_maths\nprint 1"}  # fmt: skip
     made = tree(files).module("use")
     rng = np.random.default_rng(0)
     boxes = np.sort(rng.uniform(0, 50, (40, 2, 2)), axis=1).reshape(40, 4).astype(np.float32)

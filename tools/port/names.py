@@ -17,6 +17,7 @@ from ..caffe.proto import field_of, is_whole
 from ..cuda.outline import head_name
 from ..files import read
 from ..refused import Refused
+from .branches import elsewhere
 from .core import BLOB, Core
 from .items import Class, Place, macros_of
 from .toolkit import ROOT, Toolkit
@@ -49,7 +50,8 @@ class Names:
             if type_name in tree.types_without:
                 place, reason = tree.types_without[type_name]
                 raise Refused(f"{place}: {type_name} {reason}")
-            raise Refused(f"{tree.root} registers no layer {type_name}. {nearest(tree, type_name)}")
+            hint = elsewhere(tree.root, type_name)
+            raise Refused(f"{tree.root} registers no layer {type_name}. {nearest(tree, type_name)}{hint}")
         type = tree.types[type_name]
         place = type.place
         seen = tree[place.file].visible

@@ -28,9 +28,11 @@ class SmoothL1Loss(KnownLayer):
 
     def setup(self, x, y, *weights):
         for other in (y, *weights):
-            self.check(x == other, f"bottoms of {list(x)} and {list(other)}")
+            self.check(_four_axes(x) == _four_axes(other), f"bottoms of {list(x)} and {list(other)}")
 
-    def forward(self, x, y, inside=None, outside=None):
+    def forward(self, x, y, *weights):
+        # Faster R-CNN's targets are [N, K, 1, 1], and its predictions [N, K].
+        y, inside, outside = (*(other.reshape(x.shape) for other in (y, *weights)), None, None)[:3]
         difference = x - y
         if inside is not None:
             weighted = inside.detach() * difference
@@ -43,3 +45,8 @@ class SmoothL1Loss(KnownLayer):
         places = x.shape[0] * x.shape[2:].numel()
         loss = terms.sum() / normalizer(self.normalization, x.shape[0], places, places)
         return loss if self.top_count == 1 else (loss, terms.detach().sum(1, keepdim=True))
+
+
+def _four_axes(shape) -> tuple[int, ...]:
+    """The shape as num, channels, height and width, which is what these layers compare."""
+    return (*shape, *(1,) * (4 - len(shape)))

@@ -150,6 +150,16 @@ def test_smooth_l1_loss(sigma, bottoms):
     assert gradients_are_right(lambda x, y: net(x, y, *given[2:]), x, y)
 
 
+def test_smooth_l1_loss_takes_faster_r_cnn_s_targets_of_four_axes():
+    x, y, inside, outside = (draw(3, 8, seed=i) for i in range(4))
+    two = one_layer('type: "SmoothL1Loss"', *[x.shape] * 4)
+    four = one_layer('type: "SmoothL1Loss"', x.shape, *[(3, 8, 1, 1)] * 3)
+    targets = [other[..., None, None] for other in (y, inside, outside)]
+    torch.testing.assert_close(four(x, *targets), two(x, y, inside, outside))
+    with pytest.raises(CaffeValueError, match="bottoms of"):
+        one_layer('type: "SmoothL1Loss"', x.shape, (3, 8, 1, 2))
+
+
 @pytest.mark.parametrize(
     "words, divisor", [("", 12), ("normalization: BATCH_SIZE", 3), ("normalize: true", 12)]
 )
