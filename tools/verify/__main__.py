@@ -5,12 +5,12 @@
 
 The ways are the layer's CPU code, its kernels on the host and its kernels on the GPU, each in float and in double. They
 are compared with each other, and each Backward with central differences of its Forward (gradient.py), as in Caffe's
-GradientChecker. So no reference is needed. Inputs come from the layer's cases.py, from SHAPES, or from a guess. So do
-parameters, if the layer does not run without them (parameters.py).
+GradientChecker. So no reference is needed. Inputs come from the layer's cases.py, from SHAPES, or from a guess.
+Parameters come from PARAM.
 
 Returns 0 if everything that ran is right; 1 if a gradient is wrong, two ways differ, the layer crashes, or threads of a
-kernel race; 3 if there is no verdict: the layer could not be run, or was wrong on guessed parameters, on several
-guessed shapes or on guessed values, for which it may not be made.
+kernel race; 3 if there is no verdict: the layer could not be run, or was wrong on several
+guessed bottoms, for which it may not be made.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ all differences are exactly 0.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import torch
@@ -100,7 +100,6 @@ class GradientCheck:
         wanted: for each bottom, then each blob, whether to check its gradient.
         finer: makes the same probe in double: for a check in float, where differences are coarse, to fall back on.
         seconds: how long it may take, about.
-        labels: bottoms that count as labels if Backward leaves their diffs unwritten.
     """
 
     def __init__(
@@ -109,10 +108,8 @@ class GradientCheck:
         wanted: list[bool],
         finer: Callable | None = None,
         seconds: float = SECONDS,
-        labels: Container[int] = (),
     ):
         self.probe, self.wanted, self.finer, self.seconds = probe, wanted, finer, seconds
-        self.labels = labels
         self.end = time.perf_counter() + 2 * seconds
         values = probe.bottoms + probe.blobs
         self.names = [f"bottom {i}" for i in range(len(probe.bottoms))] + [
@@ -221,8 +218,6 @@ class GradientCheck:
             if time.perf_counter() > self.end and (found.wrong_count or i in seen):
                 found.sampled, computed = True, computed[:row]
                 break
-            if i in self.unwritten and i in self.labels:
-                continue
             seen.add(i)
             if self.check_input(found, i, e, computed[row]):
                 refuted.add(i)

@@ -76,11 +76,11 @@ class Probe:
 
     @contextlib.contextmanager
     def in_words(self):
-        """Does the layer say "not implemented" by a message of its own? LOG(FATAL) << "Forward CPU not implemented"."""
+        """Does the layer say so in its own words? LOG(FATAL) << "Forward CPU not implemented", or CHECK(false)."""
         try:
             yield
         except self.CaffeError as error:
-            if re.search(r"\bnot implemented\b", str(error), re.IGNORECASE):
+            if re.search(r"\bnot implemented\b|Check failed: false\b", str(error), re.IGNORECASE):
                 raise NoCode(str(error)) from None
             raise
 

@@ -65,8 +65,10 @@ def closing(layer: str, rows: list[Row], races: list[Race | LaneRead], idle: boo
     not_run = [r for r in rows if r.verdict in (FAILED, UNSURE)]
     ran = [r for r in rows if r.verdict not in (NO_CODE, FAILED)]
     right = [r for r in rows if r.verdict == RIGHT]
+    crashed = [r for r in wrong if r.verdict == CRASHED]
     if wrong or races:
-        said = [f"wrong in {len(wrong)} of {len(ran)} ways"] * bool(wrong)
+        ended = f"the layer ends its process: {crashed[0].remark}" if crashed else ""
+        said = [ended or f"wrong in {len(wrong)} of {len(ran)} ways"] * bool(wrong)
         print(f"{layer}: {', '.join([*said, *[f'{len(races)} races'] * bool(races)])}")
         return STATUS_WRONG
     if any(r.verdict == UNSURE for r in rows):

@@ -4,29 +4,27 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import itertools
 from collections.abc import Iterator
 
 import torch
 from torch import Tensor
 
 from layers._backends import CPU
+from layers._caffe.parameters import Parameters
 
 from .gradient import Checked, GradientCheck, flat, relative
 from .guarded import guarded
 from .inputs import (
-    LABELS,
     NOT_FINITE,
     Setting,
     called_after,
+    candidates,
     counts,
     given_shapes,
     modules_of,
-    relatives,
     settings_of_cases,
-    text_of,
-    trials,
 )
-from .parameters import Guesses
 from .probe import CODES, FLOATING, NoCode, Probe, facts_of
 from .table import CRASHED, FAILED, NO_CODE, NO_GRADIENT, RIGHT, UNSURE, WRONG, Row
 
@@ -35,10 +33,9 @@ ALIKE = {torch.float32: 1e-4, torch.float64: 1e-8}
 CHANGES = "a second call gives another result, so differences say nothing"
 ADDS = "Forward adds to what its top holds: zeros in each call here, in Caffe the result of the call before"
 HELP = (
-    "Give parameters as prototxt, PARAM='norm_param { eps: 0.1 }', and a shape for each bottom,"
+    "Give parameters as prototxt, PARAM='norm_param { eps: 0.1 }', and a shape for each bottom, several with blanks,"
     " SHAPES='2,3,6,5 2,1,1,1:label' (:label integers below the first bottom's channels,"
-    " :roi rows of image, x1, y1, x2, y2; :prob numbers within (0, 1); :mask where 2x2 max pooling found them;"
-    " :onehot a 1 in one of the channels; :shares positive numbers that add up to 1 over the channels)."
+    " :roi rows of image, x1, y1, x2, y2; :prob numbers within (0, 1))."
     " propagate_down in PARAM, true or false once for each bottom, says whose gradients count."
 )
 
@@ -85,51 +82,38 @@ class Verification:
 
     def guess(self, type_name: str, module_class):
         """The first shapes, given or guessed, that SetUp and Forward accept."""
-        parameters, details = Guesses(module_class.layer.folder, type_name), []
-        while True:
-            text = self.options.param or parameters.text()
-            # By reason, the first setting that was refused for it; and the shapes that were tried, with the reason.
-            refusals, refused = {}, []
-            try:
-                module = module_class(text or None)
-                facts, differentiable = facts_of(module)
-            except (self.CaffeError, ValueError) as error:
-                refusals[str(error)] = type_name
-                shapes_to_try = []
-            else:
-                shapes_to_try = trials(counts(facts), called_after(type_name), refused)
-                if self.options.shapes:
-                    shapes_to_try = [given_shapes(self.options.shapes)]
-            for shapes in shapes_to_try:
-                setting = self.make_setting(
-                    type_name, module, shapes, differentiable, bool(parameters.values)
-                )
-                if parameters.text():
-                    setting.name += f" with {text}"
-                crash = self.crashed.get(setting.name)
-                if crash and self.options.shapes:  # no guess: the user gave these shapes
-                    self.send("row", Row(type_name, "", "", verdict=CRASHED, remark=crash))
-                    return
-                if not crash:
-                    self.send("guessing", setting.name)
-                refusal = crash or self.why_refused(setting)
-                if refusal is None:
-                    if setting.guessed:
-                        shown = f" ({module})" if self.options.param else ""
-                        self.send("say", f"{self.layer}: guessed: {setting.name}{shown}")
-                    yield setting
-                    return
-                refusals.setdefault(refusal, setting.name)
-                refused.append((shapes, refusal))
-            details = details or [f"{label}: {text}" for text, label in list(refusals.items())[:4]]
-            if self.options.param or not parameters.more(refusals):
-                break
+        refusals: dict[str, str] = {}  # by reason, the first setting that was refused for it
+        try:
+            module = module_class(self.options.param or None)
+            facts, differentiable = facts_of(module)
+        except (self.CaffeError, ValueError) as error:
+            refusals[str(error)], shapes_to_try = type_name, []
+        else:
+            guesses = (candidates(count, called_after(type_name)) for count in counts(facts))
+            given = given_shapes(self.options.shapes)
+            shapes_to_try = [given] if given else itertools.chain.from_iterable(guesses)
+        for shapes in shapes_to_try:
+            smooth = [i >= len(differentiable) or differentiable[i] for i in range(len(shapes))]
+            setting = Setting("", module, [], None, smooth, not self.options.shapes).on(shapes)
+            if self.options.param:
+                setting.name += f" with {self.options.param}"
+            crash = self.crashed.get(setting.name)
+            if crash and self.options.shapes:  # no guess: the user gave these shapes
+                self.send("row", Row(type_name, "", "", verdict=CRASHED, remark=crash))
+                return
+            if not crash:
+                self.send("guessing", setting.name)
+            refusal = crash or self.why_refused(setting)
+            if refusal is None:
+                if setting.guessed:
+                    self.send("say", f"{self.layer}: guessed: {setting.name}")
+                yield setting
+                return
+            refusals.setdefault(refusal, setting.name)
+        details = [f"{label}: {text}" for text, label in list(refusals.items())[:4]]
+        if fields := Parameters(module_class.layer.folder).describe(type_name):
+            details.append(f"its parameters: {' '.join(fields.split())}")
         self.send("row", Row(type_name, "", "", remark="no shapes that it takes", details=[*details, HELP]))
-
-    def make_setting(self, type_name: str, module, shapes, differentiable, invented: bool) -> Setting:
-        smooth = [i >= len(differentiable) or differentiable[i] for i in range(len(shapes))]
-        guessed = invented or not self.options.shapes
-        return Setting("", module, [], None, smooth, guessed, invented).on(shapes)
 
     def why_refused(self, setting: Setting) -> str | None:
         """Why the layer cannot run on these; None if it can."""
@@ -151,34 +135,10 @@ class Verification:
     def check(self, setting: Setting) -> None:
         """Send the rows of one setting."""
         self.choose_blobs(setting)
-        rows = self.rows(setting)
-        if setting.guessed:
-            rows = self.doubt(setting, list(rows))
-        for row in rows:
+        for row in self.rows(setting):
             self.send("row", row)
 
-    def doubt(self, setting: Setting, rows: list[Row]) -> list[Row]:
-        """If some are wrong, try other values and shapes: the layer may be made for those alone."""
-        wrong = [row for row in rows if row.verdict == WRONG]
-        others = map(setting.on, relatives(setting.shapes)) if wrong else ()
-        fits = next(filter(self.is_right, others), None)
-        for row in wrong if fits else ():
-            row.verdict, row.remark = UNSURE, f"but not on {text_of(fits.shapes)}: {row.remark}"
-        return rows
-
-    def is_right(self, setting: Setting) -> bool:
-        """Is its gradient right in every way that the layer has, and not only because it is 0?"""
-        if setting.name in self.crashed:
-            return False
-        self.choose_blobs(setting)
-        right = False
-        for row in self.rows(setting, self.options.seconds / 4):
-            if row.verdict in (WRONG, FAILED):
-                return False
-            right |= row.verdict == RIGHT and not row.zero
-        return right
-
-    def rows(self, setting: Setting, seconds: float | None = None) -> Iterator[Row]:
+    def rows(self, setting: Setting) -> Iterator[Row]:
         for dtype in FLOATING:
             first = None
             for code in self.codes:
@@ -187,7 +147,7 @@ class Verification:
                 label = setting.name if setting.guessed else ""
                 self.send("running", (f"{setting.name}: {code.label}, {row.dtype}", label))
                 try:
-                    first = self.fill_in(row, setting, code, dtype, first, seconds or self.options.seconds)
+                    first = self.fill_in(row, setting, code, dtype, first)
                 except NoCode as error:
                     row.verdict, row.remark = NO_CODE, str(error)
                 except (self.CaffeError, ValueError, RuntimeError) as error:
@@ -236,7 +196,7 @@ class Verification:
         except self.CaffeError:
             return True
 
-    def fill_in(self, row: Row, setting: Setting, code, dtype: torch.dtype, first, seconds: float):
+    def fill_in(self, row: Row, setting: Setting, code, dtype: torch.dtype, first):
         """Fill in the row of one way. Returns the result with which other rows of this dtype are compared."""
         probe = Probe(setting.module, code, dtype, setting.bottoms, setting.blobs)
         tops = probe.run_forward()
@@ -256,8 +216,7 @@ class Verification:
             def finer():
                 return Probe(setting.module, code, torch.float64, probe.bottoms, probe.blobs)
 
-            labels = [i for i, shape in enumerate(setting.shapes) if shape.kind in LABELS]
-            judge(row, GradientCheck(probe, wanted, finer, seconds, labels).run(), sum(wanted))
+            judge(row, GradientCheck(probe, wanted, finer, self.options.seconds).run(), sum(wanted))
         else:
             row.verdict = NO_GRADIENT
             row.remark = refused[0] if refused else "nothing that it could have one for"
@@ -314,7 +273,8 @@ class Verification:
                 error = relative(one / scale, other / scale).max().item() if one.numel() else 0.0
                 setattr(row, column, f"{error:.1e}")
             if error > ALIKE[dtype]:
-                row.verdict = WRONG
+                if row.verdict != WRONG:
+                    row.verdict, row.remark = WRONG, "it differs from the first way"
                 row.details.append(
                     f"{column} differs from the first way's: {getattr(row, column)} > {ALIKE[dtype]:.0e}"
                 )

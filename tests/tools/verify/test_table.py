@@ -16,8 +16,9 @@ GUESSED = "the shapes were guessed, and the layer may not be made for them"
     [
         ([RIGHT, RIGHT], 0, "gradient right in 2 ways", 0),
         ([RIGHT, NO_CODE], 0, "gradient right in 1 ways", 0),
-        ([RIGHT, WRONG, CRASHED, NO_CODE, FAILED], 0, "wrong in 2 of 3 ways", 1),
-        ([RIGHT, CRASHED], 2, "wrong in 1 of 2 ways, 2 races", 1),
+        ([RIGHT, WRONG, NO_CODE, FAILED], 0, "wrong in 1 of 2 ways", 1),
+        ([RIGHT, WRONG, CRASHED], 0, "the layer ends its process: SIGSEGV", 1),
+        ([RIGHT, CRASHED], 2, "the layer ends its process: SIGSEGV, 2 races", 1),
         ([RIGHT], 1, "1 races", 1),
         ([RIGHT, UNSURE], 0, f"no verdict: {GUESSED}. Give SHAPES", 3),
         ([RIGHT, FAILED, FAILED], 0, "could not be run in 2 ways", 3),
@@ -28,7 +29,7 @@ GUESSED = "the shapes were guessed, and the layer may not be made for them"
     ],
 )  # fmt: skip
 def test_closing(capsys, verdicts, races, said, status):
-    rows = [Row("s", "c", "d", verdict=verdict) for verdict in verdicts]
+    rows = [Row("s", "c", "d", verdict=verdict, remark="SIGSEGV") for verdict in verdicts]
     assert table.closing("foo", rows, [None] * races) == status
     assert capsys.readouterr().out == f"foo: {said}\n"
 

@@ -7,10 +7,9 @@ import torch
 
 from tools.verify import verification
 from tools.verify.gradient import flat, relative
-from tools.verify.inputs import Shape
 from tools.verify.probe import NoCode
 from tools.verify.races import Race, Watch, parse
-from tools.verify.table import FAILED, NO_GRADIENT, RIGHT, UNSURE, WRONG, Row
+from tools.verify.table import RIGHT, WRONG, Row
 from tools.verify.verification import ALIKE, Verification, moved
 
 
@@ -114,28 +113,6 @@ def test_propagate_down_says_whose_gradients_count(judge, monkeypatch):
     monkeypatch.setattr(judge, "run_backward", lambda probe, asked: None)
     setting = SimpleNamespace(module=SimpleNamespace(propagate_down=[False, True]), smooth=[True, True])
     assert judge.find_wanted(SimpleNamespace(bottoms=[1, 2], blobs=[]), setting) == ([False, True], [])
-
-
-@pytest.mark.parametrize(
-    "rows, fits",
-    [([RIGHT], True), ([RIGHT, WRONG], False), ([FAILED], False), ([NO_GRADIENT], False), (["zeros"], False)],
-)
-@pytest.mark.parametrize("crashed", [False, True])
-def test_what_is_right_on_other_values_alone(judge, monkeypatch, rows, fits, crashed):
-    """Nothing but zeros is no sign that a guess fits."""
-    module = SimpleNamespace(type_name="S")
-    setting = verification.Setting("s", module, [torch.zeros(1)], None, [True], shapes=[Shape((1,))])
-    wrong = [Row("s", "c", "float", verdict=v, remark="why") for v in (WRONG, RIGHT)]
-    if crashed:
-        judge.crashed["S on 1:prob"] = "SIGSEGV"
-    monkeypatch.setattr(judge, "choose_blobs", lambda setting: None)
-    tried = [Row("o", "c", "float", verdict=RIGHT if v == "zeros" else v, zero=v == "zeros") for v in rows]
-    judge.options = SimpleNamespace(seconds=1)
-    monkeypatch.setattr(judge, "rows", lambda other, seconds: tried)
-    doubted = judge.doubt(setting, wrong)
-    wanted = UNSURE if fits and not crashed else WRONG
-    assert [row.verdict for row in doubted] == [wanted, RIGHT]
-    assert doubted[0].remark == ("but not on 1:prob: why" if wanted == UNSURE else "why")
 
 
 @pytest.mark.parametrize(
