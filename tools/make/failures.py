@@ -17,7 +17,9 @@ from ..files import read, write
 from .backends import BACKENDS
 from .folders import shown
 
-_ERROR = re.compile(r"\b(error|undefined reference|No such file|Permission denied|Killed|fatal)\b", re.I)
+_ERROR = re.compile(
+    r"\b(error|undefined reference|No such file|cannot open|Permission denied|Killed|fatal)\b", re.I
+)
 # A line of an error is cut at this many characters.
 _MOST = 240
 

@@ -180,6 +180,8 @@ def run_once(case, layer) -> Outcome:
 
     dtype = torch.float32 if torch.float32 in layer.dtypes else layer.dtypes[0]
     device = GPU if torch.cuda.is_available() and case.supports(layer, GPU, dtype) else CPU
+    if device == CPU and not case.supports(layer, CPU, dtype):
+        return Outcome(" ".join(layer.backends()), error="not run: it needs a GPU, and there is none here")
     arguments = next(iter(case.inputs.values()))(Draw())
     given = cast(arguments, dtype, device)
     verdict = case.check(case.call(*given), case.reference(*cast(cast(given, dtype), torch.float64)), dtype)

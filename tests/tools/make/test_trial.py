@@ -165,3 +165,11 @@ def test_a_layer_of_the_toolkits(settings):
         and float(found.error) < 1e-6
         and found.seconds.endswith(" us")
     )
+
+
+def test_a_layer_that_only_a_gpu_can_run(folder, settings, monkeypatch):
+    """Where there is none, it is not run on the processor, and that is no failure."""
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    (folder / "good" / "_host.abi3.so").rename(folder / "good" / "_cuda.abi3.so")
+    found = trial.outcome_of(folder, "good", settings)
+    assert found.good and found.row == ("cuda", "", "not run: it needs a GPU, and there is none here", "")
