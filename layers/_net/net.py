@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import warnings
 from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -185,6 +186,9 @@ class CaffeNet(nn.Module):
 
     def bind(self, schedule: Schedule, values: list, inputs: tuple, named: dict) -> None:
         """Check the inputs, and put them into the list of values."""
+        # torch.onnx.export(dynamo=False) also gives forward's other arguments, which are None.
+        while len(inputs) > len(schedule.inputs) and inputs[-1] is None:
+            inputs = inputs[:-1]
         if len(inputs) > len(schedule.inputs):
             raise CaffeTypeError(
                 f"{self.path}: {len(inputs)} inputs came; the net has {', '.join(some(self.inputs)) or 'none'}"
@@ -245,6 +249,13 @@ class CaffeNet(nn.Module):
         else:
             names = [*graph.outputs, *(b for b in phase.loss_weights if b not in graph.outputs)]
             single = len(names) == 1
+            if silenced := not names and [
+                b for s in graph.steps if s.spec.type == "Silence" for b in s.spec.bottoms
+            ]:
+                said = f"{self.path}: no outputs: Silence reads {', '.join(some(silenced, 5))}"
+                warnings.warn(
+                    f"{said}. Say which you want: end={silenced[-1]!r} or blobs=[...]", stacklevel=4
+                )
         for name in names:
             if name not in graph.latest:
                 raise CaffeValueError(

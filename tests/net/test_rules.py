@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from layers import CaffeValueError, caffe_net
+from layers import CaffeTypeError, CaffeValueError, caffe_net
 from layers._caffe.prototxt import parse
 from layers._net.build import needed_types
 from layers._net.rules import State
@@ -168,3 +168,21 @@ def test_rules(rule, levels):
 def test_rules_that_say_nothing(rule, said):
     with pytest.raises(CaffeValueError, match=f"line 3: {said}"):
         caffe_net("\n\n" + conv("c", "data", more=rule) + INPUT)
+
+
+def test_a_net_that_silences_all_outputs_says_what_to_ask_for():
+    net = caffe_net(
+        INPUT + conv("c", "data") + 'layer { name: "s" type: "Silence" bottom: "data" bottom: "c" }'
+    )
+    x = torch.ones(2, 3, 8, 8)
+    with pytest.warns(UserWarning, match=r"no outputs: Silence reads data, c\. .* end='c' or blobs="):
+        assert net(x) == {}
+    assert net(x, end="c").shape == (2, 4, 6, 6)
+
+
+def test_arguments_that_an_onnx_export_adds():
+    """torch.onnx.export(dynamo=False) gives None for `end` and `blobs`, by position."""
+    net, x = caffe_net(INPUT + conv("c", "data")), torch.ones(2, 3, 8, 8)
+    assert torch.equal(net(x, None, None), net(x))
+    with pytest.raises(CaffeTypeError, match="2 inputs came; the net has data"):
+        net(x, x, None)

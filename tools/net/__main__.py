@@ -63,6 +63,9 @@ def main() -> int:
 def as_typed(text: str) -> str:
     """An error of caffe_net, with make's names of its arguments."""
     text = re.sub(r"shapes=\{'(.*?)': \(\.\.\.\)\}", r"SHAPES=\1=1,3,...", text)
+    several = list(dict.fromkeys(re.findall(r"SHAPES=(\S+)=1,3,\.\.\.", text)))
+    if len(several) > 1:
+        text += f'\nTogether: SHAPES="{" ".join(f"{name}=1,3,..." for name in several)}"'
     text = re.sub(r"python_path=\['(.*?)'\]", r"PYTHON_PATH=\1", text)
     return re.sub(r"ignore=\('(.*?)',\)", r"IGNORE=\1", text)
 
