@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from layers import CaffeValueError, caffe_net
+from layers import CaffeTypeError, CaffeValueError, caffe_net
 from layers._net.build import types_of_forks
 from layers._net.registry import Folders
 
@@ -47,14 +47,14 @@ def test_inputs_by_name_or_place_and_of_any_batch_and_size():
     net = caffe_net(INPUT + conv("conv1", "data"))
     x = images(5, 3, 11, 6)
     assert torch.equal(net(x), net(data=x)) and net(x).shape == (5, 4, 11, 6)
-    for wrong in (
-        lambda: net(image=x),
-        lambda: net(x, data=x),
-        lambda: net(),
-        lambda: net(x, x),
-        lambda: net([1]),
+    for wrong, said in (
+        (lambda: net(image=x), "no input 'image'. There are: data"),
+        (lambda: net(x, data=x), "input 'data' came twice"),
+        (lambda: net(), "input 'data' is missing; conv1 needs it"),
+        (lambda: net(x, x), "2 inputs came; the net has data"),
+        (lambda: net([1]), "input 'data': expected a tensor, got list"),
     ):
-        with pytest.raises(TypeError):
+        with pytest.raises(CaffeTypeError, match=said):
             wrong()
 
 

@@ -253,5 +253,5 @@ def test_a_compiled_net_leaves_the_layer_out_and_export_says_why_not(net):
     torch.testing.assert_close(torch.compile(made, backend="eager")(x), 4 * x)
     with pytest.raises(CaffeRuntimeError, match=r"layer 'p' .*eager only"):
         torch.jit.trace(made, x)
-    with pytest.raises(Exception, match="eager only"):
+    with pytest.raises(CaffeRuntimeError, match="eager only"):
         torch.export.export(made, (x,), strict=False)

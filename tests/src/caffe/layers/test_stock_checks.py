@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from support.zoo import raises
 
 from layers import CaffeRuntimeError
 
@@ -46,7 +47,7 @@ def convolution(**options) -> dict:
     ],
 )
 def test_refused(stock, layer, parameters, message):
-    with pytest.raises(Exception, match=message):
+    with raises(CaffeRuntimeError, message):
         getattr(stock, layer)(**parameters)(torch.zeros(2, 3, 4, 5))
 
 
