@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import importlib
 import io
+import re
 import sys
 import types
 from typing import Any
@@ -139,17 +140,22 @@ def _numpy(module: types.ModuleType) -> Library:
 
 
 class StringIO(io.BytesIO):
-    """StringIO.StringIO and cStringIO.StringIO: of text or bytes."""
+    """StringIO.StringIO and cStringIO.StringIO: of text, or of bytes, also of those that were read as text."""
 
     def __init__(self, content=""):
-        self.is_text = isinstance(content, str)
-        super().__init__(content.encode("utf-8", "surrogateescape") if self.is_text else content)
+        self.is_text = True
+        super().__init__(self._taken(content))
+
+    def _taken(self, content) -> bytes:
+        if isinstance(content, str):
+            data = content.encode("utf-8", "surrogateescape")
+            self.is_text = self.is_text and not re.search("[\udc80-\udcff]", content)
+            return data
+        self.is_text = False
+        return content
 
     def write(self, content):
-        if isinstance(content, str):
-            return super().write(content.encode("utf-8", "surrogateescape"))
-        self.is_text = False
-        return super().write(content)
+        return super().write(self._taken(content))
 
     def _given(self, content: bytes):
         return content.decode("utf-8", "surrogateescape") if self.is_text else content

@@ -21,6 +21,7 @@ FILES = [
     ("import cPickle\nout = cPickle.loads(cPickle.dumps(7))", 7),
     ("import yaml\nout = yaml.load(\"{'a': !!python/tuple [1, 2]}\")", {"a": (1, 2)}),
     ("from StringIO import StringIO\ns = StringIO(); s.write('a\\n'); s.write('b'); out = s.getvalue()", "a\nb"),
+    ("import cStringIO\ns = cStringIO.StringIO(open(PATH).read()); out = s.read(6) == b'\\x93NUMPY'", True),
     ("import cStringIO\ns = cStringIO.StringIO(b'ab'); out = s.read() == b'ab'", True),
     ("import string\nout = [string.join(['a', 'b'], '-'), string.replace('aa', 'a', 'b'), string.letters[:2]]",
      ["a-b", "bb", "ab"]),
