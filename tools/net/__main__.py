@@ -358,7 +358,7 @@ def verify(asked: Asked, console: Console) -> int:
     """Compare both nets. Returns 0 if every blob and every gradient agrees."""
     # In double: in float a ReLU or a maximum near a tie decides differently here and there, and gradients follow.
     torch.set_default_dtype(torch.float64)
-    ok = True
+    ok, found = True, []
     for phase in [asked.phase] if asked.phase else ["TEST", "TRAIN"]:
         options = asked.options | {"phase": phase}
         with console.status(f"{phase}: loading"):
@@ -375,8 +375,21 @@ def verify(asked: Asked, console: Console) -> int:
             inputs = random_inputs(native, torch.float64)
             differences = compare(native, unedited, inputs, gradients=phase == "TRAIN")
         ok = report(differences, phase, console) and ok
-    console.print("agree" if ok else "DIFFER", style="green" if ok else "red")
+        found += differences
+    text, style = verdict(ok, found)
+    console.print(text, style=style)
     return 0 if ok else 1
+
+
+def verdict(ok: bool, differences: list) -> tuple[str, str]:
+    """The last line and its style. Gradients that are all zero say nothing of Backward."""
+    if not ok:
+        return "DIFFER", "red"
+    gradients = [d for d in differences if d.what == "gradient"]
+    if gradients and all(d.nothing for d in gradients):
+        count = len(gradients)
+        return f"the blobs agree; all {count} gradients are zero, which says nothing of Backward", "yellow"
+    return "agree", "green"
 
 
 def report(differences: list, phase: str, console: Console) -> bool:

@@ -235,6 +235,14 @@ def test_what_is_a_difference(what, error, right):
     assert (f"{what} most: {error:.1e}" in text.getvalue()) is not right
 
 
+def test_gradients_that_are_all_zero():
+    zero = [Difference("gradient", name, 0.0, True) for name in "ab"]
+    blob, one = Difference("blob", "c", 0.0), Difference("gradient", "d", 0.0)
+    assert net.verdict(True, [blob, *zero])[0].startswith("the blobs agree; all 2 gradients are zero")
+    assert net.verdict(True, [*zero, one]) == ("agree", "green") == net.verdict(True, [blob])
+    assert net.verdict(False, zero) == ("DIFFER", "red")
+
+
 def test_no_more_than_twenty_are_listed():
     text = io.StringIO()
     wrong = [Difference("blob", f"b{i}", 1.0 + i) for i in range(30)]
