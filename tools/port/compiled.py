@@ -20,8 +20,7 @@ HINTS = [
         "its folder: CPLUS_INCLUDE_PATH=/path/to/headers make ...",
     ),
     (
-        r"depend on a template parameter|cannot convert|no class template named|is not a class template|"
-        r"template argument|non-template",
+        r"depend on a template parameter|does not have any field named|.powf. is not a member|template argument",
         "Only Microsoft's compiler accepts this. Write the line anew in a copy of the file.",
     ),
     (

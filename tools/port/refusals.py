@@ -50,7 +50,7 @@ NAMESPACES = {
     "db": DATABASE,
     "bp": PYTHON,
     "cub": "uses cub, which has no meaning on the host",
-    **dict.fromkeys(("arma", "Eigen", "dlib", "tbb"), "needs a library that the toolkit does not have"),
+    **dict.fromkeys(("arma", "dlib", "tbb"), "needs a library that the toolkit does not have"),
 }
 # OpenCV's points, sizes and rectangles, which the toolkit has.
 GEOMETRY = re.compile(r"(Point|Size|Rect)(_|2[fdi])?\Z")

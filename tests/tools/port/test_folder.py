@@ -46,3 +46,15 @@ def test_axes_that_a_forks_blob_allows(fork, port, check, most):
     written = file.read_text() if file.exists() else ""
     assert written == ("" if most == 4 else f'#include "caffe/blob.hpp"\n{line}')
     assert ("blob.hpp:4: blobs of up to" in (port.folder / "shift/ORIGIN").read_text()) == (most != 4)
+
+
+def test_headers_that_the_tree_carries_with_it(fork, port):
+    """A library of headers alone needs no more than its folder in the compiler's path."""
+    fork.write("third_party/eigen/Eigen/Dense.h", "")
+    fork.layer("Shift", includes='#include "third_party/eigen/Eigen/Dense.h"')
+    said = port("Shift")
+    assert (
+        "to do by hand: src/caffe/layers/shift_layer.cpp:3: ShiftLayer needs third_party/eigen/Eigen/Dense.h"
+        in said
+    )
+    assert f"CPLUS_INCLUDE_PATH={fork.root}/ make" in said or f"CPLUS_INCLUDE_PATH={fork.root} make" in said

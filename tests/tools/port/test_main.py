@@ -145,3 +145,19 @@ def test_all_types_of_which_two_differ_in_case_alone(fork, said, tmp_path):
             "2 types: 2 ported",
         ]
     assert "WideLstmLayer" in (tmp_path / "mine/wide_lstm_2/wide_lstm_layer.cpp").read_text()
+
+
+@pytest.mark.parametrize(
+    "error, says",
+    [
+        ("x.hpp:3:10: fatal error: Eigen/Dense: No such file or directory", "CPLUS_INCLUDE_PATH"),
+        ("x.cpp:3: error: class 'X<Dtype>' does not have any field named 'Layer'", "Microsoft's"),
+        ("x.cpp:3: error: 'powf' is not a member of 'std'", "Microsoft's"),
+        ("x.cpp:3: error: invalid new-expression of abstract class type", "another fork"),
+        ("undefined reference to `caffe::x()'", "Copy the fork's file"),
+        ("x.cpp:3: error: 'y' was not declared in this scope", "two versions"),
+        ("x.cpp:3: error: expected ';'", ""),
+    ],
+)
+def test_what_to_do_about_an_error(error, says):
+    assert says in hint(error) and bool(says) == bool(hint(error))
