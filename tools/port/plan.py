@@ -186,10 +186,10 @@ class Closure:
             text = self.tree[includer].text
             offset = next(m.start() for m in INCLUDE.finditer(text) if m[1] == include)
             message = f"{self._user} needs {file}, a library that the tree carries with it"
-            folder = self.tree.root / file.removesuffix(include)
-            if found := file.endswith(
-                f"/{include}"
-            ):  # headers alone, such as Eigen's, need no more than their folder
+            # Headers alone, such as Eigen's, need no more than their folder.
+            found = f"/{file}".endswith(f"/{include}")
+            if found:
+                folder = self.tree.root / file.removesuffix(include)
                 message += f". If it is of headers alone: CPLUS_INCLUDE_PATH={folder} make ..."
             self.problem(self.tree[includer].place(offset), message, not found)
         elif file in self._own or not self.toolkit.header(include):
