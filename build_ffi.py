@@ -12,7 +12,7 @@ tools/make/link.py links the object into an extension. The extension uses only C
 torch, so the same file works with every Python from 3.10 on, and with every torch.
 
 Functions take tensors as addresses (`uintptr_t`): a call takes 0.12 us, and would take 0.4 us with `ffi.cast`. Each
-function also has a variant that takes its arguments as an array of words, for recorded calls (src/call_plan.h).
+function also has a variant that takes its arguments as an array of words (src/call_launcher.h).
 
 All Caffe layers have the same declarations, so their object is compiled once.
 """
@@ -67,7 +67,7 @@ def text_of(header: Path) -> str:
 def parse_declarations(header: Path) -> dict[str, dict]:
     """The functions that a header declares.
 
-    Returns {name: {"returns": type, "parameters": [(type, name), ...], "extents": see `add_extents`}}.
+    Returns {name: {"returns": type, "parameters": [(type, name), ...], "extents": see `add_comments`, ...}}.
     """
     text = text_of(header)
     if directive := re.search(r"^\s*#\s*\w+", text, re.M):
@@ -78,6 +78,9 @@ def parse_declarations(header: Path) -> dict[str, dict]:
     text = re.sub(r"//[^\n]*|/\*.*?\*/", lambda m: "\n" * m[0].count("\n"), text, flags=re.S)
     records = re.sub(r"//[^\n]*", "", structs_of(header))
     sized = "".join(f"typedef long {sign}int{bits}_t;" for sign in ("", "u") for bits in (8, 16, 32, 64))
+    sized += "".join(
+        f"typedef long {name};" for name in ("size_t", "ssize_t", "ptrdiff_t", "intptr_t", "uintptr_t")
+    )
     try:
         tree = c_parser.CParser().parse(f"{sized}typedef int bool;{records}\n#line 1\n{text}", str(header))
     except Exception as error:  # pycparser has one error class per version
@@ -100,39 +103,63 @@ def parse_declarations(header: Path) -> dict[str, dict]:
             }
     if not functions:
         raise BuildError(f"{header}: error: declares no function")
-    add_extents(text_of(header), functions)
+    add_comments(text_of(header), functions)
     return functions
 
 
 # In a comment: names of tensors, their sizes, and their strides if they are not contiguous.
 EXTENTS = re.compile(r"(\w+(?:\s*,\s*\w+)*)\s*:?\s*\[([^\]]*)\](?:\s*with\s+strides\s*\[([^\]]*)\])?")
+# Names of tensors whose address C reads as a wider type, such as float4.
+ALIGNED = re.compile(r"(\w+(?:\s*,\s*\w+)*)\s*:\s*aligned to (\d+) bytes")
+# In a sentence: it does not allow NULL.
+NOT_NULL = re.compile(r"\b(not|never)\b\s+(be\s+)?NULL")
 COMMENT_OR_NAME = re.compile(r"(?:^[ \t]*//[^\n]*\n?)+|/\*.*?\*/|\b(\w+)\s*\(", re.M | re.S)
 
 
-def add_extents(text: str, functions: dict[str, dict]) -> None:
-    """Add "extents" to each function: the tensor sizes in the header's comments. No call may have smaller tensors.
+def add_comments(text: str, functions: dict[str, dict]) -> None:
+    """Add to each function what the header's comments say of its tensors. Each holds for the functions below it.
 
-    A comment is `bottom, top: [count]` or `diff: [rows, columns] with strides [row, column]`. It applies to the
-    functions declared below it, until another comment names the same tensor. It applies only to functions that have
-    every name in the brackets as an integer parameter.
-    "extents" is {tensor: (sizes, strides)}, both lists of Python expressions of the function's parameters.
+    "extents": the sizes. No call may have smaller tensors. A comment is `bottom, top: [count]` or
+    `diff: [rows, columns] with strides [row, column]`. It holds until another comment names the same tensor, for
+    functions that have every name in the brackets as an integer parameter. "extents" is {tensor: (sizes, strides)},
+    both lists of Python expressions of the function's parameters.
+    "null": the pointers that a sentence with the word NULL names. A call may pass None for these alone.
+    "alignments": {tensor: bytes}, from `top: aligned to 16 bytes`, for the next function alone.
     """
-    extents_of = {}
+    extents_of, null, alignments = {}, set(), {}
     for match in COMMENT_OR_NAME.finditer(text):
         if (name := match[1]) is None:
             comment = re.sub(r"^[ \t]*//|^/\*|\*/$", " ", match[0], flags=re.M)
             for names, *lists in EXTENTS.findall(comment):
                 extents = tuple([_expression(e) for e in text.split(",") if e.strip()] for text in lists)
                 extents_of |= {tensor.strip(): extents for tensor in names.split(",")}
+            for names, count in ALIGNED.findall(comment):
+                alignments |= {tensor.strip(): int(count) for tensor in names.split(",")}
+            for sentence in re.split(r"\.\s", comment):
+                if "NULL" in sentence and not NOT_NULL.search(sentence):
+                    null |= set(re.findall(r"\w+", sentence))
         elif name in functions:
             parameters = functions[name]["parameters"]
-            integers = {n for t, n in parameters if "int" in t and not t.endswith("*")}
-            tensors = [n for t, n in parameters if t.endswith("*") and n in extents_of]
+            integers = {n for t, n in parameters if is_integer(t)}
+            tensors = [n for t, n in parameters if t.endswith("*")]
             functions[name]["extents"] = {
                 n: extents_of[n]
                 for n in tensors
-                if all(_is_made_of(integers, e) for part in extents_of[n] for e in part)
+                if n in extents_of and all(_is_made_of(integers, e) for part in extents_of[n] for e in part)
             }
+            functions[name]["null"] = [n for n in tensors if n in null]
+            functions[name]["alignments"] = {n: alignments[n] for n in tensors if n in alignments}
+            alignments = {}
+
+
+def is_integer(kind: str) -> bool:
+    """Is it one of C's integer types?"""
+    return (
+        re.fullmatch(
+            r"u?int\d+_t|s?size_t|u?intptr_t|ptrdiff_t|(\b(un)?signed|char|short|int|long|\s)+", kind
+        )
+        is not None
+    )
 
 
 def _expression(text: str) -> str:
@@ -149,7 +176,8 @@ def _is_made_of(names: set[str], expression: str) -> bool:
     except SyntaxError:
         return False
     known = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} <= names
-    arithmetic = ast.Expression | ast.BinOp | ast.UnaryOp | ast.operator | ast.unaryop
+    arithmetic = ast.Expression | ast.BinOp | ast.UnaryOp | ast.UAdd | ast.USub
+    arithmetic |= ast.Add | ast.Sub | ast.Mult | ast.FloorDiv
     return known and all(
         isinstance(node, arithmetic | ast.Name | ast.Load | ast.Constant) for node in ast.walk(tree)
     )
@@ -203,14 +231,14 @@ def wrapper_source(header: Path, functions: dict, own_wrapper: Path | None) -> t
 
 
 def runner_source(functions: dict) -> list[str]:
-    """C++ lines: for each function that returns a status, a variant with an array of words (src/ffi_run.h)."""
+    """C++ lines: for each function a variant with an array of words (src/ffi_run.h)."""
     lines, runners = [], []
     for function, declared in functions.items():
-        if declared["returns"] != "int":
-            continue
         types = ("uintptr_t" if kind.endswith("*") else kind for kind, _ in declared["parameters"])
         words = ", ".join(f"caffe::from_word<{kind}>(words[{i}])" for i, kind in enumerate(types))
-        lines.append(f"static int {function}_run(const int64_t *words) {{ return {function}_ffi({words}); }}")
+        lines.append(
+            f"static int64_t {function}_run(const int64_t *words) {{ return {function}_ffi({words}); }}"
+        )
         runners.append(f'  {{"{function}", {function}_run}},')
     lines += ["static const caffe::Runner caffe_runners[] = {", *runners, "  {nullptr, nullptr}};"]
     lines.append(

@@ -25,7 +25,7 @@ def measure(settings: Settings) -> Report:
             us, least = times.median(name) * 1e6, times.least(name) * 1e6
             report.row(on=device, part=name, us=us, least=least, spread=times.spread(name))
     report.notes.append(
-        "C function: wrapper, dispatch and launch, addresses given. Plan: with checks, stream, addresses."
+        "C function: wrapper, dispatch and launch, addresses given. Launcher: with checks, stream, addresses."
     )
     return report
 
@@ -41,7 +41,7 @@ def parts(plain: torch.Tensor, wanting: torch.Tensor, device: str) -> dict[str, 
         "torch.empty_like": (torch.empty_like, (plain,)),
         "layer.empty_like": (layer.empty_like, (plain,)),
         "C function": (library.lib.round_forward_ffi, addresses),
-        "launch by its plan: layer.round_forward": (layer.round_forward, (plain, top, plain.numel())),
+        "launcher: layer.round_forward": (layer.round_forward, (plain, top, plain.numel())),
         "allocation + launch: the layer's own function": (round_ste.operator.function, (plain,)),
         "careful way without grad": (round_ste.operator.careful, (plain,)),
         "short way without grad: the builtin": (round_ste.operator.short, (plain,)),

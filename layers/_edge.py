@@ -17,8 +17,8 @@ EVERY = ("build_ffi.py", "include/caffe_ffi.h", "src/ffi_guard.h", "src/ffi_run.
 CAFFE = ("include/caffe/layer_record.h", "src/caffe/caffe_layer.h")
 # What the extension of the short way of a call is compiled from. It is one for all layers (tools/make/build_call.py).
 CALL = (
-    "include/caffe/layer_record.h", "src/call.cpp", "src/call_caffe.h", "src/call_plan.h", "src/call_short.h",
-    "src/call_table.h", "src/call_torch.h", "src/dlpack.h",
+    "include/caffe/layer_record.h", "src/call.cpp", "src/call_caffe.h", "src/call_launcher.h",
+    "src/call_plan.h", "src/call_short.h", "src/call_table.h", "src/call_torch.h", "src/dlpack.h",
 )  # fmt: skip
 # What the Python module of an extension of torch.utils.ffi is compiled from (tools/ffi/wrapper.py).
 FFI = (

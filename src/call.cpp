@@ -1,12 +1,10 @@
-// The short way of a call, for every layer: a Python extension of its own (layers/_runtime/_call.abi3.so).
-// This file has its types for Python. call_short.h has the calls of operators and C functions, call_caffe.h those of
-// Caffe layers.
+// The calls of every layer: a Python extension of its own (layers/_runtime/_call.abi3.so).
 //
-// An operator's function allocates and launches. Python makes a Plan of a call of it
-// (layers/_runtime/planning.py), and a Short runs later calls of that kind by it. The extension uses neither torch's
-// C++ nor a layer's library: it reads tensors through DLPack's C exchange API (from torch 2.10 on), and calls C
-// functions by their addresses.
+// This file has its types for Python. call_launcher.h calls C functions, call_short.h operators, by plans, and
+// call_caffe.h Caffe layers. The extension uses neither torch's C++ nor a layer's library: call_torch.h reads torch's
+// tensors, and C functions are called by their addresses.
 #include "call_caffe.h"
+#include "call_launcher.h"
 #include "call_short.h"
 
 namespace caffe {
@@ -35,14 +33,6 @@ PyObject* short_add(PyObject* object, PyObject* const* given, Py_ssize_t count) 
     Py_XDECREF(std::exchange(entry->plan, given[1]));
   }
   Py_RETURN_NONE;
-}
-
-// apply(*arguments): make the autograd node of a call in doubt.
-PyObject* short_apply(PyObject* object, PyObject* const* given, Py_ssize_t count) {
-  Short& s = *self_of<Short>(object);
-  if (count == s.count()) return apply(s, given, nullptr);
-  PyErr_SetString(PyExc_TypeError, "apply takes the operator's arguments");
-  return nullptr;
 }
 
 // The number of plans.
@@ -95,7 +85,7 @@ void deallocate(PyObject* object) {
   Py_DECREF(type);
 }
 
-// Short(**values) and Plan(**values)
+// Launcher(**values), Short(**values) and Plan(**values)
 template <typename T>
 PyObject* create(PyTypeObject* type, PyObject*, PyObject* values) {
   if (values == nullptr) return PyErr_SetString(PyExc_TypeError, "takes values by name"), nullptr;
@@ -106,25 +96,20 @@ PyObject* create(PyTypeObject* type, PyObject*, PyObject* values) {
   return object;
 }
 
-// configure({name: value}): the values of struct Torch. False if this torch cannot be used.
+// configure({name: value}): the values of struct Torch.
 PyObject* configure(PyObject*, PyObject* named) {
   const Torch given(named);
   if (PyErr_Occurred()) return nullptr;
-  if (!given.api) Py_RETURN_FALSE;
   Py_INCREF(named);  // never released
   torch = given;
-  Py_RETURN_TRUE;
+  Py_RETURN_NONE;
 }
 
 PyMethodDef short_methods[] = {
     {"add", PY_METHOD(short_add), METH_FASTCALL,
      "add(arguments, plan): such calls are that plan from now on"},
-    {"registered", PY_METHOD(short_registered), METH_FASTCALL, "registered(*arguments): what torch.ops runs"},
-    {"dispatched", PY_METHOD(short_dispatched), METH_VARARGS | METH_KEYWORDS,
-     "dispatched(torchs, *arguments): a call by torch.ops"},
     {"forward", PY_METHOD(short_forward), METH_FASTCALL, "forward(ctx, *arguments): of the autograd node"},
     {"backward", PY_METHOD(short_backward), METH_FASTCALL, "backward(ctx, *top_diffs): of the autograd node"},
-    {"apply", PY_METHOD(short_apply), METH_FASTCALL, "apply(*arguments): make the autograd node of a call"},
     {"differentiate", PY_METHOD(short_differentiate), METH_VARARGS | METH_KEYWORDS,
      "differentiate(apply=, save=, backward=, by=)"},
     {"plans", short_plans, METH_NOARGS, "How many of them have a plan."},
@@ -143,25 +128,62 @@ PyType_Slot plan_slots[] = {{Py_tp_new, reinterpret_cast<void*>(create<Plan>)},
                             {Py_tp_clear, reinterpret_cast<void*>(clear<Plan>)},
                             {Py_tp_dealloc, reinterpret_cast<void*>(deallocate<Plan>)},
                             {0, nullptr}};
+PyMethodDef launcher_methods[] = {
+    {"attempt", PY_METHOD(launcher_attempt), METH_FASTCALL,
+     "attempt(*arguments): the result, or NotImplemented if in doubt"},
+    {"attach", launcher_attach, METH_VARARGS, "attach(device_type, run, set_num_threads)"},
+    {nullptr, nullptr, 0, nullptr}};
+PyType_Slot launcher_slots[] = {{Py_tp_new, reinterpret_cast<void*>(create<Launcher>)},
+                                {Py_tp_call, reinterpret_cast<void*>(launcher_call)},
+                                {Py_tp_methods, launcher_methods},
+                                {Py_tp_traverse, reinterpret_cast<void*>(traverse<Launcher>)},
+                                {Py_tp_clear, reinterpret_cast<void*>(clear<Launcher>)},
+                                {Py_tp_dealloc, reinterpret_cast<void*>(deallocate<Launcher>)},
+                                {0, nullptr}};
 constexpr unsigned kFlags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC;
-// A base of a Python class, whose objects have a name and a signature.
+// Bases of Python classes, whose objects have a name and a signature.
 PyType_Spec short_spec = {"_call.Short", sizeof(Holder<Short>), 0, kFlags | Py_TPFLAGS_BASETYPE, short_slots};
 PyType_Spec plan_spec = {"_call.Plan", sizeof(Holder<Plan>), 0, kFlags, plan_slots};
+PyType_Spec launcher_spec = {"_call.Launcher", sizeof(Holder<Launcher>), 0, kFlags | Py_TPFLAGS_BASETYPE,
+                             launcher_slots};
 PyMethodDef module_methods[] = {
     {"configure", configure, METH_O, "configure(values): the parts of torch, by name"},
     {"record_caffe_call", record_caffe_call, METH_O, "record_caffe_call(values): forward and backward"},
     {"caffe_forward", caffe_forward, METH_O, "caffe_forward(careful): the forward of an autograd node"},
     {nullptr, nullptr, 0, nullptr}};
-// What layers/_runtime/short.py and planning.py pass.
+// What launcher.py, planning.py and operator.py in layers/_runtime pass.
 constexpr std::pair<const char*, int> constants[] = {
-    {"NUMBER", kNumber},        {"ARGUMENT", kArgument},    {"ALLOCATION", kAllocation},
-    {"STREAM", kStream},        {"CAST_PROMOTE", kPromote}, {"CAST_LOWER", kToLower},
-    {"CAST_FLOAT32", kToFloat}, {"CAST_NONE", kToNothing},  {"MOST_PARAMETERS", kMostArguments},
-    {"FLOAT", kDLFloat},        {"BFLOAT", kDLBfloat},
+    {"TENSOR", kTensor},
+    {"LIKE", kLike},
+    {"DTYPE", kDtype},
+    {"STREAM", kStream},
+    {"INTEGER", kInteger},
+    {"UNSIGNED64", kUnsigned64},
+    {"FLOAT", kFloat32},
+    {"DOUBLE", kFloat64},
+    {"BOOL", kTruth},
+    {"IS_WRITTEN", kIsWritten},
+    {"MAY_BE_NULL", kMayBeNull},
+    {"NUMBER", Formula::kNumber},
+    {"PARAMETER", Formula::kParameter},
+    {"ADD", Formula::kAdd},
+    {"SUBTRACT", Formula::kSubtract},
+    {"MULTIPLY", Formula::kMultiply},
+    {"DIVIDE", Formula::kDivide},
+    {"NEGATE", Formula::kNegate},
+    {"CONSTANT", kConstant},
+    {"ARGUMENT", kArgument},
+    {"ALLOCATION", kAllocation},
+    {"CURRENT_STREAM", kCurrentStream},
+    {"CAST_PROMOTE", kPromote},
+    {"CAST_LOWER", kToLower},
+    {"CAST_FLOAT32", kToFloat},
+    {"CAST_NONE", kToNothing},
+    {"MOST_PARAMETERS", kMostArguments},
 };
 PyModuleDef definition = {PyModuleDef_HEAD_INIT,
                           "_call",
-                          "The short way of a call.",
+                          "The calls of layers.",
                           -1,
                           module_methods,
                           nullptr,
@@ -173,13 +195,14 @@ PyModuleDef definition = {PyModuleDef_HEAD_INIT,
 
 PyMODINIT_FUNC PyInit__call() {
   PyObject* module = PyModule_Create(&caffe::definition);
-  PyObject* plan = module ? PyType_FromSpec(&caffe::plan_spec) : nullptr;
-  PyObject* one = plan ? PyType_FromSpec(&caffe::short_spec) : nullptr;
+  PyObject* const plan = module ? PyType_FromSpec(&caffe::plan_spec) : nullptr;
+  PyObject* const launcher = plan ? PyType_FromSpec(&caffe::launcher_spec) : nullptr;
+  PyObject* const one = launcher ? PyType_FromSpec(&caffe::short_spec) : nullptr;
   if (one == nullptr) return nullptr;
   caffe::plan_type = reinterpret_cast<PyTypeObject*>(plan);
   Py_INCREF(plan);
-  if (PyModule_AddObject(module, "Plan", plan) || PyModule_AddObject(module, "Short", one) ||
-      PyModule_AddStringConstant(module, "EDGE", CAFFE_EDGE))
+  if (PyModule_AddObject(module, "Plan", plan) || PyModule_AddObject(module, "Launcher", launcher) ||
+      PyModule_AddObject(module, "Short", one) || PyModule_AddStringConstant(module, "EDGE", CAFFE_EDGE))
     return nullptr;
   for (const auto& [name, value] : caffe::constants)
     if (PyModule_AddIntConstant(module, name, value)) return nullptr;

@@ -2,7 +2,7 @@
 // with other tensors. Only the addresses in its record change.
 //
 // Two Python builtins share a RecordedCall: the module's forward and the backward of its autograd node. A third is
-// the forward of every node. They read tensors by DLPack's C exchange API, as plans do (call_plan.h). If in doubt, the
+// the forward of every node. They read tensors by DLPack's C exchange API, as launchers do (call_torch.h). If in doubt, the
 // call goes the careful way, which handles every case and explains errors.
 #pragma once
 
@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "call_plan.h"
+#include "call_launcher.h"
 
 extern "C" {
 #include "caffe/layer_record.h"
@@ -261,7 +261,7 @@ class CallRunner {
   // Is the object a plain dense tensor of the recorded shape, dtype and device? Then its address goes to
   // `at`, or to the record's data.
   bool read(PyObject* object, caffe_blob_record* expected, int64_t* at = nullptr) {
-    DLTensor t;
+    View t;
     if (!torch.is_plain(object) || !torch.read(object, &t)) return false;
     if (t.device_type != r_.device_type || (r_.device_type != kDLCPU && t.device != r_.head().device))
       return false;
@@ -280,7 +280,7 @@ class CallRunner {
   }
 
   bool address_of(PyObject* made, int64_t* at) {
-    DLTensor t;
+    View t;
     if (!torch.read(made, &t) || !t.data) return false;
     *at = memory_of(t);
     return true;
@@ -292,9 +292,11 @@ class CallRunner {
     if (r_.current_device != Py_None && Torch::number(PyObject_CallNoArgs(r_.current_device)) != device)
       return false;
     if (Torch::ask(r_.is_capturing)) return false;
-    void* stream = nullptr;
-    if (torch.api->current_stream(static_cast<int32_t>(r_.device_type), device, &stream)) return false;
-    return reinterpret_cast<int64_t>(stream) == r_.head().stream;
+    DLTensor here{};
+    here.device_type = static_cast<int32_t>(r_.device_type);
+    here.device = device;
+    int64_t stream;
+    return torch.stream_of(here, &stream) && stream == r_.head().stream;
   }
 
   // Take the free instance that was used last, or return null. No other call uses a free instance.
@@ -317,7 +319,7 @@ class CallRunner {
       r_.set_num_threads(threads > 0 ? static_cast<int>(threads) : 1);
     }
     PyThreadState* const python = PyEval_SaveThread();
-    const int status = function(words);
+    const int status = static_cast<int>(function(words));
     PyEval_RestoreThread(python);
     const bool failed = !status && PyDict_Size(r_.failures) && Torch::ask(r_.failed);
     return failed ? CAFFE_STATUS_FAILED : status;

@@ -7,13 +7,11 @@
 #include <algorithm>
 #include <vector>
 
-#include "call_torch.h"
+#include "call_launcher.h"
 
 namespace caffe {
 
-inline Torch torch(nullptr);  // until Python has called configure
-
-enum SourceKind : int { kNumber, kArgument, kAllocation, kStream };
+enum SourceKind : int { kConstant, kArgument, kAllocation, kCurrentStream };
 
 // The limits of a plan. A call with more goes the careful way.
 constexpr size_t kMostArguments = 32, kMostAllocations = 16, kMostWords = 64;
@@ -23,10 +21,6 @@ struct Source {
   SourceKind kind;
   int64_t value;  // the number, or the index of the argument or allocation
 };
-
-// A C function of a library, by its arguments as words.
-using Run = int (*)(const int64_t* words);
-using SetNumThreads = void (*)(int);
 
 struct Launch {
   Run run;
@@ -59,16 +53,10 @@ class Plan {
 
   // Run the plan. Returns the result. Null without an error: in doubt, nothing was done, so take the careful way.
   // unwanted: a bit for each result that the caller ignores.
-  PyObject* run(PyObject* const* arguments, const DLTensor* tensors, uint32_t unwanted) const {
+  PyObject* run(PyObject* const* arguments, const View* tensors, uint32_t unwanted) const {
     if (!is_clear(arguments, tensors)) return nullptr;
-    long other_device = -1;
-    if (device_type_ != kDLCPU && torch.exchange_device != Py_None) other_device = exchange(device_);
-    PyObject* result = run_here(tensors, unwanted);
-    if (other_device >= 0 && other_device != device_) {
-      const Aside the_plans_error;
-      exchange(other_device);
-    }
-    return result;
+    const OnDevice guard(device_type_, device_);
+    return run_here(tensors, unwanted);
   }
 
   int traverse(visitproc visit, void* arg) const {
@@ -119,7 +107,7 @@ class Plan {
 
   // Check what a signature does not contain: freed memory, and views like z.conj().imag, whose memory
   // holds negative values.
-  bool is_clear(PyObject* const* arguments, const DLTensor* tensors) const {
+  bool is_clear(PyObject* const* arguments, const View* tensors) const {
     for (const int64_t i : read_)
       if (tensors[i].data == nullptr || torch.is_negative(arguments[i])) return false;
     return true;
@@ -134,7 +122,7 @@ class Plan {
   }
 
   // Run the plan on the current device.
-  PyObject* run_here(const DLTensor* tensors, uint32_t unwanted) const {
+  PyObject* run_here(const View* tensors, uint32_t unwanted) const {
     PyObject* made[kMostAllocations];
     int64_t addresses[kMostAllocations] = {};
     size_t count = 0;
@@ -152,22 +140,26 @@ class Plan {
   }
 
   static bool allocate(const Allocation& a, bool fills, PyObject** tensor, int64_t* at) {
-    DLTensor t;
+    View t;
     *tensor = a.make(fills);
     if (*tensor == nullptr) return false;
-    if (torch.api->from_python(*tensor, &t) == 0) {
+    if (torch.read(*tensor, &t)) {
       *at = memory_of(t);
       return true;
     }
     Py_DECREF(*tensor);
+    PyErr_SetString(PyExc_RuntimeError, "torch made a tensor that cannot be read");
     return false;
   }
 
-  bool launch(const DLTensor* tensors, const int64_t* addresses) const {
-    void* stream = nullptr;
+  bool launch(const View* tensors, const int64_t* addresses) const {
+    int64_t stream = 0;
     const bool on_host = device_type_ == kDLCPU;
     const long threads = on_host ? Torch::number(PyObject_CallNoArgs(torch.get_num_threads)) : 0;
-    if (!on_host && torch.api->current_stream(device_type_, device_, &stream)) return false;
+    DLTensor here{};
+    here.device_type = device_type_;
+    here.device = device_;
+    if (!torch.stream_of(here, &stream)) return false;
     const Launch* failed = nullptr;
     PyThreadState* const python = PyEval_SaveThread();
     for (const Launch& l : launches_) {
@@ -184,17 +176,13 @@ class Plan {
     return failed == nullptr;
   }
 
-  static long exchange(long device) {
-    return Torch::number(PyObject_CallFunction(torch.exchange_device, "l", device));
-  }
-
-  static void fill(int64_t* words, const Launch& l, const DLTensor* tensors, const int64_t* addresses,
-                   void* stream) {
+  static void fill(int64_t* words, const Launch& l, const View* tensors, const int64_t* addresses,
+                   int64_t stream) {
     for (const Source& s : l.words)
-      *words++ = s.kind == kNumber       ? s.value
+      *words++ = s.kind == kConstant     ? s.value
                  : s.kind == kArgument   ? memory_of(tensors[s.value])
                  : s.kind == kAllocation ? addresses[s.value]
-                                         : reinterpret_cast<intptr_t>(stream);
+                                         : stream;
   }
 
   PyObject* pack(PyObject* const* made) const {

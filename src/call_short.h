@@ -1,4 +1,4 @@
-// A Short: the short way of a call of an operator or of a C function.
+// A Short: the short way of a call of an operator.
 //
 // It is a builtin function, which finds the plan for its arguments by their properties, and runs it. If in doubt, it
 // calls the careful way in Python with these arguments.
@@ -15,7 +15,7 @@ namespace caffe {
 
 // The kind of a parameter: anything else, a tensor, a tensor or None. Python passes T and O for tensors that autocast
 // leaves in float32.
-enum Parameter : char { kOther = 'p', kTensor = 't', kOptional = 'o' };
+enum Letter : char { kOther = 'p', kRequired = 't', kOptional = 'o' };
 enum Casts : int { kPromote, kToLower, kToFloat, kToNothing };
 
 // The Python objects that a Short holds. A call is clear if its tensors are plain, no torch mode is active and it needs
@@ -29,8 +29,7 @@ enum Role {
   kPlanning,
   kCast,
   // The autograd node: its apply; what it saves for backward (a function that saves, the positions of arguments, or
-  // None); its backward in Python; the Short that computes the gradients, or None. With such a Short the node's inputs
-  // are the tensors alone. Without one they are all arguments.
+  // None); its backward in Python; the Short that computes the gradients, or None.
   kApply,
   kSave,
   kBackward,
@@ -44,14 +43,12 @@ constexpr const char* kRoleNames[] = {"defaults", "careful", "plain",    "planni
 struct Short {
   std::vector<char> parameters;
   std::vector<bool> stays_float;  // tensors that autocast leaves in float32
-  bool launches_only;             // no operator, so gradients and autocast do not matter
   long long casts;
   PyObject* python[kRoles];
   Table table;
 
   // The values are named by short in layers/_runtime/short.py. If one is wrong, there is an exception.
-  explicit Short(const Named& values)
-      : launches_only(values.number("launches_only")), casts(values.number("casts")) {
+  explicit Short(const Named& values) : casts(values.number("casts")) {
     for (PyObject*& one : python) Py_INCREF(one = Py_None);
     PyObject* const letters = values.object("parameters");
     Py_ssize_t count = 0;
@@ -150,12 +147,8 @@ inline PyObject* run(Short& s, PyObject* const* arguments, const Signature& sign
   return result;
 }
 
-inline bool in_doubt(const Short& s) {
-  return s.launches_only ? Torch::ask(torch.modes) : torch.is_watching();
-}
-
 inline bool wants_gradient(const Short& s, PyObject* const* arguments) {
-  if (s.launches_only || !Torch::ask(torch.grad_enabled)) return false;
+  if (!Torch::ask(torch.grad_enabled)) return false;
   for (size_t i = 0; i < s.parameters.size(); ++i)
     if (s.parameters[i] != kOther && arguments[i] != Py_None && torch.wants_gradient(arguments[i]))
       return true;
@@ -164,8 +157,7 @@ inline bool wants_gradient(const Short& s, PyObject* const* arguments) {
 
 // The dtype to which autocast casts the tensors, a new reference. Null: off for their device, or an error.
 inline PyObject* autocast_target(const Short& s, const Signature& signature) {
-  if (s.launches_only || s.casts == kPromote || s.casts == kToNothing || !Torch::ask(torch.autocasting))
-    return nullptr;
+  if (s.casts == kPromote || s.casts == kToNothing || !Torch::ask(torch.autocasting)) return nullptr;
   PyObject* target = torch.autocast_dtype(signature.device_type);
   if (target && s.casts == kToFloat) {
     Py_DECREF(target);
@@ -183,40 +175,6 @@ inline bool is_cast(const Short& s, const Signature& signature, PyObject* const*
   return is_floating(type) && dtype != kDouble && dtype != target && !(s.stays_float[i] && dtype == kFloat);
 }
 
-// A call whose autograd node is being made, until the node's forward takes it. Torch hands that forward the node's
-// inputs. It takes about a thousand instructions for each input that is no tensor, so the parameters go this way.
-struct Pending {
-  const Short* s;
-  PyObject* const* arguments;
-  const Signature* signature;  // null if the call is in doubt
-
-  // The call of this thread whose node is being made, or null.
-  static const Pending*& current() {
-    static thread_local const Pending* call = nullptr;
-    return call;
-  }
-  static const Pending* take(const Short& s) {
-    const Pending* const call = current();
-    if (!call || call->s != &s) return nullptr;
-    current() = nullptr;
-    return call;
-  }
-};
-
-// Make the autograd node of a call, which runs the call.
-inline PyObject* apply(Short& s, PyObject* const* arguments, const Signature* signature) {
-  PyObject* inputs[kMostArguments];
-  Py_ssize_t count = 0;
-  for (Py_ssize_t i = 0; i < s.count(); ++i)
-    if (s.python[kBy] == Py_None || (s.parameters[i] != kOther && arguments[i] != Py_None))
-      inputs[count++] = arguments[i];
-  const Pending pending{&s, arguments, signature};
-  const Pending* const outer = std::exchange(Pending::current(), &pending);
-  PyObject* const result = call(s.python[kApply], inputs, count);
-  Pending::current() = outer;
-  return result;
-}
-
 inline PyObject* call_operator(Short& s, PyObject* const* arguments, bool may_cast, uint32_t unwanted = 0);
 
 // True if autocast casts arguments. Then `result` is the result of the call with the cast arguments.
@@ -224,7 +182,7 @@ inline bool cast_and_call(Short& s, PyObject* const* arguments, const Signature&
                           PyObject** result) {
   const Py_ssize_t count = s.count();
   PyObject* cast[kMostArguments] = {};
-  if (s.casts == kPromote && !s.launches_only && signature.mixed()) {  // Python promotes the dtypes
+  if (s.casts == kPromote && signature.mixed()) {  // Python promotes the dtypes
     const Owned given(call(s.python[kCast], arguments, count));
     for (Py_ssize_t i = 0; given && i < count; ++i) cast[i] = PyTuple_GetItem(given.get(), i);
     *result = given ? call_operator(s, cast, false) : nullptr;
@@ -256,12 +214,12 @@ inline bool cast_and_call(Short& s, PyObject* const* arguments, const Signature&
 // Run a call with an argument for each parameter. Null without an error: in doubt.
 inline PyObject* call_operator(Short& s, PyObject* const* arguments, bool may_cast, uint32_t unwanted) {
   Signature signature;
-  if (in_doubt(s) || !describe(s, arguments, &signature)) return nullptr;
+  if (torch.is_watching() || !describe(s, arguments, &signature)) return nullptr;
   if (may_cast) {
     PyObject* result;
     if (cast_and_call(s, arguments, signature, &result)) return result;
   }
-  if (wants_gradient(s, arguments)) return apply(s, arguments, &signature);
+  if (wants_gradient(s, arguments)) return call(s.python[kApply], arguments, s.count());
   return run(s, arguments, signature, unwanted);
 }
 
@@ -276,68 +234,6 @@ inline PyObject* short_call(PyObject* object, PyObject* given, PyObject* named) 
     if (result || PyErr_Occurred()) return result;
   }
   return PyObject_Call(s.python[kCareful], given, named);
-}
-
-// The arguments from torch's dispatcher, which leaves out defaults and passes lists for tuples.
-class Dispatched {
- public:
-  Dispatched(const Short& s, PyObject* const* given, Py_ssize_t count) {
-    if (!s.fits(count)) {
-      PyErr_Format(PyExc_TypeError, "the operator takes %zd arguments, %zd came", s.count(), count);
-      return;
-    }
-    good_ = true;
-    for (; count_ < s.count(); ++count_) {
-      PyObject* const one = count_ < count ? given[count_] : s.default_of(count_);
-      if (!PyList_Check(one)) {
-        Py_INCREF(items[count_] = one);
-      } else if (!(items[count_] = PyList_AsTuple(one))) {
-        good_ = false;
-        return;
-      }
-    }
-  }
-  ~Dispatched() {
-    while (count_ > 0) Py_DECREF(items[--count_]);
-  }
-  explicit operator bool() const { return good_; }
-
-  PyObject* items[kMostArguments];
-
- private:
-  Py_ssize_t count_ = 0;
-  bool good_ = false;
-};
-
-// The implementation for torch.ops, after autograd and autocast.
-inline PyObject* short_registered(PyObject* object, PyObject* const* given, Py_ssize_t count) {
-  Short& s = *self_of<Short>(object);
-  const Dispatched arguments(s, given, count);
-  Signature signature;
-  if (!arguments) return nullptr;
-  if (in_doubt(s) || !describe(s, arguments.items, &signature))
-    return call(s.python[kPlain], arguments.items, s.count());
-  return run(s, arguments.items, signature);
-}
-
-// (dispatcher, *arguments): a call by torch.ops, as compiled code makes it. torch's dispatcher runs the call if it is
-// in doubt or needs a gradient.
-inline PyObject* short_dispatched(PyObject* object, PyObject* given, PyObject* named) {
-  Short& s = *self_of<Short>(object);
-  PyObject* items[kMostArguments + 1];
-  const Py_ssize_t count = PyTuple_Size(given);
-  if (count < 1) return PyErr_SetString(PyExc_TypeError, "dispatched takes torch's function first"), nullptr;
-  const bool plain = named == nullptr || PyDict_Size(named) == 0;
-  if (plain && s.fits(count - 1)) {
-    for (Py_ssize_t i = 1; i < count; ++i) items[i] = PyTuple_GetItem(given, i);
-    const Dispatched arguments(s, items + 1, count - 1);
-    Signature signature;
-    if (!arguments) return nullptr;
-    if (!in_doubt(s) && describe(s, arguments.items, &signature) && !wants_gradient(s, arguments.items))
-      return run(s, arguments.items, signature);
-  }
-  const Owned rest(PyTuple_GetSlice(given, 1, count));
-  return rest ? PyObject_Call(PyTuple_GetItem(given, 0), rest.get(), named) : nullptr;
 }
 
 // Save what backward needs in ctx. False on error.
@@ -362,11 +258,11 @@ inline bool keep(const Short& s, PyObject* ctx, PyObject* const* arguments, PyOb
 }
 
 // Call `by`, which computes a gradient for each tensor of s. saved: the saved tensors. given: as in keep. wanted: for
-// each input of the node whether its gradient is wanted. Returns a tuple of the inputs' gradients.
+// each argument whether its gradient is wanted. Returns a tuple of the arguments' gradients.
 inline PyObject* differentiate_by(const Short& s, Short& by, PyObject* const* top_diffs, Py_ssize_t tops,
                                   PyObject* saved, PyObject* given, PyObject* wanted) {
   PyObject *arguments[kMostArguments], *wishes[kMostArguments];
-  Py_ssize_t count = 0, tensors = 0, inputs = 0;
+  Py_ssize_t count = 0, tensors = 0;
   const auto pass = [&](PyObject* one) {
     if (count < Py_ssize_t{kMostArguments}) arguments[count] = one;
     ++count;
@@ -375,13 +271,11 @@ inline PyObject* differentiate_by(const Short& s, Short& by, PyObject* const* to
   for (Py_ssize_t i = 0; i < tops; ++i) pass(top_diffs[i]);
   for (Py_ssize_t i = 0; i < PyTuple_Size(saved); ++i) pass(PyTuple_GetItem(saved, i));
   for (Py_ssize_t i = 0; i < s.count(); ++i) {
-    PyObject* const one = PyTuple_GetItem(given, i);
     if (s.parameters[i] == kOther) {
-      pass(one);
+      pass(PyTuple_GetItem(given, i));
     } else {
-      PyObject* const wish = one == Py_None ? Py_False : PyTuple_GetItem(wanted, inputs++);
-      if (wish != Py_True) unwanted |= uint32_t{1} << tensors;
-      wishes[tensors++] = wish;
+      if (PyTuple_GetItem(wanted, i) != Py_True) unwanted |= uint32_t{1} << tensors;
+      wishes[tensors++] = PyTuple_GetItem(wanted, i);
     }
   }
   for (Py_ssize_t i = 0; i < tensors; ++i) pass(wishes[i]);
@@ -393,27 +287,28 @@ inline PyObject* differentiate_by(const Short& s, Short& by, PyObject* const* to
   const Owned found(gave);
   if (!found) return nullptr;
   PyObject* diffs[kMostArguments];
-  Py_ssize_t tensor = 0, input = 0;
+  Py_ssize_t tensor = 0;
   for (Py_ssize_t i = 0; i < s.count(); ++i) {
+    diffs[i] = Py_None;
     if (s.parameters[i] == kOther) continue;
-    PyObject* const diff = PyTuple_Check(gave) ? PyTuple_GetItem(gave, tensor) : gave;
-    if (PyTuple_GetItem(given, i) != Py_None) diffs[input++] = wishes[tensor] == Py_True ? diff : Py_None;
+    if (wishes[tensor] == Py_True) diffs[i] = PyTuple_Check(gave) ? PyTuple_GetItem(gave, tensor) : gave;
     ++tensor;
   }
-  return PyErr_Occurred() ? nullptr : tuple_of(diffs, input);
+  return PyErr_Occurred() ? nullptr : tuple_of(diffs, s.count());
 }
 
-// The forward of the autograd node: (ctx, *inputs).
+// The forward of the autograd node: (ctx, *arguments).
 inline PyObject* short_forward(PyObject* object, PyObject* const* given, Py_ssize_t count) {
   Short& s = *self_of<Short>(object);
-  const Pending* const pending = count > 0 ? Pending::take(s) : nullptr;
-  if (!pending && count != s.count() + 1) {
+  if (count != s.count() + 1) {
     PyErr_SetString(PyExc_TypeError, "forward takes ctx and the operator's arguments");
     return nullptr;
   }
-  PyObject* const* arguments = pending ? pending->arguments : given + 1;
-  PyObject* result = pending && pending->signature ? run(s, arguments, *pending->signature)
-                                                   : call(s.python[kPlain], arguments, s.count());
+  PyObject* const* arguments = given + 1;
+  Signature signature;
+  PyObject* result = !torch.is_watching() && describe(s, arguments, &signature)
+                         ? run(s, arguments, signature)
+                         : call(s.python[kPlain], arguments, s.count());
   if (result && !keep(s, given[0], arguments, result)) Py_CLEAR(result);
   return result;
 }

@@ -22,14 +22,14 @@ class Signature {
   size_t word_count = 0;
   PyObject* others[kMostArguments];
   size_t other_count = 0;
-  DLTensor tensors[kMostArguments];
+  View tensors[kMostArguments];
   int64_t floating[kMostArguments];  // the floating tensors' dtypes
   size_t floating_count = 0;
   int32_t device_type = kDLCPU;
 
   void add_none() { words[word_count++] = 0; }
   bool add_tensor(PyObject* object, size_t at) {
-    DLTensor& t = tensors[at];
+    View& t = tensors[at];
     if (!torch.read(object, &t) || word_count + 2 * (t.ndim + kMostArguments) > kMostWords) return false;
     const int64_t dtype = t.dtype.code << 8 | t.dtype.bits;
     if (is_floating(t.dtype)) floating[floating_count++] = dtype;

@@ -1,5 +1,5 @@
-// How call.cpp and call_caffe.h read torch's state and tensors: by DLPack's C exchange API, and a few
-// of torch's functions.
+// How C reads torch's state and tensors: by DLPack's C exchange API (from torch 2.10 on) or else by the tensors'
+// attributes, and by a few of torch's functions.
 #pragma once
 
 #include <Python.h>
@@ -59,6 +59,28 @@ inline PyObject* tuple_of(PyObject* const* items, Py_ssize_t count) {
 inline int64_t memory_of(const DLTensor& t) {
   return reinterpret_cast<intptr_t>(t.data) + static_cast<int64_t>(t.byte_offset);
 }
+inline bool has_elements(const DLTensor& t) {
+  for (int32_t i = 0; i < t.ndim; ++i)
+    if (t.shape[i] == 0) return false;
+  return true;
+}
+inline bool is_contiguous(const DLTensor& t) {
+  if (!t.strides || !has_elements(t)) return true;
+  int64_t elements = 1;
+  for (int32_t i = t.ndim; i-- > 0;) {
+    if (t.shape[i] != 1 && t.strides[i] != elements) return false;
+    elements *= t.shape[i];
+  }
+  return true;
+}
+// A dtype as one number.
+inline int64_t key_of(const DLDataType& type) { return type.code << 8 | type.bits; }
+
+// What C knows of a tensor. Its sizes and strides belong to torch, or, if Python handed them over, to the View.
+struct View : DLTensor {
+  static constexpr int32_t kMostAxes = 64;
+  int64_t own[2 * kMostAxes];
+};
 
 // A torch function that makes an empty tensor, and a quicker one, or None, that never fills it. Python makes them:
 // allocation in layers/_runtime/planning.py.
@@ -113,96 +135,6 @@ class Named {
   PyObject* dict_;
 };
 
-// The parts of torch that a call needs, by the names of of_torch in layers/_runtime/short.py.
-struct Torch : Named {
-  using Named::Named;
-  // The plain types of tensors.
-  PyObject *tensor = object("tensor"), *parameter = object("parameter");
-  // A method of a tensor, and the name of an attribute.
-  PyObject *is_neg = object("is_neg"), *requires_grad = object("requires_grad");
-  // Functions: is there any?
-  PyObject *modes = object("modes"), *tracing = object("tracing"), *autocasting = object("autocasting");
-  // A function: may empty tensors have to be filled?
-  PyObject* deterministic = object("deterministic");
-  // Functions.
-  PyObject *grad_enabled = object("grad_enabled"), *get_num_threads = object("get_num_threads");
-  // A module's dict, and the name of its int.
-  PyObject *forward_ad = object("forward_ad"), *current_level = object("current_level");
-  // Functions of a device type's name.
-  PyObject *is_autocast_enabled = object("is_autocast_enabled"),
-           *get_autocast_dtype = object("get_autocast_dtype");
-  // A method of a tensor, and a dtype.
-  PyObject *to = object("to"), *float32 = object("float32");
-  // {torch's dtype: DLPack's code << 8 | bits}
-  PyObject* dtypes = object("dtypes");
-  // A function, or None where there is one GPU at most.
-  PyObject* exchange_device = object("exchange_device");
-  // Null if torch's API has another version.
-  const DLPackExchangeAPI* api = version_1(object("exchange_api"));
-
-  bool is_plain(PyObject* object) const {
-    PyObject* type = reinterpret_cast<PyObject*>(Py_TYPE(object));
-    return type == tensor || type == parameter;
-  }
-  // False if the tensor's memory is hidden, as in torch.func's transforms.
-  bool read(PyObject* object, DLTensor* out) const {
-    if (api->from_python(object, out) == 0) return true;
-    PyErr_Clear();
-    return false;
-  }
-  bool is_negative(PyObject* object) const {
-    return truth(PyObject_CallFunctionObjArgs(is_neg, object, nullptr));
-  }
-  bool wants_gradient(PyObject* object) const { return truth(PyObject_GetAttr(object, requires_grad)); }
-  bool has_tangents() const {
-    PyObject* level = PyDict_GetItemWithError(forward_ad, current_level);
-    return level == nullptr || PyLong_AsLong(level) >= 0;
-  }
-  // The dtype that autocast casts to on that type of device. Null if autocast is off, or after an error.
-  PyObject* autocast_dtype(int32_t device_type) const {
-    PyObject* const name = PyUnicode_InternFromString(device_type == kDLCPU ? "cpu" : "cuda");
-    PyObject* found = nullptr;
-    if (truth(PyObject_CallFunctionObjArgs(is_autocast_enabled, name, nullptr)))
-      found = PyObject_CallFunctionObjArgs(get_autocast_dtype, name, nullptr);
-    Py_DECREF(name);
-    return found;
-  }
-  // DLPack's code of a dtype that autocast uses; -1 for any other dtype.
-  long code_of(PyObject* dtype) const {
-    PyObject* code = PyDict_GetItemWithError(dtypes, dtype);
-    const long found = code ? PyLong_AsLong(code) : -1;
-    PyErr_Clear();
-    return found;
-  }
-  // Does torch do more with a call than to run it?
-  bool is_watching() const { return ask(modes) || ask(tracing) || has_tangents(); }
-  static bool ask(PyObject* function) { return truth(PyObject_CallNoArgs(function)); }
-  // The number that a function returned. -1 if it failed; then the error is cleared.
-  static long number(PyObject* answer) {
-    const long value = answer ? PyLong_AsLong(answer) : -1;
-    Py_XDECREF(answer);
-    if (PyErr_Occurred()) PyErr_Clear();
-    return value;
-  }
-
- private:
-  static const DLPackExchangeAPI* version_1(PyObject* capsule) {
-    if (!capsule) return nullptr;
-    auto* api = static_cast<DLPackExchangeAPI*>(PyCapsule_GetPointer(capsule, "dlpack_exchange_api"));
-    if (!api) PyErr_Clear();
-    while (api && api->major > 1) api = api->older;
-    return api && api->from_python ? api : nullptr;
-  }
-  // An error counts as true: if in doubt, the call goes the careful way.
-  static bool truth(PyObject* answer) {
-    if (answer == Py_False || answer == Py_True) {
-      Py_DECREF(answer);
-      return answer == Py_True;
-    }
-    return number(answer) != 0;
-  }
-};
-
 // Names of attributes. Each is made once: an attribute is found sooner by a name that Python has seen before.
 struct Names {
 #define CAFFE_NAME(name) PyObject* const name = PyUnicode_InternFromString(#name)
@@ -225,11 +157,185 @@ struct Names {
   CAFFE_NAME(training);
   // Of a tensor.
   CAFFE_NAME(contiguous);
+  CAFFE_NAME(data_ptr);
+  CAFFE_NAME(device);
+  CAFFE_NAME(dtype);
+  CAFFE_NAME(shape);
+  CAFFE_NAME(stride);
 #undef CAFFE_NAME
   static const Names& get() {
     static const Names names;
     return names;
   }
+};
+
+// The parts of torch that a call needs, by the names of of_torch in layers/_runtime/short.py.
+struct Torch : Named {
+  using Named::Named;
+  // The plain types of tensors.
+  PyObject *tensor = object("tensor"), *parameter = object("parameter");
+  // A method of a tensor, and the name of an attribute.
+  PyObject *is_neg = object("is_neg"), *requires_grad = object("requires_grad");
+  // Functions: is there any?
+  PyObject *modes = object("modes"), *tracing = object("tracing"), *autocasting = object("autocasting");
+  // A function: may empty tensors have to be filled?
+  PyObject* deterministic = object("deterministic");
+  // Functions.
+  PyObject *grad_enabled = object("grad_enabled"), *get_num_threads = object("get_num_threads");
+  // A module's dict, and the name of its int.
+  PyObject *forward_ad = object("forward_ad"), *current_level = object("current_level");
+  // Functions of a device type's name.
+  PyObject *is_autocast_enabled = object("is_autocast_enabled"),
+           *get_autocast_dtype = object("get_autocast_dtype");
+  // A method of a tensor, and a dtype.
+  PyObject *to = object("to"), *float32 = object("float32");
+  // {torch's dtype: DLPack's code << 8 | bits}, and {torch's device: DLPack's type << 32 | index}, which grows.
+  PyObject *dtypes = object("dtypes"), *devices = object("devices");
+  // Functions: makes another GPU the current one; the number of GPUs; a GPU's current stream as an int.
+  PyObject *exchange_device = object("exchange_device"), *device_count = object("device_count"),
+           *raw_stream = object("raw_stream");
+  long devices_there = -1;  // until somebody asks
+  // A function: these tensors were written to.
+  PyObject* increment_version = object("increment_version");
+  // Null if this torch has no such API, or one of another version.
+  const DLPackExchangeAPI* api = version_1(object("exchange_api"));
+
+  bool is_plain(PyObject* object) const {
+    PyObject* type = reinterpret_cast<PyObject*>(Py_TYPE(object));
+    return type == tensor || type == parameter;
+  }
+  // False if it is no dense tensor, or its memory is hidden, as in torch.func's transforms.
+  bool read(PyObject* object, View* out) const {
+    if (api ? api->from_python(object, out) == 0 : read_attributes(object, out)) return true;
+    PyErr_Clear();
+    return false;
+  }
+  // The current stream of the tensor's device, 0 for the processor. False, with an exception, if torch cannot say.
+  bool stream_of(const DLTensor& t, int64_t* stream) const {
+    *stream = 0;
+    if (t.device_type == kDLCPU) return true;
+    void* found = nullptr;
+    if (api) {
+      if (api->current_stream(t.device_type, t.device, &found)) return false;
+      *stream = reinterpret_cast<intptr_t>(found);
+      return true;
+    }
+    const Owned answer(PyObject_CallFunction(raw_stream, "i", t.device));
+    if (answer) *stream = PyLong_AsLongLong(answer.get());
+    return !PyErr_Occurred();
+  }
+  // The tensors' memory has changed: a backward that saved one of them must not use it.
+  void written(PyObject* const* tensors, Py_ssize_t count) const {
+    const Owned all(tuple_of(tensors, count));
+    const Owned done(all ? PyObject_CallFunctionObjArgs(increment_version, all.get(), nullptr) : nullptr);
+    if (!done) PyErr_Clear();  // an inference tensor, which no backward uses
+  }
+  bool is_negative(PyObject* object) const {
+    return truth(PyObject_CallFunctionObjArgs(is_neg, object, nullptr));
+  }
+  bool wants_gradient(PyObject* object) const { return truth(PyObject_GetAttr(object, requires_grad)); }
+  bool has_tangents() const {
+    PyObject* level = PyDict_GetItemWithError(forward_ad, current_level);
+    return level == nullptr || PyLong_AsLong(level) >= 0;
+  }
+  // The dtype that autocast casts to on that type of device. Null if autocast is off, or after an error.
+  PyObject* autocast_dtype(int32_t device_type) const {
+    PyObject* const name = PyUnicode_InternFromString(device_type == kDLCPU ? "cpu" : "cuda");
+    PyObject* found = nullptr;
+    if (truth(PyObject_CallFunctionObjArgs(is_autocast_enabled, name, nullptr)))
+      found = PyObject_CallFunctionObjArgs(get_autocast_dtype, name, nullptr);
+    Py_DECREF(name);
+    return found;
+  }
+  // DLPack's code of a dtype; -1 for one that is not known.
+  long code_of(PyObject* dtype) const {
+    PyObject* code = PyDict_GetItemWithError(dtypes, dtype);
+    const long found = code ? PyLong_AsLong(code) : -1;
+    PyErr_Clear();
+    return found;
+  }
+  // Does torch do more with a call than to run it?
+  bool is_watching() const { return ask(modes) || ask(tracing) || has_tangents(); }
+  static bool ask(PyObject* function) { return truth(PyObject_CallNoArgs(function)); }
+  // The number that a function returned. -1 if it failed; then the error is cleared.
+  static long number(PyObject* answer) {
+    const long value = answer ? PyLong_AsLong(answer) : -1;
+    Py_XDECREF(answer);
+    if (PyErr_Occurred()) PyErr_Clear();
+    return value;
+  }
+
+ private:
+  bool read_attributes(PyObject* object, View* out) const {
+    const Names& names = Names::get();
+    const Owned address(PyObject_CallMethodObjArgs(object, names.data_ptr, nullptr));
+    const Owned shape(address ? PyObject_GetAttr(object, names.shape) : nullptr);
+    const Owned strides(shape ? PyObject_CallMethodObjArgs(object, names.stride, nullptr) : nullptr);
+    const Owned device(strides ? PyObject_GetAttr(object, names.device) : nullptr);
+    const Owned dtype(device ? PyObject_GetAttr(object, names.dtype) : nullptr);
+    const Owned place(dtype ? PyObject_GetItem(devices, device.get()) : nullptr);
+    const Owned key(place ? PyObject_GetItem(dtypes, dtype.get()) : nullptr);
+    if (!key) return false;
+    const Py_ssize_t axes = PyTuple_Size(shape.get());
+    if (axes < 0 || axes > View::kMostAxes || PyTuple_Size(strides.get()) != axes) return false;
+    const long long where = PyLong_AsLongLong(place.get()), kind = PyLong_AsLongLong(key.get());
+    *static_cast<DLTensor*>(out) = {PyLong_AsVoidPtr(address.get()),
+                                    static_cast<int32_t>(where >> 32),
+                                    static_cast<int32_t>(where & 0x7FFFFFFF),
+                                    static_cast<int32_t>(axes),
+                                    {static_cast<uint8_t>(kind >> 8), static_cast<uint8_t>(kind & 0xFF), 1},
+                                    out->own,
+                                    out->own + axes,
+                                    0};
+    for (Py_ssize_t i = 0; i < axes; ++i) {
+      out->shape[i] = PyLong_AsLongLong(PyTuple_GetItem(shape.get(), i));
+      out->strides[i] = PyLong_AsLongLong(PyTuple_GetItem(strides.get(), i));
+    }
+    return !PyErr_Occurred();
+  }
+  static const DLPackExchangeAPI* version_1(PyObject* capsule) {
+    if (!capsule || capsule == Py_None) return nullptr;
+    auto* api = static_cast<DLPackExchangeAPI*>(PyCapsule_GetPointer(capsule, "dlpack_exchange_api"));
+    if (!api) PyErr_Clear();
+    while (api && api->major > 1) api = api->older;
+    return api && api->from_python ? api : nullptr;
+  }
+  // An error counts as true: if in doubt, the call goes the careful way.
+  static bool truth(PyObject* answer) {
+    if (answer == Py_False || answer == Py_True) {
+      Py_DECREF(answer);
+      return answer == Py_True;
+    }
+    return number(answer) != 0;
+  }
+};
+
+inline Torch torch(nullptr);  // until Python has called configure
+
+// Makes the tensor's GPU the current one until the end of its scope.
+class OnDevice {
+ public:
+  explicit OnDevice(const DLTensor& t) : OnDevice(t.device_type, t.device) {}
+  OnDevice(int32_t device_type, int32_t device) : device_(device) {
+    if (device_type != kDLCPU && are_several()) before_ = exchange(device);
+  }
+  ~OnDevice() {
+    if (before_ < 0 || before_ == device_) return;
+    const Aside the_calls_error;
+    exchange(before_);
+  }
+  OnDevice(const OnDevice&) = delete;
+
+ private:
+  static bool are_several() {
+    if (torch.devices_there < 0) torch.devices_there = Torch::number(PyObject_CallNoArgs(torch.device_count));
+    return torch.devices_there != 1 && torch.exchange_device != Py_None;
+  }
+  static long exchange(long device) {
+    return Torch::number(PyObject_CallFunction(torch.exchange_device, "l", device));
+  }
+  const long device_;
+  long before_ = -1;
 };
 
 // A Python object that holds a C++ object.

@@ -1,4 +1,4 @@
-// Calls a C function with the words of a plan (src/call_plan.h). For each function foo of a layer,
+// Calls a C function with words from Python (src/call_launcher.h). For each function foo of a layer,
 // build_ffi.py writes a `foo_run`, which takes the arguments from an array of 64-bit words.
 #pragma once
 
@@ -19,7 +19,7 @@ T from_word(int64_t word) {
 
 struct Runner {
   const char* name;
-  int (*run)(const int64_t* words);
+  int64_t (*run)(const int64_t* words);  // a status, or what the function returns
 };
 
 // Returns 0 if there is no runner of that name.

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from .._runtime import CaffeRuntimeError, once, raw_stream, short
+from .._runtime import CaffeRuntimeError, extension, once, raw_stream
 from . import services
 from .instance import CPU, GPU, Instance, Site
 from .pool import Pool
@@ -106,10 +106,15 @@ class CaffeCall:
         return pool.forward_again(site, mode, bottoms, blobs, wanted, tops, self.states)
 
 
+def _forward(careful) -> staticmethod:
+    """The forward of a Caffe call's autograd node: recorded if it can be, else `careful(ctx, call, *inputs)`."""
+    return staticmethod(careful if extension.UNUSABLE else extension._call.caffe_forward(careful))
+
+
 class CaffeNode(torch.autograd.Function):
     """The autograd node of a call. The call keeps its instance until the first backward."""
 
-    @short.caffe_forward
+    @_forward
     def forward(ctx, call: CaffeCall, *inputs: Tensor):
         tops = call.forward(inputs, ctx.needs_input_grad)
         ctx.call = call

@@ -5,8 +5,7 @@ import functools
 import torch
 
 from .._backends import BACKENDS
-from .._runtime import short
-from .._runtime.planning import allocation
+from .._runtime import extension
 from . import services
 from .autograd import CaffeCall, Placement, answered, apply
 from .instance import Instance
@@ -67,7 +66,15 @@ class RecordedCall:
             "set_num_threads": library.set_num_threads,
             "record": instance.pattern(bottoms, tops, pool.blob_shapes, pool.iteration),
         }
-        self.forward, self.backward = short.record_caffe_call(values)
+        self.forward, self.backward = extension._call.record_caffe_call(values)
+
+
+def allocation(tensor):
+    """The call that makes a tensor like this one, for struct Allocation of src/call_torch.h."""
+    quick = getattr(torch._C._dynamo.guards, f"_empty_strided_{tensor.device.type}", None)
+    sizes = tuple(tensor.shape), tensor.stride(), tensor.dtype
+    like = torch.empty((), dtype=tensor.dtype, device=tensor.device).expand(tensor.shape)
+    return torch.empty_like, (like,), {"memory_format": torch.contiguous_format}, quick, sizes
 
 
 def record(placement: Placement, instance: Instance, bottoms, tops, training: bool) -> RecordedCall | None:
@@ -77,6 +84,6 @@ def record(placement: Placement, instance: Instance, bottoms, tops, training: bo
     """
     own = {b.data_ptr() for b in bottoms}.isdisjoint(t.data_ptr() for t in tops)
     some = bottoms and tops and all(t.numel() for t in (*bottoms, *tops))
-    if not short.AVAILABLE or placement.pool.in_place or placement.site.capture or not own or not some:
+    if extension.UNUSABLE or placement.pool.in_place or placement.site.capture or not own or not some:
         return None
     return RecordedCall(placement, instance, bottoms, tops, training)

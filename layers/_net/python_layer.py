@@ -7,7 +7,9 @@ torch.export cannot take it.
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -95,10 +97,17 @@ _WHY_EAGER = "it runs Python code, so it is eager only: a graph cannot hold it"
 
 
 def _eager(function):
-    try:
-        return torch.compiler.disable(function, reason=f"a Python layer: {_WHY_EAGER}")
-    except TypeError:  # older torch takes no reason
-        return torch.compiler.disable(function)
+    """The function, which no graph holds. torch.compiler.disable itself imports torch._dynamo, which takes seconds."""
+
+    @functools.wraps(function)
+    def outside(*arguments, **named):
+        call = torch.compiler.disable(function) if "torch._dynamo" in sys.modules else function
+        return call(*arguments, **named)
+
+    # Marked as torch.compiler.disable would mark it.
+    outside._torchdynamo_disable = True
+    outside._torchdynamo_disable_msg = f"a Python layer: {_WHY_EAGER}"
+    return outside
 
 
 class TorchLayer(nn.Module):

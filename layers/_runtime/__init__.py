@@ -11,7 +11,8 @@ from .errors import (
     path_of,
     some,
 )
-from .launcher import is_fake, raw_stream
+from .extension import raw_stream
+from .launcher import is_fake
 from .layer import Layer
 from .library import FLOATING, backend_of, backends_here
 from .operator import name_and_library, once, operator

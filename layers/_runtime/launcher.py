@@ -1,44 +1,34 @@
-"""The careful call of a C function: every argument is checked, and errors name the argument."""
+"""A C function of a layer as a Python function.
 
-import functools
+C checks each call by the function's declaration, and launches (src/call_launcher.h). What C does not take as it is
+comes here: Python converts the arguments and lets C call again, or raises the error that names the argument.
+"""
+
+import ast
 import inspect
 import math
+import struct
 
 import torch
 from torch import Tensor
 
-from .._backends import HOST
-from .errors import CaffeRuntimeError, CaffeTypeError, dtype_name
-from .library import backend_of, how_to_build
-from .planning import STREAM_VALUE, Launched, is_constant, note, plan
-from .short import short
+from .._backends import BACKENDS
+from . import extension
+from .checks import Checks
+from .errors import PLAIN, CaffeRuntimeError, CaffeTypeError, dtype_name
+from .extension import DTYPES
+from .library import Libraries, backend_of
+from .planning import STREAM_VALUE, Launched, watcher
 
-try:  # 0.1 us; torch.cuda.current_stream(device).cuda_stream is the public way, at 4 us
-    from torch._C import _cuda_getCurrentRawStream as raw_stream
-except ImportError:
-
-    def raw_stream(device: int) -> int:
-        return torch.cuda.current_stream(device).cuda_stream
-
-
-# The dtype of a typed C pointer. A `void *` takes the call's own dtype.
-_POINTER_DTYPES = {
-    "float": torch.float32,
-    "double": torch.float64,
-    "int": torch.int32,
-    "int8_t": torch.int8,
-    "uint8_t": torch.uint8,
-    "int16_t": torch.int16,
-    "int32_t": torch.int32,
-    "int64_t": torch.int64,
-    "bool": torch.bool,
-}
 _NO_BUILTINS = {"__builtins__": {}}
-_INTEGER_RANGES = {
-    f"{sign}int{bits}_t": (0, 2**bits - 1) if sign else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
-    for sign in ("", "u")
-    for bits in (8, 16, 32, 64)
-} | {"int": (-(2**31), 2**31 - 1)}
+# By the words of a C integer type besides `int` and the sign: its bits, on every system that layers are built for.
+_BITS = {
+    "char": 8, "short": 16, "": 32, "long": 64, "long long": 64, "size_t": 64, "ssize_t": 64, "ptrdiff_t": 64,
+    "intptr_t": 64, "uintptr_t": 64,
+    **{f"{sign}int{bits}_t": bits for sign in ("", "u") for bits in (8, 16, 32, 64)},
+}  # fmt: skip
+_UNSIGNED = {"unsigned", "size_t", "uintptr_t", *(f"uint{bits}_t" for bits in (8, 16, 32, 64))}
+_OTHERS = {"float": torch.float32, "double": torch.float64, "bool": torch.bool, "_Bool": torch.bool}
 
 
 def is_fake(value) -> bool:
@@ -46,29 +36,62 @@ def is_fake(value) -> bool:
     return isinstance(value, Tensor) and isinstance(value, torch._subclasses.FakeTensor)
 
 
+def integer_range(kind: str) -> tuple[int, int] | None:
+    """The least and the greatest value of a C integer type, such as `unsigned long`; None for another type."""
+    words = kind.split()
+    bits = _BITS.get(" ".join(w for w in words if w not in ("int", "signed", "unsigned")))
+    if bits is None or not words:
+        return None
+    return (0, 2**bits - 1) if _UNSIGNED & set(words) else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+
+
+def pointed_dtypes(base: str) -> tuple[torch.dtype, ...]:
+    """The dtypes of tensors for a typed C pointer. For unsigned numbers torch's users often have signed tensors."""
+    if base in _OTHERS:
+        return (_OTHERS[base],)
+    least, most = integer_range(base) or (0, 0)
+    bits = (most - least).bit_length()
+    if not bits:
+        return ()
+    signed, unsigned = getattr(torch, f"int{bits}"), getattr(torch, f"uint{bits}")
+    if least < 0:
+        return (signed,)
+    return (unsigned,) if bits == 8 else (signed, unsigned)
+
+
+class _Builtin(extension.Launcher):
+    """The builtin of a C function, with what help() and a notebook's `?` show."""
+
+    def __repr__(self):
+        return f"<{self.__qualname__}>"
+
+
 class Launcher:
-    """The Python side of one exported C function.
+    """The Python side of one exported C function. Users call its `call`, the builtin.
+
+    Args:
+        checks: words the layer's errors.
+        libraries: have the function.
+        function: its name in C.
+        any_layout: pass tensors as they lie in memory. Otherwise inputs are made contiguous.
 
     Raises:
         CaffeRuntimeError: the layer is not built. AttributeError: it declares no such function.
     """
 
-    def __init__(self, layer, function: str):
-        self.layer, self.function = layer, function
-        built = layer.backends()
-        if not built:
-            raise CaffeRuntimeError(how_to_build(layer.name, HOST.name, layer.folder / HOST.library))
-        signatures = layer.library(built[-1] if torch.cuda.is_available() else built[0]).signatures
+    def __init__(self, checks: Checks, libraries: Libraries, function: str, any_layout: bool):
+        self.checks, self.libraries, self.function, self.any_layout = checks, libraries, function, any_layout
+        signatures = libraries.signatures()
         if function not in signatures:
             raise AttributeError(
-                f"{layer.name} declares no C function {function!r}. There are: {', '.join(sorted(signatures))}"
+                f"{checks.name} declares no C function {function!r}. There are: {', '.join(sorted(signatures))}"
             )
-        self.parameters = [tuple(p) for p in signatures[function]["parameters"]]
-        self.returns = signatures[function]["returns"]
-        self.extents = {
-            name: [[compile(size, name, "eval") for size in listed] for listed in lists]
-            for name, lists in signatures[function].get("extents", {}).items()
-        }
+        signature = signatures[function]
+        self.parameters = [tuple(p) for p in signature["parameters"]]
+        self.returns_number = signature["returns"] == "int64_t"
+        self.extents = signature.get("extents", {})
+        self.may_be_null = set(signature.get("null", ()))
+        self.alignments = signature.get("alignments", {})
         # `int dtype` is the dtype of the `void *` arguments. `int weight_dtype` is that of `weight` and `weight_diff`,
         # which may differ from it.
         names = {n.removesuffix("_diff") for _, n in self.parameters}
@@ -79,143 +102,230 @@ class Launcher:
         }
         filled_in = {("int", "dtype"), ("void *", "stream"), *(("int", n) for n in self.dtypes_of)}
         self.passed = [parameter for parameter in self.parameters if parameter not in filled_in]
+        if self.returns_number:
+            self.passed.insert(0, ("Tensor", "like"))
+        self.groups = ["dtype", *self.dtypes_of]
+        self._attached: set[str] = set()  # the backends whose function C knows
+        self.call = self._builtin()
 
-    def fastest(self):
-        """The function to call: the short way, which falls back to the careful one."""
-        if self.returns == "int64_t":
-            return self._explained(functools.partial(self.number), [("Tensor", "like"), *self.passed])
-        letters = "".join("o" if t.endswith("*") else "p" for t, _ in self.passed)
-        careful = functools.partial(self.careful)
-        self._short = short(letters, careful, careful, self._planning, launches_only=True)
-        return self._explained(self._short, self.passed)
+    # ------------------------------------------------------------------------------------ for C
 
-    def _explained(self, function, parameters):
-        """The function with what help() and a notebook's `?` show."""
+    def _builtin(self):
+        c = extension.extension(self.checks.name)
+        places = {name: i + self.returns_number for i, (_, name) in enumerate(self.parameters)}
+        like = [(c.LIKE, 0, 0, 1, 0, 0, (), None, None)] if self.returns_number else []
+        function = _Builtin(
+            parameters=(*like, *(self._parameter(c, places, kind, name) for kind, name in self.parameters)),
+            codes=tuple((DTYPES[dtype], code) for dtype, code in self.libraries.codes().items()),
+            any_layout=self.any_layout,
+            returns_number=self.returns_number,
+            careful=self.careful,
+            fail=self._fail,
+        )
         function.__name__ = self.function
-        function.__qualname__ = f"{self.layer.name}.{self.function}"
+        function.__qualname__ = f"{self.checks.name}.{self.function}"
         function.__signature__ = inspect.Signature(
             [
                 inspect.Parameter(name, inspect.Parameter.POSITIONAL_ONLY, annotation=kind)
-                for kind, name in parameters
+                for kind, name in self.passed
             ]
         )
         function.__doc__ = (
-            f"{self.function}{function.__signature__}\n\nThe C function of layer {self.layer.name}. "
+            f"{self.function}{function.__signature__}\n\nThe C function of layer {self.checks.name}. "
             + (
                 "Its answer may depend on the device and the dtype of `like`."
-                if self.returns == "int64_t"
+                if self.returns_number
                 else "Pass tensors for pointers. It runs on torch's current stream, and returns nothing."
             )
         )
         return function
 
-    def number(self, like: Tensor, *arguments: int) -> int:
-        """Call a C function that takes only numbers, such as one that returns the size of a workspace.
+    def _parameter(self, c, places: dict[str, int], kind: str, name: str) -> tuple:
+        """struct Parameter of src/call_launcher.h."""
+        number = (0, 0, 1, 0, 0, (), None, None)
+        if (kind, name) == ("void *", "stream"):
+            return c.STREAM, *number
+        if (kind, name) not in self.passed:
+            return c.DTYPE, self.groups.index(name), *number[1:]
+        if kind.endswith("*"):
+            flags = c.IS_WRITTEN * (not is_const(kind)) | c.MAY_BE_NULL * (name in self.may_be_null)
+            dtypes = tuple(DTYPES[dtype] for dtype in self._dtypes(kind, name))
+            sizes = [
+                tuple(_steps(c, places, ast.parse(text, mode="eval").body) for text in texts)
+                for texts in self.extents.get(name, ())
+            ] or (None, None)
+            group = self.groups.index(self._group(name))
+            return c.TENSOR, group, flags, self.alignments.get(name, 1), 0, 0, dtypes, *sizes
+        if kind in ("float", "double", "bool", "_Bool"):
+            return {"float": c.FLOAT, "double": c.DOUBLE}.get(kind, c.BOOL), *number
+        least, most = integer_range(kind) or (0, 0)
+        if not most:
+            raise self.checks.wrong(
+                self.function, f"a C function of tensors and numbers: `{name}` is none", kind
+            )
+        if most >= 2**63:
+            return c.UNSIGNED64, *number
+        return c.INTEGER, 0, 0, 1, least, most, (), None, None
 
-        The answer may depend on the backend and the dtype. They are those of the tensor `like`.
-        """
-        library = self.layer.library(backend_of(like.device).name)
-        if like.dtype not in library.codes:
-            raise self.layer.wrong(self.function, self._one_of_ours(), like)
-        rest = iter(arguments)
-        values = [
-            library.codes[like.dtype] if name == "dtype" else self._number(kind, name, next(rest))
-            for kind, name in self.parameters
-        ]
-        result = getattr(library.lib, self.function + "_ffi")(*values)
-        if result < 0:
-            library.fail(self.function)
-        return result
+    def _dtypes(self, kind: str, name: str) -> tuple[torch.dtype, ...]:
+        base = kind.removeprefix("const ").removesuffix(" *")
+        dtypes = () if base == "void" else pointed_dtypes(base)
+        if base != "void" and not dtypes:
+            raise self.checks.wrong(
+                self.function, f"a C function of tensors and numbers: `{name}` is none", kind
+            )
+        return dtypes
+
+    def _group(self, name: str) -> str:
+        own = name.removesuffix("_diff") + "_dtype"
+        return own if own in self.dtypes_of else "dtype"
+
+    def _fail(self, device_type: int):
+        backend = next(name for name in self.libraries if BACKENDS[name].dlpack == device_type)
+        self.libraries[backend].fail(self.function)
+
+    def _attach(self, device: torch.device) -> None:
+        """Load the library for a device, and give C the function's address."""
+        backend = backend_of(device)
+        if backend.name not in self._attached:
+            library = self.libraries[backend.name]
+            self.call.attach(backend.dlpack, library.runner(self.function), library.set_num_threads)
+            self._attached.add(backend.name)
+
+    # --------------------------------------------------------------------------- what C does not take
 
     def careful(self, *arguments, **named):
-        """Check everything, make inputs contiguous, and call. The short way falls back to this."""
-        if named:
-            names = ", ".join(name for _, name in self.passed)
-            raise CaffeTypeError(
-                f"{self.layer.name}: {self.function} takes {names}, in this order and without names"
+        """Convert the arguments of a call, and let C call again. If they are wrong, the error names one."""
+        arguments = self._converted(arguments, named)
+        if arguments is None:
+            return None
+        first = next(a for a in arguments if isinstance(a, Tensor))
+        result = self.call.attempt(*arguments)
+        if result is NotImplemented:
+            self._attach(first.device)
+            result = self.call.attempt(*arguments)
+        if result is NotImplemented:
+            raise CaffeRuntimeError(
+                f"{self.checks.name}: {self.function} cannot be called with these arguments"
             )
-        launched = self._checked(arguments)
-        if launched is not None:
-            note(launched)
+        if (watching := watcher()) and not self.returns_number:
+            watching.launches.append(self._launched(arguments))
+        return result
 
-    def _planning(self, *arguments):
-        """A careful call that makes a plan for the next call of this kind."""
-        launched = self._checked(arguments)
-        if launched is not None and all(map(is_constant, arguments)):
-            made = plan(arguments, [], [launched])
-            if made is not None:
-                self._short.add(arguments, made)
-
-    def _checked(self, arguments: tuple) -> Launched | None:
-        """Check and call. None if there was nothing to launch."""
-        layer = self.layer
-        if len(arguments) != len(self.passed):
-            names = ", ".join(name for _, name in self.passed)
-            raise CaffeTypeError(
-                f"{layer.name}: {self.function} takes {names}: got {len(arguments)} arguments"
-            )
-        if any(is_fake(a) for a in arguments):
-            return None  # shape propagation (torch.compile, opcheck): only the outputs' shapes matter
-        by_name = {name: a for (_, name), a in zip(self.passed, arguments, strict=True)}
-        tensors = {n: by_name[n] for t, n in self.passed if t.endswith("*") and by_name[n] is not None}
-        if not tensors:
-            raise CaffeTypeError(f"{layer.name}: {self.function}: got no tensor")
-        dtypes = self._check_tensors(tensors)
-        values = {n: self._number(t, n, by_name[n]) for t, n in self.passed if not t.endswith("*")}
-        self._check_extents(tensors, values)
-        # Kept alive until the launch, because C gets only addresses.
-        tensors = {n: self._as_c_takes_it(n, tensors[n]) for _, n in self.passed if n in tensors}
-        for kind, name in self.passed:
-            if kind.endswith("*"):
-                values[name] = self._address(name, tensors[name]) if name in tensors else 0
-        outputs = [values[n] for t, n in self.passed if t.endswith("*") and not t.startswith("const ")]
-        if outputs and not any(outputs):
-            return None  # nothing to write: all outputs are empty or unwanted
-        library = self._launch(values, dtypes, next(iter(tensors.values())).device)
-        values |= tensors | {"stream": STREAM_VALUE}
+    def _launched(self, arguments: tuple) -> Launched:
+        """What C did with these arguments, for a plan."""
+        values = {name: 0 if a is None else a for (_, name), a in zip(self.passed, arguments, strict=True)}
+        tensors = {n: values[n] for t, n in self.passed if t == "void *" or t == "const void *"}
+        tensors = {n: t for n, t in tensors.items() if isinstance(t, Tensor)}
+        first = next(a for a in arguments if isinstance(a, Tensor))
+        library = self.libraries[backend_of(first.device).name]
+        dtypes = {self._group(name): tensor.dtype for name, tensor in tensors.items()}
+        values |= {
+            group: library.codes[dtypes.get(group, dtypes.get("dtype"))] for group in self.groups if dtypes
+        }
         kinds, names = zip(*self.parameters, strict=True)
-        return Launched(library, self.function, kinds, tuple(values[n] for n in names))
+        return Launched(
+            library, self.function, kinds, tuple((values | {"stream": STREAM_VALUE})[n] for n in names)
+        )
 
-    def _check_tensors(self, tensors: dict[str, Tensor]) -> dict[str, torch.dtype]:
-        """Check for dense tensors of the right dtypes on one device. Returns what `dtype` and `weight_dtype` are."""
-        layer, leads = self.layer, {}
-        first, kinds = next(iter(tensors)), {n: t for t, n in self.passed}
+    def _converted(self, arguments: tuple, named: dict) -> tuple | None:
+        """The arguments as C takes them. None if there is nothing to do."""
+        names = ", ".join(name for _, name in self.passed)
+        if named:
+            raise CaffeTypeError(
+                f"{self.checks.name}: {self.function} takes {names}, in this order and without names"
+            )
+        if len(arguments) != len(self.passed):
+            raise CaffeTypeError(
+                f"{self.checks.name}: {self.function} takes {names}: got {len(arguments)} arguments"
+            )
+        by_name = {name: a for (_, name), a in zip(self.passed, arguments, strict=True)}
+        pointers = [(t, n) for t, n in self.passed if t.endswith("*")]
+        if any(is_fake(a) for a in arguments) and not self.returns_number:
+            return None  # shape propagation (torch.compile, opcheck): only the outputs' shapes matter
+        values = dict(by_name)
+        if self.returns_number:
+            values["like"] = self._like(by_name["like"])
+        tensors = {n: by_name[n] for _, n in pointers if by_name[n] is not None}
+        if not tensors and not self.returns_number:
+            raise CaffeTypeError(f"{self.checks.name}: {self.function}: got no tensor")
+        self._check_tensors(tensors)
+        others = [(t, n) for t, n in self.passed if not t.endswith("*") and t != "Tensor"]
+        numbers = {name: self._number(kind, name, by_name[name]) for kind, name in others}
+        self._check_extents(tensors, numbers)
+        values |= numbers
+        for kind, name in pointers:
+            if name in tensors:
+                values[name] = self._as_c_takes_it(kind, name, tensors[name])
+            elif name not in self.may_be_null:
+                raise self.checks.wrong(
+                    name, "a tensor (the C declaration does not say that it may be NULL)", None
+                )
+        return tuple(values[name] for _, name in self.passed)
+
+    def _like(self, like) -> Tensor:
+        if not isinstance(like, Tensor) or like.dtype not in self.libraries.codes():
+            raise self.checks.wrong(self.function, self._one_of_ours(), like)
+        with torch._C._DisableTorchDispatch():
+            return torch.empty(0, dtype=like.dtype, device=like.device)
+
+    def _check_tensors(self, tensors: dict[str, Tensor]) -> None:
+        """Check for dense tensors of the right dtypes on one device."""
+        checks, leads = self.checks, {}
+        first, kinds = next(iter(tensors), ""), {n: t for t, n in self.passed}
         for name, tensor in tensors.items():
-            layer.check_tensor(name, tensor)
-            base = kinds[name].removeprefix("const ").removesuffix(" *")
-            if base != "void":
-                if tensor.dtype != _POINTER_DTYPES[base]:
-                    raise layer.wrong(name, dtype_name(_POINTER_DTYPES[base]), tensor)
-            elif tensor.dtype not in layer.dtypes:
-                raise layer.wrong(name, self._one_of_ours(), tensor)
+            checks.check_tensor(name, tensor)
+            if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+                raise CaffeRuntimeError(
+                    f"{checks.name}: {name}: torch.func's transforms (vmap, grad, ...) cannot look into a C function"
+                )
+            dtypes = self._dtypes(kinds[name], name)
+            if dtypes:
+                if tensor.dtype not in dtypes:
+                    raise checks.wrong(name, " or ".join(map(dtype_name, dtypes)), tensor)
+            elif tensor.dtype not in self.libraries.codes():
+                raise checks.wrong(name, self._one_of_ours(), tensor)
             else:
-                own = name.removesuffix("_diff") + "_dtype"
-                lead = leads.setdefault(own if own in self.dtypes_of else "dtype", name)
+                lead = leads.setdefault(self._group(name), name)
                 if tensor.dtype != tensors[lead].dtype:
-                    raise layer.wrong(name, f"{dtype_name(tensors[lead].dtype)} as '{lead}' has", tensor)
+                    raise checks.wrong(name, f"{dtype_name(tensors[lead].dtype)} as '{lead}' has", tensor)
             if tensor.device != tensors[first].device:
-                raise layer.wrong(name, f"a tensor on {tensors[first].device} as '{first}' is", tensor)
-            if not layer.any_layout and not kinds[name].startswith("const ") and not tensor.is_contiguous():
-                raise layer.wrong(name, "a contiguous tensor to write to", tensor)
-        if "dtype" in leads:
-            for own in self.dtypes_of:
-                leads.setdefault(own, leads["dtype"])
-        return {parameter: tensors[lead].dtype for parameter, lead in leads.items()}
+                raise checks.wrong(name, f"a tensor on {tensors[first].device} as '{first}' is", tensor)
+            if not is_const(kinds[name]):
+                self._check_output(name, tensor)
+
+    def _check_output(self, name: str, tensor: Tensor) -> None:
+        if not self.any_layout and not tensor.is_contiguous():
+            raise self.checks.wrong(name, "a contiguous tensor to write to", tensor)
+        if tensor.is_neg():
+            raise self.checks.wrong(
+                name, "a tensor to write to, whose memory holds its values, not their negatives", tensor
+            )
+        if tensor.requires_grad and torch.is_grad_enabled() and tensor.numel():
+            raise CaffeRuntimeError(
+                f"{self.checks.name}: {name}: autograd does not see what {self.function} writes to a tensor that "
+                "requires a gradient: call it under torch.no_grad(), or detach the tensor"
+            )
 
     def _one_of_ours(self) -> str:
-        return f"a tensor of {', '.join(dtype_name(d) for d in self.layer.dtypes)}"
+        return f"a tensor of {', '.join(dtype_name(d) for d in self.libraries.dtypes)}"
 
     def _number(self, kind: str, name: str, value):
         """The argument as a number of its C type, or an error that names it."""
-        if kind in _INTEGER_RANGES:
-            least, most = _INTEGER_RANGES[kind]
-            return int(value) if isinstance(value, bool) else self.layer.integer(name, value, least, most)
-        if kind == "bool":
+        if bounds := integer_range(kind):
+            return int(value) if isinstance(value, bool) else self.checks.integer(name, value, *bounds)
+        if kind in ("bool", "_Bool"):
             return bool(value)
         try:
-            return float(value)
+            number = float(value)
         except (TypeError, ValueError, OverflowError):
-            raise self.layer.wrong(name, "a number", value) from None
+            raise self.checks.wrong(name, "a number", value) from None
+        if kind == "float":
+            try:
+                struct.pack("<f", number)  # native packing would round to infinity
+            except OverflowError:
+                self.checks.check(False, name, "a number that a float can hold", value)
+        return number
 
     def _check_extents(self, tensors: dict[str, Tensor], numbers: dict[str, int]) -> None:
         """Refuse counts that are larger than their tensors, by the sizes in the header's comments."""
@@ -227,46 +337,53 @@ class Launcher:
             except ZeroDivisionError:
                 sizes, strides = [-1], []
             tensor = tensors[name]
-            there = reach(tensor.shape, tensor.stride() if self.layer.any_layout else ())
+            there = reach(tensor.shape, tensor.stride() if self.any_layout else ())
             if reach(sizes, strides) > there or min(sizes, default=0) < 0:
                 said = ", ".join(f"{n} {v}" for n, v in numbers.items())
-                self.layer.check(
+                self.checks.check(
                     False, name, f"memory for {sizes} elements, as {self.function} is told by {said}", tensor
                 )
 
-    def _as_c_takes_it(self, name: str, tensor: Tensor) -> Tensor:
-        """Contiguous (unless the layer takes any layout), and without a negative bit."""
-        if not self.layer.any_layout:
-            tensor = tensor.contiguous()
-        # The memory of a view like z.conj().imag holds the negative values.
-        return tensor.resolve_neg() if tensor.is_neg() else tensor
-
-    def _address(self, name: str, tensor: Tensor) -> int:
-        """The address of a tensor's memory; 0 if it has no elements. An error if it has elements and no memory."""
+    def _as_c_takes_it(self, kind: str, name: str, tensor: Tensor) -> Tensor:
+        """Plain, without a negative bit, and contiguous (unless the layer takes any layout), or an error."""
         # Modes that watch an operator's function see only what the function itself asks.
         with torch._C.DisableTorchFunction():
+            if is_const(kind):
+                tensor = tensor if self.any_layout else tensor.contiguous()
+                # The memory of a view like z.conj().imag holds the negative values.
+                tensor = tensor.resolve_neg() if tensor.is_neg() else tensor
+            tensor = tensor if type(tensor) in PLAIN else tensor.as_subclass(Tensor)
             address = tensor.data_ptr()
         if not address and tensor.numel():
-            raise self.layer.wrong(name, "a tensor that has memory (not a ZeroTensor or a freed one)", tensor)
-        return address
+            raise self.checks.wrong(
+                name, "a tensor that has memory (not a ZeroTensor or a freed one)", tensor
+            )
+        alignment = max(self.alignments.get(name, 1), tensor.element_size())
+        if address % alignment:
+            at = f"{address % alignment} bytes beyond such an address"
+            self.checks.check(
+                False, name, f"memory at a multiple of {alignment} bytes ({at}: clone it)", tensor
+            )
+        return tensor
 
-    def _launch(self, values: dict, dtypes: dict[str, torch.dtype], device: torch.device):
-        """Call the function on the current stream. Returns the library."""
-        backend = backend_of(device)
-        library = self.layer.library(backend.name)
-        values |= {parameter: library.codes[dtype] for parameter, dtype in dtypes.items()}
-        call = getattr(library.lib, self.function + "_ffi")
-        if backend.on_host:
-            values["stream"] = 0
-            library.lib.caffe_set_num_threads(torch.get_num_threads())
-            status = call(*(values[n] for _, n in self.parameters))
-        else:
-            with torch.cuda.device(device):
-                values["stream"] = raw_stream(device.index)
-                status = call(*(values[n] for _, n in self.parameters))
-        if status:
-            library.fail(self.function)
-        return library
+
+def is_const(kind: str) -> bool:
+    """Does a C pointer type promise not to write?"""
+    return kind.startswith("const ")
+
+
+def _steps(c, places: dict[str, int], node: ast.expr) -> tuple[tuple[int, int], ...]:
+    """An expression's steps for class Formula of src/call_launcher.h."""
+    if isinstance(node, ast.Constant):
+        return ((c.NUMBER, node.value),)
+    if isinstance(node, ast.Name):
+        return ((c.PARAMETER, places[node.id]),)
+    if isinstance(node, ast.UnaryOp):
+        negated = ((c.NEGATE, 0),) if isinstance(node.op, ast.USub) else ()
+        return (*_steps(c, places, node.operand), *negated)
+    kinds = {ast.Add: c.ADD, ast.Sub: c.SUBTRACT, ast.Mult: c.MULTIPLY, ast.FloorDiv: c.DIVIDE}
+    left, right = (_steps(c, places, side) for side in (node.left, node.right))
+    return (*left, *right, (kinds[type(node.op)], 0))
 
 
 def reach(sizes, strides=()) -> int:

@@ -8,7 +8,6 @@ with tensors for the pointers of the C declaration. launcher.py fills in `dtype`
 function has one because its `weight` may have a dtype of its own.
 """
 
-import operator
 import sys
 import warnings
 from pathlib import Path
@@ -16,13 +15,14 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from .._backends import BACKENDS, DEVICES, HOST, Backend
-from .errors import CaffeTypeError, CaffeValueError, describe
+from .._backends import BACKENDS, HOST, Backend
+from .checks import Checks
+from .errors import CaffeValueError, describe
 from .launcher import Launcher
-from .library import FLOATING, Library, backends_here, last_failure
+from .library import FLOATING, Libraries, Library, backends_here, last_failure
 
 
-class Layer:
+class Layer(Checks):
     """The libraries of one layer.
 
     Args:
@@ -41,10 +41,10 @@ class Layer:
             raise CaffeValueError(
                 f"Layer: module: expected a layer package's __name__, got {describe(module)}"
             )
+        super().__init__(module.rpartition(".")[2])
         self.module, self.dtypes, self.any_layout = module, dtypes, any_layout
-        self.name = module.rpartition(".")[2]
         self.folder = Path(own.get("__libraries__") or Path(own["__file__"]).resolve().parent)
-        self._libraries: dict[str, Library] = {}
+        self._libraries = Libraries(self.name, module, self.folder, dtypes)
         for backend in backends_here():
             library = self.folder / backend.library
             if not library.exists() and (why := last_failure(library)):
@@ -52,13 +52,11 @@ class Layer:
 
     def library(self, backend: str) -> Library:
         """The loaded library for a backend. If it is missing, the error names the command that builds it."""
-        if backend not in self._libraries:
-            self._libraries[backend] = Library(self.name, self.module, self.folder, backend, self.dtypes)
         return self._libraries[backend]
 
     def backends(self) -> list[str]:
         """The backends this layer is built for."""
-        return [backend.name for backend in backends_here() if (self.folder / backend.library).exists()]
+        return self._libraries.built()
 
     def any_backend(self) -> Backend:
         """One of the backends that it is built for, if possible the host."""
@@ -67,9 +65,13 @@ class Layer:
     def __getattr__(self, function: str):
         if function.startswith("_"):
             raise AttributeError(function)
-        launcher = Launcher(self, function).fastest()
-        setattr(self, function, launcher)  # so that the next access finds it
-        return launcher
+        call = self.launcher(function).call
+        setattr(self, function, call)  # so that the next access finds it
+        return call
+
+    def launcher(self, function: str) -> Launcher:
+        """The launcher of one C function."""
+        return Launcher(Checks(self.name), self._libraries, function, self.any_layout)
 
     def __dir__(self):
         """What a notebook completes: the C functions, too."""
@@ -78,56 +80,6 @@ class Layer:
 
     def __repr__(self):
         return f"<layer {self.name}>"
-
-    def check(self, condition: bool, argument: str, wanted: str, got) -> None:
-        """Raise CaffeValueError('<layer>: <argument>: expected <wanted>, got <got>') unless the condition holds."""
-        if not condition:
-            got = describe(got) if isinstance(got, Tensor) else got
-            raise CaffeValueError(f"{self.name}: {argument}: expected {wanted}, got {got}")
-
-    def wrong(self, argument: str, wanted: str, got) -> CaffeTypeError:
-        return CaffeTypeError(f"{self.name}: {argument}: expected {wanted}, got {describe(got)}")
-
-    def check_tensor(self, name: str, value, *, meta: bool = False) -> None:
-        """Raise CaffeTypeError unless the value is a dense tensor on a device that layers are built for.
-
-        Args:
-            meta: accept tensors without data, too, because only shapes are computed.
-        """
-        if not isinstance(value, Tensor):
-            raise self.wrong(name, "a tensor", value)
-        if value.layout != torch.strided or value.is_nested or value.is_quantized:
-            raise self.wrong(name, "a dense tensor", value)
-        if value.device.type not in DEVICES and not (meta and value.is_meta):
-            raise self.wrong(name, f"a tensor on {' or '.join(DEVICES)}", value)
-
-    def integer(self, name: str, value, least: int, most: int = 2**31 - 1) -> int:
-        """The value of a parameter as an int. Takes what operator.index takes, such as a numpy integer, but no bool.
-
-        Raises:
-            CaffeTypeError: it is no integer.
-            CaffeValueError: it is not from `least` to `most`.
-        """
-        try:
-            if isinstance(value, bool):
-                raise TypeError
-            number = operator.index(value)
-        except TypeError:
-            raise self.wrong(name, f"an int, at least {least}", value) from None
-        if not least <= number <= most:
-            self.check(False, name, f"an int from {least} to {most}", number)
-        return number
-
-    def pair(self, name: str, value, least: int) -> tuple[int, int]:
-        """An int or a pair of ints as a pair. Raises the errors of `integer`."""
-        if type(value) is int and least <= value < 2**31:
-            return value, value
-        if isinstance(value, (tuple, list)):  # torch.Size is one
-            if len(value) != 2:
-                self.check(False, name, "an int or a pair of ints", value)
-            return self.integer(name, value[0], least), self.integer(name, value[1], least)
-        number = self.integer(name, value, least)
-        return number, number
 
     @staticmethod
     def empty_like(tensor: Tensor) -> Tensor:

@@ -112,6 +112,37 @@ def last_failure(library: Path) -> str:
     return f"its last build for {backend.name} failed: {why}" if why else ""
 
 
+class Libraries(dict):
+    """The libraries of one layer by the names of their backends, each loaded when it is first asked for.
+
+    The arguments are those of Library.
+    """
+
+    def __init__(self, name: str, module: str, folder: Path, dtypes: tuple):
+        super().__init__()
+        self.name, self.module, self.folder, self.dtypes = name, module, folder, dtypes
+
+    def __missing__(self, backend: str) -> Library:
+        self[backend] = Library(self.name, self.module, self.folder, backend, self.dtypes)
+        return self[backend]
+
+    def built(self) -> list[str]:
+        """The backends that there is a library for."""
+        return [backend.name for backend in backends_here() if (self.folder / backend.library).exists()]
+
+    def signatures(self) -> dict[str, dict]:
+        """What the C functions take. If the layer is not built, the error names the command that builds it."""
+        built = self.built()
+        if not built:
+            raise CaffeRuntimeError(how_to_build(self.name, HOST.name, self.folder / HOST.library))
+        return self[built[-1] if torch.cuda.is_available() else built[0]].signatures
+
+    def codes(self) -> dict[torch.dtype, int]:
+        """The C code of each dtype that the layer computes in: the same in all libraries."""
+        self.signatures()
+        return next(iter(self.values())).codes
+
+
 def how_to_build(name: str, backend: str, path: Path, wrong: str = "") -> str:
     """An error's text: why the library cannot be used, and the command that builds it with make, pip or load."""
     package, wrong = path.parent.parent, wrong or last_failure(path)

@@ -13,8 +13,8 @@
 The function allocates and launches, and its result depends only on its arguments. Eager calls and autograd run it. It
 is also torch.compile's shape function, because launches do nothing on fake tensors.
 
-A call goes one of two ways. The short way is a builtin (src/call.cpp), which runs a call by its plan if a call of that
-kind came before. The careful way, `Operator.careful`, runs every other call and explains errors.
+A call goes one of two ways. The short way is a builtin (src/call_short.h), which runs a call by its plan if a call of
+that kind came before. The careful way, `Operator.careful`, runs every other call and explains errors.
 """
 
 import collections.abc
@@ -26,14 +26,16 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from .._backends import DISPATCH_KEYS
+from .._backends import DISPATCH_KEYS, HOST
+from . import extension
 from .errors import PLAIN, CaffeRuntimeError, CaffeTypeError, CaffeValueError
 from .layer import Layer
+from .library import how_to_build
 from .planning import run_and_plan
 from .schema import schema_of, tensor_kind
-from .short import CASTS, short
 from .tracing import explain_onnx, refuse_script
 
+CASTS = ("promote", "lower", "float32", "none")
 # The dtypes that autocast casts. It leaves doubles as they are.
 _CASTABLE = frozenset({torch.float32, torch.float16, torch.bfloat16})
 # By torch's name of an operator: the module that defined it, and the library. torch keeps it, because its operators
@@ -101,7 +103,7 @@ class Operator:
 
     Attributes:
         names, tensors, optional: the names of all parameters, of the tensors among them, of those that may be None.
-        short: the builtin that runs a call by its plan; `careful` where there is no short way.
+        short: the builtin that runs a call by its plan; without the extension, a function that raises that error.
         torch_op: the operator in torch.ops, which graphs hold.
         apply: makes the autograd node of a call.
     """
@@ -131,16 +133,27 @@ class Operator:
         self.entry = self._entry()
 
     def _short(self):
+        if extension.UNUSABLE:
+            return self._missing
         letters = "".join(
             "p" if n not in self.tensors else "o" if n in self.optional else "t" for n in self.names
         )
         letters = "".join(
             c.upper() if n in self.stays_float else c for c, n in zip(letters, self.names, strict=True)
         )
-        return short(
-            letters, self.careful, self.plain, self.planning,
-            defaults=self.defaults.values(), cast=self.cast, casts=self.autocast,
+        if len(letters) > extension._call.MOST_PARAMETERS:
+            return self.careful
+        return extension.Short(
+            parameters=letters, defaults=tuple(self.defaults.values()), cast=self.cast,
+            casts=getattr(extension._call, f"CAST_{self.autocast.upper()}"),
+            careful=self.careful, plain=self.plain, planning=self.planning,
         )  # fmt: skip
+
+    def _missing(self, *_, **__):
+        layer = self.layer
+        if not layer.backends():
+            raise CaffeRuntimeError(how_to_build(layer.name, HOST.name, layer.folder / HOST.library))
+        extension.extension(layer.name)
 
     def _register(self):
         function, layer = self.function, self.layer
@@ -152,12 +165,8 @@ class Operator:
         tags = (torch.Tag.pt2_compliant_tag, torch.Tag.flexible_layout)
         library.define(function.__name__ + schema, tags=tags)
         torch_op = getattr(getattr(torch.ops, library.ns), function.__name__).default
-        # Compiled code calls this object. The short way makes the dispatcher's checks in less time. `_op` is a private
-        # attribute of torch: without it calls still work, but are slower.
-        if hasattr(self.short, "dispatched") and hasattr(torch_op, "_op"):
-            torch_op._op = functools.partial(self.short.dispatched, torch_op._op)
         for key in DISPATCH_KEYS:
-            library.impl(function.__name__, getattr(self.short, "registered", self.registered), key)
+            library.impl(function.__name__, self.registered, key)
         torch.library.register_fake(name, self.shape, lib=library)
         return torch_op
 
@@ -298,44 +307,34 @@ class Operator:
             save: the names of the tensors of this operator that `gradient` takes.
         """
         self._check_gradient(gradient, save)
-        places = tuple(self.names.index(name) for name in save)
-        is_tensor = [name in self.tensors for name in self.names]
+        saved, names = [self.names.index(name) for name in save], self.names
+        tensors = [i for i, name in enumerate(names) if name in self.tensors]
+        others = [i for i, name in enumerate(names) if name not in self.tensors]
+        nothing, only = [None] * len(names), tensors[0] if len(tensors) == 1 else None
 
         def keep(ctx, arguments, result):
-            ctx.save_for_backward(*(arguments[i] for i in places))
-            ctx.given = tuple(
-                a if a is None or not t else True for a, t in zip(arguments, is_tensor, strict=True)
-            )
-
-        def differentiate(ctx, wanted, top_diffs) -> list:
-            """A gradient or None for each tensor."""
-            parameters = (g for g, t in zip(ctx.given, is_tensor, strict=True) if not t)
-            diffs = gradient(*top_diffs, *ctx.saved_tensors, *parameters, *wanted)
-            diffs = diffs if isinstance(diffs, tuple) else (diffs,)
-            return [diff if want else None for diff, want in zip(diffs, wanted, strict=True)]
+            ctx.save_for_backward(*[arguments[i] for i in saved])
+            # The parameters, and True in the place of each tensor, as the builtin keeps them.
+            ctx.given = tuple([a if a is None or i in others else True for i, a in enumerate(arguments)])
 
         def backward(ctx, *top_diffs):
-            wanted = [w for w, t in zip(ctx.needs_input_grad, is_tensor, strict=True) if t]
-            diffs = iter(differentiate(ctx, wanted, top_diffs))
-            return tuple(next(diffs) if t else None for t in is_tensor)
+            wanted = ctx.needs_input_grad
+            found = gradient(
+                *top_diffs, *ctx.saved_tensors, *[ctx.given[i] for i in others], *[wanted[i] for i in tensors]
+            )
+            diffs = nothing.copy()
+            for i, diff in zip(tensors, (found,) if only is not None else found, strict=True):
+                if wanted[i]:
+                    diffs[i] = diff
+            return tuple(diffs)
 
         self.backward(backward, save=keep)
-        if not hasattr(self.short, "backward") or not hasattr(gradient.operator.short, "backward"):
-            return
-
-        def of_tensors(ctx, *top_diffs):
-            """The backward of a node whose inputs are the tensors that were passed (src/call_short.h: apply)."""
-            wishes = iter(ctx.needs_input_grad)
-            passed = [g is not None for g, t in zip(ctx.given, is_tensor, strict=True) if t]
-            diffs = differentiate(ctx, [p and next(wishes) for p in passed], top_diffs)
-            return tuple(diff for diff, p in zip(diffs, passed, strict=True) if p)
-
-        careful = once(of_tensors, f"{self.layer.module}.{self.function.__name__}")
-        self.short.differentiate(
-            apply=self._node(careful), save=places, backward=careful, by=gradient.operator.short
-        )
-        self.apply, short = self.short.apply, self.short.backward
-        self.backward_class.apply = lambda ctx, *top_diffs: short(ctx, *top_diffs)
+        if hasattr(self.short, "differentiate") and hasattr(gradient.operator.short, "differentiate"):
+            careful = once(backward, f"{self.layer.module}.{self.function.__name__}")
+            self.apply = self._node(self.short.backward)
+            self.short.differentiate(
+                apply=self.apply, save=tuple(saved), backward=careful, by=gradient.operator.short
+            )
 
     def _check_gradient(self, gradient, save) -> None:
         """Check the parameters' names here: a call could only notice a wrong number of arguments."""
@@ -388,15 +387,16 @@ class Operator:
                 save(ctx, arguments, result)
             return result
 
+        def jvp(ctx, *_):
+            raise CaffeRuntimeError(f"{self.layer.name}: {name} has no forward-mode derivative (jvp)")
+
         kept = {
             "forward": staticmethod(getattr(self.short, "forward", forward)),
             "backward": staticmethod(backward),
+            "jvp": staticmethod(jvp),
             "__doc__": f"Autograd of {name}.",
         }
         node = type(f"{name}_function", (torch.autograd.Function,), kept)
-        # The graph calls this. torch's own version first looks for a vjp, which our nodes do not have.
-        self.backward_class = node._backward_cls
-        self.backward_class.apply = backward
         # Skip the Python part of Function.apply: it looks for functorch transforms, which a call here does not have.
         return super(torch.autograd.Function, node).apply
 

@@ -2,7 +2,8 @@
 
 An operator's function allocates tensors and launches C functions. What it does depends only on its arguments: their
 shapes, strides, dtypes and devices, and the parameters. If it does anything else, such as a torch operation, there is
-no plan, and every call goes the careful way.
+no plan, and the function runs in every call. An operator writes to none of its arguments, so a function that does
+has no plan, either.
 """
 
 import struct
@@ -15,10 +16,9 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from .._backends import BACKENDS
-from . import short
+from . import extension
 from .errors import PLAIN
 from .library import backend_of
-from .short import ALLOCATION, ARGUMENT, NUMBER, STREAM
 
 _ALLOCATES = {
     torch.ops.aten.empty.memory_format,
@@ -41,6 +41,14 @@ class Launched(NamedTuple):
     function: str
     kinds: tuple[str, ...]
     values: tuple
+
+    def writes_to(self, tensors) -> bool:
+        """Does C get one of these tensors by a pointer that is not const?"""
+        return any(
+            value is tensor and not kind.startswith("const ")
+            for kind, value in zip(self.kinds, self.values, strict=True)
+            for tensor in tensors
+        )
 
 
 class Watcher(TorchDispatchMode):
@@ -96,20 +104,18 @@ class Reads(TorchFunctionMode):
         return function(*args, **(kwargs or {}))
 
 
-def note(launched: Launched) -> None:
-    """Tell this thread's watcher, if it has one, about a launch."""
-    watcher = getattr(_current, "watcher", None)
-    if watcher is not None:
-        watcher.launches.append(launched)
+def watcher() -> Watcher | None:
+    """This thread's."""
+    return getattr(_current, "watcher", None)
 
 
 def run_and_plan(function, arguments: tuple) -> tuple:
     """Call the function. Returns its result and the call's Plan, or None if no plan can repeat it."""
-    with Reads() as reads, Watcher() as watcher:
+    with Reads() as reads, Watcher() as watched:
         result = function(*arguments)
-    if reads.any or not watcher.is_plain or not all(map(is_constant, arguments)):
+    if reads.any or not watched.is_plain or not all(map(is_constant, arguments)):
         return result, None
-    return result, plan(arguments, watcher.allocations, watcher.launches, result, watcher.aliases)
+    return result, plan(arguments, watched.allocations, watched.launches, result, watched.aliases)
 
 
 def is_constant(value) -> bool:
@@ -129,22 +135,26 @@ def plan(arguments: tuple, allocations: list[Tensor], launches: list[Launched], 
         result: what the call returns: allocations, or nothing.
         aliases: pairs of tensors with the same memory and shape.
     """
-    origins = {id(t): (ARGUMENT, i) for i, t in enumerate(arguments) if isinstance(t, Tensor)}
+    c = extension._call
+    origins = {id(t): (c.ARGUMENT, i) for i, t in enumerate(arguments) if isinstance(t, Tensor)}
     if len(origins) < sum(isinstance(t, Tensor) for t in arguments):
         return None  # a tensor is passed twice, so its address does not say which argument it is
-    origins |= {id(t): (ALLOCATION, i) for i, t in enumerate(allocations)}
+    origins |= {id(t): (c.ALLOCATION, i) for i, t in enumerate(allocations)}
     for alias, tensor in aliases:
         origins |= {id(alias): origins[id(tensor)]} if id(tensor) in origins else {}
     returned = result if isinstance(result, tuple) else () if result is None else (result,)
-    places = [origins.get(id(t), (NUMBER, 0)) for t in returned]
+    places = [origins.get(id(t), (c.CONSTANT, 0)) for t in returned]
     tensors = [t for t in (*arguments, *allocations) if isinstance(t, Tensor)]
-    if not launches or any(kind != ALLOCATION for kind, _ in places) or not tensors:
+    if not launches or any(kind != c.ALLOCATION for kind, _ in places) or not tensors:
         return None
     device = tensors[0].device
+    given = [t for t in arguments if isinstance(t, Tensor)]
+    if any(launched.writes_to(given) for launched in launches):
+        return None
     if any(t.device != device or type(t) not in PLAIN for t in tensors):
         return None
     try:
-        return short.Plan(
+        return c.Plan(
             device_type=backend_of(device).dlpack,
             device=device.index or 0,
             allocations=tuple(map(allocation, allocations)),
@@ -176,15 +186,15 @@ def allocation(tensor: Tensor) -> tuple:
 
 def _launch(launched: Launched, origins: dict) -> tuple:
     library, function, kinds, values = launched
-    words = []
+    c, words = extension._call, []
     for kind, value in zip(kinds, values, strict=True):
         if value is STREAM_VALUE:
-            words.append((STREAM, 0))
+            words.append((c.CURRENT_STREAM, 0))
         elif isinstance(value, Tensor):
-            words.append(origins[id(value)] if value.numel() else (NUMBER, 0))
+            words.append(origins[id(value)] if value.numel() else (c.CONSTANT, 0))
         elif kind in ("float", "double"):
-            words.append((NUMBER, struct.unpack("q", struct.pack("d", value))[0]))
+            words.append((c.CONSTANT, struct.unpack("q", struct.pack("d", value))[0]))
         else:
-            words.append((NUMBER, (int(value) + 2**63) % 2**64 - 2**63))
+            words.append((c.CONSTANT, (int(value) + 2**63) % 2**64 - 2**63))
     threads = library.set_num_threads if BACKENDS[library.backend].on_host else 0
     return library.runner(function), threads, lambda: library.fail(function), words

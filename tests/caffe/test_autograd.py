@@ -11,9 +11,9 @@ import torch
 from support.zoo import FILLER, grads, raises
 
 from layers._runtime import CaffeRuntimeError, CaffeValueError
-from layers._runtime.short import AVAILABLE
+from layers._runtime.extension import UNUSABLE
 
-needs_the_short_way = pytest.mark.skipif(not AVAILABLE, reason="this torch has no short way")
+needs_the_short_way = pytest.mark.skipif(bool(UNUSABLE), reason="the extension is not built")
 
 
 def test_several_forwards_before_a_backward(zoo, place):

@@ -9,7 +9,6 @@ from conftest import PACKAGE
 from support.points import cases_of, differentiable, random_like, same_bits
 
 from layers._runtime.cases import results
-from layers._runtime.short import AVAILABLE
 
 of_operators = pytest.mark.only(lambda case: not case.is_caffe)
 
@@ -24,9 +23,7 @@ def operators_of(layer: str) -> list:
 def forget(layer: str) -> None:
     """From here on each call goes the careful way first."""
     for operator in operators_of(layer):
-        for known in (operator.short, *vars(operator.layer).values()):
-            if hasattr(known, "plans"):
-                known.clear()
+        operator.short.clear()
 
 
 def forward_and_backward(point, seed: int) -> tuple:
@@ -43,7 +40,6 @@ def forward_and_backward(point, seed: int) -> tuple:
 
 
 @of_operators
-@pytest.mark.skipif(not AVAILABLE, reason="this torch has no short way")
 def test_a_plan_gives_the_same_bits(point):
     """Forward and backward; with other values in between, and without a gradient."""
     forget(point.layer)
@@ -54,8 +50,9 @@ def test_a_plan_gives_the_same_bits(point):
         point.call(*point.arguments(seed=seed))
     if point.case is cases_of(point.layer)[0]:  # another function may do more than allocate and launch
         made = sum(operator.short.plans() for operator in operators_of(point.layer))
-        launched = sum(k.plans() for k in vars(point.layer_object).values() if hasattr(k, "plans"))
-        assert made + launched, "no call of this layer is ever repeated by a plan"
+        assert made or point.layer == "lltm", (
+            "no call of this layer is ever repeated by a plan"
+        )  # lltm: torch.mm
     assert same_bits(forward_and_backward(point, 1), careful)
     assert same_bits(point.call(*point.arguments()), without)
 

@@ -10,7 +10,7 @@ from support.points import LAYERS, PACKAGE, cases_of, differentiable, layer_obje
 
 import build_ffi
 from layers._runtime.cases import results
-from layers._runtime.launcher import Launcher, reach
+from layers._runtime.launcher import reach
 
 NATIVE = [name for name in LAYERS if cases_of(name) and not cases_of(name)[0].is_caffe]
 # Bytes for a kernel's own partial sums: how many, no formula says.
@@ -79,13 +79,13 @@ def launches(point, monkeypatch) -> list:
     """(launcher, arguments) of each C call that the case's function and its backward make."""
     made, layer = [], point.layer_object
     for function in layer.library("host").signatures:
-        launcher = Launcher(layer, function)
-        if launcher.returns != "int":
+        launcher = layer.launcher(function)
+        if launcher.returns_number:
             continue
 
         def spy(*arguments, launcher=launcher):
             made.append((launcher, arguments))
-            return launcher.careful(*arguments)
+            return launcher.call(*arguments)
 
         monkeypatch.setitem(vars(layer), function, spy)
     # A plan, which an earlier call left, does not come by the launchers.
@@ -113,11 +113,9 @@ def test_one_element_less_is_an_error(native, monkeypatch, runtime):
                 continue
             less = torch.zeros(reach(tensor.shape, tensor.stride()) - 1, dtype=tensor.dtype)
             wrong = [*arguments[:place], less, *arguments[place + 1 :]]
-            for call in (launcher.careful, launcher.fastest()):
-                with pytest.raises(
-                    runtime.CaffeValueError, match=rf"{native.layer}: {name}: expected memory for"
-                ):
-                    call(*wrong)
+            wanted = rf"{native.layer}: {name}: expected memory for"
+            with torch.no_grad(), pytest.raises(runtime.CaffeValueError, match=wanted):
+                launcher.call(*wrong)
 
 
 @pytest.mark.parametrize("count", [5, 10**9, 2**62, -1, -(2**63)])

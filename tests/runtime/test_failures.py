@@ -226,18 +226,23 @@ for call in (lambda t: failures.failures_post_check(t), lambda t: failures.failu
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def test_an_extension_of_older_sources_is_not_used():
-    """Between git pull and make, calls go the careful way."""
-    code = """
+@pytest.mark.parametrize("what", ["older", "missing"])
+def test_an_extension_of_other_sources_is_not_used(what):
+    """Between git pull and make: the error says what to type. A layer's import goes on."""
+    code = f"""
 import sys, types
 older = types.SimpleNamespace(EDGE="of other sources", configure=lambda values: True)
-sys.modules["layers._runtime._call"] = older
+sys.modules["layers._runtime._call"] = older if {what!r} == "older" else None
 import torch
-from layers._runtime.short import AVAILABLE
-from layers.sigmoid import sigmoid
-x = torch.randn(5, requires_grad=True)
-sigmoid(x).sum().backward()
-print(AVAILABLE, torch.allclose(x.grad, torch.sigmoid(x) * (1 - torch.sigmoid(x))))
+from layers.sigmoid import layer, sigmoid
+x = torch.randn(5)
+for call in (lambda: sigmoid(x), lambda: layer.sigmoid_forward(x, x, 5)):
+    try:
+        call()
+    except RuntimeError as error:
+        print(error)
 """
     done = python_with_torch.run([sys.executable, "-c", code])
-    assert done.stdout == "False True\n", done.stdout + done.stderr
+    why = "was built by another version of the toolkit" if what == "older" else "is not built"
+    line = f"sigmoid: layers/_runtime/_call.abi3.so {why}. Type `make` in the toolkit's folder.\n"
+    assert done.stdout == 2 * line, done.stdout + done.stderr

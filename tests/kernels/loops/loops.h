@@ -10,6 +10,7 @@ int loops_break(const float* bottom, float* top, int64_t count, void* stream);
 int loops_continue(const float* bottom, float* top, int64_t count, void* stream);
 int loops_dangling_else(const float* bottom, float* top, int64_t count, void* stream);
 int loops_default_arguments(const float* bottom, float* top, int64_t count, void* stream);
+// bias, top, again: may be NULL.
 int loops_null(const float* bottom, const float* bias, float* top, float* again, int64_t count, void* stream);
 int loops_in_place(float* top, int64_t count, void* stream);
 // Adds 1 to top[b] in block b, of one thread; every 97th block first counts to `busy`. top: [blocks]

@@ -2,6 +2,7 @@
 int vectors_relu(const void* in, void* out, int count, int dtype, void* stream);
 int vectors_early_return(const void* in, void* out, int count, int dtype, void* stream);
 int vectors_broken_off(const void* in, void* out, int count, int dtype, void* stream);
+// bias: may be NULL.
 int vectors_optional(const void* in, const void* bias, int has_bias, void* out, int count, int dtype,
                      void* stream);
 int vectors_conditional_write(const void* in, void* out, int count, int dtype, void* stream);

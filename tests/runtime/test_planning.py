@@ -9,10 +9,9 @@ import torch
 from support.workshop import Fork
 from torch import Tensor
 
-from layers._runtime import operator, short
+from layers._runtime import extension, operator
 from layers.sigmoid import layer as sigmoid_layer
 
-pytestmark = pytest.mark.skipif(not short.AVAILABLE, reason="this torch has no short way")
 CPU, CUDA = 1, 2  # DLPack's
 
 
@@ -25,9 +24,11 @@ def exchanged(monkeypatch):
         asked.append(device)
         return asked[-2]
 
-    assert short._call.configure(short.of_torch() | {"exchange_device": exchange})
+    # As if there were two.
+    changed = {"exchange_device": exchange, "device_count": lambda: 2}
+    extension._call.configure(extension.of_torch() | changed)
     yield asked
-    assert short._call.configure(short.of_torch())
+    extension._call.configure(extension.of_torch())
 
 
 @pytest.fixture
@@ -42,7 +43,7 @@ def planned():
 
 
 def empty_plan(device_type: int, device: int, allocations: tuple = ()):
-    return short.Plan(
+    return extension._call.Plan(
         device_type=device_type,
         device=device,
         allocations=allocations,
@@ -133,11 +134,13 @@ def test_no_memory_for_a_call_is_an_error():
     pytest.importorskip("_testcapi")
     script = """
 import _testcapi
-from layers._runtime.short import _call
+from layers._runtime.extension import _call
 def function(): pass
 functions = dict.fromkeys(("careful", "plain", "planning", "cast"), function)
+launched = {"parameters": (), "codes": (), "any_layout": 0, "returns_number": 0, "careful": function, "fail": function}
 made = {
-    "Short": {"parameters": "t", "defaults": (), "launches_only": 0, "casts": 0, **functions},
+    "Launcher": launched,
+    "Short": {"parameters": "t", "defaults": (), "casts": 0, **functions},
     "Plan": {
         "device_type": 1, "device": 0, "allocations": (), "empty": 0, "launches": (), "results": (), "returns_tuple": 0
     },
@@ -156,4 +159,4 @@ for name, values in made.items():
     print(name, *sorted(set(said)))
 """
     output, errors = Fork(script).communicate()
-    assert output == "Short made no memory\nPlan made no memory\n", output + errors
+    assert output == "Launcher made no memory\nShort made no memory\nPlan made no memory\n", output + errors

@@ -1,0 +1,124 @@
+"""The numbers that a C function takes and returns, and the alignment of its tensors: each C type, at its ends."""
+
+import ctypes
+import importlib
+import math
+import operator
+
+import numpy
+import pytest
+import torch
+from support.reading import reads  # noqa: F401  (a fixture)
+from support.workshop import Workshop
+
+from layers._runtime.cases import load_package
+
+
+class Subclass(torch.Tensor):
+    pass
+
+
+KINDS = ["double", "float", "int", "int64_t", "uint8_t", "bool", "long", "short", "unsigned", "unsigned char", "size_t",
+         "unsigned long long", "signed char", "long unsigned int", "uint16_t"]  # fmt: skip
+NUMBERS = """#include "caffe_cuda_macro.h"
+#include <stddef.h>
+struct float4_of_mine { float x, y, z, w; };
+extern "C" int numbers_store(DECLARED) {
+  int at = 0;
+  STORED
+  return 0;
+}
+extern "C" int numbers_aligned(const float* in, float* out, void* stream) { return out[0] = in[0], 0; }
+extern "C" int64_t numbers_sum(long a, unsigned char b, int dtype) { return a + b + dtype; }
+"""
+DECLARED = """int numbers_store(DECLARED);
+// in: aligned to 16 bytes
+int numbers_aligned(const float* in, float* out, void* stream);
+int64_t numbers_sum(long a, unsigned char b, int dtype);
+"""
+
+
+@pytest.fixture(scope="module")
+def numbers(shared_layers, tmp_path_factory):
+    """A C function that takes a number of each kind and stores it as a double, exactly if it has 53 bits."""
+    declared = ", ".join(["double *top", *(f"{kind} n{i}" for i, kind in enumerate(KINDS))])
+    stored = " ".join(f"top[at++] = double(n{i});" for i in range(len(KINDS)))
+    workshop = Workshop(tmp_path_factory.mktemp("numbers") / "my_layers")
+    workshop.layer(
+        "numbers",
+        cu=NUMBERS.replace("DECLARED", declared).replace("STORED", stored),
+        numbers_h=DECLARED.replace("DECLARED", declared),
+    )
+    workshop.build()
+    return importlib.import_module(f"{load_package(workshop.folder, 'numbers_layers')}.numbers").layer
+
+
+def right(kind: str, value):
+    """What C gets for a value, by ctypes; None if it is to be refused."""
+    names = {"bool": "bool", "double": "double", "float": "float"}
+    if kind == "bool":
+        return float(bool(value))
+    if kind in names:
+        try:
+            number = float(value)
+        except (TypeError, ValueError, OverflowError):
+            return None
+        found = getattr(ctypes, f"c_{kind}")(number).value
+        return None if math.isinf(found) and not math.isinf(number) else found
+    try:
+        number = int(value) if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        return None
+    sized = {"unsigned": ctypes.c_uint, "unsigned char": ctypes.c_ubyte, "signed char": ctypes.c_byte,
+             "unsigned long long": ctypes.c_ulonglong, "long unsigned int": ctypes.c_ulong}  # fmt: skip
+    kind = sized.get(kind) or getattr(
+        ctypes, f"c_{kind.removesuffix('_t')}" if kind != "size_t" else "c_size_t"
+    )
+    return float(number) if kind(number).value == number else None
+
+
+VALUES = [0, 1, -1, 2, 127, 128, 255, 256, 2**15, 2**16, 2**31 - 1, 2**31, 2**32, -2**31, -2**31 - 1, 2**63 - 1, 2**63,
+          2**64 - 1, 2**64, -2**63, 10**400, True, False, 0.5, -0.0, 1e39, -1e39, 1e300, 3.4028235e38, float("inf"),
+          "1", None, 1j, numpy.int64(7), numpy.float32(0.5), torch.tensor(2)]  # fmt: skip
+
+
+@pytest.mark.parametrize("place", range(len(KINDS)), ids=KINDS)
+def test_numbers(numbers, place):
+    """Each C type, at its ends and beyond them."""
+    for value in VALUES:
+        top = torch.full((len(KINDS),), -7.0, dtype=torch.float64)
+        given, wanted = [1] * len(KINDS), right(KINDS[place], value)
+        given[place] = value
+        if wanted is None:
+            with pytest.raises((TypeError, ValueError), match=rf"^numbers: n{place}: expected "):
+                numbers.numbers_store(top, *given)
+            assert (top == -7).all()
+        else:
+            numbers.numbers_store(top, *given)
+            assert top[place].item() == wanted and top.sum().item() == wanted + len(KINDS) - 1, value
+
+
+def test_a_number_that_c_returns(numbers):
+    x = torch.zeros(3, dtype=torch.float64)
+    for like in (x, x[::2], x.as_subclass(Subclass), torch._neg_view(x), torch.zeros(0, dtype=torch.float64)):
+        assert numbers.numbers_sum(like, 40, 2) == 43
+    with pytest.raises(ValueError, match="numbers: b: expected an int from 0 to 255, got 256"):
+        numbers.numbers_sum(x, 40, 256)
+
+
+def test_memory_is_aligned(numbers):
+    """As the element asks for, and as the declaration says of C's wider type."""
+    out, memory = torch.zeros(1), torch.arange(64, dtype=torch.float32)
+    start = next(i for i in range(4) if memory[i:].data_ptr() % 16 == 0)
+    numbers.numbers_aligned(memory[start:], out)
+    assert out.item() == start
+    for off in (1, 2, 3):
+        with pytest.raises(
+            ValueError, match=r"numbers: in: expected memory at a multiple of 16 bytes .*clone it"
+        ):
+            numbers.numbers_aligned(memory[start + off :], out)
+        numbers.numbers_aligned(memory[start + off :].clone(), out)
+        assert out.item() == start + off
+    odd = torch.frombuffer(bytearray(65), dtype=torch.float32, offset=1, count=16)
+    with pytest.raises(ValueError, match="numbers: out: expected memory at a multiple of 4 bytes"):
+        numbers.numbers_aligned(memory[start:], odd)
