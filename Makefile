@@ -51,7 +51,7 @@ TOOL := "$$PYTHON" -m tools.
 export CALLED_IN := $(realpath $(PWD))
 # PYTHONSAFEPATH would hide the tools in this folder from Python.
 unexport PYTHONSAFEPATH
-.PHONY: all libraries test bench port loops sanitize new verify net verify-net train caffetest fuzz lint clean help
+.PHONY: all libraries test bench port loops sanitize new verify net verify-net onnx train caffetest fuzz lint clean help
 .DEFAULT_GOAL := all
 
 all:  ## build every layer for every backend, run each once, print a table
@@ -84,6 +84,9 @@ net:  ## PROTOTXT=x [WEIGHTS=x.caffemodel CAFFE=/path/to/fork]: port what a net 
 
 verify-net:  ## PROTOTXT=x CAFFE=/path/to/fork: compare a net by torch with the fork's own code, blob by blob
 	+@$(TOOL)net verify
+
+onnx:  ## PROTOTXT=x WEIGHTS=x.caffemodel [ONNX=x.onnx]: write a net as ONNX, and compare every blob
+	+@$(TOOL)net onnx
 
 train:  ## SOLVER=solver.prototxt [WEIGHTS=x.caffemodel RESUME=1]: train a Caffe net as `caffe train` did
 	@"$$PYTHON" -m layers.train $${WEIGHTS:+--weights "$$WEIGHTS"} $${RESUME:+--resume} -- "$$SOLVER"

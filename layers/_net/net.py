@@ -443,6 +443,25 @@ class CaffeNet(nn.Module):
         """Write a .caffemodel in today's format, which Caffe and its tools can read."""
         save(self, path_of(f"{self.path}: save_caffemodel: path", path))
 
+    def to_onnx(self, path, *, dynamic_batch: bool = True):
+        """Write the net in phase TEST as ONNX, run it by onnxruntime, and compare every blob with this net.
+
+        Inputs and outputs have the blobs' names. DetectionOutput is ONNX's NonMaxSuppression. Beside the file,
+        PATH.json has the certificate.
+
+        Args:
+            dynamic_batch: leave the batch's size free, if the net allows it.
+
+        Returns:
+            the certificate: `agrees`, `blobs` (name, shape, difference), `dynamic_batch`, `domains`. Print it.
+
+        Raises:
+            CaffeRuntimeError: a package is missing (onnx, onnxscript, onnxruntime), or a layer cannot be exported.
+        """
+        from .onnx import to_onnx
+
+        return to_onnx(self, path, dynamic_batch=dynamic_batch)
+
     def share_with(self, other: CaffeNet) -> CaffeNet:
         """Use another net's blobs, in the layers that have the same name. Both nets must be on one device.
 

@@ -1,10 +1,13 @@
-"""make net, make verify-net: run or compare a whole Caffe net from the shell.
+"""make net, make verify-net, make onnx: run, compare or convert a whole Caffe net from the shell.
 
 make net PROTOTXT=deploy.prototxt [WEIGHTS=x.caffemodel] [CAFFE=/path/to/fork]
     ports and builds what is missing, runs the net once, prints a table
 
 make verify-net PROTOTXT=deploy.prototxt CAFFE=/path/to/fork
     runs the net by torch and all unedited, and compares every blob and every gradient
+
+make onnx PROTOTXT=deploy.prototxt WEIGHTS=x.caffemodel [ONNX=x.onnx]
+    writes the net as ONNX, and compares every blob with what onnxruntime computes
 """
 
 from __future__ import annotations
@@ -46,6 +49,7 @@ from .compare import compare, random_inputs, runs_by, twin_parameters, vary
 FORWARD, GRADIENT = 1e-4, 1e-3  # relative
 USAGE = {
     "show": "make net PROTOTXT=deploy.prototxt [WEIGHTS=x.caffemodel CAFFE=/path/to/fork]",
+    "onnx": "make onnx PROTOTXT=deploy.prototxt WEIGHTS=x.caffemodel [ONNX=x.onnx]",
     "verify": "make verify-net PROTOTXT=train_val.prototxt CAFFE=/path/to/fork [WEIGHTS=x.caffemodel]",
 }
 
@@ -72,15 +76,16 @@ def as_typed(text: str) -> str:
 
 def run(console: Console) -> int:
     settings, targets = of_each_folder(sys.argv[1:])
-    if targets not in (["show"], ["verify"]) or not os.environ.get("PROTOTXT"):
-        console.print(USAGE["verify" if targets == ["verify"] else "show"])
+    target = targets[0] if len(targets) == 1 and targets[0] in USAGE else "show"
+    if targets != [target] or not os.environ.get("PROTOTXT"):
+        console.print(USAGE[target])
         return 2
-    asked = Asked(settings, verify=targets == ["verify"])
+    asked = Asked(settings, verify=target == "verify")
     torch.manual_seed(1701)
     make_messages(settings[0].core)
     if not port_missing(asked, console):
         return 1
-    return verify(asked, console) if asked.verify else show(asked, console)
+    return {"show": show, "verify": verify, "onnx": convert}[target](asked, console)
 
 
 class Asked:
@@ -295,6 +300,25 @@ def show(asked: Asked, console: Console) -> int:
     ):
         console.print(text, highlight=False, soft_wrap=True)
     return 0
+
+
+def convert(asked: Asked, console: Console) -> int:
+    """Write the net as ONNX, and print the certificate. Returns 0 if every blob agrees."""
+    net = caffe_net(asked.prototxt, asked.weights or None, **asked.options | {"phase": TEST})
+    if not asked.weights:
+        vary(net)
+    path = os.environ.get("ONNX") or str(Path(asked.prototxt).with_suffix(".onnx"))
+    certificate = net.to_onnx(path)
+    table = Table(title=f"{path}: by {certificate.runtime}, against the net")
+    for name in ("blob", "shape", "relative difference"):
+        table.add_column(name)
+    for blob in certificate.blobs:
+        table.add_row(blob["name"], " x ".join(map(str, blob["shape"])), f"{blob['difference']:.1e}")
+    console.print(table)
+    console.print(
+        str(certificate).splitlines()[-1], style="green" if certificate.agrees else "red", soft_wrap=True
+    )
+    return 0 if certificate.agrees else 1
 
 
 def call_of(net: CaffeNet) -> str:

@@ -88,6 +88,8 @@ def suppressed(boxes: Tensor, valid: Tensor, threshold: float, eta: float = 1.0,
     all boxes are judged by the boxes that the last round kept, each round makes at least one more answer final, mostly
     nearly all, and a round that changes nothing is the last one.
     """
+    if eta == 1 and overlap is _overlap and torch.onnx.is_in_onnx_export():
+        return torch.ops.cuffi.suppressed(boxes, valid, threshold)
     count = boxes.shape[-2]
     kept = valid.contiguous()  # while_loop wants what it carries to be laid out alike
     for begin in range(0, count, _BLOCK):
@@ -98,6 +100,7 @@ def suppressed(boxes: Tensor, valid: Tensor, threshold: float, eta: float = 1.0,
 
 
 _BLOCK = 512
+_overlap = overlap
 
 
 def _judge(kept: Tensor, overlaps: Tensor, begin: int, end: int, threshold: float, eta: float) -> Tensor:

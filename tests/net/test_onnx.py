@@ -1,0 +1,123 @@
+"""ONNX: the file that is written, run by onnxruntime, against the net."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from layers import caffe_net
+
+for name in ("onnx", "onnxscript", "onnxruntime"):
+    pytest.importorskip(name)
+pytestmark = pytest.mark.filterwarnings("ignore")  # torch's exporter, about itself
+
+NET = """
+input: "data" input_shape { dim: 1 dim: 3 dim: 12 dim: 12 }
+layer { name: "conv" type: "Convolution" bottom: "data" top: "conv"
+  convolution_param { num_output: 6 kernel_size: 3 group: 3 weight_filler { type: "msra" } } }
+layer { name: "bn" type: "BatchNorm" bottom: "conv" top: "conv" }
+layer { name: "scale" type: "Scale" bottom: "conv" top: "conv" scale_param { bias_term: true } }
+layer { name: "relu" type: "ReLU" bottom: "conv" top: "conv" }
+layer { name: "pool" type: "Pooling" bottom: "conv" top: "pool" pooling_param { pool: MAX kernel_size: 3 stride: 2 } }
+layer { name: "fc" type: "InnerProduct" bottom: "pool" top: "fc"
+  inner_product_param { num_output: 4 weight_filler { type: "xavier" } } }
+layer { name: "prob" type: "Softmax" bottom: "fc" top: "prob" }
+"""
+SSD = """
+input: "data" input_shape { dim: 1 dim: 4 dim: 5 dim: 5 } input: "image" input_shape { dim: 1 dim: 3 dim: 50 dim: 50 }
+layer { name: "loc" type: "Convolution" bottom: "data" top: "loc"
+  convolution_param { num_output: 12 kernel_size: 1 weight_filler { type: "msra" } } }
+layer { name: "loc_perm" type: "Permute" bottom: "loc" top: "loc_perm" permute_param { order: [0, 2, 3, 1] } }
+layer { name: "loc_flat" type: "Flatten" bottom: "loc_perm" top: "loc_flat" }
+layer { name: "conf" type: "Convolution" bottom: "data" top: "conf"
+  convolution_param { num_output: 9 kernel_size: 1 weight_filler { type: "msra" } } }
+layer { name: "conf_perm" type: "Permute" bottom: "conf" top: "conf_perm" permute_param { order: [0, 2, 3, 1] } }
+layer { name: "conf_lines" type: "Reshape" bottom: "conf_perm" top: "conf_lines"
+  reshape_param { shape { dim: 0 dim: -1 dim: 3 } } }
+layer { name: "softmax" type: "Softmax" bottom: "conf_lines" top: "softmax" softmax_param { axis: 2 } }
+layer { name: "conf_flat" type: "Flatten" bottom: "softmax" top: "conf_flat" }
+layer { name: "priors" type: "PriorBox" bottom: "data" bottom: "image" top: "priors"
+  prior_box_param { min_size: 20 aspect_ratio: 2 flip: true variance: 0.1 variance: 0.1 variance: 0.2 variance: 0.2 } }
+layer { name: "found" type: "DetectionOutput" bottom: "loc_flat" bottom: "conf_flat" bottom: "priors" top: "found"
+  detection_output_param { num_classes: 3 background_label_id: 0 nms_param { nms_threshold: 0.4 top_k: 50 }
+    code_type: CENTER_SIZE keep_top_k: 20 confidence_threshold: 0.2 } }
+"""
+
+
+def session(path):
+    import onnxruntime
+
+    return onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+
+
+@pytest.fixture
+def net():
+    torch.manual_seed(1)
+    net = caffe_net(NET)
+    with torch.no_grad():
+        for blob in net.state_dict().values():
+            blob.copy_(torch.rand_like(blob) + 0.1)
+    return net
+
+
+def test_a_file_has_the_blobs_names_and_any_batch(net, tmp_path):
+    certificate = net.to_onnx(tmp_path / "net.onnx")
+    assert certificate.agrees and certificate.dynamic_batch and certificate.domains == []
+    assert [blob["name"] for blob in certificate.blobs] == ["conv", "pool", "fc", "prob"]
+    written = session(tmp_path / "net.onnx")
+    assert [i.name for i in written.get_inputs()] == ["data"]
+    assert [o.name for o in written.get_outputs()] == ["prob"]
+    images = torch.randn(5, 3, 12, 12)
+    (found,) = written.run(None, {"data": images.numpy()})
+    np.testing.assert_allclose(found, net(data=images).detach().numpy(), rtol=1e-5, atol=1e-6)
+    said = json.loads((tmp_path / "net.onnx.json").read_text())
+    assert said["agrees"] and len(said["blobs"]) == 4
+
+
+def test_detection_output_is_non_max_suppression(tmp_path):
+    import onnx
+
+    torch.manual_seed(3)
+    net = caffe_net(SSD)
+    certificate = net.to_onnx(tmp_path / "ssd.onnx")
+    assert (
+        certificate.agrees and len(next(b for b in certificate.blobs if b["name"] == "found")["shape"]) == 4
+    )
+    types = [node.op_type for node in onnx.load(tmp_path / "ssd.onnx").graph.node]
+    assert "NonMaxSuppression" in types and "Loop" not in types
+    written = session(tmp_path / "ssd.onnx")
+    for seed in range(4):
+        data = torch.randn(1, 4, 5, 5, generator=torch.Generator().manual_seed(seed)) * 2
+        inputs = {"data": data, "image": torch.zeros(1, 3, 50, 50)}
+        wanted = net(**inputs)
+        given = {i.name: inputs[i.name].numpy() for i in written.get_inputs()}
+        (found,) = written.run(["found"], given)
+        np.testing.assert_allclose(found, wanted.numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_a_difference_is_reported(net, tmp_path, monkeypatch):
+    """A certificate is no formality: another net's numbers do not agree."""
+    from layers._net import onnx as module
+
+    compare = module._compare
+
+    def spoiled(net, *rest):
+        with torch.no_grad():
+            net.fc.bias[0] += 1
+        compare(net, *rest)
+
+    monkeypatch.setattr(module, "_compare", spoiled)
+    certificate = net.to_onnx(tmp_path / "net.onnx")
+    assert not certificate.agrees and "NOT EQUAL" in str(certificate)
+    assert [b["name"] for b in certificate.blobs if b["difference"] > 1e-5] == ["fc", "prob"]
+
+
+def test_a_missing_package_is_named(net, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnxscript", None)
+    with pytest.raises(
+        RuntimeError, match="to_onnx needs the package onnxscript: pip install onnx onnxscript"
+    ):
+        net.to_onnx(tmp_path / "net.onnx")
+    assert not list(tmp_path.iterdir())
