@@ -216,11 +216,15 @@ inline PyObject* ask(Call& call, const char* operation, const char* kinds, va_li
 
 }  // namespace th
 
-// Is it asked to have the size that it has?
-static bool th_has_size(const THTensor* t, va_list list) {
+// Does a resize leave the tensor as it is?
+static bool th_has_size(const THTensor* t, const char* kinds, va_list list) {
+  if (strlen(kinds) != static_cast<size_t>(t->nDimension) + 1) return false;
   for (int i = 0; i < t->nDimension; ++i)
     if (va_arg(list, long) != t->size[i]) return false;
   return th_is_contiguous(t);
+}
+static bool th_is_like(const THTensor* t, const THTensor* like) {
+  return like && th_same_size(t, like) && th_is_contiguous(t);
 }
 
 struct THCState {};
@@ -239,10 +243,11 @@ void th_fail(const char* format, ...) {
 THTensor* th_torch(const char* operation, const char* kinds, ...) {
   th::Call& call = th::Call::here();
   va_list list;
-  if (!strcmp(operation, "resize")) {  // most often to the same size, in a loop
+  if (!strcmp(operation, "resize") || !strcmp(operation, "resizeAs")) {  // most often to the size that it has
     va_start(list, kinds);
     const THTensor* const t = va_arg(list, THTensor*);
-    const bool same = t && strlen(kinds) == static_cast<size_t>(t->nDimension) + 1 && th_has_size(t, list);
+    const bool same =
+        t && (kinds[1] == 't' ? th_is_like(t, va_arg(list, THTensor*)) : th_has_size(t, kinds, list));
     va_end(list);
     if (same) return nullptr;
   }

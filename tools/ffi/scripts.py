@@ -89,7 +89,7 @@ def build_all(settings: Settings, ext: str) -> int:
     """Build what EXT lists. The exit status is 1 if one failed."""
     scripts = listed(ext, os.environ["CALLED_IN"] if is_called_elsewhere() else ".")
     results = []
-    with ThreadPoolExecutor(min(4, len(os.sched_getaffinity(0)))) as pool:
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         for result in pool.map(lambda words: run(words, settings), scripts):
             results.append(result)
             if result.status:
