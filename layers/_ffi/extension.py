@@ -12,7 +12,7 @@ import shutil
 import sys
 from pathlib import Path, PurePosixPath
 
-from .._backends import BACKENDS
+from .._backends import BACKENDS, HOST
 from .._load import toolkit
 from .._load.build import CaffeBuildError, Progress, make
 from .._load.cache import Entry
@@ -89,13 +89,7 @@ class Extension:
 
     def build(self) -> None:
         """Build the libraries, and write the package. Nothing is written if anything fails."""
-        # Without a GPU and without ARCH only the processor's library is of use here.
-        only_host = processor.stands_in and not os.environ.get("ARCH")
-        settings, backends = settings_for(
-            "torch.utils.ffi", *(("all-major", "host") if only_host else (None, None))
-        )
-        if not self.with_cuda:
-            backends = tuple(b for b in backends if BACKENDS[b].on_host)
+        settings, backends = self._settings()
         job, files = self._job()
         key = kernels.digest(job, files, settings, backends)
         entry = Entry(self.short, key, PurePosixPath("made"))
@@ -110,6 +104,18 @@ class Extension:
         self._write(entry)
         made = [name for name in backends if list(entry.folder.glob(f"*{BACKENDS[name].library}"))]
         print(f"{self.name}: built for {', '.join(made)} in {self.target}")
+
+    def _settings(self) -> tuple[dict, tuple[str, ...]]:
+        """make's settings, and the backends to build for."""
+        wanted = os.environ.get("BACKENDS", "").split() or None
+        arch = None
+        if not self.with_cuda:
+            wanted = HOST.name
+        elif processor.stands_in and not os.environ.get(
+            "ARCH"
+        ):  # then only the processor's library is of use here
+            arch, wanted = "all-major", wanted or HOST.name
+        return settings_for("torch.utils.ffi", arch, wanted)
 
     def _job(self) -> tuple[dict, dict[str, bytes]]:
         """What tools/ffi/library.py builds, with the user's paths, and the content of each file by path."""

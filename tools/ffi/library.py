@@ -39,7 +39,7 @@ class LibraryRules(Rules):
         self.path, self.job = path, json.loads(Path(path).read_text())
 
     def flags(self, source: str, own: list[str]) -> str:
-        words = [f"-iquote{os.path.dirname(source)}", *own, *self.job["flags"]]
+        words = ["-iquote", os.path.dirname(source), *own, *self.job["flags"]]
         words.append(f"-fmacro-prefix-map={self.job['copies']}={self.job['above']}")
         return " ".join(shlex.quote(word).replace("$", "$$").replace(",", "$(comma)") for word in words)
 
@@ -72,7 +72,7 @@ class LibraryRules(Rules):
         made = f"{place}/{os.path.relpath(source, self.job['copies'])}.o"
         folders.check_path(path, "EXT")
         # Rewritten headers lie beside the rewritten file.
-        own = [*([f"-iquote{os.path.dirname(path)}"] if path != source else []), *own]
+        own = [*(["-iquote", os.path.dirname(path)] if path != source else []), *own]
         return self.compiled(
             f"{recipe},{backend}", self._what(source), path, made, [], self.flags(source, own) + more
         )

@@ -57,7 +57,7 @@ def run(words: list[str], settings: Settings) -> Result:
     own = {name: text for name, text in settings.environment().items() if text or name == "NVCC"}
     environment = {k: v for k, v in os.environ.items() if not k.startswith("MAKE") and k != "MFLAGS"}
     environment |= {name: own[name] for name in passed if name in own and name in os.environ}
-    for name in ("EXT", "BUILD", "CORE", "LAYERS_DIR", "LAYERS", "BACKENDS"):
+    for name in ("EXT", "BUILD", "CORE", "LAYERS_DIR", "LAYERS"):
         environment.pop(name, None)
     done = subprocess.run(
         [sys.executable, program(settings.root), os.path.basename(script), *words[1:]],
