@@ -19,7 +19,7 @@ ffi_cpp      = $(call step,CXX,$(2),$@.log,$(call compile,$(CXX) $(FFI_CPP) $(FF
 # ffi_kernel(backend, what, includes and macros): a rewritten .cu.
 ffi_kernel   = $(call ffi_kernel_$(1),$(2),$(3) $(FFI_INCLUDE) -idirafter include/legacy)
 ffi_kernel_host = $(call step,CXX,$(1),$@.log,$(call compile,$(CXX) $(2) $(host_CAFFE) -w -fpermissive))
-ffi_kernel_cuda = $(call step,NVCC,$(1),$@.log,$(call compile,'$(NVCC)' $(call through,$(2)) $(cuda_CAFFE) -w))
+ffi_kernel_cuda = $(call step,NVCC,$(1),$@.log,$(call compile,'$(NVCC)' $(call through,$(2)) $(cuda_CAFFE) --extended-lambda -w))
 # ffi_wrapper(module, backend): the Python module of the C functions.
 ffi_wrapper  = $(call step,FFI,$(1),$@.log,$(PYTHON) build_ffi.py $< $@ \
                --cxx '$(CXX) -O1 $(FFI_$(2)) $(FFI_INCLUDE) $(FFI_$(2)_CPP)' \

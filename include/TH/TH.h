@@ -180,7 +180,7 @@ TH_INLINE ptrdiff_t th_place(const THTensor* t, int dimensions, long a, long b, 
   TH_INLINE void X##_sum P(X* t, X* of, int d, int keep) {                                                   \
     th_torch("sum", "ttll", t, of, (long)d, (long)keep);                                                     \
   }                                                                                                          \
-  TH_INLINE double X##_sumall P(X* t) { return th_number("sum", "t", t); }                                   \
+  TH_INLINE double X##_sumall P(X* t) { return th_number("sumall", "t", t); }                                \
   TH_INLINE double X##_meanall P(X* t) { return th_number("mean", "t", t); }
 
 // Functions that take or give an element.

@@ -107,15 +107,13 @@ class Extension:
 
     def _settings(self) -> tuple[dict, tuple[str, ...]]:
         """make's settings, and the backends to build for."""
-        wanted = os.environ.get("BACKENDS", "").split() or None
+        wanted = os.environ.get("BACKENDS", "").split() if self.with_cuda else HOST.name
         arch = None
-        if not self.with_cuda:
-            wanted = HOST.name
-        elif processor.stands_in and not os.environ.get(
+        if processor.stands_in and not os.environ.get(
             "ARCH"
         ):  # then only the processor's library is of use here
             arch, wanted = "all-major", wanted or HOST.name
-        return settings_for("torch.utils.ffi", arch, wanted)
+        return settings_for("torch.utils.ffi", arch, wanted or None)
 
     def _job(self) -> tuple[dict, dict[str, bytes]]:
         """What tools/ffi/library.py builds, with the user's paths, and the content of each file by path."""
@@ -172,6 +170,8 @@ class Extension:
             copy = Path(staged(path))
             copy.parent.mkdir(parents=True, exist_ok=True)
             copy.write_bytes(content)
+            # Their macros are the extension's own, so no loop becomes a vector loop (tools/cuda/for_nvcc.py).
+            copy.with_name("plain_loops").write_text("*\n")
         lists = {n: [staged(f) for f in job[n]] for n in ("sources", "headers", "local", "flags")}
         lists["kernels"] = [
             {"source": staged(k["source"]), "flags": [staged(f) for f in k["flags"]]} for k in job["kernels"]

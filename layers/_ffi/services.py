@@ -148,6 +148,6 @@ OPERATIONS = {
     "addr": _matrix(torch.addr),
 }  # fmt: skip
 NUMBERS = {
-    "sum": torch.sum, "mean": torch.mean, "amin": torch.amin, "amax": torch.amax, "norm": torch.linalg.vector_norm,
+    "sumall": torch.sum, "mean": torch.mean, "amin": torch.amin, "amax": torch.amax, "norm": torch.linalg.vector_norm,
     "dot": lambda a, b: torch.dot(a.reshape(-1), b.reshape(-1)), "get": lambda tensor, *index: tensor[index],
 }  # fmt: skip

@@ -11,7 +11,7 @@ In a Caffe layer (--caffe FOLDER), launches that name no stream get torch's:
     <<<grid, block>>>              <<<grid, block, 0, ::caffe::current_stream()>>>
 
 Everything else stays as it is, on its own line. build/foo.cu.loops gets the decision for each kernel, with the reason.
-A file `plain_loops` beside the source may name kernels, one per line. Their loops stay as they are.
+A file `plain_loops` beside the source may name kernels, one per line, or `*` for all. Their loops stay as they are.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Decisions(NamedTuple):
 def decided(unit: Unit) -> Decisions:
     plain = plain_loops(unit.main.path)
     by_kernel = {
-        kernel: "plain_loops says so" if kernel.name in plain else decide(unit, source, kernel)
+        kernel: "plain_loops says so" if {kernel.name, "*"} & plain else decide(unit, source, kernel)
         for source in unit.sources
         for kernel in unit.kernels(source)
     }
