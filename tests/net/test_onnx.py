@@ -111,7 +111,8 @@ def test_a_difference_is_reported(net, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "_compare", spoiled)
     certificate = net.to_onnx(tmp_path / "net.onnx")
     assert not certificate.agrees and "NOT EQUAL" in str(certificate)
-    assert [b["name"] for b in certificate.blobs if b["difference"] > 1e-5] == ["fc", "prob"]
+    differ = {b["name"] for b in certificate.blobs if b["difference"] > 1e-5}
+    assert "fc" in differ and differ <= {"fc", "prob"}
 
 
 def test_a_missing_package_is_named(net, tmp_path, monkeypatch):
