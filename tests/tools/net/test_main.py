@@ -318,7 +318,7 @@ def test_what_is_missing_is_ported_and_built(asked, tmp_path, monkeypatch, fork,
     wanted = net.Asked([Settings({"LAYERS_DIR": str(folder)})], verify=False)
     said = io.StringIO()
     assert net.port_missing(wanted, Console(file=said, width=200)) is (status == 0)
-    assert ran == [["tools.port", f"--caffe={fork.root}", f"--layers-dir={folder}", "--", "Own"]]
+    assert ran == [["tools.port", f"--caffe={fork.root}", f"--layers-dir={folder}", "--unbuilt", "--", "Own"]]
     told = [f"Porting Own from {fork.root}"] + ["Not ported: Own. The lines above say why"] * status
     assert said.getvalue().splitlines() == told and folder.is_dir()
     # There, and not built.
