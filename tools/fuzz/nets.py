@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import tempfile
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -22,52 +22,17 @@ from layers._net.messages import STOCK
 from .calls import Finding
 
 NAMES = (
-    "a",
-    "conv/1",
-    'quo"te',
-    "卷积",
-    "back\\slash",
-    "tab\there",
-    "it's",
-    "x.y",
-    "new\nline",
-    "é",
-    "#no",
-    "{",
-    "weight",
-)
+    "a", "conv/1", 'quo"te', "卷积", "back\\slash", "tab\there", "it's", "x.y", "new\nline", "é", "#no", "{", "weight"
+)  # fmt: skip
 BATCH = 2
 V1_TYPES = {"InnerProduct": "INNER_PRODUCT", "ReLU": "RELU"}  # others are in capitals
 WORDS = (
-    "{",
-    "}",
-    ":",
-    '"',
-    "-1",
-    "1e40",
-    "nan",
-    "99999999999999999999",
-    "layer",
-    "#",
-    "\n",
-    "\\x",
-    "\x00",
-    "é",
-    "true",
-)
+    "{", "}", ":", '"', "-1", "1e40", "nan", "99999999999999999999", "layer", "#", "\n", "\\x", "\x00", "é", "true"
+)  # fmt: skip
 # Where numbers of a file's structure go wrong: lengths, field numbers, groups, sizes.
 BYTES = (
-    b"\x00",
-    b"\xff" * 9 + b"\x01",
-    b"\x80",
-    b"\x0a",
-    b"\x12",
-    b"\x0b",
-    b"\x3a\x7f",
-    b"\xff",
-    b"\x7f" * 4,
-    b"\x08\x80",
-)
+    b"\x00", b"\xff" * 9 + b"\x01", b"\x80", b"\x0a", b"\x12", b"\x0b", b"\x3a\x7f", b"\xff", b"\x7f" * 4, b"\x08\x80"
+)  # fmt: skip
 
 
 @dataclass
@@ -115,69 +80,62 @@ def drawn(seed: int, size: int) -> Net:
     layers, widths = [], {"in": 3}
     shapes: dict[str, tuple] = {}  # of what has a shared name, with its multipliers
     for i in range(r.randint(1, size)):
-        name = f"{names[i % len(names)]}{i}"
-        kinds = ["InnerProduct", "InnerProduct", "Power", "ReLU", "Eltwise", "Concat", "Slice"] + [
-            "Scale"
-        ] * (not old)
-        kind, bottom = r.choice(kinds), r.choice(list(widths))
-        width, bottoms, tops, numbers, blobs = widths[bottom], [bottom], [f"{name}:top"], {}, []
-        if kind == "InnerProduct":
-            numbers = {"num_output": r.randint(1, 3), "bias_term": r.random() < 0.7}
-            blobs = [(numbers["num_output"], width), (numbers["num_output"],)][: 1 + numbers["bias_term"]]
-        elif kind == "Scale":
-            numbers = {"bias_term": r.random() < 0.5}
-            blobs = [(width,)] * (1 + numbers["bias_term"])
-        elif kind == "Power":
-            numbers = {"scale": r.choice([1.0, -1.0, 2.0, 0.5]), "shift": float(r.randint(-2, 2))}
-        elif kind == "ReLU":
-            numbers = {"negative_slope": r.choice([0.0, 0.5])}
-        elif kind == "Slice" and width > 1:
-            numbers, tops = {"slice_point": r.randint(1, width - 1)}, [f"{name}:left", f"{name}:right"]
-        elif kind in ("Eltwise", "Concat", "Slice"):
-            kind = "Concat" if kind == "Slice" else kind
-            others = [blob for blob, w in widths.items() if w == width or kind == "Concat"]
-            bottoms += r.choices(others, k=r.randint(1, 2))
-            numbers = {"coeff": [float(r.choice([-1, 1, 2])) for _ in bottoms]} if kind == "Eltwise" else {}
-        layer = Layer(
-            name, kind, bottoms, tops, numbers, blobs=[blob(r, shape, shapes, old) for shape in blobs]
-        )
-        if kind in ("Power", "ReLU") and r.random() < 0.6:
-            layer.tops = [bottom]
-            layer.rules = rules(r)  # with or without it, the net is whole
-        for top, n in zip(layer.tops, top_widths(layer, widths), strict=True):
-            widths[top] = n
+        layer = layer_of(r, f"{names[i % len(names)]}{i}", widths, shapes, old)
+        widths |= zip(layer.tops, top_widths(layer, widths), strict=True)
         layers.append(layer)
-        if (
-            layer.tops == tops and kind in ("InnerProduct", "Scale") and r.random() < 0.3
-        ):  # one of two, by a rule
-            other = Layer(
-                name + "'",
-                kind,
-                bottoms,
-                tops,
-                numbers,
-                blobs=[blob(r, b.shape, shapes, old) for b in layer.blobs],
-            )
-            rule = rules(r)
-            layer.rules, other.rules = ("include", rule[1]), ("exclude", rule[1])
+        if layer.blobs and r.random() < 0.3:  # one of two, by a rule
+            blobs = [blob(r, own.shape, shapes, old) for own in layer.blobs]
+            _, several = rules(r)
+            other = replace(layer, name=layer.name + "'", rules=("exclude", several), blobs=blobs)
+            layer.rules = ("include", several)
             layers.insert(r.randint(len(layers) - 1, len(layers)), other)
     state = {"stage": r.sample("abc", r.randint(0, 2))} | (
         {"level": r.randint(-1, 2)} if r.random() < 0.4 else {}
     )
-    has_blobs = [layer for layer in layers if layer.blobs]
+    stored = [layer for layer in layers if layer.blobs]
     stored = [
-        (
-            one.name,
-            [
-                np.float32(np.array(r.choices(range(-2, 3), k=int(np.prod(b.shape)))).reshape(b.shape))
-                for b in one.blobs
-            ],
-        )
-        for one in r.sample(has_blobs, r.randint(0, len(has_blobs)))
+        (one.name, [values(r, own) for own in one.blobs])
+        for one in r.sample(stored, r.randint(0, len(stored)))
     ]
     phase, level = r.choice([None, None, "TRAIN", "TEST"]), r.choice([None, None, 0, 1])
     train = phase == "TRAIN" if phase else r.random() < 0.5
     return Net(layers, state, r.sample("abc", r.randint(0, 2)), level, phase, train, stored, old)
+
+
+def values(r, own: Blob) -> np.ndarray:
+    return np.float32(r.choices(range(-2, 3), k=int(np.prod(own.shape)))).reshape(own.shape)
+
+
+def layer_of(r, name: str, widths: dict, shapes: dict, old: bool) -> Layer:
+    """A layer that reads what there is, perhaps in place."""
+    kinds = ["InnerProduct", "InnerProduct", "Power", "ReLU", "Eltwise", "Concat", "Slice", "Scale"]
+    kind, bottom = r.choice(kinds[: 7 if old else 8]), r.choice(list(widths))
+    layer, width, sizes = Layer(name, kind, [bottom], [f"{name}:top"]), widths[bottom], []
+    if kind in ("InnerProduct", "Scale"):
+        n = r.randint(1, 3)
+        layer.numbers = {"bias_term": r.random() < 0.6} | (
+            {"num_output": n} if kind == "InnerProduct" else {}
+        )
+        sizes = [(n, width), (n,)] if kind == "InnerProduct" else [(width,), (width,)]
+        layer.blobs = [blob(r, shape, shapes, old) for shape in sizes[: 1 + layer.numbers["bias_term"]]]
+    elif kind == "Power":
+        layer.numbers = {"scale": r.choice([1.0, -1.0, 2.0, 0.5]), "shift": float(r.randint(-2, 2))}
+    elif kind == "ReLU":
+        layer.numbers = {"negative_slope": r.choice([0.0, 0.5])}
+    elif kind == "Slice" and width > 1:
+        layer.numbers, layer.tops = (
+            {"slice_point": r.randint(1, width - 1)},
+            [f"{name}:left", f"{name}:right"],
+        )
+    else:
+        layer.type = kind = "Concat" if kind == "Slice" else kind
+        others = [other for other, w in widths.items() if w == width or kind == "Concat"]
+        layer.bottoms += r.choices(others, k=r.randint(1, 2))
+        coefficients = [float(r.choice([-1, 1, 2])) for _ in layer.bottoms]
+        layer.numbers = {"coeff": coefficients} if kind == "Eltwise" else {}
+    if kind in ("Power", "ReLU") and r.random() < 0.6:
+        layer.tops, layer.rules = [bottom], rules(r)  # with or without it, the net is whole
+    return layer
 
 
 def blob(r, shape, shapes: dict, old: bool) -> Blob:
@@ -403,7 +361,7 @@ class Nets:
     error = CaffeError
 
     def __init__(self, *_):
-        self.file = Path(tempfile.mkdtemp()) / "weights.caffemodel"
+        self.file = Path(tempfile.gettempdir()) / "weights.caffemodel"
 
     def calls(self):
         """(most layers, seed, changes): with changes, the text or the weights are damaged."""

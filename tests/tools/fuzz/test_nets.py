@@ -1,6 +1,7 @@
 """make fuzz's nets: what the plain evaluation says of nets by hand, and that mistakes in the toolkit are found."""
 
 import random
+import tempfile
 
 import numpy as np
 import pytest
@@ -79,19 +80,25 @@ def test_protobuf_reads_the_same_strings():
         assert message.name == name
 
 
-def tried(count=150):
-    found, outcomes = None, set()
-    r = random.Random(1)
+@pytest.fixture(autouse=True)
+def place(monkeypatch, tmp_path):
+    """For the file of weights."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+
+def tried(count):
+    """(the first finding, the outcomes until then) of so many nets."""
+    outcomes, r = set(), random.Random(1)
     for _ in range(count):
         try:
             outcomes.add(Nets().attempt((r.randint(1, 8), r.getrandbits(48), r.choice([0, 0, 0, 2]))))
         except Finding as finding:
-            found = finding
-    return found, outcomes
+            return finding, outcomes
+    return None, outcomes
 
 
 def test_the_toolkit_as_it_is():
-    assert tried() == (None, {"right", "read", "refused"})
+    assert tried(100) == (None, {"right", "read", "refused"})
     assert str(drawn(5, 8)) == str(drawn(5, 8)) != str(drawn(6, 8))
 
 
@@ -112,4 +119,4 @@ FILL = StockLayer.fill
 )
 def test_mistakes_are_found(monkeypatch, where, what, broken):
     monkeypatch.setattr(where, what, broken)
-    assert tried(60)[0] is not None
+    assert tried(500)[0] is not None
