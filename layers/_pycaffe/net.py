@@ -127,6 +127,22 @@ class Net:
     def __getattr__(self, name: str):
         raise AttributeError(f"caffe.Net has no {name!r} here{did_you_mean(name, dir(type(self)))}")
 
+    # Names of 2014.
+    set_mode_cpu, set_mode_gpu = staticmethod(mode.set_mode_cpu), staticmethod(mode.set_mode_gpu)
+    set_device = staticmethod(mode.set_device)
+
+    def set_phase_test(self) -> None:
+        self._is_in(mode.TEST)
+
+    def set_phase_train(self) -> None:
+        self._is_in(mode.TRAIN)
+
+    def _is_in(self, phase) -> None:
+        if self._phase != phase:
+            raise CaffeValueError(
+                f"{self.module.path}: the net was built for {self._phase}: caffe.Net(..., caffe.{phase})"
+            )
+
     # --------------------------------------------------------------------------------------- forward
 
     def forward(self, blobs=None, start=None, end=None, **kwargs) -> dict[str, np.ndarray]:

@@ -162,6 +162,9 @@ def test_the_net_says_what_it_has(net):
     )  # fmt: skip
     assert (net.top_names["relu"], net.bottom_names["ip"]) == (["conv"], ["pool"])
     assert net.layer_dict["ip"].type == "InnerProduct"
+    net.set_phase_test()
+    with pytest.raises(CaffeValueError, match=r"the net was built for TEST: caffe.Net\(..., caffe.TRAIN\)"):
+        net.set_phase_train()
     with pytest.raises(AttributeError, match=r"caffe\.Net has no 'forwards' here; did you mean 'forward'"):
         net.forwards()
 
