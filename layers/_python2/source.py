@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import json
+import linecache
 import tokenize
 import warnings
 from dataclasses import dataclass
@@ -77,7 +78,10 @@ def _cells(path: Path) -> str:
     cells = book.get("cells") or [cell for sheet in book.get("worksheets", ()) for cell in sheet["cells"]]
     texts = ["".join(c.get("source", c.get("input", ""))) for c in cells if c.get("cell_type") == "code"]
     lines = [line for text in texts for line in text.split("\n")]
-    return "\n".join(line if line.lstrip()[:1] not in ("%", "!") else _commented(line) for line in lines)
+    lines = [line if line.lstrip()[:1] not in ("%", "!") else _commented(line) for line in lines]
+    # Tracebacks show these lines, not those of the JSON.
+    linecache.cache[str(path)] = (len(lines), None, [f"{line}\n" for line in lines], str(path))
+    return "\n".join(lines)
 
 
 def _commented(line: str) -> str:

@@ -88,6 +88,9 @@ def test_a_notebook_s_cells_run(folder):
     }
     (folder / "a.ipynb").write_text(json.dumps(book))
     assert run(folder, "a.ipynb").stdout == "TEST\n"
+    book["cells"][1]["source"] = ["x = 1\n", "caffe.nothing"]
+    (folder / "a.ipynb").write_text(json.dumps(book))
+    assert 'a.ipynb", line 7, in <module>\n    caffe.nothing' in run(folder, "a.ipynb").stderr
 
 
 def test_the_command_says_how_to_use_it(folder, capsys):
