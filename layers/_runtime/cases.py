@@ -86,6 +86,7 @@ class Case:
             autograd, for functions whose derivative is not their gradient (straight-through); 'none': not
             differentiable.
         twice: whether a second derivative is right (gradgradcheck) or must be refused.
+        transforms: whether torch.func and forward mode differentiate it rightly. Else they must be refused.
         kinks: (value, range) pairs. Finite differences are wrong near a kink, so gradcheck's inputs keep this distance.
         tolerance: (relative, absolute) by dtype, if it differs from TOLERANCE. Say why beside it.
         empty: makes arguments with 0 elements. By default each tensor is cut to 0 along its first axis.
@@ -104,6 +105,7 @@ class Case:
     module: Callable[[], torch.nn.Module] | None = None
     gradient: str = "numeric"
     twice: bool = False
+    transforms: bool = False
     kinks: tuple[tuple[float, float], ...] = ()
     tolerance: Mapping[torch.dtype, tuple[float, float]] = field(default_factory=dict)
     empty: Callable[[Draw], tuple] | None = None

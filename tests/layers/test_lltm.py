@@ -38,11 +38,11 @@ def test_what_fits_is_not_looked_at_again(monkeypatch):
         assert lltm._are_valid(*(x.to(dtype) for x in GIVEN.values()))
 
 
-@pytest.mark.parametrize("name", GIVEN)
-@pytest.mark.parametrize("change", CHANGES)
+# If the input is wider, it is the weights that do not fit.
+@pytest.mark.parametrize(
+    ("name", "change"), [(n, c) for n in GIVEN for c in CHANGES if (n, c) != ("input", "wider")]
+)
 def test_what_does_not_fit_is_named(name, change):
-    if (name, change) == ("input", "wider"):
-        return  # then it is the weights that do not fit
     given = GIVEN | {name: CHANGES[change](GIVEN[name])}
     looked_at_later = name == "old_cell" and change in (
         "device",

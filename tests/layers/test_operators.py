@@ -1,7 +1,5 @@
 """Every layer, from its cases.py alone: torch.library, torch.compile, torch.func."""
 
-import re
-
 import pytest
 import torch
 from support.layers import (
@@ -112,53 +110,57 @@ def reference_tangents(point, arguments, tangents):
     return torch.autograd.functional.jvp(function, tensors, tangents)[1]
 
 
+def is_floating(argument) -> bool:
+    return isinstance(argument, Tensor) and argument.is_floating_point()
+
+
+def tangents_by(way, function, arguments, tangents):
+    """The tangents of a call, by one of torch's two ways."""
+    if way == "make_dual":
+        with forward_ad.dual_level():
+            given = iter(tangents)
+            dual = [forward_ad.make_dual(a, next(given)) if is_floating(a) else a for a in arguments]
+            return [forward_ad.unpack_dual(t).tangent for t in results(function(*dual))]
+
+    def of_tensors(*tensors):
+        tensors = iter(tensors)
+        return function(*(next(tensors) if is_floating(a) else a for a in arguments))
+
+    return results(torch.func.jvp(of_tensors, tuple(differentiable(arguments)), tangents)[1])
+
+
 @pytest.mark.parametrize("way", ["make_dual", "func.jvp"])
 def test_forward_mode(on_cpu, way):
-    """Right, or refused: a tangent of 0 would be a wrong number."""
+    """Right, if cases.py says so; else refused: a tangent of 0 would be a wrong number."""
     arguments = on_cpu.arguments()
     tangents = tuple(random_like(differentiable(arguments)))
-    try:
-        if way == "make_dual":
-            with forward_ad.dual_level():
-                given = iter(tangents)
-                dual = [
-                    forward_ad.make_dual(a, next(given))
-                    if isinstance(a, Tensor) and a.is_floating_point()
-                    else a
-                    for a in arguments
-                ]
-                found = [forward_ad.unpack_dual(t).tangent for t in results(on_cpu.call(*dual))]
-        else:
-
-            def function(*tensors):
-                tensors = iter(tensors)
-                return on_cpu.call(
-                    *(
-                        next(tensors) if isinstance(a, Tensor) and a.is_floating_point() else a
-                        for a in arguments
-                    )
-                )
-
-            _, found = torch.func.jvp(function, tuple(differentiable(arguments)), tangents)
-    except RuntimeError as error:  # NotImplementedError is one
-        assert re.search("forward|jvp|torch.func", str(error)), error
+    if on_cpu.case.transforms:
+        found = tangents_by(way, on_cpu.call, arguments, tangents)
+        on_cpu.assert_close(found, reference_tangents(on_cpu, arguments, tangents))
         return
-    on_cpu.assert_close(found, reference_tangents(on_cpu, arguments, tangents))
+    words = r"\w+ has no forward-mode derivative \(jvp\)"
+    if way == "func.jvp" and on_cpu.case.is_caffe:
+        words = r"torch\.func's transforms cannot look into a Caffe layer"
+    with pytest.raises(RuntimeError, match=f"^{on_cpu.layer}: {words}"):
+        tangents_by(way, on_cpu.call, arguments, tangents)
 
 
 @differentiated
 def test_func_grad(on_cpu):
-    """torch.func's gradient: right, or refused."""
+    """torch.func's gradient: right, if cases.py says so; else refused."""
     arguments = on_cpu.arguments()
-    places = tuple(i for i, a in enumerate(arguments) if isinstance(a, Tensor) and a.is_floating_point())
+    places = tuple(i for i, a in enumerate(arguments) if is_floating(a))
 
-    def total(function):
-        return lambda *given: sum(t.sum() for t in differentiable(results(function(*given))))
+    def gradient(function, arguments):
+        def total(*given):
+            return sum(t.sum() for t in differentiable(results(function(*given))))
 
-    try:
-        found = torch.func.grad(total(on_cpu.call), argnums=places)(*arguments)
-    except RuntimeError as error:
-        assert str(error).startswith(on_cpu.layer), error
+        return torch.func.grad(total, argnums=places)(*arguments)
+
+    if on_cpu.case.transforms:
+        doubled, _ = on_cpu.reference(*arguments)
+        on_cpu.assert_close(gradient(on_cpu.call, arguments), gradient(on_cpu.case.reference, doubled))
         return
-    doubled, _ = on_cpu.reference(*arguments)
-    on_cpu.assert_close(found, torch.func.grad(total(on_cpu.case.reference), argnums=places)(*doubled))
+    kind = "transforms" if on_cpu.case.is_caffe else "grad, vjp and jacrev"
+    with pytest.raises(RuntimeError, match=rf"^{on_cpu.layer}: torch\.func's {kind} cannot look into"):
+        gradient(on_cpu.call, arguments)

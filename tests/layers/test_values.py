@@ -4,7 +4,6 @@
 
 import importlib
 import inspect
-import re
 
 import pytest
 import torch
@@ -84,7 +83,7 @@ def test_an_infinity_goes_no_further(point):
         (a for a in arguments if isinstance(a, Tensor) and a.is_floating_point() and a.numel()), None
     )
     if first is None or first.numel() > 100_000:
-        return
+        pytest.skip("no floating-point argument, or one of more than 100,000 elements")
     first[tuple(size // 2 for size in first.shape)] = float("inf")
     found, wanted = results(point.call(*arguments)), results(point.reference(*arguments)[1])
     if not no_further(found, wanted):
@@ -186,7 +185,7 @@ def test_second_derivative(point):
 @once
 @pytest.mark.parametrize("top", ["constant", "variable"])
 def test_second_derivative_is_refused(each_device, top):
-    """It is never left out in silence: a gradient penalty that adds nothing is wrong, unless it is zero."""
+    """It is never left out in silence: a gradient penalty that adds nothing is wrong."""
 
     def penalised(arguments, result, top_diffs):
         wanted = differentiable(arguments)
@@ -197,14 +196,8 @@ def test_second_derivative_is_refused(each_device, top):
     arguments = each_device.arguments(grad=True)
     result = each_device.call(*arguments)
     top_diffs = [d.requires_grad_(top == "variable") for d in random_like(result)]
-    try:
-        found = penalised(arguments, result, top_diffs)
-    except RuntimeError as error:
-        assert re.search("differentiated once|second derivative", str(error)), error
-        return
-    assert top == "constant"
-    doubled, reference = each_device.reference(*arguments, grad=True)
-    each_device.assert_close(found, penalised(doubled, reference, [d.double().cpu() for d in top_diffs]))
+    with pytest.raises(RuntimeError, match=r"differentiated once|second derivative"):
+        penalised(arguments, result, top_diffs)
 
 
 @pytest.mark.only(lambda case: case.gradient == "none")

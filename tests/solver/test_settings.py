@@ -19,6 +19,7 @@ GOOD = 'base_lr: 0.1\nlr_policy: "fixed"\n'
         ('base_lr: 0.1\nlr_policy: "plateau"', "line 2: lr_policy: expected one of fixed, .* got 'plateau'"),
         ('base_lr: 0.1 lr_policy: "step" gamma: 0.1', "lr_policy: 'step' needs stepsize"),
         ('base_lr: 0.1 lr_policy: "poly" power: 1', "lr_policy: 'poly' needs max_iter"),
+        ('base_lr: 1 lr_policy: "sigmoid" gamma: -1 stepsize: 9', "line 1: gamma: -1 is out of range"),
         ('lr_policy: "fixed"', "base_lr is missing"),
         ("base_lr: 1", "lr_policy is missing"),
         (GOOD + 'regularization_type: "L3"', "line 3: regularization_type: expected L1 or L2, got 'L3'"),
