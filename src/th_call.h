@@ -27,12 +27,10 @@ using caffe::Owned;
 // What Python gives once (of_python in layers/_ffi/library.py).
 struct Python : caffe::Named {
   using caffe::Named::Named;
-  caffe::Torch torch{object("torch")};
-  // Functions. Do an operation of TH; raise the error for an argument; raise that of a failed call; a dense copy; give
-  // a copy's values back; an operation's version of a tensor's properties; say that tensors were written to.
+  // Functions. Do an operation of TH; raise the error for an argument; raise that of a failed call; make a dense copy;
+  // give a copy's values back.
   PyObject *service = object("service"), *refuse = object("refuse"), *fail = object("fail"),
-           *dense = object("dense"), *restore = object("restore"), *measure = object("measure"),
-           *written = object("written"), *stream = object("stream");
+           *dense = object("dense"), *restore = object("restore");
 };
 inline Python* python = nullptr;
 
@@ -74,22 +72,17 @@ struct Lent {
   THStorage storage;
   PyObject* object;    // owned
   PyObject* original;  // owned: the caller's tensor, if `object` is a dense copy of it
-  DLTensor tensor;
-  std::vector<int64_t> measured;  // sizes and strides, where there is no exchange API
+  caffe::View tensor;
 
-  explicit Lent(PyObject* given) : view(), storage(), object(given), original(nullptr), tensor() {
-    Py_INCREF(given);
-  }
+  explicit Lent(PyObject* given) : view(), storage(), object(given), original(nullptr) { Py_INCREF(given); }
   Lent(const Lent&) = delete;
   ~Lent() {
     Py_XDECREF(object);
     Py_XDECREF(original);
   }
-  // Fill in the view. False, with an exception, if Python cannot read it.
+  // Fill in the view. False if it is no tensor in the memory of a processor or a GPU.
   bool read() {
-    if (!(python->torch.api && python->torch.is_plain(object) && python->torch.read(object, &tensor)) &&
-        !measure())
-      return false;
+    if (!caffe::torch.read(object, &tensor)) return false;
     static long one[] = {1};  // TH had no tensors without dimensions: a number was a row of one
     storage.data = reinterpret_cast<void*>(caffe::memory_of(tensor));
     view.nDimension = tensor.ndim ? tensor.ndim : 1;
@@ -99,28 +92,6 @@ struct Lent {
     view.storage = &storage;
     storage.size = th_elements(&view);
     return true;
-  }
-
- private:
-  bool measure() {
-    const Owned found(PyObject_CallFunctionObjArgs(python->measure, object, nullptr));
-    unsigned long long address;
-    PyObject *sizes, *strides;
-    int code, bits;
-    if (!found || !PyArg_ParseTuple(found.get(), "KOOiiii", &address, &sizes, &strides, &tensor.device_type,
-                                    &tensor.device, &code, &bits))
-      return false;
-    const Py_ssize_t count = PyTuple_Size(sizes);
-    measured.clear();
-    for (PyObject* list : {sizes, strides})
-      for (Py_ssize_t i = 0; i < count; ++i) measured.push_back(PyLong_AsLongLong(PyTuple_GetItem(list, i)));
-    tensor.data = reinterpret_cast<void*>(static_cast<uintptr_t>(address));
-    tensor.byte_offset = 0;
-    tensor.ndim = static_cast<int32_t>(count);
-    tensor.shape = measured.data();
-    tensor.strides = measured.data() + count;
-    tensor.dtype = {static_cast<uint8_t>(code), static_cast<uint8_t>(bits), 1};
-    return !PyErr_Occurred();
   }
 };
 
@@ -152,6 +123,7 @@ struct Call {
   }
   // Keep Python's exception, and leave C.
   [[noreturn]] void raise(const char* operation) {
+    if (!PyErr_Occurred()) PyErr_SetString(PyExc_RuntimeError, "the result's memory cannot be read");
     PyErr_Fetch(&error_type, &error, &error_trace);
     PyErr_NormalizeException(&error_type, &error, &error_trace);
     throw std::runtime_error(operation);
@@ -202,7 +174,7 @@ inline PyObject* ask(Call& call, const char* operation, const char* kinds, va_li
   PyObject* const found = arguments ? PyObject_CallObject(python->service, arguments.get()) : nullptr;
   if (!found) call.raise(operation);
   // Only the first changes. A result that stands in for it, such as a view, takes its place.
-  if (!used.empty() && found != Py_None && strncmp(operation, "new", 3) && !PyFloat_Check(found)) {
+  if (!used.empty() && found != Py_None && strncmp(operation, "new", 3)) {
     Py_INCREF(found);
     Py_DECREF(std::exchange(used[0]->object, found));
   }
@@ -260,15 +232,6 @@ THTensor* th_torch(const char* operation, const char* kinds, ...) {
   if (!call.lent.back().read()) call.raise(operation);
   return &call.lent.back().view;
 }
-double th_number(const char* operation, const char* kinds, ...) {
-  th::Call& call = th::Call::here();
-  const th::Locked lock(call);
-  va_list list;
-  va_start(list, kinds);
-  const caffe::Owned found(th::ask(call, operation, kinds, list));
-  va_end(list);
-  return PyFloat_AsDouble(found.get());
-}
 void* th_stream(void) { return th::Call::here().stream; }
 int th_device(void) { return th::Call::here().device; }
 void* th_allocate(size_t bytes) {
@@ -306,20 +269,21 @@ inline bool lend(Call& call, const Function& f, size_t index, PyObject* value, W
   const Parameter& p = f.parameters[index];
   call.lent.emplace_back(value);
   Lent& lent = call.lent.back();
-  if (!lent.read()) {
-    PyErr_Clear();
-    return refuse(f, static_cast<Py_ssize_t>(index), value);
-  }
   const DLTensor& t = lent.tensor;
-  const bool freed = lent.storage.size && !lent.storage.data;
-  if (freed || !fits(p, t) || (p.on_gpu && call.device >= 0 && call.device != t.device))
+  const bool readable = lent.read() && (lent.storage.data || !lent.storage.size);
+  if (!readable || !fits(p, t) || (p.on_gpu && call.device >= 0 && call.device != t.device))
     return refuse(f, static_cast<Py_ssize_t>(index), value);
-  if (p.on_gpu) call.device = t.device;
-  if ((!p.any_layout && !th_is_contiguous(&lent.view)) || python->torch.is_negative(value)) {
+  if (p.on_gpu && call.device < 0) {
+    int64_t stream;
+    if (!caffe::torch.stream_of(t, &stream)) return false;
+    call.device = t.device;
+    call.stream = reinterpret_cast<void*>(stream);
+  }
+  if ((!p.any_layout && !th_is_contiguous(&lent.view)) || caffe::torch.is_negative(value)) {
     PyObject* const copy = PyObject_CallFunctionObjArgs(python->dense, value, nullptr);
     if (!copy) return false;
     lent.original = std::exchange(lent.object, copy);
-    if (!lent.read()) return false;
+    if (!lent.read()) return refuse(f, static_cast<Py_ssize_t>(index), value);
   }
   word->tensor = &lent.view;
   return true;
@@ -342,35 +306,22 @@ inline bool convert(Call& call, const Function& f, size_t index, PyObject* value
     word->address = value == Py_None ? nullptr : PyLong_AsVoidPtr(value);
   } else {
     call.lent.emplace_back(value);
-    if (call.lent.back().read()) word->address = call.lent.back().storage.data;
+    if (!call.lent.back().read()) return refuse(f, static_cast<Py_ssize_t>(index), value);
+    word->address = call.lent.back().storage.data;
   }
   if (!PyErr_Occurred()) return true;
   PyErr_Clear();
   return refuse(f, static_cast<Py_ssize_t>(index), value);
 }
 
-inline bool find_stream(Call& call) {
-  if (call.device < 0 || kGpu == caffe::kDLCPU) return true;
-  if (python->torch.api) return python->torch.api->current_stream(kGpu, call.device, &call.stream) == 0;
-  const Owned found(PyObject_CallFunction(python->stream, "i", call.device));
-  call.stream = found ? PyLong_AsVoidPtr(found.get()) : nullptr;
-  return !PyErr_Occurred();
-}
-
 // Run the C function, on the tensors' device, without the interpreter's lock. False, with an exception, if it failed.
 inline bool run(Call& call, const Function& f, const Word* words, Word* result) {
-  const bool guards = kGpu != caffe::kDLCPU && call.device >= 0 && python->torch.exchange_device != Py_None;
-  long other = -1;
-  if (guards)
-    other = caffe::Torch::number(PyObject_CallFunction(python->torch.exchange_device, "i", call.device));
-  if (!find_stream(call)) return false;
+  const caffe::OnDevice here(call.device < 0 ? int32_t{caffe::kDLCPU} : kGpu, call.device);
   caffe_set_num_threads(
-      static_cast<int>(caffe::Torch::number(PyObject_CallNoArgs(python->torch.get_num_threads))));
+      static_cast<int>(caffe::Torch::number(PyObject_CallNoArgs(caffe::torch.get_num_threads))));
   call.thread = PyEval_SaveThread();
   const int status = caffe_guard([&] { return f.run(words, result), 0; });
   PyEval_RestoreThread(call.thread);
-  if (guards && other >= 0 && other != call.device)
-    caffe::Torch::number(PyObject_CallFunction(python->torch.exchange_device, "l", other));
   if (status)
     Owned(PyObject_CallFunction(python->fail, "ssO", f.name, caffe_error_text,
                                 call.error ? call.error : Py_None));
@@ -383,9 +334,11 @@ inline bool settle(Call& call, const Function& f, PyObject* const* given) {
     if (lent.original &&
         !Owned(PyObject_CallFunctionObjArgs(python->restore, lent.original, lent.object, nullptr)))
       return false;
+  PyObject* written[kMostParameters];
+  Py_ssize_t count = 0;
   for (size_t i = 0; i < f.count; ++i)
-    if (f.parameters[i].writes && !Owned(PyObject_CallFunctionObjArgs(python->written, given[i], nullptr)))
-      return false;
+    if (f.parameters[i].writes) written[count++] = given[i];
+  if (count) caffe::torch.written(written, count);
   return true;
 }
 
@@ -394,13 +347,8 @@ inline bool belongs_elsewhere(const Bound& bound, PyObject* const* given) {
   const Function& f = *bound.function;
   for (size_t i = 0; bound.other && i < f.count; ++i)
     if (f.parameters[i].kind == kTensor && f.parameters[i].on_gpu) {
-      DLTensor t;
-      if (!python->torch.api || !python->torch.is_plain(given[i])) {
-        Lent lent(given[i]);
-        if (!lent.read()) return PyErr_Clear(), false;
-        return lent.tensor.device_type != kGpu;
-      }
-      return python->torch.read(given[i], &t) && t.device_type != kGpu;
+      caffe::View t;
+      return caffe::torch.read(given[i], &t) && t.device_type != kGpu;
     }
   return false;
 }
@@ -433,6 +381,8 @@ inline PyObject* call(PyObject* self, PyObject* const* given, Py_ssize_t count) 
 inline PyObject* configure(PyObject*, PyObject* dict) {
   Py_INCREF(dict);
   auto* const made = new Python(dict);
+  PyObject* const torch = made->object("torch");
+  if (torch) caffe::torch = caffe::Torch(torch);
   if (PyErr_Occurred()) return delete made, nullptr;
   python = made;
   Py_RETURN_NONE;

@@ -1,7 +1,7 @@
 // The functions of TH that C extensions of torch.utils.ffi called (2017, 2018), for tensors that Python lends for one
 // call. C, C++ and nvcc read this file. THC/THC.h has the same functions for a GPU's tensors.
 //
-// A look at a tensor is inline C. All else is done by torch, by th_torch and th_number: the operation's name, and its
+// A look at a tensor is inline C. All else is done by torch, by th_torch: the operation's name, and its
 // arguments with a letter each (t tensor, S storage, l long, d double, p address, s string). layers/_ffi/services.py has the
 // operations, src/th_call.h the call.
 #ifndef TH_INC
@@ -46,9 +46,8 @@ typedef struct THHalf {
   unsigned short x;
 } THHalf;
 
-// The result of an operation that makes a tensor, else null; and one that gives a number. An error leaves the call.
+// The result of an operation that makes a tensor, else null. An error leaves the call.
 TH_EXTERNC THTensor* th_torch(const char* operation, const char* kinds, ...);
-TH_EXTERNC double th_number(const char* operation, const char* kinds, ...);
 TH_EXTERNC __attribute__((noreturn, format(printf, 1, 2))) void th_fail(const char* format, ...);
 
 #define THError(...) th_fail(__VA_ARGS__)
@@ -63,12 +62,6 @@ TH_EXTERNC __attribute__((noreturn, format(printf, 1, 2))) void th_fail(const ch
 #define THFree free
 #define THMax(a, b) ((a) > (b) ? (a) : (b))
 #define THMin(a, b) ((a) < (b) ? (a) : (b))
-#define TH_CONCAT_2_EXPAND(a, b) a##b
-#define TH_CONCAT_2(a, b) TH_CONCAT_2_EXPAND(a, b)
-#define TH_CONCAT_3_EXPAND(a, b, c) a##b##c
-#define TH_CONCAT_3(a, b, c) TH_CONCAT_3_EXPAND(a, b, c)
-#define TH_CONCAT_4_EXPAND(a, b, c, d) a##b##c##d
-#define TH_CONCAT_4(a, b, c, d) TH_CONCAT_4_EXPAND(a, b, c, d)
 
 TH_INLINE long th_extent(const THTensor* t, const long* of, int dimension) {
   if (dimension < 0 || dimension >= t->nDimension)
@@ -91,8 +84,8 @@ TH_INLINE int th_is_contiguous(const THTensor* t) {
 TH_INLINE int th_same_size(const THTensor* a, const THTensor* b) {
   return a->nDimension == b->nDimension && !memcmp(a->size, b->size, (size_t)a->nDimension * sizeof(long));
 }
-TH_INLINE ptrdiff_t th_place(const THTensor* t, int dimensions, long a, long b, long c, long d) {
-  const long index[4] = {a, b, c, d};
+TH_INLINE ptrdiff_t th_place(const THTensor* t, int dimensions, long a, long b) {
+  const long index[2] = {a, b};
   ptrdiff_t place = 0;
   if (t->nDimension != dimensions)
     th_fail("%d indices of a tensor with %d dimensions", dimensions, t->nDimension);
@@ -136,95 +129,32 @@ TH_INLINE ptrdiff_t th_place(const THTensor* t, int dimensions, long a, long b, 
   }                                                                                                       \
   TH_INLINE void X##_resizeAs P(X* t, X* like) { th_torch("resizeAs", "tt", t, like); }
 
-#define TH_MAKERS(X, P, P0)                                                                                 \
-  TH_INLINE X* X##_new P0 { return th_torch("new", "sl", #X, 0L); }                                         \
-  TH_INLINE X* X##_newWithSize1d P(long a) { return th_torch("new", "sl", #X, a); }                         \
-  TH_INLINE X* X##_newWithSize2d P(long a, long b) { return th_torch("new", "sll", #X, a, b); }             \
-  TH_INLINE X* X##_newWithSize3d P(long a, long b, long c) { return th_torch("new", "slll", #X, a, b, c); } \
-  TH_INLINE X* X##_newWithSize4d P(long a, long b, long c, long d) {                                        \
-    return th_torch("new", "sllll", #X, a, b, c, d);                                                        \
-  }                                                                                                         \
-  TH_INLINE X* X##_newWithTensor P(X* t) { return th_torch("newWithTensor", "t", t); }                      \
-  TH_INLINE X* X##_newContiguous P(X* t) { return th_torch("newContiguous", "t", t); }                      \
-  TH_INLINE X* X##_newClone P(X* t) { return th_torch("newClone", "t", t); }                                \
-  TH_INLINE X* X##_newSelect P(X* t, int d, long i) { return th_torch("newSelect", "tll", t, (long)d, i); } \
-  TH_INLINE X* X##_newNarrow P(X* t, int d, long from, long size) {                                         \
-    return th_torch("newNarrow", "tlll", t, (long)d, from, size);                                           \
-  }                                                                                                         \
-  TH_INLINE X* X##_newTranspose P(X* t, int a, int b) {                                                     \
-    return th_torch("newTranspose", "tll", t, (long)a, (long)b);                                            \
-  }
+#define TH_MAKERS(X, P, P0)                                                                     \
+  TH_INLINE X* X##_new P0 { return th_torch("new", "sl", #X, 0L); }                             \
+  TH_INLINE X* X##_newWithSize1d P(long a) { return th_torch("new", "sl", #X, a); }             \
+  TH_INLINE X* X##_newWithSize2d P(long a, long b) { return th_torch("new", "sll", #X, a, b); } \
+  TH_INLINE X* X##_newContiguous P(X* t) { return th_torch("newContiguous", "t", t); }
 
 // Tensors live until the call ends, so nothing has to be counted. Some extensions free their arguments.
 #define TH_OTHERS(X, P)                                                                                      \
   TH_INLINE void X##_retain P(X* t) { (void)t; }                                                             \
   TH_INLINE void X##_free P(X* t) { (void)t; }                                                               \
-  TH_INLINE void X##_freeCopyTo P(X* t, X* to) {                                                             \
-    if (t != to) th_torch("copy", "tt", to, t);                                                              \
-  }                                                                                                          \
   TH_INLINE void X##_copy P(X* t, THTensor* from) { th_torch("copy", "tt", t, from); }                       \
-  TH_INLINE void X##_set P(X* t, X* from) { th_torch("set", "tt", t, from); }                                \
   TH_INLINE void X##_select P(X* t, X* of, int d, long i) { th_torch("select", "ttll", t, of, (long)d, i); } \
-  TH_INLINE void X##_narrow P(X* t, X* of, int d, long from, long size) {                                    \
-    th_torch("narrow", "ttlll", t, of, (long)d, from, size);                                                 \
-  }                                                                                                          \
-  TH_INLINE void X##_transpose P(X* t, X* of, int a, int b) {                                                \
-    th_torch("transpose", "ttll", t, of, (long)a, (long)b);                                                  \
-  }                                                                                                          \
-  TH_INLINE void X##_squeeze P(X* t, X* of) { th_torch("squeeze", "tt", t, of); }                            \
-  TH_INLINE void X##_squeeze1d P(X* t, X* of, int d) { th_torch("squeeze", "ttl", t, of, (long)d); }         \
-  TH_INLINE void X##_unsqueeze1d P(X* t, X* of, int d) { th_torch("unsqueeze", "ttl", t, of, (long)d); }     \
-  TH_INLINE void X##_zero P(X* t) { th_torch("zero", "t", t); }                                              \
-  TH_INLINE void X##_cmul P(X* t, X* a, X* b) { th_torch("mul", "ttt", t, a, b); }                           \
-  TH_INLINE void X##_cdiv P(X* t, X* a, X* b) { th_torch("div", "ttt", t, a, b); }                           \
-  TH_INLINE void X##_sum P(X* t, X* of, int d, int keep) {                                                   \
-    th_torch("sum", "ttll", t, of, (long)d, (long)keep);                                                     \
-  }                                                                                                          \
-  TH_INLINE double X##_sumall P(X* t) { return th_number("sumall", "t", t); }                                \
-  TH_INLINE double X##_meanall P(X* t) { return th_number("mean", "t", t); }
+  TH_INLINE void X##_zero P(X* t) { th_torch("zero", "t", t); }
 
 // Functions that take or give an element.
-#define TH_VALUES(X, Y, T, K, C, P)                                                                \
-  TH_INLINE void X##_fill P(X* t, T x) { th_torch("fill", "t" K, t, (C)x); }                       \
-  TH_INLINE void Y##_fill P(Y* s, T x) { th_torch("fillStorage", "S" K, s, (C)x); }                \
-  TH_INLINE void X##_cadd P(X* t, X* a, T x, X* b) { th_torch("add", "tt" K "t", t, a, (C)x, b); } \
-  TH_INLINE void X##_csub P(X* t, X* a, T x, X* b) { th_torch("sub", "tt" K "t", t, a, (C)x, b); } \
-  TH_INLINE void X##_add P(X* t, X* a, T x) { th_torch("add", "tt" K, t, a, (C)x); }               \
-  TH_INLINE void X##_sub P(X* t, X* a, T x) { th_torch("sub", "tt" K, t, a, (C)x); }               \
-  TH_INLINE void X##_mul P(X* t, X* a, T x) { th_torch("mul", "tt" K, t, a, (C)x); }               \
-  TH_INLINE void X##_div P(X* t, X* a, T x) { th_torch("div", "tt" K, t, a, (C)x); }               \
-  TH_INLINE void X##_addmm P(X* t, T beta, X* a, T alpha, X* b, X* c) {                            \
-    th_torch("addmm", "t" K "t" K "tt", t, (C)beta, a, (C)alpha, b, c);                            \
-  }                                                                                                \
-  TH_INLINE void X##_addmv P(X* t, T beta, X* a, T alpha, X* b, X* c) {                            \
-    th_torch("addmv", "t" K "t" K "tt", t, (C)beta, a, (C)alpha, b, c);                            \
-  }                                                                                                \
-  TH_INLINE void X##_addr P(X* t, T beta, X* a, T alpha, X* b, X* c) {                             \
-    th_torch("addr", "t" K "t" K "tt", t, (C)beta, a, (C)alpha, b, c);                             \
-  }                                                                                                \
-  TH_INLINE T X##_minall P(X* t) { return (T)th_number("amin", "t", t); }                          \
-  TH_INLINE T X##_maxall P(X* t) { return (T)th_number("amax", "t", t); }                          \
-  TH_INLINE double X##_dot P(X* a, X* b) { return th_number("dot", "tt", a, b); }                  \
-  TH_INLINE double X##_normall P(X* t, T p) { return th_number("norm", "t" K, t, (C)p); }
+#define TH_VALUES(X, Y, T, K, C, P)                                                 \
+  TH_INLINE void X##_fill P(X* t, T x) { th_torch("fill", "t" K, t, (C)x); }        \
+  TH_INLINE void Y##_fill P(Y* s, T x) { th_torch("fillStorage", "S" K, s, (C)x); } \
+  TH_INLINE void X##_cadd P(X* t, X* a, T x, X* b) { th_torch("cadd", "tt" K "t", t, a, (C)x, b); }
 
 // Single elements, which only the processor reads without asking torch.
-#define TH_ELEMENTS(X, T)                                                                               \
-  TH_INLINE T X##_get1d(const X* t, long a) { return X##_data(t)[th_place(t, 1, a, 0, 0, 0)]; }         \
-  TH_INLINE T X##_get2d(const X* t, long a, long b) { return X##_data(t)[th_place(t, 2, a, b, 0, 0)]; } \
-  TH_INLINE T X##_get3d(const X* t, long a, long b, long c) {                                           \
-    return X##_data(t)[th_place(t, 3, a, b, c, 0)];                                                     \
-  }                                                                                                     \
-  TH_INLINE T X##_get4d(const X* t, long a, long b, long c, long d) {                                   \
-    return X##_data(t)[th_place(t, 4, a, b, c, d)];                                                     \
-  }                                                                                                     \
-  TH_INLINE void X##_set1d(X* t, long a, T x) { X##_data(t)[th_place(t, 1, a, 0, 0, 0)] = x; }          \
-  TH_INLINE void X##_set2d(X* t, long a, long b, T x) { X##_data(t)[th_place(t, 2, a, b, 0, 0)] = x; }  \
-  TH_INLINE void X##_set3d(X* t, long a, long b, long c, T x) {                                         \
-    X##_data(t)[th_place(t, 3, a, b, c, 0)] = x;                                                        \
-  }                                                                                                     \
-  TH_INLINE void X##_set4d(X* t, long a, long b, long c, long d, T x) {                                 \
-    X##_data(t)[th_place(t, 4, a, b, c, d)] = x;                                                        \
-  }
+#define TH_ELEMENTS(X, T)                                                                         \
+  TH_INLINE T X##_get1d(const X* t, long a) { return X##_data(t)[th_place(t, 1, a, 0)]; }         \
+  TH_INLINE T X##_get2d(const X* t, long a, long b) { return X##_data(t)[th_place(t, 2, a, b)]; } \
+  TH_INLINE void X##_set1d(X* t, long a, T x) { X##_data(t)[th_place(t, 1, a, 0)] = x; }          \
+  TH_INLINE void X##_set2d(X* t, long a, long b, T x) { X##_data(t)[th_place(t, 2, a, b)] = x; }
 
 #define TH_FAMILY(X, Y, T, K, C, P, P0) \
   TH_VIEWS(X, Y, T, P)                  \

@@ -60,12 +60,6 @@ typedef THHalf half;
 #define TH_OF_GPU(Name, T, K, C)                                                                   \
   TH_FAMILY(THCuda##Name##Tensor, THCuda##Name##Storage, T, K, C, TH_STATE, (THCState * th_state)) \
   TH_OF_GPU_ALSO(THCuda##Name##Tensor)                                                             \
-  TH_INLINE T THCuda##Name##Tensor_get1d(THCState* s, THTensor* t, long a) {                       \
-    return (void)s, (T)th_number("get", "tl", t, a);                                               \
-  }                                                                                                \
-  TH_INLINE T THCuda##Name##Tensor_get2d(THCState* s, THTensor* t, long a, long b) {               \
-    return (void)s, (T)th_number("get", "tll", t, a, b);                                           \
-  }                                                                                                \
   TH_INLINE void TH##Name##Tensor_copyCuda(THCState* s, THTensor* t, THTensor* from) {             \
     (void)s, th_torch("copy", "tt", t, from);                                                      \
   }
@@ -90,9 +84,6 @@ TH_OF_GPU_ALSO(THCudaHalfTensor)
                                            T* x, long incx, T beta, T* y, long incy) {                       \
     (void)s, th_torch("gemv", "sllldplpldpl", #Letter, (long)ta, m, n, (double)alpha, a, lda, x, incx,       \
                       (double)beta, y, incy);                                                                \
-  }                                                                                                          \
-  TH_INLINE T THCudaBlas_##Letter##dot(THCState* s, long n, T* x, long incx, T* y, long incy) {              \
-    return (void)s, (T)th_number("dotMemory", "slplpl", #Letter, n, x, incx, y, incy);                       \
   }
 TH_BLAS(S, float)
 TH_BLAS(D, double)

@@ -8,11 +8,10 @@ import importlib.util
 import os
 from pathlib import Path
 
-import torch
 from torch import Tensor
 
 from .. import _edge
-from .._backends import BACKENDS, GPU, HOST
+from .._backends import BACKENDS, HOST
 from .._runtime import (
     CaffeRuntimeError,
     CaffeTypeError,
@@ -20,17 +19,10 @@ from .._runtime import (
     backends_here,
     describe,
     dtype_name,
-    raw_stream,
 )
-from .._runtime import short as of_call
+from .._runtime.extension import of_torch
 from .function import old_functions
 from .services import DTYPES, Services
-
-# DLPack's code and bits of dtypes.
-_CODES = {
-    dtype: (2 if dtype.is_floating_point else 1 if dtype == torch.uint8 else 0, dtype.itemsize * 8)
-    for dtype in DTYPES.values()
-} | {torch.bool: (6, 8)}
 
 
 class Library:
@@ -93,7 +85,6 @@ def _load(name: str, path: Path, backend: str):
 
 def of_python(name: str, gpu: str) -> dict:
     """What the C side calls, by the names in src/th_call.h. gpu: the device type of THC's tensors."""
-    known = of_call.of_torch() if of_call.AVAILABLE else None
 
     def refuse(function, argument, kind, place, index, least, most, value):
         where = f"{name}: {function}"
@@ -114,31 +105,12 @@ def of_python(name: str, gpu: str) -> dict:
         raise CaffeRuntimeError(f"{name}: {function}: {said}") from error
 
     return {
-        "torch": known or dict.fromkeys(_NEEDED) | _without_exchange(),
+        "torch": of_torch(),
         "service": Services(gpu),
         "refuse": refuse,
         "fail": fail,
         "dense": lambda tensor: tensor.detach().resolve_neg().resolve_conj().contiguous(),
         "restore": _restore,
-        "measure": _measure,
-        "written": _written,
-        "stream": raw_stream,
-    }
-
-
-# The parts of torch that only calls by the exchange API need: src/call_torch.h reads all of them.
-_NEEDED = (
-    "tensor", "parameter", "is_neg", "requires_grad", "modes", "tracing", "autocasting", "deterministic",
-    "grad_enabled", "get_num_threads", "forward_ad", "current_level", "is_autocast_enabled", "get_autocast_dtype",
-    "to", "float32", "dtypes", "exchange_device", "exchange_api",
-)  # fmt: skip
-
-
-def _without_exchange() -> dict:
-    return {
-        "is_neg": Tensor.is_neg,
-        "get_num_threads": torch.get_num_threads,
-        "exchange_device": getattr(torch._C, "_cuda_exchangeDevice", None),
     }
 
 
@@ -148,19 +120,3 @@ def _restore(tensor: Tensor, copy: Tensor) -> None:
         tensor.data = copy
     elif not any(step == 0 and size > 1 for size, step in zip(tensor.shape, tensor.stride(), strict=True)):
         tensor.data.copy_(copy)
-
-
-def _measure(tensor: Tensor) -> tuple:
-    """What DLPack would say of a tensor."""
-    kinds = {HOST.device: HOST.dlpack, GPU: BACKENDS["cuda"].dlpack}
-    dense = isinstance(tensor, Tensor) and tensor.layout == torch.strided and not tensor.is_nested
-    if not dense or tensor.device.type not in kinds:
-        raise CaffeTypeError("not a dense tensor on one of these devices")
-    code, bits = _CODES[tensor.dtype]
-    device = kinds[tensor.device.type], tensor.device.index or 0
-    return tensor.data_ptr(), tuple(tensor.shape), tensor.stride(), *device, code, bits
-
-
-def _written(tensor: Tensor) -> None:
-    if isinstance(tensor, Tensor) and not tensor.is_inference():
-        torch.autograd.graph.increment_version(tensor)

@@ -29,33 +29,10 @@ def _fill_storage(tensor: Tensor, x) -> Tensor:
     return tensor.fill_(x)  # this counts its version
 
 
-def _into(function):
-    """An operation whose result goes to its first tensor, which gets the result's shape."""
-
-    def operation(tensor: Tensor, *arguments) -> Tensor:
-        result = function(*arguments)
-        return _resize(tensor, *result.shape).copy_(result)
-
-    return operation
-
-
-def _scaled(function):
-    """TH's `a + x b`, and `a + x` for a number."""
-    return _into(lambda a, x, b=None: function(a, x) if b is None else function(a, b, alpha=x))
-
-
-def _matrix(function):
-    """TH's order: beta, the addend, alpha, the factors."""
-    return _into(lambda beta, a, alpha, b, c: function(a, b, c, beta=beta, alpha=alpha))
-
-
-def _view(function):
-    """TH's function that makes its first tensor a view of the second."""
-    return lambda tensor, of, *arguments: function(of, *arguments)
-
-
-def _division(a: Tensor, b):
-    return torch.div(a, b, rounding_mode=None if a.is_floating_point() else "trunc")
+def _cadd(tensor: Tensor, a: Tensor, x, b: Tensor) -> Tensor:
+    """a + x b, which gives the tensor its size."""
+    result = torch.add(a, b, alpha=x)
+    return _resize(tensor, *result.shape).copy_(result)
 
 
 def _columns(kind: str, address: int, rows: int, columns: int, step: int, device: int) -> Tensor:
@@ -81,12 +58,8 @@ class Services:
 
     def __call__(self, operation: str, *arguments):
         with torch.no_grad():
-            if operation in ("gemm", "gemv", "dotMemory"):
+            if operation in ("new", "gemm", "gemv"):
                 return getattr(self, operation)(*arguments)
-            if operation == "new":
-                return self.new(*arguments)
-            if operation in NUMBERS:
-                return float(NUMBERS[operation](*arguments))
             return OPERATIONS[operation](*arguments)
 
     def new(self, name: str, *sizes: int) -> Tensor:
@@ -114,10 +87,6 @@ class Services:
         vector = _columns(kind, x, 1, matrix.shape[1], step_x, self.device)[0]
         _update(_columns(kind, y, 1, matrix.shape[0], step_y, self.device)[0], alpha, matrix @ vector, beta)
 
-    def dotMemory(self, kind, n, x, step_x, y, step_y) -> float:
-        first = _columns(kind, x, 1, n, step_x, self.device)[0]
-        return float(first @ _columns(kind, y, 1, n, step_y, self.device)[0])
-
 
 OPERATIONS = {
     "resize": _resize,
@@ -126,28 +95,7 @@ OPERATIONS = {
     "fill": Tensor.fill_,
     "fillStorage": _fill_storage,
     "copy": lambda tensor, of: tensor.copy_(of.reshape(tensor.shape)),
-    "newWithTensor": Tensor.detach,
+    "cadd": _cadd,
+    "select": lambda tensor, of, dimension, index: of.select(dimension, index),
     "newContiguous": Tensor.contiguous,
-    "newClone": Tensor.clone,
-    "newSelect": Tensor.select,
-    "newNarrow": Tensor.narrow,
-    "newTranspose": Tensor.transpose,
-    "set": _view(Tensor.detach),
-    "select": _view(Tensor.select),
-    "narrow": _view(Tensor.narrow),
-    "transpose": _view(Tensor.transpose),
-    "squeeze": _view(Tensor.squeeze),
-    "unsqueeze": _view(Tensor.unsqueeze),
-    "add": _scaled(torch.add),
-    "sub": _scaled(torch.sub),
-    "mul": _into(torch.mul),
-    "div": _into(_division),
-    "sum": _into(lambda a, dimension, keep: a.sum(dimension, bool(keep))),
-    "addmm": _matrix(torch.addmm),
-    "addmv": _matrix(torch.addmv),
-    "addr": _matrix(torch.addr),
-}  # fmt: skip
-NUMBERS = {
-    "sumall": torch.sum, "mean": torch.mean, "amin": torch.amin, "amax": torch.amax, "norm": torch.linalg.vector_norm,
-    "dot": lambda a, b: torch.dot(a.reshape(-1), b.reshape(-1)), "get": lambda tensor, *index: tensor[index],
-}  # fmt: skip
+}

@@ -54,7 +54,7 @@ int old_temporaries(THLongTensor *order, THLongTensor *out) {
     THLongTensor_select(row, all, 0, i);
     THLongTensor_set1d(made, i, THLongTensor_get1d(row, row->size[0] - 1));
   }
-  THLongTensor_mul(made, made, 10);
+  THLongTensor_cadd(made, made, 9, made);
   THLongTensor_resize1d(out, order->size[0]);
   THLongTensor_copy(out, made);
   THLongTensor_free(row);
