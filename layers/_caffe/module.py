@@ -192,7 +192,11 @@ class CaffeModule(nn.Module):
 
     # ---------------------------------------------------------------------------------------- calls
 
-    def forward(self, *bottoms: Tensor):
+    def forward(self, *bottoms: Tensor, **named):
+        if named:
+            raise CaffeTypeError(
+                f"{self.layer.name}: takes its bottoms in order, and none by name: {', '.join(named)}"
+            )
         if self._propagate_down:
             bottoms = self._detached(bottoms)
         if is_dynamo_compiling():

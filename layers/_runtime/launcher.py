@@ -105,6 +105,7 @@ class Launcher:
         if self.returns_number:
             self.passed.insert(0, ("Tensor", "like"))
         self.groups = ["dtype", *self.dtypes_of]
+        self.codes = libraries.codes()
         self._attached: set[str] = set()  # the backends whose function C knows
         self.call = self._builtin()
 
@@ -116,7 +117,7 @@ class Launcher:
         like = [(c.LIKE, 0, 0, 1, 0, 0, (), None, None)] if self.returns_number else []
         function = _Builtin(
             parameters=(*like, *(self._parameter(c, places, kind, name) for kind, name in self.parameters)),
-            codes=tuple((DTYPES[dtype], code) for dtype, code in self.libraries.codes().items()),
+            codes=tuple((DTYPES[dtype], code) for dtype, code in self.codes.items()),
             any_layout=self.any_layout,
             returns_number=self.returns_number,
             careful=self.careful,
@@ -264,7 +265,7 @@ class Launcher:
         return tuple(values[name] for _, name in self.passed)
 
     def _like(self, like) -> Tensor:
-        if not isinstance(like, Tensor) or like.dtype not in self.libraries.codes():
+        if not isinstance(like, Tensor) or like.dtype not in self.codes:
             raise self.checks.wrong(self.function, self._one_of_ours(), like)
         with torch._C._DisableTorchDispatch():
             return torch.empty(0, dtype=like.dtype, device=like.device)
@@ -275,7 +276,8 @@ class Launcher:
         first, kinds = next(iter(tensors), ""), {n: t for t, n in self.passed}
         for name, tensor in tensors.items():
             checks.check_tensor(name, tensor)
-            if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+            functorch = torch._C._functorch
+            if functorch.is_functorch_wrapped_tensor(tensor) or functorch.is_legacy_batchedtensor(tensor):
                 raise CaffeRuntimeError(
                     f"{checks.name}: {name}: torch.func's transforms (vmap, grad, ...) cannot look into a C function"
                 )
@@ -283,7 +285,7 @@ class Launcher:
             if dtypes:
                 if tensor.dtype not in dtypes:
                     raise checks.wrong(name, " or ".join(map(dtype_name, dtypes)), tensor)
-            elif tensor.dtype not in self.libraries.codes():
+            elif tensor.dtype not in self.codes:
                 raise checks.wrong(name, self._one_of_ours(), tensor)
             else:
                 lead = leads.setdefault(self._group(name), name)

@@ -231,7 +231,9 @@ class Operator:
     def _is_exotic(tensors) -> bool:
         if torch._C._len_torch_dispatch_stack() or torch._C._are_functorch_transforms_active():
             return True
-        return any(isinstance(t, Tensor) and type(t) not in PLAIN for t in tensors)
+        # Batched: of autograd.grad's is_grads_batched, and jacobian's vectorize.
+        batched = torch._C._functorch.is_legacy_batchedtensor
+        return any(isinstance(t, Tensor) and (type(t) not in PLAIN or batched(t)) for t in tensors)
 
     def exotic(self, *arguments):
         """Run a call with tensor subclasses, dispatch modes or functorch transforms, which torch.library handles."""

@@ -288,3 +288,8 @@ def test_first_used_under_inference_mode(zoo, place, made):
     with torch.no_grad():
         m.blob0 -= m.blob0.grad
     torch.testing.assert_close(m(x), x * m.blob0 + m.blob1)
+
+
+def test_bottoms_have_no_names(zoo, place):
+    with raises(CaffeTypeError, "zoo: takes its bottoms in order, and none by name: bottom"):
+        place(zoo.Ramp())(bottom=place.draw(3))

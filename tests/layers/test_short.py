@@ -98,3 +98,24 @@ def test_negated_memory_after_plans(each_way):
         top_diffs = [top_diff(diff) for diff in random_like(tops, 4)]
         found = (*tops, *torch.autograd.grad(differentiable(tops), differentiable(negated), top_diffs))
         assert same_bits(found, wanted)
+
+
+@pytest.mark.only(lambda case: case.gradient != "none")
+def test_a_batch_of_gradients(each_way):
+    """autograd.grad(is_grads_batched=True) gives each gradient, as for torch's operators. A Caffe layer refuses it."""
+    arguments = each_way.arguments(True, 1)
+    tops = differentiable(results(each_way.call(*arguments)))
+    inputs, each = differentiable(arguments), [random_like(tops, seed) for seed in (1, 2, 3)]
+    batch = [torch.stack(diffs) for diffs in zip(*each, strict=True)]
+    if each_way.case.is_caffe:
+        with pytest.raises(TypeError, match=r"expected a tensor that has memory \(.* torch.vmap's\)"):
+            torch.autograd.grad(tops, inputs, batch, is_grads_batched=True, allow_unused=True)
+        return
+    wanted = [
+        torch.autograd.grad(tops, inputs, diffs, retain_graph=True, allow_unused=True) for diffs in each
+    ]
+    found = torch.autograd.grad(tops, inputs, batch, is_grads_batched=True, allow_unused=True)
+    for batched, single in zip(found, zip(*wanted, strict=True), strict=True):
+        assert (batched is None) == (single[0] is None)
+        if batched is not None:
+            torch.testing.assert_close(batched, torch.stack(single))

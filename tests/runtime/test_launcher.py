@@ -14,7 +14,7 @@ from support import python_with_torch
 from support.reading import of, reads  # noqa: F401  (a fixture)
 from torch._subclasses import FakeTensorMode
 
-from layers._runtime import CaffeTypeError
+from layers._runtime import CaffeTypeError, Layer
 from layers.depthwise_conv import depthwise_conv1d, depthwise_conv_backward
 from layers.depthwise_conv import layer as depthwise_layer
 from layers.sigmoid import layer as sigmoid_layer
@@ -294,6 +294,22 @@ def test_fake_and_functorch_tensors(loops):
             RuntimeError, match=r"loops: top: torch.func's transforms \(vmap, grad, ...\) cannot look"
         ):
             transform(lambda x: call(x, 3, 0) or x.sum())(torch.zeros(2, 3))
+
+
+@pytest.mark.filterwarnings("ignore:Dynamo does not know how to trace")
+def test_the_first_call_may_be_in_compiled_code():
+    """The library is loaded then, and a later call finds it."""
+    for _ in range(2):
+        layer = Layer(sigmoid_layer.module)
+
+        def double(x, layer=layer):
+            top = torch.empty_like(x)
+            layer.sigmoid_forward(x, top, x.numel())
+            return 2 * top
+
+        x = torch.rand(5)
+        for call in (torch.compile(double, backend="eager"), double):
+            torch.testing.assert_close(call(x), 2 * torch.sigmoid(x))
 
 
 def test_autograd_is_told_what_was_written(loops, device):
