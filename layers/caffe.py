@@ -18,7 +18,7 @@ if __name__ == "__main__":
     _sys.exit(main(f"python -m {__spec__.name}", _sys.argv[1:]))
 
 from ._caffe.parameters import did_you_mean as _did_you_mean
-from ._net.blob import Blob, Layer
+from ._net.blob import Blob, BlobVec, Layer
 from ._net.stock import stock_types as _stock_types
 from ._pycaffe import classifier, io, net_spec, proto
 from ._pycaffe.classifier import Classifier, Detector
@@ -43,6 +43,7 @@ __all__ = [
     "TEST",
     "TRAIN",
     "Blob",
+    "BlobVec",
     "Classifier",
     "Detector",
     "Layer",

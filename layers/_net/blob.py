@@ -88,8 +88,8 @@ class Phase(int):
     __repr__ = __str__
 
 
-class Blobs(list):
-    """The parameters of a Python layer."""
+class BlobVec(list):
+    """The parameters of a layer."""
 
     def add_blob(self, *shape: int) -> None:
         self.append(Blob(np.zeros(shape, np.float32)))
@@ -105,7 +105,7 @@ class Layer:
 
     def __new__(cls, *_):
         layer = super().__new__(cls)
-        layer.blobs, layer.param_str, layer.phase = Blobs(), "", Phase(1)
+        layer.blobs, layer.param_str, layer.phase = BlobVec(), "", Phase(1)
         return layer
 
     @property

@@ -14,6 +14,7 @@ from torch import Tensor
 from .._caffe.parameters import did_you_mean
 from .._caffe.prototxt import parse
 from .._net import caffe_net
+from .._net.blob import BlobVec
 from .._net.build import read_net
 from .._net.fillers import fill
 from .._net.graph import Spec, Step
@@ -25,6 +26,16 @@ from .._python2 import Tree, folders_of_user
 from .._runtime import CaffeError, CaffeTypeError, CaffeValueError, describe, some
 from . import mode
 from .blobs import Input, NetBlob, Param
+from .io import Transformer
+
+_OF_TRANSFORMER = (
+    "preprocess",
+    "deprocess",
+    "set_mean",
+    "set_channel_swap",
+    "set_raw_scale",
+    "set_input_scale",
+)
 
 
 class Net:
@@ -72,10 +83,10 @@ class Net:
                 self.blobs[name] = Input(shape, mode.device, self._changed)
             else:
                 self.blobs[name] = NetBlob(shape, mode.device, self._settle, weights.get(name, 0.0))
-        self.params: OrderedDict[str, list[Param]] = OrderedDict()
+        self.params: OrderedDict[str, BlobVec] = OrderedDict()
         for name, module in self.module.layers.items():
             if blobs := blobs_of(module):
-                self.params[name] = [Param(blob) for _, blob in blobs]
+                self.params[name] = BlobVec(Param(blob) for _, blob in blobs)
         self._fill_dummies(first=True)
 
     # ------------------------------------------------------------------------------------ what it is
@@ -125,6 +136,13 @@ class Net:
         return OrderedDict((name, weights.get(name, 0.0)) for name in self.blobs)
 
     def __getattr__(self, name: str):
+        if name == "transformer":  # 2014's nets had its methods themselves
+            self.transformer = Transformer({top: self.blobs[top].data.shape for top in self.inputs})
+            for top in self.inputs:
+                self.transformer.set_transpose(top, (2, 0, 1))
+            return self.transformer
+        if name in _OF_TRANSFORMER:
+            return getattr(self.transformer, name)
         raise AttributeError(f"caffe.Net has no {name!r} here{did_you_mean(name, dir(type(self)))}")
 
     # Names of 2014.

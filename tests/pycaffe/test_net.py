@@ -162,6 +162,9 @@ def test_the_net_says_what_it_has(net):
     )  # fmt: skip
     assert (net.top_names["relu"], net.bottom_names["ip"]) == (["conv"], ["pool"])
     assert net.layer_dict["ip"].type == "InnerProduct"
+    assert type(net.params["ip"]) is caffe.BlobVec
+    net.set_raw_scale("data", 2)
+    assert_close(net.preprocess("data", np.ones((6, 6, 3))), np.full((3, 6, 6), 2))
     net.set_phase_test()
     with pytest.raises(CaffeValueError, match=r"the net was built for TEST: caffe.Net\(..., caffe.TRAIN\)"):
         net.set_phase_train()
