@@ -10,6 +10,16 @@ from types import ModuleType
 from .._runtime.packages import TOOLKIT, adopt
 from .cache import Entry
 
+
+class Loaded(ModuleType):
+    """A layer that was built at run time. It shows its functions: their names are LAYER_KERNEL, in snake case."""
+
+    def __repr__(self) -> str:
+        names = [name for name in dir(self) if not name.startswith("_") and name != "layer"]
+        shown = [f"{name}{getattr(getattr(self, name), '__signature__', '(...)')}" for name in names]
+        return f"<layer {self.__name__.rpartition('.')[2]}: {'; '.join(shown) or 'no functions'}>"
+
+
 _lock = threading.RLock()
 _imported: dict[str, ModuleType] = {}
 
@@ -49,4 +59,5 @@ def _import(package: str, name: str, entry: Entry, folders: tuple[Path, ...]) ->
             del sys.modules[known]
         raise
     setattr(parent, name, module)
+    module.__class__ = Loaded
     return module

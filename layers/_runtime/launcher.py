@@ -236,9 +236,15 @@ class Launcher:
             raise CaffeTypeError(
                 f"{self.checks.name}: {self.function} takes {names}, in this order and without names"
             )
+        # A float3 of a kernel is three numbers of its launcher. They may come as one tuple.
+        arguments = tuple(n for a in arguments for n in (a if isinstance(a, tuple) else (a,)))
         if len(arguments) != len(self.passed):
+            typed = ", ".join(
+                f"{kind}{'' if kind.endswith('*') else ' '}{name}" for kind, name in self.passed
+            )
             raise CaffeTypeError(
-                f"{self.checks.name}: {self.function} takes {names}: got {len(arguments)} arguments"
+                f"{self.checks.name}: {self.function} takes {len(self.passed)} arguments, {typed}: "
+                f"got {len(arguments)}"
             )
         by_name = {name: a for (_, name), a in zip(self.passed, arguments, strict=True)}
         pointers = [(t, n) for t, n in self.passed if t.endswith("*")]

@@ -267,3 +267,23 @@ def test_arguments_that_are_wrong(arguments, options, error, said):
         load_inline(*arguments, **options)
     assert isinstance(raised.value, CaffeError)
     assert str(raised.value).startswith("load_inline: ")
+
+
+def test_the_module_shows_its_functions_and_takes_vectors():
+    """repr has each function with its types, a wrong count names them, and float3 takes a tuple."""
+    source = """
+    __global__ void Fill(const int n, float* out, float3 v) {
+      CUDA_KERNEL_LOOP(i, n) { out[i] = v.x + 10 * v.y + v.z; }
+    }
+    __global__ void twice(const int n, int* out) { CUDA_KERNEL_LOOP(i, n) { out[i] *= 2; } }
+    """
+    m = load_inline("shown", source)
+    assert repr(m).startswith("<layer shown: shown_fill(n: 'int64_t', out: 'float *', v_x: 'float'")
+    assert "shown_twice(n: 'int64_t', out: 'int32_t *', /)" in repr(m)
+    out = torch.zeros(3)
+    m.shown_fill(3, out, (1.0, 2.0, 3.0))
+    assert out.tolist() == [24.0] * 3
+    with pytest.raises(
+        TypeError, match=r"shown_fill takes 5 arguments, int64_t n, float \*out, float v_x.*: got 4"
+    ):
+        m.shown_fill(3, out, (1.0, 2.0))
