@@ -84,9 +84,16 @@ class Closure:
         self._visible.update(*(self.tree[file].visible for file in (cls.file, *members)))
         self._file(cls.file, why)
         for file in members:
-            self._named.append((file, cls.file))
-            self._file(file, f"functions of {cls.name}")
+            if not self._is_commented_out(cls, file):
+                self._named.append((file, cls.file))
+                self._file(file, f"functions of {cls.name}")
         self.scan(cls.file, cls.tokens)
+
+    def _is_commented_out(self, cls: Class, file: str) -> bool:
+        """Does a .cu define GPU functions whose declarations are comments in the header? The fork does not build it."""
+        functions = {f.name for f in self.tree[file].source.functions if f.scope == cls.name}
+        text, words = self.tree[cls.file].text, {token.text for token in cls.tokens}
+        return file.endswith(".cu") and any(name in text and name not in words for name in functions)
 
     def scan(self, file: str, tokens: list[Token], using: list[Token] | None = None):
         self.scanned.append((file, tokens if using is None else using))

@@ -123,3 +123,19 @@ def test_fields_of_stock_beside_a_message_that_was_published_alone(fork, port):
     fork.layer("Other", body=reads.format("other_param"))
     assert "by hand" not in port("Shift")
     assert "OtherLayer reads other_param, which no message of the tree has" in port("Other", fails=True)
+
+
+def test_kernels_whose_declarations_are_comments(fork, port):
+    """The fork does not build that file: the layer has CPU code alone."""
+    fork.layer("Shift", members="// virtual void Forward_gpu();")
+    kernels = '#include "caffe/layers/shift_layer.hpp"\nnamespace caffe {\ntemplate <typename Dtype>\n%s\n}\n'
+    fork.write("src/caffe/layers/shift_layer.cu", kernels % "void ShiftLayer<Dtype>::Forward_gpu() {}")
+    port("Shift")
+    assert "shift_layer.cu" not in names(port.folder / "shift")
+    fork.layer("Twist", members="virtual void Forward_gpu();")
+    fork.write(
+        "src/caffe/layers/twist_layer.cu",
+        (kernels % "void TwistLayer<Dtype>::Forward_gpu() {}").replace("shift", "twist"),
+    )
+    port("Twist")
+    assert "twist_layer.cu" in names(port.folder / "twist")
