@@ -206,6 +206,7 @@ class Launcher:
             self._attach(first.device)
             result = self.call.attempt(*arguments)
         if result is NotImplemented:
+            self._check_extents({n: a for (_, n), a in zip(self.passed, arguments, strict=True)})
             raise CaffeRuntimeError(
                 f"{self.checks.name}: {self.function} cannot be called with these arguments"
             )
@@ -259,7 +260,6 @@ class Launcher:
         self._check_tensors(tensors)
         others = [(t, n) for t, n in self.passed if not t.endswith("*") and t != "Tensor"]
         numbers = {name: self._number(kind, name, by_name[name]) for kind, name in others}
-        self._check_extents(tensors, numbers)
         values |= numbers
         for kind, name in pointers:
             if name in tensors:
@@ -335,16 +335,17 @@ class Launcher:
                 self.checks.check(False, name, "a number that a float can hold", value)
         return number
 
-    def _check_extents(self, tensors: dict[str, Tensor], numbers: dict[str, int]) -> None:
+    def _check_extents(self, values: dict) -> None:
         """Refuse counts that are larger than their tensors, by the sizes in the header's comments."""
+        numbers = {n: values[n] for t, n in self.passed if not t.endswith("*") and t != "Tensor"}
         for name, lists in self.extents.items():
-            if name not in tensors:
+            if values[name] is None:
                 continue
             try:
                 sizes, strides = ([eval(e, _NO_BUILTINS, numbers) for e in listed] for listed in lists)
             except ZeroDivisionError:
                 sizes, strides = [-1], []
-            tensor = tensors[name]
+            tensor = values[name]
             there = reach(tensor.shape, tensor.stride() if self.any_layout else ())
             if reach(sizes, strides) > there or min(sizes, default=0) < 0:
                 said = ", ".join(f"{n} {v}" for n, v in numbers.items())
