@@ -323,7 +323,7 @@ class Net:
             for name, value in kwargs.items():
                 self._write(name, value, "diff")
         if self._tape is None or not (self._tape.first <= first and last <= self._tape.last):
-            self._run(0, len(self._specs) - 1, record=True)
+            self._run(0, last, record=True)  # later layers may not take this size
         self._differentiate(first, last)
         wanted = list(self._specs[first].bottoms) if end is not None else self.inputs
         return {name: self._blob(name).diff for name in dict.fromkeys([*wanted, *(diffs or ())])}
@@ -432,4 +432,4 @@ class Net:
         self.module.share_with(other.module)
         for name, module in self.module.layers.items():
             if name in self.params:
-                self.params[name] = [Param(blob) for _, blob in blobs_of(module)]
+                self.params[name] = BlobVec(Param(blob) for _, blob in blobs_of(module))

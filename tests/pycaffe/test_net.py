@@ -125,6 +125,17 @@ def test_diffs_are_those_of_torch(net):
     assert not net.params["conv"][1].diff.any()
 
 
+def test_backward_runs_no_layer_after_its_start(net):
+    net.blobs["data"].reshape(1, 3, 9, 9)  # too large for ip
+    x = torch.from_numpy(data(1, 3, 9, 9)).requires_grad_()
+    net.blobs["data"].data[...] = x.detach().numpy()
+    net.forward(end="conv")
+    net.blobs["conv"].diff[...] = 1
+    reference_top = functional.conv2d(x, *(torch.from_numpy(p.data.copy()) for p in net.params["conv"]))
+    reference_top.sum().backward()
+    assert_close(net.backward(start="conv")["data"], x.grad)
+
+
 def test_a_loss_begins_with_its_weight():
     net = caffe.Net(TEXT + LOSS, caffe.TRAIN)
     x, y = torch.from_numpy(data(2, 3, 6, 6)).requires_grad_(), torch.tensor([1, 4])
