@@ -107,7 +107,7 @@ def _judge(kept: Tensor, overlaps: Tensor, begin: int, end: int, threshold: floa
     """Decide about the boxes from `begin` to `end`. overlaps: those of all boxes before `end` with these."""
     before = torch.ones(end, end - begin, dtype=torch.bool, device=kept.device).triu(1 - begin)
     limits = torch.stack([overlaps.new_full((), limit) for limit in _limits(threshold, eta)])
-    candidates = kept[..., begin:end]
+    candidates = kept[..., begin:end].clone()  # while_loop wants no aliases
 
     def judged(current):
         limit = limits
