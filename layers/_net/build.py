@@ -7,11 +7,13 @@ import functools
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import torch
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+from .._backends import BACKENDS, GPU
 from .._caffe.parameters import SLIP, Unknown, UnknownFieldError, did_you_mean, read_fields
 from .._caffe.prototxt import Node, filled_in, number, parse, read_text, render, unquoted
 from .._caffe.upgrade import upgraded
@@ -63,8 +65,14 @@ class Options:
         if is_wanted or (chosen is not None and chosen in [kind.variant for kind in kinds]):
             return True
         ported = self.folders.find(type_name)
-        own = [HOME / kind.native for kind in kinds if kind.native]
-        return ported is None or (chosen is None and ported.folder in own)
+        own = {HOME / kind.native: kind.native_on_gpu for kind in kinds if kind.native}
+        if ported is None or chosen is not None or ported.folder not in own:
+            return ported is None
+        return not (own[ported.folder] and torch.cuda.is_available() and _has_gpu_library(ported.folder))
+
+
+def _has_gpu_library(folder: Path) -> bool:
+    return any((folder / b.library).exists() for b in BACKENDS.values() if b.device == GPU)
 
 
 class Problems:

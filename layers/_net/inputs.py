@@ -153,7 +153,8 @@ def _data(spec: Spec, path, batch: int | None) -> dict[str, tuple[int, ...]]:
         return {}
     # The second top is a label for each item.
     labelled = spec.type in ("Data", "ImageData") or "label" in spec.tops[1:2]
-    shapes = dict.fromkeys(spec.tops[1:2], (batch,)) if labelled else {}
+    boxes = spec.type == "AnnotatedData"  # SSD's: rows (item, label, _, left, top, right, bottom, difficult)
+    shapes = dict.fromkeys(spec.tops[1:2], (1, 1, 1, 8) if boxes else (batch,)) if labelled or boxes else {}
     means = node.node("transform_param").values("mean_value") if node.node("transform_param") else []
     channels = len(means) if len(means) > 1 else 1 if said.get("force_gray") == "true" else 3
     if "crop_size" in said and _integer(said["crop_size"], node, path):
@@ -162,4 +163,14 @@ def _data(spec: Spec, path, batch: int | None) -> dict[str, tuple[int, ...]]:
     elif "new_height" in said and "new_width" in said and spec.type == "ImageData":
         size = [_integer(said[n], node, path) for n in ("new_height", "new_width")]
         shapes[spec.tops[0]] = (batch, channels, *size)
+    elif boxes and (resize := _resized(node)) is not None:
+        size = [_integer(resize.value(n), resize, path) for n in ("height", "width")]
+        shapes[spec.tops[0]] = (batch, channels, *size)
     return shapes
+
+
+def _resized(layer: Node) -> Node | None:
+    """The message with the size that SSD's data layer gives all images."""
+    transform = layer.node("transform_param") or Node()
+    resize = transform.node("resize_param")
+    return resize if resize and resize.has("height") and resize.has("width") else None

@@ -120,3 +120,13 @@ def test_a_phase_has_its_own_batch_and_the_images_of_the_other():
     assert net.train().shapes["data"] == (128, 3, 7, 7)
     net = caffe_net(text, shapes={"data": (5, 3, 4, 4)})
     assert net.shapes["label"] == (5,) and net.train().shapes["data"] == (5, 3, 4, 4)
+
+
+def test_ssds_data_layer_says_the_shapes_of_images_and_boxes():
+    text = """layer { name: "data" type: "AnnotatedData" top: "data" top: "label"
+      transform_param { mean_value: 1 mean_value: 2 mean_value: 3 resize_param { height: 300 width: 200 } }
+      data_param { batch_size: 8 } }
+    layer { name: "s" type: "Silence" bottom: "data" bottom: "label" }"""
+    assert caffe_net(text).shapes == {"data": (8, 3, 300, 200), "label": (1, 1, 1, 8)}
+    with pytest.raises(CaffeValueError, match="a shape: expected an integer, got 'x'"):
+        caffe_net(text.replace("height: 300", "height: x"))

@@ -21,7 +21,10 @@ class KnownLayer(StockLayer):
     types: tuple[str, ...] = ()  # names of the type in prototxts
     source = ""  # the public fork whose semantics these are
     variant = ""  # its name for `choose`, where one type means several things
-    native = ""  # the toolkit's own folder with a native layer of this type, which runs only if it is chosen
+    native = ""  # the toolkit's own folder with a native layer of this type, which runs if it is chosen
+    native_on_gpu = (
+        False  # it runs without being chosen, too, where its GPU library is built: it is much faster
+    )
 
     @classmethod
     def fits(cls, definition: StockDefinition) -> bool:

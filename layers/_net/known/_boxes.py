@@ -22,11 +22,15 @@ def size_of(boxes: Tensor) -> Tensor:
 
 def overlap(first: Tensor, second: Tensor) -> Tensor:
     """Intersection over union of boxes [..., a, 4] and [..., b, 4]: [..., a, b]."""
-    low = torch.maximum(first[..., :, None, :2], second[..., None, :, :2])
-    high = torch.minimum(first[..., :, None, 2:], second[..., None, :, 2:])
-    common = (high - low).clamp(min=0).prod(-1)
+    common = _common(first, second, 0) * _common(first, second, 1)
     union = size_of(first)[..., :, None] + size_of(second)[..., None, :] - common
     return torch.where(common > 0, common / union, 0)
+
+
+def _common(first: Tensor, second: Tensor, axis: int) -> Tensor:
+    """How long the boxes lie side by side along an axis."""
+    high = torch.minimum(first[..., :, None, axis + 2], second[..., None, :, axis + 2])
+    return (high - torch.maximum(first[..., :, None, axis], second[..., None, :, axis])).clamp(min=0)
 
 
 def _split(boxes: Tensor) -> tuple[Tensor, Tensor]:
@@ -109,13 +113,16 @@ def _judge(kept: Tensor, overlaps: Tensor, begin: int, end: int, threshold: floa
     limits = torch.stack([overlaps.new_full((), limit) for limit in _limits(threshold, eta)])
     candidates = kept[..., begin:end].clone()  # while_loop wants no aliases
 
+    always = (overlaps > limits[0]) & before if len(limits) == 1 else None
+
     def judged(current):
-        limit = limits
-        if len(limits) > 1:
+        hits = always
+        if hits is None:
             number = current[..., :end].cumsum(-1)[..., begin:] - current[..., begin:end].long()
             limit = limits[number.clamp(max=len(limits) - 1)][..., None, :]
-        hits = (overlaps > limit) & before & current[..., :end, None]
-        return torch.cat((current[..., :begin], candidates & ~hits.any(-2), current[..., end:]), -1)
+            hits = (overlaps > limit) & before
+        is_hit = (hits & current[..., :end, None]).any(-2)
+        return torch.cat((current[..., :begin], candidates & ~is_hit, current[..., end:]), -1)
 
     return _settled(judged, kept)
 

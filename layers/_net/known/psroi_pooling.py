@@ -2,7 +2,7 @@ import torch
 import torch.nn.functional as F
 
 from . import KnownLayer
-from .roi_pooling import rounded
+from .roi_pooling import divided, rounded
 
 
 class PSROIPooling(KnownLayer):
@@ -17,6 +17,7 @@ class PSROIPooling(KnownLayer):
     types = ("PSROIPooling",)
     source = "daijifeng001/caffe-rfcn"
     native = "psroi_pooling"
+    native_on_gpu = True
     bottoms = (2, 2)
 
     def __init__(self, definition):
@@ -51,7 +52,8 @@ class PSROIPooling(KnownLayer):
     def edges(self, regions, column: int, size: int):
         """The first pixel of each bin along an axis, and the one after its last: two of [regions, group_size]."""
         first = rounded(regions[:, column]) * self.scale
-        extent = ((rounded(regions[:, column + 2]) + 1) * self.scale - first).clamp(min=0.1) / self.group
+        end = (rounded(regions[:, column + 2]) + 1) * self.scale
+        extent = divided((end - first).clamp(min=0.1), self.group)
         number = torch.arange(self.group, device=regions.device, dtype=regions.dtype)
         begin = (number * extent[:, None] + first[:, None]).floor().clamp(0, size)
         end = ((number + 1) * extent[:, None] + first[:, None]).ceil().clamp(0, size)

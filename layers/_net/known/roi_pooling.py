@@ -38,13 +38,15 @@ class ROIPooling(KnownLayer):
         bags, starts = self.bags(regions.detach().reshape(-1, 5).to(wide), x.shape)
         pixels = x.permute(0, 2, 3, 1).reshape(-1, x.shape[1])
         top = F.embedding_bag(bags, pixels, starts, mode="max", include_last_offset=True)
-        top = top[:-1].reshape(regions.shape[0], *self.pooled, x.shape[1])
+        top = top[: regions.shape[0] * self.pooled[0] * self.pooled[1]]
+        top = top.reshape(regions.shape[0], *self.pooled, x.shape[1])
         return top.permute(0, 3, 1, 2)
 
     def bags(self, regions, shape):
-        """The numbers of all bins' pixels, one bin after the other, and where each bin begins; a last bag is the rest.
+        """The numbers of all bins' pixels, one bin after the other, and where each bin begins and the last one ends.
 
-        There are no more places for pixels than the bins can need, so the sizes do not depend on the regions' values.
+        In a graph the sizes may not depend on the regions' values. There are as many places as the bins can need, and
+        the rest of them are short bags of their own, because a GPU's thread reads a whole bag.
         """
         height, width = shape[2:]
         (top, tall), (left, wide) = (self.edges(regions, i, size) for i, size in enumerate((height, width)))
@@ -52,18 +54,21 @@ class ROIPooling(KnownLayer):
         corner = (corner + left[:, None, :]).reshape(-1)
         wide = wide[:, None, :].expand(-1, self.pooled[0], -1)
         area, wide = (tall[:, :, None] * wide).reshape(-1), wide.reshape(-1).clamp(min=1)
-        # Neighbours share a row or a column at most.
-        places = regions.shape[0] * (height + self.pooled[0]) * (width + self.pooled[1])
-        starts = F.pad(area.cumsum(0), (1, 1))
-        starts[-1] = places
+        starts = F.pad(area.cumsum(0), (1, 0))
+        if torch.compiler.is_compiling():
+            # Neighbours share a row or a column at most.
+            places = regions.shape[0] * (height + self.pooled[0]) * (width + self.pooled[1])
+            rest = torch.arange(_BAG, places + _BAG, _BAG, device=regions.device) + starts[-1]
+        else:
+            places, rest = int(starts[-1]), starts[:0]
         place = torch.arange(places, device=regions.device)
-        ended = torch.zeros_like(place).index_add_(0, starts[1:-1], torch.ones_like(area))
-        bag = ended.cumsum(0)
+        ended = torch.zeros(places + 1, dtype=torch.long, device=regions.device)
+        bag = ended.index_add_(0, starts[1:], torch.ones_like(area))[:places].cumsum(0)
         is_pixel = bag < area.shape[0]
         bag = bag.clamp(max=area.shape[0] - 1)
         inside, wide = place - starts[bag], wide[bag]
         pixel = corner[bag] + inside // wide * width + inside % wide
-        return torch.where(is_pixel, pixel, 0), starts
+        return torch.where(is_pixel, pixel, 0), torch.cat((starts, rest.clamp(max=places)))
 
     def edges(self, regions, i: int, size: int):
         """The first pixel of each bin along an axis, and how many pixels it has there: two of [regions, bins]."""
@@ -72,11 +77,19 @@ class ROIPooling(KnownLayer):
             pad = (high - low + 1) * self.pad_ratio
             low, high = low - pad, high + pad
         first, last = (rounded(edge * self.scale) for edge in (low, high))
-        extent = ((last - first + 1).clamp(min=1) / self.pooled[i])[:, None]
+        extent = divided((last - first + 1).clamp(min=1), self.pooled[i])[:, None]
         number = torch.arange(self.pooled[i], device=regions.device, dtype=regions.dtype)
         begin = ((number * extent).floor() + first[:, None]).clamp(0, size)
         end = (((number + 1) * extent).ceil() + first[:, None]).clamp(0, size)
         return begin.long(), (end - begin).clamp(min=0).long()
+
+
+_BAG = 256
+
+
+def divided(x, number: int):
+    """x / number, rightly rounded: torch multiplies by 1 / number on a GPU, and a bin may get a pixel more."""
+    return x / torch.full_like(x, number)
 
 
 def rounded(x):
