@@ -104,8 +104,8 @@ def test_detection_output(code, shared, top_k, keep, least, threshold, eta):
     least = -1e38 if least is None else least
     wanted = reference.detection_output(*arrays, code, shared, top_k, keep, least, threshold, eta)
     same(net(*bottoms), wanted, 1e-6)
-    compiled = torch.compile(net, backend="aot_eager")
-    same(compiled(*bottoms), wanted, 1e-6)
+    if top_k in (30, 40):  # without and with eta
+        same(torch.compile(net, backend="aot_eager")(*bottoms), wanted, 1e-6)
 
 
 def test_boxes_are_suppressed_as_one_after_the_other_would_be(monkeypatch):

@@ -105,7 +105,8 @@ def test_multi_box_loss(bipartite, difficult, mines, logistic):
     )
     same(net(*bottoms), wanted)
     assert gradients_are_right(lambda a, b: net(a, b, *bottoms[2:]), *bottoms[:2])
-    same(torch.compile(net, backend="aot_eager")(*bottoms), wanted)
+    if bipartite:
+        same(torch.compile(net, backend="aot_eager")(*bottoms), wanted)
 
 
 def test_multi_box_loss_without_any_box():
