@@ -23,6 +23,7 @@ from .._runtime import (
     refuse_script,
     some,
 )
+from .folded import folded
 from .graph import Graph, Spec, needed
 from .rules import TEST, TRAIN
 from .save import save
@@ -155,10 +156,15 @@ class CaffeNet(nn.Module):
         # torch.compile decides by itself what it may overwrite, and a hook for all modules may keep any tensor.
         modules, write_over = self._modules, not (torch.compiler.is_compiling() or _has_any_global_hook())
         untracked = not torch.is_grad_enabled()
-        for key, bottoms, tops, cut, scale, over, in_place, last in calls:
+        folds, done = untracked and write_over and _is_plain(), set()
+        for key, bottoms, tops, cut, scale, over, norm, in_place, last in calls:
             module = modules[key]
+            if folds and norm and (made := self._folded(key, *norm, values[bottoms[0]])) is not None:
+                done.add(norm[0])
+            elif key in done:
+                made = values[bottoms[0]]
             # No variable for the bottoms: a tensor should be freed as soon as the module drops it.
-            if cut or len(bottoms) != 1:
+            elif cut or len(bottoms) != 1:
                 made = module(*[values[b].detach() if i in cut else values[b] for i, b in enumerate(bottoms)])
             elif scale is not None:
                 after = modules[scale]
@@ -183,6 +189,10 @@ class CaffeNet(nn.Module):
             else:
                 values[tops[0]] = made if isinstance(made, Tensor) else made[0]
             del made
+
+    def _folded(self, key: str, norm: str, scale: str | None, x: Tensor) -> Tensor | None:
+        modules = [self._modules[name] for name in (key, norm, scale) if name]
+        return None if any(map(_hooked, modules)) else folded(*modules[:2], self._modules.get(scale), x)
 
     def bind(self, schedule: Schedule, values: list, inputs: tuple, named: dict) -> None:
         """Check the inputs, and put them into the list of values."""
@@ -516,6 +526,13 @@ class CaffeNet(nn.Module):
         for key, training in self.fixed.items():
             self.get_layer(key).train(training)
         return self
+
+
+def _is_plain() -> bool:
+    """May a call use and leave memory from one call to the next? Not in a transform, nor where a graph is captured."""
+    modes = torch._C._len_torch_dispatch_stack()
+    captured = torch.cuda.is_available() and torch.cuda.is_current_stream_capturing()
+    return not (modes or captured) and torch._C._functorch.peek_interpreter_stack() is None
 
 
 def _hooked(module: nn.Module) -> bool:

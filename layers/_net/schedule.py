@@ -8,6 +8,7 @@ from typing import NamedTuple
 from google.protobuf.text_format import ParseBool
 from torch import nn
 
+from .folded import is_foldable
 from .graph import Step
 from .stock.batch_norm import BatchNorm
 from .stock.convolution import Convolution
@@ -29,6 +30,9 @@ class LayerCall(NamedTuple):
     over: tuple[
         str, ...
     ]  # this ReLU and the makers of its bottom, which it may overwrite if they have no hooks
+    norm: (
+        tuple[str, str | None] | None
+    )  # the BatchNorm, and the Scale, that this Convolution can compute, too
     in_place: bool  # the file says so, too: then it may even if a gradient is wanted
     last: tuple[int, ...]  # values that no later call reads
 
@@ -51,6 +55,7 @@ _MAKERS = (BatchNorm, Convolution, Deconvolution, InnerProduct, Scale)
 def calls_of(modules: dict[str, nn.Module], steps: list[Step], results: set[int]) -> list[LayerCall]:
     """The calls that run these steps. `results` are the values that the net returns."""
     scales = _scales(modules, steps, results)
+    norms = _norms(modules, steps, results, scales)
     merged = set(scales.values())
     steps = [step for step in steps if step not in merged]
     last = {value: i for i, step in enumerate(steps) for value in step.bottoms}
@@ -68,8 +73,10 @@ def calls_of(modules: dict[str, nn.Module], steps: list[Step], results: set[int]
         if type(module) in _MAKERS or (type(module) is Eltwise and len(step.bottoms) > 1):
             makers.update(dict.fromkeys(tops, (step.key, scale.key) if scale else (step.key,)))
         key = scale.key if scale else None
-        call = LayerCall(step.key, tuple(step.bottoms), tuple(tops), _cut(step), key, over, in_place, done)
-        calls.append(call)
+        norm = norms.get(step)
+        calls.append(
+            LayerCall(step.key, tuple(step.bottoms), tuple(tops), _cut(step), key, over, norm, in_place, done)
+        )
     return calls
 
 
@@ -79,12 +86,34 @@ def _cut(step: Step) -> tuple[int, ...]:
     return tuple(i for i, word in enumerate(said[: len(step.bottoms)]) if not ParseBool(word))
 
 
-def _scales(modules: dict[str, nn.Module], steps: list[Step], results: set[int]) -> dict[Step, Step]:
-    """By a BatchNorm's step: the Scale step that it computes, too, because torch has one operator for both."""
+def _norms(
+    modules: dict[str, nn.Module], steps: list[Step], results: set[int], scales: dict[Step, Step]
+) -> dict[Step, tuple[str, str | None]]:
+    """By a Convolution's step: the BatchNorm and the Scale behind it, whose bottom nobody else reads."""
+    readers = _readers(steps)
+    norms = {}
+    for step in steps:
+        after = readers.get(step.tops[0], []) if len(step.tops) == len(step.bottoms) == 1 else []
+        if len(after) != 1 or step.tops[0] in results or not is_foldable(modules[step.key]):
+            continue
+        if type(modules[after[0].key]) is BatchNorm:
+            scale = scales.get(after[0])
+            norms[step] = after[0].key, scale.key if scale else None
+    return norms
+
+
+def _readers(steps: list[Step]) -> dict[int, list[Step]]:
+    """The steps that read each value."""
     readers: dict[int, list[Step]] = {}
     for step in steps:
         for value in step.bottoms:
             readers.setdefault(value, []).append(step)
+    return readers
+
+
+def _scales(modules: dict[str, nn.Module], steps: list[Step], results: set[int]) -> dict[Step, Step]:
+    """By a BatchNorm's step: the Scale step that it computes, too, because torch has one operator for both."""
+    readers = _readers(steps)
     pairs = {}
     for step in steps:
         module = modules[step.key]

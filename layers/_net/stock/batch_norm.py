@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -42,10 +42,14 @@ class BatchNorm(StockLayer):
         )
         return [x]
 
+    def uses_batch(self) -> bool:
+        """Does a call take the batch's own mean and variance?"""
+        return self.training if self.use_global_stats is None else not self.use_global_stats
+
     def forward(self, x, weight=None, bias=None):
         """weight, bias: of a Scale layer that follows."""
-        if not (self.training if self.use_global_stats is None else not self.use_global_stats):
-            mean, variance = self._statistics()
+        if not self.uses_batch():
+            mean, variance = self.normalised()
             top = F.batch_norm(x, mean, variance, weight, bias, False, 0.0, self.eps)
         elif x.numel() // x.shape[1] == 1:  # torch refuses it; Caffe divides zero by sqrt(eps)
             zero = x * 0
@@ -80,24 +84,21 @@ class BatchNorm(StockLayer):
         blobs = self._buffers
         return blobs["mean"], blobs["variance"], blobs["factor"]
 
-    def _statistics(self):
+    def normalised(self):
+        """The mean and the variance that evaluation takes."""
         if torch.compiler.is_compiling():
-            return self._divided()
-        mean, variance, factor = self.statistics_blobs()
-        known = self._normalised
-        if (
-            known is None
-            or known.mean is not mean
-            or known.variance is not variance
-            or known.factor is not factor
-            or known.versions != (mean._version, variance._version, factor._version)
-            or known.divided[0].is_inference()
-        ):
-            versions = mean._version, variance._version, factor._version
-            known = self._normalised = _Normalised(mean, variance, factor, versions, self._divided())
+            return self.divided()
+        blobs = self.statistics_blobs()
+        state, known = state_of(blobs), self._normalised
+        if state is None:
+            return self.divided()
+        if known is None or known.state != state or known.divided[0].is_inference():
+            kept = [blob.detach() for blob in blobs]
+            known = self._normalised = _Normalised(kept, state, self.divided())
         return known.divided
 
-    def _divided(self):
+    def divided(self):
+        """The same, computed anew."""
         scale = torch.where(self.factor == 0, 0, 1 / self.factor)
         return (self.mean * scale).detach(), (self.variance * scale).detach()
 
@@ -112,13 +113,22 @@ def _along(vector, x):
     return vector.reshape((1, -1) + (1,) * (x.dim() - 2))
 
 
+def state_of(blobs: Iterable[Tensor | None]) -> list[tuple[int, int] | None] | None:
+    """What changes with the blobs' values: in place, or by `blob.data = ...`. None if that cannot be told.
+
+    So it is for the tensors of a transform or of inference mode.
+    """
+    try:
+        return [None if blob is None else (blob._version, blob.data_ptr()) for blob in blobs]
+    except RuntimeError:
+        return None
+
+
 class _Normalised(NamedTuple):
     """The mean and the variance that evaluation takes, and what they were made from."""
 
-    mean: Tensor
-    variance: Tensor
-    factor: Tensor
-    versions: tuple[int, int, int]
+    blobs: list[Tensor]  # they keep the memory, so that no other blob gets its address
+    state: list[tuple[int, int]]
     divided: tuple[Tensor, Tensor]
 
 

@@ -1,0 +1,158 @@
+"""Convolution, BatchNorm and Scale as one convolution: the same answer as one by one, where nobody can tell."""
+
+import copy
+
+import pytest
+import torch
+
+from layers import caffe_net
+
+TEXT = """
+input: "data" input_shape { dim: 2 dim: 4 dim: 6 dim: 6 }
+layer { name: "conv" type: "%s" bottom: "data" top: "x" convolution_param { num_output: 4 kernel_size: 3
+        pad: 1 group: %d bias_term: %s weight_filler { type: "msra" } } }
+layer { name: "bn" type: "BatchNorm" bottom: "x" top: "x" %s }
+%s
+layer { name: "relu" type: "ReLU" bottom: "x" top: "x" }
+layer { name: "fc" type: "Convolution" bottom: "x" top: "fc" convolution_param { num_output: 3 kernel_size: 1
+        weight_filler { type: "msra" } } }
+"""
+SCALE = 'layer { name: "scale" type: "Scale" bottom: "x" top: "x" scale_param { bias_term: true } }'
+
+
+def made(type_name="Convolution", group=1, bias="true", norm="", scale=SCALE, device="cpu"):
+    torch.manual_seed(0)
+    net = caffe_net(TEXT % (type_name, group, bias, norm, scale)).double().to(device)
+    for parameter in net.parameters():
+        torch.nn.init.uniform_(parameter, -1, 1)
+    net.bn.mean.uniform_(-2, 2)
+    net.bn.variance.uniform_(0.5, 4)
+    net.bn.factor.fill_(2)
+    return net.eval(), torch.randn(2, 4, 6, 6, dtype=torch.float64, device=device)
+
+
+def one_by_one(net, x):
+    """A call with a gradient takes no folded weights."""
+    with torch.enable_grad():
+        return net(x).detach()
+
+
+@pytest.fixture
+def norms(monkeypatch):
+    """The calls of a norm's own operator."""
+    calls, own = [], torch.nn.functional.batch_norm
+    monkeypatch.setattr(
+        torch.nn.functional, "batch_norm", lambda *given, **named: calls.append(1) or own(*given, **named)
+    )
+    return calls
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {},
+        {"bias": "false"},
+        {"scale": ""},
+        {"type_name": "DepthwiseConvolution", "group": 4, "bias": "false"},
+        {"scale": SCALE.replace("bias_term: true", "")},
+    ],
+    ids=str,
+)
+def test_the_answer_is_that_of_the_layers_one_by_one(norms, parts):
+    net, x = made(**parts)
+    wanted = one_by_one(net, x)
+    norms.clear()
+    with torch.no_grad():
+        torch.testing.assert_close(net(x), wanted, rtol=1e-10, atol=1e-10)
+        torch.testing.assert_close(net(x.float().double()), one_by_one(net, x.float().double()))
+    assert len(norms) == 1  # of one_by_one
+
+
+@pytest.mark.parametrize(
+    "name", ["conv.weight", "conv.bias", "bn.mean", "bn.variance", "bn.factor", "scale.weight", "scale.bias"]
+)
+@pytest.mark.parametrize("way", ["in place", "data", "loaded"])
+def test_it_follows_each_blob(name, way):
+    net, x = made()
+    with torch.no_grad():
+        before = net(x)
+        blob = dict(net.named_parameters()) | dict(net.named_buffers())
+        value = blob[name] * 1.5 + 0.25
+        if way == "in place":
+            blob[name].copy_(value)
+        elif way == "data":
+            blob[name].data = value.detach()
+        else:
+            net.load_state_dict(net.state_dict() | {name: value})
+        after = net(x)
+    assert not torch.allclose(before, after)
+    torch.testing.assert_close(after, one_by_one(net, x), rtol=1e-10, atol=1e-10)
+    torch.testing.assert_close(after, one_by_one(copy.deepcopy(net), x), rtol=1e-10, atol=1e-10)
+
+
+def test_only_where_nobody_can_tell(norms):
+    """With a gradient, by the batch's statistics, with a hook, or where the top in between is wanted: one by one."""
+    net, x = made()
+
+    def counted(call) -> int:
+        norms.clear()
+        with torch.no_grad():
+            call()
+        return len(norms)
+
+    assert counted(lambda: net(x)) == 0
+    assert counted(lambda: net(x, blobs=True)) == 0  # the last value of "x" is the ReLU's
+    assert counted(lambda: one_by_one(net, x)) == 1
+    assert counted(lambda: net(x, end="conv")) == 0
+    assert counted(lambda: torch.func.vmap(net)(x[None])) == 1
+    net.bn.train()
+    assert counted(lambda: net(x)) == 1
+    net.bn.eval()
+    for name in ("conv", "bn", "scale"):
+        seen = []
+        kept = net.get_layer(name).register_forward_hook(lambda *call, seen=seen: seen.append(call[-1]))
+        assert counted(lambda: net(x)) == (name != "scale") or seen
+        kept.remove()
+        assert len(seen) == 1
+    by_batch, _ = made(norm="batch_norm_param { use_global_stats: false }")
+    assert counted(lambda: by_batch(x)) == 1
+    torch.nn.utils.parametrizations.weight_norm(net.conv)
+    torch.testing.assert_close(net(x).detach(), one_by_one(net, x))
+    assert counted(lambda: net(x)) == 1
+
+
+def test_in_other_precisions_and_in_a_copy():
+    net, x = made()
+    wanted = one_by_one(net, x)
+    with torch.no_grad():
+        net(x)
+        torch.testing.assert_close(copy.deepcopy(net)(x), wanted)
+        torch.testing.assert_close(net.float()(x.float()), wanted.float(), rtol=1e-4, atol=1e-4)
+        with torch.autocast("cpu", torch.bfloat16):
+            assert net(x.float()).dtype == torch.bfloat16
+            torch.testing.assert_close(net(x.float()).double(), wanted, rtol=0.1, atol=0.1)
+        torch.testing.assert_close(net(x.float()), wanted.float(), rtol=1e-4, atol=1e-4)
+    with torch.inference_mode():
+        net(x.float())
+    torch.testing.assert_close(net(x.float()).detach(), wanted.float(), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.xdist_group("cuda")
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+def test_a_depthwise_one_is_our_own_kernel_on_a_gpu(layout):
+    net, x = made("Convolution", group=4, bias="false", device="cuda")
+    x = x.contiguous(memory_format=layout)
+    wanted = one_by_one(net, x)
+    with torch.no_grad():
+        torch.testing.assert_close(net(x), wanted, rtol=1e-10, atol=1e-10)
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
+            net(x)
+            torch.cuda.synchronize()
+        assert any("depthwise" in event.key for event in profile.key_averages())
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            top = net(x)
+        net.conv.weight.mul_(2)
+        graph.replay()
+        torch.testing.assert_close(top, one_by_one(net, x), rtol=1e-10, atol=1e-10)
