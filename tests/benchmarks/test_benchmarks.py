@@ -3,9 +3,20 @@
 import dataclasses
 
 import pytest
+import torch
 from conftest import DEVICES
 
-from benchmarks import _machine, _make, _report, _timing, build_one, depthwise, layer_cases
+from benchmarks import (
+    _cases,
+    _machine,
+    _make,
+    _report,
+    _timing,
+    against_torchvision,
+    build_one,
+    depthwise,
+    layer_cases,
+)
 from layers._backends import HOST
 from layers.depthwise_conv import cases
 
@@ -70,3 +81,26 @@ def test_what_is_built_follows_the_setting_of_make(monkeypatch):
     assert not _make.has_nvcc()
     monkeypatch.setenv("NVCC", "/opt/nvcc")
     assert _make.nvcc() == "/opt/nvcc"
+
+
+def test_the_comparison_with_torchvision_has_every_layer(monkeypatch, tmp_path):
+    """Nothing is left out because it loses."""
+    measured_layers = {row.layer for row in against_torchvision.ROWS}
+    for folder in _cases.layers_here():
+        assert any(name.startswith(folder.name) for name in measured_layers), folder.name
+    monkeypatch.setattr(_machine.torch.cuda, "is_available", lambda: False)
+    report = against_torchvision.measure(_report.Settings(quick=True, layer=None, out=tmp_path))
+    assert not report.rows and "no GPU" in report.notes[0]
+
+
+def test_the_comparison_with_torchvision_refuses_a_fast_wrong_answer():
+    row = next(row for row in against_torchvision.ROWS if row.layer == "Permute")
+    x = torch.randn(2, 3, 4, 5)
+    contenders = {"ours": row.ours((x,)), "peer": row.theirs((x,))}
+    against_torchvision.agree(contenders, (x,), 1e-6)
+    with pytest.raises(RuntimeError, match="the tops differ"):
+        against_torchvision.agree(contenders | {"peer": lambda x: x.flip(1)}, (x,), 1e-6)
+    top, gradients = against_torchvision.once(
+        contenders["ours"], (x.requires_grad_(),), torch.ones(2, 4, 5, 3), True
+    )
+    assert top.shape == (2, 4, 5, 3) and torch.equal(gradients[0], torch.ones_like(x))
