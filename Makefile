@@ -103,11 +103,11 @@ sanitize:  ## run every case under AddressSanitizer, UBSan, the race finder and,
 fuzz:  ## [MINUTES=1 SEED=1 LAYER=]: random calls and nets; each must give the right result or an error
 	+@$(TOOL)make.fuzz --layers-dir="$$LAYERS_DIR" --minutes="$${MINUTES:-1}" --seed="$${SEED:-1}" $${LAYER:+--layers "$$LAYER"}
 
-lint:  ## ruff and clang-format
+lint:  ## ruff, clang-format and the type checker
 	@if [ ! -e pyproject.toml ]; then echo "make lint: the sources are in the checkout, not in what pip installs"; exit 2; fi
-	@for tool in ruff clang-format; do command -v $$tool >/dev/null || { echo "make lint: $$tool is missing:" \
+	@for tool in ruff ty clang-format; do command -v $$tool >/dev/null || { echo "make lint: $$tool is missing:" \
 	  "python -m pip install -r requirements/lint.txt"; exit 2; }; done
-	@ruff check . && ruff format --check . && git ls-files -z '*.cu' '*.cuh' '*.h' '*.hpp' '*.cpp' ':!tests/tools/cuda/rewrite' | \
+	@ruff check . && ruff format --check . && ty check -q && git ls-files -z '*.cu' '*.cuh' '*.h' '*.hpp' '*.cpp' ':!tests/tools/cuda/rewrite' | \
 	  xargs -0 clang-format --dry-run -Werror
 
 clean:  ## remove all build files

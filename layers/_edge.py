@@ -44,7 +44,8 @@ def digest(folder: Path, files: tuple[str, ...]) -> str:
 @functools.cache
 def expected() -> list[str]:
     """This toolkit's digests of EVERY and of CAFFE; none if only the package is here."""
-    return [digest(root(), files) for files in (EVERY, CAFFE)] if root() else []
+    folder = root()
+    return [digest(folder, files) for files in (EVERY, CAFFE)] if folder else []
 
 
 def matches(digests: str) -> bool:

@@ -6,12 +6,12 @@ import contextlib
 import os
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import BinaryIO
 
 
 @contextlib.contextmanager
-def written_whole(path: str | os.PathLike) -> Iterator[BinaryIO]:
+def written_whole(path: str | os.PathLike) -> Generator[BinaryIO]:
     """A file to write. At the end of the block it takes the place of `path`; if the block fails, nothing changes.
 
     Others may write to the same path at the same time: each file is whole. A symbolic link stays, and what it names is

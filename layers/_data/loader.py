@@ -52,9 +52,9 @@ class LayerData(Dataset):
     def __len__(self) -> int:
         return len(self.source)
 
-    def __getitem__(self, at: tuple[int, int]) -> dict[str, torch.Tensor]:
-        position, index = at
-        values = self.source[index]
+    def __getitem__(self, index: tuple[int, int]) -> dict[str, torch.Tensor]:
+        position, item = index
+        values = self.source[item]
         if self.transform is not None:
             values[0] = self.transform(values[0], numbers(self.seed, self.where, position))
         return {top: torch.as_tensor(value) for top, value in zip(self.tops, values, strict=False)}
@@ -172,6 +172,8 @@ def merged(loaders: dict[str, DataLoader]) -> Iterator[dict[str, torch.Tensor]]:
 
 def _find(net_path: str, where: str, name: str) -> str:
     """A file that the net names: from the working directory, or from the net's folder and those above it."""
+    if not name:
+        raise CaffeValueError(f"{where}: it names no source")
     beside = Path(net_path).resolve().parent
     for folder in (Path(), beside, *list(beside.parents)[:3]):
         if (folder / name).exists():

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import abc
 import bisect
 import functools
 import importlib
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -44,7 +46,7 @@ def planes(image: np.ndarray) -> np.ndarray:
 _LMDB_HEAD = 2 * 4096  # its first two pages say how long it is
 
 
-class Datums:
+class Datums(abc.ABC):
     """A database of Datum: the image and the label of each, in the order of the keys."""
 
     def __init__(self, path: str, color: bool | None, where: str):
@@ -54,13 +56,25 @@ class Datums:
         if self.first() is None:
             raise CaffeValueError(f"{self.where}: the database is empty")
 
+    @abc.abstractmethod
+    def first(self) -> bytes | None:
+        """The first key; None if there is none."""
+
+    @abc.abstractmethod
+    def _keys(self) -> list[bytes]:
+        """All keys, in their order."""
+
+    @abc.abstractmethod
+    def _value(self, key: bytes) -> bytes | None:
+        """The Datum of a key, serialized."""
+
     @functools.cached_property
     def keys(self) -> list[bytes]:
         return self._keys()
 
     def item(self) -> list[np.ndarray]:
         """The first item, without a look at all keys."""
-        return self._item(self.first())
+        return self._item(self.first() or b"")
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -79,7 +93,7 @@ class Datums:
             datum.ParseFromString(value)
         except DecodeError:
             raise CaffeValueError(f"{where}: not a Datum") from None
-        return [self._image(datum, where), np.float32(datum.label)]
+        return [self._image(datum, where), np.array(datum.label, np.float32)]
 
     def _image(self, datum, where: str) -> np.ndarray:
         if datum.encoded:
@@ -91,7 +105,7 @@ class Datums:
         return flat.reshape(shape)
 
 
-_LMDBS: dict[str, tuple[int, object]] = {}  # by path: the process that opened it, and the environment
+_LMDBS: dict[str, tuple[int, Any]] = {}  # by path: the process that opened it, and the environment
 
 
 def _lmdb(path: str):
@@ -208,7 +222,7 @@ class ImageList:
         if self.size[0]:
             cv2 = package("cv2", f"{self.where}: an image", "opencv-python-headless")
             image = planes(cv2.resize(image.transpose(1, 2, 0), self.size))
-        return [image, np.float32(label)]
+        return [image, np.array(label, np.float32)]
 
 
 class HDF5Files:

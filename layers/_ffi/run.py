@@ -15,7 +15,7 @@ def main() -> int:
     )
     sys.modules[NAME] = module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    from cuffi._ffi import front
+    from cuffi._ffi import front  # ty: ignore[import-not-found]
 
     return front.main()
 

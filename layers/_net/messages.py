@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from .._caffe.parameters import Parameters, Unknown, read_fields
 from .._caffe.prototxt import Node
@@ -11,7 +12,7 @@ from .._runtime import CaffeValueError
 STOCK = Parameters(Path(__file__).resolve().parent)  # `make` puts stock Caffe's descriptor beside this file
 
 
-def layer_parameter(node: Node) -> tuple[object, list[Unknown]]:
+def layer_parameter(node: Node) -> tuple[Any, list[Unknown]]:
     """(the LayerParameter, the fields that it does not have). CaffeValueError for wrong values."""
     message = STOCK.message("LayerParameter")
     # `engine` names an implementation, and forks have their own. It never changes the result.

@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -102,7 +103,8 @@ def _unusable() -> str:
 
 UNUSABLE = _unusable()
 # Bases of Python classes, so that a builtin has a name and a signature.
-Launcher, Short = (_call.Launcher, _call.Short) if not UNUSABLE else (object, object)
+Launcher: Any = object if UNUSABLE else _call.Launcher
+Short: Any = object if UNUSABLE else _call.Short
 
 
 def extension(layer: str):

@@ -74,7 +74,7 @@ class CaffeOptimizer(torch.optim.Optimizer):
                     {n: torch.zeros_like(p, memory_format=torch.preserve_format) for n in names}
                 )
         if not isinstance(factor, float) or factor != 1:
-            g = torch._foreach_mul(g, factor)
+            g = list(torch._foreach_mul(g, factor))
         if decay := group["weight_decay"]:
             toward = torch._foreach_sign(params) if self.settings.s.regularization_type == "L1" else params
             g = list(torch._foreach_add(g, toward, alpha=decay))
@@ -92,7 +92,9 @@ def _gradients(group: dict) -> list[Tensor]:
 class CaffeSchedule(LRScheduler):
     """Caffe's lr_policy. Call `step()` after each `optimizer.step()`: the rate is that of the next iteration."""
 
-    def get_lr(self) -> list[float]:
+    optimizer: CaffeOptimizer
+
+    def get_lr(self) -> list[float | torch.Tensor]:
         rate = self.optimizer.settings.rate(self.last_epoch)
         return [rate * group["lr_mult"] for group in self.optimizer.param_groups]
 

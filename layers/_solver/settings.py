@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from .._caffe.parameters import did_you_mean, read_fields
 from .._caffe.prototxt import Node, parse, read_text, render
@@ -23,7 +24,7 @@ class Settings:
     """A solver's settings. `s` is the SolverParameter, with Caffe's defaults where the file says nothing."""
 
     path: str
-    s: object
+    s: Any
     type: str
     node: Node = field(repr=False)
 
@@ -102,7 +103,7 @@ def read_settings(path) -> Settings:
     """
     path = path_of("caffe_solver: path", path)
     node = parse(read_text(path), path)
-    message = STOCK.message("SolverParameter")
+    message: Any = STOCK.message("SolverParameter")
     try:
         unknown = read_fields(node, message)
     except CaffeValueError as error:
@@ -117,7 +118,7 @@ def read_settings(path) -> Settings:
     return settings
 
 
-def _type(message, path: str) -> str:
+def _type(message: Any, path: str) -> str:
     if message.HasField("solver_type"):
         if message.HasField("type"):
             raise CaffeValueError(f"{path}: both type and solver_type: remove solver_type")

@@ -70,11 +70,11 @@ class Training:
         self.device = torch.device(device or _device(self.s))
         self.seed = self.s.random_seed if self.s.random_seed >= 0 else secrets.randbits(31)
         torch.manual_seed(self.seed + self.rank)
-        source, state = ("", None) if net is not None else settings.train_net()
-        made = net if net is not None else _made(source, state, settings, options)
-        self.net = unwrapped(made).to(self.device)
-        if not isinstance(self.net, CaffeNet):
+        made = net if net is not None else _made(*settings.train_net(), settings, options)
+        inner = unwrapped(made)
+        if not isinstance(inner, CaffeNet):
             raise CaffeTypeError(f"train: net: expected a CaffeNet, got {describe(net)}")
+        self.net: CaffeNet = inner.to(self.device)
         self.net.train()
         self.called = made if made is not self.net else self._parallel()
         self.optimizer, self.schedule = caffe_solver(path, self.called)

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import functools
 import importlib
+from collections.abc import Collection
 from pathlib import Path
 from types import SimpleNamespace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from google.protobuf.text_format import ParseBool
@@ -25,7 +26,7 @@ class StockDefinition(NamedTuple):
     """What a stock layer is made from."""
 
     name: str
-    message: object  # the LayerParameter
+    message: Any  # the LayerParameter
     bottoms: int
     tops: int
     extra: dict[
@@ -102,7 +103,7 @@ class StockLayer(nn.Module):
         else:
             self.register_parameter(name, nn.Parameter(torch.empty(shape)))
 
-    def fill(self, keep: set[str] = frozenset()) -> None:
+    def fill(self, keep: Collection[str] = ()) -> None:
         """Fill the blobs but those of these names, which were loaded or which another layer owns."""
         for name, filler in self._fillers.items():
             if name not in keep:
