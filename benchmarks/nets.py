@@ -370,7 +370,7 @@ def step(net: nn.Module, images, run: str) -> Callable[[], object]:
     labels = torch.randint(0, CLASSES, images.shape[:1], device=images.device)
 
     def forward():
-        with torch.no_grad():
+        with torch.inference_mode():
             return net(images)
 
     def loss():

@@ -95,17 +95,21 @@ class LeftOut:
     def __init__(self, config):
         self.config, self.count = config, 0
 
-    @pytest.hookimpl(trylast=True)  # after -k, which leaves out what nobody asked for
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_collection_modifyitems(self, items):
-        wanted = [item for item in items if needs_gpu(item)]
-        if torch.cuda.is_available():
-            for item in wanted:  # one worker has the GPU
-                item.add_marker(pytest.mark.xdist_group("gpu"))
-        else:
+        on_gpu = torch.cuda.is_available()
+        for item in filter(
+            needs_gpu, items if on_gpu else ()
+        ):  # one worker has the GPU; -m can choose by this mark
+            item.add_marker(pytest.mark.xdist_group("gpu"))
+        result = yield  # -k and -m leave out what nobody asked for
+        if not on_gpu:
+            wanted = list(filter(needs_gpu, items))
             self.count = len(wanted)
             without = set(wanted)
             items[:] = [item for item in items if item not in without]
             self.config.hook.pytest_deselected(items=wanted)
+        return result
 
     def pytest_sessionfinish(self, session):
         if hasattr(self.config, "workeroutput"):

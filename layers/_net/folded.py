@@ -1,7 +1,8 @@
-"""A Convolution with the BatchNorm and the Scale behind it as one convolution, for calls that want no gradient.
+"""A Convolution with the BatchNorm and the Scale behind it as one convolution, under torch.inference_mode.
 
 With s = scale / sqrt(variance + eps), the one convolution has the weights weight * s and the bias
-(bias - mean) * s + shift.
+(bias - mean) * s + shift. They are kept, and made again when a blob changes. A write to `weight.data` in place, such as
+`weight.data.mul_(2)`, leaves no trace that could be seen. So only inference mode, in which weights rest, folds.
 """
 
 from __future__ import annotations

@@ -118,8 +118,10 @@ class Param(Blob):
     def __init__(self, tensor: Tensor):
         super().__init__()
         self.parameter, self._mirrors = tensor, (Mirror(), Mirror())
+        self._is_out = False  # a script has the array, and may write to it at any time
 
     def _values(self) -> np.ndarray:
+        self._is_out = True
         return self._mirrors[0].array(self.parameter)
 
     def _gradient(self) -> np.ndarray:
@@ -130,6 +132,8 @@ class Param(Blob):
     def send(self) -> None:
         """Write what was written to the arrays back to the device."""
         self._mirrors[0].send(self.parameter)
+        if self._is_out:  # what was made of the parameter before is not used again
+            torch.autograd.graph.increment_version(self.parameter)
         if self.parameter.grad is not None:
             self._mirrors[1].send(self.parameter.grad)
 

@@ -60,12 +60,17 @@ def norms(monkeypatch):
 )
 def test_the_answer_is_that_of_the_layers_one_by_one(norms, parts):
     net, x = made(**parts)
-    wanted = one_by_one(net, x)
+    rounded = x.float().double()
+    wanted, other = one_by_one(net, x), one_by_one(net, rounded)
     norms.clear()
-    with torch.no_grad():
+    with torch.inference_mode():
         torch.testing.assert_close(net(x), wanted, rtol=1e-10, atol=1e-10)
-        torch.testing.assert_close(net(x.float().double()), one_by_one(net, x.float().double()))
-    assert len(norms) == 1  # of one_by_one
+        torch.testing.assert_close(net(rounded), other, rtol=1e-10, atol=1e-10)
+    assert not norms
+    with torch.no_grad():  # weight.data may be written to between two such calls
+        net(x)
+        net.conv.weight.data.mul_(2)
+        torch.testing.assert_close(net(x), one_by_one(net, x), rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize(
@@ -74,8 +79,9 @@ def test_the_answer_is_that_of_the_layers_one_by_one(norms, parts):
 @pytest.mark.parametrize("way", ["in place", "data", "loaded"])
 def test_it_follows_each_blob(name, way):
     net, x = made()
+    run = torch.inference_mode()(net)
+    before = run(x)
     with torch.no_grad():
-        before = net(x)
         blob = dict(net.named_parameters()) | dict(net.named_buffers())
         value = blob[name] * 1.5 + 0.25
         if way == "in place":
@@ -84,7 +90,7 @@ def test_it_follows_each_blob(name, way):
             blob[name].data = value.detach()
         else:
             net.load_state_dict(net.state_dict() | {name: value})
-        after = net(x)
+    after = run(x)
     assert not torch.allclose(before, after)
     torch.testing.assert_close(after, one_by_one(net, x), rtol=1e-10, atol=1e-10)
     torch.testing.assert_close(after, one_by_one(copy.deepcopy(net), x), rtol=1e-10, atol=1e-10)
@@ -96,13 +102,15 @@ def test_only_where_nobody_can_tell(norms):
 
     def counted(call) -> int:
         norms.clear()
-        with torch.no_grad():
+        with torch.inference_mode():
             call()
         return len(norms)
 
     assert counted(lambda: net(x)) == 0
     assert counted(lambda: net(x, blobs=True)) == 0  # the last value of "x" is the ReLU's
-    assert counted(lambda: one_by_one(net, x)) == 1
+    norms.clear()
+    one_by_one(net, x)
+    assert len(norms) == 1
     assert counted(lambda: net(x, end="conv")) == 0
     assert counted(lambda: torch.func.vmap(net)(x[None])) == 1
     net.bn.train()
@@ -123,36 +131,38 @@ def test_only_where_nobody_can_tell(norms):
 
 def test_in_other_precisions_and_in_a_copy():
     net, x = made()
-    wanted = one_by_one(net, x)
-    with torch.no_grad():
-        net(x)
-        torch.testing.assert_close(copy.deepcopy(net)(x), wanted)
-        torch.testing.assert_close(net.float()(x.float()), wanted.float(), rtol=1e-4, atol=1e-4)
-        with torch.autocast("cpu", torch.bfloat16):
-            assert net(x.float()).dtype == torch.bfloat16
-            torch.testing.assert_close(net(x.float()).double(), wanted, rtol=0.1, atol=0.1)
-        torch.testing.assert_close(net(x.float()), wanted.float(), rtol=1e-4, atol=1e-4)
+    wanted, single = one_by_one(net, x), x.float()
     with torch.inference_mode():
-        net(x.float())
-    torch.testing.assert_close(net(x.float()).detach(), wanted.float(), rtol=1e-4, atol=1e-4)
+        net(x)
+    other = copy.deepcopy(net)
+    with torch.inference_mode():
+        torch.testing.assert_close(other(x), wanted)
+    net.float()
+    with torch.inference_mode():
+        torch.testing.assert_close(net(single), wanted.float(), rtol=1e-4, atol=1e-4)
+        with torch.autocast("cpu", torch.bfloat16):
+            assert net(single).dtype == torch.bfloat16
+            torch.testing.assert_close(net(single).double(), wanted, rtol=0.1, atol=0.1)
+        torch.testing.assert_close(net(single), wanted.float(), rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(net(single).detach(), wanted.float(), rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.xdist_group("cuda")
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.gpu
 @pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
 def test_a_depthwise_one_is_our_own_kernel_on_a_gpu(layout):
     net, x = made("Convolution", group=4, bias="false", device="cuda")
     x = x.contiguous(memory_format=layout)
     wanted = one_by_one(net, x)
-    with torch.no_grad():
+    with torch.inference_mode():
         torch.testing.assert_close(net(x), wanted, rtol=1e-10, atol=1e-10)
         with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
             net(x)
             torch.cuda.synchronize()
-        assert any("depthwise" in event.key for event in profile.key_averages())
-        graph = torch.cuda.CUDAGraph()
+    assert any("depthwise" in event.key for event in profile.key_averages())
+    graph = torch.cuda.CUDAGraph()
+    with torch.no_grad():
         with torch.cuda.graph(graph):
             top = net(x)
         net.conv.weight.mul_(2)
-        graph.replay()
-        torch.testing.assert_close(top, one_by_one(net, x), rtol=1e-10, atol=1e-10)
+    graph.replay()
+    torch.testing.assert_close(top, one_by_one(net, x), rtol=1e-10, atol=1e-10)

@@ -225,3 +225,25 @@ def test_a_python_layer_among_the_layers_is_the_user_s_object(tmp_path):
     net = caffe.Net(str(tmp_path / "a.prototxt"), caffe.TRAIN)
     net.layers[0].value = 6
     assert (net.forward()["d"].tolist(), net.layers[0].type) == ([[6, 6]], "Python")
+
+
+def test_net_surgery_between_two_forwards():
+    """What was written to parameters' arrays counts at once: nothing that was made of them before is used again."""
+    text = TEXT.replace(
+        'layer { name: "relu"',
+        'layer { name: "bn" type: "BatchNorm" bottom: "conv" top: "conv" } layer { name: "relu"',
+    )
+    net = caffe.Net(text, caffe.TEST)
+    x = data(2, 3, 6, 6)
+    net.params["bn"][2].data[...] = 1
+    net.params["bn"][1].data[...] = 4
+    before = net.forward(data=x)["prob"].copy()
+    for name, number, factor in (("conv", 0, 3), ("bn", 1, 0.25), ("ip", 1, 2)):
+        net.params[name][number].data[...] *= factor
+    after = net.forward(data=x)["prob"].copy()
+    fresh = caffe.Net(text, caffe.TEST)
+    for name, params in net.params.items():
+        for mine, other in zip(fresh.params[name], params, strict=True):
+            mine.data[...] = other.data
+    np.testing.assert_allclose(after, fresh.forward(data=x)["prob"], rtol=1e-6)
+    assert not np.allclose(before, after)
