@@ -193,7 +193,7 @@ class CaffeModule(nn.Module):
     # ---------------------------------------------------------------------------------------- calls
 
     def forward(self, *bottoms: Tensor, **named):
-        if named:
+        if isinstance(named, dict) and named:  # torch.fx gives a proxy
             raise CaffeTypeError(
                 f"{self.layer.name}: takes its bottoms in order, and none by name: {', '.join(named)}"
             )

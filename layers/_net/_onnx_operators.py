@@ -1,6 +1,6 @@
 """How ONNX's own operators compute what torch says as a loop: suppression of overlapping boxes.
 
-`to_onnx` imports this file. While a net is exported, `suppressed` calls the operator that is defined here.
+`to_onnx` imports this file. While it exports a net, `suppressed` calls the operator that is defined here.
 """
 
 from __future__ import annotations

@@ -157,7 +157,7 @@ class CaffeNet(nn.Module):
         modules, write_over = self._modules, not (torch.compiler.is_compiling() or _has_any_global_hook())
         untracked = not torch.is_grad_enabled()
         # Folded weights are kept, and torch does not tell when `weight.data` is written to: see folded.py.
-        folds, done = torch.is_inference_mode_enabled() and write_over and _is_plain(), set()
+        folds, done = write_over and torch.is_inference_mode_enabled() and _is_plain(), set()
         for key, bottoms, tops, cut, scale, over, norm, in_place, last in calls:
             module = modules[key]
             if folds and norm and (made := self._folded(key, *norm, values[bottoms[0]])) is not None:

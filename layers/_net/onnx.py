@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import warnings
@@ -121,8 +122,9 @@ def _exported(net, names: list[str], inputs: dict[str, Tensor], dynamic: bool):
 
 def _export(net, names, inputs, shapes):
     from ._onnx_operators import translations
+    from .known import _boxes
 
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), _set(_boxes, "AS_ONE_OPERATOR", True):
         warnings.simplefilter("ignore")
         return torch.onnx.export(
             _AllBlobs(net, names).eval(),
@@ -134,6 +136,16 @@ def _export(net, names, inputs, shapes):
             custom_translation_table=translations(),
             verbose=False,
         )
+
+
+@contextlib.contextmanager
+def _set(module, name: str, value):
+    before = getattr(module, name)
+    setattr(module, name, value)
+    try:
+        yield
+    finally:
+        setattr(module, name, before)
 
 
 def _reason(error: Exception) -> str:

@@ -194,12 +194,15 @@ DOUBTS = {
     "a tensor for an int": (top(count=torch.tensor(3.0)), "count: expected an int"),
     "too large": (top(count=2**63), "count: expected an int from"),
     "too large for an int": (top(blocks=2**31), "blocks: expected an int from"),
-    "one too few": (lambda device: (torch.zeros(3, device=device), 3), "takes top, count, blocks: got 2"),
+    "one too few": (
+        lambda device: (torch.zeros(3, device=device), 3),
+        r"takes 3 arguments, float \*top, int64_t count, int blocks: got 2",
+    ),
     "one too many": (
         lambda device: (torch.zeros(3, device=device), 3, 0, 0),
-        "takes top, count, blocks: got 4",
+        r"takes 3 arguments, float \*top, int64_t count, int blocks: got 4",
     ),
-    "nothing": (lambda device: (), "takes top, count, blocks: got 0"),
+    "nothing": (lambda device: (), r"takes 3 arguments, float \*top, int64_t count, int blocks: got 0"),
 }
 
 

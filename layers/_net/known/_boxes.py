@@ -92,7 +92,7 @@ def suppressed(boxes: Tensor, valid: Tensor, threshold: float, eta: float = 1.0,
     all boxes are judged by the boxes that the last round kept, each round makes at least one more answer final, mostly
     nearly all, and a round that changes nothing is the last one.
     """
-    if eta == 1 and overlap is _overlap and torch.onnx.is_in_onnx_export():
+    if AS_ONE_OPERATOR and eta == 1 and overlap is _overlap:
         return torch.ops.cuffi.suppressed(boxes, valid, threshold)
     count = boxes.shape[-2]
     kept = valid.contiguous()  # while_loop wants what it carries to be laid out alike
@@ -105,6 +105,7 @@ def suppressed(boxes: Tensor, valid: Tensor, threshold: float, eta: float = 1.0,
 
 _BLOCK = 512
 _overlap = overlap
+AS_ONE_OPERATOR = False  # while to_onnx exports: it has a name for the whole of `suppressed`
 
 
 def _judge(kept: Tensor, overlaps: Tensor, begin: int, end: int, threshold: float, eta: float) -> Tensor:

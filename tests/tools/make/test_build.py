@@ -316,7 +316,7 @@ def test_a_failure_on_a_full_disk_says_so(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(build, "_build_locked", lambda *_: 2)
     job = SimpleNamespace(
         settings=SimpleNamespace(build=str(tmp_path / "build"), core=str(tmp_path), layers_dir=str(tmp_path)),
-        rules=SimpleNamespace(layer_inputs=SimpleNamespace(forget=lambda: None, remember=lambda: None)),
+        rules=SimpleNamespace(layer_inputs=SimpleNamespace(forget=lambda: None, remember=lambda: None), libraries={}),
         write=lambda dry: None)  # fmt: skip
     assert build.build(job) == 2 and "space" not in capsys.readouterr().out
     monkeypatch.setattr(build.shutil, "disk_usage", lambda place: SimpleNamespace(free=5000))
