@@ -21,7 +21,7 @@ remember = $(foreach to,$(1),$(if $(subst x$(strip $(file <$(to)))x,,x$(strip $(
 define step
 $(Q)printf '  %-5s %s\n' '$(1)' '$(2)'; $(if $(V),echo '$(subst ','\'',$(4))';) \
 if ( $(4) ) >$(3) 2>&1; then $(if $(V),cat $(3),:); \
-else head -n 20 $(3); echo '  FAIL  $(2): all of it in $(3)'; exit 1; fi
+else [ -s $(3) ] || echo 'It printed nothing, and ended with an error: $(firstword $(4))' >$(3); head -n 20 $(3); echo '  FAIL  $(2): all of it in $(3)'; exit 1; fi
 endef
 # Compilers write to .partial files, so that a killed make leaves no half object or dependency file. A rewritten source
 # has a .d, too: foo.cu.d is the source's, foo.cu.o.d the object's. compile(compiler and flags)

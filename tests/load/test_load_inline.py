@@ -287,3 +287,9 @@ def test_the_module_shows_its_functions_and_takes_vectors():
         TypeError, match=r"shown_fill takes 5 arguments, int64_t n, float \*out, float v_x.*: got 4"
     ):
         m.shown_fill(3, out, (1.0, 2.0))
+
+
+def test_a_compiler_that_says_nothing_is_named(monkeypatch):
+    monkeypatch.setenv("CXX", "false")
+    with pytest.raises(CaffeBuildError, match="It printed nothing, and ended with an error: false"):
+        load_inline("silent", RELU6, backends="host")

@@ -22,6 +22,7 @@ from ..files import write as write_file
 from ..make.folders import check_path, why_no_layer
 from ..make.settings import make_command, suite_command
 from ..refused import Refused
+from .naming import TAKEN
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -30,8 +31,6 @@ TEMPLATES = HERE / "templates"
 USAGE = """make new LAYER=foo                              an example that works, for you to edit
 make new LAYER=foo FROM=/path/foo_layer.cu      from the kernels of a Caffe layer or an extension
 make new LAYER=foo LAYERS_DIR=/my/layers        either one, in a folder of your own"""
-# Names that every layer's module uses.
-TAKEN = {"tensor", "operator", "nn", "torch", "case"}
 
 
 def first_folder(text: str) -> Path:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import itertools
 import re
 
+# Names that every layer's module uses.
+TAKEN = {"tensor", "operator", "nn", "torch", "case"}
+
 
 def snake_case(name: str) -> str:
     """MaxPoolForward -> max_pool_forward, ROIPool -> roi_pool, kernel_channel_max -> kernel_channel_max."""

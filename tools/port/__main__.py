@@ -23,6 +23,7 @@ from rich.table import Table
 from ..files import alone_in
 from ..make.folders import check_layer, check_type, folder_of, shown
 from ..make.settings import from_environment
+from ..new_layer.naming import TAKEN
 from ..refused import Refused
 from .compiled import compile, first_error, hint
 from .folder import folder_name, write_folder
@@ -220,6 +221,10 @@ def check_names(options) -> None:
         )
     if options.name:
         check_layer(options.name, "NAME")
+        if options.name in TAKEN:
+            raise Refused(
+                f"NAME={options.name}: this name is used by the toolkit; take my_{options.name}, for example"
+            )
 
 
 if __name__ == "__main__":

@@ -161,3 +161,9 @@ def test_all_types_of_which_two_differ_in_case_alone(fork, said, tmp_path):
 )
 def test_what_to_do_about_an_error(error, says):
     assert says in hint(error) and bool(says) == bool(hint(error))
+
+
+@pytest.mark.parametrize("name", ["torch", "nn", "dnn", "caffe"])
+def test_a_name_that_layers_use_is_refused(fork, port, name):
+    fork.layer("Shift")
+    assert f"NAME={name}: this name is" in port("Shift", "--name", name, fails=True)
