@@ -14,9 +14,10 @@ from __future__ import annotations
 import sys
 
 from ._dnn.net import Net, readNet, readNetFromCaffe
+from ._dnn.registered import registerLayer, unregisterLayer
 from ._dnn.script import install, run
 
-__all__ = ["Net", "install", "readNet", "readNetFromCaffe"]
+__all__ = ["Net", "install", "readNet", "readNetFromCaffe", "registerLayer", "unregisterLayer"]
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Iterable
-from types import SimpleNamespace
+from functools import partial
 
 import numpy as np
 import torch
@@ -19,6 +19,7 @@ from .._net import caffe_net
 from .._net.net import CaffeNet
 from .._net.stock import blobs_of
 from .._runtime import CaffeError, CaffeTypeError, CaffeValueError, describe, path_of, some
+from .registered import RegisteredLayer, newest, registered
 
 # Numbers of cv2.dnn's constants.
 BACKENDS = {
@@ -62,7 +63,9 @@ def readNetFromCaffe(prototxt, caffeModel=None) -> Net:
         ):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)
-                net = caffe_net(text.name, phase="TEST")
+                types = {name: partial(_registered, name) for name, kinds in registered.items() if kinds}
+                # Crop without an offset cuts at 0, as in OpenCV.
+                net = caffe_net(text.name, phase="TEST", crop="stock", types=types)
             if weights is not None:
                 report = net.load_caffemodel(weights.name)
                 if report.missing:
@@ -87,6 +90,10 @@ def readNet(model, config="", framework="") -> Net:
             f"readNet: expected a .prototxt and a .caffemodel, got {', '.join(map(str, files)) or 'none'}"
         )
     return readNetFromCaffe(texts[0], weights[0] if weights else None)
+
+
+def _registered(layer_type: str, spec, before=None) -> RegisteredLayer:
+    return RegisteredLayer(spec, newest(layer_type), before)
 
 
 class _File:
@@ -138,6 +145,43 @@ def wrong(what) -> Exception:
     return cv2.error(str(what)) if cv2 is not None else CaffeValueError(str(what))
 
 
+class Layer:
+    """cv2.dnn.Layer: `name`, `type`, and `blobs`, which may be set."""
+
+    preferableTarget = 0
+
+    def __init__(self, spec, module: torch.nn.Module | None):
+        self.name, self.type, self._module = spec.name, spec.type, module
+        self._tops = {top: i for i, top in enumerate(spec.tops)}
+
+    def outputNameToIndex(self, outputName: str) -> int:
+        """The number of an output, from 0 on; -1: no output of that name."""
+        return self._tops.get(outputName, -1)
+
+    def _parameters(self) -> list[Tensor]:
+        return [blob for _, blob in blobs_of(self._module)] if self._module is not None else []
+
+    @property
+    def blobs(self) -> tuple[np.ndarray, ...]:
+        """The weights, as float32 arrays."""
+        return tuple(blob.detach().float().cpu().numpy() for blob in self._parameters())
+
+    @blobs.setter
+    def blobs(self, values) -> None:
+        """Set the weights. Of those that are not given, such as a bias, all numbers are 0."""
+        own, values = self._parameters(), [np.asarray(value, np.float32) for value in values]
+        sizes = [list(value.shape) for value in values]
+        if len(values) > len(own) or any(a.size != b.numel() for a, b in zip(values, own, strict=False)):
+            shapes = [list(blob.shape) for blob in own]
+            raise wrong(f"getLayer: {self.name!r} ({self.type}): blobs: expected {shapes}, got {sizes}")
+        with torch.no_grad():
+            for i, blob in enumerate(own):
+                if i < len(values):
+                    blob.copy_(torch.from_numpy(np.ascontiguousarray(values[i])).reshape(blob.shape))
+                else:
+                    blob.zero_()
+
+
 class Net:
     """cv2.dnn.Net.
 
@@ -172,23 +216,27 @@ class Net:
         names = ["_input", *self.getLayerNames()]
         return names.index(layer) if layer in names else -1
 
-    def getLayer(self, layer):
+    def getLayer(self, layer) -> Layer:
         """A layer by its name or its number: an object with `name`, `type` and `blobs`."""
         step = self._step(layer)
-        key = step.key
-        blobs = [b.detach().cpu().numpy() for _, b in blobs_of(self.module.get_layer(key))] if key else []
-        index = {top: i for i, top in enumerate(step.spec.tops)}
-        return SimpleNamespace(
-            name=step.spec.name,
-            type=step.spec.type,
-            blobs=tuple(blobs),
-            preferableTarget=0,
-            outputNameToIndex=lambda name: index.get(name, -1),
-        )
+        return Layer(step.spec, self.module.get_layer(step.key) if step.key else None)
+
+    def getParam(self, layer, numParam: int = 0) -> np.ndarray:
+        """A layer's weights of this number."""
+        blobs = self.getLayer(layer).blobs
+        if not 0 <= numParam < len(blobs):
+            raise wrong(f"getParam: {layer!r} has {len(blobs)} blobs, not one of number {numParam}")
+        return blobs[numParam]
+
+    def setParam(self, layer, numParam: int, blob) -> None:
+        """Set a layer's weights of this number."""
+        self.getParam(layer, numParam)
+        found = self.getLayer(layer)
+        found.blobs = [blob if i == numParam else own for i, own in enumerate(found.blobs)]
 
     def _step(self, layer):
         steps = self._steps()
-        if isinstance(layer, int):
+        if isinstance(layer, (int, np.integer)):
             if not 1 <= layer <= len(steps):
                 raise wrong(f"getLayer: no layer {layer}: expected 1 to {len(steps)}")
             return steps[layer - 1]
@@ -279,19 +327,35 @@ class Net:
     def forwardAndRetrieve(self, outBlobNames) -> tuple[tuple[np.ndarray, ...], ...]:
         """For each name, a tuple of all of the layer's outputs."""
         return tuple(
-            tuple(self._numpy(value) for value in self._run(self._inputs, self._step(name).tops))
-            for name in outBlobNames
+            tuple(self._numpy(step, value) for value in self._run(self._inputs, step.tops))
+            for step in map(self._step, outBlobNames)
         )
 
     def _forward(self, steps: list) -> list[np.ndarray]:
-        return [self._numpy(value) for value in self._run(self._inputs, [step.tops[0] for step in steps])]
+        found = self._run(self._inputs, [step.tops[0] for step in steps])
+        return [self._numpy(step, value) for step, value in zip(steps, found, strict=True)]
 
-    def _numpy(self, value: Tensor) -> np.ndarray:
-        return np.ascontiguousarray(value.to("cpu", torch.float32).numpy())
+    def _numpy(self, step, value: Tensor) -> np.ndarray:
+        array = np.ascontiguousarray(value.to("cpu", torch.float32).numpy())
+        return self._detections(step, array) if step.spec.type == "DetectionOutput" else array
+
+    def _detections(self, step, rows: np.ndarray) -> np.ndarray:
+        """As OpenCV gives them: by image and score; keep_top_k rows for each image, with zeros at the end."""
+        param = step.spec.node.node("detection_output_param")
+        keep = int(param.value("keep_top_k", "-1")) if param is not None else -1
+        found = rows[0, 0][rows[0, 0, :, 1] >= 0]  # Caffe says by a class of -1 that there is nothing
+        found = found[np.lexsort((-found[:, 2], found[:, 0]))]
+        if keep <= 0:
+            return found[None, None]
+        images = next(iter(self._inputs.values())).shape[0] if self._inputs else 1
+        made = np.zeros((1, 1, max(keep * images, len(found)), 7), np.float32)
+        made[0, 0, : len(found)] = found
+        return made
 
     def _run(self, inputs: dict[str, Tensor], values: list[int]) -> list[Tensor]:
         """The values of these numbers in the graph, for these inputs."""
         moved = {name: self._placed(value) for name, value in inputs.items()}
+        self._take_registered()
         began = time.perf_counter()
         try:
             with torch.inference_mode():
@@ -300,6 +364,20 @@ class Net:
             raise wrong(error) from None
         self._time = time.perf_counter() - began
         return found
+
+    def _take_registered(self) -> None:
+        """Compute by the classes that are registered now."""
+        for step in self._steps():
+            kind, module = newest(step.spec.type), self.module._modules.get(step.key)
+            is_own = isinstance(module, RegisteredLayer)
+            if module is None or kind is (module.kind if is_own else None):
+                continue
+            before = module.before if is_own else module
+            if kind is not None:
+                before = _registered(step.spec.type, step.spec, before)
+            if before is not None:
+                self.module._modules[step.key] = before
+                self.module._schedules.clear()
 
     def _placed(self, value: Tensor) -> Tensor:
         value = value.to(self._device, self._dtype)

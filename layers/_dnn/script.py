@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import runpy
 import sys
 
+from .._pycaffe.run import main
 from . import net
+from .registered import registerLayer, unregisterLayer
 
 NAMES = {"readNetFromCaffe": net.readNetFromCaffe}
 # Numbers that OpenCV 5 may lack. Scripts give them to setPreferableBackend and setPreferableTarget.
@@ -35,10 +35,28 @@ def install() -> list[str]:
         if name.startswith("read") and not hasattr(cv2, f"dnn_{name}"):
             setattr(cv2, f"dnn_{name}", value)
     if "readNetFromCaffe" in added:
+        for name, function in (
+            ("dnn_registerLayer", registerLayer),
+            ("dnn_unregisterLayer", unregisterLayer),
+        ):
+            setattr(cv2, name, _also(function, getattr(cv2, name, None)))
+            added.append(name)
         theirs = getattr(cv2.dnn, "readNet", None)
         cv2.dnn.readNet = _reader(theirs)
         added.append("readNet")
     return added
+
+
+def _also(ours, theirs):
+    """OpenCV's function and ours: a layer may be of a net of either."""
+
+    def both(*arguments, **named):
+        ours(*arguments, **named)
+        if theirs is not None:
+            theirs(*arguments, **named)
+
+    both.__doc__ = ours.__doc__
+    return both
 
 
 def _reader(theirs):
@@ -53,23 +71,18 @@ def _reader(theirs):
 
 
 def run(arguments: list[str]) -> int:
-    """`python -m cuffi.dnn script.py arguments...`. Returns the exit status; errors of the script are the script's."""
-    if not arguments or arguments[0] in ("-h", "--help"):
-        print("usage: python -m cuffi.dnn script.py [arguments]", file=sys.stderr)
-        return 2
-    script = arguments[0]
-    if not os.path.exists(script):
-        print(f"python -m cuffi.dnn: no such file: {script}", file=sys.stderr)
-        return 2
+    """`python -m cuffi.dnn script.py arguments...`, of Python 2 or 3. Returns the exit status."""
+    name = "python -m cuffi.dnn"
     try:
         install()
     except ImportError as error:
-        print(f"python -m cuffi.dnn: {error}: pip install opencv-python", file=sys.stderr)
+        print(f"{name}: {error}: pip install opencv-python", file=sys.stderr)
         return 2
-    # As Python does for a script: its folder comes first, and this package's is not there.
-    here = os.path.realpath(os.getcwd())
-    sys.path[:] = [p for p in sys.path if p and os.path.realpath(p) != here]
-    sys.path.insert(0, os.path.dirname(os.path.abspath(script)))
-    sys.argv[:] = arguments
-    runpy.run_path(script, run_name="__main__")
-    return 0
+    return main(name, arguments, USAGE)
+
+
+USAGE = """\
+usage: {name} script.py [arguments]
+
+Runs a script that reads Caffe files by cv2.dnn, under an OpenCV that has no importer for them: of Python 2 or 3, as it
+is. Its folder comes first on sys.path, as with `python script.py`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 
 from .._runtime import CaffeValueError
 from . import arguments
@@ -33,6 +34,7 @@ def caffe_net(
     crop: str | None = None,
     python_layers: bool = False,
     python_path=(),
+    types: dict | None = None,
 ) -> CaffeNet:
     """A Caffe net as a torch.nn.Module.
 
@@ -55,6 +57,8 @@ def caffe_net(
             too. Python layers without bottoms then make the data themselves, instead of being inputs.
         python_path: folders with their modules. Without: beside the prototxt and above it, also in `lib`, `python`
             and `src`, up to the folder with `.git`.
+        types: {type: a function}: makes the torch module of a layer of this type from its `Spec`. It comes before all
+            others.
         crop: 'stock': a Crop layer without crop_param cuts at 0, as today's Caffe does. None: as the geometry says.
 
     Raises:
@@ -66,6 +70,7 @@ def caffe_net(
     folders, shapes = Folders(arguments.paths("layers", layers), choose), arguments.shapes("shapes", shapes)
     paths, crop = arguments.paths("weights", weights), arguments.one_of("crop", crop, "stock")
     options = Options(native, folders, ignore, shapes, crop, paths)
+    options.types = arguments.mapping("types", types, Callable, "functions")
     train = arguments.boolean("train", train)
     level = None if level is None else arguments.integer("level", level)
     stages = frozenset(arguments.names("stages", stages))

@@ -46,6 +46,7 @@ class Options:
     weights: list[str] = field(default_factory=list)  # files that are going to be loaded
     # Imports a Python layer's module by its name. None: the user has not agreed to that.
     python: Callable | None = None
+    types: dict[str, Callable[[Spec], nn.Module]] = field(default_factory=dict)  # the caller's own layers
 
     @functools.cached_property
     def stored_blobs(self) -> dict[str, int]:
@@ -211,6 +212,8 @@ class Builder:
 
     def _module(self, spec: Spec) -> nn.Module | None:
         """The module that computes the layer: of the stock type, or the ported one. None if there is neither."""
+        if (own := self.options.types.get(spec.type)) is not None:
+            return own(spec)
         kind, find = stock_class(spec.type), self.options.folders.find
         if kind is not None and self.options.is_native(spec.type):
             message, unknown = layer_parameter(spec.node)

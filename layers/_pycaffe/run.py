@@ -17,10 +17,10 @@ Runs a script, or a notebook's cells, that says `import caffe`: of Python 2 or 3
 sys.path, as with `python script.py`."""
 
 
-def main(name: str, arguments: list[str]) -> int:
+def main(name: str, arguments: list[str], usage: str = USAGE) -> int:
     """Run the script that is the first argument, with the others. Returns the exit status."""
     if not arguments or arguments[0] in ("-h", "--help"):
-        print(USAGE.format(name=name))
+        print(usage.format(name=name))
         return 0 if arguments else 2
     path = Path(arguments[0])
     if not path.is_file():

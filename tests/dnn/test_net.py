@@ -86,8 +86,8 @@ def test_a_layer_that_a_later_one_writes_over(files, image):
 
 def test_names_and_numbers_equal_opencv_s(both):
     ours, theirs = both
-    assert set(theirs.getLayerNames()) <= set(ours.getLayerNames())
-    assert set(ours.getUnconnectedOutLayersNames()) == set(theirs.getUnconnectedOutLayersNames())
+    assert theirs.getLayerNames() == ours.getLayerNames()
+    assert ours.getUnconnectedOutLayersNames() == theirs.getUnconnectedOutLayersNames()
     for name in ours.getLayerNames():
         assert ours.getLayer(ours.getLayerId(name)).name == name
     assert list(ours.getUnconnectedOutLayers()) == [
@@ -155,3 +155,61 @@ def test_targets_choose_the_device(files, recwarn):
     assert torch.cuda.is_available() or "no GPU" in str(recwarn[0].message)
     net.setPreferableTarget(99)
     assert "setPreferableTarget(99): not known" in str(recwarn[-1].message)
+
+
+def test_blobs_may_be_set(both, image):
+    """What is not given, a bias, is 0: colorization's scripts do so."""
+    outputs = []
+    for net in both:
+        layer = net.getLayer(net.getLayerId("side"))
+        layer.blobs = [np.linspace(-1, 1, 16, dtype=np.float32).reshape(2, 8, 1, 1)]
+        net.setParam(net.getLayerId("conv1"), 0, np.full((8, 3, 3, 3), 0.25, np.float32))
+        assert (net.getParam(net.getLayerId("conv1"), 0) == 0.25).all()
+        net.setInput(image)
+        outputs.append(net.forward("side"))
+    np.testing.assert_allclose(*outputs, rtol=1e-4, atol=1e-4)
+
+
+def test_blobs_have_to_fit(files):
+    """A blob may have any shape with as many numbers: a script gives [1, 313] to a Scale of 313 channels."""
+    net = dnn.readNetFromCaffe(*files)
+    layer = net.getLayer(net.getLayerId("scale1"))
+    assert (layer.outputNameToIndex("conv1"), layer.outputNameToIndex("none")) == (0, -1)
+    layer.blobs = [np.full((1, 8), 2.606)]
+    assert (layer.blobs[0] == np.float32(2.606)).all() and layer.blobs[0].shape == (8,)
+    assert not net.getParam("scale1", 1).any()
+    with pytest.raises(Exception, match=r"'fc' \(InnerProduct\): blobs: expected .*, got \[\[3\]\]"):
+        net.getLayer("fc").blobs = [np.zeros(3)]
+    with pytest.raises(Exception, match="getParam: 'fc' has 2 blobs"):
+        net.getParam("fc", 2)
+
+
+SSD = """
+input: "loc" input_shape { dim: BATCH dim: 16 }
+input: "conf" input_shape { dim: BATCH dim: 12 }
+input: "prior" input_shape { dim: 1 dim: 2 dim: 16 }
+layer { name: "out" type: "DetectionOutput" bottom: "loc" bottom: "conf" bottom: "prior" top: "out"
+  detection_output_param { num_classes: 3 share_location: true background_label_id: 0 keep_top_k: 5
+    nms_param { nms_threshold: 0.5 top_k: 10 } code_type: CENTER_SIZE confidence_threshold: LEAST } }
+"""
+
+
+@pytest.mark.parametrize(("batch", "least"), [(1, 0.1), (1, 0.6), (1, 2.0), (2, 2.0)])
+def test_detections_have_opencv_s_shape(batch, least):
+    """keep_top_k rows for each image, by their scores, zeros at the end; no row of -1 where nothing is found."""
+    cv2 = pytest.importorskip("cv2")
+    if not hasattr(cv2.dnn, "readNetFromCaffe"):
+        pytest.skip("this OpenCV has no Caffe importer to compare with")
+    text = SSD.replace("BATCH", str(batch)).replace("LEAST", str(least)).encode()
+    random = np.random.default_rng(0)
+    loc, conf = random.random((batch, 16), np.float32) * 0.1, random.random((batch, 12), np.float32)
+    corners = np.sort(random.random((4, 2, 2), np.float32), 1).reshape(16)
+    prior = np.stack([corners, np.tile(np.float32([0.1, 0.1, 0.2, 0.2]), 4)])[None]
+    outputs = []
+    for net in (dnn.readNetFromCaffe(text), cv2.dnn.readNetFromCaffe(np.frombuffer(text, np.uint8))):
+        for name, value in (("loc", loc), ("conf", conf), ("prior", prior)):
+            net.setInput(value, name)
+        outputs.append(net.forward())
+    assert outputs[0].shape == outputs[1].shape == (1, 1, 5 * batch, 7)
+    assert outputs[0][..., 2].any() == (least < 1)
+    np.testing.assert_allclose(*outputs, atol=1e-5)
