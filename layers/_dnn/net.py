@@ -332,7 +332,8 @@ class Net:
         )
 
     def _forward(self, steps: list) -> list[np.ndarray]:
-        found = self._run(self._inputs, [step.tops[0] for step in steps])
+        # What OpenCV gives for Silence is what it reads.
+        found = self._run(self._inputs, [(step.tops or step.bottoms)[0] for step in steps])
         return [self._numpy(step, value) for step, value in zip(steps, found, strict=True)]
 
     def _numpy(self, step, value: Tensor) -> np.ndarray:

@@ -213,3 +213,13 @@ def test_detections_have_opencv_s_shape(batch, least):
     assert outputs[0].shape == outputs[1].shape == (1, 1, 5 * batch, 7)
     assert outputs[0][..., 2].any() == (least < 1)
     np.testing.assert_allclose(*outputs, atol=1e-5)
+
+
+def test_silence_is_what_it_reads(image):
+    """The last layer of colorization's net is a Silence: forward() gives its input."""
+    text = NET + 'layer { name: "quiet" type: "Silence" bottom: "side" }'
+    net = dnn.readNetFromCaffe(text.encode())
+    net.setInput(image)
+    side, quiet = net.forward(["side", "quiet"])
+    assert net.getUnconnectedOutLayersNames() == ("prob", "quiet")
+    assert np.array_equal(net.forward(), side) and np.array_equal(quiet, side)
