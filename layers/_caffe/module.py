@@ -14,8 +14,11 @@ and users write
 The layer's own C++ runs: SetUp at the first call, Reshape and Forward at every call, Backward under autograd.
 """
 
+import inspect
 import operator
 import re
+import sys
+import textwrap
 
 import torch
 from torch import Tensor, nn
@@ -44,7 +47,7 @@ from .pool import Pool
 from .recorded import RecordedCall, record
 
 _DOCUMENTATION = """The Caffe layer {type} of {folder}, run as its authors wrote it.
-
+{about}
     Args:
         prototxt: the layer's parameters as a dict, or as prototxt text: `layer {{ ... }}`, or only what its braces
             hold.
@@ -61,11 +64,18 @@ _DOCUMENTATION = """The Caffe layer {type} of {folder}, run as its authors wrote
 
 
 def caffe_layer(module: str, type: str) -> type["CaffeModule"]:
-    """The nn.Module class for a Caffe layer.
+    """Make the nn.Module class of a Caffe layer: a layer's `__init__.py` calls this.
 
     Args:
-        module: the layer package's `__name__`.
+        module: the layer package's `__name__`. Its docstring becomes part of the class's.
         type: Caffe's name of the layer, as REGISTER_LAYER_CLASS has it.
+
+    Returns:
+        A subclass of CaffeModule. Its docstring lists the type's fields in caffe.proto.
+
+    Raises:
+        CaffeTypeError: `module` is not a package's name, or `type` is not a name.
+        CaffeRuntimeError: the layer is not built.
     """
     if not isinstance(module, str):
         raise CaffeTypeError(
@@ -75,7 +85,9 @@ def caffe_layer(module: str, type: str) -> type["CaffeModule"]:
     if not (isinstance(type, str) and re.fullmatch(r"\w+", type)):
         raise layer.wrong("type", "the layer's name as its REGISTER_LAYER_CLASS has it", type)
     fields = Parameters(layer.folder).describe(type)
-    text = _DOCUMENTATION.format(type=type, folder=f"layers/{layer.name}", fields=fields)
+    about = inspect.cleandoc(getattr(sys.modules.get(module), "__doc__", None) or "")
+    about = textwrap.indent(f"\n{about}\n", "    ") if about else ""
+    text = _DOCUMENTATION.format(type=type, folder=f"layers/{layer.name}", fields=fields, about=about)
     members = {
         "layer": layer,
         "type_name": type,
@@ -88,7 +100,7 @@ def caffe_layer(module: str, type: str) -> type["CaffeModule"]:
 
 
 class CaffeModule(nn.Module):
-    """The base of the modules of all Caffe layers."""
+    """The base of the modules of all Caffe layers. `caffe_layer` makes a subclass for each type."""
 
     layer: Layer
     type_name: str
@@ -193,6 +205,22 @@ class CaffeModule(nn.Module):
     # ---------------------------------------------------------------------------------------- calls
 
     def forward(self, *bottoms: Tensor, **named):
+        """Run the layer's Reshape and Forward; autograd runs its Backward.
+
+        Args:
+            bottoms: a tensor for each bottom, in the layer's order; float32 or float64, all of one dtype and on one
+                device. Any strides: a bottom that is not contiguous is copied.
+            named: refused. It is here to say so in words.
+
+        Returns:
+            One top as a tensor, several as a tuple, none as (). Shapes are the layer's; dtype and device are those of
+            the bottoms. A top that the layer computes in place is the bottom itself.
+
+        Raises:
+            CaffeTypeError: a bottom is no tensor, or has another dtype or device.
+            CaffeValueError: the number of bottoms is not one that the layer takes.
+            CaffeRuntimeError: a CHECK of the layer failed, or its code for this device is not built.
+        """
         if isinstance(named, dict) and named:  # torch.fx gives a proxy
             raise CaffeTypeError(
                 f"{self.layer.name}: takes its bottoms in order, and none by name: {', '.join(named)}"
@@ -290,6 +318,13 @@ class CaffeModule(nn.Module):
         Args:
             bottoms: a shape, or a tensor, for each bottom.
             dtype, device: those of bottoms that are given as shapes. The defaults are torch's.
+
+        Returns:
+            The module itself.
+
+        Raises:
+            CaffeTypeError: a bottom is neither a shape nor a tensor, or the dtype is not float32 or float64.
+            CaffeRuntimeError: a CHECK of the layer's SetUp or Reshape failed.
         """
         refuse_transforms(self.layer)
         self._pool.check_bottoms(len(bottoms))
@@ -313,7 +348,18 @@ class CaffeModule(nn.Module):
         return self
 
     def top_shapes(self, *bottoms: Shape) -> list[Shape]:
-        """The tops' shapes for bottoms of these shapes, by the layer's own SetUp and Reshape, without Forward."""
+        """The tops' shapes for bottoms of these shapes, by the layer's own SetUp and Reshape, without Forward.
+
+        Args:
+            bottoms: a shape, or a tensor, for each bottom.
+
+        Returns:
+            A shape for each top.
+
+        Raises:
+            CaffeTypeError: a bottom is neither a shape nor a tensor.
+            CaffeRuntimeError: a CHECK of the layer failed.
+        """
         if self._pool.blob_shapes is None:
             self.setup(*bottoms)
         shapes = tuple(self._shape(i, b) for i, b in enumerate(bottoms))
@@ -393,7 +439,19 @@ class CaffeModule(nn.Module):
         super()._load_from_state_dict(state_dict, prefix, *arguments)
 
     def load_caffemodel(self, path, layer_name: str) -> "CaffeModule":
-        """Take the parameter blobs of the layer of that name in a .caffemodel file."""
+        """Take the parameter blobs of one layer of a .caffemodel file.
+
+        Args:
+            path: the file.
+            layer_name: the layer's name in the file.
+
+        Returns:
+            The module itself. Blobs that it did not have yet get torch's default dtype.
+
+        Raises:
+            CaffeValueError: the file has no such layer, another number of blobs, or a blob of another shape.
+            FileNotFoundError: there is no such file.
+        """
         path = path_of(f"{self.layer.name}: load_caffemodel: path", path)
         blobs = blobs_of(path, layer_name)
         known = dict(self.named_parameters(recurse=False))

@@ -36,7 +36,7 @@ def caffe_net(
     python_path=(),
     types: dict | None = None,
 ) -> CaffeNet:
-    """A Caffe net as a torch.nn.Module.
+    """Make a torch.nn.Module of a Caffe net.
 
     Args:
         prototxt: the path of a deploy.prototxt or train_val.prototxt of any of Caffe's formats, or its text.
@@ -61,8 +61,15 @@ def caffe_net(
             others.
         crop: 'stock': a Crop layer without crop_param cuts at 0, as today's Caffe does. None: as the geometry says.
 
+    Returns:
+        A CaffeNet on the CPU, with parameters of torch's default dtype: those of `weights`, and for layers that are in
+        none of these files what their fillers give. A warning lists layers that did not match.
+
     Raises:
-        CaffeValueError: lists all problems, with their lines in the file.
+        CaffeTypeError: an argument of another type.
+        CaffeValueError: the file cannot be read or built. The message lists all problems, with their lines in the
+            file. Or blobs of `weights` have another shape than the layer's, or another number.
+        OSError: a file cannot be read.
     """
     arguments.one_of("phase", phase, TRAIN, TEST)
     native, ignore = arguments.native("native", native), arguments.names("ignore", ignore)

@@ -78,7 +78,14 @@ class CaffeNet(nn.Module):
 
         Returns:
             the output, or a dict of several by their blobs' names. In training, blobs that are part of the loss are
-            outputs, too. `net.loss(...)` makes one number of what is returned.
+            outputs, too. `net.loss(...)` makes one number of what is returned. Shapes are Caffe's (`net.shapes`);
+            dtype and device are those of the parameters, unless autocast chooses another dtype.
+
+        Raises:
+            CaffeTypeError: an input is missing, is none of the net's, or is no tensor.
+            CaffeValueError: `end` or a name in `blobs` is not in the net, or shapes do not fit a layer. The message
+                names the layer and its line in the file.
+            CaffeRuntimeError: a CHECK of a ported layer failed, or the net was built for the other phase alone.
         """
         compiling = torch.compiler.is_compiling()
         if not compiling and (node := fx_node(self, self.path, inputs, named)) is not None:
@@ -329,28 +336,41 @@ class CaffeNet(nn.Module):
 
     @property
     def phase_name(self) -> str:
+        """'TRAIN' after `train()`, 'TEST' after `eval()`."""
         return TRAIN if self.training else TEST
 
     @property
     def phase(self) -> Phase:
+        """The graph, the shapes and the loss weights of this phase. CaffeRuntimeError, if it was not built."""
         return self._phase(self.training)
 
     @property
     def inputs(self) -> list[str]:
-        """The names of the inputs, in order."""
+        """The names of the input blobs of this phase, in the order of a call's tensors."""
         return list(self.phase.graph.inputs)
 
     @property
     def outputs(self) -> list[str]:
+        """The names of the blobs that a call returns in this phase: those that no layer takes, and losses."""
         return [name for name, _ in self._schedule(None, None).results]
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """The blobs' shapes for the inputs' shapes in the file."""
+        """By blob: its shape in this phase, for the inputs' shapes in the file."""
         return self.phase.shapes
 
     def get_layer(self, key: str) -> nn.Module:
-        """A submodule by its own name, as `state_dict` has it. CaffeValueError, with the names, if there is none."""
+        """A submodule by its own name.
+
+        Args:
+            key: the name that `state_dict` has: the layer's name, with `_` for `.`.
+
+        Returns:
+            The submodule.
+
+        Raises:
+            CaffeValueError: there is none. The message lists the names.
+        """
         if not isinstance(key, str) or key not in self._modules:
             known = ", ".join(some(self._modules))
             raise CaffeValueError(f"{self.path}: get_layer: no layer {key!r}. There are: {known}")
@@ -451,7 +471,16 @@ class CaffeNet(nn.Module):
         return load(self, [path_of(f"{self.path}: load_caffemodel: path", p) for p in (path, *more)])
 
     def save_caffemodel(self, path) -> None:
-        """Write a .caffemodel in today's format, which Caffe and its tools can read."""
+        """Write a .caffemodel in today's format, which Caffe and its tools can read, in float32.
+
+        Args:
+            path: the file.
+
+        Raises:
+            CaffeTypeError: no path.
+            CaffeValueError: the name ends in .h5 or .hdf5. HDF5 is read, and not written.
+            OSError: the file cannot be written. What was there before stays.
+        """
         save(self, path_of(f"{self.path}: save_caffemodel: path", path))
 
     def to_onnx(self, path, *, dynamic_batch: bool = True):
@@ -475,6 +504,9 @@ class CaffeNet(nn.Module):
 
     def share_with(self, other: CaffeNet) -> CaffeNet:
         """Use another net's blobs, in the layers that have the same name. Both nets must be on one device.
+
+        Args:
+            other: the net whose blobs are taken. Training one net then trains both.
 
         Returns:
             this net.

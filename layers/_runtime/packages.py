@@ -21,7 +21,16 @@ _adopted: set[str] = set()
 
 
 def adopt(package: str) -> None:
-    """Make `_runtime` and the toolkit's other parts with an underscore importable from a package."""
+    """Make `_runtime` and the toolkit's other parts with an underscore importable from a package of yours.
+
+    A layer's folder in it can then say `from .._runtime import Layer`, as in the toolkit.
+
+    Args:
+        package: its name, mostly `__name__`.
+
+    Raises:
+        CaffeTypeError: no name.
+    """
     if not isinstance(package, str):
         raise CaffeTypeError(f"adopt: package: expected a package's name, got {describe(package)}")
     _adopted.add(package)

@@ -139,7 +139,17 @@ def depthwise_conv_backward(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The gradients of `depthwise_conv` by bottom, weight and bias. They are the same bits in every run.
 
-    A gradient that is not wanted is not computed, and has 0 elements.
+    Args:
+        top_diff: the gradient by the result, of its shape, dtype and device.
+        bottom, weight, stride, padding, dilation: as given to `depthwise_conv`.
+        bottom_wanted, weight_wanted, bias_wanted: which gradients to compute.
+
+    Returns:
+        Three tensors. A gradient that is not wanted has 0 elements.
+
+    Raises:
+        CaffeTypeError: no tensor, or of another dtype or device.
+        CaffeValueError: the shapes do not belong together.
     """
     layout, top_shape, numbers = _geometry(bottom, weight, stride, padding, dilation)
     layer.check(top_diff.shape == top_shape, "top_diff", f"the top's shape {list(top_shape)}", top_diff)
@@ -218,6 +228,7 @@ class DepthwiseConv2d(nn.Module):
         self.bias = nn.Parameter(torch.empty(channels).uniform_(-bound, bound)) if bias else None
 
     def forward(self, x: Tensor) -> Tensor:
+        """See `depthwise_conv2d` for shapes, dtypes and errors."""
         return depthwise_conv(x, self.weight, self.bias, self.stride, self.padding, self.dilation)
 
     def extra_repr(self) -> str:

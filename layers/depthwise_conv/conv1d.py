@@ -150,6 +150,7 @@ class DepthwiseConv1d(nn.Module):
         self.bias = nn.Parameter(torch.empty(channels).uniform_(-bound, bound)) if bias else None
 
     def forward(self, x: Tensor) -> Tensor:
+        """See `depthwise_conv1d` for shapes, dtypes and errors."""
         return depthwise_conv1d(
             x, self.weight, self.bias, self.stride, self.padding, self.dilation, self.causal
         )

@@ -66,6 +66,10 @@ def lltm_pointwise_backward(
 
     Returns:
         (gates_diff, bias_diff, old_cell_diff); of one that is not wanted, a tensor of no elements.
+
+    Raises:
+        CaffeTypeError: no tensor, or of another dtype or device.
+        CaffeValueError: the shapes do not belong together.
     """
     _check_pointwise(gates, bias, new_cell, "new_cell")
     gates, new_cell = gates.contiguous(), new_cell.contiguous()
@@ -166,6 +170,7 @@ def lltm_step(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """`lltm` with the tensors that its backward needs: (new_h, new_cell, gates, x), where x is [old_h, input].
 
+    Its arguments, first two results and errors are `lltm`'s.
     The products are part of this operator, because autograd nodes of their own would take a tenth more processor time.
     """
     if not _are_valid(input, weights, bias, old_h, old_cell):

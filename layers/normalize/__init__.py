@@ -1,4 +1,14 @@
-"""L2 normalisation with a learned scale (ParseNet, SSD): a Caffe layer, written here from the paper."""
+"""L2 normalisation with a learned scale (ParseNet, SSD).
+
+    top[n, c, h, w] = scale[c] * bottom[n, c, h, w] / sqrt(eps + sum of bottom^2)
+
+The sum is over the channels of a position; with across_spatial, which is the default, over the whole image.
+
+Bottom: N x C x any axes. Top: the same shape. Parameter blob: the scale, one number (channel_shared) or one for each
+channel; it begins as scale_filler says, with 1 by default.
+
+Written from Liu, Rabinovich, Berg: ParseNet, 2015, section 3.3; the fields are those of SSD's fork.
+"""
 
 from .._caffe import caffe_layer
 

@@ -30,7 +30,14 @@ def sigmoid_backward(top_diff: Tensor, top: Tensor) -> Tensor:
     """top_diff * top * (1 - top): the gradient of `sigmoid` by its bottom, from its top.
 
     Args:
-        top_diff, top: the same shape, dtype and device.
+        top_diff, top: the same shape, dtype and device; float32, float64, float16 or bfloat16.
+
+    Returns:
+        Shape, dtype and device of top.
+
+    Raises:
+        CaffeTypeError: no tensor, or of another dtype or device.
+        CaffeValueError: the shapes differ.
     """
     layer.check(top_diff.shape == top.shape, "top_diff", f"the shape of top, {list(top.shape)}", top_diff)
     bottom_diff = layer.empty_like(top)
@@ -45,14 +52,25 @@ def _(ctx, top_diff):
 
 @operator(layer)
 def d_sigmoid(y: Tensor) -> Tensor:
-    """The sigmoid's derivative where its value is y: y * (1 - y)."""
+    """The sigmoid's derivative where its value is y: y * (1 - y).
+
+    Args:
+        y: any shape; float32, float64, float16 or bfloat16.
+
+    Returns:
+        Shape, dtype and device of y.
+
+    Raises:
+        CaffeTypeError: no tensor, or of another dtype or device.
+    """
     bottom_diff = layer.empty_like(y)
     layer.sigmoid_backward(y.new_ones(()).expand_as(y), y, bottom_diff, y.numel())
     return bottom_diff
 
 
 class Sigmoid(nn.Module):
-    """`sigmoid` as a module."""
+    """`sigmoid` as a module: 1 / (1 + e^-bottom), for any shape. It has no parameters."""
 
     def forward(self, bottom: Tensor) -> Tensor:
+        """See `sigmoid` for shapes, dtypes and errors."""
         return sigmoid(bottom)

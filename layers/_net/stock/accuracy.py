@@ -5,7 +5,13 @@ from .softmax_with_loss import check_labels
 
 
 class Accuracy(StockLayer):
-    """Share of labels among the top k; a second top has it class by class. No gradient."""
+    """The share of labels that are among the top_k largest scores.
+
+    Bottoms: scores [N, C, ...] with the classes on `axis`, labels [N, ...]. Tops: a number; then the share for each
+    class, [C]. Labels equal to ignore_label do not count. No gradient.
+
+    Source: BVLC's accuracy_layer.cpp.
+    """
 
     bottoms = (2, 2)
     tops = (1, 2)

@@ -4,7 +4,13 @@ from . import StockLayer
 
 
 class ArgMax(StockLayer):
-    """Indices of the largest values, as floating numbers. No gradient."""
+    """The indices of the top_k largest values, as floating numbers.
+
+    Top: [N, 1, top_k] over all values of an item; with out_max_val [N, 2, top_k], indices and values. With `axis`:
+    the bottom's shape with top_k on that axis, values instead of indices with out_max_val. No gradient.
+
+    Source: BVLC's argmax_layer.cpp.
+    """
 
     def __init__(self, definition):
         super().__init__(definition)

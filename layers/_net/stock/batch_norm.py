@@ -14,10 +14,14 @@ from . import StockLayer
 
 
 class BatchNorm(StockLayer):
-    """Normalisation over all axes but 1, without an affine part, which a Scale layer adds.
+    """(x - mean) / sqrt(variance + eps), over all axes but 1, without an affine part, which a Scale layer adds.
 
-    `mean` and `variance` are decaying sums, divided by `factor` where they are used. Evaluation uses them, training
-    the batch, unless use_global_stats says otherwise.
+    Top: the bottom's shape. Blobs: `mean` [C] and `variance` [C], decaying sums, and `factor` [1], by which they
+    are divided where they are used. Evaluation uses them, training the batch's, unless use_global_stats says
+    otherwise. A sum becomes moving_average_fraction * sum + the batch's value; the batch's variance is divided by m
+    - 1.
+
+    Source: BVLC's batch_norm_layer.cpp.
     """
 
     blobs = ("mean", "variance", "factor")

@@ -2,7 +2,12 @@ from . import StockLayer
 
 
 class BatchReindex(StockLayer):
-    """Picks items of the first axis by the indices of the second bottom."""
+    """top[i] = bottom[index[i]]: items of the first axis by the indices of the second bottom, [M].
+
+    Top: M x the bottom's other axes. The gradient of an item is the sum of its copies'.
+
+    Source: BVLC's batch_reindex_layer.cpp.
+    """
 
     bottoms = (2, 2)
 

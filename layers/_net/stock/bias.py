@@ -3,7 +3,12 @@ from .scale import broadcast, broadcast_shape
 
 
 class Bias(StockLayer):
-    """Adds a blob of the axes from `axis` on, its own or the second bottom."""
+    """x + b, with b of the axes from `axis` on, as many as it has: its own blob, or the second bottom.
+
+    Top: the first bottom's shape. Both have a gradient.
+
+    Source: BVLC's bias_layer.cpp.
+    """
 
     bottoms = (1, 2)
     blobs = ("bias",)

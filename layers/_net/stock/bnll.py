@@ -5,7 +5,7 @@ from . import StockLayer
 
 
 class BNLL(StockLayer):
-    """log(1 + exp(x))"""
+    """log(1 + exp(x)), for any shape, without overflow. Source: BVLC's bnll_layer.cpp."""
 
     def forward(self, x):
         return F.relu(x) + torch.log1p(torch.exp(-x.abs()))

@@ -4,6 +4,11 @@ from . import StockLayer
 
 
 class Concat(StockLayer):
+    """The bottoms one after the other on `axis`, 1 by default. Their other axes are the same.
+
+    Source: BVLC's concat_layer.cpp.
+    """
+
     bottoms = (1, None)
 
     def __init__(self, definition):

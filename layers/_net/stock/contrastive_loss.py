@@ -4,7 +4,13 @@ from . import StockLayer
 
 
 class ContrastiveLoss(StockLayer):
-    """Pairs of features: squared distance where the third bottom is 1, hinge on the margin where it is 0; / 2N."""
+    """1/(2N) sum of y d² + (1 - y) max(margin - d, 0)², where d = |a - b|.
+
+    Bottoms: features a and b [N, C]; y [N], 1 for a pair that is alike, else 0. a and b have a gradient. With
+    legacy_version the second term is max(margin - d², 0).
+
+    Source: BVLC's contrastive_loss_layer.cpp.
+    """
 
     bottoms = (3, 3)
     is_loss = True

@@ -2,7 +2,12 @@ from . import StockLayer
 
 
 class Crop(StockLayer):
-    """Cuts the first bottom to the second's size, from `offset` on, in the axes from `axis` on."""
+    """The first bottom, cut to the second's size from `offset` on, in the axes from `axis` on.
+
+    Elsewhere the gradient is 0.
+
+    Source: BVLC's crop_layer.cpp.
+    """
 
     bottoms = (2, 2)
 

@@ -4,7 +4,13 @@ from .convolution import Convolution
 
 
 class Deconvolution(Convolution):
-    """The transposed convolution; its weight has the bottom's channels first."""
+    """The transposed convolution.
+
+    Bottom: [N, C, spatial axes]. Top: [N, num_output, stride (size - 1) + dilation (kernel - 1) + 1 - 2 pad].
+    Blobs: weight [C, num_output / group, kernel], with the bottom's channels first, and bias [num_output].
+
+    Source: BVLC's deconv_layer.cpp.
+    """
 
     transposed = True
     functions = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)

@@ -4,7 +4,12 @@ from . import StockLayer
 
 
 class Dropout(StockLayer):
-    """In training drops values and scales the others by 1 / (1 - ratio)."""
+    """In training, each value is 0 with probability dropout_ratio, and the others are divided by 1 - dropout_ratio.
+
+    For any shape. In testing it is the identity.
+
+    Source: BVLC's dropout_layer.cpp.
+    """
 
     understands = ("dropout_param.scale_train", "dropout_param.sample_weights_test")
 

@@ -4,9 +4,12 @@ from . import StockLayer
 
 
 class Eltwise(StockLayer):
-    """Sum with coefficients, product or maximum. The gradient of a maximum goes to one bottom alone.
+    """sum of coeff_i x_i, product of x_i, or their maximum, for bottoms of one shape.
 
-    Stock Caffe wants two bottoms or more; forks take one, to scale it (FlowNet2).
+    The gradient of a maximum goes to one bottom alone. Stock Caffe wants two bottoms or more; forks take one, to
+    scale it (FlowNet2).
+
+    Source: BVLC's eltwise_layer.cpp.
     """
 
     bottoms = (1, None)

@@ -4,6 +4,8 @@ from . import StockLayer
 
 
 class ELU(StockLayer):
+    """x where x > 0, else alpha (exp(x) - 1), for any shape. Source: BVLC's elu_layer.cpp."""
+
     def __init__(self, definition):
         super().__init__(definition)
         self.alpha = definition.message.elu_param.alpha

@@ -4,7 +4,13 @@ from . import StockLayer
 
 
 class Embed(StockLayer):
-    """Rows of the weight by index, plus a bias."""
+    """top[..., :] = weight[index[...]] + bias: rows of the weight by index.
+
+    Bottom: indices of any shape, as floating numbers. Top: their shape x num_output. Blobs: weight [input_dim,
+    num_output], bias [num_output].
+
+    Source: BVLC's embed_layer.cpp.
+    """
 
     blobs = ("weight", "bias")
 

@@ -4,7 +4,10 @@ from . import StockLayer
 
 
 class EuclideanLoss(StockLayer):
-    """Sum of squared differences / 2N; both bottoms have a gradient."""
+    """1/(2N) sum of (a - b)², for two bottoms [N, ...] of one count. Both have a gradient.
+
+    Source: BVLC's euclidean_loss_layer.cpp.
+    """
 
     bottoms = (2, 2)
     is_loss = True

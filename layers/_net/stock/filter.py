@@ -2,7 +2,13 @@ from . import StockLayer
 
 
 class Filter(StockLayer):
-    """Items of which the last bottom, the selector, is not 0. The number of items depends on the data."""
+    """The items whose value in the last bottom, the selector [N], is not 0.
+
+    A top for each other bottom: [items, ...]. The number of items depends on the data. Items left out have gradient
+    0.
+
+    Source: BVLC's filter_layer.cpp.
+    """
 
     bottoms = (2, None)
     tops = (1, None)

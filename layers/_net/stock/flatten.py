@@ -2,6 +2,11 @@ from . import StockLayer
 
 
 class Flatten(StockLayer):
+    """The axes from `axis` to `end_axis` as one; 1 and -1 by default: [N, C * H * W].
+
+    Source: BVLC's flatten_layer.cpp.
+    """
+
     def __init__(self, definition):
         super().__init__(definition)
         p = definition.message.flatten_param

@@ -4,7 +4,12 @@ from . import StockLayer
 
 
 class HingeLoss(StockLayer):
-    """One against all, norm L1 or L2; / N."""
+    """One against all: 1/N sum over n, k of max(0, 1 - s x[n, k]), squared for norm L2; s is 1 for the label, else -1.
+
+    Bottoms: scores [N, K], labels [N]. The scores have a gradient.
+
+    Source: BVLC's hinge_loss_layer.cpp.
+    """
 
     bottoms = (2, 2)
     is_loss = True

@@ -4,7 +4,12 @@ from .convolution import Convolution
 
 
 class Im2col(Convolution):
-    """The columns that a convolution multiplies, for 2 axes."""
+    """The columns that a convolution multiplies, for two spatial axes.
+
+    Bottom: [N, C, H, W]. Top: [N, C * kernel_h * kernel_w, H', W'], with Convolution's H' and W'.
+
+    Source: BVLC's im2col_layer.cpp.
+    """
 
     bottoms = (1, 1)
     tops = (1, 1)

@@ -10,7 +10,13 @@ _MOST = -math.log(1e-20)  # Caffe takes no logarithm of less
 
 
 class InfogainLoss(StockLayer):
-    """Cross entropy of the softmax with the label's row of a matrix, the third bottom or a file, as weights."""
+    """-1/normalizer sum over n of H[label_n, :] · log(softmax(x_n)).
+
+    Bottoms: scores with the classes on `axis`, labels, and H [K, K] as a third bottom or a file. Tops: a number;
+    then the probabilities. The normalizer is SoftmaxWithLoss's. The scores have a gradient.
+
+    Source: BVLC's infogain_loss_layer.cpp.
+    """
 
     bottoms = (2, 3)
     tops = (1, 2)

@@ -5,7 +5,13 @@ from . import StockLayer
 
 
 class InnerProduct(StockLayer):
-    """Fully connected over the axes from `axis` on."""
+    """y = W x + b over the axes from `axis` on.
+
+    Top: the axes before `axis` x num_output. Blobs: weight [num_output, K], or [K, num_output] with transpose, and
+    bias [num_output]; K is the count of the axes from `axis` on.
+
+    Source: BVLC's inner_product_layer.cpp.
+    """
 
     blobs = ("weight", "bias")
 

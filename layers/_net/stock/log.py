@@ -4,7 +4,10 @@ from . import StockLayer
 
 
 class Log(StockLayer):
-    """log of (shift + scale * x) to a base; -1 stands for e"""
+    """log of (shift + scale * x) to `base`, for any shape; base -1 stands for e.
+
+    Source: BVLC's log_layer.cpp.
+    """
 
     def __init__(self, definition):
         super().__init__(definition)

@@ -5,7 +5,13 @@ from .lstm_unit import unit
 
 
 class LSTM(Recurrent):
-    """Gates in the order input, forget, output, candidate. States: hidden, cell."""
+    """i, f, o = sigmoid; g = tanh; c = f c + i g; h = o tanh(c), of W_xc x + W_hc h + b_c, step by step.
+
+    Gates are in the order input, forget, output, candidate. Bottoms and states: see the base. Top: [timesteps,
+    streams, num_output].
+
+    Source: BVLC's lstm_layer.cpp.
+    """
 
     blobs = ("weight_x", "bias", "weight_static", "weight_h")
     states = 2

@@ -4,7 +4,14 @@ from . import StockLayer
 
 
 class LSTMUnit(StockLayer):
-    """One step of an LSTM: the cell before, the gates' inputs, the markers; the cell, the hidden state."""
+    """One step of an LSTM.
+
+    Bottoms: the cell before [1, streams, D], the gates' inputs [1, streams, 4 D] in the order input, forget,
+    output, candidate, and the markers [1, streams], 0 where a sequence begins. Tops: cell and hidden state, [1,
+    streams, D].
+
+    Source: BVLC's lstm_unit_layer.cpp.
+    """
 
     bottoms = (3, 3)
     tops = (2, 2)

@@ -2,7 +2,12 @@ from . import StockLayer
 
 
 class MultinomialLogisticLoss(StockLayer):
-    """-log of the labels' probabilities, at least 1e-20; / N"""
+    """-1/N sum of log(p[n, label_n]), with probabilities of at least 1e-20.
+
+    Bottoms: probabilities [N, K], labels [N]. The probabilities have a gradient.
+
+    Source: BVLC's multinomial_logistic_loss_layer.cpp.
+    """
 
     bottoms = (2, 2)
     is_loss = True

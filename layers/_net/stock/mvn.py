@@ -2,7 +2,12 @@ from . import StockLayer
 
 
 class MVN(StockLayer):
-    """Mean 0 and, unless told otherwise, variance 1, for each channel or for each image. The top has 4 axes."""
+    """(x - mean) / (sqrt(variance) + eps), for each channel of each image, or for each image with across_channels.
+
+    normalize_variance: false leaves out the division. Top: the bottom's count with four axes, as the source has it.
+
+    Source: BVLC's mvn_layer.cpp.
+    """
 
     def __init__(self, definition):
         super().__init__(definition)

@@ -3,7 +3,10 @@ from . import StockLayer
 
 
 class Parameter(StockLayer):
-    """A blob to learn, as a top."""
+    """A blob to learn, of parameter_param's shape, as a top. It has no bottom.
+
+    Source: BVLC's parameter_layer.cpp.
+    """
 
     bottoms = (0, 0)
     blobs = ("value",)

@@ -9,7 +9,15 @@ _LEAST = -3.4028234663852886e38  # what the maximum begins with
 
 
 class Pooling(StockLayer):
-    """Maximum or average over windows, of which Caffe has as many as cover the bottom (ceil)."""
+    """Maximum or average of windows of kernel x kernel.
+
+    Bottom: [N, C, H, W]. Top: [N, C, ceil((H + 2 pad - kernel) / stride) + 1, ...], without a last window that
+    begins in the padding; round_mode FLOOR rounds down. An average divides by the window's area, padding included.
+    A second top of a maximum has its places in the map. STOCHASTIC: in training a value drawn by size, in testing
+    their mean by size.
+
+    Source: BVLC's pooling_layer.cpp.
+    """
 
     tops = (1, 2)
     understands = ("pooling_param.ceil_mode",)

@@ -2,7 +2,7 @@ from . import StockLayer
 
 
 class Power(StockLayer):
-    """(shift + scale * x) ^ power"""
+    """(shift + scale * x) ^ power, for any shape. Source: BVLC's power_layer.cpp."""
 
     def __init__(self, definition):
         super().__init__(definition)

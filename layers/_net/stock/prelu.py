@@ -5,7 +5,10 @@ from . import StockLayer
 
 
 class PReLU(StockLayer):
-    """A learned slope for values below 0, one for each channel or one for all."""
+    """max(x, 0) + slope_c min(x, 0). Blob: the slope, one number for each channel [C], or one for all.
+
+    Source: BVLC's prelu_layer.cpp.
+    """
 
     blobs = ("slope",)
 

@@ -2,7 +2,12 @@ from . import StockLayer
 
 
 class Reduction(StockLayer):
-    """Sum, sum of absolute values, sum of squares or mean of the axes from `axis` on, times coeff."""
+    """coeff times the sum, sum of |x|, sum of x² or mean of the axes from `axis` on.
+
+    Top: the axes before `axis`.
+
+    Source: BVLC's reduction_layer.cpp.
+    """
 
     def __init__(self, definition):
         super().__init__(definition)

@@ -5,6 +5,11 @@ from . import StockLayer
 
 
 class ReLU(StockLayer):
+    """max(x, 0) + negative_slope * min(x, 0), for any shape. The gradient at 0 is negative_slope.
+
+    Source: BVLC's relu_layer.cpp.
+    """
+
     def __init__(self, definition):
         super().__init__(definition)
         self.negative_slope = definition.message.relu_param.negative_slope

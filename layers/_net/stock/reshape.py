@@ -4,7 +4,12 @@ from . import StockLayer
 
 
 class Reshape(StockLayer):
-    """0 keeps an axis, -1 is what is left; only the axes of `axis` and `num_axes` are replaced."""
+    """The same values in another shape. 0 keeps an axis, -1 is what is left.
+
+    Only the axes of `axis` and `num_axes` are replaced, which are all by default.
+
+    Source: BVLC's reshape_layer.cpp.
+    """
 
     def __init__(self, definition):
         super().__init__(definition)

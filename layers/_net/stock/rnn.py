@@ -5,7 +5,12 @@ from ._recurrent import Recurrent
 
 
 class RNN(Recurrent):
-    """tanh of the hidden state, and tanh of its linear map as the output."""
+    """h = tanh(W_hh h + W_xh x + b_h); o = tanh(W_ho h + b_o), timestep by timestep.
+
+    Bottoms and states: see the base. Top: o, [timesteps, streams, num_output].
+
+    Source: BVLC's rnn_layer.cpp.
+    """
 
     blobs = ("weight_x", "bias", "weight_static", "weight_h", "weight_output", "bias_output")
 

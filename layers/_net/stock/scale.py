@@ -3,7 +3,12 @@ from . import StockLayer
 
 
 class Scale(StockLayer):
-    """Multiplies by a blob of the axes from `axis` on, its own or the second bottom; may add a bias."""
+    """x * s, with s of the axes from `axis` on, as many as it has: its own blob, or the second bottom. May add a bias.
+
+    Top: the first bottom's shape. Blobs: s, unless it is a bottom, and the bias of the same shape.
+
+    Source: BVLC's scale_layer.cpp.
+    """
 
     bottoms = (1, 2)
     blobs = ("weight", "bias")

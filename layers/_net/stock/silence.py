@@ -2,7 +2,10 @@ from . import StockLayer
 
 
 class Silence(StockLayer):
-    """Reads blobs, so that they are no outputs of the net."""
+    """Reads blobs, so that they are no outputs of the net. It has no top; the gradient is 0.
+
+    Source: BVLC's silence_layer.cpp.
+    """
 
     bottoms = (1, None)
     tops = (0, 0)

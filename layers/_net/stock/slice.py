@@ -4,6 +4,11 @@ from . import StockLayer
 
 
 class Slice(StockLayer):
+    """Cuts a bottom into the tops on `axis`, 1 by default: at slice_point, or into equal parts.
+
+    Source: BVLC's slice_layer.cpp.
+    """
+
     tops = (1, None)
 
     def __init__(self, definition):

@@ -34,9 +34,13 @@ def check_labels(layer, scores, labels) -> int:
 
 
 class SoftmaxWithLoss(StockLayer):
-    """Cross entropy of the softmax along an axis and labels; a second top has the probabilities.
+    """-1/normalizer sum of log(softmax(x)[label]).
 
-    The sum is divided by the number of labels that are not ignored, unless loss_param says otherwise.
+    Bottoms: scores with the classes on `axis`, labels with that axis left out or 1. Tops: a number; then the
+    probabilities. The normalizer is the number of labels that are not ignore_label, unless loss_param says
+    otherwise. The scores have a gradient.
+
+    Source: BVLC's softmax_loss_layer.cpp.
     """
 
     bottoms = (2, 2)

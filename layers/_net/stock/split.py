@@ -2,6 +2,11 @@ from . import StockLayer
 
 
 class Split(StockLayer):
+    """The bottom, once for each top. The gradient is the sum of theirs.
+
+    Source: BVLC's split_layer.cpp.
+    """
+
     tops = (1, None)
 
     def forward(self, x):

@@ -5,7 +5,12 @@ from .pooling import Pooling
 
 
 class SPP(StockLayer):
-    """Spatial pyramid pooling: grids of 1, 2, 4, ... windows a side, side by side in one row."""
+    """Spatial pyramid pooling: grids of 1, 2, 4, ... windows a side, pyramid_height of them, side by side in one row.
+
+    Bottom: [N, C, H, W]. Top: [N, C * (1 + 4 + 16 + ...)].
+
+    Source: BVLC's spp_layer.cpp.
+    """
 
     def __init__(self, definition):
         super().__init__(definition)

@@ -2,7 +2,7 @@ from . import StockLayer
 
 
 class Swish(StockLayer):
-    """x * sigmoid(beta * x)"""
+    """x * sigmoid(beta * x), for any shape. Source: BVLC's swish_layer.cpp."""
 
     def __init__(self, definition):
         super().__init__(definition)

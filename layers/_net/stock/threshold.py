@@ -4,7 +4,10 @@ from . import StockLayer
 
 
 class Threshold(StockLayer):
-    """1 where the bottom is greater than the threshold, else 0. No gradient."""
+    """1 where the bottom is greater than the threshold, else 0, for any shape. No gradient.
+
+    Source: BVLC's threshold_layer.cpp.
+    """
 
     def __init__(self, definition):
         super().__init__(definition)

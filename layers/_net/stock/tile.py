@@ -2,6 +2,11 @@ from . import StockLayer
 
 
 class Tile(StockLayer):
+    """The bottom `tiles` times on `axis`, one after the other. The gradient is the sum of the copies'.
+
+    Source: BVLC's tile_layer.cpp.
+    """
+
     def __init__(self, definition):
         super().__init__(definition)
         self.dim, self.tiles = definition.message.tile_param.axis, definition.message.tile_param.tiles

@@ -1,0 +1,108 @@
+"""help() of what users call: arguments, results and errors are said; layers name their source."""
+
+import importlib
+import inspect
+import re
+
+import pytest
+import torch
+from conftest import ROOT
+
+import layers
+from layers import _net
+
+SHIPPED = sorted(f.parent.name for f in (ROOT / "layers").glob("[a-z]*/__init__.py"))
+
+
+def own(module, kind):
+    """The public objects of a kind that a module defines."""
+    found = [(n, o) for n, o in vars(module).items() if kind(o) and not n.startswith("_")]
+    return [(n, o) for n, o in found if getattr(o, "__module__", "").startswith(module.__name__)]
+
+
+def functions():
+    """Public functions: those of layers/__init__.py, the methods of its classes, the operators of the layers."""
+    for name in sorted(layers._PUBLIC):
+        public = getattr(layers, name)
+        if inspect.isfunction(public):
+            yield f"layers.{name}", public
+    for public in (layers.CaffeNet, importlib.import_module("layers._caffe.module").CaffeModule):
+        for name, method in vars(public).items():
+            overridden = hasattr(torch.nn.Module, name) and name != "forward"
+            if inspect.isfunction(method) and not name.startswith("_") and not overridden:
+                yield f"{public.__name__}.{name}", method
+    for folder in SHIPPED:
+        module = importlib.import_module(f"layers.{folder}")
+        for name, operator in own(module, lambda o: callable(o) and hasattr(o, "backward")):
+            yield f"layers.{folder}.{name}", operator
+
+
+# Between a file and the net, for the net's own modules.
+INNER = {
+    "CaffeNet.bind",
+    "CaffeNet.failed",
+    "CaffeNet.make_schedule",
+    "CaffeNet.run_calls",
+    "CaffeNet.values_of",
+}
+
+
+@pytest.mark.parametrize(
+    "name, function", [p for p in functions() if p[0] not in INNER], ids=lambda o: str(o)[:60]
+)
+def test_a_function_says_arguments_results_and_errors(name, function):
+    text = inspect.getdoc(function) or ""
+    signature = inspect.signature(function)
+    arguments = [a for a in signature.parameters if a not in ("self", "cls")]
+    wanted = ["Args:"] * bool(arguments) + ["Raises:"]
+    if signature.return_annotation not in (None, "None"):
+        wanted.append("Returns:")
+    # The operators below a public function have its arguments.
+    same = re.search(r"arguments, (first two )?results? and errors are", text)
+    assert same or not [w for w in wanted if w not in text], f"{name}: {text}"
+
+
+@pytest.mark.parametrize("folder", SHIPPED)
+def test_a_layers_module_says_what_it_computes(folder):
+    module = importlib.import_module(f"layers.{folder}")
+    modules = own(module, lambda o: inspect.isclass(o) and issubclass(o, torch.nn.Module))
+    assert modules
+    for name, cls in modules:
+        assert len(inspect.getdoc(cls) or "") > 60, name
+        assert inspect.getdoc(cls.forward) != inspect.getdoc(torch.nn.Module.forward), f"{name}.forward"
+
+
+@pytest.mark.parametrize("folder", ["correlation", "normalize", "psroi_pooling", "smooth_l1_loss"])
+def test_a_caffe_layers_help_has_formula_blobs_and_paper(folder):
+    module = importlib.import_module(f"layers.{folder}")
+    (cls,) = (o for o in vars(module).values() if inspect.isclass(o) and issubclass(o, torch.nn.Module))
+    text = inspect.getdoc(cls)
+    assert not [
+        word for word in ("top", "=", "Bottom", "Top:", "Written from", "_param:") if word not in text
+    ], text
+
+
+STOCK = [
+    (f.stem, cls)
+    for f in sorted((ROOT / "layers/_net/stock").glob("[a-z]*.py"))
+    for _, cls in own(importlib.import_module(f"layers._net.stock.{f.stem}"), inspect.isclass)
+]
+
+
+@pytest.mark.parametrize("file, cls", STOCK, ids=lambda o: o if isinstance(o, str) else o.__name__)
+def test_a_stock_type_says_its_formula_and_its_source(file, cls):
+    text = cls.__doc__ or ""
+    assert "Source: BVLC's " in text and len(text) > 40, file
+
+
+def test_known_types_say_their_source():
+    known = importlib.import_module("layers._net.known")
+    for file in sorted((ROOT / "layers/_net/known").glob("[a-z]*.py")):
+        module = importlib.import_module(f"layers._net.known.{file.stem}")
+        for name, cls in own(module, lambda o: inspect.isclass(o) and issubclass(o, known.KnownLayer)):
+            assert cls.source, name
+            assert len(cls.__doc__ or "") > 20, name
+
+
+def test_the_nets_class_is_public():
+    assert layers.CaffeNet is _net.CaffeNet
