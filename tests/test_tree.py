@@ -1,7 +1,9 @@
 """What the tree promises of its own shape: small tests, short functions, imports that point one way."""
 
 import ast
+import subprocess
 
+import pytest
 from conftest import ROOT
 
 
@@ -65,3 +67,18 @@ def test_imports_point_one_way():
         wrong += [f"{file}: {other}" for other in sorted(wings.intersection(later))]
         wrong += [f"{file}: {name}" for name in imported(file) if name.startswith("build_ffi")]
     assert not wrong
+
+
+ROOT_FILES = {
+    ".clang-format", ".gitignore", "CHANGELOG.md", "CONTRIBUTING.md", "Makefile", "README.md", "SECURITY.md",
+    "build_ffi.py", "pyproject.toml", "requirements.txt", "setup.py", "test.py",
+}  # fmt: skip
+
+
+def test_no_stray_file_lies_at_the_root():
+    """What a test or a tool leaves in the working directory is easily committed."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True).stdout
+    if not listed:
+        pytest.skip("no checkout of git's")
+    stray = {f for f in listed.split("\0") if f and "/" not in f and (ROOT / f).exists()} - ROOT_FILES
+    assert not stray, "a new file for the root is a line of ROOT_FILES"

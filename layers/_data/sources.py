@@ -134,7 +134,12 @@ def _lmdb(path: str):
 
 @functools.cache
 def _leveldb(path: str):
-    """(a LevelDB, the process that opened it). No other process can open it meanwhile."""
+    """(a LevelDB, the process that opened it). No other process can open it meanwhile.
+
+    plyvel would write a log and a lock into a folder that is none.
+    """
+    if not os.path.exists(os.path.join(path, "CURRENT")):
+        raise FileNotFoundError("not a LevelDB: it has no file CURRENT")
     return package("plyvel", "a LevelDB").DB(path, create_if_missing=False), os.getpid()
 
 

@@ -164,6 +164,12 @@ DATA = 'layer {{ name: "d" type: "{}" top: "data" top: "label" {} }}'
         ("Data", 'data_param { source: "few" batch_size: 1 backend: LMDB }', "key 'k': 3 values for"),
         (
             "Data",
+            'data_param { source: "db" batch_size: 1 backend: LEVELDB }',
+            "db: not a LevelDB: it has no file",
+        ),
+        ("Data", "data_param { batch_size: 1 }", "it names no source"),
+        (
+            "Data",
             'data_param { source: "db" batch_size: 0 backend: LMDB }',
             "batch_size: expected more than 0",
         ),
@@ -186,7 +192,9 @@ DATA = 'layer {{ name: "d" type: "{}" top: "data" top: "label" {} }}'
     ],
 )
 def test_refusals(kind, param, words, tmp_path):
-    """The layer, its line and the file are named."""
+    """The layer, its line and the file are named. A folder that is no LevelDB gets no file of one."""
+    if "LEVELDB" in param:
+        pytest.importorskip("plyvel")
     write_lmdb(tmp_path / "db", datums(images(2)))
     write_lmdb(tmp_path / "odd", {b"k": b"\xff\xff\xff"})
     write_lmdb(
@@ -202,6 +210,7 @@ def test_refusals(kind, param, words, tmp_path):
     with pytest.raises(ValueError, match=words) as raised:
         next(iter(made.data_loaders()["d"]))
     assert "line 1" in str(raised.value)
+    assert not [*tmp_path.rglob("LO[CG]*")]
 
 
 def test_types_that_are_read_are_no_stock_types():
