@@ -71,7 +71,8 @@ class Net:
         self._steps: list[Step | None] = [step for _, step in layers]
         self._stale, self._tape, self._device = False, None, torch.device("cpu")
         self._feeds: dict = {}
-        self._calls: dict[tuple[int, int, bool], list] = {}
+        self._entered: dict[int, Tensor] = {}  # what the last call read of the blobs, by value
+        self._calls: dict[tuple[int, int, bool, bool], list] = {}
         self._make_blobs()
 
     def _make_blobs(self) -> None:
@@ -178,7 +179,8 @@ class Net:
             self._all(kwargs, self.inputs, "inputs")
             for name, value in kwargs.items():
                 self._write(name, value, "data")
-        self._run(first, last)
+        # Layers that change in a forward, such as TRAIN's BatchNorm, are not run again for backward.
+        self._run(first, last, record=self._force_backward or self._phase == mode.TRAIN)
         wanted = list(self._specs[last].tops) if end is not None else self.outputs
         return {name: self._blob(name).data for name in dict.fromkeys([*wanted, *(blobs or ())])}
 
@@ -221,22 +223,27 @@ class Net:
         except (ValueError, TypeError) as error:
             raise CaffeValueError(f"{self.module.path}: {name!r}: {error}") from None
 
-    def _run(self, first: int, last: int, record: bool = False) -> None:
-        """Run a range of layers, and take their results. `record`: keep what backward needs."""
-        self._stale = False
+    def _run(self, first: int, last: int, record: bool = False, again: bool = False) -> None:
+        """Run a range of layers, and take their results.
+
+        Args:
+            record: keep what backward needs.
+            again: on what the last call read. Layers without bottoms do not run.
+        """
+        self._stale, self._tape = False, None
         self._to_device()
-        if first == 0:
+        if first == 0 and not again:
             self._fill_dummies()
             self._read_data()
-        steps = self._between(first, last)
+        steps = [step for step in self._between(first, last) if step.bottoms or not again]
         values: list[Tensor | None] = [None] * len(self._graph.names)
-        self._enter(steps, values, record)
-        if (first, last, record) not in self._calls:
+        self._enter(steps, values, record, again)
+        if (first, last, record, again) not in self._calls:
             every = {value for step in steps for value in (*step.bottoms, *step.tops)}
             results = every if record else set(self._graph.latest.values())
             modules = dict(self.module.named_children())
-            self._calls[first, last, record] = calls_of(modules, steps, results)
-        calls = self._calls[first, last, record]
+            self._calls[first, last, record, again] = calls_of(modules, steps, results)
+        calls = self._calls[first, last, record, again]
         run = iter(calls)
         with torch.enable_grad() if record else torch.no_grad():
             try:
@@ -253,14 +260,19 @@ class Net:
     def _between(self, first: int, last: int) -> list[Step]:
         return [step for step in self._steps[first : last + 1] if step is not None and step.key]
 
-    def _enter(self, steps: list[Step], values: list, record: bool) -> None:
+    def _enter(self, steps: list[Step], values: list, record: bool, again: bool) -> None:
         """Give the layers the values that earlier ones have made. An input has a gradient if the file forces it."""
         made = {value for step in steps for value in step.tops}
+        before = self._entered if again else {}
+        self._entered = {}
         for value in {value for step in steps for value in step.bottoms if value not in made}:
             name = self._graph.names[value]
-            values[value] = self.blobs[name].tensor().detach()
+            entered = before[value] if value in before else self.blobs[name].tensor().detach()
+            if self._graph.latest[name] in made:  # a layer in place overwrites the blob
+                entered = entered.detach().clone()
             if record and (self._force_backward or name not in self._graph.inputs):
-                values[value].requires_grad_(values[value].is_floating_point())
+                entered.requires_grad_(entered.is_floating_point())
+            values[value] = self._entered[value] = entered
 
     def _to_device(self) -> None:
         if self._device != mode.device():
@@ -275,7 +287,7 @@ class Net:
     def _settle(self) -> None:
         """Before a blob is looked at: run the net if an input has another shape than at the last call."""
         if self._stale:
-            self._run(0, len(self._specs) - 1)
+            self._run(0, len(self._specs) - 1, again=True)
 
     def _fill_dummies(self, first: bool = False) -> None:
         """Fill the tops of DummyData: constants once, others at each call."""
@@ -323,16 +335,10 @@ class Net:
             for name, value in kwargs.items():
                 self._write(name, value, "diff")
         if self._tape is None or not (self._tape.first <= first and last <= self._tape.last):
-            self._run(0, last, record=True)  # later layers may not take this size
+            self._run(0, last, record=True, again=True)  # later layers may not take this size
         self._differentiate(first, last)
         wanted = list(self._specs[first].bottoms) if end is not None else self.inputs
         return {name: self._blob(name).diff for name in dict.fromkeys([*wanted, *(diffs or ())])}
-
-    def run_and_differentiate(self) -> None:
-        """A forward of the whole net and its backward: blobs and diffs are those of this call."""
-        last = len(self._specs) - 1
-        self._run(0, last, record=True)
-        self._differentiate(0, last)
 
     def _differentiate(self, first: int, last: int) -> None:
         tape, self._tape = self._tape, None

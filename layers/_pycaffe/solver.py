@@ -25,7 +25,8 @@ class _Loop(Training):
         self.optimizer.zero_grad()
         total = 0.0
         for _ in range(self.s.iter_size):
-            self._net.run_and_differentiate()
+            self._net.forward()
+            self._net.backward()
             weights = self.net.phase.loss_weights
             total += sum(float(self._net.blobs[name].data.sum()) * w for name, w in weights.items())
         return torch.tensor(total / self.s.iter_size)

@@ -247,3 +247,102 @@ def test_net_surgery_between_two_forwards():
             mine.data[...] = other.data
     np.testing.assert_allclose(after, fresh.forward(data=x)["prob"], rtol=1e-6)
     assert not np.allclose(before, after)
+
+
+COUNTING = """
+import caffe
+
+
+class Numbers(caffe.Layer):
+    def setup(self, bottom, top): self.number = 0
+    def reshape(self, bottom, top): top[0].reshape(2, 3)
+    def forward(self, bottom, top):
+        self.number += 1
+        top[0].data[...] = self.number
+    def backward(self, top, propagate_down, bottom): pass
+"""
+COUNTED = """
+layer { name: "numbers" type: "Python" top: "numbers" python_param { module: "numbers_layer" layer: "Numbers" } }
+layer { name: "images" type: "HDF5Data" top: "images" hdf5_data_param { source: "list.txt" batch_size: 2 } }
+layer { name: "norm" type: "BatchNorm" bottom: "images" top: "norm" }
+layer { name: "double" type: "Power" bottom: "norm" top: "norm" power_param { scale: 2 } }
+layer { name: "sum" type: "Eltwise" bottom: "norm" bottom: "numbers" top: "sum" }
+layer { name: "ip" type: "InnerProduct" bottom: "sum" top: "ip"
+  inner_product_param { num_output: 1 weight_filler { type: "xavier" } } }
+"""
+
+
+@pytest.mark.parametrize("phase", [caffe.TRAIN, caffe.TEST])
+def test_backward_runs_on_the_batch_that_forward_read(phase, tmp_path):
+    import h5py
+
+    rows = data(8, 3)
+    with h5py.File(tmp_path / "rows.h5", "w") as file:
+        file["images"] = rows
+    (tmp_path / "list.txt").write_text(f"{tmp_path / 'rows.h5'}\n")
+    (tmp_path / "numbers_layer.py").write_text(COUNTING)
+    (tmp_path / "a.prototxt").write_text(COUNTED.replace("list.txt", str(tmp_path / "list.txt")))
+    net = caffe.Net(str(tmp_path / "a.prototxt"), phase)
+    for number in (1, 2, 3):
+        net.forward()
+        batch, total = rows[2 * number - 2 : 2 * number], net.blobs["sum"].data.copy()
+        net.blobs["ip"].diff[...] = 1
+        net.clear_param_diffs()
+        net.backward()
+        assert_close(net.blobs["images"].data, batch)
+        assert_close(net.blobs["numbers"].data, np.full((2, 3), number))
+        assert_close(net.params["ip"][0].diff, total.sum(0, keepdims=True))
+    # Caffe's BatchNorm sums its factor up, one a forward, with 0.999 of what it was.
+    assert_close(net.params["norm"][2].data, [1 + 0.999 + 0.999**2 if phase == caffe.TRAIN else 0])
+
+
+PRODUCT = ' layer { name: "scale" type: "Scale" bottom: "x" top: "y" scale_param { axis: 0 num_axes: 0 } }'
+
+
+@pytest.mark.parametrize("phase", [caffe.TRAIN, caffe.TEST])
+def test_a_layer_that_overwrites_an_input_has_read_what_was_written(phase):
+    text = 'input: "x" input_shape { dim: 3 } layer { name: "p" type: "Power" bottom: "x" top: "x" power_param { power: 2 } }'
+    net = caffe.Net("force_backward: true " + text if phase == caffe.TRAIN else text + PRODUCT, phase)
+    net.blobs["x"].data[...] = [1, 2, 3]
+    out = net.forward()
+    assert_close(net.blobs["x"].data, [1, 4, 9])
+    net.blobs[next(iter(out))].diff[...] = 1
+    net.backward()
+    if phase == caffe.TRAIN:
+        assert_close(net.blobs["x"].diff, [2, 4, 6])
+    else:
+        assert_close(net.params["scale"][0].diff, [14])
+
+
+@pytest.mark.gpu
+def test_on_a_gpu_arrays_are_copies_that_go_back():
+    """Written before a call, read after it; each against the processor's net with parameters of the same values."""
+    nets = [caffe.Net(TEXT + LOSS, caffe.TRAIN) for _ in range(2)]
+    weights = [[p.data.copy() for p in params] for params in nets[0].params.values()]
+    x, y = data(2, 3, 6, 6), np.array([1, 4], np.float32)
+    found = []
+    for net, set_mode in zip(nets, (caffe.set_mode_cpu, caffe.set_mode_gpu), strict=True):
+        set_mode()
+        try:
+            for params, own in zip(net.params.values(), weights, strict=True):
+                for param, value in zip(params, own, strict=True):
+                    param.data[...] = 2 * value
+            held = net.blobs["data"].data
+            held[...], net.blobs["label"].data[...] = x, y
+            net.forward()
+            net.clear_param_diffs()
+            net.backward()
+            first = [net.blobs[name].data.copy() for name in net.blobs]
+            diffs = [net.blobs[name].diff.copy() for name in ("data", "conv", "ip")]
+            diffs += [p.diff.copy() for params in net.params.values() for p in params]
+            net.params["conv"][0].data[...] *= 0.5
+            held[...] += 1
+            net.blobs["data"].reshape(1, 3, 6, 6)
+            net.blobs["label"].reshape(1)
+            net.forward()
+            found.append([*first, *diffs, *(net.blobs[name].data.copy() for name in net.blobs)])
+            assert net.module.layers["conv"].weight.device.type == ("cpu" if net is nets[0] else "cuda")
+        finally:
+            caffe.set_mode_cpu()
+    for mine, other in zip(*found, strict=True):
+        np.testing.assert_allclose(mine, other, rtol=2e-3, atol=1e-4)  # TF32 may be on
