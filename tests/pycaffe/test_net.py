@@ -301,7 +301,8 @@ PRODUCT = ' layer { name: "scale" type: "Scale" bottom: "x" top: "y" scale_param
 
 @pytest.mark.parametrize("phase", [caffe.TRAIN, caffe.TEST])
 def test_a_layer_that_overwrites_an_input_has_read_what_was_written(phase):
-    text = 'input: "x" input_shape { dim: 3 } layer { name: "p" type: "Power" bottom: "x" top: "x" power_param { power: 2 } }'
+    text = 'input: "x" input_shape { dim: 3 } '
+    text += 'layer { name: "p" type: "Power" bottom: "x" top: "x" power_param { power: 2 } }'
     net = caffe.Net("force_backward: true " + text if phase == caffe.TRAIN else text + PRODUCT, phase)
     net.blobs["x"].data[...] = [1, 2, 3]
     out = net.forward()
