@@ -111,6 +111,8 @@ def parse_declarations(header: Path) -> dict[str, dict]:
 EXTENTS = re.compile(r"(\w+(?:\s*,\s*\w+)*)\s*:?\s*\[([^\]]*)\](?:\s*with\s+strides\s*\[([^\]]*)\])?")
 # Names of tensors whose address C reads as a wider type, such as float4.
 ALIGNED = re.compile(r"(\w+(?:\s*,\s*\w+)*)\s*:\s*aligned to (\d+) bytes")
+# Names of tensors of whole numbers.
+INDICES = re.compile(r"(\w+(?:\s*,\s*\w+)*)\s*:\s*int32 or int64\b")
 # In a sentence: it does not allow NULL.
 NOT_NULL = re.compile(r"\b(not|never)\b\s+(be\s+)?NULL")
 COMMENT_OR_NAME = re.compile(r"(?:^[ \t]*//[^\n]*\n?)+|/\*.*?\*/|\b(\w+)\s*\(", re.M | re.S)
@@ -125,8 +127,10 @@ def add_comments(text: str, functions: dict[str, dict]) -> None:
     both lists of Python expressions of the function's parameters.
     "null": the pointers that a sentence with the word NULL names. A call may pass None for these alone.
     "alignments": {tensor: bytes}, from `top: aligned to 16 bytes`, for the next function alone.
+    "indices": {tensor: dtype}, from `label, other: int32 or int64`. They have one dtype, which C gets as
+    `int label_dtype`.
     """
-    extents_of, null, alignments = {}, set(), {}
+    extents_of, null, alignments, indices = {}, set(), {}, {}
     for match in COMMENT_OR_NAME.finditer(text):
         if (name := match[1]) is None:
             comment = re.sub(r"^[ \t]*//|^/\*|\*/$", " ", match[0], flags=re.M)
@@ -135,6 +139,9 @@ def add_comments(text: str, functions: dict[str, dict]) -> None:
                 extents_of |= {tensor.strip(): extents for tensor in names.split(",")}
             for names, count in ALIGNED.findall(comment):
                 alignments |= {tensor.strip(): int(count) for tensor in names.split(",")}
+            for names in INDICES.findall(comment):
+                first, *others = names.replace(" ", "").split(",")
+                indices |= dict.fromkeys([first, *others], f"{first}_dtype")
             for sentence in re.split(r"\.\s", comment):
                 if "NULL" in sentence and not NOT_NULL.search(sentence):
                     null |= set(re.findall(r"\w+", sentence))
@@ -149,6 +156,11 @@ def add_comments(text: str, functions: dict[str, dict]) -> None:
             }
             functions[name]["null"] = [n for n in tensors if n in null]
             functions[name]["alignments"] = {n: alignments[n] for n in tensors if n in alignments}
+            functions[name]["indices"] = {
+                n: indices[n]
+                for t, n in parameters
+                if t.endswith("void *") and ("int", indices.get(n)) in parameters
+            }
             alignments = {}
 
 

@@ -186,8 +186,8 @@ using caffe::caffe_gpu_atomic_add;
 namespace caffe {
 // torch's name of a dtype, for messages.
 inline std::string dtype_name(int dtype) {
-  static const char* const names[] = {"float32", "float64", "float16", "bfloat16"};
-  return dtype >= 0 && dtype < 4 ? names[dtype] : "a tensor of dtype code " + std::to_string(dtype);
+  static const char* const names[] = {"float32", "float64", "float16", "bfloat16", "int32", "int64"};
+  return dtype >= 0 && dtype < 6 ? names[dtype] : "a tensor of dtype code " + std::to_string(dtype);
 }
 }  // namespace caffe
 
@@ -215,6 +215,16 @@ inline std::string dtype_name(int dtype) {
       CAFFE_DISPATCH_CASE_(CAFFE_FLOAT64, double, name, __VA_ARGS__) \
       CAFFE_DISPATCH_OTHERWISE_(dtype, "float32 or float64");        \
     }                                                                \
+  } while (0)
+
+// The same for the whole numbers of a tensor of indices: int32_t or int64_t.
+#define CAFFE_DISPATCH_INDEX(dtype, name, ...)                      \
+  do {                                                              \
+    switch (dtype) {                                                \
+      CAFFE_DISPATCH_CASE_(CAFFE_INT32, int32_t, name, __VA_ARGS__) \
+      CAFFE_DISPATCH_CASE_(CAFFE_INT64, int64_t, name, __VA_ARGS__) \
+      CAFFE_DISPATCH_OTHERWISE_(dtype, "int32 or int64");           \
+    }                                                               \
   } while (0)
 
 #include "caffe_vector_loop.h"

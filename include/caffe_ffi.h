@@ -1,8 +1,15 @@
 // The C ABI: the functions that every library has besides its layer's own.
 // cffi's cdef, C and C++ read this file, so it holds only declarations.
 
-// Element types of a `void *` tensor. Caffe has only the first two.
-enum caffe_dtype { CAFFE_FLOAT32 = 0, CAFFE_FLOAT64 = 1, CAFFE_FLOAT16 = 2, CAFFE_BFLOAT16 = 3 };
+// Element types of a `void *` tensor. Caffe has only the first two. The last two are those of indices and labels.
+enum caffe_dtype {
+  CAFFE_FLOAT32 = 0,
+  CAFFE_FLOAT64 = 1,
+  CAFFE_FLOAT16 = 2,
+  CAFFE_BFLOAT16 = 3,
+  CAFFE_INT32 = 4,
+  CAFFE_INT64 = 5
+};
 
 // The error text of this thread's last failed call. Valid until this thread's next call.
 const char* caffe_last_error(void);

@@ -92,13 +92,15 @@ bool reach(size_t axes, const Size& size, const Stride& stride, bool is_contiguo
 
 struct Parameter {
   ParameterKind kind;
-  // Of a `void *` and of a dtype: tensors of one group have one dtype. Group 0 is that of `int dtype`.
+  // Of a `void *` and of a dtype: tensors of one group have one dtype. Group 0 is that of `int dtype`. A typed
+  // pointer has none, -1.
   int group;
   int flags;
   long long alignment;
   // Of an integer.
   long long least, most;
-  // Of a typed pointer: the dtypes that it takes.
+  // Of a tensor: the dtypes that it takes. Of a dtype: what it is where its group has no tensor; if empty, that of
+  // group 0.
   std::vector<int64_t> dtypes;
   // Of a tensor: the least size that the declaration's comment asks for.
   bool has_extents = false;
@@ -270,8 +272,9 @@ class Launching {
 
   bool has_right_dtype(const Parameter& p, const View& view) {
     const int64_t key = key_of(view.dtype);
-    if (!p.dtypes.empty()) return std::find(p.dtypes.begin(), p.dtypes.end(), key) != p.dtypes.end();
-    if (!leads_[p.group]) leads_[p.group] = l_.code_of(key) ? key : -1;
+    if (std::find(p.dtypes.begin(), p.dtypes.end(), key) == p.dtypes.end()) return false;
+    if (p.group < 0) return true;
+    if (!leads_[p.group]) leads_[p.group] = key;
     return leads_[p.group] == key;
   }
 
@@ -301,8 +304,9 @@ class Launching {
   bool take_dtypes() {
     for (size_t i = 0; i < l_.parameters.size(); ++i) {
       if (l_.parameters[i].kind != kDtype) continue;
-      const int64_t own = leads_[l_.parameters[i].group];
-      const int64_t* const code = l_.code_of(own ? own : leads_[0]);
+      const Parameter& p = l_.parameters[i];
+      const int64_t own = leads_[p.group];
+      const int64_t* const code = l_.code_of(own ? own : p.dtypes.empty() ? leads_[0] : p.dtypes[0]);
       if (!code) return false;
       words_[i] = *code;
     }

@@ -17,7 +17,7 @@ from . import extension
 from .checks import Checks
 from .errors import PLAIN, CaffeRuntimeError, CaffeTypeError, dtype_name
 from .extension import DTYPES
-from .library import Libraries, backend_of
+from .library import INDICES, Libraries, backend_of
 from .planning import STREAM_VALUE, Launched, watcher
 
 _NO_BUILTINS = {"__builtins__": {}}
@@ -92,6 +92,7 @@ class Launcher:
         self.extents = signature.get("extents", {})
         self.may_be_null = set(signature.get("null", ()))
         self.alignments = signature.get("alignments", {})
+        self.indices = signature.get("indices", {})
         # `int dtype` is the dtype of the `void *` arguments. `int weight_dtype` is that of `weight` and `weight_diff`,
         # which may differ from it.
         names = {n.removesuffix("_diff") for _, n in self.parameters}
@@ -114,7 +115,8 @@ class Launcher:
     def _builtin(self):
         c = extension.extension(self.checks.name)
         places = {name: i + self.returns_number for i, (_, name) in enumerate(self.parameters)}
-        like = [(c.LIKE, 0, 0, 1, 0, 0, (), None, None)] if self.returns_number else []
+        ours = tuple(DTYPES[dtype] for dtype in self.libraries.dtypes)
+        like = [(c.LIKE, 0, 0, 1, 0, 0, ours, None, None)] if self.returns_number else []
         function = _Builtin(
             parameters=(*like, *(self._parameter(c, places, kind, name) for kind, name in self.parameters)),
             codes=tuple((DTYPES[dtype], code) for dtype, code in self.codes.items()),
@@ -147,7 +149,8 @@ class Launcher:
         if (kind, name) == ("void *", "stream"):
             return c.STREAM, *number
         if (kind, name) not in self.passed:
-            return c.DTYPE, self.groups.index(name), *number[1:]
+            alone = (DTYPES[torch.int64],) if name in self.indices.values() else ()  # where no tensor has it
+            return c.DTYPE, self.groups.index(name), 0, 1, 0, 0, alone, None, None
         if kind.endswith("*"):
             flags = c.IS_WRITTEN * (not is_const(kind)) | c.MAY_BE_NULL * (name in self.may_be_null)
             dtypes = tuple(DTYPES[dtype] for dtype in self._dtypes(kind, name))
@@ -155,7 +158,7 @@ class Launcher:
                 tuple(_steps(c, places, ast.parse(text, mode="eval").body) for text in texts)
                 for texts in self.extents.get(name, ())
             ] or (None, None)
-            group = self.groups.index(self._group(name))
+            group = self.groups.index(self._group(name)) if kind.endswith("void *") else -1
             return c.TENSOR, group, flags, self.alignments.get(name, 1), 0, 0, dtypes, *sizes
         if kind in ("float", "double", "bool", "_Bool"):
             return {"float": c.FLOAT, "double": c.DOUBLE}.get(kind, c.BOOL), *number
@@ -169,16 +172,19 @@ class Launcher:
         return c.INTEGER, 0, 0, 1, least, most, (), None, None
 
     def _dtypes(self, kind: str, name: str) -> tuple[torch.dtype, ...]:
+        """The dtypes of tensors for a pointer."""
         base = kind.removeprefix("const ").removesuffix(" *")
-        dtypes = () if base == "void" else pointed_dtypes(base)
-        if base != "void" and not dtypes:
+        if base == "void":
+            return INDICES if name in self.indices else self.libraries.dtypes
+        dtypes = pointed_dtypes(base)
+        if not dtypes:
             raise self.checks.wrong(
                 self.function, f"a C function of tensors and numbers: `{name}` is none", kind
             )
         return dtypes
 
     def _group(self, name: str) -> str:
-        own = name.removesuffix("_diff") + "_dtype"
+        own = self.indices.get(name) or name.removesuffix("_diff") + "_dtype"
         return own if own in self.dtypes_of else "dtype"
 
     def _fail(self, device_type: int):
@@ -221,9 +227,12 @@ class Launcher:
         tensors = {n: t for n, t in tensors.items() if isinstance(t, Tensor)}
         first = next(a for a in arguments if isinstance(a, Tensor))
         library = self.libraries[backend_of(first.device).name]
-        dtypes = {self._group(name): tensor.dtype for name, tensor in tensors.items()}
+        dtypes = dict.fromkeys(self.indices.values(), torch.int64)
+        dtypes |= {self._group(name): tensor.dtype for name, tensor in tensors.items()}
         values |= {
-            group: library.codes[dtypes.get(group, dtypes.get("dtype"))] for group in self.groups if dtypes
+            group: library.codes[dtype]
+            for group in self.groups
+            if (dtype := dtypes.get(group, dtypes.get("dtype")))
         }
         kinds, names = zip(*self.parameters, strict=True)
         return Launched(
@@ -271,8 +280,8 @@ class Launcher:
         return tuple(values[name] for _, name in self.passed)
 
     def _like(self, like) -> Tensor:
-        if not isinstance(like, Tensor) or like.dtype not in self.codes:
-            raise self.checks.wrong(self.function, self._one_of_ours(), like)
+        if not isinstance(like, Tensor) or like.dtype not in self.libraries.dtypes:
+            raise self.checks.wrong(self.function, _one_of(self.libraries.dtypes), like)
         with torch._C._DisableTorchDispatch():
             return torch.empty(0, dtype=like.dtype, device=like.device)
 
@@ -287,19 +296,16 @@ class Launcher:
                 raise CaffeRuntimeError(
                     f"{checks.name}: {name}: torch.func's transforms (vmap, grad, ...) cannot look into a C function"
                 )
-            dtypes = self._dtypes(kinds[name], name)
-            if dtypes:
-                if tensor.dtype not in dtypes:
-                    raise checks.wrong(name, " or ".join(map(dtype_name, dtypes)), tensor)
-            elif tensor.dtype not in self.codes:
-                raise checks.wrong(name, self._one_of_ours(), tensor)
-            else:
+            kind, dtypes = kinds[name], self._dtypes(kinds[name], name)
+            if tensor.dtype not in dtypes:
+                raise checks.wrong(name, _one_of(dtypes), tensor)
+            if kind.endswith("void *"):
                 lead = leads.setdefault(self._group(name), name)
                 if tensor.dtype != tensors[lead].dtype:
                     raise checks.wrong(name, f"{dtype_name(tensors[lead].dtype)} as '{lead}' has", tensor)
             if tensor.device != tensors[first].device:
                 raise checks.wrong(name, f"a tensor on {tensors[first].device} as '{first}' is", tensor)
-            if not is_const(kinds[name]):
+            if not is_const(kind):
                 self._check_output(name, tensor)
 
     def _check_output(self, name: str, tensor: Tensor) -> None:
@@ -314,9 +320,6 @@ class Launcher:
                 f"{self.checks.name}: {name}: autograd does not see what {self.function} writes to a tensor that "
                 "requires a gradient: call it under torch.no_grad(), or detach the tensor"
             )
-
-    def _one_of_ours(self) -> str:
-        return f"a tensor of {', '.join(dtype_name(d) for d in self.libraries.dtypes)}"
 
     def _number(self, kind: str, name: str, value):
         """The argument as a number of its C type, or an error that names it."""
@@ -374,6 +377,12 @@ class Launcher:
                 False, name, f"memory at a multiple of {alignment} bytes ({at}: clone it)", tensor
             )
         return tensor
+
+
+def _one_of(dtypes: tuple[torch.dtype, ...]) -> str:
+    """Tensors of these dtypes, in words."""
+    names = [dtype_name(dtype) for dtype in dtypes]
+    return f"a tensor of {', '.join(names)}" if len(names) > 2 else " or ".join(names)
 
 
 def is_const(kind: str) -> bool:

@@ -10,16 +10,13 @@ import torch
 from .. import _edge
 from .._backends import BACKENDS, HOST, Backend
 from .elf import why_broken
-from .errors import CaffeRuntimeError
+from .errors import CaffeRuntimeError, dtype_name
 
+FLOATING = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
+# Of a tensor that the declaration calls `int32 or int64`.
+INDICES = (torch.int32, torch.int64)
 # The names of the element types in include/caffe_ffi.h.
-_DTYPE_NAMES = {
-    torch.float32: "CAFFE_FLOAT32",
-    torch.float64: "CAFFE_FLOAT64",
-    torch.float16: "CAFFE_FLOAT16",
-    torch.bfloat16: "CAFFE_BFLOAT16",
-}
-FLOATING = tuple(_DTYPE_NAMES)
+_DTYPE_NAMES = {dtype: f"CAFFE_{dtype_name(dtype).upper()}" for dtype in FLOATING + INDICES}
 
 
 def backends_by_device(version) -> dict[str, Backend]:
@@ -55,7 +52,7 @@ class Library:
     Attributes:
         lib, ffi: cffi's.
         signatures: for each function its return type, its parameters and the extents of its tensors (build_ffi.py).
-        codes: the C code of each dtype that the layer computes in.
+        codes: the C code of each dtype that a tensor may have.
 
     Raises:
         CaffeRuntimeError: the library is not built, or by another toolkit, or cannot run on this machine.
@@ -81,7 +78,7 @@ class Library:
         if reason := self.text(self.lib.caffe_unsupported()):
             raise CaffeRuntimeError(f"{name}: {path.name} cannot run here: {reason}")
         self.signatures = json.loads(self.text(self.lib.caffe_signatures()))
-        self.codes = {d: getattr(self.lib, n) for d, n in _DTYPE_NAMES.items() if d in dtypes}
+        self.codes = {d: getattr(self.lib, n) for d, n in _DTYPE_NAMES.items() if d in {*dtypes, *INDICES}}
 
     def text(self, pointer) -> str:
         """A C string; '' for NULL."""
@@ -138,7 +135,7 @@ class Libraries(dict):
         return self[built[-1] if torch.cuda.is_available() else built[0]].signatures
 
     def codes(self) -> dict[torch.dtype, int]:
-        """The C code of each dtype that the layer computes in: the same in all libraries."""
+        """The C code of each dtype that a tensor may have: the same in all libraries."""
         self.signatures()
         return next(iter(self.values())).codes
 

@@ -1,5 +1,6 @@
 """load_inline: what a string may be, what comes of it, and what is said of one that is wrong."""
 
+import itertools
 import os
 import re
 
@@ -293,3 +294,40 @@ def test_a_compiler_that_says_nothing_is_named(monkeypatch):
     monkeypatch.setenv("CXX", "false")
     with pytest.raises(CaffeBuildError, match="It printed nothing, and ended with an error: false"):
         load_inline("silent", RELU6, backends="host")
+
+
+def test_indices_are_int32_or_int64():
+    """A type parameter that indexes was float: "array subscript is not an integer"."""
+    text = """
+template <typename T, typename I> __global__ void gather(const T* x, const I* j, const I* k, I step, T* y, int n) {
+  CUDA_KERNEL_LOOP(i, n) y[i] = x[j[i] * step + k[i]];
+}"""
+    module = load_inline("gathers", text, backends="host")
+    j, k = torch.tensor([3, 0, 2, 1]), torch.tensor([0, 4, 1, 3])
+    for dtype, index in itertools.product((torch.float32, torch.float64), (torch.int32, torch.int64)):
+        x, y = torch.randn(4, 5, dtype=dtype), torch.empty(4, dtype=dtype)
+        for _ in range(2):  # the second call is C's alone
+            module.gathers_gather(x, j.to(index), k.to(index), 5, y, 4)
+            assert torch.equal(y, x[j, k])
+    for wrong, said in (
+        ((x, j.double(), k, 5), "j: expected int32 or int64, got cpu float64"),
+        ((x, j, k.int(), 5), "k: expected int64 as 'j' has, got cpu int32"),
+        ((j, j, k, 5), "x: expected a tensor of float32, float64, .*, got cpu int64"),
+        ((x, j.int(), k.int(), 1 << 40), "step: 1099511627776 does not fit the indices' type"),
+    ):
+        with pytest.raises(CaffeError, match=f"gathers.*: {said}"):
+            module.gathers_gather(*wrong, y, 4)
+
+
+def test_an_exported_function_of_indices():
+    text = """
+// label: int32 or int64. label may be NULL
+extern "C" int codes(const void* x, const void* label, double* y, int dtype, int label_dtype, void* stream) {
+  y[0] = dtype;
+  CAFFE_DISPATCH_INDEX(label_dtype, Index, { y[1] = sizeof(Index); });
+  return CAFFE_LAUNCH_STATUS();
+}"""
+    module, y = load_inline("labelled", text, backends="host"), torch.empty(2, dtype=torch.float64)
+    for label, size in ((torch.zeros(1).int(), 4), (torch.zeros(1).long(), 8), (None, 8)):
+        module.codes(torch.zeros(1, dtype=torch.float64), label, y)
+        assert y.tolist() == [1, size]

@@ -15,6 +15,7 @@ from ..cuda.analysis import Kernel
 from ..cuda.certain import touched_elements
 from .caffe_file import Parts, tidy_type
 from .geometry import Geometry
+from .index_types import given_types, index_types
 from .kernel_launcher import Argument, KernelLauncher, wrapped
 from .naming import launcher_name, numbered, unique
 from .symbols import Symbol
@@ -95,6 +96,7 @@ class _Maker:
         self.arguments: list[Argument] = []
         self.dispatch = False  # over dtype
         self.types: dict[str, str] = {}  # of its template's type parameters
+        self.indices: dict[str, list[str]] = {}  # by type of indices: the tensors that have it
         self.notes: list[str] = []
         self._geometry = Geometry(self)
 
@@ -108,7 +110,8 @@ class _Maker:
         if not any(a.type.endswith("*") for a in self.arguments):
             raise NoLauncher("takes no tensor, so its device is unknown")
         self.dispatch = "Dtype" in types.values()
-        if self.dispatch and not any(a.type.endswith("void *") for a in self.arguments):
+        floating = [a for a in self.arguments if a.kernel_type not in self.indices]
+        if self.dispatch and not any(a.type.endswith("void *") for a in floating):
             raise NoLauncher("has a dtype that none of its tensors has")
         instances = self._instances(types, choices)
         filled = self._symbols()
@@ -136,6 +139,7 @@ class _Maker:
             [*map(_upload, filled, (s for s, _ in filled.values())), *self._geometry.prologue],
             {**self._extents(), **{name: str(count) for name, (_, count) in filled.items()}},
             [symbol.name for symbol, _ in filled.values()],
+            self.indices,
         )
 
     def _symbols(self) -> dict[str, tuple[Symbol, int]]:
@@ -164,13 +168,24 @@ class _Maker:
 
     # ------------------------------------------------------------------------------- templates
 
+    def _given(self) -> dict[str, list[str]]:
+        """For each template parameter, what the launches give for it."""
+        names = [name for _, name, _ in self.template]
+        found: dict[str, list[str]] = {name: [] for name in names}
+        for launch in self.launches:
+            for name, text in given_types(launch, self.kernel, names).items():
+                text = self.parts.aliases.get(text, text)
+                if not HALF.match(text) and text not in found[name]:
+                    found[name].append(text)
+        return found
+
     def _template_arguments(self) -> tuple[dict[str, str], dict[str, list[str]]]:
         """For each type parameter its type; for each other template parameter the values to compile for."""
-        lists = [launch.template_arguments for launch in self.launches]
-        types, choices = {}, {}
-        for i, (kind, name, default) in enumerate(self.template):
-            given = [arguments[i] for arguments in lists if i < len(arguments)]
-            values = list(dict.fromkeys(self.parts.aliases.get(x, x) for x in given if not HALF.match(x)))
+        types, choices, given = {}, {}, self._given()
+        names = [name for kind, name, _ in self.template if kind in ("typename", "class")]
+        whole = index_types(self.parts.source, self.kernel, names, given)
+        for kind, name, default in self.template:
+            values = given[name]
             if kind in ("typename", "class"):
                 concrete = [v for v in values if tidy_words(v) in C_TYPES]
                 own = [v for v in values if re.match(r"\w+", v)[0] in self.parts.types]
@@ -181,6 +196,8 @@ class _Maker:
                     types[name] = self.scope + types[name]
                 else:
                     types[name] = concrete[0] if concrete and len(values) == 1 else "Dtype"
+                    if name in whole and types[name] == "Dtype":
+                        types[name] = self._index(name)
             elif kind == "bool":
                 choices[name] = ["true", "false"]
             else:
@@ -190,6 +207,14 @@ class _Maker:
                     raise NoLauncher(f"has a template parameter {kind} {name} whose values are unknown")
                 choices[name] = [self.parts.constants.get(v, v) for v in known]
         return types, choices
+
+    def _index(self, name: str) -> str:
+        """The C++ name of the type of a template's indices. Without a tensor of them, it is int64_t."""
+        if not any("*" in p.type or "[" in p.type for p in self.kernel.parameters if name in _words(p.type)):
+            return "int64_t"
+        alias = f"Index{len(self.indices) + 1 if self.indices else ''}"
+        self.indices[alias] = []
+        return alias
 
     def _instances(self, types, choices) -> list[tuple[str, str]]:
         free = [name for name in choices if len(choices[name]) > 1]
@@ -250,6 +275,18 @@ class _Maker:
             return Argument("double", name, f"static_cast<Dtype>({name})", parameter.name, "Dtype")
         if kernel_base == "void" and stars:
             return Argument(f"{const}void *", name, name, parameter.name, "void")
+        if kernel_base in self.indices:
+            if not stars:
+                value = f'checked_as<{kernel_base}>({name}, "{name}")'
+                return Argument("int64_t", name, value, parameter.name, "int64_t")
+            self.indices[kernel_base].append(name)
+            return Argument(
+                f"{const}void *",
+                name,
+                f"static_cast<{const}{kernel_base}*>({name})",
+                parameter.name,
+                kernel_base,
+            )
         element = VECTORS.get(kernel_base) if stars else None
         element = element or tidy_words(kernel_base)
         if element not in C_TYPES:
@@ -299,6 +336,10 @@ def _template_parameter(tokens) -> tuple[str, str, str]:
     stop = texts.index("=") if "=" in texts else len(texts)
     kind = " ".join(t for t in texts[: stop - 1] if t != "const")
     return kind, texts[stop - 1], "".join(texts[stop + 1 :])
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", text)
 
 
 def tidy_words(text: str) -> str:

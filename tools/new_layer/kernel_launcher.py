@@ -16,6 +16,15 @@ static int checked_int(int64_t number, const char* name) {
 }
 """
 
+# For a number of the type that a tensor of indices has.
+CHECKED_AS = """
+template <typename Index>
+static Index checked_as(int64_t number, const char* name) {
+  if (number == static_cast<Index>(number)) return static_cast<Index>(number);
+  throw caffe::Error(std::string(name) + ": " + std::to_string(number) + " does not fit the indices' type");
+}
+"""
+
 
 @dataclass
 class Argument:
@@ -48,11 +57,14 @@ class KernelLauncher:
     # By tensor: the number of its elements, in C parameters.
     extents: dict[str, str] = field(default_factory=dict)
     symbols: list[str] = field(default_factory=list)  # the variables that it fills before the launch
+    # By the C++ name of a type of indices: the tensors that have it.
+    indices: dict[str, list[str]] = field(default_factory=dict)
 
     @property
     def parameters(self) -> list[tuple[str, str]]:
         """(type, name) of each C parameter."""
         dtype = [("int", "dtype")] if self.dispatch else []
+        dtype += [("int", f"{tensors[0]}_dtype") for tensors in self.indices.values()]
         return [*((a.type, a.name) for a in self.arguments), *dtype, ("void *", "stream")]
 
     @property
@@ -68,13 +80,18 @@ class KernelLauncher:
         comments += [
             f"// {a.name}: aligned to {a.alignment} bytes\n" for a in self.arguments if a.alignment > 1
         ]
+        comments += [f"// {', '.join(tensors)}: int32 or int64\n" for tensors in self.indices.values()]
         return "".join(comments) + filled(f"int {self.name}(", parameters, ");")
 
     def definition(self) -> str:
         parameters = [f"{t.replace(' *', '*')} {n}" for t, n in self.parameters]
         lines = [f"// {note}" for note in self.notes]
         lines.append(filled(f'extern "C" int {self.name}(', parameters, ") {"))
-        indent = "    " if self.dispatch else "  "
+        around = [
+            f"CAFFE_DISPATCH_INDEX({tensors[0]}_dtype, {alias}" for alias, tensors in self.indices.items()
+        ]
+        around = ["CAFFE_DISPATCH_FLOAT_DOUBLE(dtype, Dtype"] * self.dispatch + around
+        indent = "  " * (1 + len(around))
         body = []
         for i, (condition, template_arguments) in enumerate(self.instances):
             callee = f"{self.callee}<{template_arguments}>" if template_arguments else self.callee
@@ -99,15 +116,16 @@ class KernelLauncher:
                 f'{indent}  throw caffe::Error("compiled for {known} only");',
                 f"{indent}}}",
             ]
-        if self.dispatch:
-            body = ["  CAFFE_DISPATCH_FLOAT_DOUBLE(dtype, Dtype, {", *body, "  });"]
+        for depth, dispatch in reversed([*enumerate(around, 1)]):
+            body = ["  " * depth + dispatch + ", {", *body, "  " * depth + "});"]
         return "\n".join([*lines, *self.prologue, *body, "  return CAFFE_LAUNCH_STATUS();", "}"])
 
 
 def definitions(launchers: list[KernelLauncher]) -> list[str]:
-    """The definitions of the launchers, and of the function that some of them call."""
+    """The definitions of the launchers, and of the functions that some of them call."""
     texts = [launcher.definition() for launcher in launchers]
-    return [CHECKED_INT.strip("\n")] * any("checked_int(" in text for text in texts) + texts
+    called = [("checked_int(", CHECKED_INT), ("checked_as<", CHECKED_AS)]
+    return [own.strip("\n") for name, own in called if any(name in text for text in texts)] + texts
 
 
 def filled(opening: str, items: list[str], closing: str, indent: str = "") -> str:
