@@ -1,7 +1,7 @@
 """Compile the Python wrapper of one layer's C functions: an object to link with the layer's archive.
 
     python build_ffi.py layers/round/round.h build/round/host/_host.o --cxx "g++ -O1" --flags "-march=native"
-    python build_ffi.py src/ffi_std.hpp build/ffi_std.hpp.gch --cxx "g++ -O1"
+    python build_ffi.py src/edge/ffi_std.hpp build/ffi_std.hpp.gch --cxx "g++ -O1"
 
     python build_ffi.py build/job.json build/_round_host.o --cxx "g++ -O1" --flags "-march=native"
 
@@ -12,7 +12,7 @@ tools/make/link.py links the object into an extension. The extension uses only C
 torch, so the same file works with every Python from 3.10 on, and with every torch.
 
 Functions take tensors as addresses (`uintptr_t`): a call takes 0.12 us, and would take 0.4 us with `ffi.cast`. Each
-function also has a variant that takes its arguments as an array of words (src/call_launcher.h).
+function also has a variant that takes its arguments as an array of words (src/edge/call_launcher.h).
 
 All Caffe layers have the same declarations, so their object is compiled once.
 """
@@ -243,7 +243,7 @@ def wrapper_source(header: Path, functions: dict, own_wrapper: Path | None) -> t
 
 
 def runner_source(functions: dict) -> list[str]:
-    """C++ lines: for each function a variant with an array of words (src/ffi_run.h)."""
+    """C++ lines: for each function a variant with an array of words (src/edge/ffi_run.h)."""
     lines, runners = [], []
     for function, declared in functions.items():
         types = ("uintptr_t" if kind.endswith("*") else kind for kind, _ in declared["parameters"])
@@ -330,7 +330,7 @@ def compile_into(output: Path, target: str, command: list[str]) -> None:
 
     A depfile beside it says what it was made from. `target`: make's name of the output.
     """
-    includes = [f"-I{ROOT / folder}" for folder in ("include", "src")] + python_includes()
+    includes = [f"-I{ROOT / folder}" for folder in ("include", "src/edge")] + python_includes()
     partial = output.with_name(output.name + ".partial")
     own = [PYTHON_ABI, "-fPIC", "-fvisibility=hidden", *includes]
     own += ["-MD", "-MP", "-MT", target, "-MF", f"{output}.d"]

@@ -1,7 +1,7 @@
 # The host backend: kernels rewritten as C++, for the C++ compiler.
 
 SANITIZER_1 := -fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined
-# -fsanitize=thread inserts a call before each memory access. src/host_races.h defines the functions that are called.
+# -fsanitize=thread inserts a call before each memory access. src/host/host_races.h defines the functions that are called.
 SANITIZER_races := -fsanitize=thread -DCAFFE_HOST_RACES=1 -O1 -Wno-tsan
 host_FLAGS   = $(COMMON) -Iinclude/host -O3 -march=$(HOST_ARCH) -fno-math-errno -fno-trapping-math $(OBJECT) \
                -g1 $(SANITIZER_$(SANITIZE))

@@ -6,6 +6,9 @@ MAKEFLAGS += --no-builtin-rules --no-print-directory
 .DELETE_ON_ERROR:
 .PHONY: core whole_core libraries
 libraries:
+# A file of an older build's depfile may be gone, such as a source that has moved: what was made from it is made again, and
+# the compiler says what is really missing.
+.DEFAULT: ;
 
 comma := ,
 space := $(subst ,, )

@@ -81,7 +81,7 @@ def test_04_launch_error_was_printed_and_ignored(kernels):
         kernels["failures"].failures_threads(torch.zeros(1), 5000, 1)
     said = said_in_code(r"\bf?printf\s*\(|\bstd::c(out|err)\b|\bputs\s*\(")
     # glog's lines where no process takes them; what the race finder found, where nobody names a file for it
-    reports = ("src/caffe/logging.cpp", "src/host_races.h")
+    reports = ("src/caffe/logging.cpp", "src/host/host_races.h")
     assert not [line for line in said if not line.startswith(reports)]
 
 

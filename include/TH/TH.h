@@ -3,7 +3,7 @@
 //
 // A look at a tensor is inline C. All else is done by torch, by th_torch: the operation's name, and its
 // arguments with a letter each (t tensor, S storage, l long, d double, p address, s string). layers/_ffi/services.py has the
-// operations, src/th_call.h the call.
+// operations, src/edge/th_call.h the call.
 #ifndef TH_INC
 #define TH_INC
 

@@ -96,7 +96,7 @@ cudaLaunchKernel(const void* kernel, dim3 grid, dim3 block, void** arguments, si
 #define CUDA_KERNEL_RANGE(i, n) \
   for (auto i = ::cuda_host::part_begin((n) + 0), i##_end = ::cuda_host::part_end((n) + 0); i < i##_end; ++i)
 #define CUDA_2D_KERNEL_RANGE(i, n, j, m) CUDA_KERNEL_RANGE(i, n) for (decltype((m) + 0) j = 0; j < (m); ++j)
-#else  // the race finder (src/host_races.h) needs to know which GPU thread runs an iteration
+#else  // the race finder (src/host/host_races.h) needs to know which GPU thread runs an iteration
 #define CUDA_KERNEL_RANGE_ALONG(axis, i, n)                                                    \
   for (int64_t i##_at = int64_t(blockIdx.axis) * blockDim.axis + threadIdx.axis; i##_at < (n); \
        i##_at += int64_t(gridDim.axis) * blockDim.axis)                                        \

@@ -1,5 +1,5 @@
 // Barriers, and exchange of values in a warp. A thread that waits is parked on a stack of its own
-// (src/host_launch.cpp). Kernels that use none of this need no such stacks.
+// (src/host/host_launch.cpp). Kernels that use none of this need no such stacks.
 #pragma once
 
 #include <string.h>

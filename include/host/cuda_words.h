@@ -48,6 +48,6 @@ struct dim3 {
   constexpr operator uint3() const { return uint3{x, y, z}; }
 };
 
-// Set by the launcher (src/host_launch.cpp) before each call of a kernel's body.
+// Set by the launcher (src/host/host_launch.cpp) before each call of a kernel's body.
 extern __thread uint3 threadIdx, blockIdx, blockDim, gridDim;
 constexpr int warpSize = 32;

@@ -41,7 +41,7 @@ class Placement(NamedTuple):
 class CaffeCall:
     """One forward that may get a backward, and the instance that holds its state until then.
 
-    It has no __init__, because src/call_caffe.h makes one for each call.
+    It has no __init__, because src/edge/call_caffe.h makes one for each call.
 
     Attributes:
         placement: where it runs.

@@ -1,4 +1,4 @@
-"""Recorded calls: C repeats a call of a Caffe layer with other tensors (src/call_caffe.h)."""
+"""Recorded calls: C repeats a call of a Caffe layer with other tensors (src/edge/call_caffe.h)."""
 
 import functools
 
@@ -32,7 +32,7 @@ class RecordedCall:
         pool, site, definition = placement.pool, placement.site, instance.definition
         library = instance.library
         several_devices = torch.cuda.device_count() > 1
-        # struct RecordedCall in src/call_caffe.h reads these values by their names. None may refer to this object.
+        # struct RecordedCall in src/edge/call_caffe.h reads these values by their names. None may refer to this object.
         values = {
             "pool": pool,
             "free_instances": pool.free[site],
@@ -70,7 +70,7 @@ class RecordedCall:
 
 
 def allocation(tensor):
-    """The call that makes a tensor like this one, for struct Allocation of src/call_torch.h."""
+    """The call that makes a tensor like this one, for struct Allocation of src/edge/call_torch.h."""
     quick = getattr(torch._C._dynamo.guards, f"_empty_strided_{tensor.device.type}", None)
     sizes = tuple(tensor.shape), tensor.stride(), tensor.dtype
     like = torch.empty((), dtype=tensor.dtype, device=tensor.device).expand(tensor.shape)

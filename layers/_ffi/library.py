@@ -1,6 +1,6 @@
 """The C functions of a built extension, as the package of 2017 imports them: `from ._round import lib, ffi`.
 
-The calls themselves are C (src/th_call.h).
+The calls themselves are C (src/edge/th_call.h).
 """
 
 import importlib.machinery
@@ -84,7 +84,7 @@ def _load(name: str, path: Path, backend: str):
 
 
 def of_python(name: str, gpu: str) -> dict:
-    """What the C side calls, by the names in src/th_call.h. gpu: the device type of THC's tensors."""
+    """What the C side calls, by the names in src/edge/th_call.h. gpu: the device type of THC's tensors."""
 
     def refuse(function, argument, kind, place, index, least, most, value):
         where = f"{name}: {function}"

@@ -1,4 +1,4 @@
-"""The extension that makes calls (src/call.cpp), for type checkers: its names, without their types."""
+"""The extension that makes calls (src/edge/call.cpp), for type checkers: its names, without their types."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The extension of src/call.cpp, which makes all calls, and the parts of torch that it needs."""
+"""The extension of src/edge/call.cpp, which makes all calls, and the parts of torch that it needs."""
 
 import contextlib
 import functools
@@ -59,7 +59,7 @@ def _increment_version():
 
 
 def of_torch() -> dict:
-    """The parts of torch that a call needs, by the names in src/call_torch.h."""
+    """The parts of torch that a call needs, by the names in src/edge/call_torch.h."""
     # Nothing here may initialise CUDA: after that a forked process could not use the GPU.
     return {
         "tensor": Tensor,

@@ -1,6 +1,6 @@
 """A C function of a layer as a Python function.
 
-C checks each call by the function's declaration, and launches (src/call_launcher.h). What C does not take as it is
+C checks each call by the function's declaration, and launches (src/edge/call_launcher.h). What C does not take as it is
 comes here: Python converts the arguments and lets C call again, or raises the error that names the argument.
 """
 
@@ -144,7 +144,7 @@ class Launcher:
         return function
 
     def _parameter(self, c, places: dict[str, int], kind: str, name: str) -> tuple:
-        """struct Parameter of src/call_launcher.h."""
+        """struct Parameter of src/edge/call_launcher.h."""
         number = (0, 0, 1, 0, 0, (), None, None)
         if (kind, name) == ("void *", "stream"):
             return c.STREAM, *number
@@ -391,7 +391,7 @@ def is_const(kind: str) -> bool:
 
 
 def _steps(c, places: dict[str, int], node: ast.expr) -> tuple[tuple[int, int], ...]:
-    """An expression's steps for class Formula of src/call_launcher.h."""
+    """An expression's steps for class Formula of src/edge/call_launcher.h."""
     if isinstance(node, ast.Constant):
         return ((c.NUMBER, node.value),)
     if isinstance(node, ast.Name):

@@ -85,7 +85,7 @@ class Library:
         return self.ffi.string(pointer).decode(errors="replace") if pointer else ""
 
     def runner(self, function: str) -> int:
-        """The address of the wrapper that takes the function's arguments as words (src/ffi_run.h)."""
+        """The address of the wrapper that takes the function's arguments as words (src/edge/ffi_run.h)."""
         return self.lib.caffe_runner(function.encode())
 
     @property

@@ -1,4 +1,4 @@
-"""Watch what a call does, and make a Plan of it, by which src/call.cpp can repeat it.
+"""Watch what a call does, and make a Plan of it, by which src/edge/call.cpp can repeat it.
 
 An operator's function allocates tensors and launches C functions. What it does depends only on its arguments: their
 shapes, strides, dtypes and devices, and the parameters. If it does anything else, such as a torch operation, there is
@@ -168,7 +168,7 @@ def plan(arguments: tuple, allocations: list[Tensor], launches: list[Launched], 
 
 
 def allocation(tensor: Tensor) -> tuple:
-    """The call that makes a tensor like this one, for src/call_torch.h. ValueError if its strides are unusual.
+    """The call that makes a tensor like this one, for src/edge/call_torch.h. ValueError if its strides are unusual.
 
     It makes it from a tensor of the same shape with memory for one element.
 

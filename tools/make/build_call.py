@@ -1,4 +1,4 @@
-"""Build the extension that runs recorded calls, one for all layers: src/call.cpp.
+"""Build the extension that runs recorded calls, one for all layers: src/edge/call.cpp.
 
     python -m tools.make.build_call layers/_runtime/_call.abi3.so --cxx "g++ -O2"
 
@@ -28,7 +28,7 @@ def main() -> int:
     digest = f'-DCAFFE_EDGE="{edge.digest(Path(ROOT), edge.CALL)}"'
     done = subprocess.run(
         [*shlex.split(arguments.cxx), "-std=c++17", PYTHON_ABI, digest, "-shared", "-fPIC", "-fvisibility=hidden",
-         *python_includes(), f"-I{ROOT}/include", f"{ROOT}/src/call.cpp", "-o", str(partial)])  # fmt: skip
+         *python_includes(), f"-I{ROOT}/include", f"{ROOT}/src/edge/call.cpp", "-o", str(partial)])  # fmt: skip
     if done.returncode:
         return 1  # the compiler has printed its error
     # Renamed at the end, so that a killed build leaves no broken extension.

@@ -6,11 +6,11 @@ All of the layer's objects are linked, because no code names a static registerer
 needed. Undefined names are errors here: else they would show up when Python loads the library, without the place that
 uses them. Python's own names may stay undefined. A file beside the library says what it was made of.
 
-A host library is compiled for one kind of processor, so none of its code may run before src/ffi_guard.h has checked the
+A host library is compiled for one kind of processor, so none of its code may run before src/edge/ffi_guard.h has checked the
 processor. The loader would run static initialisers, so they are moved to where it does not find them. They run after
 that check.
 
-Calls of functions that end a process go to src/ffi_guard.h, too, which ends the layer's call alone.
+Calls of functions that end a process go to src/edge/ffi_guard.h, too, which ends the layer's call alone.
 """
 
 import os
@@ -52,7 +52,7 @@ def explain(undefined: list[str], header: Path | None) -> str:
 
 
 def held_back(archives: list[Path], place: str, cxx: list[str]) -> list[Path]:
-    """Copies of the archives, whose static initialisers src/ffi_guard.h runs."""
+    """Copies of the archives, whose static initialisers src/edge/ffi_guard.h runs."""
     # The compiler's own: conda's tools, for example, have another name, and are not in PATH.
     asked = subprocess.run([*cxx, "-print-prog-name=objcopy"], capture_output=True, text=True, check=True)
     objcopy = asked.stdout.strip()

@@ -236,7 +236,7 @@ class Rules:
                 self.precompile("src/caffe/std.hpp", each, f"{backend}_PLAIN")
             gch = self.wrappers_std(backend)
             self.rule(
-                gch, ["src/ffi_std.hpp", "$(WRAPPERS)", f"{os.path.dirname(gch)}/flags"], "$(wrappers_std)"
+                gch, ["src/edge/ffi_std.hpp", "$(WRAPPERS)", f"{os.path.dirname(gch)}/flags"], "$(wrappers_std)"
             )
             self.told(gch)
 
@@ -268,7 +268,7 @@ class Rules:
         self.backend, place = HOST.name, self.settings.core_of(HOST.name)
         self.precompile("include/host/cuda_runtime.h", place, "host_FLAGS")
         self.compiled(
-            "host_native", "host_launch.cpp", "src/host_launch.cpp", f"{place}/host_launch.o", [f"{place}/flags"],
+            "host_native", "host_launch.cpp", "src/host/host_launch.cpp", f"{place}/host_launch.o", [f"{place}/flags"],
             ",$(host_LAUNCH)",
         )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Read the log of the race finder (src/host_races.h), and describe races: kernel, lines, threads, element.
+"""Read the log of the race finder (src/host/host_races.h), and describe races: kernel, lines, threads, element.
 
 Libraries that were built with SANITIZE=races append lines to the file CAFFE_RACES: one for each kernel that runs, one
 for each pair of places in the code at which two threads of a launch race, and one for each shuffle that reads from a

@@ -1,4 +1,4 @@
-"""Kernels whose threads meet at an element: some with a race, some without (tests/src/test_races.py)."""
+"""Kernels whose threads meet at an element: some with a race, some without (tests/src/host/test_races.py)."""
 
 from .._runtime import Layer
 

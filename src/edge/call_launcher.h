@@ -15,7 +15,7 @@
 
 namespace caffe {
 
-// A C function of a library, by its arguments as words (src/ffi_run.h).
+// A C function of a library, by its arguments as words (src/edge/ffi_run.h).
 using Run = int64_t (*)(const int64_t* words);
 using SetNumThreads = void (*)(int);
 

@@ -1,4 +1,4 @@
-// Calls a C function with words from Python (src/call_launcher.h). For each function foo of a layer,
+// Calls a C function with words from Python (src/edge/call_launcher.h). For each function foo of a layer,
 // build_ffi.py writes a `foo_run`, which takes the arguments from an array of 64-bit words.
 #pragma once
 

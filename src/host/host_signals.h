@@ -18,7 +18,7 @@
 #include <atomic>
 #include <chrono>
 
-#include "way_out.h"
+#include "../edge/way_out.h"
 
 // The beginning of this library in memory, and the end of its code. The linker defines them.
 extern "C" const char __ehdr_start[] __attribute__((visibility("hidden")));
