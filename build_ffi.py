@@ -6,7 +6,7 @@
     python build_ffi.py build/job.json build/_round_host.o --cxx "g++ -O1" --flags "-march=native"
 
 The second line precompiles the headers that all wrappers include, for `--std build/ffi_std.hpp` of the first one. The
-third is for an extension of torch.utils.ffi, which the JSON describes (tools/ffi/library.py).
+third is for an extension of torch.utils.ffi, which the JSON describes (tools/ffi/build_library.py).
 
 tools/make/link.py links the object into an extension. The extension uses only CPython's stable ABI and nothing of
 torch, so the same file works with every Python from 3.10 on, and with every torch.

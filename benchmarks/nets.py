@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from layers import caffe_net
-from layers._net.build import needed_types
+from layers._net.builder import needed_types
 from layers._net.net import CaffeNet
 from layers._net.registry import Folders
 

@@ -22,7 +22,7 @@ _folders.install_finder()
 _PUBLIC = {
     "load": "_load.load",
     "load_inline": "_load.load_inline",
-    "CaffeBuildError": "_load.build",
+    "CaffeBuildError": "_load.run_make",
     "adopt": "_runtime.packages",
     "Layer": "_runtime",
     "operator": "_runtime",

@@ -13,17 +13,21 @@ PACKAGE = Path(__file__).resolve().parent
 # The folder of the Makefile, headers and sources in an installed package. In a checkout they lie beside the package.
 INSTALLED = "_toolkit"
 # The files that every library's edge is compiled from, and those that Caffe layers' libraries add.
-EVERY = ("build_ffi.py", "include/caffe_ffi.h", "src/edge/ffi_guard.h", "src/edge/ffi_run.h", "src/edge/way_out.h")
+EVERY = (
+    "build_ffi.py", "include/caffe_ffi.h", "src/edge/ffi_guard.h", "src/edge/ffi_run.h", "src/edge/way_out.h",
+)  # fmt: skip
 CAFFE = ("include/caffe/layer_record.h", "src/caffe/caffe_layer.h")
 # What the extension of the short way of a call is compiled from. It is one for all layers (tools/make/build_call.py).
 CALL = (
     "include/caffe/layer_record.h", "src/edge/call.cpp", "src/edge/call_caffe.h", "src/edge/call_launcher.h",
-    "src/edge/call_plan.h", "src/edge/call_short.h", "src/edge/call_table.h", "src/edge/call_torch.h", "src/edge/dlpack.h",
+    "src/edge/call_plan.h", "src/edge/call_short.h", "src/edge/call_table.h", "src/edge/call_torch.h",
+    "src/edge/dlpack.h",
 )  # fmt: skip
 # What the Python module of an extension of torch.utils.ffi is compiled from (tools/ffi/wrapper.py).
 FFI = (
-    "build_ffi.py", "include/TH/TH.h", "include/THC/THC.h", "src/edge/call_torch.h", "src/edge/dlpack.h", "src/edge/ffi_guard.h",
-    "src/edge/th_call.h", "src/edge/way_out.h", "tools/ffi/declarations.py", "tools/ffi/uses.py", "tools/ffi/wrapper.py",
+    "build_ffi.py", "include/TH/TH.h", "include/THC/THC.h", "src/edge/call_torch.h", "src/edge/dlpack.h",
+    "src/edge/ffi_guard.h", "src/edge/th_call.h", "src/edge/way_out.h", "tools/ffi/declarations.py",
+    "tools/ffi/uses.py", "tools/ffi/wrapper.py",
 )  # fmt: skip
 
 

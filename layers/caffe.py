@@ -13,7 +13,7 @@ the name `caffe` in a running process. docs/run-a-pycaffe-script.md says what is
 import sys as _sys
 
 if __name__ == "__main__":
-    from ._pycaffe.run import main
+    from ._pycaffe.run_script import main
 
     _sys.exit(main(f"python -m {__spec__.name}", _sys.argv[1:]))
 
@@ -30,9 +30,9 @@ from ._pycaffe.mode import (
     set_mode_gpu,
     set_random_seed,
 )
-from ._pycaffe.net import Net
 from ._pycaffe.net_spec import NetSpec, layers, params, to_proto
 from ._pycaffe.proto import caffe_pb2 as _caffe_pb2
+from ._pycaffe.pycaffe_net import Net
 from ._pycaffe.solver import CLASSES as _SOLVERS
 from ._pycaffe.solver import get_solver
 from ._runtime import CaffeRuntimeError as _CaffeRuntimeError

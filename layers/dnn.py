@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import sys
 
-from ._dnn.net import Net, readNet, readNetFromCaffe
+from ._dnn.opencv_net import Net, readNet, readNetFromCaffe
 from ._dnn.registered import registerLayer, unregisterLayer
 from ._dnn.script import install, run
 

@@ -11,14 +11,14 @@ import os
 import sys
 
 if __name__ == "__main__":  # under another package's name, because old code has its own `layers`
-    program = os.path.join(os.path.dirname(os.path.realpath(__file__)), "_ffi", "run.py")
+    program = os.path.join(os.path.dirname(os.path.realpath(__file__)), "_ffi", "program.py")
     os.execv(sys.executable, [sys.executable, program, *sys.argv[1:]])
 
 import torch.utils
 
-from ._ffi.extension import create_extension
+from ._ffi.build_extension import create_extension
+from ._ffi.ffi_library import library as _library
 from ._ffi.function import old_functions
-from ._ffi.library import library as _library
 
 __all__ = ["_library", "_wrap_function", "create_extension", "old_functions"]
 

@@ -1,4 +1,4 @@
-# Extensions of torch.utils.ffi: recipes for their C, C++ and kernels. tools/ffi/library.py writes the rules.
+# Extensions of torch.utils.ffi: recipes for their C, C++ and kernels. tools/ffi/build_library.py writes the rules.
 
 FFI_INCLUDE := -Iinclude/ffi -Iinclude -Iinclude/TH -Iinclude/THC
 FFI_OBJECT  := -O2 -fPIC -fvisibility=hidden

@@ -56,7 +56,7 @@ caffe = -I$(2)/include $(call own,$(1)) -Iinclude -Iinclude/legacy \
 
 # ------------------------------------------------------------------------------------------ recipes
 # headers(name, folder, build): forwarding headers, and a source that registers the layer if it does not do so itself.
-headers = $(call step,HEAD,$(1),$@.log,$(PYTHON) -m tools.caffe.build headers $(2) $(3) && touch $@)
+headers = $(call step,HEAD,$(1),$@.log,$(PYTHON) -m tools.caffe.prepare headers $(2) $(3) && touch $@)
 # messages(name, arguments): caffe.proto for C++ and, beside the layer's files, for Python.
 messages = $(call step,PROTO,$(1),$@.log,$(PYTHON) -m tools.caffe.proto $(2) && touch $@)
 # std(backend): the standard headers that every Caffe file includes, precompiled. They are a fifth of each compilation.

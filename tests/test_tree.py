@@ -82,3 +82,12 @@ def test_no_stray_file_lies_at_the_root():
         pytest.skip("no checkout of git's")
     stray = {f for f in listed.split("\0") if f and "/" not in f and (ROOT / f).exists()} - ROOT_FILES
     assert not stray, "a new file for the root is a line of ROOT_FILES"
+
+
+def test_each_module_has_a_name_of_its_own():
+    """In a traceback, and in an editor's tabs."""
+    within = [
+        f for f in sources("layers", "tools") if f.relative_to(ROOT).parts[1][0] == "_" or "tools" in f.parts
+    ]
+    names = [f.stem for f in within if f.name not in ("__init__.py", "__main__.py")]
+    assert not {name for name in names if names.count(name) > 1}

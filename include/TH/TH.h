@@ -2,7 +2,7 @@
 // call. C, C++ and nvcc read this file. THC/THC.h has the same functions for a GPU's tensors.
 //
 // A look at a tensor is inline C. All else is done by torch, by th_torch: the operation's name, and its
-// arguments with a letter each (t tensor, S storage, l long, d double, p address, s string). layers/_ffi/services.py has the
+// arguments with a letter each (t tensor, S storage, l long, d double, p address, s string). layers/_ffi/th_operations.py has the
 // operations, src/edge/th_call.h the call.
 #ifndef TH_INC
 #define TH_INC

@@ -13,7 +13,7 @@ namespace caffe {
 const char kNoShape[] = "a bottom or top that the layer was not given, or a blob that was never shaped";
 
 // The most axes with which a blob may be asked for num(), channels(), height() and width(). A layer of a fork whose
-// Blob allows others sets it in its library (tools/port/folder.py).
+// Blob allows others sets it in its library (tools/port/write_folder.py).
 inline int& most_legacy_axes() {
   static int most = 4;
   return most;

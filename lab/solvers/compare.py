@@ -18,8 +18,8 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[1]))
 
 from layers._solver.optimizer import CaffeOptimizer, CaffeSchedule  # noqa: E402
-from layers._solver.rules import RULES  # noqa: E402
-from layers._solver.settings import read_settings  # noqa: E402
+from layers._solver.solver_prototxt import read_settings  # noqa: E402
+from layers._solver.updates import RULES  # noqa: E402
 
 SIZES, MULTIPLIERS = (7, 5, 3), ((1.0, 1.0), (2.0, 0.0), (0.5, 3.0))
 STEPS = 100

@@ -40,8 +40,8 @@ from .._runtime import (
 from .autograd import CaffeCall, CaffeNode, Placement, answered
 from .bottoms import dtype_of, guarded, placed, refuse_transforms, site_at
 from .caffemodel import blobs_of, fits
+from .graph_operator import GraphOperator
 from .instance import DTYPES, MODES, Definition, Shape, Site, caffe_package, phase_of
-from .operator import GraphOperator
 from .parameters import Parameters
 from .pool import Pool
 from .recorded import RecordedCall, record

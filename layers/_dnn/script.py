@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 
-from .._pycaffe.run import main
-from . import net
+from .._pycaffe.run_script import main
+from . import opencv_net
 from .registered import registerLayer, unregisterLayer
 
-NAMES = {"readNetFromCaffe": net.readNetFromCaffe}
+NAMES = {"readNetFromCaffe": opencv_net.readNetFromCaffe}
 # Numbers that OpenCV 5 may lack. Scripts give them to setPreferableBackend and setPreferableTarget.
-CONSTANTS = {f"DNN_BACKEND_{name}": number for number, name in net.BACKENDS.items()}
-CONSTANTS |= {f"DNN_TARGET_{name}": number for number, name in net.TARGETS.items()}
+CONSTANTS = {f"DNN_BACKEND_{name}": number for number, name in opencv_net.BACKENDS.items()}
+CONSTANTS |= {f"DNN_TARGET_{name}": number for number, name in opencv_net.TARGETS.items()}
 
 
 def install() -> list[str]:
@@ -64,7 +64,7 @@ def _reader(theirs):
         """cv2.dnn.readNet; Caffe's files are read by cuffi."""
         given = f"{model} {config}".lower()
         if framework.lower() == "caffe" or ".caffemodel" in given or ".prototxt" in given:
-            return net.readNet(model, config, framework)
+            return opencv_net.readNet(model, config, framework)
         return theirs(model, config, framework, *more, **named)
 
     return readNet

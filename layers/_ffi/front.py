@@ -25,7 +25,7 @@ from .._runtime import CaffeError
 from . import kernels, processor
 from .function import old_functions
 
-PROGRAM = Path(__file__).resolve().with_name("run.py")
+PROGRAM = Path(__file__).resolve().with_name("program.py")
 # Of nvcc's answer to --version, which some Makefiles read.
 VERSION = "Cuda compilation tools, release 12.0, V12.0.0 (stand-in of torch.utils.ffi)"
 

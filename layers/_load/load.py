@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from types import ModuleType
 
 from .._runtime import CaffeTypeError, CaffeValueError
-from .modules import imported
+from .loaded import imported
 from .recipe import Recipe, check_name, settings_for
 
 SOURCES = (".cu", ".cpp", ".cc")

@@ -9,9 +9,9 @@ from types import ModuleType
 
 from .._runtime import CaffeTypeError, CaffeValueError
 from . import toolkit
-from .build import CaffeBuildError
-from .modules import imported
+from .loaded import imported
 from .recipe import Recipe, check_name, settings_for
+from .run_make import CaffeBuildError
 
 PROLOGUE = b'#include "caffe_cuda_macro.h"\n'
 

@@ -13,8 +13,8 @@ import torch
 from .._backends import BACKENDS
 from .._runtime import CaffeTypeError, CaffeValueError, backends_here
 from . import toolkit
-from .build import CaffeBuildError, Progress, make
 from .cache import Entry
+from .run_make import CaffeBuildError, Progress, make
 
 # The __init__.py for a folder without one.
 INIT = '''"""Made by load: a function for each one that {name}.h declares."""

@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 from .._runtime import CaffeValueError
 from . import arguments
-from .build import Builder, Options, read_net
+from .builder import Builder, Options, read_net
 from .net import CaffeNet
+from .phases import TEST, TRAIN, State
 from .python_layer import PythonPath
 from .registry import Folders
-from .rules import TEST, TRAIN, State
 from .weights import load
 
 __all__ = ["CaffeNet", "caffe_net"]

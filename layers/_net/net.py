@@ -25,7 +25,7 @@ from .._runtime import (
 )
 from .folded import folded
 from .graph import Graph, Spec, needed
-from .rules import TEST, TRAIN
+from .phases import TEST, TRAIN
 from .save import save
 from .schedule import LayerCall, Schedule, calls_of
 from .stock import blobs_of

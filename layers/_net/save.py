@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from .._files import written_whole
 from .._runtime import CaffeValueError
-from .rules import TRAIN
+from .phases import TRAIN
 from .stock import blobs_of
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from .._runtime import CaffeRuntimeError, CaffeValueError
 from . import io, mode
-from .net import Net
+from .pycaffe_net import Net
 
 
 class _ImageNet(Net):

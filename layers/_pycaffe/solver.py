@@ -5,13 +5,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .._net.rules import State
+from .._net.phases import State
 from .._runtime import CaffeValueError
-from .._solver.rules import RULES
-from .._solver.settings import read_settings
+from .._solver.solver_prototxt import read_settings
 from .._solver.training import Training
+from .._solver.updates import RULES
 from . import mode
-from .net import Net
+from .pycaffe_net import Net
 
 
 class _Loop(Training):

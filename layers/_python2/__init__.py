@@ -1,7 +1,7 @@
 """Run Python files of Caffe's time as they are: Python 2, old numpy, libraries that have changed since.
 
 A file is converted in memory. Its lines keep their numbers, so errors and tracebacks show the file's own text.
-`Tree` (modules.py) imports a user's folders apart from all other modules. `source.py` converts a file. `language.py`
+`Tree` (modules.py) imports a user's folders apart from all other modules. `convert.py` converts a file. `language.py`
 has what Python 2's builtins and methods did, `libraries.py` what libraries did, and `extensions.py` what the compiled
 modules of detectors did.
 """

@@ -168,7 +168,7 @@ def mapped(function, *several):
 
 def run_file(path, globals_=None, locals_=None):
     """execfile."""
-    from .source import compiled
+    from .convert import compiled
 
     names = globals_ if globals_ is not None else sys._getframe(1).f_globals
     exec(compiled(Path(path)).code, names, locals_)

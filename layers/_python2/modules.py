@@ -17,9 +17,9 @@ from importlib.machinery import ExtensionFileLoader, ModuleSpec, PathFinder, Sou
 from pathlib import Path
 
 from . import extensions
+from .convert import Source, compiled
 from .language import OLD_BUILTINS, divided_unsure
 from .libraries import library, moved
-from .source import Source, compiled
 
 _numbers = itertools.count(1)
 _trees: dict[str, Tree] = {}

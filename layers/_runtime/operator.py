@@ -13,8 +13,8 @@
 The function allocates and launches, and its result depends only on its arguments. Eager calls and autograd run it. It
 is also torch.compile's shape function, because launches do nothing on fake tensors.
 
-A call goes one of two ways. The short way is a builtin (src/edge/call_short.h), which runs a call by its plan if a call of
-that kind came before. The careful way, `Operator.careful`, runs every other call and explains errors.
+A call goes one of two ways. The short way is a builtin (src/edge/call_short.h), which runs a call by its plan if a call
+of that kind came before. The careful way, `Operator.careful`, runs every other call and explains errors.
 """
 
 import collections.abc

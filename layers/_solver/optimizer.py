@@ -9,8 +9,8 @@ from torch.optim.lr_scheduler import LRScheduler
 from .._net.net import CaffeNet
 from .._net.stock import blobs_of
 from .._runtime import CaffeTypeError, CaffeValueError, describe
-from .rules import RULES
-from .settings import Settings, read_settings
+from .solver_prototxt import Settings, read_settings
+from .updates import RULES
 
 # What the update of a group's parameters is made of, by their names in SolverParameter.
 HYPER = ("momentum", "momentum2", "delta", "rms_decay")
@@ -21,8 +21,8 @@ class CaffeOptimizer(torch.optim.Optimizer):
 
     `step` does what Caffe's ApplyUpdate does, in its order: all gradients are clipped together (clip_gradients) and
     divided by iter_size, the weights are regularised (L2: + decay w; L1: + decay sign(w)), and the rule of the solver's
-    type updates them (`layers/_solver/rules.py` has the formulas). So call backward iter_size times, then `step` once.
-    A parameter without a gradient counts as one whose gradient is zero: it still decays, as in Caffe.
+    type updates them (`layers/_solver/updates.py` has the formulas). So call backward iter_size times, then `step`
+    once. A parameter without a gradient counts as one whose gradient is zero: it still decays, as in Caffe.
 
     Its groups have `lr` (rate times lr_mult), `lr_mult`, `weight_decay` (times decay_mult), and the rule's numbers.
 

@@ -13,7 +13,7 @@ from .._net.net import CaffeNet
 from .._net.save import save_state
 from .._runtime import CaffeRuntimeError, CaffeTypeError, CaffeValueError, describe, path_of
 from .optimizer import CaffeOptimizer, learnable, unwrapped
-from .rules import RULES
+from .updates import RULES
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,10 @@ from .._data.loader import data_loaders, merged
 from .._files import written_whole
 from .._net import caffe_net
 from .._net.net import CaffeNet
-from .._net.rules import TEST, TRAIN, State
+from .._net.phases import TEST, TRAIN, State
 from .._runtime import CaffeTypeError, CaffeValueError, describe
 from .optimizer import caffe_solver, unwrapped
-from .settings import Settings, read_settings
+from .solver_prototxt import Settings, read_settings
 from .solverstate import load_solverstate, newest, save_solverstate
 
 # A function from an iteration to the batches from there on: dicts of tensors, by the blobs of the net's inputs.

@@ -24,7 +24,7 @@ namespace th {
 using caffe::DLTensor;
 using caffe::Owned;
 
-// What Python gives once (of_python in layers/_ffi/library.py).
+// What Python gives once (of_python in layers/_ffi/ffi_library.py).
 struct Python : caffe::Named {
   using caffe::Named::Named;
   // Functions. Do an operation of TH; raise the error for an argument; raise that of a failed call; make a dense copy;

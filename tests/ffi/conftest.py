@@ -9,7 +9,7 @@ import pytest
 from support import python_with_torch
 
 HERE = Path(__file__).resolve().parent
-PROGRAM = HERE.parents[1] / "layers" / "_ffi" / "run.py"
+PROGRAM = HERE.parents[1] / "layers" / "_ffi" / "program.py"
 
 
 def run(folder: Path, *words: str) -> subprocess.CompletedProcess:

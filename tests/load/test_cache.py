@@ -17,7 +17,7 @@ from support.load import QUICK_FILL, ROOT
 from support.workshop import Fork
 
 from layers import CaffeBuildError, CaffeRuntimeError, load_inline
-from layers._load import modules, recipe, toolkit
+from layers._load import loaded, recipe, toolkit
 from layers._load.cache import Entry
 
 pytestmark = pytest.mark.usefixtures("cache")
@@ -45,7 +45,7 @@ def wait_for(condition, seconds: float = 60):
 
 def forget():
     """As another process would be: nothing imported yet."""
-    modules._imported.clear()
+    loaded._imported.clear()
 
 
 def test_a_hit_starts_nothing_and_is_quick(monkeypatch):

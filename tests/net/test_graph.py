@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from layers import CaffeTypeError, CaffeValueError, caffe_net
-from layers._net.build import types_of_forks
+from layers._net.builder import types_of_forks
 from layers._net.registry import Folders
 
 INPUT = 'input: "data" input_shape { dim: 2 dim: 3 dim: 8 dim: 8 }\n'

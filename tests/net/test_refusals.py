@@ -5,7 +5,7 @@ import torch
 from support.nets import one_layer
 
 from layers import CaffeTypeError, CaffeValueError, caffe_net
-from layers._net.build import types_of_forks
+from layers._net.builder import types_of_forks
 from layers._net.stock import StockDefinition, StockLayer, stock_class
 
 X = (2, 4, 6, 5)

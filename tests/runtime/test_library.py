@@ -174,7 +174,9 @@ def all_included(named: list[str]) -> set[str]:
     found = set()
     while named:
         name = named.pop()
-        place = next(place for place in (ROOT, ROOT / "src/edge", ROOT / "include") if (place / name).exists())
+        place = next(
+            place for place in (ROOT, ROOT / "src/edge", ROOT / "include") if (place / name).exists()
+        )
         file = (place / name).relative_to(ROOT).as_posix()
         found.add(file)
         named += re.findall(r'#include "([^"]+)"', (ROOT / file).read_text())

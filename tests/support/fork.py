@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import tools.port.__main__ as tool
-from tools.port.folder import git_of
-from tools.port.toolkit import Toolkit
+from tools.port.toolkit_headers import Toolkit
+from tools.port.write_folder import git_of
 
 ROOT = Path(__file__).resolve().parents[2]
 

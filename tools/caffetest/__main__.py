@@ -73,7 +73,7 @@ def run(tree: LayerTests, folder: Path, backend: str, filters: str, report: Path
 
     And in the tree's root, as Caffe's runtest: layers may read files there.
     """
-    command = [sys.executable, "-m", "tools.caffetest.run", str(folder), backend, filters, str(report)]
+    command = [sys.executable, "-m", "tools.caffetest.run_tests", str(folder), backend, filters, str(report)]
     return subprocess.run(command, cwd=tree.root, env=os.environ | {"PYTHONPATH": str(ROOT)}).returncode
 
 

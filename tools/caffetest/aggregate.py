@@ -14,7 +14,7 @@ from pathlib import Path
 from ..port.cuts import written
 from ..port.names import Names
 from ..port.plan import Closure, Pick
-from ..port.toolkit import Toolkit
+from ..port.toolkit_headers import Toolkit
 from ..port.tree import Tree
 from ..refused import Refused
 

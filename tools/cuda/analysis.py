@@ -13,8 +13,8 @@ import os
 import re
 from typing import NamedTuple
 
-from .folder import LayerFolder
 from .launches import Launch, parse
+from .layer_folder import LayerFolder
 from .lexer import IS_DEFINED, Lexed
 from .outline import Function, Parameter
 from .source import Source, local_headers

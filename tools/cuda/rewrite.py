@@ -9,7 +9,7 @@ import sys
 
 from ..files import depfile, read, write
 from .analysis import Unit
-from .folder import LayerFolder
+from .layer_folder import LayerFolder
 from .lexer import IS_DEFINED
 from .source import RewriteProblem, Source
 

@@ -1,4 +1,4 @@
-"""What `make ffi` runs. EXT lists folders or build scripts; JOB is one library's, from layers/_ffi/extension.py."""
+"""What `make ffi` runs. EXT lists folders or build scripts; JOB is one library's (layers/_ffi/build_extension.py)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def main() -> int:
     try:
         settings, _ = from_environment([])
         if job := os.environ.get("JOB"):
-            from .library import build
+            from .build_library import build
 
             return build(settings, job)
         from .scripts import build_all

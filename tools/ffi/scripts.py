@@ -46,7 +46,9 @@ def scripts_in(path: str) -> list[str]:
 def program(root: str) -> str:
     """The program that runs a script, in the checkout or in an installed package."""
     places = (os.path.join(root, "layers"), os.path.join(root, ".."))
-    return next(p for p in (os.path.join(place, "_ffi", "run.py") for place in places) if os.path.exists(p))
+    return next(
+        p for p in (os.path.join(place, "_ffi", "program.py") for place in places) if os.path.exists(p)
+    )
 
 
 def run(words: list[str], settings: Settings) -> Result:

@@ -6,9 +6,9 @@ All of the layer's objects are linked, because no code names a static registerer
 needed. Undefined names are errors here: else they would show up when Python loads the library, without the place that
 uses them. Python's own names may stay undefined. A file beside the library says what it was made of.
 
-A host library is compiled for one kind of processor, so none of its code may run before src/edge/ffi_guard.h has checked the
-processor. The loader would run static initialisers, so they are moved to where it does not find them. They run after
-that check.
+A host library is compiled for one kind of processor, so none of its code may run before src/edge/ffi_guard.h has
+checked the processor. The loader would run static initialisers, so they are moved to where it does not find them.
+They run after that check.
 
 Calls of functions that end a process go to src/edge/ffi_guard.h, too, which ends the layer's call alone.
 """

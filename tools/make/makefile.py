@@ -236,7 +236,9 @@ class Rules:
                 self.precompile("src/caffe/std.hpp", each, f"{backend}_PLAIN")
             gch = self.wrappers_std(backend)
             self.rule(
-                gch, ["src/edge/ffi_std.hpp", "$(WRAPPERS)", f"{os.path.dirname(gch)}/flags"], "$(wrappers_std)"
+                gch,
+                ["src/edge/ffi_std.hpp", "$(WRAPPERS)", f"{os.path.dirname(gch)}/flags"],
+                "$(wrappers_std)",
             )
             self.told(gch)
 
@@ -301,7 +303,7 @@ class Rules:
             self.library(folder, backend, build, ready)
         if not folder.has_init and folder.is_caffe:
             init = f"{folder.path}/__init__.py"
-            self.rule(init, [], f"$(Q)$(PYTHON) -m tools.caffe.build init {folder.path}", build)
+            self.rule(init, [], f"$(Q)$(PYTHON) -m tools.caffe.prepare init {folder.path}", build)
             self.lines.append(f"libraries: {init}")
 
     def library(self, folder: Folder, backend: str, build: str, ready: list[str]):

@@ -31,18 +31,18 @@ from rich.table import Table
 from layers._backends import CPU, GPU, HOST
 from layers._caffe.parameters import Unknown
 from layers._net import caffe_net
-from layers._net.build import needed_types, types_of_forks
+from layers._net.builder import needed_types, types_of_forks
 from layers._net.known import known_classes
 from layers._net.net import CaffeNet
+from layers._net.phases import TEST, TRAIN, State
 from layers._net.registry import HOME, Folders
-from layers._net.rules import TEST, TRAIN, State
 from layers._net.stock import blobs_of
 from layers._runtime import CaffeError, CaffeValueError
 
 from ..caffe.proto import read, without_comments
 from ..make.settings import Settings, full, of_each_folder
-from ..port.folder import is_of
 from ..port.loose import tree_of
+from ..port.write_folder import is_of
 from ..refused import Refused
 from .compare import compare, random_inputs, runs_by, twin_parameters, vary
 

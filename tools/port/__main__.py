@@ -26,13 +26,13 @@ from ..make.settings import from_environment
 from ..new_layer.naming import TAKEN
 from ..refused import Refused
 from .compiled import compile, first_error, hint
-from .folder import folder_name, write_folder
 from .loose import tree_of
 from .names import Names
 from .plan import Pick
 from .refusals import refusals
-from .toolkit import ROOT, Toolkit
+from .toolkit_headers import ROOT, Toolkit
 from .tree import Tree
+from .write_folder import folder_name, write_folder
 
 PROGRESS = Console(stderr=True)
 

@@ -10,7 +10,7 @@ from ..caffe.includes import NOTHING
 from ..cuda.lexer import Token
 from ..cuda.outline import head_name
 from .items import Item, Place
-from .toolkit import Toolkit
+from .toolkit_headers import Toolkit
 from .tree import HEADER_KINDS, File, Tree
 
 BLOB = "include/caffe/blob.hpp"

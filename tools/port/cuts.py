@@ -15,7 +15,7 @@ from pathlib import Path
 from ..cuda.lexer import Token
 from .core import BLOB, Core
 from .items import Item, Place, macros_of
-from .toolkit import Toolkit
+from .toolkit_headers import Toolkit
 from .tree import SOURCE_KINDS, Tree
 
 # A .cuh is for the compiler of kernels. On the host that is the C++ compiler.

@@ -20,7 +20,7 @@ from ..refused import Refused
 from .branches import elsewhere
 from .core import BLOB, Core
 from .items import Class, Place, macros_of
-from .toolkit import ROOT, Toolkit
+from .toolkit_headers import ROOT, Toolkit
 from .tree import DEFINED, HEADER_KINDS, PROTO, SOURCE_KINDS, WORD, Tree, Type, is_header, remembered
 
 

@@ -22,9 +22,9 @@ from pathlib import Path
 from rich.console import Console
 
 from .gradient import SECONDS
-from .inputs import given_shapes
 from .processes import find_races, verify
 from .table import STATUS_NO_SENSE, STATUS_NOT_RUN, STATUS_RIGHT, STATUS_WRONG, closing, show
+from .verify_inputs import given_shapes
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -25,10 +25,10 @@ from layers._backends import CPU, DEVICES, GPU
 from layers._folders import split
 from layers._runtime.cases import Draw, layer_of, load_package
 
-from .inputs import modules_of
 from .probe import NoCode
 from .races import watched
 from .verification import Verification
+from .verify_inputs import modules_of
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -15,7 +15,9 @@ from layers._caffe.parameters import Parameters
 
 from .gradient import Checked, GradientCheck, flat, relative
 from .guarded import guarded
-from .inputs import (
+from .probe import CODES, FLOATING, NoCode, Probe, facts_of
+from .table import CRASHED, FAILED, NO_CODE, NO_GRADIENT, RIGHT, UNSURE, WRONG, Row
+from .verify_inputs import (
     NOT_FINITE,
     Setting,
     called_after,
@@ -25,8 +27,6 @@ from .inputs import (
     modules_of,
     settings_of_cases,
 )
-from .probe import CODES, FLOATING, NoCode, Probe, facts_of
-from .table import CRASHED, FAILED, NO_CODE, NO_GRADIENT, RIGHT, UNSURE, WRONG, Row
 
 # Two ways may differ by this share of the largest value, or of 1.
 ALIKE = {torch.float32: 1e-4, torch.float64: 1e-8}

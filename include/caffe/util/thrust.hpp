@@ -1,5 +1,5 @@
 // thrust on the CPU: for host memory, and for the host backend, whose device memory is host memory.
-// tools/caffe/build.py makes a layer's thrust/*.h include this file. Each algorithm runs from first to last.
+// tools/caffe/prepare.py makes a layer's thrust/*.h include this file. Each algorithm runs from first to last.
 // All sorts are stable, because layers rely on it.
 #pragma once
 

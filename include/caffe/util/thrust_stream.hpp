@@ -1,4 +1,4 @@
-// nvcc's thrust, on the call's stream. If a layer uses thrust on the device, tools/caffe/build.py makes its
+// nvcc's thrust, on the call's stream. If a layer uses thrust on the device, tools/caffe/prepare.py makes its
 // thrust/*.h include this file first, and then nvcc's. Not a header of Caffe's.
 #pragma once
 

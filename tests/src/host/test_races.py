@@ -131,7 +131,8 @@ def test_the_ends_of_memory(tmp_path):
     program = tmp_path / "races_test"
     compiler = shlex.split(os.environ.get("CXX", "g++"))
     subprocess.run(
-        [*compiler, "-std=c++17", "-Isrc/host", "tests/src/host/races_test.cpp", "-ldl", "-o", program], check=True
+        [*compiler, "-std=c++17", "-Isrc/host", "tests/src/host/races_test.cpp", "-ldl", "-o", program],
+        check=True,
     )
     done = subprocess.run([program], capture_output=True, text=True, env={}, check=True)
     found = [line.split("\t") for line in done.stderr.splitlines()]

@@ -18,8 +18,8 @@ import pytest
 
 from tools.cuda import lexer as cuda_lexer
 from tools.cuda import rewrite as cuda_rewrite
-from tools.cuda.folder import LayerFolder
 from tools.cuda.for_nvcc import NvccRewriter
+from tools.cuda.layer_folder import LayerFolder
 from tools.cuda.source import Source, local_headers
 from tools.cuda.to_host import HostRewriter
 from tools.cuda.tokens import mask

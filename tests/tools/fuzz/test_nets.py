@@ -11,7 +11,7 @@ from layers._caffe import prototxt
 from layers._caffe.caffemodel import StoredBlob
 from layers._net.messages import STOCK
 from layers._net.net import CaffeNet
-from layers._net.rules import State
+from layers._net.phases import State
 from layers._net.stock import StockLayer
 from tools.fuzz import nets
 from tools.fuzz.calls import Finding

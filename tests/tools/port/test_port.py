@@ -9,8 +9,8 @@ import pytest
 from conftest import make
 from support.fork import names
 
-from tools.caffe.build import forwards
-from tools.cuda.folder import LayerFolder
+from tools.caffe.prepare import forwards
+from tools.cuda.layer_folder import LayerFolder
 from tools.cuda.source import Source
 
 # ------------------------------------------------------------------------------------ what is copied

@@ -22,10 +22,10 @@ from layers._runtime.cases import load_package
 from tools.verify.__main__ import main
 from tools.verify.gradient import COARSE, Checked, GradientCheck
 from tools.verify.guarded import guarded
-from tools.verify.inputs import (
+from tools.verify.table import RIGHT, STATUS_NOT_RUN, STATUS_RIGHT, STATUS_WRONG, UNSURE, WRONG, Row, closing
+from tools.verify.verify_inputs import (
     Setting,
 )
-from tools.verify.table import RIGHT, STATUS_NOT_RUN, STATUS_RIGHT, STATUS_WRONG, UNSURE, WRONG, Row, closing
 
 
 class Outcome(NamedTuple):

@@ -1,10 +1,10 @@
 """Prepare the build of a Caffe layer.
 
-    python -m tools.caffe.build headers layers/foo build/foo      forwarding headers, and the layer's registration
-    python -m tools.caffe.build init layers/foo                   an __init__.py for a folder without one
+    python -m tools.caffe.prepare headers layers/foo build/foo      forwarding headers, and the layer's registration
+    python -m tools.caffe.prepare init layers/foo                   an __init__.py for a folder without one
 
 A fork includes its files by their paths there, such as "caffe/layers/foo_layer.hpp". If such an include means a file of
-the folder (folder.py decides), build/foo/include gets a header of that name that includes the file.
+the folder (layer_folder.py decides), build/foo/include gets a header of that name that includes the file.
 
 For some includes the toolkit has nothing, such as databases. They find a header with a few names, because most layers
 with such an include do not use it. Includes of thrust find the toolkit's thrust for the processor. In a layer that uses
@@ -22,7 +22,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from ..cuda.folder import SOURCES, LayerFolder
+from ..cuda.layer_folder import SOURCES, LayerFolder
 from ..cuda.source import Source
 from ..files import read, write
 from ..refused import Refused
@@ -32,7 +32,9 @@ from .registers import instantiated, registrations, types_said
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOLKIT = [ROOT / "include", ROOT / "include" / "legacy"]
-BANNER = "// Made by tools/caffe/build.py; do not edit.\n"
+BANNER = "// Made by tools/caffe/prepare.py; do not edit.\n"
+# And of older toolkits.
+BANNERS = (BANNER, "// Made by tools/caffe/build.py;")
 
 # The toolkit's headers for includes of which it has only names.
 MESSAGES = "caffe/proto/caffe.pb.h"
@@ -198,7 +200,7 @@ def make_headers(folder: LayerFolder, build: Path) -> None:
         if path.resolve().is_relative_to(build.resolve()):
             texts[path] = text
     for old in (build / "include").rglob("*"):
-        if old.is_file() and old not in texts and read(str(old)).startswith(BANNER):
+        if old.is_file() and old not in texts and read(str(old)).startswith(BANNERS):
             old.unlink()
     for path, text in texts.items():
         write(str(path), BANNER + text, if_changed=True)

@@ -206,7 +206,7 @@ def test_wrong_arguments(old, name, arguments, error, text):
 
 def test_a_changed_toolkit_is_an_error(old, extension, monkeypatch):
     from layers import _edge
-    from layers._ffi.library import library
+    from layers._ffi.ffi_library import library
 
     monkeypatch.setattr(_edge, "digest", lambda folder, files: "other")
     with pytest.raises(CaffeRuntimeError, match="another version of the toolkit built"):
@@ -215,7 +215,7 @@ def test_a_changed_toolkit_is_an_error(old, extension, monkeypatch):
 
 def test_without_the_exchange_api(old, extension, monkeypatch):
     """As with torch before 2.10: C reads the attributes of each tensor."""
-    from layers._ffi import library as module
+    from layers._ffi import ffi_library as module
 
     known = module.of_torch() | {"exchange_api": None}
     monkeypatch.setattr(module, "of_torch", lambda: known)

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from tools.verify import inputs
-from tools.verify.inputs import (
+from tools.verify import verify_inputs
+from tools.verify.verify_inputs import (
     DATA,
     FLAT,
     LABEL,
@@ -101,7 +101,7 @@ class SomeCase:
 
 
 def settings(*cases) -> list[Setting]:
-    return list(inputs.settings_of_cases(cases, lambda: None, lambda given, kinks: given))
+    return list(verify_inputs.settings_of_cases(cases, lambda: None, lambda given, kinks: given))
 
 
 def test_of_a_case_the_first_small_inputs_of_each_number_of_bottoms_are_taken():

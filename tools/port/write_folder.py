@@ -11,7 +11,7 @@ import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
-from ..caffe.build import INIT
+from ..caffe.prepare import INIT
 from ..caffe.proto import PACKAGE, is_whole, read, without_comments
 from ..files import write
 from ..make.folders import why_no_layer
@@ -19,7 +19,7 @@ from ..refused import Refused
 from .core import BLOB
 from .cuts import in_caffe, written
 from .plan import Pick
-from .toolkit import Toolkit
+from .toolkit_headers import Toolkit
 from .tree import PROTO, SOURCE_KINDS, Tree
 
 

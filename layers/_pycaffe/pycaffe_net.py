@@ -15,7 +15,7 @@ from .._caffe.parameters import did_you_mean
 from .._caffe.prototxt import parse
 from .._net import caffe_net
 from .._net.blob import BlobVec
-from .._net.build import read_net
+from .._net.builder import read_net
 from .._net.fillers import fill
 from .._net.graph import Spec, Step
 from .._net.messages import layer_parameter

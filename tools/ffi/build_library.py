@@ -1,6 +1,6 @@
 """Build the libraries of one extension of torch.utils.ffi: write the rules, and run make on them.
 
-The job is a JSON file of layers/_ffi/extension.py:
+The job is a JSON file of layers/_ffi/build_extension.py:
 
     name, place     the extension's name, and the folder for its libraries
     copies, above   the folder of the copied sources, and the user's folder that they are copies of

@@ -14,9 +14,9 @@ from pathlib import Path, PurePosixPath
 
 from .._backends import BACKENDS, HOST
 from .._load import toolkit
-from .._load.build import CaffeBuildError, Progress, make
 from .._load.cache import Entry
 from .._load.recipe import settings_for
+from .._load.run_make import CaffeBuildError, Progress, make
 from . import kernels, processor
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]+)[">]', re.M)
@@ -116,7 +116,7 @@ class Extension:
         return settings_for("torch.utils.ffi", arch, wanted or None)
 
     def _job(self) -> tuple[dict, dict[str, bytes]]:
-        """What tools/ffi/library.py builds, with the user's paths, and the content of each file by path."""
+        """What tools/ffi/build_library.py builds, with the user's paths, and the content of each file by path."""
         objects, units = self._objects()
         folders = [self.base, *(self._folder(f) for f in self.options.get("include_dirs") or ())]
         arguments = [str(a) for a in self.options.get("extra_compile_args") or ()]

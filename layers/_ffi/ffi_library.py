@@ -22,7 +22,7 @@ from .._runtime import (
 )
 from .._runtime.extension import of_torch
 from .function import old_functions
-from .services import DTYPES, Services
+from .th_operations import DTYPES, Services
 
 
 class Library:

@@ -8,7 +8,7 @@ import torch
 
 import layers.ffi  # noqa: F401 (it is torch.utils.ffi)
 from layers import CaffeBuildError
-from layers._ffi.extension import create_extension
+from layers._ffi.build_extension import create_extension
 
 from .conftest import run
 

@@ -10,8 +10,8 @@ from conftest import ROOT, make
 from support.fork import names
 
 from layers._backends import HOST
-from tools.caffe import build as caffe_build
-from tools.cuda.folder import LayerFolder
+from tools.caffe import prepare as caffe_build
+from tools.cuda.layer_folder import LayerFolder
 
 
 @pytest.fixture
@@ -178,7 +178,8 @@ NATIVE = {"b.cu": "// INSTANTIATE_CLASS is only mentioned\n", "b.h": ""}
 def test_folder_that_registers_a_layer_is_a_caffe_layer(planned, tmp_path):
     plan = planned(a=REGISTERED, b=NATIVE).stdout
     assert (
-        f"tools.caffe.build init {tmp_path}/a" in plan and f"tools.caffe.build init {tmp_path}/b" not in plan
+        f"tools.caffe.prepare init {tmp_path}/a" in plan
+        and f"tools.caffe.prepare init {tmp_path}/b" not in plan
     )
     for source in ("a_layer.cpp", "a_layer.cu", "registration.cpp"):
         assert f"{tmp_path}/build/a/host/{source}.o" in plan

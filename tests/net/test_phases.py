@@ -5,8 +5,8 @@ import torch
 
 from layers import CaffeTypeError, CaffeValueError, caffe_net
 from layers._caffe.prototxt import parse
-from layers._net.build import needed_types
-from layers._net.rules import State
+from layers._net.builder import needed_types
+from layers._net.phases import State
 
 INPUT = 'input: "data" input_shape { dim: 2 dim: 3 dim: 8 dim: 8 }\n'
 

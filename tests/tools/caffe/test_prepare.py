@@ -1,8 +1,8 @@
-"""What tools.caffe.build reads of a layer's folder."""
+"""What tools.caffe.prepare reads of a layer's folder."""
 
 import pytest
 
-from tools.caffe.build import Types, overwriting
+from tools.caffe.prepare import Types, overwriting
 from tools.refused import Refused
 
 TYPES = Types(["Shift", "Twist"], {}, {})

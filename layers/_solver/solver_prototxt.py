@@ -9,9 +9,9 @@ from typing import Any
 from .._caffe.parameters import did_you_mean, read_fields
 from .._caffe.prototxt import Node, parse, read_text, render
 from .._net.messages import STOCK
-from .._net.rules import State
+from .._net.phases import State
 from .._runtime import CaffeValueError, path_of
-from .rules import POLICIES, RULES
+from .updates import POLICIES, RULES
 
 # Fields of SSD's solver that say how its tests are scored. They change no weight.
 _OF_TESTS = ("eval_type", "ap_version", "show_per_class_result")

@@ -8,7 +8,7 @@ import numpy
 import pytest
 import torch
 
-from tools.caffetest import run
+from tools.caffetest import run_tests
 from tools.caffetest.twister import Twister
 
 UNIFORM, NORMAL, BERNOULLI, BITS = range(4)
@@ -84,36 +84,36 @@ def library(monkeypatch):
         lib = SimpleNamespace(caffe_test_run_ffi=call, CAFFE_ON_HOST=-1)
         return SimpleNamespace(ffi=ffi, lib=lib, fail=ran.failed.append)
 
-    monkeypatch.setattr(run, "Library", opened)
-    monkeypatch.setattr(run, "TwisterServices", Services)
-    monkeypatch.setattr(run.services, "take_failure", lambda: None)
+    monkeypatch.setattr(run_tests, "Library", opened)
+    monkeypatch.setattr(run_tests, "TwisterServices", Services)
+    monkeypatch.setattr(run_tests.services, "take_failure", lambda: None)
     return ran
 
 
 @pytest.mark.parametrize("status", [0, 1])
 def test_a_library_of_tests_is_run(library, tmp_path, status):
     library.status = status
-    assert run.main(str(tmp_path / "of_x"), "host", "A*", "r.xml") == status
+    assert run_tests.main(str(tmp_path / "of_x"), "host", "A*", "r.xml") == status
     assert library.calls == [(7, b"A*", b"r.xml", -1, 0)] and library.opened == ("of_x", "of_x", "host")
     assert not library.failed
 
 
 def test_a_library_of_tests_that_fails(library, tmp_path, monkeypatch):
     library.status = -1
-    run.main(str(tmp_path), "host", "*", "r.xml")
+    run_tests.main(str(tmp_path), "host", "*", "r.xml")
     assert library.failed == ["caffe_test_run"]
     library.status, error = 0, KeyError("a service")
-    monkeypatch.setattr(run.services, "take_failure", lambda: error)
+    monkeypatch.setattr(run_tests.services, "take_failure", lambda: error)
     with pytest.raises(KeyError):
-        run.main(str(tmp_path), "host", "*", "r.xml")
+        run_tests.main(str(tmp_path), "host", "*", "r.xml")
 
 
 def test_without_a_gpu_its_tests_are_left_out(library, tmp_path, monkeypatch):
-    monkeypatch.setattr(run.torch.cuda, "is_available", lambda: False)
-    assert run.main(str(tmp_path), "cuda", "*", "r.xml") == 77 and not library.calls
-    monkeypatch.setattr(run.torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(run, "raw_stream", lambda device: 40 + device)
-    assert run.main(str(tmp_path), "cuda", "*", "r.xml") == 0
+    monkeypatch.setattr(run_tests.torch.cuda, "is_available", lambda: False)
+    assert run_tests.main(str(tmp_path), "cuda", "*", "r.xml") == 77 and not library.calls
+    monkeypatch.setattr(run_tests.torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(run_tests, "raw_stream", lambda device: 40 + device)
+    assert run_tests.main(str(tmp_path), "cuda", "*", "r.xml") == 0
     assert library.calls[0][-2:] == (0, 40)
 
 
@@ -121,7 +121,7 @@ def test_without_a_gpu_its_tests_are_left_out(library, tmp_path, monkeypatch):
 def test_a_draw_goes_where_it_is_asked_for(dtype, kind):
     ffi = cffi.FFI()
     memory = numpy.zeros(6, kind)
-    services = run.TwisterServices.__new__(run.TwisterServices)
+    services = run_tests.TwisterServices.__new__(run_tests.TwisterServices)
     services.ffi, services.twister = ffi, Twister()
     services.dtypes = dict(enumerate((torch.float32, torch.float64, torch.int32)))
     address = ffi.cast("void*", memory.ctypes.data)

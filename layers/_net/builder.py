@@ -24,9 +24,9 @@ from .inputs import check_names, input_shapes, is_input
 from .known import known_classes, known_types, variant_of
 from .messages import STOCK, layer_parameter, message_of
 from .net import CaffeNet, Phase
+from .phases import TRAIN, State, included
 from .python_layer import python_layer
 from .registry import HOME, Folders, Ported
-from .rules import TRAIN, State, included
 from .stock import StockDefinition, StockLayer, blobs_of, stock_class, stock_types
 from .weights import stored_counts
 

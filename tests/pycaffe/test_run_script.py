@@ -8,7 +8,7 @@ import pytest
 from conftest import ROOT
 from support import python_with_torch
 
-from layers._pycaffe.run import main
+from layers._pycaffe.run_script import main
 
 NET = """
 input: "data" input_shape { dim: 1 dim: 2 }

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from layers._ffi.services import Services
+from layers._ffi.th_operations import Services
 
 do = Services("cpu")
 A, B = torch.rand(3, 4).double(), torch.rand(3, 4).double()
