@@ -10,7 +10,8 @@
 
 extern "C" {
 #include "caffe_layer.h"
-void caffe_set_last_error(const char* text) __attribute__((weak));  // src/edge/ffi_guard.h defines it, if present
+void caffe_set_last_error(const char* text)
+    __attribute__((weak));  // src/edge/ffi_guard.h defines it, if present
 }
 
 namespace caffe {
