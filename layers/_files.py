@@ -1,4 +1,4 @@
-"""Files that appear as a whole, for all that the toolkit writes to a path of the user."""
+"""Files of the user: those that a prototxt names, and those that are written, which appear as a whole."""
 
 from __future__ import annotations
 
@@ -7,7 +7,19 @@ import os
 import secrets
 import stat
 from collections.abc import Generator
+from pathlib import Path
 from typing import BinaryIO
+
+
+def named_by(path: str | os.PathLike, name: str) -> str | None:
+    """A file or folder that the file `path` names. None if there is none.
+
+    Caffe looks in the working directory, which was mostly Caffe's own. Then the folder of `path` counts, and the three
+    above it.
+    """
+    beside = Path(path).resolve().parent
+    folders = (Path(), beside, *list(beside.parents)[:3])
+    return next((str(folder / name) for folder in folders if (folder / name).exists()), None)
 
 
 @contextlib.contextmanager

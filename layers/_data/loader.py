@@ -10,6 +10,7 @@ from pathlib import Path
 import torch
 from torch.utils.data import DataLoader, Dataset, Sampler
 
+from .._files import named_by
 from .._net.graph import Spec
 from .._net.messages import layer_parameter
 from .._runtime import CaffeError, CaffeValueError
@@ -174,10 +175,9 @@ def _find(net_path: str, where: str, name: str) -> str:
     """A file that the net names: from the working directory, or from the net's folder and those above it."""
     if not name:
         raise CaffeValueError(f"{where}: it names no source")
+    if (found := named_by(net_path, name)) is not None:
+        return found
     beside = Path(net_path).resolve().parent
-    for folder in (Path(), beside, *list(beside.parents)[:3]):
-        if (folder / name).exists():
-            return str(folder / name)
     raise CaffeValueError(
         f"{where}: no such file: {name} (looked for in {Path().resolve()} and around {beside})"
     )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,12 +16,13 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from .._backends import BACKENDS, GPU
 from .._caffe.parameters import SLIP, Unknown, UnknownFieldError, did_you_mean, read_fields
-from .._caffe.prototxt import Node, filled_in, number, parse, read_text, render, unquoted
+from .._caffe.prototxt import Field, Node, filled_in, number, parse, quoted, read_text, render, unquoted
 from .._caffe.upgrade import upgraded
+from .._files import named_by
 from .._runtime import CaffeError, CaffeValueError, some
 from .coordinates import crop_offsets
 from .graph import Graph, Spec, Step, build
-from .inputs import check_names, input_shapes, is_input
+from .inputs import check_names, input_shapes, is_data, is_input
 from .known import known_classes, known_types, variant_of
 from .messages import STOCK, layer_parameter, message_of
 from .net import CaffeNet, Phase
@@ -131,9 +133,20 @@ class Builder:
 
     # ---------------------------------------------------------------------------------------- phases
 
-    def build(self, states: list[State]) -> CaffeNet:
+    def check_inputs(self, states: list[State]) -> None:
+        """CaffeValueError for what can be said before there are modules."""
+        for state in self._over(states):
+            self._input_shapes(self._graph(state), state.phase)
+        if self.problems:
+            raise self.problems.error(len(states))
+
+    def _over(self, states: list[State]) -> list[State]:
         states = [state.over(self.root.node("state")) for state in states]
         self.states = {state.phase: state for state in states}
+        return states
+
+    def build(self, states: list[State]) -> CaffeNet:
+        states = self._over(states)
         phases = {state.phase: Phase(self._graph(state)) for state in states}
         net = CaffeNet(self.root.value("name"), str(self.path), phases)
         for made in phases.values():
@@ -167,7 +180,8 @@ class Builder:
         )
 
     def _is_input(self, spec: Spec) -> bool:
-        return is_input(spec, self.options.folders, self.options.python is not None)
+        runs_python = self.options.python is not None
+        return is_input(spec, self.options.folders, runs_python, self.options.types)
 
     def _in(self, phase: str) -> list[Spec]:
         return [spec for spec in self.specs if included(spec.node, self.states[phase])]
@@ -216,7 +230,7 @@ class Builder:
             return own(spec)
         kind, find = stock_class(spec.type), self.options.folders.find
         if kind is not None and self.options.is_native(spec.type):
-            message, unknown = layer_parameter(spec.node)
+            message, unknown = layer_parameter(_with_files(spec.node, self.path))
             strange, ignored = _of_forks(kind, unknown, self.options.ignore)
             self._note(spec, ignored, "is ignored, as told")
             misfit = _misfit(kind, spec)
@@ -266,6 +280,7 @@ class Builder:
         # The net handles sharing, learning rates and loss weights.
         for weight in spec.node.values("loss_weight"):
             node.add("loss_weight", "1" if number(weight) else "0")
+        node = _with_files(node, self.path)
         tops = tuple(f"{top}'" if top in spec.bottoms else top for top in spec.tops)
         try:
             return ported.module_class()(render(node), bottom=spec.bottoms, top=tops)
@@ -447,6 +462,23 @@ class Builder:
                     phase.loss_weights[blob] = weight
 
 
+def _with_files(layer: Node, path) -> Node:
+    """The layer, with the files that its messages name where they are (`named_by`)."""
+
+    def field(entry: Field) -> Field:
+        if isinstance(entry.value, Node):
+            fields = [field(inner) for inner in entry.value.fields]
+            return Field(entry.name, Node(entry.value.line, fields, entry.value.path), entry.line)
+        if entry.value[:1] in ("'", '"') and re.search(r"[./]", entry.value):
+            name = unquoted(entry.value)
+            if (found := named_by(path, name)) not in (None, name):
+                return Field(entry.name, quoted(found), entry.line)
+        return entry
+
+    fields = [field(entry) if isinstance(entry.value, Node) else entry for entry in layer.fields]
+    return Node(layer.line, fields, layer.path)
+
+
 def _miscounted(spec: Spec) -> Iterator[str]:
     """What is wrong with fields that must be there for each bottom or top, and values where nobody reads them."""
     for name, what, count in (
@@ -501,20 +533,45 @@ def read_net(prototxt, replace: dict | None) -> tuple[str, str]:
     return read_text(prototxt, replace), str(prototxt)
 
 
-def needed_types(prototxt, replace: dict | None = None, states: Sequence[State] = ()) -> list[str]:
-    """The types of a prototxt's layers that compute something in any of these states, or, if none is given, in any."""
-    return list(dict.fromkeys(spec.type for spec in _computing(prototxt, replace, states)))
+def check_inputs(prototxt, replace: dict | None, states: list[State], options: Options) -> None:
+    """Check a net's graph and its inputs, which needs no layer: CaffeValueError, as building it would raise."""
+    builder = Builder(*read_net(prototxt, replace), options)
+    builder.check_inputs(states)
+
+
+def needed_types(
+    prototxt, replace: dict | None = None, states: Sequence[State] = (), own: Container[str] = ()
+) -> list[str]:
+    """The types of a prototxt's layers that compute something in any of these states, or, if none is given, in any.
+
+    Args:
+        own: types without bottoms that are no inputs.
+    """
+    return list(dict.fromkeys(spec.type for spec in _computing(prototxt, replace, states, own)))
+
+
+def without_bottoms(prototxt, replace: dict | None = None) -> list[str]:
+    """The types of layers without bottoms of which nobody knows whether they are data layers."""
+    root = parse(*read_net(prototxt, replace))
+    specs = [Spec.of(node) for node in upgraded(root, str(prototxt))]
+    known = {*stock_types(), *known_types()}
+    types = dict.fromkeys(spec.type for spec in specs if not spec.bottoms and not is_data(spec.type))
+    return [name for name in types if name and name not in known]
 
 
 def types_of_forks(
-    prototxt, replace: dict | None = None, ignore=(), states: Sequence[State] = ()
+    prototxt,
+    replace: dict | None = None,
+    ignore=(),
+    states: Sequence[State] = (),
+    own: Container[str] = (),
 ) -> dict[str, list[Unknown]]:
     """The needed types that stock Caffe does not have, or not with all the fields that this file uses: these fields.
 
     A stock type is also listed if a layer has more or fewer bottoms or tops than it takes.
     """
     found: dict[str, list[Unknown]] = {}
-    for spec in _computing(prototxt, replace, states):
+    for spec in _computing(prototxt, replace, states, own):
         kind = stock_class(spec.type)
         if kind is None:
             found.setdefault(spec.type, [])
@@ -584,7 +641,7 @@ def _why_none(spec: Spec) -> str:
     return "native=False, and its type is not ported"
 
 
-def _computing(prototxt, replace: dict | None, states: Sequence[State]) -> list[Spec]:
+def _computing(prototxt, replace: dict | None, states: Sequence[State], own: Container[str]) -> list[Spec]:
     text, path = read_net(prototxt, replace)
     root = parse(text, path)
     states = [state.over(root.node("state")) for state in states]
@@ -593,7 +650,8 @@ def _computing(prototxt, replace: dict | None, states: Sequence[State]) -> list[
     return [
         s
         for s in specs
-        if (s.bottoms or s.type == "Parameter") and s.type not in (*_NO_COMPUTATION, "Python")
+        if (s.bottoms or s.type == "Parameter" or s.type in own)
+        and s.type not in (*_NO_COMPUTATION, "Python")
     ]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from .._caffe.parameters import did_you_mean
 from .._caffe.prototxt import Node, integer
 from .._runtime import CaffeValueError, some
@@ -13,16 +15,20 @@ from .stock import stock_class
 _LEGACY = ("num", "channels", "height", "width")
 
 
-def is_input(spec: Spec, folders: Folders, runs_python: bool = False) -> bool:
-    """Are a layer's tops inputs of the net, as those of data layers are, and of Python layers that do not run?"""
-    if spec.bottoms or (spec.type == "Python" and runs_python):
+def is_input(spec: Spec, folders: Folders, runs_python: bool = False, own: Container[str] = ()) -> bool:
+    """Are a layer's tops inputs of the net, as those of data layers are, and of Python layers that do not run?
+
+    Args:
+        own: types that somebody makes a module of.
+    """
+    if spec.bottoms or spec.type in own or (spec.type == "Python" and runs_python):
         return False
-    if _is_data(spec.type):
+    if is_data(spec.type):
         return True
     return not (stock_class(spec.type) or known_classes(spec.type) or folders.find(spec.type))
 
 
-def _is_data(type_name: str) -> bool:
+def is_data(type_name: str) -> bool:
     return type_name in ("Input", "DummyData", "Python") or type_name.endswith("Data")
 
 

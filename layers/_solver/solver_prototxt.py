@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from .._caffe.parameters import did_you_mean, read_fields
 from .._caffe.prototxt import Node, parse, read_text, render
+from .._files import named_by
 from .._net.messages import STOCK
 from .._net.phases import State
 from .._runtime import CaffeValueError, path_of
@@ -82,11 +82,7 @@ class Settings:
 
     def file(self, name: str) -> str:
         """A path of the file. Caffe looks in the working directory; if it is not there, beside the solver's file."""
-        beside = Path(self.path).parent
-        for folder in (Path(), beside, *list(beside.resolve().parents)[:3]):
-            if (folder / name).exists():
-                return str(folder / name)
-        return name
+        return named_by(self.path, name) or name
 
 
 def _state(phase: str, state) -> State:

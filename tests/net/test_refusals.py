@@ -135,6 +135,17 @@ def test_a_layer_without_its_bottom_is_no_input():
         caffe_net('input: "x" input_shape { dim: 1 }\nlayer { name: "r" type: "ReLU" top: "y" }')
     assert caffe_net('layer { type: "RoiData" top: "y" }', shapes={"y": (1, 2)}).inputs == ["y"]
 
+    # What the caller makes a module of is none, either.
+    class Indicator(torch.nn.Module):
+        def top_shapes(self):
+            return [(2,)]
+
+        def forward(self):
+            return torch.ones(2)
+
+    net = caffe_net('layer { type: "Indicator" top: "y" }', types={"Indicator": lambda spec: Indicator()})
+    assert net.inputs == [] and net().tolist() == [1, 1]
+
 
 def test_a_long_list_of_mistakes_is_cut():
     layers = "".join(

@@ -12,6 +12,7 @@ make onnx PROTOTXT=deploy.prototxt WEIGHTS=x.caffemodel [ONNX=x.onnx]
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import keyword
 import os
@@ -31,7 +32,7 @@ from rich.table import Table
 from layers._backends import CPU, GPU, HOST
 from layers._caffe.parameters import Unknown
 from layers._net import caffe_net
-from layers._net.builder import needed_types, types_of_forks
+from layers._net.builder import Options, check_inputs, needed_types, types_of_forks, without_bottoms
 from layers._net.known import known_classes
 from layers._net.net import CaffeNet
 from layers._net.phases import TEST, TRAIN, State
@@ -42,6 +43,10 @@ from layers._runtime import CaffeError, CaffeValueError
 from ..caffe.proto import read, without_comments
 from ..make.settings import Settings, full, of_each_folder
 from ..port.loose import tree_of
+from ..port.names import Names
+from ..port.plan import Pick
+from ..port.refusals import refusals
+from ..port.toolkit_headers import Toolkit
 from ..port.write_folder import is_of
 from ..refused import Refused
 from .compare import compare, random_inputs, runs_by, twin_parameters, vary
@@ -120,8 +125,28 @@ class Asked:
         stages = frozenset(self.options["stages"])
         return [State(phase, stages=stages) for phase in ([self.phase] if self.phase else [TEST, TRAIN])]
 
+    @functools.cached_property
+    def sources(self) -> list[str]:
+        """The types without bottoms that the fork's code computes, and that are no data layers."""
+        types = without_bottoms(self.prototxt, self.options["replace"])
+        folders = Folders([folder for folder in self.folders if Path(folder).is_dir()])
+        found = [name for name in types if folders.find(name)]
+        if not self.caffe or found == types:
+            return found
+        names = Names(tree_of(self.caffe), Toolkit())
+        missing = [name for name in types if name in names.tree.types and name not in found]
+        return found + [name for name in missing if not any(p.fatal for p in refusals(Pick(names, name)))]
+
     def types_of_forks(self, states: list[State]) -> dict[str, list[Unknown]]:
-        return types_of_forks(self.prototxt, self.options["replace"], self.options["ignore"], states)
+        options = self.options
+        return types_of_forks(self.prototxt, options["replace"], options["ignore"], states, self.sources)
+
+    def check_inputs(self) -> None:
+        """CaffeValueError for what is wrong with the net's inputs, before anything is built."""
+        options = Options(folders=Folders(self.folders), shapes=self.options["shapes"])
+        options.ignore, options.types = self.options["ignore"], dict.fromkeys(self.sources)
+        options.python = str if self.options["python_layers"] else None
+        check_inputs(self.prototxt, self.options["replace"], self.states, options)
 
     def in_python(self) -> str:
         """The Python call that loads the same net. It finds folders of layers by LAYERS_DIR."""
@@ -170,23 +195,31 @@ def port_missing(asked: Asked, console: Console) -> bool:
     # Stock layers are ported for the comparison alone.
     replace = asked.options["replace"]
     of_forks = asked.types_of_forks(asked.states)
-    types = needed_types(asked.prototxt, replace, asked.states) if asked.verify else list(of_forks)
+    every = needed_types(asked.prototxt, replace, asked.states, asked.sources)
+    types = every if asked.verify else list(of_forks)
     if asked.caffe:  # where ported layers go may be a new folder
         Path(asked.folders[0]).mkdir(parents=True, exist_ok=True)
     missing = to_port(types, asked, console) if asked.caffe else []
+    if missing or unbuilt_folders(types, asked):
+        asked.check_inputs()
     if missing:
         of_missing = {name: of_forks.get(name, []) for name in missing}
         if not port(of_missing, asked, console):
             return False
-    folders = Folders(asked.folders)
-    layer_folders = [layer.folder for name in types if (layer := folders.find(name))]
-    unbuilt = [folder for folder in dict.fromkeys(layer_folders) if not (folder / HOST.library).exists()]
+    unbuilt = unbuilt_folders(types, asked)
     for parent in dict.fromkeys(folder.parent for folder in unbuilt):
         names = " ".join(folder.name for folder in unbuilt if folder.parent == parent)
         build = ["tools.make.build", "libraries", f"LAYERS_DIR={parent}", f"LAYERS={names}"]
         if subprocess.run([sys.executable, "-m", *build]).returncode:
             return False
     return True
+
+
+def unbuilt_folders(types: list[str], asked: Asked) -> list[Path]:
+    """The folders of these types that have no library."""
+    folders = Folders(asked.folders)
+    layer_folders = [layer.folder for name in types if (layer := folders.find(name))]
+    return [folder for folder in dict.fromkeys(layer_folders) if not (folder / HOST.library).exists()]
 
 
 def to_port(types: list[str], asked: Asked, console: Console) -> list[str]:
