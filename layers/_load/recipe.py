@@ -95,7 +95,7 @@ class Recipe:
             self.prepare(folder)
             own = {"LAYERS_DIR": str(folder.parent), "LAYERS": self.name, "BUILD": str(entry.build)}
             own |= {"BACKENDS": " ".join(self.backends), "PYTHON": sys.executable}
-            own["CORE"] = str(entry.cache / f"core-{toolkit.digest().hex()[:16]}")  # shared by all entries
+            own["CORE"] = core_in(entry.cache)
             make(["libraries"], self.settings | own, progress, lock)
         except CaffeBuildError as error:
             raise CaffeBuildError(
@@ -103,6 +103,11 @@ class Recipe:
             ) from None
         if not (folder / "__init__.py").exists():
             (folder / "__init__.py").write_text(INIT.format(name=self.name))
+
+
+def core_in(cache: Path) -> str:
+    """The folder of the toolkit's own objects, which all entries of a cache share."""
+    return str(cache / f"core-{toolkit.digest().hex()[:16]}")
 
 
 def check_name(who: str, name) -> str:

@@ -47,7 +47,7 @@ def programs(document: Path) -> list[Block]:
 @pytest.mark.parametrize(
     "document", [d for d in DOCUMENTS if programs(d)], ids=lambda d: str(d.relative_to(ROOT))
 )
-def test_python_runs(document, tmp_path, session_cache, monkeypatch):
+def test_python_runs(document, tmp_path, session_cache, tree_core, monkeypatch):
     """The programs run in order and in one namespace, as somebody would type them."""
     names = {}
     # Not the user's own, in which an earlier run of the suite has left its libraries.

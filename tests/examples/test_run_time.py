@@ -19,8 +19,9 @@ def run(script: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-def test_inline_kernel():
+def test_inline_kernel(cache):
     assert run("inline_kernel.py") == ["[0.0, 0.0, 3.0, 6.0, 6.0]"]
+    assert list(cache.glob("core-*/host-*/host_launch.o"))  # the toolkit's own objects, for the next kernel
 
 
 def test_own_folder():

@@ -4,7 +4,6 @@ import os
 
 import pytest
 import torch
-from support.load import ROOT
 
 from layers import load
 
@@ -37,17 +36,8 @@ REGISTER_LAYER_CLASS(Times);
 """
 
 
-@pytest.fixture
-def core(own_cache, monkeypatch):
-    """The Caffe core of the tree instead of one for this cache, which would take a minute."""
-    monkeypatch.setenv("NVCC", "")
-    (link,) = own_cache.glob("core-*")
-    link.unlink()
-    link.symlink_to(ROOT / "build" / "core")
-
-
 @pytest.mark.filterwarnings("ignore:load. .* has no cases.py")
-def test_a_caffe_layers_folder(core, tmp_path):
+def test_a_caffe_layers_folder(cache, tmp_path):
     folder = tmp_path / "fork" / "times"
     folder.mkdir(parents=True)
     (folder / "times.proto").write_text(PROTO)

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from support.workshop import CORE, made_once
 
-from layers._load import toolkit
+from layers import load_inline
+from layers._load import modules, recipe
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -39,32 +40,20 @@ QUICK_FILL = """extern "C" int fill(float* top, int64_t count, void* stream) {{
 FILL_DECLARED = "int fill(float *top, int64_t count, void *stream);"
 
 
-def empty_cache(folder: Path, core: Path) -> Path:
-    """A cache without entries, with a folder of the toolkit's own objects that it shares."""
-    folder.mkdir(mode=0o700)
-    (folder / f"core-{toolkit.digest().hex()[:16]}").symlink_to(core)
-    return folder
+@pytest.fixture
+def tree_core(monkeypatch) -> None:
+    """The toolkit's own objects are the tree's: for another folder each of them would be compiled anew."""
+    monkeypatch.setattr(recipe, "core_in", lambda cache: CORE.core)
 
 
 @pytest.fixture(scope="session")
-def session_core(shared_folder):
-    """The toolkit's own objects, for all caches of all workers. They begin with those that make has compiled."""
-    made = ROOT / CORE.core_of("host")
-
-    def copy(folder: Path) -> None:
-        if made.exists():
-            shutil.copytree(made, folder / made.name)
-
-    return made_once(shared_folder / "core", copy)
-
-
-@pytest.fixture(scope="session")
-def session_cache(session_core, tmp_path_factory):
-    return empty_cache(tmp_path_factory.mktemp("home") / "cuffi", session_core)
+def session_cache(shared_folder) -> Path:
+    """A cache for all workers: what several tests load is built once."""
+    return made_once(shared_folder / "home", lambda home: (home / "cuffi").mkdir(mode=0o700)) / "cuffi"
 
 
 @pytest.fixture
-def cache(session_cache, monkeypatch):
+def cache(session_cache, tree_core, monkeypatch) -> Path:
     """The session's cache, and the host backend alone unless a test says otherwise."""
     monkeypatch.setenv("CUFFI_CACHE", str(session_cache))
     monkeypatch.setenv("NVCC", "")
@@ -72,29 +61,44 @@ def cache(session_cache, monkeypatch):
 
 
 @pytest.fixture
-def own_cache(session_core, tmp_path, monkeypatch):
+def own_cache(tree_core, tmp_path, monkeypatch) -> Path:
     """A cache of the test's own."""
-    folder = empty_cache(tmp_path / "cuffi", session_core)
+    folder = tmp_path / "cuffi"
+    folder.mkdir(mode=0o700)
     monkeypatch.setenv("CUFFI_CACHE", str(folder))
     return folder
 
 
+@pytest.fixture
+def kept(session_cache, own_cache, monkeypatch) -> Path:
+    """An entry in a cache of the test's own, of QUICK_FILL with the value 1: a copy of the session's."""
+    with monkeypatch.context() as context:
+        context.setenv("CUFFI_CACHE", str(session_cache))
+        built = load_inline("fills", QUICK_FILL.format(value=1)).layer.folder.parents[1]
+    modules._imported.clear()
+    return Path(shutil.copytree(built, own_cache / built.name, symlinks=True))
+
+
 @pytest.fixture(scope="session")
-def compiler_script(tmp_path_factory) -> Path:
+def compiler_script(shared_folder) -> Path:
     """One for all tests: for a compiler of another name the toolkit's own objects would be compiled anew."""
-    real = shutil.which(os.environ.get("CXX", "g++"))
-    script = tmp_path_factory.mktemp("compiler") / "cxx"
-    script.write_text(
-        '#!/bin/sh\necho "$@" >>"$CXX_OF_TEST/starts"\n'
-        f'while [ -e "$CXX_OF_TEST/hold" ]; do sleep 0.05; done\nexec {real} "$@"\n'
-    )
-    script.chmod(script.stat().st_mode | stat.S_IXUSR)
-    return script
+
+    def write(folder: Path) -> None:
+        real = shutil.which(os.environ.get("CXX", "g++"))
+        script = folder / "cxx"
+        script.write_text(
+            '#!/bin/sh\necho "$@" >>"$CXX_OF_TEST/starts"\n'
+            f'while [ -e "$CXX_OF_TEST/hold" ]; do sleep 0.05; done\nexec {real} "$@"\n'
+        )
+        script.chmod(script.stat().st_mode | stat.S_IXUSR)
+
+    return made_once(shared_folder / "compiler", write) / "cxx"
 
 
 @pytest.fixture
-def compiler(compiler_script, tmp_path, monkeypatch):
+def compiler(compiler_script, own_cache, shared_folder, tmp_path, monkeypatch):
     """CXX is a script that writes a line at each start, waits if a file says so, and then compiles."""
+    monkeypatch.setattr(recipe, "core_in", lambda cache: str(shared_folder / "core"))
     monkeypatch.setenv("CXX", str(compiler_script))
     monkeypatch.setenv("CXX_OF_TEST", str(tmp_path))
     return Compiler(tmp_path / "starts", tmp_path / "hold")
@@ -106,4 +110,9 @@ class Compiler:
 
     @property
     def starts(self) -> list[str]:
+        """The options of each start."""
         return self._starts.read_text().splitlines() if self._starts.exists() else []
+
+    def compiled(self, source: str) -> int:
+        """How often a file was compiled."""
+        return sum(f"/{source} " in f"{start} " and " -c " in start for start in self.starts)

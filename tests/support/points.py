@@ -6,6 +6,7 @@ The points come from the layers' cases.py alone.
 import functools
 import importlib
 import inspect
+import itertools
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -126,7 +127,11 @@ def kinds_of_inputs(case: Case) -> list[str]:
 def points(layers=LAYERS, *, every_input=False, devices=DEVICES, dtypes=(torch.float32,), kernels=False):
     """The points of a grid.
 
+    On the host: each kind of input in each dtype, and the other inputs in the first dtype alone, because a kernel's
+    text is the same for each dtype there. On a GPU: each input in each dtype, because dtype and size choose the kernel.
+
     Args:
+        every_input: all inputs of a case, and not only one of each kind.
         dtypes: those to take if the layer has them; None for all it has; its first if it has none of them.
         kernels: a Caffe layer's kernels on the host as well.
     """
@@ -134,10 +139,15 @@ def points(layers=LAYERS, *, every_input=False, devices=DEVICES, dtypes=(torch.f
         for case in cases_of(layer):
             own = layer_object(layer).dtypes
             wanted = own if dtypes is None else [d for d in dtypes if d in own] or own[:1]
-            names = list(case.inputs) if every_input else kinds_of_inputs(case)
-            yield from (Point(layer, case, n, v, d) for n in names for v in devices for d in wanted)
+            kinds = kinds_of_inputs(case)
+            others = [name for name in case.inputs if every_input and name not in kinds]
+            places = [(device, False) for device in devices]
             if kernels and case.is_caffe and "cpu" in devices:
-                yield from (Point(layer, case, n, "cpu", d, kernels=True) for n in names for d in wanted)
+                places.append(("cpu", True))
+            for device, by_kernels in places:
+                of_others = wanted[:1] if device == "cpu" else wanted
+                pairs = [*itertools.product(kinds, wanted), *itertools.product(others, of_others)]
+                yield from (Point(layer, case, n, device, dtype, by_kernels) for n, dtype in pairs)
 
 
 GRIDS = {
