@@ -27,8 +27,8 @@ def loads(value: int) -> str:
     """A script that fills with the value, and prints what came of it. It may run in a fork."""
     return f"""
 import torch, layers
-from layers._load import modules
-modules._imported.clear()
+from layers._load import loaded
+loaded._imported.clear()
 top = torch.zeros(3)
 layers.load_inline("fills", {QUICK_FILL.format(value=value)!r}).fill(top, 3)
 print(*top.tolist())

@@ -9,7 +9,7 @@ import pytest
 from support.workshop import CORE, made_once
 
 from layers import load_inline
-from layers._load import modules, recipe
+from layers._load import loaded, recipe
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -75,7 +75,7 @@ def kept(session_cache, own_cache, monkeypatch) -> Path:
     with monkeypatch.context() as context:
         context.setenv("CUFFI_CACHE", str(session_cache))
         built = load_inline("fills", QUICK_FILL.format(value=1)).layer.folder.parents[1]
-    modules._imported.clear()
+    loaded._imported.clear()
     return Path(shutil.copytree(built, own_cache / built.name, symlinks=True))
 
 
