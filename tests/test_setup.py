@@ -144,3 +144,16 @@ def test_a_free_threaded_python_is_told():
     last = done.stderr.strip().splitlines()[-1]
     assert last.startswith("ImportError: free-threaded Python cannot load libraries of the stable ABI")
     assert f"use python{sys.version_info[0]}.{sys.version_info[1]} instead of its t variant" in last
+
+
+def test_its_build_script_of_torch_utils_ffi(site, tmp_path, cache):
+    """`python -m cuffi.ffi build.py`, and the built module in a program."""
+    source = "#include <TH/TH.h>\nint six(THFloatTensor *x) { THFloatTensor_fill(x, 6); return 1; }\n"
+    (tmp_path / "six.c").write_text(source)
+    (tmp_path / "six.h").write_text("int six(THFloatTensor *x);\n")
+    build = "create_extension('old.six', 'six.h', ['six.c'], relative_to=__file__).build()\n"
+    (tmp_path / "build.py").write_text(f"from torch.utils.ffi import create_extension\n{build}")
+    start = "import sys, runpy; sys.argv = ['ffi', 'build.py']; runpy.run_module('cuffi.ffi', run_name='__main__')"
+    assert "old.six: built for host" in python(site, start, tmp_path)
+    script = "import torch, cuffi.ffi; from old import six; t = torch.zeros(1); six.six(t); print(t.item())"
+    assert python(site, script, tmp_path) == "6.0"
