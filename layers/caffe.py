@@ -20,7 +20,7 @@ if __name__ == "__main__":
 from ._caffe.parameters import did_you_mean as _did_you_mean
 from ._net.blob import Blob, BlobVec, Layer
 from ._net.stock import stock_types as _stock_types
-from ._pycaffe import classifier, io, net_spec, proto
+from ._pycaffe import classifier, coord_map, draw, io, net_spec, proto
 from ._pycaffe.classifier import Classifier, Detector
 from ._pycaffe.mode import (
     TEST,
@@ -49,6 +49,8 @@ __all__ = [
     "Layer",
     "Net",
     "NetSpec",
+    "coord_map",
+    "draw",
     "get_solver",
     "install",
     "io",
@@ -67,7 +69,8 @@ globals().update(_SOLVERS)
 detector = classifier
 pycaffe = _caffe = _sys.modules[__name__]
 _MODULES = {"io": io, "proto": proto, "proto.caffe_pb2": _caffe_pb2, "net_spec": net_spec, "classifier": classifier,
-            "detector": detector, "pycaffe": pycaffe, "_caffe": _caffe}  # fmt: skip
+            "detector": detector, "coord_map": coord_map, "draw": draw, "pycaffe": pycaffe,
+            "_caffe": _caffe}  # fmt: skip
 
 
 def layer_type_list() -> list[str]:

@@ -8,6 +8,7 @@ by the maps to that blob.
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 from .graph import Graph, Step
 
@@ -24,21 +25,26 @@ def crop_offsets(graph: Graph, crop: Step, modules: dict) -> tuple[int, int] | N
     makers = {value: step for step in graph.steps for value in step.tops}
     offsets = []
     for axis in range(2):
-        first, second = (_ancestors(value, makers, modules, axis) for value in crop.bottoms)
-        common = next((value for value in first if value in second), None)
-        if common is None:
+        found = map_between(*crop.bottoms, makers, modules, axis)
+        if found is None or found[0] != 1 or found[1].denominator != 1 or found[1] > 0:
             return None
-        (scale, shift), (other_scale, other_shift) = first[common], second[common]
-        offset = (other_shift - shift) / scale
-        if scale != other_scale or offset.denominator != 1 or offset < 0:
-            return None
-        offsets.append(int(offset))
+        offsets.append(int(-found[1]))
     return offsets[0], offsets[1]
 
 
-def _ancestors(value: int, makers: dict, modules: dict, axis: int) -> dict[int, Map]:
+def map_between(value, other, makers: dict, modules: dict, axis: int) -> Map | None:
+    """The map from a value's coordinates to another's, by the first value that both are computed from."""
+    first, second = (_ancestors(one, makers, modules, axis) for one in (value, other))
+    common = next((one for one in first if one in second), None)
+    if common is None:
+        return None
+    (scale, shift), (other_scale, other_shift) = first[common], second[common]
+    return scale / other_scale, (shift - other_shift) / other_scale
+
+
+def _ancestors(value, makers: dict, modules: dict, axis: int) -> dict[Any, Map]:
     """The value and those that it is computed from, nearest first, each with the map from the value's coordinates."""
-    found: dict[int, Map] = {value: (Fraction(1), Fraction(0))}
+    found: dict[Any, Map] = {value: (Fraction(1), Fraction(0))}
     waiting = [value]
     while waiting:
         current = waiting.pop(0)

@@ -65,7 +65,8 @@ class Function:
     """A layer with its bottoms and parameters."""
 
     def __init__(self, type_name: str, inputs: tuple, params: dict):
-        self.type_name, self.inputs, self.params = type_name, inputs, dict(params)
+        self.type = self.type_name = type_name
+        self.inputs, self.params = inputs, dict(params)
         for i, top in enumerate(inputs):
             if not isinstance(top, Top):
                 raise CaffeTypeError(f"{type_name}: bottom {i}: expected a Top, got {describe(top)}")

@@ -1,18 +1,20 @@
-"""Stock Caffe's messages and enums, under the names that protoc gives them in caffe_pb2.
+"""Caffe's messages and enums, under the names that protoc gives them in caffe_pb2.
 
     net = caffe_pb2.NetParameter()
     text_format.Merge(open("deploy.prototxt").read(), net)
 
-They are protobuf's own classes for `src/caffe/proto/caffe.proto`: `NetParameter`, `LayerParameter`, `SolverParameter`,
-`Datum`, `BlobProto` and so on, each with its DESCRIPTOR; the enum `Phase` with its values `TRAIN` and `TEST`.
+They are protobuf's own classes: `NetParameter`, `LayerParameter`, `SolverParameter`, `Datum`, `BlobProto` and so on,
+each with its DESCRIPTOR; the enum `Phase` with its values `TRAIN` and `TEST`. They are those of a fork's caffe.proto,
+if the variable CAFFE_PROTO names one, or the fork's folder `python` is on sys.path. Else they are stock Caffe's, with
+the fields of the types in _net/known.
 """
 
 from google.protobuf import message_factory, text_format  # noqa: F401 - scripts find it as google.protobuf.text_format
 from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
 
-from ..._net.messages import STOCK
+from ._source import messages
 
-DESCRIPTOR = STOCK.message("NetParameter").DESCRIPTOR.file
+DESCRIPTOR = messages().message("NetParameter").DESCRIPTOR.file
 
 for _name, _descriptor in DESCRIPTOR.message_types_by_name.items():
     globals()[_name] = message_factory.GetMessageClass(_descriptor)

@@ -1,0 +1,69 @@
+"""Whose messages caffe_pb2 has: a fork's, if its caffe.proto is found, else stock Caffe's."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from ..._caffe.parameters import DESCRIPTOR, Parameters
+from ..._load import cache, toolkit
+from ..._net.messages import STOCK
+from ..._runtime import CaffeValueError
+
+
+def fork_s_proto() -> Path | None:
+    """The file that CAFFE_PROTO names, or that of the first Caffe tree whose folder `python` is on sys.path."""
+    if named := os.environ.get("CAFFE_PROTO"):
+        if not Path(named).is_file():
+            raise CaffeValueError(f"CAFFE_PROTO: there is no file {Path(named).absolute()}")
+        return Path(named)
+    trees = (Path(place or ".").absolute().parent for place in sys.path if Path(place).name == "python")
+    found = (tree / "src" / "caffe" / "proto" / "caffe.proto" for tree in trees)
+    return next((file for file in found if file.is_file()), None)
+
+
+def messages() -> Parameters:
+    """The messages.
+
+    Raises:
+        CaffeValueError: the fork's caffe.proto cannot be read. The text has protoc's messages.
+    """
+    file = fork_s_proto()
+    return STOCK if file is None else _read(file)
+
+
+def _read(file: Path) -> Parameters:
+    """A file's messages. What tools/caffe/proto.py makes of it is kept in load's cache."""
+    tool = (toolkit.root() / "tools" / "caffe" / "proto.py").read_bytes()
+    key = hashlib.sha256(file.read_bytes() + tool).hexdigest()[:32]
+    place = cache.folder() / f"proto-{key}"
+    if not (place / DESCRIPTOR).exists():
+        with tempfile.TemporaryDirectory(dir=cache.folder()) as made:
+            shutil.copyfile(file, Path(made, "caffe.proto"))
+            command = [
+                sys.executable,
+                "-m",
+                "tools.caffe.proto",
+                "--layer-dir",
+                made,
+                "--include-dir",
+                f"{made}/include",
+            ]
+            done = subprocess.run(
+                [*command, "--descriptor", f"{made}/{DESCRIPTOR}"],
+                cwd=toolkit.root(),
+                capture_output=True,
+                text=True,
+            )
+            if done.returncode:
+                raise CaffeValueError(
+                    f"{file}:\n{(done.stderr or done.stdout).replace(made, str(file.parent)).strip()}"
+                )
+            place.mkdir(exist_ok=True)
+            os.replace(f"{made}/{DESCRIPTOR}", place / DESCRIPTOR)
+    return Parameters(place)
