@@ -69,7 +69,7 @@ def test_a_script_and_its_net_s_layers_run_and_share_their_modules(folder):
     assert done.returncode == 1
     line = SCRIPT.split("\n").index("        caffe.draw_net()") + 1
     assert f'run.py", line {line}, in <module>' in done.stderr
-    assert "AttributeError: caffe.draw_net: not in this pycaffe. There are: " in done.stderr
+    assert "AttributeError: caffe.draw_net: not in this pycaffe; did you mean 'draw'" in done.stderr
 
 
 def test_an_error_of_the_toolkit_shows_the_script_s_own_line_alone(folder):
