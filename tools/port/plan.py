@@ -56,6 +56,7 @@ class Closure:
             # Parts of headers that the toolkit also has, and member functions of Blob.
             self.cuts: dict[str, Cut] = {}
             self.stock: set[str] = set()  # headers of layers that the toolkit replaces by its own
+            self.links: dict[str, str] = {}  # by name in the layer's folder: folders of libraries of headers
             self.scanned: list[tuple[str, list[Token]]] = []  # (file, tokens that are certainly compiled)
             # All files that the scanned files include, directly or indirectly.
             self._visible: set[str] = set()
@@ -148,6 +149,11 @@ class Closure:
         self._visible |= self.tree[file].visible
         source = self.tree[file].source
         for include, included in self.tree[file].resolved.items():
+            is_strange = (
+                "/" in include and not include.startswith("caffe/") and not self.toolkit.header(include)
+            )
+            if included is None and is_strange:
+                included = self.tree.library(include)
             if included:
                 self._include(include, included, file)
         self._conditions(file, 0, len(source.text))
@@ -190,19 +196,26 @@ class Closure:
         if file == PROTO:
             return
         if not self.tree[file].is_caffes and not NOTHING.match(include):
-            text = self.tree[includer].text
-            offset = next(m.start() for m in INCLUDE.finditer(text) if m[1] == include)
-            message = f"{self._user} needs {file}, a library that the tree carries with it"
-            # Headers alone, such as Eigen's, need no more than their folder.
-            found = f"/{file}".endswith(f"/{include}")
-            if found:
-                folder = self.tree.root / file.removesuffix(include)
-                message += f". If it is of headers alone: CPLUS_INCLUDE_PATH={folder} make ..."
-            self.problem(self.tree[includer].place(offset), message, not found)
+            self._library(include, file, includer)
         elif file in self._own or not self.toolkit.header(include):
             self._file(file, f"included by {Path(includer).name}")
         elif file.startswith("include/caffe/layers/"):
             self.stock.add(file)
+
+    def _library(self, include: str, file: str, includer: str):
+        """Link to a library of headers alone, such as Eigen. Any other one is the user's work."""
+        text = self.tree[includer].text
+        offset = next(m.start() for m in INCLUDE.finditer(text) if m[1] == include)
+        message = f"{self._user} needs {file}, a library that the tree carries with it"
+        found = f"/{file}".endswith(f"/{include}")
+        name, _, rest = include.partition("/")
+        if found and rest and name != ".." and self.tree.is_of_headers(file.rpartition("/")[0]):
+            self.links[name] = file.removesuffix(rest).rstrip("/")
+            return
+        if found:
+            folder = self.tree.root / file.removesuffix(include)
+            message += f". If it is of headers alone: CPLUS_INCLUDE_PATH={folder} make ..."
+        self.problem(self.tree[includer].place(offset), message, not found)
 
     def _changed_layers(self):
         """Take the fork's version of a stock layer if this code uses members that the toolkit's version lacks."""

@@ -29,7 +29,7 @@ UNSUPPORTED = [
     (r"(hid_t|hsize_t|H5\w+|hdf5_(load|save)\w+)\Z", "needs HDF5"),
     (r"(Solver|SGDSolver|SolverParameter|P2PSync|SolverRegistry)\Z", "needs the Solver: in PyTorch that is your loop"),
     (r"AddListener\Z", "waits for messages of the Solver: in PyTorch that is your loop, which sends none"),
-    (r"(cudnn[A-Z]\w*|cudnn|CUDNN_\w+)\Z", WITHOUT["USE_CUDNN"]),
+    (r"(cudnn[A-Z]\w*|cudnn|CUDNN_\w+|CuDNN\w+)\Z", WITHOUT["USE_CUDNN"]),
     (r"(PyObject|PyErr_\w+|Py_\w+)\Z", PYTHON),
     (r"(MPI_\w+|ncclAllReduce)\Z", "talks to other processes"),
     (r"(curand(?!State|Direction|Discrete)[A-Z]\w*|curand_generator)\Z", "calls cuRAND itself"),
@@ -93,7 +93,9 @@ def unsupported_use(pick: Pick, tokens: list[Token]) -> Iterator[tuple[Token, st
         if token.kind == "name":
             is_scope = after.text == "::" and not GEOMETRY.match(name.text)
             reason = NAMESPACES.get(token.text) if is_scope else None
-            if reason is None and token.text not in pick.toolkit.words:
+            # A class that is named so, and is compiled without cuDNN
+            own = token.text in pick.class_names and token.text.startswith("CuDNN")
+            if reason is None and token.text not in pick.toolkit.words and not own:
                 reason = unsupported(token.text)
             if reason:
                 yield token, f"{reason} ({token.text})"

@@ -309,6 +309,29 @@ class Tree:
                 return path
         return None
 
+    def library(self, include: str) -> str | None:
+        """The header of a library that the tree carries with it: `3rdparty/eigen/Eigen/Dense` for `Eigen/Dense`."""
+        found = (
+            p for p in self._of_libraries.get(include.rpartition("/")[2], ()) if p.endswith(f"/{include}")
+        )
+        return min(found, key=lambda path: (path.count("/"), path), default=None)
+
+    @cached_property
+    def _of_libraries(self) -> dict[str, list[str]]:
+        """By name, the tree's files that are not Caffe's."""
+        files_of: dict[str, list[str]] = {}
+        for folder, folders, names in os.walk(self.root):
+            inside = os.path.relpath(folder, self.root).replace(os.sep, "/")
+            folders[:] = sorted(f for f in folders if not f.startswith("."))
+            for name in names if not inside.startswith((*HEADERS_IN, "src")) or not is_caffes(inside) else ():
+                files_of.setdefault(name, []).append(f"{inside}/{name}".removeprefix("./"))
+        return files_of
+
+    def is_of_headers(self, folder: str) -> bool:
+        """Is nothing to be compiled below this folder?"""
+        names = (name for _, _, names in os.walk(self.root / folder) for name in names)
+        return not any(name.endswith((*SOURCE_KINDS, ".c", ".cxx")) for name in names)
+
     # ---------------------------------------------------------------------------------- types
 
     @cached_property

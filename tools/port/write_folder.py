@@ -131,6 +131,10 @@ def write_folder(pick: Pick, folder: Path, force: bool) -> list[str]:
             raise Refused(f"{folder / path} is a link that leads elsewhere: nothing is written through it.")
     for path, data in contents.items():
         write(folder / path, data, if_changed=True)
+    for name, library in pick.links.items():
+        parts.append(f"{name}  {library}: a link to the tree, of headers alone")
+        (folder / name).unlink(missing_ok=True)
+        (folder / name).symlink_to((tree.root / library).resolve())
     write(folder / "ORIGIN", origin(pick, copied, contents, parts).encode())
     if not (folder / "__init__.py").exists():
         write(folder / "__init__.py", INIT.format(name=pick.type))

@@ -86,6 +86,7 @@ def test_not_a_tree(fork, port, tmp_path):
         (dict(members="bp::object self_;"), r"shift_layer\.hpp:\d+: ShiftLayer is a Python layer"),
         (dict(body="CUDNN_CHECK(cudnnCreate(&handle_));"), r"shift_layer\.cpp:7: ShiftLayer needs cuDNN"),
         (dict(members="cudnnHandle_t handle_;", body="cudnnCreate(&handle_);"), r"cpp:7: .* needs cuDNN \(cudnnCreate"),
+        (dict(base="CuDNNConvolutionLayer"), r"shift_layer\.hpp:5: ShiftLayer needs cuDNN \(CuDNNConvolutionLayer"),
         (dict(body="bottom[0]->gpu_data_of_row(1);"), r"shift_layer\.cpp:7: .*gpu_data_of_row.*/blob\.hpp:4"),
         (dict(body="bottom[0]->offset(device, 1, 2, 3, 4, 5);"),
          r"shift_layer\.cpp:7: ShiftLayer uses an overload of offset .*/blob\.hpp:5"),

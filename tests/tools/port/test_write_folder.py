@@ -3,6 +3,8 @@
 import pytest
 from support.fork import CORE, names
 
+from tools.cuda.layer_folder import LayerFolder
+
 
 def test_messages_of_another_package(fork, port):
     """A second .proto defines a message of the same name in a package of its own. Nothing includes it."""
@@ -48,9 +50,37 @@ def test_axes_that_a_forks_blob_allows(fork, port, check, most):
     assert ("blob.hpp:4: blobs of up to" in (port.folder / "shift/ORIGIN").read_text()) == (most != 4)
 
 
-def test_headers_that_the_tree_carries_with_it(fork, port):
-    """A library of headers alone needs no more than its folder in the compiler's path."""
+@pytest.mark.parametrize(
+    ("place", "include"),
+    [
+        ("third_party/eigen/Eigen/Dense", "third_party/eigen/Eigen/Dense"),
+        ("3rdparty/eigen/Eigen/Dense", "Eigen/Dense"),
+        ("src/3rdparty/Eigen/Dense", "Eigen/Dense"),
+    ],
+)
+def test_headers_that_the_tree_carries_with_it(fork, port, place, include):
+    """A library of headers alone is linked to, and the compiler finds it."""
+    fork.write(place, '#include "src/Core.h"\n')
+    fork.write(
+        place.replace("Dense", "src/Core.h"), "namespace Eigen { template <class T> T two() { return 2; } }"
+    )
+    fork.layer(
+        "Shift", includes=f"#include <{include}>", body="top[0]->mutable_cpu_data()[0] = Eigen::two<Dtype>();"
+    )
+    assert "by hand" not in port("Shift")
+    folder = port.folder / "shift"
+    assert (folder / include).read_text() == '#include "src/Core.h"\n'
+    link = include.partition("/")[0]
+    assert f"\n{link}  {place.removesuffix(include)}{link}: a link" in (folder / "ORIGIN").read_text()
+    assert "by hand" not in port("Shift")  # again
+    layer = LayerFolder(str(folder))
+    assert not [file for file in layer.files if "Eigen" in file]
+
+
+def test_a_library_that_is_compiled(fork, port):
+    """It needs more than its folder in the compiler's path."""
     fork.write("third_party/eigen/Eigen/Dense.h", "")
+    fork.write("third_party/eigen/Eigen/src/dense.cpp", "")
     fork.layer("Shift", includes='#include "third_party/eigen/Eigen/Dense.h"')
     said = port("Shift")
     assert (
