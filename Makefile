@@ -107,7 +107,7 @@ lint:  ## ruff, clang-format and the type checker
 	@if [ ! -e pyproject.toml ]; then echo "make lint: the sources are in the checkout, not in what pip installs"; exit 2; fi
 	@for tool in ruff ty clang-format; do command -v $$tool >/dev/null || { echo "make lint: $$tool is missing:" \
 	  "python -m pip install -r requirements/lint.txt"; exit 2; }; done
-	@ruff check . && ruff format --check . && ty check -q && git ls-files -z '*.cu' '*.cuh' '*.h' '*.hpp' '*.cpp' ':!tests/tools/cuda/rewrite' | \
+	@ruff check . && ruff format --check . && ty check -q && git ls-files -z '*.cu' '*.cuh' '*.h' '*.hpp' '*.cpp' | \
 	  xargs -0 clang-format --dry-run -Werror
 
 clean:  ## remove all build files

@@ -48,7 +48,7 @@ def build(out: Path):
     """The package of the tests' tiny Caffe layers."""
     folder = out.resolve() / "caffe"
     if not (folder / "layers" / "zoo").exists():
-        _make.copy_layer(_make.ROOT / "tests" / "caffe_zoo", folder, "zoo")
+        _make.copy_layer(_make.ROOT / "tests" / "fixtures" / "caffe_zoo", folder, "zoo")
     settings = {"ARCH": "native"} if GPU in _machine.devices() else {"NVCC": ""}
     _make.make(folder, "libraries", **settings)
     return importlib.import_module(f"{load_package(folder / 'layers', 'benchmark_caffe')}.zoo")

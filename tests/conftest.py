@@ -199,14 +199,14 @@ def shared_layers(shared_folder) -> SharedLayers:
 
 @pytest.fixture(scope="session")
 def kernels_folder(shared_layers) -> Path:
-    """tests/kernels, built."""
+    """tests/fixtures/kernels, built."""
     return shared_layers.build_layers("kernels")
 
 
 @pytest.fixture(scope="session")
 def kernels(kernels_folder, shared_layers):
-    """By name, the Layer of each folder in tests/kernels."""
-    names = [header.parent.name for header in (ROOT / "tests" / "kernels").glob("*/*.h")]
+    """By name, the Layer of each folder in tests/fixtures/kernels."""
+    names = [header.parent.name for header in (ROOT / "tests" / "fixtures" / "kernels").glob("*/*.h")]
     return {name: importlib.import_module(f"{shared_layers.package}.{name}").layer for name in names}
 
 

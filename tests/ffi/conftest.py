@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from support import python_with_torch
+from support.workshop import FIXTURES, ROOT
 
-HERE = Path(__file__).resolve().parent
-PROGRAM = HERE.parents[1] / "layers" / "_ffi" / "program.py"
+PROGRAM = ROOT / "layers" / "_ffi" / "program.py"
 
 
 def run(folder: Path, *words: str) -> subprocess.CompletedProcess:
@@ -19,9 +19,9 @@ def run(folder: Path, *words: str) -> subprocess.CompletedProcess:
 
 @pytest.fixture(scope="session")
 def extension(tmp_path_factory) -> Path:
-    """A copy of tests/ffi/extension, built by its own build script."""
+    """A copy of tests/fixtures/ffi_extension, built by its own build script."""
     folder = tmp_path_factory.mktemp("ffi") / "extension"
-    shutil.copytree(HERE / "extension", folder)
+    shutil.copytree(FIXTURES / "ffi_extension", folder)
     done = run(folder, "build.py")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "_ext.old: built for host" in done.stdout, done.stdout

@@ -24,7 +24,7 @@ def folder_with(tmp_path, **files):
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"headers": "no.h"}, r"test_extension\.py:\d+: _ext\.x: headers: there is no file \S+/no\.h"),
+        ({"headers": "no.h"}, r"test_build_extension\.py:\d+: _ext\.x: headers: there is no file \S+/no\.h"),
         ({"sources": ["x.c", "no.c"]}, r"_ext\.x: sources: there is no file \S+/no\.c"),
         (
             {"with_cuda": True, "extra_objects": ["src/x_kernel.cu.o"]},

@@ -1,4 +1,4 @@
-"""Calls of the C functions of an extension of 2017. The extension is tests/ffi/extension; torch is the reference."""
+"""Calls of the C functions of an extension of 2017 (tests/fixtures/ffi_extension); torch is the reference."""
 
 import importlib.util
 import sys

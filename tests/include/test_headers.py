@@ -107,8 +107,8 @@ def test_header_alone_for_arm(tmp_path):
 
 
 def test_kernels_compile_under_nvcc(tmp_path, nvcc):
-    """All of tests/kernels, which the host backend runs, is CUDA too, as it is rewritten for nvcc."""
-    sources = sorted((ROOT / "tests" / "kernels").glob("*/*.cu"))
+    """All of tests/fixtures/kernels, which the host backend runs, is CUDA too, as it is rewritten for nvcc."""
+    sources = sorted((ROOT / "tests" / "fixtures" / "kernels").glob("*/*.cu"))
     texts = [rewrite(str(source), NvccRewriter, "a test", "")[0][""] for source in sources]
     (tmp_path / "all.cu").write_text("\n".join(texts), encoding="latin-1")
     folders = [f"-I{source.parent}" for source in sources]

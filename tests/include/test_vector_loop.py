@@ -9,7 +9,7 @@ import pytest
 import torch
 
 ROOT = Path(__file__).resolve().parents[2]
-SOURCE = ROOT / "tests" / "kernels" / "vectors" / "vectors.cu"
+SOURCE = ROOT / "tests" / "fixtures" / "kernels" / "vectors" / "vectors.cu"
 
 # Around the sizes where a thread starts to take 16 bytes, whole and broken ones.
 COUNTS = (1, 3, 511, (1 << 19) - 1, (1 << 19) + 5, 1200001, 1 << 20)

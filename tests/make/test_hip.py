@@ -57,7 +57,7 @@ def test_which_backend_a_gpu_is_served_by():
 def test_kernels_compile(workshop):
     """They use shuffles, ballots and indices, of which include/hip has code. hipcc 5.2 knows gfx90a."""
     for name in ("warp", "indexing"):
-        shutil.copytree(ROOT / "tests" / "kernels" / name, workshop.folder / name)
+        shutil.copytree(ROOT / "tests" / "fixtures" / "kernels" / name, workshop.folder / name)
     workshop.build("BACKENDS=hip", "HIPCC=hipcc", "HIP_ARCH=gfx90a", "libraries")
     for name in ("warp", "indexing"):
         said = json.loads((workshop.folder / name / "_hip.json").read_text())

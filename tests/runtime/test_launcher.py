@@ -54,7 +54,7 @@ def test_a_notebook_shows_what_a_c_function_takes():
 
 
 def leaky(x):
-    """What tests/kernels/vectors calls relu."""
+    """What tests/fixtures/kernels/vectors calls relu."""
     return torch.nn.functional.leaky_relu(x, 0.5)
 
 

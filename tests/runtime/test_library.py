@@ -155,7 +155,10 @@ def test_built_by_another_version_of_the_toolkit(layer, old, tmp_path):
 
 @pytest.mark.parametrize(
     ("header", "known"),
-    [("tests/kernels/loops/loops.h", _edge.EVERY), ("src/caffe/caffe_layer.h", _edge.EVERY + _edge.CAFFE)],
+    [
+        ("tests/fixtures/kernels/loops/loops.h", _edge.EVERY),
+        ("src/caffe/caffe_layer.h", _edge.EVERY + _edge.CAFFE),
+    ],
 )
 def test_the_digests_are_of_all_that_the_edge_includes(header, known):
     """Otherwise a header could change, and an older library would be taken for a new one."""

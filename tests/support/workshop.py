@@ -20,6 +20,7 @@ from layers._runtime.cases import load_package
 from tools.make.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
+FIXTURES = ROOT / "tests" / "fixtures"
 
 
 def make(
@@ -107,10 +108,10 @@ class SharedLayers:
         return load_package(self.folder, f"built_for_tests_in_{self.folder.parent.name}")
 
     def build_layers(self, *sources: str) -> Path:
-        """The folders tests/<source>, each a layer, or a folder of layers; the folder of layers, with these built."""
+        """The folders in tests/fixtures, each a layer or a folder of layers; the folder of layers, with these built."""
         with locked(self._lock):
             names = []
-            for source in map(ROOT.joinpath("tests").joinpath, sources):
+            for source in map(FIXTURES.joinpath, sources):
                 layers = [source] if any(source.glob("*.cpp")) else [f.parent for f in source.glob("*/*.h")]
                 for layer in layers:
                     names.append(layer.name)

@@ -1,6 +1,6 @@
 """The Caffe core, which Caffe layers stand on: checks, memory, blobs, fillers, and the C ABI, on the host.
 
-The programs under tests/caffe_core are compiled against the headers as a layer is, and say what happens.
+The programs under tests/fixtures/caffe_core are compiled against the headers as a layer is, and say what happens.
 """
 
 import subprocess
@@ -34,7 +34,7 @@ def build_and_run(folder: Path) -> None:
     stock, caffe = core_archives()
 
     def one(program: str) -> None:
-        source, binary = Path("tests/caffe_core") / f"{program}.cpp", folder / program
+        source, binary = Path("tests/fixtures/caffe_core") / f"{program}.cpp", folder / program
         flags = [
             "-std=c++17",
             "-O0",

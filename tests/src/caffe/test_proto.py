@@ -20,7 +20,7 @@ from layers._caffe.parameters import Parameters
 from tools.caffe.proto import ProtoError, merged
 
 ROOT = Path(__file__).resolve().parents[3]
-PROTO = ROOT / "tests" / "proto"
+PROTO = ROOT / "tests" / "fixtures" / "proto"
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ COUNT = 256
 
 @pytest.fixture(scope="module")
 def races(shared_folder):
-    """tests/kernels_with_races, built with the race finder."""
+    """tests/fixtures/kernels_with_races, built with the race finder."""
     layers = SharedLayers(shared_folder / "races", "NVCC=", "SANITIZE=races")
     layers.build_layers("kernels_with_races")
     return importlib.import_module(f"{layers.package}.races").layer
@@ -131,7 +131,7 @@ def test_the_ends_of_memory(tmp_path):
     program = tmp_path / "races_test"
     compiler = shlex.split(os.environ.get("CXX", "g++"))
     subprocess.run(
-        [*compiler, "-std=c++17", "-Isrc/host", "tests/src/host/races_test.cpp", "-ldl", "-o", program],
+        [*compiler, "-std=c++17", "-Isrc/host", "tests/fixtures/host/races_test.cpp", "-ldl", "-o", program],
         check=True,
     )
     done = subprocess.run([program], capture_output=True, text=True, env={}, check=True)

@@ -27,7 +27,7 @@ from tools.files import depfile, read
 
 ROOT = Path(__file__).resolve().parents[3]
 ENV = os.environ | {"PYTHONPATH": str(ROOT)}
-CASES = Path(__file__).resolve().parent / "rewrite"
+CASES = ROOT / "tests" / "fixtures" / "rewrite"
 
 
 def rewrite(path: str):
