@@ -43,8 +43,11 @@ def make(goals: list[str], settings: dict[str, str], progress: "Progress", lock:
         CaffeBuildError: with the failed step's log.
     """
     program = shutil.which("make") or shutil.which("gmake")
-    if not program:
-        raise CaffeRuntimeError("load: `make` is not installed, which builds the layers")
+    for needed, found in (("make", program), *((c, shutil.which(c)) for c in settings["CXX"].split()[:1])):
+        if not found:
+            raise CaffeRuntimeError(
+                f"load: there is no {needed!r}: to build a layer takes make and a C++ compiler"
+            )
     # -k: what the host cannot run must not stop the build for the GPU.
     command = [program, "-C", str(toolkit.root()), "--no-print-directory", "-k", f"-j{os.cpu_count() or 2}"]
     command += [*goals, *(f"{name}={value}" for name, value in settings.items())]

@@ -34,7 +34,7 @@ def test_steps(steps, tmp_path):
         assert steps.ran == [
             ["py", "-m", "venv", "ENV"],
             ["ENV/bin/python", *install],
-            ["ENV/bin/python", "-c", tried.TRIAL],
+            ["ENV/bin/python", str(tried.TRIAL)],
         ]
     assert not list(tmp_path.iterdir())
 
