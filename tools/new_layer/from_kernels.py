@@ -224,8 +224,7 @@ class _Maker:
         exported = {}
         for name in free:
             kind = "bool" if choices[name] == ["true", "false"] else "int"
-            index = next(i for i, parameter in enumerate(self.template) if parameter[1] == name)
-            exported[name] = self._geometry.switched_by(index) or self.own(kind, name).name
+            exported[name] = self.own(kind, name).name
         instances = []
         for values in combinations:
             chosen = dict(zip(choices, values, strict=True))

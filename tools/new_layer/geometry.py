@@ -1,15 +1,14 @@
-"""Grid, block and shared memory of a launcher, from the launches in the file."""
+"""Grid, block and shared memory of a launcher: from the kernel's loop, or from the expressions of its launches."""
 
 from __future__ import annotations
 
-import dataclasses
 import re
 
 from ..cuda.launches import Launch
 from ..cuda.tokens import LOOP
-from .host_code import WHOLE_WORDS, Number, Numbers
 from .kernel_launcher import Argument
 
+WHOLE_WORDS = {"int", "unsigned", "long", "short", "size_t", "int32_t", "int64_t", "uint32_t", "uint64_t"}
 # Types that a count may have.
 WHOLE = {"unsigned int", "long long", *WHOLE_WORDS} - {"short"}
 # Names in a launch's expression that mean the same in a launcher.
@@ -20,10 +19,13 @@ EVERYWHERE = {
 }  # fmt: skip
 # Members, namespaces other than std, and elements are host code's own.
 OF_HOST = re.compile(r"\.\s*[A-Za-z_]|->|(?<!\bstd)\s*::|\[|\{|&(?!&)")
-# What gives a whole number, of a tensor.
-OF_SHAPE = re.compile(r"\.\s*(size|stride|numel|dim)\s*\([^()]*\)\Z")
 # Functions of torch that divide and round up.
 CEIL_DIV = re.compile(r"\b(?:at::cuda::ATenCeilDiv|at::ceil_div|THCCeilDiv)\b")
+# What a kernel reads of the grid and of the block in their second and third dimension.
+FURTHER = {
+    "grid": re.compile(r"\b(blockIdx|gridDim)\s*\.\s*[yz]\b|\bCUDA_2D_KERNEL_LOOP\b"),
+    "block": re.compile(r"\b(threadIdx|blockDim)\s*\.\s*[yz]\b|\bCUDA_2D_KERNEL_LOOP\b"),
+}
 
 
 class HostOnly(Exception):
@@ -37,32 +39,11 @@ class Geometry:
         self.maker, self.kernel, self.launches = maker, maker.kernel, maker.launches
         self.constants = maker.parts.constants
         self.prologue: list[str] = []  # statements before the launch
-        self._given: dict[str, str] = {}  # by name in the host code: variables of the launcher
 
     def of_launch(self) -> tuple[str, str, str]:
         """(grid, block, shared memory) as C++ expressions."""
         grid, block = self._grid_and_block()
         return grid, block, self._shared()
-
-    def switched_by(self, index: int) -> str | None:
-        """The number by which the host code's `switch` chooses this template argument, if there is such a switch."""
-        source, switches = self.maker.parts.source, set()
-        for launch in self.launches:
-            text = self._around(launch)
-            names = re.findall(r"\bswitch\s*\(\s*(\w+)\s*\)", text)
-            cases = re.findall(r"\bcase\s+(\w+)\s*:|\bdefault\s*:", text)
-            chosen = cases and cases[-1] in ("", launch.template_arguments[index])
-            switches.add(
-                (source.function_around(launch.start), names[0] if len(names) == 1 and chosen else "")
-            )
-        if len(switches) != 1 or not (name := switches.pop()[1]):
-            return None
-        before = self._state()
-        try:
-            return self._in_c(name, self.launches[0])
-        except HostOnly:
-            self._restore(before)
-            return None
 
     # --------------------------------------------------------------------------------- choices
 
@@ -72,22 +53,26 @@ class Geometry:
         any_grid = kernel.has_loop and not kernel.uses_thread_identity and len(bounds) == 1
         if any_grid and (count := self._count(bounds.pop())):
             return f"CAFFE_GET_BLOCKS({count})", "CAFFE_CUDA_NUM_THREADS"
-        return self._translated("grid") or self._asked("grid"), self._translated("block") or self._asked(
-            "block"
-        )
+        grid = self._translated("grid") or self._asked("grid")
+        return grid, self._translated("block") or self._asked("block")
 
     def _asked(self, what: str) -> str:
         """The grid or the block as a parameter."""
-        launch = self.launches[0] if self.launches else None
-        text = getattr(launch, what, "")
-        three = launch is None or "dim3" in text
-        three = three or re.search(rf"\bdim3\s[^;]*\b{re.escape(text)}\b", self._around(launch))
-        why = "The file never launches it" if launch is None else "The host code worked it out"
+        why = "The host code worked it out" if self.launches else "The file never launches it"
         self.maker.notes.append(f"{why}, so the caller passes the {what}.")
-        if not three:
+        if self.launches and not FURTHER[what].search(self._device_code()):
             return self.maker.own("int", what).name
         names = [self.maker.own("int", f"{what}_{axis}").name for axis in "xyz"]
         return f"dim3({', '.join(names)})"
+
+    def _device_code(self) -> str:
+        """The device code without the other kernels."""
+        parts = self.maker.parts
+        text = parts.device
+        for kernel, *_ in parts.kernels:
+            if kernel is not self.kernel:
+                text = text.replace(parts.source.text[slice(*kernel.body)], "")
+        return text
 
     def _shared(self) -> str:
         if self.launches and not any(launch.shmem for launch in self.launches):
@@ -102,36 +87,18 @@ class Geometry:
 
     def _translated(self, what: str) -> str | None:
         """A part of the launches in the launcher's variables, if that is possible and the same for all."""
-        before, results = self._state(), []
-        for launch in self.launches:
-            self._restore(before)
-            try:
-                expression = self._in_c(getattr(launch, what) or "0", launch)
-            except HostOnly:
-                results = []
-                break
-            added = [(a.type, a.name) for a in self.maker.arguments]
-            results.append((expression, added, self.prologue))
-        if results and all(result == results[0] for result in results):
-            return results[0][0]
-        self._restore(before)
-        return None
-
-    def _state(self):
-        """All that a translation changes."""
-        maker = self.maker
-        arguments = [dataclasses.replace(a) for a in maker.arguments]
-        return arguments, set(maker.used_names), list(self.prologue), dict(self._given)
-
-    def _restore(self, state):
-        maker, (arguments, used, prologue, given) = self.maker, state
-        maker.arguments, maker.used_names = [dataclasses.replace(a) for a in arguments], set(used)
-        self.prologue, self._given = list(prologue), dict(given)
-
-    def _around(self, launch: Launch) -> str:
-        source = self.maker.parts.source
-        function = source.function_around(launch.start)
-        return source.text[function.body : launch.start] if function else ""
+        try:
+            found = {self._in_c(getattr(launch, what) or "0", launch) for launch in self.launches}
+        except HostOnly:
+            return None
+        if len(found) != 1:
+            return None
+        expression = found.pop()
+        blocks = re.fullmatch(r"CAFFE_GET_BLOCKS\((\w+)\)", expression)
+        for argument in self.maker.arguments if blocks else ():
+            if argument.name == blocks[1]:
+                self._as_count(argument)
+        return expression
 
     # ---------------------------------------------------------------------------------- counts
 
@@ -180,81 +147,53 @@ class Geometry:
     # ----------------------------------------------------------------------------- expressions
 
     def _in_c(self, text: str, launch: Launch) -> str:
-        """A launch's expression, by the launcher's variables."""
-        of_kernel = [a for a in self.maker.arguments if a.value]
+        """A launch's expression, by the launcher's variables. HostOnly if it names anything else."""
+        maker = self.maker
+        of_kernel = [a for a in maker.arguments if a.value]
         passed = {
             text: argument
             for text, argument in zip(launch.arguments, of_kernel, strict=True)
             if not argument.type.endswith("*") and argument.kernel_type in WHOLE
         }
-        blocks = re.fullmatch(r"(?:caffe::)?CAFFE_GET_BLOCKS\s*\((.*)\)", text, re.DOTALL)
-        if blocks and (argument := passed.get(blocks[1].strip())) is not None:
-            return f"CAFFE_GET_BLOCKS({self._as_count(argument)})"
-        maker = self.maker
+        if (argument := passed.get(text)) is not None:
+            return argument.name
         types = {
             text: maker.types[parameter]
             for text, (_, parameter, _) in zip(launch.template_arguments, maker.template, strict=False)
             if parameter in maker.types
         }
-        return self._expression(text, passed, types, Numbers(maker.parts.source, launch), within=())
-
-    def _expression(self, text: str, passed, types, numbers: Numbers, within: tuple[str, ...]) -> str:
-        """`within` are the host code's variables whose value this is."""
-        if not within and (argument := passed.get(text)) is not None:
-            return argument.name
-        given = [
-            (a, passed[a]) for a in sorted(passed, key=len, reverse=True) if not re.fullmatch(r"[\w.]+", a)
-        ]
         # $0, $1, ...: arguments of the launch that are expressions, such as `input.numel()`
-        for i, (expression, _) in enumerate(given):
+        given = sorted((a for a in passed if not re.fullmatch(r"\w+", a)), key=len, reverse=True)
+        for i, expression in enumerate(given):
             text = text.replace(expression, f"${i}")
-        text = CEIL_DIV.sub("THCCeilDiv", text)
+        text = CEIL_DIV.sub("THCCeilDiv", re.sub(r"\bcaffe::(?=CAFFE_GET_BLOCKS)", "", text))
         if OF_HOST.search(text):
             raise HostOnly(text)
+        local = self._locals(launch)
+        counts = re.match(r"CAFFE_GET_BLOCKS\b", text)
 
         def translated(match: re.Match) -> str:
             word = match[0]
             if word.startswith("$"):
-                return _as_declared(given[int(word[1:])][1], Number("auto", ""))
-            if not within and (word in types or (word == "Dtype" and self.maker.dispatch)):
+                argument = passed[given[int(word[1:])]]
+                long = argument.kernel_type == "int" and not counts
+                return f"int64_t({argument.name})" if long else argument.name
+            if word in types or (word == "Dtype" and maker.dispatch):
                 return types.get(word, word)
-            if word in numbers.changed and within:
-                raise HostOnly(word)
             if word in EVERYWHERE:
                 return word
             if (argument := passed.get(word)) is not None:
-                return _as_declared(argument, numbers.found.get(word))
-            if word in self.constants and word not in numbers.found:
+                return argument.name
+            if word in self.constants and word not in local:
                 return self.constants[word]
-            return self._variable(word, passed, types, numbers, within)
+            raise HostOnly(word)
 
         return re.sub(r"\$\d+|\b[A-Za-z_]\w*(?!\s*')", translated, text)
 
-    def _variable(self, word: str, passed, types, numbers: Numbers, within: tuple[str, ...]) -> str:
-        """The name, in the launcher, of the host code's variable."""
-        if word in self._given:
-            return self._given[word]
-        number = numbers.found.get(word)
-        if number is None or word in within:
-            raise HostOnly(word)
-        before = self._state()
-        try:
-            if not number.value:
-                raise HostOnly(word)
-            value = self._expression(number.value, passed, types, numbers, (*within, word))
-            name = self.maker.named(word)
-            self.prologue.append(f"  const {number.type} {name} = {value};")
-        except HostOnly:
-            of_shape = number.type == "auto" and OF_SHAPE.search(number.value)
-            if not (of_shape or set(number.type.split()) <= WHOLE_WORDS):
-                raise
-            self._restore(before)
-            name = self.maker.own("int64_t" if number.type != "int" else "int", word).name
-        self._given[word] = name
-        return name
-
-
-def _as_declared(argument: Argument, number: Number | None) -> str:
-    """The argument, in the type of the host code's variable: std::min and THCCeilDiv want one type."""
-    long = number is not None and number.type != "int" and argument.kernel_type == "int"
-    return f"int64_t({argument.name})" if long else argument.name
+    def _locals(self, launch: Launch) -> set[str]:
+        """What may be variables of the function that launches: they hide the file's constants."""
+        source = self.maker.parts.source
+        function = source.function_around(launch.start)
+        text = source.text[function.at : launch.start] if function else ""
+        declared = r"[\w>&*]\s+[&*]*(\w+)\s*[=({;,)\[]|,\s*[&*]*(\w+)\s*[=(]"
+        return {word for found in re.findall(declared, text) for word in found}

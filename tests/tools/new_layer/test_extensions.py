@@ -13,38 +13,48 @@ from layers._runtime.cases import load_package
 KERNEL = "__global__ void run(int n, float* x) { x[blockIdx.x * blockDim.x + threadIdx.x] = n; }\n"
 
 
-def launched(host: str, before: str = ""):
-    launcher = derive(f"{before}{KERNEL}void launch(at::Tensor x, int rows) {{ {host} }}\n")[0]["run"]
-    return (
-        launcher.grid,
-        launcher.block,
-        [line.strip() for line in launcher.prologue],
-        launcher.python_parameters[2:],
-    )
+def launched(host: str, before: str = "", kernel: str = KERNEL):
+    launcher = derive(f"{before}{kernel}void launch(at::Tensor x, int rows) {{ {host} }}\n")[0]["run"]
+    return launcher.grid, launcher.block, launcher.python_parameters[2:]
 
 
 @pytest.mark.parametrize(
-    ("host", "grid", "prologue", "asked"),
+    ("host", "grid", "asked"),
     [
-        ("int g = (n + 63) / 64; run<<<g, 64>>>(n, x);", "g", ["const int g = (n + 63) / 64;"], []),
-        ("const auto m = x.numel(); run<<<(m + 63) / 64, 64>>>(m, x);", "(int64_t(n) + 63) / 64", [], []),
-        ("run<<<(x.numel() + 63) / 64, 64>>>(x.numel(), x);", "(int64_t(n) + 63) / 64", [], []),
-        ("dim3 g(rows, 2); run<<<g, 64>>>(n, x);", "g", ["const dim3 g = dim3(rows, 2);"], ["rows"]),
-        ("int b = x.size(0); run<<<b * 2, 64>>>(n, x);", "b * 2", [], ["b"]),
-        ("dim3 g; if (n) return; g = dim3(n); run<<<g, 64>>>(n, x);", "g", ["const dim3 g = dim3(n);"], []),
-        ("run<<<at::ceil_div(n, 64), 64>>>(n, x);", "THCCeilDiv(n, 64)", [], []),
-        # several values, or one of another block
-        ("int g = 4; if (n > 9) g = 8; run<<<g, 64>>>(n, x);", "grid", [], ["grid"]),
-        ("int g = 4; while (g < n) g *= 2; run<<<g, 64>>>(n, x);", "grid", [], ["grid"]),
-        ("int g; if (n > 9) { g = 8; } run<<<g, 64>>>(n, x);", "grid", [], ["grid"]),
-        ("{ int g = 4; } run<<<g, 64>>>(n, x);", "grid", [], ["grid"]),
-        ("int g = 4; fill(&g); run<<<g, 64>>>(n, x);", "grid", [], ["grid"]),
-        ("int n = 9; int g = n; n = 7; run<<<g, 64>>>(n, x);", "g", [], ["g"]),
-        ("dim3 g(1); g.x = n; run<<<g, 64>>>(n, x);", "dim3(grid_x, grid_y, grid_z)", [], [f"grid_{a}" for a in "xyz"]),
+        ("run<<<(n + 63) / 64, 64>>>(n, x);", "(n + 63) / 64", []),
+        ("const auto m = x.numel(); run<<<(m + 63) / 64, 64>>>(m, x);", "(n + 63) / 64", []),
+        ("run<<<(x.numel() + 63) / 64, 64>>>(x.numel(), x);", "(int64_t(n) + 63) / 64", []),
+        ("run<<<at::ceil_div(n, 64), 64>>>(n, x);", "THCCeilDiv(n, 64)", []),
+        # the host code's own variables
+        ("int g = (n + 63) / 64; run<<<g, 64>>>(n, x);", "grid", ["grid"]),
+        ("run<<<rows * 2, 64>>>(n, x);", "grid", ["grid"]),
+        ("run<<<x.size(0), 64>>>(n, x);", "grid", ["grid"]),
+        # a constant of the file, but here it is the function's own
+        ("run<<<WIDE, 64>>>(n, x);", "WIDE", []),
+        ("const int WIDE = rows; run<<<WIDE, 64>>>(n, x);", "grid", ["grid"]),
+        ("int *p = 0, WIDE(rows); run<<<WIDE, 64>>>(n, x);", "grid", ["grid"]),
+        # several values
+        ("run<<<n, 64>>>(n, x); run<<<n * 2, 64>>>(n, x);", "grid", ["grid"]),
     ],
-)  # fmt: skip
-def test_numbers_of_the_host_code(host, grid, prologue, asked):
-    assert launched(host) == (grid, "64", prologue, asked)
+)
+def test_a_launch_by_the_kernels_arguments(host, grid, asked):
+    """Only what the launch itself says. What the host code works out is a parameter."""
+    assert launched(host, "const int WIDE = 8;\n") == (grid, "64", asked)
+
+
+@pytest.mark.parametrize(
+    ("uses", "before", "grid"),
+    [
+        ("blockIdx.x", "", "grid"),
+        ("blockIdx.y", "", "dim3(grid_x, grid_y, grid_z)"),
+        ("threadIdx.z", "", "grid"),
+        ("row()", "__device__ int row() { return gridDim .y; }\n", "dim3(grid_x, grid_y, grid_z)"),
+        ("blockIdx.x", "__global__ void other(int* x) { x[blockIdx.y] = 0; }\n", "grid"),
+    ],
+)
+def test_a_grid_has_the_dimensions_that_the_kernel_reads(uses, before, grid):
+    kernel = f"__global__ void run(int n, float* x) {{ x[{uses}] = n; }}\n"
+    assert launched("dim3 g(rows, 2); run<<<g, 64>>>(n, x);", before, kernel)[0] == grid
 
 
 def test_functions_that_count_blocks_are_kept():
@@ -52,29 +62,6 @@ def test_functions_that_count_blocks_are_kept():
     assert launched("run<<<blocks_for(n), 64>>>(n, x);", helper)[0] == "blocks_for(n)"
     of_torch = "inline int blocks_for(const int n) { return at::get_num_threads() + n; }\n"
     assert launched("run<<<blocks_for(n), 64>>>(n, x);", of_torch)[0] == "grid"
-
-
-def test_launches_with_other_values_leave_it_to_the_caller():
-    host = "{ int g = n; run<<<g, 64>>>(n, x); } { int g = n * 2; run<<<g, 64>>>(n, x); }"
-    assert launched(host)[0] == "grid"
-
-
-@pytest.mark.parametrize(
-    ("host", "by"),
-    [
-        ("switch (t) { case 32: run<32><<<1, t>>>(n, x); break; default: run<64><<<1, t>>>(n, x); }", "t"),
-        ("switch (t) { case 64: run<32><<<1, t>>>(n, x); break; default: run<64><<<1, t>>>(n, x); }", "size"),
-        ("if (t > 32) run<32><<<1, t>>>(n, x); else run<64><<<1, t>>>(n, x);", "size"),
-    ],
-)
-def test_a_switch_that_chooses_an_instance(host, by):
-    """The caller cannot ask for an instance that does not fit the block."""
-    text = (
-        f"template <int size>\n{KERNEL}void launch(float* x, int n) {{ int t = n > 32 ? 64 : 32; {host} }}\n"
-    )
-    launcher = derive(text)[0]["run"]
-    assert [test for test, _ in launcher.instances] == [f"{by} == 32", f"{by} == 64"]
-    assert launcher.python_parameters == ["n", "x"] + ["size"] * (by == "size") and launcher.block == "t"
 
 
 def test_a_macro_of_the_files_own_is_the_toolkits():
@@ -209,5 +196,6 @@ def build_shift(folder):
 def test_an_extension_computes(shift, dtype, shape):
     x = torch.randn(shape, dtype=dtype, generator=torch.Generator().manual_seed(1))
     out, done = torch.empty_like(x), torch.zeros(1, dtype=torch.int64)
-    shift.layer.shift_add_forward(x, *x.shape, out, done, *x.shape)
+    rows, columns = shape
+    shift.layer.shift_add_forward(x, *shape, out, done, rows, -(-columns // 32), 1, 32)
     assert torch.equal(out, x + 3) and done.item() == x.numel()

@@ -240,7 +240,7 @@ def test_window_computes(from_caffe, keep_where):
 def test_row_sum_computes(from_caffe):
     layer = from_caffe[2]["row_sum"].layer
     x, sums = torch.arange(70, dtype=torch.float32).reshape(7, 10), torch.empty(7)
-    layer.row_sum_kernel(x, 10, sums, 7, 4)
+    layer.row_sum_kernel(x, 10, sums, 7, 4, 4 * x.element_size())
     assert torch.equal(sums, x.sum(1))
     rows = torch.arange(7, dtype=torch.int32)
     wanted = x * rows[:, None] * 3

@@ -89,7 +89,7 @@ def test_parameter_types_that_c_lacks(parameter):
         ),
         (
             kernel(
-                "Dtype* x", "x[threadIdx.x] = 0;", host="dim3 g(a_, 2);", launch="Run<Dtype><<<g, t_>>>(x);"
+                "Dtype* x", "x[blockIdx.y] = 0;", host="dim3 g(a_, 2);", launch="Run<Dtype><<<g, t_>>>(x);"
             ),
             "dim3(grid_x, grid_y, grid_z)",
             "block",
