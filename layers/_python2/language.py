@@ -102,6 +102,7 @@ METHODS = {
     "iteritems": lambda owner: lambda: iter(owner.items()),
     "next": lambda owner: owner.__next__,
     "decode": _decode,
+    "tostring": lambda owner: owner.tobytes,  # of numpy's and array's arrays
     "keys": None,
     "values": None,
     "items": None,
