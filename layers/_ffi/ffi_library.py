@@ -8,6 +8,7 @@ import importlib.util
 import os
 from pathlib import Path
 
+from cffi import FFI
 from torch import Tensor
 
 from .. import _edge
@@ -111,7 +112,14 @@ def of_python(name: str, gpu: str) -> dict:
         "fail": fail,
         "dense": lambda tensor: tensor.detach().resolve_neg().resolve_conj().contiguous(),
         "restore": _restore,
+        "address_of": _address_of,
     }
+
+
+def _address_of(pointer) -> int:
+    if not isinstance(pointer, FFI.CData):
+        raise TypeError
+    return int(FFI().cast("uintptr_t", pointer))
 
 
 def _restore(tensor: Tensor, copy: Tensor) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import CodeType
 
 from .._runtime import CaffeRuntimeError
+from . import old_pb2
 from .language import METHODS
 
 # fissix's fixers for what today's parser does not read. All other differences are no matter of syntax.
@@ -98,6 +99,8 @@ def compiled(path: Path, others: int = 0) -> Source:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SyntaxWarning)  # "\d" in a string
         tree, language = _parsed(text, str(path))
+        if path.name.endswith("_pb2.py") and (made := old_pb2.code_of(tree, str(path))):
+            return Source(made, 3, True)
         futures = {
             alias.name for node in tree.body if isinstance(node, ast.ImportFrom) and node.module == "__future__"
             for alias in node.names

@@ -94,6 +94,20 @@ def _sort(items: list):
     return sort
 
 
+# Methods of an LMDB's transactions and cursors that take keys and values, which were strings.
+_OF_LMDB = ("put", "get", "delete", "set_key", "set_range")
+
+
+def _of_bytes(method):
+    """The method, with bytes for text."""
+
+    @functools.wraps(method)
+    def call(*args, **kwargs):
+        return method(*(arg.encode("latin-1") if isinstance(arg, str) else arg for arg in args), **kwargs)
+
+    return call
+
+
 # By name: what gives the method of an object that does not have it.
 METHODS = {
     "has_key": lambda owner: owner.__contains__,
@@ -107,6 +121,7 @@ METHODS = {
     "values": None,
     "items": None,
     "sort": None,
+    **dict.fromkeys(_OF_LMDB),
 }
 
 
@@ -122,6 +137,9 @@ def method(owner, name: str):
             return make(owner) if make else getattr(owner, name)
         except AttributeError:
             raise AttributeError(f"{type(owner).__name__!r} object has no attribute {name!r}") from None
+    if name in _OF_LMDB:
+        lmdb = sys.modules.get("lmdb")
+        return _of_bytes(own) if lmdb and isinstance(owner, lmdb.Transaction | lmdb.Cursor) else own
     return _listed(own) if name in ("keys", "values", "items") else own
 
 

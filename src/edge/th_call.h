@@ -28,9 +28,9 @@ using caffe::Owned;
 struct Python : caffe::Named {
   using caffe::Named::Named;
   // Functions. Do an operation of TH; raise the error for an argument; raise that of a failed call; make a dense copy;
-  // give a copy's values back.
+  // give a copy's values back; the address of a pointer of cffi.
   PyObject *service = object("service"), *refuse = object("refuse"), *fail = object("fail"),
-           *dense = object("dense"), *restore = object("restore");
+           *dense = object("dense"), *restore = object("restore"), *address_of = object("address_of");
 };
 inline Python* python = nullptr;
 
@@ -306,8 +306,13 @@ inline bool convert(Call& call, const Function& f, size_t index, PyObject* value
     word->address = value == Py_None ? nullptr : PyLong_AsVoidPtr(value);
   } else {
     call.lent.emplace_back(value);
-    if (!call.lent.back().read()) return refuse(f, static_cast<Py_ssize_t>(index), value);
-    word->address = call.lent.back().storage.data;
+    if (call.lent.back().read()) {
+      word->address = call.lent.back().storage.data;
+    } else {
+      PyErr_Clear();
+      const Owned number(PyObject_CallFunctionObjArgs(python->address_of, value, nullptr));
+      word->address = number ? PyLong_AsVoidPtr(number.get()) : nullptr;
+    }
   }
   if (!PyErr_Occurred()) return true;
   PyErr_Clear();

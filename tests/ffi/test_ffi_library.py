@@ -5,6 +5,7 @@ import sys
 
 import pytest
 import torch
+from cffi import FFI
 from torch.autograd import Function
 
 import layers.ffi  # noqa: F401 (it is torch.utils.ffi)
@@ -84,6 +85,8 @@ def test_numbers_texts_and_memory(old):
     memory = torch.zeros(2, dtype=torch.int32)
     assert old.old_words("text", 200, memory) == 4 and memory.tolist() == [200, 0]
     assert old.old_words("", 0, None) == 0
+    own = FFI().new("int *")  # as fxia22's spatial transformer hands over its device
+    assert old.old_words("", 7, own) == 0 and own[0] == 7
     assert old.old_mean(torch.tensor([1.0, 2.0]).double(), True) == 2.5
     assert old.old_mean(torch.tensor([1.0, 2.0]).double(), False) == 1.5
 
@@ -193,6 +196,7 @@ WRONG = [
     ("old_scale", (ONE, ONE, "x"), CaffeTypeError, r"by: expected float, got str 'x'"),
     ("old_words", ("", 256, None), CaffeValueError, r"small: expected unsigned char from 0 to 255, got 256"),
     ("old_words", (3, 1, None), CaffeTypeError, r"text: .* got int 3"),
+    ("old_words", ("", 1, "a"), CaffeTypeError, r"memory: expected int \*, got str 'a'"),
     ("old_fill", (ONE, 2**70, 1, 1), CaffeValueError, r"rows: expected long from"),
     ("old_fill", (ONE, 1.5, 1, 1), CaffeTypeError, r"rows: expected long, got float 1.5"),
 ]  # fmt: skip

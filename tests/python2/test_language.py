@@ -34,6 +34,7 @@ PRINTED = [
     ("from __future__ import division\nout = 7 / 2; print 'a'", 3.5),
     ("class A:\n\tdef next(self):\n\t    raise StopIteration\n        def __iter__(self): return self\n"
      "        def __nonzero__(self): return 0 > 1\nout = [list(A()), bool(A())]", [[], False]),
+    ("import numpy as np\nout = [len(np.zeros(3, np.float32).tostring()), {'a': 1}.get('a')]", [12, 1]),
     ("class A(object):\n    def __div__(self, other): return other\nout = A() / 4", 4),
 ]  # fmt: skip
 
@@ -108,3 +109,17 @@ def test_what_is_neither_names_the_file_and_line(run):
     with pytest.raises(SyntaxError, match="nor is it Python 2") as error:
         run("print 'x'\nout = = 1", mark="")
     assert (error.value.lineno, error.value.filename.endswith("old.py")) == (1, True)
+
+
+def test_keys_and_values_of_an_lmdb_are_text_or_bytes(run, tmp_path):
+    text = f"""
+import lmdb
+base = lmdb.open({str(tmp_path / "base")!r}, map_size=int(1e6))
+with base.begin(write=True) as transaction:
+    transaction.put('{{:0>3d}}'.format(7), 'seven')
+    transaction.put(b'008', b'\\xff')
+with base.begin() as transaction:
+    cursor = transaction.cursor()
+    out = [transaction.get('007'), transaction.get('009', 'none'), cursor.set_range('008'), cursor.value()]
+"""
+    assert run(text) == [b"seven", b"none", True, b"\xff"]
