@@ -40,6 +40,6 @@ def test_its_messages_are_made_of_its_descriptor(form, tmp_path):
 
 def test_another_module_of_such_a_name_runs_as_it_is(tmp_path):
     (tmp_path / "my_pb2.py").write_text(
-        "def FieldDescriptor(**given): return given\nx = FieldDescriptor(a=7 / 2)\n"
+        "def FieldDescriptor(**given): return given\nx = FieldDescriptor(a=6 / 2)\n"
     )
     assert Tree([tmp_path], {}).module("my_pb2").x == {"a": 3}
