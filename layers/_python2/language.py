@@ -94,16 +94,18 @@ def _sort(items: list):
     return sort
 
 
-# Methods of an LMDB's transactions and cursors that take keys and values, which were strings.
+# Methods that took strings, and take bytes: of an LMDB's transactions and cursors, and of protobuf's messages.
 _OF_LMDB = ("put", "get", "delete", "set_key", "set_range")
+_OF_MESSAGES = ("ParseFromString", "MergeFromString", "FromString")
 
 
 def _of_bytes(method):
-    """The method, with bytes for text."""
+    """The method, with bytes for text. What `opened` has read becomes the file's bytes again."""
 
     @functools.wraps(method)
     def call(*args, **kwargs):
-        return method(*(arg.encode("latin-1") if isinstance(arg, str) else arg for arg in args), **kwargs)
+        args = (arg.encode("utf-8", "surrogateescape") if isinstance(arg, str) else arg for arg in args)
+        return method(*args, **kwargs)
 
     return call
 
@@ -121,7 +123,7 @@ METHODS = {
     "values": None,
     "items": None,
     "sort": None,
-    **dict.fromkeys(_OF_LMDB),
+    **dict.fromkeys((*_OF_LMDB, *_OF_MESSAGES)),
 }
 
 
@@ -137,6 +139,8 @@ def method(owner, name: str):
             return make(owner) if make else getattr(owner, name)
         except AttributeError:
             raise AttributeError(f"{type(owner).__name__!r} object has no attribute {name!r}") from None
+    if name in _OF_MESSAGES:
+        return _of_bytes(own)
     if name in _OF_LMDB:
         lmdb = sys.modules.get("lmdb")
         return _of_bytes(own) if lmdb and isinstance(owner, lmdb.Transaction | lmdb.Cursor) else own

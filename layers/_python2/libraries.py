@@ -236,6 +236,18 @@ def _misc(module: types.ModuleType | None = None) -> types.ModuleType:
     return Library(module or types.ModuleType("scipy.misc"), old)
 
 
+def _transform(module: types.ModuleType) -> Library:
+    """skimage.transform: an image's colours are no axis to scale."""
+
+    def rescale(image, scale, *args, **kwargs):
+        is_colour = np.ndim(image) == 3 and np.shape(image)[-1] in (3, 4) and np.isscalar(scale)
+        if is_colour and "channel_axis" not in kwargs:
+            kwargs["channel_axis"] = -1
+        return module.rescale(image, scale, *args, **kwargs)
+
+    return Library(module, {"rescale": rescale})
+
+
 def _urllib(module: types.ModuleType) -> Library:
     return Library(
         module, {}, more=[importlib.import_module(f"urllib.{part}") for part in ("request", "parse")]
@@ -258,6 +270,7 @@ LIBRARIES = {
     "pickle": _pickle,
     "string": _string,
     "scipy.misc": _misc,
+    "skimage.transform": _transform,
     "urllib": _urllib,
     "StringIO": lambda module: Library(module, {"StringIO": StringIO}),
     "collections": lambda module: Library(module, {}, more=[importlib.import_module("collections.abc")]),

@@ -123,3 +123,14 @@ with base.begin() as transaction:
     out = [transaction.get('007'), transaction.get('009', 'none'), cursor.set_range('008'), cursor.value()]
 """
     assert run(text) == [b"seven", b"none", True, b"\xff"]
+
+
+def test_a_message_is_read_from_a_file_that_was_opened_as_text(run, tmp_path):
+    (tmp_path / "mean").write_bytes(b"\x3a\x04\xff\r\n\xe9")  # a field of bytes
+    text = f"""
+from google.protobuf.descriptor_pb2 import UninterpretedOption as Message
+out = Message()
+out.ParseFromString(open({str(tmp_path / "mean")!r}).read())
+out = [out.string_value, Message.FromString(open({str(tmp_path / "mean")!r}, 'rb').read()) == out]
+"""
+    assert run(text) == [b"\xff\r\n\xe9", True]

@@ -1,11 +1,14 @@
 """Old names of libraries: each gives what the library of its time gave."""
 
 import pickle
+import sys
+import types
 
 import numpy as np
 import pytest
 
 from layers._python2 import Tree
+from layers._python2.libraries import library
 
 FILES = [
     ("out = np.zeros(3, np.float).dtype.name + np.ones((2.0, 2), np.int).dtype.kind", "float64i"),
@@ -59,3 +62,21 @@ def test_other_code_keeps_its_numpy(tmp_path):
     (tmp_path / "old.py").write_text("import numpy as np\nx = np.float\nprint x")
     Tree([tmp_path], {}).module("old")
     assert not hasattr(np, "float")
+
+
+def test_an_image_is_rescaled_by_its_sides_alone(tmp_path, monkeypatch):
+    """Without scikit-image, by what its function is given: its axis of colours was found by itself."""
+    given = []
+    transform = types.ModuleType("skimage.transform")
+    transform.rescale = lambda image, scale, **options: given.append(options)
+    monkeypatch.setitem(sys.modules, "skimage", types.ModuleType("skimage"))
+    monkeypatch.setitem(sys.modules, "skimage.transform", transform)
+    (tmp_path / "old.py").write_text(
+        "import numpy as np\nfrom skimage.transform import rescale\nprint ''\n"
+        "for shape in ((4, 6, 3), (4, 6), (4, 6, 9)): rescale(np.zeros(shape), 0.5)\n"
+        "rescale(np.zeros((4, 6, 3)), 0.5, channel_axis=None)\n"
+    )
+    library.cache_clear()
+    Tree([tmp_path], {}).module("old")
+    assert given == [{"channel_axis": -1}, {}, {}, {"channel_axis": None}]
+    library.cache_clear()

@@ -40,7 +40,7 @@ class LibraryRules(Rules):
 
     def flags(self, source: str, own: list[str]) -> str:
         words = ["-iquote", os.path.dirname(source), *own, *self.job["flags"]]
-        words.append(f"-fmacro-prefix-map={self.job['copies']}={self.job['above']}")
+        words.append(f"-ffile-prefix-map={self.job['copies']}={self.job['above']}")
         return " ".join(shlex.quote(word).replace("$", "$$").replace(",", "$(comma)") for word in words)
 
     def objects(self, backend: str, place: str) -> list[str]:

@@ -55,7 +55,7 @@ def run(words: list[str], settings: Settings) -> Result:
     """Run one script with its arguments in its folder, in a process of its own."""
     script = words[0]
     began = time.monotonic()
-    passed = ("CXX", "NVCC", "ARCH", "HOST_ARCH")
+    passed = ("CXX", "NVCC", "ARCH", "HOST_ARCH", "SANITIZE")
     own = {name: text for name, text in settings.environment().items() if text or name == "NVCC"}
     environment = {k: v for k, v in os.environ.items() if not k.startswith("MAKE") and k != "MFLAGS"}
     environment |= {name: own[name] for name in passed if name in own and name in os.environ}

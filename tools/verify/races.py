@@ -1,5 +1,7 @@
 """Read the log of the race finder (src/host/host_races.h), and describe races: kernel, lines, threads, element.
 
+`python -m tools.verify.races LOG` prints them.
+
 Libraries that were built with SANITIZE=races append lines to the file CAFFE_RACES: one for each kernel that runs, one
 for each pair of places in the code at which two threads of a launch race, and one for each shuffle that reads from a
 lane that takes no part in it.
@@ -10,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -161,3 +164,13 @@ def place(library: str, offset: int) -> tuple[str, str]:
     with contextlib.suppress(OSError, ValueError, IndexError):
         return found, Path(file).read_text(errors="replace").splitlines()[int(number) - 1].strip()
     return found, "?"
+
+
+def main() -> int:
+    races, _ = parse(Path(sys.argv[1]).read_text())
+    print(*races, sep="\n")
+    return bool(races)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
