@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from layers import caffe_net
-from layers._net.builder import needed_types
+from layers._net.needs import needs
 from layers._net.net import CaffeNet
 from layers._net.registry import Folders
 
@@ -259,7 +259,7 @@ def measure(settings: Settings) -> Report:
     report = Report("Caffe nets, float32, eager: time over that of the net by hand")
     device = _machine.devices()[0]
     folders = Folders()
-    needed = {t for name, net in NETS.items() for t in needed_types(prototxt(name, 1, net[2]))}
+    needed = {t for name, net in NETS.items() for t in needs(prototxt(name, 1, net[2]))}
     missing = sorted(t for t in needed if not folders.find(t))
     with torch.backends.cudnn.flags(enabled=True, benchmark=True):
         for name in NETS:

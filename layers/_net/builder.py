@@ -6,7 +6,7 @@ import contextlib
 import functools
 import logging
 import re
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from .._files import named_by
 from .._runtime import CaffeError, CaffeValueError, some
 from .coordinates import crop_offsets
 from .graph import Graph, Spec, Step, build
-from .inputs import check_names, input_shapes, is_data, is_input
+from .inputs import check_names, input_shapes, is_input
 from .known import known_classes, known_types, variant_of
 from .messages import STOCK, layer_parameter, message_of
 from .net import CaffeNet, Phase
@@ -33,7 +33,7 @@ from .stock import StockDefinition, StockLayer, blobs_of, stock_class, stock_typ
 from .weights import stored_counts
 
 # Stock types that do not compute on tensors, and are left out.
-_NO_COMPUTATION = ("HDF5Output",)
+NO_COMPUTATION = ("HDF5Output",)
 
 
 @dataclass
@@ -201,7 +201,7 @@ class Builder:
 
     def _make(self, net: CaffeNet, step: Step) -> None:
         spec = step.spec
-        if spec in self.modules or spec.type in _NO_COMPUTATION:
+        if spec in self.modules or spec.type in NO_COMPUTATION:
             return
         self.modules[spec] = None
         for reason in _miscounted(spec):
@@ -231,9 +231,9 @@ class Builder:
         kind, find = stock_class(spec.type), self.options.folders.find
         if kind is not None and self.options.is_native(spec.type):
             message, unknown = layer_parameter(_with_files(spec.node, self.path))
-            strange, ignored = _of_forks(kind, unknown, self.options.ignore)
+            strange, ignored = of_forks(kind, unknown, self.options.ignore)
             self._note(spec, ignored, "is ignored, as told")
-            misfit = _misfit(kind, spec)
+            misfit = why_misfit(kind, spec)
             if not (strange or misfit) or find(spec.type) is None:
                 for one in strange:
                     self._stop(spec, _why_strange(one, spec.type))
@@ -264,7 +264,7 @@ class Builder:
         counts = len(spec.bottoms), len(spec.tops)
         definition = StockDefinition(spec.name, message, *counts, {}, stored)
         kind = variant_of(spec.type, definition, self.options.folders.chosen.get(spec.type))
-        strange, ignored = _of_forks(kind, unknown, self.options.ignore)
+        strange, ignored = of_forks(kind, unknown, self.options.ignore)
         self._note(spec, ignored, "is ignored, as told")
         for one in strange:
             self._stop(spec, _why_strange(one, spec.type))
@@ -539,53 +539,6 @@ def check_inputs(prototxt, replace: dict | None, states: list[State], options: O
     builder.check_inputs(states)
 
 
-def needed_types(
-    prototxt, replace: dict | None = None, states: Sequence[State] = (), own: Container[str] = ()
-) -> list[str]:
-    """The types of a prototxt's layers that compute something in any of these states, or, if none is given, in any.
-
-    Args:
-        own: types without bottoms that are no inputs.
-    """
-    return list(dict.fromkeys(spec.type for spec in _computing(prototxt, replace, states, own)))
-
-
-def without_bottoms(prototxt, replace: dict | None = None) -> list[str]:
-    """The types of layers without bottoms of which nobody knows whether they are data layers."""
-    root = parse(*read_net(prototxt, replace))
-    specs = [Spec.of(node) for node in upgraded(root, str(prototxt))]
-    known = {*stock_types(), *known_types()}
-    types = dict.fromkeys(spec.type for spec in specs if not spec.bottoms and not is_data(spec.type))
-    return [name for name in types if name and name not in known]
-
-
-def types_of_forks(
-    prototxt,
-    replace: dict | None = None,
-    ignore=(),
-    states: Sequence[State] = (),
-    own: Container[str] = (),
-) -> dict[str, list[Unknown]]:
-    """The needed types that stock Caffe does not have, or not with all the fields that this file uses: these fields.
-
-    A stock type is also listed if a layer has more or fewer bottoms or tops than it takes.
-    """
-    found: dict[str, list[Unknown]] = {}
-    for spec in _computing(prototxt, replace, states, own):
-        kind = stock_class(spec.type)
-        if kind is None:
-            found.setdefault(spec.type, [])
-            continue
-        try:
-            _, unknown = layer_parameter(spec.node)
-        except CaffeValueError:  # the error is raised when the net is built
-            continue
-        strange, _ = _of_forks(kind, unknown, ignore)
-        if strange or _misfit(kind, spec):
-            found.setdefault(spec.type, []).extend(strange)
-    return found
-
-
 def _extra(kind, unknown: list[Unknown]) -> dict[str, str]:
     """By path: the values of the fields of forks that a type understands, of several with spaces between them."""
     found: dict[str, str] = {}
@@ -597,7 +550,7 @@ def _extra(kind, unknown: list[Unknown]) -> dict[str, str]:
     return found
 
 
-def _of_forks(kind: type[StockLayer], unknown: list[Unknown], ignore) -> tuple[list[Unknown], list[Unknown]]:
+def of_forks(kind: type[StockLayer], unknown: list[Unknown], ignore) -> tuple[list[Unknown], list[Unknown]]:
     """The fields that the stock type does not understand: those that matter, and those to be ignored."""
     strange: list[Unknown] = []
     ignored: list[Unknown] = []
@@ -608,7 +561,7 @@ def _of_forks(kind: type[StockLayer], unknown: list[Unknown], ignore) -> tuple[l
     return strange, ignored
 
 
-def _misfit(kind: type[StockLayer], spec: Spec) -> str:
+def why_misfit(kind: type[StockLayer], spec: Spec) -> str:
     tops = len(spec.tops) or int(kind.is_loss)  # a loss's top may go without saying
     return kind.misfit(len(spec.bottoms), tops)
 
@@ -639,20 +592,6 @@ def _why_none(spec: Spec) -> str:
     if stock_class(spec.type) is None and not known_classes(spec.type):
         return f"no such layer here{did_you_mean(spec.type, [*stock_types(), *known_types()], SLIP)}"
     return "native=False, and its type is not ported"
-
-
-def _computing(prototxt, replace: dict | None, states: Sequence[State], own: Container[str]) -> list[Spec]:
-    text, path = read_net(prototxt, replace)
-    root = parse(text, path)
-    states = [state.over(root.node("state")) for state in states]
-    nodes = upgraded(root, path)
-    specs = [Spec.of(n) for n in nodes if not states or any(included(n, state) for state in states)]
-    return [
-        s
-        for s in specs
-        if (s.bottoms or s.type == "Parameter" or s.type in own)
-        and s.type not in (*_NO_COMPUTATION, "Python")
-    ]
 
 
 def _reason(error: Exception, spec: Spec) -> str:

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from layers import CaffeTypeError, CaffeValueError, caffe_net
-from layers._net.builder import types_of_forks
+from layers._net.needs import needs
 from layers._net.registry import Folders
 
 INPUT = 'input: "data" input_shape { dim: 2 dim: 3 dim: 8 dim: 8 }\n'
@@ -281,9 +281,9 @@ def test_fields_of_forks_are_read_by_the_ported_layer_where_there_is_one(monkeyp
         f"pooling_param {{ kernel_size: 3 {said} }} }}\n"
         for name, said in (("of_fork", "pad_l: 1"), ("of_stock", "ceil_mode: false"))
     )
-    (field,) = types_of_forks(text)["Pooling"]
+    (field,) = needs(text)["Pooling"].fields
     assert (field.path, field.message) == ("pooling_param.pad_l", "PoolingParameter")
-    assert types_of_forks(text, ignore=["pooling_param.pad_l"]) == {}
+    assert needs(text, ignore=["pooling_param.pad_l"])["Pooling"].fields is None
     monkeypatch.setattr(Folders, "find", lambda self, name: Ported)
     net = caffe_net(text)
     assert "pad_l: 1" in net.of_fork.prototxt and "pad_l is not stock Caffe's" in net.notes[0]

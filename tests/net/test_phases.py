@@ -5,7 +5,7 @@ import torch
 
 from layers import CaffeTypeError, CaffeValueError, caffe_net
 from layers._caffe.prototxt import parse
-from layers._net.builder import needed_types
+from layers._net.needs import needs
 from layers._net.phases import State
 
 INPUT = 'input: "data" input_shape { dim: 2 dim: 3 dim: 8 dim: 8 }\n'
@@ -65,9 +65,8 @@ def test_what_a_state_makes_of_a_net():
       layer { name: "a" type: "Power" bottom: "data" top: "data" power_param { scale: 10 } include { stage: "deep" } }
       layer { name: "b" type: "Power" bottom: "data" top: "out" power_param { shift: 1 } }"""
     assert caffe_net(text)(torch.ones(1, 2)).tolist() == [[11, 11]]
-    assert needed_types(
-        text + 'layer { type: "ReLU" bottom: "data" include { stage: "x" } }', None, [State("TEST")]
-    ) == ["Power"]
+    text += 'layer { type: "ReLU" bottom: "data" include { stage: "x" } }'
+    assert list(needs(text, states=[State("TEST")])) == ["Power"]
 
 
 def test_the_state_of_a_solvers_net():

@@ -5,7 +5,7 @@ import torch
 from support.nets import one_layer
 
 from layers import CaffeTypeError, CaffeValueError, caffe_net
-from layers._net.builder import types_of_forks
+from layers._net.needs import needs
 from layers._net.stock import StockDefinition, StockLayer, stock_class
 
 X = (2, 4, 6, 5)
@@ -217,7 +217,7 @@ def test_a_stock_type_with_more_bottoms_than_stock_caffe_takes(tmp_path):
         CaffeValueError, match=r"line 3: 'two' \(ReLU\): takes 1 bottoms, not 2. If a fork's ReLU does"
     ):
         caffe_net(text)
-    assert types_of_forks(text) == {"ReLU": []}
+    assert needs(text)["ReLU"].fields == []
     (tmp_path / "re_lu").mkdir()
     (tmp_path / "re_lu/__init__.py").write_text(
         """import torch
@@ -235,7 +235,7 @@ class ReLU(torch.nn.Module):  # caffe_layer(__name__, "ReLU")
     torch.testing.assert_close(net(x), x.relu() + 10 * x)
     assert net.notes == ["line 3: 'two': stock ReLU takes 1 bottoms, not 2: it runs as ported"]
     loss = 'layer { name: "l" type: "EuclideanLoss" bottom: "x" bottom: "x" }'
-    assert types_of_forks(text.splitlines()[0] + loss) == {}
+    assert needs(text.splitlines()[0] + loss)["EuclideanLoss"].fields is None
 
 
 def test_a_field_of_another_forks_layer_names_the_folder_that_ran():

@@ -32,8 +32,9 @@ from rich.table import Table
 from layers._backends import CPU, GPU, HOST
 from layers._caffe.parameters import Unknown
 from layers._net import caffe_net
-from layers._net.builder import Options, check_inputs, needed_types, types_of_forks, without_bottoms
+from layers._net.builder import Options, check_inputs
 from layers._net.known import known_classes
+from layers._net.needs import Need, needs
 from layers._net.net import CaffeNet
 from layers._net.phases import TEST, TRAIN, State
 from layers._net.registry import HOME, Folders
@@ -126,20 +127,22 @@ class Asked:
         return [State(phase, stages=stages) for phase in ([self.phase] if self.phase else [TEST, TRAIN])]
 
     @functools.cached_property
-    def sources(self) -> list[str]:
-        """The types without bottoms that the fork's code computes, and that are no data layers."""
-        types = without_bottoms(self.prototxt, self.options["replace"])
-        folders = Folders([folder for folder in self.folders if Path(folder).is_dir()])
-        found = [name for name in types if folders.find(name)]
-        if not self.caffe or found == types:
-            return found
-        names = Names(tree_of(self.caffe), Toolkit())
-        missing = [name for name in types if name in names.tree.types and name not in found]
-        return found + [name for name in missing if not any(p.fatal for p in refusals(Pick(names, name)))]
-
-    def types_of_forks(self, states: list[State]) -> dict[str, list[Unknown]]:
+    def needs(self) -> dict[str, Need]:
+        """What the net needs in the states that it is built for."""
         options = self.options
-        return types_of_forks(self.prototxt, options["replace"], options["ignore"], states, self.sources)
+        return needs(self.prototxt, options["replace"], options["ignore"], self.states, self._own)
+
+    def _own(self, types: list[str]) -> list[str]:
+        """Those of these types without bottoms that the fork's code computes, and that are no data layers."""
+        folders = Folders([folder for folder in self.folders if Path(folder).is_dir()])
+        self.sources = [name for name in types if folders.find(name)]
+        if self.caffe and self.sources != types:
+            names = Names(tree_of(self.caffe), Toolkit())
+            missing = [name for name in types if name in names.tree.types and name not in self.sources]
+            self.sources += [
+                name for name in missing if not any(p.fatal for p in refusals(Pick(names, name)))
+            ]
+        return self.sources
 
     def check_inputs(self) -> None:
         """CaffeValueError for what is wrong with the net's inputs, before anything is built."""
@@ -193,19 +196,14 @@ def sizes(text: str) -> tuple[int, ...]:
 def port_missing(asked: Asked, console: Console) -> bool:
     """Port the types that no folder has, if there is a fork, and build what is not built."""
     # Stock layers are ported for the comparison alone.
-    replace = asked.options["replace"]
-    of_forks = asked.types_of_forks(asked.states)
-    every = needed_types(asked.prototxt, replace, asked.states, asked.sources)
-    types = every if asked.verify else list(of_forks)
+    types = [name for name, need in asked.needs.items() if asked.verify or need.fields is not None]
     if asked.caffe:  # where ported layers go may be a new folder
         Path(asked.folders[0]).mkdir(parents=True, exist_ok=True)
     missing = to_port(types, asked, console) if asked.caffe else []
     if missing or unbuilt_folders(types, asked):
         asked.check_inputs()
-    if missing:
-        of_missing = {name: of_forks.get(name, []) for name in missing}
-        if not port(of_missing, asked, console):
-            return False
+    if missing and not port(missing, asked, console):
+        return False
     unbuilt = unbuilt_folders(types, asked)
     for parent in dict.fromkeys(folder.parent for folder in unbuilt):
         names = " ".join(folder.name for folder in unbuilt if folder.parent == parent)
@@ -240,19 +238,14 @@ def to_port(types: list[str], asked: Asked, console: Console) -> list[str]:
     return missing
 
 
-def port(missing: dict[str, list[Unknown]], asked: Asked, console: Console) -> bool:
-    """Port these types. For a stock type the fields are given that only a fork has, because of which it is ported."""
+def port(missing: list[str], asked: Asked, console: Console) -> bool:
+    """Port these types, and say of stock types because of which fields they are ported."""
     console.print(f"Porting {', '.join(missing)} from {asked.caffe}")
-    for said in reasons(missing, Path(asked.caffe)):
+    of_forks = {name: asked.needs[name].fields or [] for name in missing}
+    for said in reasons(of_forks, Path(asked.caffe)):
         console.print(f"  {said}", soft_wrap=True)
-    command = [
-        "tools.port",
-        f"--caffe={asked.caffe}",
-        f"--layers-dir={asked.folders[0]}",
-        "--unbuilt",
-        "--",
-        " ".join(missing),
-    ]
+    command = ["tools.port", f"--caffe={asked.caffe}", f"--layers-dir={asked.folders[0]}"]
+    command += ["--unbuilt", "--", " ".join(missing)]
     if not subprocess.run([sys.executable, "-m", *command]).returncode:
         return True
     folders = Folders(asked.folders)
@@ -263,9 +256,9 @@ def port(missing: dict[str, list[Unknown]], asked: Asked, console: Console) -> b
     ]
     console.print(f"Not ported: {', '.join(failed)}. The lines above say why", soft_wrap=True)
     for state in asked.states if len(asked.states) > 1 else ():
-        if not set(failed) & set(asked.types_of_forks([state])):
+        if not any(state.phase in asked.needs[name].phases for name in failed):
             console.print(f"PHASE={state.phase} needs none of these")
-    if fields := dict.fromkeys(one.path for name in failed for one in missing[name]):
+    if fields := dict.fromkeys(one.path for name in failed for one in of_forks[name]):
         console.print(
             f"If the fork's own fields do not matter: IGNORE={quote(' '.join(fields))}", soft_wrap=True
         )
@@ -420,9 +413,7 @@ def verify(asked: Asked, console: Console) -> int:
         options = asked.options | {"phase": phase}
         with console.status(f"{phase}: loading"):
             # The fork's layers are here, too, and would win.
-            known = {
-                name: True for name in needed_types(asked.prototxt, options["replace"]) if known_classes(name)
-            }
+            known = {name: True for name in asked.needs if known_classes(name)}
             native = caffe_net(asked.prototxt, asked.weights or None, native=known, **options)
             unedited = caffe_net(asked.prototxt, None, native=False, **options)
             if not asked.weights:

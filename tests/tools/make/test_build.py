@@ -224,6 +224,21 @@ def test_each_object_of_a_caffe_layer_follows_its_headers(shared_layers):
         assert "/zoo_layers.hpp" in told and "include/caffe/layers/loss_layer.hpp" in told
 
 
+def test_a_depfile_of_another_toolkit_names_files_that_are_gone(workshop):
+    """A source of the toolkit moves, or a rewritten file gets another name: what was made from it is made again."""
+    one = workshop.layer("one", value=3)
+    workshop.build()
+    depfile = workshop.folder / "build" / "one" / "host" / "one.cu.o.d"
+    told = depfile.read_text()
+    depfile.write_text(told.replace("one.cu.cpp", "of_then/one.cu.cpp"))
+    assert depfile.read_text() != told
+    source = (one / "one.cu").read_text()
+    (one / "one.cu").write_text(source.replace("3", "4"))
+    workshop.build()
+    assert workshop.fill("one") == 4
+    assert depfile.read_text() == told
+
+
 def test_header_that_is_missing_is_missed(workshop):
     """It is missed although the host's copy of it still lies in build/."""
     one = workshop.layer("one", value="VALUE", beside_h="#define VALUE 3\n")
