@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import pty
 import shutil
 import signal
 import subprocess
@@ -13,34 +12,14 @@ from pathlib import Path
 import pytest
 import torch
 from support import python_with_torch
-from support.load import QUICK_FILL, ROOT
+from support.load import QUICK_FILL, loads, wait_for
 from support.workshop import Fork
 
 from layers import CaffeBuildError, CaffeRuntimeError, load_inline
-from layers._load import loaded, recipe, toolkit
+from layers._load import loaded, recipe
 from layers._load.cache import Entry
 
 pytestmark = pytest.mark.usefixtures("cache")
-
-
-def loads(value: int) -> str:
-    """A script that fills with the value, and prints what came of it. It may run in a fork."""
-    return f"""
-import torch, layers
-from layers._load import loaded
-loaded._imported.clear()
-top = torch.zeros(3)
-layers.load_inline("fills", {QUICK_FILL.format(value=value)!r}).fill(top, 3)
-print(*top.tolist())
-assert top.tolist() == [{value}] * 3
-"""
-
-
-def wait_for(condition, seconds: float = 60):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.02)
 
 
 def forget():
@@ -68,43 +47,6 @@ def test_a_hit_starts_nothing_and_is_quick(monkeypatch):
     assert top.tolist() == [1, 1]
 
 
-def test_what_a_key_consists_of(own_cache, compiler, monkeypatch):
-    makes = []  # nothing is compiled
-    monkeypatch.setattr(recipe, "make", lambda *given: makes.append(given))
-
-    def built(**options):
-        before = len(makes)
-        load_inline("fills", QUICK_FILL.format(value=2), **options)
-        return len(makes) > before
-
-    assert built()
-    assert not built()
-    monkeypatch.setenv("HOST_ARCH", "x86-64-v3")
-    assert built()
-    assert not built()
-    monkeypatch.setattr(toolkit, "writers", lambda: ["cffi 0"])
-    assert built()
-    script = Path(os.environ["CXX"])
-    script.write_text(script.read_text() + "\n")
-    assert built()
-
-
-def test_a_changed_toolkit_builds_again(own_cache, tmp_path, monkeypatch):
-    copy = tmp_path / "toolkit"
-    for part in toolkit.PARTS:
-        if (ROOT / part).is_dir():
-            shutil.copytree(ROOT / part, copy / part, ignore=shutil.ignore_patterns("__pycache__"))
-        elif (ROOT / part).exists():
-            copy.mkdir(exist_ok=True)
-            shutil.copy(ROOT / part, copy / part)
-    same = toolkit.digest()
-    monkeypatch.setattr(toolkit, "root", lambda: copy)
-    assert toolkit.digest() == same
-    header = copy / "include" / "caffe_cuda_macro.h"
-    header.write_text(header.read_text() + "// changed\n")
-    assert toolkit.digest() != same
-
-
 def test_ten_processes_build_once(own_cache, compiler):
     compiler.hold.touch()
     processes = [Fork(loads(3)) for _ in range(10)]
@@ -129,21 +71,6 @@ def test_a_killed_process_leaves_nothing_harmful(own_cache, compiler):
     compiler.hold.unlink()
     out, error = waiting.communicate(timeout=120)
     assert out == "4.0 4.0 4.0\n", error
-
-
-def test_ctrl_c_stops_the_compilers(own_cache, compiler):
-    compiler.hold.touch()
-    # As in a terminal: a shell starts what runs in its background with Ctrl-C ignored, the suite for one.
-    heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-    process = Fork(heard + loads(5))
-    wait_for(lambda: compiler.starts)
-    process.send_signal(signal.SIGINT)
-    _, error = process.communicate(timeout=30)
-    assert "KeyboardInterrupt" in error
-    assert not [p for p in own_cache.glob("fills-*") if p.is_dir()]  # nothing is half-built
-    # What held the lock is gone, or this would wait for ever.
-    compiler.hold.unlink()
-    assert Fork(loads(5)).communicate()[0] == "5.0 5.0 5.0\n"
 
 
 def test_a_library_that_was_tampered_with_is_built_again(kept):
@@ -251,31 +178,6 @@ def test_a_full_disk(tmp_path, monkeypatch, size):
 
 
 # ------------------------------------------------------------------------------------------ progress
-
-
-def test_silent_where_nobody_looks(own_cache, capfd):
-    exec(loads(8), {})
-    assert tuple(capfd.readouterr()) == ("8.0 8.0 8.0\n", "")
-
-
-def test_a_line_turns_in_a_terminal(own_cache):
-    control, terminal = pty.openpty()
-    process = Fork(loads(9), stderr=terminal)
-    os.close(terminal)
-    seen = b""
-    while True:
-        try:
-            chunk = os.read(control, 4096)
-        except OSError:  # the other end is closed
-            break
-        if not chunk:
-            break
-        seen += chunk
-    os.close(control)
-    assert process.communicate()[0] == "9.0 9.0 9.0\n"
-    text = seen.decode()
-    assert "building fills" in text and "CXX fills/fills.cu" in text
-    assert text.endswith(" \r")  # the line is wiped
 
 
 def test_a_failing_source_leaves_no_entry(own_cache):

@@ -5,30 +5,12 @@ import shutil
 
 import pytest
 import torch
-from support.load import FILL, ROOT
+from support.load import FILL, ROOT, filled, folder
 
 import layers
 from layers import CaffeBuildError, CaffeTypeError, CaffeValueError, load
 
 pytestmark = pytest.mark.usefixtures("cache")
-
-
-def folder(parent, name="fills", value=1, init="from .._runtime import Layer\n\nlayer = Layer(__name__)\n"):
-    made = parent / name
-    made.mkdir(parents=True)
-    (made / f"{name}.cu").write_text(FILL.format(value=value))
-    (made / f"{name}.h").write_text("int fill(float *top, int64_t count, void *stream);\n")
-    (made / "cases.py").write_text("CASES = []\n")
-    if init:
-        (made / "__init__.py").write_text(init)
-    return made
-
-
-def filled(module) -> float:
-    top = torch.zeros(3)
-    module.layer.fill(top, 3)
-    assert len(set(top.tolist())) == 1
-    return top[0].item()
 
 
 def contents(path):
@@ -78,16 +60,6 @@ def test_changed_sources_and_headers_build_again(tmp_path, own_cache, compiler):
     assert len(compiler.starts) == starts
 
 
-def test_changed_python_builds_nothing(tmp_path, own_cache, compiler):
-    path = folder(tmp_path)
-    first = load(path)
-    starts = len(compiler.starts)
-    (path / "__init__.py").write_text((path / "__init__.py").read_text() + "\nADDED = 1\n")
-    second = load(path)
-    assert second is not first and second.ADDED == 1 and filled(second) == 1
-    assert len(compiler.starts) == starts
-
-
 def test_headers_beside_the_folder(tmp_path):
     path = folder(tmp_path / "deep" / "layers")
     (tmp_path / "common").mkdir()
@@ -99,22 +71,6 @@ def test_headers_beside_the_folder(tmp_path):
     assert filled(load(path)) == 5
     (tmp_path / "common" / "more" / "value.h").write_text("#define VALUE 6\n")
     assert filled(load(path)) == 6
-
-
-def test_two_folders_of_one_name(tmp_path):
-    one, other = load(folder(tmp_path / "a", value=1)), load(folder(tmp_path / "b", value=2))
-    assert (filled(one), filled(other), filled(one)) == (1, 2, 1)
-
-
-def test_two_folders_of_one_content(tmp_path, own_cache, compiler):
-    one = load(folder(tmp_path / "a"))
-    starts = len(compiler.starts)
-    other = load(folder(tmp_path / "b"))
-    assert len(compiler.starts) == starts
-    assert (one.__file__, other.__file__) == (
-        str(tmp_path / "a/fills/__init__.py"),
-        str(tmp_path / "b/fills/__init__.py"),
-    )
 
 
 def test_without_python_of_its_own(tmp_path):
@@ -146,13 +102,6 @@ def test_a_compilers_error_names_the_users_file(tmp_path):
         load(path)
     assert f"{path}/fills.cu:4:" in str(raised.value)
     assert "no_such_name" in str(raised.value)
-
-
-def test_python_that_fails_is_not_half_imported(tmp_path):
-    path = folder(tmp_path, init="raise KeyError('mine')\n")
-    for _ in range(2):
-        with pytest.raises(KeyError, match="mine"):
-            load(path)
 
 
 def test_a_kernel_without_an_exported_launcher(tmp_path):

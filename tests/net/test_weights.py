@@ -6,56 +6,13 @@ import struct
 import numpy as np
 import pytest
 import torch
-from google.protobuf import text_encoding
+from support.weights import TEXT, add_blob, message_of, net_with, same
 from support.wire import field
 
 from layers import CaffeValueError, caffe_net
 from layers._caffe.caffemodel import stored_layers
 from layers._net.messages import STOCK
 from layers._net.weights import mean_image
-
-TEXT = """input: "data" input_shape { dim: 2 dim: 3 dim: 6 dim: 6 }
-layer { name: "conv" type: "Convolution" bottom: "data" top: "conv" convolution_param { num_output: 4 kernel_size: 3 } }
-layer { name: "bn" type: "BatchNorm" bottom: "conv" top: "conv" }
-layer { name: "ip" type: "InnerProduct" bottom: "conv" top: "ip" inner_product_param { num_output: 5 } }
-"""
-
-
-def net_with(seed=0, dtype=torch.float32):
-    net = caffe_net(TEXT).to(dtype)
-    generator = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for tensor in net.state_dict().values():
-            tensor.normal_(generator=generator)
-    return net
-
-
-def same(first, second):
-    return all(
-        torch.equal(a, b)
-        for a, b in zip(first.state_dict().values(), second.state_dict().values(), strict=True)
-    )
-
-
-def add_blob(layer, values, legacy=False, double=False, shape=None):
-    blob = layer.blobs.add()
-    if legacy:
-        shape = shape or (1,) * (4 - values.ndim) + values.shape
-        blob.num, blob.channels, blob.height, blob.width = shape
-    else:
-        blob.shape.dim.extend(shape or values.shape)
-    (blob.double_data if double else blob.data).extend(values.ravel().tolist())
-
-
-def message_of(net, **kinds):
-    """The net's weights as protobuf itself would write them."""
-    message = STOCK.message("NetParameter")
-    for name, module in net.layers.items():
-        layer = message.layer.add()
-        layer.name, layer.type = name, type(module).__name__
-        for blob in module.present_blobs():
-            add_blob(layer, getattr(module, blob).detach().numpy(), **kinds)
-    return message
 
 
 def older(message, format: str) -> bytes:
@@ -85,38 +42,6 @@ def test_doubles(tmp_path):
     assert same(second, first)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_a_round_trip_is_equal_to_the_bit(tmp_path, dtype):
-    first, path = net_with(dtype=dtype), tmp_path / "a.caffemodel"
-    with torch.no_grad():
-        first.conv.weight.view(-1)[:4] = torch.tensor([float("nan"), float("inf"), -0.0, 1e-40], dtype=dtype)
-    first.save_caffemodel(path)
-    second = caffe_net(TEXT).to(dtype)
-    second.load_caffemodel(path)
-    bits = torch.int32 if dtype == torch.float32 else torch.int64
-    for a, b in zip(first.state_dict().values(), second.state_dict().values(), strict=True):
-        assert torch.equal(a.view(bits), b.view(bits))
-
-
-def test_protobuf_reads_what_is_saved(tmp_path):
-    net, path = net_with(), tmp_path / "a.caffemodel"
-    net.save_caffemodel(path)
-    message = STOCK.message("NetParameter")
-    message.ParseFromString(path.read_bytes())
-    assert [(layer.name, layer.type, len(layer.blobs)) for layer in message.layer] == [
-        ("conv", "Convolution", 2),
-        ("bn", "BatchNorm", 3),
-        ("ip", "InnerProduct", 2),
-    ]
-    assert list(message.layer[0].bottom) == ["data"] and list(message.layer[0].blobs[0].shape.dim) == [
-        4,
-        3,
-        3,
-        3,
-    ]
-    assert np.array_equal(message.layer[2].blobs[1].data, net.ip.bias.detach().numpy())
-
-
 def test_hdf5(tmp_path):
     h5py = pytest.importorskip("h5py")
     first, path = net_with(), tmp_path / "a.caffemodel.h5"
@@ -134,27 +59,6 @@ def test_hdf5(tmp_path):
     # The name does not decide.
     first.save_caffemodel(tmp_path / "a.caffemodel")
     assert same(caffe_net(TEXT, (tmp_path / "a.caffemodel").rename(tmp_path / "b.h5")), first)
-
-
-def test_names_with_escapes(tmp_path):
-    """protobuf prints names that are not ASCII with escapes, and has them as they are in a caffemodel."""
-    names = {"conv": "卷积", "bn": 'a"b', "ip": "c\\n"}
-    message = message_of(first := net_with())
-    for layer in message.layer:
-        layer.name = names[layer.name]
-        layer.bottom.append("x")
-    path, text = tmp_path / "a.caffemodel", TEXT
-    path.write_bytes(message.SerializeToString())
-    for name, new in names.items():
-        text = text.replace(f'"{name}"', '"' + text_encoding.CEscape(new, as_utf8=False) + '"')
-    text = text.replace('"data"', r"""'\x64\141t' "a" """)
-    assert r"\345\215\267\347\247\257" in text
-    net = caffe_net(text, path)
-    assert same(net, first) and net.inputs == ["data"] and set(net.layers) == set(names.values())
-    x = torch.rand(2, 3, 6, 6)
-    assert torch.equal(net.train()(data=x), first.train()(x))
-    net.save_caffemodel(path)
-    assert [layer.name for layer in stored_layers(path)] == list(names.values())
 
 
 def test_what_was_not_matched_is_said_in_both_directions(tmp_path):

@@ -3,65 +3,15 @@
 import numpy as np
 import pytest
 import torch
+from support.pycaffe import TEXT, assert_close, data, reference
 from torch.nn import functional
 
-from layers import CaffeTypeError, CaffeValueError, caffe
+from layers import CaffeValueError, caffe
 
-TEXT = """
-force_backward: true
-input: "data" input_shape { dim: 2 dim: 3 dim: 6 dim: 6 }
-layer { name: "conv" type: "Convolution" bottom: "data" top: "conv"
-  convolution_param { num_output: 4 kernel_size: 3 weight_filler { type: "xavier" }
-    bias_filler { type: "constant" value: 0.1 } } }
-layer { name: "relu" type: "ReLU" bottom: "conv" top: "conv" }
-layer { name: "pool" type: "Pooling" bottom: "conv" top: "pool" pooling_param { pool: AVE kernel_size: 2 stride: 2 } }
-layer { name: "ip" type: "InnerProduct" bottom: "pool" top: "ip"
-  inner_product_param { num_output: 5 weight_filler { type: "xavier" } } }
-layer { name: "prob" type: "Softmax" bottom: "ip" top: "prob" }
-"""
 LOSS = """
 layer { name: "label" type: "Input" top: "label" input_param { shape { dim: 2 } } }
 layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" loss_weight: 3 }
 """
-
-
-@pytest.fixture
-def net():
-    return caffe.Net(TEXT, caffe.TEST)
-
-
-def data(*shape: int) -> np.ndarray:
-    return np.random.default_rng(0).standard_normal(shape).astype(np.float32)
-
-
-def reference(net, x: torch.Tensor) -> dict[str, torch.Tensor]:
-    """The blobs by torch alone."""
-    weights = {name: [torch.from_numpy(p.data.copy()) for p in params] for name, params in net.params.items()}
-    blobs = {"data": x, "conv0": functional.conv2d(x, *weights["conv"])}
-    blobs["conv"] = blobs["conv0"].relu()
-    blobs["pool"] = functional.avg_pool2d(blobs["conv"], 2)
-    blobs["ip"] = functional.linear(blobs["pool"].flatten(1), *weights["ip"])
-    return blobs | {"prob": blobs["ip"].softmax(1)}
-
-
-def assert_close(one, other):
-    np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
-
-
-def test_what_is_written_to_a_blob_is_what_the_net_reads(net):
-    held, x = net.blobs["data"].data, data(2, 3, 6, 6)
-    held[...] = x
-    out = net.forward()
-    expected = reference(net, torch.from_numpy(x))
-    assert list(out) == net.outputs == ["prob"]
-    for name in ("conv", "pool", "ip", "prob"):
-        assert_close(net.blobs[name].data, expected[name])
-    held *= 2
-    kept = net.blobs["ip"].data
-    assert_close(net.forward(blobs=["ip"])["ip"], reference(net, torch.from_numpy(2 * x))["ip"])
-    assert kept is net.blobs["ip"].data  # Caffe's memory stays, too
-    net.blobs["data"].data += 1
-    assert_close(held, 2 * x + 1)
 
 
 def test_arguments_are_written_to_the_inputs_and_checked(net):
@@ -74,23 +24,6 @@ def test_arguments_are_written_to_the_inputs_and_checked(net):
     ):
         with pytest.raises(CaffeValueError, match=said):
             net.forward(**given)
-
-
-def test_a_reshaped_input_reshapes_all(net):
-    net.blobs["data"].reshape(1, 3, 6, 6)
-    assert net.blobs["ip"].data.shape == (1, 5)
-    net.blobs["data"].reshape(5, 3, 6, 6)
-    net.reshape()
-    x = data(5, 3, 6, 6)
-    net.blobs["data"].data[...] = x
-    assert_close(net.forward()["prob"], reference(net, torch.from_numpy(x))["prob"])
-    blob = net.blobs["data"]
-    assert (blob.num, blob.channels, blob.height, blob.width, blob.count) == (5, 3, 6, 6, 540)
-    for wrong, kind in (((-1, 3), CaffeValueError), (("a",), CaffeTypeError), ((1 << 40,), CaffeValueError)):
-        with pytest.raises(kind, match=r"blob\.reshape"):
-            blob.reshape(*wrong)
-    with pytest.raises(CaffeTypeError, match=r"blob\.data: an array cannot take its place"):
-        blob.data = x
 
 
 def test_a_range_of_layers_goes_on_from_the_blobs(net):
@@ -145,21 +78,6 @@ def test_a_loss_begins_with_its_weight():
     (3 * expected).backward()
     assert_close(net.backward()["data"], x.grad)
     assert net.blob_loss_weights["loss"] == 3
-
-
-def test_parameters_are_the_net_s_memory_and_go_to_files(net, tmp_path):
-    net.params["conv"][0].data[...] = 0
-    net.params["conv"][1].data.flat = [1, 2, 3, 4]
-    assert_close(net.forward(data=data(2, 3, 6, 6), end="conv")["conv"][0, :, 0, 0], [1, 2, 3, 4])
-    net.save(str(tmp_path / "a.caffemodel"))
-    other = caffe.Net(TEXT, str(tmp_path / "a.caffemodel"), caffe.TEST)
-    assert_close(other.params["conv"][1].data, [1, 2, 3, 4])
-    other.params["ip"][0].data[...] = 7
-    net.share_with(other)
-    other.params["ip"][0].data[0, 0] = 8
-    assert net.params["ip"][0].data[0, 0] == 8
-    other.copy_from(str(tmp_path / "a.caffemodel"))
-    assert other.params["ip"][0].data.max() < 7
 
 
 def test_the_net_says_what_it_has(net):

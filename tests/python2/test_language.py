@@ -4,8 +4,6 @@ import textwrap
 
 import pytest
 
-from layers._python2 import Tree
-
 # A statement of Python 2 that sets `out`, and the value that 2.7.18 gave.
 PRINTED = [
     ("out = [7 / 2, -7 / 2, 7 / 2.0, 7L / 2, 0777]", [3, -4, 3.5, 3, 511]),
@@ -37,20 +35,6 @@ PRINTED = [
     ("import numpy as np\nout = [len(np.zeros(3, np.float32).tostring()), {'a': 1}.get('a')]", [12, 1]),
     ("class A(object):\n    def __div__(self, other): return other\nout = A() / 4", 4),
 ]  # fmt: skip
-
-
-@pytest.fixture
-def run(tmp_path):
-    """run(text): the value of `out` after a file of Python 2 has run. Its first line is one that only Python 2 has."""
-
-    def run(text: str, mark: str = "if 0: print 'Python 2'\n"):
-        path = tmp_path / "old.py"
-        path.write_text(text if text.startswith("from __future__") else mark + text)
-        names = {}
-        Tree([tmp_path], {}).run(path, names)
-        return names["out"]
-
-    return run
 
 
 @pytest.mark.parametrize(("text", "value"), PRINTED)
@@ -89,26 +73,6 @@ out = len([line for line in open({str(tmp_path / "in.txt")!r}, "rU")])
 """
     assert run(text) == 2
     assert (tmp_path / "out.txt").read_bytes() == data
-
-
-def test_a_file_that_tells_nothing_warns_where_division_makes_a_difference(run):
-    with pytest.warns(UserWarning, match=r"old.py, line 2: `/` of integers rounds down"):
-        assert run("\nout = 7 / 2", mark="") == 3
-    assert run("\nout = 8 / 2", mark="") == 4
-
-
-@pytest.mark.parametrize(
-    "text", ["out = f'{7 / 2}' and 7 / 2", "#!/usr/bin/env python3\nout = 7 / 2", "x: int = 7\nout = x / 2",
-             "print('a', end='')\nout = 7 / 2"]
-)  # fmt: skip
-def test_a_file_of_python_3_keeps_its_division(run, text):
-    assert run(text, mark="") == 3.5
-
-
-def test_what_is_neither_names_the_file_and_line(run):
-    with pytest.raises(SyntaxError, match="nor is it Python 2") as error:
-        run("print 'x'\nout = = 1", mark="")
-    assert (error.value.lineno, error.value.filename.endswith("old.py")) == (1, True)
 
 
 def test_keys_and_values_of_an_lmdb_are_text_or_bytes(run, tmp_path):

@@ -1,6 +1,5 @@
 """The updates and rates, against the same formulas written out for one number at a time, in double."""
 
-import copy
 import math
 
 import pytest
@@ -8,14 +7,6 @@ import torch
 
 from layers._solver import caffe_solver, read_settings
 
-NET = """
-input: "data" input_shape { dim: 4 dim: 3 } input: "label" input_shape { dim: 4 dim: 2 }
-layer { name: "a" type: "InnerProduct" bottom: "data" top: "a" param { lr_mult: 1 decay_mult: 1 }
-  param { lr_mult: 2 decay_mult: 0 } inner_product_param { num_output: 5 weight_filler { type: "xavier" } } }
-layer { name: "b" type: "InnerProduct" bottom: "a" top: "b" param { lr_mult: 0.5 decay_mult: 3 } param { lr_mult: 0 }
-  inner_product_param { num_output: 2 weight_filler { type: "xavier" } } }
-layer { name: "loss" type: "EuclideanLoss" bottom: "b" bottom: "label" top: "loss" }
-"""
 MULTIPLIERS = [(1, 1), (2, 0), (0.5, 3)]  # of a's weight and bias, and b's weight; b's bias is not trained
 
 
@@ -42,14 +33,6 @@ def plain(kind, s, w, gradients, i, memory, multipliers):
     h2 = s.momentum2 * h2 + (1 - s.momentum2) * g * g
     correction = math.sqrt(1 - s.momentum2 ** (i + 1)) / (1 - s.momentum ** (i + 1))
     return w - r * correction * h / (math.sqrt(h2) + s.delta), (h, h2)
-
-
-@pytest.fixture
-def net():
-    from layers import caffe_net
-
-    torch.manual_seed(5)
-    return caffe_net(NET, train=True).double()
 
 
 @pytest.mark.parametrize("regularization", ["L1", "L2"])
@@ -131,38 +114,3 @@ def test_policies(text, rates, tmp_path):
     settings = read_settings(path)
     for iteration, rate in rates.items():
         assert settings.rate(iteration) == pytest.approx(rate, rel=1e-12)
-
-
-def test_a_parameter_without_a_gradient_decays(tmp_path):
-    (tmp_path / "s.prototxt").write_text('base_lr: 0.5 weight_decay: 0.5 lr_policy: "fixed"')
-    module = torch.nn.Linear(1, 1, bias=False)
-    torch.nn.init.ones_(module.weight)
-    optimizer, _ = caffe_solver(tmp_path / "s.prototxt", module)
-    optimizer.step()
-    assert module.weight.item() == 0.75
-
-
-def test_a_state_dict_continues(net, tmp_path):
-    (tmp_path / "s.prototxt").write_text(
-        'type: "Adam" base_lr: 0.1 momentum: 0.9 lr_policy: "exp" gamma: 0.5'
-    )
-    optimizer, schedule = caffe_solver(tmp_path / "s.prototxt", net)
-    batch = {"data": torch.randn(4, 3, dtype=torch.double), "label": torch.randn(4, 2, dtype=torch.double)}
-
-    def update(optimizer, schedule, net):
-        optimizer.zero_grad()
-        net.loss(net(**batch)).backward()
-        optimizer.step()
-        schedule.step()
-
-    update(optimizer, schedule, net)
-    other = copy.deepcopy(net)
-    restored, its_schedule = caffe_solver(tmp_path / "s.prototxt", other)
-    restored.load_state_dict(copy.deepcopy(optimizer.state_dict()))
-    its_schedule.load_state_dict(schedule.state_dict())
-    for _ in range(3):
-        update(optimizer, schedule, net)
-        update(restored, its_schedule, other)
-    for p, q in zip(net.parameters(), other.parameters(), strict=True):
-        assert torch.equal(p, q)
-    assert schedule.get_last_lr() == its_schedule.get_last_lr()

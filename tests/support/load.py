@@ -3,9 +3,11 @@
 import os
 import shutil
 import stat
+import time
 from pathlib import Path
 
 import pytest
+import torch
 from support.workshop import CORE, made_once
 
 from layers import load_inline
@@ -116,3 +118,41 @@ class Compiler:
     def compiled(self, source: str) -> int:
         """How often a file was compiled."""
         return sum(f"/{source} " in f"{start} " and " -c " in start for start in self.starts)
+
+
+def loads(value: int) -> str:
+    """A script that fills with the value, and prints what came of it. It may run in a fork."""
+    return f"""
+import torch, layers
+from layers._load import loaded
+loaded._imported.clear()
+top = torch.zeros(3)
+layers.load_inline("fills", {QUICK_FILL.format(value=value)!r}).fill(top, 3)
+print(*top.tolist())
+assert top.tolist() == [{value}] * 3
+"""
+
+
+def wait_for(condition, seconds: float = 60):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.02)
+
+
+def folder(parent, name="fills", value=1, init="from .._runtime import Layer\n\nlayer = Layer(__name__)\n"):
+    made = parent / name
+    made.mkdir(parents=True)
+    (made / f"{name}.cu").write_text(FILL.format(value=value))
+    (made / f"{name}.h").write_text("int fill(float *top, int64_t count, void *stream);\n")
+    (made / "cases.py").write_text("CASES = []\n")
+    if init:
+        (made / "__init__.py").write_text(init)
+    return made
+
+
+def filled(module) -> float:
+    top = torch.zeros(3)
+    module.layer.fill(top, 3)
+    assert len(set(top.tolist())) == 1
+    return top[0].item()

@@ -1,0 +1,33 @@
+"""What decides whether something is built anew."""
+
+import os
+from pathlib import Path
+
+import pytest
+from support.load import QUICK_FILL
+
+from layers import load_inline
+from layers._load import recipe, toolkit
+
+pytestmark = pytest.mark.usefixtures("cache")
+
+
+def test_what_a_key_consists_of(own_cache, compiler, monkeypatch):
+    makes = []  # nothing is compiled
+    monkeypatch.setattr(recipe, "make", lambda *given: makes.append(given))
+
+    def built(**options):
+        before = len(makes)
+        load_inline("fills", QUICK_FILL.format(value=2), **options)
+        return len(makes) > before
+
+    assert built()
+    assert not built()
+    monkeypatch.setenv("HOST_ARCH", "x86-64-v3")
+    assert built()
+    assert not built()
+    monkeypatch.setattr(toolkit, "writers", lambda: ["cffi 0"])
+    assert built()
+    script = Path(os.environ["CXX"])
+    script.write_text(script.read_text() + "\n")
+    assert built()

@@ -1,0 +1,11 @@
+"""What the tests of this folder share."""
+
+import pytest
+from support.pycaffe import TEXT
+
+from layers import caffe
+
+
+@pytest.fixture
+def net():
+    return caffe.Net(TEXT, caffe.TEST)

@@ -1,0 +1,13 @@
+"""What the tests of this folder share."""
+
+import pytest
+import torch
+from support.solver import NET
+
+
+@pytest.fixture
+def net():
+    from layers import caffe_net
+
+    torch.manual_seed(5)
+    return caffe_net(NET, train=True).double()

@@ -1,0 +1,40 @@
+"""A small net for caffe.Net, its blobs by torch alone, and arrays of random numbers."""
+
+import numpy as np
+import torch
+from torch.nn import functional
+
+TEXT = """
+force_backward: true
+input: "data" input_shape { dim: 2 dim: 3 dim: 6 dim: 6 }
+layer { name: "conv" type: "Convolution" bottom: "data" top: "conv"
+  convolution_param { num_output: 4 kernel_size: 3 weight_filler { type: "xavier" }
+    bias_filler { type: "constant" value: 0.1 } } }
+layer { name: "relu" type: "ReLU" bottom: "conv" top: "conv" }
+layer { name: "pool" type: "Pooling" bottom: "conv" top: "pool" pooling_param { pool: AVE kernel_size: 2 stride: 2 } }
+layer { name: "ip" type: "InnerProduct" bottom: "pool" top: "ip"
+  inner_product_param { num_output: 5 weight_filler { type: "xavier" } } }
+layer { name: "prob" type: "Softmax" bottom: "ip" top: "prob" }
+"""
+
+
+def data(*shape: int) -> np.ndarray:
+    return np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+
+
+def reference(net, x: torch.Tensor) -> dict[str, torch.Tensor]:
+    """The blobs by torch alone."""
+    weights = {name: [torch.from_numpy(p.data.copy()) for p in params] for name, params in net.params.items()}
+    blobs = {"data": x, "conv0": functional.conv2d(x, *weights["conv"])}
+    blobs["conv"] = blobs["conv0"].relu()
+    blobs["pool"] = functional.avg_pool2d(blobs["conv"], 2)
+    blobs["ip"] = functional.linear(blobs["pool"].flatten(1), *weights["ip"])
+    return blobs | {"prob": blobs["ip"].softmax(1)}
+
+
+def assert_close(one, other):
+    np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+
+
+def image(*shape: int) -> np.ndarray:
+    return np.random.default_rng(0).uniform(size=shape).astype(np.float32)
