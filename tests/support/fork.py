@@ -113,3 +113,38 @@ def port(fork, tmp_path, toolkit, monkeypatch, capfd):
 
 def names(folder: Path) -> set[str]:
     return {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()}
+
+
+BLOB = """
+#include <vector>
+namespace caffe {
+template <typename Dtype>
+class Blob {
+ public:
+  void Reshape(const std::vector<int>& shape);
+  inline Dtype middle() const { return cpu_data()[count_ / 2]; }
+  Dtype above_middle() const;
+  Dtype below_middle() const { return cached_; }
+  virtual Dtype far_from_middle() const { return 0; }
+
+ protected:
+  Dtype cached_;
+};
+}  // namespace caffe
+"""
+
+
+BLOB_CPP = """
+#include "caffe/blob.hpp"
+namespace caffe {
+template <typename Dtype>
+Dtype Blob<Dtype>::above_middle() const {
+  Dtype sum = 0;
+  for (int i = 0; i < count_; ++i) sum += caffe_sign(cpu_data()[i] - middle()) > 0;
+  return sum;
+}
+template <>
+int Blob<int>::above_middle() const { NOT_IMPLEMENTED; return 0; }
+INSTANTIATE_CLASS(Blob);
+}  // namespace caffe
+"""

@@ -30,3 +30,13 @@ def derive(text, layer="foo"):
     """The launchers of a text, by kernel, and why others have none."""
     launchers, left_out = make_launchers(layer, split(text, "/x/foo_layer.cu"))
     return {x.kernel.name: x for x in launchers}, dict(left_out)
+
+
+def kernel(parameters, body="", template="template <typename Dtype>", launch="", host=""):
+    return (
+        f"{template}\n__global__ void Run({parameters}) {{ {body} }}\n"
+        f"template <typename Dtype> void FooLayer<Dtype>::Forward_gpu() {{ {host} {launch} }}\n"
+    )
+
+
+LOOP = "CUDA_KERNEL_LOOP(i, n) { x[i] = 0; }"

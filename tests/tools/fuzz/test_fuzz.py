@@ -6,7 +6,6 @@ import re
 import signal
 import sys
 
-import hypothesis
 import pytest
 import torch
 from conftest import ROOT
@@ -17,7 +16,7 @@ from layers._backends import HOST
 from layers._runtime import CaffeTypeError
 from layers._runtime.cases import CaffeFunction, Case
 from tools.fuzz import __main__ as fuzz
-from tools.fuzz.calls import Call, Finding, Subjects, changed, try_call
+from tools.fuzz.calls import Call, Finding, try_call
 
 
 def call(function, *arguments, grad=False, reference=torch.square):
@@ -136,16 +135,6 @@ def test_no_end_is_a_finding(monkeypatch):
     assert finding.startswith("no end after 1 s")
 
 
-def drawn(strategy, seed: int) -> list[str]:
-    """What was drawn as text; of a changed argument its words."""
-    made = []
-    test = hypothesis.given(strategy)(
-        lambda value: made.append(str(value[1] if type(value) is tuple else value))
-    )
-    hypothesis.settings(max_examples=60, database=None, deadline=None)(hypothesis.seed(seed)(test))()
-    return made
-
-
 def test_findings_are_counted_once_and_are_the_exit_status(monkeypatch, tmp_path, capsys):
     for name in ("good", "bad"):
         (tmp_path / name).mkdir()
@@ -188,23 +177,6 @@ def test_a_ported_layer_without_cases(tmp_path, monkeypatch, capsys):
     assert fuzz.main() == 0 and not rounds
 
 
-def test_the_same_seed_makes_the_same_calls():
-    subject = Subjects("layers", "round")
-    assert subject.operators, "no operator is called through torch.ops"
-    one = drawn(subject.calls(), 3)
-    assert one == drawn(subject.calls(), 3) != drawn(subject.calls(), 4)
-    assert len(set(one)) > 20
-    through_torch = sum(text.startswith("torch.ops.") for text in one)
-    assert 0 < through_torch < len(one) / 2  # a quarter, and the functions of the cases
-
-
-def test_arguments_are_changed_in_every_way():
-    made = drawn(changed(torch.ones(2, 3, 4, 5), "x"), 5)
-    made += drawn(changed(torch.ones(2, 3, 4, 5), "x"), 6)
-    said = " ".join(made)
-    assert all(word in said for word in ("transposed", "int", "sparse", "None", "float16"))
-
-
 @pytest.mark.parametrize("layer, what", [("round", "calls"), ("round", "nets")])
 def test_a_short_run(layer, what):
     if not (ROOT / "layers" / layer / "_host.abi3.so").exists():
@@ -225,8 +197,3 @@ def test_a_short_run(layer, what):
     # A part of the 30, for this time is short.
     tried = re.search(rf"([0-9]+) {what}: ", done.stdout)
     assert 1 <= int(tried[1]) <= 30 and "0 findings" in done.stdout
-
-
-def test_subjects_reach_backward_operators():
-    names = {str(op) for op, _ in Subjects("layers", "sigmoid").operators}
-    assert any("d_sigmoid" in name or "backward" in name for name in names), names

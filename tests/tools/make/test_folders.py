@@ -4,22 +4,7 @@ import os
 
 import pytest
 
-from tools.make.folders import Folder, folders
-
-
-@pytest.fixture
-def folder(tmp_path):
-    """A folder of these files, {name: text}."""
-
-    def made(**files):
-        for name, text in files.items():
-            file = tmp_path / "one" / name
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(text)
-        return Folder(str(tmp_path / "one"))
-
-    return made
-
+from tools.make.folders import folders
 
 REGISTERED = "REGISTER_LAYER_CLASS(One);\n"
 
@@ -49,22 +34,6 @@ def test_a_caffe_layer(folder):
     found = folder(**{"one.cpp": REGISTERED, "deep/two.cc": "", "three.cu": "", "one.hpp": "", "b.inl": ""})
     assert found.is_caffe and found.sources == ["deep/two.cc", "one.cpp", "three.cu"]
     assert found.headers == ["b.inl", "one.hpp"] and not found.uses_stock
-
-
-@pytest.mark.parametrize(
-    ("text", "is_caffe"),
-    [
-        (REGISTERED, True),
-        ("  REGISTER_LAYER_CREATOR(One, GetOne);", True),
-        ("\tINSTANTIATE_CLASS (OneLayer);", True),
-        ('x\nextern "C" int64_t caffe_test_run(int n);', True),
-        ("// REGISTER_LAYER_CLASS(One);", False),
-        ("REGISTER_LAYER_CLASS_OF(One);", False),
-        ("#define REGISTER_LAYER_CLASS(x)", False),
-    ],
-)
-def test_what_registers(folder, text, is_caffe):
-    assert folder(**{"one.cpp": text, "one.cu": ""}).is_caffe == is_caffe
 
 
 @pytest.mark.parametrize(

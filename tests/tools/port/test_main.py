@@ -1,34 +1,9 @@
 """make port's words as a whole: of one type, and of all with what the compiler says."""
 
-import re
-import sys
-
 import pytest
 
 import tools.port.compiled
-from tools.make.settings import Settings
-from tools.port import __main__ as port
-from tools.port.compiled import first_error, hint
-
-
-@pytest.fixture
-def said(fork, tmp_path, monkeypatch, capsys):
-    """Run it in this process; (status, its lines, where a line of dashes or nothing does not count)."""
-    layers = tmp_path / "mine"
-    layers.mkdir()
-    build, core = str(tmp_path / "build"), str(tmp_path / "core")
-    settings = Settings({"NVCC": "", "BUILD": build, "CORE": core, "LAYERS_DIR": str(layers)})
-    monkeypatch.setattr(port, "from_environment", lambda words: (settings, words))
-
-    def run(*arguments):
-        command = ["port", "--caffe", str(fork.root), "--layers-dir", str(layers), *arguments]
-        monkeypatch.setattr(sys, "argv", command)
-        status = port.main()
-        text = capsys.readouterr().out.replace(str(tmp_path), "")
-        lines = [" ".join(re.sub("[┃│]", " | ", line).strip(" |").split()) for line in text.splitlines()]
-        return status, [line for line in lines if line and not set(line) & set("━─")]
-
-    return run
+from tools.port.compiled import hint
 
 
 def test_one_type(fork, said):
@@ -107,13 +82,6 @@ def test_all_types_and_what_the_compiler_says(fork, said, compiled, tmp_path):
     assert not (tmp_path / "build" / "broken").exists()
 
 
-def test_an_error_of_the_core(fork, said, tmp_path):
-    (tmp_path / "core").mkdir()
-    (tmp_path / "core" / "a.log").write_text("x: fatal error: the core's\n")
-    settings, _ = port.from_environment([])
-    assert first_error(tmp_path / "mine" / "silent", settings) == "x: fatal error: the core's"
-
-
 def test_a_message_to_put_beside_the_layer(fork, said, compiled):
     """It is not compiled before that is done, and the note is said, not the compiler's error."""
     fork.layer("Shift", body="this->layer_param_.shift_param().size();")
@@ -145,22 +113,6 @@ def test_all_types_of_which_two_differ_in_case_alone(fork, said, tmp_path):
             "2 types: 2 ported",
         ]
     assert "WideLstmLayer" in (tmp_path / "mine/wide_lstm_2/wide_lstm_layer.cpp").read_text()
-
-
-@pytest.mark.parametrize(
-    "error, says",
-    [
-        ("x.hpp:3:10: fatal error: Eigen/Dense: No such file or directory", "CPLUS_INCLUDE_PATH"),
-        ("x.cpp:3: error: class 'X<Dtype>' does not have any field named 'Layer'", "Microsoft's"),
-        ("x.cpp:3: error: 'powf' is not a member of 'std'", "Microsoft's"),
-        ("x.cpp:3: error: invalid new-expression of abstract class type", "another fork"),
-        ("undefined reference to `caffe::x()'", "Copy the fork's file"),
-        ("x.cpp:3: error: 'y' was not declared in this scope", "two versions"),
-        ("x.cpp:3: error: expected ';'", ""),
-    ],
-)
-def test_what_to_do_about_an_error(error, says):
-    assert says in hint(error) and bool(says) == bool(hint(error))
 
 
 @pytest.mark.parametrize("name", ["torch", "nn", "dnn", "caffe"])

@@ -1,70 +1,22 @@
 """make verify's tool: layers with a mistake each are caught, right ones pass, on tests/fixtures/caffe_crooked."""
 
-import ctypes
 import importlib
-import mmap
-import os
 import re
-import signal
-import subprocess
-import sys
-import time
-from pathlib import Path
 from types import SimpleNamespace
-from typing import NamedTuple
 
 import pytest
 import torch
 from conftest import ROOT
+from support.verify import QUICK, Outcome
 from support.workshop import SharedLayers
 
 from layers._runtime.cases import load_package
 from tools.verify.__main__ import main
 from tools.verify.gradient import COARSE, Checked, GradientCheck
-from tools.verify.guarded import guarded
 from tools.verify.table import RIGHT, STATUS_NOT_RUN, STATUS_RIGHT, STATUS_WRONG, UNSURE, WRONG, Row, closing
 from tools.verify.verify_inputs import (
     Setting,
 )
-
-
-class Outcome(NamedTuple):
-    status: int
-    text: str
-
-    @property
-    def verdicts(self) -> set[str]:
-        return set(
-            re.findall(r"\b(right|no gradient|no code|WRONG|FAILED|CRASHED|wrong on a guess)\b", self.table)
-        )
-
-    @property
-    def table(self) -> str:
-        return "\n".join(line for line in self.text.splitlines() if line.startswith("│"))
-
-
-@pytest.fixture(scope="session")
-def crooked(shared_layers):
-    """A folder with the layers of caffe_crooked, built with the core that make has compiled for the tree."""
-    return shared_layers.build_layers("caffe_crooked")
-
-
-# A mistake shows in the few elements that are looked at in this time.
-QUICK = ("--seconds", "0.02")
-
-
-@pytest.fixture
-def verify(crooked, capfd):
-    """The tool itself runs layers in processes of its own."""
-
-    def run(type_name: str, *options: str) -> Outcome:
-        command = ["--layers-dir", str(crooked), "--type", type_name, *QUICK, *options, "caffe_crooked"]
-        status = main(command)
-        said = capfd.readouterr()
-        assert not said.err, said.err
-        return Outcome(status, said.out)
-
-    return run
 
 
 def test_right(verify):
@@ -288,23 +240,6 @@ def test_wrong_on_a_guess_of_several_kinds(capsys):
     assert not Setting("a", None, [image, labels]).is_doubtful
 
 
-def test_memory_that_ends():
-    """What is read behind, or before the page of, a guarded tensor is the end of the process."""
-    for shape in ((5, 5), (512,), (3, 171), ()):
-        given = torch.randn(shape, dtype=torch.float64)
-        copy = guarded(given)
-        assert torch.equal(copy, given) and copy.is_contiguous()
-        page = copy.data_ptr() // mmap.PAGESIZE * mmap.PAGESIZE
-        for address in (copy.data_ptr() + 8 * copy.numel(), page - 8):
-            child = os.fork()
-            if not child:
-                signal.signal(signal.SIGSEGV, signal.SIG_DFL)
-                ctypes.c_double.from_address(address).value  # noqa: B018
-                os._exit(0)
-            assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGSEGV
-    assert guarded(torch.zeros(0, 3)).shape == (0, 3)
-
-
 def test_races(shared_folder, verify):
     """Right when its threads run in order, as they do on the host."""
     layers = SharedLayers(shared_folder / "races", "NVCC=", "SANITIZE=races")
@@ -316,48 +251,6 @@ def test_races(shared_folder, verify):
     found = verify("SquareByKernels", "--races", folder)
     assert found.status == 0 and "race in" not in found.text, found.text
     assert "2 of 3 kernels ran, no race; not run: SquareScatter" in found.text, found.text
-
-
-def test_crash(verify):
-    """What crashes is left out of the guesses; given explicitly, it is named."""
-    found = verify("SquareThatCrashes")
-    assert found.status == 0 and found.verdicts == {"right"}, found.text
-    assert "guessed: SquareThatCrashes on 5,4" in found.text
-    given = verify("SquareThatCrashes", "--shapes", "2,3,4,5")
-    assert given.status == 1 and given.verdicts == {"CRASHED"} and "SIGSEGV" in given.text, given.text
-
-
-def test_no_end(crooked, verify, monkeypatch):
-    """A guess that takes for ever is left out, and its process with it."""
-    monkeypatch.setattr("tools.verify.processes.PATIENCE", 2)
-    found = verify("SquareInCircles")
-    assert found.status == 0 and "guessed: SquareInCircles on 5,4" in found.text, found.text
-    command = [
-        sys.executable,
-        "-m",
-        "tools.verify",
-        "--layers-dir",
-        crooked,
-        "--type",
-        "SquareInCircles",
-    ]
-    with subprocess.Popen([*command, "caffe_crooked"], stdout=subprocess.DEVNULL) as parent:
-        children = Path(f"/proc/{parent.pid}/task/{parent.pid}/children")
-        give_up = time.monotonic() + 60
-        while not (child := children.read_text().split()) and time.monotonic() < give_up:
-            time.sleep(0.1)
-        parent.kill()
-    status = Path(f"/proc/{child[0]}/stat")
-    while alive(status) and time.monotonic() < give_up:
-        time.sleep(0.1)
-    assert not alive(status)
-
-
-def alive(status: Path) -> bool:
-    try:
-        return status.read_text().rpartition(")")[2].split()[0] not in "ZX"  # ended, and not yet asked about
-    except FileNotFoundError:
-        return False
 
 
 def test_unknown_shapes_and_fields(verify):

@@ -1,0 +1,51 @@
+"""The header that load_inline writes."""
+
+import pytest
+
+from tools.cuda.source import Source
+from tools.new_layer.inline import completed, exported, header_of
+
+pytestmark = pytest.mark.usefixtures("cache")
+
+
+def test_the_header_has_its_lines_where_the_source_has_them():
+    text = """
+extern "C" int one(float* x); int other();
+extern "C" { int two(const float* x,
+   int64_t n) { return 0; } int three(void) { return 1; } }
+
+extern "C" __attribute__((noinline)) int
+four(float* y) { return 0; }"""
+    declared = exported(Source(text, "x.cu"))
+    wanted = [
+        "",
+        "",
+        "int two(const float* x, int64_t n);",
+        "int three(void);",
+        "",
+        "",
+        "int four(float* y);",
+    ]
+    assert header_of(declared).splitlines() == wanted
+
+
+def test_the_header_has_what_comments_say_of_pointers():
+    text = """
+// Adds a bias.
+//   bias may be NULL
+// top: [count]
+extern "C" int add(const float* bias, float* top, int64_t count) { return 0; }
+extern "C" int other(float* x) { return 0; }"""
+    assert header_of(exported(Source(text, "x.cu"))).splitlines() == [
+        *["", "", "//   bias may be NULL", "// top: [count]"],
+        "int add(const float* bias, float* top, int64_t count);",
+        "int other(float* x);",
+    ]
+    kernel = """
+// bias may be NULL
+__global__ void add(const float4* bias, const double2* x, float* y, const float3* z) { *y = bias ? bias->x : x->y; }"""
+    header, _ = completed("adds", kernel, "adds.cu")
+    assert header.splitlines()[:3] == [
+        *["// bias may be NULL", "// bias: aligned to 16 bytes", "// x: aligned to 16 bytes"],
+    ]
+    assert "y: aligned" not in header and "z: aligned" not in header
