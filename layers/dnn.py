@@ -13,11 +13,24 @@ from __future__ import annotations
 
 import sys
 
+from ._dnn.models import ClassificationModel, DetectionModel, KeypointsModel, Model, SegmentationModel
 from ._dnn.opencv_net import Net, readNet, readNetFromCaffe
 from ._dnn.registered import registerLayer, unregisterLayer
 from ._dnn.script import install, run
 
-__all__ = ["Net", "install", "readNet", "readNetFromCaffe", "registerLayer", "unregisterLayer"]
+__all__ = [
+    "ClassificationModel",
+    "DetectionModel",
+    "KeypointsModel",
+    "Model",
+    "Net",
+    "SegmentationModel",
+    "install",
+    "readNet",
+    "readNetFromCaffe",
+    "registerLayer",
+    "unregisterLayer",
+]
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from .._pycaffe.run_script import main
-from . import opencv_net
+from . import models, opencv_net
 from .registered import registerLayer, unregisterLayer
 
 NAMES = {"readNetFromCaffe": opencv_net.readNetFromCaffe}
@@ -41,6 +41,12 @@ def install() -> list[str]:
         ):
             setattr(cv2, name, _also(function, getattr(cv2, name, None)))
             added.append(name)
+        for kind in models.CLASSES:
+            name = kind.__name__
+            made = _chooser(kind, getattr(cv2.dnn, name, None))
+            setattr(cv2.dnn, name, made)
+            setattr(cv2, f"dnn_{name}", made)
+            added.append(name)
         theirs = getattr(cv2.dnn, "readNet", None)
         cv2.dnn.readNet = _reader(theirs)
         added.append("readNet")
@@ -57,6 +63,17 @@ def _also(ours, theirs):
 
     both.__doc__ = ours.__doc__
     return both
+
+
+def _chooser(ours, theirs):
+    """A model's class: ours for Caffe's nets and files, or else OpenCV's."""
+
+    def model(*arguments, **named):
+        is_ours = theirs is None or models.is_of_caffe(*arguments, *named.values())
+        return (ours if is_ours else theirs)(*arguments, **named)
+
+    model.__name__, model.__doc__ = ours.__name__, ours.__doc__
+    return model
 
 
 def _reader(theirs):

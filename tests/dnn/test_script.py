@@ -25,6 +25,8 @@ class error(Exception): pass
 CV2_DNN = """
 DNN_TARGET_CPU = 0
 def own(): return "theirs"
+class DetectionModel:
+    def __init__(self, model, config=""): self.model = model
 def readNet(model, config="", framework=""): return f"theirs: {model}"
 """
 NET = """
@@ -84,5 +86,8 @@ def test_an_importer_of_opencv_s_own_stays(folder, monkeypatch):
     del cv2.dnn.readNetFromCaffe
     assert "readNetFromCaffe" in install() and cv2.dnn.readNetFromCaffe is readNetFromCaffe
     assert cv2.dnn_readNetFromCaffe is readNetFromCaffe and cv2.dnn.DNN_TARGET_CUDA == 6
+    assert cv2.dnn_DetectionModel("a.onnx").model == "a.onnx"  # OpenCV's own
+    files = str(folder / "deploy.prototxt"), ""
+    assert cv2.dnn.DetectionModel(*files).predict and cv2.dnn_Model(readNetFromCaffe(*files)).predict
     monkeypatch.delitem(sys.modules, "cv2")
     monkeypatch.delitem(sys.modules, "cv2.dnn")
