@@ -67,13 +67,21 @@ def readNetFromCaffe(prototxt, caffeModel=None) -> Net:
                 # Crop without an offset cuts at 0, as in OpenCV.
                 net = caffe_net(text.name, phase="TEST", crop="stock", types=types)
             if weights is not None:
-                report = net.load_caffemodel(weights.name)
-                if report.missing:
-                    names = ", ".join(some(report.missing, 8))
-                    warnings.warn(f"{weights.shown}: no weights for the layers {names}", stacklevel=2)
+                _said(net.load_caffemodel(weights.name), weights.shown)
     except (CaffeError, OSError) as error:
         raise wrong(error) from None
     return Net(net)
+
+
+def _said(report, file: str) -> None:
+    """Warn of layers without weights. If no layer of the file is one of the net's, it is another net's file."""
+    if not report.missing:
+        return
+    names, others = (", ".join(some(layers, 8)) for layers in (report.missing, report.unused))
+    words = f"{file}: no weights for the layers {names}; it has {others or 'no others'}"
+    if not report.loaded:
+        raise CaffeValueError(f"{words}: it is the file of another net")
+    warnings.warn(words, stacklevel=3)
 
 
 def readNet(model, config="", framework="") -> Net:

@@ -36,10 +36,16 @@ def load(net: nn.Module, paths: list, fill: bool = False) -> Report:
 
     Args:
         fill: fill what was not loaded, by the layers' fillers.
+
+    Raises:
+        CaffeValueError: layers of a file differ from those of the net. Nothing of the file is loaded then.
     """
     report, got, loaded = Report(), set(), set()
     for path in paths:
         with _opened(path) as (layers, read):
+            pairs = [(key, layer) for layer in layers for key in net.keys.get(layer.name, [])]
+            if misfits := [words for pair in pairs if (words := _misfit(net, *pair))]:
+                raise CaffeValueError(f"{path}: " + "\n  ".join(some(misfits, 20)))
             for layer in layers:
                 keys = net.keys.get(layer.name, [])
                 if not any(blobs_of(net.get_layer(key)) for key in keys):
@@ -47,7 +53,7 @@ def load(net: nn.Module, paths: list, fill: bool = False) -> Report:
                     continue
                 report.loaded += [layer.name] * (layer.name not in got)
                 got.add(layer.name)
-                loaded |= _load_layer(net, keys, layer, read, path)
+                loaded |= _load_layer(net, keys, layer, read)
     with_blobs = {name for name, keys in net.keys.items() if any(blobs_of(net.get_layer(k)) for k in keys)}
     report.missing = [name for name in net.keys if name in with_blobs and name not in got]
     report.missing = [name for name in report.missing if not _ids(net, net.keys[name]) <= loaded]
@@ -96,34 +102,36 @@ _OTHERS = {
 }
 
 
+def _misfit(net: nn.Module, key: str, layer: StoredLayer) -> str:
+    """Why a file's layer cannot be this layer of the net; "" if it can."""
+    own, spec = blobs_of(net.get_layer(key)), net.specs[key]
+    count, where = len(layer.blobs), f"{net.path}, line {net.specs[key].line}"
+    if own and (count > len(own) or (count < len(own) and not layer.may_lack)):
+        hint = _OTHERS.get((spec.type, count))
+        words = f"{layer.name!r}: {count} blobs in the file, {len(own)} in {where}"
+        return words + (f". {hint}" if hint else "")
+    for i, (name, blob) in enumerate(own):
+        stored = layer.blobs[i] if i < count else None
+        if stored is None:
+            if _owner(net, blob) == layer.name:
+                return f"{layer.name!r}: blob {name!r}, dataset {i}, is not in the file"
+        elif not stored.fits(blob.shape):
+            return (
+                f"{layer.name!r}: blob {name!r} is {list(stored.shape)} in the file and {list(blob.shape)} in "
+                f"{where}. To learn it anew, rename the layer"
+            )
+    return ""
+
+
 @torch.no_grad()
-def _load_layer(net: nn.Module, keys: list[str], layer: StoredLayer, read, path) -> set[int]:
-    """Load one layer. Returns the identities of the blobs that were loaded."""
+def _load_layer(net: nn.Module, keys: list[str], layer: StoredLayer, read) -> set[int]:
+    """Load one layer, which fits. Returns the identities of the blobs that were loaded."""
     loaded = set()
     for key in keys:
-        own, spec = blobs_of(net.get_layer(key)), net.specs[key]
-        count = len(layer.blobs)
-        if own and (count > len(own) or (count < len(own) and not layer.may_lack)):
-            hint = _OTHERS.get((spec.type, count))
-            raise CaffeValueError(
-                f"{path}: {layer.name!r}: {count} blobs in the file, {len(own)} in {net.path}, line {spec.line}"
-                + (f". {hint}" if hint else "")
-            )
-        for i, (name, blob) in enumerate(own):
-            stored = layer.blobs[i] if i < count else None
-            if stored is None:
-                if _owner(net, blob) == layer.name:
-                    raise CaffeValueError(
-                        f"{path}: {layer.name!r}: blob {name!r}, dataset {i}, is not in the file"
-                    )
-                continue
-            if not stored.fits(blob.shape):
-                raise CaffeValueError(
-                    f"{path}: {layer.name!r}: blob {name!r} is {list(stored.shape)} in the file and "
-                    f"{list(blob.shape)} in {net.path}, line {spec.line}. To learn it anew, rename the layer"
-                )
-            read(stored, blob)
-            loaded.add(id(blob))
+        for (_, blob), stored in zip(blobs_of(net.get_layer(key)), layer.blobs, strict=False):
+            if stored is not None:
+                read(stored, blob)
+                loaded.add(id(blob))
     return loaded
 
 

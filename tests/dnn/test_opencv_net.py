@@ -141,6 +141,26 @@ def test_errors_are_opencv_s_kind(call, words, files):
         call(net)
 
 
+def test_weights_of_another_net_are_refused(files, tmp_path):
+    """Of other shapes: each layer is named. Of other names: both nets' layers are. One layer too few is a warning."""
+    kind = sys.modules["cv2"].error if "cv2" in sys.modules else CaffeError
+    text = NET.replace("num_output: 8", "num_output: 4").replace("group: 8", "group: 4")
+    with pytest.raises(
+        kind, match=r"(?s)'conv1': blob 'weight' is \[8, 3, 3, 3\] in the file and \[4, .*'bn1': .*'fc': "
+    ):
+        dnn.readNetFromCaffe(text.encode(), files[1])
+    (tmp_path / "other.prototxt").write_text(NET.replace('name: "', 'name: "x_'))
+    caffe_net(tmp_path / "other.prototxt").save_caffemodel(tmp_path / "other.caffemodel")
+    words = (
+        "no weights for the layers conv1, bn1, .*; it has x_conv1, x_bn1, .*: it is the file of another net"
+    )
+    with pytest.raises(kind, match=words):
+        dnn.readNetFromCaffe(files[0], tmp_path / "other.caffemodel")
+    text = NET.replace('name: "fc"', 'name: "fc2"')
+    with pytest.warns(UserWarning, match="no weights for the layers fc2; it has fc$"):
+        dnn.readNetFromCaffe(text.encode(), files[1])
+
+
 def test_without_an_input_the_input_is_named(files):
     net = dnn.readNetFromCaffe(*files)
     with pytest.raises(Exception, match="input 'data' is missing"):

@@ -105,6 +105,17 @@ def test_weights_of_another_shape_are_refused(tmp_path):
         caffe_net(TEXT.replace("num_output: 4", "num_output: 4 bias_term: false"), path)
 
 
+def test_a_file_of_another_net_names_each_layer_that_differs(tmp_path):
+    net_with().save_caffemodel(path := tmp_path / "a.caffemodel")
+    net = caffe_net(TEXT.replace("num_output: 5", "num_output: 6").replace("num_output: 4", "num_output: 7"))
+    before = {name: blob.clone() for name, blob in net.state_dict().items()}
+    with pytest.raises(CaffeValueError) as said:
+        net.load_caffemodel(path)
+    assert [line.split(":")[0].strip() for line in str(said.value).removeprefix(f"{path}: ").splitlines()] == [
+        "'conv'", "'bn'", "'ip'"]  # fmt: skip
+    assert all(torch.equal(blob, before[name]) for name, blob in net.state_dict().items())
+
+
 @pytest.mark.parametrize(
     "legacy, shape, fits",
     [
