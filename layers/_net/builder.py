@@ -234,6 +234,8 @@ class Builder:
             strange, ignored = of_forks(kind, unknown, self.options.ignore)
             self._note(spec, ignored, "is ignored, as told")
             misfit = why_misfit(kind, spec)
+            if strange and self.options.takes_known(spec.type):
+                return self._known(spec)
             if not (strange or misfit) or find(spec.type) is None:
                 for one in strange:
                     self._stop(spec, _why_strange(one, spec.type))

@@ -11,12 +11,15 @@ from .._runtime import CaffeValueError
 
 STOCK = Parameters(Path(__file__).resolve().parent)  # `make` puts stock Caffe's descriptor beside this file
 
+# `engine` names an implementation, and forks have their own. NVCaffe's others name the type of number that a layer
+# computes in, which is the module's here. None of them means another function.
+_HARMLESS = ("engine", "forward_type", "backward_type", "forward_math", "backward_math")
+
 
 def layer_parameter(node: Node) -> tuple[Any, list[Unknown]]:
     """(the LayerParameter, the fields that it does not have). CaffeValueError for wrong values."""
     message = STOCK.message("LayerParameter")
-    # `engine` names an implementation, and forks have their own. It never changes the result.
-    return message, read_fields(node, message, without=("engine",))
+    return message, read_fields(node, message, without=_HARMLESS)
 
 
 def message_of(node: Node, name: str, ignore: tuple[str, ...] = ()):

@@ -97,7 +97,7 @@ _OTHERS = {
     (
         "BatchNorm",
         5,
-    ): "NVCaffe's BatchNorm with scale_bias has mean, variance, factor, scale and bias: port that",
+    ): "NVCaffe's has mean, variance, factor, scale and bias, with batch_norm_param { scale_bias: true }",
     ("BatchNorm", 4): "another fork's BatchNorm, with its own scale and bias: port that",
 }
 

@@ -12,6 +12,7 @@ from support.nets import draw, gradients_are_right, labels, one_layer, same
 from layers import caffe_net
 from layers._net import stock
 from layers._net.messages import STOCK
+from layers._runtime import CaffeValueError
 from layers.smooth_l1_loss import SmoothL1Loss
 
 
@@ -26,6 +27,26 @@ def test_softmax_with_loss(shape, axis, normalization, ignore):
     net = one_layer(text, x.shape, target.shape)
     same(net(x, target), reference.softmax_with_loss(x.numpy(), target.numpy(), axis, normalization, ignore))
     assert gradients_are_right(lambda scores: net(scores, target), x)
+
+
+@pytest.mark.parametrize("ignore", [None, 1])
+def test_segnet_s_weights_of_classes(ignore):
+    x, target = draw(2, 4, 3, 5), labels(4, 2, 1, 3, 5)
+    said = "weight_by_label_freqs: true class_weighting: 0.5 class_weighting: 2 class_weighting: 1 class_weighting: 3"
+    said += f" ignore_label: {ignore}" if ignore is not None else ""
+    net = one_layer(f'type: "SoftmaxWithLoss" loss_param {{ {said} }}', x.shape, target.shape)
+    chances, terms = x.softmax(1).numpy(), []
+    for n, i, j in np.ndindex(2, 3, 5):
+        label = int(target[n, 0, i, j])
+        if label != ignore:
+            terms.append(-np.log(chances[n, label, i, j]) * [0.5, 2, 1, 3][label])
+    same(net(x, target), np.mean(terms), 1e-7)
+    assert gradients_are_right(lambda x: net(x, target), x)
+    plain = one_layer('type: "SoftmaxWithLoss" loss_param { class_weighting: 2 }', x.shape, target.shape)
+    same(plain(x, target), torch.nn.functional.cross_entropy(x, target[:, 0].long()))
+    with pytest.raises(CaffeValueError, match="1 class_weighting for 4 classes"):
+        words = "weight_by_label_freqs: true class_weighting: 2"
+        one_layer(f'type: "SoftmaxWithLoss" loss_param {{ {words} }}', x.shape, target.shape)
 
 
 def test_the_old_normalize_says_by_which_count():

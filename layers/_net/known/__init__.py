@@ -36,6 +36,11 @@ class KnownLayer(StockLayer):
 _ELSEWHERE = {
     "ConvolutionDepthwise": "depthwise_convolution",
     "Warp": "flow_warp",
+    "BatchNorm": "nvcaffe_batch_norm",
+    "PriorBoxClustered": "prior_box",
+    "BoxOutput": "box_group_output",
+    "DetectionAccuracy": "detection_loss",
+    "YoloDetectionOutput": "yolov3_detection_output",
     "SmoothL1LossOHEM": "smooth_l1_loss",
 }
 

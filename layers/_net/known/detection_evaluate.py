@@ -1,7 +1,7 @@
 import torch
 
 from . import KnownLayer
-from ._boxes import overlap
+from ._boxes import overlap, overlap_in_pixels
 
 
 class DetectionEvaluate(KnownLayer):
@@ -15,7 +15,9 @@ class DetectionEvaluate(KnownLayer):
 
     types = ("DetectionEvaluate",)
     source = "weiliu89/caffe, ssd"
+    variant = "ssd"
     bottoms = (2, 2)
+    overlap = staticmethod(overlap)
 
     def __init__(self, definition):
         super().__init__(definition)
@@ -47,7 +49,7 @@ class DetectionEvaluate(KnownLayer):
         """(true, false) of each detection."""
         if not len(boxes):
             return found.new_tensor([0, 1]).expand(len(found), 2)
-        overlaps = torch.where(same, overlap(found[:, 3:7], boxes[:, 3:7]), -1)
+        overlaps = torch.where(same, self.overlap(found[:, 3:7], boxes[:, 3:7]), -1)
         most, nearest = overlaps.max(1)
         hits = most >= self.threshold
         counts = hits if self.difficult else hits & (boxes[nearest, 7] == 0)
@@ -64,3 +66,28 @@ class DetectionEvaluate(KnownLayer):
             own = own & (boxes[:, 7] == 0)
         none = torch.full_like(labels, -1)
         return torch.stack((none, labels, own.sum(1).to(boxes.dtype), none, none), 1)
+
+
+class OfCascadeRCNN(DetectionEvaluate):
+    """The same of FrcnnOutput's rows, boxes (item, left, top, right, bottom, label, ignored, difficult), and sizes.
+
+    The top is [classes + detections, 5, 1, 1]. Ends of boxes belong to them. Boxes are compared in the pixels that they
+    are given in, whatever name_size_file says. The sizes, the third bottom, are not needed then.
+    """
+
+    types = ("DetectionEvaluate",)
+    source = "zhaoweicai/cascade-rcnn"
+    variant = "cascade"
+    bottoms = (3, 3)
+    overlap = staticmethod(overlap_in_pixels)
+
+    def top_shapes(self, found, boxes, sizes):
+        self.check(found[1:2] == (7,) and boxes[1:2] == (8,), f"rows of 7 and 8 are needed: {found}, {boxes}")
+        return [(len(self.labels) + found[0], 5, 1, 1)]
+
+    @torch.no_grad()
+    def forward(self, found, boxes, sizes):
+        found, boxes = found.reshape(-1, 7), boxes.reshape(-1, 8)
+        found = found[:, [0, 5, 6, 1, 2, 3, 4]]
+        boxes = boxes[:, [0, 5, 6, 1, 2, 3, 4, 7]]
+        return super().forward(found, boxes)[0, 0, :, :, None, None]

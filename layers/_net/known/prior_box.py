@@ -20,19 +20,37 @@ class PriorBox(KnownLayer):
     def __init__(self, definition):
         super().__init__(definition)
         p = definition.message.prior_box_param
-        self.check(len(p.min_size) > 0, "must provide min_size")
-        self.check(min(p.min_size) > 0, "min_size must be positive")
-        self.check(len(p.max_size) in (0, len(p.min_size)), "as many max_size as min_size are needed")
-        larger = all(high > low for high, low in zip(p.max_size, p.min_size, strict=False))
-        self.check(larger, "max_size must be greater than min_size")
+        self.check_sizes(p)
+        self.sizes = tuple(self.sizes_of(p))
         self.check(len(p.variance) in (0, 1, 4), f"{len(p.variance)} variances: 1 or 4 are needed")
         self.check(all(v > 0 for v in p.variance), "variance must be positive")
-        self.sizes = tuple(_sizes(p))
         self.variance = tuple(p.variance) if len(p.variance) == 4 else tuple(p.variance or [0.1]) * 4
         self.image = self.pair(p, "img_h", "img_w", "img_size")
         self.step = self.pair(p, "step_h", "step_w", "step")
         self.clip, self.offset = p.clip, p.offset
         self.check(definition.bottoms == 2 or 0 not in self.image, "a second bottom, the image, or img_size")
+
+    def check_sizes(self, p):
+        self.check(not (p.width or p.height), "width and height are fields of PriorBoxClustered")
+        self.check(len(p.min_size) > 0, "must provide min_size")
+        self.check(min(p.min_size) > 0, "min_size must be positive")
+        self.check(len(p.max_size) in (0, len(p.min_size)), "as many max_size as min_size are needed")
+        larger = all(high > low for high, low in zip(p.max_size, p.min_size, strict=False))
+        self.check(larger, "max_size must be greater than min_size")
+
+    def sizes_of(self, p):
+        """(width, height) of a cell's boxes, in pixels."""
+        ratios = [1.0]
+        for ratio in p.aspect_ratio:
+            if all(abs(ratio - other) >= 1e-6 for other in ratios):
+                ratios += [ratio, 1 / ratio] if p.flip else [ratio]
+        for i, low in enumerate(map(int, p.min_size)):
+            yield float(low), float(low)
+            if p.max_size:
+                mean = sqrt(low * int(p.max_size[i]))
+                yield mean, mean
+            for ratio in ratios[1:]:
+                yield low * sqrt(ratio), low / sqrt(ratio)
 
     def pair(self, p, first: str, second: str, both: str):
         """Height and width; 0 if the file does not say them."""
@@ -63,16 +81,16 @@ class PriorBox(KnownLayer):
         return torch.stack((boxes, variances)).reshape(1, 2, -1)
 
 
-def _sizes(p):
-    """(width, height) of a cell's boxes, in pixels."""
-    ratios = [1.0]
-    for ratio in p.aspect_ratio:
-        if all(abs(ratio - other) >= 1e-6 for other in ratios):
-            ratios += [ratio, 1 / ratio] if p.flip else [ratio]
-    for i, low in enumerate(map(int, p.min_size)):
-        yield float(low), float(low)
-        if p.max_size:
-            mean = sqrt(low * int(p.max_size[i]))
-            yield mean, mean
-        for ratio in ratios[1:]:
-            yield low * sqrt(ratio), low / sqrt(ratio)
+class PriorBoxClustered(PriorBox):
+    """The same, with a box of each `width` and `height`, in pixels, around the centre of each cell."""
+
+    types = ("PriorBoxClustered",)
+    source = "opencv/training_toolbox_caffe"
+
+    def check_sizes(self, p):
+        self.check(len(p.width) > 0, "must provide width")
+        self.check(len(p.width) == len(p.height), f"{len(p.height)} height for {len(p.width)} width")
+        self.check(min(*p.width, *p.height) > 0, "width and height must be positive")
+
+    def sizes_of(self, p):
+        return zip(p.width, p.height, strict=True)

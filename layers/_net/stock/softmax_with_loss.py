@@ -3,6 +3,7 @@ import math
 import torch
 import torch.nn.functional as F
 
+from ..._caffe.prototxt import number
 from . import StockLayer
 
 FULL, VALID, BATCH_SIZE, NONE = range(4)
@@ -40,12 +41,15 @@ class SoftmaxWithLoss(StockLayer):
     probabilities. The normalizer is the number of labels that are not ignore_label, unless loss_param says
     otherwise. The scores have a gradient.
 
+    SegNet's fork multiplies each term by its class's class_weighting, if weight_by_label_freqs says so.
+
     Source: BVLC's softmax_loss_layer.cpp.
     """
 
     bottoms = (2, 2)
     tops = (1, 2)
     is_loss = True
+    understands = ("loss_param.weight_by_label_freqs", "loss_param.class_weighting")
 
     def __init__(self, definition):
         super().__init__(definition)
@@ -53,9 +57,14 @@ class SoftmaxWithLoss(StockLayer):
         self.dim = definition.message.softmax_param.axis
         self.normalization = normalization(p, VALID)
         self.ignore_label = p.ignore_label if p.HasField("ignore_label") else None
+        weights = definition.extra.get("loss_param.class_weighting", "").split()
+        is_weighted = definition.flag("loss_param.weight_by_label_freqs", False)
+        self.class_weights = tuple(map(number, weights)) if is_weighted else None
 
     def setup(self, scores, labels):
-        check_labels(self, scores, labels)
+        classes, weights = check_labels(self, scores, labels), self.class_weights
+        fits = weights is None or len(weights) == classes
+        self.check(fits, f"{len(weights or ())} class_weighting for {classes} classes")
 
     def forward(self, scores, labels):
         classes = scores.movedim(self.dim, 1)
@@ -63,6 +72,9 @@ class SoftmaxWithLoss(StockLayer):
         ignored = -100 if self.ignore_label is None else self.ignore_label
         terms = F.cross_entropy(classes, labels, reduction="none", ignore_index=ignored)
         terms = terms + (terms.clamp(max=_MOST) - terms).detach()
+        if self.class_weights is not None:
+            own = labels if self.ignore_label is None else labels.where(labels != ignored, 0)
+            terms = terms * terms.new_tensor(self.class_weights)[own]
         valid = labels.numel() if self.ignore_label is None else (labels != ignored).sum()
         dim = self.dim + scores.dim() if self.dim < 0 else self.dim
         batch = scores.shape[:dim].numel()

@@ -1,5 +1,7 @@
 """SSD's types: Permute, Normalize, PriorBox, DetectionOutput, SmoothL1Loss."""
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
@@ -71,6 +73,22 @@ def test_prior_box(words, low, high, ratios, flip, clip, step, offset):
     assert net(x.half(), image.half()).dtype == torch.float32
     given = one_layer(text.replace("min_size", "img_h: 100 img_w: 120 min_size", 1), x.shape)
     same(given(x), wanted, 1e-7)
+
+
+@pytest.mark.parametrize("clip", [False, True])
+def test_prior_box_clustered(clip):
+    words = f"width: 30 width: 44.5 height: 80 height: 12 clip: {str(clip).lower()} offset: 0.25"
+    net = one_layer(f'type: "PriorBoxClustered" prior_box_param {{ {words} }}', (1, 2, 3, 4), (1, 3, 60, 100))
+    boxes = []
+    for i, j in itertools.product(range(3), range(4)):
+        x, y = (j + 0.25) * 25, (i + 0.25) * 20
+        boxes += [
+            [(x - w / 2) / 100, (y - h / 2) / 60, (x + w / 2) / 100, (y + h / 2) / 60]
+            for w, h in ((30, 80), (44.5, 12))
+        ]
+    boxes = np.clip(boxes, 0, 1) if clip else np.array(boxes)
+    got = net(draw(1, 2, 3, 4), draw(1, 3, 60, 100))
+    same(got, np.stack((boxes, np.full_like(boxes, 0.1))).reshape(1, 2, -1), 1e-6)
 
 
 DETECTIONS = [
@@ -196,6 +214,12 @@ def test_smooth_l1_loss_of_r_fcn(words, divisor):
             [(1, 2, 3, 3)] * 2,
             "either step or",
         ),
+        (
+            '"PriorBox" prior_box_param { min_size: 3 width: 2 height: 2 }',
+            [(1, 2, 3, 3)] * 2,
+            "width and height are fields of PriorBoxClustered",
+        ),
+        ('"PriorBoxClustered" prior_box_param { width: 2 }', [(1, 2, 3, 3)] * 2, "0 height for 1 width"),
         ('"DetectionOutput"', [(1, 8), (1, 4), (1, 2, 8)], "must specify num_classes"),
         (
             '"DetectionOutput" detection_output_param { num_classes: 2 }',

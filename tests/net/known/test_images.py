@@ -208,3 +208,32 @@ def test_reorg():
         ]
     same(back(x).reshape(2, -1), returned)
     assert gradients_are_right(there, x)
+
+
+def test_batch_norm_of_nvcaffe():
+    """Stock Caffe's type with a field of the fork: a scale and a bias, and running values that are no sums."""
+    x, y = draw(4, 3, 5, 6) * 2 + 1, draw(4, 3, 5, 6, seed=1)
+    fields = "batch_norm_param { scale_bias: true moving_average_fraction: 0.75 }"
+    net = one_layer(f'type: "BatchNorm" {fields}', x.shape).train()
+    assert net.L.present_blobs() == ["mean", "variance", "factor", "scale", "bias"] and net.L.factor == 1
+    randomised(net)
+    scale, bias = (blob.detach().numpy()[:, None, None] for blob in (net.L.scale, net.L.bias))
+    mean, variance = np.zeros(3), np.zeros(3)
+    for i, batch in enumerate((x, y, x)):
+        own = batch.numpy().mean((0, 2, 3)), batch.numpy().var((0, 2, 3))
+        kept = 0.75 if i > 1 else 0
+        mean, variance = kept * mean + (1 - kept) * own[0], kept * variance + (1 - kept) * own[1]
+        normal = (batch.numpy() - own[0][:, None, None]) / np.sqrt(own[1] + 1e-5)[:, None, None]
+        same(net(batch), normal * scale + bias, 1e-6)
+    same(net.L.mean, mean, 1e-6)
+    same(net.L.variance, variance, 1e-6)
+    normal = (x.numpy() - mean[:, None, None]) / np.sqrt(variance + 1e-5)[:, None, None]
+    same(net.eval()(x), normal * scale + bias, 1e-6)
+    with pytest.raises(CaffeValueError, match=r"batch_norm_param\.scale_bais is a field that"):
+        one_layer('type: "BatchNorm" batch_norm_param { scale_bais: true }', x.shape)
+    assert not hasattr(one_layer('type: "BatchNorm"', x.shape).L, "scale")  # stock Caffe's
+
+
+def test_fields_that_name_a_type_of_number_are_no_obstacle():
+    net = one_layer('type: "Sigmoid" forward_type: FLOAT16 backward_type: FLOAT', (2, 3))
+    same(net(torch.zeros(2, 3).double()), np.full((2, 3), 0.5))

@@ -1,0 +1,188 @@
+"""Build the Caffe nets of many repositories without any fork; print how many are built, and what stops the others.
+
+    python -m lab.nets.tried /mirror/*/repo --each 24 --json nets.json
+
+A repository is a git directory or a checkout. Files with the same text but for comments and spaces count once. Of each
+repository at most `--each` nets are tried, drawn by chance with a fixed seed. Where a file lacks the shape of an input
+or a template's values, several are guessed.
+"""
+
+import argparse
+import collections
+import concurrent.futures
+import hashlib
+import json
+import random
+import re
+import subprocess
+from pathlib import Path
+
+import torch
+
+from layers import caffe_net
+from layers._net.fillers import _KINDS
+
+IMAGES = (224, 300, 512, 321, 473, 64, 32)
+LABELS = (lambda n, s: (n,), lambda n, s: (n, 1, s, s), lambda n, s: (n, 1, 1, 1), lambda n, s: (n, 10))
+_LINE = re.compile(r"  line \d+: '(?P<name>.*?)' \((?P<type>\w*)\): (?P<reason>.*)")
+_LACKS = re.compile(r"the shape of input '(.+?)' is not in the file")
+_FIELD = re.compile(r"(\S+) is a field that stock Caffe does not have")
+
+
+def files_of(folder: Path) -> dict[str, str]:
+    """The texts of the prototxts of a repository, by path."""
+    git = folder if (folder / "HEAD").exists() else folder / ".git"
+    run = ["git", f"--git-dir={git}"]
+    listed = subprocess.run([*run, "ls-tree", "-r", "-z", "HEAD"], capture_output=True, check=True).stdout
+    found = {}
+    for entry in listed.decode(errors="replace").split("\0"):
+        head, _, path = entry.partition("\t")
+        if not path.endswith((".prototxt", ".pt", ".prototext")) or head.split()[1] != "blob":
+            continue
+        read = subprocess.run([*run, "cat-file", "blob", head.split()[2]], capture_output=True, check=False)
+        if read.returncode == 0 and b"\0" not in read.stdout[:4096]:
+            found[path] = read.stdout.decode(errors="replace")
+    return found
+
+
+def is_net(text: str) -> bool:
+    return re.search(r"^\s*layers?\s*(\{|:)", text, re.M) is not None and len(text) > 200
+
+
+def distinct(folders, each: int) -> list[tuple[str, str, str]]:
+    """(repository, path, text) of what is tried."""
+    seen, chosen = set(), []
+    for folder in folders:
+        name = folder.parent.name if folder.name in ("repo", ".git") else folder.name
+        name = folder.parents[1].name if name == "repo" else name
+        own = []
+        for path, text in sorted(files_of(folder).items()):
+            key = hashlib.sha256(re.sub(r"#[^\n]*|\s+", "", text).encode()).digest()
+            if is_net(text) and key not in seen:
+                seen.add(key)
+                own.append((name.replace("+", "/"), path, text))
+        draw = random.Random(name)
+        chosen += draw.sample(own, min(each, len(own)))
+    return chosen
+
+
+def has_python(text: str) -> bool:
+    return re.search(r"""type\s*:\s*["']?(Python|PYTHON)\b""", text) is not None
+
+
+def guesses(text: str):
+    """Shapes for an input by its name: one function a guess."""
+    for size in IMAGES:
+        for label in LABELS:
+            yield lambda blob, size=size, label=label: _guess(blob, size, label)
+
+
+def _guess(blob: str, size: int, label) -> tuple[int, ...]:
+    name = blob.lower()
+    if "rois" in name or "boxes" in name or "bbox" in name:
+        return (2, 5)
+    if "im_info" in name or "iminfo" in name:
+        return (1, 3)
+    if re.search(r"label|gt|clip|cont|target|seg|mask|anno", name):
+        return label(1, size)
+    return (1, 3, size, size)
+
+
+def build(text: str) -> str:
+    """'' if the net is built, else the last error."""
+    first = last = ""
+    for guess in guesses(text):
+        shapes, replace, options = {}, {}, {}
+        for _ in range(4):
+            try:
+                caffe_net(text, shapes=shapes, replace=replace, **options)
+                return ""
+            except Exception as error:
+                last = f"{type(error).__name__}: {error}"
+            first = first or last
+            new = {blob: guess(blob) for blob in _LACKS.findall(last) if blob not in shapes}
+            if "template" in last and not replace:
+                names = re.findall(r"(\w+) \(line", last)
+                replace = {name: "1" if "SCALE" in name else str(64) for name in names}
+            elif new:
+                shapes |= new
+            else:
+                break
+        if stops(last) & {"type", "field", "variant", "other"} or not shapes:
+            return last  # another shape does not help
+    return last
+
+
+def stops(error: str) -> set[str]:
+    return {kind for kind, _ in reasons(error)}
+
+
+def reasons(error: str):
+    """What stops a net: (kind, what)."""
+    found = {}
+    for line in error.splitlines():
+        match = _LINE.match(line)
+        if not match:
+            continue
+        reason = match["reason"]
+        if "no such layer here" in reason:
+            one = ("type", match["type"])
+        elif field := _FIELD.search(reason):
+            one = ("field", f"{match['type']}: {field[1]}")
+        elif "is not known here" in reason:
+            one = ("variant", f"{match['type']}: {reason[:160]}")
+        elif "runs Python code" in reason:
+            one = ("python", "Python")
+        elif "several forks have" in reason:
+            one = ("choose", match["type"])
+        elif "is not in the file" in reason:
+            one = ("shape", reason[:60])
+        else:
+            one = ("said", f"{match['type']}: {reason[:160]}")
+        found[one] = None
+    return list(found) or [("other", error[:200])] if error else []
+
+
+def trial(item):
+    torch.set_num_threads(1)
+    _KINDS.update(dict.fromkeys(_KINDS, lambda blob, filler: None))  # to fill takes longer than to build
+    name, path, text = item
+    return {"repository": name, "path": path, "python": has_python(text), "error": build(text)}
+
+
+def report(rows) -> None:
+    for title, some in (("all", rows), ("without Python layers", [r for r in rows if not r["python"]])):
+        built = sum(not r["error"] for r in some)
+        count = len({r["repository"] for r in some})
+        print(f"{title}: {built} of {len(some)} nets of {count} repositories ({built / len(some):.1%})")
+    nets, alone = collections.Counter(), collections.Counter()
+    for row in rows:
+        if row["python"] or not row["error"]:
+            continue
+        found = reasons(row["error"])
+        nets.update(found)
+        if len(found) == 1:
+            alone.update(found)
+    for one, count in nets.most_common(150):
+        print(f"{count:4d} {alone[one]:4d}  {one[0]:8s} {one[1]}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folders", nargs="+", type=Path)
+    parser.add_argument("--each", type=int, default=24)
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--workers", type=int, default=2)
+    arguments = parser.parse_args()
+    items = distinct(arguments.folders, arguments.each)
+    with concurrent.futures.ProcessPoolExecutor(arguments.workers) as pool:
+        rows = list(pool.map(trial, items, chunksize=4))
+    if arguments.json:
+        arguments.json.write_text(json.dumps(rows, indent=1))
+    report(rows)
+
+
+if __name__ == "__main__":
+    main()
