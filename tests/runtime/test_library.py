@@ -1,6 +1,5 @@
 """The built library as a file: what it needs, what loads it, what it says where it does not fit."""
 
-import importlib
 import os
 import platform
 import re
@@ -9,15 +8,13 @@ import subprocess
 import sys
 
 import pytest
-import torch
-from conftest import LAYERS, LAYERS_DIR, ROOT
+from conftest import LAYERS, LAYERS_DIR
 from support.workshop import TINY
 
 import build_ffi
 from layers._runtime import CaffeRuntimeError, backends_here
 from layers._runtime.elf import why_broken
 from layers._runtime.library import Library, how_to_build
-from tools.make.job import init_text
 
 ALLOWED = re.compile(
     r"(libc|libm|libmvec|libstdc\+\+|libgcc_s|libpthread|libdl|librt|ld-linux[\w-]*)\.so\.\d+\Z"
@@ -46,18 +43,6 @@ def test_needs_nothing_of_torch_or_of_one_python(layer, backend):
     )
 
 
-def test_import_of_a_layer_that_is_not_built(workshop):
-    """Works; the first call says what to type."""
-    workshop.layer("one")
-    (workshop.folder / "__init__.py").write_text(init_text())
-    said = workshop.import_and_fill("one")
-    wanted = (
-        r"CaffeRuntimeError: one: not built for host: /.*_host\.abi3\.so is missing\. "
-        r"Type `make LAYERS_DIR=\S+my_layers LAYERS=one`"
-    )
-    assert re.match(wanted, said), said
-
-
 @pytest.mark.parametrize(
     "part, said", [(0, "empty"), (0.1, "truncated"), (0.5, "truncated"), (0.999, "truncated")]
 )
@@ -84,46 +69,6 @@ def test_a_build_for_the_host_that_failed_by_load(tmp_path):
     assert how_to_build("foo", "host", library).startswith(
         "foo: not built for host: load it with backends='host'"
     )
-
-
-def test_what_to_type(tmp_path):
-    """The command depends on who built the layer: make in the toolkit, make elsewhere, pip, load()."""
-    beside, own = tmp_path / "my", tmp_path / "pip"
-    (own / "_toolkit").mkdir(parents=True)
-    loaded = tmp_path / "cache" / "foo-12" / "src" / "foo" / "_cuda.abi3.so"
-    loaded.parent.mkdir(parents=True)
-    (tmp_path / "cache" / "foo-12" / "complete").touch()
-
-    def said(path, backend="cuda", wrong=""):
-        return how_to_build("foo", backend, path, wrong)
-
-    path = ROOT / "layers" / "foo" / "_cuda.abi3.so"
-    needs = "in the toolkit's folder (needs nvcc, see README.md)."
-    assert said(path) == f"foo: not built for cuda: {path} is missing. Type `make LAYERS=foo` {needs}"
-    assert said(path, wrong="torn") == f"foo: torn. Type `make LAYERS=foo` {needs}"
-    assert said(path, "host", "torn") == "foo: torn. Type `make LAYERS=foo` in the toolkit's folder."
-    assert said(beside / "foo" / "a.so", wrong="torn") == (
-        f"foo: torn. Type `make LAYERS_DIR={beside} LAYERS=foo` {needs}"
-    )
-    again = "Install it again on a machine with nvcc: pip install --force-reinstall --no-deps --no-cache-dir"
-    assert said(own / "foo" / "a.so", wrong="torn") == f"foo: torn. {again}"
-    assert said(own / "foo" / "a.so") == (
-        f"foo: not built for cuda: there was no compiler for it when pip was installed. {again}"
-    )
-    load = "load it with backends='cuda', which needs its compiler."
-    assert said(loaded) == f"foo: not built for cuda: {load}"
-    assert said(loaded, wrong="torn") == f"foo: torn: {load}"
-
-
-def test_only_the_missing_backend_is_missing(kernels, monkeypatch):
-    """A tensor on the GPU and a library for the host alone: an error that says what to type."""
-    loops = kernels["loops"]
-    if "cuda" in loops.backends():
-        pytest.skip("the kernels are built for CUDA here")
-    with pytest.raises(
-        RuntimeError, match=r"loops: not built for cuda: .*make LAYERS_DIR=.* LAYERS=loops.*needs nvcc"
-    ):
-        loops.library("cuda")
 
 
 # If these run, a layer's process is over: they stand for those with instructions that a processor lacks.
@@ -222,28 +167,6 @@ print(module.ffi.string(module.lib.caffe_unsupported()).decode())
     )
 
 
-def test_broken_library(workshop):
-    """Another file under the library's name is a Python error that says so."""
-    one = workshop.layer("one")
-    workshop.build()
-    (one / "_host.abi3.so").write_text("not a library\n")
-    said = workshop.import_and_fill("one")
-    assert re.match(
-        r"CaffeRuntimeError: one: /.*one/_host\.abi3\.so is no library, remove it\. Type `make ", said
-    ), said
-
-
 def test_build_info(kernels):
     library = kernels["loops"].library("host")
     assert library.text(library.lib.caffe_build_info()) == "host native"
-
-
-def test_library_loads_under_two_package_names(kernels_folder, kernels):
-    """Two folders may hold a layer of the same name; their libraries do not mix."""
-    from layers._runtime.cases import load_package
-
-    other = importlib.import_module(f"{load_package(kernels_folder, 'kernels_again')}.loops").layer
-    assert other is not kernels["loops"] and other.library("host") is not kernels["loops"].library("host")
-    top = torch.zeros(3)
-    other.loops_fill(top, 3, 0)
-    assert top.tolist() == [1, 2, 3]

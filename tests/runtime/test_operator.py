@@ -1,75 +1,15 @@
 """Operators of any signature: which arguments are tensors, which may be None, what an error may hide."""
 
-import inspect
 import sys
 import types
-from collections.abc import Sequence
-from typing import Optional
 
 import pytest
 import torch
+from support.operators import Labelled, scaled
 from support.workshop import Fork
 from torch import Tensor
 
 from layers._runtime import CaffeRuntimeError, CaffeTypeError, CaffeValueError, Layer, operator
-
-
-@pytest.fixture
-def layer(tmp_path, request):
-    """A layer of no C functions: what an operator does with arguments needs none."""
-    name = "operators_of_" + "".join(c if c.isalnum() else "_" for c in request.node.name)
-    module = types.ModuleType(name)
-    module.__file__ = str(tmp_path / "__init__.py")
-    sys.modules[name] = module
-    yield Layer(name)
-    del sys.modules[name]
-
-
-def scaled(layer):
-    """An operator with every kind of parameter; a tensor may be None by its annotation, not by its default."""
-
-    @operator(layer)
-    def scale(x: Tensor, factor: Optional[Tensor], shift: Tensor | None, sizes: Sequence[int]) -> Tensor:  # noqa: UP045
-        top = x * 1 if factor is None else x * factor
-        return top if shift is None else top + shift
-
-    return scale
-
-
-NONES = [
-    (None, None),
-    (torch.tensor(2.0), None),
-    (None, torch.tensor(3.0)),
-    (torch.tensor(2.0), torch.tensor(3.0)),
-]
-
-
-def test_a_torch_that_knows_sequences_by_typings_names_alone(layer, monkeypatch):
-    new = torch.library.infer_schema
-
-    def old(function, **options):
-        signature = inspect.signature(function)
-        if any("collections.abc" in str(p.annotation) for p in signature.parameters.values()):
-            raise ValueError(f"unsupported type: {signature}")
-        return new(function, **options)
-
-    wanted = str(scaled(layer).operator.torch_op._schema)
-    monkeypatch.setattr(torch.library, "infer_schema", old)
-    assert str(scaled(layer).operator.torch_op._schema) == wanted
-    assert "SymInt[] sizes" in wanted and "Tensor? factor" in wanted
-
-
-class Labelled(Tensor):
-    pass
-
-
-@pytest.mark.parametrize("factor, shift", NONES)
-def test_optional_tensors_without_a_default(layer, factor, shift):
-    scale, x = scaled(layer), torch.randn(3)
-    wanted = x * (1 if factor is None else factor) + (0 if shift is None else shift)
-    assert torch.equal(scale(x, factor, shift, (1, 2)), wanted)
-    assert torch.equal(scale(x.as_subclass(Labelled), factor, shift, (1, 2)), wanted)
-    assert torch.equal(scale.operator.torch_op(x, factor, shift, (1, 2)), wanted)
 
 
 def test_what_is_not_optional_is_named(layer):
@@ -121,17 +61,6 @@ def test_two_packages_that_torch_would_know_by_one_name(tmp_path, monkeypatch):
     assert torch.equal(first.operator.torch_op(*arguments), torch.ones(3))  # it is still there
     again = scaled(layers[2])  # imported again
     assert torch.equal(again.operator.torch_op(*arguments), torch.ones(3))
-
-
-def test_annotations_that_are_no_tensors(layer):
-    with pytest.raises(TypeError, match="annotate the tensors"):
-        operator(layer)(lambda x: x)
-
-    def many(x: Tensor, others: list[Tensor]) -> Tensor:
-        return x
-
-    with pytest.raises(TypeError, match=r"takes Tensor or Tensor \| None, not list"):
-        operator(layer)(many)
 
 
 # ---------------------------------------------------------------------------------------- parameters

@@ -8,34 +8,25 @@ After a deliberate change: `python tests/tools/cuda/test_rewrite.py --update` wr
 
 import difflib
 import os
-import re
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from support.rewriting import CASES, rewrite
+from support.workshop import ROOT
 
-from tools.cuda import lexer as cuda_lexer
 from tools.cuda import rewrite as cuda_rewrite
 from tools.cuda.for_nvcc import NvccRewriter
 from tools.cuda.layer_folder import LayerFolder
 from tools.cuda.source import Source, local_headers
 from tools.cuda.to_host import HostRewriter
-from tools.cuda.tokens import mask
 from tools.files import depfile, read
 
-ROOT = Path(__file__).resolve().parents[3]
 ENV = os.environ | {"PYTHONPATH": str(ROOT)}
-CASES = ROOT / "tests" / "fixtures" / "rewrite"
-
-
-def rewrite(path: str):
-    return cuda_rewrite.rewrite(path, HostRewriter, "cuda/to_host.py", "#include <cuda_runtime.h>\n")
 
 
 GOLDEN = sorted(p.stem for p in CASES.glob("*.cu") if not p.stem.startswith("refuse_"))
-REFUSED = sorted(p.stem for p in CASES.glob("refuse_*.cu"))
 
 
 def caffe_outputs(source):
@@ -53,11 +44,6 @@ def outputs(case):
     texts, problems, _ = rewrite(f"{case}.cu")
     assert not problems, "\n".join(map(str, problems))
     return {CASES / (f"{name or case}.expected"): text for name, text in texts.items()}
-
-
-@pytest.fixture
-def in_cases(monkeypatch):
-    monkeypatch.chdir(CASES)
 
 
 @pytest.fixture
@@ -201,16 +187,6 @@ def test_every_line_stays_where_it_was(case, in_cases):
     assert body.count("\n") == read(f"{case}.cu").count("\n")
 
 
-@pytest.mark.parametrize("case", REFUSED)
-def test_refusal(case, in_cases):
-    line, words = re.match(r"// error: (\d+): (.*)", read(f"{case}.cu")).groups()
-    texts, problems, _ = rewrite(f"{case}.cu")
-    assert len(problems) == 1, f"one problem expected, got: {problems}"
-    assert problems[0].line == int(line)
-    assert words in problems[0].text
-    assert "" not in texts or case == "refuse_header"
-
-
 @pytest.mark.skipif(not (ROOT / "include/host/cuda_runtime.h").exists(), reason="no host header in this tree")
 @pytest.mark.skipif(not shutil.which("g++"), reason="no g++")
 def test_outputs_compile(in_cases, tmp_path):
@@ -326,71 +302,6 @@ def test_files_that_others_are_writing(tmp_path):
 
 
 # -------------------------------------------------------------------------------- analysis and lexer
-
-
-@pytest.mark.parametrize(
-    "condition, live",
-    [
-        ("ifdef __CUDA_ARCH__", "b"),
-        ("ifndef __CUDACC__", "a"),
-        ("ifdef CPU_ONLY", "ab"),
-        ("ifdef __cplusplus", "a"),
-        ("if !defined(__cplusplus)", "b"),
-        ("if 0", "b"),
-        ("if 1", "a"),
-        ("if defined(__CUDA_ARCH__)", "b"),
-        ("if defined __CUDACC__ && CUDA_VERSION >= 9000", "b"),
-        ("if CUDA_VERSION >= 9000 || !defined(__CUDACC__)", "a"),
-        ("if __CUDA_ARCH__ >= 350", "b"),
-        ("if __CUDA_ARCH__ >= 300", "a"),  # the host has shuffles
-        ("if (__CUDA_ARCH__) < 200", "b"),
-        ("if __CUDA_ARCH__ >= 300 && !defined(__CUDA_ARCH__) && !defined __CUDA_ARCH__", "a"),
-        ("if !defined(__CUDA_ARCH__) || (__CUDA_ARCH__ >= 600)", "a"),
-        ("if __has_include(<x.h>)", "ab"),
-        ("if X(1) == 2", "ab"),
-        ("if (", "ab"),
-        # X stands for what nobody knows here.
-        ("if 0 || 0", "b"),
-        ("if 0 || X", "ab"),
-        ("if X || 0", "ab"),
-        ("if X || 1", "a"),
-        ("if X || X", "ab"),
-        ("if 1 && 2", "a"),
-        ("if 1 && X", "ab"),
-        ("if X && 0", "b"),
-        ("if X && X", "ab"),
-        ("if !X", "ab"),
-        ("if !0 && !(1 == 2)", "a"),
-        ("if 1 || 0 && 0", "a"),
-        ("if 1 == 2 || 3 != 3", "b"),
-        ("if 2 < 2 || 3 > 3", "b"),
-        ("if 2 <= 2 && 3 >= 3", "a"),
-        ("if 1 < 2 == 1", "a"),
-        ("if X == 0", "ab"),
-        ("if 0 == X", "ab"),
-        ("if 0x10 == 16UL", "a"),
-        ("if 1 1", "ab"),
-        ("if (1", "ab"),
-        ("if", "ab"),
-        ("ifdef", "ab"),
-        ("ifndef X", "ab"),
-        ("if defined(__CUDACC__) == 0", "a"),
-    ],
-)
-def test_branches_that_the_host_sees(condition, live):
-    lexed = cuda_lexer.Lexed(f"#{condition}\na\n#else\nb\n#endif\n")
-    assert "".join(token.text for token in lexed.tokens) == live
-
-
-def test_masked_text_keeps_every_offset():
-    text = 'int a; // c\n#define X \\\n  1\nchar b = \'"\'; /* "\n */ auto s = u8R"x(\n)" )x";'
-    text += "CUDA_KERNEL_LOOP(i, n) {}"
-    lexed = cuda_lexer.Lexed(text)
-    masked = mask(lexed.tokens, 0, len(text))
-    assert len(masked) == len(text)
-    for word in ("int", "char", "auto", "n)"):
-        assert masked.index(word) == text.index(word)
-    assert masked.index("while") == text.index("CUDA_KERNEL_LOOP")
 
 
 def update():

@@ -1,0 +1,13 @@
+"""What the tests of this folder share."""
+
+import pytest
+import torch
+from support.nets import NET
+
+from layers import caffe_net
+
+
+@pytest.fixture
+def net():
+    torch.manual_seed(0)
+    return caffe_net(NET)

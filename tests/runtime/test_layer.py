@@ -1,0 +1,61 @@
+"""A layer whose libraries are not built, and what to type then."""
+
+import re
+
+import pytest
+from conftest import ROOT
+
+from layers._runtime.library import how_to_build
+from tools.make.job import init_text
+
+
+def test_import_of_a_layer_that_is_not_built(workshop):
+    """Works; the first call says what to type."""
+    workshop.layer("one")
+    (workshop.folder / "__init__.py").write_text(init_text())
+    said = workshop.import_and_fill("one")
+    wanted = (
+        r"CaffeRuntimeError: one: not built for host: /.*_host\.abi3\.so is missing\. "
+        r"Type `make LAYERS_DIR=\S+my_layers LAYERS=one`"
+    )
+    assert re.match(wanted, said), said
+
+
+def test_what_to_type(tmp_path):
+    """The command depends on who built the layer: make in the toolkit, make elsewhere, pip, load()."""
+    beside, own = tmp_path / "my", tmp_path / "pip"
+    (own / "_toolkit").mkdir(parents=True)
+    loaded = tmp_path / "cache" / "foo-12" / "src" / "foo" / "_cuda.abi3.so"
+    loaded.parent.mkdir(parents=True)
+    (tmp_path / "cache" / "foo-12" / "complete").touch()
+
+    def said(path, backend="cuda", wrong=""):
+        return how_to_build("foo", backend, path, wrong)
+
+    path = ROOT / "layers" / "foo" / "_cuda.abi3.so"
+    needs = "in the toolkit's folder (needs nvcc, see README.md)."
+    assert said(path) == f"foo: not built for cuda: {path} is missing. Type `make LAYERS=foo` {needs}"
+    assert said(path, wrong="torn") == f"foo: torn. Type `make LAYERS=foo` {needs}"
+    assert said(path, "host", "torn") == "foo: torn. Type `make LAYERS=foo` in the toolkit's folder."
+    assert said(beside / "foo" / "a.so", wrong="torn") == (
+        f"foo: torn. Type `make LAYERS_DIR={beside} LAYERS=foo` {needs}"
+    )
+    again = "Install it again on a machine with nvcc: pip install --force-reinstall --no-deps --no-cache-dir"
+    assert said(own / "foo" / "a.so", wrong="torn") == f"foo: torn. {again}"
+    assert said(own / "foo" / "a.so") == (
+        f"foo: not built for cuda: there was no compiler for it when pip was installed. {again}"
+    )
+    load = "load it with backends='cuda', which needs its compiler."
+    assert said(loaded) == f"foo: not built for cuda: {load}"
+    assert said(loaded, wrong="torn") == f"foo: torn: {load}"
+
+
+def test_only_the_missing_backend_is_missing(kernels, monkeypatch):
+    """A tensor on the GPU and a library for the host alone: an error that says what to type."""
+    loops = kernels["loops"]
+    if "cuda" in loops.backends():
+        pytest.skip("the kernels are built for CUDA here")
+    with pytest.raises(
+        RuntimeError, match=r"loops: not built for cuda: .*make LAYERS_DIR=.* LAYERS=loops.*needs nvcc"
+    ):
+        loops.library("cuda")

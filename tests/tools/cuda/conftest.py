@@ -1,0 +1,9 @@
+"""What the tests of this folder share."""
+
+import pytest
+from support.rewriting import CASES
+
+
+@pytest.fixture
+def in_cases(monkeypatch):
+    monkeypatch.chdir(CASES)

@@ -1,0 +1,75 @@
+"""What the host's rewriter refuses, and which branches it reads."""
+
+import re
+
+import pytest
+from support.rewriting import CASES, rewrite
+
+from tools.cuda import lexer as cuda_lexer
+from tools.files import read
+
+REFUSED = sorted(p.stem for p in CASES.glob("refuse_*.cu"))
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refusal(case, in_cases):
+    line, words = re.match(r"// error: (\d+): (.*)", read(f"{case}.cu")).groups()
+    texts, problems, _ = rewrite(f"{case}.cu")
+    assert len(problems) == 1, f"one problem expected, got: {problems}"
+    assert problems[0].line == int(line)
+    assert words in problems[0].text
+    assert "" not in texts or case == "refuse_header"
+
+
+@pytest.mark.parametrize(
+    "condition, live",
+    [
+        ("ifdef __CUDA_ARCH__", "b"),
+        ("ifndef __CUDACC__", "a"),
+        ("ifdef CPU_ONLY", "ab"),
+        ("ifdef __cplusplus", "a"),
+        ("if !defined(__cplusplus)", "b"),
+        ("if 0", "b"),
+        ("if 1", "a"),
+        ("if defined(__CUDA_ARCH__)", "b"),
+        ("if defined __CUDACC__ && CUDA_VERSION >= 9000", "b"),
+        ("if CUDA_VERSION >= 9000 || !defined(__CUDACC__)", "a"),
+        ("if __CUDA_ARCH__ >= 350", "b"),
+        ("if __CUDA_ARCH__ >= 300", "a"),  # the host has shuffles
+        ("if (__CUDA_ARCH__) < 200", "b"),
+        ("if __CUDA_ARCH__ >= 300 && !defined(__CUDA_ARCH__) && !defined __CUDA_ARCH__", "a"),
+        ("if !defined(__CUDA_ARCH__) || (__CUDA_ARCH__ >= 600)", "a"),
+        ("if __has_include(<x.h>)", "ab"),
+        ("if X(1) == 2", "ab"),
+        ("if (", "ab"),
+        # X stands for what nobody knows here.
+        ("if 0 || 0", "b"),
+        ("if 0 || X", "ab"),
+        ("if X || 0", "ab"),
+        ("if X || 1", "a"),
+        ("if X || X", "ab"),
+        ("if 1 && 2", "a"),
+        ("if 1 && X", "ab"),
+        ("if X && 0", "b"),
+        ("if X && X", "ab"),
+        ("if !X", "ab"),
+        ("if !0 && !(1 == 2)", "a"),
+        ("if 1 || 0 && 0", "a"),
+        ("if 1 == 2 || 3 != 3", "b"),
+        ("if 2 < 2 || 3 > 3", "b"),
+        ("if 2 <= 2 && 3 >= 3", "a"),
+        ("if 1 < 2 == 1", "a"),
+        ("if X == 0", "ab"),
+        ("if 0 == X", "ab"),
+        ("if 0x10 == 16UL", "a"),
+        ("if 1 1", "ab"),
+        ("if (1", "ab"),
+        ("if", "ab"),
+        ("ifdef", "ab"),
+        ("ifndef X", "ab"),
+        ("if defined(__CUDACC__) == 0", "a"),
+    ],
+)
+def test_branches_that_the_host_sees(condition, live):
+    lexed = cuda_lexer.Lexed(f"#{condition}\na\n#else\nb\n#endif\n")
+    assert "".join(token.text for token in lexed.tokens) == live
