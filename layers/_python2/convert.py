@@ -14,7 +14,7 @@ from types import CodeType
 
 from .._runtime import CaffeRuntimeError
 from . import old_pb2
-from .language import METHODS
+from .language import METHODS, OLD_BUILTINS
 
 # fissix's fixers for what today's parser does not read. All other differences are no matter of syntax.
 FIXERS = (
@@ -172,6 +172,13 @@ class _Old(ast.NodeTransformer):
         self.generic_visit(node)
         if isinstance(node.op, ast.Div) and self.divides:
             return self.call("__divided__", node.left, node.right)
+        return node
+
+    def visit_Compare(self, node: ast.Compare):
+        self.generic_visit(node)
+        name = f"__{type(node.ops[0]).__name__}__"
+        if len(node.ops) == 1 and name in OLD_BUILTINS:
+            return self.call(name, node.left, node.comparators[0])
         return node
 
     def visit_AugAssign(self, node: ast.AugAssign):

@@ -9,6 +9,7 @@ import functools
 import importlib
 import io
 import math
+import operator
 import sys
 import warnings
 from collections.abc import ItemsView, KeysView, ValuesView
@@ -52,6 +53,20 @@ def divided_unsure(a, b):
         warnings.warn(f"{where}: `/` of integers rounds down, as in Python 2. Is the file of Python 3? Then say so in "
                       "its first line: #!/usr/bin/env python3", stacklevel=2)  # fmt: skip
     return divided(a, b)
+
+
+def _compared(compare):
+    """Python 2's `a < b` and its like: None is less than all else."""
+
+    def call(a, b):
+        try:
+            return compare(a, b)
+        except TypeError:
+            if a is not None and b is not None:
+                raise
+            return compare(a is not None, b is not None)
+
+    return call
 
 
 def index(value):
@@ -221,6 +236,10 @@ OLD_BUILTINS = {
     ),
     "__divided__": divided,
     "__divide__": divide,
+    "__Lt__": _compared(operator.lt),
+    "__LtE__": _compared(operator.le),
+    "__Gt__": _compared(operator.gt),
+    "__GtE__": _compared(operator.ge),
     "__index__": index,
     "__slice__": slice,
     "__method__": method,
