@@ -1,7 +1,7 @@
 """create_extension: build an extension of torch.utils.ffi as its build script describes it.
 
-The kernels are compiled here, too: for each of `extra_objects` the .cu is found that a make.sh or a Makefile would have
-compiled, and neither of these is run.
+The kernels are compiled here, too: for each of `extra_objects` the .cu is found by its name, or by what a make.sh or a
+Makefile has asked the stand-in for nvcc to compile (front.py).
 """
 
 import glob

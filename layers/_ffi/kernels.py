@@ -3,14 +3,17 @@
 import hashlib
 import json
 import os
-import re
-import shlex
 from pathlib import Path
 from typing import NamedTuple
 
 from .._backends import BACKENDS
 from .._load import toolkit
 
+# Options of nvcc that take the next word.
+TAKE_A_WORD = (
+    "-o", "-D", "-I", "-x", "-arch", "-gencode", "-code", "-Xcompiler", "-Xptxas", "-ccbin", "-std", "-L", "-l", "-include",
+    "--gpu-architecture", "--gpu-code", "--compiler-options", "--output-file", "--generate-code",
+)  # fmt: skip
 # The first bytes of what the stand-in for nvcc writes in the place of an object: what to compile.
 NOTE = '{"cuffi nvcc": '
 
@@ -39,14 +42,14 @@ def digest(job: dict, files: dict[str, bytes], settings: dict, backends: tuple) 
 
 
 def units_of(path: Path, base: Path) -> list[Unit]:
-    """The kernels of an object: by the note of the stand-in for nvcc, else by a script, else by its name."""
+    """The kernels of an object: by the note of the stand-in for nvcc, else by its name."""
     try:
         text = path.read_bytes()[: 1 << 16]
     except OSError:
         text = b""
     if text.startswith(NOTE.encode()):
         return [unit(note, Path(note["folder"])) for note in json.loads(text)["cuffi nvcc"]]
-    found = _by_script(path, base) or _by_name(path, base)
+    found = _by_name(path, base)
     return [found] if found else []
 
 
@@ -62,32 +65,9 @@ def unit(note: dict, folder: Path) -> Unit:
 def parsed(words: list[str]) -> tuple[str, list[str], list[str]]:
     """(the output, the inputs, the -D and -I) of a command of nvcc."""
     output, inputs, flags, words = "", [], [], list(words)
-    takes = {
-        "-o",
-        "-D",
-        "-I",
-        "-x",
-        "-arch",
-        "-gencode",
-        "-code",
-        "-Xcompiler",
-        "-Xptxas",
-        "-ccbin",
-        "-std",
-        "-L",
-        "-l",
-    }
-    takes |= {
-        "--gpu-architecture",
-        "--gpu-code",
-        "--compiler-options",
-        "--output-file",
-        "--generate-code",
-        "-include",
-    }
     while words:
         word = words.pop(0)
-        value = words.pop(0) if word in takes and words else ""
+        value = words.pop(0) if word in TAKE_A_WORD and words else ""
         if word in ("-o", "--output-file"):
             output = value
         elif word in ("-D", "-I"):
@@ -97,41 +77,6 @@ def parsed(words: list[str]) -> tuple[str, list[str], list[str]]:
         elif not word.startswith("-"):
             inputs.append(word)
     return output, inputs, flags
-
-
-def _by_script(path: Path, base: Path) -> Unit | None:
-    """By the line of a script or a Makefile that makes this object: nvcc -c -o src/x.cu.o x_kernel.cu -D A."""
-    folders = [base, *list(base.parents)[:3]]
-    scripts = [
-        s
-        for f in folders
-        for s in sorted(f.glob("*.sh")) + sorted(f.glob("*.bash")) + sorted(f.glob("*akefile"))
-    ]
-    for script in scripts + sorted(base.glob("*/*.sh")) + sorted(base.glob("*/*akefile")):
-        for line in script.read_text(errors="replace").replace("\\\n", " ").splitlines():
-            if "nvcc" not in line.lower() or path.name not in line:
-                continue
-            words = [w for w in _words(line[line.lower().index("nvcc") :])[1:] if not re.match(r"[$]", w)]
-            output, inputs, flags = parsed(words)
-            kernels = [i for i in inputs if i.endswith(".cu")]
-            if os.path.basename(output) == path.name and len(kernels) == 1:
-                near = [
-                    path.parent / os.path.basename(kernels[0]),
-                    base / kernels[0],
-                    script.parent / kernels[0],
-                ]
-                near += sorted(base.glob(f"**/{os.path.basename(kernels[0])}"))
-                for source in near:
-                    if source.is_file():
-                        return unit({"source": str(source), "flags": flags}, source.parent)
-    return None
-
-
-def _words(line: str) -> list[str]:
-    try:
-        return shlex.split(line, comments=True)
-    except ValueError:
-        return line.split()
 
 
 def _by_name(path: Path, base: Path) -> Unit | None:

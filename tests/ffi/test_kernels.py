@@ -40,16 +40,6 @@ def test_by_name(tmp_path, wanted, files, found):
     assert [str(u.source.relative_to(tmp_path)) for u in units] == [found] * (found is not None)
 
 
-def test_by_a_script_above(tmp_path):
-    tree(tmp_path, "lib/roi/src/pool.cu", "lib/roi/src/roi.cu")
-    (tmp_path / "make.sh").write_text(
-        "cd lib/roi/src\nnvcc -c -o roi.cu.o pool.cu \\\n  -D GOOGLE_CUDA=1 -I ../inc $CUDA_ARCH\n"
-    )
-    (unit,) = kernels.units_of(tmp_path / "lib/roi/src/roi.cu.o", tmp_path / "lib" / "roi")
-    assert unit.source.name == "pool.cu"
-    assert unit.flags == ["-DGOOGLE_CUDA=1", f"-I{tmp_path}/lib/roi/inc"]
-
-
 def test_the_stand_in_notes_what_create_extension_compiles(tmp_path, monkeypatch, capsys):
     tree(tmp_path, "src/a.cu", "src/b.cu")
     monkeypatch.chdir(tmp_path)
