@@ -11,8 +11,8 @@ from .._load import toolkit
 
 # Options of nvcc that take the next word.
 TAKE_A_WORD = (
-    "-o", "-D", "-I", "-x", "-arch", "-gencode", "-code", "-Xcompiler", "-Xptxas", "-ccbin", "-std", "-L", "-l", "-include",
-    "--gpu-architecture", "--gpu-code", "--compiler-options", "--output-file", "--generate-code",
+    "-o", "-D", "-I", "-x", "-arch", "-gencode", "-code", "-Xcompiler", "-Xptxas", "-ccbin", "-std", "-L", "-l",
+    "-include", "--gpu-architecture", "--gpu-code", "--compiler-options", "--output-file", "--generate-code",
 )  # fmt: skip
 # The first bytes of what the stand-in for nvcc writes in the place of an object: what to compile.
 NOTE = '{"cuffi nvcc": '
