@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from .._backends import BACKENDS, HOST
 from .._load import toolkit
 from .._load.cache import Entry
-from .._load.recipe import settings_for
+from .._load.recipe import key_of, settings_for
 from .._load.run_make import CaffeBuildError, Progress, make
 from . import kernels, processor
 
@@ -91,7 +91,8 @@ class Extension:
         """Build the libraries, and write the package. Nothing is written if anything fails."""
         settings, backends = self._settings()
         job, files = self._job()
-        key = kernels.digest(job, files, settings, backends)
+        read = {path: Path(path).read_bytes() for path in job["objects"]}
+        key = key_of(job, settings, backends, files | read)
         entry = Entry(self.short, key, PurePosixPath("made"))
         if not entry.is_complete():
             with Progress(self.name) as progress:

@@ -1,13 +1,9 @@
 """The .cu files that an extension's object files are made of, and how nvcc was told to compile them."""
 
-import hashlib
 import json
 import os
 from pathlib import Path
 from typing import NamedTuple
-
-from .._backends import BACKENDS
-from .._load import toolkit
 
 # Options of nvcc that take the next word.
 TAKE_A_WORD = (
@@ -28,17 +24,6 @@ class Unit(NamedTuple):
 
 def looks_like_cuda(path: Path) -> bool:
     return ".cu" in path.suffixes or "cuda" in path.name or "kernel" in path.name
-
-
-def digest(job: dict, files: dict[str, bytes], settings: dict, backends: tuple) -> str:
-    """The key of a build: everything that decides the content of the libraries."""
-    total = hashlib.sha256(toolkit.digest())
-    compilers = [toolkit.identity(w) for b in BACKENDS.values() for w in settings[b.compiler].split()[:1]]
-    what = [job, sorted(settings.items()), backends, compilers, toolkit.processor(), toolkit.writers()]
-    total.update(repr(what).encode())
-    for path in [*files, *job["objects"]]:
-        total.update(path.encode() + (files[path] if path in files else Path(path).read_bytes()))
-    return total.hexdigest()[:32]
 
 
 def units_of(path: Path, base: Path) -> list[Unit]:

@@ -4,9 +4,10 @@ import hashlib
 import keyword
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import torch
 
@@ -61,19 +62,7 @@ class Recipe:
 
     def key(self) -> str:
         """The digest of everything that decides the content of the libraries."""
-        total = hashlib.sha256(toolkit.digest())
-        compilers = [
-            toolkit.identity(word)
-            for backend in BACKENDS.values()
-            for word in self.settings[backend.compiler].split()[:1]
-        ]
-        native = toolkit.processor() if self.settings["HOST_ARCH"] == "native" else ""
-        what = [self.settings, self.backends, compilers, native, toolkit.writers()]
-        total.update(repr((what, str(self.layer))).encode())
-        for path, content in sorted(self.files.items()):
-            total.update(f"\n{path} {len(content)}\n".encode())
-            total.update(content)
-        return total.hexdigest()[:32]
+        return key_of(str(self.layer), self.settings, self.backends, self.files)
 
     def built(self) -> Entry:
         """The cache entry, which is built now if it does not exist."""
@@ -118,6 +107,19 @@ def check_name(who: str, name) -> str:
     if len(name) > MOST_LETTERS:
         raise CaffeValueError(f"{who}: name: expected at most {MOST_LETTERS} letters, got {len(name)}")
     return name
+
+
+def key_of(what, settings: dict[str, str], backends: tuple[str, ...], files: Mapping[Any, bytes]) -> str:
+    """The key of a build: `what` it is, its settings and files, the toolkit and the compilers."""
+    total = hashlib.sha256(toolkit.digest())
+    words = [word for backend in BACKENDS.values() for word in settings[backend.compiler].split()[:1]]
+    native = toolkit.processor() if settings["HOST_ARCH"] == "native" else ""
+    made_by = [settings, backends, [toolkit.identity(word) for word in words], native, toolkit.writers()]
+    total.update(repr((made_by, what)).encode())
+    for path, content in sorted(files.items()):
+        total.update(f"\n{path} {len(content)}\n".encode())
+        total.update(content)
+    return total.hexdigest()[:32]
 
 
 def settings_for(who: str, arch: str | None, backends: Iterable[str] | None) -> tuple[dict, tuple[str, ...]]:
