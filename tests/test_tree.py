@@ -69,6 +69,30 @@ def test_imports_point_one_way():
     assert not wrong
 
 
+# One class each, by type: tests/net/test_stock*.py and tests/net/known have tables of types.
+OF_TYPES = ("layers/_net/stock/", "layers/_net/known/")
+
+
+def is_tested(file) -> bool:
+    """A module of the mirror; one without a function has nothing to run."""
+    name = str(file.relative_to(ROOT))
+    inside = name.startswith(("layers/_", "tools/")) and not name.startswith(OF_TYPES)
+    functions = (node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.FunctionDef))
+    return inside and file.stem not in ("__init__", "__main__") and any(functions)
+
+
+def test_each_module_has_a_test_file_of_its_name():
+    """layers/_x/y.py: tests/x/test_y.py. tools/x/y.py: tests/tools/x/test_y.py."""
+    lacking = []
+    for file in filter(is_tested, sources("layers", "tools")):
+        parts = [part.strip("_") for part in file.relative_to(ROOT).with_suffix("").parts]
+        folders = parts[1:-1] if parts[0] == "layers" else parts[:-1]
+        mirror = ROOT.joinpath("tests", *folders, f"test_{parts[-1]}.py")
+        if not mirror.exists():
+            lacking.append(f"{file.relative_to(ROOT)}: {mirror.relative_to(ROOT)}")
+    assert not lacking, "\n".join(lacking)
+
+
 ROOT_FILES = {
     ".clang-format", ".gitignore", "CHANGELOG.md", "CONTRIBUTING.md", "Makefile", "README.md", "SECURITY.md",
     "build_ffi.py", "pyproject.toml", "requirements.txt", "setup.py", "test.py",

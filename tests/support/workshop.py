@@ -3,6 +3,7 @@
 import contextlib
 import fcntl
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -280,3 +281,9 @@ except Exception as error:
         done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment)
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
+
+
+def steps(output: str) -> list[str]:
+    """What make announced: ["CXX a/a.cu", ...]. Waiting is no step: other tests share the lock of the core."""
+    found = [" ".join(line.split()) for line in output.splitlines() if re.match(r"  [A-Z]+ +\S", line)]
+    return [step for step in found if not step.startswith("WAIT")]

@@ -13,17 +13,12 @@ from types import SimpleNamespace
 import pytest
 from conftest import ROOT, make
 from support import python_with_torch
+from support.workshop import steps
 
 from tools.make import build
 from tools.make.folders import Folder
 
 # ------------------------------------------------------------------------------------- what is built
-
-
-def steps(output: str) -> list[str]:
-    """What make announced: ["CXX a/a.cu", ...]. Waiting is no step: other tests share the lock of the core."""
-    found = [" ".join(line.split()) for line in output.splitlines() if re.match(r"  [A-Z]+ +\S", line)]
-    return [step for step in found if not step.startswith("WAIT")]
 
 
 def processor_time() -> float:
@@ -151,24 +146,6 @@ def test_changed_messages_are_made_anew(workshop):
     (own / "own.proto").touch()
     assert made() == ["PROTO own"]
     assert subprocess.run(["make", "-q", "-f", str(rules), str(accessors)], cwd=ROOT).returncode == 0
-
-
-def test_a_layer_of_that_name_from_another_folder(workshop, tmp_path):
-    """Both are built in one BUILD, whose objects are all newer than the other folder's files."""
-    other = type(workshop)(tmp_path / "other")
-    for value, shop in (("1", workshop), ("2", other)):
-        for file in shop.layer("one", value=value).iterdir():
-            os.utime(file, (0, 0))
-    build = f"BUILD={tmp_path / 'build'}"
-    plain = ["make", f"PYTHON={sys.executable}"]  # with no options: the Makefile looks at them
-    for shop, value in ((workshop, 1), (other, 2), (workshop, 1)):
-        subprocess.run([*plain, *shop.settings("libraries", build)], cwd=ROOT, check=True)
-        assert shop.fill("one") == value
-    assert steps(workshop.build("libraries", build)) == []
-    other.make("-n", "libraries", build)  # which only says what it would do
-    assert steps(workshop.build("libraries", build)) == []
-    other.build("libraries", build)
-    assert other.fill("one") == 2
 
 
 def test_changed_flag_builds_all(workshop):
@@ -304,26 +281,6 @@ def test_killed_archiver_leaves_no_empty_archive(workshop, tmp_path):
     assert (tmp_path / "begun").exists() and left.exists()
     workshop.build("libraries")
     assert workshop.fill("one") == 1 and not left.exists()
-
-
-def test_a_folder_of_the_users_is_not_emptied(workshop, tmp_path):
-    """It lies in BUILD, under the name of the one for temporary files; a link may lead anywhere."""
-    workshop.layer("one")
-    own = tmp_path / "b" / "_tmp"
-    own.mkdir(parents=True)
-    (own / "thesis.tex").write_text("x")
-    for _ in range(2):
-        said = workshop.make(f"BUILD={tmp_path / 'b'}", "libraries")
-        assert said.returncode and "_tmp: make would empty this folder, and did not make it" in said.output, (
-            said.output
-        )
-    assert (own / "thesis.tex").exists()
-    own.rename(tmp_path / "elsewhere")
-    own.symlink_to(tmp_path / "elsewhere")
-    assert workshop.make(f"BUILD={tmp_path / 'b'}", "libraries").returncode
-    assert (tmp_path / "elsewhere/thesis.tex").exists()
-    own.unlink()
-    workshop.build(f"BUILD={tmp_path / 'b'}", "libraries")
 
 
 def test_a_failure_on_a_full_disk_says_so(tmp_path, monkeypatch, capsys):

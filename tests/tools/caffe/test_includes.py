@@ -1,0 +1,38 @@
+"""Includes of forks that name no file of the layer."""
+
+import pytest
+
+from tools.caffe.includes import CUDA_NAMES, HEADERS_HERE, NOTHING, spelled_here
+
+
+@pytest.mark.parametrize(
+    ("include", "is_nothing", "is_cudas"),
+    [
+        ("caffe/solver.hpp", True, False),
+        ("caffe/layers/image_data_layer.hpp", True, False),
+        ("caffe/layers/data_layer.hpp", True, False),
+        ("opencv2/core/core.hpp", True, False),
+        ("google/protobuf/text_format.h", True, False),
+        ("thrust/device_vector.h", True, False),
+        ("caffe/layers/pooling_layer.hpp", False, False),
+        ("caffe/solver.hpp.bak", False, False),
+        ("device_functions.h", False, True),
+        ("sm_20_atomic_functions.h", False, True),
+        ("cublas_v2.h", False, False),
+        ("vector", False, False),
+    ],
+)
+def test_which_names_are_known(include, is_nothing, is_cudas):
+    assert (bool(NOTHING.match(include)), bool(CUDA_NAMES.match(include))) == (is_nothing, is_cudas)
+
+
+def test_a_library_of_cudas_is_told_from_its_plain_headers():
+    assert CUDA_NAMES.match("curand.h")["library"] == "curand"
+    assert CUDA_NAMES.match("vector_types.h")["library"] is None
+
+
+def test_other_slashes_and_letters():
+    assert (HEADERS_HERE / "caffe/filler.hpp").is_file()
+    assert spelled_here("caffe\\Filler.hpp") == "caffe/filler.hpp"
+    assert spelled_here("caffe\\Own.hpp") == "caffe/Own.hpp"
+    assert spelled_here("caffe/filler.hpp") == "caffe/filler.hpp"
