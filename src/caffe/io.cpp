@@ -4,7 +4,7 @@
 #include <atomic>
 #include <filesystem>
 
-#include "google/protobuf/text_format.h"
+#include "caffe/proto/text_format.hpp"
 
 namespace caffe {
 

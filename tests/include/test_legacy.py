@@ -11,6 +11,10 @@ from layers._runtime.cases import load_package
 RANKS = """
 #pragma GCC optimize("O0")
 #include "boost/foreach.hpp"
+#include "boost/smart_ptr/shared_ptr.hpp"
+#include "boost/random/uniform_int.hpp"
+#include <boost/utility.hpp>
+#include <google/protobuf/message.h>
 #include "boost/property_tree/json_parser.hpp"
 #include "boost/regex.hpp"
 #include "caffe/data_transformer.hpp"
@@ -18,8 +22,10 @@ RANKS = """
 """
 RANK = """
   using namespace boost::property_tree;
+  boost::scoped_array<int> unused(new int[1]);
   vector<Dtype> keys(bottom[0]->cpu_data(), bottom[0]->cpu_data() + bottom[0]->count());
   Dtype* ranks = top[0]->mutable_cpu_data();
+  CHECK_EQ(*boost::next(keys.begin()), keys[1]);
   for (int i = 0; i < keys.size(); ++i) ranks[i] = i;
   thrust::sort_by_key(keys.begin(), keys.end(), ranks, thrust::greater<Dtype>());
 

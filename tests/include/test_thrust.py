@@ -9,8 +9,7 @@ import pytest
 from conftest import ROOT
 
 SORTS = """
-#include "boost/iterator/counting_iterator.hpp"
-#include "boost/smart_ptr.hpp"
+#include "boost/names.hpp"
 #include "caffe/util/thrust.hpp"
 #include <stdio.h>
 #include <vector>

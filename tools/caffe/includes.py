@@ -12,6 +12,23 @@ NOTHING = re.compile(
     r"|caffe/util/(db|db_lmdb|db_leveldb|hdf5|blocking_queue|upgrade_proto|cudnn|nccl|signal_handler)\.h(pp)?\Z"
     r"|caffe/layers/\w*data_layer\.hpp\Z|(opencv2?/[\w/]+|opencv|cv|highgui|cxcore)\.h(pp)?\Z|thrust/[\w/]+\.h\Z|(leveldb/\w+|lmdb|hdf5|hdf5_hl|gtest/gtest|google/protobuf/.+)\.h\Z"
 )
+# Headers whose content another header of ours has.
+ELSEWHERE = {
+    re.compile(names): header
+    for names, header in {
+        r"boost/algorithm/string/\w+\.hpp": "boost/algorithm/string.hpp",
+        r"boost/(bind/bind|ref)\.hpp": "boost/bind.hpp",
+        r"boost/random/\w+\.hpp": "boost/random.hpp",
+        r"boost/(enable_shared_from_this|make_shared|weak_ptr|smart_ptr/\w+)\.hpp": "boost/shared_ptr.hpp",
+        r"boost/thread/thread\.hpp": "boost/thread.hpp",
+        r"boost/utility\.hpp": "boost/next_prior.hpp",
+        r"boost/(array|atomic|cstdint|foreach|function|scoped_array|scoped_ptr|shared_array|smart_ptr|static_assert"
+        r"|unordered_map|iterator/counting_iterator)\.hpp": "boost/names.hpp",
+        r"google/protobuf/descriptor\.h": "caffe/proto/descriptor.hpp",
+        r"google/protobuf/text_format\.h": "caffe/proto/text_format.hpp",
+        r"google/protobuf/(message|repeated_field)\.h": "caffe/proto/message.hpp",
+    }.items()
+}
 # CUDA's headers that forks include. cuda_runtime.h has their content, on the host, too. The libraries' headers are
 # empty, and a layer that uses such a library is refused (tools/port/refusals.py).
 CUDA_NAMES = re.compile(
@@ -22,7 +39,12 @@ CUDA_NAMES = re.compile(
 
 
 def spelled_here(include: str) -> str:
-    """An include's path with slashes, and in our header's case: Visual Studio accepts caffe\\Filler.hpp, too."""
+    """The path of our header that an include means, if it means one.
+
+    Else the include's own path, with slashes: Visual Studio accepts caffe\\Filler.hpp, too.
+    """
     path = include.replace("\\", "/")
+    if path.startswith(("boost/", "google/")):
+        return next((header for names, header in ELSEWHERE.items() if names.fullmatch(path)), path)
     is_ours = path != path.lower() and (HEADERS_HERE / path.lower()).is_file()
     return path.lower() if is_ours else path

@@ -22,8 +22,6 @@ OVERLOADED = {
     "Filler": "include/caffe/filler.hpp",
     "Net": "include/caffe/net.hpp",
 }
-# Functions that each layer defines.
-OF_A_LAYER = ["LayerSetUp", "Reshape", "Forward_cpu", "Forward_gpu", "Backward_cpu", "Backward_gpu"]
 # Headers of the core. A fork's versions of them are not taken.
 CORE = ["blob", "syncedmem", "common", "layer", "net", "layer_factory", "internal_thread"]
 CORE_FILES = {f"include/caffe/{stem}{kind}" for stem in CORE for kind in HEADER_KINDS}

@@ -65,12 +65,6 @@ class Toolkit:
         return reached(include, lambda name: [i for i in self.headers[name].includes() if i in self.headers])
 
     @cached_property
-    def declared_classes(self) -> set[str]:
-        """The classes of our headers that have only names."""
-        texts = (read(ROOT / "include" / name) for name in DECLARED)
-        return {name for text in texts for name in Source(text, "").classes}
-
-    @cached_property
     def classes(self) -> set[str]:
         return {name for source in self.headers.values() for name in source.classes}
 

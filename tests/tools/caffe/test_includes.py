@@ -2,7 +2,7 @@
 
 import pytest
 
-from tools.caffe.includes import CUDA_NAMES, HEADERS_HERE, NOTHING, spelled_here
+from tools.caffe.includes import CUDA_NAMES, ELSEWHERE, HEADERS_HERE, NOTHING, spelled_here
 
 
 @pytest.mark.parametrize(
@@ -29,6 +29,29 @@ def test_which_names_are_known(include, is_nothing, is_cudas):
 def test_a_library_of_cudas_is_told_from_its_plain_headers():
     assert CUDA_NAMES.match("curand.h")["library"] == "curand"
     assert CUDA_NAMES.match("vector_types.h")["library"] is None
+
+
+@pytest.mark.parametrize(
+    ("include", "header"),
+    [
+        ("boost/random/uniform_int_distribution.hpp", "boost/random.hpp"),
+        ("boost/algorithm/string/split.hpp", "boost/algorithm/string.hpp"),
+        ("boost/smart_ptr/shared_ptr.hpp", "boost/shared_ptr.hpp"),
+        ("boost\\scoped_array.hpp", "boost/names.hpp"),
+        ("boost/geometry.hpp", "boost/geometry.hpp"),
+        ("google/protobuf/repeated_field.h", "caffe/proto/message.hpp"),
+        ("google/protobuf/io/coded_stream.h", "google/protobuf/io/coded_stream.h"),
+    ],
+)
+def test_the_header_that_an_include_means(include, header):
+    assert spelled_here(include) == header
+
+
+def test_each_header_that_stands_for_others_is_there_and_hides_none():
+    places = (HEADERS_HERE, HEADERS_HERE / "legacy")
+    assert all(any((place / header).is_file() for place in places) for header in ELSEWHERE.values())
+    names = [f.relative_to(places[1]).as_posix() for f in places[1].rglob("*") if f.is_file()]
+    assert [name for name in names if spelled_here(name) != name] == []
 
 
 def test_other_slashes_and_letters():

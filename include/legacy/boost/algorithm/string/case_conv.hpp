@@ -1,1 +1,0 @@
-#include "boost/algorithm/string.hpp"

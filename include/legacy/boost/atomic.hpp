@@ -1,7 +1,0 @@
-#pragma once
-
-#include <atomic>
-
-namespace boost {
-using std::atomic;
-}

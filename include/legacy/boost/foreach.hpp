@@ -1,3 +1,0 @@
-#pragma once
-
-#define BOOST_FOREACH(variable, range) for (variable : range)

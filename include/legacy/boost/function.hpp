@@ -1,7 +1,0 @@
-#pragma once
-
-#include <functional>
-
-namespace boost {
-using std::function;
-}

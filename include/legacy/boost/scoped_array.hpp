@@ -1,1 +1,0 @@
-#include "boost/scoped_ptr.hpp"

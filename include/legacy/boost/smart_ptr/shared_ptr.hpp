@@ -1,1 +1,0 @@
-#include "boost/shared_ptr.hpp"

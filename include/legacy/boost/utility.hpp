@@ -1,1 +1,0 @@
-#include "boost/next_prior.hpp"

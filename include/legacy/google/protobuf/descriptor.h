@@ -1,2 +1,0 @@
-// protobuf's path of include/caffe/proto/descriptor.hpp.
-#include "caffe/proto/descriptor.hpp"

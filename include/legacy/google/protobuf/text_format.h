@@ -1,2 +1,0 @@
-// protobuf's path of include/caffe/proto/text_format.hpp.
-#include "caffe/proto/text_format.hpp"
