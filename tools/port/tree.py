@@ -328,8 +328,9 @@ class Tree:
         return files_of
 
     def is_of_headers(self, folder: str) -> bool:
-        """Is nothing to be compiled below this folder?"""
-        names = (name for _, _, names in os.walk(self.root / folder) for name in names)
+        """Is nothing to be compiled below this folder, and below the one in src/ that goes with one in include/?"""
+        places = {folder, re.sub(r"(^|/)include(/|$)", r"\1src\2", folder)}
+        names = (name for place in places for _, _, names in os.walk(self.root / place) for name in names)
         return not any(name.endswith((*SOURCE_KINDS, ".c", ".cxx")) for name in names)
 
     # ---------------------------------------------------------------------------------- types
