@@ -39,40 +39,8 @@ BUILDS = (
     ["make", "NVCC=", "-k", f"PYTHON={sys.executable}", "libraries"],
     [sys.executable, "-m", "tools.make.build", "core", "NVCC="],
 )
-# The tests that should notice a mistake in a file, besides the tests of its own name. The first matching prefix counts.
-# First come the tests in the same folder, then those of the code that uses the file.
-SEEN_BY = {
-    "layers/_runtime/": "tests/runtime tests/layers tests/caffe",
-    "layers/_caffe/": "tests/caffe tests/net tests/src/caffe/test_proto.py tests/src/caffe/util tests/layers",
-    "layers/_net/": "tests/net",
-    "layers/_load/": "tests/load",
-    "layers/__init__.py": "tests/load",
-    "layers/_": "tests/runtime tests/load tests/layers",
-    "layers/": "tests/layers tests/caffe/test_own_layers.py",
-    "src/caffe/": "tests/src/caffe tests/caffe",
-    "src/host/": "tests/include/test_kernels.py tests/src/host/test_races.py tests/runtime",
-    "src/edge/": "tests/runtime tests/layers",
-    "include/caffe/util/thrust": "tests/include/test_thrust.py",
-    "include/caffe/data_transformer": "tests/include/test_legacy.py",
-    "include/caffe/": "tests/src/caffe tests/caffe",
-    "include/legacy/": "tests/include/test_legacy.py tests/src/caffe",
-    "include/hip/": "tests/make/test_hip.py",
-    "include/": "tests/include tests/runtime",
-    "tools/cuda/": "tests/tools/cuda tests/include tests/tools/port",
-    "tools/caffe/": "tests/tools/caffe tests/src/caffe tests/tools/port",
-    "tools/port/": "tests/tools/port",
-    "tools/caffetest/": "tests/tools/caffetest tests/tools/port",
-    "tools/new_layer/": "tests/tools/new_layer tests/load",
-    "tools/verify/": "tests/tools/verify tests/src/host/test_races.py",
-    "tools/fuzz/": "tests/tools/fuzz",
-    "lab/mutate/": "tests/lab/mutate",
-    "tools/net/": "tests/tools/net",
-    "lab/wheel/": "tests/lab/wheel tests/test_setup.py",
-    "tools/make/": "tests/tools/make tests/make",
-    "tools/files.py": "tests/tools/test_files.py tests/tools",
-    "tools/": "tests/tools",
-    "build_ffi.py": "tests/make tests/tools/make tests/runtime",
-}
+# What every layer is made of: the layers' own tests look at it, too.
+OF_EVERY_LAYER = ("layers/_runtime/", "layers/_caffe/", "src/", "include/")
 
 
 def sources(only: list[str]) -> dict[str, str]:
@@ -104,13 +72,20 @@ def built_for_the_host() -> set[tuple[str, str]]:
 
 
 def seen_by(path: str) -> list[str]:
-    """pytest's arguments for a file. For a layer's file: the tests that have the first word of its name in theirs."""
-    places = next(tests for prefix, tests in SEEN_BY.items() if path.startswith(prefix))
-    existing = [place for place in places.split() if (ROOT / place).exists()]
+    """pytest's arguments for a file: the tests of its name, and those of its folder or the nearest one above.
+
+    For a layer's file: the tests that have the first word of its name in theirs.
+    """
     if layer := re.match(r"layers/([a-z]+)\w*/", path):
-        return [*existing, "-k", layer[1]]
-    own = sorted((ROOT / "tests").glob(f"**/test_{Path(path).stem.strip('_')}.py"))
-    return [*(str(test.relative_to(ROOT)) for test in own), *existing]
+        return ["tests/layers", "tests/caffe/test_own_layers.py", "-k", layer[1]]
+    *folders, name = (part.strip("_") for part in Path(path).with_suffix("").parts)
+    own = sorted(str(test.relative_to(ROOT)) for test in (ROOT / "tests").glob(f"**/test_{name}.py"))
+    folders = folders[1:] if folders[:1] == ["layers"] else folders
+    while folders and not (ROOT / "tests" / "/".join(folders)).is_dir():
+        folders.pop()
+    above = [f"tests/{'/'.join(folders)}"] if folders else []
+    more = ["tests/runtime", "tests/layers", "tests/caffe"] if path.startswith(OF_EVERY_LAYER) else []
+    return list(dict.fromkeys([*own, *above, *more])) or ["tests"]
 
 
 class Copy:
