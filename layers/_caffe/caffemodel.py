@@ -24,7 +24,9 @@ _LAYER = {"name": 1, "blobs": 7}
 _V1 = {"layer": 1, "name": 4, "blobs": 6}
 _V0 = {"name": 1, "blobs": 50}
 _STATE = {"iter": 1, "learned_net": 2, "history": 3}
-_BLOB = {"data": 5, "shape": 7, "double_data": 8}
+_BLOB = {"data": 5, "shape": 7, "double_data": 8, "raw_data_type": 10, "raw_data": 12}
+# NVCaffe's and OpenCV's raw_data_type. OpenCV's shrinkCaffeModel writes halves.
+_RAW = {0: torch.float64, 1: torch.float32, 2: torch.float16}
 # The first bytes of an HDF5 file.
 HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
 
@@ -45,7 +47,7 @@ class StoredBlob:
 
     @property
     def count(self) -> int:
-        return sum(size for _, size in self.pieces) // (8 if self.dtype == torch.float64 else 4)
+        return sum(size for _, size in self.pieces) // self.dtype.itemsize
 
     def read_into(self, file, tensor: Tensor) -> None:
         """Read the values into a contiguous CPU tensor of this dtype and count."""
@@ -196,27 +198,31 @@ class _Scan:
         return state
 
     def blob(self, at: int, end: int) -> StoredBlob:
-        legacy, shape = [0, 0, 0, 0], None
-        pieces: dict[int, list[tuple[int, int]]] = {_BLOB["data"]: [], _BLOB["double_data"]: []}
-        has_legacy = False
+        legacy, shape, has_legacy, raw = [0, 0, 0, 0], None, False, 0
+        pieces: dict[int, list[tuple[int, int]]] = {_BLOB[k]: [] for k in ("data", "double_data", "raw_data")}
         for number, wire, start, stop in self.fields(at, end):
             if number in _LEGACY and wire == 0:
                 legacy[_LEGACY[number]], has_legacy = start, True
             elif number == _BLOB["shape"] and wire == 2:
                 shape = self.dims(start, stop)
+            elif number == _BLOB["raw_data_type"] and wire == 0:
+                raw = start
             elif number in pieces and wire in (1, 2, 5):
                 pieces[number].append((start, stop - start))
-        single, double = pieces[_BLOB["data"]], pieces[_BLOB["double_data"]]
-        width, chosen = (8, double) if double else (4, single)
+        if pieces[_BLOB["raw_data"]] and raw not in _RAW:
+            raise _Malformed(f"offset {at}: raw data of type {raw}, which are no floating-point numbers")
+        kinds = {"raw_data": _RAW.get(raw), "double_data": torch.float64, "data": torch.float32}
+        name = next((name for name in kinds if pieces[_BLOB[name]]), "data")
+        dtype, chosen = kinds[name], pieces[_BLOB[name]]
         for start, size in chosen:
-            if size % width:
+            if size % dtype.itemsize:
                 raise _Malformed(f"offset {start}: {size} bytes are no whole numbers")
-        count = sum(size for _, size in chosen) // width
+        count = sum(size for _, size in chosen) // dtype.itemsize
         if has_legacy or shape is None:  # legacy sizes win in Caffe
             shape = legacy if has_legacy else [count]
         if not all(0 <= n < 1 << 31 for n in shape) or math.prod(shape) != count:
             raise _Malformed(f"offset {at}: a blob of shape {shape} has {count} values")
-        return StoredBlob(tuple(shape), torch.float64 if double else torch.float32, chosen, has_legacy)
+        return StoredBlob(tuple(shape), dtype, chosen, has_legacy)
 
     def dims(self, at: int, end: int) -> list[int]:
         dims = []

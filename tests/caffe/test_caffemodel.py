@@ -13,6 +13,22 @@ from layers._net.messages import STOCK
 from layers._runtime import CaffeValueError
 
 
+@pytest.mark.parametrize(("kind", "letter"), [(0, "d"), (1, "f"), (2, "e")])
+def test_raw_data(tmp_path, kind, letter):
+    """NVCaffe's and OpenCV's blobs: bytes, and a number for what they are."""
+    values = [0.5, -2, 65504, 3]
+    blob = field(7, field(1, b"\2\2")) + field(10, kind) + field(12, struct.pack(f"<4{letter}", *values))
+    path = tmp_path / "net.caffemodel"
+    path.write_bytes(field(100, field(1, "a") + field(7, blob)))
+    ((stored, read),) = blobs_of(path, "a")
+    assert read.tolist() == [[0.5, -2], [65504, 3]] and stored.dtype.itemsize == struct.calcsize(letter)
+    for damaged, words in ((field(10, 3), "raw data of type 3"), (field(10, kind), "a blob of shape")):
+        blob = field(7, field(1, b"\3")) + damaged + field(12, struct.pack(f"<2{letter}", 1, 2))
+        path.write_bytes(field(100, field(1, "a") + field(7, blob)))
+        with pytest.raises(CaffeValueError, match=words):
+            stored_layers(path)
+
+
 def test_caffemodel(zoo, tmp_path):
     new = [
         field(5, floats(1, 2, 3)) + field(7, field(1, b"\3")),

@@ -141,6 +141,21 @@ def test_errors_are_opencv_s_kind(call, words, files):
         call(net)
 
 
+def test_weights_in_half_precision(both, files, image, tmp_path):
+    """As OpenCV distributes res10_300x300_ssd_iter_140000_fp16.caffemodel."""
+    import cv2
+
+    cv2.dnn.shrinkCaffeModel(files[1], half := str(tmp_path / "half.caffemodel"))
+    outputs = []
+    for read in (dnn.readNetFromCaffe, cv2.dnn.readNetFromCaffe):
+        net = read(files[0], half)
+        net.setInput(image)
+        outputs.append(net.forward("fc"))
+    np.testing.assert_allclose(*outputs, rtol=1e-4)
+    both[0].setInput(image)
+    assert not np.array_equal(both[0].forward("fc"), outputs[0])  # it is other numbers than the file in float
+
+
 def test_weights_of_another_net_are_refused(files, tmp_path):
     """Of other shapes: each layer is named. Of other names: both nets' layers are. One layer too few is a warning."""
     kind = sys.modules["cv2"].error if "cv2" in sys.modules else CaffeError
