@@ -95,7 +95,7 @@ def run(arguments: list[str]) -> int:
     except ImportError as error:
         print(f"{name}: {error}: pip install opencv-python", file=sys.stderr)
         return 2
-    return main(name, arguments, USAGE)
+    return main(name, arguments, USAGE, language=3)
 
 
 USAGE = """\

@@ -17,8 +17,12 @@ Runs a script, or a notebook's cells, that says `import caffe`: of Python 2 or 3
 sys.path, as with `python script.py`."""
 
 
-def main(name: str, arguments: list[str], usage: str = USAGE) -> int:
-    """Run the script that is the first argument, with the others. Returns the exit status."""
+def main(name: str, arguments: list[str], usage: str = USAGE, language: int = 0) -> int:
+    """Run the script that is the first argument, with the others. Returns the exit status.
+
+    Args:
+        language: 3: a script that both versions of Python can read is one of Python 3.
+    """
     if not arguments or arguments[0] in ("-h", "--help"):
         print(usage.format(name=name))
         return 0 if arguments else 2
@@ -33,7 +37,7 @@ def main(name: str, arguments: list[str], usage: str = USAGE) -> int:
     main_module.__file__, main_module.__package__ = str(path), None
     sys.modules["__main__"] = main_module
     try:
-        tree.run(path, vars(main_module))
+        tree.run(path, vars(main_module), language)
     except CaffeError as error:
         show(error)
         return 1

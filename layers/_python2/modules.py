@@ -62,9 +62,9 @@ class Tree:
         """The module of that name in the folders."""
         return self._import(name, {}, None, ("*",), 0, Source(None, 3, True))
 
-    def run(self, path: Path, names: dict) -> None:
-        """Run a file in a namespace, as `python path` does."""
-        source = compiled(path, self.language)
+    def run(self, path: Path, names: dict, language: int = 0) -> None:
+        """Run a file in a namespace, as `python path` does. `language` counts if neither it nor one before it tells."""
+        source = compiled(path, self.language or language)
         self.language = self.language or source.language
         names["__builtins__"] = self.builtins(source)
         exec(source.code, names)

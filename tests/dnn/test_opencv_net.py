@@ -225,19 +225,24 @@ input: "conf" input_shape { dim: BATCH dim: 12 }
 input: "prior" input_shape { dim: 1 dim: 2 dim: 16 }
 layer { name: "out" type: "DetectionOutput" bottom: "loc" bottom: "conf" bottom: "prior" top: "out"
   detection_output_param { num_classes: 3 share_location: true background_label_id: 0 keep_top_k: 5
-    nms_param { nms_threshold: 0.5 top_k: 10 } code_type: CENTER_SIZE confidence_threshold: LEAST } }
+    nms_param { nms_threshold: 0.5 top_k: 10 } code_type: CENTER_SIZE confidence_threshold: LEAST MORE } }
 """
 
 
-@pytest.mark.parametrize(("batch", "least"), [(1, 0.1), (1, 0.6), (1, 2.0), (2, 2.0)])
-def test_detections_have_opencv_s_shape(batch, least):
-    """keep_top_k rows for each image, by their scores, zeros at the end; no row of -1 where nothing is found."""
+@pytest.mark.parametrize(
+    ("batch", "least", "more"), [(1, 0.1, ""), (1, 0.1, "clip: 1"), (1, 0.6, ""), (1, 2.0, ""), (2, 2.0, "")]
+)
+def test_detections_have_opencv_s_shape(batch, least, more):
+    """keep_top_k rows for each image, by their scores, zeros at the end; no row of -1 where nothing is found.
+
+    clip is a field of OpenCV's own, in the prototxt of its face detector.
+    """
     cv2 = pytest.importorskip("cv2")
     if not hasattr(cv2.dnn, "readNetFromCaffe"):
         pytest.skip("this OpenCV has no Caffe importer to compare with")
-    text = SSD.replace("BATCH", str(batch)).replace("LEAST", str(least)).encode()
+    text = SSD.replace("BATCH", str(batch)).replace("LEAST", str(least)).replace("MORE", more).encode()
     random = np.random.default_rng(0)
-    loc, conf = random.random((batch, 16), np.float32) * 0.1, random.random((batch, 12), np.float32)
+    loc, conf = random.random((batch, 16), np.float32) * 6 - 3, random.random((batch, 12), np.float32)
     corners = np.sort(random.random((4, 2, 2), np.float32), 1).reshape(16)
     prior = np.stack([corners, np.tile(np.float32([0.1, 0.1, 0.2, 0.2]), 4)])[None]
     outputs = []
@@ -247,6 +252,7 @@ def test_detections_have_opencv_s_shape(batch, least):
         outputs.append(net.forward())
     assert outputs[0].shape == outputs[1].shape == (1, 1, 5 * batch, 7)
     assert outputs[0][..., 2].any() == (least < 1)
+    assert least > 0.5 or (outputs[0][..., 3:].min() < 0) == (not more)
     np.testing.assert_allclose(*outputs, atol=1e-5)
 
 

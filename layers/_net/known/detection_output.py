@@ -11,7 +11,7 @@ class DetectionOutput(KnownLayer):
     Bottoms: offsets [N, priors * classes * 4], scores [N, priors * classes] and PriorBox's top. For each class but the
     background: the top_k boxes above confidence_threshold, without those that overlap with a better one. Of each item
     keep_top_k boxes stay. If nothing is found, each item has a row of -1. No gradient. Files are not written:
-    save_output_param and visualize do nothing here.
+    save_output_param and visualize do nothing here. OpenCV's field `clip` cuts boxes at the image's edge before that.
     """
 
     types = ("DetectionOutput",)
@@ -24,7 +24,11 @@ class DetectionOutput(KnownLayer):
         self.check(p.HasField("num_classes"), "must specify num_classes")
         self.classes, self.background, self.code = p.num_classes, p.background_label_id, p.code_type
         self.box_classes = 1 if p.share_location else p.num_classes
-        self.variance_in_target, self.keep_top_k = p.variance_encoded_in_target, p.keep_top_k
+        self.variance_in_target, self.keep_top_k, self.clip = (
+            p.variance_encoded_in_target,
+            p.keep_top_k,
+            p.clip,
+        )
         self.least = (
             p.confidence_threshold if p.HasField("confidence_threshold") else -torch.finfo(torch.float).max
         )
@@ -62,6 +66,7 @@ class DetectionOutput(KnownLayer):
             1 if self.variance_in_target else variances[order],
             offsets.expand(-1, len(labels), -1, -1).gather(2, index),
         )
+        boxes = boxes.clamp(0, 1) if self.clip else boxes
         kept = suppressed(boxes, best > self.least, self.threshold, self.eta)
         return self.rows(self.best_of(kept, best), best, boxes, labels)
 
