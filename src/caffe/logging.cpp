@@ -58,7 +58,8 @@ FatalMessage::FatalMessage(const char* file, int line, const std::string& text)
 FatalMessage::~FatalMessage() noexcept(false) {
   if (std::uncaught_exceptions() > unwinding_) return;  // an operand of << threw, and its exception says more
   const char* slash = strrchr(file_, '/');
-  const std::string text = stream_.str();
+  std::string text = stream_.str();
+  if (text.empty()) text = "LOG(FATAL), without a text";
   const std::string what = std::string(slash ? slash + 1 : file_) + ":" + std::to_string(line_) + ": " + text;
   if (says_not_implemented(text)) throw caffe::NotImplemented(what);
   throw caffe::Fatal(what);

@@ -73,6 +73,7 @@ class Lexed:
     partner     index of a bracket token -> index of the matching bracket
     directives  live directives, but the conditionals
     conditions  live #if, #ifdef, #ifndef and #elif
+    atomics     by offset, the conditionals that choose an atomic for nvcc, which the host takes, too; their values
     imbalances  places where the brackets do not surely match
     """
 
@@ -86,7 +87,9 @@ class Lexed:
         self.conditions: list[Directive] = []
         self.imbalances: list[Imbalance] = []
         self._newlines = [m.start() for m in re.finditer("\n", text)]
-        self._keep_live(items(text))
+        every = list(items(text))
+        self.atomics = chosen_atomics(every)
+        self._keep_live(every)
 
     def position(self, offset: int) -> tuple[int, int]:
         """The line and column of an offset. Both count from 1."""
@@ -105,7 +108,8 @@ class Lexed:
             elif item.word in ("if", "ifdef", "ifndef"):
                 if live:
                     self.conditions.append(item)
-                conditionals.append(_Conditional(item, live, stack, self._defined, self.arch))
+                value = self.atomics.get(item.start)
+                conditionals.append(_Conditional(item, live, stack, self._defined, self.arch, value))
             elif item.word in ("elif", "else", "endif") and conditionals:
                 top = conditionals[-1]
                 if top.live:
@@ -178,17 +182,70 @@ class _Conditional:
     """One #if ... #endif while it is being read."""
 
     def __init__(
-        self, directive: Directive, outer: bool, stack: list[int], defined: dict[str, int], arch: int
+        self,
+        directive: Directive,
+        outer: bool,
+        stack: list[int],
+        defined: dict[str, int],
+        arch: int,
+        value: int | None = None,
     ):
+        """`value` is that of the first condition, if it is known."""
         self.start, self.outer, self.defined, self.arch = directive.start, outer, defined, arch
         self.entry, self.exits = list(stack), []
         self.decided = False  # a branch is certainly compiled, so all later branches are dead
-        self.next_branch(directive)
+        self.next_branch(directive, value)
 
-    def next_branch(self, directive: Directive):
-        value = 1 if directive.word == "else" else evaluate(directive, self.defined, self.arch)
+    def next_branch(self, directive: Directive, value: int | None = None):
+        if value is None:
+            value = 1 if directive.word == "else" else evaluate(directive, self.defined, self.arch)
         self.live = self.outer and not self.decided and value != 0
         self.decided = self.decided or bool(value)
+
+
+ATOMIC = re.compile(r"atomic[A-Z]\w*\Z")
+# Without these in it, a branch is a choice within code that both compilers see.
+WHOLE = {"__global__", "__device__", "include"}
+
+
+def chosen_atomics(listed: list[Token | Directive]) -> dict[int, int]:
+    """By offset, the value for nvcc of each `#ifdef __CUDACC__` whose branch has an atomic that its #else lacks.
+
+    The host's threads run at the same time, too.
+    """
+    found: dict[int, int] = {}
+    opened: list[
+        tuple[int, int | None, list[set[str]]]
+    ] = []  # (offset, value for nvcc, words of each branch)
+    for item in listed:
+        words = [item] if isinstance(item, Token) else item.tokens
+        if isinstance(item, Directive) and item.word in ("if", "ifdef", "ifndef"):
+            opened.append((item.start, _for_nvcc(item), [set()]))
+        elif isinstance(item, Directive) and item.word in ("elif", "else") and opened:
+            opened[-1][2].append({"elif"} if item.word == "elif" else set())
+        elif isinstance(item, Directive) and item.word == "endif" and opened:
+            start, value, branches = opened.pop()
+            if value is None or len(branches) != 2:
+                continue
+            own, other = branches if value else branches[::-1]
+            has = [any(map(ATOMIC.match, branch)) for branch in (own, other)]
+            if has == [True, False] and not WHOLE & (own | other) and "elif" not in other:
+                found[start] = value
+        elif isinstance(item, Directive):
+            words = [*words, Token("name", item.word, item.start)]
+        for _, _, branches in opened:
+            branches[-1].update(word.text for word in words)
+    return found
+
+
+def _for_nvcc(directive: Directive) -> int | None:
+    """The value, for nvcc's device code, of a condition that asks for nvcc alone."""
+    words = [token.text for token in directive.tokens if token.text not in ("(", ")")]
+    if directive.word == "if":
+        negated = words[:1] == ["!"]
+        is_plain = words[negated : negated + 1] == ["defined"] and len(words) == negated + 2
+        return int(not negated) if is_plain and words[-1] in NVCC_WORDS else None
+    return int(directive.word == "ifdef") if len(words) == 1 and words[0] in NVCC_WORDS else None
 
 
 def compared_arch(directive: Directive) -> list[Token]:

@@ -13,7 +13,8 @@ These are rewritten:
 
 No edit adds or removes a line, so with one #line all diagnostics name the user's own file. What cannot run on the host
 is refused as `path:line:column: error: why`. Code that only nvcc sees (#ifdef __CUDA_ARCH__) is ignored. A comparison
-such as `#if __CUDA_ARCH__ >= 300` is of an old GPU, which has shuffles (lexer.HOST_ARCH).
+such as `#if __CUDA_ARCH__ >= 300` is of an old GPU, which has shuffles (lexer.HOST_ARCH). Where such an #ifdef chooses
+between an atomic and a plain operation, the host takes the atomic, because its threads run at the same time, too.
 """
 
 from __future__ import annotations
@@ -69,6 +70,10 @@ class HostRewriter(Rewriter):
         for condition in source.lexed.conditions if source.lexed.arch else []:
             for token in compared_arch(condition):
                 self._edit(token.start, token.end, str(source.lexed.arch))
+        for condition in source.lexed.conditions:
+            if (value := source.lexed.atomics.get(condition.start)) is not None:
+                lines = "\n" * self.text.count("\n", condition.start, condition.end)
+                self._edit(condition.start, condition.end, f"#if {value}" + lines)
         for directive in source.lexed.directives if not unit.layer else []:
             named = re.search('[<"]([^>"\n]+)', self.text[directive.start : directive.end])
             if directive.word != "include" or not named or not NOT_ON_THE_HOST.match(named[1]):

@@ -69,6 +69,9 @@ def port(names: Names, type_name: str, options, name: str = "", taken: Container
     parts = {title: f"of it, into additions.*: {names_cut}" for title, names_cut in cuts.items()}
     obvious = ("the layer itself", f"functions of {pick.target.name}")
     why = {file: why for file, why in (pick.files | parts).items() if why not in obvious}
+    words = {token.text for _, tokens in pick.scanned for token in tokens}
+    for function, place in names.core.changed(words).items():
+        why[str(place)] = f"the fork changed {function}; here BVLC's runs"
     return Ported(type_name, folder, is_new, files, why, [str(p) for p in problems])
 
 

@@ -9,6 +9,7 @@ from itertools import pairwise
 from ..caffe.includes import NOTHING
 from ..cuda.lexer import Token
 from ..cuda.outline import head_name
+from .bodies import changed
 from .items import Item, Place
 from .toolkit_headers import Toolkit
 from .tree import HEADER_KINDS, File, Tree
@@ -109,6 +110,19 @@ class Core:
         text = self.tree[LAYER].text if self.tree.has(LAYER) else ""
         matches = re.finditer(r"^[ \t]*static\s[^;()]*?(\w+)\s*;", text, re.M)
         return {m[1]: self.tree[LAYER].place(m.start(1)) for m in matches}
+
+    def changed(self, words: set[str]) -> dict[str, Place]:
+        """By name, the places of the functions that the fork changed and that run: Layer's, and those in `words`."""
+        taken = {"Blob::LegacyShape"} if self.legacy_axes[0] != 4 else set()
+        return {
+            name: place
+            for name, place in self._changed.items()
+            if name not in taken and (name.startswith("Layer::") or name.rpartition("::")[2] in words)
+        }
+
+    @cached_property
+    def _changed(self) -> dict[str, Place]:
+        return changed(self.tree)
 
     @cached_property
     def legacy_axes(self) -> tuple[int, Place | None]:

@@ -209,7 +209,7 @@ class Closure:
         message = f"{self._user} needs {file}, a library that the tree carries with it"
         found = f"/{file}".endswith(f"/{include}")
         name, _, rest = include.partition("/")
-        if found and rest and name != ".." and self.tree.is_of_headers(file.rpartition("/")[0]):
+        if found and rest and name != ".." and self.tree.is_of_headers(file):
             self.links[name] = file.removesuffix(rest).rstrip("/")
             return
         if found:

@@ -327,11 +327,13 @@ class Tree:
                 files_of.setdefault(name, []).append(f"{inside}/{name}".removeprefix("./"))
         return files_of
 
-    def is_of_headers(self, folder: str) -> bool:
-        """Is nothing to be compiled below this folder, and below the one in src/ that goes with one in include/?"""
-        places = {folder, re.sub(r"(^|/)include(/|$)", r"\1src\2", folder)}
-        names = (name for place in places for _, _, names in os.walk(self.root / place) for name in names)
-        return not any(name.endswith((*SOURCE_KINDS, ".c", ".cxx")) for name in names)
+    def is_of_headers(self, header: str) -> bool:
+        """Is nothing to be compiled below the folder of a library's header, nor a source of its name anywhere?"""
+        folder, _, name = header.rpartition("/")
+        kinds = (*SOURCE_KINDS, ".c", ".cxx")
+        names = (name for _, _, names in os.walk(self.root / folder) for name in names)
+        of_its_name = (f"{Path(name).stem}{kind}" for kind in kinds)
+        return not any(n.endswith(kinds) for n in names) and self._of_libraries.keys().isdisjoint(of_its_name)
 
     # ---------------------------------------------------------------------------------- types
 

@@ -6,10 +6,14 @@ import ctypes
 import faulthandler
 import logging
 import multiprocessing
+import os
 import signal
+import sys
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 import torch
 
@@ -22,14 +26,17 @@ from .verification import Verification
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 # Seconds for a guess: with inputs for which it was not written, a layer may never end.
 PATIENCE = 30
+# Of what a process said before its end.
+MOST_LETTERS = 300
 
 
-def prepare_child() -> None:
+def prepare_child(said: IO) -> None:
     # End with the parent: a layer in an endless loop would live on.
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     logging.getLogger("caffe").setLevel(logging.CRITICAL)
-    # The parent reports how it ended.
+    # The parent reports how it ended, and what the C library said of it: `free(): invalid next size`.
     faulthandler.disable()
+    os.dup2(said.fileno(), 2)
     # One thread, because all inputs are tiny.
     torch.set_num_threads(1)
 
@@ -38,7 +45,6 @@ def in_child(pipe, layers_dir: Path, layer: str, options, crashed: dict[str, str
     def send(kind: str, value) -> None:
         pipe.send((kind, value))
 
-    prepare_child()
     try:
         Verification(load_package(layers_dir), layer, options, send, crashed).run()
     except Exception as error:
@@ -69,18 +75,36 @@ def run_child(work: Callable, *arguments) -> ChildReport:
     """Run `work(pipe, *arguments)` in a child process, and end it if it sends nothing in time."""
     context, report = multiprocessing.get_context("fork"), ChildReport()
     ours, theirs = context.Pipe(duplex=False)
-    child = context.Process(target=work, args=(theirs, *arguments))
-    child.start()
-    theirs.close()
-    while True:
-        if report.doing == "guessing" and not ours.poll(PATIENCE):
-            report.end = f"no end after {PATIENCE} s"
+    with tempfile.TemporaryFile() as said:
+        child = context.Process(target=started, args=(said, work, theirs, *arguments))
+        child.start()
+        theirs.close()
+        hear(ours, report)
+        if report.end:
             child.kill()
-            break
+        child.join()
+        said.seek(0)
+        text = said.read().decode(errors="replace").strip()
+    if child.exitcode and not report.end:
+        how = signal.Signals(-child.exitcode).name if child.exitcode < 0 else f"exit status {child.exitcode}"
+        report.end = f"its process ended by {how}" + f", with these words: {text[-MOST_LETTERS:]}" * bool(
+            text
+        )
+    elif text:
+        print(text, file=sys.stderr)
+    return report
+
+
+def hear(pipe, report: ChildReport) -> None:
+    """Fill in what a child sends, until its end."""
+    while True:
+        if report.doing == "guessing" and not pipe.poll(PATIENCE):
+            report.end = f"no end after {PATIENCE} s"
+            return
         try:
-            kind, value = ours.recv()
+            kind, value = pipe.recv()
         except EOFError:
-            break
+            return
         if kind == "row":
             report.rows.append(value)
         elif kind == "say":
@@ -88,11 +112,11 @@ def run_child(work: Callable, *arguments) -> ChildReport:
         else:
             report.doing = kind
             report.what, report.guess = (value, value) if kind == "guessing" else value
-    child.join()
-    if child.exitcode and not report.end:
-        how = signal.Signals(-child.exitcode).name if child.exitcode < 0 else f"exit status {child.exitcode}"
-        report.end = f"its process ended by {how}"
-    return report
+
+
+def started(said: IO, work: Callable, *arguments) -> None:
+    prepare_child(said)
+    work(*arguments)
 
 
 def verify(layers_dir: Path, layer: str, options) -> tuple[list[Row], dict[str, str]]:
@@ -131,7 +155,6 @@ def race_child(pipe, layers_dir: Path, layer: str, options, crashed: dict[str, s
         if kind == "guessing":  # wait for its end
             pipe.send((kind, value))
 
-    prepare_child()
     verification = Verification(load_package(layers_dir, "with_race_finder"), layer, options, send, crashed)
     for setting in verification.settings():
         verification.run_kernels_on_host(setting)

@@ -91,10 +91,16 @@ class Verification:
         else:
             guesses = (candidates(count, called_after(type_name)) for count in counts(facts))
             given = given_shapes(self.options.shapes)
-            shapes_to_try = [given] if given else itertools.chain.from_iterable(guesses)
-        for shapes in shapes_to_try:
+            shapes_to_try = [(module, shapes) for shapes in ([given] if given else itertools.chain(*guesses))]
+            in_place = self.in_place(module_class, facts)
+            shapes_to_try += [
+                (in_place, shapes) for _, shapes in shapes_to_try if in_place and len(shapes) == 1
+            ]
+        for tried, shapes in shapes_to_try:
             smooth = [i >= len(differentiable) or differentiable[i] for i in range(len(shapes))]
-            setting = Setting("", module, [], None, smooth, not self.options.shapes).on(shapes)
+            setting = Setting("", tried, [], None, smooth, not self.options.shapes).on(shapes)
+            if tried is not module:
+                setting.name += ", in place"
             if self.options.param:
                 setting.name += f" with {self.options.param}"
             crash = self.crashed.get(setting.name)
@@ -114,6 +120,14 @@ class Verification:
         if fields := Parameters(module_class.layer.folder).describe(type_name):
             details.append(f"its parameters: {' '.join(fields.split())}")
         self.send("row", Row(type_name, "", "", remark="no shapes that it takes", details=[*details, HELP]))
+
+    def in_place(self, module_class, facts):
+        """A module whose top is its bottom, for a layer that takes no other; None if its counts forbid that."""
+        if 1 not in counts(facts) or facts.exact_num_top_blobs not in (-1, 1):
+            return None
+        with contextlib.suppress(self.CaffeError, ValueError):
+            return module_class(self.options.param or None, bottom=("x",), top=("x",))
+        return None
 
     def why_refused(self, setting: Setting) -> str | None:
         """Why the layer cannot run on these; None if it can."""
@@ -222,8 +236,10 @@ class Verification:
             row.remark = refused[0] if refused else "nothing that it could have one for"
             row.details.clear()
         row.details += [ADDS] * adds
+        if first is None:
+            return found | {"verdict": row.verdict}
         self.compare(row, found, first, dtype, probe.draws)
-        return first or found
+        return first
 
     def find_wanted(self, probe, setting: Setting) -> tuple[list[bool], list[str]]:
         """The tensors whose gradients Backward computes, and a remark on the others."""
@@ -258,6 +274,8 @@ class Verification:
             probe.run_backward(random_like(tops), wanted)
 
     def compare(self, row: Row, found: dict, first: dict | None, dtype: torch.dtype, draws: bool) -> None:
+        """Write into the row how it differs from the first way, and which of both the differences show to be wrong."""
+        different = []
         for column in ("forward", "backward"):
             if first is None or column not in found or column not in first:
                 continue
@@ -273,11 +291,25 @@ class Verification:
                 error = relative(one / scale, other / scale).max().item() if one.numel() else 0.0
                 setattr(row, column, f"{error:.1e}")
             if error > ALIKE[dtype]:
-                if row.verdict != WRONG:
-                    row.verdict, row.remark = WRONG, "it differs from the first way"
+                different.append(column)
                 row.details.append(
                     f"{column} differs from the first way's: {getattr(row, column)} > {ALIKE[dtype]:.0e}"
                 )
+
+        if different and row.verdict != WRONG:
+            row.verdict, row.remark = blamed(different, row.verdict, first.get("verdict"))
+
+
+def blamed(different: list[str], own: str, firsts: str | None) -> tuple[str, str]:
+    """The verdict and the remark of a way that differs from the first one, by what the gradient checks of both said."""
+    differs = "it differs from the first way"
+    if "forward" not in different and (own, firsts) == (RIGHT, WRONG):
+        return RIGHT, f"{differs}, which is the wrong one"
+    if (own, firsts) == (RIGHT, RIGHT) and "forward" in different:
+        return WRONG, f"{differs}: two functions, and each Backward fits its own Forward"
+    if (own, firsts) == (RIGHT, WRONG):
+        return WRONG, f"{differs}: its Backward fits its own Forward, the first way's does not"
+    return WRONG, differs
 
 
 def judge(row: Row, checked: Checked, wanted: int) -> None:

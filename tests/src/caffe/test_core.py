@@ -82,6 +82,7 @@ EXPECTED = {
     "check_notnull": FATAL + "Check failed: 'static_cast<int*>(nullptr)' Must be non NULL ",
     "check_streq": FATAL + 'Check failed: "a" == "b" (a vs. b) ',
     "fatal": FATAL + "no 1",
+    "fatal_without_a_text": FATAL + "LOG(FATAL), without a text",
     "not_implemented": "NotImplemented",
     "not_implemented_by_hand": "NotImplemented",
     "operand_throws": "other: inner",

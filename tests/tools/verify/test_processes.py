@@ -1,5 +1,6 @@
 """make verify: a layer that crashes, or has no end."""
 
+import re
 import subprocess
 import sys
 import time
@@ -13,6 +14,10 @@ def test_crash(verify):
     assert "guessed: SquareThatCrashes on 5,4" in found.text
     given = verify("SquareThatCrashes", "--shapes", "2,3,4,5")
     assert given.status == 1 and given.verdicts == {"CRASHED"} and "SIGSEGV" in given.text, given.text
+    given = verify("SquareThatCrashes", "--shapes", "2,3,4")
+    assert given.status == 1 and given.verdicts == {"CRASHED"} and "SIGABRT" in given.text, given.text
+    # The C library's words, which stood alone on the screen
+    assert re.search(r"ends its process: .*, with these words: .*\bfree\b", given.text), given.text
 
 
 def test_no_end(crooked, verify, monkeypatch):

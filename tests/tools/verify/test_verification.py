@@ -8,7 +8,7 @@ import torch
 from tools.verify import verification
 from tools.verify.gradient import flat, relative
 from tools.verify.probe import NoCode
-from tools.verify.table import RIGHT, WRONG, Row
+from tools.verify.table import NO_GRADIENT, RIGHT, WRONG, Row
 from tools.verify.verification import ALIKE, Verification, moved
 
 
@@ -47,6 +47,35 @@ def test_what_two_ways_may_differ_by_is_the_limit_itself(judge, monkeypatch):
     one = torch.ones(3).double()
     for other, verdict in ((1 - 2.0**-10, RIGHT), (1 - 2.0**-10 - 2.0**-50, WRONG)):
         assert compared(judge, one, other * one)[1] == verdict
+
+
+@pytest.mark.parametrize(
+    ("columns", "own", "first", "verdict", "said"),
+    [
+        ("backward", RIGHT, WRONG, RIGHT, "which is the wrong one"),
+        ("backward", RIGHT, RIGHT, WRONG, "from the first way"),
+        ("backward", WRONG, RIGHT, WRONG, "3 of 9 elements"),
+        ("forward", RIGHT, RIGHT, WRONG, "two functions, and each Backward fits its own Forward"),
+        ("forward", RIGHT, WRONG, WRONG, "its Backward fits its own Forward, the first way's does not"),
+        (
+            "forward backward",
+            RIGHT,
+            WRONG,
+            WRONG,
+            "its Backward fits its own Forward, the first way's does not",
+        ),
+        ("forward", NO_GRADIENT, RIGHT, WRONG, "from the first way"),
+    ],
+)
+def test_which_of_two_ways_is_wrong(judge, columns, own, first, verdict, said):
+    """The gradient checks of both tell it."""
+    x = torch.ones(3).double()
+    row = Row("s", "c", "float", verdict=own, remark="3 of 9 elements" if own == WRONG else "")
+    found = dict.fromkeys(("forward", "backward"), x)
+    judge.compare(
+        row, found, found | dict.fromkeys(columns.split(), x + 1) | {"verdict": first}, torch.float32, False
+    )
+    assert row.verdict == verdict and row.remark.endswith(said) and len(row.details) == len(columns.split())
 
 
 def test_what_cannot_be_compared(judge):

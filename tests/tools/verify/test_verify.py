@@ -60,6 +60,12 @@ def test_two_ways_that_differ(verify):
     assert "forward differs" in found.text
 
 
+def test_a_layer_in_place(verify):
+    found = verify("SquareInPlace")
+    assert found.status == 0 and found.verdicts == {"right"}, found.text
+    assert "guessed: SquareInPlace on 2,3,6,5, in place" in found.text
+
+
 def test_wrong_parameter_diff(verify):
     found = verify("SquareWithBlob")
     assert found.status == 1 and found.verdicts == {"WRONG"}, found.text
