@@ -42,6 +42,12 @@ HOST_MACROS = re.compile(r"(INSTANTIATE_\w+|STUB_GPU\w*|REGISTER_\w+|DEFINE_\w+|
 # Includes of the standard library are kept. CUDA's headers are included anyway, except cuRAND's. A layer's header may
 # include that one in the place of its .cu.
 CURAND = "<curand_kernel.h>"
+# Headers of CUDA that only kernels use, and need: by the namespace that shows the use.
+OF_KERNELS = {
+    "cooperative_groups": re.compile(r"<cooperative_groups(/\S+)?\.h>"),
+    "nvcuda": re.compile(r"<mma\.h>"),
+    "cub": re.compile(r"<cub/\S+>"),
+}
 STANDARD = re.compile(r"<([a-z_]+|(assert|float|limits|math|stdint|stdio|stdlib|string)\.h)>\Z")
 OPENING_DIRECTIVES, CLOSING_DIRECTIVE = ("if", "ifdef", "ifndef"), "endif"
 CONDITIONALS = {*OPENING_DIRECTIVES, "elif", "else", CLOSING_DIRECTIVE}
@@ -265,7 +271,8 @@ class Cutter:
         tokens = self.lexed.tokens
         words = [t.text for t in tokens[head:end]]
         if words[0] == "using" and "=" not in words:
-            return "device" if "std" in words or words[1:] == ["namespace", "caffe"] else "host"
+            is_kept = {"std", *OF_KERNELS} & set(words) or words[1:] == ["namespace", "caffe"]
+            return "device" if is_kept else "host"
         if words[0] == "template" and words[1] != "<":  # an explicit instantiation
             return "host"
         if set(words) & PROVIDED and not set(words) & {"__global__", "__device__"}:
@@ -401,10 +408,10 @@ class Cutter:
         ]
         names = list(dict.fromkeys(names))
         kept = [n for n in names if STANDARD.match(n) or n in TORCH_FUNCTIONS.values()]
-        if any(
-            w.startswith("curand") for p in self.pieces if p.kind == "device" and p.active for w in p.words
-        ):
+        words = {w for p in self.pieces if p.kind == "device" and p.active for w in p.words}
+        if any(w.startswith("curand") for w in words):
             kept.append(CURAND)
+        kept += [n for n in names for word in OF_KERNELS.keys() & words if OF_KERNELS[word].match(n)]
         return kept, [n for n in names if n not in (*kept, CURAND)]
 
     def template_parameters(self, function) -> list[list[Token]]:

@@ -9,6 +9,7 @@ from support.new_layer import derive, new_from
 from support.workshop import made_once
 
 from layers._runtime.cases import load_package
+from tools.new_layer.caffe_file import split
 
 KERNEL = "__global__ void run(int n, float* x) { x[blockIdx.x * blockDim.x + threadIdx.x] = n; }\n"
 
@@ -199,3 +200,34 @@ def test_an_extension_computes(shift, dtype, shape):
     rows, columns = shape
     shift.layer.shift_add_forward(x, *shape, out, done, rows, -(-columns // 32), 1, 32)
     assert torch.equal(out, x + 3) and done.item() == x.numel()
+
+
+@pytest.mark.parametrize(
+    ("includes", "kernel", "kept"),
+    [
+        (
+            "#include <cooperative_groups.h>\nusing namespace cooperative_groups;\n",
+            "thread_block b = this_thread_block(); b.sync(); x[0] = n;",
+            ["<cooperative_groups.h>"],
+        ),
+        (
+            "#include <cooperative_groups.h>\n#include <cooperative_groups/reduce.h>\n"
+            "namespace cg = cooperative_groups;\n",
+            "cg::this_thread_block().sync(); x[0] = n;",
+            ["<cooperative_groups.h>", "<cooperative_groups/reduce.h>"],
+        ),
+        (
+            "#include <cub/cub.cuh>\n",
+            "typedef cub::BlockReduce<float, 64> Reduce; x[0] = n;",
+            ["<cub/cub.cuh>"],
+        ),
+        ("#include <cub/cub.cuh>\n", "x[0] = n;", []),  # only its host code sorts
+        ("#include <mma.h>\nusing namespace nvcuda;\n", "wmma::fragment<int> a; x[0] = n;", ["<mma.h>"]),
+    ],
+)
+def test_headers_that_kernels_need(includes, kernel, kept):
+    """Without them nothing compiled, and the host's compiler said it instead of the toolkit."""
+    text = f"{includes}__global__ void run(int n, float* x) {{ {kernel} }}\nvoid f() {{ cub::DeviceScan::Sum(); }}\n"
+    parts = split(text, "/x/foo.cu")
+    assert [include for include in parts.kept_includes if include != "<stdio.h>"] == kept
+    assert ("using namespace" in includes) == ("using namespace" in parts.device)
