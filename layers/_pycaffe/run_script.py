@@ -8,7 +8,6 @@ from pathlib import Path
 
 from .._net.python_layer import public_face
 from .._python2 import Tree, folders_of_user
-from .._runtime import CaffeError
 
 USAGE = """\
 {name} script.py [arguments]
@@ -38,13 +37,13 @@ def main(name: str, arguments: list[str], usage: str = USAGE, language: int = 0)
     sys.modules["__main__"] = main_module
     try:
         tree.run(path, vars(main_module), language)
-    except CaffeError as error:
+    except Exception as error:  # also so that a notebook's lines are shown, and not those of its JSON
         show(error)
         return 1
     return 0
 
 
-def show(error: CaffeError) -> None:
+def show(error: Exception) -> None:
     """Print the user's own lines of a traceback, and the error."""
     import traceback
 

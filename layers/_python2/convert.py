@@ -210,7 +210,9 @@ class _Old(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call):
         self.generic_visit(node)
         method = node.func
-        if isinstance(method, ast.Attribute) and method.attr in METHODS:
+        if isinstance(method, ast.Name) and method.id in ("int", "float") and len(node.args) == 1:
+            method.id = f"__{method.id}__"
+        elif isinstance(method, ast.Attribute) and method.attr in METHODS:
             node.func = self.call("__method__", method.value, ast.Constant(method.attr))
         return node
 

@@ -55,6 +55,11 @@ def divided_unsure(a, b):
     return divided(a, b)
 
 
+def _number(kind):
+    """int(x) and float(x): of an array with one element, too, as numpy had it until 2.4."""
+    return lambda value: kind(value.item() if isinstance(value, np.ndarray) and value.size == 1 else value)
+
+
 def _compared(compare):
     """Python 2's `a < b` and its like: None is less than all else."""
 
@@ -236,6 +241,8 @@ OLD_BUILTINS = {
     ),
     "__divided__": divided,
     "__divide__": divide,
+    "__int__": _number(int),
+    "__float__": _number(float),
     "__Lt__": _compared(operator.lt),
     "__LtE__": _compared(operator.le),
     "__Gt__": _compared(operator.gt),

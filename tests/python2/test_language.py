@@ -33,6 +33,8 @@ PRINTED = [
     ("class A:\n\tdef next(self):\n\t    raise StopIteration\n        def __iter__(self): return self\n"
      "        def __nonzero__(self): return 0 > 1\nout = [list(A()), bool(A())]", [[], False]),
     ("import numpy as np\nout = [len(np.zeros(3, np.float32).tostring()), {'a': 1}.get('a')]", [12, 1]),
+    ("import numpy as np\nout = [int(np.array([2.5])), float(np.array([[3]])), int('7'), isinstance(1, int)]",
+     [2, 3.0, 7, True]),
     ("out = [None < 0, None > -1, 2 >= None, None <= None, None < 'a', None > None, 1 < 2]",
      [True, False, True, True, True, False, True]),
     ("class A(object):\n    def __div__(self, other): return other\nout = A() / 4", 4),
