@@ -30,19 +30,22 @@ from tools.make.find_nvcc import find
 
 pytest_plugins = ["support.fork", "support.load", "support.stock", "support.zoo"]
 
-# The toolkit's own tests are of no interest to somebody who tests a folder of layers.
-OWN = ("runtime", "caffe", "net", "include", "make", "src", "tools", "examples", "load")
+# For a folder of somebody's layers: the tests of every layer, and none of the toolkit's own.
+EVERY_LAYERS = ("cuda", "exotic", "layouts", "modules", "operators", "refusals", "short", "values")
 collect_ignore_glob = (
     []
     if PACKAGE == "layers"
     else [
-        "test_seeds.py",
-        "test_backends.py",
-        "test_files.py",
-        "layers/test_network.py",
-        "layers/test_depthwise_conv?d.py",
-        "layers/test_lltm.py",
-        *(f"{f}/*" for f in OWN),
+        *(
+            p.name
+            for p in Path(__file__).parent.iterdir()
+            if p.name not in ("layers", "support", "conftest.py")
+        ),
+        *(
+            f"layers/{p.name}"
+            for p in Path(__file__).with_name("layers").glob("test_*.py")
+            if p.stem.removeprefix("test_") not in EVERY_LAYERS
+        ),
     ]
 )
 

@@ -122,3 +122,12 @@ def test_memory_is_aligned(numbers):
     odd = torch.frombuffer(bytearray(65), dtype=torch.float32, offset=1, count=16)
     with pytest.raises(ValueError, match="numbers: out: expected memory at a multiple of 4 bytes"):
         numbers.numbers_aligned(memory[start:], odd)
+
+
+def test_a_count_arrives_whole_or_not_at_all(kernels):
+    """test_positions_near_2_31 looks at the indices."""
+    declared = kernels["loops"].library("host").signatures["loops_fill"]
+    parameters = declared["parameters"] if isinstance(declared, dict) else declared
+    assert ["int64_t", "count"] in [list(p) for p in parameters]
+    with pytest.raises((OverflowError, ValueError)):  # what C takes as an int is not cut down to one
+        kernels["loops"].loops_fill_int(torch.zeros(4), 2**31, 0)

@@ -5,8 +5,7 @@ import re
 import shutil
 
 import pytest
-
-from tests.support.workshop import ROOT
+from support.workshop import ROOT, WITH_KERNEL, make
 
 
 def nvcc_in(folder):
@@ -80,3 +79,26 @@ def test_a_kernel_that_asks_for_the_architecture_is_compiled_for_each(workshop):
     (one / "beside.cuh").write_text("#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800\n#endif\n")
     plan = workshop.build("-n", "NVCC=/bin/true", "ARCH=sm_75 sm_80 sm_90", "BACKENDS=cuda", "libraries")
     assert "code=[sm_75]" in plan and "code=[sm_80,sm_90,compute_80]" in plan
+
+
+def test_kernels_are_optimised(tmp_path):
+    flags = make("-n", "-p", "NVCC=/bin/true", f"BUILD={tmp_path}", "libraries").stdout
+    assert re.search(r"^host_FLAGS = .* -O[23] ", flags, re.M) and re.search(
+        r"^cuda_NATIVE := .* -O[23] ", flags, re.M
+    )
+    assert re.search(r"^cuda_native = .*\$\(cuda_NATIVE\).*\$\(cuda_FRONTS\)", flags, re.M)
+
+
+def test_no_static_library_of_cuda_is_linked_but_its_runtime(tmp_path):
+    flags = make("-n", "-p", "NVCC=/bin/true", f"BUILD={tmp_path}", "libraries").stdout
+    linked = re.search(r"^cuda_LINK := (.*)$", flags, re.M)[1]
+    assert set(re.findall(r"-l(\w+)", linked)) == {"cudart_static", "dl", "rt"} and ".a" not in linked
+
+
+def test_a_build_needs_no_gpu(workshop, nvcc):
+    """First without nvcc, then with it, and never a GPU to be seen."""
+    workshop.layer("one", cu=WITH_KERNEL.format(name="one", value=1))
+    workshop.build()
+    done = workshop.make(f"NVCC={nvcc}", "ARCH=sm_80", "libraries", CUDA_VISIBLE_DEVICES="")
+    assert done.returncode == 0, done.output
+    assert (workshop.folder / "one" / "_cuda.abi3.so").exists()

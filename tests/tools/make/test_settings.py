@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tools.make import settings
+from tools.make import find_nvcc, settings
 from tools.make.settings import ROOT, Settings, from_environment, of_each_folder
 from tools.refused import Refused
 
@@ -198,3 +198,9 @@ def test_paths(tmp_path, monkeypatch):
         ROOT, "a/b"
     )
     assert settings.tidy("..", "BUILD") == str(Path(ROOT).parent)
+
+
+def test_a_backend_that_is_missing_is_said_and_one_that_is_not_wanted_is_not(monkeypatch):
+    monkeypatch.setattr(find_nvcc, "find", lambda cuda_home: "")
+    assert [backend.name for backend in Settings({"NVCC": "search"}).missing] == ["cuda"]
+    assert not Settings({"NVCC": ""}).missing

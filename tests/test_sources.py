@@ -1,0 +1,125 @@
+"""What the sources never do, and what each layer's files say, by their texts."""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+
+import layers.elementwise_mult
+import layers.round
+import layers.sigmoid
+from layers._runtime import backends_here
+
+OURS = (layers.round, layers.sigmoid, layers.elementwise_mult)
+SOURCES = [
+    p for folder in ("layers", "src", "include", "tools") for p in (ROOT / folder).rglob("*") if p.is_file()
+]
+SOURCES = [p for p in SOURCES if p.suffix in (".py", ".h", ".cuh", ".cu", ".cpp")]
+CODE = [p for p in SOURCES if p.suffix != ".py"]
+
+
+def code_of(path: Path) -> str:
+    """A C++ file without its comments and strings."""
+    return re.sub(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', " ", path.read_text(), flags=re.S)
+
+
+def said_in_code(pattern: str) -> list[str]:
+    return [f"{p.relative_to(ROOT)}: {m[0]}" for p in CODE for m in re.finditer(pattern, code_of(p))]
+
+
+def test_nothing_is_printed_in_c():
+    said = said_in_code(r"\bf?printf\s*\(|\bstd::c(out|err)\b|\bputs\s*\(")
+    # glog's lines where no process takes them; what the race finder found, where nobody names a file for it
+    reports = ("src/caffe/logging.cpp", "src/host/host_races.h")
+    assert not [line for line in said if not line.startswith(reports)]
+
+
+def test_no_library_is_included_that_is_not_linked():
+    said = said_in_code(r"#\s*include\s*[<](curand|cublas|cudnn|THC|ATen|torch)[^>]*>")
+    # The toolkit's own headers of these names, for extensions of torch.utils.ffi, include each other.
+    assert not [line for line in said if not line.startswith(("include/TH", "include/ffi/"))]
+
+
+def test_nothing_ends_the_process():
+    assert not said_in_code(r"\b_?exit\s*\(|\babort\s*\(|\bassert\s*\(|\bstd::terminate\b")
+
+
+def test_nothing_waits_for_the_gpu():
+    # Blobs that a Caffe layer reads on the host must be waited for; nothing else.
+    waits = (
+        "include/host",
+        "include/ffi/",
+        "src/caffe/syncedmem.cpp",
+        "src/caffe/host_services.cpp",
+        "src/caffe/common.cpp",
+    )
+    said = said_in_code(r"cuda(Device|Stream)Synchronize\s*\(")
+    assert not [line for line in said if not line.startswith(waits)]
+    for path in (ROOT / "layers" / "_runtime").glob("*.py"):
+        if path.name == "cases.py":  # compares results, and is on no call's way
+            continue
+        names = {
+            node.attr for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Attribute)
+        }
+        assert "synchronize" not in names and "item" not in names
+
+
+def test_readme_shows_the_kernels_of_the_code():
+    readme = ROOT / "README.md"
+    if not readme.exists():
+        pytest.skip("no README.md yet")
+    code = " ".join(" ".join(path.read_text().split()) for path in CODE if path.suffix in (".cu", ".cuh"))
+    blocks = re.findall(r"^```(?:cuda|cpp|c\+\+|c)?\n(.*?)^```", readme.read_text(), re.M | re.S)
+    for name, kernel in re.findall(r"__global__ void (\w+)(.*?\n}\n)", "".join(blocks), re.S):
+        if f"__global__ void {name}(" in code:
+            assert f"void {name}" + " ".join(kernel.split()) in code, (
+                f"README.md shows another {name} than the code"
+            )
+
+
+def test_counts_have_64_bits():
+    """Counts are 64-bit in every declaration."""
+    for module in OURS:
+        header = module.layer.folder / f"{module.layer.name}.h"
+        assert re.findall(r"(\w+) count\b", header.read_text()) and not re.search(
+            r"\bint count\b", header.read_text()
+        )
+
+
+def test_a_module_hides_no_builtin():
+    exec(
+        "import layers.round\nassert round(2.6) == 3\nfrom layers import round as layer\nassert layer.Round",
+        {},
+    )
+
+
+@pytest.mark.parametrize("backend", [backend.name for backend in backends_here()])
+def test_a_library_loads_without_torch(backend):
+    """The library loads in a Python that has not imported torch, every symbol bound at once."""
+    path = layers.round.layer.folder / f"_{backend}.abi3.so"
+    if not path.exists():
+        pytest.skip(f"round is not built for {backend}")
+    script = (
+        "import sys, ctypes, os; ctypes.CDLL(sys.argv[1], os.RTLD_NOW); assert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", script, path], check=True)
+
+
+def test_libraries_are_built_of_the_sources_that_are_here():
+    """What is here is what is built: no library is older than its layer's sources."""
+    for module in OURS:
+        sources = [p for p in module.layer.folder.iterdir() if p.suffix in (".cu", ".cuh", ".h")]
+        for library in module.layer.folder.glob("_*.abi3.so"):
+            stale = [p.name for p in sources if p.stat().st_mtime > library.stat().st_mtime]
+            assert not stale, f"{library} is older than {', '.join(stale)}: make"
+
+
+def test_a_layer_has_the_name_of_its_folder():
+    """A layer is its folder: no name is written twice."""
+    for module in OURS:
+        assert module.__name__ == f"layers.{module.layer.folder.name}" == f"layers.{module.layer.name}"
+        assert module.layer.backends()
