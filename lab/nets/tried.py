@@ -1,15 +1,18 @@
 """Build the Caffe nets of many repositories without any fork; print how many are built, and what stops the others.
 
     python -m lab.nets.tried /mirror/*/repo --each 24 --json nets.json
+    python -m lab.nets.tried /mirror/*/repo --run
 
 A repository is a git directory or a checkout. Files with the same text but for comments and spaces count once. Of each
 repository at most `--each` nets are tried, drawn by chance with a fixed seed. Where a file lacks the shape of an input
-or a template's values, several are guessed.
+or a template's values, several are guessed. With `--run` a net that is built also runs forward, on random inputs, and
+backward if it has a loss.
 """
 
 import argparse
 import collections
 import concurrent.futures
+import functools
 import hashlib
 import json
 import random
@@ -20,12 +23,28 @@ from pathlib import Path
 import torch
 
 from layers import caffe_net
+from layers._caffe.prototxt import parse
+from layers._caffe.upgrade import upgraded
 from layers._net.fillers import _KINDS
+from layers._net.graph import Spec
+from tools.net.compare import random_inputs
 
 IMAGES = (224, 300, 512, 321, 473, 64, 32)
-LABELS = (lambda n, s: (n,), lambda n, s: (n, 1, s, s), lambda n, s: (n, 1, 1, 1), lambda n, s: (n, 10))
+LABELS = (
+    lambda n, s: (n,),
+    lambda n, s: (n, 1, s, s),
+    lambda n, s: (n, 1, 1, 1),
+    lambda n, s: (n, 2),
+    lambda n, s: (n, 10),
+)
+CHANNELS = (3, 10, 1)
 _LINE = re.compile(r"  line \d+: '(?P<name>.*?)' \((?P<type>\w*)\): (?P<reason>.*)")
 _LACKS = re.compile(r"the shape of input '(.+?)' is not in the file")
+_GUESSED = re.compile(r"The shape of input '(.+?)' was guessed")
+_MAPS = re.compile(r"'(.*?)' \((?:Detection\w+)\): .* needed.* not \[(\d+), \d+, (\d+), (\d+)\]")
+_MAPS_OF_FIELDS = re.compile(
+    r"'(.*?)' \(DetectionGroup\w+\): maps .* are needed: \[(\d+), \d+, (\d+), (\d+)\]"
+)
 _FIELD = re.compile(r"(\S+) is a field that stock Caffe does not have")
 
 
@@ -70,42 +89,68 @@ def has_python(text: str) -> bool:
     return re.search(r"""type\s*:\s*["']?(Python|PYTHON)\b""", text) is not None
 
 
-def guesses(text: str):
+def guesses():
     """Shapes for an input by its name: one function a guess."""
-    for size in IMAGES:
-        for label in LABELS:
-            yield lambda blob, size=size, label=label: _guess(blob, size, label)
+    for channels in CHANNELS:
+        for size in IMAGES if channels == 3 else IMAGES[:1]:
+            for label in LABELS:
+                yield lambda blob, c=channels, s=size, label=label: _guess(blob, c, s, label)
 
 
-def _guess(blob: str, size: int, label) -> tuple[int, ...]:
+def _guess(blob: str, channels: int, size: int, label) -> tuple[int, ...]:
     name = blob.lower()
     if "rois" in name or "boxes" in name or "bbox" in name:
-        return (2, 5)
+        return (2, 7) if "gt" in name else (2, 5)
     if "im_info" in name or "iminfo" in name:
         return (1, 3)
     if re.search(r"label|gt|clip|cont|target|seg|mask|anno", name):
         return label(1, size)
-    return (1, 3, size, size)
+    return (1, channels, size, size)
 
 
-def build(text: str) -> str:
+def maps(text: str, error: str) -> dict[str, tuple[int, ...]]:
+    """The shapes of what MS-CNN's and Cascade R-CNN's losses should find, by the maps that the error names."""
+    found = {
+        m[1]: tuple(map(int, m.groups()[1:])) for p in (_MAPS, _MAPS_OF_FIELDS) for m in p.finditer(error)
+    }
+    if not found:
+        return {}
+    specs = [Spec.of(node) for node in upgraded(parse(text), "prototxt")]
+    return {s.bottoms[-1]: (found[s.name][0], 6, *found[s.name][1:]) for s in specs if s.name in found}
+
+
+def ran(net) -> str:
+    """'' if the net runs in each phase that it was built for, else the error."""
+    try:
+        for training in (False, True):
+            net.train(training)
+            loss = net.loss(net(**random_inputs(net, torch.float32)))
+            if loss.requires_grad:
+                loss.backward()
+    except Exception as error:
+        return f"while it ran: {type(error).__name__}: {error}"
+    return ""
+
+
+def build(text: str, run: bool = False) -> str:
     """'' if the net is built, else the last error."""
-    first = last = ""
-    for guess in guesses(text):
-        shapes, replace, options = {}, {}, {}
-        for _ in range(4):
+    last, asked, replace = "", {}, {}
+    for guess in guesses():
+        shapes, told = {blob: guess(blob) for blob in asked}, {}
+        for _ in range(5):
             try:
-                caffe_net(text, shapes=shapes, replace=replace, **options)
-                return ""
+                net = caffe_net(text, shapes=shapes | told, replace=replace)
+                return ran(net) if run else ""
             except Exception as error:
                 last = f"{type(error).__name__}: {error}"
-            first = first or last
-            new = {blob: guess(blob) for blob in _LACKS.findall(last) if blob not in shapes}
+            asked |= dict.fromkeys(_LACKS.findall(last) + _GUESSED.findall(last))
+            new = {blob: guess(blob) for blob in asked if blob not in shapes}
+            said = {blob: shape for blob, shape in maps(text, last).items() if told.get(blob) != shape}
             if "template" in last and not replace:
                 names = re.findall(r"(\w+) \(line", last)
-                replace = {name: "1" if "SCALE" in name else str(64) for name in names}
-            elif new:
-                shapes |= new
+                replace = {name: "1" if "SCALE" in name else "64" for name in names}
+            elif new or said:
+                shapes, told = shapes | new, told | said
             else:
                 break
         if stops(last) & {"type", "field", "variant", "other"} or not shapes:
@@ -143,11 +188,12 @@ def reasons(error: str):
     return list(found) or [("other", error[:200])] if error else []
 
 
-def trial(item):
+def trial(item, run: bool = False):
     torch.set_num_threads(1)
-    _KINDS.update(dict.fromkeys(_KINDS, lambda blob, filler: None))  # to fill takes longer than to build
+    if not run:
+        _KINDS.update(dict.fromkeys(_KINDS, lambda blob, filler: None))  # to fill takes longer than to build
     name, path, text = item
-    return {"repository": name, "path": path, "python": has_python(text), "error": build(text)}
+    return {"repository": name, "path": path, "python": has_python(text), "error": build(text, run)}
 
 
 def report(rows) -> None:
@@ -174,13 +220,17 @@ def main() -> None:
     parser.add_argument("folders", nargs="+", type=Path)
     parser.add_argument("--each", type=int, default=24)
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--run", action="store_true")
     parser.add_argument("--workers", type=int, default=2)
     arguments = parser.parse_args()
     items = distinct(arguments.folders, arguments.each)
+    random.Random(0).shuffle(items)  # so that the first ones tell of all
+    rows = []
     with concurrent.futures.ProcessPoolExecutor(arguments.workers) as pool:
-        rows = list(pool.map(trial, items, chunksize=4))
-    if arguments.json:
-        arguments.json.write_text(json.dumps(rows, indent=1))
+        for row in pool.map(functools.partial(trial, run=arguments.run), items):
+            rows.append(row)
+            if arguments.json:
+                arguments.json.write_text(json.dumps(rows, indent=1))
     report(rows)
 
 

@@ -13,7 +13,8 @@ STOCK = Parameters(Path(__file__).resolve().parent)  # `make` puts stock Caffe's
 
 # `engine` names an implementation, and forks have their own. NVCaffe's others name the type of number that a layer
 # computes in, which is the module's here. None of them means another function.
-_HARMLESS = ("engine", "forward_type", "backward_type", "forward_math", "backward_math")
+_NUMBERS = ("forward_type", "backward_type", "forward_math", "backward_math")
+_HARMLESS = ("engine", *_NUMBERS, *(f"default_{name}" for name in _NUMBERS))
 
 
 def layer_parameter(node: Node) -> tuple[Any, list[Unknown]]:
@@ -30,7 +31,7 @@ def message_of(node: Node, name: str, ignore: tuple[str, ...] = ()):
     """
     message = STOCK.message(name)
     try:
-        unknown = read_fields(node, message)
+        unknown = read_fields(node, message, without=_HARMLESS)
     except CaffeValueError as error:
         raise CaffeValueError(f"{node.path}, {error}") from None
     for one in unknown:

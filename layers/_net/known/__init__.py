@@ -39,6 +39,8 @@ _ELSEWHERE = {
     "BatchNorm": "nvcaffe_batch_norm",
     "PriorBoxClustered": "prior_box",
     "BoxOutput": "box_group_output",
+    "BboxAccuracy": "proposal_target",
+    "DetectionGroupAccuracy": "detection_group_loss",
     "DetectionAccuracy": "detection_loss",
     "YoloDetectionOutput": "yolov3_detection_output",
     "SmoothL1LossOHEM": "smooth_l1_loss",

@@ -7,6 +7,7 @@ import pytest
 import torch
 from support.nets import draw, one_layer, same
 
+from layers import caffe_net
 from layers._runtime import CaffeValueError
 
 SIZES = [(20, 37), (49, 94), (73, 201), (143, 65)]
@@ -266,3 +267,11 @@ def test_halves():
     same(top.double(), net(half.detach().double(), given), 1e-2)
     top.backward()
     assert half.grad.isfinite().all() and half.grad.dtype == torch.half
+
+
+def test_a_data_layer_says_the_shape_of_its_boxes():
+    data = 'top: "data" top: "label" data_param { batch_size: 4 } annotated_data_param { yolo_data_type: 1 }'
+    loss = f'bottom: "data" bottom: "label" yolov3_param {{ num_class: 1 num: 1 mask: 0 {words("biases", (1, 1))} }}'
+    text = f'layer {{ name: "d" type: "AnnotatedData" {data} }} layer {{ name: "L" type: "Yolov3" {loss} }}'
+    net = caffe_net(text, shapes={"data": (4, 6, 2, 2)})
+    assert net.shapes["label"] == (4, 1, 300, 5)
