@@ -237,7 +237,7 @@ def test_batch_norm_of_nvcaffe():
 def test_fields_that_name_a_type_of_number_are_no_obstacle():
     net = one_layer('type: "Sigmoid" forward_type: FLOAT16 backward_type: FLOAT', (2, 3))
     same(net(torch.zeros(2, 3).double()), np.full((2, 3), 0.5))
-    net = caffe_net(
-        'default_forward_type: FLOAT16 input: "x" input_dim: [1, 1, 1, 1] layer { type: "TanH" bottom: "x" }'
-    )
-    assert net.inputs == ["x"]
+    layer = 'layer { type: "TanH" bottom: "x" top: "y" }'
+    assert caffe_net(f'default_forward_type: FLOAT16 input: "x" input_dim: [1, 1, 1, 1] {layer}').inputs == [
+        "x"
+    ]
