@@ -126,7 +126,7 @@ def _export(net, names, inputs, shapes):
 
     with warnings.catch_warnings(), _set(_boxes, "AS_ONE_OPERATOR", True):
         warnings.simplefilter("ignore")
-        return torch.onnx.export(
+        program = torch.onnx.export(
             _AllBlobs(net, names).eval(),
             tuple(inputs.values()),
             dynamo=True,
@@ -136,6 +136,17 @@ def _export(net, names, inputs, shapes):
             custom_translation_table=translations(),
             verbose=False,
         )
+    _keep_apart(program.model.graph, names)
+    return program
+
+
+def _keep_apart(graph, names: list[str]) -> None:
+    """Rename values inside that have a blob's name: torch calls them after its operators, as Keras called layers."""
+    outputs, taken = {id(value) for value in graph.outputs}, set(names)
+    for node in graph:
+        for value in node.outputs:
+            if value.name in taken and id(value) not in outputs:
+                value.name = f"{value.name}__inside"
 
 
 @contextlib.contextmanager
@@ -186,10 +197,17 @@ def _compare(net, names: list[str], inputs: dict[str, Tensor], model, certificat
 
 
 def _difference(ours: Tensor, wanted: Tensor) -> float:
-    """The largest difference, relative to the largest value, if that is above 1; infinity for another shape."""
+    """The largest difference, relative to the largest finite value, if that is above 1.
+
+    Infinity for another shape, and if a number is infinite or not a number in one of them alone.
+    """
     if ours.shape != wanted.shape:
         return float("inf")
-    if not wanted.numel():
+    ours, wanted = ours.double().reshape(-1), wanted.double().reshape(-1)
+    differs = (ours != wanted) & ~(ours.isnan() & wanted.isnan())
+    if not differs.any():
         return 0.0
-    ours, wanted = ours.double(), wanted.double()
-    return float((ours - wanted).abs().max()) / max(1.0, float(wanted.abs().max()))
+    worst, finite = (ours - wanted)[differs].abs().max(), wanted[wanted.isfinite()]
+    if not worst.isfinite():
+        return float("inf")
+    return float(worst) / max(1.0, float(finite.abs().max()))

@@ -1,5 +1,6 @@
 """ONNX: the file that is written, run by onnxruntime, against the net."""
 
+import itertools
 import json
 import sys
 
@@ -74,6 +75,42 @@ def test_a_file_has_the_blobs_names_and_any_batch(net, tmp_path):
     np.testing.assert_allclose(found, net(data=images).detach().numpy(), rtol=1e-5, atol=1e-6)
     said = json.loads((tmp_path / "net.onnx.json").read_text())
     assert said["agrees"] and len(said["blobs"]) == 4
+
+
+def test_blobs_with_the_names_that_torch_gives(tmp_path):
+    """Keras calls its layers conv2d and conv2d_1. torch.export calls its values so, in an order of its own."""
+    layer = """layer { name: "TOP" type: "Convolution" bottom: "BOTTOM" top: "TOP"
+      convolution_param { num_output: 3 kernel_size: 1 weight_filler { type: "msra" } } }
+    layer { name: "TOP_relu" type: "ReLU" bottom: "TOP" top: "TOP" }
+    """
+    pairs = itertools.pairwise(("data", "conv2d_1", "conv2d"))
+    net = caffe_net(
+        NET.split("layer")[0] + "".join(layer.replace("TOP", b).replace("BOTTOM", a) for a, b in pairs)
+    )
+    certificate = net.to_onnx(tmp_path / "net.onnx")
+    assert certificate.agrees and [blob["name"] for blob in certificate.blobs] == ["conv2d_1", "conv2d"]
+
+
+@pytest.mark.parametrize(
+    ("ours", "wanted", "difference"),
+    [
+        ([1.0, 2.0], [1.0, 2.0], 0),
+        ([1.0, 40.2], [1.0, 40.0], 0.005),
+        ([0.1, 0.3], [0.1, 0.2], 0.1),
+        ([np.nan, 1.0], [np.nan, 1.0], 0),
+        ([np.inf, 1.0], [np.inf, 1.0], 0),
+        ([np.nan, 1.0], [0.0, 1.0], np.inf),
+        ([0.0, 1.0], [np.nan, 1.0], np.inf),
+        ([np.inf, 1.0], [0.0, 1.0], np.inf),
+        ([np.inf, 1.0], [-np.inf, 1.0], np.inf),
+        ([1.0, 1.0, 1.0], [1.0, 1.0], np.inf),
+        ([], [], 0),
+    ],
+)
+def test_differences(ours, wanted, difference):
+    from layers._net.onnx import _difference
+
+    assert _difference(torch.tensor(ours), torch.tensor(wanted)) == pytest.approx(difference, rel=1e-4)
 
 
 def test_detection_output_is_non_max_suppression(tmp_path):
