@@ -2,9 +2,11 @@
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .._runtime import Layer, dtype_name, is_fake, operator
@@ -13,6 +15,16 @@ from .._runtime import Layer, dtype_name, is_fake, operator
 layer = Layer(__name__, any_layout=True)
 
 Pair = int | tuple[int, int]
+# By name: the number in C. causal-conv1d's users know SiLU as "swish", too.
+ACTIVATIONS = {None: 0, "relu": 1, "relu6": 2, "silu": 3, "swish": 3, "gelu": 4}
+# By its number: torch's function, for what is behind a batch norm that is not folded. The norm needs no top.
+_FUNCTIONS = (
+    lambda x: x,
+    torch.relu_,
+    partial(F.hardtanh, min_val=0.0, max_val=6.0, inplace=True),
+    F.silu,
+    F.gelu,
+)
 # The most elements of a top. With more, torch's own error would not name the layer.
 _MOST = 2**59
 
@@ -34,6 +46,23 @@ def check_parameter(name: str, parameter: Tensor, bottom: Tensor) -> None:
         raise layer.wrong(
             name, f"{dtype_name(bottom.dtype)} as 'bottom' has{', or float32' * halves}", parameter
         )
+
+
+def activation_number(activation: str | None) -> int:
+    """An activation's number in C. The error names the argument."""
+    if activation is not None and not isinstance(activation, str):
+        raise layer.wrong("activation", "a str or None", activation)
+    known = activation in ACTIVATIONS
+    layer.check(known, "activation", f"one of {', '.join(map(repr, ACTIVATIONS))}", repr(activation))
+    return ACTIVATIONS[activation]
+
+
+def before_activation(top_diff: Tensor, activation: int, forward, bottom, *arguments) -> Tensor:
+    """The gradient to the sums that an activation was applied to. `forward`, a C function, computes them again."""
+    sums = torch.empty_like(top_diff)
+    forward(bottom, *arguments[:-1], sums, *arguments[-1], 0)
+    layer.depthwise_conv_activation_backward(top_diff, sums, sums.numel(), activation)
+    return sums
 
 
 def checked_bias(bias: Tensor | None, bottom: Tensor) -> Tensor | None:
@@ -115,13 +144,14 @@ def depthwise_conv(
     stride: Sequence[int],
     padding: Sequence[int],
     dilation: Sequence[int],
+    activation: int = 0,
 ) -> Tensor:
-    """`depthwise_conv2d` with its parameters as pairs: the operator. Its arguments, result and errors are the same."""
+    """`depthwise_conv2d` with pairs, and its activation as a number: the operator. All else is the same."""
     layout, top_shape, numbers = _geometry(bottom, weight, stride, padding, dilation)
     bias = checked_bias(bias, bottom)
     top = torch.empty(top_shape, dtype=bottom.dtype, device=bottom.device, memory_format=layout)
     bottom, weight = bottom.contiguous(memory_format=layout), weight.contiguous()
-    layer.depthwise_conv_forward(bottom, weight, bias, top, *numbers)
+    layer.depthwise_conv_forward(bottom, weight, bias, top, *numbers, activation)
     return top
 
 
@@ -130,9 +160,11 @@ def depthwise_conv_backward(
     top_diff: Tensor,
     bottom: Tensor,
     weight: Tensor,
+    bias: Tensor | None,
     stride: Sequence[int],
     padding: Sequence[int],
     dilation: Sequence[int],
+    activation: int,
     bottom_wanted: bool,
     weight_wanted: bool,
     bias_wanted: bool,
@@ -155,13 +187,54 @@ def depthwise_conv_backward(
     layer.check(top_diff.shape == top_shape, "top_diff", f"the top's shape {list(top_shape)}", top_diff)
     top_diff, weight = top_diff.contiguous(memory_format=layout), weight.contiguous()
     bottom = bottom.contiguous(memory_format=layout)
+    if activation:
+        bias = checked_bias(bias, bottom)
+        top_diff = before_activation(
+            top_diff, activation, layer.depthwise_conv_forward, bottom, weight, bias, numbers
+        )
     return gradients(
         top_diff, bottom, weight, (bottom_wanted, weight_wanted, bias_wanted),
         layer.depthwise_conv_backward, layer.depthwise_conv_backward_workspace, numbers,
     )  # fmt: skip
 
 
-depthwise_conv.backward_by(depthwise_conv_backward, save=("bottom", "weight"))
+depthwise_conv.backward_by(depthwise_conv_backward, save=("bottom", "weight", "bias"))
+
+
+@operator(layer, autocast="lower", stays_float=("weight", "bias", "mean", "variance", "scale", "shift"))
+def depthwise_conv_norm(
+    bottom: Tensor,
+    weight: Tensor,
+    mean: Tensor,
+    variance: Tensor,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    eps: float,
+    activation: int,
+    bias: Tensor | None = None,
+    scale: Tensor | None = None,
+    shift: Tensor | None = None,
+) -> Tensor:
+    """activation(scale * (conv - mean) / sqrt(variance + eps) + shift): a batch norm by running statistics, for free.
+
+    A small kernel folds the norm into the weights in each call, so that nothing is kept that could be out of date. All
+    parameters have one dtype. It has no derivative.
+    """
+    layout, top_shape, numbers = _geometry(bottom, weight, stride, padding, dilation)
+    channels, weight = bottom.shape[1], weight.contiguous()
+    norm = {"bias": bias, "mean": mean, "variance": variance, "scale": scale, "shift": shift}
+    for name, value in norm.items():
+        if value is not None:
+            layer.check(value.shape == (channels,), name, f"[{channels}]", value)
+    given = [None if value is None else value.contiguous() for value in norm.values()]
+    folded, start = torch.empty_like(weight), weight.new_empty(channels)
+    layer.depthwise_conv_fold(weight, *given, folded, start, channels, weight.shape[2] * weight.shape[3], eps)
+    top = torch.empty(top_shape, dtype=bottom.dtype, device=bottom.device, memory_format=layout)
+    layer.depthwise_conv_forward(
+        bottom.contiguous(memory_format=layout), folded, start, top, *numbers, activation
+    )
+    return top
 
 
 def depthwise_conv2d(
@@ -171,6 +244,7 @@ def depthwise_conv2d(
     stride: Pair = 1,
     padding: Pair = 0,
     dilation: Pair = 1,
+    activation: str | None = None,
 ) -> Tensor:
     """Per-channel 2-d correlation with zero padding: torch.nn.functional.conv2d with groups = channels.
 
@@ -181,6 +255,8 @@ def depthwise_conv2d(
             how torch.autocast leaves it.
         bias: [channels], with a dtype as weight's, or None.
         stride, padding, dilation: ints, or (height, width) pairs.
+        activation: of the sums, before they are stored: "relu", "relu6", "silu", "gelu" (by erf) or None. A backward
+            computes the sums again.
 
     Returns:
         [num, channels, top_height, top_width] in x's layout, where
@@ -191,7 +267,8 @@ def depthwise_conv2d(
         CaffeTypeError, CaffeValueError: naming the argument.
     """
     stride, padding = layer.pair("stride", stride, 1), layer.pair("padding", padding, 0)
-    return depthwise_conv(x, weight, bias, stride, padding, layer.pair("dilation", dilation, 1))
+    dilation = layer.pair("dilation", dilation, 1)
+    return depthwise_conv(x, weight, bias, stride, padding, dilation, activation_number(activation))
 
 
 class DepthwiseConv2d(nn.Module):
@@ -201,6 +278,10 @@ class DepthwiseConv2d(nn.Module):
         channels: of the input and of the output.
         kernel_size, stride, padding, dilation: ints, or (height, width) pairs.
         bias: has it one?
+        activation: as `depthwise_conv2d` has it; None for none.
+        norm: a torch.nn.BatchNorm2d between convolution and activation; it becomes the submodule `norm`. In eval, where
+            no gradient is recorded (torch.no_grad, torch.inference_mode), one kernel computes all three, and hooks of
+            the norm are not called.
 
     Its input is [num, channels, height, width], in the parameters' dtype, or under autocast in any floating one. The
     error for a wrong argument is a CaffeTypeError or a CaffeValueError, and names it.
@@ -208,6 +289,7 @@ class DepthwiseConv2d(nn.Module):
     Attributes:
         weight: [channels, 1, kernel_h, kernel_w].
         bias: [channels], or None.
+        norm: the batch norm, or None.
     """
 
     def __init__(
@@ -218,6 +300,8 @@ class DepthwiseConv2d(nn.Module):
         padding: Pair = 0,
         dilation: Pair = 1,
         bias: bool = False,
+        activation: str | None = None,
+        norm: nn.BatchNorm2d | None = None,
     ):
         super().__init__()
         channels, kernel = layer.integer("channels", channels, 0), layer.pair("kernel_size", kernel_size, 1)
@@ -226,16 +310,28 @@ class DepthwiseConv2d(nn.Module):
         bound = 1 / math.sqrt(kernel[0] * kernel[1])
         self.weight = nn.Parameter(torch.empty(channels, 1, *kernel).uniform_(-bound, bound))
         self.bias = nn.Parameter(torch.empty(channels).uniform_(-bound, bound)) if bias else None
+        self.activation, self._activation = activation, activation_number(activation)
+        if norm is not None:
+            is_norm = isinstance(norm, nn.BatchNorm2d) and norm.num_features == channels
+            layer.check(is_norm, "norm", f"a BatchNorm2d of {channels} channels, or None", norm)
+        self.norm = norm
 
     def forward(self, x: Tensor) -> Tensor:
         """See `depthwise_conv2d` for shapes, dtypes and errors."""
-        return depthwise_conv(x, self.weight, self.bias, self.stride, self.padding, self.dilation)
+        norm, sizes = self.norm, (self.stride, self.padding, self.dilation)
+        if norm is None:
+            return depthwise_conv(x, self.weight, self.bias, *sizes, self._activation)
+        mean = None if norm.training or torch.is_grad_enabled() else norm.running_mean
+        if mean is not None and mean.dtype == self.weight.dtype:
+            sums = mean, norm.running_var, *sizes, norm.eps, self._activation
+            return depthwise_conv_norm(x, self.weight, *sums, self.bias, norm.weight, norm.bias)
+        return _FUNCTIONS[self._activation](norm(depthwise_conv(x, self.weight, self.bias, *sizes)))
 
     def extra_repr(self) -> str:
         channels, _, *kernel = self.weight.shape
         return (
             f"{channels}, kernel_size={tuple(kernel)}, stride={self.stride}, padding={self.padding}, "
-            f"dilation={self.dilation}, bias={self.bias is not None}"
+            f"dilation={self.dilation}, bias={self.bias is not None}, activation={self.activation!r}"
         )
 
 

@@ -93,7 +93,7 @@ __global__ void __launch_bounds__(64) backward_nchw_planes_kernel(const WeightPl
       const Run<Dtype> to(shared, to_global, planes * area);
       __syncthreads();  // bottom has been read: bottom_diff takes its place
       if (busy)
-        slide_down<Dtype, K, S, V, true>(g, thread, input, out.begin() + thread.plane * top_area,
+        slide_down<Dtype, K, S, V, true>(g, thread, input, {}, out.begin() + thread.plane * top_area,
                                          to.begin() + thread.plane * area);
       __syncthreads();
       to.store(to_global);

@@ -55,7 +55,7 @@ struct Range {
 
 template <typename Dtype, bool kChannelsLast>
 __global__ void forward_plain_kernel(const int64_t runs, const Shape s, const Dtype* bottom,
-                                     Parameters<Dtype> weight, Parameters<Dtype> bias, Dtype* top) {
+                                     Parameters<Dtype> weight, Epilogue<Dtype> after, Dtype* top) {
   CUDA_KERNEL_LOOP(run, runs) {
     using Sum = caffe::accumulate_t<Dtype>;
     const int64_t side = kChannelsLast ? s.channels : s.top_width;
@@ -71,7 +71,7 @@ __global__ void forward_plain_kernel(const int64_t runs, const Shape s, const Dt
     const Dtype* plane = bottom + (kChannelsLast ? n * s.height * s.width * pixel + c
                                                  : (n * s.channels + c) * s.height * s.width);
     Sum sums[kRun];
-    for (int64_t i = 0; i < length; ++i) sums[i] = bias ? Sum(bias[kChannelsLast ? c + i : c]) : Sum(0);
+    for (int64_t i = 0; i < length; ++i) sums[i] = after.start(kChannelsLast ? c + i : c);
     for (int64_t ki = 0; ki < s.kernel_h; ++ki) {
       const int64_t iy = y * s.stride_h - s.pad_h + ki * s.dilation_h;
       if (iy < 0 || iy >= s.height) continue;
@@ -94,6 +94,7 @@ __global__ void forward_plain_kernel(const int64_t runs, const Shape s, const Dt
                  ((n * (kChannelsLast ? 1 : s.channels) + (kChannelsLast ? 0 : c)) * s.top_height + y) *
                      s.top_width * pixel +
                  x * pixel + (kChannelsLast ? c : 0);
+    activate(sums, length, after.activation);
     for (int64_t i = 0; i < length; ++i) out[i] = sums[i];
   }
 }
@@ -183,6 +184,106 @@ __global__ void backward_weight_plain_kernel(const int64_t count, const Shape s,
   }
 }
 
+// Packed sequences, causal: a row goes from its output back to the sequence's first element. `turned`: the gradient
+// to bottom, which goes from its element on to the sequence's last.
+template <typename Dtype>
+__global__ void packed_plain_kernel(const int64_t count, const Shape s, const bool turned, const Dtype* from,
+                                    Parameters<Dtype> weight, Epilogue<Dtype> after, Dtype* to) {
+  CUDA_KERNEL_LOOP(i, count) {
+    const int64_t x = i % s.width, row = i / s.width, c = row % s.channels, n = row / s.channels;
+    caffe::accumulate_t<Dtype> sum = after.start(c);
+    for (int64_t j = 0; j < s.kernel_w; ++j) {
+      const int64_t at = turned ? x + j : x - j;
+      if (at < 0 || at >= s.width || (turned && j > 0 && s.is_start(n, at))) break;
+      sum += weight[c * s.kernel_w + s.kernel_w - 1 - j] * from[row * s.width + at];
+      if (!turned && s.is_start(n, at)) break;
+    }
+    activate(&sum, 1, after.activation);
+    to[i] = sum;
+  }
+}
+
+// Stage one of the weight gradient for packed sequences. As backward_weight_plain_kernel.
+template <typename Dtype>
+__global__ void packed_weight_plain_kernel(const int64_t count, const Shape s, const int64_t parts,
+                                           const Dtype* bottom, const Dtype* top_diff,
+                                           caffe::accumulate_t<Dtype>* workspace) {
+  CUDA_KERNEL_LOOP(index, count) {
+    const int64_t part = index % parts, tap = index / parts % (s.taps() + 1),
+                  c = index / parts / (s.taps() + 1);
+    const bool is_bias = tap == s.taps();
+    const int64_t back = is_bias ? 0 : s.kernel_w - 1 - tap;  // how far this tap looks back
+    caffe::accumulate_t<Dtype> sum = 0;
+    for (int64_t n = part; n < s.num; n += parts) {
+      const int64_t row = (n * s.channels + c) * s.width;
+      int64_t first = 0;  // of this sequence
+      for (int64_t x = 0; x < s.width; ++x) {
+        if (s.is_start(n, x)) first = x;
+        if (x - back < first) continue;
+        const caffe::accumulate_t<Dtype> diff = top_diff[row + x];
+        sum += is_bias ? diff : diff * bottom[row + x - back];
+      }
+    }
+    workspace[index] = sum;
+  }
+}
+
+// A word of `starts` each. sequences: cu_seqlens, the first positions in ascending order, or, if by_index, the number
+// of each position's sequence.
+__global__ void starts_kernel(const int64_t words, const Shape s, const int64_t count, const bool by_index,
+                              const int32_t* sequences, int32_t* starts) {
+  CUDA_KERNEL_LOOP(i, words) {
+    const int64_t word = i % s.start_words(), image = i / s.start_words();
+    const int64_t first = (word - 1) * 32;
+    unsigned bits = 0;
+    if (word > 0 && by_index) {
+      for (int64_t x = first; x < first + 32 && x < s.width; ++x)
+        if (x > 0 && sequences[image * s.width + x] != sequences[image * s.width + x - 1])
+          bits |= 1u << (x - first);
+    } else if (word > 0) {
+      int64_t low = 0, high = count;  // the first sequence that starts at `first` or behind it
+      while (low < high) {
+        const int64_t middle = (low + high) / 2;
+        if (sequences[middle] < first)
+          low = middle + 1;
+        else
+          high = middle;
+      }
+      for (;
+           low < count && sequences[low] >= first && sequences[low] < first + 32 && sequences[low] < s.width;
+           ++low)
+        bits |= 1u << (sequences[low] - first);
+    }
+    starts[i] = static_cast<int32_t>(bits);
+  }
+}
+
+// sums: of a forward without its activation. They become the gradient to themselves.
+template <typename Dtype>
+__global__ void activation_backward_kernel(const int64_t count, const int activation, const Dtype* top_diff,
+                                           Dtype* sums) {
+  using Sum = caffe::accumulate_t<Dtype>;
+  CUDA_KERNEL_LOOP(i, count) {
+    sums[i] = Sum(top_diff[i]) * activation_slope(Sum(sums[i]), activation);
+  }
+}
+
+// Weights and biases that compute the norm behind the convolution, too.
+template <typename Dtype>
+__global__ void fold_kernel(const int64_t count, const int64_t taps, const double eps, const Dtype* weight,
+                            const Dtype* bias, const Dtype* mean, const Dtype* variance, const Dtype* scale,
+                            const Dtype* shift, Dtype* folded_weight, Dtype* folded_bias) {
+  using Sum = caffe::accumulate_t<Dtype>;
+  CUDA_KERNEL_LOOP(i, count) {
+    const int64_t c = i / taps;
+    const Sum factor = (scale ? Sum(scale[c]) : Sum(1)) / sqrt(Sum(variance[c]) + Sum(eps));
+    folded_weight[i] = Sum(weight[i]) * factor;
+    if (i == c * taps)
+      folded_bias[c] =
+          ((bias ? Sum(bias[c]) : Sum(0)) - Sum(mean[c])) * factor + (shift ? Sum(shift[c]) : Sum(0));
+  }
+}
+
 // Stage two: add the parts.
 template <typename Dtype>
 __global__ void add_parts_plain_kernel(const int64_t count, const int64_t taps, const int64_t parts,
@@ -234,28 +335,40 @@ constexpr bool kHasFast = kFastKernels && !std::is_same<Dtype, double>::value;
 enum class Kind { kPlane, kLine };  // 2-d, 1-d
 
 template <Kind kKind, typename Dtype>
-void forward(const Shape& s, const Dtype* bottom, Parameters<Dtype> weight, Parameters<Dtype> bias,
-             Dtype* top, bool channels_last, cudaStream_t stream) {
+void forward(const Shape& s, const Dtype* bottom, Parameters<Dtype> weight, Epilogue<Dtype> after, Dtype* top,
+             bool channels_last, cudaStream_t stream) {
   if (s.empty()) return;
   if constexpr (kHasFast<Dtype>)
-    if (kKind == Kind::kLine ? line_forward(s, bottom, weight, bias, top, false, stream)
-                             : forward_fast(s, bottom, weight, bias, top, channels_last, false, stream))
+    if (kKind == Kind::kLine ? line_forward(s, bottom, weight, after, top, false, stream)
+                             : forward_fast(s, bottom, weight, after, top, channels_last, false, stream))
       return;
+  if (s.starts) {
+    const int64_t count = s.num * s.channels * s.width;
+    packed_plain_kernel<Dtype><<<CAFFE_GET_BLOCKS(count), CAFFE_CUDA_NUM_THREADS, 0, stream>>>(
+        count, s, false, bottom, weight, after, top);
+    return;
+  }
   const int64_t side = channels_last ? s.channels : s.top_width;
   const int64_t runs = s.num * s.channels * s.top_height * s.top_width / side * ceil_div(side, kRun);
   if (channels_last)
     forward_plain_kernel<Dtype, true>
-        <<<CAFFE_GET_BLOCKS(runs), CAFFE_CUDA_NUM_THREADS, 0, stream>>>(runs, s, bottom, weight, bias, top);
+        <<<CAFFE_GET_BLOCKS(runs), CAFFE_CUDA_NUM_THREADS, 0, stream>>>(runs, s, bottom, weight, after, top);
   else
     forward_plain_kernel<Dtype, false>
-        <<<CAFFE_GET_BLOCKS(runs), CAFFE_CUDA_NUM_THREADS, 0, stream>>>(runs, s, bottom, weight, bias, top);
+        <<<CAFFE_GET_BLOCKS(runs), CAFFE_CUDA_NUM_THREADS, 0, stream>>>(runs, s, bottom, weight, after, top);
 }
 
 template <typename Dtype>
 void backward_input_plain(const Shape& s, const Backward<Dtype>& call, cudaStream_t stream) {
-  if (s.num * s.channels * s.height * s.width == 0) return;
+  const int64_t count = s.num * s.channels * s.height * s.width;
+  if (count == 0) return;
+  if (s.starts) {
+    packed_plain_kernel<Dtype><<<CAFFE_GET_BLOCKS(count), CAFFE_CUDA_NUM_THREADS, 0, stream>>>(
+        count, s, true, call.top_diff, call.weight, Epilogue<Dtype>{}, call.bottom_diff);
+    return;
+  }
   const int64_t side = call.channels_last ? s.channels : s.width;
-  const int64_t runs = s.num * s.channels * s.height * s.width / side * ceil_div(side, kRun);
+  const int64_t runs = count / side * ceil_div(side, kRun);
   if (call.channels_last)
     backward_input_plain_kernel<Dtype, true><<<CAFFE_GET_BLOCKS(runs), CAFFE_CUDA_NUM_THREADS, 0, stream>>>(
         runs, s, call.top_diff, call.weight, call.bottom_diff);
@@ -270,8 +383,13 @@ template <typename Dtype>
 void backward_weight_plain(const Shape& s, const Backward<Dtype>& call, cudaStream_t stream) {
   if (s.channels <= 0) return;
   const int64_t sums = s.channels * (s.taps() + 1), parts = plain_parts(s);
-  backward_weight_plain_kernel<Dtype><<<CAFFE_GET_BLOCKS(sums * parts), CAFFE_CUDA_NUM_THREADS, 0, stream>>>(
-      sums * parts, s, parts, call.channels_last, call.bottom, call.top_diff, call.workspace);
+  if (s.starts)
+    packed_weight_plain_kernel<Dtype><<<CAFFE_GET_BLOCKS(sums * parts), CAFFE_CUDA_NUM_THREADS, 0, stream>>>(
+        sums * parts, s, parts, call.bottom, call.top_diff, call.workspace);
+  else
+    backward_weight_plain_kernel<Dtype>
+        <<<CAFFE_GET_BLOCKS(sums * parts), CAFFE_CUDA_NUM_THREADS, 0, stream>>>(
+            sums * parts, s, parts, call.channels_last, call.bottom, call.top_diff, call.workspace);
   add_parts_plain_kernel<Dtype><<<CAFFE_GET_BLOCKS(sums), CAFFE_CUDA_NUM_THREADS, 0, stream>>>(
       sums, s.taps(), parts, call.workspace, call.weight_diff, call.bias_diff);
 }
@@ -286,17 +404,27 @@ void backward(const Shape& s, const Backward<Dtype>& call, cudaStream_t stream) 
   if (call.weight_wanted() && !done.weight) backward_weight_plain(s, call, stream);
 }
 
-// The workspace's elements; `fast_parts` is 0 if no fast kernel takes the shape.
+// The workspace's elements. Whether a fast kernel runs depends on more than the shape, so there is room for both.
 inline int64_t workspace_elements(const Shape& s, int64_t fast_parts) {
-  return s.channels * (s.taps() + 1) * (fast_parts > 0 ? fast_parts : plain_parts(s));
+  return s.channels * (s.taps() + 1) * std::max(fast_parts, plain_parts(s));
 }
 
 inline Shape make_line(int64_t num, int64_t channels, int64_t length, int64_t top_length, int kernel,
-                       int stride, int pad_left, int dilation) {
+                       int stride, int pad_left, int dilation, const int32_t* starts = nullptr) {
+  if (starts && (stride != 1 || dilation != 1 || pad_left != kernel - 1 || top_length != length))
+    throw caffe::Error("depthwise_conv: starts are for causal convolutions of stride and dilation 1");
   if (kernel < 1 || stride < 1 || pad_left < 0 || dilation < 1)
     throw caffe::Error(
         "depthwise_conv: kernel, stride and dilation must be at least 1 and padding at least 0");
-  return Shape{num, channels, 1, length, 1, top_length, 1, kernel, 1, stride, 0, pad_left, 1, dilation};
+  return Shape{num, channels, 1, length,   1, top_length, 1,     kernel,
+               1,   stride,   0, pad_left, 1, dilation,   starts};
+}
+
+template <typename Dtype>
+Epilogue<Dtype> epilogue(const void* bias, int bias_dtype, int dtype, int activation) {
+  if (activation < kIdentity || activation > kGelu)
+    throw caffe::Error("depthwise_conv: activation is a number from 0 to 4");
+  return {parameters<Dtype>(bias, bias_dtype, dtype), activation};
 }
 
 }  // namespace depthwise
@@ -304,16 +432,17 @@ inline Shape make_line(int64_t num, int64_t channels, int64_t length, int64_t to
 extern "C" int depthwise_conv_forward(const void* bottom, const void* weight, const void* bias, void* top,
                                       int64_t num, int64_t channels, int64_t height, int64_t width,
                                       int kernel_h, int kernel_w, int stride_h, int stride_w, int pad_h,
-                                      int pad_w, int dilation_h, int dilation_w, int channels_last, int dtype,
-                                      int weight_dtype, int bias_dtype, void* stream) {
+                                      int pad_w, int dilation_h, int dilation_w, int channels_last,
+                                      int activation, int dtype, int weight_dtype, int bias_dtype,
+                                      void* stream) {
   const depthwise::Shape shape =
       depthwise::make_shape(num, channels, height, width, kernel_h, kernel_w, stride_h, stride_w, pad_h,
                             pad_w, dilation_h, dilation_w);
   CAFFE_DISPATCH_FLOATING(dtype, Dtype, {
     depthwise::forward<depthwise::Kind::kPlane>(
         shape, static_cast<const Dtype*>(bottom), depthwise::parameters<Dtype>(weight, weight_dtype, dtype),
-        depthwise::parameters<Dtype>(bias, bias_dtype, dtype), static_cast<Dtype*>(top), channels_last != 0,
-        CAFFE_STREAM(stream));
+        depthwise::epilogue<Dtype>(bias, bias_dtype, dtype, activation), static_cast<Dtype*>(top),
+        channels_last != 0, CAFFE_STREAM(stream));
   });
   return CAFFE_LAUNCH_STATUS();
 }
@@ -357,29 +486,66 @@ extern "C" int64_t depthwise_conv_backward_workspace(int64_t num, int64_t channe
   return depthwise::workspace_elements(shape, parts);
 }
 
-extern "C" int depthwise_conv1d_forward(const void* bottom, const void* weight, const void* bias, void* top,
-                                        int64_t num, int64_t channels, int64_t length, int64_t top_length,
-                                        int kernel, int stride, int pad_left, int dilation, int dtype,
+extern "C" int depthwise_conv_activation_backward(const void* top_diff, void* sums, int64_t count,
+                                                  int activation, int dtype, void* stream) {
+  CAFFE_DISPATCH_FLOATING(dtype, Dtype, {
+    depthwise::activation_backward_kernel<Dtype>
+        <<<CAFFE_GET_BLOCKS(count), CAFFE_CUDA_NUM_THREADS, 0, CAFFE_STREAM(stream)>>>(
+            count, activation, static_cast<const Dtype*>(top_diff), static_cast<Dtype*>(sums));
+  });
+  return CAFFE_LAUNCH_STATUS();
+}
+
+extern "C" int depthwise_conv_fold(const void* weight, const void* bias, const void* mean,
+                                   const void* variance, const void* scale, const void* shift,
+                                   void* folded_weight, void* folded_bias, int64_t channels, int64_t taps,
+                                   double eps, int dtype, void* stream) {
+  const int64_t count = channels * taps;
+  CAFFE_DISPATCH_FLOATING(dtype, Dtype, {
+    depthwise::fold_kernel<Dtype>
+        <<<CAFFE_GET_BLOCKS(count), CAFFE_CUDA_NUM_THREADS, 0, CAFFE_STREAM(stream)>>>(
+            count, taps, eps, static_cast<const Dtype*>(weight), static_cast<const Dtype*>(bias),
+            static_cast<const Dtype*>(mean), static_cast<const Dtype*>(variance),
+            static_cast<const Dtype*>(scale), static_cast<const Dtype*>(shift),
+            static_cast<Dtype*>(folded_weight), static_cast<Dtype*>(folded_bias));
+  });
+  return CAFFE_LAUNCH_STATUS();
+}
+
+extern "C" int depthwise_conv1d_starts(const int32_t* sequences, int32_t* starts, int64_t count, int64_t num,
+                                       int64_t length, int by_index, void* stream) {
+  depthwise::Shape shape = {};
+  shape.width = length;
+  const int64_t words = num * shape.start_words();
+  depthwise::starts_kernel<<<CAFFE_GET_BLOCKS(words), CAFFE_CUDA_NUM_THREADS, 0, CAFFE_STREAM(stream)>>>(
+      words, shape, count, by_index != 0, sequences, starts);
+  return CAFFE_LAUNCH_STATUS();
+}
+
+extern "C" int depthwise_conv1d_forward(const void* bottom, const void* weight, const void* bias,
+                                        const int32_t* starts, void* top, int64_t num, int64_t channels,
+                                        int64_t length, int64_t top_length, int kernel, int stride,
+                                        int pad_left, int dilation, int activation, int dtype,
                                         int weight_dtype, int bias_dtype, void* stream) {
   const depthwise::Shape shape =
-      depthwise::make_line(num, channels, length, top_length, kernel, stride, pad_left, dilation);
+      depthwise::make_line(num, channels, length, top_length, kernel, stride, pad_left, dilation, starts);
   CAFFE_DISPATCH_FLOATING(dtype, Dtype, {
-    depthwise::forward<depthwise::Kind::kLine>(shape, static_cast<const Dtype*>(bottom),
-                                               depthwise::parameters<Dtype>(weight, weight_dtype, dtype),
-                                               depthwise::parameters<Dtype>(bias, bias_dtype, dtype),
-                                               static_cast<Dtype*>(top), false, CAFFE_STREAM(stream));
+    depthwise::forward<depthwise::Kind::kLine>(
+        shape, static_cast<const Dtype*>(bottom), depthwise::parameters<Dtype>(weight, weight_dtype, dtype),
+        depthwise::epilogue<Dtype>(bias, bias_dtype, dtype, activation), static_cast<Dtype*>(top), false,
+        CAFFE_STREAM(stream));
   });
   return CAFFE_LAUNCH_STATUS();
 }
 
 extern "C" int depthwise_conv1d_backward(const void* bottom, const void* top_diff, const void* weight,
-                                         void* bottom_diff, void* weight_diff, void* bias_diff,
-                                         uint8_t* workspace, int64_t num, int64_t channels, int64_t length,
-                                         int64_t top_length, int kernel, int stride, int pad_left,
-                                         int dilation, int dtype, int weight_dtype, int bias_dtype,
-                                         void* stream) {
+                                         const int32_t* starts, void* bottom_diff, void* weight_diff,
+                                         void* bias_diff, uint8_t* workspace, int64_t num, int64_t channels,
+                                         int64_t length, int64_t top_length, int kernel, int stride,
+                                         int pad_left, int dilation, int dtype, int weight_dtype,
+                                         int bias_dtype, void* stream) {
   const depthwise::Shape shape =
-      depthwise::make_line(num, channels, length, top_length, kernel, stride, pad_left, dilation);
+      depthwise::make_line(num, channels, length, top_length, kernel, stride, pad_left, dilation, starts);
   CAFFE_DISPATCH_FLOATING(dtype, Dtype, {
     const depthwise::Backward<Dtype> call = {static_cast<const Dtype*>(bottom),
                                              static_cast<const Dtype*>(top_diff),

@@ -1,5 +1,5 @@
-// The functions that launch the fast kernels. Each dtype has its own files, forward_<dtype>.cu and
-// backward_<dtype>.cu, so that make can compile them in parallel.
+// The functions that launch the fast kernels. Each dtype has its own files, forward_<dtype>.cu, backward_<dtype>.cu and
+// conv1d_<dtype>.cu, so that make can compile them in parallel.
 #ifndef DEPTHWISE_FAST_H_
 #define DEPTHWISE_FAST_H_
 
@@ -10,7 +10,7 @@ namespace depthwise {
 // Launches a fast kernel, or returns false if none takes this shape. `turned`: with the weights turned by 180
 // degrees. Then a forward of stride 1 computes the gradient to bottom.
 template <typename Dtype>
-bool forward_fast(const Shape& shape, const Dtype* bottom, Parameters<Dtype> weight, Parameters<Dtype> bias,
+bool forward_fast(const Shape& shape, const Dtype* bottom, Parameters<Dtype> weight, Epilogue<Dtype> after,
                   Dtype* top, bool channels_last, bool turned, cudaStream_t stream);
 
 // A backward call. Gradients that are not wanted are NULL.
@@ -51,7 +51,7 @@ void add_parts(const Shape& shape, int64_t parts, const float* workspace, Parame
 // The same three functions for lines, in 1-d. The Shape has height 1, and top_width determines the padding on
 // the right.
 template <typename Dtype>
-bool line_forward(const Shape& shape, const Dtype* bottom, Parameters<Dtype> weight, Parameters<Dtype> bias,
+bool line_forward(const Shape& shape, const Dtype* bottom, Parameters<Dtype> weight, Epilogue<Dtype> after,
                   Dtype* top, bool turned, cudaStream_t stream);
 template <typename Dtype>
 Launched line_backward(const Shape& shape, const Backward<Dtype>& call, cudaStream_t stream);

@@ -1,14 +1,9 @@
 #include "depthwise_backend.h"
 #if DEPTHWISE_FAST_KERNELS
-#include "conv1d.cuh"
 #include "forward_fast.cuh"
 
 namespace depthwise {
 template bool forward_fast(const Shape&, const caffe::bfloat16*, Parameters<caffe::bfloat16>,
-                           Parameters<caffe::bfloat16>, caffe::bfloat16*, bool, bool, cudaStream_t);
-template bool line_forward(const Shape&, const caffe::bfloat16*, Parameters<caffe::bfloat16>,
-                           Parameters<caffe::bfloat16>, caffe::bfloat16*, bool, cudaStream_t);
-template Launched line_backward(const Shape&, const Backward<caffe::bfloat16>&, cudaStream_t);
-template int64_t line_parts<caffe::bfloat16>(const Shape&);
+                           Epilogue<caffe::bfloat16>, caffe::bfloat16*, bool, bool, cudaStream_t);
 }  // namespace depthwise
 #endif

@@ -10,12 +10,12 @@
 namespace depthwise {
 
 template <typename Dtype>
-bool forward_fast(const Shape& s, const Dtype* bottom, Parameters<Dtype> weight, Parameters<Dtype> bias,
+bool forward_fast(const Shape& s, const Dtype* bottom, Parameters<Dtype> weight, Epilogue<Dtype> after,
                   Dtype* top, bool channels_last, bool turned, cudaStream_t stream) {
   if (!s.fits_int() || s.pad_h < 0 || s.pad_w < 0) return false;
-  if (channels_last) return forward_nhwc(s, bottom, weight, bias, top, turned, stream);
-  if (forward_nchw_planes(s, bottom, weight, bias, top, turned, stream)) return true;
-  return forward_nchw_rows(s, bottom, weight, bias, top, turned, stream);
+  if (channels_last) return forward_nhwc(s, bottom, weight, after, top, turned, stream);
+  if (forward_nchw_planes(s, bottom, weight, after, top, turned, stream)) return true;
+  return forward_nchw_rows(s, bottom, weight, after, top, turned, stream);
 }
 
 }  // namespace depthwise

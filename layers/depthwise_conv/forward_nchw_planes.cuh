@@ -115,7 +115,8 @@ struct SharedWindow {
 // holds the weights.
 template <typename Dtype, int K, int S, int V, bool kInside>
 __device__ __forceinline__ void slide_down(const PlanesGeometry& g, const PlanesThread<V>& thread,
-                                           RowSums<K, S, 1, V>& sums, const Dtype* from, Dtype* to) {
+                                           RowSums<K, S, 1, V>& sums, const Epilogue<Dtype> after,
+                                           const Dtype* from, Dtype* to) {
   constexpr int kOpen = RowSums<K, S, 1, V>::kOpen;
 #pragma unroll
   for (int i = 0; i < kOpen * V; ++i) sums.sums[i / V][i % V] = 0;
@@ -130,6 +131,7 @@ __device__ __forceinline__ void slide_down(const PlanesGeometry& g, const Planes
     float done[V];
     sums.step(rows, done);
     if (y < thread.first) continue;
+    after.finish(done);
 #pragma unroll
     for (int i = 0; i < V; ++i)
       if (kInside || thread.x + i < g.top_width) to[y * g.top_width + thread.x + i] = done[i];
@@ -139,7 +141,7 @@ __device__ __forceinline__ void slide_down(const PlanesGeometry& g, const Planes
 template <typename Dtype, int K, int S, int V, bool kInside>
 __global__ void __launch_bounds__(64)
     forward_nchw_planes_kernel(const PlanesGeometry g, const Dtype* __restrict__ bottom,
-                               const Parameters<Dtype> weight, const Parameters<Dtype> bias,
+                               const Parameters<Dtype> weight, const Epilogue<Dtype> after,
                                Dtype* __restrict__ top, const bool turned) {
   extern __shared__ uint4 depthwise_shared[];
   char* const shared = reinterpret_cast<char*>(depthwise_shared);
@@ -154,12 +156,12 @@ __global__ void __launch_bounds__(64)
   if (thread.plane < planes) {  // these loads overlap with those of the planes
     const int channel = (first_plane + thread.plane) % g.channels;
     load_weights<K>(sums.w, weight + channel * (K * K), turned);
-    sums.bias = bias ? float(bias[channel]) : 0.f;
+    sums.bias = after.start(channel);
   }
   in.load(bottom);
   __syncthreads();
   if (thread.plane < planes)
-    slide_down<Dtype, K, S, V, kInside>(g, thread, sums, in.begin() + thread.plane * area,
+    slide_down<Dtype, K, S, V, kInside>(g, thread, sums, after, in.begin() + thread.plane * area,
                                         out.begin() + thread.plane * top_area);
   __syncthreads();
   out.store(top);
@@ -208,28 +210,30 @@ inline int64_t planes_geometry(const Shape& shape, int64_t planes, int64_t eleme
 
 template <typename Dtype, int K, int S>
 bool launch_forward_nchw_planes(const Shape& shape, const Dtype* bottom, Parameters<Dtype> weight,
-                                Parameters<Dtype> bias, Dtype* top, bool turned, cudaStream_t stream) {
+                                Epilogue<Dtype> after, Dtype* top, bool turned, cudaStream_t stream) {
   PlanesGeometry g;
   const int64_t bytes = planes_geometry(shape, shape.num * shape.channels, sizeof(Dtype), &g);
   if (bytes == 0) return false;
   const unsigned blocks = static_cast<unsigned>(ceil_div(g.planes, g.planes_per_block));
   if (S == 1 && planes_inside(shape))
     forward_nchw_planes_kernel<Dtype, K, S, kPlaneColumns, S == 1>
-        <<<blocks, kPlaneThreads, static_cast<size_t>(bytes), stream>>>(g, bottom, weight, bias, top, turned);
+        <<<blocks, kPlaneThreads, static_cast<size_t>(bytes), stream>>>(g, bottom, weight, after, top,
+                                                                        turned);
   else
     forward_nchw_planes_kernel<Dtype, K, S, kPlaneColumns, false>
-        <<<blocks, kPlaneThreads, static_cast<size_t>(bytes), stream>>>(g, bottom, weight, bias, top, turned);
+        <<<blocks, kPlaneThreads, static_cast<size_t>(bytes), stream>>>(g, bottom, weight, after, top,
+                                                                        turned);
   return true;
 }
 
 template <typename Dtype>
 bool forward_nchw_planes(const Shape& shape, const Dtype* bottom, Parameters<Dtype> weight,
-                         Parameters<Dtype> bias, Dtype* top, bool turned, cudaStream_t stream) {
+                         Epilogue<Dtype> after, Dtype* top, bool turned, cudaStream_t stream) {
   const int s = shape.stride_w;
   if (shape.stride_h != s) return false;
 #define DEPTHWISE_TRY(K, S)      \
   if (shape.square(K) && s == S) \
-    return launch_forward_nchw_planes<Dtype, K, S>(shape, bottom, weight, bias, top, turned, stream);
+    return launch_forward_nchw_planes<Dtype, K, S>(shape, bottom, weight, after, top, turned, stream);
   DEPTHWISE_TRY(3, 1)
   DEPTHWISE_TRY(3, 2)
   DEPTHWISE_TRY(5, 1)

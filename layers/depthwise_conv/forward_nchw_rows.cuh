@@ -132,7 +132,7 @@ struct RowsGeometry {
 template <typename Dtype, int K, int S, int D, int V, int L>
 __global__ void __launch_bounds__(128)
     forward_nchw_strip_kernel(const RowsGeometry g, const Dtype* __restrict__ bottom,
-                              const Parameters<Dtype> weight, const Parameters<Dtype> bias,
+                              const Parameters<Dtype> weight, const Epilogue<Dtype> after,
                               Dtype* __restrict__ top, const bool turned) {
   const int thread = blockIdx.x * blockDim.x + threadIdx.x;
   if (thread >= g.threads) return;
@@ -150,7 +150,7 @@ __global__ void __launch_bounds__(128)
   RowSums<K, S, D, V> sums;
   constexpr int kOpen = RowSums<K, S, D, V>::kOpen;
   load_weights<K>(sums.w, weight + plane % g.channels * (K * K), turned);
-  sums.bias = bias ? float(bias[plane % g.channels]) : 0.f;
+  sums.bias = after.start(plane % g.channels);
 #pragma unroll
   for (int i = 0; i < kOpen * V; ++i) sums.sums[i / V][i % V] = 0;
 
@@ -171,7 +171,12 @@ __global__ void __launch_bounds__(128)
     }
     float done[V];
     sums.step(rows, done);
-    if (y >= first) store_row<Dtype, V, L>(to + y * g.top_width, done, g.top_width - x);
+    // Two stores, so that the one that mostly runs needs no branch.
+    if (y >= first && !after.activation) store_row<Dtype, V, L>(to + y * g.top_width, done, g.top_width - x);
+    if (y >= first && after.activation) {
+      after.finish(done);
+      store_row<Dtype, V, L>(to + y * g.top_width, done, g.top_width - x);
+    }
 #pragma unroll
     for (int i = 0; i < S; ++i) rows[i] = next[i];
   }
@@ -180,7 +185,7 @@ __global__ void __launch_bounds__(128)
 template <typename Dtype, int K, int S, int D, int V, int L, int R>
 __global__ void __launch_bounds__(128)
     forward_nchw_patch_kernel(const RowsGeometry g, const Dtype* __restrict__ bottom,
-                              const Parameters<Dtype> weight, const Parameters<Dtype> bias,
+                              const Parameters<Dtype> weight, const Epilogue<Dtype> after,
                               Dtype* __restrict__ top, const bool turned) {
   const int thread = blockIdx.x * blockDim.x + threadIdx.x;
   if (thread >= g.threads) return;
@@ -206,7 +211,7 @@ __global__ void __launch_bounds__(128)
       rows[t][i].load(from + iy * g.width, static_cast<unsigned>(iy) < static_cast<unsigned>(g.height),
                       column, g.width);
   load_weights<K>(sums.w, weight + plane % g.channels * (K * K), turned);
-  sums.bias = bias ? float(bias[plane % g.channels]) : 0.f;
+  sums.bias = after.start(plane % g.channels);
 #pragma unroll
   for (int i = 0; i < kOpen * V; ++i) sums.sums[i / V][i % V] = 0;
 #pragma unroll
@@ -214,7 +219,10 @@ __global__ void __launch_bounds__(128)
     float done[V];
     sums.step(rows[t], done);
     const int y = first + (t - kOpen) * step;
-    if (t >= kOpen && y < g.top_height) store_row<Dtype, V, L>(to + y * g.top_width, done, g.top_width - x);
+    if (t >= kOpen && y < g.top_height) {
+      after.finish(done);
+      store_row<Dtype, V, L>(to + y * g.top_width, done, g.top_width - x);
+    }
   }
 }
 
@@ -249,7 +257,7 @@ inline RowsGeometry rows_geometry(const Shape& shape, int vector, int rows) {
 
 template <typename Dtype, int K, int S, int D, int V, int L>
 bool launch_forward_nchw_rows(const Shape& shape, const Dtype* bottom, Parameters<Dtype> weight,
-                              Parameters<Dtype> bias, Dtype* top, bool turned, cudaStream_t stream) {
+                              Epilogue<Dtype> after, Dtype* top, bool turned, cudaStream_t stream) {
   constexpr int kPatchRows = S == 1 ? 4 : 1;
   const RowsGeometry g = rows_geometry(
       shape, V, K == 3 ? kPatchRows : strip_rows(shape, K, ceil_div(shape.top_width, V), 40000));
@@ -257,10 +265,10 @@ bool launch_forward_nchw_rows(const Shape& shape, const Dtype* bottom, Parameter
   const unsigned blocks = static_cast<unsigned>(ceil_div(g.threads, 128));
   if constexpr (K == 3)
     forward_nchw_patch_kernel<Dtype, K, S, D, V, L, kPatchRows>
-        <<<blocks, 128, 0, stream>>>(g, bottom, weight, bias, top, turned);
+        <<<blocks, 128, 0, stream>>>(g, bottom, weight, after, top, turned);
   else
     forward_nchw_strip_kernel<Dtype, K, S, D, V, L>
-        <<<blocks, 128, 0, stream>>>(g, bottom, weight, bias, top, turned);
+        <<<blocks, 128, 0, stream>>>(g, bottom, weight, after, top, turned);
   return true;
 }
 
@@ -268,7 +276,7 @@ bool launch_forward_nchw_rows(const Shape& shape, const Dtype* bottom, Parameter
 // outputs. For large kernels it has at most 4, because their weights and sums fill the registers.
 template <typename Dtype, int K, int S, int D>
 bool choose_forward_nchw_rows(const Shape& shape, const Dtype* bottom, Parameters<Dtype> weight,
-                              Parameters<Dtype> bias, Dtype* top, bool turned, cudaStream_t stream) {
+                              Epilogue<Dtype> after, Dtype* top, bool turned, cudaStream_t stream) {
   const bool same = shape.pad_w == (K - 1) * D / 2;
   const auto allows = [&](int n) {
     return same && shape.width % n == 0 && shape.top_width % n == 0 && shape.top_width * S <= shape.width &&
@@ -276,20 +284,21 @@ bool choose_forward_nchw_rows(const Shape& shape, const Dtype* bottom, Parameter
   };
   if constexpr (sizeof(Dtype) == 2 && K == 3 && D == 1)
     if (allows(8))
-      return launch_forward_nchw_rows<Dtype, K, S, D, 8, 8>(shape, bottom, weight, bias, top, turned, stream);
+      return launch_forward_nchw_rows<Dtype, K, S, D, 8, 8>(shape, bottom, weight, after, top, turned,
+                                                            stream);
   if (allows(4))
-    return launch_forward_nchw_rows<Dtype, K, S, D, 4, 4>(shape, bottom, weight, bias, top, turned, stream);
-  return launch_forward_nchw_rows<Dtype, K, S, D, 4, 1>(shape, bottom, weight, bias, top, turned, stream);
+    return launch_forward_nchw_rows<Dtype, K, S, D, 4, 4>(shape, bottom, weight, after, top, turned, stream);
+  return launch_forward_nchw_rows<Dtype, K, S, D, 4, 1>(shape, bottom, weight, after, top, turned, stream);
 }
 
 template <typename Dtype>
 bool forward_nchw_rows(const Shape& shape, const Dtype* bottom, Parameters<Dtype> weight,
-                       Parameters<Dtype> bias, Dtype* top, bool turned, cudaStream_t stream) {
+                       Epilogue<Dtype> after, Dtype* top, bool turned, cudaStream_t stream) {
   const int s = shape.stride_w, d = shape.dilation_w;
   if (shape.stride_h != s || (s != 1 && shape.dilation_h != 1)) return false;
 #define DEPTHWISE_TRY(K, S, D)             \
   if (shape.square(K) && s == S && d == D) \
-    return choose_forward_nchw_rows<Dtype, K, S, D>(shape, bottom, weight, bias, top, turned, stream);
+    return choose_forward_nchw_rows<Dtype, K, S, D>(shape, bottom, weight, after, top, turned, stream);
   DEPTHWISE_TRY(3, 1, 1)
   DEPTHWISE_TRY(3, 2, 1)
   DEPTHWISE_TRY(3, 1, 2)

@@ -15,7 +15,7 @@ namespace depthwise {
 template <typename Dtype, int K, int S, int V, int R, int B>
 __global__ void __launch_bounds__(kNhwcThreads, B)
     forward_nhwc_kernel(const NhwcGeometry g, const Dtype* __restrict__ bottom,
-                        const Parameters<Dtype> weight, const Parameters<Dtype> bias, Dtype* __restrict__ top,
+                        const Parameters<Dtype> weight, const Epilogue<Dtype> after, Dtype* __restrict__ top,
                         const bool turned) {
   __shared__ NhwcWeights<K, V> shared;
   const NhwcThread t(g, blockIdx.x % g.tiles, V);
@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(kNhwcThreads, B)
   if (!works) return;
   float start[V];
 #pragma unroll
-  for (int v = 0; v < V; ++v) start[v] = bias ? float(bias[channel + v]) : 0.f;
+  for (int v = 0; v < V; ++v) start[v] = after.start(channel + v);
 
   float sums[kOpen][R][V];  // sums[s]: the row of top s + 1 steps further down
 #pragma unroll
@@ -94,6 +94,7 @@ __global__ void __launch_bounds__(kNhwcThreads, B)
       }
     }
     if (y >= item.y) {
+      if (after.activation) after.finish(done);
 #pragma unroll
       for (int x = 0; x < R; ++x)
         if (item.x + x * g.dilation_w < g.top_width) store_pixel<Dtype, V>(to + x * pixel, done[x]);
@@ -103,14 +104,14 @@ __global__ void __launch_bounds__(kNhwcThreads, B)
 
 template <typename Dtype, int K, int S, int V, int R, int B = 1>
 bool launch_forward_nhwc(const Shape& shape, const Dtype* bottom, Parameters<Dtype> weight,
-                         Parameters<Dtype> bias, Dtype* top, bool turned, cudaStream_t stream) {
+                         Epilogue<Dtype> after, Dtype* top, bool turned, cudaStream_t stream) {
   // A large GPU can run twice as many threads, but longer chunks gain more.
   const NhwcGeometry g = nhwc_geometry(shape, V, sizeof(Dtype), R, shape.top_width, shape.top_height, 32,
                                        K == 3 ? 35000 : 70000);
   const int64_t blocks = ceil_div(g.items, kNhwcThreads / g.lanes) * g.tiles;
   if (g.items < 0 || blocks >= 1 << 30) return false;
   forward_nhwc_kernel<Dtype, K, S, V, R, B>
-      <<<static_cast<unsigned>(blocks), kNhwcThreads, 0, stream>>>(g, bottom, weight, bias, top, turned);
+      <<<static_cast<unsigned>(blocks), kNhwcThreads, 0, stream>>>(g, bottom, weight, after, top, turned);
   return true;
 }
 
@@ -120,7 +121,7 @@ bool launch_forward_nhwc(const Shape& shape, const Dtype* bottom, Parameters<Dty
 template <typename Dtype, int S, int V, int R, int B>
 __global__ void __launch_bounds__(kNhwcThreads, B)
     forward_nhwc_patch_kernel(const NhwcGeometry g, const Dtype* __restrict__ bottom,
-                              const Parameters<Dtype> weight, const Parameters<Dtype> bias,
+                              const Parameters<Dtype> weight, const Epilogue<Dtype> after,
                               Dtype* __restrict__ top, const bool turned) {
   constexpr int K = 3, kInputs = (R - 1) * S + K;  // rows and columns of bottom that R outputs need
   __shared__ NhwcWeights<K, V> shared;
@@ -146,8 +147,7 @@ __global__ void __launch_bounds__(kNhwcThreads, B)
   if (!works) return;
   float sums[R][R][V];
 #pragma unroll
-  for (int i = 0; i < R * R * V; ++i)
-    sums[i / V / R][i / V % R][i % V] = bias ? float(bias[channel + i % V]) : 0.f;
+  for (int i = 0; i < R * R * V; ++i) sums[i / V / R][i / V % R][i % V] = after.start(channel + i % V);
 #pragma unroll
   for (int tap = 0; tap < K * K; ++tap) {
     const Pack<float, V> w = shared.taps[tap][t.lane];
@@ -157,6 +157,7 @@ __global__ void __launch_bounds__(kNhwcThreads, B)
       sums[y][x][v] += w.v[v] * float(inputs[y * S + tap / K][x * S + tap % K].v[v]);
     }
   }
+  activate(sums[0][0], R * R * V, after.activation);
   Dtype* to =
       top + ((int64_t(item.image) * g.top_height + item.y) * g.top_width + item.x) * g.channels + channel;
 #pragma unroll
@@ -167,20 +168,20 @@ __global__ void __launch_bounds__(kNhwcThreads, B)
 
 template <typename Dtype, int S, int V>
 bool launch_forward_nhwc_patch(const Shape& shape, const Dtype* bottom, Parameters<Dtype> weight,
-                               Parameters<Dtype> bias, Dtype* top, bool turned, cudaStream_t stream) {
+                               Epilogue<Dtype> after, Dtype* top, bool turned, cudaStream_t stream) {
   constexpr int R = 2, kBlocksAtOnce = 7;
   const NhwcGeometry g =
       nhwc_geometry(shape, V, sizeof(Dtype), R, shape.top_width, shape.top_height, R, 1, R);
   const int64_t blocks = ceil_div(g.items, kNhwcThreads / g.lanes) * g.tiles;
   if (g.items < 0 || blocks >= 1 << 30) return false;
   forward_nhwc_patch_kernel<Dtype, S, V, R, kBlocksAtOnce>
-      <<<static_cast<unsigned>(blocks), kNhwcThreads, 0, stream>>>(g, bottom, weight, bias, top, turned);
+      <<<static_cast<unsigned>(blocks), kNhwcThreads, 0, stream>>>(g, bottom, weight, after, top, turned);
   return true;
 }
 
 template <typename Dtype, int K, int S>
 bool choose_forward_nhwc(const Shape& shape, const Dtype* bottom, Parameters<Dtype> weight,
-                         Parameters<Dtype> bias, Dtype* top, bool turned, cudaStream_t stream) {
+                         Epilogue<Dtype> after, Dtype* top, bool turned, cudaStream_t stream) {
   // The fastest on an H200. With stride 2 a large kernel needs twice the shared memory.
   constexpr bool kTwoBytes = sizeof(Dtype) == 2;
   constexpr int V = K == 7 || (S == 2 && !(K == 3 && kTwoBytes)) || (K == 3 && !kTwoBytes) ? 2 : 4;
@@ -192,24 +193,25 @@ bool choose_forward_nhwc(const Shape& shape, const Dtype* bottom, Parameters<Dty
     const int64_t patches =
         shape.num * shape.channels / V * ceil_div(shape.top_height, 2) * ceil_div(shape.top_width, 2);
     if (packed && shape.dilation_h == 1 && shape.dilation_w == 1 && (kPatchesOnly || patches < 1 << 16))
-      return launch_forward_nhwc_patch<Dtype, S, V>(shape, bottom, weight, bias, top, turned, stream);
+      return launch_forward_nhwc_patch<Dtype, S, V>(shape, bottom, weight, after, top, turned, stream);
   }
   if constexpr (!kPatchesOnly)
     if (packed)
-      return launch_forward_nhwc<Dtype, K, S, V, R>(shape, bottom, weight, bias, top, turned, stream);
+      return launch_forward_nhwc < Dtype, K, S, V, R,
+             K == 3 && S == 2 ? 8 : 1 > (shape, bottom, weight, after, top, turned, stream);
   if constexpr (S == 1 || K == 3)
-    return launch_forward_nhwc<Dtype, K, S, 1, R>(shape, bottom, weight, bias, top, turned, stream);
+    return launch_forward_nhwc<Dtype, K, S, 1, R>(shape, bottom, weight, after, top, turned, stream);
   return false;
 }
 
 template <typename Dtype>
-bool forward_nhwc(const Shape& shape, const Dtype* bottom, Parameters<Dtype> weight, Parameters<Dtype> bias,
+bool forward_nhwc(const Shape& shape, const Dtype* bottom, Parameters<Dtype> weight, Epilogue<Dtype> after,
                   Dtype* top, bool turned, cudaStream_t stream) {
   const int s = shape.stride_w;
   if (shape.stride_h != s || (s != 1 && (shape.dilation_h != 1 || shape.dilation_w != 1))) return false;
 #define DEPTHWISE_TRY(K, S)      \
   if (shape.square(K) && s == S) \
-    return choose_forward_nhwc<Dtype, K, S>(shape, bottom, weight, bias, top, turned, stream);
+    return choose_forward_nhwc<Dtype, K, S>(shape, bottom, weight, after, top, turned, stream);
   DEPTHWISE_TRY(3, 1)
   DEPTHWISE_TRY(3, 2)
   DEPTHWISE_TRY(5, 1)

@@ -128,7 +128,11 @@ def test_float_beside_half(half_type):
         else a
         for name, a in zip(names, half_type.arguments(grad=True), strict=False)
     )
-    result = assert_gradients(half_type, arguments)
+    if half_type.case.gradient == "none":
+        with torch.no_grad():
+            result = half_type.call(*arguments)
+    else:
+        result = assert_gradients(half_type, arguments)
     assert result.dtype == half_type.dtype
     half_type.assert_close(result, half_type.reference(*arguments)[1])
 

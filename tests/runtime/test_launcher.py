@@ -252,7 +252,7 @@ def test_mixed_dtypes_and_devices(kernels, device):
 def test_a_dtype_of_its_own():
     """`int weight_dtype` frees `weight` from the others' dtype; C refuses what it was not made for."""
     forward, x = depthwise_layer.depthwise_conv_forward, torch.ones(1, 1, 3, 3, dtype=torch.float16)
-    top, numbers = torch.empty_like(x), (1, 1, 3, 3, 1, 1, 1, 1, 0, 0, 1, 1, 0)
+    top, numbers = torch.empty_like(x), (1, 1, 3, 3, 1, 1, 1, 1, 0, 0, 1, 1, 0, 0)
     forward(x, torch.full((1, 1, 1, 1), 2.0), None, top, *numbers)
     assert torch.equal(top, 2 * x)
     with pytest.raises(RuntimeError, match="depthwise_conv: weights are of the call's dtype"):
@@ -284,7 +284,9 @@ def test_a_workspace_for_a_dtype_that_is_none_of_the_layers():
     x, weight = torch.zeros(1, 1, 3, 3, dtype=torch.int64), torch.zeros(1, 1, 3, 3)
     said = r"depthwise_conv: depthwise_conv_backward_workspace: expected a tensor of float32.*, got cpu int64"
     with pytest.raises(TypeError, match=said):
-        depthwise_conv_backward(torch.zeros(1, 1, 1, 1), x, weight, (1, 1), (0, 0), (1, 1), True, True, True)
+        depthwise_conv_backward(
+            torch.zeros(1, 1, 1, 1), x, weight, None, (1, 1), (0, 0), (1, 1), 0, True, True, True
+        )
 
 
 def test_fake_and_functorch_tensors(loops):
