@@ -23,7 +23,7 @@ from .._runtime import (
     refuse_script,
     some,
 )
-from .folded import folded
+from .folded import depthwise, folded
 from .graph import Graph, Spec, needed
 from .phases import TEST, TRAIN
 from .save import save
@@ -163,12 +163,11 @@ class CaffeNet(nn.Module):
         # torch.compile decides by itself what it may overwrite, and a hook for all modules may keep any tensor.
         modules, write_over = self._modules, not (torch.compiler.is_compiling() or _has_any_global_hook())
         untracked = not torch.is_grad_enabled()
-        # Folded weights are kept, and torch does not tell when `weight.data` is written to: see folded.py.
-        folds, done = write_over and torch.is_inference_mode_enabled() and _is_plain(), set()
+        folds, done = write_over and untracked and _is_plain(), set[str | None]()
         for key, bottoms, tops, cut, scale, over, norm, in_place, last in calls:
             module = modules[key]
-            if folds and norm and (made := self._folded(key, *norm, values[bottoms[0]])) is not None:
-                done.add(norm[0])
+            if folds and norm and (made := self._folded(key, *norm, values[bottoms[0]], done)) is not None:
+                pass
             elif key in done:
                 made = values[bottoms[0]]
             # No variable for the bottoms: a tensor should be freed as soon as the module drops it.
@@ -198,9 +197,23 @@ class CaffeNet(nn.Module):
                 values[tops[0]] = made if isinstance(made, Tensor) else made[0]
             del made
 
-    def _folded(self, key: str, norm: str, scale: str | None, x: Tensor) -> Tensor | None:
-        modules = [self._modules[name] for name in (key, norm, scale) if name]
-        return None if any(map(_hooked, modules)) else folded(*modules[:2], self._modules.get(scale), x)
+    def _folded(
+        self, key: str, norm: str, scale: str | None, activation: str | None, x: Tensor, done: set
+    ) -> Tensor | None:
+        """The top of a Convolution with what is behind it. Adds to `done` which calls it stands for."""
+        find = self._modules.get
+        modules = [find(key), find(norm), find(scale)]
+        if any(module is not None and _hooked(module) for module in modules):
+            return None
+        after = find(activation)
+        after = None if after is not None and _hooked(after) else after
+        if (made := depthwise(*modules, after, x)) is not None:
+            done.update((norm, activation if after is not None else norm))
+        # Folded weights are kept, and torch does not tell when `weight.data` is written to: see folded.py.
+        elif torch.is_inference_mode_enabled() and not _is_captured():
+            made = folded(*modules, x)
+            done.update((norm,) if made is not None else ())
+        return made
 
     def bind(self, schedule: Schedule, values: list, inputs: tuple, named: dict) -> None:
         """Check the inputs, and put them into the list of values."""
@@ -562,10 +575,14 @@ class CaffeNet(nn.Module):
 
 
 def _is_plain() -> bool:
-    """May a call use and leave memory from one call to the next? Not in a transform, nor where a graph is captured."""
-    modes = torch._C._len_torch_dispatch_stack()
-    captured = torch.cuda.is_available() and torch.cuda.is_current_stream_capturing()
-    return not (modes or captured) and torch._C._functorch.peek_interpreter_stack() is None
+    """May a call run other operators than the layers'? Not in a transform, and not where somebody looks at them."""
+    watched = torch._C._len_torch_dispatch_stack() or torch._C._is_tracing()
+    return not watched and torch._C._functorch.peek_interpreter_stack() is None
+
+
+def _is_captured() -> bool:
+    """Is a CUDA graph captured? It would repeat a call with what one call keeps for the next."""
+    return torch.cuda.is_available() and torch.cuda.is_current_stream_capturing()
 
 
 def _hooked(module: nn.Module) -> bool:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from google.protobuf.text_format import ParseBool
 from torch import nn
 
-from .folded import is_foldable
+from .folded import is_activation, is_foldable
 from .graph import Step
 from .stock.batch_norm import BatchNorm
 from .stock.convolution import Convolution
@@ -30,9 +30,8 @@ class LayerCall(NamedTuple):
     over: tuple[
         str, ...
     ]  # this ReLU and the makers of its bottom, which it may overwrite if they have no hooks
-    norm: (
-        tuple[str, str | None] | None
-    )  # the BatchNorm, and the Scale, that this Convolution can compute, too
+    # The BatchNorm that this Convolution can compute, too, with the Scale and the ReLU behind it.
+    norm: tuple[str, str | None, str | None] | None
     in_place: bool  # the file says so, too: then it may even if a gradient is wanted
     last: tuple[int, ...]  # values that no later call reads
 
@@ -88,8 +87,11 @@ def _cut(step: Step) -> tuple[int, ...]:
 
 def _norms(
     modules: dict[str, nn.Module], steps: list[Step], results: set[int], scales: dict[Step, Step]
-) -> dict[Step, tuple[str, str | None]]:
-    """By a Convolution's step: the BatchNorm and the Scale behind it, whose bottom nobody else reads."""
+) -> dict[Step, tuple[str, str | None, str | None]]:
+    """By a Convolution's step: what it can compute, too, where nobody else reads the value between.
+
+    These are a BatchNorm, the Scale behind it, and a ReLU behind both.
+    """
     readers = _readers(steps)
     norms = {}
     for step in steps:
@@ -98,7 +100,10 @@ def _norms(
             continue
         if type(modules[after[0].key]) is BatchNorm:
             scale = scales.get(after[0])
-            norms[step] = after[0].key, scale.key if scale else None
+            top = (scale or after[0]).tops[0]
+            last = readers.get(top, []) if top not in results else []
+            alone = len(last) == 1 and is_activation(modules[last[0].key])
+            norms[step] = after[0].key, scale.key if scale else None, last[0].key if alone else None
     return norms
 
 

@@ -4,8 +4,11 @@ import copy
 
 import pytest
 import torch
+from support.points import DEVICES
 
 from layers import caffe_net
+from layers._net import folded
+from layers.depthwise_conv import depthwise_conv_norm
 
 TEXT = """
 input: "data" input_shape { dim: 2 dim: 4 dim: 6 dim: 6 }
@@ -13,16 +16,16 @@ layer { name: "conv" type: "%s" bottom: "data" top: "x" convolution_param { num_
         pad: 1 group: %d bias_term: %s weight_filler { type: "msra" } } }
 layer { name: "bn" type: "BatchNorm" bottom: "x" top: "x" %s }
 %s
-layer { name: "relu" type: "ReLU" bottom: "x" top: "x" }
+layer { name: "relu" type: "%s" bottom: "x" top: "x" }
 layer { name: "fc" type: "Convolution" bottom: "x" top: "fc" convolution_param { num_output: 3 kernel_size: 1
         weight_filler { type: "msra" } } }
 """
 SCALE = 'layer { name: "scale" type: "Scale" bottom: "x" top: "x" scale_param { bias_term: true } }'
 
 
-def made(type_name="Convolution", group=1, bias="true", norm="", scale=SCALE, device="cpu"):
+def made(type_name="Convolution", group=1, bias="true", norm="", scale=SCALE, device="cpu", relu="ReLU"):
     torch.manual_seed(0)
-    net = caffe_net(TEXT % (type_name, group, bias, norm, scale)).double().to(device)
+    net = caffe_net(TEXT % (type_name, group, bias, norm, scale, relu)).double().to(device)
     for parameter in net.parameters():
         torch.nn.init.uniform_(parameter, -1, 1)
     net.bn.mean.uniform_(-2, 2)
@@ -145,6 +148,63 @@ def test_in_other_precisions_and_in_a_copy():
             torch.testing.assert_close(net(single).double(), wanted, rtol=0.1, atol=0.1)
         torch.testing.assert_close(net(single), wanted.float(), rtol=1e-4, atol=1e-4)
     torch.testing.assert_close(net(single).detach(), wanted.float(), rtol=1e-4, atol=1e-4)
+
+
+@pytest.fixture(params=DEVICES)
+def device(request, monkeypatch):
+    """A device on which depthwise ones are the toolkit's own kernel. On a CPU torch's would be faster."""
+    if request.param == "cpu":
+        monkeypatch.setattr(folded, "_operator", lambda device_type: depthwise_conv_norm)
+    return request.param
+
+
+@pytest.mark.parametrize("guard", [torch.no_grad, torch.inference_mode])
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {},
+        {"bias": "false"},
+        {"scale": ""},
+        {"relu": "ReLU6"},
+        {"relu": "TanH"},
+        {"type_name": "ConvolutionDepthwise"},
+    ],
+    ids=str,
+)
+def test_a_depthwise_one_computes_its_relu_too(norms, device, guard, parts):
+    """Nothing is kept, so that it follows any write, where no gradient is recorded."""
+    net, x = made(**{"type_name": "DepthwiseConvolution", "group": 4} | parts, device=device)
+    if parts.get("relu") == "ReLU6":
+        net.bn.variance.mul_(1e-3)  # so that many are above 6
+    net.eval()
+    for change in (lambda: None, lambda: net.conv.weight.data.mul_(-2), lambda: net.bn.mean.add_(1)):
+        change()
+        wanted, between = (
+            one_by_one(net, x),
+            one_by_one_until(net, x, "scale" if net.layers.get("scale") else "bn"),
+        )
+        norms.clear()
+        with guard():
+            torch.testing.assert_close(net(x), wanted, rtol=1e-10, atol=1e-10)
+            torch.testing.assert_close(net(x, end="relu"), net(x, blobs=["x"])["x"])
+        assert not norms
+        seen = []
+        kept = net.relu.register_forward_hook(
+            lambda layer, bottoms, top, seen=seen: seen.append(bottoms[0].clone())
+        )
+        with guard():
+            torch.testing.assert_close(net(x), wanted, rtol=1e-10, atol=1e-10)
+        kept.remove()
+        torch.testing.assert_close(seen[0], between, rtol=1e-10, atol=1e-10)
+
+
+def one_by_one_until(net, x, layer):
+    """A layer's own top."""
+    tops = []
+    kept = net.get_layer(layer).register_forward_hook(lambda *call: tops.append(call[-1].detach().clone()))
+    one_by_one(net, x)
+    kept.remove()
+    return tops[0]
 
 
 @pytest.mark.gpu
