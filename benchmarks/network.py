@@ -1,8 +1,10 @@
 """Whole networks as users run them: torchvision's models, with DepthwiseConv2d for each depthwise nn.Conv2d.
 
+For inference it takes the batch norm and the activation behind it, too, if there are any.
+
 Wall time of a training step (forward, loss, backward, SGD) or of an inference call, torch's model over ours: above 1 we
 win. It is measured eagerly, as users type it, then as one CUDA graph per step, and under torch.compile. In the first
-two a third model runs, whose depthwise layers cost nothing. No model can win more than that one.
+two a third model runs, in which what DepthwiseConv2d replaces costs nothing. No model can win more than that one.
 """
 
 import copy
@@ -34,6 +36,7 @@ RUNS = (
     ("convnext_tiny", INFERENCE, 32),
 )
 OURS, TORCH, FREE = "ours", "torch", "free"
+NAMES = {nn.ReLU: "relu", nn.ReLU6: "relu6", nn.SiLU: "silu", nn.GELU: "gelu"}
 LEAST, MEAN = 1.0, 1.25  # to reach: each cell, and the geometric mean of the eager ones
 
 
@@ -85,31 +88,42 @@ def absent() -> str | None:
     return None
 
 
-def exchanged(model: nn.Module, made: Callable[[nn.Conv2d], nn.Module]) -> nn.Module:
-    """A copy of a model with another layer for each depthwise nn.Conv2d."""
+def exchanged(model: nn.Module, made: Callable[..., nn.Module], run: str) -> nn.Module:
+    """A copy of a model with another layer for each depthwise nn.Conv2d, for inference with its neighbours."""
     model = copy.deepcopy(model)
     for parent in list(model.modules()):
         for name, conv in list(parent.named_children()):
             if isinstance(conv, nn.Conv2d) and conv.groups == conv.in_channels == conv.out_channels > 1:
-                setattr(parent, name, made(conv))
+                behind = neighbours(parent, int(name)) if run == INFERENCE and name.isdigit() else []
+                setattr(parent, name, made(conv, *behind))
+                for _ in behind:
+                    del parent[int(name) + 1]
     return model
 
 
-def ours(conv: nn.Conv2d) -> nn.Module:
+def neighbours(parent: nn.Module, place: int) -> list[nn.Module]:
+    """The batch norm and the activation behind a layer of an nn.Sequential; nothing if there is no norm."""
+    behind = list(parent)[place + 1 : place + 3] if isinstance(parent, nn.Sequential) else []
+    if not behind or not isinstance(behind[0], nn.BatchNorm2d):
+        return []
+    return behind if type(behind[-1]) in NAMES else behind[:1]
+
+
+def ours(conv: nn.Conv2d, norm: nn.Module | None = None, activation: nn.Module | None = None) -> nn.Module:
     """Our layer, with the same weights."""
     from layers.depthwise_conv import DepthwiseConv2d
 
-    layer = DepthwiseConv2d(
-        conv.in_channels, conv.kernel_size, conv.stride, conv.padding, conv.dilation, conv.bias is not None
-    )
+    sizes = conv.in_channels, conv.kernel_size, conv.stride, conv.padding, conv.dilation
+    layer = DepthwiseConv2d(*sizes, conv.bias is not None, activation=activation and NAMES[type(activation)])
     layer.load_state_dict(conv.state_dict())
+    layer.norm = norm
     return layer.to(conv.weight)
 
 
 class Free(nn.Module):
     """A layer that takes no time. Its top is its bottom or, if the shapes differ, memory that is not written."""
 
-    def __init__(self, conv: nn.Conv2d):
+    def __init__(self, conv: nn.Conv2d, *_: nn.Module):
         super().__init__()
         self.shaped = [conv]  # in a list, so that it is no submodule; it computes only shapes
         self.buffers_of: dict[tuple, tuple[Tensor, Tensor]] = {}
@@ -166,13 +180,12 @@ def cell(settings: Settings, mode: str, name: str, run: str, batch: int, column:
     torch.compiler.reset()
     torch.manual_seed(0)
     plain = torchvision.models.get_model(name, weights=None).cuda().to(memory_format=column.layout)
-    models = {TORCH: plain, OURS: exchanged(plain, ours)}
     images = torch.randn(batch, 3, 224, 224, device=GPU).contiguous(memory_format=column.layout)
-    for model in models.values():
-        settle(model, images)
+    settle(plain, images)
+    models = {TORCH: plain, OURS: exchanged(plain, ours, run)}
     agree(models, images, column)
     if mode != COMPILED:
-        models[FREE] = exchanged(plain, Free)
+        models[FREE] = exchanged(plain, Free, run)
     labels = torch.randint(0, 1000, (batch,), device=GPU)
     timers = {}
     for contender, model in models.items():
