@@ -146,7 +146,10 @@ def depthwise_conv(
     dilation: Sequence[int],
     activation: int = 0,
 ) -> Tensor:
-    """`depthwise_conv2d` with pairs, and its activation as a number: the operator. All else is the same."""
+    """`depthwise_conv2d` with pairs and an activation's number: the operator.
+
+    Its other arguments, result and errors are the same.
+    """
     layout, top_shape, numbers = _geometry(bottom, weight, stride, padding, dilation)
     bias = checked_bias(bias, bottom)
     top = torch.empty(top_shape, dtype=bottom.dtype, device=bottom.device, memory_format=layout)
@@ -216,10 +219,22 @@ def depthwise_conv_norm(
     scale: Tensor | None = None,
     shift: Tensor | None = None,
 ) -> Tensor:
-    """activation(scale * (conv - mean) / sqrt(variance + eps) + shift): a batch norm by running statistics, for free.
+    """activation(scale * (conv - mean) / sqrt(variance + eps) + shift): a batch norm by running statistics, too.
 
-    A small kernel folds the norm into the weights in each call, so that nothing is kept that could be out of date. All
-    parameters have one dtype. It has no derivative.
+    A small kernel folds the norm into the weights in each call, so that nothing is kept that could be out of date. It
+    has no derivative.
+
+    Args:
+        bottom, weight, bias, stride, padding, dilation: as `depthwise_conv` has them.
+        mean, variance, scale, shift: [channels], in the weight's dtype. scale and shift may be None.
+        eps: added to the variance.
+        activation: its number: 0 none, 1 ReLU, 2 ReLU6, 3 SiLU, 4 GELU.
+
+    Returns:
+        what `depthwise_conv` returns.
+
+    Raises:
+        CaffeTypeError, CaffeValueError: naming the argument.
     """
     layout, top_shape, numbers = _geometry(bottom, weight, stride, padding, dilation)
     channels, weight = bottom.shape[1], weight.contiguous()
