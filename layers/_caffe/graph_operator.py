@@ -128,7 +128,7 @@ class GraphOperator:
             copies = [blob.clone() for blob in blobs]
             wanted = [True] * len((*bottoms, *blobs))
             instance, chosen, tops = pool.forward(site, forced, bottoms, copies, wanted)
-            written = instance.writes_parameters()
+            written = instance.written
             shapes = instance.reshape(chosen, tuple(tuple(b.shape) for b in bottoms))
             pool.release(instance)
         if written:

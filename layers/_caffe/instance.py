@@ -5,6 +5,7 @@ A Caffe layer object holds the state of one call: Backward reads what Forward le
 
 import atexit
 import functools
+import struct
 import threading
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -14,6 +15,7 @@ from torch import Tensor
 
 from .._backends import BACKENDS
 from .._runtime import CaffeRuntimeError, Layer
+from .._runtime.extension import extension
 from . import services
 
 MODES = CPU, GPU = "cpu", "gpu"  # Caffe's modes, as users name them
@@ -169,22 +171,6 @@ class Definition:
             self._nothing[tensor.device] = torch.empty(1, dtype=torch.float64, device=tensor.device)
         return self._nothing[tensor.device].data_ptr()
 
-    def result(self, site: Site, shape: Shape, address: int, token: int, top, inputs) -> Tensor:
-        """The tensor whose memory holds a result: `top`, one that a service allocated, or an input that it shares."""
-        count = torch.Size(shape).numel()
-        if top is not None and top.shape == shape and (not count or top.data_ptr() == address):
-            return top
-        if not count:
-            return torch.empty(shape, dtype=site.dtype, device=site.torch_device)
-        if token in services.memory:
-            return services.memory.pop(token).view(site.dtype)[:count].view(shape)
-        for tensor in inputs:
-            if tensor is not None and tensor.numel() == count and tensor.data_ptr() == address:
-                return tensor.view(shape)
-        raise CaffeRuntimeError(
-            f"{self.name}: a result of shape {list(shape)} lies in memory of unknown origin"
-        )
-
 
 class Record:
     """The record of one call for the C++ object: the structs of include/caffe/layer_record.h.
@@ -232,6 +218,9 @@ class Instance:
         mode: CPU or GPU, for LayerSetUp and Reshape.
         bottoms: tensors, or shapes if there is no data.
         iteration: the training loop's; -1: not known.
+
+    Attributes:
+        written: the numbers of the parameter blobs that the last Forward wrote to.
     """
 
     def __init__(
@@ -243,6 +232,7 @@ class Instance:
         iteration: int,
     ):
         self.definition, self.site = definition, site
+        self._calls = extension(definition.name)
         self.library = library = definition.library(site.backend)
         self.lib = library.lib
         self.handle = definition.create(library, site.dtype, site.phase)
@@ -263,10 +253,12 @@ class Instance:
             raise definition.no_code("LayerSetUp or Reshape", library)
         self.weights = [blob.loss_weight for blob in record.tops]
         self.top_shapes = tuple(shape_of(blob) for blob in record.tops)
-        parameters = record.head.parameters
-        self.record, self.backward_record = (
-            Record(library, len(bottoms), tops, parameters) for _ in range(2)
-        )
+        self.parameters, self.written = record.head.parameters, []
+        in_place = tuple(definition.in_place.get(i, -1) for i in range(tops)) if definition.in_place else ()
+        runners = (library.runner(f"caffe_layer_{name}") for name in ("forward", "backward"))
+        self.counts = len(bottoms), tops, self.parameters
+        numbers = (self.handle, *runners, library.set_num_threads, *self.counts, len(in_place), *in_place)
+        self.core = struct.pack(f"{len(numbers)}q", *numbers)  # of CoreCall in src/edge/call_caffe.h
 
     def __del__(self):
         if hasattr(self, "handle") and not _exiting.is_set():
@@ -274,7 +266,7 @@ class Instance:
 
     def place(self, record: Record, mode: str, iteration: int) -> None:
         """Write into a record where and how the call runs."""
-        head, site, self.mode = record.head, self.site, mode
+        head, site = record.head, self.site
         head.mode = self.lib.CAFFE_MODE_CPU if mode == CPU else self.lib.CAFFE_MODE_GPU
         head.device, head.stream, head.phase = site.device, site.stream, site.phase
         head.iteration = -1 if site.capture else iteration
@@ -292,7 +284,7 @@ class Instance:
         """Copies of the parameter blobs as the layer's fillers left them, on the CPU. Sets `multipliers`."""
         blobs, ffi = [], self.library.ffi
         self.multipliers: list[tuple[float, float]] = []  # lr_mult and decay_mult, as SetUp left them
-        for i in range(len(self.record.parameters)):
+        for i in range(self.parameters):
             record = ffi.new("caffe_parameter_record *")
             if self.lib.caffe_layer_parameter_ffi(self.handle, i, int(ffi.cast("uintptr_t", record))):
                 self.definition.fail(self.library, "parameter")
@@ -302,23 +294,11 @@ class Instance:
             self.multipliers.append((record.lr_mult, record.decay_mult))
         return blobs
 
-    def pattern(self, bottoms: list[Tensor], tops, blob_shapes: tuple[Shape, ...], iteration: int) -> bytes:
-        """The record of a call of forward with such tensors, without addresses."""
-        record = Record(self.library, len(bottoms), len(tops), len(blob_shapes))
-        self.place(record, self.mode, iteration)
-        for blob, bottom in zip(record.bottoms, bottoms, strict=True):
-            put(blob, tuple(bottom.shape))
-        for blob, top in zip(record.tops, tops, strict=True):
-            put(blob, tuple(top.shape), flags=self.lib.CAFFE_DATA_UNDEFINED)
-        for blob, shape in zip(record.parameters, blob_shapes, strict=True):
-            put(blob, shape)
-        return bytes(record.bytes)
-
     # ---------------------------------------------------------------------------------------- calls
 
     def reshape(self, mode: str, shapes: tuple[Shape, ...]) -> tuple[Shape, ...]:
         """The tops' shapes for bottoms of these shapes, by the layer's Reshape."""
-        record = self.record
+        record = Record(self.library, *self.counts)
         self.place(record, mode, -1)
         for blob, shape in zip(record.bottoms, shapes, strict=True):
             put(blob, shape)
@@ -329,7 +309,7 @@ class Instance:
         return tuple(shape_of(blob) for blob in record.tops)
 
     def forward(
-        self, mode: str, iteration: int, bottoms, blobs: list[Tensor], wanted, expected=None, before=None
+        self, mode: str, iteration: int, bottoms, blobs, wanted, expected=None, before=None
     ) -> list[Tensor] | None:
         """Run Reshape and Forward. Returns the tops; None if the layer has no such code.
 
@@ -338,50 +318,17 @@ class Instance:
             expected: the probable shapes of the tops.
             before: the tops' values before Forward, for tests of what it does with them. By default undefined.
         """
-        record, definition, site, c = self.record, self.definition, self.site, self.lib
-        in_place = definition.in_place
-        self.place(record, mode, iteration)
-        tops: list[Tensor | None] = [None] * len(record.tops)
-        for blob, tensor, want in zip(
-            record.bottoms + record.parameters, bottoms + blobs, wanted, strict=True
-        ):
-            flags = c.CAFFE_WANTED if want else 0
-            put(blob, tuple(tensor.shape), definition.address(tensor), flags=flags)
-        for i, blob in enumerate(record.tops):
-            if i in in_place:
-                tops[i] = top = bottoms[in_place[i]]
-                put(blob, tuple(top.shape), definition.address(top), in_place_of=in_place[i])
-            elif before is not None:
-                tops[i] = top = before[i].clone()
-                put(blob, tuple(top.shape), definition.address(top))
-            elif expected is None:
-                put(blob, ())
-            else:
-                tops[i] = top = torch.empty(expected[i], dtype=site.dtype, device=site.torch_device)
-                put(blob, expected[i], definition.address(top), flags=c.CAFFE_DATA_UNDEFINED)
-        if self.call("forward", record):
-            return None
-        if self._without_tops():
-            return []
-        return [
-            definition.result(site, shape_of(blob), blob.data, blob.data_token, top, bottoms + blobs)
-            for blob, top in zip(record.tops, tops, strict=True)
-        ]
+        given = expected if before is None else tuple(top.clone() for top in before)
+        tops = self._calls.run_forward(self, mode, iteration, (*bottoms, *blobs), wanted, given)
+        return None if tops is None else list(tops)
 
-    def writes_parameters(self) -> list[int]:
-        """The parameter blobs that the last Forward wrote to."""
-        written = self.lib.CAFFE_WRITTEN
-        return [i for i, blob in enumerate(self.record.parameters) if blob.flags & written]
-
-    def _without_tops(self) -> bool:
-        """Has the layer no top at all? Then the one that was assumed has no shape."""
-        bare = [i for i, blob in enumerate(self.record.tops) if not blob.data and not blob.axes]
-        if bare and not self.tops_guessed:
-            name = self.definition.tops[bare[0]] if self.definition.tops else bare[0]
+    def without_top(self, i: int) -> None:
+        """Forward gave a top no shape: the layer has no top at all, or it has fewer, which is an error."""
+        if not self.tops_guessed:
+            name = self.definition.tops[i] if self.definition.tops else i
             raise CaffeRuntimeError(
                 f"{self.definition.name}: the layer gives top {name!r} no shape: it has fewer tops"
             )
-        return bool(bare)
 
     def backward(
         self, mode: str, iteration: int, bottoms, tops, blobs, top_diffs, wanted, before=None
@@ -394,32 +341,30 @@ class Instance:
             before: the values of these gradients before Backward, for tests of what it does with them. By default
                 those of bottoms are undefined, those of blobs 0.
         """
-        record, definition, c = self.backward_record, self.definition, self.lib
-        self.place(record, mode, iteration)
-        sources = {bottom: top for top, bottom in definition.in_place.items()}
-        diffs = []
-        values = zip(record.bottoms + record.parameters, bottoms + blobs, wanted, strict=True)
-        for i, (blob, value, want) in enumerate(values):
-            diff, flags = None, c.CAFFE_WANTED if want else 0
-            if i in sources:
-                diff = top_diffs[sources[i]]
-            elif want and before is not None:
-                diff = before[i]
-            elif want and i < len(bottoms):
-                diff, flags = torch.empty_like(value), flags | c.CAFFE_DIFF_UNDEFINED
-            elif want:
-                diff = torch.zeros_like(value)  # Caffe accumulates
-            at = 0 if diff is None else definition.address(diff)
-            put(blob, tuple(value.shape), definition.address(value), at, flags)
-            diffs.append(diff)
-        for i, (blob, top, diff) in enumerate(zip(record.tops, tops, top_diffs, strict=True)):
-            at, diff_at = definition.address(top), definition.address(diff)
-            put(blob, tuple(top.shape), at, diff_at, in_place_of=definition.in_place.get(i, -1))
-        if self.call("backward", record):
-            return None
-        return [
-            definition.result(self.site, shape_of(blob), blob.diff, blob.diff_token, diff, top_diffs)
-            if want
-            else None
-            for blob, diff, want in zip(record.bottoms + record.parameters, diffs, wanted, strict=True)
-        ]
+        tensors = (*bottoms, *blobs, *tops, *top_diffs)
+        diffs = self._calls.run_backward(self, mode, iteration, tensors, wanted, before)
+        return None if diffs is None else list(diffs)
+
+    # What C calls.
+
+    def address(self, tensor: Tensor) -> int:
+        return self.definition.address(tensor)
+
+    def fail(self, doing: str):
+        self.definition.fail(self.library, doing)
+
+    def result(self, shape: Shape, address: int, token: int, top: Tensor | None, others) -> Tensor:
+        """The tensor of a result: `top`, one that a service allocated, or one of others, whose memory it shares."""
+        site, count = self.site, torch.Size(shape).numel()
+        if top is not None and top.shape == shape and (not count or top.data_ptr() == address):
+            return top
+        if not count:
+            return torch.empty(shape, dtype=site.dtype, device=site.torch_device)
+        if token in services.memory:
+            return services.memory.pop(token).view(site.dtype)[:count].view(shape)
+        for tensor in others:
+            if tensor is not None and tensor.numel() == count and tensor.data_ptr() == address:
+                return tensor.view(shape)
+        raise CaffeRuntimeError(
+            f"{self.definition.name}: a result of shape {list(shape)} lies in memory of unknown origin"
+        )

@@ -37,14 +37,14 @@ from .._runtime import (
     path_of,
     refuse_script,
 )
-from .autograd import CaffeCall, CaffeNode, Placement, answered
+from . import services
+from .autograd import CaffeCall, apply, call_module
 from .bottoms import dtype_of, guarded, placed, refuse_transforms, site_at
 from .caffemodel import blobs_of, fits
 from .graph_operator import GraphOperator
 from .instance import DTYPES, MODES, Definition, Shape, Site, caffe_package, phase_of
 from .parameters import Parameters
 from .pool import Pool
-from .recorded import RecordedCall, record
 
 _DOCUMENTATION = """The Caffe layer {type} of {folder}, run as its authors wrote it.
 {about}
@@ -120,7 +120,6 @@ class CaffeModule(nn.Module):
         self._pool = Pool(definition)
         self._text = str(message)
         self._mode: str | None = None
-        self._recorded: RecordedCall | None = None
 
     @property
     def lr_mult(self) -> list[float]:
@@ -169,9 +168,6 @@ class CaffeModule(nn.Module):
     def extra_repr(self) -> str:
         return " ".join(self._text.split())
 
-    def __getstate__(self) -> dict:
-        return self.__dict__ | {"_recorded": None}
-
     @property
     def mode(self) -> str | None:
         """Which code runs on CPU tensors.
@@ -185,7 +181,7 @@ class CaffeModule(nn.Module):
     def mode(self, mode: str | None) -> None:
         if mode not in (None, *MODES):
             raise CaffeValueError(f"{self.layer.name}: mode: expected 'cpu', 'gpu' or None, got {mode!r}")
-        self._mode, self._recorded = mode, None
+        self._mode = mode
 
     @property
     def iteration(self) -> int | None:
@@ -200,7 +196,6 @@ class CaffeModule(nn.Module):
         if iteration is not None:
             iteration = self.layer.integer("iteration", iteration, 0)
         self._pool.iteration = -1 if iteration is None else iteration
-        self._pool.changed()
 
     # ---------------------------------------------------------------------------------------- calls
 
@@ -233,14 +228,11 @@ class CaffeModule(nn.Module):
             takes_in = not pool.varying or torch._dynamo.config.capture_dynamic_output_shape_ops
             set_up = pool.blob_shapes is not None
             return self._in_a_graph(bottoms) if set_up and takes_in else _outside_of_the_graph(self, *bottoms)
-        recorded = self._recorded
-        if recorded is not None:
-            answer = recorded.forward(recorded, self, bottoms)
-            if answer is not None:
-                return answer
-        return self._careful(bottoms)
+        answer = call_module(self, bottoms)
+        return self._careful(bottoms) if answer is None else answer
 
     def _careful(self, bottoms: tuple[Tensor, ...]):
+        """Do what C left: convert the bottoms, make an instance, or word the error."""
         if (node := fx_node(self, self.layer.name, bottoms)) is not None:
             return node
         pool = self._pool
@@ -251,29 +243,31 @@ class CaffeModule(nn.Module):
         if tracing or any(is_fake(b) for b in bottoms):
             return self._in_a_graph(bottoms)
         with placed(pool, bottoms, self._blobs, self.training, self._set_up) as (site, bottoms, blobs):
-            placement = Placement(pool, site, self._mode, len(bottoms))
-            wants = torch.is_grad_enabled() and any(t.requires_grad for t in (*bottoms, *blobs))
+            inputs = (*bottoms, *blobs)
+            wants = torch.is_grad_enabled() and any(t.requires_grad for t in inputs)
             # In forward mode, too: autograd raises an error for tangents, and Forward would lose them.
-            differentiated = pool.has_tops and (wants or forward_ad._current_level >= 0)
-            if differentiated:
-                call = CaffeCall()
-                call.placement = placement
-                tops = CaffeNode.apply(call, *bottoms, *blobs)
-                instance = call.instance
-            else:
-                instance, _, tops = pool.forward(
-                    site, self._mode, bottoms, blobs, [False] * len((*bottoms, *blobs))
-                )
-                for i in pool.in_place.values():
-                    if not bottoms[i].is_inference():
-                        torch.autograd.graph.increment_version(bottoms[i])
-            self._recorded = record(placement, instance, bottoms, tops, self.training)
-            if not differentiated:
-                pool.release(instance)
+            if pool.has_tops and (wants or forward_ad._current_level >= 0):
+                with torch.no_grad(), services.watched_draws() as states:
+                    wanted = [t.requires_grad for t in inputs]
+                    instance, mode, tops = pool.forward(site, self._mode, bottoms, blobs, wanted)
+                call = CaffeCall(pool, self._mode, mode, instance, states, tops)
+                return self._answer(apply(call, *inputs))
+            instance, _, tops = pool.forward(site, self._mode, bottoms, blobs, [False] * len(inputs))
+            pool.release(instance)
+            for i in pool.in_place.values():
+                if not bottoms[i].is_inference():
+                    torch.autograd.graph.increment_version(bottoms[i])
             return self._answer(tops)
 
     def _answer(self, tops):
-        return answered(tops, self._pool.weights if self._pool.weighs else None)
+        """What a call returns: the only top, or a tuple of all, times their loss_weights.
+
+        Torch multiplies, so Forward and Backward do not know the weights.
+        """
+        if self._pool.weighs:
+            pairs = zip(tops, self._pool.weights, strict=True)
+            tops = [top if weight == 1 else top * weight for top, weight in pairs]
+        return tops[0] if len(tops) == 1 else tuple(tops)
 
     def _in_a_graph(self, bottoms: tuple[Tensor, ...]):
         """Call the operator of torch.library: for torch.compile, torch.export, fake tensors and torch.jit.trace."""

@@ -7,6 +7,7 @@ or streams, each get an instance of their own.
 import contextlib
 import threading
 from collections import defaultdict
+from collections.abc import Sequence
 
 from torch import Tensor
 
@@ -27,19 +28,20 @@ class Pool:
 
     Attributes:
         blob_shapes: the shapes of the parameter blobs; None before it is set up.
+        blob_names: the names of the module's parameters, for C. None before it is set up, and if a top is computed
+            in place: then Python makes the calls.
+        top_shapes: the probable shapes of the tops, by the shapes of the bottoms and blobs.
         varying: (top, axis) of the sizes that depend on values: with bottoms of the same shapes, Forward gave other
             sizes than Reshape, or than another Forward.
         multipliers: lr_mult and decay_mult of each blob, as SetUp left them.
         weights: the tops' loss_weights; 1 if there is none.
         weighs: is one of them not 1?
         has_tops: has the layer a top? A layer that does not say is supposed to have one, until its first Forward.
-        changes: a number that grows when something changes on which recorded calls depend and which they do not check.
     """
 
     def __init__(self, definition: Definition, iteration: int = -1):
         self.definition, self.name, self.in_place = definition, definition.name, definition.in_place
         self.iteration = iteration
-        self.changes = 0
         self.host_mode = None  # CPU or GPU, when it is known for which of them the layer has code
         self.free: dict[Site, list[Instance]] = defaultdict(list)
         self.top_shapes: dict[tuple[Shape, ...], tuple[Shape, ...]] = {}
@@ -51,6 +53,7 @@ class Pool:
         self.lent: set[Instance] = set()
         self.overlapped = False  # has a call begun before an earlier one's backward?
         self.blob_shapes: tuple[Shape, ...] | None = None
+        self.blob_names: tuple[str, ...] | None = None
         self.set_up_shapes: tuple[Shape, ...] = ()
         self.multipliers: list[tuple[float, float]] = []
         self.weights: list[float] = []
@@ -62,10 +65,6 @@ class Pool:
 
     def __deepcopy__(self, memo):
         return Pool(self.definition, self.iteration)
-
-    def changed(self) -> None:
-        """Make all recorded calls invalid."""
-        self.changes += 1
 
     # ------------------------------------------------------------------------------------ instances
 
@@ -125,9 +124,9 @@ class Pool:
         self.multipliers = instance.multipliers
         self.weights = [weight or 1.0 for weight in instance.weights]
         self.weighs, self.has_tops = any(weight != 1 for weight in self.weights), bool(self.weights)
-        self._expect(shapes, instance.top_shapes)
-        self.set_up_shapes = shapes
-        self.blob_shapes = tuple(tuple(blob.shape) for blob in blobs)
+        self.set_up_shapes, self.blob_shapes = shapes, shapes_of(blobs)
+        self._expect(shapes + self.blob_shapes, instance.top_shapes)
+        self.blob_names = None if self.in_place else tuple(f"blob{i}" for i in range(len(blobs)))
         self.release(instance)
         return blobs
 
@@ -150,7 +149,7 @@ class Pool:
     ) -> tuple[Instance, str, list[Tensor]]:
         """Run Forward. Returns the instance that ran it, its mode and its tops."""
         modes = self.modes(site, forced)
-        shapes = shapes_of(bottoms)
+        shapes = shapes_of((*bottoms, *blobs))
         if self.lent and not self.overlapped and not site.capture:
             self.overlapped = True
             warn_of_state(self.definition, site, modes[0], bottoms, blobs, self.set_up_shapes, self.iteration)
@@ -161,10 +160,7 @@ class Pool:
             if tops is not None:
                 if len(modes) > 1 and mode == GPU:
                     self.host_mode = GPU
-                if tops:
-                    self._expect(shapes, shapes_of(tops))
-                else:
-                    self.has_tops = self.weighs = False
+                self.saw(shapes, tops)
                 return instance, mode, tops
             self.release(instance)
         raise self.no_code_for("Forward", modes[-1], site)
@@ -181,7 +177,6 @@ class Pool:
     def run_on_host(self, mode: str) -> None:
         """Set the mode in which calls on CPU tensors run from now on."""
         self.host_mode = mode
-        self.changed()
 
     def no_code_for(self, function: str, mode: str, site: Site) -> CaffeRuntimeError:
         hint = {
@@ -197,7 +192,7 @@ class Pool:
         with services.replaying(states):
             instance = self.acquire(site, mode)
             copies = [blob.clone() for blob in blobs]
-            expected = self.top_shapes.get(shapes_of(bottoms))
+            expected = self.top_shapes.get(shapes_of((*bottoms, *copies)))
             again = instance.forward(mode, self.iteration, bottoms, copies, wanted, expected)
         if again is None:
             raise self.no_code_for("Forward", mode, site)
@@ -209,14 +204,21 @@ class Pool:
             )
         return instance
 
-    def _expect(self, bottoms: tuple[Shape, ...], tops: tuple[Shape, ...]) -> None:
-        """Remember the tops' shapes for bottoms of these shapes, and which sizes vary."""
-        for i, (before, now) in enumerate(zip(self.top_shapes.get(bottoms, tops), tops, strict=True)):
+    def saw(self, inputs: tuple[Shape, ...], tops: Sequence[Tensor]) -> None:
+        """Learn from the tops of a Forward."""
+        if tops:
+            self._expect(inputs, shapes_of(tops))
+        else:
+            self.has_tops = self.weighs = False
+
+    def _expect(self, inputs: tuple[Shape, ...], tops: tuple[Shape, ...]) -> None:
+        """Remember the tops' shapes for bottoms and blobs of these shapes, and which sizes vary."""
+        for i, (before, now) in enumerate(zip(self.top_shapes.get(inputs, tops), tops, strict=True)):
             if before != now and len(before) == len(now):
                 self.varying |= {(i, axis) for axis in range(len(now)) if before[axis] != now[axis]}
         if len(self.top_shapes) > 1000:  # every batch has another shape
             self.top_shapes.clear()
-        self.top_shapes[bottoms] = tops
+        self.top_shapes[inputs] = tops
 
     # ---------------------------------------------------------------------------------------- words
 

@@ -148,8 +148,15 @@ PyType_Spec launcher_spec = {"_call.Launcher", sizeof(Holder<Launcher>), 0, kFla
                              launcher_slots};
 PyMethodDef module_methods[] = {
     {"configure", configure, METH_O, "configure(values): the parts of torch, by name"},
-    {"record_caffe_call", record_caffe_call, METH_O, "record_caffe_call(values): forward and backward"},
-    {"caffe_forward", caffe_forward, METH_O, "caffe_forward(careful): the forward of an autograd node"},
+    {"configure_caffe", configure_caffe, METH_O,
+     "configure_caffe(values): the parts of layers/_caffe, by name"},
+    {"call_module", PY_METHOD(call_module), METH_FASTCALL, "call_module(module, bottoms): the tops, or None"},
+    {"differentiate", PY_METHOD(differentiate), METH_FASTCALL,
+     "differentiate(call, saved, top_diffs, wanted): the inputs' gradients, or None"},
+    {"run_forward", run_forward, METH_VARARGS,
+     "run_forward(instance, mode, iteration, inputs, wanted, given): the tops, or None"},
+    {"run_backward", run_backward, METH_VARARGS,
+     "run_backward(instance, mode, iteration, all, wanted, before): the inputs' gradients, or None"},
     {nullptr, nullptr, 0, nullptr}};
 // What launcher.py, planning.py and operator.py in layers/_runtime pass.
 constexpr std::pair<const char*, int> constants[] = {

@@ -5,6 +5,7 @@
 #include <Python.h>
 
 #include <array>
+#include <utility>
 #include <vector>
 
 #include "dlpack.h"
@@ -18,6 +19,10 @@ class Owned {
  public:
   explicit Owned(PyObject* object = nullptr) : object_(object) {}
   Owned(Owned&& other) : object_(other.release()) {}
+  Owned& operator=(Owned&& other) {
+    std::swap(object_, other.object_);
+    return *this;
+  }
   ~Owned() { Py_XDECREF(object_); }
   static Owned borrowed(PyObject* object) {
     Py_XINCREF(object);
@@ -33,7 +38,6 @@ class Owned {
 
  private:
   PyObject* object_;
-  Owned& operator=(const Owned&) = delete;
 };
 
 // Sets the current exception aside until the end of its scope, because Python is asked for something else.
@@ -144,17 +148,24 @@ struct Names {
   CAFFE_NAME(to_save);
   // What our nodes keep there.
   CAFFE_NAME(given);
-  CAFFE_NAME(call);
-  // Of Caffe modules, and of their calls.
+  // Of Caffe modules, their pools and instances, and of their calls.
+  CAFFE_NAME(_mode);
   CAFFE_NAME(_parameters);
-  CAFFE_NAME(changes);
-  CAFFE_NAME(handle);
+  CAFFE_NAME(_pool);
+  CAFFE_NAME(blob_names);
+  CAFFE_NAME(core);
+  CAFFE_NAME(free);
+  CAFFE_NAME(host_mode);
   CAFFE_NAME(instance);
+  CAFFE_NAME(iteration);
   CAFFE_NAME(mode);
-  CAFFE_NAME(placement);
-  CAFFE_NAME(recorded);
-  CAFFE_NAME(states);
+  CAFFE_NAME(pool);
+  CAFFE_NAME(lent);
+  CAFFE_NAME(site);
+  CAFFE_NAME(top_shapes);
   CAFFE_NAME(training);
+  CAFFE_NAME(weighs);
+  CAFFE_NAME(written);
   // Of a tensor.
   CAFFE_NAME(contiguous);
   CAFFE_NAME(data_ptr);

@@ -123,7 +123,7 @@ def test_a_gradient_that_forward_leaves(zoo, place, layer):
 def test_a_gradient_that_forward_scales_by_the_loss_weight(zoo, place, weight):
     """Caffe keeps the loss weight in the top's diff from the start. Backward writes nothing."""
     m = place(zoo.EarlyLoss(loss_weight=[weight]))
-    # The careful way and the short one; more elements, and fewer.
+    # Python's call and C's; more elements, and fewer.
     for shape in [(2, 3), (2, 3), (4, 5), (2, 2), (2, 2)]:
         x = place.draw(*shape, grad=True)
         y = m(x)
@@ -143,7 +143,7 @@ def test_an_incoming_gradient_is_not_written(zoo, place):
             x, other = place.draw(3, 4, grad=True), place.draw(3, 4, grad=True, seed=2)
             diff = place.draw(3, 4, seed=3)
             given = diff.clone()
-            for _ in range(3):  # the careful way, then the short one
+            for _ in range(3):  # by Python, then by C
                 factor = weight[0] if weight and m._pool.in_place else 1
                 dx, dother = torch.autograd.grad(m(x * 1) + other, (x, other), given)
                 assert torch.equal(given, diff) and torch.equal(dother, diff)

@@ -150,7 +150,7 @@ def test_cuda_graph(zoo, gpu):
 
 @pytest.mark.parametrize("grad", [False, True])
 def test_cuda_graph_on_the_stream_of_earlier_calls(zoo, gpu, grad):
-    """A recorded call would run here, but for the graph, which needs an instance that nobody uses afterwards."""
+    """C would make this call, but for the graph, which needs an instance that nobody uses afterwards."""
     m, stream = zoo.Ramp(zoo_param={"slope": 0.5}).cuda(), torch.cuda.Stream()
     x = torch.randn(1000, device="cuda", requires_grad=grad)
     stream.wait_stream(torch.cuda.current_stream())

@@ -72,7 +72,7 @@ def test_iteration(zoo, place):
         m(x)
     for step in (0, 3, 1, 2**30):
         m.iteration = step
-        for _ in range(2):  # the careful way, the short one
+        for _ in range(2):  # by Python, then by C
             with torch.no_grad():
                 torch.testing.assert_close(m(x), step * x)
             (diff,) = grads(m(x), x)

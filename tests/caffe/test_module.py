@@ -18,7 +18,7 @@ def test_one_bottom_one_top(zoo, place, dtype):
     assert y.grad_fn is not None and y.device == x.device
     torch.testing.assert_close(grads(y, x), grads(reference, x))
     with torch.no_grad():
-        for _ in range(3):  # by the careful way, then by the short one
+        for _ in range(3):  # by Python, then by C
             again = m(x)
             assert torch.equal(again, y) and not again.requires_grad
     assert torch.autograd.gradcheck(m, (place.draw(3, 5, grad=True),))
@@ -68,7 +68,7 @@ def test_loss_and_its_weight(zoo, place):
     loss = 0.5 * (x - label).square().mean()
     for weight in (1, 0.25):
         m = place(zoo.Rewriting(loss_weight=[weight] if weight != 1 else []))
-        for _ in range(3):  # the careful way, then the short one
+        for _ in range(3):  # by Python, then by C
             y = m(x, label)
             torch.testing.assert_close(y, weight * loss)
             torch.testing.assert_close(

@@ -40,7 +40,7 @@ def test_follows_torchs_seed(zoo, place):
 def test_a_call_within_anothers_leaves_its_draws(zoo, place):
     """A profile function may call a layer while another one's draws are watched."""
     m, x = place(zoo.Noise()), place.draw(50, grad=True)
-    for _ in range(4):  # the careful way, then the short one
+    for _ in range(4):  # by Python, then by C
         with services_of(zoo).watched_draws() as outer:
             y = m(x)
             assert services_of(zoo).drawn == {threading.get_ident(): outer} and not outer

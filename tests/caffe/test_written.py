@@ -55,7 +55,7 @@ def made(zoo, place):
 def test_backward_sees_what_forward_wrote(made, what):
     m, a, b, w = made(what)
     before = a.detach().clone(), b.detach().clone()
-    for calls in (1, 2, 3):  # the careful way, and the short one
+    for calls in (1, 2, 3):  # by Python, then by C
         y, expected = m(a, b), reference(what, w, a, b, calls)
         torch.testing.assert_close(y, expected)
         torch.testing.assert_close(grads(y, (a, b, m.blob0)), grads(expected, (a, b, w)))

@@ -1,4 +1,4 @@
-"""Build the extension that runs recorded calls, one for all layers: src/edge/call.cpp.
+"""Build the extension that makes calls, one for all layers: src/edge/call.cpp.
 
     python -m tools.make.build_call layers/_runtime/_call.abi3.so --cxx "g++ -O2"
 

@@ -19,7 +19,7 @@ from .settings import ROOT, full
 from .stale import Files, Inputs
 
 CORE_SOURCES = "src/caffe"
-# The extension that runs recorded calls, one for all layers.
+# The extension that makes calls, one for all layers.
 CALL = "layers/_runtime/_call.abi3.so"
 # The record of these (stale.py) is the toolkit's own, whatever BUILD and CORE are.
 TOOLKITS = "build"

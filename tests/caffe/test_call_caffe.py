@@ -1,4 +1,4 @@
-"""Calls like the one before, and those that only look like it."""
+"""A call of a Caffe layer by C, and what C leaves to Python."""
 
 import pytest
 import torch
@@ -7,13 +7,13 @@ from support.zoo import FILLER, grads, raises
 from layers._runtime import CaffeRuntimeError, CaffeValueError
 from layers._runtime.extension import UNUSABLE
 
-needs_the_short_way = pytest.mark.skipif(bool(UNUSABLE), reason="the extension is not built")
+needs_the_extension = pytest.mark.skipif(bool(UNUSABLE), reason="the extension is not built")
 
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit")  # make_dual's own
-@needs_the_short_way
-def test_short_and_careful_way_agree(zoo, place):
-    """The short way is for calls like the last one. All other calls must not take it."""
+@needs_the_extension
+def test_c_and_python_agree(zoo, place):
+    """C makes the calls that need no conversion. Python converts for all others, or words the error."""
     m = place(zoo.Ramp(zoo_param={"slope": 0.5}))
     reference = torch.nn.functional.leaky_relu
     x = place.draw(4, 6, dtype=torch.float32)
@@ -26,7 +26,6 @@ def test_short_and_careful_way_agree(zoo, place):
                 floating = again if again.is_floating_point() else again.float()
                 torch.testing.assert_close(m(again), reference(floating, 0.5))
                 assert not m(again).requires_grad
-    assert m._recorded is not None
     assert m(grad).requires_grad and not m(x).requires_grad
     torch.testing.assert_close(grads(m(grad), grad), grads(reference(grad, 0.5), grad))
     with (
@@ -40,11 +39,12 @@ def test_short_and_careful_way_agree(zoo, place):
         m(x, x)
 
 
-@needs_the_short_way
-def test_training_takes_the_short_way(zoo, place, monkeypatch):
+@needs_the_extension
+def test_c_makes_the_calls(zoo, place, monkeypatch):
     m = place(zoo.Affine(zoo_param=FILLER))
     x = place.draw(2, 3, 4, grad=True)
     m(x)
+    m(x[:1])
     (instance,) = m._pool.free[next(iter(m._pool.free))]
 
     def careful(*_):
@@ -62,6 +62,7 @@ def test_training_takes_the_short_way(zoo, place, monkeypatch):
             torch.testing.assert_close(torch.autograd.grad(result, inputs, diff), expected)
             with torch.no_grad():
                 torch.testing.assert_close(m(x), reference)
+                torch.testing.assert_close(m(x[:1]), reference[:1])  # another shape, which it has seen
     with raises(CaffeRuntimeError, "once only"):
         (gradient,) = torch.autograd.grad(m(x).square().sum(), x, create_graph=True)
         gradient.sum().backward()
@@ -69,8 +70,35 @@ def test_training_takes_the_short_way(zoo, place, monkeypatch):
     several = [m(x) for _ in range(3)]  # each with an instance of its own
     for result in several:
         torch.testing.assert_close(grads(result, x), grads(reference, x, retain_graph=True))
-    result = m(x).sum()  # the short way's backward, then a second one
+    result = m(x).sum()  # C's backward, then Python's
     once, twice = (torch.autograd.grad(result, x, retain_graph=True) for _ in range(2))
     expected = torch.autograd.grad(reference.sum(), x, retain_graph=True)
     torch.testing.assert_close(once, expected)
     torch.testing.assert_close(twice, expected)
+
+
+def test_c_says_which_sizes_vary(zoo, place):
+    """The pool learns of sizes that depend on values from calls that C makes, too."""
+    m = place(zoo.Positive())
+    first, second = place.draw(6).abs(), place.draw(6).abs()
+    second[2] = -1
+    with torch.no_grad():
+        assert m(first).shape == (6,) and m(first).shape == (6,)
+        m._pool.varying.clear()
+        assert m(second).shape == (5,)
+    assert m._pool.varying == {(0, 0)}
+
+
+def test_a_saved_tensor_that_comes_back_as_another(zoo, place):
+    """A hook on saved tensors may change them: their layout is taken, another dtype is an error."""
+    m, x = place(zoo.Affine(zoo_param=FILLER)), place.draw(2, 3, 4, grad=True)
+    expected = grads(m(x), (x, m.blob0))
+    with torch.autograd.graph.saved_tensors_hooks(
+        lambda t: t, lambda t: t.mT.contiguous().mT if t.dim() > 1 else t
+    ):
+        result = m(x)
+    torch.testing.assert_close(grads(result, (x, m.blob0)), expected)
+    with torch.autograd.graph.saved_tensors_hooks(torch.Tensor.float, lambda t: t):
+        result = m(x)
+    with pytest.raises(TypeError, match="another dtype"):
+        grads(result, x)
