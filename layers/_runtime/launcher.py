@@ -11,6 +11,7 @@ import struct
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from .._backends import BACKENDS
 from . import extension
@@ -285,12 +286,23 @@ class Launcher:
         with torch._C._DisableTorchDispatch():
             return torch.empty(0, dtype=like.dtype, device=like.device)
 
+    def _check_tangent(self, name: str, tensor: Tensor) -> None:
+        """Refuse a dual tensor of forward-mode AD. In an autograd.Function's forward the Function's jvp does so."""
+        if forward_ad._current_level < 0 or not torch._C._is_fwd_grad_enabled():
+            return
+        if forward_ad.unpack_dual(tensor).tangent is not None:
+            raise CaffeRuntimeError(
+                f"{self.checks.name}: {name}: {self.function} has no forward-mode derivative, and would lose the "
+                "tangent. Give it forward_ad.unpack_dual(tensor).primal"
+            )
+
     def _check_tensors(self, tensors: dict[str, Tensor]) -> None:
         """Check for dense tensors of the right dtypes on one device."""
         checks, leads = self.checks, {}
         first, kinds = next(iter(tensors), ""), {n: t for t, n in self.passed}
         for name, tensor in tensors.items():
             checks.check_tensor(name, tensor)
+            self._check_tangent(name, tensor)
             functorch = torch._C._functorch
             if functorch.is_functorch_wrapped_tensor(tensor) or functorch.is_legacy_batchedtensor(tensor):
                 raise CaffeRuntimeError(

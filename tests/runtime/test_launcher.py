@@ -13,8 +13,9 @@ import torch
 from support import python_with_torch
 from support.reading import of, reads  # noqa: F401  (a fixture)
 from torch._subclasses import FakeTensorMode
+from torch.autograd import forward_ad
 
-from layers._runtime import CaffeTypeError, Layer
+from layers._runtime import CaffeRuntimeError, CaffeTypeError, Layer
 from layers.depthwise_conv import depthwise_conv1d, depthwise_conv_backward
 from layers.depthwise_conv import layer as depthwise_layer
 from layers.sigmoid import layer as sigmoid_layer
@@ -450,3 +451,21 @@ sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:xdist", *files,
     done = python_with_torch.run([sys.executable, "-c", script])
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
     assert re.search(r"\d+ passed", done.stdout)
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit")  # make_dual's own
+@pytest.mark.parametrize("layout", ["contiguous", "strided"])
+def test_a_tangent_is_refused(layout):
+    """C would drop it, silently. Plain tensors in the same level are taken."""
+    x = torch.rand(4, 4).t() if layout == "strided" else torch.rand(16)
+    call = sigmoid_layer.sigmoid_forward
+    top = torch.empty(16)
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(x, torch.ones_like(x))
+        for arguments, name in (((dual, top, 16), "bottom"), ((x.clone(), dual, 16), "top")):
+            with pytest.raises(
+                CaffeRuntimeError, match=f"sigmoid: {name}: sigmoid_forward .* lose the tangent"
+            ):
+                call(*arguments)
+        call(forward_ad.unpack_dual(dual).primal, top, 16)
+    torch.testing.assert_close(top, torch.sigmoid(x.reshape(16)))
