@@ -47,6 +47,35 @@ layer { name: "found" type: "DetectionOutput" bottom: "loc_flat" bottom: "conf_f
 """
 
 
+CONV = 'convolution_param { num_output: 8 kernel_size: 3 pad: 1 weight_filler { type: "msra" } }'
+# Layers of the data or of one before: name, type, bottoms, tops, parameters.
+LAYERS = f"""
+prelu | PReLU | conv | prelu |
+lrn | LRN | conv | lrn | lrn_param {{ local_size: 3 }}
+pool | Pooling | conv | pool mask | pooling_param {{ pool: MAX kernel_size: 2 stride: 2 }}
+up | Upsample | pool mask | up | upsample_param {{ scale: 2 }}
+deconv | Deconvolution | pool | deconv | {CONV.replace("kernel_size: 3", "group: 8 stride: 2 kernel_size: 4")}
+crop | Crop | deconv pool | crop | crop_param {{ axis: 2 offset: 1 }}
+sum | Eltwise | prelu deconv | sum | eltwise_param {{ coeff: 1 coeff: -0.5 }}
+cat | Concat | prelu sum | cat |
+slice | Slice | cat | left right | slice_param {{ slice_point: 6 }}
+power | Power | pool | power | power_param {{ power: 2 scale: 0.5 shift: 1 }}
+ave | Pooling | conv | ave | pooling_param {{ pool: AVE kernel_size: 3 stride: 2 pad: 1 }}
+sigmoid | Sigmoid | ave | sigmoid |
+argmax | ArgMax | conv | argmax | argmax_param {{ axis: 1 }}
+tile | Tile | pool | tile | tile_param {{ axis: 1 tiles: 2 }}
+interp | Interp | pool | interp | interp_param {{ zoom_factor: 2 }}
+reorg | Reorg | conv | reorg | reorg_param {{ stride: 2 }}
+depthwise | DepthwiseConvolution | conv | depthwise | {CONV.replace("kernel_size", "group: 8 kernel_size")}
+shuffle | ShuffleChannel | depthwise | shuffle | shuffle_channel_param {{ group: 4 }}
+relu6 | ReLU6 | shuffle | relu6 |
+all | Pooling | conv | all | pooling_param {{ pool: AVE global_pooling: true }}
+axpy | Axpy | all conv prelu | axpy |
+normalize | Normalize | conv | normalize | norm_param {{ across_spatial: false }}
+mean | Reduction | normalize | mean | reduction_param {{ axis: 2 operation: MEAN }}
+"""
+
+
 def session(path):
     import onnxruntime
 
@@ -89,6 +118,21 @@ def test_blobs_with_the_names_that_torch_gives(tmp_path):
     )
     certificate = net.to_onnx(tmp_path / "net.onnx")
     assert certificate.agrees and [blob["name"] for blob in certificate.blobs] == ["conv2d_1", "conv2d"]
+
+
+def test_stock_and_known_types(tmp_path):
+    text = 'input: "data" input_shape { dim: 1 dim: 3 dim: 8 dim: 12 }\n'
+    text += f'layer {{ name: "conv" type: "Convolution" bottom: "data" top: "conv" {CONV} }}\n'
+    for line in LAYERS.strip().splitlines():
+        name, kind, bottoms, tops, parameters = (part.strip() for part in line.split("|"))
+        ends = [f'bottom: "{b}"' for b in bottoms.split()] + [f'top: "{t}"' for t in tops.split()]
+        text += f'layer {{ name: "{name}" type: "{kind}" {" ".join(ends)} {parameters} }}\n'
+    torch.manual_seed(1)
+    certificate = caffe_net(text, phase="TEST").to_onnx(tmp_path / "net.onnx")
+    assert certificate.agrees and certificate.domains == [] and certificate.dynamic_batch, str(certificate)
+    assert {"up", "left", "argmax", "interp", "reorg", "relu6", "axpy", "mean"} <= {
+        b["name"] for b in certificate.blobs
+    }
 
 
 @pytest.mark.parametrize(
