@@ -61,7 +61,10 @@ class BuildError(Exception):
 
 def text_of(header: Path) -> str:
     """The text of a header, with plain newlines. A comment may have any encoding: each byte is one character."""
-    return re.sub(r"\r\n?", "\n", read(header))
+    try:
+        return re.sub(r"\r\n?", "\n", read(header))
+    except FileNotFoundError:
+        raise BuildError(f"{header}: error: it is missing, and declares the C functions") from None
 
 
 def parse_declarations(header: Path) -> dict[str, dict]:

@@ -69,3 +69,12 @@ def test_when_backwards_products_are_apart():
         assert not lltm._apart(cell(1 << 20))
     finally:
         torch.set_float32_matmul_precision("highest")
+
+
+def test_the_sizes_of_the_module():
+    """A row of an input may be empty; a row of the state may not."""
+    smallest = lltm.LLTM(0, 1)
+    assert (smallest.weights.shape, smallest.bias.shape) == ((3, 1), (3,))
+    for sizes, name in (((-1, 1), "input_features"), ((0, 0), "state_size"), ((3, 2.0), "state_size")):
+        with pytest.raises(CaffeError, match=rf"lltm: {name}: expected an int"):
+            lltm.LLTM(*sizes)
