@@ -48,7 +48,11 @@ def test_a_race_is_named_with_the_user_s_line(tmp_path, cache):
     }
     for name, text in files.items():
         (tmp_path / name).write_text(text)
-    environment = os.environ | {"SANITIZE": "races", "CAFFE_RACES": str(tmp_path / "log")}
+    environment = os.environ | {
+        "SANITIZE": "races",
+        "CAFFE_RACES": str(tmp_path / "log"),
+        "CUDA_VISIBLE_DEVICES": "",
+    }
     for script in ("build.py", "use.py"):
         done = python_with_torch.run([sys.executable, PROGRAM, script], tmp_path, environment)
         assert done.returncode == 0, done.stdout + done.stderr
