@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import warnings
 from pathlib import Path
 
 from ..._caffe.parameters import DESCRIPTOR, Parameters
@@ -28,13 +29,19 @@ def fork_s_proto() -> Path | None:
 
 
 def messages() -> Parameters:
-    """The messages.
+    """The messages. A tree's caffe.proto that cannot be read is passed over with a warning.
 
     Raises:
-        CaffeValueError: the fork's caffe.proto cannot be read. The text has protoc's messages.
+        CaffeValueError: CAFFE_PROTO cannot be read. The text has protoc's messages.
     """
     file = fork_s_proto()
-    return STOCK if file is None else _read(file)
+    try:
+        return STOCK if file is None else _read(file)
+    except CaffeValueError as error:
+        if os.environ.get("CAFFE_PROTO"):
+            raise
+        warnings.warn(f"caffe_pb2 has stock Caffe's messages, not the fork's: {error}", stacklevel=2)
+        return STOCK
 
 
 def _read(file: Path) -> Parameters:

@@ -54,3 +54,10 @@ def test_a_fork_s_own_messages(way, tmp_path, cache):
         environment["CAFFE_PROTO"] = "/no/caffe.proto"
         done = python_with_torch.run(command, ROOT, environment)
         assert "CaffeValueError: CAFFE_PROTO: there is no file /no/caffe.proto" in done.stderr
+    else:
+        proto.write_text("message {")
+        text = f"import sys\n{before}\nfrom caffe.proto import caffe_pb2\nprint caffe_pb2.TEST"
+        (tmp_path / "b.py").write_text(text)
+        done = python_with_torch.run([*command[:-1], str(tmp_path / "b.py")], ROOT, environment)
+        assert done.stdout == "1\n", done.stderr
+        assert f"caffe_pb2 has stock Caffe's messages, not the fork's: {proto}:" in done.stderr
