@@ -89,7 +89,12 @@ class Definition:
         module: the layer package's name.
         type: Caffe's name of the layer.
         parameter: the LayerParameter, serialized.
-        bottoms, tops: their names, if they have any. A top with the name of a bottom is computed in place.
+        bottoms, tops: their names, if they have any. A top with the name of a bottom is computed in place. In a net it
+            has memory of its own, and a name of its own: that of the bottom, with a `'`.
+
+    Attributes:
+        in_place: the tops that are computed in place, and their bottoms.
+        apart: the bottoms whose tops the file computes in place, and that have memory of their own here; their tops.
     """
 
     def __init__(self, module: str, type: str, parameter: bytes, bottoms: tuple = (), tops: tuple = ()):
@@ -97,6 +102,11 @@ class Definition:
         self.bottoms, self.tops = bottoms, tops
         self.name = self.layer.name
         self.in_place = {i: bottoms.index(name) for i, name in enumerate(tops) if name in bottoms}
+        self.apart = {
+            bottoms.index(b): i
+            for i, t in enumerate(tops)
+            if (b := t.removesuffix("'")) != t and b in bottoms
+        }
         self._nothing: dict[torch.device, Tensor] = {}
 
     def __reduce__(self):
@@ -341,9 +351,22 @@ class Instance:
             before: the values of these gradients before Backward, for tests of what it does with them. By default
                 those of bottoms are undefined, those of blobs 0.
         """
+        if before is None and self.definition.apart:
+            before = self._before(bottoms, tops, blobs, top_diffs)
         tensors = (*bottoms, *blobs, *tops, *top_diffs)
         diffs = self._calls.run_backward(self, mode, iteration, tensors, wanted, before)
         return None if diffs is None else list(diffs)
+
+    def _before(self, bottoms, tops, blobs, top_diffs) -> tuple[Tensor, ...]:
+        """The gradients before Backward, where Caffe computes in place, and a bottom's diff is its top's.
+
+        Some layers change it, and never write it anew.
+        """
+        before = [torch.zeros_like(t) for t in (*bottoms, *blobs)]
+        for bottom, top in self.definition.apart.items():
+            if bottoms[bottom].shape == tops[top].shape:
+                before[bottom] = top_diffs[top].clone()
+        return tuple(before)
 
     # What C calls.
 

@@ -551,8 +551,8 @@ inline PyObject* differentiate(PyObject*, PyObject* const* given, Py_ssize_t cou
   if (!instance || instance.get() == Py_None) return nothing();
   const Owned pool(attribute(of_call, names.pool)), mode(attribute(of_call, names.mode)),
       iteration(attribute(pool.get(), names.iteration)), site(attribute(instance.get(), names.site));
-  const Owned blobs(attribute(pool.get(), names.blob_names));
-  if (!blobs || blobs.get() == Py_None || !site) return nothing();
+  const Owned blobs(attribute(pool.get(), names.blob_names)), apart(attribute(pool.get(), names.apart));
+  if (!blobs || blobs.get() == Py_None || !site || apart.get() != Py_False) return nothing();
   const Py_ssize_t kept = PyTuple_Size(saved), tops = PyTuple_Size(diffs);
   Tensors all(kept + tops);
   std::vector<Owned> dense;  // alive until the call is over

@@ -152,6 +152,7 @@ struct Names {
   CAFFE_NAME(_mode);
   CAFFE_NAME(_parameters);
   CAFFE_NAME(_pool);
+  CAFFE_NAME(apart);
   CAFFE_NAME(blob_names);
   CAFFE_NAME(core);
   CAFFE_NAME(free);

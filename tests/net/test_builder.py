@@ -118,3 +118,20 @@ def test_all_that_stands_in_the_way_is_said_at_once():
 def test_a_filler_that_is_none_is_named_with_its_layer():
     with pytest.raises(CaffeValueError, match="c: weight: filler: no type 'diagonals'"):
         caffe_net(INPUT + conv("c", "data").replace("gaussian", "diagonals"))
+
+
+def test_a_layer_in_place_may_change_its_tops_diff(shared_layers):
+    """In Caffe it is the bottom's: Backward multiplies what it holds. The gradient was zero, without an error."""
+    text = """input: "x" input_shape { dim: 2 dim: 3 }
+    layer { name: "a" type: "Power" bottom: "x" top: "y" power_param { scale: 2 } }
+    layer { name: "b" type: "SquareTurned" bottom: "y" top: "y" }
+    layer { name: "c" type: "Power" bottom: "y" top: "z" power_param { power: 2 } }"""
+    net = caffe_net(text, layers=[shared_layers.build_layers("caffe_crooked")])
+    for _ in range(3):
+        x, other = (torch.randn(2, 3, requires_grad=True) for _ in range(2))
+        z, _ = net(x), net(other)
+        diff = torch.randn(2, 3)
+        z.backward(diff, retain_graph=True)
+        torch.testing.assert_close(x.grad, 72 * x.detach() * diff)  # z = 36 x^2
+        z.backward(diff)
+        torch.testing.assert_close(x.grad, 144 * x.detach() * diff)

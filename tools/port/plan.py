@@ -24,7 +24,7 @@ from .core import BLOB, CORE_FILES, OVERLOADED
 from .cuts import BlobCut, Cut
 from .items import Class, Place
 from .names import Names
-from .tree import INCLUDE, PROTO, SOURCE_KINDS, is_header, reached
+from .tree import INCLUDE, PROTO, SOURCE_KINDS, WITHOUT, is_header, reached
 
 # The header of Caffe's core to which forks add structs of their own.
 COMMON = "include/caffe/common.hpp"
@@ -306,6 +306,8 @@ class Closure:
     def _function(self, name: str, file: str, token: Token):
         """Take the file that defines a function which `file` calls, or report why that is impossible."""
         place = self.names.definition(name, self._visible)
+        if not place and file in self.tree.with_opencv and self.tree.needs_opencv(name):
+            self.problem(self.tree[file].place(token), f"{self._user} {WITHOUT['USE_OPENCV']} ({name})", True)
         if not place or place.file in self.files:
             return
         header = place.file if is_header(place.file) else self.tree.header_of(place.file)

@@ -281,6 +281,13 @@ class Tree:
                 result.update(pair)
         return result
 
+    def needs_opencv(self, function: str) -> bool:
+        """Does the tree define a function only with USE_OPENCV?"""
+        sources = [file for file in self.holding(function) if file.endswith(SOURCE_KINDS)]
+        texts = [self[file].text for file in sources if "USE_OPENCV" in self[file].text]
+        read = (Source(text, "", DEFINED | {"USE_OPENCV": 1}) for text in texts)
+        return any(found.name == function for source in read for found in source.functions)
+
     @cached_property
     def _holding(self) -> dict[str, list[str]]:
         files_of: dict[str, list[str]] = {}

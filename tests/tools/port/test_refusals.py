@@ -293,3 +293,15 @@ def test_layer_whose_functions_need_a_library(fork, port):
     end = text.index("INSTANTIATE_CLASS")
     source.write_text(f"{text[:begin]}#ifdef USE_OPENCV\n{text[begin:end]}#endif\n{text[end:]}")
     assert "ShiftLayer needs OpenCV" in port("Shift", fails=True)
+
+
+def test_a_function_that_exists_with_opencv_alone(fork, port):
+    """The layer's own code names nothing of OpenCV. What it calls does, in a file that the toolkit replaces."""
+    source = fork.layer(
+        "Shift", body="SaveImages(bottom[0]->cpu_data());", includes='#include "caffe/util/io.hpp"'
+    )
+    source.write_text(f"#ifdef USE_OPENCV\n{source.read_text()}#endif\n")
+    fork.write("include/caffe/util/io.hpp", "template <typename Dtype> int SaveImages(const Dtype* data);\n")
+    saving = "template <>\nint SaveImages<float>(const float* data) { cv::imwrite(data); return 0; }\n"
+    fork.write("src/caffe/util/io.cpp", f"#ifdef USE_OPENCV\n{saving}#endif\n")
+    assert re.search(r"shift_layer\.cpp:8: ShiftLayer needs OpenCV \(SaveImages\)", port("Shift", fails=True))
