@@ -208,10 +208,12 @@ class Launcher:
         if arguments is None:
             return None
         first = next(a for a in arguments if isinstance(a, Tensor))
-        result = self.call.attempt(*arguments)
-        if result is NotImplemented:
-            self._attach(first.device)
+        # Without torch's exchange API C asks for data_ptr. To planning's Reads it would be the function's own look.
+        with torch._C.DisableTorchFunction():
             result = self.call.attempt(*arguments)
+            if result is NotImplemented:
+                self._attach(first.device)
+                result = self.call.attempt(*arguments)
         if result is NotImplemented:
             self._check_extents({n: a for (_, n), a in zip(self.passed, arguments, strict=True)})
             raise CaffeRuntimeError(

@@ -34,9 +34,11 @@ def test_a_call_costs_little_more_than_torchs(api, bar):
     }
     if api == "attributes":
         extension._call.configure(known | {"exchange_api": None})
+    sigmoid.operator.short.clear()
     try:
         for ours, torchs in pairs.values():
             ours(), ours(), torchs()  # the second call is planned
+        assert sigmoid.operator.short.plans()
         ratios = {name: least(ours) / least(torchs) for name, (ours, torchs) in pairs.items()}
     finally:
         extension._call.configure(known)
