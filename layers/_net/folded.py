@@ -1,9 +1,9 @@
 """A Convolution with the BatchNorm and the Scale behind it as one convolution, where no gradient is recorded.
 
 With s = scale / sqrt(variance + eps), the one convolution has the weights weight * s and the bias
-(bias - mean) * s + shift. On a GPU a depthwise one computes them in each call, and a ReLU behind them, too. Those of
-others are kept, and made again when a blob changes. A write to `weight.data` in place, such as `weight.data.mul_(2)`,
-leaves no trace that could be seen. So these are folded only in inference mode, in which weights rest.
+(bias - mean) * s + shift. They are kept, and made again when a blob changes. A write to `weight.data` in place, such as
+`weight.data.mul_(2)`, leaves no trace that could be seen. So this is done only in inference mode, where weights
+rest. On a GPU a depthwise one is our own operator, which computes a ReLU behind it, too.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ class Folded(NamedTuple):
 
     blobs: list[Tensor]  # they keep the memory, so that no other blob gets its address
     state: list
-    dtype: torch.dtype
+    made_for: tuple
     function: Callable[[Tensor], Tensor]
+    activates: bool  # does the function compute the activation, too?
 
 
 def is_foldable(module: nn.Module) -> bool:
@@ -48,34 +49,21 @@ def is_activation(module: nn.Module) -> bool:
 
 @functools.cache
 def _operator(device_type: str) -> Callable | None:
-    """The operator for depthwise ones on such devices; None if there is none, or torch's own is faster, as on a CPU."""
+    """Our operator for depthwise ones on such devices; None if there is none, or torch's is faster, as on a CPU."""
     if device_type == "cpu":
         return None
-    from ..depthwise_conv import depthwise_conv_norm, layer
+    from ..depthwise_conv import depthwise_conv, layer
 
-    is_built = backend_of(torch.device(device_type)).name in layer.backends()
-    return depthwise_conv_norm if is_built else None
+    return depthwise_conv if backend_of(torch.device(device_type)).name in layer.backends() else None
 
 
-def depthwise(
+def folded(
     conv: Convolution, norm: BatchNorm, scale: Scale | None, activation: nn.Module | None, x: Tensor
-) -> Tensor | None:
-    """The top of all four by one kernel of our own; None if there is none for them."""
-    weight, bias = conv._parameters.get("weight"), conv._parameters.get("bias")
-    if norm.uses_batch() or type(weight) is not nn.Parameter or type(x) is not Tensor:
-        return None
-    if weight.dim() != 4 or weight.shape[1] != 1 or not conv.group == len(weight) > 1:
-        return None
-    operator = _operator(x.device.type)
-    if operator is None or (conv.has_bias and bias is None):
-        return None
-    factor, shift = scale.own_blobs() if scale is not None else (None, None)
-    sizes, number = (conv.stride, conv.pad, conv.dilation), _ACTIVATIONS[type(activation)]
-    return operator(x, weight, *norm.normalised(), *sizes, norm.eps, number, bias, factor, shift)
+) -> tuple[Tensor, bool] | None:
+    """The top of the first three, in inference mode, and whether the activation is computed, too.
 
-
-def folded(conv: Convolution, norm: BatchNorm, scale: Scale | None, x: Tensor) -> Tensor | None:
-    """The top of all three, in inference mode; None if they have to be called one by one."""
+    None if they have to be called one by one.
+    """
     weight, bias, kind = conv._parameters.get("weight"), conv._parameters.get("bias"), x.device.type
     if (
         norm.uses_batch()
@@ -88,16 +76,18 @@ def folded(conv: Convolution, norm: BatchNorm, scale: Scale | None, x: Tensor) -
     shift = scale.own_blobs() if scale is not None else (None, None)
     blobs = (weight, bias, *norm.statistics_blobs(), *shift)
     dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else weight.dtype
-    state, known = state_of(blobs), conv._folded
+    state, known, made_for = state_of(blobs), conv._folded, (dtype, kind, type(activation))
     if state is None:
         return None
-    if known is None or known.dtype != dtype or known.state != state:
+    if known is None or known.made_for != made_for or known.state != state:
         kept = [blob.detach() for blob in blobs if blob is not None]
-        known = conv._folded = Folded(kept, state, dtype, _function(conv, norm, blobs, dtype))
-    return known.function(x)
+        made = _function(conv, norm, blobs, *made_for)
+        known = conv._folded = Folded(kept, state, made_for, *made)
+    return known.function(x), known.activates
 
 
-def _function(conv: Convolution, norm: BatchNorm, blobs: tuple, dtype: torch.dtype) -> Callable:
+def _function(conv: Convolution, norm: BatchNorm, blobs: tuple, dtype, kind: str, activation: type):
+    """What computes the top, and whether it computes the activation, too."""
     weight, bias, _, _, _, factor, shift = blobs
     wide = torch.promote_types(weight.dtype, torch.float32)  # rounded once
     mean, variance = (part.to(wide) for part in norm.divided())
@@ -106,4 +96,9 @@ def _function(conv: Convolution, norm: BatchNorm, blobs: tuple, dtype: torch.dty
     bias = -mean * s if bias is None else (bias - mean) * s
     bias = (bias if shift is None else bias + shift).to(dtype)
     weight = (weight * s.reshape(-1, *(1,) * (weight.dim() - 1))).to(dtype)
-    return lambda x: conv.convolved(x, weight, bias)
+    operator = _operator(kind)
+    depthwise = weight.dim() == 4 and weight.shape[1] == 1 and conv.group == len(weight) > 1
+    if operator is None or not depthwise:
+        return lambda x: conv.convolved(x, weight, bias), False
+    sizes, number = (conv.stride, conv.pad, conv.dilation), _ACTIVATIONS[activation]
+    return lambda x: operator(x, weight, bias, *sizes, number), activation is not type(None)

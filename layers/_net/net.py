@@ -23,7 +23,7 @@ from .._runtime import (
     refuse_script,
     some,
 )
-from .folded import depthwise, folded
+from .folded import folded
 from .graph import Graph, Spec, needed
 from .phases import TEST, TRAIN
 from .save import save
@@ -163,7 +163,7 @@ class CaffeNet(nn.Module):
         # torch.compile decides by itself what it may overwrite, and a hook for all modules may keep any tensor.
         modules, write_over = self._modules, not (torch.compiler.is_compiling() or _has_any_global_hook())
         untracked = not torch.is_grad_enabled()
-        folds, done = write_over and untracked and _is_plain(), set[str | None]()
+        folds, done = write_over and _is_folding(), set[str | None]()
         for key, bottoms, tops, cut, scale, over, norm, in_place, last in calls:
             module = modules[key]
             if folds and norm and (made := self._folded(key, *norm, values[bottoms[0]], done)) is not None:
@@ -207,13 +207,11 @@ class CaffeNet(nn.Module):
             return None
         after = find(activation)
         after = None if after is not None and _hooked(after) else after
-        if (made := depthwise(*modules, after, x)) is not None:
-            done.update((norm, activation if after is not None else norm))
-        # Folded weights are kept, and torch does not tell when `weight.data` is written to: see folded.py.
-        elif torch.is_inference_mode_enabled() and not _is_captured():
-            made = folded(*modules, x)
-            done.update((norm,) if made is not None else ())
-        return made
+        if (made := folded(*modules, after, x)) is None:
+            return None
+        top, activates = made
+        done.update((norm, activation if activates else norm))
+        return top
 
     def bind(self, schedule: Schedule, values: list, inputs: tuple, named: dict) -> None:
         """Check the inputs, and put them into the list of values."""
@@ -574,15 +572,17 @@ class CaffeNet(nn.Module):
         return self
 
 
-def _is_plain() -> bool:
-    """May a call run other operators than the layers'? Not in a transform, and not where somebody looks at them."""
-    watched = torch._C._len_torch_dispatch_stack() or torch._C._is_tracing()
-    return not watched and torch._C._functorch.peek_interpreter_stack() is None
-
-
-def _is_captured() -> bool:
-    """Is a CUDA graph captured? It would repeat a call with what one call keeps for the next."""
-    return torch.cuda.is_available() and torch.cuda.is_current_stream_capturing()
+def _is_folding() -> bool:
+    """May a call use and leave weights from one call to the next? See folded.py. Not where somebody looks at its
+    operators, and not where a graph is captured: it would repeat the call with what is kept."""
+    if (
+        not torch.is_inference_mode_enabled()
+        or torch._C._len_torch_dispatch_stack()
+        or torch._C._is_tracing()
+    ):
+        return False
+    captured = torch.cuda.is_available() and torch.cuda.is_current_stream_capturing()
+    return not captured and torch._C._functorch.peek_interpreter_stack() is None
 
 
 def _hooked(module: nn.Module) -> bool:
