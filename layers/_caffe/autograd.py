@@ -143,7 +143,7 @@ def _of_caffe() -> dict:
         "empty_cuda": getattr(guards, "_empty_strided_cuda", None),
         "zeros_like": torch.zeros_like,
         "set_grad_enabled": torch._C._set_grad_enabled,
-        "host": HOST.name,
+        "host_name": HOST.name,
         "accelerator": backend_of(torch.device(DEVICES[-1])).name,
         "cpu": CPU,
         "gpu": GPU,

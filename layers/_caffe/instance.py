@@ -351,7 +351,9 @@ class Instance:
             before: the values of these gradients before Backward, for tests of what it does with them. By default
                 those of bottoms are undefined, those of blobs 0.
         """
-        if before is None and self.definition.apart:
+        if before is not None:
+            before = tuple(before)
+        elif self.definition.apart:
             before = self._before(bottoms, tops, blobs, top_diffs)
         tensors = (*bottoms, *blobs, *tops, *top_diffs)
         diffs = self._calls.run_backward(self, mode, iteration, tensors, wanted, before)

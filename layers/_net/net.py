@@ -163,7 +163,8 @@ class CaffeNet(nn.Module):
         # torch.compile decides by itself what it may overwrite, and a hook for all modules may keep any tensor.
         modules, write_over = self._modules, not (torch.compiler.is_compiling() or _has_any_global_hook())
         untracked = not torch.is_grad_enabled()
-        folds, done = write_over and _is_folding(), set[str | None]()
+        folds = write_over and _is_folding()
+        done: set[str | None] = set()
         for key, bottoms, tops, cut, scale, over, norm, in_place, last in calls:
             module = modules[key]
             if folds and norm and (made := self._folded(key, *norm, values[bottoms[0]], done)) is not None:

@@ -68,6 +68,7 @@ class Training:
         self.s, self.log, self.workers, self.amp = settings.s, log, workers, amp
         self.rank, self.world = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
         self.device = torch.device(device or _device(self.s))
+        self.on_gpu = self.device.type == "cuda"
         self.seed = self.s.random_seed if self.s.random_seed >= 0 else secrets.randbits(31)
         torch.manual_seed(self.seed + self.rank)
         made = net if net is not None else _made(*settings.train_net(), settings, options)
@@ -97,7 +98,7 @@ class Training:
         if self.world == 1:
             return self.net
         if not torch.distributed.is_initialized():
-            torch.distributed.init_process_group("nccl" if self.device.type == "cuda" else "gloo")
+            torch.distributed.init_process_group("nccl" if self.on_gpu else "gloo")
         return nn.parallel.DistributedDataParallel(self.net)
 
     def _test_nets(self, options: dict) -> list[CaffeNet]:
@@ -235,7 +236,7 @@ class Training:
         weights = path.with_suffix(".caffemodel")
         self.net.save_caffemodel(weights)
         random = {"seed": self.seed, "cpu": torch.get_rng_state(), "scaler": self.scaler.state_dict()}
-        if self.device.type == "cuda":
+        if self.on_gpu:
             random["cuda"] = torch.cuda.get_rng_state(self.device)
         with written_whole(path.with_suffix(".random")) as file:
             torch.save(random, file)
@@ -262,7 +263,7 @@ class Training:
             saved = torch.load(random, weights_only=True)
             self.seed = saved["seed"]
             torch.set_rng_state(saved["cpu"])
-            if "cuda" in saved and self.device.type == "cuda":
+            if "cuda" in saved and self.on_gpu:
                 torch.cuda.set_rng_state(saved["cuda"], self.device)
             self.scaler.load_state_dict(saved["scaler"])
         self.log(f"Resumed from {path}, iteration {self.iteration}")

@@ -15,19 +15,6 @@ int depthwise_conv_forward(const void* bottom, const void* weight, const void* b
                            int channels_last, int activation, int dtype, int weight_dtype, int bias_dtype,
                            void* stream);
 
-// The gradient through an activation: sums, of a forward with activation 0, become the gradient to themselves.
-//   top_diff, sums: [count]
-int depthwise_conv_activation_backward(const void* top_diff, void* sums, int64_t count, int activation,
-                                       int dtype, void* stream);
-
-// Weights and biases of a convolution that computes the batch norm behind it, too, by running statistics:
-// scale * (conv - mean) / sqrt(variance + eps) + shift. bias, scale, shift: may be NULL for none.
-//   weight, folded_weight: [channels, taps]
-//   bias, mean, variance, scale, shift, folded_bias: [channels]
-int depthwise_conv_fold(const void* weight, const void* bias, const void* mean, const void* variance,
-                        const void* scale, const void* shift, void* folded_weight, void* folded_bias,
-                        int64_t channels, int64_t taps, double eps, int dtype, void* stream);
-
 // bottom_diff, weight_diff, bias_diff: NULL if not wanted. The same bits on every run.
 // bottom, workspace: may be NULL if neither weight_diff nor bias_diff is wanted.
 // workspace: bytes for partial sums, as many floats (doubles for double tensors) as
@@ -43,6 +30,19 @@ int64_t depthwise_conv_backward_workspace(int64_t num, int64_t channels, int64_t
                                           int kernel_h, int kernel_w, int stride_h, int stride_w, int pad_h,
                                           int pad_w, int dilation_h, int dilation_w, int channels_last,
                                           int dtype);
+
+// The gradient through an activation: sums, of a forward with activation 0, become the gradient to themselves.
+//   top_diff, sums: [count]
+int depthwise_conv_activation_backward(const void* top_diff, void* sums, int64_t count, int activation,
+                                       int dtype, void* stream);
+
+// Weights and biases of a convolution that computes the batch norm behind it, too, by running statistics:
+// scale * (conv - mean) / sqrt(variance + eps) + shift. bias, scale, shift: may be NULL for none.
+//   weight, folded_weight: [channels, taps]
+//   bias, mean, variance, scale, shift, folded_bias: [channels]
+int depthwise_conv_fold(const void* weight, const void* bias, const void* mean, const void* variance,
+                        const void* scale, const void* shift, void* folded_weight, void* folded_bias,
+                        int64_t channels, int64_t taps, double eps, int dtype, void* stream);
 
 // The same along one axis:
 //

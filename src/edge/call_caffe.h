@@ -32,8 +32,8 @@ struct CaffePackage : Named {
   // Torch's functions for an empty tensor on the processor and on a GPU, or None. They never fill it.
   PyObject *empty_cpu = object("empty_cpu"), *empty_cuda = object("empty_cuda");
   PyObject *zeros_like = object("zeros_like"), *set_grad_enabled = object("set_grad_enabled");
-  PyObject *host = object("host"), *accelerator = object("accelerator");  // the backends' names
-  PyObject *cpu = object("cpu"), *gpu = object("gpu");                    // the modes
+  PyObject *host = object("host_name"), *accelerator = object("accelerator");  // the backends' names
+  PyObject *cpu = object("cpu"), *gpu = object("gpu");                         // the modes
 };
 inline CaffePackage package(nullptr);  // until Python has called configure_caffe
 

@@ -121,10 +121,10 @@ def test_a_layers_own_phase(phase, drops):
 
 
 def test_a_field_of_a_forks_net():
-    text = "default_forward_type: FLOAT16 " + INPUT + conv("c", "data")
-    with pytest.raises(CaffeValueError, match=r"line 1: no field .*ignore=\('default_forward_type',\)"):
+    text = "quantize_net: true " + INPUT + conv("c", "data")
+    with pytest.raises(CaffeValueError, match=r"line 1: no field .*ignore=\('quantize_net',\)"):
         caffe_net(text)
-    assert caffe_net(text, ignore="default_forward_type").outputs == ["c"]
+    assert caffe_net(text, ignore="quantize_net").outputs == ["c"]
 
 
 @pytest.mark.parametrize(

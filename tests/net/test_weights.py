@@ -164,7 +164,8 @@ def test_blobs_of_another_forks_type_are_named(tmp_path):
         add_blob(message.layer[1], np.ones(4, np.float32))
     path.write_bytes(message.SerializeToString())
     with pytest.raises(
-        CaffeValueError, match=r"'bn': 5 blobs in the file, 3 in .*NVCaffe's BatchNorm with scale_bias"
+        CaffeValueError,
+        match=r"'bn': 5 blobs in the file, 3 in .*NVCaffe's has mean, variance, factor, scale and bias",
     ):
         caffe_net(TEXT, path)
 
