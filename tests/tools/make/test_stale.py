@@ -274,3 +274,15 @@ def test_a_record_of_nothing(tmp_path):
     record = Record(str(tmp_path), Files(0), [], lambda path: True)
     record.forget(), record.remember()
     assert not list(tmp_path.iterdir())
+
+
+def test_messages_stay_until_new_ones_are_there(tmp_path, monkeypatch):
+    """Another process may be about to read them. An object goes."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("x.proto", "_caffe.desc", "x.o"):
+        write(tmp_path / name, "1")
+    record = Record("build", Files(0), [], lambda path: False)
+    record.targets = {"_caffe.desc": ["x.proto"], "x.o": ["x.proto"]}
+    record.forget()
+    assert not (tmp_path / "x.o").exists()
+    assert (tmp_path / "_caffe.desc").stat().st_mtime < (tmp_path / "x.proto").stat().st_mtime
