@@ -297,7 +297,7 @@ class Operator:
         return tuple([
             a.to(dtype) if isinstance(a, Tensor) and a.dtype is not dtype and a.dtype in _CASTABLE
             and not (a.dtype is torch.float32 and n in self.stays_float) else a
-            for n, a in zip(self.names, arguments, strict=False)  # torch leaves out defaults
+            for n, a in zip(self.names, arguments, strict=True)
         ])  # fmt: skip
 
     def backward_by(self, gradient, save: collections.abc.Sequence[str]):

@@ -219,7 +219,7 @@ def test_autocast_leaves_weights_alone():
     entry = depthwise_conv.operator
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert entry.compiled(x.float(), w, b, (1, 1), (0, 0), (1, 1)).dtype == torch.bfloat16
-        cast = entry.cast(x.float(), w, b.double(), (1, 1), (0, 0), (1, 1))
+        cast = entry.cast(x.float(), w, b.double(), (1, 1), (0, 0), (1, 1), 0)
         assert [a.dtype for a in cast[:3]] == [torch.bfloat16, torch.float32, torch.float64]
 
 

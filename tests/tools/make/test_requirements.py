@@ -131,7 +131,8 @@ def test_the_suite_installs_what_it_needs(monkeypatch, capsys):
 @pytest.mark.parametrize(
     "options, limited",
     [("-n 15", True), ("-n15 -q", True), ("-q -n auto", True), ("--numprocesses=4", True), ("tests -n 2", True),
-     ("-n 0", False), ("tests/tools/make", False), ("--numprocesses 0", False), ("-k not-now tests", False)],
+     ("-n 0", False), ("-n0", False), ("tests/tools/make", False), ("--numprocesses 0", False),
+     ("-k not-now tests", False)],
 )  # fmt: skip
 def test_workers_that_somebody_asks_for_share_the_cores(monkeypatch, options, limited):
     """They do as the suite's default workers do: no thread of OpenMP spins while it waits."""
