@@ -5,7 +5,7 @@ import torch.nn.functional as F
 
 from ..stock.softmax_with_loss import _MOST
 from . import KnownLayer
-from .detection_loss import _corners, _mean
+from .detection_loss import _corners, _mean, accuracy, decoded
 from .proposal_target import _overlap
 
 
@@ -206,22 +206,13 @@ class DetectionGroupAccuracy(_Group):
     @torch.no_grad()
     def forward(self, scores, offsets, wanted):
         labels, own, negative = self.labels_of(wanted)
-        counts = self.is_valid(own) & ((own != 0) | negative)
-        hits = (scores.argmax(1) == own).to(scores.dtype)
-        parts = [_mean(hits, counts & part) for part in (torch.ones_like(counts), own != 0)]
-        top = torch.stack(parts).reshape(1, 1, 1, 2)
+        top = accuracy(self, (scores.argmax(1) == own).to(scores.dtype), own, negative)
         if self.top_count == 1:
             return top
-        common = _overlap(self.rows(self.boxes(offsets)), self.rows(wanted[:, 1:5]), False)[..., 0, 0]
+        ours = decoded(self, offsets, self.field(offsets))
+        common = _overlap(self.rows(ours), self.rows(wanted[:, 1:5]), False)[..., 0, 0]
         found = self.is_valid(labels) & (labels != 0)
         return top, _mean(common, found).reshape(1, 1, 1, 1)
-
-    def boxes(self, offsets):
-        """The boxes that the offsets mean, as centre and size."""
-        offsets = offsets * self.along(self.std, offsets) + self.along(self.mean, offsets)
-        field, (xyr, whr) = self.field(offsets), self.bounds
-        centre = offsets[:, :2].clamp(-xyr, xyr) * field + self.centres(offsets)
-        return torch.cat((centre, field * offsets[:, 2:].clamp(-whr, whr).exp()), 1)
 
     def rows(self, boxes):
         """Rows (_, left, top, right, bottom), ends included, one for each cell: [maps, h, w, 1, 5]."""

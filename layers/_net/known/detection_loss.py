@@ -179,24 +179,30 @@ class DetectionAccuracy(_Detection):
     @torch.no_grad()
     def forward(self, x, wanted):
         scores, offsets, boxes, labels, own, negative = self.split(x, wanted)
-        counts = self.is_valid(own) & ((own != 0) | negative)
         # Of equal scores that of the later class comes first.
         order = self.classes - 1 - scores.flip(1).sort(dim=1, descending=True, stable=True)[1]
-        hits = (order[:, : self.top_k] == own[:, None]).any(1)
-        parts = [_mean(hits.to(x.dtype), counts & part) for part in (torch.ones_like(hits), own != 0)]
-        top = torch.stack(parts).reshape(1, 1, 1, 2)
+        hits = (order[:, : self.top_k] == own[:, None]).any(1).to(x.dtype)
+        top = accuracy(self, hits, own, negative)
         if self.top_count == 1:
             return top
-        common = overlap(self.corners(offsets)[..., None, :], _corners(boxes)[..., None, :])[..., 0, 0]
+        ours = _corners(decoded(self, offsets, self.along(self.field, offsets)))
+        common = overlap(ours[..., None, :], _corners(boxes)[..., None, :])[..., 0, 0]
         found = self.is_valid(labels) & (labels != 0)
         return top, _mean(common, found).reshape(1, 1, 1, 1)
 
-    def corners(self, offsets):
-        """The boxes that the offsets mean."""
-        offsets = offsets * self.along(self.std, offsets) + self.along(self.mean, offsets)
-        field, (xyr, whr) = self.along(self.field, offsets), self.bounds
-        centre = offsets[:, :2].clamp(-xyr, xyr) * field + self.centres(offsets)
-        return _corners(torch.cat((centre, field * offsets[:, 2:].clamp(-whr, whr).exp()), 1))
+
+def accuracy(layer, hits, own, negative):
+    """[1, 1, 1, 2]: the mean of the hits of all labels that count, and of the objects among them."""
+    counts = layer.is_valid(own) & ((own != 0) | negative)
+    return torch.stack([_mean(hits, counts), _mean(hits, counts & (own != 0))]).reshape(1, 1, 1, 2)
+
+
+def decoded(layer, offsets, field):
+    """The boxes that offsets from the cells mean, as centre and size."""
+    offsets = offsets * layer.along(layer.std, offsets) + layer.along(layer.mean, offsets)
+    xyr, whr = layer.bounds
+    centre = offsets[:, :2].clamp(-xyr, xyr) * field + layer.centres(offsets)
+    return torch.cat((centre, field * offsets[:, 2:].clamp(-whr, whr).exp()), 1)
 
 
 def _corners(boxes):
