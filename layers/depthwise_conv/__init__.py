@@ -296,7 +296,7 @@ class DepthwiseConv2d(nn.Module):
         activation: as `depthwise_conv2d` has it; None for none.
         norm: a torch.nn.BatchNorm2d between convolution and activation; it becomes the submodule `norm`. In eval, where
             no gradient is recorded (torch.no_grad, torch.inference_mode), one kernel computes all three, and hooks of
-            the norm are not called.
+            the norm are not called. The norm is folded in each call: at batch 1 the three modules may be faster.
 
     Its input is [num, channels, height, width], in the parameters' dtype, or under autocast in any floating one. The
     error for a wrong argument is a CaffeTypeError or a CaffeValueError, and names it.
