@@ -31,14 +31,19 @@ def truth():
     return torch.cat((items, labels, items * 0, low, low + size, difficult.double()[:, None]), 1)
 
 
-def multi_box_loss(offsets, scores, rows, bipartite, difficult, mines, logistic, threshold):
-    """The loss, one prior after the other."""
+def multi_box_loss(
+    offsets, scores, rows, bipartite, difficult, mines, logistic, threshold, predicted=False, in_target=False
+):
+    """The loss, one prior after the other. predicted: boxes are matched with what the offsets mean, not with priors."""
     boxes, variances = (part.numpy() for part in priors())
     loc = conf = positives = 0
     for n in range(len(offsets)):
         own = [r for r in rows if r[0] == n and (difficult or not r[7])]
         overlaps = {
-            (p, g): reference.overlap(boxes[p], own[g][3:7])
+            (p, g): reference.overlap(
+                meant(boxes[p], 1 if in_target else variances[p], offsets[n, p]) if predicted else boxes[p],
+                own[g][3:7],
+            )
             for p, g in itertools.product(range(PRIORS), range(len(own)))
         }
         overlaps = {pair: value for pair, value in overlaps.items() if value > 1e-6}
@@ -62,7 +67,8 @@ def multi_box_loss(offsets, scores, rows, bipartite, difficult, mines, logistic,
         conf += sum(losses[p] for p in taken)
         positives += len(match)
         for p, g in match.items():
-            d = offsets[n, p] - encoded(boxes[p], variances[p], own[g][3:7])
+            given = offsets[n, p] / variances[p] if in_target else offsets[n, p]
+            d = given - encoded(boxes[p], variances[p], own[g][3:7])
             loc += np.where(abs(d) < 1, d * d / 2, abs(d) - 0.5).sum()
     return (2 * loc + conf) / max(positives, 1)
 
@@ -71,6 +77,13 @@ def encoded(prior, variance, box):
     size = prior[2:] - prior[:2]
     shift = ((box[:2] + box[2:]) - (prior[:2] + prior[2:])) / 2 / size
     return np.concatenate((shift, np.log((box[2:] - box[:2]) / size))) / variance
+
+
+def meant(prior, variance, offsets):
+    """The box that offsets from a prior mean: what `encoded` gives back."""
+    offsets, size = offsets * variance, prior[2:] - prior[:2]
+    centre, half = (prior[:2] + prior[2:]) / 2 + offsets[:2] * size, np.exp(offsets[2:]) * size / 2
+    return np.concatenate((centre - half, centre + half))
 
 
 def score_loss(scores, label, logistic):
@@ -107,6 +120,26 @@ def test_multi_box_loss(bipartite, difficult, mines, logistic):
     assert gradients_are_right(lambda a, b: net(a, b, *bottoms[2:]), *bottoms[:2])
     if bipartite:
         same(torch.compile(net, backend="aot_eager")(*bottoms), wanted)
+
+
+@pytest.mark.parametrize("in_target", [False, True])
+def test_multi_box_loss_matches_what_is_predicted(in_target):
+    offsets, scores, rows = draw(3, PRIORS, 4, seed=5), draw(3, PRIORS, CLASSES, seed=6), truth()
+    words = f"num_classes: {CLASSES} code_type: CENTER_SIZE loc_weight: 2 overlap_threshold: 0.3"
+    words += f" use_prior_for_matching: false encode_variance_in_target: {str(in_target).lower()}"
+    bottoms = (
+        offsets.reshape(3, -1),
+        scores.reshape(3, -1),
+        torch.stack(priors()).reshape(1, 2, -1),
+        rows[None, None],
+    )
+    net = one_layer(
+        f'type: "MultiBoxLoss" multibox_loss_param {{ {words} mining_type: MAX_NEGATIVE }}',
+        *(b.shape for b in bottoms),
+    )
+    given = offsets.numpy(), scores.numpy(), rows.numpy(), False, True, True, False, 0.3
+    same(net(*bottoms), wanted := multi_box_loss(*given, True, in_target))
+    assert abs(wanted - multi_box_loss(*given, False, in_target)) > 0.1  # other priors learn
 
 
 def test_multi_box_loss_without_any_box():
