@@ -192,8 +192,7 @@ layer { name: "ip" type: "InnerProduct" bottom: "sum" top: "ip"
 
 @pytest.mark.parametrize("phase", [caffe.TRAIN, caffe.TEST])
 def test_backward_runs_on_the_batch_that_forward_read(phase, tmp_path):
-    import h5py
-
+    h5py = pytest.importorskip("h5py")
     rows = data(8, 3)
     with h5py.File(tmp_path / "rows.h5", "w") as file:
         file["images"] = rows

@@ -80,6 +80,7 @@ out = len([line for line in open({str(tmp_path / "in.txt")!r}, "rU")])
 
 
 def test_keys_and_values_of_an_lmdb_are_text_or_bytes(run, tmp_path):
+    pytest.importorskip("lmdb")
     text = f"""
 import lmdb
 base = lmdb.open({str(tmp_path / "base")!r}, map_size=int(1e6))
