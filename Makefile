@@ -100,7 +100,7 @@ loops:  ## list the kernel loops: which are vector loops (16 bytes per thread), 
 sanitize:  ## run every case under AddressSanitizer, UBSan, the race finder and, on a GPU, compute-sanitizer
 	+@$(TOOL)make.sanitize
 
-fuzz:  ## [MINUTES=1 SEED=1 LAYER=]: random calls and nets; each must give the right result or an error
+fuzz:  ## [MINUTES=1 SEED=1 LAYER=]: random calls; each must give the right result or an error
 	+@$(TOOL)make.fuzz --layers-dir="$$LAYERS_DIR" --minutes="$${MINUTES:-1}" --seed="$${SEED:-1}" $${LAYER:+--layers "$$LAYER"}
 
 lint:  ## ruff, clang-format and the type checker

@@ -1,4 +1,4 @@
-"""make fuzz: random calls and nets in child processes. Each must give the right result or an error.
+"""make fuzz: random calls in child processes. Each must give the right result or an error.
 
     python -m tools.fuzz --minutes 1 --seed 1                    (make fuzz; CI)
     python -m tools.fuzz --minutes 60 --seed 7 --layers round    by hand
@@ -10,6 +10,7 @@ each layer, and each finding with the smallest call that shows it. Returns 1 if 
 from __future__ import annotations
 
 import collections
+import functools
 import mmap
 import multiprocessing
 import os
@@ -20,6 +21,7 @@ import sys
 import tempfile
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import hypothesis
@@ -29,9 +31,8 @@ from layers._backends import HOST
 from layers._folders import split
 from layers._runtime.cases import load_package
 
-from .calls import Finding, Subjects, try_call
-from .nets import Nets
-from .options import ROOT, parser
+from .calls import Finding, Subjects
+from .options import parser
 
 MEMORY = 8 << 30  # of a child: what asks for more is refused, and takes no machine down
 PATIENCE = 120  # seconds for one call
@@ -41,10 +42,8 @@ class OutOfTime(KeyboardInterrupt):
     """Ends a round. hypothesis takes it for Ctrl-C, and not for a finding."""
 
 
-def work(
-    pipe, last, place, layers_dir: Path, layer: str, kind: str, seed: int, examples: int, seconds: float
-) -> None:
-    """One round of calls of one layer, or of nets, for so many seconds at most.
+def work(pipe, last, place, make: Callable, seed: int, examples: int, seconds: float) -> None:
+    """One round of calls of the subject that `make` returns, for so many seconds at most.
 
     `last`: how many calls, and the words of this one. `place`: for files, removed by who started this process.
     """
@@ -55,8 +54,7 @@ def work(
     os.nice(5)
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
-    package = load_package(layers_dir)
-    subject = (Subjects if kind == "calls" else Nets)(package, layer)
+    subject = make()
     counts = collections.Counter()
     end = time.monotonic() + seconds
 
@@ -64,9 +62,9 @@ def work(
         if time.monotonic() > end and counts:
             raise OutOfTime
         last[:8] = (int.from_bytes(last[:8], "little") + 1).to_bytes(8, "little")
-        words = (str(call) if kind == "calls" else repr(call)).encode()[: len(last) - 9]
+        words = str(call).encode()[: len(last) - 9]
         last[8 : len(words) + 9] = words + b"\0"
-        counts[try_call(call, subject.error) if kind == "calls" else subject.attempt(call)] += 1
+        counts[subject.attempt(call)] += 1
 
     test = hypothesis.given(subject.calls())(attempt)
     test = hypothesis.settings(
@@ -83,14 +81,12 @@ def work(
     pipe.send((dict(counts), finding))
 
 
-def round_of(
-    layers_dir: Path, layer: str, kind: str, seed: int, examples: int, seconds: float
-) -> tuple[dict, str]:
+def round_of(make: Callable, seed: int, examples: int, seconds: float) -> tuple[dict, str]:
     """(counts of the outcomes, the findings)."""
     context, last = multiprocessing.get_context("fork"), mmap.mmap(-1, 1 << 16)
     ours, theirs = context.Pipe(duplex=False)
     place = tempfile.TemporaryDirectory()
-    given = (theirs, last, place.name, layers_dir, layer, kind, seed, examples, seconds)
+    given = (theirs, last, place.name, make, seed, examples, seconds)
     child = context.Process(target=work, args=given)
     child.start()
     theirs.close()
@@ -117,25 +113,44 @@ def round_of(
     return counts, finding
 
 
-def rounds(subjects: list[tuple[Path, str]], options) -> tuple[dict, dict[str, str]]:
-    """(counts of the outcomes by subject, the findings). Each round shares what is left of the time."""
-    totals = {subject: collections.Counter() for subject in subjects}
+def rounds(subjects: dict[str, Callable], options) -> tuple[dict, dict[str, str]]:
+    """(counts of the outcomes by subject, the findings). Each round shares what is left of the time.
+
+    Args:
+        subjects: by name, functions that make a subject. It has `calls`, a strategy, and `attempt`, which names the
+            outcome of a call.
+    """
+    totals = {name: collections.Counter() for name in subjects}
     findings: dict[str, str] = {}
     end, number = time.monotonic() + 60 * options.minutes, 0
     while subjects and (number == 0 or time.monotonic() < end):
-        for at, (layer, kind) in enumerate(subjects):
+        for at, (name, make) in enumerate(subjects.items()):
             left = end - time.monotonic()
             if left <= 0:
                 break
             share, seed = left / (len(subjects) - at), options.seed * 100_000 + number
-            counts, finding = round_of(layer.parent, layer.name, kind, seed, options.examples, share)
-            totals[layer, kind].update(counts)
-            key = f"{layer.name} {re.sub(r'[0-9]+', '0', finding)[:120]}"
+            counts, finding = round_of(make, seed, options.examples, share)
+            totals[name].update(counts)
+            key = f"{name} {re.sub(r'[0-9]+', '0', finding)[:120]}"
             if finding and key not in findings:
-                print(f"FOUND  {layer.name}: {finding}", flush=True)
+                print(f"FOUND  {name}: {finding}", flush=True)
                 findings[key] = finding
         number += 1
     return totals, findings
+
+
+def tell(totals: dict, findings: dict, options) -> int:
+    """Print what was tried. Returns the exit status."""
+    for name, counts in totals.items():
+        said = ", ".join(f"{n} {what}" for what, n in sorted(counts.items())) or "not tried, for want of time"
+        print(f"{name:20} {sum(counts.values()):8}: {said}")
+    total = sum(sum(c.values()) for c in totals.values())
+    print(f"{total} tried with seed {options.seed}, {len(findings)} findings")
+    return bool(findings)
+
+
+def subject_of(layer: Path) -> Subjects:
+    return Subjects(load_package(layer.parent), layer.name)
 
 
 def main() -> int:
@@ -147,20 +162,14 @@ def main() -> int:
     if strange := set(options.layers or []) - {layer.name for layer in built}:
         arguments.error(f"not built for the host: {', '.join(sorted(strange))}")
     # Calls are made from a layer's cases, which a ported layer need not have.
-    with_cases = [layer for layer in built if (layer / "cases.py").exists()]
-    subjects = [(layer, "calls") for layer in with_cases if options.only != "nets"]
-    for layer in built if options.only != "nets" else ():
-        if layer not in with_cases:
+    subjects = {}
+    for layer in built:
+        if (layer / "cases.py").exists():
+            name = layer.name if layer.name not in subjects else str(layer)  # of another folder
+            subjects[name] = functools.partial(subject_of, layer)
+        else:
             print(f"{layer.name}: no calls, because it has no cases.py", flush=True)
-    if options.only == "nets" or not (options.only or options.layers):
-        subjects.append((ROOT / "layers" / "random", "nets"))
-    totals, findings = rounds(subjects, options)
-    for (layer, kind), counts in totals.items():
-        said = ", ".join(f"{n} {what}" for what, n in sorted(counts.items())) or "not tried, for want of time"
-        print(f"{layer.name:20} {sum(counts.values()):8} {kind}: {said}")
-    total = sum(sum(c.values()) for c in totals.values())
-    print(f"{total} tried with seed {options.seed}, {len(findings)} findings")
-    return bool(findings)
+    return tell(*rounds(subjects, options), options)
 
 
 if __name__ == "__main__":

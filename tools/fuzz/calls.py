@@ -156,6 +156,9 @@ class Subjects:
             call.case.function.mode = None
         return call
 
+    def attempt(self, call: Call) -> str:
+        return try_call(call, self.error)
+
 
 def numel(value) -> int:
     return value.numel() if isinstance(value, Tensor) and not value.is_nested else 0

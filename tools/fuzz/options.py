@@ -8,16 +8,16 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def parser(description: str) -> argparse.ArgumentParser:
+def parser(description: str, of_layers: bool = True) -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    made.add_argument("--layers-dir", default=str(ROOT / "layers"), help="one or several, with : between")
-    made.add_argument("--layers", nargs="*", help="all that are built for the host, if none is named")
+    if of_layers:
+        made.add_argument("--layers-dir", default=str(ROOT / "layers"), help="one or several, with : between")
+        made.add_argument("--layers", nargs="*", help="all that are built for the host, if none is named")
     made.add_argument("--minutes", type=positive, default=1)
     made.add_argument("--seed", type=int, default=1)
     made.add_argument("--examples", type=int, default=1000, help="calls of one round, in one process")
-    made.add_argument("--only", choices=("calls", "nets"), help="calls of functions, or whole nets")
     return made
 
 

@@ -6,10 +6,10 @@ from tools.fuzz.options import ROOT, parser
 
 
 def test_what_is_said_and_what_is_not():
-    given = parser("it").parse_args(["--layers", "a", "b", "--minutes", "0.5", "--only", "nets"])
-    assert (given.layers, given.minutes, given.only) == (["a", "b"], 0.5, "nets")
+    given = parser("it").parse_args(["--layers", "a", "b", "--minutes", "0.5"])
+    assert (given.layers, given.minutes) == (["a", "b"], 0.5)
     nothing = parser("it").parse_args([])
-    assert (nothing.layers, nothing.minutes, nothing.seed, nothing.only) == (None, 1, 1, None)
+    assert (nothing.layers, nothing.minutes, nothing.seed) == (None, 1, 1)
     assert nothing.layers_dir == str(ROOT / "layers")
 
 

@@ -1,21 +1,24 @@
-"""make fuzz's nets: what the plain evaluation says of nets by hand, and that mistakes in the toolkit are found."""
+"""Random nets: what the plain evaluation says of nets by hand, and that mistakes in the toolkit are found."""
 
 import random
+import re
+import sys
 import tempfile
 
 import numpy as np
 import pytest
 from google.protobuf import text_format
+from support import python_with_torch
 
+from lab.nets import fuzz as nets
+from lab.nets.fuzz import Blob, Layer, Net, Nets, drawn, evaluated
 from layers._caffe import prototxt
 from layers._caffe.caffemodel import StoredBlob
 from layers._net.messages import STOCK
 from layers._net.net import CaffeNet
 from layers._net.phases import State
 from layers._net.stock import StockLayer
-from tools.fuzz import nets
 from tools.fuzz.calls import Finding
-from tools.fuzz.nets import Blob, Layer, Net, Nets, drawn, evaluated
 
 X = np.array([[1.0, -2.0]])
 
@@ -120,3 +123,11 @@ FILL = StockLayer.fill
 def test_mistakes_are_found(monkeypatch, where, what, broken):
     monkeypatch.setattr(where, what, broken)
     assert tried(500)[0] is not None
+
+
+def test_a_short_run():
+    command = [sys.executable, "-m", "lab.nets.fuzz", "--minutes", "0.001", "--examples", "30"]
+    done = python_with_torch.run(command)
+    assert done.returncode == 0, done.stdout + done.stderr
+    tried = re.search(r"nets +([0-9]+): ", done.stdout)
+    assert 1 <= int(tried[1]) <= 30 and "0 findings" in done.stdout

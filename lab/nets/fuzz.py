@@ -1,5 +1,7 @@
 """Random nets: caffe_net must compute what a plain evaluation of Caffe's rules says, and refuse broken files in words.
 
+    python -m lab.nets.fuzz --minutes 5 --seed 7
+
 A net has layers with rules, states, shared parameters, fillers and a file of weights with some of its layers. Its text
 has names with escapes, and any spelling that protobuf's text format allows. `evaluated` knows nothing of the toolkit.
 """
@@ -7,6 +9,7 @@ has names with escapes, and any spelling that protobuf's text format allows. `ev
 from __future__ import annotations
 
 import random
+import sys
 import tempfile
 import warnings
 from dataclasses import dataclass, field, replace
@@ -18,8 +21,9 @@ from hypothesis import strategies as st
 
 from layers import CaffeError, caffe_net
 from layers._net.messages import STOCK
-
-from .calls import Finding
+from tools.fuzz.__main__ import rounds, tell
+from tools.fuzz.calls import Finding
+from tools.fuzz.options import parser
 
 NAMES = (
     "a", "conv/1", 'quo"te', "卷积", "back\\slash", "tab\there", "it's", "x.y", "new\nline", "é", "#no", "{", "weight"
@@ -358,9 +362,7 @@ def caffemodel(net: Net, r: random.Random) -> bytes:
 class Nets:
     """Random nets, and files of them with a few bytes changed."""
 
-    error = CaffeError
-
-    def __init__(self, *_):
+    def __init__(self):
         self.file = Path(tempfile.gettempdir()) / "weights.caffemodel"
 
     def calls(self):
@@ -436,3 +438,12 @@ def mutated(content, pieces, r: random.Random):
         content[:one] + piece + content[one:],
     )
     return ways[way]
+
+
+def main() -> int:
+    options = parser(__doc__, of_layers=False).parse_args()
+    return tell(*rounds({"nets": Nets}, options), options)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
