@@ -12,20 +12,20 @@ CXX        ?= g++
 NVCC       ?= search
 # The folder of the CUDA toolkit, if the search does not find it.
 CUDA_HOME  ?=
-# GPU architectures: all-major (those that a machine like this can have), native, or a list such as "sm_80 sm_90". For
-# newer GPUs PTX is added.
+# GPU architectures: all-major (nvcc's major architectures, for this kind of machine), native (this machine's GPUs), or a
+# list such as "sm_80 sm_90". PTX for newer GPUs is added.
 ARCH       ?= all-major
-# HIP's compiler, for AMD's GPUs. Without it nothing is built for them.
+# HIP's compiler, for AMD's GPUs. Empty: nothing is built for them.
 HIPCC      ?=
 # Architectures of AMD's GPUs, a list such as "gfx90a gfx942".
 HIP_ARCH   ?= gfx942
-# The processor for the host backend: native, or for example x86-64-v3, for several machines.
+# The processor for the host backend: native (this one), or a level that several machines have, such as x86-64-v3.
 HOST_ARCH  ?= native
-# The folder of layers, or several with : between them.
+# The folders of layers, separated by ":".
 LAYERS_DIR ?= layers
-# The layers to build: names, or nothing for all.
+# The layers to build: names. Empty: all.
 LAYERS     ?=
-# The backends to build for: host, cuda, hip, or nothing for all that have a compiler.
+# The backends to build for: host, cuda, hip. Empty: all that have a compiler.
 BACKENDS   ?=
 # The folder of all build files: build, or LAYERS_DIR/build for a folder of your own.
 BUILD      ?=
@@ -33,7 +33,7 @@ BUILD      ?=
 CORE       ?=
 # SANITIZE=1 builds the host backend with AddressSanitizer and UBSan, SANITIZE=races with the race finder.
 SANITIZE   ?=
-# The seconds that a layer may take to run, for its line of the table.
+# The seconds that a layer's run for the table may take.
 LIMIT      ?= 60
 # V=1 shows the commands.
 V          ?=
@@ -47,7 +47,7 @@ include mk/literal.mk
 # ------------------------------------------------------------------------------------------ targets
 # Recipes get the settings in the environment, so that neither make nor a shell interprets their text.
 TOOL := "$$PYTHON" -m tools.
-# With `make -C toolkit`, the commands that are printed must work where the user is.
+# With `make -C toolkit`, printed commands must work in the user's folder.
 export CALLED_IN := $(realpath $(PWD))
 # PYTHONSAFEPATH would hide the tools in this folder from Python.
 unexport PYTHONSAFEPATH

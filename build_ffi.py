@@ -39,9 +39,9 @@ from tools.refused import Refused
 
 ROOT = Path(__file__).resolve().parent
 ABI = ROOT / "include" / "caffe_ffi.h"
-# The structs that a Caffe layer's functions take.
+# The structs of a Caffe layer's functions.
 RECORDS = ROOT / "include" / "caffe" / "layer_record.h"
-# The processor features that compilers use by themselves, of every -march. Features that only intrinsics use (AES, SHA,
+# The processor features that a compiler uses by itself for some -march. Features that only intrinsics use (AES, SHA,
 # AMX, ...) are left out.
 FEATURES = """
     sse3 ssse3 sse4.1 sse4.2 sse4a popcnt avx avx2 fma fma4 xop tbm bmi bmi2 lzcnt movbe f16c avxvnni
@@ -51,7 +51,7 @@ FEATURES = """
 """
 # The features by the macro that the compiler defines for each.
 CPU_FEATURES = {f"__{name.upper().replace('.', '_')}__": name for name in FEATURES.split()}
-# What wrappers are compiled as. Precompiled headers need the same.
+# The language of wrappers and of their precompiled headers, which must agree.
 PLAIN = "-std=c++14"
 
 
@@ -64,7 +64,7 @@ def text_of(header: Path) -> str:
     try:
         return re.sub(r"\r\n?", "\n", read(header))
     except FileNotFoundError:
-        raise BuildError(f"{header}: error: it is missing, and declares the C functions") from None
+        raise BuildError(f"{header}: error: this file is missing; it must declare the C functions") from None
 
 
 def parse_declarations(header: Path) -> dict[str, dict]:
@@ -76,7 +76,7 @@ def parse_declarations(header: Path) -> dict[str, dict]:
     if directive := re.search(r"^\s*#\s*\w+", text, re.M):
         line = text[: directive.end()].count("\n") + 1
         raise BuildError(
-            f"{header}:{line}: error: bare declarations only, no preprocessor lines: cffi reads this file"
+            f"{header}:{line}: error: expected only C declarations, without preprocessor lines: cffi reads this file"
         )
     text = re.sub(r"//[^\n]*|/\*.*?\*/", lambda m: "\n" * m[0].count("\n"), text, flags=re.S)
     records = re.sub(r"//[^\n]*", "", structs_of(header))
@@ -114,7 +114,7 @@ def parse_declarations(header: Path) -> dict[str, dict]:
 EXTENTS = re.compile(r"(\w+(?:\s*,\s*\w+)*)\s*:?\s*\[([^\]]*)\](?:\s*with\s+strides\s*\[([^\]]*)\])?")
 # Names of tensors whose address C reads as a wider type, such as float4.
 ALIGNED = re.compile(r"(\w+(?:\s*,\s*\w+)*)\s*:\s*aligned to (\d+) bytes")
-# Names of tensors of whole numbers.
+# Names of integer tensors.
 INDICES = re.compile(r"(\w+(?:\s*,\s*\w+)*)\s*:\s*int32 or int64\b")
 # In a sentence: it does not allow NULL.
 NOT_NULL = re.compile(r"\b(not|never)\b\s+(be\s+)?NULL")
@@ -122,14 +122,14 @@ COMMENT_OR_NAME = re.compile(r"(?:^[ \t]*//[^\n]*\n?)+|/\*.*?\*/|\b(\w+)\s*\(", 
 
 
 def add_comments(text: str, functions: dict[str, dict]) -> None:
-    """Add to each function what the header's comments say of its tensors. Each holds for the functions below it.
+    """Add the facts in the header's comments to each function. A comment applies to the functions below it.
 
     "extents": the sizes. No call may have smaller tensors. A comment is `bottom, top: [count]` or
     `diff: [rows, columns] with strides [row, column]`. It holds until another comment names the same tensor, for
     functions that have every name in the brackets as an integer parameter. "extents" is {tensor: (sizes, strides)},
     both lists of Python expressions of the function's parameters.
-    "null": the pointers that a sentence with the word NULL names. A call may pass None for these alone.
-    "alignments": {tensor: bytes}, from `top: aligned to 16 bytes`, for the next function alone.
+    "null": the pointers that a sentence with the word NULL names. A call may pass None only for these.
+    "alignments": {tensor: bytes}, from `top: aligned to 16 bytes`, only for the next function.
     "indices": {tensor: dtype}, from `label, other: int32 or int64`. They have one dtype, which C gets as
     `int label_dtype`.
     """
@@ -207,7 +207,7 @@ def _parameter(header: Path, function: str, node: c_ast.Node) -> tuple[str, str]
     name = getattr(node, "name", None)
     if not name:
         raise BuildError(
-            f"{header}: error: {function}: each parameter needs a name, it is what error messages say"
+            f"{header}: error: {function}: each parameter needs a name, which error messages use"
         )
     is_pointer = isinstance(node.type, c_ast.PtrDecl)
     base = node.type.type if is_pointer else node.type
@@ -367,7 +367,7 @@ def main() -> int:
         print(error, file=sys.stderr)
         return 1
     except subprocess.CalledProcessError:
-        return 1  # the compiler has said why
+        return 1  # the compiler has printed the reason
     return 0
 
 

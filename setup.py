@@ -1,4 +1,4 @@
-"""What pip runs: `make`, and then the layers, their libraries and the toolkit's rules as the package `cuffi`.
+"""pip runs this: `make`, and then it installs the layers, their libraries and the make rules as the package `cuffi`.
 
 The package in the tree is `layers`. That name is too common to be installed.
 """
@@ -29,13 +29,13 @@ from tools.make import metadata  # noqa: E402
 from tools.make.backends import BACKENDS  # noqa: E402
 from tools.make.settings import from_environment  # noqa: E402
 
-# Oldest CPython of the stable ABI that the libraries are built for (build_ffi.py).
+# The oldest CPython whose stable ABI the libraries use (build_ffi.py).
 ABI = "cp310"
-# What `load` and a folder of one's own layers are built with, inside of the installed package.
+# The files with which an installed package builds layers.
 RULES = ("Makefile", "mk", "build_ffi.py", "requirements", "include", "src", "tools")
 NOT_INSTALLED = shutil.ignore_patterns("__pycache__", "*.pyc", "*.partial", ".*")
 # The tools import the package by the name that it has in the tree.
-SHIM = f'''"""{NAME}, by the name that the toolkit's tools know it by."""
+SHIM = f'''"""{NAME}, by the name that the toolkit's tools import."""
 
 import sys
 
@@ -48,12 +48,12 @@ sys.modules[__name__] = {NAME}
 
 
 class Build(build_py):
-    """build_py of what make has built in place."""
+    """build_py for libraries that make has built in place."""
 
     def run(self) -> None:
         began = time.time()
         make = ["make", "-C", str(ROOT), f"-j{os.cpu_count() or 2}", f"PYTHON={sys.executable}", "libraries"]
-        # The environment may list folders of one's own, and a place for their builds.
+        # The user's environment may set LAYERS_DIR and BUILD.
         make += ["LAYERS_DIR=layers", "BUILD=build"]
         if subprocess.run(make).returncode:
             raise SystemExit(f"{NAME}: make failed; its output is above")
@@ -63,7 +63,7 @@ class Build(build_py):
             self._add_rules(Path(self.build_lib, NAME, "_toolkit"))
 
     def find_data_files(self, package: str, src_dir: str) -> list[str]:
-        """Without libraries that lie there from another build: of a backend, or a layer, that this one left out."""
+        """Leaves out libraries of an earlier build, of a backend or a layer that this build did not make."""
         layer, wanted = package.rpartition(".")[2], os.environ.get("LAYERS", "").split()
         made, _ = from_environment([])
         kept = made.backends if not wanted or layer in wanted else []
@@ -97,7 +97,7 @@ def packages() -> list[str]:
     return [".".join((NAME, *folder.parts)) for folder in found if "build" not in folder.parts]
 
 
-# What setuptools makes on the way, anew each time: a file that is left there would go into the next wheel.
+# setuptools' own build folder is removed: a file that stays there would go into the next wheel.
 (ROOT / "build").mkdir(exist_ok=True)
 MADE = Path(tempfile.mkdtemp(prefix="pip-", dir=ROOT / "build"))
 atexit.register(shutil.rmtree, MADE, ignore_errors=True)

@@ -1,10 +1,10 @@
 """Run the whole suite: `python test.py [pytest options]`, for instance `python test.py -x -k sigmoid-vector`.
 
-It installs what the tests need (requirements/test.txt) where that is missing. The whole suite runs on a worker for
-each core; tests that need the GPU on one of them. `-n 0` runs all in this process, and so do a file or a test that is
-named, `--pdb` and `-s`.
-LAYERS_DIR=/my/layers tests the layers of another folder, and those alone: the other tests are the toolkit's own.
-LAYERS_DIR=/my/layers:/theirs tests one folder after the other.
+It installs missing packages (requirements/test.txt). The whole suite runs with one worker per core; GPU tests run on
+one worker. With `-n 0`, `--pdb`, `-s`, or a named test or file, everything runs in this process.
+
+LAYERS_DIR=/my/layers tests only the layers of that folder. LAYERS_DIR=/my/layers:/theirs tests one folder after the
+other.
 """
 
 import importlib.util
@@ -18,14 +18,14 @@ from tools.make import requirements
 from tools.refused import Refused
 
 ROOT = Path(__file__).resolve().parent
-MOST_WORKERS = 16  # each takes the memory of what the tests import
-# What does not go with workers, or says already how many there are to be.
+MOST_WORKERS = 16  # each worker imports torch, which takes memory
+# Options that need one process, or that already give the number of workers.
 ALONE = ("-n", "--numprocesses", "--dist", "--pdb", "--trace", "-s", "--capture=no", "--collect-only", "--co")
 ASKED_FOR = re.compile(r"(^| )(-n|--numprocesses)[ =]?(?!0\b)\w")  # workers, by pytest's own option
 
 
 def workers(options: list[str]) -> list[str]:
-    """pytest's options for running side by side; none for a part of the suite that somebody looks at."""
+    """pytest's options for several workers; none for a named part of the suite."""
     named = any(Path(option.partition("::")[0]).exists() for option in options)
     alone = any(option.startswith(ALONE) for option in options) or "no:xdist" in " ".join(options)
     inside = "PYTEST_XDIST_WORKER" in os.environ
@@ -49,14 +49,14 @@ def workers(options: list[str]) -> list[str]:
 
 
 def share_the_cores() -> None:
-    """Threads that wait for their next loop by spinning would take the cores from the other workers."""
+    """OpenMP's waiting threads would spin, and take the cores from the other workers."""
     os.environ.setdefault("OMP_NUM_THREADS", "2")
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 
 def keep_bytecode() -> None:
-    """Images for CI say that none is to be written. Then a thousand processes compile the tools, each for itself, and
-    each worker writes the tests' asserts out anew."""
+    """CI images turn bytecode files off. Then a thousand processes would compile the tools again, and each worker would
+    rewrite the tests' asserts."""
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
 
@@ -80,9 +80,9 @@ def main() -> int:
     import pytest
 
     os.environ["LAYERS_DIR"] = str(folder)
-    # `make -C toolkit test` gives it to the tools, whose words the tests read.
+    # `make -C toolkit test` sets it for the tools, whose messages the tests compare.
     os.environ.pop("CALLED_IN", None)
-    os.chdir(ROOT)  # where pyproject.toml says what to run
+    os.chdir(ROOT)  # pyproject.toml lists what to run
     return pytest.main([*workers(sys.argv[1:]), *sys.argv[1:]])
 
 

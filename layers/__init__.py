@@ -1,8 +1,14 @@
 """The layers, one folder each: `from layers.round import Round`. `make` builds them.
 
-The package also has load and load_inline, which build layers at run time; caffe_net, which loads a whole Caffe net; and
-Layer, operator and caffe_layer, from which a layer's Python side is made. Layers in the folders that LAYERS_DIR lists
-are imported as if they were here.
+Also in this package:
+
+    load, load_inline               build a layer at run time, from a folder or a string
+    caffe_net                       load a whole Caffe model as a torch.nn.Module
+    train, caffe, dnn, ffi          modules: train by a solver file; pycaffe; cv2.dnn's Caffe importer; torch.utils.ffi
+    Layer, operator, caffe_layer    the parts of a layer's own Python file
+
+Layers in the folders of LAYERS_DIR are imported in the same way: `from layers.my_layer import ...`. In an installed
+toolkit the package is `cuffi`.
 """
 
 import importlib

@@ -24,7 +24,7 @@ def package(name: str) -> str:
 
 
 def program(command: str, *options: str) -> str:
-    """The first line of a program's answer with a version, such as 12.2; or "not found"."""
+    """The first line of the program's output that has a version, such as 12.2; or "not found"."""
     try:
         done = subprocess.run([*shlex.split(command), *options], capture_output=True, text=True, timeout=10)
     except (OSError, ValueError, subprocess.TimeoutExpired):
@@ -34,7 +34,7 @@ def program(command: str, *options: str) -> str:
 
 
 def versions() -> list[str]:
-    """What a build and a call depend on, a line each."""
+    """The versions that a build and a call depend on, one per line."""
     folder = Path(__file__).resolve().parent
     libraries = sorted({made.name.removesuffix(".abi3.so") for made in folder.glob("*/_*.abi3.so")})
     return [

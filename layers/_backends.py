@@ -1,4 +1,4 @@
-"""The backends: what a layer is compiled for. Python and make read this table, and make has no torch.
+"""The table of backends, which a layer is compiled for. Python and make read it. make has no torch, so it imports none.
 
 To add a backend, add its row, its rules in mk/<name>.mk and, if its compiler does not know CUDA's names, headers that
 define them.
@@ -6,7 +6,7 @@ define them.
 
 from typing import NamedTuple
 
-# torch's names of the processor and of a GPU, also of AMD's.
+# torch's names of the processor and of a GPU (also an AMD GPU).
 CPU, GPU = "cpu", "cuda"
 
 
@@ -44,7 +44,7 @@ class Backend(NamedTuple):
 
     @property
     def description(self) -> str:
-        """The name of the file that says what the library was made of (tools/make/metadata.py)."""
+        """The name of the file that records the library's build (tools/make/metadata.py)."""
         return f"_{self.name}.json"
 
 

@@ -1,8 +1,8 @@
 """The files of the edge between Python and C, and their digests.
 
 build_ffi.py writes the digests into each library, and `_runtime.library` compares them. A library of another version
-may have structs of another layout, and a call would write to the wrong memory. `_runtime.short` does the same for the
-extension that repeats calls. make has no torch, so this file does not import it.
+may have structs of another layout, and a call would write to the wrong memory. `_runtime.extension` does the same for
+the extension that makes calls. make has no torch, so this file does not import it.
 """
 
 import functools
@@ -10,20 +10,20 @@ import hashlib
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent
-# The folder of the Makefile, headers and sources in an installed package. In a checkout they lie beside the package.
+# The folder of the Makefile, headers and sources in an installed package. In a checkout it is the package's parent.
 INSTALLED = "_toolkit"
 # The files that every library's edge is compiled from, and those that Caffe layers' libraries add.
 EVERY = (
     "build_ffi.py", "include/caffe_ffi.h", "src/edge/ffi_guard.h", "src/edge/ffi_run.h", "src/edge/way_out.h",
 )  # fmt: skip
 CAFFE = ("include/caffe/layer_record.h", "src/caffe/caffe_layer.h")
-# What the extension of the short way of a call is compiled from. It is one for all layers (tools/make/build_call.py).
+# The files of the extension that makes calls, one for all layers (tools/make/build_call.py).
 CALL = (
     "include/caffe/layer_record.h", "src/edge/call.cpp", "src/edge/call_caffe.h", "src/edge/call_launcher.h",
     "src/edge/call_plan.h", "src/edge/call_short.h", "src/edge/call_table.h", "src/edge/call_torch.h",
     "src/edge/dlpack.h",
 )  # fmt: skip
-# What the Python module of an extension of torch.utils.ffi is compiled from (tools/ffi/wrapper.py).
+# The files of the Python module of an extension of torch.utils.ffi (tools/ffi/wrapper.py).
 FFI = (
     "build_ffi.py", "include/TH/TH.h", "include/THC/THC.h", "src/edge/call_torch.h", "src/edge/dlpack.h",
     "src/edge/ffi_guard.h", "src/edge/th_call.h", "src/edge/way_out.h", "tools/ffi/declarations.py",

@@ -1,4 +1,4 @@
-"""Files of the user: those that a prototxt names, and those that are written, which appear as a whole."""
+"""The user's files: find those that a prototxt names, and write files as a whole."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import BinaryIO
 
 
 def named_by(path: str | os.PathLike, name: str) -> str | None:
-    """A file or folder that the file `path` names. None if there is none.
+    """Find a file or folder that the file `path` names. None if it does not exist.
 
-    Caffe looks in the working directory, which was mostly Caffe's own. Then the folder of `path` counts, and the three
-    above it.
+    The search goes through the working directory, as in Caffe, then the folder of `path`, and then the three folders
+    above that one.
     """
     beside = Path(path).resolve().parent
     folders = (Path(), beside, *list(beside.parents)[:3])
@@ -24,10 +24,10 @@ def named_by(path: str | os.PathLike, name: str) -> str | None:
 
 @contextlib.contextmanager
 def written_whole(path: str | os.PathLike) -> Generator[BinaryIO]:
-    """A file to write. At the end of the block it takes the place of `path`; if the block fails, nothing changes.
+    """Open a file to write. At the end of the block it replaces `path`; if the block fails, nothing changes.
 
-    Others may write to the same path at the same time: each file is whole. A symbolic link stays, and what it names is
-    replaced. The file keeps its mode. What is no regular file, such as a device or a pipe, is written to as it is.
+    Several processes may write to the same path: each file is whole. If `path` is a symbolic link, its target is
+    replaced. The file keeps its mode. A device or a pipe is written to directly.
 
     Raises:
         OSError: as `open` does.

@@ -1,7 +1,7 @@
-"""Folders of layers outside of the toolkit. LAYERS_DIR lists them, with `:` between, for make and for Python.
+"""Folders of layers outside of the toolkit. LAYERS_DIR lists them, separated by `:`, for make and for Python.
 
-A layer foo in one of them is `layers.foo`, like a bundled one. If two folders have a foo, the first one is taken. The
-toolkit's own folder comes last.
+A layer foo in one of them is `layers.foo`, like one of the toolkit's. If two folders have a foo, the first one wins.
+The toolkit's own folder comes last.
 """
 
 import os
@@ -33,8 +33,8 @@ def listed() -> list[Path]:
     """The folders that the environment lists now.
 
     Raises:
-        ImportError: one of them is not there. Without an error the toolkit's layer of a name would take the place of
-            the user's.
+        ImportError: one of them does not exist. Without an error the toolkit's layer would run instead of the user's
+            layer of the same name.
     """
     named = split(os.environ.get(VARIABLE, ""))
     folders = [Path(os.path.abspath(os.path.expanduser(name))) for name in named]

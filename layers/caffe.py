@@ -6,8 +6,8 @@
 
     python -m cuffi.caffe script.py arguments
 
-The second runs a script that says `import caffe`, of Python 2 or 3, without an edit. `install()` puts this module under
-the name `caffe` in a running process. docs/run-a-pycaffe-script.md says what is here and what differs.
+The last line runs a Python 2 or 3 script that imports caffe, unedited. After `install()`, `import caffe` returns this
+module. docs/run-a-pycaffe-script.md lists what exists and what differs.
 """
 
 import sys as _sys
@@ -37,7 +37,7 @@ from ._pycaffe.solver import CLASSES as _SOLVERS
 from ._pycaffe.solver import get_solver
 from ._runtime import CaffeRuntimeError as _CaffeRuntimeError
 
-__version__ = "1.0.0"  # of the pycaffe whose names these are
+__version__ = "1.0.0"  # the version of the pycaffe that has these names
 __all__ = [
     *_SOLVERS,
     "TEST",
@@ -79,14 +79,14 @@ def layer_type_list() -> list[str]:
 
 
 def init_log(*_) -> None:
-    """Caffe's log: there is none here."""
+    """Does nothing, because there is no log as in Caffe."""
 
 
 log = set_multiprocess = set_solver_count = set_solver_rank = init_log
 
 
 def install(over: bool = False) -> None:
-    """Make this module what `import caffe` gives in this process.
+    """Let `import caffe` return this module in this process.
 
     Args:
         over: also if another caffe is installed, or has been imported.

@@ -1,6 +1,6 @@
 """Train a Caffe net by its solver file: `python -m cuffi.train solver.prototxt`, as `caffe train` did.
 
-    python -m cuffi.train solver.prototxt                      # begins at iteration 0
+    python -m cuffi.train solver.prototxt                      # starts at iteration 0
     python -m cuffi.train solver.prototxt --resume             # continues from the newest snapshot
     python -m cuffi.train solver.prototxt --weights vgg.caffemodel
     torchrun --nproc_per_node 4 -m cuffi.train solver.prototxt # on four GPUs
@@ -36,10 +36,10 @@ def main(arguments: list[str] | None = None) -> int:
         prog="python -m cuffi.train", description="Train a Caffe net by its solver file."
     )
     parser.add_argument("solver", help="solver.prototxt")
-    parser.add_argument("--weights", help=".caffemodel files to begin with, with , between")
+    parser.add_argument("--weights", help=".caffemodel files to start from, separated by ,")
     parser.add_argument("--snapshot", help="continue from this .solverstate")
     parser.add_argument("--resume", action="store_true", help="continue from the newest snapshot")
-    parser.add_argument("--device", help="cpu, cuda:0; default: what solver_mode says, if there is a GPU")
+    parser.add_argument("--device", help="cpu, cuda:0; default: solver_mode's, if there is a GPU")
     parser.add_argument("--amp", choices=("bfloat16", "float16"), help="autocast")
     parser.add_argument("--workers", type=int, default=0, help="processes that read data")
     given = parser.parse_args(arguments)

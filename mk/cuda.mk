@@ -1,21 +1,21 @@
 # The CUDA backend: kernels by nvcc.
 
-# An option and the first folder of the CUDA toolkit that has the file. It is empty if the toolkit lies in the system's own
-# folders, as Debian's and Ubuntu's does. cuda_folder(option, folders, file)
+# An option and the first folder of the CUDA toolkit that has the file. It is empty if the toolkit lies in the system's
+# own folders, as Debian's and Ubuntu's does. cuda_folder(option, folders, file)
 cuda_folder  = $(addprefix $(1),$(dir $(firstword $(wildcard $(foreach kind,$(2),$(dir $(NVCC))../$(kind)/$(strip $(3)))))))
 CUDA_LIB    := $(call cuda_folder,-L,lib64 lib targets/x86_64-linux/lib targets/sbsa-linux/lib,libcudart_static.a)
 CUDA_INCLUDE:= $(call cuda_folder,-isystem ,include targets/x86_64-linux/include targets/sbsa-linux/include,\
                  cuda_runtime.h)
-# nvcc runs the C++ compiler itself, and takes no cache in front of it.
+# nvcc runs the C++ compiler itself; a compiler cache in front of it does not work.
 CACHES      := ccache sccache distcc %/ccache %/sccache %/distcc
-# -O is for the code around the kernels; nvcc always optimises kernels. Caffe has -O2, too. -compress-all: with -lineinfo
-# the kernels are compressed only if asked. A fifth of the bytes go through g++ and the linker.
+# -O is for the code around the kernels; nvcc always optimises kernels. Caffe has -O2, too. -compress-all: with
+# -lineinfo the kernels are not compressed by default. Compressed ones are a fifth of the bytes for g++ and the linker.
 cuda_NATIVE := $(COMMON) -include include/caffe_old_nvcc.h -O2 --threads 0 -Wno-deprecated-gpu-targets -lineinfo \
                -Xfatbin -compress-all -ccbin $(filter-out $(CACHES),$(CXX)) $(OBJECT:%=-Xcompiler %)
 cuda_FLAGS  :=
 
-# cuda_FRONT, cuda_FRONTS and cuda_EACH, the GPUs, are from tools/make/architectures.py. --expt-relaxed-constexpr: kernels
-# may call functions that the standard library has made constexpr since, such as fmax(float, double).
+# cuda_FRONT, cuda_FRONTS and cuda_EACH, the GPUs, are from tools/make/architectures.py. --expt-relaxed-constexpr:
+# kernels may call functions that the standard library has made constexpr since, such as fmax(float, double).
 cuda_CAFFE  := $(cuda_NATIVE) $(OF_CAFFE) --expt-relaxed-constexpr $(UNSHARED:%=-Xcompiler %) $(cuda_FRONT)
 cuda_PLAIN  := $(GPU_PLAIN) $(CUDA_INCLUDE)
 cuda_LINK   := $(CUDA_LIB) -lcudart_static -ldl -lrt -pthread
@@ -26,8 +26,8 @@ cuda_TELLS  := $(NVCC)
 # Options for the C++ compiler, in the form in which nvcc passes them on. through(options)
 through      = $(patsubst -f%,-Xcompiler -f%,$(subst -iquote ,-Xcompiler -iquote$(comma),\
                  $(subst -idirafter ,-Xcompiler -idirafter$(comma),$(1))))
-# See mk/host.mk. A .cu without device code, as half of stock Caffe's are, is compiled by the C++ compiler. If that fails,
-# it uses something that nvcc declares, and nvcc compiles it.
+# See mk/host.mk. A .cu without device code, as half of stock Caffe's are, is compiled by the C++ compiler. If that
+# fails, it uses something that nvcc declares, and nvcc compiles it.
 cuda_native  = $(call step,NVCC,$(1),$@.log,$(call compile,'$(NVCC)' $(call through,$(2)) \
                  $(cuda_NATIVE) -Xcompiler $(ENDS) $(or $(3),$(cuda_FRONTS))))
 cuda_kernel  = $(call step,NVCC,$(1),$@.log,\

@@ -5,13 +5,13 @@ FFI_OBJECT  := -O2 -fPIC -fvisibility=hidden
 FFI_host    := -DCAFFE_HOST_BACKEND=1
 FFI_host_CPP := -idirafter include/host
 FFI_cuda     = $(CUDA_INCLUDE)
-# -fexceptions: an error of TH leaves C as a C++ exception. gcc 14 makes errors of the pointers of other types that C of
-# 2017 passes. An undeclared function stays one: it is a name of TH that does not exist here.
+# -fexceptions: an error of TH leaves C as a C++ exception. For gcc 14, pointers of another type are errors, and C code
+# of 2017 passes them. An undeclared function stays an error: it is a name of TH that the toolkit lacks.
 FFI_C       := -x c -std=gnu11 -fexceptions -Wno-incompatible-pointer-types -Wno-int-conversion \
                -Werror=implicit-function-declaration
 FFI_CPP     := -std=c++17 -fpermissive -w
-# ffi_c, ffi_cpp(backend, what, includes and macros, declarations). C of 2017 calls functions above their definitions. If
-# that fails, the extension's own declarations are included first.
+# ffi_c, ffi_cpp(backend, what, includes and macros, declarations). C of 2017 calls functions above their definitions.
+# If that fails, the extension's own declarations are included first.
 ffi_c        = $(call step,CXX,$(2),$@.log,{ $(call ffi_as_c,$(1),$(3)); } || { $(call ffi_as_c,$(1),$(3) $(4)); })
 ffi_as_c     = $(call compile,$(CXX) $(FFI_C) $(FFI_OBJECT) $(FFI_$(1)) $(2) $(FFI_INCLUDE))
 ffi_cpp      = $(call step,CXX,$(2),$@.log,$(call compile,$(CXX) $(FFI_CPP) $(FFI_OBJECT) $(FFI_$(1)) \

@@ -1,5 +1,5 @@
-# make must not expand the caller's values: `make 'BUILD=$(shell ...)'` runs nothing. make would expand them for a recipe's
-# environment, so each is assigned again, literally.
+# make must not expand the user's values: `make 'BUILD=$(shell ...)'` runs nothing. make would expand them for a
+# recipe's environment, so each is assigned again, literally.
 given     = $(filter command environment override,$(firstword $(origin $(1))))
 literally = $(eval override $(1) := $$(value $(1)))
 $(foreach name,$(SETTINGS),$(if $(call given,$(name)),$(call literally,$(name))))

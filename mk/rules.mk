@@ -1,13 +1,13 @@
-# The recipes of BUILD/layers.mk, which tools/make/makefile.py writes. That file sets the settings, includes this file, and
-# then has the rules.
+# The recipes of BUILD/layers.mk, which tools/make/makefile.py writes. That file sets the settings, includes this file,
+# and then has the rules.
 
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 .SUFFIXES:
 .DELETE_ON_ERROR:
 .PHONY: core whole_core libraries
 libraries:
-# A file of an older build's depfile may be gone, such as a source that has moved: what was made from it is made again, and
-# the compiler says what is really missing.
+# An older depfile may name a file that no longer exists, such as a source that has moved. Its outputs are made again,
+# and the compiler reports what is really missing.
 .DEFAULT: ;
 
 comma := ,
@@ -31,25 +31,25 @@ endef
 compile = $(1) $(TELL) -MT $@ -MF $@.d.partial -c $< -o $@.partial && mv $@.d.partial $@.d && mv $@.partial $@
 
 COMMON    := -std=c++17 -Iinclude
-# Caffe's Makefile defines NDEBUG. Some forks test USE_CUDA instead of CPU_ONLY. Precompiled headers need the same macros,
-# or the compiler ignores them without a message.
+# Caffe's Makefile defines NDEBUG. Some forks test USE_CUDA instead of CPU_ONLY. Precompiled headers need the same
+# macros, or the compiler ignores them without a message.
 OF_CAFFE  := -DNDEBUG -DUSE_CUDA
-# Every object goes into a shared library that shows its Python wrapper alone.
+# Every object goes into a shared library that exports only its Python wrapper.
 OBJECT    := -fPIC -fvisibility=hidden -Wall -Wno-unknown-pragmas
 # A .cpp in a GPU's library. It needs no special processor, because kernels do the work.
 GPU_PLAIN  = $(COMMON) $(OF_CAFFE) -O1 $(OBJECT) $(UNSHARED) -g1
 
-# For native layers: a function that ends without its `return` goes on in the code behind it.
+# For native layers: a function without its `return` would run into the code after it.
 ENDS      := -Werror=return-type
 
 # Include paths of the layer's own folders. For <...> they come after the compiler's, because a layer may be
 # called `math`. own(folders)
 own = $(foreach folder,$(1),-iquote $(folder)) $(foreach folder,$(1),-idirafter $(folder))
-# Includes for a native layer. Its declarations come first, so that a definition that differs from them does not compile.
-# load_inline writes a prologue.h. native(folder, build)
+# Includes for a native layer. Its declarations come first, so that a definition that differs from them does not
+# compile. load_inline writes a prologue.h. native(folder, build)
 native = $(call own,$(1)) -include stdint.h -include $(2)/declarations.h $(patsubst %,-include %,$(wildcard $(1)/prologue.h))
 # Includes for a Caffe layer. Its forwarding headers come first, so that a fork's own header wins over the toolkit's.
-# additions.hpp holds functions that the fork added to headers of Caffe's own, which are the toolkit's here.
+# additions.hpp has functions that the fork added to Caffe's own headers, for which the toolkit has its own.
 # caffe(folder, build)
 caffe = -I$(2)/include $(call own,$(1)) -Iinclude -Iinclude/legacy \
   $(patsubst %,-include %,$(wildcard $(1)/additions.hpp))
@@ -67,12 +67,12 @@ rewrite = $(call step,$(1),$(2),$@.log,$(PYTHON) -m tools.cuda.$(3) $(4) $< $@ -
 plain = $(call step,CXX,$(2) ($(1)),$@.log,$(call compile,$(CXX) $(call std,$(1)) $(3) $($(1)_PLAIN) $(4)))
 # ar first writes an empty archive, so it writes to a .partial file.
 archive = $(Q)rm -f $@.partial && ar rcs $@.partial $(filter %.o,$^) && mv $@.partial $@
-# wrapper(name, backend, flags): the Python wrapper of a layer's C functions. -O2 makes no call faster. The headers that it
-# includes are precompiled, which halves its time.
+# wrapper(name, backend, flags): the Python wrapper of a layer's C functions. -O2 makes no call faster. The headers that
+# it includes are precompiled, which halves its time.
 wrapper = $(call step,FFI,$(1) ($(2)),$@.log,$(PYTHON) build_ffi.py $< $@ --cxx '$(CXX) -O1 $(3)' \
   --flags '$($(2)_FLAGS)' --info '$($(2)_INFO)' --std $(basename $(filter %/ffi_std.hpp.gch,$^)))
 wrappers_std = $(Q)$(PYTHON) build_ffi.py $< $@ --cxx '$(CXX) -O1'
-# The extension that runs recorded calls, for all layers.
+# The extension that makes the calls of all layers.
 runner = $(call step,CXX,call.cpp,$(BUILD)/call.log,$(PYTHON) -m tools.make.build_call $@ --cxx '$(CXX) -O2')
 # link(name, backend): link the wrapper, the layer's archive and, for a Caffe layer, the core's archives.
 link = $(call step,LINK,$(1) ($(2)),$(BUILD)/$(1)/$(2)/link.log,$(PYTHON) -m tools.make.link $@ \

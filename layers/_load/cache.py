@@ -1,8 +1,8 @@
 """The cache of layers built at run time: one entry for each key. The process that locks an entry first builds it.
 
-An entry is a folder `<name>-<key>` with a `complete` file, which is written last and lists the digest of each file.
-What has no such file was left by a process that was stopped, and is made again. The lock is an open file that make and
-its compilers inherit: it is free when the last of them has ended, however that came about.
+An entry is a folder `<name>-<key>` with a file `complete`, which is written last and lists the digest of each file. A
+folder without it was left by a stopped process, and is built again. The lock is an open file that make and its
+compilers inherit, so it is free when the last of them has ended.
 """
 
 import contextlib
@@ -24,7 +24,9 @@ COMPLETE = "complete"
 
 
 def folder() -> Path:
-    """The cache's folder, made if necessary. CaffeRuntimeError if it is not writable, or if others can write to it."""
+    """The cache's folder, created if necessary. CaffeRuntimeError if it is not writable, or if others can write to
+    it.
+    """
     path = Path(
         os.environ.get(VARIABLE) or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "cuffi")
     ).absolute()
@@ -84,7 +86,7 @@ class Entry:
         return True
 
     def make(self, build: Callable[[int], None], waiting: Callable[[], None]) -> None:
-        """Call `build` to fill the folder, unless another process has filled it meanwhile.
+        """Call `build` to fill the folder, unless another process has filled it in the meantime.
 
         Args:
             build: writes the layer's folder with its libraries. It gets the lock, which its child processes must

@@ -24,7 +24,7 @@ def load(
     arch: str | None = None,
     backends: Iterable[str] | None = None,
 ) -> ModuleType:
-    """Build a layer's folder, if that was not done before, and import it.
+    """Build a layer's folder and import it. If the cache has the build, no compiler starts.
 
     Nothing is written to the folder. Its sources are copied to the cache, and the toolkit's make builds them there. Its
     Python files are imported from the folder, as a package beside the toolkit's `_runtime`.
@@ -32,22 +32,21 @@ def load(
     Args:
         folder: the folder of one layer, native (foo.cu, foo.h, __init__.py) or Caffe (foo_layer.hpp, ...), as for
             `make`.
-        arch: GPU architectures, "sm_90" or "sm_80 sm_90". By default those of ARCH in the environment, or of the GPUs
-            of this machine.
-        backends: one name or several. By default host; and cuda, if there is nvcc, and a GPU or an arch.
+        arch: GPU architectures, "sm_90" or "sm_80 sm_90". Default: ARCH in the environment, or this machine's GPUs.
+        backends: one name or several. Default: host; and cuda, if there is nvcc, and a GPU or an arch.
 
     Returns:
         The layer's module. The same folder with the same content gives the same module.
 
     Raises:
         CaffeTypeError, CaffeValueError: an argument is wrong, or the folder is not a layer's.
-        CaffeBuildError: it does not build. The text is the compiler's.
+        CaffeBuildError: it does not build. The message has the compiler's output.
         CaffeRuntimeError: the cache folder, make or a compiler is missing or cannot be used.
     """
     path = _checked(folder)
     if not (path / "cases.py").exists():
         warnings.warn(
-            f"load: {path} has no cases.py, so nothing can test what the layer computes",
+            f"load: {path} has no cases.py, so the layer cannot be tested",
             stacklevel=2,
         )
     settings, chosen = settings_for("load", arch, backends)
@@ -71,7 +70,7 @@ def _checked(folder) -> Path:
     except TypeError:
         raise CaffeTypeError(f"load: folder: expected a path, got {folder!r}") from None
     if not path.is_dir():
-        what = "this is a file" if path.exists() else "there is none"
+        what = "it is a file" if path.exists() else "there is none"
         raise CaffeValueError(f"load: folder: expected a layer's folder, got {path}: {what}")
     check_name("load", path.name)
     if not any(file.suffix in SOURCES for file in path.rglob("*")):

@@ -24,16 +24,15 @@ def load_inline(
     arch: str | None = None,
     backends: Iterable[str] | None = None,
 ) -> ModuleType:
-    """Build a string of CUDA, if that was not done before, and import it.
+    """Build a string of CUDA and import it. If the cache has the build, no compiler starts.
 
     Args:
-        name: the layer's name, with which error messages and torch's names of its operators begin.
+        name: the layer's name. Error messages and torch's names of its operators begin with it.
         cuda_source: the content of a .cu. Caffe's macros are included. If it exports functions (`extern "C" int
             foo(const float* x, float* y, int64_t count, void* stream)`), the module has these. If it has only kernels,
-            the module has a launcher for each. A launcher takes the kernel's own parameters, and grid and block if
-            they cannot be worked out.
-        declarations: the declarations of the exported functions, as in a layer's .h. By default they are read from the
-            source.
+            the module has a launcher for each, such as `foo_kernel`. A launcher takes the kernel's own parameters, and
+            grid and block if the source does not determine them.
+        declarations: the declarations of the exported functions, as in a layer's .h. Default: read from the source.
         arch, backends: as for `load`.
 
     Returns:
@@ -42,7 +41,7 @@ def load_inline(
 
     Raises:
         CaffeTypeError, CaffeValueError: an argument is wrong.
-        CaffeBuildError: it does not build. Line numbers are those of the string.
+        CaffeBuildError: it does not build. The message has the string's line numbers.
         CaffeRuntimeError: the cache folder, make or a compiler is missing or cannot be used.
     """
     _check(name, cuda_source, declarations)

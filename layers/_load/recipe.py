@@ -18,7 +18,7 @@ from .cache import Entry
 from .run_make import CaffeBuildError, Progress, make
 
 # The __init__.py for a folder without one.
-INIT = '''"""Made by load: a function for each one that {name}.h declares."""
+INIT = '''"""Written by load: the functions that {name}.h declares."""
 
 from .._backends import BACKENDS, HOST
 from .._runtime import Layer
@@ -34,7 +34,7 @@ def __dir__() -> list[str]:
     return ["layer", *layer.library(layer.backends()[0]).signatures]
 '''
 
-# Of a name, because names of files are made from it, and have at most 255.
+# The most letters of a name: file names, which have at most 255 letters, contain it.
 MOST_LETTERS = 100
 
 
@@ -110,7 +110,7 @@ def check_name(who: str, name) -> str:
 
 
 def key_of(what, settings: dict[str, str], backends: tuple[str, ...], files: Mapping[Any, bytes]) -> str:
-    """The key of a build: `what` it is, its settings and files, the toolkit and the compilers."""
+    """The key of a build: its kind (`what`), settings and files, the toolkit and the compilers."""
     total = hashlib.sha256(toolkit.digest())
     words = [word for backend in BACKENDS.values() for word in settings[backend.compiler].split()[:1]]
     native = toolkit.processor() if settings["HOST_ARCH"] == "native" else ""

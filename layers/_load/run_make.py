@@ -27,7 +27,7 @@ MOST_LINES = 120
 
 
 class CaffeBuildError(CaffeRuntimeError):
-    """A layer does not build. The text is the compiler's."""
+    """A layer does not build. The message has the compiler's output."""
 
 
 def make(goals: list[str], settings: dict[str, str], progress: "Progress", lock: int) -> None:
@@ -46,9 +46,9 @@ def make(goals: list[str], settings: dict[str, str], progress: "Progress", lock:
     for needed, found in (("make", program), *((c, shutil.which(c)) for c in settings["CXX"].split()[:1])):
         if not found:
             raise CaffeRuntimeError(
-                f"load: there is no {needed!r}: to build a layer takes make and a C++ compiler"
+                f"load: there is no {needed!r}: building a layer needs make and a C++ compiler"
             )
-    # -k: what the host cannot run must not stop the build for the GPU.
+    # -k: a kernel that the host cannot run must not stop the build for the GPU.
     command = [program, "-C", str(toolkit.root()), "--no-print-directory", "-k", f"-j{os.cpu_count() or 2}"]
     command += [*goals, *(f"{name}={value}" for name, value in settings.items())]
     # Without the options of a make that runs this process.

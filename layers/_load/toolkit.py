@@ -22,7 +22,7 @@ def root() -> Path:
     """The folder of the Makefile."""
     if folder := _edge.root():
         return folder
-    # Imported here, because it imports torch, and `python -m cuffi` does not need that.
+    # Imported here, because it imports torch, which `python -m cuffi` does not need.
     from .._runtime import CaffeRuntimeError
 
     raise CaffeRuntimeError(

@@ -40,35 +40,37 @@ def caffe_net(
 
     Args:
         prototxt: the path of a deploy.prototxt or train_val.prototxt of any of Caffe's formats, or its text.
-        weights: the path of a .caffemodel or .caffemodel.h5, or several. If two have a layer, the later one wins.
-        train: begin in the phase TRAIN instead of TEST. `train()` and `eval()` change the phase.
+        weights: the path of a .caffemodel or .caffemodel.h5, or several. If two have the same layer, the later one
+            wins.
+        train: start in the phase TRAIN instead of TEST. `train()` and `eval()` change the phase.
         phase: 'TRAIN' or 'TEST': build only this phase. None: both.
-        stages, level: those of Caffe's NetState. Stages are added to those of the file's own `state`. None: the
-            file's level, else 0. (pycaffe's Net takes 0 even if the file has a level: level=0.)
+        stages, level: of Caffe's NetState. `stages` are added to those of the file's own `state`. level=None: the
+            file's level, or 0. (pycaffe's Net ignores the file's level, as level=0 does.)
         shapes: shapes of inputs by blob, if the file has none or you want others: {"data": (1, 3, 224, 224)}.
         replace: values for the `$NAME$` of a template.
-        native: False runs all types by the fork's ported code instead of torch, {"Pooling": False} one type.
-            {"Permute": True}: torch computes this type of forks, even if a folder has it ported.
-        layers: folders of ported layers. They come before those of LAYERS_DIR and the toolkit's own.
-        choose: {type: folder's name}, if several folders have a type; {"BN": "segnet"}, if the file does not tell which
-            fork's BN it means.
+        native: False: the fork's ported code runs all types, instead of torch. {"Pooling": False}: only this type.
+            {"Permute": True}: torch runs this type, even if a folder has it ported.
+        layers: folders of ported layers, which come before those of LAYERS_DIR and the toolkit's own.
+        choose: {type: folder's name}, if a folder has a type twice; {"BN": "segnet"}, if the file does not determine
+            whose BN it is.
         ignore: fields of forks to ignore: ("quantization_param",).
-        python_layers: True runs the Python layers' code, which may do anything that Python can. Files of Python 2 run,
-            too. Python layers without bottoms then make the data themselves, instead of being inputs.
-        python_path: folders with their modules. Without: beside the prototxt and above it, also in `lib`, `python`
-            and `src`, up to the folder with `.git`.
-        types: {type: a function}: makes the torch module of a layer of this type from its `Spec`. It comes before all
-            others.
-        crop: 'stock': a Crop layer without crop_param cuts at 0, as today's Caffe does. None: as the geometry says.
+        python_layers: True runs the Python layers' code, also of Python 2. It can do anything that Python can. Python
+            layers without bottoms then make the data themselves, instead of being inputs.
+        python_path: folders with the Python layers' modules. Default: the prototxt's folder and the folders above it,
+            also their `lib`, `python` and `src`, up to the folder with `.git`.
+        types: {type: function}: the function makes the torch module of a layer of this type from its `Spec`. It is used
+            before all other code.
+        crop: 'stock': a Crop layer without crop_param cuts at 0, as in today's Caffe. None: at the offset that follows
+            from the geometry of the net, as in Caffe before 2016.
 
     Returns:
-        A CaffeNet on the CPU, with parameters of torch's default dtype: those of `weights`, and for layers that are in
-        none of these files what their fillers give. A warning lists layers that did not match.
+        A CaffeNet on the CPU, with parameters of torch's default dtype. They are loaded from `weights`; layers that
+        these files lack keep their fillers' values. A warning lists layers that did not match.
 
     Raises:
-        CaffeTypeError: an argument of another type.
-        CaffeValueError: the file cannot be read or built. The message lists all problems, with their lines in the
-            file. Or blobs of `weights` have another shape than the layer's, or another number.
+        CaffeTypeError: an argument has a wrong type.
+        CaffeValueError: the file cannot be read or built (the message lists all problems, with their lines in the
+            file), or the blobs in `weights` differ from a layer's in number or shape.
         OSError: a file cannot be read.
     """
     arguments.one_of("phase", phase, TRAIN, TEST)
@@ -87,7 +89,7 @@ def caffe_net(
         options.python = PythonPath(python_path, "" if is_text else prototxt).find
     elif python_path:
         raise CaffeValueError(
-            "caffe_net: python_path: Python layers do not run: python_layers=True lets them"
+            "caffe_net: python_path: Python layers do not run. To run them: python_layers=True"
         )
     replace = arguments.mapping("replace", replace, object, "values")
     text, path = read_net(arguments.prototxt(prototxt), replace)

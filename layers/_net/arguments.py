@@ -70,7 +70,7 @@ def native(name: str, value) -> bool | dict[str, bool]:
     for type_name in by_type:
         if stock_class(type_name) is None and not known_classes(type_name):
             near = did_you_mean(type_name, [*stock_types(), *known_types()])
-            raise CaffeValueError(f"caffe_net: {name}: {type_name!r} is no type that torch computes{near}")
+            raise CaffeValueError(f"caffe_net: {name}: {type_name!r} is not a type that torch computes{near}")
     return by_type
 
 

@@ -1,4 +1,4 @@
-"""A blob as Caffe's Python code sees it: numpy arrays `data` and `diff`."""
+"""A blob for Caffe's Python code: numpy arrays `data` and `diff`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .._runtime import CaffeTypeError, CaffeValueError, describe
 
 
 class Blob:
-    """`data` and `diff` are arrays of one shape, which are written to and not replaced."""
+    """`data` and `diff` are arrays of one shape. Code writes to them, and cannot replace them."""
 
     def __init__(self, data: np.ndarray | None = None, diff: np.ndarray | None = None):
         self._data = np.zeros((), np.float32) if data is None else data
@@ -41,14 +41,12 @@ class Blob:
         self._assign("diff", value)
 
     def _assign(self, name: str, value) -> None:
-        """`blob.data += x` assigns the array itself. Another one is an error, as in pycaffe."""
+        """`blob.data += x` assigns the same array, which is allowed. Another array is an error, as in pycaffe."""
         if value is not getattr(self, name):
-            raise CaffeTypeError(
-                f"blob.{name}: an array cannot take its place: write to it, blob.{name}[...] = value"
-            )
+            raise CaffeTypeError(f"blob.{name} cannot be replaced. Write to it: blob.{name}[...] = value")
 
     def reshape(self, *shape: int) -> None:
-        """Change the shape. As in Caffe the values stay in memory, in their order."""
+        """Change the shape. As in Caffe, the values in memory stay."""
         try:
             shape = tuple(int(size) if isinstance(size, float) else operator.index(size) for size in shape)
         except TypeError:
@@ -80,7 +78,7 @@ class Blob:
 
 
 class Phase(int):
-    """TRAIN and TEST: numbers that are written as words."""
+    """TRAIN and TEST: numbers that print as words."""
 
     def __str__(self) -> str:
         return ("TRAIN", "TEST")[self]

@@ -45,21 +45,23 @@ class Options:
     ignore: tuple[str, ...] = ()
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
     crop: str | None = None
-    weights: list[str] = field(default_factory=list)  # files that are going to be loaded
-    # Imports a Python layer's module by its name. None: the user has not agreed to that.
+    weights: list[str] = field(default_factory=list)  # weights files that will be loaded
+    # Imports a Python layer's module by its name. None: python_layers is False.
     python: Callable | None = None
-    types: dict[str, Callable[[Spec], nn.Module]] = field(default_factory=dict)  # the caller's own layers
+    types: dict[str, Callable[[Spec], nn.Module]] = field(default_factory=dict)  # the user's own layers
 
     @functools.cached_property
     def stored_blobs(self) -> dict[str, int]:
-        """By layer: how many blobs its weights have."""
+        """The number of blobs in the weights files, by layer."""
         return stored_counts(self.weights)
 
     def is_native(self, type_name: str) -> bool:
         return self.native if isinstance(self.native, bool) else self.native.get(type_name, True)
 
     def takes_known(self, type_name: str) -> bool:
-        """Does torch compute this type of a fork? Not if the user has a layer of that type, or says no."""
+        """Does torch compute this fork's type? Not if the user has a ported layer of that type, or says no by
+        `native`.
+        """
         kinds = known_classes(type_name)
         if not kinds or not self.is_native(type_name):
             return False
@@ -90,7 +92,7 @@ class Problems:
         return bool(self.found)
 
     def add(self, spec: Spec, reason: str, phase: str = "") -> None:
-        """Add what is wrong with a layer, in one phase or whatever the phase."""
+        """Add a problem of a layer, in one phase or in all."""
         _, phases = self.found.setdefault((spec.line, reason), (spec, []))
         if phase not in phases:
             phases.append(phase)
@@ -105,7 +107,7 @@ class Problems:
         text = f"{self.path}: {len(lines)} problem{'s' * (len(lines) > 1)}:\n"
         text += "\n".join(some(lines))
         if self.missing:
-            types = " ".join(sorted(self.missing)[:50])  # the next error names others
+            types = " ".join(sorted(self.missing)[:50])  # the next error names the others
             types = f'"{types}"' if " " in types else types
             text += f"\nTo port what is missing: make port CAFFE=/path/to/the/fork TYPE={types}"
         return CaffeValueError(text)
@@ -120,21 +122,21 @@ class Builder:
         self.specs = [Spec.of(node) for node in upgraded(self.root, path, self.notes)]
         if not self.specs and not self.root.has("input"):
             solves = self.root.value("net") or self.root.value("train_net")
-            hint = f". It is a solver's: its net is {solves!r}" if solves else ""
+            hint = f". It is a solver file, whose net is {solves!r}" if solves else ""
             raise CaffeValueError(f"{path}: not a net: no `layer` and no `layers`{hint}")
         message_of(self.root.without("layer", "layers"), "NetParameter", options.ignore)
         check_names(options.shapes, self.root, self.specs, self._is_input, path)
         self.problems = Problems(path)
         self.modules: dict[Spec, nn.Module | None] = {}
         self.keys: dict[Spec, str] = {}
-        # By a module and its bottoms' shapes: its tops' shapes.
+        # The tops' shapes, by a module and its bottoms' shapes.
         self.shapes: dict[tuple, list[tuple[int, ...]]] = {}
-        self.reasons: dict[Spec, list[str]] = {}  # a layer's problems in every phase
+        self.reasons: dict[Spec, list[str]] = {}  # problems that a layer has in every phase
 
     # ---------------------------------------------------------------------------------------- phases
 
     def check_inputs(self, states: list[State]) -> None:
-        """CaffeValueError for what can be said before there are modules."""
+        """Raise CaffeValueError for problems that can be found before there are modules."""
         for state in self._over(states):
             self._input_shapes(self._graph(state), state.phase)
         if self.problems:
@@ -190,7 +192,7 @@ class Builder:
         return Spec(Node(1), name, "Input", (), (name,))
 
     def _with_automatic_tops(self, spec: Spec) -> Spec:
-        """Give a loss without tops the top that Caffe adds by itself."""
+        """Give a loss without tops its top, as Caffe does."""
         kind = stock_class(spec.type) or next(iter(known_classes(spec.type)), None)
         is_loss = kind.is_loss if kind else spec.type.endswith("Loss")
         if is_loss and spec.bottoms and not spec.tops:
@@ -225,7 +227,7 @@ class Builder:
         self.reasons.setdefault(spec, []).append(reason)
 
     def _module(self, spec: Spec) -> nn.Module | None:
-        """The module that computes the layer: of the stock type, or the ported one. None if there is neither."""
+        """The module that computes the layer: the stock type's, or the ported one. None if there is neither."""
         if (own := self.options.types.get(spec.type)) is not None:
             return own(spec)
         kind, find = stock_class(spec.type), self.options.folders.find
@@ -240,7 +242,7 @@ class Builder:
                 for one in strange:
                     self._stop(spec, _why_strange(one, spec.type))
                 if misfit:
-                    raise CaffeValueError(f"{misfit}. If a fork's {spec.type} does, port that")
+                    raise CaffeValueError(f"{misfit}. If a fork's {spec.type} does, port it")
                 extra = _extra(kind, unknown)
                 return kind(StockDefinition(spec.name, message, len(spec.bottoms), len(spec.tops), extra))
             self._note(spec, strange[:1], f"is not stock Caffe's: {spec.type} runs as ported")
@@ -260,7 +262,7 @@ class Builder:
         return None
 
     def _known(self, spec: Spec) -> nn.Module:
-        """The module of a type of a fork that torch computes."""
+        """The module of a known type."""
         message, unknown = layer_parameter(spec.node)
         stored = self.options.stored_blobs.get(spec.name)
         counts = len(spec.bottoms), len(spec.tops)
@@ -309,7 +311,7 @@ class Builder:
             module.train(True)
 
     def _infer(self, net: CaffeNet, phase: Phase, name: str) -> None:
-        """Infer the shapes of all blobs. This makes the parameters."""
+        """Infer the shapes of all blobs. This also creates the parameters."""
         shapes = self._input_shapes(phase.graph, name)
         fake = FakeTensorMode(allow_non_fake_inputs=True)
         known: dict[int, tuple[int, ...]] = {}
@@ -328,9 +330,9 @@ class Builder:
             bottoms = [known[v] for v in step.bottoms]
             try:
                 tops = self._top_shapes(step, module, bottoms, phase.graph, fake)
-            except Exception as error:  # a layer may raise anything about its shapes
+            except Exception as error:  # a layer may raise any error about its shapes
                 reason = _reason(error, step.spec) + self._guess(step, phase.graph)
-                if getattr(module, "is_set_up", True):  # only this phase's shapes are wrong
+                if getattr(module, "is_set_up", True):  # the shapes are wrong only in this phase
                     self.problems.add(step.spec, reason, name)
                 else:
                     self._stop(step.spec, reason)
@@ -341,7 +343,7 @@ class Builder:
                 known[value] = phase.shapes[blob] = shape
 
     def _guess(self, step: Step, graph: Graph) -> str:
-        """What to say of a layer's bottom that comes from a data layer, because its shape is a guess."""
+        """A hint for an error of a layer that reads a data layer's top, whose shape is a guess."""
         said = {*self.options.shapes, *self.root.values("input")}
         said |= {top for spec in self.specs if spec.type in ("Input", "DummyData") for top in spec.tops}
         for blob in step.spec.bottoms:
@@ -392,8 +394,8 @@ class Builder:
             module.offsets = offsets
             if any(offsets):
                 self.notes.append(
-                    f"line {step.spec.line}: {step.spec.name!r} says no offset: {offsets} by the geometry of the "
-                    f"net, as Caffe before 2016 did. Today's Caffe takes 0: crop='stock'"
+                    f"line {step.spec.line}: {step.spec.name!r} has no offset: {offsets} by the geometry of the "
+                    f"net, as in Caffe before 2016. Today's Caffe cuts at 0: crop='stock'"
                 )
 
     # ------------------------------------------------------------------------------------- parameters
@@ -427,7 +429,7 @@ class Builder:
             raise self.problems.error(len(net.phases))
 
     def _learning(self, net: CaffeNet) -> None:
-        """Each blob's multipliers. Of layers that share a blob, those of a phase that say something must agree."""
+        """Each blob's multipliers. Layers of a phase that share a blob must give the same multipliers, or none."""
         known: dict[int, list[float | None]] = {}
         for phase in net.phases.values():
             of_phase: dict[int, list[float | None]] = {}
@@ -465,7 +467,7 @@ class Builder:
 
 
 def _with_files(layer: Node, path) -> Node:
-    """The layer, with the files that its messages name where they are (`named_by`)."""
+    """The layer, with the paths of the files that its messages name replaced by those that exist (`named_by`)."""
 
     def field(entry: Field) -> Field:
         if isinstance(entry.value, Node):
@@ -482,7 +484,7 @@ def _with_files(layer: Node, path) -> Node:
 
 
 def _miscounted(spec: Spec) -> Iterator[str]:
-    """What is wrong with fields that must be there for each bottom or top, and values where nobody reads them."""
+    """Problems of fields that each bottom or top must have, and of values that nobody reads."""
     for name, what, count in (
         ("loss_weight", "tops", len(spec.tops)),
         ("propagate_down", "bottoms", len(spec.bottoms)),
@@ -490,11 +492,11 @@ def _miscounted(spec: Spec) -> Iterator[str]:
         if (said := len(spec.node.values(name))) not in (0, count):
             yield f"{said} {name} for {count} {what}"
     if spec.node.has("blobs"):
-        yield "blobs in the text are not read: give them as weights"
+        yield "blobs in a prototxt are not read: pass them as weights"
 
 
 def _multipliers(spec: Spec, module: nn.Module) -> list[tuple[float | None, float | None]]:
-    """lr_mult and decay_mult of each blob; None: nobody says it. A ported layer's SetUp may have changed them."""
+    """lr_mult and decay_mult of each blob; None: not given. A ported layer's SetUp may have changed them."""
     names = ("lr_mult", "decay_mult")
     found = []
     for node in spec.node.nodes("param"):
@@ -518,7 +520,7 @@ def _why_unshared(param: Node, blob: torch.Tensor, owner: Spec, own: torch.Tenso
 
 @contextlib.contextmanager
 def _quiet():
-    """Without torch's log of wrong shapes: here they become an error that names the layer."""
+    """Turn off torch's log of wrong shapes, which become an error that names the layer."""
     log = logging.getLogger("torch._subclasses.fake_tensor")
     before = log.level
     log.setLevel(logging.CRITICAL)
@@ -529,7 +531,7 @@ def _quiet():
 
 
 def read_net(prototxt, replace: dict | None) -> tuple[str, str]:
-    """(text, name) of a prototxt, given by its path or as a text with `{`."""
+    """(text, name) of a prototxt, given by its path or as text that contains `{`."""
     if isinstance(prototxt, str) and ("{" in prototxt or "\n" in prototxt):
         return filled_in(prototxt, replace or {}, "prototxt"), "prototxt"
     return read_text(prototxt, replace), str(prototxt)
@@ -542,7 +544,7 @@ def check_inputs(prototxt, replace: dict | None, states: list[State], options: O
 
 
 def _extra(kind, unknown: list[Unknown]) -> dict[str, str]:
-    """By path: the values of the fields of forks that a type understands, of several with spaces between them."""
+    """The values of forks' fields that a type understands, by path; several values are joined by spaces."""
     found: dict[str, str] = {}
     for one in unknown:
         if one.path in kind.understands:
@@ -564,7 +566,7 @@ def of_forks(kind: type[StockLayer], unknown: list[Unknown], ignore) -> tuple[li
 
 
 def why_misfit(kind: type[StockLayer], spec: Spec) -> str:
-    tops = len(spec.tops) or int(kind.is_loss)  # a loss's top may go without saying
+    tops = len(spec.tops) or int(kind.is_loss)  # a loss's top may be left out
     return kind.misfit(len(spec.bottoms), tops)
 
 
@@ -584,7 +586,7 @@ def _why_another(ported: Ported) -> str:
 
 
 def _why_none(spec: Spec) -> str:
-    """Why no module computes a layer."""
+    """The reason why no module computes a layer."""
     if not spec.type:
         return "has no type"
     if spec.type == "Python":

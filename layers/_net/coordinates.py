@@ -33,7 +33,7 @@ def crop_offsets(graph: Graph, crop: Step, modules: dict) -> tuple[int, int] | N
 
 
 def map_between(value, other, makers: dict, modules: dict, axis: int) -> Map | None:
-    """The map from a value's coordinates to another's, by the first value that both are computed from."""
+    """The map from a value's coordinates to another's, through the nearest value that both are computed from."""
     first, second = (_ancestors(one, makers, modules, axis) for one in (value, other))
     common = next((one for one in first if one in second), None)
     if common is None:
@@ -43,7 +43,9 @@ def map_between(value, other, makers: dict, modules: dict, axis: int) -> Map | N
 
 
 def _ancestors(value, makers: dict, modules: dict, axis: int) -> dict[Any, Map]:
-    """The value and those that it is computed from, nearest first, each with the map from the value's coordinates."""
+    """The value and the values that it is computed from, nearest first, each with its map from the value's
+    coordinates.
+    """
     found: dict[Any, Map] = {value: (Fraction(1), Fraction(0))}
     waiting = [value]
     while waiting:

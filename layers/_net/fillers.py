@@ -13,7 +13,7 @@ from .._runtime import CaffeValueError
 
 @torch.no_grad()
 def fill(blob: Tensor, filler) -> None:
-    """Fill a blob as a FillerParameter says."""
+    """Fill a blob by a FillerParameter."""
     kind = filler.type or "constant"
     if kind not in _KINDS:
         raise CaffeValueError(f"filler: no type {kind!r}. There are: {', '.join(_KINDS)}")
@@ -38,7 +38,7 @@ def _uniform(blob: Tensor, filler) -> None:
 
 def _gaussian(blob: Tensor, filler) -> None:
     blob.normal_(filler.mean, filler.std)
-    if filler.sparse >= 0:  # on average, this many inputs of each output are not zero
+    if filler.sparse >= 0:  # on average, each output has this many inputs that are not zero
         if blob.dim() < 1:
             raise CaffeValueError("filler: sparse: the blob has no axes")
         blob.mul_(torch.empty_like(blob).bernoulli_(min(1.0, filler.sparse / blob.shape[0])))
@@ -73,7 +73,7 @@ def _bilinear(blob: Tensor, filler) -> None:
 
 
 def _diagonal(blob: Tensor, filler) -> None:
-    """FlowNet2's: filter i takes the mean of channel i, times diag_val i, which is 1 if the file does not say it."""
+    """FlowNet2's: filter i computes the mean of channel i, times diag_val i, whose default is 1."""
     blob.zero_()
     area = blob[0, 0].numel()
     for i in range(min(blob.shape[:2])):

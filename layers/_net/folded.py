@@ -1,9 +1,9 @@
-"""A Convolution with the BatchNorm and the Scale behind it as one convolution, where no gradient is recorded.
+"""Folding: a Convolution with the BatchNorm and the Scale after it as one convolution, in inference mode.
 
 With s = scale / sqrt(variance + eps), the one convolution has the weights weight * s and the bias
-(bias - mean) * s + shift. They are kept, and made again when a blob changes. A write to `weight.data` in place, such as
-`weight.data.mul_(2)`, leaves no trace that could be seen. So this is done only in inference mode, where weights
-rest. On a GPU a depthwise one is our own operator, which computes a ReLU behind it, too.
+(bias - mean) * s + shift. These are kept, and computed again when a blob changes. An in-place write to `weight.data`,
+such as `weight.data.mul_(2)`, cannot be noticed. So folding is done only in inference mode, where weights seldom
+change. On a GPU, our own operator computes a depthwise convolution, and the ReLU after it.
 """
 
 from __future__ import annotations
@@ -22,34 +22,34 @@ from .stock.convolution import Convolution
 from .stock.relu import ReLU
 from .stock.scale import Scale
 
-# Their numbers in depthwise_conv.h.
+# The activations' numbers in depthwise_conv.h.
 _ACTIVATIONS = {type(None): 0, ReLU: 1, ReLU6: 2}
 
 
 class Folded(NamedTuple):
-    """The weights of the one convolution, and what they were made from. The Convolution keeps it for the next call."""
+    """The weights of the one convolution, and the blobs that they were made from. The Convolution keeps it."""
 
-    blobs: list[Tensor]  # they keep the memory, so that no other blob gets its address
+    blobs: list[Tensor]  # kept alive, so that no other blob gets the same address
     state: list
     made_for: tuple
     function: Callable[[Tensor], Tensor]
-    activates: bool  # does the function compute the activation, too?
+    activates: bool  # does the function also compute the activation?
 
 
 def is_foldable(module: nn.Module) -> bool:
-    """Is this stock Caffe's Convolution, by whatever name?"""
+    """Is this stock Caffe's Convolution, or a known type that is the same?"""
     stock = isinstance(module, Convolution) and type(module).forward is Convolution.forward
     return stock and not module.transposed
 
 
 def is_activation(module: nn.Module) -> bool:
-    """Can a depthwise convolution compute this, too?"""
+    """Can a depthwise convolution also compute this layer?"""
     return type(module) in _ACTIVATIONS and not module.negative_slope
 
 
 @functools.cache
 def _operator(device_type: str) -> Callable | None:
-    """Our operator for depthwise ones on such devices; None if there is none, or torch's is faster, as on a CPU."""
+    """Our depthwise operator for such devices; None if it is not built, or if torch's is faster, as on a CPU."""
     if device_type == "cpu":
         return None
     from ..depthwise_conv import depthwise_conv, layer
@@ -60,9 +60,9 @@ def _operator(device_type: str) -> Callable | None:
 def folded(
     conv: Convolution, norm: BatchNorm, scale: Scale | None, activation: nn.Module | None, x: Tensor
 ) -> tuple[Tensor, bool] | None:
-    """The top of the first three, in inference mode, and whether the activation is computed, too.
+    """(the top of Convolution, BatchNorm and Scale, is the activation computed, too?), in inference mode.
 
-    None if they have to be called one by one.
+    None if they must be called one by one.
     """
     weight, bias, kind = conv._parameters.get("weight"), conv._parameters.get("bias"), x.device.type
     if (
@@ -87,7 +87,7 @@ def folded(
 
 
 def _function(conv: Convolution, norm: BatchNorm, blobs: tuple, dtype, kind: str, activation: type):
-    """What computes the top, and whether it computes the activation, too."""
+    """(the function that computes the top, does it also compute the activation?)."""
     weight, bias, _, _, _, factor, shift = blobs
     wide = torch.promote_types(weight.dtype, torch.float32)  # rounded once
     mean, variance = (part.to(wide) for part in norm.divided())

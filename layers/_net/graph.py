@@ -1,7 +1,7 @@
 """The layers of one phase as steps that make and read numbered values.
 
-A blob is a name in Caffe, and a layer in place writes to a blob that exists. Here every write makes a new value, so
-that nothing is overwritten and autograd sees each version.
+In Caffe a blob is a name, and an in-place layer writes to an existing blob. Here every write makes a new value, so
+that nothing is overwritten and autograd has each version.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Step:
     spec: Spec
     bottoms: list[int] = field(default_factory=list)
     tops: list[int] = field(default_factory=list)
-    known: bool = True  # some step makes each of its bottoms
+    known: bool = True  # does a step make each of its bottoms?
     key: str = ""  # the submodule that computes it
 
 
@@ -66,7 +66,7 @@ def build(specs: list[Spec], is_input, report, elsewhere=frozenset()) -> Graph:
         specs: in the order of the file, which is the order in which they run.
         is_input: takes a Spec. Are its tops inputs of the net?
         report: called with (spec, reason) for each problem.
-        elsewhere: blobs that data layers of another phase make. If this phase does not make them, they are its inputs.
+        elsewhere: blobs that data layers of the other phase make. If this phase does not make them, they are inputs.
     """
     graph, unread = Graph(), {}
     made = {top: spec for spec in reversed(specs) for top in spec.tops if top not in spec.bottoms}

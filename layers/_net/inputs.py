@@ -16,10 +16,10 @@ _LEGACY = ("num", "channels", "height", "width")
 
 
 def is_input(spec: Spec, folders: Folders, runs_python: bool = False, own: Container[str] = ()) -> bool:
-    """Are a layer's tops inputs of the net, as those of data layers are, and of Python layers that do not run?
+    """Are a layer's tops inputs of the net? Those of data layers are, and those of Python layers that do not run.
 
     Args:
-        own: types that somebody makes a module of.
+        own: types for which the user or a folder has a module.
     """
     if spec.bottoms or spec.type in own or (spec.type == "Python" and runs_python):
         return False
@@ -33,7 +33,7 @@ def is_data(type_name: str) -> bool:
 
 
 def check_names(given: dict, root: Node, specs: list[Spec], is_input, path) -> None:
-    """CaffeValueError for a shape of a blob that is an input in no phase. `is_input` takes a Spec."""
+    """Raise CaffeValueError for a shape of a blob that is not an input in any phase. `is_input` takes a Spec."""
     tops = [top for spec in specs if is_input(spec) for top in spec.tops]
     inputs = list(dict.fromkeys([*root.values("input"), *tops]))
     for name in given:
@@ -44,13 +44,13 @@ def check_names(given: dict, root: Node, specs: list[Spec], is_input, path) -> N
 
 
 def input_shapes(root: Node, specs: list[Spec], path, given: dict, others=()) -> dict[str, tuple[int, ...]]:
-    """The inputs' shapes by blob, as far as the file has them.
+    """The inputs' shapes by blob, as far as they are known.
 
     Args:
         specs: the layers of a phase.
-        given: the user's shapes, which win. The batch size of one blob of a data layer is also that of its others.
-        others: the layers of all phases. Training and testing read the same images: what the phase's own data layer
-            does not say, others' do, but for its batch size.
+        given: the user's shapes, which win. A data layer's blobs have one batch size.
+        others: the layers of all phases. Training and testing read the same images: if the phase's own data layer does
+            not give a size, the other phase's does (except the batch size).
     """
     elsewhere = {}
     for spec in others:
@@ -142,8 +142,8 @@ def _dummy(spec: Spec, path) -> dict[str, tuple[int, ...]]:
 def _data(spec: Spec, path, batch: int | None) -> dict[str, tuple[int, ...]]:
     """The shapes of a data layer's tops: its batch size, and the image's crop or size.
 
-    If the data are there, their first item says all. Else the channels are as many as mean values, 1 if the layer reads
-    grey images, and 3 otherwise.
+    If the data exist, their first item has the shape. Otherwise the number of channels is that of the mean values, 1 if
+    the layer reads grey images, and else 3.
     """
     from .._data.loader import item_shapes  # imported here, because it imports numpy
 

@@ -9,10 +9,10 @@ from .._caffe.parameters import Parameters, Unknown, read_fields
 from .._caffe.prototxt import Node
 from .._runtime import CaffeValueError
 
-STOCK = Parameters(Path(__file__).resolve().parent)  # `make` puts stock Caffe's descriptor beside this file
+STOCK = Parameters(Path(__file__).resolve().parent)  # `make` writes stock Caffe's descriptor beside this file
 
-# `engine` names an implementation, and forks have their own. NVCaffe's others name the type of number that a layer
-# computes in, which is the module's here. None of them means another function.
+# `engine` chooses an implementation; forks have their own. NVCaffe's other fields choose the dtype of a layer, which is
+# the module's here. None of them changes the function.
 _NUMBERS = ("forward_type", "backward_type", "forward_math", "backward_math")
 _HARMLESS = ("engine", *_NUMBERS, *(f"default_{name}" for name in _NUMBERS))
 
@@ -27,7 +27,7 @@ def message_of(node: Node, name: str, ignore: tuple[str, ...] = ()):
     """The stock message of that name, such as a NetStateRule.
 
     Raises:
-        CaffeValueError: a wrong value, or a field that the message does not have and that is not to be ignored.
+        CaffeValueError: a wrong value, or an unknown field that is not ignored.
     """
     message = STOCK.message(name)
     try:

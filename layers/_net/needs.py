@@ -1,4 +1,4 @@
-"""What a prototxt's layers need, which make net asks before it ports and builds."""
+"""Which layer types a prototxt needs. `make net` asks this before it ports and builds."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ from .stock import stock_class, stock_types
 
 @dataclass
 class Need:
-    """What a net needs of a layer type.
+    """How a net uses a layer type.
 
     Attributes:
-        fields: fields of its layers that only a fork's type has, and that matter. None: the stock type serves.
-        phases: those in which the net has such a layer.
+        fields: fields of its layers that only a fork's type has, and that change the result. None: the stock type
+            computes them.
+        phases: the phases in which the net has such a layer.
     """
 
     fields: list[Unknown] | None = None
@@ -38,10 +39,10 @@ def needs(
     states: Sequence[State] = (),
     own: Callable[[list[str]], Container[str]] = lambda types: (),
 ) -> dict[str, Need]:
-    """By type: what the layers need that compute something in any of these states or, if none is given, in any.
+    """The needs of the layers that run in any of these states, by type. No states: all layers.
 
     Args:
-        own: of types without bottoms, says which are no inputs.
+        own: decides which types without bottoms are not inputs.
     """
     text, path = read_net(prototxt, replace)
     root = parse(text, path)
@@ -64,7 +65,7 @@ def needs(
 def _fields(spec: Spec, ignore: Sequence[str]) -> list[Unknown] | None:
     """The fields for which a layer needs a fork's type; None if it needs none.
 
-    A layer with more or fewer bottoms or tops than the stock type takes needs one, too.
+    A layer with more or fewer bottoms or tops than the stock type accepts also needs one.
     """
     kind = stock_class(spec.type)
     if kind is None:

@@ -44,7 +44,7 @@ class Phase:
 
 
 class CaffeNet(nn.Module):
-    """A whole Caffe net. `caffe_net` makes one of a prototxt.
+    """A whole Caffe net, made by `caffe_net`.
 
     Submodules have the layers' names (`net.conv1`; `.` becomes `_`), so `state_dict`, `parameters`, `to`, `compile` and
     DistributedDataParallel work as for any module. `train()` and `eval()` choose Caffe's phase.
@@ -60,9 +60,7 @@ class CaffeNet(nn.Module):
         # By submodule: its layer in the file, and lr_mult and decay_mult of its blobs.
         self.specs: dict[str, Spec] = {}
         self.multipliers: dict[str, list[tuple[float, float]]] = {}
-        self.fixed: dict[
-            str, bool
-        ] = {}  # the submodules whose layers name a phase of their own: is it TRAIN?
+        self.fixed: dict[str, bool] = {}  # submodules whose layer sets its own phase: is it TRAIN?
         self._schedules: dict[tuple, Schedule] = {}
 
     # ------------------------------------------------------------------------------------------ calls
@@ -73,19 +71,19 @@ class CaffeNet(nn.Module):
         Args:
             inputs, named: tensors for the net's inputs, in their order (`net.inputs`) or by the blobs' names. Batch and
                 image size may differ from the file's, as far as the layers allow.
-            end: a blob or a layer: compute no more than it needs, and return it.
-            blobs: names of blobs to return instead of the net's outputs; True: all.
+            end: a blob or a layer: compute only what it needs, and return it.
+            blobs: names of blobs to return instead of the net's outputs. True: all blobs.
 
         Returns:
-            the output, or a dict of several by their blobs' names. In training, blobs that are part of the loss are
-            outputs, too. `net.loss(...)` makes one number of what is returned. Shapes are Caffe's (`net.shapes`);
-            dtype and device are those of the parameters, unless autocast chooses another dtype.
+            the output; if there are several, a dict by their blobs' names. In training, blobs that are part of the
+            loss are outputs, too. `net.loss(outputs)` adds them up. Shapes are Caffe's (`net.shapes`). Dtype and device
+            are those of the parameters, unless autocast chooses another dtype.
 
         Raises:
-            CaffeTypeError: an input is missing, is none of the net's, or is no tensor.
+            CaffeTypeError: an input is missing, unknown, or not a tensor.
             CaffeValueError: `end` or a name in `blobs` is not in the net, or shapes do not fit a layer. The message
                 names the layer and its line in the file.
-            CaffeRuntimeError: a CHECK of a ported layer failed, or the net was built for the other phase alone.
+            CaffeRuntimeError: a CHECK of a ported layer failed, or the net was built only for the other phase.
         """
         compiling = torch.compiler.is_compiling()
         if not compiling and (node := fx_node(self, self.path, inputs, named)) is not None:
@@ -111,7 +109,7 @@ class CaffeNet(nn.Module):
             a tensor without axes, in the losses' dtype.
 
         Raises:
-            CaffeTypeError: `outputs`, or a loss among them, is something else.
+            CaffeTypeError: `outputs`, or a loss among them, has another type.
             CaffeValueError: the phase has no loss, or it is not among the outputs.
         """
         weights = self.phase.loss_weights
@@ -120,7 +118,7 @@ class CaffeNet(nn.Module):
         if isinstance(outputs, Tensor):
             outputs = {next(iter(weights)): outputs}
         if not isinstance(outputs, Mapping):
-            raise self._wrong("loss: outputs", "what the net returned", outputs)
+            raise self._wrong("loss: outputs", "the net's outputs", outputs)
         total = None
         for blob, weight in weights.items():
             if blob not in outputs:
@@ -148,7 +146,7 @@ class CaffeNet(nn.Module):
         except torch.OutOfMemoryError:
             raise
         except (ValueError, TypeError, RuntimeError, IndexError) as error:
-            failed = schedule.calls[~length_hint(calls)]  # those left are the calls after it
+            failed = schedule.calls[~length_hint(calls)]  # the calls that are left come after it
             raise self.failed(self.specs[failed.key], error) from error
 
     def failed(self, spec: Spec, error: Exception) -> Exception:
@@ -160,7 +158,7 @@ class CaffeNet(nn.Module):
 
     def run_calls(self, calls: Iterable[LayerCall], values: list) -> None:
         """Run the layers, and put their tops into the list of values."""
-        # torch.compile decides by itself what it may overwrite, and a hook for all modules may keep any tensor.
+        # torch.compile itself decides what to overwrite, and a global hook may keep any tensor.
         modules, write_over = self._modules, not (torch.compiler.is_compiling() or _has_any_global_hook())
         untracked = not torch.is_grad_enabled()
         folds = write_over and _is_folding()
@@ -201,7 +199,7 @@ class CaffeNet(nn.Module):
     def _folded(
         self, key: str, norm: str, scale: str | None, activation: str | None, x: Tensor, done: set
     ) -> Tensor | None:
-        """The top of a Convolution with what is behind it. Adds to `done` which calls it stands for."""
+        """The top of a Convolution together with the layers after it. Adds the calls that it replaces to `done`."""
         find = self._modules.get
         modules = [find(key), find(norm), find(scale)]
         if any(module is not None and _hooked(module) for module in modules):
@@ -216,12 +214,12 @@ class CaffeNet(nn.Module):
 
     def bind(self, schedule: Schedule, values: list, inputs: tuple, named: dict) -> None:
         """Check the inputs, and put them into the list of values."""
-        # torch.onnx.export(dynamo=False) also gives forward's other arguments, which are None.
+        # torch.onnx.export(dynamo=False) also passes forward's other arguments, which are None.
         while len(inputs) > len(schedule.inputs) and inputs[-1] is None:
             inputs = inputs[:-1]
         if len(inputs) > len(schedule.inputs):
             raise CaffeTypeError(
-                f"{self.path}: {len(inputs)} inputs came; the net has {', '.join(some(self.inputs)) or 'none'}"
+                f"{self.path}: {len(inputs)} inputs were given; the net has {', '.join(some(self.inputs)) or 'none'}"
             )
         for (_, value), tensor in zip(schedule.inputs[: len(inputs)], inputs, strict=True):
             values[value] = tensor
@@ -246,7 +244,7 @@ class CaffeNet(nn.Module):
         readers = [self.specs[call.key].name for call in schedule.calls if value in call.bottoms]
         return CaffeTypeError(
             f"{self.path}: input {name!r} is missing; {', '.join(readers[:4]) or 'the output'} needs it. "
-            f"To compute less, say end='...'"
+            f"To compute less: end='...'"
         )
 
     # ------------------------------------------------------------------------------------------ schedules
@@ -283,9 +281,7 @@ class CaffeNet(nn.Module):
                 b for s in graph.steps if s.spec.type == "Silence" for b in s.spec.bottoms
             ]:
                 said = f"{self.path}: no outputs: Silence reads {', '.join(some(silenced, 5))}"
-                warnings.warn(
-                    f"{said}. Say which you want: end={silenced[-1]!r} or blobs=[...]", stacklevel=4
-                )
+                warnings.warn(f"{said}. Choose one: end={silenced[-1]!r} or blobs=[...]", stacklevel=4)
         for name in names:
             if name not in graph.latest:
                 raise CaffeValueError(
@@ -309,7 +305,7 @@ class CaffeNet(nn.Module):
         )
 
     def values_of(self, values: Iterable[int], inputs: dict[str, Tensor]) -> list[Tensor]:
-        """Values of this phase's graph by their numbers, such as the top of a layer that a later one writes over.
+        """Values of this phase's graph by their numbers, such as a top that a later layer overwrites in Caffe.
 
         Args:
             values: numbers, of `phase.graph.steps[i].tops`.
@@ -340,7 +336,7 @@ class CaffeNet(nn.Module):
         name = TRAIN if training else TEST
         if name not in self.phases:
             raise CaffeRuntimeError(
-                f"{self.path}: the net was built for phase {next(iter(self.phases))} alone"
+                f"{self.path}: the net was built only for phase {next(iter(self.phases))}"
             )
         return self.phases[name]
 
@@ -353,7 +349,7 @@ class CaffeNet(nn.Module):
 
     @property
     def phase(self) -> Phase:
-        """The graph, the shapes and the loss weights of this phase. CaffeRuntimeError, if it was not built."""
+        """The graph, the shapes and the loss weights of this phase. CaffeRuntimeError if it was not built."""
         return self._phase(self.training)
 
     @property
@@ -363,12 +359,12 @@ class CaffeNet(nn.Module):
 
     @property
     def outputs(self) -> list[str]:
-        """The names of the blobs that a call returns in this phase: those that no layer takes, and losses."""
+        """The names of the blobs that a call returns in this phase: blobs that no layer reads, and losses."""
         return [name for name, _ in self._schedule(None, None).results]
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """By blob: its shape in this phase, for the inputs' shapes in the file."""
+        """The blobs' shapes in this phase, by name, for the inputs' shapes in the file."""
         return self.phase.shapes
 
     def get_layer(self, key: str) -> nn.Module:
@@ -381,7 +377,7 @@ class CaffeNet(nn.Module):
             The submodule.
 
         Raises:
-            CaffeValueError: there is none. The message lists the names.
+            CaffeValueError: no layer has that name. The message lists the names.
         """
         if not isinstance(key, str) or key not in self._modules:
             known = ", ".join(some(self._modules))
@@ -398,14 +394,14 @@ class CaffeNet(nn.Module):
         """Groups for a torch optimizer: each parameter with lr * lr_mult and weight_decay * decay_mult.
 
         Args:
-            lr, weight_decay: numbers, as a solver's base_lr and weight_decay.
+            lr, weight_decay: numbers: a solver's base_lr and weight_decay.
 
         Returns:
             a dict with `params`, `lr`, `weight_decay`, `lr_mult` and `decay_mult` for each pair of multipliers.
-            Parameters that require no gradient are left out, and one that layers share is in the group of the first.
+            Parameters that require no gradient are left out. A shared parameter is in the group of its first layer.
 
         Raises:
-            CaffeTypeError: no number.
+            CaffeTypeError: `lr` or `weight_decay` is not a number.
         """
         for name, value in (("lr", lr), ("weight_decay", weight_decay)):
             if isinstance(value, bool) or not isinstance(value, (numbers.Real, Tensor)):
@@ -415,7 +411,7 @@ class CaffeNet(nn.Module):
         for key, module in self.named_children():
             blobs = [blob for _, blob in blobs_of(module)]
             known = list(zip(blobs, self.multipliers.get(key, ()), strict=False))
-            # A submodule that the user put here has parameters that the file does not know.
+            # A submodule that the user put here may have parameters that the file does not have.
             for parameter, both in known + [(parameter, (1.0, 1.0)) for parameter in module.parameters()]:
                 trained = isinstance(parameter, nn.Parameter) and parameter.requires_grad
                 if trained and id(parameter) not in seen:
@@ -441,14 +437,14 @@ class CaffeNet(nn.Module):
                 outputs = net(**batch)
 
         Data reads an LMDB (package lmdb) or a LevelDB (plyvel), ImageData a list of images (opencv-python-headless),
-        HDF5Data a list of files (h5py). `transform_param` is applied as Caffe does: (x - mean) * scale of a random crop
-        in TRAIN, of the middle in TEST, channels blue first. Files are looked for from the working directory, and
-        then from the prototxt's folder and those above it.
+        HDF5Data a list of files (h5py). `transform_param` is applied as in Caffe: (x - mean) * scale of a random crop
+        in TRAIN, of the centre in TEST, channels in the order blue, green, red. Paths are relative to the working
+        directory, the prototxt's folder, or a folder above it.
 
         Args:
-            passes: how often to go through the data. None: without an end, as Caffe does.
-            workers: processes that read.
-            seed: of the order, the crops and the mirroring.
+            passes: how many times to go through the data. None: endlessly, as Caffe does.
+            workers: the number of processes that read.
+            seed: for the order, the crops and the mirroring.
 
         Returns:
             by layer's name, a DataLoader of dicts: float32 tensors by blob, [batch_size, ...].
@@ -469,15 +465,16 @@ class CaffeNet(nn.Module):
         Values are converted to each parameter's dtype, on its device.
 
         Args:
-            path, more: the files. If several have a layer, the last one counts.
+            path, more: the files. If several have a layer, the last one wins.
 
         Returns:
-            a report of what was not matched, in both directions.
+            a report: layers that were loaded, layers without weights, and layers that only the files have.
 
         Raises:
-            CaffeTypeError: something else than paths.
-            CaffeValueError: a file is no caffemodel, or the number or the shapes of a layer's blobs do not fit.
-            CaffeRuntimeError: an .h5 file, without h5py.
+            CaffeTypeError: an argument is not a path.
+            CaffeValueError: a file is not a caffemodel, or a layer's blobs have another number or shape. Nothing is
+                loaded from such a file.
+            CaffeRuntimeError: an .h5 file needs h5py, which is missing.
             OSError: a file cannot be read.
         """
         return load(self, [path_of(f"{self.path}: load_caffemodel: path", p) for p in (path, *more)])
@@ -489,17 +486,17 @@ class CaffeNet(nn.Module):
             path: the file.
 
         Raises:
-            CaffeTypeError: no path.
+            CaffeTypeError: not a path.
             CaffeValueError: the name ends in .h5 or .hdf5. HDF5 is read, and not written.
-            OSError: the file cannot be written. What was there before stays.
+            OSError: the file cannot be written. An older file stays.
         """
         save(self, path_of(f"{self.path}: save_caffemodel: path", path))
 
     def to_onnx(self, path, *, dynamic_batch: bool = True):
         """Write the net in phase TEST as ONNX, run it by onnxruntime, and compare every blob with this net.
 
-        Inputs and outputs have the blobs' names. DetectionOutput is ONNX's NonMaxSuppression. Beside the file,
-        PATH.json has the certificate.
+        Inputs and outputs have the blobs' names. DetectionOutput becomes ONNX's NonMaxSuppression. PATH.json gets the
+        certificate.
 
         Args:
             dynamic_batch: leave the batch's size free, if the net allows it.
@@ -524,7 +521,7 @@ class CaffeNet(nn.Module):
             this net.
 
         Raises:
-            CaffeTypeError: `other` is no CaffeNet.
+            CaffeTypeError: `other` is not a CaffeNet.
             CaffeValueError: a layer's blobs differ in number or in shape.
         """
         if not isinstance(other, CaffeNet):
@@ -559,7 +556,7 @@ class CaffeNet(nn.Module):
 
     def __setattr__(self, name: str, value) -> None:
         super().__setattr__(name, value)
-        # Schedules join layers by their types, and somebody may have replaced a submodule.
+        # Schedules join layers by their types, and a submodule may have been replaced.
         if isinstance(value, nn.Module):
             self._schedules.clear()
 
@@ -574,8 +571,8 @@ class CaffeNet(nn.Module):
 
 
 def _is_folding() -> bool:
-    """May a call use and leave weights from one call to the next? See folded.py. Not where somebody looks at its
-    operators, and not where a graph is captured: it would repeat the call with what is kept."""
+    """May a call use folded weights of an earlier call, and keep its own (folded.py)? Not while something records its
+    operators or captures a graph, which would then contain the kept weights."""
     if (
         not torch.is_inference_mode_enabled()
         or torch._C._len_torch_dispatch_stack()
@@ -587,6 +584,6 @@ def _is_folding() -> bool:
 
 
 def _hooked(module: nn.Module) -> bool:
-    """Has this module hooks, so that its calls must be real calls?"""
+    """Does this module have hooks? Then it must be called."""
     forward = module._forward_hooks or module._forward_pre_hooks
     return bool(forward or module._backward_hooks or module._backward_pre_hooks)

@@ -16,7 +16,7 @@ from .._files import written_whole
 from .._runtime import CaffeRuntimeError, path_of
 
 PACKAGES = ("onnx", "onnxscript", "onnxruntime")
-# The largest difference that counts as equal, relative to the largest value of a blob.
+# The largest difference that counts as equal, relative to a blob's largest value.
 TOLERANCE = 1e-5
 
 
@@ -31,7 +31,7 @@ class Certificate:
     blobs: list[dict] = field(
         default_factory=list
     )  # name, shape, difference: relative to the blob's largest value
-    domains: list[str] = field(default_factory=list)  # of operators that are not ONNX's own
+    domains: list[str] = field(default_factory=list)  # domains of operators that are not ONNX's own
 
     @property
     def agrees(self) -> bool:
@@ -106,7 +106,7 @@ def _computed(net) -> list[str]:
 
 
 def _exported(net, names: list[str], inputs: dict[str, Tensor], dynamic: bool):
-    """(torch's ONNXProgram, is the batch free?). Where the net fixes its batch, it stays fixed."""
+    """(torch's ONNXProgram, is the batch size free?). It is not if the net fixes it."""
     shapes = None
     if dynamic and all(value.dim() and value.shape[0] for value in inputs.values()):
         shapes = {"inputs": tuple({0: torch.export.Dim.DYNAMIC} for _ in inputs)}
@@ -141,7 +141,7 @@ def _export(net, names, inputs, shapes):
 
 
 def _keep_apart(graph, names: list[str]) -> None:
-    """Rename values inside that have a blob's name: torch calls them after its operators, as Keras called layers."""
+    """Rename inner values that have a blob's name: torch names values after its operators, such as `relu`."""
     outputs, taken = {id(value) for value in graph.outputs}, set(names)
     for node in graph:
         for value in node.outputs:

@@ -13,7 +13,7 @@ _PHASES = (TRAIN, TEST)  # by Caffe's numbers
 
 @dataclass(frozen=True)
 class State:
-    """Caffe's NetState, as far as it is said. A level that nobody says is 0."""
+    """Caffe's NetState. A level that is not given is 0."""
 
     phase: str
     level: int | None = None
@@ -33,7 +33,7 @@ class State:
 
 
 def included(layer: Node, state: State) -> bool:
-    """Is the layer part of the net in that state? CaffeValueError for a rule that says nothing."""
+    """Is the layer part of the net in that state? CaffeValueError for an empty rule."""
     include, exclude = layer.nodes("include"), layer.nodes("exclude")
     if include and exclude:
         raise layer.wrong(layer.line, f"layer {layer.value('name')!r} has both include and exclude")

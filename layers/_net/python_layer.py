@@ -1,4 +1,4 @@
-"""Python layers: `type: "Python"`, a class of caffe.Layer or a torch module, in a file of the user's.
+"""Python layers: `type: "Python"`, a subclass of caffe.Layer or a torch module in a file of the user's.
 
 Its code runs in Python, on numpy arrays in the processor's memory. So torch.compile leaves it out of the graph, and
 torch.export cannot take it.
@@ -28,10 +28,10 @@ _TOOLKIT = __package__.rpartition(".")[0]
 
 
 class PythonPath:
-    """Where a net's Python layers are: in the given folders, beside the prototxt, or in a folder above it.
+    """Finds a net's Python layers: in the given folders, beside the prototxt, or in a folder above it.
 
-    Above it, `lib`, `python` and `src` are looked into as well, up to the folder with `.git`, or six folders.
-    A script that `python -m cuffi.caffe` runs shares its modules with the layers.
+    The search includes `lib`, `python` and `src` in these folders, and ends at the folder with `.git`, or after six
+    folders. A script that `python -m cuffi.caffe` runs shares its modules with the layers.
     """
 
     def __init__(self, folders: Iterable[str], prototxt: str):
@@ -93,11 +93,11 @@ def _said(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-_WHY_EAGER = "it runs Python code, so it is eager only: a graph cannot hold it"
+_WHY_EAGER = "it runs Python code, which a graph cannot hold: call the net eagerly"
 
 
 def _eager(function):
-    """The function, which no graph holds. torch.compiler.disable itself imports torch._dynamo, which takes seconds."""
+    """The function, left out of graphs. torch.compiler.disable would import torch._dynamo, which takes seconds."""
 
     @functools.wraps(function)
     def outside(*arguments, **named):
@@ -183,8 +183,8 @@ class _Instance:
 class PythonLayer(nn.Module):
     """A caffe.Layer as a torch module. Each phase has an object of the user's class, as Caffe's nets had.
 
-    Bottoms and tops are blobs on the processor, whatever device the tensors are on. Its own blobs, which `setup` adds,
-    are the parameters `blob0`, `blob1` and so on.
+    Bottoms and tops are blobs on the processor, also if the tensors are on a GPU. The layer's own blobs, which `setup`
+    adds, are the parameters `blob0`, `blob1` and so on.
     """
 
     def __init__(self, spec: Spec, kind: type, text: str):
@@ -212,7 +212,7 @@ class PythonLayer(nn.Module):
         return kind(f"{self.kind.__name__}.{method}: {place_of(error)}{_said(error)}")
 
     def adopt(self, blobs) -> None:
-        """Make parameters of the blobs that a layer has added; both share their memory."""
+        """Make parameters of the blobs that a layer has added. They share the blobs' memory."""
         for i, blob in enumerate(blobs):
             own = getattr(self, f"blob{i}", None)
             if own is None:
@@ -280,8 +280,8 @@ class _Call(torch.autograd.Function):
         instance, bottoms = ctx.instance, ctx.bottoms
         if ctx.number != instance.calls:
             raise CaffeRuntimeError(
-                f"{instance.owner.layer_name}: backward of a call that is not the last one: a Python layer keeps what "
-                "it needs in itself, and another forward has replaced it"
+                f"{instance.owner.layer_name}: backward of an earlier call: a Python layer keeps what backward needs "
+                "in itself, and a later forward has replaced it"
             )
         for blob, gradient in zip(ctx.tops, gradients, strict=True):
             blob.diff[...] = _array(gradient)

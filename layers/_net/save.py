@@ -1,4 +1,4 @@
-"""Save a net as a .caffemodel. The values go from torch's memory straight to the file."""
+"""Save a net as a .caffemodel. The values are written to the file directly from torch's memory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ def save(net: nn.Module, path) -> None:
     """Write a CaffeNet as a NetParameter of today's format: each layer with its name, type, bottoms, tops and blobs."""
     path = Path(path)
     if path.suffix in (".h5", ".hdf5"):
-        raise CaffeValueError(f"save_caffemodel: {path}: HDF5 is read, and not written: take another suffix")
+        raise CaffeValueError(
+            f"save_caffemodel: {path}: HDF5 is read, and not written: use the suffix .caffemodel"
+        )
     phase = net.phases.get(TRAIN) or next(iter(net.phases.values()))
     with written_whole(path) as file:
         file.write(_bytes(1, net.net_name.encode()))
@@ -27,7 +29,7 @@ def save(net: nn.Module, path) -> None:
 
 
 def save_state(path, iteration: int, learned_net: str, histories: list[Tensor], current_step: int) -> None:
-    """Write a SolverState: what Caffe calls a .solverstate."""
+    """Write a SolverState, the content of a .solverstate."""
     with written_whole(path) as file:
         head = _number(1, iteration) + _bytes(2, learned_net.encode()) + _number(4, current_step)
         file.write(head)

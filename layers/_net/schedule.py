@@ -1,4 +1,4 @@
-"""The calls of a forward, in order, and what each of them may join, overwrite and free."""
+"""The calls of a forward, in order, and which values each of them may join, overwrite and free."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class LayerCall(NamedTuple):
     bottoms: tuple[int, ...]
     tops: tuple[int, ...]
     cut: tuple[int, ...]  # positions of bottoms that get no gradient
-    scale: str | None  # the Scale layer that this BatchNorm computes, too
+    scale: str | None  # the Scale layer that this BatchNorm also computes
     over: tuple[
         str, ...
-    ]  # this ReLU and the makers of its bottom, which it may overwrite if they have no hooks
-    # The BatchNorm that this Convolution can compute, too, with the Scale and the ReLU behind it.
+    ]  # this ReLU and the layers of its bottom, which it may overwrite if these have no hooks
+    # The BatchNorm that this Convolution can also compute, with the Scale and the ReLU after it.
     norm: tuple[str, str | None, str | None] | None
-    in_place: bool  # the file says so, too: then it may even if a gradient is wanted
+    in_place: bool  # the file has the ReLU in place: then it may overwrite even if a gradient is needed
     last: tuple[int, ...]  # values that no later call reads
 
 
@@ -88,9 +88,9 @@ def _cut(step: Step) -> tuple[int, ...]:
 def _norms(
     modules: dict[str, nn.Module], steps: list[Step], results: set[int], scales: dict[Step, Step]
 ) -> dict[Step, tuple[str, str | None, str | None]]:
-    """By a Convolution's step: what it can compute, too, where nobody else reads the value between.
+    """The layers that a Convolution can also compute, by its step: a BatchNorm, the Scale and the ReLU after it.
 
-    These are a BatchNorm, the Scale behind it, and a ReLU behind both.
+    No other layer may read the values between them.
     """
     readers = _readers(steps)
     norms = {}
@@ -117,7 +117,7 @@ def _readers(steps: list[Step]) -> dict[int, list[Step]]:
 
 
 def _scales(modules: dict[str, nn.Module], steps: list[Step], results: set[int]) -> dict[Step, Step]:
-    """By a BatchNorm's step: the Scale step that it computes, too, because torch has one operator for both."""
+    """The Scale step that a BatchNorm also computes, by the BatchNorm's step: torch has one operator for both."""
     readers = _readers(steps)
     pairs = {}
     for step in steps:

@@ -25,17 +25,19 @@ class Report:
     def __str__(self) -> str:
         parts = [f"loaded the weights of {len(self.loaded)} layers"]
         if self.missing:
-            parts.append(f"no weights for {', '.join(some(self.missing, 8))}: filled by their fillers")
+            parts.append(
+                f"no weights for {', '.join(some(self.missing, 8))}: they have their fillers' values"
+            )
         if self.unused:
             parts.append(f"not in the net, ignored: {', '.join(some(self.unused, 8))}")
         return "; ".join(parts)
 
 
 def load(net: nn.Module, paths: list, fill: bool = False) -> Report:
-    """Load files into a CaffeNet, one after the other; the last file that has a layer wins.
+    """Load files into a CaffeNet, one after the other. The last file that has a layer wins.
 
     Args:
-        fill: fill what was not loaded, by the layers' fillers.
+        fill: fill layers that were not loaded, by their fillers.
 
     Raises:
         CaffeValueError: layers of a file differ from those of the net. Nothing of the file is loaded then.
@@ -70,7 +72,7 @@ def load(net: nn.Module, paths: list, fill: bool = False) -> Report:
 
 
 def stored_counts(paths: list) -> dict[str, int]:
-    """By layer: how many blobs the last file has that has the layer. It tells forks' versions of a type apart."""
+    """The number of blobs of each layer in the last file that has it. It distinguishes forks' versions of a type."""
     counts = {}
     for path in paths:
         with _opened(path) as (layers, _):
@@ -92,13 +94,13 @@ def mean_image(path) -> Tensor:
     return mean[0] if mean.dim() == 4 and mean.shape[0] == 1 else mean
 
 
-# What other Caffes keep in a layer of a type, by the number of blobs.
+# The blobs that forks keep in a layer of a type, by their number.
 _OTHERS = {
     (
         "BatchNorm",
         5,
     ): "NVCaffe's has mean, variance, factor, scale and bias, with batch_norm_param { scale_bias: true }",
-    ("BatchNorm", 4): "another fork's BatchNorm, with its own scale and bias: port that",
+    ("BatchNorm", 4): "another fork's BatchNorm, with its own scale and bias: port that layer",
 }
 
 
@@ -118,7 +120,7 @@ def _misfit(net: nn.Module, key: str, layer: StoredLayer) -> str:
         elif not stored.fits(blob.shape):
             return (
                 f"{layer.name!r}: blob {name!r} is {list(stored.shape)} in the file and {list(blob.shape)} in "
-                f"{where}. To learn it anew, rename the layer"
+                f"{where}. To train it from scratch, rename the layer"
             )
     return ""
 

@@ -1,6 +1,6 @@
-"""Cases: examples of what a layer must compute.
+"""Cases: a layer's functions with inputs, references and tolerances.
 
-A layer's tests, its benchmark and its line in make's table are made from its cases.py.
+A layer's cases.py is the source of its tests, its benchmark and its line in make's table.
 """
 
 import importlib.util
@@ -20,8 +20,8 @@ from .._backends import CPU
 from .library import backend_of
 from .packages import adopt
 
-# (relative, absolute): |result - reference| <= absolute + relative * |reference|. The reference is computed in double,
-# from the same, already rounded inputs. So the tolerance allows a few roundings of the result's own type.
+# (relative, absolute): |result - reference| <= absolute + relative * |reference|. The reference is computed in double
+# from the same rounded inputs. So the tolerance allows a few roundings in the result's dtype.
 TOLERANCE = {
     torch.float64: (1e-12, 1e-12),
     torch.float32: (1e-6, 1e-6),
@@ -31,7 +31,7 @@ TOLERANCE = {
 
 
 class Draw:
-    """Makes seeded random tensors, in double on the CPU. The suite casts and moves them."""
+    """Makes seeded random tensors, in double on the CPU. The tests cast and move them."""
 
     def __init__(self, seed: int = 1701):
         self.generator = torch.Generator().manual_seed(seed)
@@ -58,8 +58,8 @@ class Verdict:
 
     Attributes:
         error: the largest |result - reference|; infinite if shapes differ, or only one of the two is finite.
-        excess: the largest |result - reference| / (what is allowed there). The result is right if it is at most 1.
-        words: what is wrong; "" if the result is right.
+        excess: the largest |result - reference| / tolerance. The result is right if it is at most 1.
+        words: describes the error; "" if the result is right.
     """
 
     error: float = 0.0
@@ -76,21 +76,21 @@ class Case:
     """One function of a layer.
 
     Attributes:
-        function: what users call: an operator, or a function that calls one.
+        function: the function that users call: an operator, or a function that calls one.
         reference: the same in plain torch operations, differentiable, independent of the layer's code.
-        inputs: by name, functions of a Draw that give the call's arguments: tensors (double, CPU) and parameters.
+        inputs: by name, functions of a Draw that return the call's arguments: tensors (double, CPU) and parameters.
         module: a function without arguments that makes the layer's module. On the first input the module must give the
             function's result. An argument with the name of a module's parameter becomes that parameter; the other
             tensors are the arguments of the module's call.
-        gradient: 'numeric': gradcheck in double, if the layer has double; 'reference': only against the reference's
-            autograd, for functions whose derivative is not their gradient (straight-through); 'none': not
+        gradient: 'numeric': gradcheck in double, if the layer has double; 'reference': compare only with the
+            reference's autograd, for functions whose derivative is not their gradient (straight-through); 'none': not
             differentiable.
-        twice: whether a second derivative is right (gradgradcheck) or must be refused.
-        transforms: whether torch.func and forward mode differentiate it rightly. Else they must be refused.
+        twice: True: a second derivative is right (gradgradcheck). False: it must be refused.
+        transforms: True: torch.func and forward mode are right. False: they must be refused.
         kinks: (value, range) pairs. Finite differences are wrong near a kink, so gradcheck's inputs keep this distance.
-        tolerance: (relative, absolute) by dtype, if it differs from TOLERANCE. Say why beside it.
+        tolerance: (relative, absolute) by dtype, if it differs from TOLERANCE. A comment must give the reason.
         empty: makes arguments with 0 elements. By default each tensor is cut to 0 along its first axis.
-        bad: arguments that must be refused, by name. Wrong dtypes and devices are tried without being listed.
+        bad: arguments that must be refused, by name. Wrong dtypes and devices need no entry; they are always tried.
         autocast: the dtype of the result under autocast from float32 inputs: 'same', or 'lower'.
         stays_float: the function's parameters that autocast leaves in float32.
         elementwise: the result's i-th element depends only on the inputs' i-th. Such a case also runs with more than
@@ -122,14 +122,14 @@ class Case:
 
     @property
     def is_caffe(self) -> bool:
-        """Does a Caffe layer compute it? Then there is no operator of torch.library, and integers are converted."""
+        """Does a Caffe layer compute it? Then there is no operator in torch.library, and integers are converted."""
         return isinstance(self.function, CaffeFunction)
 
     def tolerance_for(self, dtype: torch.dtype) -> tuple[float, float]:
         return self.tolerance.get(dtype, TOLERANCE[dtype])
 
     def supports(self, layer, device: str, dtype: torch.dtype, kernels: bool = False) -> bool:
-        """Can the layer compute the case there? `kernels`: by a Caffe layer's kernels, on tensors of the CPU."""
+        """Can the layer compute the case there? `kernels`: with a Caffe layer's kernels on CPU tensors."""
         built = backend_of(torch.device(device)).name in layer.backends()
         return built and dtype in layer.dtypes and (not kernels or (self.is_caffe and device == CPU))
 
@@ -146,8 +146,8 @@ class Case:
 
         Args:
             result, reference: a tensor or several. The comparison is on the reference's device, in double.
-            loose: for inputs that nobody chose, such as random calls and the long sums of a benchmark. Then each error
-                may be `loose` times the tolerance of the reference's largest element, or of 1 if that is larger.
+            loose: for random calls and the long sums of a benchmark. Each error may then be `loose` times the tolerance
+                of the reference's largest element, or of 1 if that is larger.
         """
         tolerance, worst = self.tolerance_for(dtype), Verdict()
         for got, wanted in zip(results(result), results(reference), strict=True):
@@ -160,7 +160,7 @@ class Case:
         """Run the function in a dtype on a device, and its backward if it has one, and check both.
 
         Args:
-            arguments: what one of `inputs` gives.
+            arguments: returned by one of `inputs`.
             kernels: see `supports`.
         """
         grad = self.gradient != "none"
@@ -181,7 +181,7 @@ def _gradients(tops, arguments) -> list[Tensor]:
 
 
 def _compared(got: Tensor, wanted: Tensor, tolerance: tuple[float, float], loose: float) -> Verdict:
-    """One tensor of `Case.check`. NaN equals NaN, and an infinity itself."""
+    """One tensor of `Case.check`. NaN equals NaN, and an infinity equals itself."""
     if got.shape != wanted.shape:
         return Verdict(math.inf, math.inf, f"shape {list(got.shape)} instead of {list(wanted.shape)}")
     if not got.numel():
@@ -265,7 +265,7 @@ def caffe_case(
 def layer_of(module: ModuleType):
     """The Layer that an imported layer package made; None if it made none."""
     values = list(vars(module).values())
-    # getattr would ask a Layer's library.
+    # getattr would load a Layer's library.
     owned = [vars(v).get("layer") for v in values if hasattr(v, "__dict__")]
     made = [v for v in (*values, *owned) if type(v).__name__ == "Layer"]
     return made[0] if made else None
@@ -274,7 +274,7 @@ def layer_of(module: ModuleType):
 def cast(
     arguments: tuple, dtype: torch.dtype | None = None, device: str | torch.device = "cpu", grad: bool = False
 ) -> tuple:
-    """The arguments with their floating tensors in a dtype, on a device, as leaves that want a gradient or not."""
+    """The arguments with their floating tensors in a dtype, on a device, as leaves with or without requires_grad."""
 
     def one(argument):
         if not isinstance(argument, Tensor):
@@ -302,7 +302,7 @@ def away_from_kinks(arguments: tuple, kinks: tuple[tuple[float, float], ...]) ->
 
 
 def load_package(folder: Path, name: str = "outside_layers") -> str:
-    """Import a folder of layers as a package, wherever it lies; return the package's name."""
+    """Import a folder of layers as a package; return the package's name. The folder may be anywhere."""
     folder = Path(folder).resolve()
     if folder == Path(__file__).resolve().parents[1]:
         return __package__.rpartition(".")[0]
@@ -322,5 +322,5 @@ def results(value) -> tuple[Tensor, ...]:
 
 
 def differentiable(tensors) -> list[Tensor]:
-    """Those of a call's arguments or results that a gradient can be asked for. Indices have none."""
+    """A call's arguments or results that can have a gradient. Indices cannot."""
     return [a for a in tensors if isinstance(a, Tensor) and a.is_floating_point()]

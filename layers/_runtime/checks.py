@@ -1,4 +1,4 @@
-"""Checks of arguments, and the words of their errors: '<layer>: <argument>: expected <wanted>, got <got>'."""
+"""Checks of arguments. Their errors read '<layer>: <argument>: expected <wanted>, got <got>'."""
 
 import operator
 
@@ -13,7 +13,7 @@ class Checks:
     """The checks of one layer.
 
     Attributes:
-        name: the layer's, with which every error message begins.
+        name: the layer's name; every error message begins with it.
     """
 
     def __init__(self, name: str):
@@ -42,11 +42,12 @@ class Checks:
             raise self.wrong(name, f"a tensor on {' or '.join(DEVICES)}", value)
 
     def integer(self, name: str, value, least: int, most: int = 2**31 - 1) -> int:
-        """The value of a parameter as an int. Takes what operator.index takes, such as a numpy integer, but no bool.
+        """The value of a parameter as an int. Accepts what operator.index accepts, such as a numpy integer, but no
+        bool.
 
         Raises:
-            CaffeTypeError: it is no integer.
-            CaffeValueError: it is not from `least` to `most`.
+            CaffeTypeError: it is not an integer.
+            CaffeValueError: it is less than `least` or more than `most`.
         """
         try:
             if isinstance(value, bool):

@@ -1,11 +1,11 @@
-"""Is a library's file whole? The loader would end Python, without a word, at the first missing page."""
+"""Is a library's file complete? The loader would end Python without a message at the first missing page."""
 
 import struct
 from pathlib import Path
 
-# Of a 64-bit ELF file's header: the tables of segments and of sections (offset, size and number of their entries).
+# In a 64-bit ELF file's header: the tables of segments and of sections (offset, size and number of their entries).
 _TABLES = struct.Struct("<32xQQ6xHHHH2x")
-# Of an entry of the table of segments: where a segment lies in the file, and its bytes there.
+# In an entry of the table of segments: a segment's offset in the file, and its size there.
 _SEGMENT = struct.Struct("<8xQ16xQ16x")
 
 

@@ -14,7 +14,7 @@ class CaffeError(Exception):
 
 
 class CaffeTypeError(CaffeError, TypeError):
-    """Not a tensor, or one of the wrong dtype, device or layout."""
+    """Not a tensor, or a tensor of the wrong dtype, device or layout."""
 
 
 class CaffeValueError(CaffeError, ValueError):
@@ -26,7 +26,7 @@ class CaffeRuntimeError(CaffeError, RuntimeError):
 
 
 def describe(value) -> str:
-    """A value as error messages show it: 'cuda:0 float32 [2, 3]'."""
+    """A value for an error message: 'cuda:0 float32 [2, 3]'."""
     if not isinstance(value, Tensor):
         return f"{type(value).__name__} {value!r}"[:80]
     if value.is_nested:

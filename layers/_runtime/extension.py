@@ -24,7 +24,7 @@ except ImportError:
         return torch.cuda.current_stream(device).cuda_stream
 
 
-# DLPack's codes of kinds of elements, and the dtypes by code << 8 | bits.
+# DLPack's codes of element types, and the dtypes by code << 8 | bits.
 _INT, _UINT, _FLOAT, _BFLOAT, _BOOL = 0, 1, 2, 4, 6
 DTYPES = {
     torch.float32: _FLOAT << 8 | 32,
@@ -38,7 +38,7 @@ DTYPES = {
 
 
 class _Devices(dict):
-    """DLPack's type << 32 | index of each device; KeyError for one that no layer is built for."""
+    """DLPack's type << 32 | index of each device; KeyError for a device that no backend has."""
 
     def __missing__(self, device: torch.device) -> int:
         kinds = [b.dlpack for b in BACKENDS.values() if b.device == device.type]

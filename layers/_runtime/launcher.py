@@ -1,7 +1,7 @@
 """A C function of a layer as a Python function.
 
-C checks each call by the function's declaration, and launches (src/edge/call_launcher.h). What C does not take as it is
-comes here: Python converts the arguments and lets C call again, or raises the error that names the argument.
+C checks each call by the function's declaration, and launches (src/edge/call_launcher.h). If C does not accept the
+arguments, Python converts them here and calls C again, or raises the error that names the argument.
 """
 
 import ast
@@ -22,7 +22,7 @@ from .library import INDICES, Libraries, backend_of
 from .planning import STREAM_VALUE, Launched, watcher
 
 _NO_BUILTINS = {"__builtins__": {}}
-# By the words of a C integer type besides `int` and the sign: its bits, on every system that layers are built for.
+# The bits of a C integer type, by its words besides `int` and the sign. The same on every supported system.
 _BITS = {
     "char": 8, "short": 16, "": 32, "long": 64, "long long": 64, "size_t": 64, "ssize_t": 64, "ptrdiff_t": 64,
     "intptr_t": 64, "uintptr_t": 64,
@@ -33,7 +33,7 @@ _OTHERS = {"float": torch.float32, "double": torch.float64, "bool": torch.bool, 
 
 
 def is_fake(value) -> bool:
-    """Is it a tensor without data, with which torch computes shapes?"""
+    """Is it a tensor without data, for computing shapes?"""
     return isinstance(value, Tensor) and isinstance(value, torch._subclasses.FakeTensor)
 
 
@@ -47,7 +47,7 @@ def integer_range(kind: str) -> tuple[int, int] | None:
 
 
 def pointed_dtypes(base: str) -> tuple[torch.dtype, ...]:
-    """The dtypes of tensors for a typed C pointer. For unsigned numbers torch's users often have signed tensors."""
+    """The dtypes of tensors for a typed C pointer. A pointer to unsigned numbers also accepts signed tensors."""
     if base in _OTHERS:
         return (_OTHERS[base],)
     least, most = integer_range(base) or (0, 0)
@@ -61,7 +61,7 @@ def pointed_dtypes(base: str) -> tuple[torch.dtype, ...]:
 
 
 class _Builtin(extension.Launcher):
-    """The builtin of a C function, with what help() and a notebook's `?` show."""
+    """The builtin of a C function, with the text for help() and a notebook's `?`."""
 
     def __repr__(self):
         return f"<{self.__qualname__}>"
@@ -71,10 +71,10 @@ class Launcher:
     """The Python side of one exported C function. Users call its `call`, the builtin.
 
     Args:
-        checks: words the layer's errors.
-        libraries: have the function.
+        checks: raises the layer's errors.
+        libraries: the layer's libraries, which have the function.
         function: its name in C.
-        any_layout: pass tensors as they lie in memory. Otherwise inputs are made contiguous.
+        any_layout: pass tensors in their own layout. Otherwise inputs are made contiguous.
 
     Raises:
         CaffeRuntimeError: the layer is not built. AttributeError: it declares no such function.
@@ -111,7 +111,7 @@ class Launcher:
         self._attached: set[str] = set()  # the backends whose function C knows
         self.call = self._builtin()
 
-    # ------------------------------------------------------------------------------------ for C
+    # ------------------------------------------------------------------------------------ called by C
 
     def _builtin(self):
         c = extension.extension(self.checks.name)
@@ -137,7 +137,7 @@ class Launcher:
         function.__doc__ = (
             f"{self.function}{function.__signature__}\n\nThe C function of layer {self.checks.name}. "
             + (
-                "Its answer may depend on the device and the dtype of `like`."
+                "Its result may depend on the device and the dtype of `like`."
                 if self.returns_number
                 else "Pass tensors for pointers. It runs on torch's current stream, and returns nothing."
             )
@@ -200,15 +200,16 @@ class Launcher:
             self.call.attach(backend.dlpack, library.runner(self.function), library.set_num_threads)
             self._attached.add(backend.name)
 
-    # --------------------------------------------------------------------------- what C does not take
+    # ------------------------------------------------------------------- arguments that C does not accept
 
     def careful(self, *arguments, **named):
-        """Convert the arguments of a call, and let C call again. If they are wrong, the error names one."""
+        """Convert the arguments of a call, and call C again. If they are wrong, the error names one."""
         arguments = self._converted(arguments, named)
         if arguments is None:
             return None
         first = next(a for a in arguments if isinstance(a, Tensor))
-        # Without torch's exchange API C asks for data_ptr. To planning's Reads it would be the function's own look.
+        # Without torch's exchange API C reads data_ptr, which planning's Reads would take for a read by the layer's
+        # function.
         with torch._C.DisableTorchFunction():
             result = self.call.attempt(*arguments)
             if result is NotImplemented:
@@ -224,7 +225,7 @@ class Launcher:
         return result
 
     def _launched(self, arguments: tuple) -> Launched:
-        """What C did with these arguments, for a plan."""
+        """The launch that C made with these arguments, for a plan."""
         values = {name: 0 if a is None else a for (_, name), a in zip(self.passed, arguments, strict=True)}
         tensors = {n: values[n] for t, n in self.passed if t == "void *" or t == "const void *"}
         tensors = {n: t for n, t in tensors.items() if isinstance(t, Tensor)}
@@ -243,13 +244,13 @@ class Launcher:
         )
 
     def _converted(self, arguments: tuple, named: dict) -> tuple | None:
-        """The arguments as C takes them. None if there is nothing to do."""
+        """The arguments, converted for C. None if there is nothing to do."""
         names = ", ".join(name for _, name in self.passed)
         if named:
             raise CaffeTypeError(
                 f"{self.checks.name}: {self.function} takes {names}, in this order and without names"
             )
-        # A float3 of a kernel is three numbers of its launcher. They may come as one tuple.
+        # A kernel's float3 is three numbers of its launcher, which may be passed as one tuple.
         arguments = tuple(n for a in arguments for n in (a if isinstance(a, tuple) else (a,)))
         if len(arguments) != len(self.passed):
             typed = ", ".join(
@@ -289,7 +290,7 @@ class Launcher:
             return torch.empty(0, dtype=like.dtype, device=like.device)
 
     def _check_tangent(self, name: str, tensor: Tensor) -> None:
-        """Refuse a dual tensor of forward-mode AD. In an autograd.Function's forward the Function's jvp does so."""
+        """Refuse a dual tensor of forward-mode AD. Inside an autograd.Function's forward its jvp refuses it."""
         if forward_ad._current_level < 0 or not torch._C._is_fwd_grad_enabled():
             return
         if forward_ad.unpack_dual(tensor).tangent is not None:
@@ -347,7 +348,7 @@ class Launcher:
             raise self.checks.wrong(name, "a number", value) from None
         if kind == "float":
             try:
-                struct.pack("<f", number)  # native packing would round to infinity
+                struct.pack("<f", number)  # C would round it to infinity
             except OverflowError:
                 self.checks.check(False, name, "a number that a float can hold", value)
         return number
@@ -372,7 +373,7 @@ class Launcher:
 
     def _as_c_takes_it(self, kind: str, name: str, tensor: Tensor) -> Tensor:
         """Plain, without a negative bit, and contiguous (unless the layer takes any layout), or an error."""
-        # Modes that watch an operator's function see only what the function itself asks.
+        # Modes that watch an operator's function must not see the checks here.
         with torch._C.DisableTorchFunction():
             if is_const(kind):
                 tensor = tensor if self.any_layout else tensor.contiguous()
@@ -400,7 +401,7 @@ def _one_of(dtypes: tuple[torch.dtype, ...]) -> str:
 
 
 def is_const(kind: str) -> bool:
-    """Does a C pointer type promise not to write?"""
+    """Is it a pointer to const, which C does not write to?"""
     return kind.startswith("const ")
 
 

@@ -27,15 +27,15 @@ class Layer(Checks):
 
     Args:
         module: the layer package's `__name__`.
-        dtypes: those that its C functions can compute in, if not all four floating types.
-        any_layout: pass tensors as they lie in memory. Otherwise inputs are made contiguous.
+        dtypes: the dtypes that its C functions compute in, if not all four floating types.
+        any_layout: pass tensors in their own layout. Otherwise inputs are made contiguous.
 
     Attributes:
-        name: the folder's name, with which every error message begins.
+        name: the folder's name; every error message begins with it.
     """
 
     def __init__(self, module: str, *, dtypes: tuple[torch.dtype, ...] = FLOATING, any_layout: bool = False):
-        # The libraries lie beside the layer's Python. load() builds them elsewhere, and sets __libraries__.
+        # The libraries are beside the layer's Python file. load() builds them elsewhere, and sets __libraries__.
         own = vars(sys.modules[module]) if isinstance(module, str) and module in sys.modules else {}
         if not ("__libraries__" in own or "__file__" in own):
             raise CaffeValueError(
@@ -59,7 +59,7 @@ class Layer(Checks):
         return self._libraries.built()
 
     def any_backend(self) -> Backend:
-        """One of the backends that it is built for, if possible the host."""
+        """A backend that it is built for: the host, if possible."""
         return BACKENDS[next(iter(self.backends()), HOST.name)]
 
     def __getattr__(self, function: str):
@@ -74,7 +74,7 @@ class Layer(Checks):
         return Launcher(Checks(self.name), self._libraries, function, self.any_layout)
 
     def __dir__(self):
-        """What a notebook completes: the C functions, too."""
+        """The names that a notebook completes, with the C functions."""
         built = self.backends()
         return [*super().__dir__(), *(self.library(built[0]).signatures if built else ())]
 

@@ -1,4 +1,4 @@
-"""A layer's compiled libraries: how they are found, loaded and checked."""
+"""Find, load and check a layer's compiled libraries."""
 
 import importlib.machinery
 import importlib.util
@@ -13,7 +13,7 @@ from .elf import why_broken
 from .errors import CaffeRuntimeError, dtype_name
 
 FLOATING = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
-# Of a tensor that the declaration calls `int32 or int64`.
+# The dtypes of a tensor that the declaration calls `int32 or int64`.
 INDICES = (torch.int32, torch.int64)
 # The names of the element types in include/caffe_ffi.h.
 _DTYPE_NAMES = {dtype: f"CAFFE_{dtype_name(dtype).upper()}" for dtype in FLOATING + INDICES}
@@ -45,9 +45,9 @@ class Library:
     Args:
         name: the layer's name, for messages.
         module: the layer package's `__name__`.
-        folder: where the extension is.
+        folder: the extension's folder.
         backend: a name in the table of backends.
-        dtypes: those that the layer computes in.
+        dtypes: the dtypes that the layer computes in.
 
     Attributes:
         lib, ffi: cffi's.
@@ -55,7 +55,8 @@ class Library:
         codes: the C code of each dtype that a tensor may have.
 
     Raises:
-        CaffeRuntimeError: the library is not built, or by another toolkit, or cannot run on this machine.
+        CaffeRuntimeError: the library is missing, was built by another version of the toolkit, or cannot run on this
+            machine.
     """
 
     def __init__(self, name: str, module: str, folder: Path, backend: str, dtypes: tuple):
@@ -94,13 +95,13 @@ class Library:
         return self.lib.caffe_set_num_threads_address()
 
     def fail(self, function: str):
-        """Raise the error whose text the C side has stored."""
+        """Raise the error that C has stored."""
         text = self.text(self.lib.caffe_last_error()) or "failed without a message"
         raise CaffeRuntimeError(f"{self.name}: {function} on {self.backend}: {text}")
 
 
 def last_failure(library: Path) -> str:
-    """Why the last build of a library failed, as make has written beside it; "" if it did not fail."""
+    """Why the last build of a library failed, from the file that make wrote beside it; "" if it did not fail."""
     backend = next((b for b in BACKENDS.values() if b.library == library.name), HOST)
     try:
         why = json.loads(library.with_name(backend.description).read_bytes()).get("failed", "")
@@ -110,7 +111,7 @@ def last_failure(library: Path) -> str:
 
 
 class Libraries(dict):
-    """The libraries of one layer by the names of their backends, each loaded when it is first asked for.
+    """The libraries of one layer by the names of their backends, each loaded at its first use.
 
     The arguments are those of Library.
     """
@@ -128,7 +129,7 @@ class Libraries(dict):
         return [backend.name for backend in backends_here() if (self.folder / backend.library).exists()]
 
     def signatures(self) -> dict[str, dict]:
-        """What the C functions take. If the layer is not built, the error names the command that builds it."""
+        """The C functions' signatures. If the layer is not built, the error names the command that builds it."""
         built = self.built()
         if not built:
             raise CaffeRuntimeError(how_to_build(self.name, HOST.name, self.folder / HOST.library))

@@ -13,8 +13,8 @@
 The function allocates and launches, and its result depends only on its arguments. Eager calls and autograd run it. It
 is also torch.compile's shape function, because launches do nothing on fake tensors.
 
-A call goes one of two ways. The short way is a builtin (src/edge/call_short.h), which runs a call by its plan if a call
-of that kind came before. The careful way, `Operator.careful`, runs every other call and explains errors.
+There are two ways to make a call. The short way is a builtin (src/edge/call_short.h), which runs a call by the plan of
+an earlier call of the same kind. The careful way, `Operator.careful`, makes all other calls, and words the errors.
 """
 
 import collections.abc
@@ -38,8 +38,8 @@ from .tracing import explain_onnx, refuse_script
 CASTS = ("promote", "lower", "float32", "none")
 # The dtypes that autocast casts. It leaves doubles as they are.
 _CASTABLE = frozenset({torch.float32, torch.float16, torch.bfloat16})
-# By torch's name of an operator: the module that defined it, and the library. torch keeps it, because its operators
-# outlive this module if somebody drops `layers` from sys.modules to import it again.
+# By torch's name of an operator: the module that defined it, and the library. This is kept in a module of torch,
+# because torch's operators outlive this module if somebody drops `layers` from sys.modules to import it again.
 _defined: dict[str, tuple[str, torch.library.Library]] = vars(torch.library).setdefault(
     "_defined_by_layers", {}
 )
@@ -56,7 +56,7 @@ def name_and_library(module: str, function: str) -> tuple[str, torch.library.Lib
         owner, library = _defined[name]
         if owner != module:
             raise CaffeValueError(
-                f"{module}: torch knows {owner}'s operator as {name}, and would know this package's by the same name. "
+                f"{module}: torch has {owner}'s operator as {name}, and this package's would get the same name. "
                 "Rename one of the packages"
             )
         library._destroy()
@@ -68,20 +68,20 @@ def name_and_library(module: str, function: str) -> tuple[str, torch.library.Lib
 def operator(layer: Layer, *, autocast: str = "promote", stays_float: collections.abc.Sequence[str] = ()):
     """Decorate a layer's function. It takes tensors and parameters, and returns a tensor or a tuple of tensors.
 
-    What it does may depend on its arguments alone: a call like an earlier one is repeated without it.
+    The function must depend only on its arguments: a call like an earlier one is repeated without calling it.
 
     Args:
         layer: the function's layer. torch knows the operator as `torch.ops.<package>_<layer>.<function>`.
         autocast: what happens to floating inputs under torch.autocast. 'promote': all get the widest
             dtype among them (as torch does for pointwise functions); 'lower': all get autocast's dtype (as
-            torch does for convolutions); 'float32': all get float32; 'none': they stay as they are. A backward wants
-            'none', because it gets the tensors that its forward used.
+            torch does for convolutions); 'float32': all get float32; 'none': they stay as they are. Use 'none' for a
+            backward, which gets the tensors that its forward used.
         stays_float: tensors, such as weights, that autocast leaves in float32, because the kernels read them beside
             a half type. Neither they nor their gradients are cast.
 
     Returns:
-        A decorator. What it makes takes the function's arguments, and has `backward` and `backward_by`
-        (class Operator), which say how it is differentiated. Without them it has no derivative.
+        A decorator. It returns a function with the same arguments, which has the decorator `backward` and the method
+        `backward_by` (class Operator) to define its derivative. Without them it has no derivative.
 
     Raises:
         CaffeTypeError: no parameter is annotated as a tensor, or `stays_float` names one that is none.
@@ -102,9 +102,9 @@ class Operator:
     """One operator. Users call its `entry`.
 
     Attributes:
-        names, tensors, optional: the names of all parameters, of the tensors among them, of those that may be None.
-        short: the builtin that runs a call by its plan; without the extension, a function that raises that error.
-        torch_op: the operator in torch.ops, which graphs hold.
+        names, tensors, optional: the names of all parameters, of the tensors, and of the tensors that may be None.
+        short: the builtin that runs a call by its plan. Without the extension, a function that raises the error.
+        torch_op: the operator in torch.ops, for graphs.
         apply: makes the autograd node of a call.
     """
 
@@ -273,7 +273,7 @@ class Operator:
         return result
 
     def refuse(self, *arguments, meta: bool = False) -> None:
-        """Check the tensors. torch's own message would name a schema, or nothing, in the place of the argument."""
+        """Check the tensors. torch's own message would not name the argument."""
         first = None
         for name, value in zip(self.names, arguments, strict=True):
             if name not in self.tensors or (value is None and name in self.optional):
@@ -305,7 +305,7 @@ class Operator:
 
         Args:
             gradient: the other operator. It takes the top_diffs, the saved tensors, this operator's parameters, and for
-                each of its tensors a bool: is its gradient wanted? A result that is not wanted is ignored.
+                each of its tensors a bool: is its gradient needed? Other results are ignored.
             save: the names of the tensors of this operator that `gradient` takes.
         """
         self._check_gradient(gradient, save)
@@ -316,7 +316,7 @@ class Operator:
 
         def keep(ctx, arguments, result):
             ctx.save_for_backward(*[arguments[i] for i in saved])
-            # The parameters, and True in the place of each tensor, as the builtin keeps them.
+            # The parameters, with True in place of each tensor, as the builtin keeps them.
             ctx.given = tuple([a if a is None or i in others else True for i, a in enumerate(arguments)])
 
         def backward(ctx, *top_diffs):
@@ -339,7 +339,7 @@ class Operator:
             )
 
     def _check_gradient(self, gradient, save) -> None:
-        """Check the parameters' names here: a call could only notice a wrong number of arguments."""
+        """Check the parameters' names, because a call would notice only a wrong number of arguments."""
         takes = list(inspect.signature(gradient).parameters)
         tops = len(self.torch_op._schema.returns)
         parameters = [name for name in self.names if name not in self.tensors]
@@ -358,7 +358,7 @@ class Operator:
         """Decorate `backward(ctx, *top_diffs)`, which returns one gradient (or None) per argument.
 
         Args:
-            save: `save(ctx, arguments, result)` keeps what backward needs, tensors by ctx.save_for_backward.
+            save: `save(ctx, arguments, result)` saves what backward needs, tensors by ctx.save_for_backward.
             twice: backward is made of differentiable operators, so that it can be differentiated again. Otherwise a
                 second derivative is an error.
             registered: register it with torch.library, too.
@@ -380,7 +380,7 @@ class Operator:
         return function
 
     def _node(self, backward, save=None):
-        """Make an autograd.Function, and return its `apply`. Without a short way it saves by `save`."""
+        """Make an autograd.Function, and return its `apply`. Without the short way it saves tensors by `save`."""
         name = self.function.__name__
 
         def forward(ctx, *arguments):

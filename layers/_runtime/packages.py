@@ -26,10 +26,10 @@ def adopt(package: str) -> None:
     A layer's folder in it can then say `from .._runtime import Layer`, as in the toolkit.
 
     Args:
-        package: its name, mostly `__name__`.
+        package: its name, usually `__name__`.
 
     Raises:
-        CaffeTypeError: no name.
+        CaffeTypeError: not a name.
     """
     if not isinstance(package, str):
         raise CaffeTypeError(f"adopt: package: expected a package's name, got {describe(package)}")

@@ -1,9 +1,8 @@
-"""Watch what a call does, and make a Plan of it, by which src/edge/call.cpp can repeat it.
+"""Record a call's allocations and launches, and make a Plan of them, which src/edge/call.cpp repeats.
 
-An operator's function allocates tensors and launches C functions. What it does depends only on its arguments: their
-shapes, strides, dtypes and devices, and the parameters. If it does anything else, such as a torch operation, there is
-no plan, and the function runs in every call. An operator writes to none of its arguments, so a function that does
-has no plan, either.
+An operator's function allocates tensors and launches C functions, which depend only on its arguments: their shapes,
+strides, dtypes and devices, and the parameters. If it does anything else, such as a torch operation or a write to an
+argument, there is no plan, and the function runs in every call.
 """
 
 import struct
@@ -30,7 +29,7 @@ _ALLOCATES = {
 # The types that parameters may have. Their values cannot change.
 _PLAIN = (int, float, bool, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format)
 _current = threading.local()
-# Stands for the stream among the values of a launch.
+# The stream's place among the values of a launch.
 STREAM_VALUE = object()
 
 
@@ -43,7 +42,7 @@ class Launched(NamedTuple):
     values: tuple
 
     def writes_to(self, tensors) -> bool:
-        """Does C get one of these tensors by a pointer that is not const?"""
+        """Does the launch get one of these tensors by a pointer that is not const?"""
         return any(
             value is tensor and not kind.startswith("const ")
             for kind, value in zip(self.kinds, self.values, strict=True)
@@ -52,7 +51,7 @@ class Launched(NamedTuple):
 
 
 class Watcher(TorchDispatchMode):
-    """Sees what a function allocates and launches."""
+    """Records the allocations and launches of a function."""
 
     def __init__(self):
         super().__init__()
@@ -86,9 +85,9 @@ Watcher.__torch_dispatch__ = _dispatch
 
 
 class Reads(TorchFunctionMode):
-    """Sees whether a function reads a tensor's memory past torch's dispatcher, where a Watcher does not see it.
+    """Notices that a function reads a tensor's memory without torch's dispatcher, which a Watcher does not notice.
 
-    What such a function does may depend on values, so that a plan cannot repeat it.
+    Such a function may depend on values, so that a plan cannot repeat it.
     """
 
     NAMES = frozenset({
@@ -119,7 +118,7 @@ def run_and_plan(function, arguments: tuple) -> tuple:
 
 
 def is_constant(value) -> bool:
-    """Is it a tensor, of which a plan remembers the properties, or a value that cannot change?"""
+    """Can a plan be keyed by this value? Tensors (by their properties) and immutable values can."""
     if type(value) is tuple:
         return all(not isinstance(v, Tensor) and is_constant(v) for v in value)
     return isinstance(value, Tensor) or type(value) in _PLAIN
@@ -129,10 +128,10 @@ def plan(arguments: tuple, allocations: list[Tensor], launches: list[Launched], 
     """A Plan, or None if no plan can describe the call.
 
     There is none if an address has an unknown origin, a tensor is passed twice, an allocation has unusual strides, or
-    the call has more of something than a plan can hold.
+    the call exceeds a plan's limits.
 
     Args:
-        result: what the call returns: allocations, or nothing.
+        result: the call's result: allocations, or nothing.
         aliases: pairs of tensors with the same memory and shape.
     """
     c = extension._call
@@ -170,10 +169,8 @@ def plan(arguments: tuple, allocations: list[Tensor], launches: list[Launched], 
 def allocation(tensor: Tensor) -> tuple:
     """The call that makes a tensor like this one, for src/edge/call_torch.h. ValueError if its strides are unusual.
 
-    It makes it from a tensor of the same shape with memory for one element.
-
-    If torch has a quicker function, that is named, too. It serves unless torch.use_deterministic_algorithms asks for a
-    fill.
+    The call gets a tensor of the same shape with memory for one element. If torch has a quicker function, its name is
+    returned, too. It is used unless torch.use_deterministic_algorithms asks to fill the memory.
     """
     quick = getattr(torch._C._dynamo.guards, f"_empty_strided_{tensor.device.type}", None)
     sizes = tuple(tensor.shape), tensor.stride(), tensor.dtype

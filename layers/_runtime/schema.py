@@ -1,4 +1,4 @@
-"""What a function's annotations say: its schema for torch, and which of its parameters are tensors."""
+"""Read a function's annotations: its schema for torch, and which of its parameters are tensors."""
 
 import collections.abc
 import functools
@@ -27,7 +27,7 @@ def schema_of(function) -> str:
         ]
 
         def same():
-            """A function for its signature alone."""
+            """A function that is used only for its signature."""
 
         same.__signature__ = signature.replace(parameters=parameters, return_annotation=hints.get("return"))
         return torch.library.infer_schema(same, mutates_args=())
@@ -44,7 +44,7 @@ def _by_typing(hint):
 
 
 def tensor_kind(parameter: str, annotation) -> str | None:
-    """'tensor', 'optional' (a tensor or None), or None for the annotation of a parameter that is no tensor.
+    """'tensor', 'optional' (a tensor or None), or None for the annotation of a parameter that is not a tensor.
 
     Args:
         parameter: names the parameter in an error.

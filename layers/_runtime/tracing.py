@@ -1,4 +1,4 @@
-"""What a layer says to torch's tracers that cannot look into it: torch.fx, torch.onnx and torch.jit.script."""
+"""Nodes and errors for torch's tracers that cannot trace into a layer: torch.fx, torch.onnx and torch.jit.script."""
 
 import warnings
 
@@ -8,7 +8,7 @@ from .errors import CaffeRuntimeError
 
 
 def fx_node(module: torch.nn.Module, name: str, inputs, named=None) -> torch.fx.Proxy | None:
-    """A torch.fx node for a module whose code the tracer cannot read; None if nothing is traced."""
+    """A torch.fx node for a module that the tracer cannot trace into; None if nothing is traced."""
     if type(inputs) is not tuple:  # *inputs of the traced module itself
         raise CaffeRuntimeError(f"{name}: torch.fx cannot look into it: trace a module that contains it")
     for value in (*inputs, *(named or {}).values()):

@@ -183,7 +183,7 @@ def test_builds_for_the_gpu_without_one(monkeypatch, nvcc):
         (FILL.format(value=1).replace("return CAFFE_LAUNCH_STATUS();", ""), None, r"wrong\.cu:10:1: error: no return"),
         ("__global__ void f(float* x) { x[0] = 1; ", None, r"wrong\.cu:1: error: this `{` has no partner"),
         (RELU6.replace("Dtype(6));", "Dtype(6);"), None, r"wrong\.cu:\d+:\d+: error: "),
-        (FILL.format(value=1), "#include <math.h>\n" + FILL_DECLARED, "bare declarations only"),
+        (FILL.format(value=1), "#include <math.h>\n" + FILL_DECLARED, "expected only C declarations"),
     ],
 )  # fmt: skip
 def test_a_source_that_is_wrong(source, declarations, said):

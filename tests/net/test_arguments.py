@@ -80,7 +80,7 @@ def test_names_that_the_net_does_not_have():
 def test_a_solver_is_no_net(tmp_path):
     path = tmp_path / "solver.prototxt"
     path.write_text('net: "train_val.prototxt"\nbase_lr: 0.01\n')
-    with pytest.raises(CaffeValueError, match=r"not a net: .* its net is 'train_val.prototxt'"):
+    with pytest.raises(CaffeValueError, match=r"not a net: .* whose net is 'train_val.prototxt'"):
         caffe_net(path)
 
 

@@ -35,9 +35,9 @@ def test_arrays_are_written_to_and_not_replaced():
     blob = Blob(np.zeros(2, np.float32))
     blob.data += 1
     assert blob.data.tolist() == [1, 1]
-    with pytest.raises(CaffeTypeError, match=r"blob\.data: an array cannot take its place"):
+    with pytest.raises(CaffeTypeError, match=r"blob\.data cannot be replaced"):
         blob.data = np.zeros(2, np.float32)
-    with pytest.raises(CaffeTypeError, match=r"blob\.diff: an array"):
+    with pytest.raises(CaffeTypeError, match=r"blob\.diff cannot be replaced"):
         blob.diff = [1, 2]
 
 

@@ -34,7 +34,7 @@ def test_inputs_by_name_or_place_and_of_any_batch_and_size():
         (lambda: net(image=x), "no input 'image'. There are: data"),
         (lambda: net(x, data=x), "input 'data' came twice"),
         (lambda: net(), "input 'data' is missing; conv1 needs it"),
-        (lambda: net(x, x), "2 inputs came; the net has data"),
+        (lambda: net(x, x), "2 inputs were given; the net has data"),
         (lambda: net([1]), "input 'data': expected a tensor, got list"),
     ):
         with pytest.raises(CaffeTypeError, match=said):

@@ -101,7 +101,7 @@ def test_fields_of_the_net_that_would_be_passed_over(text, said):
     [
         ("loss_weight: 1 loss_weight: 2", "2 loss_weight for 1 tops"),
         ("propagate_down: true propagate_down: false", "2 propagate_down for 1 bottoms"),
-        ("blobs { data: 1 }", "blobs in the text are not read: give them as weights"),
+        ("blobs { data: 1 }", "blobs in a prototxt are not read: pass them as weights"),
     ],
 )
 def test_fields_of_a_layer_that_would_be_passed_over(more, said):
@@ -183,5 +183,5 @@ def test_arguments_that_an_onnx_export_adds():
     """torch.onnx.export(dynamo=False) gives None for `end` and `blobs`, by position."""
     net, x = caffe_net(INPUT + conv("c", "data")), torch.ones(2, 3, 8, 8)
     assert torch.equal(net(x, None, None), net(x))
-    with pytest.raises(CaffeTypeError, match="2 inputs came; the net has data"):
+    with pytest.raises(CaffeTypeError, match="2 inputs were given; the net has data"):
         net(x, x, None)

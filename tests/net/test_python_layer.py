@@ -193,7 +193,9 @@ def test_code_runs_only_after_consent(net, tmp_path):
         CaffeValueError, match=r"runs Python code, mine.Times. .*python_layers=True, .*PYTHON_LAYERS=1"
     ):
         net(text, python_layers=False)
-    with pytest.raises(CaffeValueError, match="python_path: Python layers do not run: python_layers=True"):
+    with pytest.raises(
+        CaffeValueError, match=r"python_path: Python layers do not run. To run them: python_layers=True"
+    ):
         net(text, python_layers=False, python_path=[tmp_path])
 
 
@@ -204,7 +206,7 @@ def test_code_runs_only_after_consent(net, tmp_path):
         (
             "Assigns",
             "        top[0].data = np.zeros((1, 3, 4, 4))",
-            "CaffeTypeError: blob.data: .*write to it",
+            "CaffeTypeError: blob.data cannot be replaced",
         ),
     ],
 )
@@ -243,7 +245,7 @@ def test_backward_of_an_older_call_is_an_error(net):
     a, b = torch.randn(4, 5, requires_grad=True), torch.randn(4, 5)
     first = made(a, b)
     made(a + 1, b)
-    with pytest.raises(CaffeRuntimeError, match="p: backward of a call that is not the last one"):
+    with pytest.raises(CaffeRuntimeError, match="p: backward of an earlier call"):
         first.sum().backward()
 
 
@@ -251,7 +253,7 @@ def test_a_compiled_net_leaves_the_layer_out_and_export_says_why_not(net):
     made = net(INPUT + python("Times", "x", "x", param_str="{'by': 4}"))
     x = torch.randn(2, 3, 4, 4)
     torch.testing.assert_close(torch.compile(made, backend="eager")(x), 4 * x)
-    with pytest.raises(CaffeRuntimeError, match=r"layer 'p' .*eager only"):
+    with pytest.raises(CaffeRuntimeError, match=r"layer 'p' .*a graph cannot hold"):
         torch.jit.trace(made, x)
-    with pytest.raises(CaffeRuntimeError, match="eager only"):
+    with pytest.raises(CaffeRuntimeError, match="a graph cannot hold"):
         torch.export.export(made, (x,), strict=False)

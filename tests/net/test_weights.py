@@ -83,7 +83,7 @@ def test_parameters_that_another_layer_brought_are_not_missing(tmp_path):
     others = {"both": w + b, "one": w + 'param { name: "own" } ', "none": ""}
     text += layer.format("first", w + b) + "".join(layer.format(*other) for other in others.items())
     with pytest.warns(
-        UserWarning, match="loaded the weights of 1 layers; no weights for one, none: filled by their"
+        UserWarning, match="loaded the weights of 1 layers; no weights for one, none: they have their"
     ):
         net = caffe_net(text, path)
     report = net.load_caffemodel(path)

@@ -36,7 +36,7 @@ def test_a_reshaped_input_reshapes_all(net):
     for wrong, kind in (((-1, 3), CaffeValueError), (("a",), CaffeTypeError), ((1 << 40,), CaffeValueError)):
         with pytest.raises(kind, match=r"blob\.reshape"):
             blob.reshape(*wrong)
-    with pytest.raises(CaffeTypeError, match=r"blob\.data: an array cannot take its place"):
+    with pytest.raises(CaffeTypeError, match=r"blob\.data cannot be replaced"):
         blob.data = x
 
 

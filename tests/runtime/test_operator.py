@@ -54,7 +54,7 @@ def test_two_packages_that_torch_would_know_by_one_name(tmp_path, monkeypatch):
         layers.append(Layer(name))
     first = scaled(layers[0])
     with pytest.raises(
-        CaffeValueError, match=r"pair_of\.one: torch knows pair\.of_one's operator as pair_of_one::scale"
+        CaffeValueError, match=r"pair_of\.one: torch has pair\.of_one's operator as pair_of_one::scale"
     ):
         scaled(layers[1])
     arguments = torch.ones(3), None, None, [1]

@@ -244,11 +244,11 @@ def command(text: str, setting: str) -> str:
     except ValueError:
         words = []
     if not words or "\n" in text or not shutil.which(words[0]):
-        needed = ": to build a layer takes a C++ compiler" if setting == "CXX" else ""
+        needed = ": building a layer needs a C++ compiler" if setting == "CXX" else ""
         raise Refused(f"{setting}={folders.shown(text)}: there is no such program{needed}")
     if alone := _C_COMPILER.fullmatch(os.path.basename(words[0])):
         better = {"gcc": "g++", "clang": "clang++"}.get(alone[1], "c++") + (alone[2] or "")
-        raise Refused(f"{setting}={folders.shown(text)} links no C++: take {better}")
+        raise Refused(f"{setting}={folders.shown(text)} cannot link C++: use {better}")
     return shlex.join(words)
 
 

@@ -48,7 +48,7 @@ CASES = [Case(function=fill, reference=torch.ones_like, inputs=INPUTS, gradient=
         ),
         (
             dict(h="#include <stdint.h>\nint one_fill(float *top, int64_t count, void *stream);\n"),
-            r"one/one\.h:1: error: bare declarations only",
+            r"one/one\.h:1: error: expected only C declarations",
         ),
         (dict(h="void one_fill(float *top, int64_t count, void *stream);\n"), r"one/one\.(h|cu):\d+.*error"),
         (
@@ -176,7 +176,7 @@ def test_one_make_for_all_that_is_broken(workshop):
         last,
         [("Left out: .*/b_bad-name", "a layer is named like"), ("Left out: .*/class", "Python's own"),
          ("FAILED: compiles_not for host", "compiles_not.cu:1:9: error"),
-         ("FAILED: headless for host", r"headless/headless\.h: error: it is missing, and declares"),
+         ("FAILED: headless for host", r"headless/headless\.h: error: this file is missing; it must declare"),
          ("FAILED: links_not for host", r"declared here but defined nowhere .*: lost"),
          ("FAILED: python", r"SyntaxError: .*cases\.py:1")],
         strict=True,

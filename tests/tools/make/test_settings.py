@@ -82,7 +82,7 @@ def test_a_compiler_of_c_is_refused(monkeypatch, given, take):
     monkeypatch.setattr(settings.shutil, "which", lambda name: name)
     with pytest.raises(Refused) as error:
         of(CXX=given)
-    assert str(error.value) == f"CXX={given} links no C++: take {take}"
+    assert str(error.value) == f"CXX={given} cannot link C++: use {take}"
     assert of(CXX=take).cxx == take
 
 
