@@ -28,7 +28,7 @@ STOCK = re.compile(
     r"layers/(?!loss_layer\.|neuron_layer\.)|net\.cpp|stock_layers\.cpp|util/insert_splits\.cpp"
 )
 # The core's files without loops over elements. They are compiled with less optimisation, in half the time.
-BOOKKEEPING = re.compile(r"(?!util/|layers/(pooling|relu|both_sides|sigmoid|softmax|tanh)\w*\.).*\.cpp")
+BOOKKEEPING = re.compile(r"(?!util/|layers/(pooling|softmax)\w*\.).*\.cpp")
 # Files of which a folder may have its own version. They are separate objects, so that the linker can leave them out.
 REPLACEABLE = re.compile(r"util/|io\.cpp")
 # For forks' files, which were written for the less strict compilers of 2014.

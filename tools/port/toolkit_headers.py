@@ -43,7 +43,9 @@ class Toolkit:
         return any(self.header(re.sub(r"\.\w+$", kind, name)) for kind in (".hpp", ".cuh", ".h"))
 
     def has_source(self, header: str) -> bool:
-        """Does our header include/caffe/... have a source?"""
+        """Does our header include/caffe/... have a source? Each layer's has one, though not always one of its name."""
+        if header.startswith("include/caffe/layers/"):
+            return (ROOT / header).exists()
         source = ROOT / header.replace("include/", "src/", 1)
         return any(source.with_suffix(kind).exists() for kind in (".cpp", ".cu"))
 

@@ -8,28 +8,24 @@
 
 namespace caffe {
 
+// Declares cpu_<name> and gpu_<name>.
+#define CAFFE_BOTH_(name, ...)  \
+  template <typename Dtype>     \
+  void cpu_##name(__VA_ARGS__); \
+  template <typename Dtype>     \
+  void gpu_##name(__VA_ARGS__);
+
 // y[i] = x[i] + v[i / inner % dim], and the same with a product
-template <typename Dtype>
-void cpu_add_along(int n, const Dtype* x, const Dtype* v, int dim, int inner, Dtype* y);
-template <typename Dtype>
-void gpu_add_along(int n, const Dtype* x, const Dtype* v, int dim, int inner, Dtype* y);
-template <typename Dtype>
-void cpu_mul_along(int n, const Dtype* x, const Dtype* v, int dim, int inner, Dtype* y);
-template <typename Dtype>
-void gpu_mul_along(int n, const Dtype* x, const Dtype* v, int dim, int inner, Dtype* y);
+CAFFE_BOTH_(add_along, int n, const Dtype* x, const Dtype* v, int dim, int inner, Dtype* y)
+CAFFE_BOTH_(mul_along, int n, const Dtype* x, const Dtype* v, int dim, int inner, Dtype* y)
 
 // One step of an elementwise maximum over blobs 0, 1, 2, ...: adds blob number `which`, x, to the maximum y.
 // `from` is the number of the blob that each maximum is from. If blobs 0 and 1 are equal, it is 1; later ties
 // keep the earlier blob. So do Caffe's loops.
-template <typename Dtype>
-void cpu_max_step(int n, int which, const Dtype* x, Dtype* y, int* from);
-template <typename Dtype>
-void gpu_max_step(int n, int which, const Dtype* x, Dtype* y, int* from);
+CAFFE_BOTH_(max_step, int n, int which, const Dtype* x, Dtype* y, int* from)
 // y[i] = x[i] where from[i] is `which`, else 0
-template <typename Dtype>
-void cpu_where(int n, const int* from, int which, const Dtype* x, Dtype* y);
-template <typename Dtype>
-void gpu_where(int n, const int* from, int which, const Dtype* x, Dtype* y);
+CAFFE_BOTH_(where, int n, const int* from, int which, const Dtype* x, Dtype* y)
+#undef CAFFE_BOTH_
 
 // Copies `rows` rows of `bytes` bytes. Rows are x_pitch bytes apart in x, and y_pitch bytes in y.
 void cpu_copy_rows(int rows, size_t bytes, const void* x, size_t x_pitch, void* y, size_t y_pitch);

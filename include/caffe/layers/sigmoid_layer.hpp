@@ -12,7 +12,7 @@ class SigmoidLayer : public NeuronLayer<Dtype> {
   const char* type() const override { return "Sigmoid"; }
 
  protected:
-  CAFFE_DECLARE_PASSES;
+  CAFFE_DECLARE_BOTH_SIDES;
 };
 
 }  // namespace caffe

@@ -12,7 +12,7 @@ class TanHLayer : public NeuronLayer<Dtype> {
   const char* type() const override { return "TanH"; }
 
  protected:
-  CAFFE_DECLARE_PASSES;
+  CAFFE_DECLARE_BOTH_SIDES;
 };
 
 }  // namespace caffe

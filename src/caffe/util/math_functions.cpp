@@ -1,4 +1,4 @@
-// Caffe's vector and matrix functions on the host.
+// Caffe's matrix functions and random numbers on the host.
 #include "caffe/util/math_functions.hpp"
 
 #include <limits>
@@ -8,75 +8,6 @@
 #include "fill_random.hpp"
 
 namespace caffe {
-
-// y[i] = value, as a vectorised loop. ivdep is right, because y is one of the inputs or does
-// not overlap them.
-#define MAP(n, value) _Pragma("GCC ivdep") for (int i = 0; i < (n); ++i) y[i] = (value)
-
-#define DEFINE_UNARY(name, value)                      \
-  template <typename Dtype>                            \
-  void name(const int n, const Dtype* a, Dtype* y) {   \
-    MAP(n, value);                                     \
-  }                                                    \
-  template void name(const int, const float*, float*); \
-  template void name(const int, const double*, double*);
-
-DEFINE_UNARY(caffe_sqr, a[i] * a[i])
-DEFINE_UNARY(caffe_sqrt, std::sqrt(a[i]))
-DEFINE_UNARY(caffe_exp, std::exp(a[i]))
-DEFINE_UNARY(caffe_log, std::log(a[i]))
-DEFINE_UNARY(caffe_abs, std::fabs(a[i]))
-
-#define DEFINE_BINARY(name, value)                                   \
-  template <typename Dtype>                                          \
-  void name(const int n, const Dtype* a, const Dtype* b, Dtype* y) { \
-    MAP(n, value);                                                   \
-  }                                                                  \
-  template void name(const int, const float*, const float*, float*); \
-  template void name(const int, const double*, const double*, double*);
-
-DEFINE_BINARY(caffe_add, a[i] + b[i])
-DEFINE_BINARY(caffe_sub, a[i] - b[i])
-DEFINE_BINARY(caffe_mul, a[i] * b[i])
-DEFINE_BINARY(caffe_div, a[i] / b[i])
-
-template <typename Dtype>
-void caffe_powx(const int n, const Dtype* a, const Dtype b, Dtype* y) {
-  if (b == 2) {
-    MAP(n, a[i] * a[i]);
-  } else {
-    MAP(n, std::pow(a[i], b));
-  }
-}
-
-template <typename Dtype>
-void caffe_cpu_scale(const int n, const Dtype alpha, const Dtype* x, Dtype* y) {
-  MAP(n, alpha * x[i]);
-}
-
-template <typename Dtype>
-void caffe_scal(const int n, const Dtype alpha, Dtype* y) {
-  MAP(n, alpha * y[i]);
-}
-
-template <typename Dtype>
-void caffe_add_scalar(const int n, const Dtype alpha, Dtype* y) {
-  MAP(n, y[i] + alpha);
-}
-
-template <typename Dtype>
-void caffe_axpy(const int n, const Dtype alpha, const Dtype* x, Dtype* y) {
-  MAP(n, alpha * x[i] + y[i]);
-}
-
-template <typename Dtype>
-void caffe_cpu_axpby(const int n, const Dtype alpha, const Dtype* x, const Dtype beta, Dtype* y) {
-  if (beta == 0) {
-    caffe_cpu_scale(n, alpha, x, y);
-  } else {
-    MAP(n, alpha * x[i] + beta * y[i]);
-  }
-}
 
 #define DEFINE_BLAS(s, Dtype)                                                                                \
   template <>                                                                                                \
@@ -151,17 +82,11 @@ void caffe_rng_bernoulli(const int n, const Dtype p, unsigned int* r) {
   fill_random(kBernoulli, n, r, kHostMemory, p);
 }
 
-#define INSTANTIATE(Dtype)                                                                  \
-  template void caffe_powx(const int, const Dtype*, const Dtype, Dtype*);                   \
-  template void caffe_cpu_scale(const int, const Dtype, const Dtype*, Dtype*);              \
-  template void caffe_scal(const int, const Dtype, Dtype*);                                 \
-  template void caffe_add_scalar(const int, const Dtype, Dtype*);                           \
-  template void caffe_axpy(const int, const Dtype, const Dtype*, Dtype*);                   \
-  template void caffe_cpu_axpby(const int, const Dtype, const Dtype*, const Dtype, Dtype*); \
-  template Dtype caffe_nextafter(const Dtype);                                              \
-  template void caffe_rng_uniform(const int, const Dtype, const Dtype, Dtype*);             \
-  template void caffe_rng_gaussian(const int, const Dtype, const Dtype, Dtype*);            \
-  template void caffe_rng_bernoulli(const int, const Dtype, int*);                          \
+#define INSTANTIATE(Dtype)                                                       \
+  template Dtype caffe_nextafter(const Dtype);                                   \
+  template void caffe_rng_uniform(const int, const Dtype, const Dtype, Dtype*);  \
+  template void caffe_rng_gaussian(const int, const Dtype, const Dtype, Dtype*); \
+  template void caffe_rng_bernoulli(const int, const Dtype, int*);               \
   template void caffe_rng_bernoulli(const int, const Dtype, unsigned int*);
 INSTANTIATE(float)
 INSTANTIATE(double)

@@ -4,6 +4,8 @@ import re
 
 from support.fork import names
 
+from tools.port.toolkit_headers import ROOT, Toolkit
+
 
 def test_macros_that_a_fork_added(fork, port):
     """Those that the layer names come along, those that they name, and what they call."""
@@ -55,3 +57,13 @@ def test_macros_that_only_conditions_name(fork, port):
         "Shift"
     )
     assert not re.search("FORK_UNUSED|CUDNN", (port.folder / "shift" / "additions.hpp").read_text())
+
+
+def test_each_header_of_a_layer_has_a_source():
+    """One file may have several layers: neuron_layers.cu. Headers of helpers may have none."""
+    toolkit = Toolkit()
+    layers = sorted((ROOT / "include/caffe/layers").glob("*.hpp"))
+    assert len(layers) > 15 and all(toolkit.has_source(f"include/caffe/layers/{h.name}") for h in layers)
+    assert toolkit.has_source("include/caffe/util/math_functions.hpp")
+    assert not toolkit.has_source("include/caffe/filler.hpp")
+    assert not toolkit.has_source("include/caffe/layers/of_a_fork_layer.hpp")
