@@ -1,7 +1,7 @@
 """Reading and writing of files, for all tools.
 
-Sources are held as latin-1: one character is one byte, so an index is also a byte's offset, and a comment in GBK or a
-stray byte is no error.
+Sources are decoded as latin-1: one character is one byte, so an index is also a byte offset, and a comment in GBK or a
+stray byte is not an error.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def alone_in(folder: str | os.PathLike):
     os.makedirs(folder, exist_ok=True)
     lock = os.open(folder, os.O_RDONLY)
     try:
-        with contextlib.suppress(OSError):  # a file system without locks
+        with contextlib.suppress(OSError):  # this file system has no locks
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield
     finally:

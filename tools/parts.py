@@ -1,4 +1,4 @@
-"""Parts of the package `layers` that make needs, loaded as files.
+"""Load the parts of the package `layers` that make needs, as single files.
 
 Importing the package would take longer than a second make. In an installed toolkit it would import torch.
 """

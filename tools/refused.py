@@ -1,2 +1,2 @@
 class Refused(Exception):
-    """A command does not do what it was asked. The text is the message: why, and what to do instead."""
+    """A command refuses. The text is the message: the reason, and what to do instead."""

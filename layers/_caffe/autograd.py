@@ -21,12 +21,12 @@ class CaffeCall:
     """One forward that may get a backward, and the instance that holds its state until then.
 
     Args:
-        pool: lends the instance.
+        pool: the instance's pool.
         forced: the mode that the user asked for, or None.
-        mode: CPU or GPU, in which Forward ran.
-        instance: ran it. None: it was given back.
-        states: for each device the state of its generator before Forward drew from it.
-        tops: Forward's, until the node takes them.
+        mode: the mode in which Forward ran: CPU or GPU.
+        instance: the instance that ran it. None: it was given back.
+        states: the state of each device's generator before Forward drew from it.
+        tops: Forward's tops, until the node takes them.
     """
 
     __slots__ = ("forced", "instance", "mode", "pool", "site", "states", "tops")
@@ -56,7 +56,7 @@ class CaffeCall:
     def _by_kernels(self, bottoms, tops, blobs, top_diffs, wanted) -> list[Tensor | None] | None:
         """Run Forward again and then Backward, by the kernels on the host. Later calls do the same."""
         pool = self.pool
-        # Before forward runs again, because that may fail: the kernels may draw other random numbers.
+        # Before Forward runs again, which may fail: the kernels may draw other random numbers.
         pool.run_on_host(GPU)
         instance = self._forward_again(GPU, bottoms, blobs, wanted, tops)
         diffs = instance.backward(GPU, pool.iteration, bottoms, tops, blobs, top_diffs, wanted)
@@ -84,7 +84,7 @@ class CaffeNode(torch.autograd.Function):
         ctx.call, tops, call.tops = call, tuple(call.tops), None
         if call.pool.in_place:
             ctx.mark_dirty(*(inputs[i] for i in call.pool.in_place.values()))
-        ctx.to_save = inputs + tops  # what ctx.save_for_backward(*inputs, *tops) does, without a call
+        ctx.to_save = inputs + tops  # the same as ctx.save_for_backward(*inputs, *tops), without a call
         return tops
 
     @staticmethod
@@ -102,7 +102,7 @@ class CaffeNode(torch.autograd.Function):
 
 # Skip the Python part of Function.apply: it looks for functorch transforms, which the call has refused.
 apply = super(torch.autograd.Function, CaffeNode).apply
-# What torch's graph calls. Torch's own function looks for a vjp first.
+# Called by torch's graph. Torch's own function would look for a vjp first.
 CaffeNode._backward_cls.apply = CaffeNode.backward
 
 
@@ -123,7 +123,7 @@ def _backward(ctx, *top_diffs: Tensor):
     device = call.site.device
     with contextlib.nullcontext() if device < 0 else torch.cuda.device(device):
         if device >= 0 and raw_stream(device) != call.site.stream:
-            raise CaffeRuntimeError(f"{pool.name}: backward runs on another stream than its forward did")
+            raise CaffeRuntimeError(f"{pool.name}: backward runs on another stream than its forward")
         found = call.backward(saved[:bottoms], saved[inputs:], saved[bottoms:inputs], diffs, wanted[1:])
         return None, *found
 
@@ -151,7 +151,7 @@ def _of_caffe() -> dict:
 
 
 def _nothing(*_) -> None:
-    """In the place of the extension, if it is not built. An Instance's error says so."""
+    """Replaces the extension, if it is not built. An Instance's error says so."""
 
 
 call_module = differentiate = _nothing

@@ -1,4 +1,4 @@
-"""Check and convert the bottoms and blobs of a call, and find out where it runs."""
+"""Check and convert the bottoms and blobs of a call, and find its site."""
 
 import contextlib
 from collections.abc import Callable
@@ -24,7 +24,7 @@ from .pool import Pool
 
 
 def refuse_transforms(layer: Layer) -> None:
-    """Refuse torch.func's transforms: inside of them tensors have no memory."""
+    """Refuse torch.func's transforms, inside of which tensors have no memory."""
     if torch._C._are_functorch_transforms_active():
         raise CaffeRuntimeError(f"{layer.name}: torch.func's transforms cannot look into a Caffe layer")
 
@@ -83,7 +83,7 @@ def _checked(definition: Definition, i: int, bottom) -> Tensor:
 
 
 def dtype_of(bottoms: list[Tensor], blobs: list[Tensor]) -> torch.dtype:
-    """The dtype that the layer computes in: that of a floating bottom, else that of the blobs, else torch's default."""
+    """The dtype of the computation: that of a floating bottom, else that of the blobs, else torch's default."""
     floating = [b for b in bottoms if b.is_floating_point()]
     if floating:
         supported = [b.dtype for b in floating if b.dtype in DTYPES]
@@ -93,7 +93,7 @@ def dtype_of(bottoms: list[Tensor], blobs: list[Tensor]) -> torch.dtype:
 
 
 def site_of(bottoms: list[Tensor], blobs: list[Tensor], phase: int) -> Site:
-    """Where a call with these bottoms runs."""
+    """The site of a call with these bottoms."""
     lead = (bottoms or blobs or [None])[0]
     device = torch.get_default_device() if lead is None else lead.device
     return site_at(device, bottoms[0].dtype if bottoms else dtype_of([], blobs), phase)
@@ -125,7 +125,7 @@ def checked_blobs(definition: Definition, blobs: list[Tensor], shapes: tuple[Sha
 
 @contextlib.contextmanager
 def guarded(device: torch.device):
-    """Within it the device is current, and no dispatch mode sees the tensors that are made for the layer."""
+    """Makes the device current, and hides the layer's tensors from dispatch modes."""
     on_host, modes = backend_of(device).on_host, torch._C._len_torch_dispatch_stack()
     with (
         contextlib.nullcontext() if on_host else torch.cuda.device(device),
@@ -141,7 +141,7 @@ def placed(pool: Pool, inputs: tuple, blobs: Callable, training: bool, set_up: C
     Args:
         inputs: the arguments of the module's call.
         blobs: returns the parameter blobs. Before set_up there may be none.
-        set_up: takes the site and the bottoms, and sets up the pool if that was not done.
+        set_up: takes the site and the bottoms, and sets up the pool if necessary.
     """
     before = blobs()
     bottoms = prepared(pool.definition, inputs, before)

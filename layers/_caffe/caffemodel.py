@@ -1,7 +1,7 @@
 """Find the layers and blobs of a .caffemodel, in one pass over the file.
 
-The file is a serialized NetParameter. Its tags are read here, because protobuf would make Python objects of a file of
-500 MB, and of every number in it. The values of blobs are read straight into torch's memory.
+The file is a serialized NetParameter. Its tags are read here, because protobuf would make a Python object of every
+number in a file of 500 MB. The values of blobs are read directly into torch's memory.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class StoredLayer:
 
 @dataclass
 class StoredState:
-    """A SolverState: the updates made, the file of the weights, and what the solver remembers."""
+    """A SolverState: the number of updates, the file of the weights, and the solver's history."""
 
     iteration: int = 0
     learned_net: str = ""
@@ -85,7 +85,7 @@ class StoredState:
 def stored_layers(path) -> list[StoredLayer]:
     """The layers of a .caffemodel. CaffeValueError with the offset if the file is not one.
 
-    In a name that is not UTF-8, the bytes that are not become escapes.
+    In a name that is not UTF-8, the wrong bytes become escapes.
     """
     return _scanned(path, ".caffemodel", lambda scan, size: scan.net(size))
 
@@ -93,7 +93,7 @@ def stored_layers(path) -> list[StoredLayer]:
 def blobs_of(path, layer_name: str) -> list[tuple[StoredBlob, Tensor]]:
     """The blobs of the layer of that name, with their values, on the CPU, in the file's precision."""
     layers = stored_layers(path)
-    # Training and testing may have a layer each of the same name. One of them has the weights.
+    # Training and testing may each have a layer of that name. One of them has the weights.
     same = [layer.blobs for layer in layers if layer.name == layer_name]
     if not same:
         known = ", ".join(some(dict.fromkeys(layer.name for layer in layers)))
@@ -114,7 +114,7 @@ def stored_blob(path) -> StoredBlob:
 
 
 def stored_state(path) -> StoredState:
-    """What a .solverstate has. CaffeValueError with the offset if the file is not one."""
+    """The content of a .solverstate. CaffeValueError with the offset if the file is not one."""
     return _scanned(path, ".solverstate", lambda scan, size: scan.state(size))
 
 
@@ -130,7 +130,7 @@ def _scanned(path, kind: str, read):
                 raise CaffeValueError(f"{path}: not a {kind}: {_looks_like(data) or error}") from None
 
 
-# How files begin that people give for a .caffemodel.
+# The first bytes of other files that users pass as a .caffemodel.
 _MAGIC = {
     HDF5_MAGIC: "it is an HDF5 file, which caffe_net reads as weights",
     b"PK\x03\x04": "it is a zip archive, as torch.save writes them",
@@ -139,7 +139,7 @@ _MAGIC = {
 
 
 def _looks_like(data) -> str:
-    """What else a file is, in words, or "". Text may be an error page, or a Git LFS pointer."""
+    """A description of a file that is not a caffemodel, or "". Text may be an error page, or a Git LFS pointer."""
     for magic, words in _MAGIC.items():
         if data[: len(magic)] == magic:
             return words
@@ -149,7 +149,7 @@ def _looks_like(data) -> str:
 
 
 class _Malformed(Exception):
-    """The file is malformed. The text says how and where."""
+    """The file is malformed. The text has the offset and the reason."""
 
 
 class _Scan:

@@ -55,7 +55,7 @@ class GraphOperator:
         self.backward_operator = getattr(operators, f"{type}_backward").default
 
     def __call__(self, text: str, training: bool, mode: str | None, varying, bottoms, blobs):
-        """The tops. The conversions to one dtype are here, so that they become part of the graph.
+        """The tops. The conversions to one dtype happen here, so that they become part of the graph.
 
         Args:
             varying: (top, axis) of the sizes that depend on values.
@@ -104,7 +104,7 @@ class GraphOperator:
 
     @staticmethod
     def _set_up(pool: Pool, mode: str | None, site, bottoms) -> None:
-        """Set up the pool. Each call brings the values of its blobs, so those made here are dropped."""
+        """Set up the pool. Each call passes its own blobs, so those made here are dropped."""
         with pool.lock:
             if pool.blob_shapes is None:
                 with services.replaying({}):

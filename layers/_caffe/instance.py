@@ -1,4 +1,4 @@
-"""One C++ layer object: its definition, where its calls run, and the calls.
+"""One C++ layer object: its definition, its calls' sites, and the calls.
 
 A Caffe layer object holds the state of one call: Backward reads what Forward left in its members.
 """
@@ -19,7 +19,7 @@ from .._runtime.extension import extension
 from . import services
 
 MODES = CPU, GPU = "cpu", "gpu"  # Caffe's modes, as users name them
-# CAFFE_MOST_AXES and CAFFE_NO_TOKEN, which are also asked for where no library is loaded (tests/caffe/test_surface.py).
+# CAFFE_MOST_AXES and CAFFE_NO_TOKEN, which are also needed without a library (tests/caffe/test_surface.py checks them).
 MOST_AXES, NO_TOKEN = 32, -1
 DTYPES = (torch.float32, torch.float64)
 Shape = tuple[int, ...]
@@ -63,7 +63,7 @@ class Site(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """How many bottoms and tops a layer takes, by the names of Caffe's functions. -1: it does not say."""
+    """The numbers of bottoms and tops of a layer, by the names of Caffe's functions. -1: not fixed."""
 
     exact_num_bottom_blobs: int
     min_bottom_blobs: int
@@ -74,7 +74,7 @@ class Facts(NamedTuple):
     allow_force_backward: tuple[bool, ...]
 
     def tops(self, bottoms: int) -> int | None:
-        """The number of tops if they have no names; None if the layer does not say."""
+        """The number of tops if they have no names; None if the layer does not fix it."""
         if self.exact_num_top_blobs >= 0:
             return self.exact_num_top_blobs
         if self.min_top_blobs >= 0:
@@ -94,7 +94,7 @@ class Definition:
 
     Attributes:
         in_place: the tops that are computed in place, and their bottoms.
-        apart: the bottoms whose tops the file computes in place, and that have memory of their own here; their tops.
+        apart: the bottoms whose tops are in place in the file, but have their own memory here; and these tops.
     """
 
     def __init__(self, module: str, type: str, parameter: bytes, bottoms: tuple = (), tops: tuple = ()):
@@ -142,7 +142,7 @@ class Definition:
         return Facts(*numbers, tuple(map(bool, allow)))
 
     def facts(self, backend: str) -> Facts:
-        """The facts of a layer that is not set up yet."""
+        """The layer's facts before SetUp."""
         library = self.library(backend)
         handle = self.create(library, torch.float64, 0)
         try:
@@ -158,7 +158,7 @@ class Definition:
         raise CaffeRuntimeError(f"{self.name}: {doing}: {text}")
 
     def no_code(self, function: str, library, hint: str = "") -> CaffeRuntimeError:
-        """The error for a function without code, with place and text of this thread's last NOT_IMPLEMENTED."""
+        """The error for a function without code, with the line and text of this thread's last NOT_IMPLEMENTED."""
         said = library.text(library.lib.caffe_last_error())
         return CaffeRuntimeError(
             f"{self.name}: {self.type}'s own {function} is NOT_IMPLEMENTED ({said}).{hint}"
@@ -227,7 +227,7 @@ class Instance:
         site: where its calls run.
         mode: CPU or GPU, for LayerSetUp and Reshape.
         bottoms: tensors, or shapes if there is no data.
-        iteration: the training loop's; -1: not known.
+        iteration: of the training loop; -1: unknown.
 
     Attributes:
         written: the numbers of the parameter blobs that the last Forward wrote to.
@@ -275,7 +275,7 @@ class Instance:
             self.lib.caffe_layer_destroy_ffi(self.handle)
 
     def place(self, record: Record, mode: str, iteration: int) -> None:
-        """Write into a record where and how the call runs."""
+        """Write the call's site and mode into a record."""
         head, site = record.head, self.site
         head.mode = self.lib.CAFFE_MODE_CPU if mode == CPU else self.lib.CAFFE_MODE_GPU
         head.device, head.stream, head.phase = site.device, site.stream, site.phase
@@ -324,9 +324,9 @@ class Instance:
         """Run Reshape and Forward. Returns the tops; None if the layer has no such code.
 
         Args:
-            wanted: for each bottom, then each blob: will its gradient be wanted?
+            wanted: for each bottom, then each blob: will its gradient be needed?
             expected: the probable shapes of the tops.
-            before: the tops' values before Forward, for tests of what it does with them. By default undefined.
+            before: the tops' values before Forward, for tests. Default: undefined.
         """
         given = expected if before is None else tuple(top.clone() for top in before)
         tops = self._calls.run_forward(self, mode, iteration, (*bottoms, *blobs), wanted, given)
@@ -348,8 +348,8 @@ class Instance:
         Returns the wanted gradients of bottoms and blobs; None if the layer has no such code.
 
         Args:
-            before: the values of these gradients before Backward, for tests of what it does with them. By default
-                those of bottoms are undefined, those of blobs 0.
+            before: the values of these gradients before Backward, for tests. Default: undefined for bottoms, 0 for
+                blobs.
         """
         if before is not None:
             before = tuple(before)
@@ -360,9 +360,9 @@ class Instance:
         return None if diffs is None else list(diffs)
 
     def _before(self, bottoms, tops, blobs, top_diffs) -> tuple[Tensor, ...]:
-        """The gradients before Backward, where Caffe computes in place, and a bottom's diff is its top's.
+        """The gradients before Backward of a layer in place, where a bottom's diff is its top's.
 
-        Some layers change it, and never write it anew.
+        Some layers only change it.
         """
         before = [torch.zeros_like(t) for t in (*bottoms, *blobs)]
         for bottom, top in self.definition.apart.items():
@@ -370,7 +370,7 @@ class Instance:
                 before[bottom] = top_diffs[top].clone()
         return tuple(before)
 
-    # What C calls.
+    # Called by C.
 
     def address(self, tensor: Tensor) -> int:
         return self.definition.address(tensor)
@@ -379,7 +379,7 @@ class Instance:
         self.definition.fail(self.library, doing)
 
     def result(self, shape: Shape, address: int, token: int, top: Tensor | None, others) -> Tensor:
-        """The tensor of a result: `top`, one that a service allocated, or one of others, whose memory it shares."""
+        """The tensor of a result: `top`, one that a service allocated, or one of `others` that shares its memory."""
         site, count = self.site, torch.Size(shape).numel()
         if top is not None and top.shape == shape and (not count or top.data_ptr() == address):
             return top

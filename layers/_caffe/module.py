@@ -51,14 +51,14 @@ _DOCUMENTATION = """The Caffe layer {type} of {folder}, run as its authors wrote
     Args:
         prototxt: the layer's parameters as a dict, or as prototxt text: `layer {{ ... }}`, or only what its braces
             hold.
-        bottom, top: names of its inputs and outputs. If the layer leaves the number of tops open, there is one for
-            each name. A top with the name of a bottom is computed in place.
+        bottom, top: names of its inputs and outputs. If the layer does not fix the number of tops, there is one
+            for each name. A top with the name of a bottom is computed in place.
         parameters: fields of LayerParameter, messages as dicts.{fields}
 
     Call it with a tensor for each bottom. It returns one top as a tensor, several as a tuple, none as (). The first
     call, or `setup`, makes and fills its parameter blobs, `blob0`, `blob1`, ...
 
-    It computes in float32 or float64. If a CHECK of the layer fails, for example on a bottom's shape, there is a
+    It computes in float32 or float64. A failed CHECK of the layer, for example on a bottom's shape, is a
     CaffeRuntimeError.
     """
 
@@ -83,7 +83,7 @@ def caffe_layer(module: str, type: str) -> type["CaffeModule"]:
         )
     layer = caffe_package(module)
     if not (isinstance(type, str) and re.fullmatch(r"\w+", type)):
-        raise layer.wrong("type", "the layer's name as its REGISTER_LAYER_CLASS has it", type)
+        raise layer.wrong("type", "the name in REGISTER_LAYER_CLASS(...), such as 'Normalize'", type)
     fields = Parameters(layer.folder).describe(type)
     about = inspect.cleandoc(getattr(sys.modules.get(module), "__doc__", None) or "")
     about = textwrap.indent(f"\n{about}\n", "    ") if about else ""
@@ -111,7 +111,7 @@ class CaffeModule(nn.Module):
         message = Parameters(self.layer.folder).layer_parameter(
             self.type_name, prototxt, bottom=bottom, top=top, **parameters
         )
-        self.training = not getattr(message, "phase", 0)  # phase: TEST, as a testing Net's layers have it
+        self.training = not getattr(message, "phase", 0)  # phase: TEST, as in the layers of a testing Net
         self._said = [(spec.lr_mult, spec.decay_mult) for spec in message.param]
         self.lr_mult, self.decay_mult = ([said[i] for said in self._said] for i in range(2))
         self.propagate_down = list(getattr(message, "propagate_down", ()))  # protos before 2015-03 have none
@@ -123,9 +123,9 @@ class CaffeModule(nn.Module):
 
     @property
     def lr_mult(self) -> list[float]:
-        """For each parameter blob. One that is made with 0 requires no gradient; blobs beyond the list require one.
+        """The multiplier of each parameter blob. A blob with 0 requires no gradient; blobs beyond the list require one.
 
-        What the layer's SetUp changes, often to 0 for statistics, counts from the first call on.
+        The layer's SetUp may change them, often to 0 for statistics. This counts from the first call on.
         """
         return self._lr_mult
 
@@ -135,7 +135,7 @@ class CaffeModule(nn.Module):
 
     @property
     def decay_mult(self) -> list[float]:
-        """For each parameter blob, as `lr_mult`; 1 for blobs beyond the list. For whoever makes the optimizer."""
+        """The multiplier of each parameter blob, for your optimizer; 1 for blobs beyond the list."""
         return self._decay_mult
 
     @decay_mult.setter
@@ -205,26 +205,26 @@ class CaffeModule(nn.Module):
         Args:
             bottoms: a tensor for each bottom, in the layer's order; float32 or float64, all of one dtype and on one
                 device. Any strides: a bottom that is not contiguous is copied.
-            named: refused. It is here to say so in words.
+            named: refused, with an error that says so.
 
         Returns:
             One top as a tensor, several as a tuple, none as (). Shapes are the layer's; dtype and device are those of
             the bottoms. A top that the layer computes in place is the bottom itself.
 
         Raises:
-            CaffeTypeError: a bottom is no tensor, or has another dtype or device.
-            CaffeValueError: the number of bottoms is not one that the layer takes.
+            CaffeTypeError: a bottom is not a tensor, or has a wrong dtype or device.
+            CaffeValueError: the layer does not accept this number of bottoms.
             CaffeRuntimeError: a CHECK of the layer failed, or its code for this device is not built.
         """
         if isinstance(named, dict) and named:  # torch.fx gives a proxy
             raise CaffeTypeError(
-                f"{self.layer.name}: takes its bottoms in order, and none by name: {', '.join(named)}"
+                f"{self.layer.name}: takes its bottoms in order, not by name: {', '.join(named)}"
             )
         if self._propagate_down:
             bottoms = self._detached(bottoms)
         if is_dynamo_compiling():
             pool = self._pool
-            # torch treats its own operators whose sizes depend on values in the same way.
+            # torch does the same with its own operators whose sizes depend on values.
             takes_in = not pool.varying or torch._dynamo.config.capture_dynamic_output_shape_ops
             set_up = pool.blob_shapes is not None
             return self._in_a_graph(bottoms) if set_up and takes_in else _outside_of_the_graph(self, *bottoms)
@@ -232,7 +232,7 @@ class CaffeModule(nn.Module):
         return self._careful(bottoms) if answer is None else answer
 
     def _careful(self, bottoms: tuple[Tensor, ...]):
-        """Do what C left: convert the bottoms, make an instance, or word the error."""
+        """Do the rest of a call that C did not make: convert the bottoms, make an instance, or word the error."""
         if (node := fx_node(self, self.layer.name, bottoms)) is not None:
             return node
         pool = self._pool
@@ -260,9 +260,9 @@ class CaffeModule(nn.Module):
             return self._answer(tops)
 
     def _answer(self, tops):
-        """What a call returns: the only top, or a tuple of all, times their loss_weights.
+        """The result of a call: the only top, or a tuple of all, times their loss_weights.
 
-        Torch multiplies, so Forward and Backward do not know the weights.
+        Torch multiplies, so Forward and Backward do not use the weights.
         """
         if self._pool.weighs:
             pairs = zip(tops, self._pool.weights, strict=True)
@@ -311,7 +311,7 @@ class CaffeModule(nn.Module):
 
         Args:
             bottoms: a shape, or a tensor, for each bottom.
-            dtype, device: those of bottoms that are given as shapes. The defaults are torch's.
+            dtype, device: of bottoms that are given as shapes. Default: torch's.
 
         Returns:
             The module itself.
@@ -397,7 +397,7 @@ class CaffeModule(nn.Module):
                     known[i].requires_grad_(False)
 
     def _take_multipliers(self) -> None:
-        """Take those that SetUp changed."""
+        """Take the multipliers that SetUp changed."""
         said = self._said + [(1.0, 1.0)] * len(self._pool.multipliers)
         for i, changed in enumerate(self._pool.multipliers):
             for values, before, after in zip(
@@ -423,7 +423,7 @@ class CaffeModule(nn.Module):
         loaded.data = loaded.data.reshape(blob.shape)
 
     def _load_from_state_dict(self, state_dict, prefix, *arguments) -> None:
-        """Make missing blobs in the shapes of the state dict. Set up checks these shapes."""
+        """Make missing blobs in the shapes of the state dict, which set up checks."""
         i = 0
         while not hasattr(self, f"blob{i}") and isinstance(
             values := state_dict.get(f"{prefix}blob{i}"), Tensor
@@ -433,14 +433,14 @@ class CaffeModule(nn.Module):
         super()._load_from_state_dict(state_dict, prefix, *arguments)
 
     def load_caffemodel(self, path, layer_name: str) -> "CaffeModule":
-        """Take the parameter blobs of one layer of a .caffemodel file.
+        """Load the parameter blobs from one layer of a .caffemodel file.
 
         Args:
             path: the file.
             layer_name: the layer's name in the file.
 
         Returns:
-            The module itself. Blobs that it did not have yet get torch's default dtype.
+            The module itself. New blobs get torch's default dtype.
 
         Raises:
             CaffeValueError: the file has no such layer, another number of blobs, or a blob of another shape.

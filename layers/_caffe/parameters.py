@@ -24,7 +24,7 @@ DESCRIPTOR = "_caffe.desc"
 
 
 class UnknownFieldError(CaffeValueError):
-    """A prototxt has a field that the layer's protos do not have."""
+    """A prototxt has a field that the layer's messages do not have."""
 
 
 class Parameters:
@@ -192,7 +192,7 @@ class Parameters:
         if not layers:
             return self._parsed(root)
         layer = self._chosen(layers, type_name, name)
-        if root.nodes("layers"):  # an enumerator, which each fork spells in its own way
+        if root.nodes("layers"):  # an enumerator, which forks spell differently
             layer = layer.without("type")
         return self._parsed(layer)
 
@@ -209,7 +209,9 @@ class Parameters:
             return chosen[0]
         if chosen and name is None:
             names = ", ".join(some(repr(layer.value("name")) for layer in chosen))
-            raise CaffeValueError(f"{self.name}: prototxt: more than one {what}: say name=... out of {names}")
+            raise CaffeValueError(
+                f"{self.name}: prototxt: more than one {what}: choose by name=..., one of {names}"
+            )
         listed = ", ".join(some(f"{layer.value('name')!r} ({layer.value('type')})" for layer in layers))
         raise CaffeValueError(f"{self.name}: prototxt: {len(chosen) or 'no'} {what}. There are: {listed}")
 
@@ -227,7 +229,7 @@ class Parameters:
         return message
 
 
-# Names at least this similar are misspellings: num_outputs, Poling; but not ROIPooling or pad_l.
+# Names at least this similar count as misspellings: num_outputs, Poling; but not ROIPooling or pad_l.
 SLIP = 0.9
 
 
@@ -304,7 +306,7 @@ _FLOATS = (5, 6)  # FieldDescriptor's CPPTYPE_DOUBLE and CPPTYPE_FLOAT
 
 
 def _decimal(entry: Field) -> str:
-    """A whole number for a float field: Caffe's protobuf reads 017 as octal here, too, and Python's refuses it."""
+    """An integer for a float field. Caffe's protobuf reads 017 as octal here; Python's refuses it."""
     try:
         return str(integer(entry.value))
     except ValueError:
@@ -331,7 +333,7 @@ def did_you_mean(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     """The end of an error's sentence about an unknown name; "" if no known name is similar.
 
     Args:
-        cutoff: the least similarity, difflib's ratio of the names in lower case.
+        cutoff: the least similarity: difflib's ratio of the lower-case names.
     """
     by_lower = {one.lower(): one for one in known}
     near = difflib.get_close_matches(str(name).lower(), by_lower, n=1, cutoff=cutoff)

@@ -1,7 +1,7 @@
 """The pool of one module's instances.
 
-Backward reads what Forward left in its instance. So calls that overlap, by several forwards before a backward, threads
-or streams, each get an instance of their own.
+Backward reads what Forward left in its instance. So calls that overlap each get their own instance: several forwards
+before a backward, or calls from several threads or streams.
 """
 
 import contextlib
@@ -23,8 +23,8 @@ class Pool:
     A copied or unpickled pool has no instances. It makes them when they are needed.
 
     Args:
-        definition: instances are made from it.
-        iteration: the training loop's; -1: not known.
+        definition: the definition of the instances.
+        iteration: of the training loop; -1: unknown.
 
     Attributes:
         blob_shapes: the shapes of the parameter blobs; None before it is set up.
@@ -36,8 +36,8 @@ class Pool:
         multipliers: lr_mult and decay_mult of each blob, as SetUp left them.
         weights: the tops' loss_weights; 1 if there is none.
         weighs: is one of them not 1?
-        apart: does the file compute a top in place that has memory of its own here? Then Python runs Backward.
-        has_tops: has the layer a top? A layer that does not say is supposed to have one, until its first Forward.
+        apart: does a top have its own memory here that is in place in the file? Then Python runs Backward.
+        has_tops: does the layer have a top? If its number is not fixed, True until its first Forward.
     """
 
     def __init__(self, definition: Definition, iteration: int = -1):
@@ -71,7 +71,7 @@ class Pool:
     # ------------------------------------------------------------------------------------ instances
 
     def acquire(self, site: Site, mode: str) -> Instance:
-        """An instance for one call. If possible the one used last, because some layers count calls in their members."""
+        """An instance for one call: if possible the last one, because some layers count calls in their members."""
         try:
             return self.free[site].pop()
         except IndexError:
@@ -103,7 +103,7 @@ class Pool:
         self.lent.add(instance)
 
     def release(self, instance: Instance) -> None:
-        """Take back the instance of a call that is over."""
+        """Take back the instance of a finished call."""
         self.lent.discard(instance)
         (self.captured if instance.site.capture else self.free[instance.site]).append(instance)
 
@@ -135,7 +135,7 @@ class Pool:
     # ---------------------------------------------------------------------------------------- calls
 
     def modes(self, site: Site, forced: str | None) -> tuple[str, ...]:
-        """The modes to try, in order: on the host first the CPU code, then the kernels."""
+        """The modes to try, in order. On the host: the CPU code, then the kernels."""
         if not site.on_host:
             if forced == CPU:
                 raise CaffeTypeError(
@@ -222,7 +222,7 @@ class Pool:
             self.top_shapes.clear()
         self.top_shapes[inputs] = tops
 
-    # ---------------------------------------------------------------------------------------- words
+    # ---------------------------------------------------------------------------------------- messages
 
     def check_bottoms(self, count: int) -> None:
         names = self.definition.bottoms

@@ -43,7 +43,7 @@ class Node:
     path: object = field(default="prototxt", compare=False, repr=False)  # of the file, for errors
 
     def nodes(self, name: str) -> list[Node]:
-        """The messages of that name. CaffeValueError if a value stands where a message should."""
+        """The messages of that name. CaffeValueError if one of them is a value."""
         found = [f for f in self.fields if f.name == name]
         for f in found:
             if not isinstance(f.value, Node):
@@ -54,7 +54,7 @@ class Node:
         return next(iter(self.nodes(name)), None)
 
     def values(self, name: str) -> list[str]:
-        """The values of the fields of that name, strings decoded. CaffeValueError if a message stands there."""
+        """The values of the fields of that name, strings decoded. CaffeValueError if one of them is a message."""
         return [self._value(f) for f in self.fields if f.name == name]
 
     def _value(self, entry: Field) -> str:
@@ -128,7 +128,7 @@ def render(node: Node) -> str:
 
 def unquoted(value: str) -> str:
     """The content of a string, or of adjacent strings, with its escapes decoded as protobuf does. ValueError if it
-    is no UTF-8.
+    is not UTF-8.
     """
     if value[:1] not in ("'", '"'):
         return value
@@ -148,14 +148,16 @@ def quoted(text: str) -> str:
 
 
 def integer(text: str) -> int:
-    """The value of an integer: decimal, 0x1f, or octal as 017. ValueError if it is none."""
+    """The value of an integer: decimal, 0x1f, or octal as 017. ValueError if it is not one."""
     if not _INTEGER.fullmatch(text):
         raise ValueError(text)
     return int(text, 8 if _OCTAL.fullmatch(text) else 0)
 
 
 def number(text: str) -> float:
-    """The value of a number, as protobuf reads it: 1.5, 1.5f, 1e-3, inf, nan, 0x1f, 017. ValueError if it is none."""
+    """The value of a number, as protobuf reads it: 1.5, 1.5f, 1e-3, inf, nan, 0x1f, 017. ValueError if it is not
+    one.
+    """
     from google.protobuf.text_format import ParseFloat
 
     return float(integer(text)) if _INTEGER.fullmatch(text) else ParseFloat(text)

@@ -19,15 +19,15 @@ from .parameters import message_class
 
 logger = logging.getLogger("caffe")
 
-# By token, the tensors whose memory the core uses. Each is kept alive until the core releases it.
+# The tensors whose memory the core uses, by token. Each is kept alive until the core releases it.
 memory: dict[int, Tensor] = {}
 _tokens = itertools.count(1)
 
-# By thread, the exception that a service raised during the running call.
+# The exception that a service raised during the running call, by thread.
 failures: dict[int, BaseException] = {}
 
 
-# By thread, what the running call draws from: for each device the state of its generator before. None: it has no
+# The states of the generators before the running call drew from them: by thread, then by device. None: there is no
 # single state.
 drawn: dict[int, dict[int, Tensor | None]] = {}
 
@@ -59,7 +59,7 @@ def _about_to_draw(device: int) -> None:
 
 @contextlib.contextmanager
 def watched_draws():
-    """See the generators from which the core draws: by device, their states before."""
+    """Record the states of the generators before the core draws from them, by device."""
     me = threading.get_ident()
     outer, drawn[me] = drawn.get(me), {}
     try:
@@ -207,7 +207,7 @@ class Services:
         return int(torch.randint(1 << 62, (), dtype=torch.int64, device=CPU))
 
     def set_seed(self, seed):
-        # Not torch.manual_seed, which asks each accelerator there may be: Caffe's tests seed before every forward.
+        # Not torch.manual_seed, which checks for every accelerator: Caffe's tests seed before every forward.
         torch.default_generator.manual_seed(seed)
         if torch.cuda.is_initialized():
             torch.cuda.manual_seed_all(seed)
@@ -253,7 +253,7 @@ class Services:
         data, done = bytes(self.ffi.buffer(source, size)), self.c.CAFFE_TEXT_DONE
         try:
             if kind in (self.c.CAFFE_TO_TEXT, self.c.CAFFE_TO_ONE_LINE):
-                # As C++'s DebugString, which is ASCII and leaves nothing out.
+                # Like C++'s DebugString, which is ASCII and complete.
                 shown = {
                     "as_utf8": False,
                     "print_unknown_fields": True,
@@ -282,7 +282,7 @@ class Services:
     def cublas_library(self, cuda: bool) -> str:
         if not cuda:
             return ""
-        torch.cuda.current_blas_handle()  # has torch load it
+        torch.cuda.current_blas_handle()  # makes torch load it
         return _loaded("libcublas.so")
 
 

@@ -1,7 +1,7 @@
-"""Warn of a layer that keeps values in its members, when its calls overlap.
+"""Warn about a layer that keeps values in its members, when its calls overlap.
 
-Overlapping calls have a C++ object each. So a moving average in a member, or a counter, does not follow the order of
-the calls.
+Overlapping calls each have a C++ object. So a moving average or a counter in a member does not follow the order of the
+calls.
 """
 
 import warnings
@@ -24,7 +24,7 @@ def warn_of_state(
     Two new objects compute these tops, with the same random numbers. One of them has computed others before.
 
     Args:
-        shapes: of the bottoms for which the layer was set up.
+        shapes: the shapes of the bottoms at set up.
     """
     wanted = [False] * (len(bottoms) + len(blobs))
 
@@ -58,5 +58,5 @@ def same(one: Tensor, other: Tensor) -> bool:
 
 
 def _others(bottoms: list[Tensor]) -> list[Tensor]:
-    """Other values that the layer takes: the first of the batch in all places."""
+    """Other values that the layer accepts: the batch's first item, repeated."""
     return [b[:1].expand_as(b).contiguous() if b.dim() else b for b in bottoms]

@@ -43,8 +43,8 @@ _BOTH = {"conv": _CONV, "innerproduct": _DENSE}
 _WINDOWS = {"conv": _CONV, "pool": _POOL}
 _WINDOW, _IMAGES = {"window_data": "window_data_param"}, {"images": "image_data_param"}
 _LRN = {"lrn": "lrn_param"}
-# In a V0 layer the fields of all types are side by side. By field: today's name; by type, or "" for any: its message.
-# Fields that no type has are left out, as Caffe leaves out a field of another type.
+# In a V0 layer the fields of all types are side by side. For each field: its name today, and its message by type (""
+# for any type). Fields that no type has are left out. Caffe also leaves out a field of another type.
 V0_FIELDS = {
     "num_output": ("", _BOTH), "biasterm": ("bias_term", _BOTH), "weight_filler": ("", _BOTH),
     "bias_filler": ("", _BOTH),
@@ -70,7 +70,7 @@ def upgraded(net: Node, path, notes: list[str] | None = None) -> list[Node]:
     """The layers of a net of any format, as trees of today's LayerParameter.
 
     Args:
-        notes: gets a line for each field that Caffe ignores, too.
+        notes: gets a line for each field that is ignored, as in Caffe.
     """
     layers, old = net.nodes("layer"), net.nodes("layers")
     if layers and old:
@@ -130,7 +130,7 @@ def _of_list(entry: Field, path) -> Field:
 
 
 def _statistics_frozen(layer: Node) -> Node:
-    """A BatchNorm that names its three blobs, as of 2015, does not train them, whatever the file says."""
+    """A BatchNorm with three `param`, as in 2015, does not train its blobs, whatever the multipliers are."""
     params = layer.nodes("param")
     if len(params) != 3 or layer.value("type") != "BatchNorm":
         return layer
@@ -177,7 +177,7 @@ def _from_v0(connection: Node, path, notes: list[str]) -> Node:
 
 def _padded(layers: list[Node], path) -> list[Node]:
     """Remove the `padding` layers of 2013. The convolution or pooling after each gets its pad."""
-    kept, paddings = [], {}  # by blob: the padding that made it last, or None
+    kept, paddings = [], {}  # the padding that last made a blob, or None, by blob
     for layer in layers:
         inner = layer.node("layer")
         if inner is None:
@@ -193,7 +193,7 @@ def _padded(layers: list[Node], path) -> list[Node]:
 
 
 def _with_pad(layer: Node, inner: Node, padding: Node, path) -> Node:
-    """The layer with what a padding does before it."""
+    """The layer, with the pad of the padding layer before it."""
     if inner.value("type") not in _WINDOWS:
         reason = f"padding before a layer of type {inner.value('type')!r}"
         raise CaffeValueError(f"{path}, line {padding.line}: {reason}")

@@ -1,1 +1,1 @@
-"""cv2.dnn's names for a CaffeNet: the net, and the runner of scripts."""
+"""cv2.dnn's interface on CaffeNet: the net, the models, and the runner of scripts."""

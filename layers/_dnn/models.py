@@ -12,7 +12,7 @@ CAFFE = (".caffemodel", ".prototxt")
 
 
 def is_of_caffe(*given) -> bool:
-    """Is one of these a net of ours, or the path of a file of Caffe's?"""
+    """Is one of these a Net of the toolkit, or the path of a Caffe file?"""
     files = [os.fspath(value).lower() for value in given if isinstance(value, (str, os.PathLike))]
     return any(isinstance(value, Net) for value in given) or any(file.endswith(CAFFE) for file in files)
 
@@ -40,12 +40,12 @@ class Model:
         return self
 
     def setInputMean(self, mean):
-        """What is subtracted from the channels."""
+        """The value subtracted from the channels."""
         self._mean = mean
         return self
 
     def setInputScale(self, scale):
-        """What the difference is multiplied by: a number, or one for each channel."""
+        """The factor of the difference: a number, or one for each channel."""
         self._scale = scale
         return self
 
@@ -60,12 +60,12 @@ class Model:
         return self
 
     def setInputParams(self, scale=1.0, size=(0, 0), mean=(0, 0, 0, 0), swapRB=False, crop=False) -> None:
-        """All of them at once."""
+        """Sets all of these at once."""
         self.setInputScale(scale).setInputSize(size).setInputMean(mean)
         self.setInputSwapRB(swapRB).setInputCrop(crop)
 
     def setOutputNames(self, outNames) -> None:
-        """The layers whose outputs `predict` gives."""
+        """The layers whose outputs `predict` returns."""
         self._outputs = tuple(outNames)
 
     def setPreferableBackend(self, backendId: int):
@@ -167,12 +167,12 @@ class DetectionModel(Model):
     _across = False
 
     def setNmsAcrossClasses(self, value: bool):
-        """Without effect: DetectionOutput has suppressed boxes already."""
+        """Without effect: DetectionOutput has already suppressed boxes."""
         self._across = bool(value)
         return self
 
     def getNmsAcrossClasses(self) -> bool:
-        """What setNmsAcrossClasses was given."""
+        """The value given to setNmsAcrossClasses."""
         return self._across
 
     def detect(self, frame, confThreshold: float = 0.5, nmsThreshold: float = 0.0):
@@ -180,8 +180,8 @@ class DetectionModel(Model):
 
         Args:
             frame: a picture, as cv2.imread gives it.
-            confThreshold: boxes of less are left out.
-            nmsThreshold: without effect: DetectionOutput has suppressed boxes already.
+            confThreshold: boxes with a smaller value are left out.
+            nmsThreshold: without effect: DetectionOutput has already suppressed boxes.
 
         Returns:
             (classes, values, boxes): [N], [N] and [N, 4], each box x, y, width, height; three empty tuples for none.
@@ -198,7 +198,7 @@ class DetectionModel(Model):
 
 
 def _boxes(corners: np.ndarray, wide: int, tall: int) -> np.ndarray:
-    """x, y, width, height in pixels. Corners are pixels already, or shares of the picture: those make tiny boxes."""
+    """x, y, width, height in pixels. If all boxes are tiny, their corners are fractions of the picture, not pixels."""
     pixels = corners.astype(np.int32)
     tiny = ((pixels[:, 2:] - pixels[:, :2] + 1) <= 2).any(1)
     scaled = (corners * np.array([wide, tall, wide, tall], np.float32)).astype(np.int32)

@@ -74,7 +74,7 @@ def readNetFromCaffe(prototxt, caffeModel=None) -> Net:
 
 
 def _said(report, file: str) -> None:
-    """Warn of layers without weights. If no layer of the file is one of the net's, it is another net's file."""
+    """Warn about layers without weights. If the net has no layer of the file, the file is another net's: an error."""
     if not report.missing:
         return
     names, others = (", ".join(some(layers, 8)) for layers in (report.missing, report.unused))
@@ -105,7 +105,7 @@ def _registered(layer_type: str, spec, before=None) -> RegisteredLayer:
 
 
 class _File:
-    """A file that caffe_net can read by its path, and the name that a message shows."""
+    """A file that caffe_net can read by its path, and its name in messages."""
 
     def __init__(self, name: str, shown: str, temporary=None):
         self.name, self.shown, self.temporary = name, shown, temporary
@@ -138,7 +138,7 @@ def _file(value, suffix: str, name: str) -> _File | _None:
         temporary.flush()
         return _File(temporary.name, f"{name} of {len(value)} bytes", temporary)
     path = path_of(f"readNetFromCaffe: {name}", value)
-    # A script of Windows may have its separators.
+    # A Windows script may have Windows' separators.
     path = path.replace("\\", "/") if not os.path.exists(path) and "\\" in path else path
     return _File(path, path)
 
@@ -176,7 +176,7 @@ class Layer:
 
     @blobs.setter
     def blobs(self, values) -> None:
-        """Set the weights. Of those that are not given, such as a bias, all numbers are 0."""
+        """Set the weights. Those that are not given, such as a bias, become 0."""
         own, values = self._parameters(), [np.asarray(value, np.float32) for value in values]
         sizes = [list(value.shape) for value in values]
         if len(values) > len(own) or any(a.size != b.numel() for a, b in zip(values, own, strict=False)):
@@ -205,14 +205,14 @@ class Net:
         self._time = 0.0
 
     def empty(self) -> bool:
-        """Has the net no layers?"""
+        """Is the net without layers?"""
         return self.module is None
 
     # ---------------------------------------------------------------------------------------- layers
 
     def _steps(self) -> list:
         if self.module is None:
-            raise wrong("Net: the net is empty: read one by readNetFromCaffe")
+            raise wrong("Net: the net is empty: read one with readNetFromCaffe")
         return self.module.phase.graph.steps
 
     def getLayerNames(self) -> tuple[str, ...]:
@@ -251,7 +251,7 @@ class Net:
         for step in steps:
             if step.spec.name == layer:
                 return step
-        # OpenCV knows outputs by their layers' names; scripts also give blobs.
+        # OpenCV names outputs by their layers; scripts also use blobs' names.
         for step in reversed(steps):
             if layer in step.spec.tops:
                 return step
@@ -340,7 +340,7 @@ class Net:
         )
 
     def _forward(self, steps: list) -> list[np.ndarray]:
-        # What OpenCV gives for Silence is what it reads.
+        # For Silence, OpenCV returns its bottom.
         found = self._run(self._inputs, [(step.tops or step.bottoms)[0] for step in steps])
         return [self._numpy(step, value) for step, value in zip(steps, found, strict=True)]
 
@@ -349,10 +349,10 @@ class Net:
         return self._detections(step, array) if step.spec.type == "DetectionOutput" else array
 
     def _detections(self, step, rows: np.ndarray) -> np.ndarray:
-        """As OpenCV gives them: by image and score; keep_top_k rows for each image, with zeros at the end."""
+        """In OpenCV's form: by image and score; keep_top_k rows for each image, with zeros at the end."""
         param = step.spec.node.node("detection_output_param")
         keep = int(param.value("keep_top_k", "-1")) if param is not None else -1
-        found = rows[0, 0][rows[0, 0, :, 1] >= 0]  # Caffe says by a class of -1 that there is nothing
+        found = rows[0, 0][rows[0, 0, :, 1] >= 0]  # in Caffe a row with class -1 means no box
         found = found[np.lexsort((-found[:, 2], found[:, 0]))]
         if keep <= 0:
             return found[None, None]
@@ -395,7 +395,7 @@ class Net:
     # -------------------------------------------------------------------------------------- settings
 
     def setPreferableBackend(self, backendId: int) -> None:
-        """Taken note of. torch computes; CUDA's backend needs a CUDA target, too."""
+        """Without effect, because torch computes. (DNN_BACKEND_CUDA needs a CUDA target, too.)"""
         if int(backendId) not in BACKENDS:
             warnings.warn(f"setPreferableBackend({backendId}): not known; torch computes", stacklevel=2)
         self._backend = int(backendId)

@@ -1,7 +1,7 @@
-"""Layers that a script computes by itself: cv2.dnn_registerLayer.
+"""Layers that a script's own class computes: cv2.dnn_registerLayer.
 
-Such a class has `__init__(self, params, blobs)`, `getMemoryShapes(self, inputs)` with the shapes of the bottoms, which
-gives those of the tops, and `forward(self, inputs)` from arrays to arrays.
+Such a class has `__init__(self, params, blobs)`; `getMemoryShapes(self, inputs)`, which returns the tops' shapes from
+the bottoms'; and `forward(self, inputs)`, from arrays to arrays.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from .._net.graph import Spec
 from .._net.stock import blobs_of
 from .._runtime import CaffeRuntimeError, CaffeTypeError, describe
 
-# By type: the classes that were registered. As in OpenCV, the last one counts.
+# The registered classes, by type. As in OpenCV, the last one counts.
 registered: dict[str, list[type]] = {}
 
 
 def registerLayer(layerType: str, layerClass: type) -> None:
-    """Compute layers of this type by a class of one's own, in all nets, also in those that were read before.
+    """Compute layers of this type by your own class, in all nets, also in those that were read before.
 
     Raises:
         CaffeTypeError: the class lacks one of the methods.
@@ -35,7 +35,7 @@ def registerLayer(layerType: str, layerClass: type) -> None:
 
 
 def unregisterLayer(layerType: str) -> None:
-    """Take the last class of this type back."""
+    """Unregister the last class of this type."""
     if registered.get(layerType):
         registered[layerType].pop()
 
@@ -78,7 +78,7 @@ class RegisteredLayer(nn.Module):
         made = self._call(self.instance.forward, [_array(bottom) for bottom in bottoms])
         if len(made) != self.top_count:
             raise CaffeRuntimeError(
-                f"{self.layer_name}: {self.kind.__name__}.forward gave {len(made)} arrays for {self.top_count} tops"
+                f"{self.layer_name}: {self.kind.__name__}.forward returned {len(made)} arrays for {self.top_count} tops"
             )
         tops = [torch.from_numpy(np.ascontiguousarray(top, np.float32)).to(bottoms[0]) for top in made]
         return tops[0] if len(tops) == 1 else tuple(tops)

@@ -1,4 +1,4 @@
-"""Run a script of OpenCV 4 under OpenCV 5: cv2.dnn gets the names of its Caffe importer."""
+"""Run an OpenCV 4 script under OpenCV 5: cv2.dnn gets the names of its Caffe importer again."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ CONSTANTS |= {f"DNN_TARGET_{name}": number for number, name in opencv_net.TARGET
 
 
 def install() -> list[str]:
-    """Put the names that an installed cv2.dnn lacks into it. What OpenCV has stays OpenCV's own.
+    """Add the names that an installed cv2.dnn lacks. OpenCV's own names stay.
 
-    `readNet` of OpenCV stays, too; for Caffe's files ours answers.
+    OpenCV's `readNet` reads Caffe's files by this module, and all other files as before.
 
     Returns:
         the names that were added.
@@ -54,7 +54,7 @@ def install() -> list[str]:
 
 
 def _also(ours, theirs):
-    """OpenCV's function and ours: a layer may be of a net of either."""
+    """Call OpenCV's function and ours, because both kinds of nets may have such a layer."""
 
     def both(*arguments, **named):
         ours(*arguments, **named)
@@ -66,7 +66,7 @@ def _also(ours, theirs):
 
 
 def _chooser(ours, theirs):
-    """A model's class: ours for Caffe's nets and files, or else OpenCV's."""
+    """A model's class: ours for Caffe's nets and files, otherwise OpenCV's."""
 
     def model(*arguments, **named):
         is_ours = theirs is None or models.is_of_caffe(*arguments, *named.values())

@@ -60,7 +60,7 @@ def test_lists_in_text(normalize):
 def test_one_of_several_layers_is_chosen(normalize):
     text = 'layer { type: "Normalize" name: "a" }\nlayer { type: "Normalize" name: "b" loss_weight: 5 }'
     assert normalize.layer_parameter("Normalize", text, name="b").loss_weight == [5]
-    with pytest.raises(CaffeValueError, match=r"more than one .* name=\.\.\. out of 'a', 'b'"):
+    with pytest.raises(CaffeValueError, match=r"more than one .* name=\.\.\., one of 'a', 'b'"):
         normalize.layer_parameter("Normalize", text)
     with pytest.raises(CaffeValueError, match=r"no layer named 'c'. There are: 'a' \(Normalize\), 'b'"):
         normalize.layer_parameter("Normalize", text, name="c")

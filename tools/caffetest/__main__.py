@@ -49,7 +49,7 @@ def lay_out(tree: LayerTests, tests: list[Path], folder: Path) -> None:
             there.unlink()
     for name, data in wanted.items():
         write(folder / name, data, if_changed=True)
-    (folder / "__init__.py").touch()  # which make would write for layers alone: a test need have none
+    (folder / "__init__.py").touch()  # make would write it only for layers
 
 
 def built_backends(folder: Path, settings: Settings) -> list[str]:
@@ -58,7 +58,9 @@ def built_backends(folder: Path, settings: Settings) -> list[str]:
     given["BUILD"] = f"{settings.build}/caffetest/made"
     os.makedirs(given["BUILD"], exist_ok=True)
     built = []
-    for backend in settings.backends:  # one after the other: a failure must not hide the other's success
+    for (
+        backend
+    ) in settings.backends:  # one after the other, so that a failure does not hide the other's success
         only = Settings(given | ({"BACKENDS": backend}))
         if (
             not build(Job(only, only=[folder.name]), keep_going=True)
@@ -71,14 +73,14 @@ def built_backends(folder: Path, settings: Settings) -> list[str]:
 def run(tree: LayerTests, folder: Path, backend: str, filters: str, report: Path) -> int:
     """Run a library of tests in a child process, so that a crash does not end the table.
 
-    And in the tree's root, as Caffe's runtest: layers may read files there.
+    It runs in the tree's root, as Caffe's runtest does, because layers may read files there.
     """
     command = [sys.executable, "-m", "tools.caffetest.run_tests", str(folder), backend, filters, str(report)]
     return subprocess.run(command, cwd=tree.root, env=os.environ | {"PYTHONPATH": str(ROOT)}).returncode
 
 
 def results(report: Path) -> dict[str, list[tuple[str, str]]]:
-    """By test fixture: (test, what failed or '')."""
+    """(test, its failure or ''), by test fixture."""
     found: dict[str, list[tuple[str, str]]] = {}
     for suite in ElementTree.parse(report).getroot().iter("testsuite"):
         for case in suite.iter("testcase"):
@@ -98,7 +100,7 @@ def outcome(
     report.unlink(missing_ok=True)
     code = run(tree, folder, backend, asked.filter, report)
     if code == 77:
-        console.print(f"{backend}: no GPU here: left out")
+        console.print(f"{backend}: skipped, because there is no GPU")
         return 0, 0
     if not report.exists():
         console.print(f"{backend}: ended before its report was written (status {code})")
@@ -156,7 +158,7 @@ def main() -> int:
             failed, count = outcome(console, table, tree, folder, backend, asked)
             status, ran = status | failed, ran + count
         else:
-            console.print(f"{backend}: not built: the compiler's words are above")
+            console.print(f"{backend}: not built: the compiler's output is above")
             status |= BACKENDS[backend].on_host
     console.print(table)
     return int(status or not ran)

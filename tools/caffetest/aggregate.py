@@ -1,8 +1,7 @@
-"""Find the files of tested layers to which no include leads, by make port's rules.
+"""Find the files of tested layers that no include names, by make port's rules.
 
-Layers that tests name and that no header under caffe/layers has: those of trees before 2015-12, whose classes stand in
-vision_layers.hpp and its like, and later ones' fast_rcnn_layers.hpp. And what the tree added to files of which the
-toolkit has its own version.
+These are layers whose class is in a shared header: in trees before 2015-12 vision_layers.hpp and the like, later
+fast_rcnn_layers.hpp. They are also the tree's additions to files that the toolkit replaces.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ class Layers:
         return [self.root / file for file in dict.fromkeys(file for one in picks for file in one.files)]
 
     def additions(self, files: list[Path]) -> dict[str, str]:
-        """By name, the texts of files to write beside those of the tree."""
+        """The texts of files to write beside those of the tree, by name."""
         copied = {str(path.relative_to(self.root)) for path in files if path.is_relative_to(self.root)}
         cuts, seen = {}, {}
         for pick in [*self._made_of(copied), self._tests(copied)]:
@@ -52,7 +51,7 @@ class Layers:
         return written(cuts.values(), seen, copied)[0]
 
     def _tests(self, files: set[str]) -> Closure:
-        """What the tests need, and the headers that they share."""
+        """The tests' needs, and the headers that they share."""
         tests = sorted(file for file in files if "/test/" in file)
 
         def start(closure: Closure) -> None:
@@ -66,7 +65,7 @@ class Layers:
         for type_name in self.types:
             try:
                 sources = self.tree.members(self.names.class_of(type_name).name)
-            except Refused:  # registered, and defined nowhere
+            except Refused:  # registered, but defined nowhere
                 continue
             if files & set(sources):
                 yield self._pick(type_name)

@@ -1,6 +1,6 @@
 """Find the files of a Caffe tree's layer tests: the tests, the layers that they test, gtest.
 
-The layers come from the tree itself, unedited; all else that they include is the toolkit's.
+The layers come from the tree, unedited. All other includes are the toolkit's.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 NOT_COMPILED = re.compile(r"#ifdef USE_(CUDNN|LMDB).*?#(else|endif)", re.S)
 TYPE_NAMED = re.compile(r'set_type\(\s*"(\w+)"\s*\)')
 REGISTERED = re.compile(rf"{REGISTER[0]}\(\s*(\w+)\s*\)")
-# What the toolkit does not have, by the header that gives it away; a database may be included and not used.
+# Parts that the toolkit lacks, by their header. A database may be included without being used.
 LACKING = {
     "caffe/util/db.hpp": "a database",
     "caffe/util/hdf5.hpp": "HDF5",
@@ -52,7 +52,7 @@ class LayerTests:
         self.root = Path(root).resolve()
         self.tests = self.root / "src/caffe/test"
         if not self.tests.is_dir():
-            raise Refused(f"{self.root}: no Caffe tree: it has no src/caffe/test")
+            raise Refused(f"{self.root}: not a Caffe tree with tests: it has no src/caffe/test")
         self.gtest = self.root / "src/gtest"
         if not (self.gtest / "gtest-all.cpp").exists():
             raise Refused(

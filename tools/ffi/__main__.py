@@ -1,4 +1,4 @@
-"""What `make ffi` runs. EXT lists folders or build scripts; JOB is one library's (layers/_ffi/build_extension.py)."""
+"""`make ffi`. EXT lists folders or build scripts; JOB describes one library (layers/_ffi/build_extension.py)."""
 
 from __future__ import annotations
 

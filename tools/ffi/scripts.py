@@ -30,7 +30,7 @@ class Result(NamedTuple):
 
 
 def scripts_in(path: str) -> list[str]:
-    """The build scripts of a folder: each file of Python that calls create_extension. Of a script itself, that."""
+    """The build scripts of a folder: each Python file that calls create_extension. A script's own path is itself."""
     if path.endswith(".py"):
         return [path]
     found = []
@@ -52,7 +52,7 @@ def program(root: str) -> str:
 
 
 def run(words: list[str], settings: Settings) -> Result:
-    """Run one script with its arguments in its folder, in a process of its own."""
+    """Run one script with its arguments in its folder, in a new process."""
     script = words[0]
     began = time.monotonic()
     passed = ("CXX", "NVCC", "ARCH", "HOST_ARCH", "SANITIZE")

@@ -1,7 +1,7 @@
-"""What an extension's C functions do with their tensors, as far as the text shows it: read strides, write memory.
+"""Find out from the text of an extension's C functions which tensors' strides they read, and which they write.
 
-The text is matched by patterns, not parsed. If in doubt a tensor counts as one whose strides are read, and as not
-written to.
+The text is matched by patterns, not parsed. If in doubt, a tensor's strides count as read, and the tensor as not
+written.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ALIAS = re.compile(
     r"(?:&\s*(\w+)\s*\[|(\w+)\b(?!\s*[.(\[]|\s*->)|\w+_data\s*\(([^()]*)\))"
 )
 _ASSIGNS = r"\s*(?:[-+*/|&]?=(?!=)|\+\+|--)"
-# TH's functions that neither read strides nor hand the tensor on.
+# TH's functions that neither read strides nor pass the tensor on.
 _OF_DENSE = re.compile(
     r"TH\w*(?:Tensor|Storage)_(?:data|size|nElement|numel|nDimension|isSameSizeAs|storage|storageOffset|resize\w+|zero|fill|"
     r"free|retain|getDevice|get[1-4]d|set[1-4]d)\Z|TH\w*Check|TH\w*GPU|TH\w*checkGPU|THAssert\w*"

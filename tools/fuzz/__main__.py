@@ -3,8 +3,8 @@
     python -m tools.fuzz --minutes 1 --seed 1                    (make fuzz; CI)
     python -m tools.fuzz --minutes 60 --seed 7 --layers round    by hand
 
-Seeded: the same seed makes the same calls, as far as the time goes, which the layers share. Prints what was tried for
-each layer, and each finding with the smallest call that shows it. Returns 1 if there is one.
+The same seed makes the same calls, until the time is over, which the layers share. Prints the number of calls for each
+layer, and each finding with the smallest call that shows it. Returns 1 if there is a finding.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from layers._runtime.cases import load_package
 from .calls import Finding, Subjects
 from .options import parser
 
-MEMORY = 8 << 30  # of a child: what asks for more is refused, and takes no machine down
+MEMORY = 8 << 30  # the memory limit of a child process, so that a large request fails there
 PATIENCE = 120  # seconds for one call
 
 
 class OutOfTime(KeyboardInterrupt):
-    """Ends a round. hypothesis takes it for Ctrl-C, and not for a finding."""
+    """Ends a round. hypothesis treats it like Ctrl-C, not as a finding."""
 
 
 def work(pipe, last, place, make: Callable, seed: int, examples: int, seconds: float) -> None:
@@ -142,7 +142,9 @@ def rounds(subjects: dict[str, Callable], options) -> tuple[dict, dict[str, str]
 def tell(totals: dict, findings: dict, options) -> int:
     """Print what was tried. Returns the exit status."""
     for name, counts in totals.items():
-        said = ", ".join(f"{n} {what}" for what, n in sorted(counts.items())) or "not tried, for want of time"
+        said = (
+            ", ".join(f"{n} {what}" for what, n in sorted(counts.items())) or "not tried: the time was over"
+        )
         print(f"{name:20} {sum(counts.values()):8}: {said}")
     total = sum(sum(c.values()) for c in totals.values())
     print(f"{total} tried with seed {options.seed}, {len(findings)} findings")

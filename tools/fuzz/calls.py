@@ -1,7 +1,7 @@
 """Make random calls of a layer from its cases, with other dtypes, layouts, sizes, kinds and parameters.
 
-A call may be right or refused. It is right if it gives what the case's reference gives, in double, for the same
-arguments; refused by an error of the layer's own, which names layer and argument. All else is a finding.
+A call must be right or refused. It is right if it agrees with the case's reference in double. It is refused if it
+raises the layer's own error, which names layer and argument. Anything else is a finding.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ DTYPES = (
     torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16, torch.int8,
     torch.uint8, torch.bool, torch.complex64, torch.complex128, torch.float8_e4m3fn, torch.uint16,
 )  # fmt: skip
-# Small, or so large that no memory holds what they ask for: what lies between only costs time.
+# Small, or so large that no memory suffices. Sizes between only cost time.
 NUMBERS = (
     0, 1, -1, 2, 3, 7, 2**31 - 1, 2**31, -(2**31), 2**63 - 1, 2**63, 1 << 70, 0.5, 2.5, -0.0, math.nan, math.inf, True,
     None, "3", b"3", (), (1,), (1, 2), (2, 1, 3), [1, 1], numpy.int64(2), numpy.float32(1.5), 1j, object,
@@ -35,7 +35,7 @@ SIZES = (0, 1, 2, 3, 5, 8)
 
 
 class Finding(AssertionError):
-    """Something that must not happen. The text has the call."""
+    """A wrong outcome. The text has the call."""
 
 
 class Labelled(Tensor):
@@ -62,7 +62,7 @@ def misaligned(x: Tensor) -> Tensor:
     return torch.cat([x.new_zeros(1), x.flatten()])[1:].view(x.shape)
 
 
-# By name: another tensor with the same values.
+# Other tensors with the same values, by name.
 LAYOUTS: dict[str, Callable[[Tensor], Tensor]] = {
     "transposed": lambda x: x.transpose(0, -1).contiguous().transpose(0, -1) if x.dim() else x,
     "sliced": sliced,
@@ -74,7 +74,7 @@ LAYOUTS: dict[str, Callable[[Tensor], Tensor]] = {
     "subclass": lambda x: x.as_subclass(Labelled),
     "parameter": lambda x: torch.nn.Parameter(x) if x.is_floating_point() else x,
 }
-# By name: a tensor that is something else.
+# Other kinds of tensors, by name.
 KINDS: dict[str, Callable[[Tensor], Tensor]] = {
     "sparse": lambda x: x.to_sparse(),
     "csr": lambda x: x.to_sparse_csr(),
@@ -99,7 +99,7 @@ class Call:
     arguments: list
     words: list[str]
     grad: bool = False
-    case: Case | None = None  # whose reference says what is right; None: only that it does not crash
+    case: Case | None = None  # has the reference; None: the call must only not crash
 
     def __str__(self) -> str:
         return f"{self.name}({', '.join(self.words)}){'.backward()' * self.grad}"
@@ -238,7 +238,7 @@ def try_call(call: Call, error: type[Exception]) -> str:
         failure = raised
     if (
         failure is not None
-    ):  # not above: hypothesis takes the same finding for another if it has another context
+    ):  # not above, because with another context hypothesis would take the same finding for a new one
         return judged_error(call, failure, error)
     if call.case is None:
         return "not compared"
@@ -268,7 +268,7 @@ def judged_error(call: Call, raised: Exception, error: type[Exception]) -> str:
 
 
 def judged_result(call: Call, tops, diffs) -> str:
-    """Compared with the reference, where that can do with the same arguments."""
+    """Compare with the reference, if it accepts the same arguments."""
     try:
         doubled = cast(call.arguments, torch.float64, grad=call.grad)
         if call.case.is_caffe:  # which computes with integers as with any other numbers

@@ -1,7 +1,7 @@
-"""For which GPUs nvcc compiles: the options for ARCH.
+"""The options of nvcc for ARCH.
 
-nvcc's front is the slow part of a compilation. It runs once for several architectures, as for the oldest of them; then
-the code is assembled for each. PTX of the last front is kept for future GPUs.
+nvcc's front end is the slow part of a compilation. It runs once for several architectures, for the oldest of them. Then
+the code is assembled for each. The last front end's PTX is kept for future GPUs.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import platform
 import re
 import subprocess
 
-# From sm_80 on half types have instructions of their own.
+# The first architecture with its own instructions for half types.
 _HALF_TYPES = 80
-# Only in systems with ARM processors.
+# An architecture of systems with ARM processors.
 _OF_ARM = "110"
 
 

@@ -29,7 +29,7 @@ from .job import Job, empty
 from .settings import ROOT, Settings, full, make_command, of_each_folder
 from .stale import Inputs
 
-# Stands in MAKEFLAGS between make's options and the settings of the command line.
+# The separator in MAKEFLAGS between make's options and the settings of the command line.
 _OVERRIDES = " -- "
 # A disk with fewer free bytes counts as full.
 ALMOST_NOTHING = 1 << 20
@@ -40,10 +40,9 @@ ALMOST_NOTHING = 1 << 20
 
 @contextlib.contextmanager
 def locked(path: str, shared: bool = False):
-    """Within it no other make builds here, because its files would have the same names.
+    """A lock against other makes in this folder, whose files would have the same names.
 
-    The lock is the open file, which make and its children inherit: it is free when the last of them has ended, however
-    that came about.
+    The lock is an open file that make and its children inherit, so it is free when the last of them has ended.
     """
     os.makedirs(os.path.dirname(path), exist_ok=True)
     lock = os.open(path, os.O_CREAT | os.O_RDWR)
@@ -61,7 +60,7 @@ def locked(path: str, shared: bool = False):
 
 
 def make_flags() -> list[str]:
-    """The options of the make above, without its settings, which make would expand."""
+    """The options of the calling make, without its settings, which make would expand."""
     flags = os.environ.get("MAKEFLAGS", "").partition(_OVERRIDES)[0].split()
     return [flag for flag in flags if flag != "--" and "=" not in flag.partition("-")[0]]
 
@@ -71,7 +70,7 @@ def is_dry(flags: list[str]) -> bool:
 
 
 def is_asked(flags: list[str]) -> bool:
-    """Does the user only ask what make would do, or if there is something to do? Then nothing may be removed."""
+    """Is it make -n or make -q, which must not remove anything?"""
     return _has(flags, "n") or _has(flags, "q")
 
 
@@ -85,8 +84,8 @@ def run_make(
     """Run make on the written rules.
 
     Args:
-        quiet: only say, by the status, if there is something to do.
-        changed: files that make must take for new.
+        quiet: return by the status whether there is something to do, and print nothing.
+        changed: files that make must treat as changed.
     """
     flags = [] if quiet else make_flags()
     environment = {k: v for k, v in os.environ.items() if not k.startswith("MAKE") and k != "MFLAGS"}
@@ -95,11 +94,11 @@ def run_make(
         environment["TMPDIR"] = full(job.settings.temporary)
     command = ["make", "--no-print-directory", "-f", job.makefile, *goals]
     command += ["-k"] * keep_going + ["-q"] * quiet + [f"--what-if={path}" for path in changed]
-    # Without make's message that there is nothing to do.
+    # Suppress make's message that there is nothing to do.
     command += ["-s"] * (not job.settings.verbose and not is_dry(flags))
     if not any(flag.startswith(("-j", "--jobserver")) for flag in flags):
         command.append(f"-j{len(os.sched_getaffinity(0))}")
-    # Open files are inherited: the make above lends its job server, and compilers hold the lock while they run.
+    # Open files are inherited: the calling make's job server, and the lock, which compilers hold while they run.
     silent = subprocess.DEVNULL if quiet else None
     return subprocess.call(command, env=environment, close_fds=False, stdout=silent, stderr=silent)
 
@@ -128,7 +127,7 @@ def build(job: Job, keep_going: bool = False) -> int:
 
 
 def say_if_full(*places: str) -> None:
-    """Report a full disk, because some tools do not, and ar says `Success`."""
+    """Report a full disk, because some tools do not: ar prints `Success`."""
     for place in filter(os.path.exists, places):
         if (free := shutil.disk_usage(place).free) < ALMOST_NOTHING:
             print(f"make: {place}: No space left on device ({free >> 10} KB)", flush=True)
@@ -137,7 +136,7 @@ def say_if_full(*places: str) -> None:
 
 @contextlib.contextmanager
 def remembered(inputs: Inputs):
-    """Within it make runs: what is stale is removed before, and what was made is recorded after."""
+    """Around a run of make: remove stale outputs before, and record the new ones after."""
     inputs.forget()
     try:
         yield
@@ -211,7 +210,7 @@ def loops(settings: Settings) -> int:
 
 
 def copied(settings: Settings, checker: str, place: str) -> Settings:
-    """Copy the layers, and return the settings that build the copy with SANITIZE."""
+    """Copy the layers. Returns the settings that build the copy with SANITIZE."""
     empty(f"{place}/layers")
     ignored = shutil.ignore_patterns("build", "*.so", "__pycache__", ".*")
     shutil.copytree(settings.layers_dir, f"{place}/layers", ignore=ignored, dirs_exist_ok=True)
@@ -262,19 +261,19 @@ def verify(settings: Settings) -> int:
     return status
 
 
-# The last line of make verify, by the status of tools.verify: make itself gives a shell 2 for each of them.
+# The last line of make verify, by the status of tools.verify, because make itself exits with 2 for each of them.
 VERDICTS = {0: "right", 1: "wrong"}
 
 
 def check_writable(settings: Settings) -> None:
-    """Refuse a folder that cannot be written, and say what can be done instead."""
+    """Refuse a folder that cannot be written. The message says what to do instead."""
     for setting, place in (("LAYERS_DIR", settings.layers_dir), ("BUILD", settings.build)):
         nearest = place
         while not os.path.exists(nearest):
             nearest = os.path.dirname(nearest) or "."
         if not os.path.isdir(nearest) or not os.access(nearest, os.W_OK):
             raise Refused(
-                f"{setting}: {full(nearest)} cannot be written. A layer's library lies beside its files, whatever "
+                f"{setting}: {full(nearest)} cannot be written. A layer's library goes beside its files, whatever "
                 "BUILD is. Copy the layers to a folder of your own, and build there:\n"
                 f"    cp -r {full(settings.layers_dir)} ~/my_layers\n"
                 f"    {' '.join(make_command())} LAYERS_DIR=~/my_layers"
@@ -324,7 +323,7 @@ def main() -> int:
     os.chdir(ROOT)
     try:
         if _has(make_flags(), "t"):
-            raise Refused("-t (--touch) would leave empty libraries that count as built")
+            raise Refused("-t (--touch) would leave empty libraries, which make would take for built ones")
         several, targets = of_each_folder(sys.argv[1:])
         if len(targets) != 1 or targets[0] not in TARGETS:
             raise Refused(f"usage: python -m tools.make.build {' | '.join(TARGETS)} [SETTING=value ...]")

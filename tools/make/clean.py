@@ -14,7 +14,7 @@ from .job import FROM, MARK, remove
 from .makefile import CALL
 from .settings import Settings
 
-# What make writes to BUILD: files, and folders, each with a file that marks it (a layer's: FROM).
+# What make writes to BUILD: files, and folders that contain a mark (a layer's: FROM).
 _MADE = {
     "_tmp": MARK,
     "core": "lock",
@@ -37,11 +37,11 @@ def clean(settings: Settings) -> int:
     build = settings.build
     if os.path.isdir(build):
         if os.path.islink(build) or not os.path.exists(f"{build}/lock"):
-            raise Refused(f"BUILD={build}: no make has built there; nothing was removed")
+            raise Refused(f"BUILD={build}: make has not built in this folder; nothing was removed")
         if not os.access(build, os.W_OK):
-            raise Refused(f"BUILD={build}: it is another user's; nothing was removed")
+            raise Refused(f"BUILD={build}: the folder belongs to another user; nothing was removed")
         made = [entry.name for entry in os.scandir(build) if is_made(entry)]
-        # The lock last, because the next clean knows the folder by it.
+        # The lock goes last, because the next clean recognises the folder by it.
         for name in sorted(made, key="lock".__eq__):
             remove(f"{build}/{name}")
         if left := ", ".join(map(folders.shown, sorted(os.listdir(build))[:20])):

@@ -1,6 +1,6 @@
-"""Which libraries a make could not build, and why. What was there before is removed, and Python says why.
+"""Find the libraries that make could not build, and the reasons. Older libraries are removed.
 
-A library that stays after a failed build would answer with what the layer was before.
+A library that stays after a failed build would run the layer's old code. Python's error gives the reason.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Failure:
 
     Attributes:
         why: the first error.
-        logs: the folder with all of it; "" if there is none.
-        only_host: the host lacks something that the kernels need, and the layer is built for a GPU.
+        logs: the folder with the whole output; "" if there is none.
+        only_host: the host lacks something that the kernels need. The layer is built for a GPU.
     """
 
     name: str
@@ -119,12 +119,12 @@ def reason(job, name: str, logs: list[str]) -> str:
         return shown(" ".join(errors[0].split()))[:_MOST]
     header = os.path.join(folder.path, f"{name}.h")
     if not folder.is_caffe and not os.path.exists(header):
-        return f"{header} is missing, which declares the C functions"
-    return "see make's lines above"
+        return f"{header}, which declares the C functions, is missing"
+    return "see make's output above"
 
 
 def missing_fields(logs: list[str]) -> list[tuple[str, str]]:
-    """For a Caffe layer that did not compile: messages, and fields that its files use and the messages do not have."""
+    """The fields that a Caffe layer's files use and its messages lack, if it did not compile."""
     lacking = re.compile(r"class \W?caffe::(\w+Parameter)\W+has no member\W+(?:named\W+)?(\w+)")
     found = (read(log, "utf-8") for log in logs)
     return list(dict.fromkeys(field for text in found for field in lacking.findall(text)))

@@ -1,8 +1,8 @@
 """The folders with layers: which names and paths make accepts, and a folder's kind and files.
 
-A layer's name becomes a folder, a Python module, and a word in a makefile and in a shell's command. A path becomes a
-target of make's, which cannot be quoted. So a name that make or a shell could misread is refused. Every make finds the
-layers anew, so nothing slow is imported here.
+A layer's name becomes a folder, a Python module, and a word in a makefile and in a shell command. A path becomes a
+target of make, which cannot be quoted. So a name that make or a shell could misread is refused. Every make runs this,
+so nothing slow is imported here.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ def why_no_layer(name: str) -> str | None:
     if not (name.isascii() and name.isidentifier()):
         return "a layer is named like a Python module: letters, digits and underscores, as in roi_pool2"
     if keyword.iskeyword(name):
-        return "this is a word of Python's own"
+        return "this is a keyword of Python"
     if name.startswith("_") or name in TOOLKIT_NAMES:
-        return "this name is the toolkit's own"
+        return "the toolkit uses this name itself"
     return None
 
 
@@ -92,13 +92,13 @@ _REGISTERS = re.compile(
     rb'^[ \t]*(?:%b)[^A-Z_]|^extern "C" int64_t caffe_test_run' % "|".join([*REGISTER, INSTANTIATE]).encode(),
     re.M,
 )
-# Words of sources that need the Caffe core's layers or its Net: their headers, and functions that make a layer by type.
+# Words in sources that need the core's stock layers or its Net: headers, and functions that make a layer by type.
 _STOCK = re.compile(
     rb"caffe/(?:layers/(?!loss_layer\.|neuron_layer\.)\w+_layer|(?:common|neuron|vision)_layers|net|caffe|layer_factory)"
     rb"\.hpp|caffe/util/insert_splits\.hpp|\bCreateLayer\b|\bNet\s*<"
 )
-# A kernel that asks for the GPU's architecture is compiled for each one. Asking only for sm_80 is excepted: nvcc's
-# front runs once for the GPUs before sm_80, and once for those from there on (mk/cuda.mk).
+# A kernel that tests the GPU's architecture is compiled for each one. A test only for sm_80 needs no more than nvcc's
+# two front ends, one for GPUs before sm_80 and one for later ones (mk/cuda.mk).
 _ASKS_ARCH = re.compile(
     rb"__CUDA_ARCH(?!__\s*(?:>=|<)\s*800\b)|cuda/(?:ptx|barrier|pipeline)|cooperative_groups|mma\.h\b"
 )

@@ -1,4 +1,4 @@
-"""What one run of make builds: the layers, the rules, and the folders that the rules write to."""
+"""A run of make: its layers, its rules, and the folders that the rules write to."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MARK, FROM = ".made_by_make", "from"
 
 
 class Job:
-    """What one run of make builds."""
+    """A run of make."""
 
     def __init__(self, settings: Settings, only: list[str] | None = None):
         self.settings = settings
@@ -76,15 +76,15 @@ class Job:
 
 
 def empty(folder: str, mark: str = MARK) -> None:
-    """Make a folder, or remove its contents except for the mark, by which the next make knows it.
+    """Make a folder, or remove its contents except the mark, by which the next make recognises it.
 
-    A folder without the mark is somebody's own.
+    A folder without the mark belongs to the user.
     """
     left = os.listdir(folder) if os.path.isdir(folder) else []
     if os.path.islink(folder) or (left and mark not in left):
-        raise Refused(f"{folder}: make would empty this folder, and did not make it; give another BUILD")
+        raise Refused(f"{folder}: make would empty this folder, but did not create it; set another BUILD")
     os.makedirs(folder, exist_ok=True)
-    # The mark stays, so that the next make knows the folder if this one is killed here.
+    # The mark stays, so that the next make recognises the folder if this one is killed here.
     open(os.path.join(folder, mark), "a").close()
     for name in left:
         if name != mark:
@@ -100,14 +100,13 @@ def remove(path: str) -> None:
 
 # ------------------------------------------------------------------------------- folders outside of the toolkit
 
-# Layers there may write `from .._runtime import Layer`, as the bundled ones do, and get the toolkit's `_runtime`. For
-# them make writes an __init__.py into their folder. If they import the installed toolkit (`from cuffi import Layer`),
-# the folder needs no such file.
+# Layers there may write `from .._runtime import Layer`, as the toolkit's do. For this, make writes an __init__.py into
+# their folder. If they import the installed toolkit (`from cuffi import Layer`), the folder needs no such file.
 
 # What make verify and make sanitize may copy to a folder outside.
 _TOOLKITS = edge.PACKAGE / "__init__.py"
 _RELATIVE = re.compile(rb"^\s*from \.\._", re.M)
-_MADE = "# Made by the toolkit's make, and made anew by it. Delete this line to keep what you change.\n"
+_MADE = "# Written by the toolkit's make, which overwrites it. Delete this line to keep your changes.\n"
 _INSTALLED = """
 import cuffi
 

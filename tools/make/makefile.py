@@ -21,7 +21,7 @@ from .stale import Files, Inputs
 CORE_SOURCES = "src/caffe"
 # The extension that makes calls, one for all layers.
 CALL = "layers/_runtime/_call.abi3.so"
-# The record of these (stale.py) is the toolkit's own, whatever BUILD and CORE are.
+# The record of these (stale.py) is in the toolkit's own folder, whatever BUILD and CORE are.
 TOOLKITS = "build"
 # The core's own layers and its Net. Only layers that own sub-layers need them.
 STOCK = re.compile(
@@ -62,7 +62,7 @@ class Rules:
     def rule(self, targets: str, needs: list[str], recipe: str = "+@:", place: str = ""):
         """Add a rule. Without a recipe, the needs' recipes write the targets if they change.
 
-        The + has make look at the file's time under -q, too, which else takes it for changed.
+        Without the +, make -q would take the file for changed.
 
         Args:
             place: the folder whose record has the targets' inputs, if not the targets' own.
@@ -73,7 +73,7 @@ class Rules:
             self.inputs.add(target, read, place, self.backend)
 
     def shared(self, backend: str) -> list[str]:
-        """The files on which all that is made for a backend depends: recipes, compilers, packages that write code."""
+        """The files on which all outputs for a backend depend: recipes, compilers, packages that write code."""
         recipes = ["mk/rules.mk", *[f"mk/{backend}.mk"] * bool(backend)]
         return [*recipes, *self.settings.compiler_files(backend), *requirements.writers()]
 
@@ -180,12 +180,12 @@ class Rules:
         return base, stock
 
     def prepared(self, folder: Folder, build: str) -> list[str]:
-        """Add the rules of what a Caffe folder's objects need first: messages and forwarding headers."""
+        """Add the rules of a Caffe folder's messages and forwarding headers, which its objects need first."""
         core, listed = folder.path == CORE_SOURCES, self.listed(folder, build)
         protos = [f"{folder.path}/{proto}" for proto in folder.protos]
         descriptor = f"{folder.path}/_caffe.desc"
         where = "" if core else f"--layer-dir {folder.path} --descriptor {descriptor} "
-        # It lies beside the layer's files, so somebody may remove it while the stamp stays.
+        # It is beside the layer's files, so a user may remove it while the stamp stays.
         gone = not core and not os.path.exists(os.path.join(self.settings.root, descriptor))
         if gone:
             self.rule(descriptor, [], "@:", place=build)
@@ -207,9 +207,9 @@ class Rules:
         return [listed, f"{build}/forwarded", f"{build}/include/caffe/proto/caffe.pb.h"]
 
     def listed(self, folder: Folder, build: str) -> str:
-        """Add the list of a folder's files. All that is made of the folder depends on it.
+        """Add the list of a folder's files. All outputs of the folder depend on it.
 
-        A new file may hide another one of its name, and a file that is gone leaves nothing newer behind.
+        A new file may hide another file of its name, and a removed file leaves nothing newer behind.
         """
         names = [*folder.sources, *folder.headers, *folder.protos, *folder.beside]
         self.lists[folder.path] = f"{build}/files"
@@ -348,7 +348,7 @@ class Rules:
     def text(self, folders: list[Folder], core_sources: Folder) -> str:
         if HOST.name in self.settings.backends:
             self.runtime()
-        # A toolkit that is installed, or another user's, has them already.
+        # An installed toolkit, or another user's, has them already.
         own = os.access(os.path.join(self.settings.root, os.path.dirname(CALL)), os.W_OK)
         call, messages = ([CALL], [self.stock_messages()]) if own else ([], [])
         if own:

@@ -1,4 +1,4 @@
-"""The end of make's output: the table of the layers, what is broken and why, and the next command."""
+"""The end of make's output: the table of the layers, the broken layers with reasons, and the next command."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def report(job, status: int) -> int:
 
 
 def say_what_is_broken(job, broken: dict[str, str]) -> None:
-    """The last lines. Each layer that is not good is in one of them.
+    """The last lines, with a line for each broken layer.
 
     Args:
         broken: why a built layer failed when it ran, by name.
@@ -69,18 +69,16 @@ def say_what_is_broken(job, broken: dict[str, str]) -> None:
 
 
 def say_left_out(job) -> None:
-    """What is not built, and is no failure: folders that are no layer, and kernels that the host cannot run."""
+    """Lines for parts that were not built without a failure: folders that are not layers, kernels for a GPU only."""
     for name, why in job.unfit.items():
         print(f"Left out: {os.path.join(job.settings.layers_dir, name)}: {why}.", flush=True)
     for failure in job.failures:
         if failure.only_host:
-            print(
-                f'No host library: {failure}. It is built for the GPU: backends="cuda" is all it can be built for.'
-            )
+            print(f'No host library: {failure}. It can be built only for the GPU: backends="cuda".')
 
 
 def next_command(job) -> str:
-    """What to type next. The suite reads cases.py; a Caffe layer without one has its CPU code to compare with."""
+    """The next command. The tests read cases.py; a Caffe layer without one can be compared with its CPU code."""
     untested = [folder.name for folder in job.folders if folder.is_caffe and not folder.has("cases.py")]
     if not untested:
         return job.settings.suite()

@@ -39,7 +39,7 @@ def need(groups: list[str], stamp: str) -> None:
     """Install missing packages.
 
     Args:
-        stamp: a file that remembers that nothing was missing for this Python.
+        stamp: a file that records that nothing was missing for this Python.
     """
     asked = "".join(read(file_of(group)) for group in groups)
     remembered = f"{sys.executable} {sys.version}\n{asked}".encode()
@@ -52,7 +52,7 @@ def need(groups: list[str], stamp: str) -> None:
 
 @functools.cache
 def writers() -> list[str]:
-    """The packages that write code (requirements/build.txt): files that are others in another version."""
+    """The files that show the versions of the packages that write code (requirements/build.txt)."""
     wanted = {_plain(name) for name in _LINE.findall(read(file_of("build")))}
     found = []
     for folder in filter(os.path.isdir, sys.path):
@@ -75,7 +75,7 @@ def _install(groups: list[str], lacking: list[str]) -> None:
     if sys.prefix == sys.base_prefix and os.path.exists(managed):
         raise Refused(
             f"Missing Python packages: {', '.join(lacking)}\n"
-            "This Python belongs to the operating system. Make one of your own, then make again:\n"
+            "This Python belongs to the operating system. Make a virtual environment, and run make again:\n"
             "    python3 -m venv .venv && . .venv/bin/activate && make"
         )
     print(f"  PIP   {' '.join(lacking)}", flush=True)
@@ -86,7 +86,7 @@ def _install(groups: list[str], lacking: list[str]) -> None:
     if failed or missing(groups):
         raise Refused(
             f"Missing Python packages: {', '.join(lacking)}\n"
-            "pip could not install them (its words are above). Where there is a network or a folder of wheels:\n"
+            "pip could not install them (its output is above). With a network or a folder of wheels:\n"
             f"    {sys.executable} -m pip install {files}"
         )
 

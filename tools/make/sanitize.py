@@ -19,7 +19,7 @@ from .build import build, copied, is_dry, make_flags
 from .job import Job
 from .settings import ROOT, Settings, of_each_folder
 
-# The status of tools.verify.run_cases where nothing is wrong, and nobody says what to run for some layer.
+# The status of tools.verify.run_cases if nothing is wrong, but some layer has no cases and no fitting guess.
 NO_VERDICT = 3
 
 
@@ -88,7 +88,7 @@ def on_the_gpu(settings: Settings) -> dict[str, int]:
 
 
 def sanitize(settings: Settings) -> int:
-    """Run all stages, whatever one of them finds. "No verdict" (3) is the status only if nothing is wrong."""
+    """Run all stages, also after an error. The status is 3, "no verdict", only if nothing is wrong."""
     os.makedirs(settings.build, exist_ok=True)
     requirements.need(["build", "run", "test"], f"{settings.build}/packages.test")
     status = build(Job(settings))

@@ -37,12 +37,12 @@ def is_called_elsewhere() -> bool:
 
 
 def make_command() -> list[str]:
-    """The words of make for the toolkit, where the user is."""
+    """The make command for the toolkit, from the user's folder."""
     return ["make", "-C", ROOT] if is_called_elsewhere() else ["make"]
 
 
 def suite_command(layers_dir: str, options: str = "") -> str:
-    """The command that tests layers. An installed toolkit has no suite, and runs the cases.
+    """The command that tests layers. An installed toolkit has no tests, and runs the cases.
 
     Args:
         layers_dir: "" if they are the toolkit's own.
@@ -129,7 +129,7 @@ class Settings:
             asked = subprocess.run([self.nvcc, f"-arch={arch}", *nothing], capture_output=True, text=True)
             if arch == "native" and "Cannot find valid GPU" in asked.stderr:
                 raise Refused(
-                    "ARCH=native: nvcc finds no GPU here. Name the one that it is for, as in ARCH=sm_90, or leave the "
+                    "ARCH=native: nvcc finds no GPU here. Name the target GPU, as in ARCH=sm_90, or leave the "
                     "CUDA backend out: NVCC="
                 )
             if asked.returncode:
@@ -139,7 +139,7 @@ class Settings:
                 )
 
     def core_key(self, backend: str, of_kernels: bool = True) -> str:
-        """A key for the toolkit's own objects: other settings, other key."""
+        """A key for the toolkit's own objects, which depends on the settings."""
         of = {name: self.of(name) for name in ("CXX", *BACKENDS[backend].settings)}
         if not of_kernels and of.get("SANITIZE") == "races":
             of["SANITIZE"] = ""
@@ -149,14 +149,14 @@ class Settings:
         """The folder of the toolkit's own objects for a backend.
 
         Args:
-            of_kernels: false for what has no kernels in it, where the race finder has nothing to find.
+            of_kernels: false for objects without kernels, which the race finder does not need.
         """
         return f"{self.core}/{backend}-{self.core_key(backend, of_kernels)}"
 
     def compiler_files(self, backend: str = "") -> list[str]:
         """The files of the compilers of a backend, and of the C++ compiler, which each backend needs.
 
-        All of a name on PATH: the first one may be a wrapper that calls the next.
+        All files of the name on PATH, because the first may be a wrapper that calls the next.
         """
         named = [self.cxx, *([self.of(BACKENDS[backend].compiler)] if backend else [])]
         words = dict.fromkeys(word for text in named for word in shlex.split(text))
@@ -184,7 +184,7 @@ class Settings:
         clang never makes one of two, and clang 14 does not know g++'s option for it.
         """
         option = "-fno-gnu-unique"
-        # The driver knows its options. It says what it would start (-###), and starts nothing.
+        # With -### the driver prints the commands, and runs nothing.
         nothing = ["-###", "-fsyntax-only", "-x", "c++", os.devnull]
         asked = subprocess.run([*shlex.split(self.cxx), option, *nothing], capture_output=True)
         return "" if asked.returncode else option
@@ -231,7 +231,7 @@ def full(path: str) -> str:
 
 
 def tidy(path: str, setting: str) -> str:
-    """The path in one form, because files of a build contain paths: relative in the toolkit, else absolute."""
+    """The path in one form: relative in the toolkit, otherwise absolute. Files of a build contain paths."""
     path = full(os.path.expanduser(path))
     inside = os.path.relpath(path, ROOT)
     return folders.check_path(path if inside.startswith("..") else inside, setting)

@@ -1,9 +1,9 @@
-"""Remove what was made from other inputs than those that are there now, so that make makes it again.
+"""Remove targets whose inputs have changed, so that make builds them again.
 
-make compares times: a target is old if an input is newer. But an input may change and be older, after `cp -p`, `mv`,
+make compares times: a target is old if an input is newer. But a changed input may be older, after `cp -p`, `mv`,
 `rsync -a`, `tar` or a package manager. So each folder of objects has a file `inputs`, with the state and the digest of
 every file that its targets were made from. Before make runs, a target is removed if one of its inputs has another
-content, or is not recorded. The layer's library goes with it: a library never outlives its sources.
+content, or is not recorded. The layer's library is removed with it.
 
 An input whose digest was not taken before a compiler may have read it has the digest UNKNOWN, and counts as changed.
 """
@@ -46,7 +46,7 @@ class Files:
         self._digests: dict[str, str] = {}
 
     def state(self, path: str) -> str:
-        """What changes when the file changes; "-" if there is none."""
+        """The file's state, which changes when the file changes; "-" if it does not exist."""
         if path not in self._states:
             self._states[path] = state_of(path)
         return self._states[path]
@@ -91,13 +91,13 @@ class Record:
     Args:
         place: the folder.
         shared: files on which every target depends: compilers, rules.
-        generated: says if a path is a file that make generates. Its own rule takes care of it.
+        generated: is a path a file that make generates? It has its own rule.
 
     Attributes:
         targets: the rules' prerequisites, by target.
-        depfiles: what the compilers write, or have written. A depfile's target has its name without `.d`.
-        outputs: targets that lie beside the user's files, where another make may have written them.
-        libraries: files that must go with a stale target.
+        depfiles: the compilers' depfiles. A depfile's target has its name without `.d`.
+        outputs: targets beside the user's files, which another make may have written.
+        libraries: files to remove with a stale target.
     """
 
     def __init__(self, place: str, files: Files, shared: Iterable[str], generated: Callable[[str], bool]):
@@ -146,7 +146,7 @@ class Record:
         return self.files.state(path) == state or self.files.digest(path) == digest
 
     def stale(self) -> list[str]:
-        """The targets that exist and were made from something else, and the libraries made of them."""
+        """The targets that were made from other inputs, and the libraries made from them."""
         changed = self.changed()
         found = [target for target in self.targets if changed and self._depends(target, changed)]
         return [*found, *(self.libraries if found else [])]
@@ -226,7 +226,7 @@ class Inputs:
         self.records[os.path.dirname(target)].depfiles.add(f"{target}.d")
 
     def goes_with(self, place: str, library: str) -> None:
-        """Note that a library goes if a target in this folder, or below it, is stale."""
+        """Note a library to remove if a target in this folder, or below it, is stale."""
         for folder, record in self.records.items():
             if f"{folder}/".startswith(f"{place}/"):
                 record.libraries.append(library)

@@ -1,4 +1,4 @@
-"""Run each built layer once, on the first input of its first case, for the table that make ends with.
+"""Run each built layer once, on the first input of its first case, for the table at the end of make's output.
 
 Child processes run the layers, so one that crashes does not end the others. One that does not end is stopped after
 LIMIT seconds.
@@ -20,7 +20,7 @@ from pathlib import Path
 from .backends import BACKENDS, CPU, GPU
 from .folders import shown
 
-# After so many seconds make names the layer that it waits for.
+# The seconds after which make names the layer that it waits for.
 PATIENCE = 2
 
 
@@ -29,7 +29,7 @@ class Outcome:
     """A layer's row of the table.
 
     Attributes:
-        failed: why the layer is not good; "" if it is.
+        failed: the reason why the layer is broken; "" if it is not.
     """
 
     backends: str = ""
@@ -76,7 +76,7 @@ def outcomes_of(layers_dir: str, names: list[str], settings) -> dict[str, Outcom
 
 
 def died(code: int, settings, name: str) -> str:
-    """How a layer's process ended, and what finds the place."""
+    """How a layer's process ended, and how to find the place."""
     how = signal.Signals(-code).name if code < 0 else f"exit status {code}"
     where = (
         f"{settings.hint('sanitize', LAYERS=name)} finds the place" if code < 0 else "the layer calls exit"
@@ -88,7 +88,7 @@ def _collect(pipe: int, left: list[str], found: dict[str, Outcome], limit: float
     """Read the child's answers. Returns why it must be stopped; "" if it has ended."""
     for line in _lines(pipe, left, found, limit):
         if line is None:
-            return f"it did not end within {limit:g} s (LIMIT= sets another limit)"
+            return f"it did not end within {limit:g} s (LIMIT= changes this)"
         name, *fields = line.split("\t")
         found[name] = Outcome(*fields)
     return ""
@@ -105,7 +105,7 @@ def _lines(pipe: int, left: list[str], found: dict, limit: float) -> Iterator[st
                 yield None
                 return
             running = next((name for name in left if name not in found), "")
-            print(f"  RUN   {running}: no end yet; it may take {limit:g} s", flush=True)
+            print(f"  RUN   {running}: still running; the limit is {limit:g} s", flush=True)
             continue
         part = os.read(pipe, 1 << 16)
         if not part:
@@ -154,7 +154,7 @@ def outcome_of(layers_dir: Path, name: str, settings) -> Outcome:
     built = " ".join(b for b in settings.backends if (folder / BACKENDS[b].library).exists())
     # Or Python would import the folder as an empty package.
     if not (folder / "__init__.py").exists():
-        return Outcome(built, error="no __init__.py yet: it says what Python calls")
+        return Outcome(built, error="no __init__.py yet: it has the functions for Python")
     try:
         package = load_package(layers_dir)
         module = importlib.import_module(f"{package}.{name}")
@@ -167,7 +167,7 @@ def outcome_of(layers_dir: Path, name: str, settings) -> Outcome:
         return run_once(cases[0], layer_of(module))
     except (Exception, SystemExit) as error:
         said = words_of(error)
-        if "not filled in" in said:  # `make new FROM=` made it, and nobody has filled it in; it only builds
+        if "not filled in" in said:  # `make new FROM=` wrote it, and it is not filled in; it only builds
             return Outcome(where="[yellow]not filled in", error=cell(said.partition(": ")[2]))
         return Outcome(built, failed=said)
 

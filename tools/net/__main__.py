@@ -4,7 +4,7 @@ make net PROTOTXT=deploy.prototxt [WEIGHTS=x.caffemodel] [CAFFE=/path/to/fork]
     ports and builds what is missing, runs the net once, prints a table
 
 make verify-net PROTOTXT=deploy.prototxt CAFFE=/path/to/fork
-    runs the net by torch and all unedited, and compares every blob and every gradient
+    runs the net with torch and with the fork's code, and compares every blob and every gradient
 
 make onnx PROTOTXT=deploy.prototxt WEIGHTS=x.caffemodel [ONNX=x.onnx]
     writes the net as ONNX, and compares every blob with what onnxruntime computes
@@ -61,7 +61,7 @@ USAGE = {
 
 
 def main() -> int:
-    # Names of layers and blobs may have brackets.
+    # Names of layers and blobs may have brackets, which rich would interpret.
     console = Console(markup=False)
     try:
         return run(console)
@@ -122,18 +122,18 @@ class Asked:
 
     @property
     def states(self) -> list[State]:
-        """Those that the net is built for."""
+        """The states that the net is built for."""
         stages = frozenset(self.options["stages"])
         return [State(phase, stages=stages) for phase in ([self.phase] if self.phase else [TEST, TRAIN])]
 
     @functools.cached_property
     def needs(self) -> dict[str, Need]:
-        """What the net needs in the states that it is built for."""
+        """The needs of the net's layers in these states."""
         options = self.options
         return needs(self.prototxt, options["replace"], options["ignore"], self.states, self._own)
 
     def _own(self, types: list[str]) -> list[str]:
-        """Those of these types without bottoms that the fork's code computes, and that are no data layers."""
+        """The types without bottoms that the fork's code computes and that are not data layers."""
         folders = Folders([folder for folder in self.folders if Path(folder).is_dir()])
         self.sources = [name for name in types if folders.find(name)]
         if self.caffe and self.sources != types:
@@ -145,7 +145,7 @@ class Asked:
         return self.sources
 
     def check_inputs(self) -> None:
-        """CaffeValueError for what is wrong with the net's inputs, before anything is built."""
+        """Raise CaffeValueError for wrong inputs of the net, before anything is built."""
         options = Options(folders=Folders(self.folders), shapes=self.options["shapes"])
         options.ignore, options.types = self.options["ignore"], dict.fromkeys(self.sources)
         options.python = str if self.options["python_layers"] else None
@@ -159,7 +159,7 @@ class Asked:
 
 
 def place_for(build: str, caffe: str) -> Path:
-    """The folder for the layers of a fork that are ported to be compared with. They are not among the user's layers."""
+    """The folder for layers that are ported only for the comparison, apart from the user's layers."""
     of_fork = hashlib.sha256(os.path.realpath(caffe).encode()).hexdigest()[:8]
     made = Path(full(build), "verify-net")
     made.mkdir(parents=True, exist_ok=True)
@@ -195,9 +195,9 @@ def sizes(text: str) -> tuple[int, ...]:
 
 def port_missing(asked: Asked, console: Console) -> bool:
     """Port the types that no folder has, if there is a fork, and build what is not built."""
-    # Stock layers are ported for the comparison alone.
+    # Stock layers are ported only for the comparison.
     types = [name for name, need in asked.needs.items() if asked.verify or need.fields is not None]
-    if asked.caffe:  # where ported layers go may be a new folder
+    if asked.caffe:  # the folder for ported layers may be new
         Path(asked.folders[0]).mkdir(parents=True, exist_ok=True)
     missing = to_port(types, asked, console) if asked.caffe else []
     if missing or unbuilt_folders(types, asked):
@@ -221,14 +221,14 @@ def unbuilt_folders(types: list[str], asked: Asked) -> list[Path]:
 
 
 def to_port(types: list[str], asked: Asked, console: Console) -> list[str]:
-    """The types that no folder has, and those that the fork has, too, if a later folder has them of another tree."""
+    """The types that no folder has, and the fork's types that a later folder has from another tree."""
     folders = Folders(asked.folders)
     found = {name: folders.find(name) for name in types}
     missing = [name for name, layer in found.items() if layer is None]
     others = {name: x.folder for name, x in found.items() if x and not is_of(x.folder, Path(asked.caffe))}
     of_fork = tree_of(asked.caffe).types if others else {}
     for name, folder in others.items():
-        # A folder without ORIGIN is the user's own layer, which is meant to be used.
+        # A folder without ORIGIN is the user's own layer, which runs.
         is_others = folder.parent == HOME or (folder / "ORIGIN").exists()
         if name in of_fork and is_others and folder.parent != folders.folders[0]:
             missing.append(name)
@@ -239,7 +239,7 @@ def to_port(types: list[str], asked: Asked, console: Console) -> list[str]:
 
 
 def port(missing: list[str], asked: Asked, console: Console) -> bool:
-    """Port these types, and say of stock types because of which fields they are ported."""
+    """Port these types. For stock types, print the fields that make it necessary."""
     console.print(f"Porting {', '.join(missing)} from {asked.caffe}")
     of_forks = {name: asked.needs[name].fields or [] for name in missing}
     for said in reasons(of_forks, Path(asked.caffe)):
@@ -254,7 +254,7 @@ def port(missing: list[str], asked: Asked, console: Console) -> bool:
         for name in missing
         if not (layer := folders.find(name)) or layer.folder.parent != folders.folders[0]
     ]
-    console.print(f"Not ported: {', '.join(failed)}. The lines above say why", soft_wrap=True)
+    console.print(f"Not ported: {', '.join(failed)}. The lines above have the reasons", soft_wrap=True)
     for state in asked.states if len(asked.states) > 1 else ():
         if not any(state.phase in asked.needs[name].phases for name in failed):
             console.print(f"PHASE={state.phase} needs none of these")
@@ -266,7 +266,7 @@ def port(missing: list[str], asked: Asked, console: Console) -> bool:
 
 
 def reasons(missing: dict[str, list[Unknown]], caffe: Path) -> list[str]:
-    """For each field: where the prototxt uses it, and where the fork declares it. CaffeValueError if it does not."""
+    """Where the prototxt uses each field, and where the fork declares it. CaffeValueError if it does not."""
     uses = sorted((one for strange in missing.values() for one in strange), key=lambda one: -one.line)
     fields = {one.path: one for one in uses}  # the first use of each
     said, nowhere = [], []
@@ -281,7 +281,7 @@ def reasons(missing: dict[str, list[Unknown]], caffe: Path) -> list[str]:
         unknown = quote(" ".join(path for path, one in fields.items() if not declared(one, caffe)))
         raise CaffeValueError(
             "\n".join(nowhere) + f"\nIf it does not matter: IGNORE={unknown}. "
-            "If it does, CAFFE has to be the fork for which the prototxt was written"
+            "If it does, CAFFE must be the fork for which the prototxt was written"
         )
     return said
 
@@ -309,7 +309,7 @@ def show(asked: Asked, console: Console) -> int:
         began = time.perf_counter()
         net = caffe_net(asked.prototxt, asked.weights or None, **asked.options)
         load_seconds = time.perf_counter() - began
-    if not asked.weights:  # twenty norms with a variance of zero are more than a float holds
+    if not asked.weights:  # twenty norms with a variance of zero overflow a float
         vary(net)
     for note in [*(str(warning.message) for warning in messages), *net.notes]:
         console.print(note, style="yellow", soft_wrap=True)
@@ -348,7 +348,7 @@ def convert(asked: Asked, console: Console) -> int:
 
 
 def call_of(net: CaffeNet) -> str:
-    """The call of a net in Python. If it silences all that would be its outputs, the call asks for them as blobs."""
+    """The call of a net in Python. If Silence reads all its outputs, the call asks for them as blobs."""
     can_be_named = all(name.isidentifier() and not keyword.iskeyword(name) for name in net.inputs)
     given = [f"{name}=..." if can_be_named else "..." for name in net.inputs]
     steps = net.phase.graph.steps
@@ -406,20 +406,20 @@ def table(net: CaffeNet, times: dict[str, float]) -> Table:
 
 def verify(asked: Asked, console: Console) -> int:
     """Compare both nets. Returns 0 if every blob and every gradient agrees."""
-    # In double: in float a ReLU or a maximum near a tie decides differently here and there, and gradients follow.
+    # In double, because in float a ReLU or a maximum near a tie may decide differently in the two runs.
     torch.set_default_dtype(torch.float64)
     ok, found = True, []
     for phase in [asked.phase] if asked.phase else ["TEST", "TRAIN"]:
         options = asked.options | {"phase": phase}
         with console.status(f"{phase}: loading"):
-            # The fork's layers are here, too, and would win.
+            # The fork's layers would win.
             known = {name: True for name in asked.needs if known_classes(name)}
             native = caffe_net(asked.prototxt, asked.weights or None, native=known, **options)
             unedited = caffe_net(asked.prototxt, None, native=False, **options)
             if not asked.weights:
                 vary(native)
             twin_parameters(native, unedited)
-        with console.status(f"{phase}: running by torch and unedited"):
+        with console.status(f"{phase}: running with torch and with the fork's code"):
             inputs = random_inputs(native, torch.float64)
             differences = compare(native, unedited, inputs, gradients=phase == "TRAIN")
         ok = report(differences, phase, console) and ok
@@ -430,19 +430,19 @@ def verify(asked: Asked, console: Console) -> int:
 
 
 def verdict(ok: bool, differences: list) -> tuple[str, str]:
-    """The last line and its style. Gradients that are all zero say nothing of Backward."""
+    """The last line and its style. Gradients that are all zero do not check Backward."""
     if not ok:
         return "DIFFER", "red"
     gradients = [d for d in differences if d.what == "gradient"]
     if gradients and all(d.nothing for d in gradients):
         count = len(gradients)
-        return f"the blobs agree; all {count} gradients are zero, which says nothing of Backward", "yellow"
+        return f"the blobs agree; all {count} gradients are zero, so Backward was not checked", "yellow"
     return "agree", "green"
 
 
 def report(differences: list, phase: str, console: Console) -> bool:
     limits = {"blob": FORWARD, "gradient": GRADIENT}
-    summary = Table(title=f"phase {phase}: by torch against unedited")
+    summary = Table(title=f"phase {phase}: torch compared with the fork's code")
     for name in ("compared", "count", "all zero", "largest relative difference", "where", "allowed"):
         summary.add_column(name)
     for what, limit in limits.items():

@@ -1,7 +1,7 @@
-"""Compare a net by torch with the same net by a fork's own unedited code: every blob and every gradient.
+"""Compare a net with torch's code and with a fork's own code: every blob and every gradient.
 
-Both nets have the same parameters and inputs and run on the processor. The gradient is that of a random weighted sum of
-the outputs (of the loss, where there is one).
+Both nets have the same parameters and inputs and run on the processor. Gradients are those of a random weighted sum
+of the outputs (of the loss, if there is one).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Difference:
     what: str  # "blob" or "gradient"
     name: str
     error: float
-    nothing: bool = False  # zero in both nets, so the comparison shows nothing
+    nothing: bool = False  # zero in both nets, so the comparison proves nothing
 
 
 def twin_parameters(first: CaffeNet, second: CaffeNet) -> None:
@@ -130,7 +130,7 @@ def gradients_of(net: CaffeNet, blobs: dict[str, Tensor]) -> dict[str, Tensor | 
 
 @contextlib.contextmanager
 def _without_noise(net: CaffeNet):
-    """Run Dropout as in testing, because the two nets would draw different random numbers."""
+    """Run Dropout as in the phase TEST, because the two nets would draw different random numbers."""
     modes = {m: m.training for key, m in net.named_children() if net.specs[key].type == "Dropout"}
     for module in modes:
         module.train(False)

@@ -3,7 +3,7 @@
     python -m tools.new_layer --layers-dir layers foo                            an example that works
     python -m tools.new_layer --layers-dir layers --from /path/foo_layer.cu foo  from a Caffe layer
 
-Nothing is written before all is checked, and existing files are never overwritten.
+Nothing is written before everything is checked, and existing files are never overwritten.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def check_name(name: str):
         raise Refused(f"LAYER={name}: a layer is named like a Python module: my_layer, roi_pool2")
     if keyword.iskeyword(name) or name in TAKEN or why_no_layer(name):
         why = "a Python keyword" if keyword.iskeyword(name) else "used by the toolkit"
-        raise Refused(f"LAYER={name}: this name is {why}; take my_{name}, for example")
+        raise Refused(f"LAYER={name}: this name is {why}; use my_{name}, for example")
 
 
 def check_free(layers_dir: Path, name: str):
@@ -171,10 +171,10 @@ def write(layers_dir: Path, name: str, files: dict[str, str]) -> list[Path]:
 def report(layers_dir: Path, name: str, made: list[Path], notes: list[str], filled_in: bool):
     print(f"Made {layers_dir / name}:")
     what = {
-        f"{name}.h": "declares the functions that Python calls",
+        f"{name}.h": "declares the C functions for Python",
         f"{name}.cu": "the kernels and their launchers",
-        "__init__.py": "the Python side" + ("" if filled_in else ": fill it in, as it says"),
-        "cases.py": "what it must compute" + ("" if filled_in else ": fill it in"),
+        "__init__.py": "the Python side" + ("" if filled_in else ": fill in the marked places"),
+        "cases.py": "the tests: inputs and a reference" + ("" if filled_in else ": fill it in"),
         ".gitignore": "lists what make builds here",
     }
     for path in made:

@@ -26,7 +26,7 @@ HOST_WORDS = re.compile(
     r"(Blob|Layer|\w+Layer(Base)?|\w+Parameter|Caffe|Net|SyncedMemory|shared_ptr|vector|string|map|pair"
     r"|ostream|boost|cv|google|thrust|cudnn\w*|cublas\w*|FILE|THC?[A-Z][a-z]\w*|THC_\w+|THC?U?NN\w*)\Z"
 )
-# Namespaces of torch's headers, which kernels of extensions use for half types, for example.
+# Namespaces of torch's headers. Extensions' kernels use them, for example for half types.
 OF_TORCH = {"at", "c10", "torch"}
 # A layer's class. Some kernels use its constants.
 LAYER = re.compile(r"[A-Z]\w*Layer\Z")
@@ -39,8 +39,8 @@ PROVIDED = {
 }  # fmt: skip
 # Macros that are used as statements at namespace level.
 HOST_MACROS = re.compile(r"(INSTANTIATE_\w+|STUB_GPU\w*|REGISTER_\w+|DEFINE_\w+|NO_GPU)\Z")
-# Includes of the standard library are kept. CUDA's headers are included anyway, except cuRAND's. A layer's header may
-# include that one in the place of its .cu.
+# Includes of the standard library are kept. CUDA's headers are included anyway, except cuRAND's, which the layer's
+# header may include instead of the .cu.
 CURAND = "<curand_kernel.h>"
 # Headers of CUDA that only kernels use, and need: by the namespace that shows the use.
 OF_KERNELS = {
@@ -208,7 +208,7 @@ def _leave_out_foreign(cutter: Cutter, types: set[str], aliases: dict[str, str])
         if function.is_kernel and not piece.active:
             why = "is in a preprocessor branch that is not compiled"
         if why:
-            # A kernel in an inactive branch does no harm, and the branch may have other content.
+            # A kernel in an inactive branch is harmless, and the branch may have other content.
             piece.kind = "host" if foreign else "device"
             if function.is_kernel:
                 left_out.append((function.name, why))
@@ -540,7 +540,7 @@ def _foreign(function, types: set[str], aliases: dict[str, str], cutter: Cutter)
 
 
 def unknown(foreign: str) -> str:
-    """Why a parameter cannot have this type."""
+    """The reason why a parameter cannot have this type."""
     if HALVES & set(re.findall(r"\w+", foreign)):
         return NO_HALVES
     only_caffe = re.search(r"\b(Blob|SyncedMemory|\w*Layer|\w+Parameter)\b", foreign)

@@ -26,7 +26,7 @@ def layer_files(name: str, class_name: str, path: Path, fill) -> tuple[dict[str,
     """(the files by name, notes for the user). `fill` fills in a template."""
     parts = split(read(str(path)), str(path))
     if not parts.kernels and not parts.left_out:
-        raise NoKernels("it has no kernel of its own")
+        raise NoKernels("it has no kernels")
     launchers, left_out = make_launchers(name, parts)
     if not launchers:
         reasons = "; ".join(f"{kernel} {why}" for kernel, why in left_out)
@@ -102,7 +102,7 @@ def callers(parts: Parts, path: Path) -> list[str]:
 
 
 def false_on_the_host(parts: Parts) -> list[str]:
-    """A note on conditions that choose other code for the processor, perhaps code for GPUs of long ago."""
+    """A note on conditions that choose other code for the processor, perhaps code for old GPUs."""
     lexed = Lexed(parts.device)
     asked = [c for c in lexed.conditions if compared_arch(c) and all(t.text != "defined" for t in c.tokens)]
     false = [c for c in asked if evaluate(c, arch=lexed.arch) == 0]

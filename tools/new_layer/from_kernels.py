@@ -20,10 +20,10 @@ from .kernel_launcher import Argument, KernelLauncher, wrapped
 from .naming import launcher_name, numbered, unique
 from .symbols import Symbol
 
-# Of a kernel that has template parameters besides its dtype.
+# The most instances of a kernel that has template parameters besides its dtype.
 MOST_INSTANCES = 12
 
-# By the type of a kernel's parameter: the C type of a number, and of what a pointer points to.
+# The C type of a number, and of a pointer's target, by the type of a kernel's parameter.
 C_TYPES = {
     "bool": ("bool", "bool"),
     "float": ("float", "float"),
@@ -159,7 +159,7 @@ class _Maker:
         return found
 
     def _extents(self) -> dict[str, str]:
-        """The number of elements of each tensor of which the kernel's loop touches every element."""
+        """The number of elements of each tensor whose every element the kernel's loop uses."""
         count, touched = touched_elements(self.parts.source, self.kernel) or ("", [])
         size = " * ".join(f.name for f in self._geometry.factors(count))
         if not size:
@@ -169,7 +169,7 @@ class _Maker:
     # ------------------------------------------------------------------------------- templates
 
     def _given(self) -> dict[str, list[str]]:
-        """For each template parameter, what the launches give for it."""
+        """The arguments of the launches for each template parameter."""
         names = [name for _, name, _ in self.template]
         found: dict[str, list[str]] = {name: [] for name in names}
         for launch in self.launches:
@@ -180,7 +180,7 @@ class _Maker:
         return found
 
     def _template_arguments(self) -> tuple[dict[str, str], dict[str, list[str]]]:
-        """For each type parameter its type; for each other template parameter the values to compile for."""
+        """The type of each type parameter, and the values of each other template parameter to compile for."""
         types, choices, given = {}, {}, self._given()
         names = [name for kind, name, _ in self.template if kind in ("typename", "class")]
         whole = index_types(self.parts.source, self.kernel, names, given)

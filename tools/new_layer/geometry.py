@@ -21,7 +21,7 @@ EVERYWHERE = {
 OF_HOST = re.compile(r"\.\s*[A-Za-z_]|->|(?<!\bstd)\s*::|\[|\{|&(?!&)")
 # Functions of torch that divide and round up.
 CEIL_DIV = re.compile(r"\b(?:at::cuda::ATenCeilDiv|at::ceil_div|THCCeilDiv)\b")
-# What a kernel reads of the grid and of the block in their second and third dimension.
+# A kernel's words for the second and third dimension of grid and block.
 FURTHER = {
     "grid": re.compile(r"\b(blockIdx|gridDim)\s*\.\s*[yz]\b|\bCUDA_2D_KERNEL_LOOP\b"),
     "block": re.compile(r"\b(threadIdx|blockDim)\s*\.\s*[yz]\b|\bCUDA_2D_KERNEL_LOOP\b"),
@@ -33,7 +33,7 @@ class HostOnly(Exception):
 
 
 class Geometry:
-    """The geometry of one kernel's launcher. What only the caller knows becomes a parameter of `maker`'s launcher."""
+    """The geometry of one kernel's launcher. Values that only the caller knows become its parameters."""
 
     def __init__(self, maker):
         self.maker, self.kernel, self.launches = maker, maker.kernel, maker.launches
@@ -58,7 +58,7 @@ class Geometry:
 
     def _asked(self, what: str) -> str:
         """The grid or the block as a parameter."""
-        why = "The host code worked it out" if self.launches else "The file never launches it"
+        why = "The host code computes it" if self.launches else "The file never launches it"
         self.maker.notes.append(f"{why}, so the caller passes the {what}.")
         if self.launches and not FURTHER[what].search(self._device_code()):
             return self.maker.own("int", what).name
@@ -191,7 +191,7 @@ class Geometry:
         return re.sub(r"\$\d+|\b[A-Za-z_]\w*(?!\s*')", translated, text)
 
     def _locals(self, launch: Launch) -> set[str]:
-        """What may be variables of the function that launches: they hide the file's constants."""
+        """Possible variables of the launching function, which hide the file's constants."""
         source = self.maker.parts.source
         function = source.function_around(launch.start)
         text = source.text[function.at : launch.start] if function else ""

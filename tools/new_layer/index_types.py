@@ -1,6 +1,6 @@
-"""Find the type parameters of a kernel's template that stand for whole numbers: `template <typename T, typename I>`.
+"""Find the type parameters of a kernel's template that are integer types: `template <typename T, typename I>`.
 
-A launcher compiles such a kernel for int32 and int64, by the tensor that comes.
+A launcher compiles such a kernel for int32 and int64, and chooses by the tensor's dtype.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ TYPE_NAMES = re.compile(
 )
 POINTERS = re.compile(r"(\w+_)?(ind(ex|ices|ptr)|ind|idxs?|labels?|targets?|offsets?)(_\w+)?\d?\Z", re.I)
 WHOLE = {"int", "int32_t", "int64_t", "long", "long long", "size_t", "unsigned", "unsigned int", "ptrdiff_t"}
-# What C++ allows of whole numbers alone.
+# Operators that C++ allows only for integers.
 OF_WHOLE = {"%", "|", "^", "<<", ">>", "~", "%=", "|=", "&=", "^=", "<<=", ">>="}
 
 COMPARISONS = {"<", ">", "<=", ">=", "==", "!=", "!", "&&", "||"}
@@ -28,7 +28,7 @@ DATA = re.compile(r"\bdata(?:_ptr)?\s*<\s*(\w+)\s*>\s*\(\s*\)\Z")
 
 
 def given_types(launch: Launch, kernel: Kernel, names: list[str]) -> dict[str, str]:
-    """What a launch gives for each template parameter, or what the types of its tensors tell."""
+    """A launch's argument for each template parameter, given or deduced from its tensors' types."""
     given = {}
     for parameter, text in zip(kernel.parameters, launch.arguments, strict=True):
         words = re.findall(r"\w+", parameter.type)
@@ -38,10 +38,10 @@ def given_types(launch: Launch, kernel: Kernel, names: list[str]) -> dict[str, s
 
 
 def index_types(source: Source, kernel: Kernel, names: list[str], given: dict[str, list[str]]) -> set[str]:
-    """Those of the type parameters `names` that are whole numbers.
+    """The type parameters among `names` that are integer types.
 
     Args:
-        given: by type parameter, what the file's launches give for it.
+        given: the arguments of the file's launches, by type parameter.
     """
     found = set()
     for name in names:
@@ -67,7 +67,7 @@ def _are_called_so(kernel: Kernel, name: str) -> bool:
 
 
 class _Uses:
-    """What a kernel does with the values of one type."""
+    """How a kernel uses the values of one type."""
 
     def __init__(self, source: Source, kernel: Kernel, name: str):
         low, high = kernel.body
@@ -87,7 +87,7 @@ class _Uses:
                 self.values.add(word)
 
     def index(self) -> bool:
-        """Does a value stand where C++ allows a whole number alone?"""
+        """Is a value used where C++ allows only an integer?"""
         return any(
             self._is_value(i)
             and (self._in_subscript(i) or self._beside_operator(i) or self._moves_pointer(i))
@@ -115,7 +115,7 @@ class _Uses:
     def _in_subscript(self, at: int) -> bool:
         """Directly: a cast or a call between would take other numbers, too."""
         for i in self._opening(at):
-            if self.tokens[i].text == "[":  # a comparison gives a whole number of any others
+            if self.tokens[i].text == "[":  # a comparison of any numbers gives an integer
                 inside = {t.text for t in self.tokens[i : self._end(i - 1)]}
                 return not (self._is_cast(at) or inside & COMPARISONS)
             if _calls(self.tokens, i):

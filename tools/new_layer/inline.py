@@ -33,10 +33,10 @@ OF_TORCH = re.compile(r"(torch|ATen|c10|pybind11|THC?)/|(PYBIND11_MODULE|TORCH_L
 
 
 class NothingExported(Exception):
-    """Python can call nothing in the file. The text is the message.
+    """The file has nothing that Python can call. The text is the message.
 
     Attributes:
-        line: the line of the source that it is about; 0 for none.
+        line: the line of the source; 0 for none.
     """
 
     def __init__(self, why: str, line: int = 0):
@@ -66,7 +66,7 @@ def exported(source: Source) -> list[tuple[int, str]]:
 
 
 def said_above(source: Source, function: Function) -> list[tuple[int, str]]:
-    """(line, text) of the lines of the comment above a function that say something of its pointers."""
+    """(line, text) of the lines of the comment above a function that describe its pointers."""
     above = source.text[: function.head].split("\n")
     found, number = [], len(above) - 1
     while number and above[number - 1].lstrip().startswith("//"):

@@ -16,7 +16,7 @@ static int checked_int(int64_t number, const char* name) {
 }
 """
 
-# For a number of the type that a tensor of indices has.
+# For a number whose type is that of a tensor of indices.
 CHECKED_AS = """
 template <typename Index>
 static Index checked_as(int64_t number, const char* name) {
@@ -54,10 +54,10 @@ class KernelLauncher:
     shared: str
     notes: list[str] = field(default_factory=list)
     prologue: list[str] = field(default_factory=list)  # statements before the launch
-    # By tensor: the number of its elements, in C parameters.
+    # The number of a tensor's elements, in C parameters, by tensor.
     extents: dict[str, str] = field(default_factory=dict)
     symbols: list[str] = field(default_factory=list)  # the variables that it fills before the launch
-    # By the C++ name of a type of indices: the tensors that have it.
+    # The tensors of an index type, by its C++ name.
     indices: dict[str, list[str]] = field(default_factory=dict)
 
     @property

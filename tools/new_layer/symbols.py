@@ -35,10 +35,10 @@ class Symbol(NamedTuple):
 
 
 def symbols_to_fill(source: Source) -> dict[str, Symbol]:
-    """By name, the file's variables whose values come from host code.
+    """The file's variables whose values come from host code, by name.
 
     These are each `__constant__` without an initial value, because no kernel can write it, and each `__device__`
-    variable that the file uploads to. Other `__device__` variables begin as 0, and kernels write them.
+    variable that the file uploads to. Other `__device__` variables start as 0, and kernels write them.
     """
     tokens, found = source.lexed.tokens, {}
     uploaded = {

@@ -1,7 +1,7 @@
 """make port: copy layers out of a Caffe fork, unedited.
 
 make port CAFFE=/path/to/fork TYPE=Normalize          one layer, or several: TYPE="Normalize PSROIPooling"
-make port CAFFE=/path/to/fork TYPE=all                every layer that is no stock Caffe's, with a table
+make port CAFFE=/path/to/fork TYPE=all                every layer that stock Caffe lacks, with a table
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ PROGRESS = Console(stderr=True)
 class Ported(NamedTuple):
     type: str
     folder: Path
-    is_new: bool  # the folder was not there before
+    is_new: bool  # the folder is new
     files: list[str]
     why: dict[str, str]
     notes: list[str]  # what the user must do by hand
@@ -71,12 +71,12 @@ def port(names: Names, type_name: str, options, name: str = "", taken: Container
     why = {file: why for file, why in (pick.files | parts).items() if why not in obvious}
     words = {token.text for _, tokens in pick.scanned for token in tokens}
     for function, place in names.core.changed(words).items():
-        why[str(place)] = f"the fork changed {function}; here BVLC's runs"
+        why[str(place)] = f"the fork changed {function}; here BVLC's version runs"
     return Ported(type_name, folder, is_new, files, why, [str(p) for p in problems])
 
 
 def built(ported: list[Ported], options) -> dict[str, str | None]:
-    """Build the layers to which nothing must be done by hand. By type, the compiler's first error, or None."""
+    """Build the layers that need no manual step. Returns the compiler's first error, or None, by type."""
     tried = [done for done in ported if not done.notes]
     if options.unbuilt or not tried:
         return {}
@@ -112,7 +112,7 @@ def port_named(names: Names, options) -> int:
 
 
 def port_all(names: Names, options) -> int:
-    """Port and build every type of the tree that is no stock type, and print a table."""
+    """Port and build every type of the tree that stock Caffe lacks, and print a table."""
     tree, ported, rows, taken = names.tree, [], [], set()
     if not tree.types:
         raise Refused(
@@ -148,22 +148,20 @@ def port_all(names: Names, options) -> int:
             rows.append((done.type, name, result, notes))
     show(tree, sorted(rows))
     if stock := sorted(set(tree.types) - set(own)):
-        print(
-            f"Not ported, because caffe_net computes these types of Caffe's own by torch: {', '.join(stock)}."
-        )
+        print(f"Not ported, because caffe_net computes these stock types with torch: {', '.join(stock)}.")
         print("If the fork changed one of them: TYPE=ThatType")
     return 0
 
 
 def is_stock(type_name: str) -> bool:
-    """Is it a type of Caffe's own that the toolkit has, as a torch module or in the Caffe core?"""
+    """Is it a stock type that the toolkit has, as a torch module or in the Caffe core?"""
     in_core = (path.stem.removesuffix("_layer") for path in (ROOT / "src/caffe/layers").glob("*_layer.cpp"))
     names = {*in_core, *(path.stem for path in (ROOT / "layers/_net/stock").glob("[a-z]*.py")), "dummy_data"}
     return type_name.lower() in {name.replace("_", "") for name in names}
 
 
 def remove(done: Ported, options) -> None:
-    """Remove what is left of a type that does not compile: its objects, and its folder if it is new."""
+    """Remove the objects of a type that does not compile, and its folder if it is new."""
     shutil.rmtree(Path(options.settings.build) / done.folder.name, ignore_errors=True)
     if done.is_new:
         shutil.rmtree(done.folder, ignore_errors=True)
@@ -171,7 +169,7 @@ def remove(done: Ported, options) -> None:
 
 def show(tree: Tree, rows: list[tuple]):
     table = Table(title=str(tree.root))
-    for column in ("type", "folder", "result", "why, or what is left to do"):
+    for column in ("type", "folder", "result", "reason, or what to do"):
         table.add_column(column, overflow="fold")  # wrap long names in a narrow window
     for row in rows:
         table.add_row(*row)
@@ -189,7 +187,7 @@ def main() -> int:
     parser.add_argument("--layers-dir", required=True, help=where)
     parser.add_argument("--name", default="", help="the folder's name, instead of one made from the type's")
     parser.add_argument("--force", action="store_true", help="replace the files of a folder that exists")
-    parser.add_argument("--unbuilt", action="store_true", help="write the folders, build none")
+    parser.add_argument("--unbuilt", action="store_true", help="write the folders, do not build")
     options = parser.parse_args()
     options.types = [name for word in options.types for name in word.split()]
     try:
@@ -226,7 +224,7 @@ def check_names(options) -> None:
         check_layer(options.name, "NAME")
         if options.name in TAKEN:
             raise Refused(
-                f"NAME={options.name}: this name is used by the toolkit; take my_{options.name}, for example"
+                f"NAME={options.name}: the toolkit uses this name; use my_{options.name}, for example"
             )
 
 

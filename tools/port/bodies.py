@@ -1,7 +1,7 @@
-"""Which functions of Caffe's Blob, Layer and SyncedMemory did a fork change?
+"""Find the functions of Caffe's Blob, Layer and SyncedMemory that a fork changed.
 
 A port uses the toolkit's own core, which computes what BVLC's does. `bvlc_bodies.txt` has a digest of each body that
-one of these functions had in BVLC's history: of its tokens, so that neither comments nor blanks count. It was made by
+one of these functions had in BVLC's history. The digest is of the tokens, without comments and blanks. It was made by
 
     python -m tools.port.bodies /path/to/BVLC/caffe > tools/port/bvlc_bodies.txt
 """
@@ -48,7 +48,7 @@ def known() -> frozenset[tuple[str, str]]:
 def changed(tree: Tree) -> dict[str, Place]:
     """By name, such as Blob::Update, the place of each function whose body BVLC's never had.
 
-    A function that BVLC's never had either is not among them: the core has it or not, and other checks say so.
+    A function that BVLC's Caffe never had is not among them. Other checks find it.
     """
     names, found = {name for name, _ in known()}, {}
     for of_class, files in CLASSES.items():

@@ -1,4 +1,4 @@
-"""Where else a fork's repository has a layer: detectors keep theirs on a branch, or at the commit of a submodule."""
+"""Find a layer elsewhere in a fork's repository: on another branch, or at a submodule's commit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Build what was ported, and say what the compiler says of it."""
+"""Build ported layers, and give advice for the compiler's first error."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HINTS = [
     ),
     (
         r"depend on a template parameter|does not have any field named|.powf. is not a member|template argument",
-        "Only Microsoft's compiler accepts this. Write the line anew in a copy of the file.",
+        "Only Microsoft's compiler accepts this. Rewrite the line in a copy of the file.",
     ),
     (
         r"abstract class|marked .override.|LayerParameter_",
@@ -29,7 +29,7 @@ HINTS = [
     ),
     (
         r"undefined reference",
-        "No file of the folder and nothing of the toolkit defines it. Copy the fork's file into the folder.",
+        "Neither the folder nor the toolkit defines it. Copy the fork's file into the folder.",
     ),
     (
         r"not declared|has no member|no member named|not a member|does not name a type|no declaration matches|"
@@ -40,7 +40,7 @@ HINTS = [
 
 
 def hint(error: str) -> str:
-    """What to do about a compiler's error; "" if nothing is known."""
+    """Advice for a compiler's error; "" if there is none."""
     return next((text for pattern, text in HINTS if re.search(pattern, error)), "")
 
 

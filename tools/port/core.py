@@ -112,7 +112,7 @@ class Core:
         return {m[1]: self.tree[LAYER].place(m.start(1)) for m in matches}
 
     def changed(self, words: set[str]) -> dict[str, Place]:
-        """By name, the places of the functions that the fork changed and that run: Layer's, and those in `words`."""
+        """The places of the functions that the fork changed, by name: Layer's, and those in `words`."""
         taken = {"Blob::LegacyShape"} if self.legacy_axes[0] != 4 else set()
         return {
             name: place

@@ -38,7 +38,7 @@ class Item(NamedTuple):
     name: str
     tokens: list[Token]
     defines: bool
-    arity: Arity | None = None  # None if it is no function
+    arity: Arity | None = None  # None if it is not a function
     scope: str = ""  # the class whose member it is
 
     @property
@@ -69,7 +69,7 @@ class Class:
 
     @property
     def bases(self) -> list[str]:
-        """The words of its head behind the colon."""
+        """The words of its head after the colon."""
         head = takewhile(lambda token: token.text != "{", self.tokens)
         return [token.text for token in dropwhile(lambda token: token.text != ":", head)]
 

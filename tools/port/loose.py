@@ -1,6 +1,6 @@
-"""Read layers that are published as files alone, in no tree: x_layer.hpp, x_layer.cpp and caffe.proto in one folder.
+"""Read layers that are published without a tree: x_layer.hpp, x_layer.cpp and caffe.proto in one folder.
 
-Each file gets the place that it would have in a Caffe tree. Then all rules of a tree hold.
+Each file gets the path that it would have in a Caffe tree. Then the rules for trees apply.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Loose(Tree):
         return file in self._published
 
     def resolve(self, include: str, includer: str) -> str | None:
-        """Of a header that lies elsewhere, the name alone counts: all files lay in one folder of their author's."""
+        """A header elsewhere is found by its name, because the author had all files in one folder."""
         return super().resolve(include, includer) or self._by_name.get(Path(spelled_here(include)).name)
 
     @cached_property

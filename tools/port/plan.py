@@ -203,7 +203,7 @@ class Closure:
             self.stock.add(file)
 
     def _library(self, include: str, file: str, includer: str):
-        """Link to a library of headers alone, such as Eigen. Any other one is the user's work."""
+        """Link to a header-only library, such as Eigen. The user must build any other library."""
         text = self.tree[includer].text
         offset = next(m.start() for m in INCLUDE.finditer(text) if m[1] == include)
         message = f"{self._user} needs {file}, a library that the tree carries with it"
@@ -214,7 +214,7 @@ class Closure:
             return
         if found:
             folder = self.tree.root / file.removesuffix(include)
-            message += f". If it is of headers alone: CPLUS_INCLUDE_PATH={folder} make ..."
+            message += f". If it is header-only: CPLUS_INCLUDE_PATH={folder} make ..."
         self.problem(self.tree[includer].place(offset), message, not found)
 
     def _changed_layers(self):
@@ -346,7 +346,7 @@ class Closure:
 
 
 class Pick(Closure):
-    """What is picked of the fork for one type.
+    """The parts of the fork for one type.
 
     `problems` are those that the search finds; refusals.py finds the others.
     """
@@ -354,7 +354,7 @@ class Pick(Closure):
     def __init__(self, names: Names, type_name: str):
         self.type, self.target = type_name, names.class_of(type_name)
         cls, tree = self.target, names.tree
-        # If the class returns another type, or none, only the registered function creates it for this type.
+        # If the class's type() returns another type, or none, only the registered function creates it for this type.
         place, creator, _ = tree.types[type_name]
         needs_creator = creator and cls.type != type_name
         self.creator: tuple[Place, str] | None = None

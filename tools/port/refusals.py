@@ -21,14 +21,14 @@ from .tree import PROTO, SOURCE_KINDS, WITHOUT
 # (pattern of a name, reason): names that a layer cannot use here.
 DATABASE = WITHOUT["USE_LMDB"]
 PYTHON = WITHOUT["WITH_PYTHON_LAYER"]
-DATA = "reads its data itself: in PyTorch that is a DataLoader's work"
+DATA = "reads its data itself: in PyTorch, use a DataLoader"
 UNSUPPORTED = [
     (r"((Base|BasePrefetching|Image|)DataLayer|DataReader|InternalThread|BlockingQueue|Batch)\Z", DATA),
     (r"(leveldb|lmdb|MDB_\w+|mdb_\w+)\Z", DATABASE),
     (r"(CV_\d+[USF]C\d|IplImage|imread|imwrite)\Z", WITHOUT["USE_OPENCV"]),
     (r"(hid_t|hsize_t|H5\w+|hdf5_(load|save)\w+)\Z", "needs HDF5"),
-    (r"(Solver|SGDSolver|SolverParameter|P2PSync|SolverRegistry)\Z", "needs the Solver: in PyTorch that is your loop"),
-    (r"AddListener\Z", "waits for messages of the Solver: in PyTorch that is your loop, which sends none"),
+    (r"(Solver|SGDSolver|SolverParameter|P2PSync|SolverRegistry)\Z", "needs the Solver: use your own loop"),
+    (r"AddListener\Z", "waits for messages of the Solver, which your training loop does not send"),
     (r"(cudnn[A-Z]\w*|cudnn|CUDNN_\w+|CuDNN\w+)\Z", WITHOUT["USE_CUDNN"]),
     (r"(PyObject|PyErr_\w+|Py_\w+)\Z", PYTHON),
     (r"(MPI_\w+|ncclAllReduce)\Z", "talks to other processes"),
@@ -42,17 +42,17 @@ UNSUPPORTED = [
     (r"(Mat_Open|Mat_VarRead\w*|matvar_t|CImg)\Z", "needs a library that the toolkit does not have"),
     (r"__declspec\Z", "is written for Microsoft's or Intel's compiler"),
     (r"(Ftype|Btype)\Z", "is NVCaffe's, whose layers have two types each"),
-    (r"(MItype|MOtype)\Z", "is of Caffe with OpenCL, whose layers have three types each"),
+    (r"(MItype|MOtype)\Z", "is from Caffe with OpenCL, whose layers have three types each"),
 ]  # fmt: skip
 NAMESPACES = {
     "cv": WITHOUT["USE_OPENCV"],
     "leveldb": DATABASE,
     "db": DATABASE,
     "bp": PYTHON,
-    "cub": "uses cub, which has no meaning on the host",
+    "cub": "uses cub, which the host does not have",
     **dict.fromkeys(("arma", "dlib", "tbb"), "needs a library that the toolkit does not have"),
 }
-# OpenCV's points, sizes and rectangles, which the toolkit has.
+# OpenCV's points, sizes and rectangles exist in the toolkit.
 GEOMETRY = re.compile(r"(Point|Size|Rect)(_|2[fdi])?\Z")
 # protoc's prefixes of a field's name.
 ACCESSOR = re.compile(r"\A(add|clear|has|mutable|release|set|set_allocated)_(?=\w+_param\Z|param\Z)")

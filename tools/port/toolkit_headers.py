@@ -15,7 +15,7 @@ from .items import Arity, classes_in, expansions, items_of
 from .tree import reached
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-# Headers of ours that have only names. A layer that uses one of these is refused.
+# The toolkit's headers that only declare names. A layer that uses one of these is refused.
 DECLARED = ("caffe/readers.hpp", "caffe/data_layers.hpp")
 # Old forks define it for double, in common.cuh. CUDA has it since version 8. Theirs would hide it for the other types.
 CUDAS_OWN = {"atomicAdd"}

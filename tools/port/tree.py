@@ -1,6 +1,6 @@
 """Read a Caffe fork: its files, and what they include, register, define and declare.
 
-This module decides nothing. It reads a file only when it is asked for it.
+This module decides nothing. It reads a file when it is first used.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from .items import Class, Item, Place, classes_in, expansions, items_of
 WITHOUT = {
     "USE_CUDNN": "needs cuDNN",
     "USE_OPENCV": "needs OpenCV",
-    "USE_LMDB": "reads a database: in PyTorch that is a DataLoader's work",
-    "USE_LEVELDB": "reads a database: in PyTorch that is a DataLoader's work",
+    "USE_LMDB": "reads a database: in PyTorch, use a DataLoader",
+    "USE_LEVELDB": "reads a database: in PyTorch, use a DataLoader",
     "USE_HDF5": "needs HDF5",
     "USE_NCCL": "talks to other processes",
     "USE_MPI": "talks to other processes",
@@ -77,7 +77,7 @@ class Type(NamedTuple):
 
 
 class remembered:
-    """A method that computes each answer once: cached_property for methods with arguments."""
+    """A method that computes each result once: cached_property for methods with arguments."""
 
     def __init__(self, method):
         self.method = method
@@ -91,7 +91,7 @@ class remembered:
 
 
 class File:
-    """A file of the tree, and what it contains. Each fact is found when it is asked for, and once."""
+    """A file of the tree, and its content. Each fact is computed once, at its first use."""
 
     def __init__(self, tree: Tree, name: str):
         self.tree, self.name = tree, name
@@ -335,7 +335,7 @@ class Tree:
         return files_of
 
     def is_of_headers(self, header: str) -> bool:
-        """Is nothing to be compiled below the folder of a library's header, nor a source of its name anywhere?"""
+        """Is it a header-only library: no sources below the header's folder, and none of its name anywhere?"""
         folder, _, name = header.rpartition("/")
         kinds = (*SOURCE_KINDS, ".c", ".cxx")
         names = (name for _, _, names in os.walk(self.root / folder) for name in names)
@@ -366,7 +366,7 @@ class Tree:
         )
         if place:
             raise Refused(
-                f"{place}: a tree of 2014, whose layers have another interface. Take a later tree of the same layer"
+                f"{place}: a tree of 2014, whose layers have another interface. Use a later tree with the same layer"
             )
 
     @cached_property
@@ -478,7 +478,7 @@ def check_folder(root: str) -> None:
         what = "there is no such folder. It is a Caffe tree's root, with include/ and src/."
         raise Refused(f"CAFFE={root}: {what}")
     if folder.resolve() == Path(__file__).resolve().parents[2]:
-        what = "that is the toolkit itself. CAFFE= names the tree that has the layer."
+        what = "this is the toolkit itself. Set CAFFE to the tree that has the layer."
         raise Refused(f"CAFFE={root}: {what}")
 
 

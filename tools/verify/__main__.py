@@ -8,9 +8,9 @@ are compared with each other, and each Backward with central differences of its 
 GradientChecker. So no reference is needed. Inputs come from the layer's cases.py, from SHAPES, or from a guess.
 Parameters come from PARAM.
 
-Returns 0 if everything that ran is right; 1 if a gradient is wrong, two ways differ, the layer crashes, or threads of a
-kernel race; 3 if there is no verdict: the layer could not be run, or was wrong on several
-guessed bottoms, for which it may not be made.
+Exit status: 0 if everything that ran is right; 1 if a gradient is wrong, two ways differ, the layer crashes, or threads
+of a kernel race; 3 if there is no verdict: the layer could not be run, or was wrong on several guessed bottoms, which
+may not fit the layer.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ def main(argv: list[str] | None = None) -> int:
         "--seconds",
         type=float,
         default=SECONDS,
-        help="how long one check of a gradient may take, about: it looks at as many elements as that allows",
+        help="about how long one gradient check may take; this limits the number of checked elements",
     )
     parser.add_argument(
         "--races",
         type=Path,
-        help="a copy of --layers-dir that was built with SANITIZE=races: tells races, too",
+        help="a copy of --layers-dir that was built with SANITIZE=races: to report races, too",
     )
     parser.add_argument("layers", nargs="+")
     options = parser.parse_args(argv)

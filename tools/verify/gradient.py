@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-# (step, threshold): |computed - estimated| <= threshold * max(|computed|, |estimated|, 1). The first are Caffe's own;
-# in double they are much finer. An input that fails is tried again with the next ones: a smaller step may not meet a
+# (step, threshold): |computed - estimated| <= threshold * max(|computed|, |estimated|, 1). The first pair is Caffe's;
+# those for double are much finer. An input that fails is tried again with the next pairs: a smaller step may avoid a
 # kink or a curve, but a wrong gradient is wrong with every step.
 STEPS = {
     torch.float32: ((1e-2, 1e-3), (1e-3, 1e-3)),
@@ -62,9 +62,9 @@ class Checked:
     coarse: bool = False  # right with Caffe's step, wrong with finer ones
     zero: bool = False  # the whole gradient is 0
     sampled: bool = False
-    # Backward adds to a bottom's diff, or leaves some of it as it was. Caffe clears none before, torch does.
+    # Backward adds to a bottom's diff, or leaves a part unwritten. Caffe does not clear diffs before, torch does.
     adds: bool = False
-    # Tensors whose diffs Backward never writes, rightly.
+    # Tensors whose diffs Backward never writes, and whose differences are 0.
     without: list[str] = field(default_factory=list)
     wrong: list[Wrong] = field(default_factory=list)
     wrong_count: int = 0
@@ -83,7 +83,7 @@ def relative(computed: Tensor, estimated: Tensor) -> Tensor:
 
 
 def sample(count: int, most: int, telling: Tensor) -> list[int]:
-    """Up to `most` of `count` positions. The first half, if there are so many, are telling ones."""
+    """Up to `most` of `count` positions. The first half are preferred ones, if there are so many."""
     if count <= most:
         return list(range(count))
     generator = torch.Generator().manual_seed(1701)
@@ -98,8 +98,8 @@ class GradientCheck:
     Args:
         probe: a layer object; see probe.py.
         wanted: for each bottom, then each blob, whether to check its gradient.
-        finer: makes the same probe in double: for a check in float, where differences are coarse, to fall back on.
-        seconds: how long it may take, about.
+        finer: makes the same probe in double. A check in float, where differences are coarse, tries it last.
+        seconds: about how long it may take.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class GradientCheck:
                 sample(v.numel(), max(least, v.numel() * inputs // max(total, 1)), diffs[i].flatten() != 0)
             )
         ]
-        # By turns, so that each tensor is tried before the time is over.
+        # The tensors take turns, so that each is tried before the time is over.
         self.inputs = [(i, e) for _, i, e in sorted(places)]
         # The bottoms whose diffs were not written so far.
         self.unwritten = {i for i in range(len(probe.bottoms)) if wanted[i]}
@@ -207,7 +207,7 @@ class GradientCheck:
         found.adds = self.accumulates(computed)
         if found.adds:
             found.notes.append(
-                "adds to a diff, or leaves some of it as it was: torch clears it before, Caffe does not"
+                "adds to a diff, or leaves a part unwritten: torch clears it before, Caffe does not"
             )
             computed = self.computed(fill=0.0)
         for row, (i, _) in enumerate(self.inputs):

@@ -1,7 +1,7 @@
-"""Tensors at the end of accessible memory: a layer that reads past them dies at once.
+"""Tensors at the end of accessible memory: a layer that reads past them crashes at once.
 
-A layer may not notice that a guessed input is wrong: it may read five numbers for each region, and get two. On a tensor
-between two pages without access such a guess is found out.
+A layer may not notice that a guessed input is wrong: it may read five numbers for each region, and get two. Here it
+crashes, because the tensor lies between two pages without access.
 """
 
 import ctypes

@@ -39,7 +39,7 @@ class NoCode(Exception):
 
 
 def facts_of(module):
-    """The facts of a module's layer, and the bottoms to which it gives a gradient."""
+    """The layer's facts, and the bottoms that get a gradient."""
     definition = module.definition
     facts = definition.facts(definition.layer.any_backend().name)
     return facts, facts.allow_force_backward
@@ -49,8 +49,8 @@ class Probe:
     """A layer object set up for these bottoms.
 
     Args:
-        module: whose layer, type and parameters count.
-        blobs: values for the parameter blobs; those of its fillers if not given.
+        module: has the layer, the type and the parameters.
+        blobs: values for the parameter blobs. Default: the fillers' values.
     """
 
     def __init__(self, module, code: Code, dtype: torch.dtype, bottoms: list[Tensor], blobs=None):
@@ -76,7 +76,9 @@ class Probe:
 
     @contextlib.contextmanager
     def in_words(self):
-        """Does the layer say so in its own words? LOG(FATAL) << "Forward CPU not implemented", or CHECK(false)."""
+        """Is this the layer's own way to say NOT_IMPLEMENTED? LOG(FATAL) << "Forward CPU not implemented",
+        CHECK(false).
+        """
         try:
             yield
         except self.CaffeError as error:
@@ -88,7 +90,7 @@ class Probe:
         """Run Forward on the current bottoms and blobs, with the same random numbers every time.
 
         Args:
-            before: what the tops hold before; zeros by default.
+            before: the tops' values before Forward. Default: zeros.
         """
         if self.draws:
             torch.manual_seed(1701)
@@ -108,7 +110,7 @@ class Probe:
     ) -> list[Tensor | None]:
         """Run Backward after run_forward. Returns the diffs of bottoms and blobs.
 
-        As in Caffe, bottoms' diffs hold what was there before, here `fill` and its multiples, and blobs' diffs 0.
+        As in Caffe, diffs are not cleared before: those of bottoms have `fill` and its multiples, those of blobs 0.
         """
         top_diffs = [d.clone() for d in top_diffs]  # copies, because a layer may write to them
         before = [torch.full_like(b, fill * (i + 1)) for i, b in enumerate(self.inputs)]

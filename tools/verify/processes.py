@@ -24,17 +24,17 @@ from .table import CRASHED, Row
 from .verification import Verification
 
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
-# Seconds for a guess: with inputs for which it was not written, a layer may never end.
+# Seconds for a guess. With inputs that do not fit, a layer may never end.
 PATIENCE = 30
-# Of what a process said before its end.
+# How much of a process's last output is shown.
 MOST_LETTERS = 300
 
 
 def prepare_child(said: IO) -> None:
-    # End with the parent: a layer in an endless loop would live on.
+    # End with the parent; otherwise a layer in an endless loop would keep running.
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     logging.getLogger("caffe").setLevel(logging.CRITICAL)
-    # The parent reports how it ended, and what the C library said of it: `free(): invalid next size`.
+    # The parent reports how it ended, and the C library's message, such as `free(): invalid next size`.
     faulthandler.disable()
     os.dup2(said.fileno(), 2)
     # One thread, because all inputs are tiny.
@@ -96,7 +96,7 @@ def run_child(work: Callable, *arguments) -> ChildReport:
 
 
 def hear(pipe, report: ChildReport) -> None:
-    """Fill in what a child sends, until its end."""
+    """Record the child's messages, until its end."""
     while True:
         if report.doing == "guessing" and not pipe.poll(PATIENCE):
             report.end = f"no end after {PATIENCE} s"
@@ -122,7 +122,7 @@ def started(said: IO, work: Callable, *arguments) -> None:
 def verify(layers_dir: Path, layer: str, options) -> tuple[list[Row], dict[str, str]]:
     """The rows of a layer, and the guesses that ended a process, because code for other shapes may crash.
 
-    Such a guess is left out: it says nothing of the layer.
+    Such a guess is left out, because it says nothing about the layer.
     """
     crashed: dict[str, str] = {}
     while True:
@@ -140,7 +140,7 @@ def find_races(layers_dir: Path, layer: str, options, crashed: dict[str, str]) -
     """Run a layer's kernels on the host, in a copy of its folder that was built with SANITIZE=races.
 
     Returns:
-        The races, and whether the layer has kernels of which none ran.
+        The races, and whether the layer has kernels but none ran.
     """
     with watched() as watch:  # in the parent, so that races before a crash are reported, too
         report = run_child(race_child, layers_dir, layer, options, crashed)

@@ -3,8 +3,8 @@
 `python -m tools.verify.races LOG` prints them.
 
 Libraries that were built with SANITIZE=races append lines to the file CAFFE_RACES: one for each kernel that runs, one
-for each pair of places in the code at which two threads of a launch race, and one for each shuffle that reads from a
-lane that takes no part in it.
+for each pair of code lines at which two threads of a launch race, and one for each shuffle that reads from a lane that
+does not take part in it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..cuda.source import Source
 from ..files import read
 
 TOOLKIT = Path(__file__).resolve().parents[2]
-# Frames in these folders are skipped: the kernel's own line is wanted, not the functions that it calls.
+# Frames in these folders are skipped, to find the kernel's own line.
 NOT_THE_KERNELS = (TOOLKIT / "include", TOOLKIT / "src")
 
 
@@ -32,7 +32,7 @@ class Race:
 
     Attributes:
         kernel: its name.
-        what: what the first and then the second thread did to the element.
+        what: the accesses of the first and the second thread.
         space: 'global' or 'shared'.
         places: 'file:line' of the first and of the second access.
         lines: the source's lines at these places.
@@ -63,12 +63,12 @@ class Race:
 
 @dataclass(frozen=True)
 class LaneRead:
-    """A shuffle that reads from a lane that takes no part: it has returned, never was, or is not in the mask.
+    """A shuffle that reads from a lane that does not take part: it has returned, does not exist, or is not in the mask.
 
     Attributes:
         kernel, place, line: as in Race.
         thread: (block, thread in the block).
-        lane: which one it reads.
+        lane: the lane that it reads from.
     """
 
     kernel: str
@@ -98,7 +98,7 @@ class Watch:
         left = [kernel for kernel in own if kernel not in self.kernels]
         found = {0: "no race", 1: "1 race"}.get(len(self.races), f"{len(self.races)} races")
         if not ran and not self.races:
-            return "none of the layer's kernels ran on the host, so nothing is known of races"
+            return "none of the layer's kernels ran on the host, so races were not checked"
         not_run = f"; not run: {', '.join(left)}" if left else ""
         return f"{len(ran)} of {len(own)} kernels ran, {found}{not_run}"
 

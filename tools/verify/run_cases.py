@@ -1,11 +1,11 @@
 """Run every case of every layer once, forward and backward, for the checkers of `make sanitize`.
 
-In an installed toolkit, which has no suite, it is `make test`.
+In an installed toolkit, which has no tests, it is `make test`.
 
     python -m tools.verify.run_cases --layers-dir layers --device cpu
 
 The exit status is 1 if a result is wrong, a layer fails or a race was found; 3 if there is no verdict on a layer,
-because nobody says what to run; or else the checker's own.
+because it has no cases and no guess fits; otherwise the checker's own.
 """
 
 import argparse
@@ -78,7 +78,7 @@ def run_all(layers_dir: Path, device: str, dtype_names: list[str], tally: Tally)
 
 
 def run_layer(package: str, name: str, device: str, wanted: list[torch.dtype], tally: Tally) -> None:
-    """Run every case of one layer, once for each of its dtypes, and note how it went."""
+    """Run every case of one layer, once for each of its dtypes, and record the results."""
     layer = layer_of(importlib.import_module(f"{package}.{name}"))
     dtypes = [dtype for dtype in wanted if layer and dtype in layer.dtypes]
     before = tally.runs
@@ -103,7 +103,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--layers-dir", default=str(ROOT / "layers"), help="one or several, with : between")
+    parser.add_argument("--layers-dir", default=str(ROOT / "layers"), help="one or several, separated by :")
     parser.add_argument("--device", choices=DEVICES, default=CPU)
     parser.add_argument("--dtypes", nargs="+", default=["float32", "float64", "float16"])
     options = parser.parse_args()

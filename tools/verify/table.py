@@ -11,7 +11,7 @@ from rich.table import Table
 from .races import LaneRead, Race
 
 RIGHT, NO_GRADIENT, NO_CODE, WRONG, FAILED = "right", "no gradient", "no code", "WRONG", "FAILED"
-# Wrong, or crashed, on guessed shapes, for which the layer may not be made.
+# Wrong, or crashed, on guessed shapes, which may not fit the layer.
 UNSURE, CRASHED = "wrong on a guess", "CRASHED"
 STYLES = {RIGHT: "green", NO_GRADIENT: "yellow", NO_CODE: "dim", WRONG: "bold red", FAILED: "bold red",
           UNSURE: "yellow", CRASHED: "bold red"}  # fmt: skip
@@ -72,7 +72,7 @@ def closing(layer: str, rows: list[Row], races: list[Race | LaneRead], idle: boo
         print(f"{layer}: {', '.join([*said, *[f'{len(races)} races'] * bool(races)])}")
         return STATUS_WRONG
     if any(r.verdict == UNSURE for r in rows):
-        why = "the shapes were guessed, and the layer may not be made for them"
+        why = "the shapes were guessed, and may not fit the layer"
         print(f"{layer}: no verdict: {why}. Give SHAPES")
         return STATUS_NOT_RUN
     if not_run or not ran:
@@ -80,7 +80,7 @@ def closing(layer: str, rows: list[Row], races: list[Race | LaneRead], idle: boo
         print(f"{layer}: could not be run in {what}")
         return STATUS_NOT_RUN
     ways = f"gradient right in {len(right)} ways" if right else "no gradient to check; the ways agree"
-    if idle:  # such as Permute, if it has no order
+    if idle:  # such as Permute without an order
         print(f"{layer}: {ways}, but none of its kernels ran. Give PARAM or SHAPES with which they do")
         return STATUS_NOT_RUN
     print(f"{layer}: {ways}")

@@ -28,10 +28,10 @@ from .verify_inputs import (
     settings_of_cases,
 )
 
-# Two ways may differ by this share of the largest value, or of 1.
+# Two ways may differ by this fraction of the largest value, or of 1.
 ALIKE = {torch.float32: 1e-4, torch.float64: 1e-8}
-CHANGES = "a second call gives another result, so differences say nothing"
-ADDS = "Forward adds to what its top holds: zeros in each call here, in Caffe the result of the call before"
+CHANGES = "a second call gives another result, so the gradient cannot be checked"
+ADDS = "Forward adds to its top. Here the top starts at zero; in Caffe it starts with the previous result"
 HELP = (
     "Give parameters as prototxt, PARAM='norm_param { eps: 0.1 }', and a shape for each bottom, several with blanks,"
     " SHAPES='2,3,6,5 2,1,1,1:label' (:label integers below the first bottom's channels,"
@@ -41,11 +41,13 @@ HELP = (
 
 
 class Verification:
-    """Of one layer's folder. What comes of it is handed to `send`, line by line: ("row", Row), ("say", text), and
-    ("guessing", text) or ("running", text) before anything that may end the process.
+    """Verifies the layer in one folder.
+
+    Calls `send` with each result: ("row", Row) or ("say", text). Sends ("guessing", text) or ("running", text) before
+    each step that may crash.
 
     Args:
-        crashed: the guesses that ended an earlier process, and how.
+        crashed: the guesses that ended an earlier process, and how it ended.
     """
 
     def __init__(self, package: str, layer: str, options, send, crashed: dict[str, str]):
@@ -64,7 +66,7 @@ class Verification:
         modules = modules_of(self.package, self.layer)
         if not modules:
             raise LookupError(
-                f"{self.layer} is no Caffe layer: its __init__.py does not call caffe_layer(...)"
+                f"{self.layer} is not a Caffe layer: its __init__.py does not call caffe_layer(...)"
             )
         covered = set()
         if not (self.options.param or self.options.shapes) and self.has_cases():
@@ -82,7 +84,7 @@ class Verification:
 
     def guess(self, type_name: str, module_class):
         """The first shapes, given or guessed, that SetUp and Forward accept."""
-        refusals: dict[str, str] = {}  # by reason, the first setting that was refused for it
+        refusals: dict[str, str] = {}  # the first setting that was refused, by reason
         try:
             module = module_class(self.options.param or None)
             facts, differentiable = facts_of(module)
@@ -119,10 +121,12 @@ class Verification:
         details = [f"{label}: {text}" for text, label in list(refusals.items())[:4]]
         if fields := Parameters(module_class.layer.folder).describe(type_name):
             details.append(f"its parameters: {' '.join(fields.split())}")
-        self.send("row", Row(type_name, "", "", remark="no shapes that it takes", details=[*details, HELP]))
+        self.send("row", Row(type_name, "", "", remark="no shapes that it accepts", details=[*details, HELP]))
 
     def in_place(self, module_class, facts):
-        """A module whose top is its bottom, for a layer that takes no other; None if its counts forbid that."""
+        """A module that works in place, for a layer that requires it; None if its numbers of bottoms and tops
+        differ.
+        """
         if 1 not in counts(facts) or facts.exact_num_top_blobs not in (-1, 1):
             return None
         with contextlib.suppress(self.CaffeError, ValueError):
@@ -178,14 +182,14 @@ class Verification:
             self.run_once(setting, code, torch.float32)
 
     def run_once(self, setting: Setting, code, dtype: torch.dtype) -> None:
-        """Run forward, and backward where it gives gradients."""
+        """Run forward, and backward for the tensors that get gradients."""
         probe = Probe(setting.module, code, dtype, setting.bottoms, setting.blobs)
         wanted, _ = self.find_wanted(probe, setting)
         probe.run_forward(wanted)
         self.run_backward(probe, wanted)
 
     def choose_blobs(self, setting: Setting) -> None:
-        """The blobs for every way: as the fillers made them, but with noise on constants, which hide mistakes."""
+        """The blobs for every way: the fillers' values, with noise on constants, which would hide mistakes."""
         if setting.blobs is not None:
             return
         for code in self.codes:
@@ -201,7 +205,7 @@ class Verification:
             return
 
     def refuses_blobs(self, setting: Setting, code) -> bool:
-        """Does Forward fail with the setting's blobs, or give what is not finite?"""
+        """Does Forward fail with the setting's blobs, or return NaN or infinity?"""
         try:
             probe = Probe(setting.module, code, torch.float64, setting.bottoms, setting.blobs)
             return not flat(probe.run_forward()).isfinite().all()
@@ -233,7 +237,7 @@ class Verification:
             judge(row, GradientCheck(probe, wanted, finer, self.options.seconds).run(), sum(wanted))
         else:
             row.verdict = NO_GRADIENT
-            row.remark = refused[0] if refused else "nothing that it could have one for"
+            row.remark = refused[0] if refused else "no tensor that could have one"
             row.details.clear()
         row.details += [ADDS] * adds
         if first is None:
@@ -274,7 +278,7 @@ class Verification:
             probe.run_backward(random_like(tops), wanted)
 
     def compare(self, row: Row, found: dict, first: dict | None, dtype: torch.dtype, draws: bool) -> None:
-        """Write into the row how it differs from the first way, and which of both the differences show to be wrong."""
+        """Write into the row how it differs from the first way, and which of the two is wrong by finite differences."""
         different = []
         for column in ("forward", "backward"):
             if first is None or column not in found or column not in first:
@@ -301,10 +305,10 @@ class Verification:
 
 
 def blamed(different: list[str], own: str, firsts: str | None) -> tuple[str, str]:
-    """The verdict and the remark of a way that differs from the first one, by what the gradient checks of both said."""
+    """The verdict and the remark of a way that differs from the first one, by both gradient checks."""
     differs = "it differs from the first way"
     if "forward" not in different and (own, firsts) == (RIGHT, WRONG):
-        return RIGHT, f"{differs}, which is the wrong one"
+        return RIGHT, f"{differs}; the first way is wrong"
     if (own, firsts) == (RIGHT, RIGHT) and "forward" in different:
         return WRONG, f"{differs}: two functions, and each Backward fits its own Forward"
     if (own, firsts) == (RIGHT, WRONG):
@@ -313,7 +317,7 @@ def blamed(different: list[str], own: str, firsts: str | None) -> tuple[str, str
 
 
 def judge(row: Row, checked: Checked, wanted: int) -> None:
-    """Write into the row what the check of `wanted` gradients found."""
+    """Write the result of the gradient check into the row."""
     row.error = f"{checked.error:.1e}" + (" (sampled)" if checked.sampled else "")
     row.verdict, row.zero = WRONG if checked.wrong_count else RIGHT, checked.zero
     row.details += [*checked.notes, *map(str, checked.wrong)]
@@ -324,11 +328,11 @@ def judge(row: Row, checked: Checked, wanted: int) -> None:
     elif checked.zero:
         row.remark = "all zeros on these values"
     elif checked.adds:
-        row.remark = "on a diff of zeros, as torch hands it; Caffe clears none"
+        row.remark = "with diffs that start at zero, as in torch; Caffe does not clear them"
     elif checked.without:
         row.remark = f"Backward writes no diff for {' and '.join(checked.without)}, and differences are 0"
     elif checked.coarse:
-        row.remark = "at Caffe's step only: it computes partly in float"
+        row.remark = "only with Caffe's step: it computes partly in float"
 
 
 def alike(one: Tensor, other: Tensor, dtype: torch.dtype) -> bool:

@@ -24,7 +24,7 @@ class Setting:
     module: torch.nn.Module
     bottoms: list[Tensor]
     blobs: list[Tensor] | None = None  # None: the layer's fillers fill them
-    # For each bottom: may its values be varied? Labels may not.
+    # May the bottom's values be varied? Those of labels may not.
     smooth: list[bool] = field(default_factory=list)
     guessed: bool = False
     # The shapes of guessed bottoms.
@@ -94,7 +94,7 @@ class Shape:
         sizes, _, kind = text.partition(":")
         if kind and kind not in KINDS:
             raise ValueError(
-                f"SHAPES: {text}: after the colon stands one of {', '.join(KINDS)}, not {kind!r}"
+                f"SHAPES: {text}: expected one of {', '.join(KINDS)} after the colon, got {kind!r}"
             )
         try:
             found = cls(tuple(int(s) for s in sizes.split(",") if s), kind)
@@ -129,7 +129,7 @@ FLAT = Shape((5, 4))
 
 
 def candidates(count: int, first: str = DATA) -> Iterator[list[Shape]]:
-    """Shapes to try for this many bottoms. Those with bottoms of the kind `first` come first."""
+    """Shapes to try for this many bottoms. Those with a bottom of the kind `first` come first."""
     if count == 0:
         yield []
         return

@@ -202,7 +202,7 @@ def test_no_core_without_a_caffe_layer(planned):
 
 def test_names_that_the_build_needs(planned):
     done = planned(core=REGISTERED)
-    assert "core: this name is the toolkit's own" in done.stdout
+    assert "core: the toolkit uses this name itself" in done.stdout
     assert planned("LAYERS=core").returncode
 
 

@@ -28,7 +28,7 @@ SUITES = """<testsuites>
     [
         (0, SUITES.replace('<failure message="wrong [/a] x[i]&#10;by far"/>', ""), (0, 3), ""),
         (1, SUITES, (1, 3), "FAILED host PoolingLayerTest.TestGradient: wrong [/a] x[i]\n"),
-        (77, None, (0, 0), "host: no GPU here: left out\n"),
+        (77, None, (0, 0), "host: skipped, because there is no GPU\n"),
         (-11, None, (1, 0), "host: ended before its report was written (status -11)\n"),
     ],
     ids=["right", "wrong", "no GPU", "crash"],
@@ -57,7 +57,7 @@ def test_outcome(tmp_path, monkeypatch, code, suites, wanted, said):
         (["", ""], "make caffetest CAFFE=/path/to/fork TEST=test_x_layer.cpp\n"),
         (["/fork", " "], "make caffetest CAFFE=/path/to/fork TEST=test_x_layer.cpp\n"),
         (["/no/such/fork", "all"], "/no/such/fork"),
-        (["", "all"], "no Caffe tree"),
+        (["", "all"], "not a Caffe tree"),
     ],
 )
 def test_what_it_cannot_run_on(monkeypatch, capsys, arguments, said):
@@ -88,7 +88,7 @@ def tested(fork, monkeypatch, tmp_path):
 
 
 NO_NVCC = "cuda: no nvcc here: left out"
-NOT_BUILT = "host: not built: the compiler's words are above"
+NOT_BUILT = "host: not built: the compiler's output is above"
 CASE = "<testcase name='A' status='run'>{}</testcase>"
 FAILURE = "<failure message='off'/>"
 

@@ -22,7 +22,7 @@ def test_what_make_did_not_make_stays_in_build(workshop, tmp_path):
         refused = workshop.make(f"BUILD={tmp_path / 'b'}", *options, "libraries")
         assert "-n" in options or (
             refused.returncode
-            and "b/one: make would empty this folder, and did not make it" in refused.output
+            and "b/one: make would empty this folder, but did not create it" in refused.output
         )
     one.rename(tmp_path / "b" / "two")
     workshop.build(f"BUILD={tmp_path / 'b'}", "-n", "libraries")

@@ -245,7 +245,7 @@ def test_a_toolkit_of_another_user(workshop, monkeypatch):
         assert [path in text for path in shared] == [writable] * 2 and "one/_host.abi3.so" in text
     (workshop.folder / "build").mkdir()
     (workshop.folder / "build" / "lock").touch()
-    with pytest.raises(Refused, match="it is another user's; nothing was removed"):
+    with pytest.raises(Refused, match="the folder belongs to another user; nothing was removed"):
         build.clean(Settings({"LAYERS_DIR": str(workshop.folder)}))
 
 

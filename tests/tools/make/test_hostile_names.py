@@ -210,7 +210,7 @@ def test_clean_removes_only_what_a_make_has_made(tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("years of work")
     done = shop.make("clean", f"BUILD={tmp_path / 'mine'}")
-    assert done.returncode and "no make has built there" in done.output
+    assert done.returncode and "make has not built in this folder" in done.output
     assert (tmp_path / "mine" / "thesis.txt").exists()
 
 

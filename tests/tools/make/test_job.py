@@ -34,9 +34,9 @@ def test_a_folder_of_the_users_is_not_emptied(workshop, tmp_path):
     (own / "thesis.tex").write_text("x")
     for _ in range(2):
         said = workshop.make(f"BUILD={tmp_path / 'b'}", "libraries")
-        assert said.returncode and "_tmp: make would empty this folder, and did not make it" in said.output, (
-            said.output
-        )
+        assert (
+            said.returncode and "_tmp: make would empty this folder, but did not create it" in said.output
+        ), said.output
     assert (own / "thesis.tex").exists()
     own.rename(tmp_path / "elsewhere")
     own.symlink_to(tmp_path / "elsewhere")

@@ -82,7 +82,7 @@ def test_what_failed(job, capsys):
     assert capsys.readouterr().out.splitlines() == [
         "1 of 2 layers built for host, 1 of them failed when they ran.",
         "Left out: /layers/b_bad-name: a name.",
-        'No host library: one for host: asm. It is built for the GPU: backends="cuda" is all it can be built for.',
+        'No host library: one for host: asm. It can be built only for the GPU: backends="cuda".',
         f"FAILED: two for host: x.cpp:3: error (logs: {log.parent})",
         "FAILED: one: it ended its process",
         f"two: ShiftParameter has no far: {field} (docs/port-a-caffe-layer.md, section 1).",

@@ -97,7 +97,7 @@ def test_every_broken_layer_is_named_and_every_good_one_is_right(folder, setting
     for name, said in wanted.items():
         assert found[name].good == (not said) and said in found[name].failed, found[name]
     assert found["good"].row[:3] == ("host", "cpu", "0.0e+00") and found["good"].row[3].endswith(" us")
-    assert "  RUN   hangs: no end yet; it may take 3 s\n" in capsys.readouterr().out
+    assert "  RUN   hangs: still running; the limit is 3 s\n" in capsys.readouterr().out
 
 
 def test_ctrl_c(folder, settings):
@@ -155,7 +155,7 @@ def test_what_a_layer_is_said_to_be(settings, tmp_path):
 
     assert row("caffe") == (("host", "", "make verify LAYER=caffe", ""), True)
     assert row("native") == (("host", "", "no cases yet: write cases.py", ""), True)
-    assert row("none") == (("host", "", "no __init__.py yet: it says what Python calls", ""), True)
+    assert row("none") == (("host", "", "no __init__.py yet: it has the functions for Python", ""), True)
     assert row("to_do") == (("", "[yellow]not filled in", r"\[x]: not filled in: write it", ""), True)
     assert row("broken") == (("host", "[red]failed", r"OSError: \[no] such file", ""), False)
     assert row("mute") == (("host", "[red]failed", "Mute: its message raises KeyError", ""), False)

@@ -319,7 +319,7 @@ def test_what_is_missing_is_ported_and_built(asked, tmp_path, monkeypatch, fork,
     said = io.StringIO()
     assert net.port_missing(wanted, Console(file=said, width=200)) is (status == 0)
     assert ran == [["tools.port", f"--caffe={fork.root}", f"--layers-dir={folder}", "--unbuilt", "--", "Own"]]
-    told = [f"Porting Own from {fork.root}"] + ["Not ported: Own. The lines above say why"] * status
+    told = [f"Porting Own from {fork.root}"] + ["Not ported: Own. The lines above have the reasons"] * status
     assert said.getvalue().splitlines() == told and folder.is_dir()
     # There, and not built.
     (folder / "own").mkdir()
@@ -425,7 +425,7 @@ def test_a_forks_field_of_a_stock_type_is_named(asked, tmp_path, monkeypatch):
         f"Porting Convolution from {proto.parent}",
         "  line 4: convolution_param.rank of Convolution is a field that stock Caffe does not have. "
         f"It is declared at {proto}:3",
-        "Not ported: Convolution. The lines above say why",
+        "Not ported: Convolution. The lines above have the reasons",
         "If the fork's own fields do not matter: IGNORE=convolution_param.rank",
     ]
 

@@ -197,9 +197,9 @@ def test_a_folder_that_make_cannot_build_in_gets_no_layer(tmp_path, capsys):
     [
         (lambda path: None, "there is no"),
         (lambda path: path.mkdir(), "this is a folder"),
-        (lambda path: path.write_text("namespace caffe {}\n"), "no kernel of its own"),
-        (lambda path: path.write_text("// __global__ void k(int* x) {}\n"), "no kernel of its own"),
-        (lambda path: path.write_text(""), "no kernel of its own"),
+        (lambda path: path.write_text("namespace caffe {}\n"), "it has no kernels"),
+        (lambda path: path.write_text("// __global__ void k(int* x) {}\n"), "it has no kernels"),
+        (lambda path: path.write_text(""), "it has no kernels"),
     ],
 )
 def test_bad_source(tmp_path, make_source, message):

@@ -6,7 +6,7 @@ from support.fork import CORE
 from tools.port.bodies import TABLE, bodies, changed, known
 from tools.port.tree import Tree
 
-SAID = "the fork changed {}; here BVLC's runs"
+SAID = "the fork changed {}; here BVLC's version runs"
 
 
 def test_a_changed_function_that_the_layer_calls_is_named(fork, port):

@@ -69,12 +69,12 @@ def test_all_types_and_what_the_compiler_says(fork, said, compiled, tmp_path):
     (tmp_path / "mine" / "unlinked").mkdir()  # the user's
     status, lines = said("all")
     assert status == 0 and compiled == [(["broken", "coreless", "good", "silent", "unlinked"], True)]
-    assert lines[:2] == ["/fork", "type | folder | result | why, or what is left to do"]
+    assert lines[:2] == ["/fork", "type | folder | result | reason, or what to do"]
     text = " ".join(lines)
     assert "Broken | | does not compile | broken_layer.cpp:3: error: 'x' was not declared. The source" in text
     assert "Coreless | | does not compile | see the logs in /build/coreless" in text
     assert "Good | good | compiles" in lines
-    assert "Unlinked | unlinked | does not compile | undefined reference to `twist'. No file" in text
+    assert "Unlinked | unlinked | does not compile | undefined reference to `twist'. Neither" in text
     assert "7 types" not in text and "6 types: 4 does not compile, 1 refused, 1 compiles" in lines
     assert "by torch: ReLU." in text
     # What does not compile is removed again.
@@ -96,7 +96,7 @@ def test_a_build_folder_that_make_did_not_make(fork, said, tmp_path):
     letter = tmp_path / "build" / "good" / "letter"
     letter.parent.mkdir(parents=True)
     letter.touch()
-    why = "/build/good: make would empty this folder, and did not make it; give another BUILD"
+    why = "/build/good: make would empty this folder, but did not create it; set another BUILD"
     assert said("all") == (1, [f"make port: {why}"])
     assert letter.exists()
 
@@ -118,4 +118,4 @@ def test_all_types_of_which_two_differ_in_case_alone(fork, said, tmp_path):
 @pytest.mark.parametrize("name", ["torch", "nn", "dnn", "caffe"])
 def test_a_name_that_layers_use_is_refused(fork, port, name):
     fork.layer("Shift")
-    assert f"NAME={name}: this name is" in port("Shift", "--name", name, fails=True)
+    assert f"NAME={name}: the toolkit uses" in port("Shift", "--name", name, fails=True)

@@ -8,7 +8,7 @@ from rich.console import Console
 from tools.verify import table
 from tools.verify.table import CRASHED, FAILED, NO_CODE, RIGHT, UNSURE, WRONG, Row
 
-GUESSED = "the shapes were guessed, and the layer may not be made for them"
+GUESSED = "the shapes were guessed, and may not fit the layer"
 
 
 @pytest.mark.parametrize(

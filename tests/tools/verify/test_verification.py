@@ -52,7 +52,7 @@ def test_what_two_ways_may_differ_by_is_the_limit_itself(judge, monkeypatch):
 @pytest.mark.parametrize(
     ("columns", "own", "first", "verdict", "said"),
     [
-        ("backward", RIGHT, WRONG, RIGHT, "which is the wrong one"),
+        ("backward", RIGHT, WRONG, RIGHT, "the first way is wrong"),
         ("backward", RIGHT, RIGHT, WRONG, "from the first way"),
         ("backward", WRONG, RIGHT, WRONG, "3 of 9 elements"),
         ("forward", RIGHT, RIGHT, WRONG, "two functions, and each Backward fits its own Forward"),

@@ -228,7 +228,7 @@ def test_unknown_shapes_and_fields(verify):
     # A mistake in what was typed is no finding about the layer.
     sizes = "SHAPES: 2,x: expected sizes, as in 2,3,6,5 or 2,1,1,1:label or 5,5:roi\n"
     assert verify("SquareRight", "--shapes", "2,x") == Outcome(2, sizes)
-    kind = "SHAPES: 2,3:lable: after the colon stands one of label, roi, prob, not 'lable'\n"
+    kind = "SHAPES: 2,3:lable: expected one of label, roi, prob after the colon, got 'lable'\n"
     assert verify("SquareRight", "--shapes", "2,3 2,3:lable") == Outcome(2, kind)
     assert verify("SquareRight", "--shapes", "2,3:prob").status == 0
     found = verify("SquareRight", "--param", "no_such_param { a: 1 }")
