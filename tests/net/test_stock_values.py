@@ -242,7 +242,7 @@ def test_an_exported_program_begins_at_zero_and_says_so(kind):
         lambda: torch.jit.trace(net, (x, cont), check_trace=False),
     )
     for export in exports:
-        with pytest.warns(UserWarning, match=f"{kind}: in the exported program each call begins .* zero"):
+        with pytest.warns(UserWarning, match=f"{kind}: in the exported program each call starts .* zero"):
             program = export()
         same(program(x, cont), first)
         same(program(x, cont), first)

@@ -1,7 +1,7 @@
-"""Layer types that many nets use and stock Caffe lacks, as torch modules, one file a type.
+"""Layer types that many nets use and stock Caffe lacks, as torch modules, one file per type.
 
-Each computes what the fork that is its `source` computes, forward and gradient. One type may mean several things: then
-the fields of the prototxt, the numbers of bottoms and tops, or the blobs in the weights tell which is meant.
+Each computes what its `source`, a fork, computes, forward and gradient. If forks use one type name for different
+layers, the fields of the prototxt, the numbers of bottoms and tops, or the blobs in the weights decide.
 """
 
 from __future__ import annotations
@@ -16,23 +16,21 @@ from ..stock import StockDefinition, StockLayer
 
 
 class KnownLayer(StockLayer):
-    """What the known layers have in common."""
+    """The base of the known types."""
 
     types: tuple[str, ...] = ()  # names of the type in prototxts
-    source = ""  # the public fork whose semantics these are
-    variant = ""  # its name for `choose`, where one type means several things
-    native = ""  # the toolkit's own folder with a native layer of this type, which runs if it is chosen
-    native_on_gpu = (
-        False  # it runs without being chosen, too, where its GPU library is built: it is much faster
-    )
+    source = ""  # the public fork that it agrees with
+    variant = ""  # its name for `choose`, if the type has several variants
+    native = ""  # the toolkit's own layer of this type, which runs if it is chosen
+    native_on_gpu = False  # run that layer unasked if its GPU library is built, because it is much faster
 
     @classmethod
     def fits(cls, definition: StockDefinition) -> bool:
-        """May a layer with these fields and stored blobs be meant as this variant?"""
+        """Does a layer with these fields and stored blobs fit this variant?"""
         return True
 
 
-# Types by the files that have them, where the file has another name.
+# The types whose file has another name.
 _ELSEWHERE = {
     "ConvolutionDepthwise": "depthwise_convolution",
     "Warp": "flow_warp",
@@ -78,7 +76,7 @@ def known_types() -> list[str]:
 
 
 def variant_of(type_name: str, definition: StockDefinition, chosen: str | None) -> type[KnownLayer]:
-    """The variant of a known type that a layer means. CaffeValueError if none fits, or if it cannot be told."""
+    """The variant of a known type for a layer. CaffeValueError if none fits, or if several do."""
     classes = known_classes(type_name)
     if chosen is not None and any(kind.variant == chosen for kind in classes):
         classes = tuple(kind for kind in classes if kind.variant == chosen)

@@ -1,4 +1,4 @@
-"""SSD's arithmetic of boxes (left, top, right, bottom), for any leading axes."""
+"""SSD's computations on boxes (left, top, right, bottom), for any leading axes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def overlap(first: Tensor, second: Tensor) -> Tensor:
 
 
 def _common(first: Tensor, second: Tensor, axis: int) -> Tensor:
-    """How long the boxes lie side by side along an axis."""
+    """The length of the boxes' intersection along an axis."""
     high = torch.minimum(first[..., :, None, axis + 2], second[..., None, :, axis + 2])
     return (high - torch.maximum(first[..., :, None, axis], second[..., None, :, axis])).clamp(min=0)
 
@@ -40,7 +40,7 @@ def _split(boxes: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def decode(code: int, priors: Tensor, variances: Tensor, offsets: Tensor) -> Tensor:
-    """The boxes that offsets from priors mean. variances: 1 if the offsets have theirs in them."""
+    """Decode offsets from priors to boxes. variances: 1 if the offsets already contain them."""
     offsets = variances * offsets
     if code == CORNER:
         return priors + offsets
@@ -52,7 +52,7 @@ def decode(code: int, priors: Tensor, variances: Tensor, offsets: Tensor) -> Ten
 
 
 def encode(code: int, priors: Tensor, variances: Tensor, boxes: Tensor) -> Tensor:
-    """The offsets from priors that mean these boxes: decode's inverse."""
+    """Encode boxes as offsets from priors: the inverse of decode."""
     if code == CORNER:
         return (boxes - priors) / variances
     centre, size = _split(priors)
@@ -63,7 +63,7 @@ def encode(code: int, priors: Tensor, variances: Tensor, boxes: Tensor) -> Tenso
 
 
 def overlap_in_pixels(first: Tensor, second: Tensor) -> Tensor:
-    """Intersection over union of boxes [..., a, 4] and [..., b, 4] whose ends are pixels of theirs: [..., a, b]."""
+    """Intersection over union of boxes [..., a, 4] and [..., b, 4] whose end pixels belong to them: [..., a, b]."""
 
     def size(boxes):
         return (boxes[..., 2:] - boxes[..., :2] + 1).prod(-1)
@@ -88,14 +88,14 @@ def suppressed(boxes: Tensor, valid: Tensor, threshold: float, eta: float = 1.0,
     Returns:
         [..., n], bool: the boxes that are kept.
 
-    Of n boxes no answer is known in one step. But the answer for the first k boxes depends on these boxes alone. So if
-    all boxes are judged by the boxes that the last round kept, each round makes at least one more answer final, mostly
-    nearly all, and a round that changes nothing is the last one.
+    Whether a box is kept depends only on the boxes before it. Each round judges all boxes by those that the last round
+    kept. So each round makes the result of at least one more box final, usually of nearly all, and a round that changes
+    nothing is the last.
     """
     if AS_ONE_OPERATOR and eta == 1 and overlap is _overlap:
         return torch.ops.cuffi.suppressed(boxes, valid, threshold)
     count = boxes.shape[-2]
-    kept = valid.contiguous()  # while_loop wants what it carries to be laid out alike
+    kept = valid.contiguous()  # while_loop requires equal layouts of its inputs and outputs
     for begin in range(0, count, _BLOCK):
         end = min(begin + _BLOCK, count)
         earlier = overlap(boxes[..., :end, :], boxes[..., begin:end, :])
@@ -105,14 +105,14 @@ def suppressed(boxes: Tensor, valid: Tensor, threshold: float, eta: float = 1.0,
 
 _BLOCK = 512
 _overlap = overlap
-AS_ONE_OPERATOR = False  # while to_onnx exports: it has a name for the whole of `suppressed`
+AS_ONE_OPERATOR = False  # during to_onnx, which replaces `suppressed` by one operator
 
 
 def _judge(kept: Tensor, overlaps: Tensor, begin: int, end: int, threshold: float, eta: float) -> Tensor:
     """Decide about the boxes from `begin` to `end`. overlaps: those of all boxes before `end` with these."""
     before = torch.ones(end, end - begin, dtype=torch.bool, device=kept.device).triu(1 - begin)
     limits = torch.stack([overlaps.new_full((), limit) for limit in _limits(threshold, eta)])
-    candidates = kept[..., begin:end].clone()  # while_loop wants no aliases
+    candidates = kept[..., begin:end].clone()  # while_loop does not allow aliases
 
     always = (overlaps > limits[0]) & before if len(limits) == 1 else None
 
@@ -129,7 +129,7 @@ def _judge(kept: Tensor, overlaps: Tensor, begin: int, end: int, threshold: floa
 
 
 def _settled(function, value: Tensor) -> Tensor:
-    """Apply the function until its result is its argument."""
+    """Apply the function until its result equals its argument."""
     if torch.compiler.is_compiling():
         from torch._higher_order_ops.while_loop import while_loop
 

@@ -17,7 +17,7 @@ def overlap_by_centre(first: Tensor, second: Tensor) -> Tensor:
 
 
 class Anchors:
-    """The anchors of one map: sizes of which those that `mask` names are the map's. A cell is `scale` units long."""
+    """The anchors of one map: `mask` selects the map's own sizes. A cell is `scale` units long."""
 
     def __init__(self, layer, biases, mask, scale: int, is_square: bool = False):
         sizes = list(zip(biases[::2], biases[1::2], strict=False))
@@ -40,7 +40,7 @@ class Anchors:
         return x.unflatten(1, (len(self.own), 5 + classes)).permute(0, 3, 4, 1, 2)
 
     def boxes(self, cells: Tensor) -> Tensor:
-        """The boxes [N, h, w, anchors, 4] as centre and size, in parts of the image."""
+        """The boxes [N, h, w, anchors, 4] as centre and size, in fractions of the image."""
         down, across = cells.shape[1:3]
         where = {"device": cells.device, "dtype": cells.dtype}
         y, x = torch.arange(down, **where)[:, None, None], torch.arange(across, **where)[:, None]

@@ -19,8 +19,8 @@ def _normalised(x, weight, bias, eps):
 class SegNetBN(KnownLayer):
     """Batch normalisation with scale and shift, by the batch's statistics in both phases; eps 1e-9.
 
-    With bn_mode INFERENCE it is scale * x + shift: the statistics were folded into both. A second and a third top are
-    the batch's mean and variance, in training.
+    With bn_mode INFERENCE it is scale * x + shift: the statistics are folded into both. In training, a second and a
+    third top are the batch's mean and variance.
     """
 
     types = ("BN",)
@@ -65,7 +65,7 @@ class PSPNetBN(KnownLayer):
     """Batch normalisation with slope and bias, running mean and variance; training uses the batch's statistics.
 
     Running values become momentum * old + (1 - momentum) * batch, with the batch's variance divided by m. If the layer
-    is frozen, training uses the running values, too, and nothing of the layer learns.
+    is frozen, training also uses the running values, and no parameter of the layer is trained.
     """
 
     types = ("BN",)

@@ -4,7 +4,7 @@ from . import KnownLayer
 
 
 class BoxAnnotatorOHEM(KnownLayer):
-    """Keeps the labels and weights of the roi_per_img regions of each image whose losses are the largest.
+    """Keeps the labels and weights of the roi_per_img regions with the largest losses of each image.
 
     Bottoms: regions [n, 5, ...], losses, labels [n, 1, ...], weights [n, channels, ...]. Tops: labels, the others
     ignore_label, and weights, the others 0. No gradient.

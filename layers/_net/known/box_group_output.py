@@ -10,16 +10,16 @@ class BoxGroupOutput(KnownLayer):
     """Proposals of several maps: rows (item, left, top, right, bottom), and a second top with their scores, too.
 
     Bottoms, for each map: probabilities [items * fields, classes, h, w], of which the first is the background's, and
-    offsets [items * fields, 4, h, w] from fields (field_w x field_h) around the centres of the cells. Of the boxes
-    that are likely (fg_thr) and large (min_size) enough the max_nms_num best are taken, without those that overlap with
-    a better one, and the first max_post_nms_num of these stay. No gradient.
+    offsets [items * fields, 4, h, w] from fields (field_w x field_h) around the centres of the cells. Boxes below
+    fg_thr or min_size are dropped. Non-maximum suppression keeps boxes of the max_nms_num best, and the first
+    max_post_nms_num of these are returned. No gradient.
     """
 
     types = ("BoxGroupOutput",)
     source = "zhaoweicai/cascade-rcnn"
     bottoms = (2, None)
     tops = (1, 2)
-    edge = 1  # how much longer a box is than its ends are apart
+    edge = 1  # the length of a box, less the distance of its ends
     overlap = staticmethod(overlap_in_pixels)
 
     def __init__(self, definition):
@@ -35,7 +35,7 @@ class BoxGroupOutput(KnownLayer):
         self.take(definition, p)
 
     def take(self, definition, p):
-        """Take the fields that both types have."""
+        """Read the fields that both types have."""
         norm = definition.message.bbox_reg_param
         self.check(p.nms_type == "IOU", f"nms_type {p.nms_type} is not known here: port your fork's")
         both = norm.bbox_mean and norm.bbox_std
@@ -52,7 +52,7 @@ class BoxGroupOutput(KnownLayer):
             self.check(
                 fits, f"maps of {len(fields)} fields are needed, not {list(chances)} and {list(offsets)}"
             )
-        return [(1, 5, 1, 1), (1, 6, 1, 1)][: self.top_count]  # as the layer's Reshape says
+        return [(1, 5, 1, 1), (1, 6, 1, 1)][: self.top_count]  # as in the layer's Reshape
 
     @torch.no_grad()
     def forward(self, *bottoms):
@@ -71,7 +71,7 @@ class BoxGroupOutput(KnownLayer):
         return self.rows(kept, boxes, best)
 
     def levels(self, bottoms):
-        """The boxes of each map [items, fields * h * w, 4], and how likely they are."""
+        """The boxes of each map [items, fields * h * w, 4], and their scores."""
         for group, chances, offsets in zip(self.groups, bottoms[::2], bottoms[1::2], strict=True):
             wide = chances[:, 0].to(torch.promote_types(offsets.dtype, torch.float32))
             boxes = self.boxes(group, offsets)
@@ -97,11 +97,11 @@ class BoxGroupOutput(KnownLayer):
         return torch.cat((low, high), 2).permute(0, 1, 3, 4, 2).reshape(len(given), -1, 4)
 
     def ends(self, low, centre, size):
-        """Where boxes end, which begin at `low` after they were cut."""
+        """The ends of boxes that begin at `low` after they were cut."""
         return centre + size / 2 - 1
 
     def rows(self, kept, boxes, scores):
-        """The tops; one row in the place of none."""
+        """The tops; one row if there is no box."""
         items = torch.arange(len(kept), device=boxes.device, dtype=boxes.dtype)[:, None, None].expand(
             *kept.shape, 1
         )
@@ -115,9 +115,9 @@ class BoxGroupOutput(KnownLayer):
 
 
 class BoxOutput(BoxGroupOutput):
-    """The same of maps with one field each: [items, classes + 4, h, w], scores of classes and offsets.
+    """The same for maps with one field each: [items, classes + 4, h, w], scores of classes and offsets.
 
-    How likely a box is, is its best score less the background's. A box ends where its last pixel ends. A box that is
+    A box's score is its best class score less the background's. A box ends at the end of its last pixel. A box that is
     cut at the left or the top keeps its size.
     """
 

@@ -6,7 +6,8 @@ from . import KnownLayer
 class CenterLoss(KnownLayer):
     """The sum of |x - centre of its label|² / 2N.
 
-    A centre's gradient is the sum of (centre - x) over the label's n items, divided by n + 1, whatever the loss weighs.
+    A centre's gradient is the sum of (centre - x) over the label's n items, divided by n + 1, regardless of the loss
+    weight.
     """
 
     types = ("CenterLoss",)

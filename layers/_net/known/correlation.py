@@ -5,12 +5,12 @@ from . import KnownLayer
 
 
 class Correlation(KnownLayer):
-    """How alike two maps are at each displacement, a top's channel for each: FlowNet's correlation layer.
+    """FlowNet's correlation of two maps: a channel of the top for each displacement.
 
-    Displacements are multiples of stride_2 up to max_displacement, rows first. At each it is the mean over channels,
-    and a window of kernel_size, of the product. stride_1: of the first map.
+    Displacements are multiples of stride_2 up to max_displacement, rows first. The value is the mean of the product
+    over channels and over a window of kernel_size. stride_1 is the step in the first map.
 
-    For a row of the first map and one of the second, the products of all pairs of places are one matrix product; the
+    For a row of the first map and one of the second, the products of all pairs of positions are one matrix product; the
     displacements are its diagonals.
     """
 
@@ -43,7 +43,7 @@ class Correlation(KnownLayer):
     def forward(self, first, second):
         number, channels = first.shape[:2]
         sizes = [self.size(int(size)) for size in first.shape[2:]]
-        # All places that the windows reach.
+        # All positions that the windows cover.
         height, width = ((size - 1) * self.stride_1 + self.kernel for size in sizes)
         begin, reach = self.displacement, self.radius * self.stride_2
         first, second = (F.pad(x, (self.pad,) * 4).permute(0, 2, 3, 1) for x in (first, second))

@@ -4,11 +4,11 @@ from . import KnownLayer
 
 
 class DecodeBBox(KnownLayer):
-    """The boxes that offsets from other boxes mean: rows (item, left, top, right, bottom) in pixels, ends included.
+    """Decodes offsets from boxes to new boxes: rows (item, left, top, right, bottom) in pixels, ends included.
 
-    Bottoms: offsets [n, 8], of which the last four count, boxes [n, 5], and in training boxes that they were matched
-    with, whose last value is the overlap. Offsets are times bbox_std, plus bbox_mean. Training leaves out boxes that
-    end before they begin, and those that overlap by gt_iou_thr or more. No gradient.
+    Bottoms: offsets [n, 8], of which the last four are used; boxes [n, 5]; in training also the matched boxes, whose
+    last value is the overlap. Offsets are multiplied by bbox_std, and bbox_mean is added. Training leaves out boxes
+    that end before they begin, and those that overlap by gt_iou_thr or more. No gradient.
     """
 
     types = ("DecodeBBox",)

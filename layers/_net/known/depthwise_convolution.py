@@ -3,14 +3,14 @@ from . import KnownLayer
 
 
 class DepthwiseConvolution(KnownLayer, Convolution):
-    """Stock Caffe's Convolution: the fork differs in speed alone. `group` says that it is depthwise."""
+    """Stock Caffe's Convolution; the fork differs only in speed. `group` makes it depthwise."""
 
     types = ("DepthwiseConvolution",)
     source = "yonghenglh6/DepthwiseConvolution"
 
 
 class ConvolutionDepthwise(KnownLayer, Convolution):
-    """A Convolution with a group for each channel; num_output and group of the file do not count."""
+    """A Convolution with a group for each channel; num_output and group of the file are ignored."""
 
     types = ("ConvolutionDepthwise",)
     source = "farmingyard/caffe-mobilenet"

@@ -5,12 +5,12 @@ from ._boxes import overlap, overlap_in_pixels
 
 
 class DetectionEvaluate(KnownLayer):
-    """How detections compare with boxes: [1, 1, classes + detections, 5], rows (item, label, score, true, false).
+    """Compares detections with boxes: [1, 1, classes + detections, 5], rows (item, label, score, true, false).
 
     First a row (-1, label, number of boxes, -1, -1) for each class but the background; then one for each detection, by
-    item, label and score. It is true if it overlaps its nearest box of the label by overlap_threshold, and no better
-    one does; one whose box is difficult counts neither way, unless evaluate_difficult_gt. Boxes are compared as parts
-    of the image, whatever name_size_file says.
+    item, label and score. A detection is true if it overlaps its nearest box of the label by overlap_threshold, and no
+    better detection does. If that box is difficult, it is neither true nor false, unless evaluate_difficult_gt. Boxes
+    are compared as fractions of the image, regardless of name_size_file.
     """
 
     types = ("DetectionEvaluate",)
@@ -39,7 +39,7 @@ class DetectionEvaluate(KnownLayer):
         same = (found[:, None, 0] == boxes[:, 0]) & (found[:, None, 1] == boxes[:, 1])
         order = torch.arange(len(found), device=found.device)
         score = torch.where(same.any(1), -found[:, 2], 0)
-        for key in (score, found[:, 1], found[:, 0]):  # the last one decides first
+        for key in (score, found[:, 1], found[:, 0]):  # the last condition has priority
             order = order[key[order].argsort(stable=True)]
         found, same = found[order], same[order]
         rows = torch.cat((found[:, :3], self.judged(found, boxes, same)), 1)
@@ -69,10 +69,10 @@ class DetectionEvaluate(KnownLayer):
 
 
 class OfCascadeRCNN(DetectionEvaluate):
-    """The same of FrcnnOutput's rows, boxes (item, left, top, right, bottom, label, ignored, difficult), and sizes.
+    """The same for FrcnnOutput's rows, boxes (item, left, top, right, bottom, label, ignored, difficult), and sizes.
 
-    The top is [classes + detections, 5, 1, 1]. Ends of boxes belong to them. Boxes are compared in the pixels that they
-    are given in, whatever name_size_file says. The sizes, the third bottom, are not needed then.
+    The top is [classes + detections, 5, 1, 1]. The ends of boxes belong to them. Boxes are compared in their own
+    pixels, regardless of name_size_file, so the sizes (the third bottom) are not used.
     """
 
     types = ("DetectionEvaluate",)

@@ -10,10 +10,10 @@ from .proposal_target import _overlap
 
 
 class _Group(KnownLayer):
-    """What the types of Cascade R-CNN's maps have in common.
+    """The base of the types for Cascade R-CNN's maps.
 
     Bottoms: scores [N * fields, classes, h, w], offsets [N * fields, 4, h, w] from fields around the centres of the
-    cells, and what should be found there, [N * fields, 6, h, w]: (label, x, y, width, height, overlap).
+    cells, and targets [N * fields, 6, h, w]: (label, x, y, width, height, overlap).
     """
 
     source = "zhaoweicai/cascade-rcnn"
@@ -22,7 +22,7 @@ class _Group(KnownLayer):
     def take(self, definition, p):
         norm, loss = definition.message.bbox_reg_param, definition.message.loss_param
         self.check(len(p.field_w) == len(p.field_h) > 0, "as many field_w as field_h are needed")
-        self.check(not p.objectness or p.cls_num == 2, f"objectness is of 2 classes, not {p.cls_num}")
+        self.check(not p.objectness or p.cls_num == 2, f"objectness has 2 classes, not {p.cls_num}")
         self.fields, self.stride = tuple(zip(p.field_w, p.field_h, strict=True)), p.stride
         self.classes, self.objectness, self.least = p.cls_num, p.objectness, p.bg_threshold
         self.bounds = 1 / p.field_xyr, math.log(p.field_whr)
@@ -69,13 +69,13 @@ class _Group(KnownLayer):
 
 
 class DetectionGroupLoss(_Group):
-    """Softmax loss of the cells that count, and smooth L1 loss of the offsets of those with an object, times lambda.
+    """Softmax loss of the selected cells, plus lambda times smooth L1 loss of the offsets of those with an object.
 
     The top has the sum and the second part: [1, 1, 1, 2]; the gradient is that of the sum. Of each item batch_size
-    cells count, one of 1 + bg_multiple with an object. Or all with an object do (-1), and bg_multiple times as many
-    negative ones (label 0, overlap below bg_threshold), min_num_neg at least. Negative cells are drawn ("random"), or
-    the hardest ones are taken ("bootstrap"), or half of each ("mixture"). Offsets are cut to their bounds if the file
-    says these, and the gradient is as if they were not.
+    cells are selected, one in 1 + bg_multiple with an object. With batch_size -1 all cells with an object are selected,
+    and bg_multiple times as many negative ones (label 0, overlap below bg_threshold), at least min_num_neg. Negative
+    cells are drawn at random ("random"), or are the hardest ones ("bootstrap"), or half of each ("mixture"). Offsets
+    are clipped to the file's bounds, if any, but the gradient ignores this.
     """
 
     types = ("DetectionGroupLoss",)
@@ -139,7 +139,7 @@ class DetectionGroupLoss(_Group):
         return (targets - self.along(self.mean, boxes)) / self.along(self.std, boxes)
 
     def bounded(self, offsets):
-        """Offsets within their bounds, with the gradient of those without."""
+        """Clipped offsets, with the gradient of the unclipped ones."""
         if not self.is_bounded:
             return offsets
         mean, std, ends = self.mean, self.std, []
@@ -150,7 +150,7 @@ class DetectionGroupLoss(_Group):
         return offsets + (torch.minimum(torch.maximum(offsets, low), high) - offsets).detach()
 
     def sampled(self, hard, positive, negative):
-        """The cells that count, of all maps of an item together."""
+        """The selected cells, of all maps of an item together."""
         shape, (hard, positive, negative) = positive.shape, map(self.by_item, (hard, positive, negative))
         objects, others = positive.sum(1), negative.sum(1)
         if self.batch > 0:
@@ -188,7 +188,8 @@ class DetectionGroupLoss(_Group):
 
 
 class DetectionGroupAccuracy(_Group):
-    """How many labels have the best score: [1, 1, 1, 2], of all that count and of objects, or -1 if none is.
+    """The fraction of labels with the best score: [1, 1, 1, 2], of all selected cells and of objects; -1 if there are
+    none.
 
     A second top has the mean overlap of the objects' boxes. No gradient.
     """
@@ -221,7 +222,7 @@ class DetectionGroupAccuracy(_Group):
 
 
 def _first(keys, among, count):
-    """Of each row the `count` largest among some."""
+    """The `count` largest of each row, among some."""
     order = torch.where(among, keys, -torch.inf).sort(dim=1, descending=True, stable=True)[1]
     place = torch.arange(keys.shape[1], device=keys.device) < count[:, None]
     return torch.zeros_like(among).scatter(1, order, place) & among

@@ -9,10 +9,10 @@ from ._boxes import overlap
 
 
 class _Detection(KnownLayer):
-    """What the types of MS-CNN's maps have in common.
+    """The base of the types for MS-CNN's maps.
 
     Bottoms: a map [N, cls_num + 4, h, w], scores of classes and offsets from a field around the centre of each cell,
-    and what should be found there, [N, 6, h, w]: (label, x, y, width, height, overlap).
+    and targets [N, 6, h, w]: (label, x, y, width, height, overlap).
     """
 
     source = "zhaoweicai/mscnn"
@@ -21,7 +21,7 @@ class _Detection(KnownLayer):
     def take(self, definition, p):
         norm, loss = definition.message.bbox_reg_param, definition.message.loss_param
         self.check(p.coord_num == 4, f"coord_num must be 4, not {p.coord_num}")
-        self.check(not p.objectness or p.cls_num == 2, f"objectness is of 2 classes, not {p.cls_num}")
+        self.check(not p.objectness or p.cls_num == 2, f"objectness has 2 classes, not {p.cls_num}")
         self.classes, self.objectness, self.least = p.cls_num, p.objectness, p.bg_threshold
         self.field, self.stride = (p.field_w, p.field_h), p.downsample_rate
         self.check(min(self.field) > 0, "field_w and field_h are needed")
@@ -63,11 +63,11 @@ class _Detection(KnownLayer):
 
 
 class DetectionLoss(_Detection):
-    """Softmax loss of the cells that count, and smooth L1 loss of the offsets where there is an object, times lambda.
+    """Softmax loss of the selected cells, plus lambda times smooth L1 loss of the offsets of those with an object.
 
     The top has the sum and the second part: [1, 1, 1, 2]; the gradient is that of the sum. Of the negative cells (label
-    0, overlap below bg_threshold) sample_mode takes some: "random" draws, "bootstrap" takes the best scores of each
-    class, "mixture" takes half of each. Offsets are cut to their bounds, and the gradient is as if they were not.
+    0, overlap below bg_threshold) sample_mode selects some: "random" draws, "bootstrap" takes the best scores of each
+    class, "mixture" takes half of each. Offsets are clipped to their bounds, but the gradient ignores this.
     """
 
     types = ("DetectionLoss",)
@@ -111,7 +111,7 @@ class DetectionLoss(_Detection):
         return (targets - self.along(self.mean, boxes)) / self.along(self.std, boxes)
 
     def bounded(self, offsets):
-        """Offsets within their bounds, with the gradient of those without."""
+        """Clipped offsets, with the gradient of the unclipped ones."""
         (xyr, whr), mean, std = self.bounds, self.mean, self.std
         middles = [(mean[i] + mean[i + 1]) / 2 for i in (0, 2)]
         scales = [math.sqrt(std[i] * std[i + 1]) for i in (0, 2)]
@@ -122,7 +122,7 @@ class DetectionLoss(_Detection):
         return offsets + (cut - offsets).detach()
 
     def sampled(self, scores, labels, negative):
-        """The negative cells that count."""
+        """The selected negative cells."""
         flat, labels = negative.flatten(1), labels.flatten(1)
         share = 0.5 if self.mode == "mixture" else 1.0
         kept = torch.zeros_like(flat)
@@ -159,7 +159,7 @@ class DetectionLoss(_Detection):
 
 
 class DetectionAccuracy(_Detection):
-    """How many labels are among the top_k scores: [1, 1, 1, 2], of all that count and of objects, or -1 if none is.
+    """The fraction of labels among the top_k scores: [1, 1, 1, 2], of all selected cells and of objects; -1 if none.
 
     A second top has the mean overlap of the objects' boxes. No gradient.
     """
@@ -179,7 +179,7 @@ class DetectionAccuracy(_Detection):
     @torch.no_grad()
     def forward(self, x, wanted):
         scores, offsets, boxes, labels, own, negative = self.split(x, wanted)
-        # Of equal scores that of the later class comes first.
+        # Among equal scores the later class comes first.
         order = self.classes - 1 - scores.flip(1).sort(dim=1, descending=True, stable=True)[1]
         hits = (order[:, : self.top_k] == own[:, None]).any(1).to(x.dtype)
         top = accuracy(self, hits, own, negative)
@@ -198,7 +198,7 @@ def accuracy(layer, hits, own, negative):
 
 
 def decoded(layer, offsets, field):
-    """The boxes that offsets from the cells mean, as centre and size."""
+    """Decode offsets from the cells to boxes, as centre and size."""
     offsets = offsets * layer.along(layer.std, offsets) + layer.along(layer.mean, offsets)
     xyr, whr = layer.bounds
     centre = offsets[:, :2].clamp(-xyr, xyr) * field + layer.centres(offsets)
@@ -212,6 +212,6 @@ def _corners(boxes):
 
 
 def _mean(values, which):
-    """The mean of those values, -1 of none."""
+    """The mean of these values; -1 if there are none."""
     count = which.sum()
     return torch.where(count > 0, torch.where(which, values, 0).sum() / count, -1.0)

@@ -6,12 +6,12 @@ from ._boxes import decode, priors_of, suppressed
 
 
 class DetectionOutput(KnownLayer):
-    """The boxes that are found: [1, 1, boxes, 7], rows (item, label, score, left, top, right, bottom).
+    """The found boxes: [1, 1, boxes, 7], rows (item, label, score, left, top, right, bottom).
 
     Bottoms: offsets [N, priors * classes * 4], scores [N, priors * classes] and PriorBox's top. For each class but the
-    background: the top_k boxes above confidence_threshold, without those that overlap with a better one. Of each item
-    keep_top_k boxes stay. If nothing is found, each item has a row of -1. No gradient. Files are not written:
-    save_output_param and visualize do nothing here. OpenCV's field `clip` cuts boxes at the image's edge before that.
+    background: the top_k boxes above confidence_threshold, after non-maximum suppression. Of each item the keep_top_k
+    best are kept. If nothing is found, each item has a row of -1. No gradient. Files are not written:
+    save_output_param and visualize have no effect. OpenCV's field `clip` first clips boxes at the image's edge.
     """
 
     types = ("DetectionOutput",)
@@ -47,7 +47,7 @@ class DetectionOutput(KnownLayer):
         sizes = torch.Size(offsets[1:]).numel(), torch.Size(scores[1:]).numel()
         self.check(count * self.box_classes * 4 == sizes[0], "number of priors must match number of offsets")
         self.check(count * self.classes == sizes[1], "number of priors must match number of scores")
-        return [(1, 1, 1, 7)]  # as the layer's Reshape says, before it knows how many boxes there are
+        return [(1, 1, 1, 7)]  # as in the layer's Reshape, before the number of boxes is known
 
     @torch.no_grad()
     def forward(self, offsets, scores, priors, image=None):
@@ -79,7 +79,7 @@ class DetectionOutput(KnownLayer):
         return best[..., :count], order[..., :count]
 
     def best_of(self, kept, scores):
-        """Of each item the keep_top_k best of the boxes that are kept."""
+        """The keep_top_k best of each item's boxes."""
         if self.keep_top_k < 0 or kept[0].numel() <= self.keep_top_k:
             return kept
         flat = torch.where(kept, scores, -torch.inf).flatten(1)
@@ -87,7 +87,7 @@ class DetectionOutput(KnownLayer):
         return kept & torch.zeros_like(kept).flatten(1).scatter(1, chosen, True).reshape(kept.shape)
 
     def rows(self, kept, scores, boxes, labels):
-        """The top: a row of each box that is kept, or rows of nothing."""
+        """The top: a row for each kept box, or rows of -1."""
         items = torch.arange(kept.shape[0], device=kept.device, dtype=boxes.dtype)
         named = (items[:, None, None], labels.to(boxes.dtype)[:, None], scores)
         table = torch.cat((*(column.expand(kept.shape)[..., None] for column in named), boxes), 3)

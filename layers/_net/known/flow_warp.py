@@ -4,9 +4,9 @@ from . import KnownLayer
 
 
 class FlowWarp(KnownLayer):
-    """The first bottom at the places that the second one, a flow (x, y) in pixels, points to; bilinear.
+    """The first bottom, sampled bilinearly at the positions given by the second one, a flow (x, y) in pixels.
 
-    Places outside of the image are 0, or no number (fill_value).
+    Positions outside of the image are 0, or NaN (fill_value).
     """
 
     types = ("FlowWarp", "Warp")

@@ -6,12 +6,12 @@ from ._boxes import overlap_in_pixels, suppressed
 
 
 class FrcnnOutput(KnownLayer):
-    """The boxes that are found in one image: [1 + boxes, 7, 1, 1], rows (0, left, top, right, bottom, label, score).
+    """The boxes found in one image: [1 + boxes, 7, 1, 1], rows (0, left, top, right, bottom, label, score).
 
     The first row is 0 and six times -1. Bottoms: probabilities [n, classes], offsets [n, 4 * classes], or [n, 8] of
-    which the last four count, regions [n, 5 or 6] and the image's height and width. Offsets are times bbox_std, plus
-    bbox_mean. Of each class but the first: the boxes that are likely enough (conf_thr), without those that overlap with
-    a better one by more than iou_thr; of all classes the max_det_num best. No gradient. Files are not written.
+    which the last four are used, regions [n, 5 or 6] and the image's height and width. Offsets are multiplied by
+    bbox_std, and bbox_mean is added. For each class but the first: the boxes above conf_thr, after non-maximum
+    suppression by iou_thr; of all classes the max_det_num best. No gradient. Files are not written.
     """
 
     types = ("FrcnnOutput",)
@@ -43,7 +43,7 @@ class FrcnnOutput(KnownLayer):
             fits, f"{wanted} offsets for each probability, and regions of 5 or 6 values, are needed: {found}"
         )
         self.check(torch.Size(size).numel() == 2, f"one height and width are needed, not {list(size)}")
-        return [(1, 7, 1, 1)]  # as the layer's Reshape says
+        return [(1, 7, 1, 1)]  # as in the layer's Reshape
 
     @torch.no_grad()
     def forward(self, chances, offsets, regions, size):
@@ -68,7 +68,7 @@ class FrcnnOutput(KnownLayer):
         return torch.cat((first, table))[..., None, None]
 
     def boxes(self, offsets, regions, most):
-        """The boxes that the offsets mean, cut to the image: [classes or 1, n, 4]."""
+        """The decoded boxes, clipped to the image: [classes or 1, n, 4]."""
         offsets = offsets.unflatten(1, (-1, 4))[:, 1:].transpose(0, 1)
         offsets = offsets * offsets.new_tensor(self.std) + offsets.new_tensor(self.mean)
         low, high = regions[:, 1:3], regions[:, 3:5]
@@ -79,6 +79,6 @@ class FrcnnOutput(KnownLayer):
 
 
 def _overlap(first, second):
-    """As in pixels; nothing overlaps a box that ends before it begins."""
+    """Intersection over union in pixels; 0 for a box that ends before it begins."""
     valid = [(boxes[..., 2:] >= boxes[..., :2]).all(-1) for boxes in (first, second)]
     return torch.where(valid[0][..., :, None] & valid[1][..., None, :], overlap_in_pixels(first, second), 0)

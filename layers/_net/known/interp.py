@@ -4,7 +4,7 @@ from . import KnownLayer
 
 
 class Interp(KnownLayer):
-    """Bilinear interpolation whose corners are those of the bottom; negative pads cut the bottom first.
+    """Bilinear interpolation with aligned corners. Negative pads first crop the bottom.
 
     The size: shrink_factor, zoom_factor, height and width, or shrink and then zoom.
     """

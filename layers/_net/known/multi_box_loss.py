@@ -9,14 +9,15 @@ _MOST = 87.33654475055310898657124730  # -log(FLT_MIN)
 
 
 class MultiBoxLoss(KnownLayer):
-    """SSD's loss: (loc_weight * the offsets' loss + the scores' loss) / a count, at least 1.
+    """SSD's loss: (loc_weight * the offsets' loss + the scores' loss) / max(count, 1).
 
     Bottoms: offsets [N, priors * 4], scores [N, priors * classes], PriorBox's top, and boxes [1, 1, boxes, 8], rows
-    (item, label, _, left, top, right, bottom, difficult); item -1 is no box. Each box gets the prior that overlaps it
-    most, the best pair of all first; then each other prior gets the box that it overlaps by overlap_threshold or more.
-    These priors learn the box's offsets and label. Of the others of an item with boxes, neg_pos_ratio times as many
-    learn the background: those with the largest losses whose overlap is below neg_overlap. With mining_type NONE all
-    priors learn a label. The count is that of priors with a box, unless loss_param says otherwise.
+    (item, label, _, left, top, right, bottom, difficult); item -1 is no box. Each box is matched with the prior that
+    overlaps it most, the best pair first. Then each other prior is matched with the box that it overlaps by
+    overlap_threshold or more. The targets of matched priors are the box's offsets and label. In items with boxes,
+    neg_pos_ratio times as many unmatched priors get the background as target: those with the largest losses whose
+    overlap is below neg_overlap. With mining_type NONE all priors have a target. The count is the number of matched
+    priors, unless loss_param says otherwise.
     """
 
     types = ("MultiBoxLoss",)
@@ -31,7 +32,7 @@ class MultiBoxLoss(KnownLayer):
         self.check(p.share_location, "share_location false is not known here: port your fork's")
         mining = p.mining_type in (p.NONE, p.MAX_NEGATIVE) and not p.HasField("nms_param")
         self.check(mining, "HARD_EXAMPLE and nms_param are not known here: port your fork's")
-        # The source puts the labels of all items but the first to wrong places.
+        # The source writes the labels of all items but the first to wrong positions.
         is_sound = p.mining_type != p.NONE or p.conf_loss_type != p.LOGISTIC
         self.check(is_sound, "LOGISTIC with mining_type NONE is not known here: port your fork's")
         self.classes, self.background, self.code = p.num_classes, p.background_label_id, p.code_type
@@ -90,7 +91,7 @@ class MultiBoxLoss(KnownLayer):
             loss = loss + torch.where(taken, terms, 0).sum() / count
         return loss
 
-    # ------------------------------------------------------------------------------------ who gets which
+    # ------------------------------------------------------------------------------------ matching
 
     def matches(self, priors, variances, offsets, boxes):
         """By item and prior: the number of its box, -1 for none, -2 if it is ignored; and its largest overlap."""
@@ -151,9 +152,9 @@ class MultiBoxLoss(KnownLayer):
                 )
             taken = taken & (boxes >= 0) & (boxes <= 1)
         given = offsets
-        if self.variance_in_target:  # the source's gradient is without the division
+        if self.variance_in_target:  # the source's gradient lacks the division
             given = offsets + (offsets / variances - offsets).detach()
-        # Where there is no box, the target may be no number.
+        # Without a box, the target may be NaN.
         target = torch.where(taken, target, given.detach())
         if self.l2:
             return (given - target).square().sum() / 2
@@ -161,18 +162,18 @@ class MultiBoxLoss(KnownLayer):
 
 
 def _any_of(valid, item, number: int):
-    """By item: has it a box?"""
+    """Does each item have a box?"""
     return torch.zeros(number, dtype=torch.long, device=item.device).index_add_(0, item, valid.long()) > 0
 
 
 def _largest(overlaps, item, number: int):
-    """By item and prior: the largest overlap with the item's boxes."""
+    """The largest overlap of each prior with the item's boxes."""
     index = item[:, None].expand(overlaps.shape)
     return overlaps.new_zeros(number, overlaps.shape[1]).scatter_reduce(0, index, overlaps, "amax")
 
 
 def _first_with(overlaps, largest, item, number: int):
-    """By item and prior: the first of the item's boxes with the largest overlap. The number of boxes means none."""
+    """The first of the item's boxes with the largest overlap, for each prior. The number of boxes means none."""
     boxes, count = overlaps.shape
     which = torch.arange(boxes, device=item.device)[:, None].expand(boxes, count)
     which = torch.where((overlaps > 0) & (overlaps == largest[item]), which, boxes)
@@ -181,10 +182,10 @@ def _first_with(overlaps, largest, item, number: int):
 
 
 def _best_pairs(overlaps, item, match):
-    """Give each box a prior, the pair that overlaps most first.
+    """Match each box with a prior, the pair that overlaps most first.
 
-    A pair that is the best of its box and of its prior is taken whatever becomes of the others. So each round takes all
-    such pairs; there are few rounds.
+    A pair that is the best for both its box and its prior is always matched. Each round matches all such pairs, so
+    there are few rounds.
     """
     boxes, (number, count) = overlaps.shape[0], match.shape
     if boxes == 0 or count == 0:

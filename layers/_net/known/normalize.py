@@ -5,7 +5,7 @@ from . import KnownLayer
 
 
 class Normalize(KnownLayer):
-    """scale * x / sqrt(sum of x² + eps), over the channels of each place, or over the whole item (across_spatial).
+    """scale * x / sqrt(sum of x² + eps), over the channels of each position, or over the whole item (across_spatial).
 
     scale: a number for each channel, or one (channel_shared).
     """
@@ -28,7 +28,7 @@ class Normalize(KnownLayer):
 
     def forward(self, x):
         axes = tuple(range(1, x.dim())) if self.across_spatial else (1,)
-        # In half precision a sum of squares overflows soon.
+        # In half precision a sum of squares overflows easily.
         wide = x.detach().to(torch.promote_types(x.dtype, torch.float32))
         inverse = (wide.square().sum(axes, keepdim=True) + self.eps).rsqrt().to(x.dtype)
         scale = self.scale.to(x.dtype).reshape((1, -1) + (1,) * (x.dim() - 2))
@@ -38,8 +38,8 @@ class Normalize(KnownLayer):
 class _Scaled(torch.autograd.Function):
     """x * inverse * scale, with the source's gradient.
 
-    The source scales after it has subtracted the part along x; where the channels' scales differ, the true gradient has
-    them inside of that part, too.
+    The source scales after subtracting the component along x. If the channels' scales differ, the true gradient also
+    has them inside that component.
     """
 
     @staticmethod

@@ -8,7 +8,7 @@ from . import KnownLayer
 class BatchNorm(KnownLayer):
     """Batch normalisation, with scale_bias also times a scale and plus a bias of each channel.
 
-    Training uses the batch's statistics, evaluation the running ones, whatever use_global_stats says. Running values
+    Training uses the batch's statistics, evaluation the running ones, regardless of use_global_stats. Running values
     become fraction * old + (1 - fraction) * batch, and the batch's in the first two calls; the factor is 1.
     """
 

@@ -4,7 +4,7 @@ from . import KnownLayer
 class Permute(KnownLayer):
     """The axes in another order: those that `order` names first, then the others.
 
-    The top is a copy: other layers, and users, expect the memory in the axes' order.
+    The top is a copy, because other layers and users expect contiguous memory.
     """
 
     types = ("Permute",)

@@ -6,11 +6,11 @@ from . import KnownLayer
 
 
 class PriorBox(KnownLayer):
-    """Boxes around the centre of each cell of the first bottom, in parts of the image: [1, 2, cells * boxes * 4].
+    """Boxes around the centre of each cell of the first bottom, in fractions of the image: [1, 2, cells * boxes * 4].
 
     The first row has (left, top, right, bottom) of each box, the second one its variances. Per cell and min_size: a
-    square of min_size, one of sqrt(min_size * max_size), and a box for each other aspect ratio. Sizes are cut to whole
-    pixels. The image is the second bottom, or img_size. Only the shapes of the bottoms count.
+    square of min_size, one of sqrt(min_size * max_size), and a box for each other aspect ratio. Sizes are truncated to
+    whole pixels. The image's size is that of the second bottom, or img_size. Only the shapes of the bottoms are used.
     """
 
     types = ("PriorBox",)
@@ -53,7 +53,7 @@ class PriorBox(KnownLayer):
                 yield low * sqrt(ratio), low / sqrt(ratio)
 
     def pair(self, p, first: str, second: str, both: str):
-        """Height and width; 0 if the file does not say them."""
+        """Height and width; 0 if the file does not give them."""
         apart = p.HasField(first) or p.HasField(second)
         self.check(not (apart and p.HasField(both)), f"either {both} or {first} and {second}")
         values = (getattr(p, first), getattr(p, second)) if apart else (getattr(p, both),) * 2

@@ -4,16 +4,16 @@ from . import KnownLayer
 
 
 class ProposalTarget(KnownLayer):
-    """Regions to learn from, and what should be found there.
+    """Regions for training, and their targets.
 
     Bottoms: regions (item, left, top, right, bottom) and boxes (item, left, top, right, bottom, label, ignored, ...).
     Tops: regions, labels, offsets of the boxes [n, 4 * classes], or [n, 8], their two weights, the boxes (label, left,
     top, right, bottom, overlap), and weights of the regions. A region is an object if it overlaps its box by fg_thr,
-    and background from bg_thr_lw to bg_thr_hg. Of both some are drawn, if there are more than batch_size and
-    fg_fraction want. If there are fewer, others follow. No gradient.
+    and background from bg_thr_lw to bg_thr_hg. If there are more of either than batch_size and fg_fraction allow, some
+    are drawn at random. If there are fewer, others follow. No gradient.
 
-    Boxes of 7 values are MS-CNN's: then regions drawn at random fill the batch. In Cascade R-CNN a box of 8 values may
-    be of item -1, which is none, and one region is drawn if there is none at all.
+    Boxes of 7 values are MS-CNN's: then random regions fill the batch. In Cascade R-CNN a box has 8 values; item -1
+    means no box, and one random region is used if there is none.
     """
 
     types = ("ProposalTarget",)
@@ -74,7 +74,7 @@ class ProposalTarget(KnownLayer):
         return tuple(top.flatten(1)[..., None, None] for top in tops)[: self.top_count]
 
     def matched(self, regions, boxes):
-        """How much each region overlaps its box, and the box's number, that of one more box for none."""
+        """The overlap of each region with its box, and the box's number; the number of boxes means none."""
         none = regions.new_zeros(len(regions), 1)
         overlaps = torch.where(
             regions[:, None, 0] == boxes[:, 0], _overlap(regions, boxes, self.fills), -torch.inf
@@ -101,13 +101,13 @@ class ProposalTarget(KnownLayer):
         return torch.cat((objects, backgrounds)), len(objects)
 
     def lacking(self, found: int) -> int:
-        """How many regions are to be drawn at random."""
+        """The number of random regions to add."""
         if self.fills and self.batch > 0:
             return self.batch - found
         return int(found == 0)
 
     def drawn(self, count: int, boxes):
-        """Regions at random that are no objects."""
+        """Random regions that are not objects."""
         found, fits = boxes.new_zeros(0, 5), min(self.image) > 32
         self.check(fits or not count, "img_width and img_height must be more than 32, to draw regions")
         while len(found) < count:
@@ -145,7 +145,7 @@ class ProposalTarget(KnownLayer):
         )
 
     def weights(self, overlaps, is_object):
-        """Of the regions: objects have fg_fraction of all weight, if there are any."""
+        """The regions' weights: objects have fg_fraction of the total, if there are any."""
         weights = torch.where(is_object, overlaps, 1.0) if self.iou_weighted else torch.ones_like(overlaps)
         objects, others = (torch.where(who, weights, 0).sum() for who in (is_object, ~is_object))
         factors = self.share * len(weights) / objects, (1 - self.share) * len(weights) / others
@@ -153,10 +153,10 @@ class ProposalTarget(KnownLayer):
 
 
 class BboxAccuracy(KnownLayer):
-    """The mean overlap of boxes with those that should be found; a second top has that of the regions. -1 for none.
+    """The mean overlap of decoded boxes with their targets; a second top has that of the regions. -1 for none.
 
     Bottoms: offsets [n, 4 * classes], or [n, 8], regions, and boxes (label, left, top, right, bottom, overlap). Boxes
-    that a region overlaps by more than 0.975 do not count. An overlap thinner than a pixel is none.
+    that a region overlaps by more than 0.975 are ignored. An overlap thinner than a pixel is 0.
     """
 
     types = ("BboxAccuracy",)
@@ -222,7 +222,7 @@ def _overlap(first, second, thin: bool):
 
 
 def _some(numbers, count: int):
-    """As many of the numbers, in their order if these are all."""
+    """`count` random ones of the numbers; all, in their order, if there are no more."""
     return (
         numbers
         if len(numbers) <= count

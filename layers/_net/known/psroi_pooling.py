@@ -11,7 +11,7 @@ class PSROIPooling(KnownLayer):
     Regions are rows (item, left, top, right, bottom), rounded, ends included, times spatial_scale. Bin (i, j) of
     output c is of channel (c * group_size + i) * group_size + j; a bin outside of the image is 0.
 
-    A sum over a rectangle is four values of the table of all sums from the corner, in double, where nothing is lost.
+    A sum over a rectangle is computed from four values of a summed-area table, in double for precision.
     """
 
     types = ("PSROIPooling",)

@@ -6,11 +6,11 @@ from .yolov3 import Yolov3, _taken, _valid
 
 
 class RegionLoss(Yolov3):
-    """YOLO's second loss: as Yolov3, with one anchor for each box, and with the classes' chances as a softmax.
+    """YOLO v2's loss: like Yolov3, with one anchor for each box, and a softmax for the classes' probabilities.
 
-    Biases are in cells. With rescore the chance of an object should be the overlap with its box, else 1, and distances
-    are also times 2 - area. What the sigmoids' values lack is times their slope. Of boxes with one cell and anchor the
-    last one counts.
+    Biases are in cells. With rescore the target of the objectness is the overlap with the box, otherwise 1, and
+    distances are also multiplied by 2 - area. Errors of sigmoids are multiplied by their slope. If several boxes have
+    the same cell and anchor, the last one counts.
     """
 
     types = ("RegionLoss",)

@@ -5,7 +5,7 @@ class Reorg(KnownLayer):
     """YOLO's darknet reorg: [N, C, H, W] to [N, C * stride², H / stride, W / stride], or back with `reverse`.
 
     Darknet reads the memory as a map of C / stride² channels that is stride times as high and wide, and moves each
-    place of its stride x stride cells to a channel of its own.
+    position of its stride x stride cells to its own channel.
     """
 
     types = ("Reorg",)

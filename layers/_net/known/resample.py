@@ -6,10 +6,10 @@ from . import KnownLayer
 
 
 class Resample(KnownLayer):
-    """A map of another size: NEAREST, LINEAR or CUBIC, by weights that reach further where it becomes smaller
-    (antialias). The size is height and width, or the second bottom's. No gradient.
+    """A map resized by NEAREST, LINEAR or CUBIC interpolation, with wider weights when it shrinks (antialias).
 
-    The place of row y is y * fy + fx / 2 - 1 / 2, with the factors of both axes, as in the source.
+    The size is height and width, or the second bottom's. No gradient. The position of row y is
+    y * fy + fx / 2 - 1 / 2, with the factors of both axes, as in the source.
     """
 
     types = ("Resample",)
@@ -40,7 +40,7 @@ class Resample(KnownLayer):
         return (down @ x.to(wide) @ across.t()).to(x.dtype)
 
     def weights(self, have: int, want: int, factors, i: int, device, dtype):
-        """[want, have]: how much of each value each place gets, along one axis."""
+        """[want, have]: the weight of each value for each position, along one axis."""
         factor, other = factors[i], factors[1 - i]
         place = torch.arange(want, device=device, dtype=dtype) * factor + (other / 2 - 0.5)
         nearest = (place.abs() + 0.5).floor() * place.sign()

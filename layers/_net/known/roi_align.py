@@ -47,7 +47,7 @@ class ROIAlign(KnownLayer):
         return torch.where(inside, above * (1 - below) + beneath * below, 0).permute(0, 3, 1, 2)
 
     def places(self, regions, column: int, size: int):
-        """(the pixel before each corner, how far behind it the corner is, whether it counts) along an axis."""
+        """(the pixel before each corner, the corner's distance from it, is it valid?) along an axis."""
         low, high = regions[:, column], regions[:, column + 2]
         pad = (high - low + 1) * self.pad_ratio
         low, high = (low - pad) * self.scale - 0.5, (high + pad) * self.scale - 0.5

@@ -10,7 +10,7 @@ class ROIPooling(KnownLayer):
     Regions are rows (item, left, top, right, bottom) in the input's pixels; times spatial_scale, rounded, ends
     included. `pad_ratio` widens them (cascade-rcnn). The gradient goes to the first pixel that has the maximum.
 
-    A bin is a bag of pixels for embedding_bag: it has as many channels as the table of all pixels has columns.
+    embedding_bag computes the maxima: a bin is a bag of pixels, and the table has a row of channels for each pixel.
     """
 
     types = ("ROIPooling",)
@@ -34,7 +34,7 @@ class ROIPooling(KnownLayer):
     def forward(self, x, regions):
         wide = torch.promote_types(
             regions.dtype, torch.float32
-        )  # half precision has no odd numbers above 2048
+        )  # half precision cannot represent odd numbers above 2048
         bags, starts = self.bags(regions.detach().reshape(-1, 5).to(wide), x.shape)
         pixels = x.permute(0, 2, 3, 1).reshape(-1, x.shape[1])
         top = F.embedding_bag(bags, pixels, starts, mode="max", include_last_offset=True)
@@ -45,8 +45,8 @@ class ROIPooling(KnownLayer):
     def bags(self, regions, shape):
         """The numbers of all bins' pixels, one bin after the other, and where each bin begins and the last one ends.
 
-        In a graph the sizes may not depend on the regions' values. There are as many places as the bins can need, and
-        the rest of them are short bags of their own, because a GPU's thread reads a whole bag.
+        In a graph sizes must not depend on the regions' values. So there is room for the largest bins, and the unused
+        rest is split into short bags, because one GPU thread reads a whole bag.
         """
         height, width = shape[2:]
         (top, tall), (left, wide) = (self.edges(regions, i, size) for i, size in enumerate((height, width)))
@@ -56,7 +56,7 @@ class ROIPooling(KnownLayer):
         area, wide = (tall[:, :, None] * wide).reshape(-1), wide.reshape(-1).clamp(min=1)
         starts = F.pad(area.cumsum(0), (1, 0))
         if torch.compiler.is_compiling():
-            # Neighbours share a row or a column at most.
+            # Neighbouring bins share at most a row or a column.
             places = regions.shape[0] * (height + self.pooled[0]) * (width + self.pooled[1])
             rest = torch.arange(_BAG, places + _BAG, _BAG, device=regions.device) + starts[-1]
         else:
@@ -88,11 +88,11 @@ _BAG = 256
 
 
 def divided(x, number: int):
-    """x / number, rightly rounded: torch multiplies by 1 / number on a GPU, and a bin may get a pixel more."""
+    """x / number, correctly rounded. On a GPU torch multiplies by 1 / number, which could give a bin one pixel more."""
     return x / torch.full_like(x, number)
 
 
 def rounded(x):
-    """C's round: halves away from zero."""
+    """C's round: halves are rounded away from zero."""
     whole = x.trunc()
     return whole + ((x - whole) * 2).trunc()

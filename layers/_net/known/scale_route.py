@@ -6,10 +6,11 @@ from . import KnownLayer
 
 
 class ScaleRoute(KnownLayer):
-    """The rows of all bottoms whose region has a size from low_scale to below high_scale; or the one nearest to these.
+    """The rows of all bottoms whose region's size is at least low_scale and below high_scale; otherwise the nearest
+    row.
 
-    The first bottom has the regions: rows (item, left, top, right, bottom). The size is the root of the area, and near
-    means by its logarithm. No gradient.
+    The first bottom has the regions: rows (item, left, top, right, bottom). The size is the square root of the area;
+    "nearest" is by its logarithm. No gradient.
     """
 
     types = ("ScaleRoute",)
@@ -34,9 +35,7 @@ class ScaleRoute(KnownLayer):
             f"regions of 5 values are needed, not {list(bottoms[0])}",
         )
         self.check(all(x[0] == rows for x in bottoms), f"{rows} rows of each bottom are needed")
-        return [
-            (1, *x[1:]) for x in bottoms
-        ]  # as the layer's Reshape says, before it knows how many rows there are
+        return [(1, *x[1:]) for x in bottoms]  # as in the layer's Reshape, before the number of rows is known
 
     @torch.no_grad()
     def forward(self, *bottoms):

@@ -2,7 +2,7 @@ from . import KnownLayer
 
 
 class ShuffleChannel(KnownLayer):
-    """The channels as rows of `group` parts, read by columns."""
+    """The channels as a matrix of `group` rows, transposed."""
 
     types = ("ShuffleChannel",)
     source = "farmingyard/ShuffleNet"

@@ -7,9 +7,9 @@ from . import KnownLayer
 class SmoothL1Loss(KnownLayer):
     """sum(w_out * f(w_in * (x - y))) / num; f(d) = sigma² d² / 2 where |d| < 1 / sigma², else |d| - 1 / (2 sigma²).
 
-    A third bottom is w_in; a fourth one is w_out (Fast R-CNN). With three bottoms, as in R-FCN, loss_param's count of
-    places divides, w_in is no factor of the gradient, and a second top has the loss of each place. No gradient goes to
-    the weights.
+    A third bottom is w_in; a fourth one is w_out (Fast R-CNN). With three bottoms, as in R-FCN, the divisor is
+    loss_param's count of positions, the gradient lacks the factor w_in, and a second top has the loss of each position.
+    The weights get no gradient.
     """
 
     types = ("SmoothL1Loss", "SmoothL1LossOHEM")
@@ -48,5 +48,5 @@ class SmoothL1Loss(KnownLayer):
 
 
 def _four_axes(shape) -> tuple[int, ...]:
-    """The shape as num, channels, height and width, which is what these layers compare."""
+    """The shape as num, channels, height and width, which these layers compare."""
     return (*shape, *(1,) * (4 - len(shape)))

@@ -4,9 +4,10 @@ from . import KnownLayer
 
 
 class ByMask(KnownLayer):
-    """Puts each value to where the second bottom says, a maximum pooling's mask; the other places are 0.
+    """Moves each value to the position in the second bottom, the mask of a maximum pooling; other positions are 0.
 
-    The size is upsample_h and upsample_w, or the bottom's times the scale, less a line with pad_out_h or pad_out_w.
+    The size is upsample_h and upsample_w, or the bottom's times the scale, less one row or column with pad_out_h or
+    pad_out_w.
     """
 
     types = ("Upsample",)
@@ -27,7 +28,7 @@ class ByMask(KnownLayer):
         self.less = p.pad_out_h, p.pad_out_w
         for scale, less in zip(self.scale, self.less, strict=True):
             self.check(bool(self.size) or scale > 1, "a scale must be more than 1")
-            self.check(bool(self.size) or not less or scale == 2, "pad_out is of scale 2")
+            self.check(bool(self.size) or not less or scale == 2, "pad_out needs scale 2")
 
     def setup(self, x, mask):
         self.check(len(x) == 4 and x == mask, f"bottoms of {list(x)} and {list(mask)}")
@@ -45,7 +46,7 @@ class ByMask(KnownLayer):
 
 
 class Nearest(KnownLayer):
-    """Each value `scale` times down and across."""
+    """Repeats each value `scale` times in both directions."""
 
     types = ("Upsample",)
     source = "eric612/MobileNet-YOLO"

@@ -5,17 +5,18 @@ from ._yolo import Anchors, overlap_by_centre
 
 
 class Yolov3(KnownLayer):
-    """YOLO's loss for one map: the squares of what its cells lack, summed, for each item.
+    """YOLO v3's loss for one map: the sum of the squared errors of its cells, for each item.
 
-    Bottoms: the map [N, num * (5 + num_class), h, w] and boxes [N, 300, 5], rows (class, x, y, width, height) in parts
-    of the image, up to the first row with x 0. The cell with a box's centre answers for it with the anchor most like it
-    in size, and with those of the map's anchors that are like it by more than iou_thresh. An answer lacks its distance
-    to the box, times coord_scale * (2 - area), 1 less the chance of an object, and what the classes' chances lack to 1
-    for its box's class and to 0 for others; with label_smooth_eps, both are nearer to 0.5. Of boxes with one cell and
-    anchor the last one counts, and the classes of all. Other anchors lack their chance of an object, unless they
-    overlap a box by more than thresh.
+    Bottoms: the map [N, num * (5 + num_class), h, w] and boxes [N, 300, 5], rows (class, x, y, width, height) in
+    fractions of the image, up to the first row with x 0. A box is assigned to the cell of its centre, with the anchor
+    most similar in size, and with the map's anchors whose overlap is more than iou_thresh. The errors of an assigned
+    anchor are its distance to the box, times coord_scale * (2 - area); 1 minus the objectness; and the difference of
+    the class probabilities to 1 for the box's class and to 0 for others (nearer to 0.5 with label_smooth_eps). If
+    several boxes have the same cell and anchor, the last one counts, with the classes of all. For other anchors the
+    error is their objectness, unless they overlap a box by more than thresh.
 
-    The gradient is what each value lacks, and with use_logic_gradient times the sigmoid's slope. It is not the loss's.
+    The gradient is the error of each value, with use_logic_gradient times the sigmoid's slope. It is not the loss's
+    own.
     """
 
     types = ("Yolov3",)
@@ -60,7 +61,7 @@ class Yolov3(KnownLayer):
         return loss + ((x - x.detach()) * (slope / len(x)).to(x.dtype)).sum()
 
     def lacks(self, cells, boxes):
-        """What each value of the cells [N, h, w, anchors, 5 + classes] lacks."""
+        """The error of each value of the cells [N, h, w, anchors, 5 + classes]."""
         values = cells.sigmoid()
         values[..., 2:4] = cells[..., 2:4]
         valid = _valid(boxes)
@@ -83,7 +84,7 @@ class Yolov3(KnownLayer):
         return (most > self.near).reshape(cells.shape[:4])
 
     def targets(self, box):
-        """The values that mean these boxes, each in its cell."""
+        """Encode these boxes, each in its cell."""
         down, across = box.shape[1:3]
         size = box.new_tensor((across, down))
         y = torch.arange(down, device=box.device)[:, None, None]
@@ -94,7 +95,7 @@ class Yolov3(KnownLayer):
         )
 
     def answers(self, boxes, valid, values):
-        """For each anchor of each cell: the last box that it answers for, or -1, and the classes of all of them."""
+        """The last box assigned to each anchor of each cell, or -1, and the classes of all its boxes."""
         down, across, count = values.shape[1:4]
         column, row = (boxes[..., 1:3] * boxes.new_tensor((across, down))).long().unbind(-1)
         inside = (column >= 0) & (column < across) & (row >= 0) & (row < down)
@@ -111,19 +112,19 @@ class Yolov3(KnownLayer):
         return last.reshape(values.shape[:4]), classes.reshape(*values.shape[:4], self.classes)
 
     def fitting(self, boxes, shape):
-        """Which of the map's anchors answer for each box: [N, 300, anchors]."""
+        """The map's anchors to which each box is assigned: [N, 300, anchors]."""
         scale = boxes.new_tensor((shape[2], shape[1])) * self.anchors.scale
         sizes = boxes.new_tensor(self.anchors.every) / scale
         alike = self.alike_by(boxes, sizes)
         best = alike.argmax(2, keepdim=True)
         mask = torch.tensor(self.anchors.mask, device=boxes.device)
         is_best = mask == best
-        # The fork takes the best anchor's number in the mask for one among all anchors.
+        # The fork uses the best anchor's number in the mask as a number among all anchors.
         own = torch.where(is_best.any(2, keepdim=True), is_best.long().argmax(2, keepdim=True), best)
         return is_best | ((alike[..., mask] > self.alike) & (mask != own) & (self.alike < 1))
 
     def alike_by(self, boxes, sizes):
-        """How each box overlaps boxes of these sizes that lie on its centre."""
+        """The overlap of each box with boxes of these sizes around its centre."""
         return overlap_by_centre(_centred(boxes[..., 3:]), _centred(sizes).expand(len(boxes), -1, -1))
 
 
@@ -133,7 +134,7 @@ def _valid(boxes):
 
 
 def _taken(boxes, numbers):
-    """The boxes of these numbers [N, h, w, anchors], the first one in the place of none."""
+    """The boxes with these numbers [N, h, w, anchors]; the first box for -1."""
     index = numbers.clamp(min=0).flatten(1)[..., None].expand(-1, -1, 5)
     return boxes.gather(1, index).reshape(*numbers.shape, 5)
 

@@ -9,14 +9,14 @@ from ._yolo import Anchors, overlap_by_centre
 
 
 class Yolov3DetectionOutput(KnownLayer):
-    """The boxes that are found: [1, 1, boxes, 7], rows (item, label + 1, score, left, top, right, bottom), best first.
+    """The found boxes: [1, 1, boxes, 7], rows (item, label + 1, score, left, top, right, bottom), best first.
 
-    Bottoms: a map of each size, [N, num_box * (5 + num_classes), h, w]: for each anchor the box, how likely there is an
-    object, and how likely it is of each class. A box is found if the product of both chances is above
-    confidence_threshold, and if it overlaps with no better one by nms_threshold or more, of whatever class. If nothing
-    is found, each item has a row of -1. No gradient.
+    Bottoms: a map of each size, [N, num_box * (5 + num_classes), h, w]: for each anchor the box, the objectness, and
+        the
+    probability of each class. A box is found if the product of both is above confidence_threshold, and if it overlaps
+    no better box, of any class, by nms_threshold or more. If nothing is found, each item has a row of -1. No gradient.
 
-    The classes of an anchor have one box in common. So the best of them suppresses the others.
+    The classes of an anchor share one box, so the best class suppresses the others.
     """
 
     types = ("Yolov3DetectionOutput",)

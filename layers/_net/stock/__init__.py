@@ -1,5 +1,6 @@
-"""Stock Caffe's layer types as torch modules, one file a type: `Softmax` is in softmax.py, `SoftmaxWithLoss` in
-softmax_with_loss.py. Each computes what BVLC/caffe's own code computes, forward and gradient.
+"""Stock Caffe's layer types as torch modules, one file per type: `SoftmaxWithLoss` is in softmax_with_loss.py.
+
+Each computes what BVLC/caffe's own code computes, forward and gradient.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ Shape = tuple[int, ...]
 
 
 class StockDefinition(NamedTuple):
-    """What a stock layer is made from."""
+    """The data from which a layer's module is made."""
 
     name: str
     message: Any  # the LayerParameter
@@ -31,11 +32,11 @@ class StockDefinition(NamedTuple):
     tops: int
     extra: dict[
         str, str
-    ]  # by path: values of the fields of forks that the type understands, of several with spaces
-    stored_blobs: int | None = None  # how many blobs the weights have for the layer, if they have it
+    ]  # values of forks' fields that the type understands, by path; several values are joined by spaces
+    stored_blobs: int | None = None  # the number of the layer's blobs in the weights, if they have the layer
 
     def filler(self, filler, path: str):
-        """A FillerParameter, or what fills alike with the fields that only forks have."""
+        """A FillerParameter, or an object that fills by the fields that only forks have."""
         if filler.type != "diagonal":
             return filler
         values = self.extra.get(f"{path}.diag_val", "").split()
@@ -51,15 +52,15 @@ class StockDefinition(NamedTuple):
 
 
 class StockLayer(nn.Module):
-    """What stock layers, and those of known/, have in common. Shapes are known at `setup`, which makes the parameters.
+    """The base of stock and known types. `setup` gets the shapes, and makes the parameters.
 
-    A type's `bottoms` and `tops` are the least and the most that it takes; None: any number.
+    `bottoms` and `tops` are the least and the greatest number that the type accepts; None: any number.
     """
 
     bottoms: tuple[int, int | None] = (1, 1)
     tops: tuple[int, int | None] = (1, 1)
     blobs: tuple[str, ...] = ()  # names of the parameters, in Caffe's order
-    statistics: tuple[str, ...] = ()  # those of them that are no parameters to train
+    statistics: tuple[str, ...] = ()  # those that are buffers, not parameters
     is_loss = False
     understands: tuple[str, ...] = ()  # fields of forks: "pooling_param.ceil_mode"
 
@@ -74,7 +75,7 @@ class StockLayer(nn.Module):
 
     @classmethod
     def misfit(cls, bottoms: int, tops: int) -> str:
-        """Why the type does not take so many; "" if it does."""
+        """Why the type does not accept this number; "" if it does."""
         for what, count, (least, most) in (("bottoms", bottoms, cls.bottoms), ("tops", tops, cls.tops)):
             if count < least or (most is not None and count > most):
                 wanted = (
@@ -84,7 +85,7 @@ class StockLayer(nn.Module):
         return ""
 
     def check(self, condition: bool, what: str) -> None:
-        """As Caffe's CHECK: a CaffeValueError that names the layer."""
+        """Like Caffe's CHECK: a CaffeValueError that names the layer."""
         if not condition:
             raise CaffeValueError(f"{self.layer_name}: {what}")
 
@@ -92,7 +93,7 @@ class StockLayer(nn.Module):
         """Make the parameters for bottoms of these shapes; called once."""
 
     def top_shapes(self, *shapes: Shape) -> list[Shape] | None:
-        """The tops' shapes, of types whose forward cannot say them without values, or where they are plain to see."""
+        """The tops' shapes, if forward needs real values to know them. None: forward runs on fake tensors."""
         return None
 
     def blob(self, name: str, shape: Shape, filler) -> None:
@@ -104,7 +105,7 @@ class StockLayer(nn.Module):
             self.register_parameter(name, nn.Parameter(torch.empty(shape)))
 
     def fill(self, keep: Collection[str] = ()) -> None:
-        """Fill the blobs but those of these names, which were loaded or which another layer owns."""
+        """Fill the blobs, except those of these names, which were loaded or which another layer owns."""
         for name, filler in self._fillers.items():
             if name not in keep:
                 try:
@@ -114,7 +115,7 @@ class StockLayer(nn.Module):
         self._fillers = {}
 
     def reset(self) -> None:
-        """Forget what calls have left behind; parameters and statistics stay."""
+        """Reset the state of earlier calls. Parameters and statistics stay."""
 
     def present_blobs(self) -> list[str]:
         """The names of the blobs that the layer has, in Caffe's order."""
@@ -141,7 +142,7 @@ def _files() -> dict[str, str]:
 
 
 def stock_class(type_name: str) -> type[StockLayer] | None:
-    """The class of a stock type; None if it is no stock type or has no torch-native form."""
+    """The class of a stock type; None if it is not a stock type, or torch does not compute it."""
     file = _files().get(type_name.lower())
     if file is None:
         return None
@@ -149,7 +150,7 @@ def stock_class(type_name: str) -> type[StockLayer] | None:
 
 
 def stock_types() -> list[str]:
-    """The types that have a torch-native form."""
+    """The stock types that torch computes."""
     modules = {name: importlib.import_module(f".{file}", __name__) for name, file in _files().items()}
     return [word for name, module in modules.items() for word in vars(module) if word.lower() == name]
 

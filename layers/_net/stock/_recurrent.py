@@ -1,4 +1,4 @@
-"""What LSTM and RNN have in common: timesteps, markers of where sequences begin, and the state that a call leaves."""
+"""The base of LSTM and RNN: timesteps, markers of where sequences begin, and the state that a call leaves."""
 
 import abc
 import warnings
@@ -10,7 +10,7 @@ from . import StockLayer
 
 
 def _compiles_for_export() -> bool:
-    """What `is_exporting` says, for a torch that has no such function."""
+    """Replaces `torch.compiler.is_exporting` in a torch without it."""
     return torch.compiler.is_compiling() and not torch.compiler.is_dynamo_compiling()
 
 
@@ -20,14 +20,13 @@ _is_exporting = getattr(torch.compiler, "is_exporting", _compiles_for_export)
 class Recurrent(StockLayer, abc.ABC):
     """Timesteps, one after the other.
 
-    Bottoms: x [timesteps, streams, ...]; cont [timesteps, streams], 0 where a sequence begins; if there is one, a
-    static input [streams, ...]; with expose_hidden, the states to begin with. Tops: the outputs; with expose_hidden,
-    the states at the end.
+    Bottoms: x [timesteps, streams, ...]; cont [timesteps, streams], 0 where a sequence begins; optionally a static
+    input [streams, ...]; with expose_hidden, the initial states. Tops: the outputs; with expose_hidden, the final
+    states.
 
-    Without expose_hidden a call begins with the state that the last call ended with; `reset` makes it zero. Training
-    and evaluation have a state each, as Caffe's two nets have. No gradient goes through a state from call to call.
-    torch.export and torch.jit.trace write programs that keep nothing from call to call: there each call begins with
-    zero.
+    Without expose_hidden a call starts with the final state of the last call; `reset` makes it zero. Training and
+    evaluation each have a state, as Caffe's two nets have. No gradient goes from call to call. Programs by torch.export
+    and torch.jit.trace keep no state: each call starts with zero.
     """
 
     bottoms = (2, None)
@@ -65,7 +64,7 @@ class Recurrent(StockLayer, abc.ABC):
             self.check(tuple(shape) == wanted, f"hidden state: expected {list(wanted)}, got {list(shape)}")
 
     def more(self, weight, bias):
-        """Parameters of the type's own."""
+        """Make the type's own parameters."""
 
     def reset(self) -> None:
         """Forget the states of the last calls."""
@@ -75,7 +74,7 @@ class Recurrent(StockLayer, abc.ABC):
         keeps = not (self.expose_hidden or torch.jit.is_tracing() or _is_exporting())
         if not (keeps or self.expose_hidden):
             warnings.warn(
-                f"{type(self).__name__}: in the exported program each call begins with a state of zero. "
+                f"{type(self).__name__}: in the exported program each call starts with a state of zero. "
                 "With expose_hidden: true the states are bottoms and tops.",
                 stacklevel=2,
             )
@@ -98,7 +97,7 @@ class Recurrent(StockLayer, abc.ABC):
         """(the output of one timestep, its state)."""
 
     def _begin(self, inputs, initial, keeps: bool):
-        """The state to begin with, in the order of the bottoms."""
+        """The initial state, in the order of the bottoms."""
         if self.expose_hidden:
             return tuple(s.detach()[0] for s in initial)
         zero = torch.zeros_like(inputs[0, :, : self.num_output])

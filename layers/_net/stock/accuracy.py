@@ -5,9 +5,9 @@ from .softmax_with_loss import check_labels
 
 
 class Accuracy(StockLayer):
-    """The share of labels that are among the top_k largest scores.
+    """The fraction of labels that are among the top_k largest scores.
 
-    Bottoms: scores [N, C, ...] with the classes on `axis`, labels [N, ...]. Tops: a number; then the share for each
+    Bottoms: scores [N, C, ...] with the classes on `axis`, labels [N, ...]. Tops: a number; then the fraction for each
     class, [C]. Labels equal to ignore_label do not count. No gradient.
 
     Source: BVLC's accuracy_layer.cpp.

@@ -3,7 +3,7 @@ from .scale import broadcast, broadcast_shape
 
 
 class Bias(StockLayer):
-    """x + b, with b of the axes from `axis` on, as many as it has: its own blob, or the second bottom.
+    """x + b. The axes of b are those of x from `axis` on. b is the layer's blob, or the second bottom.
 
     Top: the first bottom's shape. Both have a gradient.
 

@@ -6,7 +6,7 @@ from . import StockLayer
 class ContrastiveLoss(StockLayer):
     """1/(2N) sum of y d² + (1 - y) max(margin - d, 0)², where d = |a - b|.
 
-    Bottoms: features a and b [N, C]; y [N], 1 for a pair that is alike, else 0. a and b have a gradient. With
+    Bottoms: features a and b [N, C]; y [N], 1 for a similar pair, else 0. a and b have a gradient. With
     legacy_version the second term is max(margin - d², 0).
 
     Source: BVLC's contrastive_loss_layer.cpp.

@@ -7,8 +7,8 @@ class Convolution(StockLayer):
     """Convolution over one to three axes after the channels; several bottoms share the weights.
 
     Bottom: [N, C, spatial axes]. Top: [N, num_output, (size + 2 pad - (dilation (kernel - 1) + 1)) / stride + 1],
-    rounded down. Blobs: weight [num_output, C / group, kernel], bias [num_output]. The axes before the channels,
-    mostly the batch alone, count as one.
+    rounded down. Blobs: weight [num_output, C / group, kernel], bias [num_output]. All axes before the channels
+    (usually only the batch) count as one.
 
     Source: BVLC's conv_layer.cpp.
     """

@@ -17,7 +17,7 @@ class Dropout(StockLayer):
         super().__init__(definition)
         self.ratio = definition.message.dropout_param.dropout_ratio
         self.scale_train = definition.flag("dropout_param.scale_train", True)
-        # Bayesian SegNet draws in testing, too.
+        # Bayesian SegNet also draws in testing.
         self.always = definition.flag("dropout_param.sample_weights_test", False)
         self.check(
             0 <= self.ratio < 1, f"dropout_ratio: expected 0 or more, and less than 1, got {self.ratio}"

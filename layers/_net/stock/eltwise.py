@@ -6,7 +6,7 @@ from . import StockLayer
 class Eltwise(StockLayer):
     """sum of coeff_i x_i, product of x_i, or their maximum, for bottoms of one shape.
 
-    The gradient of a maximum goes to one bottom alone. Stock Caffe wants two bottoms or more; forks take one, to
+    The gradient of a maximum goes to one bottom only. Stock Caffe requires two bottoms or more; forks accept one, to
     scale it (FlowNet2).
 
     Source: BVLC's eltwise_layer.cpp.
@@ -20,7 +20,7 @@ class Eltwise(StockLayer):
         self.operation = {0: "PROD", 1: "SUM", 2: "MAX"}[p.operation]
         coeff, bottoms = tuple(p.coeff), definition.bottoms
         self.check(len(coeff) in (0, bottoms), f"{len(coeff)} coefficients for {bottoms} bottoms")
-        self.check(not (self.operation == "PROD" and coeff), "coeff is of the sum, not of the product")
+        self.check(not (self.operation == "PROD" and coeff), "coeff is for the sum, not for the product")
         self.coeff = None if all(c == 1 for c in coeff) else coeff
 
     def setup(self, *shapes):

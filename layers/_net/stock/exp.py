@@ -4,7 +4,7 @@ from . import StockLayer
 
 
 class Exp(StockLayer):
-    """base ^ (shift + scale * x), for any shape; base -1 stands for e. Source: BVLC's exp_layer.cpp."""
+    """base ^ (shift + scale * x), for any shape; base -1 means e. Source: BVLC's exp_layer.cpp."""
 
     def __init__(self, definition):
         super().__init__(definition)

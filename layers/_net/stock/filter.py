@@ -4,8 +4,7 @@ from . import StockLayer
 class Filter(StockLayer):
     """The items whose value in the last bottom, the selector [N], is not 0.
 
-    A top for each other bottom: [items, ...]. The number of items depends on the data. Items left out have gradient
-    0.
+    A top for each other bottom: [items, ...]. The number of items depends on the data. The others have gradient 0.
 
     Source: BVLC's filter_layer.cpp.
     """

@@ -4,7 +4,7 @@ from . import StockLayer
 
 
 class Log(StockLayer):
-    """log of (shift + scale * x) to `base`, for any shape; base -1 stands for e.
+    """log of (shift + scale * x) to `base`, for any shape; base -1 means e.
 
     Source: BVLC's log_layer.cpp.
     """

@@ -6,8 +6,8 @@ from . import StockLayer
 class LRN(StockLayer):
     """x / (k + alpha / n sum of x²)^beta: local response normalisation.
 
-    ACROSS_CHANNELS: the sum is over local_size channels around the own one, and n is local_size. WITHIN_CHANNEL: it
-    is over a square of local_size x local_size, n is its area, and k does not count: it is 1. Bottom and top: [N,
+    ACROSS_CHANNELS: the sum is over local_size channels around the value's channel, and n is local_size.
+    WITHIN_CHANNEL: it is over a square of local_size x local_size, n is its area, and k is 1. Bottom and top: [N,
     C, H, W].
 
     Source: BVLC's lrn_layer.cpp.

@@ -7,7 +7,7 @@ from .lstm_unit import unit
 class LSTM(Recurrent):
     """i, f, o = sigmoid; g = tanh; c = f c + i g; h = o tanh(c), of W_xc x + W_hc h + b_c, step by step.
 
-    Gates are in the order input, forget, output, candidate. Bottoms and states: see the base. Top: [timesteps,
+    Gates are in the order input, forget, output, candidate. Bottoms and states: see `_recurrent.py`. Top: [timesteps,
     streams, num_output].
 
     Source: BVLC's lstm_layer.cpp.

@@ -6,7 +6,7 @@ from . import StockLayer
 class LSTMUnit(StockLayer):
     """One step of an LSTM.
 
-    Bottoms: the cell before [1, streams, D], the gates' inputs [1, streams, 4 D] in the order input, forget,
+    Bottoms: the previous cell [1, streams, D], the gates' inputs [1, streams, 4 D] in the order input, forget,
     output, candidate, and the markers [1, streams], 0 where a sequence begins. Tops: cell and hidden state, [1,
     streams, D].
 
@@ -26,7 +26,7 @@ class LSTMUnit(StockLayer):
 
 
 def unit(cell, gates, marker):
-    """(cell, hidden state); a marker of 0 forgets the cell before."""
+    """(cell, hidden state); a marker of 0 forgets the previous cell."""
     i, f, o, g = gates.chunk(4, -1)
     cell = marker * f.sigmoid() * cell + i.sigmoid() * g.tanh()
     return cell, o.sigmoid() * torch.tanh(cell)

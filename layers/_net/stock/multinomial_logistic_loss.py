@@ -16,6 +16,6 @@ class MultinomialLogisticLoss(StockLayer):
         items = probabilities.shape[0]
         own = probabilities.reshape(items, -1).gather(1, labels.reshape(-1, 1).long())
         floor = own.clamp(min=1e-20)
-        # Caffe's gradient does not vanish below the floor.
+        # Caffe's gradient is not 0 below that minimum.
         missing = (own - own.detach()) / floor.detach() - (floor - floor.detach()) / floor.detach()
         return -(floor.log() + missing).sum() / items

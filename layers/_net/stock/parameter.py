@@ -3,7 +3,7 @@ from . import StockLayer
 
 
 class Parameter(StockLayer):
-    """A blob to learn, of parameter_param's shape, as a top. It has no bottom.
+    """A learnable blob of parameter_param's shape, as a top. The layer has no bottom.
 
     Source: BVLC's parameter_layer.cpp.
     """

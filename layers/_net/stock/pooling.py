@@ -5,7 +5,7 @@ import torch.nn.functional as F
 
 from . import StockLayer
 
-_LEAST = -3.4028234663852886e38  # what the maximum begins with
+_LEAST = -3.4028234663852886e38  # the initial value of the maximum
 
 
 class Pooling(StockLayer):
@@ -13,8 +13,8 @@ class Pooling(StockLayer):
 
     Bottom: [N, C, H, W]. Top: [N, C, ceil((H + 2 pad - kernel) / stride) + 1, ...], without a last window that
     begins in the padding; round_mode FLOOR rounds down. An average divides by the window's area, padding included.
-    A second top of a maximum has its places in the map. STOCHASTIC: in training a value drawn by size, in testing
-    their mean by size.
+    For MAX, a second top has the maxima's positions in the map. STOCHASTIC: in training one value, drawn with
+    probability proportional to its size; in testing the mean weighted in the same way.
 
     Source: BVLC's pooling_layer.cpp.
     """
@@ -39,7 +39,7 @@ class Pooling(StockLayer):
             self.check(min(*self.kernel, *self.stride) > 0, "kernel and stride: expected more than 0")
             inside = self.pad[0] < self.kernel[0] and self.pad[1] < self.kernel[1]
             self.check(inside, f"pad {self.pad} is not less than the kernel {self.kernel}")
-        self.check(self.top_count == 1 or self.method == "MAX", "a second top, the mask, is of MAX alone")
+        self.check(self.top_count == 1 or self.method == "MAX", "only MAX has a second top, the mask")
         self._as_torch = self._has_torchs_windows()
 
     def setup(self, x):
@@ -71,17 +71,17 @@ class Pooling(StockLayer):
     def _windows(self, size: int, i: int) -> int:
         rounded = math.ceil if self.ceil else math.floor
         count = rounded((size + 2 * self.pad[i] - self.kernel[i]) / self.stride[i]) + 1
-        # The last one must not begin in the padding: but Caffe looks only where there is padding.
+        # A last window that begins in the padding is dropped. Caffe checks this only if there is padding.
         if any(self.pad) and (count - 1) * self.stride[i] >= size + self.pad[i]:
             count -= 1
         return max(count, 0)
 
     def _has_torchs_windows(self) -> bool:
-        """Whether torch has the same windows, whatever the bottom's size is.
+        """Does torch have the same windows for every size of the bottom?
 
-        In ceil mode torch always drops a last window that begins behind the bottom, Caffe only where there is padding.
-        Without padding such a window is there if a stride is longer than the kernel. Torch takes no pad of more than
-        half a kernel.
+        In ceil mode torch always drops a last window that begins after the bottom; Caffe does so only with padding.
+        Without padding there is such a window if the stride is longer than the kernel. Torch does not accept a pad of
+        more than half a kernel.
         """
         small = all(2 * pad <= kernel for pad, kernel in zip(self.pad, self.kernel, strict=True))
         near = all(stride <= kernel for stride, kernel in zip(self.stride, self.kernel, strict=True))
@@ -99,7 +99,7 @@ class Pooling(StockLayer):
         return top if self.top_count == 1 else (top, mask[..., None, None].to(_exact(x)))
 
     def _covered(self, x, windows, value: float):
-        """The bottom with all that the windows reach around it, or less where they do not reach its end."""
+        """The bottom, padded or cut to the area that the windows cover."""
         (top, left), (down, across) = self.pad, (self._reach(i, windows[i]) for i in range(2))
         return F.pad(x, (left, across - left - x.shape[3], top, down - top - x.shape[2]), value=value)
 
@@ -127,7 +127,9 @@ class Pooling(StockLayer):
         return (begin + self.kernel[i]).clamp(max=size + self.pad[i]) - begin
 
     def _stochastic(self, x, windows):
-        """Training draws one value of each window, with the value as its weight; testing takes the mean so weighted."""
+        """Training draws one value per window, with the values as weights; testing computes the mean with these
+        weights.
+        """
         kernel = tuple(x.shape[2:]) if self.whole else self.kernel
         covered = x if self.whole else self._covered(x, windows, 0.0)
         items = x.shape[0] * x.shape[1]
@@ -151,5 +153,5 @@ class Pooling(StockLayer):
 
 
 def _exact(x):
-    """The dtype of a mask: half precision has not all indices."""
+    """The dtype of a mask, because half precision cannot represent all indices."""
     return torch.promote_types(x.dtype, torch.float32)

@@ -18,7 +18,7 @@ class ReLU(StockLayer):
         return [x]
 
     def forward(self, x, in_place=False):
-        """in_place: the bottom's memory may become the top's."""
+        """in_place: may the top overwrite the bottom?"""
         if self.negative_slope:
             return F.leaky_relu(x, self.negative_slope)
         return torch.relu_(x) if in_place else torch.relu(x)

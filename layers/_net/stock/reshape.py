@@ -4,9 +4,9 @@ from . import StockLayer
 
 
 class Reshape(StockLayer):
-    """The same values in another shape. 0 keeps an axis, -1 is what is left.
+    """The same values in another shape. 0 keeps an axis, -1 is computed from the count.
 
-    Only the axes of `axis` and `num_axes` are replaced, which are all by default.
+    Only the axes given by `axis` and `num_axes` are replaced; by default all axes.
 
     Source: BVLC's reshape_layer.cpp.
     """
@@ -33,7 +33,7 @@ class Reshape(StockLayer):
         end = len(shape) if self.num_axes == -1 else start + self.num_axes
         self.check(end <= len(shape), f"axis + num_axes = {end} is more than the {len(shape)} axes")
         is_there = all(d != 0 or start + i < len(shape) for i, d in enumerate(self.dims))
-        self.check(is_there, "dim: 0 for an axis that is not there")
+        self.check(is_there, "dim: 0 for an axis that does not exist")
         middle = [shape[start + i] if d == 0 else d for i, d in enumerate(self.dims)]
         return [*shape[:start], *middle, *shape[end:]]
 

@@ -7,7 +7,7 @@ from ._recurrent import Recurrent
 class RNN(Recurrent):
     """h = tanh(W_hh h + W_xh x + b_h); o = tanh(W_ho h + b_o), timestep by timestep.
 
-    Bottoms and states: see the base. Top: o, [timesteps, streams, num_output].
+    Bottoms and states: see `_recurrent.py`. Top: o, [timesteps, streams, num_output].
 
     Source: BVLC's rnn_layer.cpp.
     """

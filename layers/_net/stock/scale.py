@@ -3,7 +3,8 @@ from . import StockLayer
 
 
 class Scale(StockLayer):
-    """x * s, with s of the axes from `axis` on, as many as it has: its own blob, or the second bottom. May add a bias.
+    """x * s, perhaps plus a bias. The axes of s are those of x from `axis` on. s is the layer's blob, or the second
+    bottom.
 
     Top: the first bottom's shape. Blobs: s, unless it is a bottom, and the bias of the same shape.
 

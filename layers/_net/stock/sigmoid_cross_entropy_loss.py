@@ -9,8 +9,8 @@ from .softmax_with_loss import BATCH_SIZE, normalization, normalizer
 class SigmoidCrossEntropyLoss(StockLayer):
     """-1/normalizer sum of t log(p) + (1 - t) log(1 - p), with p = sigmoid(x).
 
-    Bottoms: x and targets t, of one count. Tops: a number; then the term of each place. The normalizer is the
-    number of items unless loss_param says otherwise; places with the target ignore_label do not count. x has a
+    Bottoms: x and targets t, of one count. Tops: a number; then the term of each position. The normalizer is
+    the number of items unless loss_param says otherwise; positions with the target ignore_label do not count. x has a
     gradient.
 
     Source: BVLC's sigmoid_cross_entropy_loss_layer.cpp.

@@ -2,7 +2,7 @@ from . import StockLayer
 
 
 class Silence(StockLayer):
-    """Reads blobs, so that they are no outputs of the net. It has no top; the gradient is 0.
+    """Reads blobs, so that they are not outputs of the net. It has no top; the gradient is 0.
 
     Source: BVLC's silence_layer.cpp.
     """

@@ -11,7 +11,7 @@ _MOST = -math.log(1.1754943508222875e-38)  # Caffe takes no logarithm of less th
 
 
 def normalization(p, default: int) -> int:
-    """By which count of loss_param the sum is divided."""
+    """The count of loss_param by which the sum is divided."""
     if p.HasField("normalization"):
         return p.normalization
     if p.HasField("normalize"):
@@ -27,7 +27,7 @@ def normalizer(mode: int, batch: int, full: int, valid):
 
 
 def check_labels(layer, scores, labels) -> int:
-    """There is a label for each prediction along the layer's axis. How many classes there are."""
+    """Check that each prediction along the layer's axis has a label. Returns the number of classes."""
     axis = layer.axis(layer.dim, len(scores))
     count, found = torch.Size(scores).numel() // max(1, scores[axis]), torch.Size(labels).numel()
     layer.check(count == found, f"{found} labels for {count} predictions along axis {axis} of {list(scores)}")

@@ -5,7 +5,7 @@ from .pooling import Pooling
 
 
 class SPP(StockLayer):
-    """Spatial pyramid pooling: grids of 1, 2, 4, ... windows a side, pyramid_height of them, side by side in one row.
+    """Spatial pyramid pooling: pyramid_height grids of 1, 2, 4, ... windows per side, concatenated in one row.
 
     Bottom: [N, C, H, W]. Top: [N, C * (1 + 4 + 16 + ...)].
 
