@@ -19,19 +19,19 @@ from .transform import Transform
 
 # The types that are read.
 READ = ("Data", "ImageData", "HDF5Data")
-# What is asked most often for, and stays out.
+# Types that are not supported, with advice.
 _OUT = {
-    "AnnotatedData": "SSD's augmentation is not here: load boxes with your own Dataset",
+    "AnnotatedData": "SSD's augmentation is not supported: load boxes with your own Dataset",
     "WindowData": "give its blobs yourself",
     "MemoryData": "give its blobs yourself",
 }
 
 
 class LayerData(Dataset):
-    """The items of one data layer, by (position, index): what was asked for before it, and which item it is.
+    """The items of one data layer, by (position in the sequence, index of the item).
 
-    The random numbers of an item, for crop and mirror, depend on the seed and its position alone. So workers,
-    restarts and several processes get the same.
+    The random numbers of an item, for crop and mirror, depend only on the seed and the position. So they do not change
+    with workers, restarts or the number of processes.
     """
 
     def __init__(self, spec: Spec, phase: str, find, seed: int):
@@ -79,7 +79,7 @@ class LayerData(Dataset):
 
 
 def numbers(seed: int, *what) -> random.Random:
-    """Random numbers that depend on the seed and on `what` alone."""
+    """Random numbers that depend only on the seed and on `what`."""
     return random.Random(repr((seed, *what)))
 
 
@@ -99,8 +99,8 @@ def _source(spec: Spec, message, find, where: str):
 class Batches(Sampler):
     """Lists of (position, index) of one process's batches, from the batch `start` on.
 
-    The order is the source's, begun again at its end; with shuffle another one in each pass. Of `world` processes,
-    process `rank` takes each world-th batch.
+    The order is the source's, repeated; with shuffle, a new order in each pass. Of `world` processes, process `rank`
+    takes every world-th batch.
     """
 
     def __init__(
@@ -139,7 +139,7 @@ def data_loaders(
     rank: int = 0,
     world: int = 1,
 ) -> dict[str, DataLoader]:
-    """By layer's name: a DataLoader for each data layer of a net's phase. `CaffeNet.data_loaders` says more."""
+    """A DataLoader for each data layer of a net's phase, by the layer's name. See `CaffeNet.data_loaders`."""
     made = {}
     for spec in net.phase.graph.sources:
         if spec.type in _OUT:
@@ -148,7 +148,7 @@ def data_loaders(
             continue
         data = LayerData(spec, net.phase_name, functools.partial(_find, net.path), seed)
         batches = Batches(data, start, passes, rank, world)
-        own = torch.Generator()  # else the loader takes a number of torch's own generator
+        own = torch.Generator()  # otherwise the loader would draw from torch's generator
         made[spec.name] = DataLoader(
             data, batch_sampler=batches, num_workers=workers, collate_fn=data.collate, generator=own
         )
@@ -172,7 +172,7 @@ def merged(loaders: dict[str, DataLoader]) -> Iterator[dict[str, torch.Tensor]]:
 
 
 def _find(net_path: str, where: str, name: str) -> str:
-    """A file that the net names: from the working directory, or from the net's folder and those above it."""
+    """A file that the net names: relative to the working directory, the net's folder, or a folder above it."""
     if not name:
         raise CaffeValueError(f"{where}: it names no source")
     if (found := named_by(net_path, name)) is not None:

@@ -1,4 +1,4 @@
-"""What data layers read: databases of Datum, lists of images, HDF5 files. `source[i]` is a list of arrays."""
+"""The sources of data layers: databases of Datum, lists of images, HDF5 files. `source[i]` is a list of arrays."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def package(name: str, what: str, pip: str = ""):
     try:
         return importlib.import_module(name)
     except ImportError:
-        raise CaffeRuntimeError(f"{what} is read by the package {name}: pip install {pip or name}") from None
+        raise CaffeRuntimeError(f"{what} needs the package {name}: pip install {pip or name}") from None
 
 
 def decoded(data: bytes, color: bool | None, where: str) -> np.ndarray:
     """An image file's content as uint8 [channels, height, width], blue first, as OpenCV reads it for Caffe.
 
     Args:
-        color: three channels, one (False), or as the file has them (None).
+        color: True: three channels; False: one; None: as in the file.
     """
     cv2 = package("cv2", f"{where}: an image", "opencv-python-headless")
     flag = cv2.IMREAD_UNCHANGED if color is None else cv2.IMREAD_COLOR if color else cv2.IMREAD_GRAYSCALE
@@ -43,7 +43,7 @@ def planes(image: np.ndarray) -> np.ndarray:
     return image[None] if image.ndim == 2 else image.transpose(2, 0, 1)
 
 
-_LMDB_HEAD = 2 * 4096  # its first two pages say how long it is
+_LMDB_HEAD = 2 * 4096  # its first two pages contain its length
 
 
 class Datums(abc.ABC):
@@ -73,7 +73,7 @@ class Datums(abc.ABC):
         return self._keys()
 
     def item(self) -> list[np.ndarray]:
-        """The first item, without a look at all keys."""
+        """The first item, without reading all keys."""
         return self._item(self.first() or b"")
 
     def __len__(self) -> int:
@@ -109,9 +109,9 @@ _LMDBS: dict[str, tuple[int, Any]] = {}  # by path: the process that opened it, 
 
 
 def _lmdb(path: str):
-    """A process opens an LMDB once. A fork may not use its parent's, and closes it.
+    """Open an LMDB once per process. A forked process must not use its parent's environment, and closes it.
 
-    The file is mapped: to read behind its end would end the process. So its length is compared with what it says.
+    The file is mapped, and reading past its end would crash the process. So its length is checked first.
     """
     process, opened = _LMDBS.get(path, (0, None))
     if process == os.getpid():
@@ -134,9 +134,9 @@ def _lmdb(path: str):
 
 @functools.cache
 def _leveldb(path: str):
-    """(a LevelDB, the process that opened it). No other process can open it meanwhile.
+    """(a LevelDB, the process that opened it). No other process can open it at the same time.
 
-    plyvel would write a log and a lock into a folder that is none.
+    plyvel would write a log and a lock into a folder that is not a LevelDB.
     """
     if not os.path.exists(os.path.join(path, "CURRENT")):
         raise FileNotFoundError("not a LevelDB: it has no file CURRENT")
@@ -174,7 +174,7 @@ class LevelDB(Datums):
         try:
             opened, process = _leveldb(self.path)
             if process != os.getpid():
-                raise CaffeRuntimeError(f"{self.where}: a LevelDB is read by one process: take workers=0")
+                raise CaffeRuntimeError(f"{self.where}: a LevelDB is read by one process: use workers=0")
             return read(opened)
         except (plyvel.Error, OSError) as error:
             raise CaffeValueError(f"{self.where}: {error}") from None

@@ -1,7 +1,7 @@
-"""create_extension: build an extension of torch.utils.ffi as its build script describes it.
+"""create_extension: build an extension of torch.utils.ffi by its build script.
 
-The kernels are compiled here, too: for each of `extra_objects` the .cu is found by its name, or by what a make.sh or a
-Makefile has asked the stand-in for nvcc to compile (front.py).
+The kernels are compiled here, too. The .cu of each of `extra_objects` is found by its name, or by the command that a
+make.sh or a Makefile gave to the stand-in for nvcc (front.py).
 """
 
 import glob
@@ -50,7 +50,7 @@ def create_extension(
             extra_link_args; others are ignored.
 
     Raises:
-        CaffeBuildError: `build` cannot find a file, or the extension does not compile. The text names file and line.
+        CaffeBuildError: `build` cannot find a file, or the extension does not compile. The message names file and line.
     """
     frame = sys._getframe(1)
     return Extension(
@@ -110,14 +110,12 @@ class Extension:
         """make's settings, and the backends to build for."""
         wanted = os.environ.get("BACKENDS", "").split() if self.with_cuda else HOST.name
         arch = None
-        if processor.stands_in and not os.environ.get(
-            "ARCH"
-        ):  # then only the processor's library is of use here
+        if processor.stands_in and not os.environ.get("ARCH"):  # then only the processor's library is useful
             arch, wanted = "all-major", wanted or HOST.name
         return settings_for("torch.utils.ffi", arch, wanted or None)
 
     def _job(self) -> tuple[dict, dict[str, bytes]]:
-        """What tools/ffi/build_library.py builds, with the user's paths, and the content of each file by path."""
+        """The job for tools/ffi/build_library.py, with the user's paths, and the content of each file by path."""
         objects, units = self._objects()
         folders = [self.base, *(self._folder(f) for f in self.options.get("include_dirs") or ())]
         arguments = [str(a) for a in self.options.get("extra_compile_args") or ()]
@@ -144,7 +142,7 @@ class Extension:
         return Path(os.path.normpath(self.base / folder))
 
     def _objects(self) -> tuple[list[str], list[kernels.Unit]]:
-        """From extra_objects: files to link with, and kernels to compile."""
+        """Files to link with, and kernels to compile, from extra_objects."""
         objects, units = [], {}
         for wanted in map(str, self.options.get("extra_objects") or ()):
             path = Path(os.path.abspath(wanted))
@@ -188,12 +186,12 @@ class Extension:
             raise CaffeBuildError(f"{self.where}: {self.name} does not build:\n{text}") from None
 
     def _write(self, entry: Entry) -> None:
-        """Write the package: its libraries, and the Python files around them, as far as they do not exist."""
+        """Write the package: its libraries, and the Python files around them if they do not exist."""
         self.target.mkdir(parents=True, exist_ok=True)
         for folder in (f for f in self.target.parents if self.base in f.parents):
             (folder / "__init__.py").touch()
         for old in glob.glob(f"{glob.escape(str(self.target))}/_{self.short}*.so"):
-            os.unlink(old)  # of 2017, or of the last build
+            os.unlink(old)  # from 2017, or from the last build
         for library in entry.folder.glob("*.so"):
             partial = self.target / f"{library.name}.partial"
             shutil.copyfile(library, partial)

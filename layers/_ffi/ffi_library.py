@@ -1,4 +1,4 @@
-"""The C functions of a built extension, as the package of 2017 imports them: `from ._round import lib, ffi`.
+"""The C functions of a built extension, for packages of 2017: `from ._round import lib, ffi`.
 
 The calls themselves are C (src/edge/th_call.h).
 """
@@ -37,10 +37,10 @@ class Library:
 
 
 def library(file: str) -> tuple[Library, object]:
-    """(lib, ffi) for `_round.py`, whose libraries lie beside it. Old-style Functions run around it from now on.
+    """(lib, ffi) for `_round.py`, whose libraries are beside it. From then on old-style Functions run around it.
 
     Raises:
-        CaffeRuntimeError: there is no library, or it cannot run here, or another version of the toolkit built it.
+        CaffeRuntimeError: the library is missing, cannot run here, or was built by another version of the toolkit.
     """
     place = Path(os.path.realpath(file))
     name = place.stem.removeprefix("_")
@@ -62,7 +62,7 @@ def library(file: str) -> tuple[Library, object]:
 
 
 def _top(package: Path) -> Path:
-    """The folder around the outermost package: there are the Functions that use an extension."""
+    """The folder around the outermost package, which has the Functions that use the extension."""
     while (package / "__init__.py").exists() and package.parent != package:
         package = package.parent
     return package
@@ -85,7 +85,7 @@ def _load(name: str, path: Path, backend: str):
 
 
 def of_python(name: str, gpu: str) -> dict:
-    """What the C side calls, by the names in src/edge/th_call.h. gpu: the device type of THC's tensors."""
+    """The functions that C calls, by their names in src/edge/th_call.h. gpu: the device type of THC's tensors."""
 
     def refuse(function, argument, kind, place, index, least, most, value):
         where = f"{name}: {function}"
@@ -123,7 +123,7 @@ def _address_of(pointer) -> int:
 
 
 def _restore(tensor: Tensor, copy: Tensor) -> None:
-    """Give the values of a dense copy back to the caller's tensor. One with memory in common gets nothing back."""
+    """Copy a dense copy's values back to the caller's tensor, unless they share memory."""
     if tensor.shape != copy.shape:
         tensor.data = copy
     elif not any(step == 0 and size > 1 for size, step in zip(tensor.shape, tensor.stride(), strict=True)):

@@ -1,11 +1,12 @@
-"""Run a script or a program of 2017 with torch.utils.ffi, old-style Functions and a stand-in for nvcc in front of it.
+"""Run a script or a program of 2017, with torch.utils.ffi, old-style Functions and a stand-in for nvcc.
 
-python -m layers.ffi build.py | test.py ...    the script, in this process
-python -m layers.ffi make ...                  the program; its `python x.py` come back here, and its `nvcc` says what
-                                               to compile (kernels.py), which create_extension does
-python -m layers.ffi nvcc ...                  the stand-in itself
+python -m layers.ffi build.py | test.py ...    runs the script, in this process
+python -m layers.ffi make ...                  runs the program. Its `python x.py` run here, too. Its `nvcc` records
+what
+                                               to compile (kernels.py), and create_extension compiles it
+python -m layers.ffi nvcc ...                  is the stand-in itself
 
-Without a GPU the processor stands for it, in these processes only: torch.cuda.is_available() is true, .cuda() returns
+Without a GPU the processor replaces it, only in these processes: torch.cuda.is_available() is true, .cuda() returns
 the tensor itself, and each tensor's is_cuda is true. The kernels then run on the host backend.
 """
 
@@ -26,7 +27,7 @@ from . import kernels, processor
 from .function import old_functions
 
 PROGRAM = Path(__file__).resolve().with_name("program.py")
-# Of nvcc's answer to --version, which some Makefiles read.
+# A line of nvcc's output for --version, which some Makefiles read.
 VERSION = "Cuda compilation tools, release 12.0, V12.0.0 (stand-in of torch.utils.ffi)"
 
 
@@ -57,7 +58,7 @@ def run_script(words: list[str]) -> int:
     sys.argv = words
     sys.path[0] = os.path.dirname(os.path.realpath(words[0]))
     put_programs_first()
-    # torch.autograd.Variable(x, volatile=True), .data and their like still work, and warn in each call.
+    # torch.autograd.Variable(x, volatile=True), .data and the like still work, and warn in each call.
     warnings.filterwarnings("once", category=UserWarning, module="torch")
     runpy.run_path(words[0], run_name="__main__")
     return 0
@@ -99,7 +100,7 @@ def programs() -> Path:
 
 
 def stand_in(words: list[str]) -> int:
-    """Write what nvcc was asked to compile in the place of the object. create_extension compiles it."""
+    """Write nvcc's command into the object's file. create_extension compiles it later."""
     if "--version" in words or "-V" in words:
         print(VERSION)
         return 0

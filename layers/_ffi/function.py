@@ -1,7 +1,7 @@
 """Old-style autograd Functions: `Round()(x)`, with forward and backward as methods of an instance.
 
-torch ran them until 1.2, and refuses them since. `old_functions` makes torch run them again, each by a Function of
-today. Nothing else changes: a Function with static methods goes torch's own way.
+torch ran them until 1.2, and now refuses them. `old_functions` makes torch run them again, each by a Function of
+today. A Function with static methods runs as before.
 """
 
 import functools
@@ -44,7 +44,7 @@ def _is_served(cls: type) -> bool:
 
 
 def _init(self, *arguments, **named):
-    if not _is_served(type(self)):  # torch's own warns that no Function should be instantiated
+    if not _is_served(type(self)):  # torch's own __init__ warns that a Function should not be instantiated
         _torchs["__init__"](self, *arguments, **named)
 
 
@@ -53,7 +53,7 @@ def _call(self, *inputs, **named):
         return _torchs["__call__"](self, *inputs, **named)
     if named:
         raise CaffeTypeError(f"{type(self).__name__}: an old-style Function takes no arguments by name")
-    # Each call has an object of its own, so that a Function that is called twice has two sets of attributes.
+    # Each call has its own object, so that a Function that is called twice has two sets of attributes.
     own = type(self).__new__(type(self))
     own.__dict__.update(self.__dict__)
     result = _today(type(self)).apply(own, *inputs)
@@ -62,7 +62,7 @@ def _call(self, *inputs, **named):
 
 
 def _saved(self) -> tuple[Tensor, ...]:
-    """What `save_for_backward` kept: of the call whose backward runs, else what this object was last told."""
+    """The saved tensors of the call whose backward runs; otherwise those that this object saved last."""
     return self.__dict__.get("_saved_tensors") or self.to_save or _torchs["saved_tensors"].__get__(self)
 
 

@@ -1,16 +1,16 @@
-"""The .cu files that an extension's object files are made of, and how nvcc was told to compile them."""
+"""The .cu files of an extension's objects, and their options for nvcc."""
 
 import json
 import os
 from pathlib import Path
 from typing import NamedTuple
 
-# Options of nvcc that take the next word.
+# Options of nvcc whose value is the next word.
 TAKE_A_WORD = (
     "-o", "-D", "-I", "-x", "-arch", "-gencode", "-code", "-Xcompiler", "-Xptxas", "-ccbin", "-std", "-L", "-l",
     "-include", "--gpu-architecture", "--gpu-code", "--compiler-options", "--output-file", "--generate-code",
 )  # fmt: skip
-# The first bytes of what the stand-in for nvcc writes in the place of an object: what to compile.
+# The first bytes of an object's file that the stand-in for nvcc wrote: it contains the command.
 NOTE = '{"cuffi nvcc": '
 
 
@@ -27,7 +27,7 @@ def looks_like_cuda(path: Path) -> bool:
 
 
 def units_of(path: Path, base: Path) -> list[Unit]:
-    """The kernels of an object: by the note of the stand-in for nvcc, else by its name."""
+    """The kernels of an object: by the command from the stand-in for nvcc, otherwise by its name."""
     try:
         text = path.read_bytes()[: 1 << 16]
     except OSError:
@@ -65,7 +65,7 @@ def parsed(words: list[str]) -> tuple[str, list[str], list[str]]:
 
 
 def _by_name(path: Path, base: Path) -> Unit | None:
-    """By the stem: x.cu.o, x.o or x.so is made of x.cu or x_kernel.cu; else of the only .cu in its folder."""
+    """By the stem: x.cu.o, x.o or x.so comes from x.cu or x_kernel.cu, otherwise from the only .cu in its folder."""
     stem = path.name.split(".")[0]
     if not looks_like_cuda(path) and path.suffix not in (".o", ".so"):
         return None

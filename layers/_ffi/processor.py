@@ -1,4 +1,4 @@
-"""The processor in the place of a GPU, for scripts that ask for one (front.py)."""
+"""Replaces the GPU by the processor, for scripts that need one (front.py)."""
 
 import sys
 
@@ -8,12 +8,10 @@ stands_in = False
 
 
 def stand_in() -> None:
-    """Let code that asks for a GPU have the processor."""
+    """Make code that asks for a GPU use the processor."""
     global stands_in
     stands_in = True
-    print(
-        "torch.utils.ffi: there is no GPU here: the processor stands for it in this script", file=sys.stderr
-    )
+    print("torch.utils.ffi: there is no GPU: this script uses the processor instead", file=sys.stderr)
     cuda = torch.cuda
     cuda.is_available, cuda.device_count, cuda.current_device = lambda: True, lambda: 1, lambda: 0
     cuda.synchronize = cuda.set_device = cuda.manual_seed = cuda.manual_seed_all = lambda *_: None

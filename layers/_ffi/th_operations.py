@@ -1,7 +1,7 @@
-"""What C code asks of torch by TH's functions (include/TH/TH.h): operations on the tensors that Python lent it.
+"""TH's functions (include/TH/TH.h) as torch operations, which C code calls on the tensors that Python passed to it.
 
-The same operations serve the processor and the GPU. Each changes its first tensor in place, or gives the tensor that
-takes its place in C: a view, for example.
+The same operations work on the processor and the GPU. Each changes its first tensor in place, or returns the tensor
+that replaces it in C, such as a view.
 """
 
 import torch
@@ -16,7 +16,7 @@ DTYPES = {
 
 
 def _resize(tensor: Tensor, *sizes: int) -> Tensor:
-    if tensor.requires_grad:  # torch refuses to resize it, and 2017 did not
+    if tensor.requires_grad:  # torch refuses to resize it; in 2017 it did not
         tensor.data = tensor.data.resize_(sizes)
         return tensor
     return tensor.resize_(sizes)
@@ -26,7 +26,7 @@ def _fill_storage(tensor: Tensor, x) -> Tensor:
     """All memory that the tensor is a part of, as TH's storages have it."""
     whole = tensor.new_empty(0).set_(tensor.untyped_storage())
     whole.fill_(x)
-    return tensor.fill_(x)  # this counts its version
+    return tensor.fill_(x)  # this increments its version
 
 
 def _cadd(tensor: Tensor, a: Tensor, x, b: Tensor) -> Tensor:
@@ -36,7 +36,7 @@ def _cadd(tensor: Tensor, a: Tensor, x, b: Tensor) -> Tensor:
 
 
 def _columns(kind: str, address: int, rows: int, columns: int, step: int, device: int) -> Tensor:
-    """The matrix whose columns lie at an address, `step` elements apart."""
+    """The matrix whose columns start at an address, `step` elements apart."""
     from cffi import FFI
 
     from .._caffe.services import view_memory
@@ -51,7 +51,7 @@ def _update(c: Tensor, alpha: float, product: Tensor, beta: float) -> None:
 
 
 class Services:
-    """Does the operations of one library. gpu: the device type of THC's tensors."""
+    """The operations of one library. gpu: the device type of THC's tensors."""
 
     def __init__(self, gpu: str):
         self.gpu = gpu

@@ -1,1 +1,1 @@
-"""pycaffe: the Python interface of Caffe, on caffe_net. `layers.caffe` is its public face."""
+"""pycaffe: the Python interface of Caffe, on caffe_net. `layers.caffe` is the public module."""

@@ -1,4 +1,4 @@
-"""The blobs of a pycaffe Net: numpy arrays of tensors that live on any device."""
+"""The blobs of a pycaffe Net: numpy arrays for tensors on any device."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class Mirror:
 
 
 class NetBlob(Blob):
-    """A blob of a net. An array that was handed out is written to by later calls, as Caffe's memory is.
+    """A blob of a net. As in Caffe, later calls write to arrays that a script already has.
 
     Args:
         shape: the shape before the first call.
-        device: gives the device of the net.
+        device: returns the device of the net.
         settle: called before a value is read.
         weight: the blob's loss_weight, which Caffe keeps in its diff.
     """
@@ -53,7 +53,7 @@ class NetBlob(Blob):
         self._shape, self._tensor, self._mirror, self.is_out = shape, None, Mirror(), False
 
     def tensor(self) -> Tensor:
-        """Its value on the net's device, with what was written to its array."""
+        """Its value on the net's device, with the script's changes to its array."""
         device = torch.device(self._device())
         if self._tensor is None:
             self._tensor = torch.zeros(self._shape, device=device)
@@ -63,7 +63,7 @@ class NetBlob(Blob):
         return self._tensor
 
     def take(self, made: Tensor) -> None:
-        """Take a call's result."""
+        """Store a call's result."""
         made = made.detach()
         if self.is_out and self._tensor.shape == made.shape and self._tensor.dtype == made.dtype:
             self._tensor.copy_(made)
@@ -87,7 +87,7 @@ class NetBlob(Blob):
 
     @property
     def has_diff(self) -> bool:
-        """Was its diff written, or is it a loss?"""
+        """Does it have a diff: one that the script wrote, or that of a loss?"""
         return self._diff is not None or bool(self._weight)
 
     @property
@@ -118,7 +118,7 @@ class Param(Blob):
     def __init__(self, tensor: Tensor):
         super().__init__()
         self.parameter, self._mirrors = tensor, (Mirror(), Mirror())
-        self._is_out = False  # a script has the array, and may write to it at any time
+        self._is_out = False  # the script has the array, and may write to it at any time
 
     def _values(self) -> np.ndarray:
         self._is_out = True
@@ -130,9 +130,9 @@ class Param(Blob):
         return self._mirrors[1].array(self.parameter.grad)
 
     def send(self) -> None:
-        """Write what was written to the arrays back to the device."""
+        """Copy the script's changes to the arrays to the device."""
         self._mirrors[0].send(self.parameter)
-        if self._is_out:  # what was made of the parameter before is not used again
+        if self._is_out:  # values derived from the old parameter become invalid
             torch.autograd.graph.increment_version(self.parameter)
         if self.parameter.grad is not None:
             self._mirrors[1].send(self.parameter.grad)

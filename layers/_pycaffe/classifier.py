@@ -39,7 +39,7 @@ class Classifier(_ImageNet):
 
     Args:
         model_file, pretrained_file: a deploy.prototxt with one input, and its weights.
-        image_dims: (height, width) that images get before they are cropped; None: the input's.
+        image_dims: (height, width) of images before they are cropped; None: the input's.
         mean, input_scale, raw_scale, channel_swap: as Transformer's.
     """
 
@@ -57,7 +57,7 @@ class Classifier(_ImageNet):
         self.image_dims = np.array(image_dims if image_dims is not None else self.crop_dims)
 
     def predict(self, inputs, oversample=True) -> np.ndarray:
-        """[N, classes] of a list of N images [H, W, K]: of ten crops the mean, or of the centre."""
+        """[N, classes] for a list of N images [H, W, K]: the mean over ten crops, or the centre crop."""
         images = [io.resize_image(image, self.image_dims) for image in inputs]
         if oversample:
             predictions = self._predicted(io.oversample(images, self.crop_dims))
@@ -73,8 +73,8 @@ class Detector(_ImageNet):
     """Classifies windows of images, as R-CNN does.
 
     Args:
-        context_pad: pixels of the crop around the window that are context.
-        others: as Classifier's.
+        context_pad: the pixels of context around the window.
+        others: as for Classifier.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class Detector(_ImageNet):
             self._make_crop_mean()
 
     def _make_crop_mean(self) -> None:
-        """The mean as an image of the input's size, which stands for what is outside of the image."""
+        """The mean as an image of the input's size, which fills the area outside of the image."""
         in_ = self.inputs[0]
         transformer, shape = self.transformer, self.blobs[in_].data.shape[1:]
         mean = np.broadcast_to(transformer.mean.get(in_, np.zeros((shape[0], 1, 1))), shape)
@@ -122,11 +122,11 @@ class Detector(_ImageNet):
 
     def detect_selective_search(self, image_fnames):
         raise CaffeRuntimeError(
-            "detect_selective_search ran a MATLAB program: find windows by another one, and call detect_windows"
+            "detect_selective_search ran a MATLAB program. Find the windows in another way, and call detect_windows"
         )
 
     def crop(self, im: np.ndarray, window) -> np.ndarray:
-        """The window of an image, with its context; the mean is where the image ends."""
+        """The window of an image, with its context; outside of the image the mean."""
         window = np.asarray(window, dtype=int)
         if window.shape != (4,) or window[0] >= window[2] or window[1] >= window[3]:
             raise CaffeValueError(f"window: expected (ymin, xmin, ymax, xmax), got {window.tolist()}")

@@ -1,4 +1,4 @@
-"""caffe.coord_map: where a top of a NetSpec lies in another, and the Crop that aligns the two."""
+"""caffe.coord_map: the position of a top of a NetSpec in another, and the Crop that aligns the two."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from .._runtime import CaffeValueError
 from .net_spec import Function, Top
 from .net_spec import layers as L
 
-_AXIS = 2  # the first of an image's axes
+_AXIS = 2  # the first spatial axis
 
 
 def _geometry(fn: Function) -> SimpleNamespace:
-    """What _net.coordinates asks of a layer's module, from the parameters of a NetSpec."""
+    """The attributes of a layer's module that _net.coordinates reads, from a NetSpec's parameters."""
     given = dict(fn.params)
     for name in ("convolution_param", "pooling_param", "crop_param"):
         given |= given.get(name, {})
@@ -58,7 +58,7 @@ def crop(top_from: Top, top_to: Top) -> Top:
     """A Crop of `top_from` to the size and the place of `top_to`.
 
     Raises:
-        CaffeValueError: they have another scale, or the place is no whole number of elements inside of `top_from`.
+        CaffeValueError: their scales differ, or the position is not a whole number of elements inside `top_from`.
     """
     offsets = []
     for scale, shift in _maps(top_from, top_to):

@@ -63,10 +63,11 @@ def _quoted(text: str) -> str:
 
 
 def draw_net(caffe_net, rankdir: str, ext: str = "png", phase=None, display_lrm: bool = False) -> bytes:
-    """The picture of a NetParameter, in the format that `ext` names. phase: TRAIN, TEST or None for both.
+    """The picture of a NetParameter in the format `ext`. phase: TRAIN, TEST or None for both.
 
     Raises:
-        CaffeRuntimeError: Graphviz is not there, or does not know the format. "dot", "gv" and "raw" need no Graphviz.
+        CaffeRuntimeError: Graphviz is not installed, or does not know the format. "dot", "gv" and "raw" need no
+            Graphviz.
     """
     text = _graph(caffe_net, rankdir, phase, display_lrm).encode()
     if ext in _TEXTS:
@@ -74,9 +75,7 @@ def draw_net(caffe_net, rankdir: str, ext: str = "png", phase=None, display_lrm:
     try:
         return subprocess.run(["dot", f"-T{ext}"], input=text, capture_output=True, check=True).stdout
     except FileNotFoundError:
-        raise CaffeRuntimeError(
-            f"draw_net: .{ext} needs Graphviz's program dot; .dot needs nothing"
-        ) from None
+        raise CaffeRuntimeError(f"draw_net: .{ext} needs Graphviz's program dot; .dot does not") from None
     except subprocess.CalledProcessError as error:
         raise CaffeRuntimeError(f"draw_net: dot: {error.stderr.decode(errors='replace').strip()}") from None
 
@@ -84,6 +83,6 @@ def draw_net(caffe_net, rankdir: str, ext: str = "png", phase=None, display_lrm:
 def draw_net_to_file(
     caffe_net, filename: str, rankdir: str = "LR", phase=None, display_lrm: bool = False
 ) -> None:
-    """Draw a NetParameter to a file, whose suffix says the format."""
+    """Draw a NetParameter to a file. The suffix is the format."""
     ext = Path(filename).suffix[1:] or "png"
     Path(filename).write_bytes(draw_net(caffe_net, rankdir, ext, phase, display_lrm))

@@ -25,8 +25,8 @@ def load_image(filename, color=True) -> np.ndarray:
 def resize_image(im: np.ndarray, new_dims, interp_order=1) -> np.ndarray:
     """The image [H, W, K] with height and width new_dims, as float32.
 
-    With 1 or 3 channels a pixel is an area, and what lies outside is 0 (scikit-image's resize, without anti-aliasing);
-    with others a pixel is a point, and corners stay corners (scipy's zoom). So did pycaffe.
+    As in pycaffe: with 1 or 3 channels a pixel is an area, and the outside is 0 (scikit-image's resize, without
+    anti-aliasing). With other numbers a pixel is a point, and corners stay corners (scipy's zoom).
     """
     height, width = (int(size) for size in new_dims[:2])
     zoom = package("scipy.ndimage", "an image of another size", "scipy").zoom
@@ -47,7 +47,7 @@ def resize_image(im: np.ndarray, new_dims, interp_order=1) -> np.ndarray:
 
 
 def oversample(images, crop_dims) -> np.ndarray:
-    """[10 * N, h, w, K]: of each image the four corners and the centre, and the same mirrored."""
+    """[10 * N, h, w, K]: the four corners and the centre of each image, and their mirror images."""
     size, crop = np.array(images[0].shape[:2]), np.array(crop_dims, dtype=int)
     rows, columns = ((0, n - c) for n, c in zip(size, crop, strict=True))
     corners = [(row, column) for row in rows for column in columns]
@@ -109,14 +109,14 @@ class Transformer:
         return image
 
     def set_transpose(self, in_: str, order) -> None:
-        """The order of axes: (2, 0, 1) makes [K, H, W] of [H, W, K]."""
+        """Set the order of axes: (2, 0, 1) turns [H, W, K] into [K, H, W]."""
         self._check(in_)
         if len(order) != len(self.inputs[in_]) - 1:
             raise CaffeValueError("Transpose order needs to have the same number of dimensions as the input.")
         self.transpose[in_] = order
 
     def set_channel_swap(self, in_: str, order) -> None:
-        """The order of channels: (2, 1, 0) makes BGR of RGB."""
+        """Set the order of channels: (2, 1, 0) turns RGB into BGR."""
         self._check(in_)
         if len(order) != self.inputs[in_][1]:
             raise CaffeValueError(
@@ -125,12 +125,12 @@ class Transformer:
         self.channel_swap[in_] = order
 
     def set_raw_scale(self, in_: str, scale: float) -> None:
-        """What the image is multiplied by before the mean is subtracted: 255 for images of load_image."""
+        """Set the factor before the mean is subtracted: 255 for images of load_image."""
         self._check(in_)
         self.raw_scale[in_] = scale
 
     def set_mean(self, in_: str, mean: np.ndarray) -> None:
-        """The mean: [K], a value for each channel, or an image [K, H, W] of the input's size."""
+        """Set the mean: [K], a value for each channel, or an image [K, H, W] of the input's size."""
         self._check(in_)
         mean = np.asarray(mean)
         if mean.ndim == 1:
@@ -151,7 +151,7 @@ class Transformer:
         return resize_image(mean.transpose(1, 2, 0), self.inputs[in_][2:]).transpose(2, 0, 1)
 
     def set_input_scale(self, in_: str, scale: float) -> None:
-        """What the image is multiplied by after the mean is subtracted."""
+        """Set the factor after the mean is subtracted."""
         self._check(in_)
         self.input_scale[in_] = scale
 
@@ -202,6 +202,6 @@ def array_to_datum(arr: np.ndarray, label=None):
 
 
 def datum_to_array(datum) -> np.ndarray:
-    """The array [K, H, W] of a Datum. An encoded image stays so: decode `datum.data`."""
+    """The array [K, H, W] of a Datum. An encoded image is not decoded: decode `datum.data` yourself."""
     values = np.frombuffer(datum.data, np.uint8).copy() if datum.data else np.array(datum.float_data, float)
     return values.reshape(datum.channels, datum.height, datum.width)

@@ -22,18 +22,18 @@ def set_mode_gpu() -> None:
     """Run all nets on the GPU. Without one they run on the processor, with a warning."""
     _mode["gpu"] = torch.cuda.is_available()
     if not _mode["gpu"]:
-        warnings.warn("set_mode_gpu: torch sees no GPU: the nets run on the processor", stacklevel=2)
+        warnings.warn("set_mode_gpu: torch has no GPU: the nets run on the processor", stacklevel=2)
 
 
 def set_device(number: int) -> None:
     """Choose a GPU."""
     if torch.cuda.is_available() and not 0 <= int(number) < torch.cuda.device_count():
-        raise CaffeValueError(f"set_device: no GPU {number}; torch sees {torch.cuda.device_count()}")
+        raise CaffeValueError(f"set_device: no GPU {number}; torch has {torch.cuda.device_count()}")
     _mode["device"] = int(number)
 
 
 def set_random_seed(seed: int) -> None:
-    """Seed torch's random numbers, which fillers and layers draw."""
+    """Seed torch's random numbers, which fillers and layers use."""
     torch.manual_seed(int(seed))
 
 

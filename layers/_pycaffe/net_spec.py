@@ -14,7 +14,7 @@ from collections import Counter, OrderedDict
 from .._runtime import CaffeTypeError, CaffeValueError, describe
 from .proto import caffe_pb2
 
-# By type: its field in LayerParameter.
+# The field of each type in LayerParameter.
 _FIELDS = {
     field.message_type.name.removesuffix("Parameter"): field.name
     for field in caffe_pb2.LayerParameter.DESCRIPTOR.fields
@@ -57,7 +57,7 @@ class Top:
         self.fn, self.n = fn, n
 
     def to_proto(self):
-        """The NetParameter of all layers that it needs."""
+        """The NetParameter of all layers that this top needs."""
         return to_proto(self)
 
 
@@ -71,7 +71,7 @@ class Function:
             if not isinstance(top, Top):
                 raise CaffeTypeError(f"{type_name}: bottom {i}: expected a Top, got {describe(top)}")
         self.ntop, self.in_place = self.params.pop("ntop", 1), self.params.pop("in_place", False)
-        self.fn = self  # a layer without tops stands for itself
+        self.fn = self  # a layer without tops is returned itself
         self.tops = tuple(Top(self, n) for n in range(self.ntop))
 
 

@@ -42,8 +42,8 @@ class Net:
     """caffe.Net(network_file, phase, weights=...) or caffe.Net(network_file, weights, phase).
 
     `blobs`, `params`, `inputs`, `outputs`, `layers`, `forward`, `backward`, `reshape`, `save`, `copy_from` and
-    `share_with` are pycaffe's. On the processor arrays are the tensors' own memory; on a GPU they are copies, and what
-    is written to them goes back at the next call. The torch module is `net.module`.
+    `share_with` are pycaffe's. On the processor, arrays share the tensors' memory. On a GPU they are copies, and
+    changes are copied back at the next call. The torch module is `net.module`.
     """
 
     def __init__(self, network_file, *args, phase=None, weights=None, level=None, stages=()):
@@ -71,7 +71,7 @@ class Net:
         self._steps: list[Step | None] = [step for _, step in layers]
         self._stale, self._tape, self._device = False, None, torch.device("cpu")
         self._feeds: dict = {}
-        self._entered: dict[int, Tensor] = {}  # what the last call read of the blobs, by value
+        self._entered: dict[int, Tensor] = {}  # the blobs' values that the last call read, by value number
         self._calls: dict[tuple[int, int, bool, bool], list] = {}
         self._make_blobs()
 
@@ -102,7 +102,7 @@ class Net:
 
     @property
     def layers(self) -> list:
-        """The layers with their `type` and `blobs`; of Python layers the objects themselves."""
+        """The layers with their `type` and `blobs`; for Python layers, the user's objects."""
         modules = self.module.layers
         return [
             modules[spec.name].instance.layer
@@ -137,7 +137,7 @@ class Net:
         return OrderedDict((name, weights.get(name, 0.0)) for name in self.blobs)
 
     def __getattr__(self, name: str):
-        if name == "transformer":  # 2014's nets had its methods themselves
+        if name == "transformer":  # in 2014 the net itself had these methods
             self.transformer = Transformer({top: self.blobs[top].data.shape for top in self.inputs})
             for top in self.inputs:
                 self.transformer.set_transpose(top, (2, 0, 1))
@@ -146,7 +146,7 @@ class Net:
             return getattr(self.transformer, name)
         raise AttributeError(f"caffe.Net has no {name!r} here{did_you_mean(name, dir(type(self)))}")
 
-    # Names of 2014.
+    # Names from 2014.
     set_mode_cpu, set_mode_gpu = staticmethod(mode.set_mode_cpu), staticmethod(mode.set_mode_gpu)
     set_device = staticmethod(mode.set_device)
 
@@ -168,7 +168,7 @@ class Net:
         """Run the net from the layer `start` to the layer `end`.
 
         Args:
-            blobs: names of blobs to return beside the outputs.
+            blobs: names of blobs to return besides the outputs.
             kwargs: arrays for the inputs; all of them, or none.
 
         Returns:
@@ -224,11 +224,11 @@ class Net:
             raise CaffeValueError(f"{self.module.path}: {name!r}: {error}") from None
 
     def _run(self, first: int, last: int, record: bool = False, again: bool = False) -> None:
-        """Run a range of layers, and take their results.
+        """Run a range of layers, and store their results.
 
         Args:
             record: keep what backward needs.
-            again: on what the last call read. Layers without bottoms do not run.
+            again: use the values that the last call read. Layers without bottoms do not run.
         """
         self._stale, self._tape = False, None
         self._to_device()
@@ -261,14 +261,14 @@ class Net:
         return [step for step in self._steps[first : last + 1] if step is not None and step.key]
 
     def _enter(self, steps: list[Step], values: list, record: bool, again: bool) -> None:
-        """Give the layers the values that earlier ones have made. An input has a gradient if the file forces it."""
+        """The values of earlier layers, as bottoms. An input has a gradient if the file has force_backward."""
         made = {value for step in steps for value in step.tops}
         before = self._entered if again else {}
         self._entered = {}
         for value in {value for step in steps for value in step.bottoms if value not in made}:
             name = self._graph.names[value]
             entered = before[value] if value in before else self.blobs[name].tensor().detach()
-            if self._graph.latest[name] in made:  # a layer in place overwrites the blob
+            if self._graph.latest[name] in made:  # an in-place layer overwrites the blob
                 entered = entered.detach().clone()
             if record and (self._force_backward or name not in self._graph.inputs):
                 entered.requires_grad_(entered.is_floating_point())
@@ -285,12 +285,12 @@ class Net:
         self._stale = True
 
     def _settle(self) -> None:
-        """Before a blob is looked at: run the net if an input has another shape than at the last call."""
+        """Run the net before a blob is read, if an input has another shape than at the last call."""
         if self._stale:
             self._run(0, len(self._specs) - 1, again=True)
 
     def _fill_dummies(self, first: bool = False) -> None:
-        """Fill the tops of DummyData: constants once, others at each call."""
+        """Fill the tops of DummyData: constants once, other fillers at each call."""
         for spec in self._graph.sources:
             if spec.type != "DummyData":
                 continue
@@ -301,7 +301,7 @@ class Net:
                     fill(self.blobs[top].tensor(), filler)
 
     def _read_data(self) -> None:
-        """The next batch of each data layer that has files. If it has none, what the script has written counts."""
+        """The next batch of each data layer that has files. Without files, the script's own values are used."""
         sources = {spec.name: spec for spec in self._graph.sources if spec.type not in ("Input", "DummyData")}
         if not sources or self._feeds is None:
             return
@@ -322,11 +322,11 @@ class Net:
     def backward(self, diffs=None, start=None, end=None, **kwargs) -> dict[str, np.ndarray]:
         """Compute diffs from the layer `start` back to the layer `end`.
 
-        A blob that no layer of the range reads gives its own `diff`, which is the loss_weight of a loss. Those of
-        parameters are added to.
+        A blob that no layer of the range reads starts with its own `diff`, which is the loss_weight for a loss. The
+        parameters' diffs are added up.
 
         Args:
-            diffs: names of blobs whose diffs are returned beside those of the inputs, or of `end`'s bottoms.
+            diffs: names of blobs whose diffs are returned besides those of the inputs, or of `end`'s bottoms.
             kwargs: diffs of the outputs; all of them, or none.
         """
         first, last = self._range(end, start)  # in the file's order
@@ -335,7 +335,7 @@ class Net:
             for name, value in kwargs.items():
                 self._write(name, value, "diff")
         if self._tape is None or not (self._tape.first <= first and last <= self._tape.last):
-            self._run(0, last, record=True, again=True)  # later layers may not take this size
+            self._run(0, last, record=True, again=True)  # later layers may not accept this size
         self._differentiate(first, last)
         wanted = list(self._specs[first].bottoms) if end is not None else self.inputs
         return {name: self._blob(name).diff for name in dict.fromkeys([*wanted, *(diffs or ())])}
@@ -347,7 +347,7 @@ class Net:
         read = {value for step in steps for value in step.bottoms}
         tops = [value for step in steps for value in step.tops if value not in read]
         seeds = [v for v in tops if self.blobs[names[v]].has_diff and values[v].requires_grad]
-        # A blob's diff is that of its first version in the range: layers in place overwrite it.
+        # A blob's diff is that of its first version in the range, because in-place layers overwrite it.
         versions: dict[str, int] = {}
         for step in steps:
             for value in (*step.bottoms, *step.tops):
@@ -384,7 +384,7 @@ class Net:
         return self._cut(found, kwargs)
 
     def forward_backward_all(self, blobs=None, diffs=None, **kwargs) -> tuple[dict, dict]:
-        """As forward_all, and backward for each batch. kwargs: arrays of the inputs, and diffs of the outputs."""
+        """Like forward_all, with backward for each batch. kwargs: arrays of the inputs, and diffs of the outputs."""
         data = {name: value for name, value in kwargs.items() if name in self.inputs}
         rest = {name: value for name, value in kwargs.items() if name not in data}
         made: dict[str, list] = {}
@@ -419,7 +419,7 @@ class Net:
     # --------------------------------------------------------------------------------------- weights
 
     def reshape(self) -> None:
-        """Take the inputs' shapes over. The next call, or the next look at a blob, does so anyway."""
+        """Apply the inputs' new shapes. The next call, or the next read of a blob, does this anyway."""
 
     def save(self, filename) -> None:
         self._to_device()

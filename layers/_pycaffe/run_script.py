@@ -1,4 +1,4 @@
-"""python -m cuffi.caffe script.py args: run a pycaffe script as it is."""
+"""python -m cuffi.caffe script.py args: run a pycaffe script unedited."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from .._python2 import Tree, folders_of_user
 USAGE = """\
 {name} script.py [arguments]
 
-Runs a script, or a notebook's cells, that says `import caffe`: of Python 2 or 3, as it is. Its folder comes first on
-sys.path, as with `python script.py`."""
+Runs a Python 2 or 3 script, or a notebook, that imports caffe, unedited. Its folder comes first on sys.path, as with
+`python script.py`."""
 
 
 def main(name: str, arguments: list[str], usage: str = USAGE, language: int = 0) -> int:
     """Run the script that is the first argument, with the others. Returns the exit status.
 
     Args:
-        language: 3: a script that both versions of Python can read is one of Python 3.
+        language: 3: a script that is valid in both versions of Python runs as Python 3.
     """
     if not arguments or arguments[0] in ("-h", "--help"):
         print(usage.format(name=name))
@@ -37,7 +37,7 @@ def main(name: str, arguments: list[str], usage: str = USAGE, language: int = 0)
     sys.modules["__main__"] = main_module
     try:
         tree.run(path, vars(main_module), language)
-    except Exception as error:  # also so that a notebook's lines are shown, and not those of its JSON
+    except Exception as error:  # also to show a notebook's lines instead of those of its JSON
         show(error)
         return 1
     return 0

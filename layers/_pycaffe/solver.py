@@ -15,7 +15,7 @@ from .pycaffe_net import Net
 
 
 class _Loop(Training):
-    """The loop of `make train`, on pycaffe's nets: each forward leaves its blobs where a script finds them."""
+    """The loop of `make train` on pycaffe's nets, so that a script can read the blobs of each forward."""
 
     def __init__(self, path, net: Net, test_nets: list[Net]):
         self._net, self._tested = net, test_nets
@@ -51,10 +51,10 @@ def _no_batches(start: int):
 class Solver:
     """A solver of pycaffe: `net`, `test_nets`, `iter`, `step`, `solve`, `snapshot`, `restore`, `param`.
 
-    Python layers of its nets run, as in pycaffe. Inputs that the script fills keep what was written to them.
+    Python layers of its nets run, as in pycaffe. Inputs that the script fills keep their values.
     """
 
-    type = ""  # the classes below have one; get_solver takes the file's
+    type = ""  # the classes below have a type; get_solver uses the file's
 
     def __init__(self, solver_file):
         settings = read_settings(solver_file)
@@ -75,7 +75,7 @@ class Solver:
 
     @property
     def iter(self) -> int:
-        """How many updates were made."""
+        """The number of updates so far."""
         return self._loop.iteration
 
     def step(self, count: int) -> None:
@@ -101,7 +101,7 @@ class Solver:
         self._loop.update()
 
     def share_weights(self, net: Net) -> None:
-        """Let another net use this solver's parameters."""
+        """Make another net share this solver's parameters."""
         net.share_with(self.net)
 
 
@@ -110,7 +110,7 @@ def _net(source: str, state: State, phase) -> Net:
 
 
 def get_solver(solver_file) -> Solver:
-    """The solver of a solver.prototxt, of the type that it says."""
+    """The solver of a solver.prototxt, of the file's type."""
     return Solver(solver_file)
 
 

@@ -16,7 +16,7 @@ from .._runtime import CaffeRuntimeError
 from . import old_pb2
 from .language import METHODS, OLD_BUILTINS
 
-# fissix's fixers for what today's parser does not read. All other differences are no matter of syntax.
+# fissix's fixers for syntax that today's parser does not read. Other differences are handled elsewhere.
 FIXERS = (
     "except",
     "exec",
@@ -31,7 +31,7 @@ FIXERS = (
 )
 _OLD_NAMES = {"xrange", "unicode", "basestring", "raw_input", "unichr", "execfile", "long"}
 _OLD_METHODS = {"has_key", "iteritems", "iterkeys", "itervalues"}
-# What no file of Python 2 has.
+# Syntax that no Python 2 file has.
 _NEW = (
     ast.JoinedStr,
     ast.AnnAssign,
@@ -45,7 +45,7 @@ _NEW = (
 
 @dataclass
 class Source:
-    """A file's code. `language`: 2, 3, or 0 if nothing tells; then it runs as Python 2."""
+    """A file's code. `language`: 2, 3, or 0 if undecided; then it runs as Python 2."""
 
     code: CodeType
     language: int
@@ -54,11 +54,11 @@ class Source:
 
 @functools.cache
 def refactoring():
-    """fissix's tool. It is the lib2to3 that Python had until 3.12."""
+    """fissix's tool. fissix is the lib2to3 that Python had until 3.12."""
     try:
         from fissix.refactor import RefactoringTool
     except ImportError:
-        raise CaffeRuntimeError("a file of Python 2 needs the package fissix: pip install fissix") from None
+        raise CaffeRuntimeError("a Python 2 file needs the package fissix: pip install fissix") from None
     return RefactoringTool([f"fissix.fixes.fix_{name}" for name in FIXERS])
 
 
@@ -69,7 +69,7 @@ def read(path: Path) -> str:
     try:
         with tokenize.open(path) as file:
             return file.read()
-    except (SyntaxError, UnicodeDecodeError):  # Python 2 did not mind
+    except (SyntaxError, UnicodeDecodeError):  # Python 2 accepted this
         return path.read_text("latin-1")
 
 
@@ -80,7 +80,7 @@ def _cells(path: Path) -> str:
     texts = ["".join(c.get("source", c.get("input", ""))) for c in cells if c.get("cell_type") == "code"]
     lines = [line for text in texts for line in text.split("\n")]
     lines = [line if line.lstrip()[:1] not in ("%", "!") else _commented(line) for line in lines]
-    # Tracebacks show these lines, not those of the JSON.
+    # Tracebacks must show these lines, not those of the JSON.
     linecache.cache[str(path)] = (len(lines), None, [f"{line}\n" for line in lines], str(path))
     return "\n".join(lines)
 
@@ -93,7 +93,7 @@ def compiled(path: Path, others: int = 0) -> Source:
     """The code of a file. SyntaxError with the file and line if it is neither Python 3 nor Python 2.
 
     Args:
-        others: the language of the files beside it, which counts if the file itself does not tell.
+        others: the language of the files beside it, which decides if the file itself is undecided.
     """
     text = read(path)
     with warnings.catch_warnings():
@@ -117,7 +117,7 @@ def _parsed(text: str, path: str) -> tuple[ast.Module, int]:
         return ast.parse(text, path), 0
     except SyntaxError as error:
         new = error
-    # Python 2 took a tab for up to eight blanks.
+    # In Python 2 a tab could stand for up to eight blanks.
     text = "\n".join(_untabbed(line) for line in text.split("\n")) + "\n"
     try:
         return ast.parse(str(refactoring().refactor_string(text, path)), path), 2
@@ -134,7 +134,7 @@ def _untabbed(line: str) -> str:
 
 
 def _language(tree: ast.Module, text: str, futures: set[str]) -> int:
-    """2 or 3, by what only one of them has; 0 if the file has neither."""
+    """2 or 3, by words or syntax that only one of them has; 0 if undecided."""
     if text.startswith("#!") and "python3" in text.split("\n", 1)[0]:
         return 3
     old = False
@@ -160,7 +160,7 @@ def _is_new(node: ast.AST, futures: set[str]) -> bool:
 
 
 class _Old(ast.NodeTransformer):
-    """What Python 2 and numpy before 1.12 did, as calls of functions that language.py has."""
+    """Replaces expressions by calls of language.py, with the behaviour of Python 2 and numpy before 1.12."""
 
     def __init__(self, divides: bool):
         self.divides = divides
@@ -217,7 +217,7 @@ class _Old(ast.NodeTransformer):
         return node
 
     def visit_ClassDef(self, node: ast.ClassDef):
-        """`next`, `__nonzero__` and `__div__` by today's names, too."""
+        """Adds today's names for `next`, `__nonzero__` and `__div__`."""
         self.generic_visit(node)
         defined = {child.name for child in node.body if isinstance(child, ast.FunctionDef)}
         for old, new in (("next", "__next__"), ("__nonzero__", "__bool__"), ("__div__", "__truediv__")):
@@ -227,7 +227,7 @@ class _Old(ast.NodeTransformer):
 
 
 def _indexed(index: ast.expr) -> ast.expr:
-    """An index as an expression outside of its brackets: a slice is no expression there."""
+    """An index as an expression outside of its brackets, where a slice needs a call of slice()."""
     if isinstance(index, ast.Slice):
         parts = [part or ast.Constant(None) for part in (index.lower, index.upper, index.step)]
         return ast.Call(ast.Name("__slice__", ast.Load()), parts, [])

@@ -1,6 +1,6 @@
-"""What the Cython and CUDA modules of Faster R-CNN and its heirs compute, for those whose build is missing.
+"""The functions of the Cython and CUDA modules of Faster R-CNN and its successors, if these are not built.
 
-They are found under the names that people's files import: `utils.cython_bbox`, `nms.cpu_nms`, `nms.gpu_nms`. Boxes are
+They have the names that users' files import: `utils.cython_bbox`, `nms.cpu_nms`, `nms.gpu_nms`. Boxes are
 x1, y1, x2, y2, with both ends inside: a side is `x2 - x1 + 1` long.
 """
 
@@ -17,7 +17,7 @@ def _areas(boxes: np.ndarray) -> np.ndarray:
 
 
 def _intersections(boxes: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """[N, K]: the areas that N and K boxes have in common."""
+    """[N, K]: the areas of the intersections of N and K boxes."""
     low = np.maximum(boxes[:, None, :2], others[None, :, :2])
     high = np.minimum(boxes[:, None, 2:4], others[None, :, 2:4])
     return np.prod(np.maximum(high - low + 1, 0), axis=2)
@@ -30,7 +30,7 @@ def bbox_overlaps(boxes: np.ndarray, query_boxes: np.ndarray) -> np.ndarray:
 
 
 def _suppress(dets: np.ndarray, is_over) -> list[int]:
-    """Rows of dets [N, 5] (a box and its score) that stay, best first. `is_over`: does an overlap suppress the row?"""
+    """The kept rows of dets [N, 5] (a box and its score), best first. `is_over`: does an overlap suppress the row?"""
     dets = np.asarray(dets)
     areas, order, keep = _areas(dets), dets[:, 4].argsort()[::-1], []
     while order.size:
@@ -42,16 +42,16 @@ def _suppress(dets: np.ndarray, is_over) -> list[int]:
 
 
 def cpu_nms(dets: np.ndarray, thresh: float) -> list[int]:
-    """Non-maximum suppression: a row goes if it overlaps a better one by `thresh` or more."""
+    """Non-maximum suppression: a row is dropped if it overlaps a better one by `thresh` or more."""
     return _suppress(dets, lambda overlap: overlap >= thresh)
 
 
 def gpu_nms(dets: np.ndarray, thresh: float, device_id: int = 0) -> list[int]:
-    """As cpu_nms, but a row goes if it overlaps by more than `thresh`."""
+    """Like cpu_nms, but a row is dropped if it overlaps by more than `thresh`."""
     return _suppress(dets, lambda overlap: overlap > thresh)
 
 
-# By the module's last name.
+# The functions, by the module's last name.
 MODULES = {
     "cython_bbox": {"bbox_overlaps": bbox_overlaps},
     "bbox": {"bbox_overlaps": bbox_overlaps},
@@ -70,7 +70,7 @@ def is_one(name: str, folders) -> bool:
 
 
 def fill(module: types.ModuleType) -> None:
-    """Put our functions into a module. Another name of it is an error at its first call, which names the module."""
+    """Put these functions into a module. Other names raise an error that names the module at their first call."""
     last = module.__name__.rpartition(".")[2]
     ours = MODULES.get(last, {})
     vars(module).update(ours)

@@ -33,7 +33,7 @@ def _is_whole(value) -> bool:
 
 
 def divided(a, b):
-    """Python 2's `a / b`: rounded down if both are integers, numpy's too."""
+    """Python 2's `a / b`: rounded down if both are integers, including numpy's."""
     return a // b if _is_whole(a) and _is_whole(b) else a / b
 
 
@@ -46,22 +46,22 @@ def divide(a, b):
 
 
 def divided_unsure(a, b):
-    """As `divided`, for a file that may be of Python 3: a warning, once for a line, where it makes a difference."""
+    """Like `divided`, for a file that may be Python 3: warns once per line where it makes a difference."""
     if _is_whole(a) and _is_whole(b) and np.any(np.mod(a, b) if np.all(b) else False):
         frame = sys._getframe(1)
         where = f"{frame.f_code.co_filename}, line {frame.f_lineno}"
-        warnings.warn(f"{where}: `/` of integers rounds down, as in Python 2. Is the file of Python 3? Then say so in "
+        warnings.warn(f"{where}: `/` of integers rounds down, as in Python 2. If this is a Python 3 file, say so in "
                       "its first line: #!/usr/bin/env python3", stacklevel=2)  # fmt: skip
     return divided(a, b)
 
 
 def _number(kind):
-    """int(x) and float(x): of an array with one element, too, as numpy had it until 2.4."""
+    """int(x) and float(x), also for an array with one element, as in numpy until 2.4."""
     return lambda value: kind(value.item() if isinstance(value, np.ndarray) and value.size == 1 else value)
 
 
 def _compared(compare):
-    """Python 2's `a < b` and its like: None is less than all else."""
+    """Python 2's `a < b` and the like: None is less than anything else."""
 
     def call(a, b):
         try:
@@ -75,7 +75,7 @@ def _compared(compare):
 
 
 def index(value):
-    """A slice's bound: numpy before 1.12 took a float that is whole."""
+    """A slice's bound: numpy before 1.12 accepted a whole float."""
     if isinstance(value, float | np.floating) or (isinstance(value, np.ndarray) and value.dtype.kind == "f"):
         return int(value) if np.size(value) == 1 and value == int(value) else value
     return value
@@ -96,7 +96,7 @@ def _listed(method):
 
 
 def _decode(text: str):
-    """str.decode: text is text already; 'hex' and 'base64' are codecs of bytes."""
+    """str.decode: returns text unchanged; 'hex' and 'base64' are codecs of bytes."""
 
     def decode(encoding="ascii", errors="strict"):
         is_binary = encoding.lower() in ("hex", "base64", "zlib", "bz2")
@@ -114,13 +114,13 @@ def _sort(items: list):
     return sort
 
 
-# Methods that took strings, and take bytes: of an LMDB's transactions and cursors, and of protobuf's messages.
+# Methods that accepted strings and now need bytes: of LMDB transactions and cursors, and of protobuf messages.
 _OF_LMDB = ("put", "get", "delete", "set_key", "set_range")
 _OF_MESSAGES = ("ParseFromString", "MergeFromString", "FromString")
 
 
 def _of_bytes(method):
-    """The method, with bytes for text. What `opened` has read becomes the file's bytes again."""
+    """The method, with text converted to bytes. Text that `opened` read becomes the file's bytes again."""
 
     @functools.wraps(method)
     def call(*args, **kwargs):
@@ -130,7 +130,7 @@ def _of_bytes(method):
     return call
 
 
-# By name: what gives the method of an object that does not have it.
+# Old methods, by name, for objects that no longer have them.
 METHODS = {
     "has_key": lambda owner: owner.__contains__,
     "iterkeys": lambda owner: lambda: iter(owner.keys()),
@@ -171,14 +171,14 @@ def method(owner, name: str):
 
 
 class _File(io.TextIOWrapper):
-    """A file that was opened as text, which also takes and keeps bytes that are no text."""
+    """A file that was opened as text, which also accepts bytes, and keeps bytes that are not text."""
 
     def write(self, text):
         return super().write(text.decode(self.encoding, self.errors) if isinstance(text, bytes) else text)
 
 
 def opened(path, mode="r", *args, **kwargs):
-    """open: 'U' is gone; any bytes can be read as text; the text may be written as bytes."""
+    """open: mode 'U' is accepted; any bytes can be read as text; bytes may be written."""
     plain = mode.replace("U", "").replace("t", "")
     plain = plain if set(plain) & set("rwax") else "r" + plain
     if "b" in plain or args or kwargs:
@@ -191,7 +191,7 @@ def opened(path, mode="r", *args, **kwargs):
 
 
 def rounded(number, ndigits=0):
-    """round: a float, and halves away from zero."""
+    """round: returns a float; halves are rounded away from zero."""
     if not isinstance(number, float | int | np.number) or not math.isfinite(number):
         return builtins.round(number, ndigits)
     exponent = decimal.Decimal(1).scaleb(-ndigits)

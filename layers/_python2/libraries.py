@@ -1,7 +1,7 @@
-"""Libraries as they were: names that are gone or have moved, and calls that did more then.
+"""Old behaviour of libraries: removed or moved names, and old forms of calls.
 
-A converted file gets the library itself, behind an object that answers old names: `np.float`, `scipy.misc.imread`,
-`yaml.load(text)`. Nothing is changed for other code.
+A converted file gets the library behind an object that also has the old names: `np.float`, `scipy.misc.imread`,
+`yaml.load(text)`. Other code does not change.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 
 
 class Library(types.ModuleType):
-    """A module with some names of its past."""
+    """A module with some of its old names."""
 
     def __init__(self, module: types.ModuleType, old: dict[str, Any], wrap=None, more=()):
         super().__init__(module.__name__, module.__doc__)
@@ -51,7 +51,7 @@ class Library(types.ModuleType):
 
 
 def _whole(value):
-    """Floats that are whole as ints, also in tuples and lists."""
+    """Whole floats become ints, also in tuples and lists."""
     if isinstance(value, float | np.floating) and value == int(value):
         return int(value)
     return type(value)(map(_whole, value)) if type(value) in (tuple, list) else value
@@ -59,7 +59,7 @@ def _whole(value):
 
 @functools.cache
 def _lenient(function):
-    """A function of numpy that takes a float that is whole as a size, as numpy did before 1.12."""
+    """A function of numpy that accepts a whole float as a size, as before numpy 1.12."""
 
     @functools.wraps(function)
     def call(*args, **kwargs):
@@ -96,7 +96,7 @@ def _from_string(text, dtype=float, count=-1, sep=""):
 
 
 def _load(file, mmap_mode=None, allow_pickle=True, fix_imports=True, encoding="latin1"):
-    """np.load: objects, too, and pickles of Python 2."""
+    """np.load: also objects, and pickles of Python 2."""
     return np.load(file, mmap_mode, allow_pickle=allow_pickle, fix_imports=fix_imports, encoding=encoding)
 
 
@@ -140,7 +140,7 @@ def _numpy(module: types.ModuleType) -> Library:
 
 
 class StringIO(io.BytesIO):
-    """StringIO.StringIO and cStringIO.StringIO: of text, or of bytes, also of those that were read as text."""
+    """StringIO.StringIO and cStringIO.StringIO: for text or bytes, also bytes that were read as text."""
 
     def __init__(self, content=""):
         self.is_text = True
@@ -174,7 +174,7 @@ class StringIO(io.BytesIO):
 
 
 def _pickle(module: types.ModuleType) -> Library:
-    """pickle: files that were opened as text, and strings of Python 2."""
+    """pickle: accepts files that were opened as text, and strings of Python 2."""
     binary = lambda file: getattr(file, "buffer", file)  # noqa: E731
     encoded = lambda text: text.encode("latin-1", "surrogateescape") if isinstance(text, str) else text  # noqa: E731
     old = {
@@ -186,7 +186,7 @@ def _pickle(module: types.ModuleType) -> Library:
 
 
 def _yaml(module: types.ModuleType) -> Library:
-    """yaml.load(text): without a Loader, and with tuples (`!!python/tuple`)."""
+    """yaml.load(text): works without a Loader, and with tuples (`!!python/tuple`)."""
     return Library(module, {"load": lambda text, Loader=module.FullLoader: module.load(text, Loader)})
 
 
@@ -237,7 +237,7 @@ def _misc(module: types.ModuleType | None = None) -> types.ModuleType:
 
 
 def _transform(module: types.ModuleType) -> Library:
-    """skimage.transform: an image's colours are no axis to scale."""
+    """skimage.transform: does not scale the axis of colours."""
 
     def rescale(image, scale, *args, **kwargs):
         is_colour = np.ndim(image) == 3 and np.shape(image)[-1] in (3, 4) and np.isscalar(scale)
@@ -262,7 +262,7 @@ def _of(module: str, name: str):
     return lambda: getattr(importlib.import_module(module), name)
 
 
-# What stands for a library, by its name.
+# The wrappers of libraries, by name.
 LIBRARIES = {
     "numpy": _numpy,
     "numpy.random": lambda module: Library(module, {}, _numpy_s),
@@ -285,7 +285,7 @@ LIBRARIES = {
     "cv2": _plain(CV_LOAD_IMAGE_COLOR=lambda: 1, CV_LOAD_IMAGE_GRAYSCALE=lambda: 0, CV_LOAD_IMAGE_UNCHANGED=lambda: -1,
                   CV_AA=lambda: 16),
 }  # fmt: skip
-# Modules that have another name today, beside those that fissix knows.
+# Renamed modules, besides those that fissix knows.
 MOVED = {
     "cPickle": "pickle",
     "StringIO": "StringIO",
@@ -311,7 +311,7 @@ def moved() -> dict[str, str]:
 
 @functools.cache
 def library(name: str) -> types.ModuleType:
-    """The module of that name, as it was. ModuleNotFoundError if there is none."""
+    """The module of that name, with its old behaviour. ModuleNotFoundError if there is none."""
     if name == "StringIO":
         module = types.ModuleType(name)
     else:

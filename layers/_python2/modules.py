@@ -23,7 +23,7 @@ from .libraries import library, moved
 
 _numbers = itertools.count(1)
 _trees: dict[str, Tree] = {}
-# What pip calls a module's package, where the names differ.
+# pip's name of a module's package, if it differs.
 _PACKAGES = {
     "cv2": "'opencv-python-headless<5'", "PIL": "pillow", "skimage": "scikit-image", "sklearn": "scikit-learn",
     "yaml": "pyyaml", "google": "protobuf", "pydot": "pydot", "Image": "pillow", "dlib": "dlib",
@@ -33,16 +33,16 @@ _PACKAGES = {
 class Tree:
     """The modules of some folders. `tree.module("rpn.proposal_layer")` imports one.
 
-    In sys.modules they have names below the tree's own, so two trees may have modules of one name, and none hides a
-    module of the toolkit or of a package. In the files themselves all imports look as usual.
+    In sys.modules their names begin with the tree's name, so two trees may have modules of one name, and none hides a
+    module of the toolkit or of a package. In the files themselves imports work as usual.
 
     Args:
-        folders: those to look in, in their order; more may be added to this list.
-        provided: by name: gives a module that the files get instead of any other, such as `caffe`.
-        more: gives further folders, whenever something is imported.
+        folders: the folders to search, in order; more may be added to this list.
+        provided: functions that return a module which the files get instead of any other, by name, such as `caffe`.
+        more: returns further folders, at each import.
     """
 
-    running: Tree | None = None  # that of the script which `python -m cuffi.caffe` runs
+    running: Tree | None = None  # the tree of the script that `python -m cuffi.caffe` runs
 
     def __init__(self, folders: Iterable[str], provided: dict[str, Callable], more: Callable = tuple):
         self.folders, self.provided, self.more = list(folders), provided, more
@@ -63,7 +63,9 @@ class Tree:
         return self._import(name, {}, None, ("*",), 0, Source(None, 3, True))
 
     def run(self, path: Path, names: dict, language: int = 0) -> None:
-        """Run a file in a namespace, as `python path` does. `language` counts if neither it nor one before it tells."""
+        """Run a file in a namespace, as `python path` does. `language` decides if neither it nor an earlier file
+        does.
+        """
         source = compiled(path, self.language or language)
         self.language = self.language or source.language
         names["__builtins__"] = self.builtins(source)
@@ -99,7 +101,7 @@ class Tree:
         return self._library(name, names, locals_, fromlist, source)
 
     def _has(self, parent: str, top: str) -> bool:
-        """Have the folders such a module? One that the process has imported from them by itself is used instead."""
+        """Do the folders have such a module? If the process has already imported it from them, that one is used."""
         self.package.__path__[:] = folders = self.places
         if f"{parent}.{top}" in sys.modules:
             return True
@@ -131,12 +133,12 @@ class Tree:
             raise ModuleNotFoundError(f"{text}: pip install {pip}?", name=error.name) from None
 
 
-# The toolkit's package in the checkout, which a user's folder may have, too.
+# The toolkit's package in the checkout; a user's folder may have the same name.
 _OWN = {__name__.partition(".")[0]}
 
 
 def folders_of_user() -> list[str]:
-    """The folders of sys.path that hold no installed packages: the user's own."""
+    """The user's own folders of sys.path, without those of installed packages."""
     own = str(Path(__file__).resolve().parents[2])
     installed = {*sysconfig.get_paths().values(), own}
     places = [os.path.abspath(folder) for folder in sys.path if os.path.isdir(folder or ".")]
@@ -149,7 +151,7 @@ def folders_of_user() -> list[str]:
 
 
 def _walked(module: types.ModuleType, name: str, fromlist):
-    """What an import of `caffe.proto.caffe_pb2` gives, where `caffe` is no package."""
+    """The result of importing `caffe.proto.caffe_pb2`, because `caffe` is not a package here."""
     top = module
     for word in name.split(".")[1:]:
         try:

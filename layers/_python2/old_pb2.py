@@ -1,11 +1,11 @@
-"""Modules that protoc 3 or older made, such as a repository's own caffe_pb2.py. Today's protobuf refuses their code."""
+"""Modules by protoc 3 or older, such as a repository's own caffe_pb2.py, which today's protobuf refuses."""
 
 from __future__ import annotations
 
 import ast
 from types import CodeType
 
-# What protoc 4 writes, but for the pool: two files may have messages of one name.
+# As protoc 4 writes it, with its own pool, because two files may have messages of one name.
 _CODE = """
 from google.protobuf import descriptor_pool as _pools
 from google.protobuf.internal import builder as _builder
@@ -17,7 +17,7 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, __name__, globals())
 
 
 def code_of(tree: ast.Module, path: str) -> CodeType | None:
-    """Code that makes the same messages. None if the file is no such module."""
+    """Code that makes the same messages. None if the file is not such a module."""
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
     if not any(
         isinstance(call.func, ast.Attribute) and call.func.attr == "FieldDescriptor" for call in calls

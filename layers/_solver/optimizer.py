@@ -12,7 +12,7 @@ from .._runtime import CaffeTypeError, CaffeValueError, describe
 from .solver_prototxt import Settings, read_settings
 from .updates import RULES
 
-# What the update of a group's parameters is made of, by their names in SolverParameter.
+# The numbers of a group's update, by their names in SolverParameter.
 HYPER = ("momentum", "momentum2", "delta", "rms_decay")
 
 
@@ -22,12 +22,12 @@ class CaffeOptimizer(torch.optim.Optimizer):
     `step` does what Caffe's ApplyUpdate does, in its order: all gradients are clipped together (clip_gradients) and
     divided by iter_size, the weights are regularised (L2: + decay w; L1: + decay sign(w)), and the rule of the solver's
     type updates them (`layers/_solver/updates.py` has the formulas). So call backward iter_size times, then `step`
-    once. A parameter without a gradient counts as one whose gradient is zero: it still decays, as in Caffe.
+    once. A parameter without a gradient is treated as having a gradient of zero: it still decays, as in Caffe.
 
     Its groups have `lr` (rate times lr_mult), `lr_mult`, `weight_decay` (times decay_mult), and the rule's numbers.
 
     Args:
-        settings: those of a solver file.
+        settings: the settings of a solver file.
         groups: groups of parameters with `lr_mult` and `decay_mult`, as `CaffeNet.parameter_groups` makes them.
     """
 
@@ -111,7 +111,7 @@ def caffe_solver(path, net: nn.Module) -> tuple[CaffeOptimizer, CaffeSchedule]:
 
     Args:
         path: the solver.prototxt.
-        net: a CaffeNet, or DistributedDataParallel of one. lr_mult and decay_mult are those of its prototxt. Any other
+        net: a CaffeNet, or DistributedDataParallel of one. lr_mult and decay_mult come from its prototxt. Any other
             module trains with multipliers of 1.
 
     Returns:
@@ -119,9 +119,9 @@ def caffe_solver(path, net: nn.Module) -> tuple[CaffeOptimizer, CaffeSchedule]:
         SolverParameter.
 
     Raises:
-        CaffeValueError: the file is no solver's; its type, its policy or one of its fields is unknown or out of range;
-            or the net has nothing to train.
-        CaffeTypeError: net is no module.
+        CaffeValueError: the file is not a solver file; its type, its policy or one of its fields is unknown or out of
+            range; or the net has no parameter to train.
+        CaffeTypeError: net is not a module.
         OSError: the file cannot be read.
     """
     if not isinstance(net, nn.Module):
@@ -148,7 +148,7 @@ def unwrapped(net: nn.Module) -> nn.Module:
 
 
 def learnable(net: CaffeNet) -> list[Tensor]:
-    """The blobs that Caffe calls learnable_params, in its order: statistics, too, and each shared blob once."""
+    """Caffe's learnable_params, in its order: with statistics, and each shared blob once."""
     found: dict[int, Tensor] = {}
     for module in net.children():
         for _, blob in blobs_of(module):

@@ -13,15 +13,15 @@ from .._net.phases import State
 from .._runtime import CaffeValueError, path_of
 from .updates import POLICIES, RULES
 
-# Fields of SSD's solver that say how its tests are scored. They change no weight.
+# Fields of SSD's solver for scoring its tests. They do not change the training.
 _OF_TESTS = ("eval_type", "ap_version", "show_per_class_result")
-# solver_type of files from before 2015.
+# solver_type, in files from before 2015.
 _OLD_TYPES = {0: "SGD", 1: "Nesterov", 2: "AdaGrad", 3: "RMSProp", 4: "AdaDelta", 5: "Adam"}
 
 
 @dataclass(frozen=True)
 class Settings:
-    """A solver's settings. `s` is the SolverParameter, with Caffe's defaults where the file says nothing."""
+    """A solver's settings. `s` is the SolverParameter, with Caffe's defaults for missing fields."""
 
     path: str
     s: Any
@@ -81,7 +81,7 @@ class Settings:
         return self.file(self.node.values(name)[i])
 
     def file(self, name: str) -> str:
-        """A path of the file. Caffe looks in the working directory; if it is not there, beside the solver's file."""
+        """A path in the file: relative to the working directory, as in Caffe, or to the solver file's folder."""
         return named_by(self.path, name) or name
 
 

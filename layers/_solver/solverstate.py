@@ -1,4 +1,4 @@
-"""Read and write a .solverstate: Caffe's SolverState, which has the iteration and what the solver remembers."""
+"""Read and write a .solverstate: Caffe's SolverState, with the iteration and the solver's history."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from .updates import RULES
 
 @dataclass(frozen=True)
 class SolverState:
-    """What a .solverstate says: the updates that were made, and the file of the net's weights."""
+    """The content of a .solverstate: the number of updates, and the file of the net's weights."""
 
     iteration: int
     learned_net: str
 
 
 def save_solverstate(path, net: nn.Module, optimizer: CaffeOptimizer, iteration: int, learned_net="") -> None:
-    """Write a .solverstate that Caffe can resume from, too.
+    """Write a .solverstate, from which Caffe can resume, too.
 
     Args:
         path: the file. A file of that name is replaced when the new one is complete.
-        net, optimizer: the net, and what `caffe_solver` made for it.
-        iteration: how many updates were made.
+        net, optimizer: the net, and the optimizer by `caffe_solver`.
+        iteration: the number of updates.
         learned_net: the path of the .caffemodel that belongs to it.
     """
     path = path_of("save_solverstate: path", path)
@@ -48,10 +48,10 @@ def save_solverstate(path, net: nn.Module, optimizer: CaffeOptimizer, iteration:
 
 @torch.no_grad()
 def load_solverstate(path, net: nn.Module, optimizer: CaffeOptimizer, schedule=None) -> SolverState:
-    """Set an optimizer, and its schedule, to what a .solverstate says. The weights are not loaded.
+    """Load a .solverstate into an optimizer and its schedule. The weights are not loaded.
 
     Raises:
-        CaffeValueError: the file is no .solverstate, or it is of another net or another type of solver.
+        CaffeValueError: the file is not a .solverstate, or belongs to another net or type of solver.
         CaffeRuntimeError: it is an HDF5 file.
         OSError: it cannot be read.
     """
@@ -79,7 +79,7 @@ def load_solverstate(path, net: nn.Module, optimizer: CaffeOptimizer, schedule=N
 
 
 def _matched(path: str, stored: StoredState, blobs: list[Tensor], kind: str) -> dict[str, list]:
-    """By history's name: what the file has for each blob."""
+    """The file's history of each blob, by the history's name."""
     count = RULES[kind][1]
     if len(stored.history) != count * len(blobs):
         raise CaffeValueError(
@@ -104,7 +104,7 @@ def _net_of(what: str, net: nn.Module) -> CaffeNet:
 
 
 def newest(prefix: str) -> Path | None:
-    """The snapshot `PREFIX_iter_N.solverstate` with the largest N whose files are all there."""
+    """The snapshot `PREFIX_iter_N.solverstate` with the largest N whose files all exist."""
     found = {}
     for path in Path(prefix).parent.glob("*.solverstate"):
         head, _, number = path.name.removesuffix(".solverstate").rpartition("_iter_")

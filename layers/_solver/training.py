@@ -1,4 +1,4 @@
-"""Caffe's training loop: what `caffe train` does with a solver file."""
+"""Caffe's training loop: trains by a solver file, as `caffe train` does."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .optimizer import caffe_solver, unwrapped
 from .solver_prototxt import Settings, read_settings
 from .solverstate import load_solverstate, newest, save_solverstate
 
-# A function from an iteration to the batches from there on: dicts of tensors, by the blobs of the net's inputs.
+# A function that takes a batch number and yields the batches from there on: dicts of tensors, by input blob.
 Data = Callable[[int], Iterator[dict[str, Tensor]]]
 
 
@@ -32,19 +32,19 @@ class Training:
     Args:
         path: the solver.prototxt.
         net: the net to train; None: the one that the file names.
-        data: a function from a number of a batch to the batches from there on, dicts of tensors by blob. None: the
-            data layers of the net.
-        test_data: the same for each net that is tested. None: their data layers.
-        device: where the net goes: 'cpu', 'cuda:0'. None: where solver_mode says, if there is a GPU.
+        data: a function that takes a batch number and yields the batches from there on, dicts of tensors by blob.
+            None: the net's data layers.
+        test_data: the same for each test net. None: their data layers.
+        device: the net's device: 'cpu', 'cuda:0'. None: by solver_mode, if there is a GPU.
         amp: compute forward and loss under autocast: torch.bfloat16, torch.float16 or None.
-        workers: processes that read data.
-        log: takes each line of the progress.
+        workers: the number of processes that read data.
+        log: called with each line of progress.
         options: further arguments of `caffe_net`.
 
     Attributes:
         net, test_nets: CaffeNets. Layers of one name share their parameters.
-        optimizer, schedule: what `caffe_solver` made.
-        iteration: how many updates were made.
+        optimizer, schedule: made by `caffe_solver`.
+        iteration: the number of updates.
         losses: (iteration, rate, loss) of each displayed iteration.
 
     Raises:
@@ -102,7 +102,7 @@ class Training:
         return nn.parallel.DistributedDataParallel(self.net)
 
     def _test_nets(self, options: dict) -> list[CaffeNet]:
-        """The nets that are tested. They have the trained net's parameters."""
+        """The test nets. They share the trained net's parameters."""
         found = []
         for source, state in self.settings.test_nets():
             own = TEST in self.net.phases and source == self.net.path and not (state.stages or state.level)
@@ -120,7 +120,7 @@ class Training:
             )
             net.train(was)
             if not loaders and net.phases[phase].graph.inputs:
-                raise CaffeValueError(f"{net.path}: no data layers that are read: give data=")
+                raise CaffeValueError(f"{net.path}: no data layer that can be read: pass data=")
             return merged(loaders)
 
         return batches
@@ -128,7 +128,7 @@ class Training:
     # ---------------------------------------------------------------------------------------- the loop
 
     def run(self) -> None:
-        """Train up to max_iter, with tests and snapshots as the file says."""
+        """Train up to max_iter, with the file's tests and snapshots."""
         self.step(self.s.max_iter - self.iteration)
         if self.s.snapshot_after_train and not (self.s.snapshot and self.iteration % self.s.snapshot == 0):
             self.snapshot()
@@ -219,7 +219,7 @@ class Training:
 
     @property
     def prefix(self) -> str:
-        """snapshot_prefix, from the working directory on. If it is a folder, the solver file's name is added."""
+        """snapshot_prefix, relative to the working directory. If it is a folder, the solver file's name is added."""
         prefix = self.s.snapshot_prefix or str(Path(self.settings.path).with_suffix(""))
         return f"{prefix.rstrip('/')}/{Path(self.settings.path).stem}" if os.path.isdir(prefix) else prefix
 
@@ -245,14 +245,14 @@ class Training:
         return path
 
     def resume(self, path=None) -> None:
-        """Continue from a snapshot: a .solverstate, or the newest one of the prefix. Without one, begin at 0.
+        """Continue from a snapshot: a .solverstate, or the newest one of the prefix. Without one, start at 0.
 
         Raises:
-            CaffeValueError: the file is damaged, or it is of another net or solver.
+            CaffeValueError: the file is damaged, or belongs to another net or solver.
         """
         path = newest(self.prefix) if path is None else Path(path)
         if path is None:
-            self.log(f"No snapshot {self.prefix}_iter_*.solverstate: training begins at 0")
+            self.log(f"No snapshot {self.prefix}_iter_*.solverstate: training starts at 0")
             return
         state = load_solverstate(path, self.net, self.optimizer, self.schedule)
         weights = path.with_suffix(".caffemodel")

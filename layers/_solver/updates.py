@@ -1,7 +1,7 @@
 """Caffe's learning rates and updates, by formula: `src/caffe/solvers/*.cpp` of BVLC/caffe.
 
 i is the iteration, g the gradient after clipping, division by iter_size and regularisation, w the parameter, h and h2
-what the solver remembers of it, mu the momentum, and r the rate: lr_policy's times the parameter's lr_mult.
+its history, mu the momentum, and r the rate: lr_policy's times the parameter's lr_mult.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-# By lr_policy: its rate at iteration i of the SolverParameter s, and the fields that it cannot do without.
+# For each lr_policy: its rate at iteration i of the SolverParameter s, and its required fields.
 POLICIES: dict[str, tuple[Callable, tuple[str, ...]]] = {
     "fixed": (lambda s, i: s.base_lr, ()),
     "step": (lambda s, i: s.base_lr * s.gamma ** (i // s.stepsize), ("gamma", "stepsize")),
@@ -40,11 +40,11 @@ def _logistic(x: float) -> float:
 Arrays = list[Tensor]
 
 
-# Each updates w, and h and h2, in place: arrays of one group of parameters, all at once.
+# Each updates w, h and h2 in place: lists of tensors of one group of parameters.
 
 
 def sgd(group: dict, w: Arrays, g: Arrays, h: Arrays, h2: Arrays, step: int) -> None:
-    """h = mu h + r g; w -= h. torch.optim.SGD differs: its rate is outside of the momentum."""
+    """h = mu h + r g; w -= h. torch.optim.SGD differs: it multiplies by the rate after the momentum."""
     torch._foreach_mul_(h, group["momentum"])
     torch._foreach_add_(h, g, alpha=group["lr"])
     torch._foreach_sub_(w, h)
@@ -103,7 +103,7 @@ def _subtract_scaled(group: dict, w: Arrays, g: Arrays, h: Arrays, factor: float
     torch._foreach_addcdiv_(w, g, below, -group["lr"] * factor)
 
 
-# By a solver's type: its update, and how many blobs it remembers for each parameter.
+# For each solver type: its update, and the number of history blobs of each parameter.
 RULES: dict[str, tuple[Callable, int]] = {
     "SGD": (sgd, 1),
     "Nesterov": (nesterov, 1),

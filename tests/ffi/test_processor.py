@@ -22,4 +22,4 @@ def test_code_that_asks_for_a_gpu_has_the_processor():
     fork = Fork(SCRIPT)
     output, errors = fork.communicate()
     assert fork.returncode == 0 and output == "True\n", errors
-    assert "there is no GPU here: the processor stands for it" in errors
+    assert "there is no GPU: this script uses the processor" in errors

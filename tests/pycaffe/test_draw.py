@@ -40,7 +40,7 @@ def test_a_phase_leaves_layers_out_and_the_rest_is_as_asked(tmp_path):
 def test_a_picture_needs_graphviz(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(
-        CaffeRuntimeError, match=r"draw_net: \.png needs Graphviz's program dot; \.dot needs nothing"
+        CaffeRuntimeError, match=r"draw_net: \.png needs Graphviz's program dot; \.dot does not"
     ):
         caffe.draw.draw_net(caffe.proto.caffe_pb2.NetParameter(), "LR")
     (tmp_path / "dot").write_text("#!/bin/sh\necho unknown format >&2; exit 1\n")

@@ -21,7 +21,7 @@ def test_nets_run_on_the_processor_until_a_script_says_otherwise(monkeypatch):
     assert mode.device() == torch.device("cuda", 2)
     mode.set_mode_cpu()
     assert mode.device() == torch.device("cpu")
-    with pytest.raises(CaffeValueError, match="set_device: no GPU 3; torch sees 3"):
+    with pytest.raises(CaffeValueError, match="set_device: no GPU 3; torch has 3"):
         mode.set_device(3)
     with pytest.raises(CaffeValueError, match="no GPU -1"):
         mode.set_device(-1)
@@ -30,7 +30,7 @@ def test_nets_run_on_the_processor_until_a_script_says_otherwise(monkeypatch):
 def test_without_a_gpu_there_is_a_warning(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     mode.set_device(7)  # a script of another machine
-    with pytest.warns(UserWarning, match="torch sees no GPU"):
+    with pytest.warns(UserWarning, match="torch has no GPU"):
         mode.set_mode_gpu()
     assert mode.device() == torch.device("cpu")
 

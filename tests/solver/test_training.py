@@ -64,7 +64,7 @@ def test_a_killed_run_resumes_to_the_bit(folder):
         second = Training(folder / "solver.prototxt", log=lines.append)
         second.resume()
         assert second.iteration == killed_at // 4 * 4
-        assert ("training begins at 0" in lines[0]) == (killed_at < 4)
+        assert ("training starts at 0" in lines[0]) == (killed_at < 4)
         second.run()
         assert weights(folder) == whole
 

@@ -1,4 +1,4 @@
-"""Whose messages caffe_pb2 has: a fork's, if its caffe.proto is found, else stock Caffe's."""
+"""Find the messages for caffe_pb2: a fork's, if its caffe.proto is found, otherwise stock Caffe's."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def fork_s_proto() -> Path | None:
 
 
 def messages() -> Parameters:
-    """The messages. A tree's caffe.proto that cannot be read is passed over with a warning.
+    """The messages. A tree's caffe.proto that cannot be read is ignored with a warning.
 
     Raises:
         CaffeValueError: CAFFE_PROTO cannot be read. The text has protoc's messages.
@@ -45,7 +45,7 @@ def messages() -> Parameters:
 
 
 def _read(file: Path) -> Parameters:
-    """A file's messages. What tools/caffe/proto.py makes of it is kept in load's cache."""
+    """A file's messages. The output of tools/caffe/proto.py is kept in load's cache."""
     tool = (toolkit.root() / "tools" / "caffe" / "proto.py").read_bytes()
     key = hashlib.sha256(file.read_bytes() + tool).hexdigest()[:32]
     place = cache.folder() / f"proto-{key}"
