@@ -380,4 +380,6 @@ def step(net: nn.Module, images, run: str) -> Callable[[], object]:
         return sum(top.square().mean() for top in tops) if several else F.cross_entropy(tops[0], labels)
 
     net.train(run == TRAINING)
+    if run != TRAINING and isinstance(net, CaffeNet):
+        net.fuse()
     return training_step(net, loss) if run == TRAINING else forward

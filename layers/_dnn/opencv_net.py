@@ -198,7 +198,7 @@ class Net:
     """
 
     def __init__(self, module: CaffeNet | None = None):
-        self.module = module
+        self.module = None if module is None else module.fuse()
         self._inputs: dict[str, Tensor] = {}
         self._device, self._dtype = torch.device("cpu"), torch.float32
         self._backend = 0
@@ -417,7 +417,9 @@ class Net:
             self.module.to(self._device, self._dtype)
 
     def enableFusion(self, fusion: bool) -> None:
-        """Without effect: fused layers give the same numbers."""
+        """Compute Convolution, BatchNorm and Scale together, or one by one. At first together."""
+        if self.module is not None:
+            self.module.fuse(bool(fusion))
 
     def enableWinograd(self, useWinograd: bool) -> None:
         """Without effect."""

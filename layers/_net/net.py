@@ -23,13 +23,14 @@ from .._runtime import (
     refuse_script,
     some,
 )
-from .folded import folded
+from .fused import fused
 from .graph import Graph, Spec, needed
 from .phases import TEST, TRAIN
 from .save import save
 from .schedule import LayerCall, Schedule, calls_of
 from .stock import blobs_of
-from .stock.batch_norm import updated_together
+from .stock.batch_norm import BatchNorm, together
+from .stock.convolution import Convolution
 from .weights import load
 
 
@@ -62,6 +63,7 @@ class CaffeNet(nn.Module):
         self.multipliers: dict[str, list[tuple[float, float]]] = {}
         self.fixed: dict[str, bool] = {}  # submodules whose layer sets its own phase: is it TRAIN?
         self._schedules: dict[tuple, Schedule] = {}
+        self._fuses = False
 
     # ------------------------------------------------------------------------------------------ calls
 
@@ -140,8 +142,9 @@ class CaffeNet(nn.Module):
 
     def _run(self, schedule: Schedule, values: list) -> None:
         calls = iter(schedule.calls)
+        norms = [layer for key in schedule.norms if isinstance(layer := self._modules[key], BatchNorm)]
         try:
-            with updated_together() if self.training else nullcontext():
+            with together(norms) if norms else nullcontext():
                 self.run_calls(calls, values)
         except torch.OutOfMemoryError:
             raise
@@ -161,11 +164,11 @@ class CaffeNet(nn.Module):
         # torch.compile itself decides what to overwrite, and a global hook may keep any tensor.
         modules, write_over = self._modules, not (torch.compiler.is_compiling() or _has_any_global_hook())
         untracked = not torch.is_grad_enabled()
-        folds = write_over and _is_folding()
+        fuses = self._fuses and write_over and _may_keep()
         done: set[str | None] = set()
         for key, bottoms, tops, cut, scale, over, norm, in_place, last in calls:
             module = modules[key]
-            if folds and norm and (made := self._folded(key, *norm, values[bottoms[0]], done)) is not None:
+            if fuses and norm and (made := self._fused(key, *norm, values[bottoms[0]], done)) is not None:
                 pass
             elif key in done:
                 made = values[bottoms[0]]
@@ -196,7 +199,7 @@ class CaffeNet(nn.Module):
                 values[tops[0]] = made if isinstance(made, Tensor) else made[0]
             del made
 
-    def _folded(
+    def _fused(
         self, key: str, norm: str, scale: str | None, activation: str | None, x: Tensor, done: set
     ) -> Tensor | None:
         """The top of a Convolution together with the layers after it. Adds the calls that it replaces to `done`."""
@@ -206,7 +209,7 @@ class CaffeNet(nn.Module):
             return None
         after = find(activation)
         after = None if after is not None and _hooked(after) else after
-        if (made := folded(*modules, after, x)) is None:
+        if (made := fused(*modules, after, x)) is None:
             return None
         top, activates = made
         done.update((norm, activation if activates else norm))
@@ -302,6 +305,7 @@ class CaffeNet(nn.Module):
             tuple([value for value in tuple(graph.inputs.values()) if value in read]),
             results,
             single,
+            tuple([call.key for call in calls if isinstance(self._modules[call.key], BatchNorm)]),
         )
 
     def values_of(self, values: Iterable[int], inputs: dict[str, Tensor]) -> list[Tensor]:
@@ -511,6 +515,35 @@ class CaffeNet(nn.Module):
 
         return to_onnx(self, path, dynamic_batch=dynamic_batch)
 
+    def fuse(self, fuses: bool = True) -> CaffeNet:
+        """Make the net faster for inference: weights rest from now on.
+
+        In eval, where no gradient is recorded (torch.no_grad, torch.inference_mode), a Convolution then computes the
+        BatchNorm and the Scale after it, too: with s = scale / sqrt(variance + eps) it has the weights weight * s and
+        the bias (bias - mean) * s + shift. These are kept from call to call. On a GPU, layers/depthwise_conv computes
+        one with a group for each channel, and the ReLU or ReLU6 after it. Parameters and state_dict do not change. A
+        hook on one of the layers, torch.compile and the capture of a CUDA graph see the layers one by one.
+
+        An assignment, an operation in place (`weight.mul_(2)`), `to` and `load_state_dict` are noticed: the next call
+        has the new weights. A write through `weight.data` or a numpy array is not: call `fuse()` again.
+
+        Args:
+            fuses: False: one layer after the other again.
+
+        Returns:
+            the net.
+
+        Raises:
+            CaffeTypeError: `fuses` is no bool.
+        """
+        if not isinstance(fuses, bool):
+            raise self._wrong("fuse: fuses", "a bool", fuses)
+        self._fuses = fuses
+        for module in self.modules():
+            if isinstance(module, Convolution):
+                module.reset()
+        return self
+
     def share_with(self, other: CaffeNet) -> CaffeNet:
         """Use another net's blobs, in the layers that have the same name. Both nets must be on one device.
 
@@ -570,14 +603,10 @@ class CaffeNet(nn.Module):
         return self
 
 
-def _is_folding() -> bool:
-    """May a call use folded weights of an earlier call, and keep its own (folded.py)? Not while something records its
-    operators or captures a graph, which would then contain the kept weights."""
-    if (
-        not torch.is_inference_mode_enabled()
-        or torch._C._len_torch_dispatch_stack()
-        or torch._C._is_tracing()
-    ):
+def _may_keep() -> bool:
+    """May a call use fused weights of an earlier call, and keep its own (fused.py)? Not while a gradient is recorded,
+    nor while something records its operators or captures a graph, which would then contain the kept weights."""
+    if torch.is_grad_enabled() or torch._C._len_torch_dispatch_stack() or torch._C._is_tracing():
         return False
     captured = torch.cuda.is_available() and torch.cuda.is_current_stream_capturing()
     return not captured and torch._C._functorch.peek_interpreter_stack() is None

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from google.protobuf.text_format import ParseBool
 from torch import nn
 
-from .folded import is_activation, is_foldable
+from .fused import is_activation, is_fusible
 from .graph import Step
 from .stock.batch_norm import BatchNorm
 from .stock.convolution import Convolution
@@ -45,6 +45,7 @@ class Schedule(NamedTuple):
     used: tuple[int, ...]  # the input values that are read
     results: tuple[tuple[str, int], ...]
     single: bool  # return one tensor instead of a dict
+    norms: tuple[str, ...]  # the submodules that are BatchNorm layers
 
 
 # Types whose tops are new memory. Their gradients do not read it.
@@ -96,7 +97,7 @@ def _norms(
     norms = {}
     for step in steps:
         after = readers.get(step.tops[0], []) if len(step.tops) == len(step.bottoms) == 1 else []
-        if len(after) != 1 or step.tops[0] in results or not is_foldable(modules[step.key]):
+        if len(after) != 1 or step.tops[0] in results or not is_fusible(modules[step.key]):
             continue
         if type(modules[after[0].key]) is BatchNorm:
             scale = scales.get(after[0])

@@ -205,6 +205,22 @@ def test_blobs_may_be_set(both, image):
     np.testing.assert_allclose(*outputs, rtol=1e-4, atol=1e-4)
 
 
+def test_fusion_computes_a_norm_in_its_convolution(files, image, monkeypatch):
+    net, norms, own = dnn.readNetFromCaffe(*files), [], torch.nn.functional.batch_norm
+    monkeypatch.setattr(torch.nn.functional, "batch_norm", lambda *given: norms.append(1) or own(*given))
+    outputs = []
+    for fusion in (None, False, True):
+        if fusion is not None:
+            net.enableFusion(fusion)
+        net.setInput(image)
+        outputs.append(net.forward())
+        assert bool(norms) == (fusion is False)
+        norms.clear()
+    np.testing.assert_allclose(outputs[0], outputs[1], rtol=1e-5)
+    assert np.array_equal(outputs[0], outputs[2])
+    dnn.Net().enableFusion(True)  # an empty net takes it, too
+
+
 def test_blobs_have_to_fit(files):
     """A blob may have any shape with as many numbers: a script gives [1, 313] to a Scale of 313 channels."""
     net = dnn.readNetFromCaffe(*files)

@@ -32,7 +32,6 @@ class BatchNorm(StockLayer):
         p = definition.message.batch_norm_param
         self.use_global_stats = p.use_global_stats if p.HasField("use_global_stats") else None
         self.fraction, self.eps = p.moving_average_fraction, p.eps
-        self._normalised: _Normalised | None = None
         self._room: _Room | None = None
 
     def setup(self, x):
@@ -90,50 +89,32 @@ class BatchNorm(StockLayer):
 
     def normalised(self):
         """The mean and the variance that evaluation takes."""
-        if torch.compiler.is_compiling():
-            return self.divided()
-        blobs = self.statistics_blobs()
-        state, known = state_of(blobs), self._normalised
-        if state is None:
-            return self.divided()
-        if known is None or known.state != state or known.divided[0].is_inference():
-            kept = [blob.detach() for blob in blobs]
-            known = self._normalised = _Normalised(kept, state, self.divided())
-        return known.divided
+        calls = None if torch.compiler.is_compiling() else _net.calls
+        return calls.normalised(self) if calls is not None else self._divided()
 
-    def divided(self):
-        """The same, computed anew."""
+    def _divided(self) -> tuple[Tensor, Tensor]:
         scale = torch.where(self.factor == 0, 0, 1 / self.factor)
         return (self.mean * scale).detach(), (self.variance * scale).detach()
 
     def reset(self):
-        self._normalised = self._room = None
+        self._room = None
 
     def __getstate__(self):
-        return self.__dict__ | {"_normalised": None, "_room": None}
+        return self.__dict__ | {"_room": None}
 
 
 def _along(vector, x):
     return vector.reshape((1, -1) + (1,) * (x.dim() - 2))
 
 
-def state_of(blobs: Iterable[Tensor | None]) -> list[tuple[int, int] | None] | None:
-    """What changes with the blobs' values: in place, or by `blob.data = ...`. None if that cannot be told.
-
-    So it is for the tensors of a transform or of inference mode.
-    """
-    try:
-        return [None if blob is None else (blob._version, blob.data_ptr()) for blob in blobs]
-    except RuntimeError:
-        return None
-
-
-class _Normalised(NamedTuple):
-    """The mean and the variance that evaluation takes, and what they were made from."""
-
-    blobs: list[Tensor]  # they keep the memory, so that no other blob gets its address
-    state: list[tuple[int, int]]
-    divided: tuple[Tensor, Tensor]
+def _divided(layers: list[BatchNorm]) -> dict[BatchNorm, tuple[Tensor, Tensor]]:
+    """By layer, for several: its mean and its variance, divided by its factor; 0 where the factor is 0."""
+    sums = [blob for layer in layers for blob in layer.statistics_blobs()[:2]]
+    factors = [layer.factor.expand(2 * len(layer.mean)) for layer in layers]
+    factor = torch.cat(factors)
+    divided = torch.cat(sums) * torch.where(factor == 0, 0, 1 / factor)
+    parts = divided.detach().split([len(blob) for blob in sums])
+    return dict(zip(layers, zip(parts[::2], parts[1::2], strict=True), strict=True))
 
 
 class _Room(NamedTuple):
@@ -168,11 +149,26 @@ class _Batch(NamedTuple):
 class _Calls:
     """The calls of one net's forward."""
 
-    def __init__(self):
+    def __init__(self, layers: Iterable[BatchNorm]):
         self.batches: list[_Batch] = []  # they wait for its end
+        self.layers = layers
+        self.evaluated: dict[BatchNorm, tuple[Tensor, Tensor]] | None = None
         # Memory that a dispatch mode or a transform made is none for later calls.
         modes = torch._C._len_torch_dispatch_stack()
         self.keep_rooms = not modes and torch._C._functorch.peek_interpreter_stack() is None
+
+    def normalised(self, layer: BatchNorm) -> tuple[Tensor, Tensor]:
+        """What `layer` takes in evaluation. The first that asks has it computed for all layers of its kind."""
+        if self.evaluated is None:
+            like = _kind(layer)
+            alike = [other for other in self.layers if not other.uses_batch() and _kind(other) == like]
+            self.evaluated = _divided(alike) if alike else {}
+        found = self.evaluated.get(layer)
+        return found if found is not None else layer._divided()
+
+
+def _kind(layer: BatchNorm) -> set[tuple[torch.dtype, torch.device]]:
+    return {(blob.dtype, blob.device) for blob in layer.statistics_blobs()}
 
 
 class _Net(threading.local):
@@ -185,12 +181,13 @@ _net = _Net()
 
 
 @contextmanager
-def updated_together() -> Iterator[None]:
-    """Running statistics of all layers that are called inside change at its end, unless it fails.
+def together(layers: Iterable[BatchNorm]) -> Iterator[None]:
+    """A call of a net with these layers. Their statistics are divided by their factors together.
 
-    A few launches instead of five a layer, each of which takes a GPU's host as long as the layer's own.
+    The running statistics of all layers that are called inside change at its end, unless it fails. This takes a few
+    launches instead of five a layer, each of which takes a GPU's host as long as the layer's own.
     """
-    before, calls = _net.calls, _Calls()
+    before, calls = _net.calls, _Calls(layers)
     _net.calls = calls
     try:
         yield

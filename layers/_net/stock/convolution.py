@@ -26,7 +26,7 @@ class Convolution(StockLayer):
         self.num_output, self.group, self.channel_axis = p.num_output, p.group, p.axis
         weight_filler = definition.filler(p.weight_filler, "convolution_param.weight_filler")
         self.has_bias, self._definition = p.bias_term, (p, weight_filler, p.bias_filler)
-        self._folded = None  # see ../folded.py
+        self._fused = None  # see ../fused.py
         self.check(definition.bottoms == definition.tops, "as many tops as bottoms are needed")
         self.check(p.num_output > 0, "num_output: expected more than 0")
         self.check(p.group > 0 and p.num_output % p.group == 0, "num_output should be a multiple of group")
@@ -75,10 +75,10 @@ class Convolution(StockLayer):
         return self.function(x, weight, bias, self.stride, self.pad, self.dilation, self.group)
 
     def reset(self):
-        self._folded = None
+        self._fused = None
 
     def __getstate__(self):
-        return self.__dict__ | {"_folded": None}
+        return self.__dict__ | {"_fused": None}
 
     def _sizes(self, p, name: str, pair: str | None, axes: int, default: int | None) -> tuple[int, ...]:
         """Sizes by axis: one for all, one each, or `_h` and `_w`."""

@@ -7,7 +7,7 @@ import torch
 from support.points import DEVICES
 
 from layers import caffe_net
-from layers._net import folded
+from layers._net import fused
 from layers.depthwise_conv import depthwise_conv
 
 TEXT = """
@@ -31,11 +31,11 @@ def made(type_name="Convolution", group=1, bias="true", norm="", scale=SCALE, de
     net.bn.mean.uniform_(-2, 2)
     net.bn.variance.uniform_(0.5, 4)
     net.bn.factor.fill_(2)
-    return net.eval(), torch.randn(2, 4, 6, 6, dtype=torch.float64, device=device)
+    return net.eval().fuse(), torch.randn(2, 4, 6, 6, dtype=torch.float64, device=device)
 
 
 def one_by_one(net, x):
-    """A call with a gradient takes no folded weights."""
+    """A call with a gradient takes no fused weights."""
     with torch.enable_grad():
         return net(x).detach()
 
@@ -70,15 +70,43 @@ def test_the_answer_is_that_of_the_layers_one_by_one(norms, parts):
         torch.testing.assert_close(net(x), wanted, rtol=1e-10, atol=1e-10)
         torch.testing.assert_close(net(rounded), other, rtol=1e-10, atol=1e-10)
     assert not norms
-    with torch.no_grad():  # weight.data may be written to between two such calls
-        net(x)
-        net.conv.weight.data.mul_(2)
-        torch.testing.assert_close(net(x), one_by_one(net, x), rtol=1e-10, atol=1e-10)
+    with torch.no_grad():
+        torch.testing.assert_close(net(x), wanted, rtol=1e-10, atol=1e-10)
+    assert not norms
+    net.fuse(False)
+    with torch.inference_mode():
+        assert torch.equal(net(x), wanted)
+    assert len(norms) == 1
 
 
 @pytest.mark.parametrize(
-    "name", ["conv.weight", "conv.bias", "bn.mean", "bn.variance", "bn.factor", "scale.weight", "scale.bias"]
+    "mode",
+    [torch.inference_mode(), torch.no_grad(), torch.enable_grad()],
+    ids=lambda mode: type(mode).__name__,
 )
+def test_a_write_without_a_trace(mode):
+    """A mean of weights that training keeps is often written through `blob.data`. Only `fuse` may keep anything."""
+    net, x = made()
+    net.fuse(False)
+    before = mode(net)(x)
+    for name, blob in [*net.named_parameters(), *net.named_buffers()]:
+        blob.data.mul_(1.5).add_(0.25)
+        after = mode(net)(x)
+        assert not torch.allclose(before, after), name
+        torch.testing.assert_close(after, mode(copy.deepcopy(net))(x), rtol=1e-12, atol=1e-12)
+        before = after
+    net.fuse()
+    mode(net)(x)
+    net.conv.weight.data.mul_(2)
+    net.bn.mean.numpy()[...] = 3
+    net.fuse()
+    torch.testing.assert_close(mode(net)(x), one_by_one(net, x), rtol=1e-10, atol=1e-10)
+
+
+BLOBS = ["conv.weight", "conv.bias", "bn.mean", "bn.variance", "bn.factor", "scale.weight", "scale.bias"]
+
+
+@pytest.mark.parametrize("name", BLOBS)
 @pytest.mark.parametrize("way", ["in place", "data", "loaded"])
 def test_it_follows_each_blob(name, way):
     net, x = made()
@@ -154,7 +182,7 @@ def test_in_other_precisions_and_in_a_copy():
 def device(request, monkeypatch):
     """A device on which depthwise ones are the toolkit's own kernel. On a CPU torch's would be faster."""
     if request.param == "cpu":
-        monkeypatch.setattr(folded, "_operator", lambda device_type: depthwise_conv)
+        monkeypatch.setattr(fused, "_operator", lambda device_type: depthwise_conv)
     return request.param
 
 

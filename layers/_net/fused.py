@@ -1,15 +1,15 @@
-"""Folding: a Convolution with the BatchNorm and the Scale after it as one convolution, in inference mode.
+"""Fusing: a Convolution with the BatchNorm and the Scale after it as one convolution, in a net after `net.fuse()`.
 
 With s = scale / sqrt(variance + eps), the one convolution has the weights weight * s and the bias
-(bias - mean) * s + shift. These are kept, and computed again when a blob changes. An in-place write to `weight.data`,
-such as `weight.data.mul_(2)`, cannot be noticed. So folding is done only in inference mode, where weights seldom
-change. On a GPU, our own operator computes a depthwise convolution, and the ReLU after it.
+(bias - mean) * s + shift. These are kept, and computed again when a blob changes. A write through a numpy array or
+`weight.data`, such as `weight.data.mul_(2)`, cannot be noticed, so only a user who asks gets this. On a GPU, our own
+operator computes a depthwise convolution, and the ReLU after it.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import torch
@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from .._runtime import backend_of
 from .known.relu6 import ReLU6
-from .stock.batch_norm import BatchNorm, state_of
+from .stock.batch_norm import BatchNorm
 from .stock.convolution import Convolution
 from .stock.relu import ReLU
 from .stock.scale import Scale
@@ -26,7 +26,7 @@ from .stock.scale import Scale
 _ACTIVATIONS = {type(None): 0, ReLU: 1, ReLU6: 2}
 
 
-class Folded(NamedTuple):
+class Fused(NamedTuple):
     """The weights of the one convolution, and the blobs that they were made from. The Convolution keeps it."""
 
     blobs: list[Tensor]  # kept alive, so that no other blob gets the same address
@@ -36,7 +36,7 @@ class Folded(NamedTuple):
     activates: bool  # does the function also compute the activation?
 
 
-def is_foldable(module: nn.Module) -> bool:
+def is_fusible(module: nn.Module) -> bool:
     """Is this stock Caffe's Convolution, or a known type that is the same?"""
     stock = isinstance(module, Convolution) and type(module).forward is Convolution.forward
     return stock and not module.transposed
@@ -57,10 +57,10 @@ def _operator(device_type: str) -> Callable | None:
     return depthwise_conv if backend_of(torch.device(device_type)).name in layer.backends() else None
 
 
-def folded(
+def fused(
     conv: Convolution, norm: BatchNorm, scale: Scale | None, activation: nn.Module | None, x: Tensor
 ) -> tuple[Tensor, bool] | None:
-    """(the top of Convolution, BatchNorm and Scale, is the activation computed, too?), in inference mode.
+    """(the top of Convolution, BatchNorm and Scale, is the activation computed, too?), where no gradient is recorded.
 
     None if they must be called one by one.
     """
@@ -76,21 +76,32 @@ def folded(
     shift = scale.own_blobs() if scale is not None else (None, None)
     blobs = (weight, bias, *norm.statistics_blobs(), *shift)
     dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else weight.dtype
-    state, known, made_for = state_of(blobs), conv._folded, (dtype, kind, type(activation))
+    state, known, made_for = _state_of(blobs), conv._fused, (dtype, kind, type(activation))
     if state is None:
         return None
     if known is None or known.made_for != made_for or known.state != state:
         kept = [blob.detach() for blob in blobs if blob is not None]
         made = _function(conv, norm, blobs, *made_for)
-        known = conv._folded = Folded(kept, state, made_for, *made)
+        known = conv._fused = Fused(kept, state, made_for, *made)
     return known.function(x), known.activates
+
+
+def _state_of(blobs: Iterable[Tensor | None]) -> list[tuple[int, int] | None] | None:
+    """What changes with the blobs' values: in place, or by `blob.data = ...`. None if that cannot be told.
+
+    So it is for the tensors of a transform or of inference mode.
+    """
+    try:
+        return [None if blob is None else (blob._version, blob.data_ptr()) for blob in blobs]
+    except RuntimeError:
+        return None
 
 
 def _function(conv: Convolution, norm: BatchNorm, blobs: tuple, dtype, kind: str, activation: type):
     """(the function that computes the top, does it also compute the activation?)."""
     weight, bias, _, _, _, factor, shift = blobs
     wide = torch.promote_types(weight.dtype, torch.float32)  # rounded once
-    mean, variance = (part.to(wide) for part in norm.divided())
+    mean, variance = (part.to(wide) for part in norm.normalised())
     s = (variance + norm.eps).rsqrt()
     s = s if factor is None else s * factor
     bias = -mean * s if bias is None else (bias - mean) * s
