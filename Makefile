@@ -101,7 +101,7 @@ sanitize:  ## run every case under AddressSanitizer, UBSan, the race finder and,
 	+@$(TOOL)make.sanitize
 
 fuzz:  ## [MINUTES=1 SEED=1 LAYER=]: random calls; each must give the right result or an error
-	+@$(TOOL)make.fuzz --layers-dir="$$LAYERS_DIR" --minutes="$${MINUTES:-1}" --seed="$${SEED:-1}" $${LAYER:+--layers "$$LAYER"}
+	+@$(TOOL)make.build fuzz
 
 lint:  ## ruff, clang-format and the type checker
 	@if [ ! -e pyproject.toml ]; then echo "make lint: the sources are in the checkout, not in what pip installs"; exit 2; fi

@@ -13,7 +13,6 @@ TOOLS = [
     "cuda.to_host",
     "fuzz",
     "make.build_call",
-    "make.fuzz",
     "make.requirements",
     "make.sanitize",
     "new_layer",

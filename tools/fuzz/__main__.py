@@ -11,12 +11,9 @@ from __future__ import annotations
 
 import collections
 import functools
-import mmap
-import multiprocessing
 import os
 import re
 import resource
-import signal
 import sys
 import tempfile
 import time
@@ -25,12 +22,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import hypothesis
-import torch
 
 from layers._backends import HOST
 from layers._folders import split
 from layers._runtime.cases import load_package
 
+from ..verify.processes import run_child
 from .calls import Finding, Subjects
 from .options import parser
 
@@ -42,18 +39,14 @@ class OutOfTime(KeyboardInterrupt):
     """Ends a round. hypothesis treats it like Ctrl-C, not as a finding."""
 
 
-def work(pipe, last, place, make: Callable, seed: int, examples: int, seconds: float) -> None:
-    """One round of calls of the subject that `make` returns, for so many seconds at most.
-
-    `last`: how many calls, and the words of this one. `place`: for files, removed by who started this process.
-    """
+def work(pipe, place: str, make: Callable, seed: int, examples: int, seconds: float) -> None:
+    """One round of calls of the subject that `make` returns, for so many seconds at most. `place`: for files."""
     tempfile.tempdir = place
     if "libasan" not in os.environ.get("LD_PRELOAD", ""):  # whose shadow is larger than any memory
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     os.nice(5)
     warnings.simplefilter("ignore")
-    torch.set_num_threads(1)
     subject = make()
     counts = collections.Counter()
     end = time.monotonic() + seconds
@@ -61,9 +54,7 @@ def work(pipe, last, place, make: Callable, seed: int, examples: int, seconds: f
     def attempt(call):
         if time.monotonic() > end and counts:
             raise OutOfTime
-        last[:8] = (int.from_bytes(last[:8], "little") + 1).to_bytes(8, "little")
-        words = str(call).encode()[: len(last) - 9]
-        last[8 : len(words) + 9] = words + b"\0"
+        pipe.send(("running", (str(call), "")))
         counts[subject.attempt(call)] += 1
 
     test = hypothesis.given(subject.calls())(attempt)
@@ -78,39 +69,16 @@ def work(pipe, last, place, make: Callable, seed: int, examples: int, seconds: f
         finding = str(found)
     except OutOfTime:
         pass
-    pipe.send((dict(counts), finding))
+    pipe.send(("row", (dict(counts), finding)))
 
 
 def round_of(make: Callable, seed: int, examples: int, seconds: float) -> tuple[dict, str]:
     """(counts of the outcomes, the findings)."""
-    context, last = multiprocessing.get_context("fork"), mmap.mmap(-1, 1 << 16)
-    ours, theirs = context.Pipe(duplex=False)
-    place = tempfile.TemporaryDirectory()
-    given = (theirs, last, place.name, make, seed, examples, seconds)
-    child = context.Process(target=work, args=given)
-    child.start()
-    theirs.close()
-    counts, finding = {}, ""
-    try:
-        before = None
-        while not ours.poll(PATIENCE):
-            if last[:8] == before:
-                finding = f"no end after {PATIENCE} s"
-                child.kill()
-                break
-            before = last[:8]
-        else:
-            counts, finding = ours.recv()
-    except EOFError:
-        finding = "the process ended"
-    child.join()
-    place.cleanup()
-    if not counts:
-        how = f" by {signal.Signals(-child.exitcode).name}" if (child.exitcode or 0) < 0 else ""
-        said = last[8:].split(b"\0", 1)[0].decode(errors="replace")
-        finding = f"{finding}{how}: {said}"
-        counts = {"before it ended": int.from_bytes(last[:8], "little")}
-    return counts, finding
+    with tempfile.TemporaryDirectory() as place:
+        report = run_child(work, place, make, seed, examples, seconds, running=PATIENCE)
+    if report.rows:
+        return report.rows[0]
+    return {"before it ended": report.steps}, f"{report.end or 'its process ended'}: {report.what}"
 
 
 def rounds(subjects: dict[str, Callable], options) -> tuple[dict, dict[str, str]]:

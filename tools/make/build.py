@@ -2,7 +2,7 @@
 
     python -m tools.make.build all                           what `make` does
     python -m tools.make.build libraries LAYERS_DIR=/my/layers BUILD=/my/build LAYERS="foo bar" NVCC=
-    python -m tools.make.build loops | verify | clean
+    python -m tools.make.build loops | verify | fuzz | clean
 
 Settings (the Makefile lists them) come from the arguments, else from the environment. The exit status is make's. Other
 programs may run this, too, in the toolkit's folder.
@@ -261,6 +261,23 @@ def verify(settings: Settings) -> int:
     return status
 
 
+def fuzz(settings: Settings) -> int:
+    """Make random calls of the layers. The arguments are read before anything is built."""
+    from ..fuzz.options import parser
+
+    given = settings.arguments
+    options = [f"--{name.lower()}={given[name]}" for name in ("MINUTES", "SEED") if name in given]
+    if layer := given.get("LAYER", "").strip():
+        options += ["--layers", folders.check_layer(layer, "LAYER")]
+    options.append(f"--layers-dir={settings.layers_dir}")
+    parser("make fuzz").parse_args(options)
+    requirements.need(["build", "run", "test"], f"{settings.build}/packages.test")
+    if status := build(Job(Settings(settings.environment() | {"BACKENDS": HOST.name}))):
+        return status
+    command = [sys.executable, "-m", "tools.fuzz", *options]
+    return 0 if is_dry(make_flags()) else subprocess.call(command)
+
+
 # The last line of make verify, by the status of tools.verify, because make itself exits with 2 for each of them.
 VERDICTS = {0: "right", 1: "wrong"}
 
@@ -286,6 +303,7 @@ TARGETS = {
     "core": build_core,
     "loops": loops,
     "verify": verify,
+    "fuzz": fuzz,
     "clean": clean,
 }
 
@@ -296,7 +314,8 @@ def concerned(several: list[Settings], target: str) -> list[Settings]:
         return several
     if target == "core":
         return several[:1]
-    asked = several[0].arguments.get("LAYER", "").split() if target == "verify" else several[0].layers
+    of_layer = target in ("verify", "fuzz")
+    asked = several[0].arguments.get("LAYER", "").split() if of_layer else several[0].layers
     if not asked:
         return several
     found = {settings: set(asked) & set(layers_in(settings.layers_dir)) for settings in several}

@@ -273,7 +273,10 @@ def of_each_folder(arguments: list[str]) -> tuple[list[Settings], list[str]]:
 
     And the other arguments.
     """
-    asked = {**dict.fromkeys(defaults()), **dict.fromkeys(("LAYER", "PARAM", "SHAPES", "TYPE"))}
+    asked = {
+        **dict.fromkeys(defaults()),
+        **dict.fromkeys(("LAYER", "PARAM", "SHAPES", "TYPE", "MINUTES", "SEED")),
+    }
     values = {name: os.environ[name] for name in asked if name in os.environ}
     unknown = []
     for argument in arguments:

@@ -60,6 +60,7 @@ class ChildReport:
         doing: 'guessing' or 'running', at its end.
         what: the setting that it was guessing or running.
         guess: the guess that it was running; empty if the shapes were not guessed.
+        steps: how often it said that it was running something.
         end: how it ended; empty if normally.
     """
 
@@ -68,18 +69,23 @@ class ChildReport:
     doing: str = ""
     what: str = ""
     guess: str = ""
+    steps: int = 0
     end: str = ""
 
 
-def run_child(work: Callable, *arguments) -> ChildReport:
-    """Run `work(pipe, *arguments)` in a child process, and end it if it sends nothing in time."""
+def run_child(work: Callable, *arguments, running: float | None = None) -> ChildReport:
+    """Run `work(pipe, *arguments)` in a child process, and end it if it sends nothing in time.
+
+    Args:
+        running: seconds in which what is 'running' must end; None: any time.
+    """
     context, report = multiprocessing.get_context("fork"), ChildReport()
     ours, theirs = context.Pipe(duplex=False)
     with tempfile.TemporaryFile() as said:
         child = context.Process(target=started, args=(said, work, theirs, *arguments))
         child.start()
         theirs.close()
-        hear(ours, report)
+        hear(ours, report, {"guessing": PATIENCE, "running": running})
         if report.end:
             child.kill()
         child.join()
@@ -95,11 +101,12 @@ def run_child(work: Callable, *arguments) -> ChildReport:
     return report
 
 
-def hear(pipe, report: ChildReport) -> None:
-    """Record the child's messages, until its end."""
+def hear(pipe, report: ChildReport, patience: dict[str, float | None]) -> None:
+    """Fill in what a child sends, until its end. `patience`: the seconds that it may be at something."""
     while True:
-        if report.doing == "guessing" and not pipe.poll(PATIENCE):
-            report.end = f"no end after {PATIENCE} s"
+        most = patience.get(report.doing)
+        if most is not None and not pipe.poll(most):
+            report.end = f"no end after {most} s"
             return
         try:
             kind, value = pipe.recv()
@@ -110,7 +117,7 @@ def hear(pipe, report: ChildReport) -> None:
         elif kind == "say":
             report.said.append(value)
         else:
-            report.doing = kind
+            report.doing, report.steps = kind, report.steps + 1
             report.what, report.guess = (value, value) if kind == "guessing" else value
 
 

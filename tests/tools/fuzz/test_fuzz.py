@@ -122,14 +122,17 @@ class Deadly:
 
 def test_a_crash_is_a_finding():
     _, finding = fuzz.round_of(Deadly, 1, 50, 60.0)
-    assert finding == "the process ended by SIGSEGV: deadly(the vector)"
+    assert finding == "its process ended by SIGSEGV: deadly(the vector)"
 
 
 def test_no_end_is_a_finding(monkeypatch):
+    class Endless(Deadly):
+        def attempt(self, call):
+            signal.pause()
+
     monkeypatch.setattr(fuzz, "PATIENCE", 1)
-    monkeypatch.setattr(fuzz, "work", lambda *_: signal.pause())
-    _, finding = fuzz.round_of(Deadly, 1, 50, 60.0)
-    assert finding.startswith("no end after 1 s")
+    counts, finding = fuzz.round_of(Endless, 1, 50, 60.0)
+    assert finding.startswith("no end after 1 s: ") and counts == {"before it ended": 1}
 
 
 def test_findings_are_counted_once_and_are_the_exit_status(monkeypatch, tmp_path, capsys):

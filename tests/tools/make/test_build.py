@@ -416,3 +416,48 @@ def test_a_library_of_another_build_is_linked_anew(workshop, tmp_path):
     with open(one / "_host.abi3.so", "r+b") as library:
         library.truncate(5000)
     assert steps(workshop.build()) == ["LINK one (host)"] and workshop.fill("one") == 1
+
+
+# ------------------------------------------------------------------------------------------------ make fuzz
+
+
+@pytest.fixture
+def fuzzed(monkeypatch, tmp_path):
+    """What make fuzz builds and calls, in order."""
+    made = []
+    monkeypatch.setattr(build, "Job", lambda settings: settings)
+    monkeypatch.setattr(build, "build", lambda s: made.append(f"build {' '.join(s.backends)}") or 0)
+    monkeypatch.setattr(build.subprocess, "call", lambda command: made.append(command[2:]) or 0)
+    monkeypatch.setattr(build.requirements, "need", lambda groups, _: made.append(f"need {' '.join(groups)}"))
+    (tmp_path / "mine/one").mkdir(parents=True)
+    for name, value in {"BUILD": tmp_path / "b", "NVCC": "", "LAYERS_DIR": tmp_path / "mine"}.items():
+        monkeypatch.setenv(name, str(value))
+    monkeypatch.setenv("MAKEFLAGS", "")
+    return made
+
+
+@pytest.mark.parametrize(
+    "option, said",
+    [
+        ("MINUTES=x", "--minutes"),
+        ("MINUTES=0", "above 0"),
+        ("SEED=1.5", "--seed"),
+        ("LAYER=../x", "LAYER=../x"),
+    ],
+)
+def test_fuzz_reads_its_arguments_first(fuzzed, monkeypatch, capsys, option, said):
+    monkeypatch.setattr(sys, "argv", ["build", "fuzz", option])
+    try:
+        status = build.main()
+    except SystemExit as ended:
+        status = ended.code
+    assert status == 2 and said in capsys.readouterr().err and not fuzzed
+
+
+def test_fuzz_builds_for_the_host(fuzzed, monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, "argv", ["build", "fuzz", "MINUTES=0.5", "SEED=7", "LAYER=one"])
+    assert build.main() == 0
+    options = ["--minutes=0.5", "--seed=7", "--layers", "one", f"--layers-dir={tmp_path}/mine"]
+    assert fuzzed == ["need build run test", "build host", ["tools.fuzz", *options]]
+    monkeypatch.setenv("MAKEFLAGS", "n")
+    assert build.main() == 0 and fuzzed[3:] == fuzzed[:2]  # make -n: nothing is called
